@@ -1,0 +1,145 @@
+// The configuration after reading: validated, defaults filled in, units resolved, secrets read, frozen.
+// Nothing behind this line sees YAML. Contract §3 has the keys and their meaning.
+
+/** Where an origin may resolve. */
+export type Network = 'public' | 'private' | 'loopback';
+
+export type ListenerSettings = { readonly host: string; readonly port: number };
+
+export type IssuerSettings = {
+  readonly name: string;
+  /** The issuer identifier, exactly as tokens carry it in `iss`. */
+  readonly issuer: string;
+  readonly network: Network;
+  readonly algorithms: readonly string[];
+  /** The `typ` that access tokens carry (RFC 9068 §2.1). */
+  readonly tokenType: string;
+  readonly maxLifetimeMs: number;
+  /** Claim names, the first present wins. */
+  readonly claims: {
+    readonly client: readonly string[];
+    readonly scope: readonly string[];
+    readonly groups: readonly string[];
+  };
+};
+
+export type UpstreamLimits = {
+  readonly requestTimeoutMs: number;
+  readonly streamIdleMs: number;
+  readonly maxRequestBytes: number;
+  readonly maxResponseBytes: number;
+  readonly concurrency: number;
+  readonly listTtlMs: number;
+};
+
+/** `static` sends one header whose value comes from a secret reference. */
+export type UpstreamCredentials =
+  | { readonly type: 'none' }
+  | { readonly type: 'static'; readonly header: string; readonly value: string };
+
+export type PinningSettings = {
+  readonly mode: 'strict' | 'off';
+  readonly maxAgeMs: number;
+  readonly onDrift: 'hide-tool' | 'stop-upstream';
+  /** Used when the gateway lists for itself; defaults to the upstream's credentials. */
+  readonly credentials: UpstreamCredentials;
+};
+
+export type UpstreamSettings = {
+  readonly name: string;
+  readonly url: URL;
+  /** Path on the data listener, starts with `/`, no trailing slash. */
+  readonly path: string;
+  /** `publicUrl + path`: the audience a token must carry, compared exactly. */
+  readonly resource: string;
+  readonly network: Network;
+  /** `required`: a verified token. `none`: loopback only (contract §3). */
+  readonly authentication: 'required' | 'none';
+  /** Names of issuers that may vouch for callers here. */
+  readonly issuers: readonly string[];
+  /** Accepted audiences by issuer name; `[resource]` unless the configuration maps others. */
+  readonly audiences: { readonly [issuer: string]: readonly string[] };
+  readonly scopesSupported: readonly string[];
+  readonly credentials: UpstreamCredentials;
+  readonly pinning: PinningSettings;
+  /** Name of an inspection profile. */
+  readonly inspect: string;
+  readonly limits: UpstreamLimits;
+};
+
+/** What a detector family does with a finding. */
+export type InspectionAction = 'off' | 'flag' | 'redact' | 'neutralize' | 'strip' | 'block';
+
+/** Personal data that can be detected; the first three are the default. */
+export type PiiKind = 'card' | 'iban' | 'ssn';
+
+export type InspectionProfile = {
+  readonly name: string;
+  readonly request: { readonly secrets: 'off' | 'flag' | 'block' };
+  readonly result: {
+    readonly secrets: 'off' | 'flag' | 'redact' | 'block';
+    readonly pii: {
+      readonly action: 'off' | 'flag' | 'redact' | 'block';
+      readonly kinds: readonly PiiKind[];
+    };
+    readonly activeContent: 'off' | 'flag' | 'neutralize' | 'block';
+    readonly invisible: 'off' | 'flag' | 'strip' | 'block';
+    readonly injection: 'off' | 'flag' | 'block';
+  };
+};
+
+/** The gateway's own keys: 32 bytes each. The first seals and signs, all open and verify. */
+export type GatewayKey = { readonly id: string; readonly bytes: Uint8Array };
+
+export type AuditSettings = {
+  readonly sinks: readonly (
+    | { readonly type: 'file'; readonly path: string }
+    | { readonly type: 'stdout'; readonly durability: 'handed-over' | undefined }
+  )[];
+  readonly onFailure: 'block' | 'continue';
+  readonly checkpointEveryMs: number;
+};
+
+export type AdminSettings = {
+  readonly listener: ListenerSettings;
+  readonly issuers: {
+    readonly [issuer: string]: {
+      readonly audience: string;
+      /** Groups that hold each role. */
+      readonly roles: {
+        readonly viewer: readonly string[];
+        readonly reviewer: readonly string[];
+        readonly admin: readonly string[];
+      };
+    };
+  };
+  /** A token that opens the admin listener when no issuer can be reached. */
+  readonly breakGlassToken: string | undefined;
+};
+
+export type Settings = {
+  /** Absolute path of the configuration file; relative paths were resolved against its folder. */
+  readonly file: string;
+  readonly publicUrl: URL;
+  /** `publicUrl` without a trailing slash, as it stands before every path. */
+  readonly publicBase: string;
+  readonly listeners: {
+    readonly data: ListenerSettings & {
+      readonly allowedOrigins: readonly string[];
+      readonly trustedProxies: readonly string[];
+    };
+    readonly ops: ListenerSettings;
+  };
+  /** Empty only on loopback, where the run makes a key for itself. */
+  readonly keys: readonly GatewayKey[];
+  readonly issuers: ReadonlyMap<string, IssuerSettings>;
+  readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
+  readonly policiesDir: string;
+  readonly pinsDir: string;
+  readonly profiles: ReadonlyMap<string, InspectionProfile>;
+  readonly audit: AuditSettings;
+  readonly metrics: { readonly toolLabel: boolean; readonly maxSeries: number };
+  readonly admin: AdminSettings | undefined;
+  /** SHA-256 of the configuration file's bytes, lower-case hex. Secrets are not part of it. */
+  readonly hash: string;
+};

@@ -1,0 +1,75 @@
+// A message that is valid protocol, and what makes it so. Only mcp/admit.ts makes one.
+
+import type { Era, Json, JsonObject, Message, RequestId, Target } from './message.ts';
+
+declare const admittedBrand: unique symbol;
+
+/** Faults of admission: a subset of the reasons of policy/reasons.ts, with the wire form the era asks for. */
+export type ProtocolFault = {
+  readonly kind: 'fault';
+  readonly reason:
+    | 'malformed-json'
+    | 'duplicate-key'
+    | 'invalid-message'
+    | 'batch-forbidden'
+    | 'header-mismatch'
+    | 'unsupported-version'
+    | 'unknown-session'
+    | 'session-required'
+    | 'method-unknown'
+    | 'method-forbidden';
+  readonly status: number;
+  readonly code: number;
+  /** Quotes nothing of the message. */
+  readonly message: string;
+  readonly data?: Json;
+  /** Echoed when the envelope could be read. */
+  readonly id?: RequestId;
+  readonly era: Era | undefined;
+};
+
+/** A row of the one method table (mcp/methods.ts). A method without a row is refused. */
+export type MethodRule = {
+  readonly method: string;
+  readonly eras: readonly Era[];
+  readonly from: 'client' | 'server';
+  readonly type: 'request' | 'notification';
+  /** What a policy decides about: the kind of target, or `none` for protocol upkeep. */
+  readonly subject: 'tool' | 'resource' | 'template' | 'prompt' | 'reference' | 'none';
+  readonly request: 'name-only' | 'arguments';
+  /** `envelope`: only the envelope is read (still sanitized). `filter`: a list or a handshake. `inspect`: content. */
+  readonly response: 'envelope' | 'filter' | 'inspect';
+};
+
+/** An opened session (2025 era): what the sealed id says. */
+export type SessionFacts = {
+  readonly version: string;
+  /** The upstream's own session id; absent where it issues none. */
+  readonly upstreamSession: string | undefined;
+};
+
+/** A message from a client that is valid protocol for its era. */
+export type Admitted<M extends Message = Message> = {
+  readonly [admittedBrand]: true;
+  readonly kind: 'admitted';
+  readonly era: '2025' | '2026';
+  readonly version: string;
+  readonly message: M;
+  readonly rule: MethodRule;
+  readonly target: Target;
+  /** Arguments of tools/call and prompts/get; `{}` where absent; `undefined` for other methods. */
+  readonly args: JsonObject | undefined;
+  readonly session: SessionFacts | undefined;
+  /** The text of the body as decoded once; what leaves is this text with `edits` applied, else the raw bytes. */
+  readonly text: string;
+  /** Replacements for what must not pass (capabilities, own `_meta`), ascending, not overlapping. */
+  readonly edits: readonly TextEdit[];
+  /** `Mcp-Param-*` headers, lower-case names, for comparison with the pinned schema and forwarding. */
+  readonly paramHeaders: { readonly [name: string]: string };
+  /** Facts for the record: clientInfo as the client tells it, members removed. */
+  readonly selfReported: { readonly name: string; readonly version: string } | undefined;
+  readonly removed: readonly string[];
+};
+
+/** Replace the characters from `start` to `end` (UTF-16 offsets) by `text`. */
+export type TextEdit = { readonly start: number; readonly end: number; readonly text: string };

@@ -1,0 +1,39 @@
+// The HTTP facts of one exchange, as plain values: what came in and where the answer goes.
+// No socket and no framework type crosses this line, so everything behind it can be tested with literals.
+
+/** One HTTP request on an upstream's path, after the edge has checked Host, Origin, size and type. */
+export type Incoming = {
+  /** The decision id: a lower-case UUID, the same in the audit log, in errors and in headers. */
+  readonly id: string;
+  readonly upstream: string;
+  readonly httpMethod: 'POST' | 'GET' | 'DELETE';
+  /** Lower-case names. A header that was sent more than once is listed in `repeated`. */
+  readonly headers: { readonly [name: string]: string | undefined };
+  readonly repeated: ReadonlySet<string>;
+  /** The query string without `?`, or empty. Never logged. */
+  readonly query: string;
+  /** The bytes of the body, exactly as received. Empty for GET and DELETE. */
+  readonly body: Uint8Array;
+  readonly remoteAddress: string;
+  /** Aborted when the client's connection ends before the answer does. */
+  readonly signal: AbortSignal;
+  /** Milliseconds since the epoch, and a monotonic reading in milliseconds, both at arrival. */
+  readonly receivedAt: number;
+  readonly startedMs: number;
+};
+
+/** Headers of an answer. Names are lower-case. */
+export type AnswerHeaders = { readonly [name: string]: string };
+
+/** Where the answer goes. Exactly one of `send` and `open` is called, once. */
+export interface Outgoing {
+  /** True once the client is gone or the answer has ended. */
+  readonly isClosed: boolean;
+  /** A whole answer. An empty body sends no content type. */
+  send(status: number, headers: AnswerHeaders, body: Uint8Array | string): void;
+  /** Opens an event stream: headers now, body by `write`. */
+  open(status: number, headers: AnswerHeaders): void;
+  /** Bytes of an open stream; resolves when more may be written (back-pressure). */
+  write(bytes: Uint8Array | string): void | Promise<void>;
+  end(): void;
+}

@@ -1,0 +1,65 @@
+// What decisions know of definitions: their pin, whether it stands, and how to check arguments.
+// pins/ makes these values; decisions only read them.
+
+import type { Json, JsonObject } from '../mcp/message.ts';
+
+/** The kinds that are pinned by definition. Concrete resources are decided by URI rules (contract §5). */
+export type PinKind = 'tool' | 'prompt' | 'template';
+
+/**
+ * `approved`: pinned, approved, and last seen upstream exactly so. `pending`: in the lock file, not approved.
+ * `unpinned`: not in the lock file. `changed`: seen upstream different from every approved definition.
+ * `absent`: approved but not offered upstream at the last listing. `blocked`: by a reviewer.
+ * `invalid`: approved, but unusable (hostile schema, invalid x-mcp-header).
+ */
+export type PinState =
+  | 'approved'
+  | 'pending'
+  | 'unpinned'
+  | 'changed'
+  | 'absent'
+  | 'blocked'
+  | 'invalid';
+
+/** One mistake in arguments or a result: positions and expectations, never the value. */
+export type SchemaFault = { readonly pointer: string; readonly message: string };
+
+/** A compiled JSON Schema. `check` never throws and never runs longer than its caps allow. */
+export type CompiledSchema = {
+  /** Empty when valid. At most eight faults. */
+  check(value: Json): readonly SchemaFault[];
+  /** Pointer of the first member that the schema does not describe, at any depth. */
+  firstUndescribed(value: Json): string | undefined;
+};
+
+/** An approved definition, ready for decisions. Compilation is done once a digest, not once a request. */
+export type PinnedDefinition = {
+  readonly kind: PinKind;
+  readonly name: string;
+  readonly digest: string;
+  readonly definition: JsonObject;
+  readonly input: CompiledSchema | undefined;
+  readonly output: CompiledSchema | undefined;
+  /** Property paths that `x-mcp-header` mirrors, by header name without the `Mcp-Param-` prefix. */
+  readonly mirrored: readonly { readonly header: string; readonly path: readonly string[] }[];
+};
+
+/** What stands for one name: its pin state and, where something is approved, the definition. */
+export type Standing = {
+  readonly state: PinState;
+  readonly pinned: PinnedDefinition | undefined;
+  /** Digest of what was last seen upstream. */
+  readonly observed: string | undefined;
+};
+
+/** The definitions of one upstream under one version of the lock file and the last complete listing. */
+export interface Catalogue {
+  readonly upstream: string;
+  readonly mode: 'strict' | 'off';
+  /** Everything is stopped because of a drift (`onDrift: stop-upstream`). */
+  readonly isStopped: boolean;
+  standing(kind: PinKind, name: string): Standing;
+  names(kind: PinKind): readonly string[];
+  /** The approved instructions text, if any. */
+  readonly instructions: string | undefined;
+}

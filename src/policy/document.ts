@@ -1,0 +1,71 @@
+// A policy file after YAML: the shape that config/ has checked against the JSON Schema (contract §4).
+// Types only. compile.ts turns documents into rules; nothing else reads a document.
+
+import type { JsonObject } from '../mcp/message.ts';
+
+export type WhoDocument = {
+  readonly anyone?: true;
+  readonly issuers?: readonly string[];
+  readonly subjects?: readonly string[];
+  readonly clients?: readonly string[];
+  readonly groups?: readonly string[];
+  readonly claims?: { readonly [name: string]: readonly (string | number | boolean)[] };
+};
+
+/** Patterns: exact, `*` and `**` globs, or `re:` with an anchored RE2 expression. Templates are exact. */
+export type WhatDocument = {
+  readonly upstreams?: readonly string[];
+  readonly tools?: readonly string[];
+  readonly resources?: readonly string[];
+  readonly templates?: readonly string[];
+  readonly prompts?: readonly string[];
+};
+
+export type LimitsDocument = {
+  readonly rate: { readonly count: number; readonly windowMs: number };
+  readonly per: 'subject' | 'client' | 'rule';
+};
+
+type RuleBase = {
+  readonly id: string;
+  readonly who: WhoDocument;
+  readonly what: WhatDocument;
+  /** JSON Schemas by top-level argument name. */
+  readonly args?: { readonly [name: string]: JsonObject | boolean };
+  /** A CEL expression over args, uri, principal and tool. */
+  readonly when?: string;
+};
+
+export type RuleDocument =
+  | (RuleBase & {
+      readonly effect: 'allow';
+      readonly scopes?: readonly string[];
+      readonly limits?: LimitsDocument;
+    })
+  | (RuleBase & { readonly effect: 'deny'; readonly reason?: string })
+  | (RuleBase & {
+      readonly effect: 'require';
+      readonly limits?: LimitsDocument;
+      readonly inspect?: string;
+      readonly maxResultBytes?: number;
+      readonly audit?: { readonly capture: readonly string[] };
+    });
+
+export type PolicyDocument = {
+  /** Path of the file, for errors. */
+  readonly file: string;
+  /** The `policy` key: unique over all files. */
+  readonly policy: string;
+  readonly owner?: string;
+  readonly rules: readonly RuleDocument[];
+};
+
+/** A mistake in a policy: where in which document, what, and what was perhaps meant. */
+export type PolicyFault = {
+  readonly file: string;
+  /** Path into the document: `['rules', 2, 'when']`. */
+  readonly path: readonly (string | number)[];
+  readonly severity: 'error' | 'warning';
+  readonly message: string;
+  readonly suggestion?: string;
+};

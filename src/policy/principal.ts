@@ -1,0 +1,30 @@
+// Who calls: the verified caller. The type is here so that pure decisions can read it;
+// only authn/principal.ts may make one (an architecture test reads the casts).
+
+declare const principalBrand: unique symbol;
+
+/** One link of an actor chain (RFC 8693 §4.1). */
+export type Actor = { readonly issuer?: string; readonly subject: string };
+
+/** The verified caller. Every value comes from a token that was verified, none from the client's own words. */
+export type Principal = {
+  readonly [principalBrand]: true;
+  /** The name of the issuer in the configuration, which is what policies name. */
+  readonly issuer: string;
+  /** The `iss` claim, exactly. */
+  readonly issuerUrl: string;
+  readonly subject: string;
+  readonly client: string;
+  readonly groups: readonly string[];
+  readonly scopes: readonly string[];
+  readonly claims: { readonly [name: string]: unknown };
+  readonly actors: readonly Actor[];
+  readonly token: {
+    /** Keyed HMAC of the token's `jti`, or of its bytes where it has none: for records, never the token. */
+    readonly id: string;
+    readonly audience: string;
+    /** Milliseconds since the epoch. Streams end when it passes. `Infinity` where authentication is none. */
+    readonly expiresAt: number;
+    readonly binding: 'none' | 'dpop' | 'mtls';
+  };
+};

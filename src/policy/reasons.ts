@@ -1,0 +1,239 @@
+// The one closed, append-only table of refusals. Metric labels, audit fields, log levels, what a
+// caller sees and the reference page all come from here; no other file invents a reason.
+// Hidden renderings must not differ from "unknown": that they are one value is the no-oracle property.
+
+import type { Stage } from './decision.ts';
+
+/**
+ * How a refusal looks on the wire (contract §6).
+ * `http`: bare status, a body that names nothing. `challenge`: WWW-Authenticate.
+ * `error`: HTTP status and JSON-RPC error. `not-found`: the era's own "not found" of that kind, HTTP 200.
+ * `refusal`: for tools/call a result with isError, for other methods a JSON-RPC error with our own code, HTTP 200.
+ */
+export type Rendering =
+  | { readonly as: 'http'; readonly status: number }
+  | { readonly as: 'challenge'; readonly status: 401 | 403 }
+  | { readonly as: 'error'; readonly status: number; readonly code: number }
+  | { readonly as: 'not-found' }
+  | { readonly as: 'refusal'; readonly code: number };
+
+type Row = {
+  readonly stage: Stage;
+  /** What a caller may read. Quotes nothing that came over the wire. */
+  readonly text: string;
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly visible: Rendering;
+  /** When the caller may not know that the thing exists. */
+  readonly hidden: Rendering;
+};
+
+const NOT_FOUND: Rendering = { as: 'not-found' };
+
+function always(stage: Stage, level: Row['level'], text: string, rendering: Rendering): Row {
+  return { stage, text, level, visible: rendering, hidden: rendering };
+}
+
+function http(level: Row['level'], status: number, text: string): Row {
+  return always('edge', level, text, { as: 'http', status });
+}
+
+function protocol(code: number, text: string, status = 400): Row {
+  return always('admit', 'info', text, { as: 'error', status, code });
+}
+
+function token(text: string): Row {
+  return always('authn', 'info', text, { as: 'challenge', status: 401 });
+}
+
+function hidden(stage: Stage, level: Row['level'], text: string): Row {
+  return always(stage, level, text, NOT_FOUND);
+}
+
+function unavailable(stage: Stage, code: number, text: string, status = 503): Row {
+  return always(stage, 'error', text, { as: 'error', status, code });
+}
+
+/** Refused where the caller sees the thing; "not found" where it does not. */
+function refusal(stage: Stage, level: Row['level'], code: number, text: string): Row {
+  return { stage, text, level, visible: { as: 'refusal', code }, hidden: NOT_FOUND };
+}
+
+/** JSON-RPC codes of our own: outside -32768..-32000 (MCP 2026-07-28, error codes). */
+export const REASONS = {
+  'origin-forbidden': http('warn', 403, 'This origin may not use this gateway.'),
+  'host-forbidden': http('warn', 421, 'This host is not served here.'),
+  'body-too-large': http('info', 413, 'The request is larger than allowed.'),
+  'unsupported-media-type': http(
+    'info',
+    415,
+    'Send application/json, UTF-8, without content encoding.',
+  ),
+  'malformed-json': protocol(-32700, 'The body is not valid JSON in UTF-8.'),
+  'duplicate-key': protocol(-32600, 'The body has an object with two members of one name.'),
+  'invalid-message': protocol(-32600, 'The body is not one valid JSON-RPC message.'),
+  'batch-forbidden': protocol(
+    -32600,
+    'Arrays of messages are not accepted; send one message a request.',
+  ),
+  'header-mismatch': protocol(-32020, 'A header is missing or differs from the body.'),
+  'unsupported-version': protocol(-32022, 'This protocol version is not carried here.'),
+  'unknown-session': protocol(1404, 'This session is unknown or has ended. Initialize again.', 404),
+  'session-required': protocol(-32600, 'This request needs a session. Initialize first.'),
+  'method-unknown': protocol(-32601, 'Method not found', 404),
+  'method-forbidden': protocol(-32601, 'Method not found', 404),
+
+  'token-missing': token('A bearer token is required.'),
+  'token-malformed': token('The token is malformed.'),
+  'token-signature': token('The token could not be verified.'),
+  'token-type': token('This type of token is not accepted.'),
+  'token-issuer': token('The issuer of the token is not accepted here.'),
+  'token-audience': token('The token was not issued for this resource.'),
+  'token-expired': token('The token has expired.'),
+  'token-not-yet-valid': token('The token is not valid yet.'),
+  'token-lifetime': token('The token lives longer than allowed.'),
+  'token-revoked': token('The token was revoked.'),
+  'token-binding': token('The token is bound to a key that was not proved.'),
+  'keys-unavailable': unavailable(
+    'authn',
+    1503,
+    'The keys that verify tokens cannot be had now. Try again later.',
+  ),
+  'insufficient-scope': {
+    stage: 'decide',
+    level: 'info',
+    text: 'The token lacks a scope that this needs.',
+    visible: { as: 'challenge', status: 403 },
+    hidden: NOT_FOUND,
+  },
+
+  'no-matching-allow': hidden('decide', 'info', 'No rule allows this.'),
+  'denied-by-rule': refusal('decide', 'info', 1403, 'A rule of this gateway denies this.'),
+  'policy-error': refusal(
+    'decide',
+    'error',
+    1500,
+    'A rule could not be evaluated, so this is refused.',
+  ),
+  'rate-limited': refusal(
+    'settle',
+    'info',
+    1429,
+    'The limit for this is reached. Try again later.',
+  ),
+  overloaded: unavailable('edge', 1503, 'The gateway is at its limit. Try again later.'),
+  'approval-required': refusal('settle', 'info', 1401, 'This needs an approval.'),
+  'approval-denied': refusal('settle', 'info', 1402, 'The approval was denied.'),
+  'approval-expired': refusal('settle', 'info', 1410, 'The approval has expired.'),
+  'tainted-flow': refusal(
+    'settle',
+    'warn',
+    1409,
+    'Data from an untrusted source may not flow there.',
+  ),
+
+  'tool-unpinned': hidden('decide', 'info', 'The definition is not approved.'),
+  'tool-changed': hidden('decide', 'warn', 'The definition differs from the approved one.'),
+  'tool-blocked': hidden('decide', 'warn', 'The definition is blocked.'),
+  'tool-poisoned': hidden('decide', 'warn', 'The definition carries hidden instructions.'),
+  'tool-shadowed': hidden('decide', 'warn', 'The definition imitates another.'),
+  'tool-invalid': hidden('decide', 'warn', 'The definition is invalid.'),
+  'pins-stale': unavailable(
+    'decide',
+    1504,
+    'The definitions of this server could not be verified in time. Try again later.',
+  ),
+
+  'arguments-invalid': refusal(
+    'decide',
+    'info',
+    1422,
+    'The arguments are not valid or not allowed.',
+  ),
+  'arguments-content': refusal(
+    'guard',
+    'warn',
+    1423,
+    'The arguments carry content that may not leave.',
+  ),
+  'result-invalid': refusal(
+    'inspect',
+    'warn',
+    1424,
+    'The result does not satisfy its approved schema and was withheld.',
+  ),
+  'result-content': refusal(
+    'inspect',
+    'warn',
+    1425,
+    'The result carries content that may not pass and was withheld.',
+  ),
+  'result-too-large': refusal(
+    'inspect',
+    'info',
+    1426,
+    'The result is larger than allowed and was withheld.',
+  ),
+  'resource-forbidden': hidden('decide', 'info', 'This resource is not allowed.'),
+  'elicitation-sensitive': refusal(
+    'inspect',
+    'warn',
+    1427,
+    'The server asked for a secret; the question was withheld.',
+  ),
+  'elicitation-url': refusal(
+    'inspect',
+    'warn',
+    1428,
+    'The server sent a link that is not allowed; the question was withheld.',
+  ),
+  'sampling-forbidden': refusal(
+    'inspect',
+    'info',
+    1430,
+    'The server may not ask for model output here.',
+  ),
+  'roots-forbidden': refusal('inspect', 'info', 1431, 'The server may not ask for roots here.'),
+
+  'upstream-unavailable': unavailable(
+    'forward',
+    1502,
+    'The server behind the gateway cannot be reached.',
+    502,
+  ),
+  'upstream-timeout': unavailable(
+    'forward',
+    1505,
+    'The server behind the gateway did not answer in time.',
+    504,
+  ),
+  'upstream-protocol': unavailable(
+    'forward',
+    1506,
+    'The server behind the gateway answered with something invalid.',
+    502,
+  ),
+  'upstream-credentials': unavailable(
+    'forward',
+    1507,
+    'The gateway could not authenticate to the server behind it.',
+    502,
+  ),
+
+  'audit-unavailable': unavailable(
+    'record',
+    1508,
+    'The audit log cannot be written, so nothing may pass. Try again later.',
+  ),
+  'store-unavailable': unavailable(
+    'settle',
+    1509,
+    'The shared store cannot be reached, so this may not pass. Try again later.',
+  ),
+  internal: unavailable('decide', -32603, 'Internal error. Nothing was let through.', 500),
+} as const satisfies { readonly [reason: string]: Row };
+
+/** A reason for a refusal: one of the closed table. */
+export type Reason = keyof typeof REASONS;
+
+/** All reasons, in the order of the table. */
+export const REASON_NAMES = Object.keys(REASONS) as readonly Reason[];

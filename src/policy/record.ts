@@ -1,0 +1,80 @@
+// The one record of an exchange. The stations fill it as the message passes; audit, metrics and the
+// process log are written from it alone, so they cannot disagree.
+
+import type { Era, RequestId } from '../mcp/message.ts';
+import type { Stage } from './decision.ts';
+import type { Principal } from './principal.ts';
+import type { Reason } from './reasons.ts';
+
+/** Something a detector saw. Never holds what was found. */
+export type Finding = {
+  readonly detector: string;
+  readonly direction: 'to-upstream' | 'to-client';
+  /** A JSON pointer into the message, names outside pinned schemas cut and escaped. */
+  readonly path: string;
+  readonly count: number;
+  readonly action: 'redact' | 'neutralize' | 'strip' | 'withhold' | 'block' | 'flag' | 'drop';
+};
+
+/** Mutable while the exchange runs; read by observe/ at the decision and once more at the end. */
+export type ExchangeRecord = {
+  readonly id: string;
+  readonly receivedAt: number;
+  readonly startedMs: number;
+  readonly upstream: string;
+  readonly httpMethod: string;
+  principal: Principal | undefined;
+  client: {
+    readonly ip: string;
+    era: Era | undefined;
+    /** The protocol revision, one of those we carry. */
+    version: string | undefined;
+    /** Keyed hash of the sealed session id. */
+    session: string | undefined;
+    /** What the client says of itself; apart from what its token proves. */
+    selfReported: { readonly name: string; readonly version: string } | undefined;
+  };
+  target: {
+    /** A method of mcp/methods.ts, or `undefined` when it is unknown: never a label from the wire. */
+    method: string | undefined;
+    /** The method as received, for the audit only, cut and escaped there. */
+    receivedMethod: string | undefined;
+    kind: string | undefined;
+    name: string | undefined;
+    /** Digest of the definition observed upstream, and of the one pinned. */
+    definition: string | undefined;
+    pin: string | undefined;
+    requestId: RequestId | undefined;
+  };
+  args:
+    | {
+        digest: string;
+        bytes: number;
+        keys: readonly string[];
+        captured: Readonly<Record<string, string>>;
+      }
+    | undefined;
+  decision: {
+    verdict: 'allow' | 'deny';
+    action: 'forwarded' | 'refused' | 'withheld';
+    stage: Stage;
+    policy: string | undefined;
+    rule: string | undefined;
+    reasons: Reason[];
+  };
+  findings: Finding[];
+  result: {
+    /** Of the upstream: `ok`, `error` (a JSON-RPC error or isError), `none` (nothing came). */
+    status: 'ok' | 'error' | 'none';
+    http: number;
+    rpcCode: number | undefined;
+    bytes: number;
+    digest: string | undefined;
+    list:
+      | { advertised: number; visible: number; advertisedBytes: number; visibleBytes: number }
+      | undefined;
+  };
+  /** Milliseconds spent in the stations. `total` is taken when the record is closed. */
+  latency: { auth: number; policy: number; inspect: number; upstream: number };
+  trace: { readonly traceId: string; readonly spanId: string } | undefined;
+};

@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config';
+
+// One config for both suites: `npm test` runs unit, integration, e2e and attacks with Node alone;
+// `npm run test:system` selects test/system, which needs Redis, Chromium, promtool, helm and buildah.
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    exclude: ['test/system/**', '**/node_modules/**'],
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    pool: 'forks',
+    maxWorkers: 2,
+  },
+});
