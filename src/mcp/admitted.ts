@@ -60,6 +60,8 @@ export type Admitted<M extends Message = Message> = {
   /** Arguments of tools/call and prompts/get; `{}` where absent; `undefined` for other methods. */
   readonly args: JsonObject | undefined;
   readonly session: SessionFacts | undefined;
+  /** The body exactly as received: what leaves when there are no edits. */
+  readonly bytes: Uint8Array;
   /** The text of the body as decoded once; what leaves is this text with `edits` applied, else the raw bytes. */
   readonly text: string;
   /** Replacements for what must not pass (capabilities, own `_meta`), ascending, not overlapping. */
