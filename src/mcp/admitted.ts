@@ -66,6 +66,8 @@ export type Admitted<M extends Message = Message> = {
   readonly text: string;
   /** Replacements for what must not pass (capabilities, own `_meta`), ascending, not overlapping. */
   readonly edits: readonly TextEdit[];
+  /** The `Mcp-Name` header as received (trimmed), where the era and method have one. */
+  readonly nameHeader: string | undefined;
   /** `Mcp-Param-*` headers, lower-case names, for comparison with the pinned schema and forwarding. */
   readonly paramHeaders: { readonly [name: string]: string };
   /** Facts for the record: clientInfo as the client tells it, members removed. */
