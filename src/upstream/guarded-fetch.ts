@@ -1,0 +1,187 @@
+// The one fetch for URLs that are learned at configuration or run time: JSON documents of issuers.
+// It connects only where the rule allows, asks for identity encoding, caps bytes and time, and never
+// follows a redirect or sends a credential. What a document means is the caller's business.
+// Contract §3 (addresses); RFC 9110 §8.4, §15.4.
+
+import { Agent, type Dispatcher } from 'undici';
+import type { Network } from '../config/settings.js';
+import type { Json } from '../mcp/message.js';
+import { type ConnectSettings, connectOptionsFor, isRefusedAddress } from './connect.js';
+
+/** Where a URL may lead and how much may come back. */
+export type FetchRule = {
+  /** Where the origins below may resolve. */
+  readonly network: Network;
+  /**
+   * Origins that the configuration names. A URL of any other origin must be public https.
+   * Absent: the URL itself stands in the configuration.
+   */
+  readonly origins?: readonly string[];
+  readonly maxBytes: number;
+  /** From the call to the last byte. */
+  readonly timeoutMs: number;
+};
+
+/** Why nothing was fetched. */
+export type FetchFault =
+  | 'refused-address'
+  | 'redirect'
+  | 'status'
+  | 'too-large'
+  | 'timeout'
+  | 'invalid'
+  | 'unreachable';
+
+export type FetchOutcome =
+  | {
+      readonly ok: true;
+      readonly value: Json;
+      readonly headers: { readonly [name: string]: string | string[] | undefined };
+    }
+  | { readonly ok: false; readonly why: FetchFault; readonly detail: string };
+
+export type FetchJson = (url: URL, rule: FetchRule) => Promise<FetchOutcome>;
+
+export type GuardedFetch = {
+  /** Fetches one JSON document. Expected failures are values; it does not throw. */
+  readonly fetchJson: FetchJson;
+  /** Ends idle connections. A later call fails with `unreachable`. */
+  close(): Promise<void>;
+};
+
+const MAX_TARGET_LENGTH = 200;
+const MAX_CONNECTIONS = 4;
+const REQUEST_HEADERS = { accept: 'application/json', 'accept-encoding': 'identity' };
+
+type Refused = Extract<FetchOutcome, { readonly ok: false }>;
+
+function refuse(why: FetchFault, detail: string): Refused {
+  return { ok: false, why, detail };
+}
+
+/** The network that applies: the configured one for configured origins, else public. */
+function networkFor(url: URL, rule: FetchRule): Network {
+  return rule.origins === undefined || rule.origins.includes(url.origin) ? rule.network : 'public';
+}
+
+function findUrlFault(url: URL, network: Network): Refused | undefined {
+  if (url.username !== '' || url.password !== '') {
+    return refuse('invalid', 'the URL carries credentials');
+  }
+  const isPlainAllowed = network === 'loopback' && url.protocol === 'http:';
+  if (url.protocol === 'https:' || isPlainAllowed) return undefined;
+  return refuse('refused-address', 'the URL must be https');
+}
+
+/** Parsing the target percent-encodes what could break a log line; a query may hold secrets. */
+function describeTarget(location: unknown, base: URL): string {
+  if (typeof location !== 'string' || !URL.canParse(location, base.href)) return 'nowhere';
+  const target = new URL(location, base.href);
+  return `${target.protocol}//${target.host}${target.pathname}`.slice(0, MAX_TARGET_LENGTH);
+}
+
+function findHeadFault(response: Dispatcher.ResponseData, url: URL): Refused | undefined {
+  const { statusCode, headers } = response;
+  if (statusCode >= 300 && statusCode < 400) {
+    return refuse('redirect', `redirected to ${describeTarget(headers['location'], url)}`);
+  }
+  if (statusCode !== 200) return refuse('status', `answered with status ${statusCode}`);
+  const encoding = headers['content-encoding'] ?? 'identity';
+  if (encoding === 'identity') return undefined;
+  return refuse('invalid', 'answered with a content encoding that was not asked for');
+}
+
+/** Undefined when more than `maxBytes` came. No content coding is decoded, so bytes are bytes. */
+async function readBody(
+  body: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = [];
+  let total = 0;
+  for await (const chunk of body) {
+    total += chunk.byteLength;
+    if (total > maxBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, total);
+}
+
+function parseBody(bytes: Uint8Array): { readonly value: Json } | undefined {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    const value: Json = JSON.parse(text);
+    return { value };
+  } catch {
+    return undefined;
+  }
+}
+
+async function request(
+  agent: Agent,
+  url: URL,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<FetchOutcome> {
+  const response = await agent.request({
+    origin: url.origin,
+    path: url.pathname + url.search,
+    method: 'GET',
+    headers: REQUEST_HEADERS,
+    signal,
+  });
+  // A body that is not read must be destroyed, and its late error has no reader.
+  response.body.on('error', () => {});
+  const fault = findHeadFault(response, url);
+  if (fault !== undefined) {
+    response.body.destroy();
+    return fault;
+  }
+  const bytes = await readBody(response.body, maxBytes);
+  if (bytes === undefined) return refuse('too-large', `answered with more than ${maxBytes} bytes`);
+  const parsed = parseBody(bytes);
+  if (parsed === undefined) return refuse('invalid', 'answered with something that is not JSON');
+  return { ok: true, value: parsed.value, headers: response.headers };
+}
+
+function describeFailure(error: unknown, hasTimedOut: boolean, network: Network): Refused {
+  if (hasTimedOut) return refuse('timeout', 'did not answer in time');
+  if (isRefusedAddress(error)) {
+    return refuse('refused-address', `resolves outside the allowed network (${network})`);
+  }
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'no code';
+  return refuse('unreachable', `could not be reached (${code})`);
+}
+
+/**
+ * Makes the guarded fetch. Sockets are kept per network, so a connection that was checked for one
+ * network is never used for another.
+ */
+export function createGuardedFetch(settings: ConnectSettings = {}): GuardedFetch {
+  const agentFor = (network: Network) =>
+    new Agent({ connect: connectOptionsFor(network, settings), connections: MAX_CONNECTIONS });
+  const agents: { readonly [network in Network]: Agent } = {
+    public: agentFor('public'),
+    private: agentFor('private'),
+    loopback: agentFor('loopback'),
+  };
+
+  return {
+    async fetchJson(url, rule) {
+      const network = networkFor(url, rule);
+      const fault = findUrlFault(url, network);
+      if (fault !== undefined) return fault;
+      const deadline = new AbortController();
+      const timer = setTimeout(() => deadline.abort(), rule.timeoutMs);
+      try {
+        return await request(agents[network], url, rule.maxBytes, deadline.signal);
+      } catch (error) {
+        return describeFailure(error, deadline.signal.aborted, network);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    async close() {
+      await Promise.all(Object.values(agents).map((agent) => agent.destroy()));
+    },
+  };
+}
