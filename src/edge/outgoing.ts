@@ -1,0 +1,40 @@
+// Writes an answer to the client's socket. Decides nothing; a client that is gone is no error here.
+
+import type { ServerResponse } from 'node:http';
+import type { Outgoing } from '../mcp/transport.js';
+
+/** An `Outgoing` over one response of node:http. */
+export function createOutgoing(response: ServerResponse): Outgoing {
+  return {
+    get isClosed() {
+      return response.destroyed || response.writableEnded;
+    },
+    send(status, headers, body) {
+      if (response.headersSent || response.destroyed) return;
+      const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+      response.writeHead(status, { ...headers, 'content-length': length });
+      response.end(body);
+    },
+    open(status, headers) {
+      if (response.headersSent || response.destroyed) return;
+      response.writeHead(status, headers);
+      // Headers leave now: a stream may be silent for long.
+      response.flushHeaders();
+    },
+    write(bytes) {
+      if (response.destroyed || response.writableEnded || response.write(bytes)) return;
+      return new Promise((resolve) => {
+        const go = (): void => {
+          response.off('drain', go);
+          response.off('close', go);
+          resolve();
+        };
+        response.on('drain', go);
+        response.on('close', go);
+      });
+    },
+    end() {
+      if (!response.writableEnded) response.end();
+    },
+  };
+}

@@ -1,0 +1,53 @@
+// Which paths exist, and for which Host and Origin. Paths are compared as they stand on the request
+// line: every other spelling of a path is another path, and unknown (attack 6).
+
+/** What the edge knows of one upstream. */
+export type EdgeRoute = {
+  readonly upstream: string;
+  readonly maxRequestBytes: number;
+  /** Exchanges that may run at once; the next one is `overloaded`. */
+  readonly concurrency: number;
+};
+
+/** One version of the edge's tables; swapped whole at a reload. */
+export type EdgeTables = {
+  /** By exact path. */
+  readonly routes: ReadonlyMap<string, EdgeRoute>;
+  /** Bodies of documents that anyone may read, by exact path (RFC 9728 metadata). */
+  readonly documents: ReadonlyMap<string, string>;
+  /** Values of Host that are ours, lower-case. */
+  readonly hosts: ReadonlySet<string>;
+  /** Values of Origin that may call; a request without Origin is no browser's. */
+  readonly origins: ReadonlySet<string>;
+  /** True where nobody authenticates: forwarding headers then mean that the caller is not local. */
+  readonly refusesForwarded: (upstream: string) => boolean;
+};
+
+const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
+const LOOPBACK_NAMES: ReadonlySet<string> = new Set(LOOPBACK_HOSTS);
+
+/** True when the URL's host is this machine by name or literal. */
+export function isLoopbackUrl(url: URL): boolean {
+  return LOOPBACK_NAMES.has(url.hostname) || url.hostname.startsWith('127.');
+}
+
+/**
+ * The Host values served: the public one, and on a loopback public URL the loopback names at the
+ * listening port, since a local client may write any of them (DNS rebinding names none of them).
+ */
+export function servedHosts(publicUrl: URL, listenPort: number): ReadonlySet<string> {
+  const hosts = new Set([publicUrl.host.toLowerCase()]);
+  if (!isLoopbackUrl(publicUrl)) return hosts;
+  for (const host of LOOPBACK_HOSTS) {
+    hosts.add(`${host}:${listenPort}`);
+    hosts.add(publicUrl.port === '' ? host : `${host}:${publicUrl.port}`);
+  }
+  return hosts;
+}
+
+const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'via'];
+
+/** True when a proxy says that it passed the request on. */
+export function hasForwardingHeader(headers: { readonly [name: string]: unknown }): boolean {
+  return FORWARDING_HEADERS.some((name) => headers[name] !== undefined);
+}

@@ -1,0 +1,169 @@
+// The data listener: Fastify for the socket and its limits, plain values behind it. HTTP only: path,
+// Host, Origin, size and type are judged here, everything else in exchange.ts.
+
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import fastify, { type FastifyInstance } from 'fastify';
+import type { Incoming, Outgoing } from '../mcp/transport.js';
+import { REASONS } from '../policy/reasons.js';
+import { createOutgoing } from './outgoing.js';
+import { checkRequest, type EdgeRefusal, readBody } from './request.js';
+import type { EdgeRoute, EdgeTables } from './routes.js';
+
+export type DataServerPorts = {
+  /** The tables of the current version, read once a request. */
+  tables(): EdgeTables;
+  /** The journey of a message. Never rejects. */
+  exchange(incoming: Incoming, outgoing: Outgoing): Promise<void>;
+  /** A refusal of the edge, for the record. */
+  refused(refusal: EdgeRefusal, id: string, remoteAddress: string): void;
+};
+
+export type DataServer = {
+  /** Resolves with the port that is open. */
+  listen(host: string, port: number): Promise<number>;
+  /** Stops accepting, then waits for what runs, at most `graceMs`. */
+  close(graceMs: number): Promise<void>;
+};
+
+const MAX_HEADER_BYTES = 16 * 1024;
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+const KEEP_ALIVE_TIMEOUT_MS = 72_000;
+const RETRY_AFTER_SECONDS = '1';
+
+/** Builds the listener; nothing is open before `listen`. */
+export function createDataServer(ports: DataServerPorts): DataServer {
+  const running = new Map<string, number>();
+  const app: FastifyInstance = fastify({
+    logger: false,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    trustProxy: false,
+    exposeHeadRoutes: false,
+    forceCloseConnections: 'idle',
+    http: { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: 5_000 },
+    // A path that does not even parse is one more unknown path.
+    frameworkErrors: (_error, _request, reply) => {
+      reply.hijack();
+      sendNothing(reply.raw);
+    },
+  });
+  app.removeAllContentTypeParsers();
+  // The body is read after the edge's checks, under the cap of its upstream.
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null));
+  app.setNotFoundHandler((_request, reply) => {
+    reply.hijack();
+    sendNothing(reply.raw);
+  });
+  app.all('/*', (request, reply) => {
+    reply.hijack();
+    return serve(request.raw, reply.raw);
+  });
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const receivedAt = Date.now();
+    const startedMs = performance.now();
+    const id = randomUUID();
+    const check = checkRequest(request, ports.tables());
+    if (check.kind === 'document') return sendDocument(response, check.body);
+    if (check.kind === 'refused') return refuse(request, response, check.refusal, id);
+    const { route } = check;
+    const inflight = running.get(route.upstream) ?? 0;
+    const isStream = request.method === 'GET';
+    if (!isStream && inflight >= route.concurrency) {
+      return refuse(request, response, { status: 503, reason: 'overloaded', upstream: route.upstream, headers: { 'retry-after': RETRY_AFTER_SECONDS } }, id);
+    }
+    if (!isStream) running.set(route.upstream, inflight + 1);
+    try {
+      const body = request.method === 'POST' ? await readBody(request, route.maxRequestBytes) : new Uint8Array(0);
+      if (body === 'aborted') return void response.destroy();
+      if (body === 'too-large') return refuse(request, response, { status: 413, reason: 'body-too-large', upstream: route.upstream }, id);
+      await ports.exchange(toIncoming(request, response, { id, receivedAt, startedMs, route, query: check.query, repeated: check.repeated, body }), createOutgoing(response));
+    } finally {
+      if (!isStream) running.set(route.upstream, (running.get(route.upstream) ?? 1) - 1);
+    }
+  }
+
+  function refuse(request: IncomingMessage, response: ServerResponse, refusal: EdgeRefusal, id: string): void {
+    ports.refused(refusal, id, request.socket.remoteAddress ?? '');
+    const text = refusal.reason === undefined ? '' : REASONS[refusal.reason].text;
+    const closes = refusal.status === 413 || refusal.status === 400;
+    response.writeHead(refusal.status, {
+      ...refusal.headers,
+      ...(refusal.reason === undefined ? {} : { 'sallyport-decision': id, 'content-type': 'text/plain; charset=utf-8' }),
+      'content-length': Buffer.byteLength(text),
+      // What was not read of an oversized body would otherwise be taken for the next request.
+      ...(closes ? { connection: 'close' } : {}),
+    });
+    response.end(text);
+    if (!closes) request.resume();
+  }
+
+  return {
+    async listen(host, port) {
+      await app.listen({ host, port });
+      const address = app.server.address();
+      return typeof address === 'object' && address !== null ? address.port : port;
+    },
+    async close(graceMs) {
+      const timer = setTimeout(() => app.server.closeAllConnections(), graceMs);
+      await app.close();
+      clearTimeout(timer);
+    },
+  };
+}
+
+function sendNothing(response: ServerResponse): void {
+  response.writeHead(404, { 'content-length': 0 });
+  response.end();
+}
+
+function sendDocument(response: ServerResponse, body: string): void {
+  response.writeHead(200, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'public, max-age=300',
+    // The document says nothing secret, and browser clients read it before they can log in.
+    'access-control-allow-origin': '*',
+  });
+  response.end(body);
+}
+
+type Facts = {
+  readonly id: string;
+  readonly receivedAt: number;
+  readonly startedMs: number;
+  readonly route: EdgeRoute;
+  readonly query: string;
+  readonly repeated: ReadonlySet<string>;
+  readonly body: Uint8Array;
+};
+
+function toIncoming(request: IncomingMessage, response: ServerResponse, facts: Facts): Incoming {
+  let gone: AbortController | undefined;
+  return {
+    id: facts.id,
+    upstream: facts.route.upstream,
+    httpMethod: request.method === 'GET' ? 'GET' : request.method === 'DELETE' ? 'DELETE' : 'POST',
+    headers: request.headers as { readonly [name: string]: string | undefined },
+    repeated: facts.repeated,
+    query: facts.query,
+    body: facts.body,
+    remoteAddress: request.socket.remoteAddress ?? '',
+    // Made when first asked for: most exchanges end before anyone needs to know that the client left.
+    get signal(): AbortSignal {
+      if (gone === undefined) {
+        const controller = new AbortController();
+        gone = controller;
+        if (response.destroyed) controller.abort();
+        response.on('close', () => {
+          if (!response.writableFinished) controller.abort();
+        });
+      }
+      return gone.signal;
+    },
+    receivedAt: facts.receivedAt,
+    startedMs: facts.startedMs,
+  };
+}

@@ -1,0 +1,168 @@
+// What an upstream sends back, as bytes that are pulled: the one place where undici's callbacks become
+// values. Never buffers past a cap, never inflates, never follows a redirect.
+// Back-pressure: a reader that lags pauses the socket (undici DispatchController).
+
+import type { Dispatcher } from 'undici';
+
+/** Why no usable answer came. */
+export type ForwardFault = 'upstream-unavailable' | 'upstream-timeout' | 'upstream-protocol' | 'upstream-credentials';
+
+export type UpstreamHeaders = { readonly [name: string]: string | undefined };
+
+/** An answer whose headers have arrived. Exactly one of `whole` and `chunks` may be used, once. */
+export type UpstreamAnswer = {
+  readonly kind: 'answer';
+  readonly status: number;
+  /** Lower-case names. Of a header sent twice, the values joined by a comma. */
+  readonly headers: UpstreamHeaders;
+  /** All bytes, or `too-large` past `maxBytes` (the socket is then closed), or why they ended early. */
+  whole(maxBytes: number): Promise<Uint8Array | 'too-large' | ForwardFault>;
+  /** Bytes as they come; `undefined` at the end, a fault when they ended early. */
+  next(): Promise<Uint8Array | undefined | ForwardFault>;
+  /** Gives the exchange up: the socket is closed, which is how the 2026 era cancels. */
+  abort(): void;
+};
+
+export type ForwardOutcome = UpstreamAnswer | { readonly kind: 'fault'; readonly reason: ForwardFault };
+
+/** Chunks that may wait before the socket is paused. */
+const MAX_WAITING_CHUNKS = 16;
+
+type Waiting = (value: Uint8Array | undefined | ForwardFault) => void;
+
+/**
+ * Reads one response of undici. Functions, not a stream: one allocation an exchange, no event emitter.
+ * @param settle called once, with the answer when its headers are there, or with the fault.
+ */
+export function createAnswerReader(settle: (outcome: ForwardOutcome) => void): Dispatcher.DispatchHandler {
+  let controller: Dispatcher.DispatchController | undefined;
+  let settled = false;
+  let end: 'open' | 'done' | ForwardFault = 'open';
+  let chunks: Uint8Array[] = [];
+  let waiting: Waiting | undefined;
+  let collect: { maxBytes: number; size: number; done: (value: Uint8Array | 'too-large' | ForwardFault) => void } | undefined;
+
+  function finish(how: 'done' | ForwardFault): void {
+    if (end !== 'open') return;
+    end = how;
+    if (collect !== undefined) finishWhole();
+    else if (waiting !== undefined && chunks.length === 0) {
+      waiting(how === 'done' ? undefined : how);
+      waiting = undefined;
+    }
+  }
+
+  function finishWhole(): void {
+    if (collect === undefined) return;
+    const { done, size } = collect;
+    collect = undefined;
+    if (end !== 'done') return done(end === 'open' ? 'upstream-protocol' : end);
+    const [first] = chunks;
+    done(chunks.length === 1 && first !== undefined ? first : joinBytes(chunks, size));
+  }
+
+  function take(chunk: Uint8Array): void {
+    chunks.push(chunk);
+    if (collect === undefined) return;
+    collect.size += chunk.byteLength;
+    if (collect.size <= collect.maxBytes) return;
+    const { done } = collect;
+    collect = undefined;
+    abort();
+    done('too-large');
+  }
+
+  function abort(): void {
+    if (end === 'open') end = 'upstream-unavailable';
+    controller?.abort(new Error('exchange given up'));
+    waiting?.(end === 'done' ? undefined : 'upstream-unavailable');
+    waiting = undefined;
+  }
+
+  function whole(maxBytes: number): Promise<Uint8Array | 'too-large' | ForwardFault> {
+    return new Promise((resolve) => {
+      const size = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+      collect = { maxBytes, size, done: resolve };
+      controller?.resume();
+      if (size > maxBytes) {
+        collect = undefined;
+        abort();
+        resolve('too-large');
+      } else if (end !== 'open') finishWhole();
+    });
+  }
+
+  function next(): Promise<Uint8Array | undefined | ForwardFault> {
+    const chunk = chunks.shift();
+    if (chunk !== undefined) {
+      if (chunks.length === 0) controller?.resume();
+      return Promise.resolve(chunk);
+    }
+    if (end !== 'open') return Promise.resolve(end === 'done' ? undefined : end);
+    return new Promise((resolve) => {
+      waiting = resolve;
+    });
+  }
+
+  return {
+    onRequestStart(started) {
+      controller = started;
+      if (end !== 'open') started.abort(new Error('exchange given up'));
+    },
+    onResponseStart(_controller, status, headers) {
+      if (status < 200) return;
+      settled = true;
+      settle({ kind: 'answer', status, headers: flattenHeaders(headers), whole, next, abort });
+    },
+    onResponseData(_controller, chunk) {
+      if (waiting !== undefined) {
+        const wake = waiting;
+        waiting = undefined;
+        wake(chunk);
+        return;
+      }
+      take(chunk);
+      if (collect === undefined && chunks.length >= MAX_WAITING_CHUNKS) controller?.pause();
+    },
+    onResponseEnd() {
+      finish('done');
+    },
+    onResponseError(_controller, error) {
+      const reason = faultOf(error);
+      if (!settled) {
+        settled = true;
+        settle({ kind: 'fault', reason });
+      }
+      finish(reason);
+    },
+  };
+}
+
+/** Maps undici's errors; what is not known is `upstream-unavailable`. */
+export function faultOf(error: unknown): ForwardFault {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT' || code === 'UND_ERR_CONNECT_TIMEOUT') {
+    return 'upstream-timeout';
+  }
+  if (code === 'UND_ERR_HEADERS_OVERFLOW' || (typeof code === 'string' && code.startsWith('HPE_'))) return 'upstream-protocol';
+  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return 'upstream-protocol';
+  return 'upstream-unavailable';
+}
+
+function flattenHeaders(headers: Record<string, string | string[] | undefined>): UpstreamHeaders {
+  const flat: { [name: string]: string | undefined } = Object.create(null);
+  for (const [name, value] of Object.entries(headers)) {
+    flat[name.toLowerCase()] = Array.isArray(value) ? value.join(',') : value;
+  }
+  return flat;
+}
+
+function joinBytes(chunks: readonly Uint8Array[], size: number): Uint8Array {
+  const joined = Buffer.allocUnsafe(size);
+  let offset = 0;
+  for (const chunk of chunks) {
+    joined.set(chunk, offset);
+    offset += chunk.byteLength;
+  }
+  return joined;
+}

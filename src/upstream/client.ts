@@ -1,0 +1,128 @@
+// One upstream's connections: a pool for exchanges and one for streams, so that open streams never
+// hold up calls. Sends bytes and hands answers on; decides nothing, retries nothing, follows nothing.
+
+import type { buildConnector } from 'undici';
+import { Pool } from 'undici';
+import { applyEdits } from '../mcp/json.js';
+import type { Cleared } from '../settle/settle.js';
+import { createAnswerReader, faultOf, type ForwardOutcome } from './answer.js';
+import type { UpstreamCredentials } from './credentials.js';
+import { type HeaderList, messageHeaders, sessionHeaders } from './headers.js';
+
+/** What a client of an upstream needs to know. Times in milliseconds. */
+export type ClientSettings = {
+  readonly url: URL;
+  readonly credentials: UpstreamCredentials;
+  readonly limits: { readonly requestTimeoutMs: number; readonly streamIdleMs: number; readonly concurrency: number };
+  /** Options of undici's connector, with the address rules of the upstream's network. */
+  readonly connect: buildConnector.BuildOptions;
+};
+
+export type SessionRef = { readonly version: string; readonly upstreamSession: string | undefined };
+
+/** A request of the gateway's own: a listing, or an answer to a server's request. */
+export type OwnRequest = {
+  readonly method: 'POST' | 'DELETE';
+  readonly headers: { readonly [name: string]: string };
+  readonly body?: string;
+  readonly timeoutMs: number;
+};
+
+/** How long to wait for a TCP and TLS handshake. */
+const CONNECT_TIMEOUT_MS = 5_000;
+/** Answer headers past this are a protocol fault (attack 13). */
+const MAX_HEADER_BYTES = 16 * 1024;
+
+export type UpstreamClient = {
+  /** Sends an admitted message that every station has cleared; the signal gives the exchange up. */
+  forward(cleared: Cleared, signal: AbortSignal | undefined): Promise<ForwardOutcome>;
+  /** Opens the session's GET stream. */
+  openStream(session: SessionRef, signal: AbortSignal): Promise<ForwardOutcome>;
+  /** Ends a session. */
+  endSession(session: SessionRef): Promise<ForwardOutcome>;
+  /** The gateway's own traffic: it carries no principal's words. */
+  request(own: OwnRequest): Promise<ForwardOutcome>;
+  close(): Promise<void>;
+};
+
+/** Opens the pools of one upstream. Nothing connects before the first request. */
+export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
+  const { url, credentials, limits } = settings;
+  const path = url.pathname + url.search;
+  const shared = {
+    connect: { ...settings.connect, timeout: CONNECT_TIMEOUT_MS },
+    pipelining: 1,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: limits.requestTimeoutMs,
+    bodyTimeout: limits.streamIdleMs,
+  };
+  const calls = new Pool(url.origin, { ...shared, connections: limits.concurrency });
+  const streams = new Pool(url.origin, { ...shared, connections: null });
+
+  function dispatch(pool: Pool, method: 'POST' | 'GET' | 'DELETE', headers: HeaderList, body: Uint8Array | string | null, signal?: AbortSignal): Promise<ForwardOutcome> {
+    return new Promise((resolve) => {
+      if (signal?.aborted === true) return resolve({ kind: 'fault', reason: 'upstream-unavailable' });
+      const settleOnce = (outcome: ForwardOutcome): void => resolve(checkAnswer(outcome));
+      const reader = createAnswerReader(settleOnce);
+      try {
+        pool.dispatch({ path, method, headers, body }, signal === undefined ? reader : abortable(reader, signal));
+      } catch (error) {
+        resolve({ kind: 'fault', reason: faultOf(error) });
+      }
+    });
+  }
+
+  return {
+    forward(cleared, signal) {
+      const { admitted } = cleared;
+      const body = admitted.edits.length === 0 ? admitted.bytes : applyEdits(admitted.text, admitted.edits);
+      return dispatch(calls, 'POST', messageHeaders(admitted, credentials), body, signal);
+    },
+    openStream(session, signal) {
+      return dispatch(streams, 'GET', sessionHeaders(session, credentials, 'text/event-stream'), null, signal);
+    },
+    endSession(session) {
+      return dispatch(calls, 'DELETE', sessionHeaders(session, credentials, 'application/json'), null);
+    },
+    request(own) {
+      const headers: HeaderList = [];
+      for (const name in own.headers) headers.push(name, own.headers[name] ?? '');
+      headers.push('accept-encoding', 'identity');
+      return dispatch(calls, own.method, headers, own.body ?? null, AbortSignal.timeout(own.timeoutMs));
+    },
+    async close() {
+      await Promise.all([calls.destroy(), streams.destroy()]);
+    },
+  };
+}
+
+/** Redirects are not followed and encodings not undone: both are protocol faults (attacks 12 and 14). */
+function checkAnswer(outcome: ForwardOutcome): ForwardOutcome {
+  if (outcome.kind === 'fault') return outcome;
+  const encoding = outcome.headers['content-encoding'];
+  const isEncoded = encoding !== undefined && encoding !== 'identity';
+  if (!isEncoded && (outcome.status < 300 || outcome.status >= 400)) return outcome;
+  outcome.abort();
+  return { kind: 'fault', reason: 'upstream-protocol' };
+}
+
+function abortable(reader: ReturnType<typeof createAnswerReader>, signal: AbortSignal): ReturnType<typeof createAnswerReader> {
+  let stop: (() => void) | undefined;
+  return {
+    ...reader,
+    onRequestStart(controller, context) {
+      stop = () => controller.abort(new Error('exchange given up'));
+      if (signal.aborted) stop();
+      else signal.addEventListener('abort', stop, { once: true });
+      reader.onRequestStart?.(controller, context);
+    },
+    onResponseEnd(controller, trailers) {
+      if (stop !== undefined) signal.removeEventListener('abort', stop);
+      reader.onResponseEnd?.(controller, trailers);
+    },
+    onResponseError(controller, error) {
+      if (stop !== undefined) signal.removeEventListener('abort', stop);
+      reader.onResponseError?.(controller, error);
+    },
+  };
+}
