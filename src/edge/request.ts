@@ -15,15 +15,28 @@ export type EdgeRefusal = {
 };
 
 export type EdgeCheck =
-  | { readonly kind: 'route'; readonly route: EdgeRoute; readonly query: string; readonly repeated: ReadonlySet<string> }
+  | {
+      readonly kind: 'route';
+      readonly route: EdgeRoute;
+      readonly query: string;
+      readonly repeated: ReadonlySet<string>;
+    }
   | { readonly kind: 'document'; readonly body: string }
   | { readonly kind: 'refused'; readonly refusal: EdgeRefusal };
 
 const METHODS: ReadonlySet<string> = new Set(['POST', 'GET', 'DELETE']);
 const NO_NAMES: ReadonlySet<string> = new Set();
 
-function refused(status: number, reason: Reason | undefined, upstream: string | undefined, headers?: { readonly [name: string]: string }): EdgeCheck {
-  return { kind: 'refused', refusal: { status, reason, upstream, ...(headers === undefined ? {} : { headers }) } };
+function refused(
+  status: number,
+  reason: Reason | undefined,
+  upstream: string | undefined,
+  headers?: { readonly [name: string]: string },
+): EdgeCheck {
+  return {
+    kind: 'refused',
+    refusal: { status, reason, upstream, ...(headers === undefined ? {} : { headers }) },
+  };
 }
 
 /** The checks of the edge, in the order of contract §6: path, Host, Origin, size, type. Pure. */
@@ -47,7 +60,14 @@ export function checkRequest(request: IncomingMessage, tables: EdgeTables): Edge
   if (tables.refusesForwarded(route.upstream) && hasForwardingHeader(request.headers)) {
     return refused(421, 'host-forbidden', upstream);
   }
-  return checkFraming(request, route) ?? { kind: 'route', route, query: mark === -1 ? '' : url.slice(mark + 1), repeated };
+  return (
+    checkFraming(request, route) ?? {
+      kind: 'route',
+      route,
+      query: mark === -1 ? '' : url.slice(mark + 1),
+      repeated,
+    }
+  );
 }
 
 function checkDocument(request: IncomingMessage, body: string): EdgeCheck {
@@ -58,24 +78,38 @@ function checkDocument(request: IncomingMessage, body: string): EdgeCheck {
 /** Method, length, encoding and type. Node has refused CL with TE and malformed lengths before (attacks 1 to 3). */
 function checkFraming(request: IncomingMessage, route: EdgeRoute): EdgeCheck | undefined {
   const { headers, method } = request;
-  if (method === undefined || !METHODS.has(method)) return refused(405, undefined, route.upstream, { allow: 'POST, GET, DELETE' });
-  const hasBody = headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
-  if (method !== 'POST') return hasBody ? refused(413, 'body-too-large', route.upstream) : undefined;
+  if (method === undefined || !METHODS.has(method))
+    return refused(405, undefined, route.upstream, { allow: 'POST, GET, DELETE' });
+  const hasBody =
+    headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+  if (method !== 'POST')
+    return hasBody ? refused(413, 'body-too-large', route.upstream) : undefined;
   if (headers['transfer-encoding'] !== undefined && request.httpVersion !== '1.1') {
     return refused(400, 'unsupported-media-type', route.upstream);
   }
-  if (Number(headers['content-length'] ?? 0) > route.maxRequestBytes) return refused(413, 'body-too-large', route.upstream);
+  if (Number(headers['content-length'] ?? 0) > route.maxRequestBytes)
+    return refused(413, 'body-too-large', route.upstream);
   const encoding = headers['content-encoding'];
   const isPlain = encoding === undefined || encoding.toLowerCase() === 'identity';
-  return isPlain && isJsonType(headers['content-type']) ? undefined : refused(415, 'unsupported-media-type', route.upstream);
+  return isPlain && isJsonType(headers['content-type'])
+    ? undefined
+    : refused(415, 'unsupported-media-type', route.upstream);
 }
 
 /** `application/json`, alone or with `charset=utf-8` (attacks 11, 20 and 28). */
 export function isJsonType(contentType: string | undefined): boolean {
   if (contentType === undefined) return false;
   if (contentType === 'application/json') return true;
-  const [type, ...parameters] = contentType.toLowerCase().split(';').map((part) => part.trim());
-  return type === 'application/json' && parameters.every((part) => part === '' || part === 'charset=utf-8' || part === 'charset="utf-8"');
+  const [type, ...parameters] = contentType
+    .toLowerCase()
+    .split(';')
+    .map((part) => part.trim());
+  return (
+    type === 'application/json' &&
+    parameters.every(
+      (part) => part === '' || part === 'charset=utf-8' || part === 'charset="utf-8"',
+    )
+  );
 }
 
 /** Names that stand on more than one header line, lower-case. The framework would keep the first in silence. */
@@ -94,7 +128,10 @@ function repeatedHeaders(rawHeaders: readonly string[]): ReadonlySet<string> {
 }
 
 /** The bytes of a body, `too-large` past the cap, or `aborted` when the client went away. */
-export function readBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Array | 'too-large' | 'aborted'> {
+export function readBody(
+  request: IncomingMessage,
+  maxBytes: number,
+): Promise<Uint8Array | 'too-large' | 'aborted'> {
   return new Promise((resolve) => {
     const chunks: Uint8Array[] = [];
     let size = 0;

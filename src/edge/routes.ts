@@ -45,7 +45,14 @@ export function servedHosts(publicUrl: URL, listenPort: number): ReadonlySet<str
   return hosts;
 }
 
-const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'via'];
+const FORWARDING_HEADERS = [
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-real-ip',
+  'via',
+];
 
 /** True when a proxy says that it passed the request on. */
 export function hasForwardingHeader(headers: { readonly [name: string]: unknown }): boolean {

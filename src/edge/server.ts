@@ -42,7 +42,11 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     trustProxy: false,
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
-    http: { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: 5_000 },
+    http: {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: 5_000,
+    },
     // A path that does not even parse is one more unknown path.
     frameworkErrors: (_error, _request, reply) => {
       reply.hijack();
@@ -72,26 +76,63 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     const inflight = running.get(route.upstream) ?? 0;
     const isStream = request.method === 'GET';
     if (!isStream && inflight >= route.concurrency) {
-      return refuse(request, response, { status: 503, reason: 'overloaded', upstream: route.upstream, headers: { 'retry-after': RETRY_AFTER_SECONDS } }, id);
+      return refuse(
+        request,
+        response,
+        {
+          status: 503,
+          reason: 'overloaded',
+          upstream: route.upstream,
+          headers: { 'retry-after': RETRY_AFTER_SECONDS },
+        },
+        id,
+      );
     }
     if (!isStream) running.set(route.upstream, inflight + 1);
     try {
-      const body = request.method === 'POST' ? await readBody(request, route.maxRequestBytes) : new Uint8Array(0);
+      const body =
+        request.method === 'POST'
+          ? await readBody(request, route.maxRequestBytes)
+          : new Uint8Array(0);
       if (body === 'aborted') return void response.destroy();
-      if (body === 'too-large') return refuse(request, response, { status: 413, reason: 'body-too-large', upstream: route.upstream }, id);
-      await ports.exchange(toIncoming(request, response, { id, receivedAt, startedMs, route, query: check.query, repeated: check.repeated, body }), createOutgoing(response));
+      if (body === 'too-large')
+        return refuse(
+          request,
+          response,
+          { status: 413, reason: 'body-too-large', upstream: route.upstream },
+          id,
+        );
+      await ports.exchange(
+        toIncoming(request, response, {
+          id,
+          receivedAt,
+          startedMs,
+          route,
+          query: check.query,
+          repeated: check.repeated,
+          body,
+        }),
+        createOutgoing(response),
+      );
     } finally {
       if (!isStream) running.set(route.upstream, (running.get(route.upstream) ?? 1) - 1);
     }
   }
 
-  function refuse(request: IncomingMessage, response: ServerResponse, refusal: EdgeRefusal, id: string): void {
+  function refuse(
+    request: IncomingMessage,
+    response: ServerResponse,
+    refusal: EdgeRefusal,
+    id: string,
+  ): void {
     ports.refused(refusal, id, request.socket.remoteAddress ?? '');
     const text = refusal.reason === undefined ? '' : REASONS[refusal.reason].text;
     const closes = refusal.status === 413 || refusal.status === 400;
     response.writeHead(refusal.status, {
       ...refusal.headers,
-      ...(refusal.reason === undefined ? {} : { 'sallyport-decision': id, 'content-type': 'text/plain; charset=utf-8' }),
+      ...(refusal.reason === undefined
+        ? {}
+        : { 'sallyport-decision': id, 'content-type': 'text/plain; charset=utf-8' }),
       'content-length': Buffer.byteLength(text),
       // What was not read of an oversized body would otherwise be taken for the next request.
       ...(closes ? { connection: 'close' } : {}),

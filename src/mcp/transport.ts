@@ -37,3 +37,28 @@ export interface Outgoing {
   write(bytes: Uint8Array | string): void | Promise<void>;
   end(): void;
 }
+
+/** Why no usable answer came from an upstream. */
+export type ForwardFault =
+  | 'upstream-unavailable'
+  | 'upstream-timeout'
+  | 'upstream-protocol'
+  | 'upstream-credentials';
+
+/** An upstream's answer whose headers have arrived. Exactly one of `whole` and `next` may be used. */
+export type UpstreamAnswer = {
+  readonly kind: 'answer';
+  readonly status: number;
+  /** Lower-case names. Of a header sent twice, the values joined by a comma. */
+  readonly headers: { readonly [name: string]: string | undefined };
+  /** All bytes, or `too-large` past `maxBytes` (the socket is then closed), or why they ended early. */
+  whole(maxBytes: number): Promise<Uint8Array | 'too-large' | ForwardFault>;
+  /** Bytes as they come; `undefined` at the end, a fault when they ended early. */
+  next(): Promise<Uint8Array | undefined | ForwardFault>;
+  /** Gives the exchange up: the socket is closed, which is how the 2026 era cancels. */
+  abort(): void;
+};
+
+export type ForwardOutcome =
+  | UpstreamAnswer
+  | { readonly kind: 'fault'; readonly reason: ForwardFault };

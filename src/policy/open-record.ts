@@ -5,7 +5,12 @@ import type { Incoming } from '../mcp/transport.js';
 import type { ExchangeRecord } from './record.js';
 
 /** A record in which nothing has been decided: a refusal until a station says otherwise. */
-export function openRecord(incoming: Pick<Incoming, 'id' | 'receivedAt' | 'startedMs' | 'upstream' | 'httpMethod' | 'remoteAddress'>): ExchangeRecord {
+export function openRecord(
+  incoming: Pick<
+    Incoming,
+    'id' | 'receivedAt' | 'startedMs' | 'upstream' | 'httpMethod' | 'remoteAddress'
+  >,
+): ExchangeRecord {
   return {
     id: incoming.id,
     receivedAt: incoming.receivedAt,
@@ -13,12 +18,40 @@ export function openRecord(incoming: Pick<Incoming, 'id' | 'receivedAt' | 'start
     upstream: incoming.upstream,
     httpMethod: incoming.httpMethod,
     principal: undefined,
-    client: { ip: incoming.remoteAddress, era: undefined, version: undefined, session: undefined, selfReported: undefined },
-    target: { method: undefined, receivedMethod: undefined, kind: undefined, name: undefined, definition: undefined, pin: undefined, requestId: undefined },
+    client: {
+      ip: incoming.remoteAddress,
+      era: undefined,
+      version: undefined,
+      session: undefined,
+      selfReported: undefined,
+    },
+    target: {
+      method: undefined,
+      receivedMethod: undefined,
+      kind: undefined,
+      name: undefined,
+      definition: undefined,
+      pin: undefined,
+      requestId: undefined,
+    },
     args: undefined,
-    decision: { verdict: 'deny', action: 'refused', stage: 'edge', policy: undefined, rule: undefined, reasons: [] },
+    decision: {
+      verdict: 'deny',
+      action: 'refused',
+      stage: 'edge',
+      policy: undefined,
+      rule: undefined,
+      reasons: [],
+    },
     findings: [],
-    result: { status: 'none', http: 0, rpcCode: undefined, bytes: 0, digest: undefined, list: undefined },
+    result: {
+      status: 'none',
+      http: 0,
+      rpcCode: undefined,
+      bytes: 0,
+      digest: undefined,
+      list: undefined,
+    },
     latency: { auth: 0, policy: 0, inspect: 0, upstream: 0 },
     trace: undefined,
   };

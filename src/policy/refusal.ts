@@ -3,12 +3,22 @@
 
 import type { ProtocolFault } from '../mcp/admitted.js';
 import type { Era, RequestId, Target } from '../mcp/message.js';
-import { renderError, renderMethodRefusal, renderNotFound, renderToolRefusal } from '../mcp/render.js';
+import {
+  renderError,
+  renderMethodRefusal,
+  renderNotFound,
+  renderToolRefusal,
+} from '../mcp/render.js';
 import type { Deny, Stage } from './decision.js';
 import { REASONS, type Reason } from './reasons.js';
 
 /** A refusal of any station. */
-export type Refusal = { readonly kind: 'refused'; readonly stage: Stage; readonly deny: Deny; readonly fault?: ProtocolFault };
+export type Refusal = {
+  readonly kind: 'refused';
+  readonly stage: Stage;
+  readonly deny: Deny;
+  readonly fault?: ProtocolFault;
+};
 
 /** What is known of the message when it is refused; the earlier the station, the less. */
 export type RefusalContext = {
@@ -33,13 +43,25 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 const DEFAULT_RETRY_AFTER_SECONDS = 5;
 
 /** Makes a refusal of a station's own. `stage` and visibility come from the table of reasons. */
-export function refuseWith(reason: Reason, more?: Partial<Omit<Deny, 'reason' | 'verdict'>>): Refusal {
-  return { kind: 'refused', stage: REASONS[reason].stage, deny: { verdict: 'deny', reason, listed: true, ...more } };
+export function refuseWith(
+  reason: Reason,
+  more?: Partial<Omit<Deny, 'reason' | 'verdict'>>,
+): Refusal {
+  return {
+    kind: 'refused',
+    stage: REASONS[reason].stage,
+    deny: { verdict: 'deny', reason, listed: true, ...more },
+  };
 }
 
 /** Makes a refusal of a protocol fault, whose wire form the era has fixed. */
 export function refuseFault(fault: ProtocolFault): Refusal {
-  return { kind: 'refused', stage: 'admit', deny: { verdict: 'deny', reason: fault.reason, listed: true }, fault };
+  return {
+    kind: 'refused',
+    stage: 'admit',
+    deny: { verdict: 'deny', reason: fault.reason, listed: true },
+    fault,
+  };
 }
 
 /** Renders a refusal. Nothing of the message is quoted but its id. */
@@ -48,37 +70,78 @@ export function renderRefusal(refusal: Refusal, context: RefusalContext): Render
   const row = REASONS[deny.reason];
   const decision = { 'sallyport-decision': context.decisionId };
   if (fault !== undefined) {
-    const body = renderError(fault.id, fault.code, fault.message, { ...asMembers(fault.data), 'dev.sallyport/decision': { id: context.decisionId, reason: fault.reason } });
-    return { status: fault.status, headers: { ...JSON_TYPE, ...decision }, body, rpcCode: fault.code };
+    const body = renderError(fault.id, fault.code, fault.message, {
+      ...asMembers(fault.data),
+      'dev.sallyport/decision': { id: context.decisionId, reason: fault.reason },
+    });
+    return {
+      status: fault.status,
+      headers: { ...JSON_TYPE, ...decision },
+      body,
+      rpcCode: fault.code,
+    };
   }
   const rendering = deny.listed ? row.visible : row.hidden;
   switch (rendering.as) {
     case 'http':
-      return { status: rendering.status, headers: { 'content-type': 'text/plain; charset=utf-8', ...decision }, body: row.text, rpcCode: undefined };
+      return {
+        status: rendering.status,
+        headers: { 'content-type': 'text/plain; charset=utf-8', ...decision },
+        body: row.text,
+        rpcCode: undefined,
+      };
     case 'challenge':
       return {
         status: rendering.status,
-        headers: { 'content-type': 'text/plain; charset=utf-8', 'www-authenticate': context.challenge(deny.reason, deny.scopes), ...decision },
+        headers: {
+          'content-type': 'text/plain; charset=utf-8',
+          'www-authenticate': context.challenge(deny.reason, deny.scopes),
+          ...decision,
+        },
         body: row.text,
         rpcCode: undefined,
       };
     case 'error': {
-      const body = renderError(context.requestId, rendering.code, row.text, { 'dev.sallyport/decision': { id: context.decisionId, reason: deny.reason } });
-      return { status: rendering.status, headers: { ...JSON_TYPE, ...decision, ...retryAfter(rendering.status, deny) }, body, rpcCode: rendering.code };
+      const body = renderError(context.requestId, rendering.code, row.text, {
+        'dev.sallyport/decision': { id: context.decisionId, reason: deny.reason },
+      });
+      return {
+        status: rendering.status,
+        headers: { ...JSON_TYPE, ...decision, ...retryAfter(rendering.status, deny) },
+        body,
+        rpcCode: rendering.code,
+      };
     }
     case 'not-found':
-      return { status: 200, headers: JSON_TYPE, body: renderNotFound(context.era, context.target, context.requestId, context.decisionId), rpcCode: notFoundCode(context) };
+      return {
+        status: 200,
+        headers: JSON_TYPE,
+        body: renderNotFound(context.era, context.target, context.requestId, context.decisionId),
+        rpcCode: notFoundCode(context),
+      };
     case 'refusal':
-      return { status: 200, headers: JSON_TYPE, ...renderVisible(refusal, context, rendering.code) };
+      return {
+        status: 200,
+        headers: JSON_TYPE,
+        ...renderVisible(refusal, context, rendering.code),
+      };
   }
 }
 
-function renderVisible(refusal: Refusal, context: RefusalContext, code: number): { body: string; rpcCode: number | undefined } {
+function renderVisible(
+  refusal: Refusal,
+  context: RefusalContext,
+  code: number,
+): { body: string; rpcCode: number | undefined } {
   const { deny } = refusal;
   const { text: publicText } = REASONS[deny.reason];
   const text = deny.advice === undefined ? publicText : `${publicText} ${deny.advice}`;
   const decision = { id: context.decisionId, reason: deny.reason };
-  if (context.method === 'tools/call') return { body: renderToolRefusal(context.era, context.requestId, text, decision), rpcCode: undefined };
+  if (context.method === 'tools/call')
+    return {
+      body: renderToolRefusal(context.era, context.requestId, text, decision),
+      rpcCode: undefined,
+    };
   return { body: renderMethodRefusal(context.requestId, code, text, decision), rpcCode: code };
 }
 
@@ -92,6 +155,10 @@ function retryAfter(status: number, deny: Deny): { readonly [name: string]: stri
   return { 'retry-after': String(deny.retryAfterSeconds ?? DEFAULT_RETRY_AFTER_SECONDS) };
 }
 
-function asMembers(value: ProtocolFault['data']): { readonly [member: string]: NonNullable<ProtocolFault['data']> | null } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as { readonly [member: string]: NonNullable<ProtocolFault['data']> }) : {};
+function asMembers(value: ProtocolFault['data']): {
+  readonly [member: string]: NonNullable<ProtocolFault['data']> | null;
+} {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as { readonly [member: string]: NonNullable<ProtocolFault['data']> })
+    : {};
 }

@@ -3,27 +3,7 @@
 // Back-pressure: a reader that lags pauses the socket (undici DispatchController).
 
 import type { Dispatcher } from 'undici';
-
-/** Why no usable answer came. */
-export type ForwardFault = 'upstream-unavailable' | 'upstream-timeout' | 'upstream-protocol' | 'upstream-credentials';
-
-export type UpstreamHeaders = { readonly [name: string]: string | undefined };
-
-/** An answer whose headers have arrived. Exactly one of `whole` and `chunks` may be used, once. */
-export type UpstreamAnswer = {
-  readonly kind: 'answer';
-  readonly status: number;
-  /** Lower-case names. Of a header sent twice, the values joined by a comma. */
-  readonly headers: UpstreamHeaders;
-  /** All bytes, or `too-large` past `maxBytes` (the socket is then closed), or why they ended early. */
-  whole(maxBytes: number): Promise<Uint8Array | 'too-large' | ForwardFault>;
-  /** Bytes as they come; `undefined` at the end, a fault when they ended early. */
-  next(): Promise<Uint8Array | undefined | ForwardFault>;
-  /** Gives the exchange up: the socket is closed, which is how the 2026 era cancels. */
-  abort(): void;
-};
-
-export type ForwardOutcome = UpstreamAnswer | { readonly kind: 'fault'; readonly reason: ForwardFault };
+import type { ForwardFault, ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
 
 /** Chunks that may wait before the socket is paused. */
 const MAX_WAITING_CHUNKS = 16;
@@ -34,13 +14,21 @@ type Waiting = (value: Uint8Array | undefined | ForwardFault) => void;
  * Reads one response of undici. Functions, not a stream: one allocation an exchange, no event emitter.
  * @param settle called once, with the answer when its headers are there, or with the fault.
  */
-export function createAnswerReader(settle: (outcome: ForwardOutcome) => void): Dispatcher.DispatchHandler {
+export function createAnswerReader(
+  settle: (outcome: ForwardOutcome) => void,
+): Dispatcher.DispatchHandler {
   let controller: Dispatcher.DispatchController | undefined;
   let settled = false;
   let end: 'open' | 'done' | ForwardFault = 'open';
-  let chunks: Uint8Array[] = [];
+  const chunks: Uint8Array[] = [];
   let waiting: Waiting | undefined;
-  let collect: { maxBytes: number; size: number; done: (value: Uint8Array | 'too-large' | ForwardFault) => void } | undefined;
+  let collect:
+    | {
+        maxBytes: number;
+        size: number;
+        done: (value: Uint8Array | 'too-large' | ForwardFault) => void;
+      }
+    | undefined;
 
   function finish(how: 'done' | ForwardFault): void {
     if (end !== 'open') return;
@@ -140,16 +128,24 @@ export function createAnswerReader(settle: (outcome: ForwardOutcome) => void): D
 
 /** Maps undici's errors; what is not known is `upstream-unavailable`. */
 export function faultOf(error: unknown): ForwardFault {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-  if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT' || code === 'UND_ERR_CONNECT_TIMEOUT') {
+  const code =
+    typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  if (
+    code === 'UND_ERR_HEADERS_TIMEOUT' ||
+    code === 'UND_ERR_BODY_TIMEOUT' ||
+    code === 'UND_ERR_CONNECT_TIMEOUT'
+  ) {
     return 'upstream-timeout';
   }
-  if (code === 'UND_ERR_HEADERS_OVERFLOW' || (typeof code === 'string' && code.startsWith('HPE_'))) return 'upstream-protocol';
+  if (code === 'UND_ERR_HEADERS_OVERFLOW' || (typeof code === 'string' && code.startsWith('HPE_')))
+    return 'upstream-protocol';
   if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return 'upstream-protocol';
   return 'upstream-unavailable';
 }
 
-function flattenHeaders(headers: Record<string, string | string[] | undefined>): UpstreamHeaders {
+function flattenHeaders(
+  headers: Record<string, string | string[] | undefined>,
+): UpstreamAnswer['headers'] {
   const flat: { [name: string]: string | undefined } = Object.create(null);
   for (const [name, value] of Object.entries(headers)) {
     flat[name.toLowerCase()] = Array.isArray(value) ? value.join(',') : value;

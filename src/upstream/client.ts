@@ -4,8 +4,9 @@
 import type { buildConnector } from 'undici';
 import { Pool } from 'undici';
 import { applyEdits } from '../mcp/json.js';
+import type { ForwardOutcome } from '../mcp/transport.js';
 import type { Cleared } from '../settle/settle.js';
-import { createAnswerReader, faultOf, type ForwardOutcome } from './answer.js';
+import { createAnswerReader, faultOf } from './answer.js';
 import type { UpstreamCredentials } from './credentials.js';
 import { type HeaderList, messageHeaders, sessionHeaders } from './headers.js';
 
@@ -13,7 +14,11 @@ import { type HeaderList, messageHeaders, sessionHeaders } from './headers.js';
 export type ClientSettings = {
   readonly url: URL;
   readonly credentials: UpstreamCredentials;
-  readonly limits: { readonly requestTimeoutMs: number; readonly streamIdleMs: number; readonly concurrency: number };
+  readonly limits: {
+    readonly requestTimeoutMs: number;
+    readonly streamIdleMs: number;
+    readonly concurrency: number;
+  };
   /** Options of undici's connector, with the address rules of the upstream's network. */
   readonly connect: buildConnector.BuildOptions;
 };
@@ -59,13 +64,23 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   const calls = new Pool(url.origin, { ...shared, connections: limits.concurrency });
   const streams = new Pool(url.origin, { ...shared, connections: null });
 
-  function dispatch(pool: Pool, method: 'POST' | 'GET' | 'DELETE', headers: HeaderList, body: Uint8Array | string | null, signal?: AbortSignal): Promise<ForwardOutcome> {
+  function dispatch(
+    pool: Pool,
+    method: 'POST' | 'GET' | 'DELETE',
+    headers: HeaderList,
+    body: Uint8Array | string | null,
+    signal?: AbortSignal,
+  ): Promise<ForwardOutcome> {
     return new Promise((resolve) => {
-      if (signal?.aborted === true) return resolve({ kind: 'fault', reason: 'upstream-unavailable' });
+      if (signal?.aborted === true)
+        return resolve({ kind: 'fault', reason: 'upstream-unavailable' });
       const settleOnce = (outcome: ForwardOutcome): void => resolve(checkAnswer(outcome));
       const reader = createAnswerReader(settleOnce);
       try {
-        pool.dispatch({ path, method, headers, body }, signal === undefined ? reader : abortable(reader, signal));
+        pool.dispatch(
+          { path, method, headers, body },
+          signal === undefined ? reader : abortable(reader, signal),
+        );
       } catch (error) {
         resolve({ kind: 'fault', reason: faultOf(error) });
       }
@@ -75,20 +90,38 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   return {
     forward(cleared, signal) {
       const { admitted } = cleared;
-      const body = admitted.edits.length === 0 ? admitted.bytes : applyEdits(admitted.text, admitted.edits);
+      const body =
+        admitted.edits.length === 0 ? admitted.bytes : applyEdits(admitted.text, admitted.edits);
       return dispatch(calls, 'POST', messageHeaders(admitted, credentials), body, signal);
     },
     openStream(session, signal) {
-      return dispatch(streams, 'GET', sessionHeaders(session, credentials, 'text/event-stream'), null, signal);
+      return dispatch(
+        streams,
+        'GET',
+        sessionHeaders(session, credentials, 'text/event-stream'),
+        null,
+        signal,
+      );
     },
     endSession(session) {
-      return dispatch(calls, 'DELETE', sessionHeaders(session, credentials, 'application/json'), null);
+      return dispatch(
+        calls,
+        'DELETE',
+        sessionHeaders(session, credentials, 'application/json'),
+        null,
+      );
     },
     request(own) {
       const headers: HeaderList = [];
       for (const name in own.headers) headers.push(name, own.headers[name] ?? '');
       headers.push('accept-encoding', 'identity');
-      return dispatch(calls, own.method, headers, own.body ?? null, AbortSignal.timeout(own.timeoutMs));
+      return dispatch(
+        calls,
+        own.method,
+        headers,
+        own.body ?? null,
+        AbortSignal.timeout(own.timeoutMs),
+      );
     },
     async close() {
       await Promise.all([calls.destroy(), streams.destroy()]);
@@ -106,7 +139,10 @@ function checkAnswer(outcome: ForwardOutcome): ForwardOutcome {
   return { kind: 'fault', reason: 'upstream-protocol' };
 }
 
-function abortable(reader: ReturnType<typeof createAnswerReader>, signal: AbortSignal): ReturnType<typeof createAnswerReader> {
+function abortable(
+  reader: ReturnType<typeof createAnswerReader>,
+  signal: AbortSignal,
+): ReturnType<typeof createAnswerReader> {
   let stop: (() => void) | undefined;
   return {
     ...reader,

@@ -7,7 +7,9 @@ export type UpstreamCredentials =
   | { readonly type: 'static'; readonly header: string; readonly value: string };
 
 /** The one header that carries the credential, or `undefined` where none is configured. */
-export function credentialHeader(credentials: UpstreamCredentials): { readonly name: string; readonly value: string } | undefined {
+export function credentialHeader(
+  credentials: UpstreamCredentials,
+): { readonly name: string; readonly value: string } | undefined {
   switch (credentials.type) {
     case 'none':
       return undefined;

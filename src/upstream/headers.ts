@@ -12,7 +12,14 @@ export type HeaderList = string[];
 const ACCEPT_BOTH = 'application/json, text/event-stream';
 
 function baseHeaders(accept: string, credentials: UpstreamCredentials): HeaderList {
-  const headers: HeaderList = ['accept', accept, 'accept-encoding', 'identity', 'user-agent', 'sallyport'];
+  const headers: HeaderList = [
+    'accept',
+    accept,
+    'accept-encoding',
+    'identity',
+    'user-agent',
+    'sallyport',
+  ];
   const credential = credentialHeader(credentials);
   if (credential !== undefined) headers.push(credential.name, credential.value);
   return headers;
@@ -36,15 +43,23 @@ export function messageHeaders(admitted: Admitted, credentials: UpstreamCredenti
 }
 
 /** Headers of a GET or DELETE within a session. */
-export function sessionHeaders(session: { readonly version: string; readonly upstreamSession: string | undefined }, credentials: UpstreamCredentials, accept: string): HeaderList {
+export function sessionHeaders(
+  session: { readonly version: string; readonly upstreamSession: string | undefined },
+  credentials: UpstreamCredentials,
+  accept: string,
+): HeaderList {
   const headers = baseHeaders(accept, credentials);
   pushSession(headers, session);
   return headers;
 }
 
-function pushSession(headers: HeaderList, session: { readonly version: string; readonly upstreamSession: string | undefined } | undefined): void {
+function pushSession(
+  headers: HeaderList,
+  session: { readonly version: string; readonly upstreamSession: string | undefined } | undefined,
+): void {
   if (session === undefined) return;
-  if (session.upstreamSession !== undefined) headers.push('mcp-session-id', session.upstreamSession);
+  if (session.upstreamSession !== undefined)
+    headers.push('mcp-session-id', session.upstreamSession);
   // 2025-03-26 knows no such header (MCP 2025-06-18, transports, protocol version header).
   if (session.version !== '2025-03-26') headers.push('mcp-protocol-version', session.version);
 }
