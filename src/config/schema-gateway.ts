@@ -1,0 +1,300 @@
+// The JSON Schema of the gateway file. Its defaults are the defaults: reading fills them in from here.
+// Values only. Contract §3 names every key; what a schema cannot say is in the checks-*.ts files.
+
+import {
+  count,
+  DIALECT,
+  duration,
+  flag,
+  NOT_AVAILABLE,
+  named,
+  networkOf,
+  record,
+  type Schema,
+  secret,
+  text,
+  textList,
+  unavailable,
+  union,
+  words,
+} from './schema-parts.js';
+import { UPSTREAM_SCHEMA } from './schema-upstream.js';
+
+const MAX_PORT = 65_535;
+
+function listener(
+  description: string,
+  port: number,
+  more: Readonly<Record<string, Schema>>,
+): Schema {
+  return record(
+    description,
+    {
+      host: text('Address to listen on.', { default: '127.0.0.1' }),
+      port: count('Port to listen on; 0 takes a free one.', { min: 0, max: MAX_PORT }, port),
+      ...more,
+      tls: unavailable('Keys: `cert`, `key`, `clientCa`.', 'non-empty'),
+    },
+    { default: {} },
+  );
+}
+
+const LISTENERS = record(
+  'Where the gateway listens.',
+  {
+    data: listener('For MCP clients.', 8080, {
+      allowedOrigins: textList('Browser origins that may call, exactly.', { default: [] }),
+      trustedProxies: textList('Addresses or CIDR ranges whose forwarding headers are believed.', {
+        default: [],
+      }),
+    }),
+    ops: listener('For probes and metrics.', 9464, {}),
+    admin: listener('For the console; opens only where `admin` is configured.', 9090, {}),
+  },
+  { default: {} },
+);
+
+function claimNames(description: string, fallback: string | readonly string[]): Schema {
+  return {
+    type: ['string', 'array'],
+    title: 'a claim name or a list of them',
+    minLength: 1,
+    minItems: 1,
+    items: { type: 'string', minLength: 1, title: 'a claim name' },
+    description,
+    default: fallback,
+  };
+}
+
+const ISSUER = record(
+  'One authorization server.',
+  {
+    issuer: text('Its issuer identifier, exactly as tokens carry it in `iss`.'),
+    network: networkOf(true),
+    algorithms: {
+      type: 'array',
+      minItems: 1,
+      uniqueItems: true,
+      description: 'Signature algorithms accepted from it.',
+      items: {
+        type: 'string',
+        enum: [
+          ...['ES256', 'ES384', 'ES512', 'RS256', 'RS384', 'RS512'],
+          ...['PS256', 'PS384', 'PS512', 'EdDSA', 'Ed25519'],
+        ],
+      },
+    },
+    tokenType: text('The `typ` that its access tokens carry.', { default: 'at+jwt' }),
+    maxLifetime: duration('Longest lifetime of a token, from `iat` to `exp`.', '1h'),
+    claims: record(
+      'Where tokens say what; of several names the first present counts.',
+      {
+        client: claimNames('The client.', ['client_id', 'azp']),
+        scope: claimNames('The scopes.', ['scope', 'scp']),
+        groups: claimNames('The groups.', 'groups'),
+      },
+      { default: {} },
+    ),
+  },
+  { required: ['issuer', 'algorithms'] },
+);
+
+const PII_ACTIONS = ['off', 'flag', 'redact', 'block'];
+
+const PROFILE = record('What detectors do. A key that is absent has its default.', {
+  request: record(
+    'Arguments on the way to the upstream.',
+    { secrets: words('Secrets.', ['off', 'flag', 'block'], { default: 'block' }) },
+    { default: {} },
+  ),
+  result: record(
+    'Everything on the way to the client.',
+    {
+      secrets: words('Secrets.', PII_ACTIONS, { default: 'redact' }),
+      pii: {
+        type: ['string', 'object'],
+        title: 'an action, or {action: …, kinds: […]}',
+        description:
+          'Personal data. Kinds: `card`, `iban`, `ssn`; all of them where none is listed.',
+        default: 'redact',
+        if: { type: 'string' },
+        // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+        then: { enum: PII_ACTIONS },
+        else: {
+          properties: {
+            action: { type: 'string', enum: PII_ACTIONS },
+            kinds: {
+              type: 'array',
+              minItems: 1,
+              uniqueItems: true,
+              items: { type: 'string', enum: ['card', 'iban', 'ssn'] },
+            },
+          },
+          required: ['action'],
+          additionalProperties: false,
+        },
+      },
+      activeContent: words(
+        'Markup, links and escape sequences that act when shown.',
+        ['off', 'flag', 'neutralize', 'block'],
+        { default: 'neutralize' },
+      ),
+      invisible: words('Characters that nobody sees.', ['off', 'flag', 'strip', 'block'], {
+        default: 'strip',
+      }),
+      injection: words('Instructions to the model.', ['off', 'flag', 'block'], {
+        default: 'flag',
+      }),
+    },
+    { default: {} },
+  ),
+});
+
+const INSPECTION = record(
+  'Named sets of what detectors do.',
+  { profiles: named('Profiles by name; `default` always exists.', PROFILE, { default: {} }) },
+  { default: {} },
+);
+
+const STATE = {
+  ...union('type', 'Where shared state lives.', [
+    record(
+      'In the process: one replica.',
+      { type: { const: 'memory' } },
+      { title: 'state memory' },
+    ),
+    {
+      type: 'object',
+      title: 'state redis',
+      properties: { type: { const: 'redis', [NOT_AVAILABLE]: true } },
+    },
+  ]),
+  default: { type: 'memory' },
+};
+
+const AUDIT = record(
+  'Where the record of what happened goes.',
+  {
+    sinks: {
+      type: 'array',
+      minItems: 1,
+      description: 'Destinations; each gets every event.',
+      default: [{ type: 'file', path: './audit.jsonl' }],
+      items: union('type', 'One destination.', [
+        record(
+          'A file, synced before a call leaves.',
+          { type: { const: 'file' }, path: text('Path, relative to this file.') },
+          { title: 'a sink of type file', required: ['type', 'path'] },
+        ),
+        record(
+          'Standard output.',
+          {
+            type: { const: 'stdout' },
+            durability: words(
+              'Says that handing a line to the container runtime counts as durable.',
+              ['handed-over'],
+            ),
+          },
+          { title: 'a sink of type stdout' },
+        ),
+      ]),
+    },
+    onFailure: words(
+      'What happens to calls while nothing durable can be written.',
+      ['block', 'continue'],
+      { default: 'block' },
+    ),
+    checkpoint: record(
+      'Signed checkpoints of the chain.',
+      { every: duration('Time between two checkpoints.', '30s') },
+      { default: {} },
+    ),
+  },
+  { default: {} },
+);
+
+const METRICS = record(
+  'Prometheus metrics.',
+  {
+    toolLabel: flag('Whether tools of the pins become a label.', false),
+    maxSeries: count('Series of one metric before `_OTHER`.', { min: 100, max: 1_000_000 }, 5000),
+  },
+  { default: {} },
+);
+
+function role(description: string): Schema {
+  return textList(description, { minItems: 1 });
+}
+
+const ADMIN = record('Who may use the console and its API. Without it the listener stays shut.', {
+  issuers: named(
+    'By issuer name.',
+    record(
+      'Administrators that this issuer vouches for.',
+      {
+        audience: text('Audience of their tokens, compared exactly.'),
+        roles: record(
+          'Groups that hold each role.',
+          {
+            viewer: role('May look.'),
+            reviewer: role('May also approve and block.'),
+            admin: role('May do everything.'),
+          },
+          { minProperties: 1 },
+        ),
+      },
+      { required: ['audience', 'roles'] },
+    ),
+    { minProperties: 1 },
+  ),
+  breakGlass: record(
+    'The way in when no issuer can be reached.',
+    { token: secret('The token, at least 32 characters.') },
+    { required: ['token'] },
+  ),
+});
+
+/** JSON Schema of `config/gateway.yaml`. */
+export const GATEWAY_SCHEMA: Schema = {
+  $schema: DIALECT,
+  $id: 'urn:sallyport:schema:gateway:1',
+  ...record(
+    'Configuration of the gateway.',
+    {
+      version: { const: 1, description: 'Version of this format.' },
+      publicUrl: text('The URL under which clients reach the data listener.'),
+      listeners: LISTENERS,
+      keys: {
+        type: 'array',
+        items: secret('A key made by `sallyport keys new`.'),
+        minItems: 1,
+        description:
+          'Keys of the gateway: the first seals and signs, all open and verify. May be absent only where `publicUrl` is loopback.',
+      },
+      issuers: named('Authorization servers by name.', ISSUER, { default: {} }),
+      upstreams: named('MCP servers by name.', UPSTREAM_SCHEMA, { minProperties: 1 }),
+      policies: record(
+        'Where policies are.',
+        {
+          dir: text('Folder of the `*.policy.yaml` files.'),
+          mode: words('Whether policies are enforced.', ['enforce', 'observe'], {
+            default: 'enforce',
+            [NOT_AVAILABLE]: ['observe'],
+          }),
+          acceptUnenforced: unavailable('Goes with the mode `observe`.'),
+        },
+        { required: ['dir'] },
+      ),
+      pins: record('Where lock files are.', {
+        dir: text('Folder of the `*.lock.yaml` files; `pins` in the policy folder where absent.'),
+      }),
+      inspection: INSPECTION,
+      state: STATE,
+      audit: AUDIT,
+      metrics: METRICS,
+      tracing: unavailable('Key: `otlp`.'),
+      admin: ADMIN,
+    },
+    { title: 'the gateway file', required: ['version', 'publicUrl', 'upstreams', 'policies'] },
+  ),
+};

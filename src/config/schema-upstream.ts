@@ -1,0 +1,123 @@
+// The JSON Schema of one upstream in the gateway file: where it is, who may call, how it is guarded.
+// Values only. Contract §3 names every key and its default.
+
+import {
+  count,
+  duration,
+  NOT_AVAILABLE,
+  named,
+  networkOf,
+  record,
+  type Schema,
+  scopeList,
+  secret,
+  size,
+  text,
+  textList,
+  unavailable,
+  union,
+  words,
+} from './schema-parts.js';
+
+function credentials(description: string, more: Schema = {}): Schema {
+  const refused = (type: string): Schema => ({
+    type: 'object',
+    title: `credentials of type ${type}`,
+    properties: { type: { const: type, [NOT_AVAILABLE]: true } },
+  });
+  return {
+    ...union('type', description, [
+      record(
+        'Nothing is sent.',
+        { type: { const: 'none' } },
+        { title: 'credentials of type none' },
+      ),
+      record(
+        'One header with a secret value is sent.',
+        {
+          type: { const: 'static' },
+          header: {
+            type: 'string',
+            title: 'the name of an HTTP header',
+            pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$",
+            description: 'Name of the header.',
+          },
+          value: secret('The whole value of the header, for example `Bearer …`.'),
+        },
+        { title: 'credentials of type static', required: ['type', 'header', 'value'] },
+      ),
+      refused('client-credentials'),
+      refused('token-exchange'),
+    ]),
+    ...more,
+  };
+}
+
+const PINNING = record(
+  'How definitions are held to their pins in the lock file.',
+  {
+    mode: words(
+      '`strict`: only what is pinned and approved is listed or callable. `off`: no pins.',
+      ['strict', 'trust-on-first-use', 'off'],
+      { default: 'strict', [NOT_AVAILABLE]: ['trust-on-first-use'] },
+    ),
+    maxAge: duration('No call leaves unless definitions were verified within this time.', '60s'),
+    onDrift: words(
+      'What a changed definition stops: itself, or the whole upstream.',
+      ['hide-tool', 'stop-upstream'],
+      { default: 'hide-tool' },
+    ),
+    credentials: credentials(
+      "What the gateway sends when it lists for itself; the upstream's `credentials` where absent.",
+    ),
+  },
+  { default: {} },
+);
+
+const LIMITS = record(
+  'Bounds of every exchange with this upstream.',
+  {
+    requestTimeout: duration('Longest wait for the first byte of an answer.', '30s'),
+    streamIdle: duration('Longest silence on a stream.', '5m'),
+    maxRequestBytes: size('Largest request body.', '1MiB'),
+    maxResponseBytes: size('Largest answer, decoded.', '8MiB'),
+    concurrency: count('Requests in flight.', { min: 1, max: 100_000 }, 100),
+    listTtl: duration('Longest time that a client may keep a list.', '30s'),
+  },
+  { default: {} },
+);
+
+export const UPSTREAM_SCHEMA: Schema = record(
+  'One MCP server behind the gateway.',
+  {
+    url: text('Endpoint of the server: https, or http on loopback.'),
+    path: text('Path on the data listener; `/<name>` where absent.'),
+    transport: words('How the server speaks.', ['streamable-http', 'http-sse'], {
+      default: 'streamable-http',
+      [NOT_AVAILABLE]: ['http-sse'],
+    }),
+    network: networkOf(true),
+    authentication: words(
+      '`none` lets every caller in; possible only on a loopback listener with a loopback `publicUrl`.',
+      ['required', 'none'],
+      { default: 'required' },
+    ),
+    issuers: textList('Names of the issuers that may vouch for callers here.', { minItems: 1 }),
+    audiences: named(
+      'Audiences accepted by issuer name, for issuers that cannot mint `publicUrl` + `path`.',
+      textList('Accepted audiences, compared exactly.', { minItems: 1 }),
+      { default: {} },
+    ),
+    scopesSupported: scopeList('Scopes that the metadata document offers: the minimal set.', {
+      default: [],
+    }),
+    credentials: credentials("What the server gets from us. Never the caller's token.", {
+      default: { type: 'none' },
+    }),
+    tls: unavailable('Keys: `ca`, `cert`, `key`, `serverName`.', 'non-empty'),
+    pinning: PINNING,
+    inspect: text('Name of an inspection profile.', { default: 'default' }),
+    limits: LIMITS,
+  },
+  { required: ['url'] },
+);

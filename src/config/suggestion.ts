@@ -1,0 +1,56 @@
+// What a mistyped word probably meant: the nearest of the words that would have been right.
+// Pure. Works on words that operators write, bounded in length; never on traffic.
+// Distance: insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
+
+const MAX_WORD_LENGTH = 64;
+
+/**
+ * The candidate nearest to a word, or `undefined` where none is near: at most a third of the word's
+ * letters may differ, and at least one. Letter case counts for nothing.
+ */
+export function nearestWord(word: string, candidates: Iterable<string>): string | undefined {
+  if (word.length === 0 || word.length > MAX_WORD_LENGTH) return undefined;
+  const folded = word.toLowerCase();
+  let best: string | undefined;
+  let bestDistance = Math.max(1, Math.floor(word.length / 3)) + 1;
+  for (const candidate of candidates) {
+    if (candidate === word || candidate.length > MAX_WORD_LENGTH) continue;
+    const distance = editDistance(folded, candidate.toLowerCase());
+    if (distance < bestDistance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+/** How many single edits lead from one word to the other. */
+export function editDistance(from: string, to: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= from.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column += 1) {
+      const isSame = from[row - 1] === to[column - 1];
+      let cost = Math.min(
+        at(last, column) + 1,
+        at(current, column - 1) + 1,
+        at(last, column - 1) + (isSame ? 0 : 1),
+      );
+      if (isSwap(from, to, row, column)) cost = Math.min(cost, at(beforeLast, column - 2) + 1);
+      current.push(cost);
+    }
+    beforeLast = last;
+    last = current;
+  }
+  return at(last, to.length);
+}
+
+function isSwap(from: string, to: string, row: number, column: number): boolean {
+  if (row < 2 || column < 2) return false;
+  return from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
+}
+
+function at(row: readonly number[], column: number): number {
+  return row[column] ?? Number.POSITIVE_INFINITY;
+}

@@ -1,0 +1,101 @@
+// Durations, sizes and rates as people write them: `30s`, `1MiB`, `60/min`.
+// Reads one spelling of each and nothing else; what is near gets the right spelling suggested.
+// Contract §3: a number without a unit is a mistake, never a guess.
+
+/** Pattern texts, shared with the published JSON Schemas. */
+export const DURATION_PATTERN = '^[1-9][0-9]{0,8}(ms|s|m|h|d)$';
+export const SIZE_PATTERN = '^[1-9][0-9]{0,8}(B|KiB|MiB|GiB)$';
+export const RATE_PATTERN = '^[1-9][0-9]{0,8}/(s|min|h|d)$';
+
+/** Timers of the platform overflow past 2^31-1 ms; 24 days stay below that. */
+export const MAX_DURATION_MS = 24 * 24 * 60 * 60 * 1000;
+/** Larger bodies could not be held as one text. */
+export const MAX_SIZE_BYTES = 256 * 1024 * 1024;
+
+const DURATION_UNITS: ReadonlyMap<string, number> = new Map([
+  ['ms', 1],
+  ['s', 1000],
+  ['m', 60_000],
+  ['h', 3_600_000],
+  ['d', 86_400_000],
+]);
+const SIZE_UNITS: ReadonlyMap<string, number> = new Map([
+  ['B', 1],
+  ['KiB', 1024],
+  ['MiB', 1024 ** 2],
+  ['GiB', 1024 ** 3],
+]);
+const RATE_UNITS: ReadonlyMap<string, number> = new Map([
+  ['s', 1000],
+  ['min', 60_000],
+  ['h', 3_600_000],
+  ['d', 86_400_000],
+]);
+
+/** Milliseconds of a duration such as `30s`, or `undefined` where the text is none or too long. */
+export function readDurationMs(text: string): number | undefined {
+  return readQuantity(text, DURATION_PATTERN, DURATION_UNITS, MAX_DURATION_MS);
+}
+
+/** Bytes of a size such as `1MiB`, or `undefined` where the text is none or too large. */
+export function readSizeBytes(text: string): number | undefined {
+  return readQuantity(text, SIZE_PATTERN, SIZE_UNITS, MAX_SIZE_BYTES);
+}
+
+/** A rate such as `60/min` as a count in a window, or `undefined` where the text is none. */
+export function readRate(text: string): { count: number; windowMs: number } | undefined {
+  if (!new RegExp(RATE_PATTERN).test(text)) return undefined;
+  const [count = '', unit = ''] = text.split('/');
+  const windowMs = RATE_UNITS.get(unit);
+  return windowMs === undefined ? undefined : { count: Number(count), windowMs };
+}
+
+function readQuantity(
+  text: string,
+  pattern: string,
+  units: ReadonlyMap<string, number>,
+  max: number,
+): number | undefined {
+  if (!new RegExp(pattern).test(text)) return undefined;
+  const unit = text.replace(/^[0-9]+/, '');
+  const factor = units.get(unit);
+  if (factor === undefined) return undefined;
+  const quantity = Number.parseInt(text, 10) * factor;
+  return quantity <= max ? quantity : undefined;
+}
+
+const UNIT_WORDS: readonly (readonly [RegExp, string])[] = [
+  [/^(ms|msec|millis|milliseconds?)$/i, 'ms'],
+  [/^(s|sec|secs|seconds?)$/i, 's'],
+  [/^(m|min|mins|minutes?)$/i, 'm'],
+  [/^(h|hr|hrs|hours?)$/i, 'h'],
+  [/^(d|days?)$/i, 'd'],
+];
+const SIZE_WORDS: readonly (readonly [RegExp, string])[] = [
+  [/^(b|bytes?)$/i, 'B'],
+  [/^(k|kb|ki|kib)$/i, 'KiB'],
+  [/^(m|mb|mi|mib)$/i, 'MiB'],
+  [/^(g|gb|gi|gib)$/i, 'GiB'],
+];
+
+/** The spelling that a mistaken duration, size or rate was perhaps meant to have. */
+export function suggestQuantity(
+  kind: 'duration' | 'size' | 'rate',
+  written: unknown,
+): string | undefined {
+  const parts = /^([1-9][0-9]{0,8})(?:\s*(?:\/|per)?\s*([A-Za-z]{1,12}))?$/.exec(String(written));
+  const count = parts?.[1];
+  if (count === undefined) return undefined;
+  const word = parts?.[2];
+  const words = kind === 'size' ? SIZE_WORDS : UNIT_WORDS;
+  const unit = word === undefined ? FALLBACK_UNITS[kind] : unitOf(word, words);
+  if (unit === undefined) return undefined;
+  if (kind !== 'rate') return `${count}${unit}`;
+  return unit === 'ms' ? undefined : `${count}/${unit === 'm' ? 'min' : unit}`;
+}
+
+const FALLBACK_UNITS = { duration: 's', size: 'B', rate: 'm' } as const;
+
+function unitOf(word: string, words: readonly (readonly [RegExp, string])[]): string | undefined {
+  return words.find(([pattern]) => pattern.test(word))?.[1];
+}

@@ -1,0 +1,183 @@
+// Reads one YAML 1.2 document of the core schema into plain values, or says why not, with positions.
+// Never resolves tags, directives or merge keys, never expands aliases without bound, never throws.
+// Contract §3: unique keys, one document, warnings are errors. YAML 1.2.2 §10.3 (core schema).
+
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+} from 'yaml';
+import { type Fault, faultOfFile } from './fault.js';
+import { type Locate, locateIn } from './positions.js';
+
+export const MAX_FILE_BYTES = 1024 * 1024;
+/** Values after aliases are followed: what stops an alias bomb. */
+export const MAX_VALUES = 100_000;
+export const MAX_ALIASES = 100;
+export const MAX_DEPTH = 64;
+
+export type YamlFile = { readonly value: unknown; readonly locate: Locate };
+
+/**
+ * The plain values of a YAML file. `source` is `undefined` where anything at all was wrong; then
+ * `faults` says what. Objects are ordinary ones: a key `__proto__` is refused, so none is reached.
+ */
+export function readYaml(
+  file: string,
+  bytes: Uint8Array,
+): { readonly source: YamlFile | undefined; readonly faults: readonly Fault[] } {
+  if (bytes.byteLength > MAX_FILE_BYTES) {
+    return refuse(faultOfFile(file, 'yaml', `the file is larger than ${MAX_FILE_BYTES} bytes`));
+  }
+  const text = decode(bytes);
+  if (text === undefined) return refuse(faultOfFile(file, 'yaml', 'the file is not UTF-8 text'));
+  try {
+    return readText(file, text);
+  } catch {
+    // The parser recurses; text built to exhaust the stack ends here instead of ending the process.
+    return refuse(faultOfFile(file, 'yaml', 'the file cannot be read as YAML'));
+  }
+}
+
+function refuse(fault: Fault): { source: undefined; faults: readonly Fault[] } {
+  return { source: undefined, faults: [fault] };
+}
+
+function decode(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function readText(
+  file: string,
+  text: string,
+): { source: YamlFile | undefined; faults: readonly Fault[] } {
+  const lineCounter = new LineCounter();
+  // Unique keys are checked below: the parser's own check takes quadratic time.
+  const document = parseDocument(text, {
+    version: '1.2',
+    schema: 'core',
+    merge: false,
+    strict: true,
+    stringKeys: true,
+    uniqueKeys: false,
+    prettyErrors: false,
+    keepSourceTokens: false,
+    lineCounter,
+  });
+  const faults: Fault[] = [];
+  const report = (offset: number, message: string): void => {
+    const { line, col } = lineCounter.linePos(offset);
+    const place = { line: Math.max(line, 1), column: Math.max(col, 1) };
+    faults.push({ file, ...place, severity: 'error', rule: 'yaml', message });
+  };
+  for (const mistake of [...document.errors, ...document.warnings]) {
+    report(mistake.pos[0], wordMistake(mistake.code, mistake.message));
+  }
+  if (hasDirective(document)) report(0, 'directives (%YAML, %TAG) are not accepted');
+  const reading: Reading = { document, report, values: 0, aliases: 0, open: new Set() };
+  const value = readNode(reading, document.contents, 0);
+  if (faults.length > 0) return { source: undefined, faults };
+  return { source: { value, locate: locateIn(document, lineCounter) }, faults };
+}
+
+function wordMistake(code: string, message: string): string {
+  if (code === 'MULTIPLE_DOCS') return 'the file holds more than one YAML document';
+  if (code === 'TAG_RESOLVE_FAILED') return 'tags (!) are not accepted';
+  const [first = 'invalid YAML'] = message.split('\n');
+  return first.charAt(0).toLowerCase() + first.slice(1);
+}
+
+function hasDirective(document: Document): boolean {
+  const directives = document.directives;
+  if (directives === undefined) return false;
+  return directives.yaml.explicit === true || Object.keys(directives.tags).length > 1;
+}
+
+type Reading = {
+  readonly document: Document;
+  readonly report: (offset: number, message: string) => void;
+  values: number;
+  aliases: number;
+  /** Nodes being read: an alias to one of them would never end. */
+  readonly open: Set<unknown>;
+};
+
+function readNode(reading: Reading, node: unknown, depth: number): unknown {
+  reading.values += 1;
+  if (reading.values === MAX_VALUES + 1) {
+    reading.report(offsetOf(node), `the file holds more than ${MAX_VALUES} values`);
+  }
+  if (reading.values > MAX_VALUES || node === null || node === undefined) return null;
+  if (depth > MAX_DEPTH) {
+    reading.report(offsetOf(node), `nested more than ${MAX_DEPTH} deep`);
+    return null;
+  }
+  if (isAlias(node)) return readAlias(reading, node, depth);
+  if ((node as Node & { tag?: string }).tag !== undefined) {
+    reading.report(offsetOf(node), 'tags (!) are not accepted');
+    return null;
+  }
+  if (isScalar(node)) return readScalar(reading, node.value, offsetOf(node));
+  reading.open.add(node);
+  const value = isMap(node) ? readMap(reading, node.items, depth) : readList(reading, node, depth);
+  reading.open.delete(node);
+  return value;
+}
+
+function readAlias(reading: Reading, alias: Node, depth: number): unknown {
+  reading.aliases += 1;
+  const target = isAlias(alias) ? alias.resolve(reading.document) : undefined;
+  if (reading.aliases === MAX_ALIASES + 1) {
+    reading.report(offsetOf(alias), `more than ${MAX_ALIASES} aliases`);
+  }
+  if (reading.aliases > MAX_ALIASES) return null;
+  if (target === undefined || reading.open.has(target)) {
+    reading.report(offsetOf(alias), 'this alias names nothing that is complete before it');
+    return null;
+  }
+  return readNode(reading, target, depth);
+}
+
+function readScalar(reading: Reading, value: unknown, offset: number): unknown {
+  if (typeof value !== 'number') return value;
+  if (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) {
+    reading.report(offset, 'this number cannot be held exactly; quote it to make it text');
+  }
+  return value;
+}
+
+function readMap(reading: Reading, items: readonly Pair[], depth: number): object {
+  const map: Record<string, unknown> = {};
+  for (const { key, value } of items) {
+    const name = isScalar(key) ? key.value : undefined;
+    if (typeof name !== 'string' || (key as Node & { tag?: string }).tag !== undefined) {
+      reading.report(offsetOf(key), 'keys are plain text');
+    } else if (name === '__proto__' || name === '<<') {
+      reading.report(offsetOf(key), `the key ${JSON.stringify(name)} is not accepted`);
+    } else if (Object.hasOwn(map, name)) {
+      reading.report(offsetOf(key), 'this key stands twice');
+    } else {
+      map[name] = readNode(reading, value, depth + 1);
+    }
+  }
+  return map;
+}
+
+function readList(reading: Reading, node: unknown, depth: number): unknown[] {
+  if (!isSeq(node)) return [];
+  return node.items.map((item) => readNode(reading, item, depth + 1));
+}
+
+function offsetOf(node: unknown): number {
+  return (node as Node | null | undefined)?.range?.[0] ?? 0;
+}
