@@ -1,0 +1,125 @@
+// The whole OAuth walk of an SDK client without a browser: 401, metadata, dynamic registration,
+// authorization code with PKCE and `resource`, token. Redirects are followed by hand with a cookie jar,
+// so that each is seen. Sources: MCP 2025-11-25 authorization; RFC 7636, 7591, 8707, 9728.
+
+import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js';
+import type {
+  OAuthClientInformationMixed,
+  OAuthTokens,
+} from '@modelcontextprotocol/sdk/shared/auth.js';
+
+export type WalkFacts = {
+  /** The URL that the SDK would have opened in a browser. */
+  readonly authorizationUrl: URL | undefined;
+  readonly client: OAuthClientInformationMixed | undefined;
+  readonly tokens: OAuthTokens | undefined;
+};
+
+/** A provider in memory, and what it gathered. */
+export type WalkProvider = OAuthClientProvider & { facts(): WalkFacts };
+
+export type WalkOptions = {
+  /** Where the code arrives; nothing listens there. */
+  readonly redirectUrl?: string;
+  readonly scope?: string;
+};
+
+const DEFAULT_REDIRECT = 'http://127.0.0.1:9/callback';
+const MAX_REDIRECTS = 15;
+
+/** A provider that keeps everything in memory and never opens a browser. */
+export function createWalkProvider(options: WalkOptions = {}): WalkProvider {
+  const redirectUrl = options.redirectUrl ?? DEFAULT_REDIRECT;
+  let client: OAuthClientInformationMixed | undefined;
+  let tokens: OAuthTokens | undefined;
+  let verifier = '';
+  let authorizationUrl: URL | undefined;
+  return {
+    get redirectUrl() {
+      return redirectUrl;
+    },
+    get clientMetadata() {
+      return {
+        client_name: 'sallyport-test',
+        redirect_uris: [redirectUrl],
+        grant_types: ['authorization_code'],
+        response_types: ['code'],
+        token_endpoint_auth_method: 'none',
+        ...(options.scope === undefined ? {} : { scope: options.scope }),
+      };
+    },
+    clientInformation: () => client,
+    saveClientInformation: (given) => {
+      client = given;
+    },
+    tokens: () => tokens,
+    saveTokens: (given) => {
+      tokens = given;
+    },
+    redirectToAuthorization: (url) => {
+      authorizationUrl = url;
+    },
+    saveCodeVerifier: (given) => {
+      verifier = given;
+    },
+    codeVerifier: () => verifier,
+    facts: () => ({ authorizationUrl, client, tokens }),
+  };
+}
+
+function storeCookies(jar: Map<string, string>, response: Response): void {
+  for (const line of response.headers.getSetCookie()) {
+    const [pair = ''] = line.split(';');
+    const equals = pair.indexOf('=');
+    if (equals > 0) jar.set(pair.slice(0, equals), pair.slice(equals + 1));
+  }
+}
+
+function cookieHeader(jar: Map<string, string>): Record<string, string> {
+  if (jar.size === 0) return {};
+  return { cookie: [...jar].map(([name, value]) => `${name}=${value}`).join('; ') };
+}
+
+/**
+ * Follows an authorization URL until it leads to the redirect URL, and returns the parameters that
+ * arrive there. Throws when the server shows a page or redirects without end: it must approve by itself.
+ */
+export async function followAuthorization(
+  start: URL,
+  redirectUrl: string,
+): Promise<URLSearchParams> {
+  const jar = new Map<string, string>();
+  let url = start;
+  for (let step = 0; step < MAX_REDIRECTS; step += 1) {
+    const response = await fetch(url, { redirect: 'manual', headers: cookieHeader(jar) });
+    storeCookies(jar, response);
+    const text = await response.text();
+    const location = response.headers.get('location');
+    if (location === null) {
+      throw new Error(`${url.pathname} answered ${response.status}: ${text.slice(0, 200)}`);
+    }
+    url = new URL(location, url);
+    if (url.href.startsWith(redirectUrl)) return url.searchParams;
+  }
+  throw new Error('too many redirects');
+}
+
+/** What the walk needs of a transport of either SDK. */
+export type WalkingTransport = { finishAuth(code: string, iss?: string): Promise<void> };
+
+/**
+ * The step after the SDK said "unauthorized": follows the recorded authorization URL and hands the code
+ * to the transport, which redeems it. A new transport can then connect with the same provider.
+ */
+export async function finishWalk(
+  provider: WalkProvider,
+  transport: WalkingTransport,
+): Promise<URLSearchParams> {
+  const { authorizationUrl } = provider.facts();
+  if (authorizationUrl === undefined) throw new Error('the SDK asked for no authorization');
+  const answer = await followAuthorization(authorizationUrl, String(provider.redirectUrl));
+  const code = answer.get('code');
+  if (code === null) throw new Error(`no code: ${answer.get('error') ?? 'no error either'}`);
+  await transport.finishAuth(code, answer.get('iss') ?? undefined);
+  return answer;
+}
