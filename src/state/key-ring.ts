@@ -1,0 +1,141 @@
+// The keys that the gateway derives from its own: one for each purpose, by HKDF-SHA-256 (RFC 5869).
+// The first gateway key seals, hashes and signs; all of them open and verify, so that keys can be rotated.
+// A purpose is part of the derivation: a key made for one purpose can never serve another.
+// Derived keys are kept, never the network's input: purposes come from code alone.
+
+import {
+  createHmac,
+  createPrivateKey,
+  createPublicKey,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+  sign,
+} from 'node:crypto';
+import type { GatewayKey } from '../config/settings.js';
+
+/** Bytes of a gateway key. */
+export const GATEWAY_KEY_BYTES = 32;
+
+/** Bytes of the tag by which a sealed value names its key. */
+export const KEY_TAG_BYTES = 8;
+
+const SALT = 'sallyport';
+const SIGNING_PURPOSE = 'checkpoint-signature';
+const TAG_PURPOSE = 'key-tag';
+
+/** DER of a PKCS #8 Ed25519 private key up to its 32-byte seed (RFC 8410 §7). */
+const ED25519_PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
+
+/** Purposes of keyed digests that stand in audit events; `audit hash` finds a value by each of them. */
+export const DIGEST_PURPOSES = ['token-id', 'arguments', 'result', 'session-id'] as const;
+
+/** A key for authenticated encryption, with the tag that names it. */
+export type SealingKey = { readonly tag: Buffer; readonly key: KeyObject };
+
+/** The public half of a signing key: raw 32 bytes as base64url. */
+export type PublicKey = { readonly keyId: string; readonly publicKey: string };
+
+/** A detached Ed25519 signature (RFC 8032), base64url. */
+export type Signature = { readonly keyId: string; readonly signature: string };
+
+/** The derived keys. Made once for a set of gateway keys. */
+export interface KeyRing {
+  /** The key that seals for this purpose. */
+  sealingKey(purpose: string): SealingKey;
+  /** The key of that tag, or `undefined` when no gateway key has it. */
+  openingKey(purpose: string, tag: Uint8Array): SealingKey | undefined;
+  /** Keyed digest under the first key: HMAC-SHA-256, base64url. */
+  hmac(purpose: string, bytes: Uint8Array | string): string;
+  /** Keyed digests under every key, in the order of the configuration: for finding a known value. */
+  hmacAll(purpose: string, bytes: Uint8Array | string): readonly string[];
+  /** Signs with the first key. */
+  sign(bytes: Uint8Array): Signature;
+  /** Public halves of all signing keys, in the order of the configuration. */
+  publicKeys(): readonly PublicKey[];
+}
+
+type DerivedKey = {
+  readonly id: string;
+  readonly tag: Buffer;
+  readonly signing: KeyObject;
+  readonly publicKey: string;
+  readonly sealing: Map<string, SealingKey>;
+  readonly hashing: Map<string, KeyObject>;
+  readonly bytes: Uint8Array;
+};
+
+function derive(bytes: Uint8Array, purpose: string, length: number): Buffer {
+  return Buffer.from(hkdfSync('sha256', bytes, SALT, `sallyport/1/${purpose}`, length));
+}
+
+function deriveKey(key: GatewayKey): DerivedKey {
+  const seed = derive(key.bytes, SIGNING_PURPOSE, 32);
+  const signing = createPrivateKey({
+    key: Buffer.concat([ED25519_PKCS8_PREFIX, seed]),
+    format: 'der',
+    type: 'pkcs8',
+  });
+  const publicKey = createPublicKey(signing).export({ format: 'jwk' }).x ?? '';
+  return {
+    id: key.id,
+    tag: derive(key.bytes, TAG_PURPOSE, KEY_TAG_BYTES),
+    signing,
+    publicKey,
+    sealing: new Map(),
+    hashing: new Map(),
+    bytes: key.bytes,
+  };
+}
+
+function sealingKeyOf(key: DerivedKey, purpose: string): SealingKey {
+  const kept = key.sealing.get(purpose);
+  if (kept !== undefined) return kept;
+  const made = {
+    tag: key.tag,
+    key: createSecretKey(derive(key.bytes, `seal/${purpose}`, 32)),
+  };
+  key.sealing.set(purpose, made);
+  return made;
+}
+
+function hashingKeyOf(key: DerivedKey, purpose: string): KeyObject {
+  const kept = key.hashing.get(purpose);
+  if (kept !== undefined) return kept;
+  const made = createSecretKey(derive(key.bytes, `hmac/${purpose}`, 32));
+  key.hashing.set(purpose, made);
+  return made;
+}
+
+function digest(key: DerivedKey, purpose: string, bytes: Uint8Array | string): string {
+  return createHmac('sha256', hashingKeyOf(key, purpose)).update(bytes).digest('base64url');
+}
+
+/**
+ * Derives the ring. Purposes must be constants of the code, because derived keys are kept.
+ * @throws RangeError when there is no key or one is not 32 bytes: a mistake of the caller, settings are checked before.
+ */
+export function createKeyRing(keys: readonly GatewayKey[]): KeyRing {
+  const derived = keys.map((key) => {
+    if (key.bytes.length !== GATEWAY_KEY_BYTES) throw new RangeError('gateway keys are 32 bytes');
+    return deriveKey(key);
+  });
+  const first = derived[0];
+  if (first === undefined) throw new RangeError('a key ring needs a key');
+  return {
+    sealingKey: (purpose) => sealingKeyOf(first, purpose),
+    openingKey(purpose, tag) {
+      for (const key of derived) {
+        if (key.tag.equals(tag)) return sealingKeyOf(key, purpose);
+      }
+      return undefined;
+    },
+    hmac: (purpose, bytes) => digest(first, purpose, bytes),
+    hmacAll: (purpose, bytes) => derived.map((key) => digest(key, purpose, bytes)),
+    sign: (bytes) => ({
+      keyId: first.id,
+      signature: sign(null, bytes, first.signing).toString('base64url'),
+    }),
+    publicKeys: () => derived.map(({ id, publicKey }) => ({ keyId: id, publicKey })),
+  };
+}
