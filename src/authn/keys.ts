@@ -1,0 +1,196 @@
+// Keeps the keys of one issuer: fetched when first asked for, again when old or when a token names an
+// unknown one, and kept for a bounded time while the issuer cannot be reached.
+// Keys belong to one issuer; no set is ever asked for another's token. It verifies nothing.
+// RFC 8414 §3.3, RFC 7517 §5; OpenID Connect Core §10.1.1 (rotation).
+
+import type { CryptoKey } from 'jose';
+import type { IssuerSettings } from '../config/settings.js';
+import { discoverKeySet, type FetchJson, keySetRule } from './discovery.js';
+import { type KeySet, readKeySet, selectKey } from './key-set.js';
+
+const MAX_KEY_SET_BYTES = 64 * 1024;
+const KEY_SET_TIMEOUT_MS = 5_000;
+/** Keys older than this are fetched again while the old ones serve. */
+const REFRESH_AGE_MS = 10 * 60_000;
+/** Keys older than this serve no more. */
+const MAX_AGE_MS = 60 * 60_000;
+/** Where the keys live is asked again after this, and after each failure. */
+const DISCOVERY_AGE_MS = 60 * 60_000;
+/** Between two fetches that unknown key ids cause. */
+const UNKNOWN_KEY_COOLDOWN_MS = 30_000;
+/** Between two attempts while the issuer fails. */
+const FAILURE_PAUSE_MS = 5_000;
+
+/** `unknown`: the issuer does not publish such a key. `unavailable`: that cannot be known now. */
+export type KeyLookup =
+  | { readonly kind: 'key'; readonly key: CryptoKey; readonly generation: number }
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'unavailable' };
+
+export type KeySourceStatus = {
+  /** `degraded`: there are no keys, or the last attempt to fetch them failed. */
+  readonly state: 'armed' | 'degraded';
+  /** Milliseconds since the epoch. */
+  readonly lastSuccessAt: number | undefined;
+  /** Why the last attempt failed. Holds no text of the issuer but the target of a redirect. */
+  readonly failure: string | undefined;
+};
+
+export type KeySource = {
+  /** The key for a token's header. At most one fetch runs at a time. */
+  keysFor(header: Header): Promise<KeyLookup>;
+  /** Fetches now, for a warm start. True when the keys are there. */
+  refresh(): Promise<boolean>;
+  /** Grows when the set of keys changes: what was verified before is to be verified again. */
+  generation(): number;
+  status(): KeySourceStatus;
+};
+
+/** What a token says of the key that signed it. */
+type Header = { readonly kid?: string; readonly alg: string };
+
+type Ports = { readonly fetchJson: FetchJson; readonly now: () => number };
+
+type State = {
+  keys: KeySet | undefined;
+  fingerprint: string | undefined;
+  generation: number;
+  jwksUri: { readonly url: URL; readonly foundAt: number } | undefined;
+  lastSuccessAt: number | undefined;
+  lastFailureAt: number | undefined;
+  failure: string | undefined;
+  unknownKeyFetchAt: number | undefined;
+};
+
+function hasPassed(since: number | undefined, durationMs: number, now: number): boolean {
+  return since === undefined || now - since >= durationMs;
+}
+
+/** Fetches the set once and notes how it went; undefined when it went well, else why not. */
+async function fetchKeySet(
+  issuer: IssuerSettings,
+  ports: Ports,
+  state: State,
+): Promise<string | undefined> {
+  if (
+    state.jwksUri === undefined ||
+    hasPassed(state.jwksUri.foundAt, DISCOVERY_AGE_MS, ports.now())
+  ) {
+    const discovery = await discoverKeySet(issuer, ports.fetchJson);
+    if (!discovery.ok) return discovery.detail;
+    state.jwksUri = { url: discovery.jwksUri, foundAt: ports.now() };
+  }
+  const outcome = await ports.fetchJson(state.jwksUri.url, {
+    ...keySetRule(issuer),
+    maxBytes: MAX_KEY_SET_BYTES,
+    timeoutMs: KEY_SET_TIMEOUT_MS,
+  });
+  if (!outcome.ok) return `the key set ${outcome.detail}`;
+  const reading = await readKeySet(outcome.value, issuer.algorithms);
+  if (!reading.ok) return reading.detail;
+  if (state.fingerprint !== reading.fingerprint) state.generation += 1;
+  state.keys = reading.keys;
+  state.fingerprint = reading.fingerprint;
+  return undefined;
+}
+
+async function fetchAndNote(issuer: IssuerSettings, ports: Ports, state: State): Promise<boolean> {
+  const failure = await fetchKeySet(issuer, ports, state).catch(() => 'the keys could not be read');
+  state.failure = failure;
+  if (failure === undefined) {
+    state.lastSuccessAt = ports.now();
+    state.lastFailureAt = undefined;
+    return true;
+  }
+  state.lastFailureAt = ports.now();
+  state.jwksUri = undefined;
+  return false;
+}
+
+/** The keys that may serve now; undefined when there are none or they are too old. */
+function currentKeys(state: State, now: number): KeySet | undefined {
+  return hasPassed(state.lastSuccessAt, MAX_AGE_MS, now) ? undefined : state.keys;
+}
+
+/** Makes the key source of one issuer. It opens nothing until it is asked, and needs no closing. */
+export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource {
+  const state: State = {
+    keys: undefined,
+    fingerprint: undefined,
+    generation: 0,
+    jwksUri: undefined,
+    lastSuccessAt: undefined,
+    lastFailureAt: undefined,
+    failure: undefined,
+    unknownKeyFetchAt: undefined,
+  };
+  let running: Promise<boolean> | undefined;
+
+  function refresh(): Promise<boolean> {
+    running ??= fetchAndNote(issuer, ports, state).finally(() => {
+      running = undefined;
+    });
+    return running;
+  }
+
+  function mayRetry(): boolean {
+    return running !== undefined || hasPassed(state.lastFailureAt, FAILURE_PAUSE_MS, ports.now());
+  }
+
+  /** Keys that are too old to serve are waited for; those that are merely old are not. */
+  async function freshKeys(): Promise<KeySet | undefined> {
+    const keys = currentKeys(state, ports.now());
+    if (keys === undefined) {
+      if (mayRetry()) await refresh();
+      return currentKeys(state, ports.now());
+    }
+    const isDue =
+      state.failure !== undefined || hasPassed(state.lastSuccessAt, REFRESH_AGE_MS, ports.now());
+    // `refresh` notes its failures and does not reject.
+    if (isDue && mayRetry()) void refresh();
+    return keys;
+  }
+
+  function mayAskForUnknownKey(): boolean {
+    if (state.failure !== undefined) return mayRetry();
+    return hasPassed(state.unknownKeyFetchAt, UNKNOWN_KEY_COOLDOWN_MS, ports.now());
+  }
+
+  /** A flood of unknown key ids costs one fetch a cooldown, whoever sends it. */
+  async function searchUnknownKey(header: Header): Promise<CryptoKey | undefined> {
+    if (running !== undefined) {
+      // It may have begun before the key was published, so what it brings is not the last word.
+      await running;
+      const key = state.keys && selectKey(state.keys, header);
+      if (key !== undefined) return key;
+    }
+    if (mayAskForUnknownKey()) {
+      state.unknownKeyFetchAt = ports.now();
+      await refresh();
+    }
+    return state.keys && selectKey(state.keys, header);
+  }
+
+  return {
+    async keysFor(header) {
+      const keys = await freshKeys();
+      if (keys === undefined) return { kind: 'unavailable' };
+      const key = selectKey(keys, header);
+      if (key !== undefined) return { kind: 'key', key, generation: state.generation };
+      const found = await searchUnknownKey(header);
+      if (found !== undefined) return { kind: 'key', key: found, generation: state.generation };
+      // With the issuer silent, nobody can say that the key does not exist.
+      return state.failure === undefined ? { kind: 'unknown' } : { kind: 'unavailable' };
+    },
+    refresh,
+    generation: () => state.generation,
+    status: () => ({
+      state:
+        state.failure === undefined && currentKeys(state, ports.now()) !== undefined
+          ? 'armed'
+          : 'degraded',
+      lastSuccessAt: state.lastSuccessAt,
+      failure: state.failure,
+    }),
+  };
+}

@@ -1,0 +1,79 @@
+// The only file that makes a principal: from the facts of a verified token, or, on loopback with
+// `authentication: none`, from nothing. What it makes is frozen to the depth of its claims, because
+// the token cache hands the same principal to many requests.
+// RFC 9068 §2.2; contract §3 (`authentication: none`).
+
+import type { JsonObject } from '../mcp/message.js';
+import type { Principal } from '../policy/principal.js';
+import type { ClaimFacts } from './claims.js';
+
+/** Deeper claims are refused: no rule could read them, and freezing must end. */
+const MAX_CLAIM_DEPTH = 16;
+
+type Unbranded = {
+  [Key in keyof Principal as Key extends string ? Key : never]: Principal[Key];
+};
+
+/** INVARIANT: the one cast to Principal. Every caller of it holds verified facts or none are wanted. */
+function brand(parts: Unbranded): Principal {
+  return Object.freeze(parts) as Principal;
+}
+
+/** False when something lies deeper than `depth`. */
+function freezeDeep(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  if (depth === 0) return false;
+  Object.freeze(value);
+  return Object.values(value).every((member) => freezeDeep(member, depth - 1));
+}
+
+/**
+ * Makes the principal of a verified token. `tokenId` is the keyed digest that records carry.
+ * Undefined when the claims are nested too deeply.
+ */
+export function makePrincipal(
+  issuer: { readonly name: string; readonly issuer: string },
+  facts: ClaimFacts,
+  claims: JsonObject,
+  tokenId: string,
+): Principal | undefined {
+  // Without a prototype, so that no policy reads a claim that no issuer wrote.
+  const copy: JsonObject = Object.assign(Object.create(null), claims);
+  if (!freezeDeep(copy, MAX_CLAIM_DEPTH)) return undefined;
+  return brand({
+    issuer: issuer.name,
+    issuerUrl: issuer.issuer,
+    subject: facts.subject,
+    client: facts.client,
+    groups: Object.freeze(facts.groups),
+    scopes: Object.freeze(facts.scopes),
+    claims: copy,
+    actors: Object.freeze(facts.actors),
+    token: Object.freeze({
+      id: tokenId,
+      audience: facts.audience,
+      expiresAt: facts.expiresAt,
+      binding: 'none' as const,
+    }),
+  });
+}
+
+/** The caller of an upstream that asks for no token. It never expires and has no rights of its own. */
+export function anonymousPrincipal(upstream: { readonly resource: string }): Principal {
+  return brand({
+    issuer: 'none',
+    issuerUrl: 'none',
+    subject: 'anonymous',
+    client: 'anonymous',
+    groups: Object.freeze([]),
+    scopes: Object.freeze([]),
+    claims: Object.freeze(Object.create(null)),
+    actors: Object.freeze([]),
+    token: Object.freeze({
+      id: 'none',
+      audience: upstream.resource,
+      expiresAt: Number.POSITIVE_INFINITY,
+      binding: 'none' as const,
+    }),
+  });
+}
