@@ -1,0 +1,29 @@
+// What one complete listing of an upstream returned, as plain values: the gateway's own walk over
+// every page, in one era. Types only. upstream/ makes it, pins/ judges it; neither imports the other.
+
+import type { JsonObject } from './message.js';
+
+/** The eras in which a gateway lists for itself. */
+export type ListedEra = '2025' | '2026';
+
+/** One definition of a list, as it stood on its page. */
+export type ListedItem = {
+  readonly definition: JsonObject;
+  /** False where a number of its text changes on the way through a double. */
+  readonly isExact: boolean;
+};
+
+/** Every page of every kind that the upstream offers in this era. */
+export type Listing = {
+  readonly era: ListedEra;
+  /** When the listing began, in milliseconds since the epoch: nothing in it was verified earlier. */
+  readonly verifiedAtMs: number;
+  readonly tools: readonly ListedItem[];
+  readonly prompts: readonly ListedItem[];
+  readonly templates: readonly ListedItem[];
+  readonly instructions: string | undefined;
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject | undefined;
+  /** Versions that the upstream speaks in this era and that are carried here. */
+  readonly protocolVersions: readonly string[];
+};

@@ -1,0 +1,66 @@
+// The canonical form of a definition: equal for every spelling of the same JSON, different for any
+// other. Refuses first what has no such form; never repairs. Pure: the hash is taken in digest.ts.
+// RFC 8785 (JSON Canonicalization Scheme), §3.2; its input is I-JSON (RFC 7493 §2).
+
+import canonicalize from 'canonicalize';
+
+/** Nesting past this has no form: canonicalization recurses. */
+export const MAX_DEFINITION_DEPTH = 64;
+
+/** Why a value has no canonical form. */
+export type CanonicalFault = 'not-json' | 'too-deep' | 'lone-surrogate' | 'inexact-number';
+
+export type CanonicalForm =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly why: CanonicalFault };
+
+/** With the `u` flag a surrogate matches only where it stands alone. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/**
+ * The RFC 8785 form of a value that strict JSON reading returned.
+ * @param isExact false where a number literal of the source changed on the way through a double: two
+ * such literals would share one form.
+ */
+export function canonicalForm(value: unknown, isExact = true): CanonicalForm {
+  if (!isExact) return { ok: false, why: 'inexact-number' };
+  const why = findFault(value);
+  if (why !== undefined) return { ok: false, why };
+  const text = canonicalize(value);
+  return text === undefined ? { ok: false, why: 'not-json' } : { ok: true, text };
+}
+
+type Visit = { readonly value: unknown; readonly depth: number };
+
+function findFault(root: unknown): CanonicalFault | undefined {
+  const open: Visit[] = [{ value: root, depth: 0 }];
+  for (let visit = open.pop(); visit !== undefined; visit = open.pop()) {
+    const { value, depth } = visit;
+    const fault = scalarFault(value);
+    if (fault !== undefined) return fault;
+    if (typeof value !== 'object' || value === null) continue;
+    if (depth >= MAX_DEFINITION_DEPTH) return 'too-deep';
+    if (!Array.isArray(value) && Object.keys(value).some((key) => LONE_SURROGATE.test(key))) {
+      return 'lone-surrogate';
+    }
+    for (const child of Object.values(value)) open.push({ value: child, depth: depth + 1 });
+  }
+  return undefined;
+}
+
+function scalarFault(value: unknown): CanonicalFault | undefined {
+  switch (typeof value) {
+    case 'string':
+      return LONE_SURROGATE.test(value) ? 'lone-surrogate' : undefined;
+    case 'number':
+      return Number.isFinite(value) ? undefined : 'inexact-number';
+    case 'boolean':
+    case 'object':
+      return undefined;
+    case 'undefined':
+    case 'bigint':
+    case 'symbol':
+    case 'function':
+      return 'not-json';
+  }
+}

@@ -1,0 +1,120 @@
+// Shows the difference of two definitions line by line, for a terminal or a report.
+// What a terminal would obey or a reader could not see is escaped. Pure; bounded work.
+
+import type { Json } from '../mcp/message.js';
+import { escapeForTerminal } from './characters.js';
+import { sortMembers } from './schema-change.js';
+
+/** Past this product of line counts the two sides are shown whole, one after the other. */
+const MAX_TABLE_CELLS = 4_000_000;
+
+export type DiffLine = { readonly sign: ' ' | '-' | '+'; readonly text: string };
+
+/** The lines of both definitions, members sorted, texts broken at their own line ends. */
+export function diffDefinitions(
+  before: Json | undefined,
+  after: Json | undefined,
+): readonly DiffLine[] {
+  return diffLines(definitionLines(before), definitionLines(after));
+}
+
+/** Only the changed lines, each with up to `context` unchanged ones around it. */
+export function changedLines(lines: readonly DiffLine[], context: number): readonly DiffLine[] {
+  const kept = new Set<number>();
+  for (const [index, line] of lines.entries()) {
+    if (line.sign === ' ') continue;
+    for (let near = index - context; near <= index + context; near += 1) kept.add(near);
+  }
+  return lines.filter((_, index) => kept.has(index));
+}
+
+/** Escaped, with its sign: what is printed. */
+export function printDiffLine({ sign, text }: DiffLine): string {
+  return `${sign} ${escapeForTerminal(text)}`;
+}
+
+function definitionLines(value: Json | undefined): readonly string[] {
+  if (value === undefined) return [];
+  const lines: string[] = [];
+  writeLines('', '', sortMembers(value), lines);
+  return lines;
+}
+
+function writeLines(indent: string, label: string, value: Json, lines: string[]): void {
+  if (typeof value === 'string') {
+    const [first = '', ...rest] = value.split('\n');
+    lines.push(`${indent}${label}${first}`, ...rest.map((line) => `${indent}  ${line}`));
+  } else if (typeof value !== 'object' || value === null || Object.keys(value).length === 0) {
+    lines.push(`${indent}${label}${JSON.stringify(value)}`);
+  } else {
+    const inner = label === '' ? indent : `${indent}  `;
+    if (label !== '') lines.push(`${indent}${label.trimEnd()}`);
+    const isList = Array.isArray(value);
+    for (const [key, child] of Object.entries(value)) {
+      writeLines(inner, isList ? '- ' : `${key}: `, child, lines);
+    }
+  }
+}
+
+function diffLines(before: readonly string[], after: readonly string[]): readonly DiffLine[] {
+  let start = 0;
+  while (start < before.length && start < after.length && before[start] === after[start]) {
+    start += 1;
+  }
+  let end = 0;
+  const most = Math.min(before.length, after.length) - start;
+  while (end < most && before[before.length - 1 - end] === after[after.length - 1 - end]) end += 1;
+  return [
+    ...signed(' ', before.slice(0, start)),
+    ...diffMiddle(before.slice(start, before.length - end), after.slice(start, after.length - end)),
+    ...signed(' ', before.slice(before.length - end)),
+  ];
+}
+
+function signed(sign: DiffLine['sign'], texts: readonly string[]): readonly DiffLine[] {
+  return texts.map((text) => ({ sign, text }));
+}
+
+/** The longest common subsequence of lines, by the table of its lengths. */
+function diffMiddle(before: readonly string[], after: readonly string[]): readonly DiffLine[] {
+  if (before.length * after.length > MAX_TABLE_CELLS) {
+    return [...signed('-', before), ...signed('+', after)];
+  }
+  const width = after.length + 1;
+  const table = new Uint32Array((before.length + 1) * width);
+  for (let row = before.length - 1; row >= 0; row -= 1) {
+    for (let column = after.length - 1; column >= 0; column -= 1) {
+      const below = table[(row + 1) * width + column] ?? 0;
+      const right = table[row * width + column + 1] ?? 0;
+      const isSame = before[row] === after[column];
+      const diagonal = table[(row + 1) * width + column + 1] ?? 0;
+      table[row * width + column] = isSame ? diagonal + 1 : Math.max(below, right);
+    }
+  }
+  return walkTable(before, after, table, width);
+}
+
+function walkTable(
+  before: readonly string[],
+  after: readonly string[],
+  table: Uint32Array,
+  width: number,
+): readonly DiffLine[] {
+  const lines: DiffLine[] = [];
+  let [row, column] = [0, 0];
+  while (row < before.length && column < after.length) {
+    const text = before[row] ?? '';
+    if (text === after[column]) {
+      lines.push({ sign: ' ', text });
+      row += 1;
+      column += 1;
+    } else if ((table[(row + 1) * width + column] ?? 0) >= (table[row * width + column + 1] ?? 0)) {
+      lines.push({ sign: '-', text });
+      row += 1;
+    } else {
+      lines.push({ sign: '+', text: after[column] ?? '' });
+      column += 1;
+    }
+  }
+  return [...lines, ...signed('-', before.slice(row)), ...signed('+', after.slice(column))];
+}

@@ -1,0 +1,259 @@
+// Reads a lock file: its members are known, each digest is recomputed from the definition beside it,
+// and each approval names who gave it. Collects every mistake; never returns half a lock.
+// Contract §5 and §1 (`file:line:col`, did you mean).
+
+import { isObject, type Json, type JsonObject } from '../mcp/message.js';
+import type { PinKind } from '../policy/definition.js';
+import { digestDefinition, type PinnedKind } from './digest.js';
+import {
+  type Approval,
+  LOCK_SUFFIX,
+  LOCKFILE_VERSION,
+  type Lock,
+  nameMember,
+  type Pin,
+  type Pins,
+  type PinVersion,
+} from './lock.js';
+import { type LockFault, type LockPath, readLockSource } from './lock-source.js';
+import { nearestKey } from './spelling.js';
+
+export type LockReading =
+  | { readonly lock: Lock; readonly faults: readonly [] }
+  | { readonly lock: undefined; readonly faults: readonly LockFault[] };
+
+const LOCK_KEYS = [
+  'lockfileVersion',
+  'upstream',
+  'instructions',
+  'tools',
+  'prompts',
+  'resourceTemplates',
+];
+const VERSION_KEYS = ['status', 'sha256', 'approval', 'definition'];
+const TEXT_KEYS = ['status', 'sha256', 'approval', 'text'];
+const APPROVAL_KEYS = ['by', 'at', 'note'];
+const STATUSES = ['pending', 'approved', 'blocked'] as const;
+const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
+
+type Reading = {
+  fault(path: LockPath, message: string, at?: 'key' | 'value', suggestion?: string): undefined;
+};
+
+/**
+ * The lock that a text holds, or every mistake in it.
+ * @param file names the file in faults; where it ends in `.lock.yaml`, its name must be the upstream's.
+ */
+export function readLock(file: string, text: string): LockReading {
+  const source = readLockSource(file, text);
+  if (source.value === undefined) return { lock: undefined, faults: source.faults };
+  const faults: LockFault[] = [];
+  const reading: Reading = {
+    fault(...args) {
+      faults.push(source.faultAt(...args));
+      return undefined;
+    },
+  };
+  const lock = readFile(reading, source.value, upstreamOfFile(file));
+  if (lock !== undefined && faults.length === 0) return { lock, faults: [] };
+  return { lock: undefined, faults };
+}
+
+function upstreamOfFile(file: string): string | undefined {
+  const base = file.split(/[\\/]/).at(-1) ?? '';
+  return base.endsWith(LOCK_SUFFIX) ? base.slice(0, -LOCK_SUFFIX.length) : undefined;
+}
+
+function readFile(reading: Reading, value: Json, expected: string | undefined): Lock | undefined {
+  const root = readObject(reading, [], value, LOCK_KEYS);
+  if (root === undefined) return undefined;
+  if (root['lockfileVersion'] !== LOCKFILE_VERSION) {
+    reading.fault(['lockfileVersion'], `must be ${LOCKFILE_VERSION}`);
+  }
+  const upstream = readText(reading, ['upstream'], root['upstream']) ?? '';
+  if (expected !== undefined && upstream !== expected && upstream !== '') {
+    reading.fault(['upstream'], 'differs from the name of the file');
+  }
+  return {
+    upstream,
+    instructions: readInstructions(reading, root['instructions']),
+    pins: {
+      tool: readSection(reading, 'tools', 'tool', root['tools']),
+      prompt: readSection(reading, 'prompts', 'prompt', root['prompts']),
+      template: readSection(reading, 'resourceTemplates', 'template', root['resourceTemplates']),
+    },
+  };
+}
+
+function readSection(
+  reading: Reading,
+  section: string,
+  kind: PinKind,
+  value: Json | undefined,
+): Pins {
+  const pins = new Map<string, Pin>();
+  if (value === undefined) return pins;
+  if (!isObject(value)) {
+    reading.fault([section], 'must be a map of names');
+    return pins;
+  }
+  for (const [name, entry] of Object.entries(value)) {
+    const path = [section, name];
+    const pin = readPin(reading, path, entry, VERSION_KEYS, (at, member) =>
+      readVersion(reading, at, member, kind, name),
+    );
+    if (pin !== undefined) pins.set(name, pin);
+  }
+  return pins;
+}
+
+function readInstructions(reading: Reading, value: Json | undefined): Pin<string> | undefined {
+  if (value === undefined || value === null) return undefined;
+  return readPin(reading, ['instructions'], value, TEXT_KEYS, (at, member) =>
+    readTextVersion(reading, at, member),
+  );
+}
+
+type ReadVersion<Definition> = (
+  path: LockPath,
+  value: JsonObject,
+) => PinVersion<Definition> | undefined;
+
+function readPin<Definition>(
+  reading: Reading,
+  path: LockPath,
+  value: Json,
+  keys: readonly string[],
+  read: ReadVersion<Definition>,
+): Pin<Definition> | undefined {
+  const entry = readObject(reading, path, value, [...keys, 'variants']);
+  if (entry === undefined) return undefined;
+  const first = read(path, entry);
+  const listed = entry['variants'] ?? [];
+  if (!Array.isArray(listed)) return reading.fault([...path, 'variants'], 'must be a list');
+  const variants: PinVersion<Definition>[] = [];
+  const seen = new Set([first?.sha256]);
+  for (const [index, item] of (listed as readonly Json[]).entries()) {
+    const at = [...path, 'variants', index];
+    const variant = readObject(reading, at, item, keys);
+    const version = variant === undefined ? undefined : read(at, variant);
+    if (version === undefined) continue;
+    if (seen.has(version.sha256)) reading.fault(at, 'this definition stands twice');
+    seen.add(version.sha256);
+    variants.push(version);
+  }
+  return first === undefined ? undefined : { ...first, variants };
+}
+
+function readVersion(
+  reading: Reading,
+  path: LockPath,
+  entry: JsonObject,
+  kind: PinKind,
+  name: string,
+): PinVersion<JsonObject> | undefined {
+  const judged = readJudgement(reading, path, entry, undefined);
+  const definition = entry['definition'];
+  if (!isObject(definition)) {
+    return reading.fault([...path, 'definition'], 'must be the whole definition');
+  }
+  const member = nameMember(kind);
+  if (definition[member] !== name) {
+    reading.fault([...path, 'definition', member], 'differs from the name it is listed under');
+  }
+  const sha256 = checkDigest(reading, path, kind, definition, entry['sha256']);
+  if (judged === undefined || sha256 === undefined) return undefined;
+  return { ...judged, sha256, definition };
+}
+
+function readTextVersion(
+  reading: Reading,
+  path: LockPath,
+  entry: JsonObject,
+): PinVersion<string> | undefined {
+  // Instructions may be pinned by digest and text alone; being in the file is then the approval.
+  const judged = readJudgement(reading, path, entry, 'approved');
+  const text = entry['text'];
+  if (typeof text !== 'string') return reading.fault([...path, 'text'], 'must be a text');
+  const sha256 = checkDigest(reading, path, 'instructions', text, entry['sha256']);
+  if (judged === undefined || sha256 === undefined) return undefined;
+  return { ...judged, sha256, definition: text };
+}
+
+type Judgement = Pick<PinVersion<never>, 'status' | 'approval'>;
+
+function readJudgement(
+  reading: Reading,
+  path: LockPath,
+  entry: JsonObject,
+  absent: 'approved' | undefined,
+): Judgement | undefined {
+  const word = entry['status'] ?? absent;
+  const status = STATUSES.find((candidate) => candidate === word);
+  const approval = readApproval(reading, [...path, 'approval'], entry['approval']);
+  if (status === undefined) {
+    const near = typeof word === 'string' ? nearestKey(word, STATUSES) : undefined;
+    const at = [...path, 'status'];
+    return reading.fault(at, `must be one of ${STATUSES.join(', ')}`, 'value', near);
+  }
+  if (status === 'approved' && approval === undefined && absent === undefined) {
+    return reading.fault(path, 'is approved without an approval', 'key');
+  }
+  return { status, approval };
+}
+
+function readApproval(
+  reading: Reading,
+  path: LockPath,
+  value: Json | undefined,
+): Approval | undefined {
+  if (value === undefined || value === null) return undefined;
+  const entry = readObject(reading, path, value, APPROVAL_KEYS);
+  if (entry === undefined) return undefined;
+  const by = readText(reading, [...path, 'by'], entry['by']);
+  const at = readText(reading, [...path, 'at'], entry['at']);
+  const note = entry['note'];
+  if (at !== undefined && (!RFC_3339.test(at) || Number.isNaN(Date.parse(at)))) {
+    reading.fault([...path, 'at'], 'must be a time of RFC 3339');
+  }
+  if (note !== undefined && typeof note !== 'string') {
+    reading.fault([...path, 'note'], 'must be a text');
+  }
+  if (by === undefined || at === undefined) return undefined;
+  return typeof note === 'string' ? { by, at, note } : { by, at };
+}
+
+function checkDigest(
+  reading: Reading,
+  path: LockPath,
+  kind: PinnedKind,
+  definition: Json,
+  written: Json | undefined,
+): string | undefined {
+  const at = [...path, 'sha256'];
+  const digest = digestDefinition(kind, definition);
+  if (!digest.ok) return reading.fault(path, `has no canonical form (${digest.why})`, 'key');
+  if (written !== digest.digest) {
+    return reading.fault(at, `does not match the definition, whose digest is ${digest.digest}`);
+  }
+  return digest.digest;
+}
+
+function readText(reading: Reading, path: LockPath, value: Json | undefined): string | undefined {
+  if (typeof value === 'string' && value !== '') return value;
+  return reading.fault(path, 'must be a text that is not empty');
+}
+
+function readObject(
+  reading: Reading,
+  path: LockPath,
+  value: Json,
+  keys: readonly string[],
+): JsonObject | undefined {
+  if (!isObject(value)) return reading.fault(path, 'must be a map');
+  for (const key of Object.keys(value)) {
+    if (keys.includes(key)) continue;
+    reading.fault([...path, key], 'unknown key', 'key', nearestKey(key, keys));
+  }
+  return value;
+}

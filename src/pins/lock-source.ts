@@ -1,0 +1,158 @@
+// Reads the YAML of a lock file into plain values, with the line and column of each.
+// Refuses what a machine-written file never holds: tags, anchors, merge keys, a second document.
+// Never throws. YAML 1.2.2, core schema (§10.3).
+
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Pair,
+  parseDocument,
+} from 'yaml';
+import type { Json } from '../mcp/message.js';
+
+/** A lock file past this is refused unread, in UTF-16 units. */
+export const MAX_LOCK_LENGTH = 32 * 1024 * 1024;
+/** Nesting of the file: a definition of the deepest form, and the members around it. */
+const MAX_DEPTH = 72;
+
+/** A mistake in a lock file. The same shape as the faults of other files that operators keep. */
+export type LockFault = {
+  readonly file: string;
+  /** Both count from 1. */
+  readonly line: number;
+  readonly column: number;
+  readonly severity: 'error';
+  readonly rule: 'lock';
+  readonly message: string;
+  readonly suggestion?: string;
+};
+
+export type LockPath = readonly (string | number)[];
+
+export type LockSource = {
+  /** `undefined` where the text could not be read; the faults say why. */
+  readonly value: Json | undefined;
+  readonly faults: readonly LockFault[];
+  /** A fault at a value, or at its key. */
+  faultAt(path: LockPath, message: string, at?: 'key' | 'value', suggestion?: string): LockFault;
+};
+
+/** A fault of a whole file. */
+export function faultOfLock(file: string, message: string): LockFault {
+  return { file, line: 1, column: 1, severity: 'error', rule: 'lock', message };
+}
+
+/** The values of one YAML document. Any mistake at all leaves `value` undefined. */
+export function readLockSource(file: string, text: string): LockSource {
+  if (text.length > MAX_LOCK_LENGTH) return unread(file, 'the lock file is too large');
+  try {
+    return readDocument(file, text);
+  } catch {
+    // The parser recurses: text built to exhaust the stack ends here.
+    return unread(file, 'the lock file cannot be read as YAML');
+  }
+}
+
+function unread(file: string, message: string): LockSource {
+  const fault = faultOfLock(file, message);
+  return { value: undefined, faults: [fault], faultAt: () => fault };
+}
+
+function readDocument(file: string, text: string): LockSource {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, {
+    version: '1.2',
+    schema: 'core',
+    merge: false,
+    stringKeys: true,
+    // Looked for below, in linear time.
+    uniqueKeys: false,
+    prettyErrors: false,
+    lineCounter,
+  });
+  const faults: LockFault[] = [];
+  const place = (offset: number, message: string): LockFault => {
+    const { line, col } = lineCounter.linePos(offset);
+    return { ...faultOfLock(file, message), line: Math.max(line, 1), column: Math.max(col, 1) };
+  };
+  for (const mistake of [...document.errors, ...document.warnings]) {
+    faults.push(place(mistake.pos[0], wordMistake(mistake.message)));
+  }
+  const refuse = (node: unknown, message: string): null => {
+    faults.push(place(offsetOf(node), message));
+    return null;
+  };
+  const value = readNode(document.contents, 0, refuse);
+  return {
+    value: faults.length === 0 ? value : undefined,
+    faults,
+    faultAt(path, message, at = 'value', suggestion) {
+      const fault = place(offsetOf(findNode(document, path, at)), message);
+      return suggestion === undefined ? fault : { ...fault, suggestion };
+    },
+  };
+}
+
+function wordMistake(message: string): string {
+  const [first = 'invalid YAML'] = message.split('\n');
+  return first.charAt(0).toLowerCase() + first.slice(1);
+}
+
+type Refuse = (node: unknown, message: string) => null;
+
+function readNode(node: unknown, depth: number, refuse: Refuse): Json {
+  if (depth > MAX_DEPTH) return refuse(node, `nested more than ${MAX_DEPTH} deep`);
+  if (node === null || node === undefined) return null;
+  if (isAlias(node)) return refuse(node, 'aliases are not accepted');
+  if (isNode(node) && isMarked(node)) return refuse(node, 'tags and anchors are not accepted');
+  if (isMap(node)) return readMap(node.items, depth, refuse);
+  if (isSeq(node)) return node.items.map((item) => readNode(item, depth + 1, refuse));
+  return readScalar(node, refuse);
+}
+
+function isMarked(node: object): boolean {
+  return (
+    ('tag' in node && node.tag !== undefined) || ('anchor' in node && node.anchor !== undefined)
+  );
+}
+
+function readScalar(node: unknown, refuse: Refuse): Json {
+  const value = isScalar(node) ? node.value : undefined;
+  if (typeof value === 'number') {
+    return Number.isFinite(value) ? value : refuse(node, 'this number cannot be held');
+  }
+  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return value;
+  return refuse(node, 'this value is not JSON');
+}
+
+function readMap(items: readonly Pair[], depth: number, refuse: Refuse): Json {
+  const members: Record<string, Json> = {};
+  for (const { key, value } of items) {
+    const name = isScalar(key) && !isMarked(key) ? key.value : undefined;
+    if (typeof name !== 'string') refuse(key, 'keys are plain text');
+    else if (name === '__proto__') refuse(key, 'this key is not accepted');
+    else if (Object.hasOwn(members, name)) refuse(key, 'this key stands twice');
+    else members[name] = readNode(value, depth + 1, refuse);
+  }
+  return members;
+}
+
+function findNode(document: Document, path: LockPath, at: 'key' | 'value'): unknown {
+  const value = document.getIn(path, true);
+  if (at === 'value' && isNode(value)) return value;
+  const parent = path.length > 1 ? document.getIn(path.slice(0, -1), true) : document.contents;
+  const last = path.at(-1);
+  const pair = isMap(parent)
+    ? parent.items.find(({ key }) => isScalar(key) && key.value === last)
+    : undefined;
+  return pair?.key ?? parent ?? document.contents;
+}
+
+function offsetOf(node: unknown): number {
+  return isNode(node) ? (node.range?.[0] ?? 0) : 0;
+}

@@ -1,0 +1,113 @@
+// Writes a lock file: sorted, one member a line, so that a changed definition is a readable text
+// difference in a pull request. What a reader cannot see is written as an escape; nothing is left out.
+// Contract §5; YAML 1.2.2 core schema, double-quoted scalars (§7.3.1).
+
+import type { Json, JsonObject } from '../mcp/message.js';
+import { quoteVisibly } from './characters.js';
+import {
+  LOCKFILE_VERSION,
+  type Lock,
+  type Pin,
+  type Pins,
+  type PinVersion,
+  versionsOf,
+} from './lock.js';
+
+const HEADER =
+  '# Written by `sallyport pin`: review the differences, approve with `sallyport pin approve`.\n';
+
+/** Words that are text in every YAML version when written bare. */
+const BARE = /^[A-Za-z_][A-Za-z0-9_./-]*$/;
+const RESERVED = new Set(['true', 'false', 'null', 'yes', 'no', 'on', 'off', 'y', 'n']);
+
+/** A YAML implicit key ends within 1024 characters (YAML 1.2.2 §8.2.2); longer ones are explicit. */
+const MAX_IMPLICIT_KEY = 1000;
+
+/** The text of a lock file. Equal locks give equal bytes. */
+export function writeLock(lock: Lock): string {
+  const lines = [
+    `lockfileVersion: ${LOCKFILE_VERSION}`,
+    `upstream: ${writeText(lock.upstream)}`,
+    ...(lock.instructions === undefined ? [] : writeInstructions(lock.instructions)),
+    ...writePins('tools', lock.pins.tool),
+    ...writePins('prompts', lock.pins.prompt),
+    ...writePins('resourceTemplates', lock.pins.template),
+  ];
+  return `${HEADER}${lines.join('\n')}\n`;
+}
+
+function writePins(section: string, pins: Pins): string[] {
+  if (pins.size === 0) return [`${section}: {}`];
+  const lines = [`${section}:`];
+  for (const [name, pin] of [...pins].sort(byName)) {
+    lines.push(...indented(member(name, writePin(pin, 'definition'))));
+  }
+  return lines;
+}
+
+function writeInstructions(pin: Pin<string>): string[] {
+  return member('instructions', writePin(pin, 'text'));
+}
+
+function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+type Written = { readonly inline: string } | { readonly block: readonly string[] };
+
+function writePin(pin: Pin<Json>, content: 'definition' | 'text'): Written {
+  const [first = pin, ...variants] = versionsOf(pin);
+  const lines = writeVersion(first, content);
+  if (variants.length === 0) return { block: [...lines, 'variants: []'] };
+  const block = variants.flatMap((variant) => element({ block: writeVersion(variant, content) }));
+  return { block: [...lines, 'variants:', ...indented(block)] };
+}
+
+function writeVersion(version: PinVersion<Json>, content: 'definition' | 'text'): string[] {
+  const { approval } = version;
+  return [
+    `status: ${version.status}`,
+    `sha256: ${JSON.stringify(version.sha256)}`,
+    ...(approval === undefined ? [] : member('approval', writeJson(approval))),
+    ...member(content, writeJson(version.definition)),
+  ];
+}
+
+function writeJson(value: Json | JsonObject): Written {
+  if (typeof value === 'string') return { inline: writeText(value) };
+  if (typeof value !== 'object' || value === null) return { inline: JSON.stringify(value) };
+  if (isList(value)) {
+    if (value.length === 0) return { inline: '[]' };
+    return { block: value.flatMap((item) => element(writeJson(item))) };
+  }
+  const names = Object.keys(value).sort();
+  if (names.length === 0) return { inline: '{}' };
+  return { block: names.flatMap((name) => member(name, writeJson(value[name] ?? null))) };
+}
+
+function isList(value: readonly Json[] | JsonObject): value is readonly Json[] {
+  return Array.isArray(value);
+}
+
+function member(name: string, value: Written): string[] {
+  const key = writeText(name);
+  const start = key.length > MAX_IMPLICIT_KEY ? [`? ${key}`] : [];
+  const colon = start.length > 0 ? ':' : `${key}:`;
+  if ('inline' in value) return [...start, `${colon} ${value.inline}`];
+  return [...start, colon, ...indented(value.block)];
+}
+
+function element(value: Written): string[] {
+  if ('inline' in value) return [`- ${value.inline}`];
+  return value.block.map((line, index) => (index === 0 ? `- ${line}` : `  ${line}`));
+}
+
+function indented(lines: readonly string[]): string[] {
+  return lines.map((line) => `  ${line}`);
+}
+
+function writeText(text: string): string {
+  if (BARE.test(text) && !RESERVED.has(text.toLowerCase())) return text;
+  return quoteVisibly(text);
+}
