@@ -1,0 +1,120 @@
+// Which members of a value its schema describes. Where a rule reads arguments, a member that the schema
+// does not describe could mean something to the upstream that the rule never saw, so it is found here.
+// Conservative: an open schema (`true`, `{}`) describes no names; alternatives are taken together.
+// Source: JSON Schema 2020-12 core §10.3; architecture, "Bytes".
+
+import { isObject, type Json } from '../mcp/message.js';
+import type { LinearRegex } from './linear-regex.js';
+import type { Schema, SchemaCopy, SchemaNode } from './schema-copy.js';
+import { appliedInPlace, isNode } from './schema-reach.js';
+
+/** Most pairs of a value and a schema that one search looks at; past it nothing counts as described. */
+const MAX_VISITS = 200_000;
+
+type Search = {
+  readonly root: Schema;
+  readonly patterns: ReadonlyMap<string, LinearRegex>;
+  visits: number;
+};
+
+/** Pointer (RFC 6901) of the first member that the schema does not describe, or undefined. */
+export function findUndescribed(
+  copy: SchemaCopy,
+  patterns: ReadonlyMap<string, LinearRegex>,
+  value: Json,
+): string | undefined {
+  return search(value, [copy.root], '', { root: copy.root, patterns, visits: 0 });
+}
+
+function search(
+  value: Json,
+  schemas: readonly Schema[],
+  pointer: string,
+  state: Search,
+): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const applied = closeOver(schemas, state);
+  state.visits += applied.length;
+  if (state.visits > MAX_VISITS) return pointer;
+  return isObject(value)
+    ? searchObject(value, applied, pointer, state)
+    : searchArray(value as readonly Json[], applied, pointer, state);
+}
+
+/** All schemas that apply in place, each once. */
+function closeOver(schemas: readonly Schema[], state: Search): readonly SchemaNode[] {
+  const closed = new Set<SchemaNode>();
+  const waiting = [...schemas];
+  for (let schema = waiting.pop(); schema !== undefined; schema = waiting.pop()) {
+    if (!isNode(schema) || closed.has(schema)) continue;
+    closed.add(schema);
+    waiting.push(...appliedInPlace(state.root, schema, true));
+  }
+  return [...closed];
+}
+
+function searchObject(
+  value: { readonly [member: string]: Json },
+  applied: readonly SchemaNode[],
+  pointer: string,
+  state: Search,
+): string | undefined {
+  for (const name of Object.keys(value)) {
+    const member = value[name];
+    const at = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    const describing = applied.flatMap((node) => memberSchemas(node, name, state));
+    state.visits += applied.length;
+    if (describing.length === 0 || state.visits > MAX_VISITS) return at;
+    const found = member === undefined ? undefined : search(member, describing, at, state);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function memberSchemas(node: SchemaNode, name: string, state: Search): readonly Schema[] {
+  const found: Schema[] = [];
+  const properties = node['properties'];
+  if (isNode(properties) && Object.hasOwn(properties, name)) {
+    found.push(properties[name] as Schema);
+  }
+  const byPattern = node['patternProperties'];
+  if (isNode(byPattern)) {
+    for (const pattern of Object.keys(byPattern)) {
+      state.visits += name.length;
+      if (state.patterns.get(pattern)?.test(name) === true)
+        found.push(byPattern[pattern] as Schema);
+    }
+  }
+  if (found.length > 0) return found;
+  const others = [node['additionalProperties'], node['unevaluatedProperties']];
+  return others.filter((schema): schema is SchemaNode => isNode(schema) && saysSomething(schema));
+}
+
+function saysSomething(schema: SchemaNode): boolean {
+  for (const _keyword in schema) return true;
+  return false;
+}
+
+function searchArray(
+  value: readonly Json[],
+  applied: readonly SchemaNode[],
+  pointer: string,
+  state: Search,
+): string | undefined {
+  for (const [index, item] of value.entries()) {
+    if (typeof item !== 'object' || item === null) continue;
+    const describing = applied.flatMap((node) => itemSchemas(node, index));
+    const found = search(item, describing, `${pointer}/${index}`, state);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function itemSchemas(node: SchemaNode, index: number): readonly Schema[] {
+  const items = node['items'];
+  const tuple = Array.isArray(items) ? items : node['prefixItems'];
+  if (Array.isArray(tuple) && index < tuple.length) return [tuple[index] as Schema];
+  const rest = Array.isArray(items) ? node['additionalItems'] : items;
+  const found = [rest, node['unevaluatedItems'], node['contains']];
+  return found.filter((schema) => isNode(schema)) as readonly Schema[];
+}
