@@ -1,10 +1,10 @@
 // The one record of an exchange. The stations fill it as the message passes; audit, metrics and the
 // process log are written from it alone, so they cannot disagree.
 
-import type { Era, RequestId } from '../mcp/message.ts';
-import type { Stage } from './decision.ts';
-import type { Principal } from './principal.ts';
-import type { Reason } from './reasons.ts';
+import type { Era, RequestId } from '../mcp/message.js';
+import type { Stage } from './decision.js';
+import type { Principal } from './principal.js';
+import type { Reason } from './reasons.js';
 
 /** Something a detector saw. Never holds what was found. */
 export type Finding = {
@@ -23,7 +23,11 @@ export type ExchangeRecord = {
   readonly startedMs: number;
   readonly upstream: string;
   readonly httpMethod: string;
+  /** Hashes of the files that it is decided under; the current ones where absent. */
+  readonly versions?: { readonly config: string; readonly policy: string; readonly pins: string };
   principal: Principal | undefined;
+  /** Groups of the principal that the deciding rule names. */
+  groupsUsed?: readonly string[];
   client: {
     readonly ip: string;
     era: Era | undefined;

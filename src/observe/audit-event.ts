@@ -1,0 +1,262 @@
+// Builds the line of an audit event (`sallyport.audit/1`, contract §8) by hand, in one fixed order of
+// members. It decides what is recorded and never records a payload, a token or a secret: it reads named
+// members of the record only. The chain is added where the line is written, see chain.ts.
+// `before` and `after` stand around the epoch, which belongs to the sink and not to the event.
+
+import { randomUUID } from 'node:crypto';
+import type { Principal } from '../policy/principal.js';
+import type { ExchangeRecord } from '../policy/record.js';
+import {
+  type MaskText,
+  quoteForeign,
+  quoteForeignList,
+  quoteList,
+  quoteNumber,
+  quoteOptional,
+  quoteVerified,
+} from './quoting.js';
+
+export const AUDIT_SCHEMA = 'sallyport.audit/1';
+
+/** Lists in an event end here; what is beyond is not recorded, so that a line stays small. */
+const MAX_LISTED = 64;
+
+/** An event but for its epoch and its chain. The line is `before + epoch + after + chain`. */
+export type EventText = { readonly before: string; readonly after: string };
+
+/** Whose event it is, and under which versions of the files it happened. */
+export type GatewayFacts = {
+  readonly instance: string;
+  readonly version: string;
+  readonly config: string;
+  readonly policy: string;
+  readonly pins: string;
+};
+
+/** Events that are not of an exchange. `detail` of the line holds what has no member of its own. */
+export type AuditEvent =
+  | {
+      readonly type: 'auth.failure';
+      readonly upstream: string;
+      readonly reason: string;
+      readonly decisionId: string;
+      readonly ip: string;
+      /** Failures before this one that were counted and not written. */
+      readonly suppressed?: number;
+    }
+  | {
+      readonly type: 'pin.drift';
+      readonly upstream: string;
+      readonly kind: string;
+      readonly name: string;
+      readonly change: string;
+      readonly before: string | undefined;
+      readonly after: string | undefined;
+    }
+  | {
+      readonly type: 'pin.approval' | 'pin.block';
+      readonly upstream: string;
+      readonly kind: string;
+      readonly name: string;
+      readonly digest: string | undefined;
+      readonly by: string;
+      readonly note: string | undefined;
+    }
+  | {
+      readonly type: 'config.reload';
+      readonly result: 'applied' | 'rejected';
+      readonly faults: number;
+    }
+  | {
+      readonly type: 'admin.action';
+      readonly subject: string | undefined;
+      readonly action: string;
+      readonly status: number;
+      readonly ip: string;
+    }
+  | {
+      readonly type: 'lifecycle';
+      readonly event: string;
+      readonly detail?: Readonly<Record<string, string | number>>;
+    }
+  | {
+      readonly type: 'checkpoint';
+      readonly detail: Readonly<Record<string, string | number>>;
+    };
+
+/** What building an event takes from outside. */
+export type EventContext = {
+  readonly gateway: GatewayFacts;
+  readonly nowMs: number;
+  /** A further mask for what others wrote. */
+  readonly mask?: MaskText;
+};
+
+function head(type: string, { gateway, nowMs }: EventContext): string {
+  return `{"schema":"${AUDIT_SCHEMA}","id":"${randomUUID()}","time":"${new Date(nowMs).toISOString()}","type":"${type}","gateway":{"instance":${quoteVerified(gateway.instance)},"epoch":"`;
+}
+
+function versions({ gateway }: EventContext, record?: ExchangeRecord): string {
+  const decided = record?.versions ?? gateway;
+  return `","version":${quoteVerified(gateway.version)},"config":${quoteVerified(decided.config)},"policy":${quoteVerified(decided.policy)},"pins":${quoteVerified(decided.pins)}}`;
+}
+
+function actorText(principal: Principal | undefined, groups: readonly string[]): string {
+  if (principal === undefined) return 'null';
+  const { token } = principal;
+  const act = principal.actors
+    .slice(0, MAX_LISTED)
+    .map((actor) => `{"iss":${quoteOptional(actor.issuer)},"sub":${quoteVerified(actor.subject)}}`);
+  return (
+    `{"iss":${quoteVerified(principal.issuerUrl)},"sub":${quoteVerified(principal.subject)},"client_id":${quoteVerified(principal.client)},"act":[${act.join()}],` +
+    `"token":{"id":${quoteVerified(token.id)},"aud":${quoteVerified(token.audience)},"scopes":${quoteList(principal.scopes, MAX_LISTED)},"exp":${quoteNumber(token.expiresAt / 1000)},"binding":"${token.binding}"},` +
+    `"groups_used":${quoteList(groups, MAX_LISTED)}}`
+  );
+}
+
+function clientText({ client }: ExchangeRecord, mask: MaskText | undefined): string {
+  const self = client.selfReported;
+  const said =
+    self === undefined
+      ? 'null'
+      : `{"name":${quoteForeign(self.name, mask)},"version":${quoteForeign(self.version, mask)}}`;
+  return `{"ip":${quoteForeign(client.ip)},"self_reported":${said},"era":${quoteOptional(client.era)},"session":${quoteOptional(client.session)}}`;
+}
+
+function requestId(id: string | number | undefined, mask: MaskText | undefined): string {
+  return typeof id === 'string' ? quoteForeign(id, mask) : quoteNumber(id);
+}
+
+function foreign(text: string | undefined, mask: MaskText | undefined): string {
+  return text === undefined ? 'null' : quoteForeign(text, mask);
+}
+
+function targetText({ upstream, target }: ExchangeRecord, mask: MaskText | undefined): string {
+  // A pinned name was reviewed; every other name is the client's own words.
+  const name = target.pin === undefined ? foreign(target.name, mask) : quoteOptional(target.name);
+  const method =
+    target.method === undefined
+      ? foreign(target.receivedMethod, mask)
+      : quoteVerified(target.method);
+  return `{"upstream":${quoteVerified(upstream)},"method":${method},"kind":${quoteOptional(target.kind)},"name":${name},"definition":${quoteOptional(target.definition)},"pin":${quoteOptional(target.pin)},"request_id":${requestId(target.requestId, mask)}}`;
+}
+
+function argsText({ args }: ExchangeRecord, mask: MaskText | undefined): string {
+  if (args === undefined) return 'null';
+  const captured = Object.entries(args.captured)
+    .slice(0, MAX_LISTED)
+    .map(([pointer, value]) => `${quoteForeign(pointer, mask)}:${quoteForeign(value, mask)}`);
+  return `{"digest":${quoteVerified(args.digest)},"bytes":${quoteNumber(args.bytes)},"keys":${quoteForeignList(args.keys, MAX_LISTED, mask)},"captured":{${captured.join()}}}`;
+}
+
+function decisionText({ id, decision }: ExchangeRecord): string {
+  return `{"id":${quoteVerified(id)},"verdict":"${decision.verdict}","action":"${decision.action}","mode":"enforce","stage":"${decision.stage}","policy":${quoteOptional(decision.policy)},"rule":${quoteOptional(decision.rule)},"reasons":${quoteList(decision.reasons, MAX_LISTED)},"shadow":[]}`;
+}
+
+function findingsText({ findings }: ExchangeRecord, mask: MaskText | undefined): string {
+  if (findings.length === 0) return '[]';
+  const texts = findings
+    .slice(0, MAX_LISTED)
+    .map(
+      (found) =>
+        `{"detector":${quoteVerified(found.detector)},"direction":"${found.direction}","path":${quoteForeign(found.path, mask)},"count":${quoteNumber(found.count)},"action":"${found.action}"}`,
+    );
+  return `[${texts.join()}]`;
+}
+
+function resultText({ result }: ExchangeRecord): string {
+  const list =
+    result.list === undefined
+      ? 'null'
+      : `{"advertised":${quoteNumber(result.list.advertised)},"visible":${quoteNumber(result.list.visible)}}`;
+  return `{"status":"${result.status}","http":${quoteNumber(result.http)},"rpc_code":${quoteNumber(result.rpcCode)},"bytes":${quoteNumber(result.bytes)},"digest":${quoteOptional(result.digest)},"list":${list}}`;
+}
+
+function latencyText({ latency }: ExchangeRecord, totalMs: number | undefined): string {
+  const upstream = totalMs === undefined ? undefined : latency.upstream;
+  return `{"total":${quoteNumber(totalMs)},"auth":${quoteNumber(latency.auth)},"policy":${quoteNumber(latency.policy)},"inspect":${quoteNumber(latency.inspect)},"upstream":${quoteNumber(upstream)}}`;
+}
+
+function traceText({ trace }: ExchangeRecord): string {
+  if (trace === undefined) return 'null';
+  return `{"trace_id":${quoteVerified(trace.traceId)},"span_id":${quoteVerified(trace.spanId)}}`;
+}
+
+function exchangeText(
+  type: 'mcp.decision' | 'mcp.outcome',
+  record: ExchangeRecord,
+  context: EventContext,
+  totalMs: number | undefined,
+): EventText {
+  const { mask } = context;
+  const result = type === 'mcp.decision' ? 'null' : resultText(record);
+  return {
+    before: head(type, context),
+    after:
+      `${versions(context, record)},"actor":${actorText(record.principal, record.groupsUsed ?? [])}` +
+      `,"client":${clientText(record, mask)},"target":${targetText(record, mask)},"args":${argsText(record, mask)}` +
+      `,"decision":${decisionText(record)},"findings":${findingsText(record, mask)},"result":${result}` +
+      `,"latency_ms":${latencyText(record, totalMs)},"trace":${traceText(record)}`,
+  };
+}
+
+/** The event written before anything leaves. Its result, and the time the upstream took, are `null`. */
+export function decisionEvent(record: ExchangeRecord, context: EventContext): EventText {
+  return exchangeText('mcp.decision', record, context, undefined);
+}
+
+/** The event written once, at the end, whatever the end was. `totalMs` is in milliseconds. */
+export function outcomeEvent(
+  record: ExchangeRecord,
+  context: EventContext,
+  totalMs: number,
+): EventText {
+  return exchangeText('mcp.outcome', record, context, totalMs);
+}
+
+function detailText(detail: Readonly<Record<string, string | number | undefined>>): string {
+  let text = '';
+  for (const [name, value] of Object.entries(detail)) {
+    if (value === undefined) continue;
+    const quoted = typeof value === 'number' ? quoteNumber(value) : quoteVerified(value);
+    text += `${text === '' ? '' : ','}${quoteVerified(name)}:${quoted}`;
+  }
+  return `{${text}}`;
+}
+
+function pinTarget(
+  event: { readonly upstream: string; readonly kind: string; readonly name: string },
+  definition: string | undefined,
+  pin: string | undefined,
+  mask: MaskText | undefined,
+): string {
+  return `"target":{"upstream":${quoteVerified(event.upstream)},"kind":${quoteVerified(event.kind)},"name":${quoteForeign(event.name, mask)},"definition":${quoteOptional(definition)},"pin":${quoteOptional(pin)}}`;
+}
+
+function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
+  switch (event.type) {
+    case 'auth.failure':
+      return `"client":{"ip":${quoteForeign(event.ip)}},"target":{"upstream":${quoteVerified(event.upstream)}},"decision":{"id":${quoteVerified(event.decisionId)},"verdict":"deny","action":"refused","mode":"enforce","stage":"authn","reasons":[${quoteVerified(event.reason)}]},"detail":${detailText({ suppressed: event.suppressed ?? 0 })}`;
+    case 'pin.drift':
+      return `${pinTarget(event, event.after, event.before, mask)},"detail":${detailText({ change: event.change })}`;
+    case 'pin.approval':
+    case 'pin.block':
+      return `"actor":{"sub":${quoteForeign(event.by, mask)}},${pinTarget(event, event.digest, undefined, mask)},"detail":{"note":${foreign(event.note, mask)}}`;
+    case 'config.reload':
+      return `"detail":${detailText({ result: event.result, faults: event.faults })}`;
+    case 'admin.action':
+      return `"actor":{"sub":${quoteOptional(event.subject)}},"client":{"ip":${quoteForeign(event.ip)}},"detail":{"action":${quoteForeign(event.action, mask)},"status":${quoteNumber(event.status)}}`;
+    case 'lifecycle':
+      return `"detail":${detailText({ event: event.event, ...event.detail })}`;
+    case 'checkpoint':
+      return `"detail":${detailText(event.detail)}`;
+  }
+}
+
+/** An event that is not of an exchange. Members that do not apply are left out. */
+export function plainEvent(event: AuditEvent, context: EventContext): EventText {
+  return {
+    before: head(event.type, context),
+    after: `${versions(context)},${eventMembers(event, context.mask)}`,
+  };
+}

@@ -1,0 +1,324 @@
+// Moves events into one place, in order, as one chain, with group commit: one write is in flight, what
+// arrives meanwhile forms the next group. A promise of `append` resolves when the group is written (for
+// files: synced). When a write fails, everything that waits is refused, the chain goes on from the last
+// durable line, and the place is opened again at the next event and each second. It never drops
+// silently, never reorders, never grows past its queue (contract §8; attack 89).
+
+import type { EventText } from './audit-event.js';
+import { type ChainHead, linkLine, startChain } from './chain.js';
+
+/** Events that may wait. */
+export const QUEUE_CAPACITY = 10_000;
+
+/** Of those, the part that only calls may use: neither failed logins nor refusals can fill it. */
+export const CALL_RESERVE = 2_000;
+
+/** Events in one write. */
+const MAX_GROUP_EVENTS = 2_000;
+
+/** A place that does not work is tried again this often. */
+const RETRY_EVERY_MS = 1_000;
+
+/** A write that takes longer counts as a failure for those who wait. */
+const STALL_MS = 5_000;
+
+/** How long closing waits for the last write. */
+const CLOSE_WITHIN_MS = 5_000;
+
+/** Something that must be written before the next line, because of how the place was found. */
+export type Notice = {
+  readonly event: 'continued' | 'recovered';
+  readonly detail: Readonly<Record<string, string | number>>;
+};
+
+/** How the place was found. */
+export type Preparation = {
+  /** The chain to go on with; `undefined` begins a new one. */
+  readonly head: ChainHead | undefined;
+  readonly notices: readonly Notice[];
+  /** True when the last bytes in the place are an unfinished line. */
+  readonly needsLineEnd: boolean;
+};
+
+/** Where lines go. Methods are called one at a time. */
+export interface ChainWriter {
+  /** Opens the place, or looks whether it is still the same. `known` is the last durable line. */
+  prepare(known: ChainHead | undefined): Promise<Preparation>;
+  /** Writes and makes durable. */
+  commit(bytes: Buffer): Promise<void>;
+  /** After a failure: undoes what it can and lets go. Does not throw. */
+  abandon(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What happened to events. */
+export type SinkResult = 'written' | 'refused' | 'lost';
+
+export type SinkPorts = {
+  /** Builds a lifecycle event. */
+  readonly lifecycle: (
+    event: string,
+    detail: Readonly<Record<string, string | number>>,
+  ) => EventText;
+  /** Builds the signed checkpoint of a head. */
+  readonly checkpoint: (head: ChainHead) => EventText;
+  readonly newEpoch: () => string;
+  readonly nowMs: () => number;
+  readonly onResult: (result: SinkResult, count: number) => void;
+  readonly onWritten: (head: ChainHead) => void;
+  /** A checkpoint was written: for a second place. */
+  readonly onCheckpoint: (event: EventText) => void;
+  /** The code of the fault, or `undefined` when the place works again. */
+  readonly onState: (fault: string | undefined) => void;
+};
+
+type Item =
+  | { readonly kind: 'event'; readonly event: EventText; readonly isKept: boolean }
+  | { readonly kind: 'checkpoint' };
+
+/** Refused: the place cannot be written. */
+export class SinkUnavailable extends Error {
+  override readonly name = 'SinkUnavailable';
+}
+
+type Group = {
+  readonly promise: Promise<void>;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+};
+
+function createGroup(): Group {
+  let resolve: () => void = () => undefined;
+  let reject: (error: Error) => void = () => undefined;
+  const promise = new Promise<void>((onDone, onFault) => {
+    resolve = onDone;
+    reject = onFault;
+  });
+  // Those who wait hold the same promise; a group nobody waits for must not end the process.
+  promise.catch(() => undefined);
+  return { promise, resolve, reject };
+}
+
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (typeof code === 'string') return code;
+  return error instanceof Error ? error.message : 'fault';
+}
+
+/** One sink: a queue, a chain and a place. */
+export class AuditSink {
+  readonly name: string;
+  readonly #writer: ChainWriter;
+  readonly #ports: SinkPorts;
+  readonly #ticker: NodeJS.Timeout;
+  #queue: Item[] = [];
+  #gathering = createGroup();
+  #committing: Group | undefined;
+  #head: ChainHead | undefined;
+  #isRunning = false;
+  #isStarted = false;
+  #isClosed = false;
+  #startedMs = 0;
+  #fault: string | undefined = 'not-started';
+  #refused = 0;
+
+  constructor(name: string, writer: ChainWriter, ports: SinkPorts) {
+    this.name = name;
+    this.#writer = writer;
+    this.#ports = ports;
+    this.#ticker = setInterval(() => this.#tick(), RETRY_EVERY_MS);
+    this.#ticker.unref();
+  }
+
+  /** The last durable line. */
+  get head(): ChainHead | undefined {
+    return this.#head;
+  }
+
+  get queueLength(): number {
+    return this.#queue.length;
+  }
+
+  get isWritable(): boolean {
+    return this.#fault === undefined && this.#queue.length < QUEUE_CAPACITY;
+  }
+
+  /** Opens the place and writes the first line. Rejects with SinkUnavailable. */
+  start(): Promise<void> {
+    return this.#wait();
+  }
+
+  /** Resolves when the event is durable; rejects with SinkUnavailable when it will not be. */
+  append(event: EventText): Promise<void> {
+    if (this.#isClosed || this.#isStalled() || this.#queue.length >= QUEUE_CAPACITY) {
+      this.#ports.onResult('refused', 1);
+      return Promise.reject(new SinkUnavailable('the audit queue is full or closed'));
+    }
+    this.#queue.push({ kind: 'event', event, isKept: false });
+    return this.#wait();
+  }
+
+  /**
+   * Takes an event that nobody waits for, and keeps it over failures. False when there is no room:
+   * then it is counted as lost. `mayUseReserve` is for the outcomes of calls.
+   */
+  enqueue(event: EventText, mayUseReserve: boolean): boolean {
+    const room = mayUseReserve ? QUEUE_CAPACITY : QUEUE_CAPACITY - CALL_RESERVE;
+    if (this.#isClosed || this.#queue.length >= room) {
+      this.#ports.onResult('lost', 1);
+      return false;
+    }
+    this.#queue.push({ kind: 'event', event, isKept: true });
+    this.#kick();
+    return true;
+  }
+
+  /** Writes a signed checkpoint of the chain as it then is. */
+  checkpoint(): void {
+    if (this.#isClosed || this.#queue.length >= QUEUE_CAPACITY - CALL_RESERVE) return;
+    this.#queue.push({ kind: 'checkpoint' });
+    this.#kick();
+  }
+
+  /** Writes what waits, a last checkpoint and the end of the run, and lets go. Waits a bounded time. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.enqueue(this.#ports.lifecycle('stopped', {}), true);
+    this.#queue.push({ kind: 'checkpoint' });
+    this.#isClosed = true;
+    const last = this.#wait().catch(() => undefined);
+    await Promise.race([last, this.#closingTime()]);
+    clearInterval(this.#ticker);
+    if (this.#queue.length > 0) this.#ports.onResult('lost', this.#queue.length);
+    this.#queue = [];
+    if (!this.#isRunning) await this.#writer.close().catch(() => undefined);
+  }
+
+  #closingTime(): Promise<void> {
+    return new Promise((resolve) => {
+      setTimeout(resolve, CLOSE_WITHIN_MS).unref();
+    });
+  }
+
+  #wait(): Promise<void> {
+    const { promise } = this.#gathering;
+    this.#kick();
+    return promise;
+  }
+
+  #kick(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    void this.#run();
+  }
+
+  #isStalled(): boolean {
+    return this.#committing !== undefined && this.#ports.nowMs() - this.#startedMs > STALL_MS;
+  }
+
+  #tick(): void {
+    if (this.#isStalled()) {
+      this.#refuse(new SinkUnavailable('stalled'));
+      this.#setFault('stalled');
+    } else if (this.#fault !== undefined && this.#isStarted) {
+      this.#kick();
+    }
+  }
+
+  /** Writes groups until nothing waits or a write fails. */
+  async #run(): Promise<void> {
+    // What is asked for in the same turn belongs to the same group.
+    await Promise.resolve();
+    let isWorking = true;
+    do {
+      const items = this.#queue.splice(0, MAX_GROUP_EVENTS);
+      const group = this.#takeGroup();
+      this.#startedMs = this.#ports.nowMs();
+      try {
+        await this.#write(items);
+        group.resolve();
+      } catch (error) {
+        isWorking = false;
+        await this.#fail(items, error);
+      }
+      this.#committing = undefined;
+    } while (isWorking && (this.#queue.length > 0 || this.#fault !== undefined));
+    this.#isRunning = false;
+  }
+
+  /** The waiters of this group; those whose events did not fit into it go on waiting. */
+  #takeGroup(): Group {
+    const group = this.#gathering;
+    this.#committing = group;
+    if (this.#queue.length === 0) {
+      this.#gathering = createGroup();
+      return group;
+    }
+    // Only the last part of a split group tells its waiters.
+    return { ...group, resolve: () => undefined };
+  }
+
+  async #write(items: readonly Item[]): Promise<void> {
+    const found = await this.#writer.prepare(this.#head);
+    let head = found.head ?? startChain(this.#ports.newEpoch());
+    let text = found.needsLineEnd ? '\n' : '';
+    const points: EventText[] = [];
+    const add = (event: EventText): void => {
+      const linked = linkLine(head, event);
+      text += `${linked.line}\n`;
+      head = linked.head;
+    };
+    for (const event of this.#openingEvents(found)) add(event);
+    for (const item of items) {
+      const event = item.kind === 'event' ? item.event : this.#ports.checkpoint(head);
+      if (item.kind === 'checkpoint') points.push(event);
+      add(event);
+    }
+    if (text !== '') await this.#writer.commit(Buffer.from(text, 'latin1'));
+    this.#done(head, items.length, points);
+  }
+
+  #openingEvents(found: Preparation): EventText[] {
+    const { lifecycle } = this.#ports;
+    // INVARIANT: a recovery is the very next line after what was torn.
+    const events = found.notices.map((notice) => lifecycle(notice.event, notice.detail));
+    if (!this.#isStarted) events.push(lifecycle('started', {}));
+    else if (this.#fault !== undefined) {
+      events.push(lifecycle('resumed', { after: this.#fault, refused: this.#refused }));
+    }
+    return events;
+  }
+
+  #done(head: ChainHead, count: number, points: readonly EventText[]): void {
+    this.#head = head;
+    this.#isStarted = true;
+    this.#refused = 0;
+    this.#setFault(undefined);
+    if (count > 0) this.#ports.onResult('written', count);
+    this.#ports.onWritten(head);
+    for (const point of points) this.#ports.onCheckpoint(point);
+  }
+
+  async #fail(items: readonly Item[], error: unknown): Promise<void> {
+    await this.#writer.abandon();
+    const waiting = [...items, ...this.#queue];
+    this.#queue = waiting.filter((item) => item.kind === 'event' && item.isKept);
+    const refused = waiting.filter((item) => item.kind === 'event' && !item.isKept).length;
+    this.#refused += refused;
+    if (refused > 0) this.#ports.onResult('refused', refused);
+    this.#setFault(codeOf(error));
+    this.#refuse(new SinkUnavailable(codeOf(error)));
+  }
+
+  #refuse(error: SinkUnavailable): void {
+    this.#committing?.reject(error);
+    this.#gathering.reject(error);
+    this.#gathering = createGroup();
+  }
+
+  #setFault(fault: string | undefined): void {
+    if (this.#fault === fault) return;
+    this.#fault = fault;
+    this.#ports.onState(fault);
+  }
+}

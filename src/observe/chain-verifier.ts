@@ -1,0 +1,270 @@
+// Verifies audit files line by line: every line hashes to what it says, follows the one before, and
+// nothing is missing, moved, repeated or of another chain. A torn line is accepted only where the next
+// line records it. What it cannot know it says: without a checkpoint kept elsewhere, the end.
+// It holds a constant amount of memory, whatever the size of the files.
+
+import { type ChainHead, type ChainLine, NO_PREVIOUS, readChainLine, tornDigest } from './chain.js';
+import { isSignedBy, readCheckpoint } from './checkpoint.js';
+
+/** What is wrong with a line. */
+export type ChainFaultKind =
+  | 'not-a-record'
+  | 'torn'
+  | 'edited'
+  | 'missing'
+  | 'reordered'
+  | 'replaced'
+  | 'second-chain'
+  | 'no-beginning'
+  | 'signature'
+  | 'truncated'
+  | 'empty';
+
+export type ChainFault = {
+  readonly file: string;
+  /** Number of the line in its file, from 1; 0 for the file as a whole. */
+  readonly line: number;
+  readonly kind: ChainFaultKind;
+  readonly message: string;
+};
+
+export type ChainVerdict = {
+  readonly isWhole: boolean;
+  readonly faults: readonly ChainFault[];
+  readonly notes: readonly string[];
+  readonly lines: number;
+  readonly checkpoints: number;
+  readonly head: ChainHead | undefined;
+};
+
+export type VerifyOptions = {
+  /** A place known from elsewhere that the chain must contain. */
+  readonly head?: ChainHead;
+  /** Public keys of the gateway, raw as base64url; every checkpoint must be signed by one of them. */
+  readonly publicKeys?: readonly string[];
+};
+
+/** Faults are listed up to this many; the first one is what matters. */
+const MAX_FAULTS = 50;
+
+type Place = { readonly file: string; readonly line: number };
+
+/** Checks one chain over one or more files, in their order. */
+export class ChainVerifier {
+  readonly #options: VerifyOptions;
+  readonly #faults: ChainFault[] = [];
+  readonly #notes: string[] = [];
+  #head: ChainHead | undefined;
+  #torn: (Place & { readonly text: string }) | undefined;
+  #last: Place = { file: '', line: 0 };
+  #lines = 0;
+  #checkpoints = 0;
+  #signedLine = 0;
+  #isHeadSeen = false;
+  #keys: readonly string[];
+
+  constructor(options: VerifyOptions = {}) {
+    this.#options = options;
+    this.#keys = options.publicKeys ?? [];
+  }
+
+  /** Takes the next line, as Latin-1 text without its line end. */
+  push(text: string, file: string, lineNumber: number): void {
+    const place = { file, line: lineNumber };
+    this.#last = place;
+    this.#lines += 1;
+    const line = readChainLine(text);
+    if (line === undefined) {
+      this.#reportTorn();
+      this.#torn = { ...place, text };
+      return;
+    }
+    if (line.computed !== line.hash) {
+      this.#reportTorn();
+      this.#fault(place, 'edited', 'the line was changed: its hash does not match its bytes');
+    } else {
+      this.#takeTorn(line);
+      this.#checkPlace(line, place);
+      this.#checkSigned(line, place);
+    }
+    // The epoch of a changed line is not believed.
+    const epoch = line.computed === line.hash ? line.epoch : (this.#head?.epoch ?? line.epoch);
+    this.#head = { epoch, seq: line.seq, hash: line.hash };
+    this.#checkHead(line, place);
+  }
+
+  /** Ends the check. */
+  end(): ChainVerdict {
+    this.#reportTorn();
+    if (this.#lines === 0) this.#fault(this.#last, 'empty', 'there is no record');
+    this.#checkEnd();
+    this.#checkKeys();
+    return {
+      isWhole: this.#faults.length === 0,
+      faults: this.#faults,
+      notes: this.#notes,
+      lines: this.#lines,
+      checkpoints: this.#checkpoints,
+      head: this.#head,
+    };
+  }
+
+  #fault(place: Place, kind: ChainFaultKind, message: string): void {
+    if (this.#faults.length < MAX_FAULTS) this.#faults.push({ ...place, kind, message });
+  }
+
+  #reportTorn(): void {
+    const torn = this.#torn;
+    this.#torn = undefined;
+    if (torn === undefined) return;
+    this.#fault(torn, 'torn', 'the line is no audit record, and the next line does not say why');
+  }
+
+  /** A torn line is as it should be only where the very next line records its length and digest. */
+  #takeTorn(line: ChainLine): void {
+    const torn = this.#torn;
+    const { event, torn_bytes: bytes, torn_sha256: digest } = line.detail;
+    const isRecorded =
+      torn !== undefined &&
+      line.type === 'lifecycle' &&
+      event === 'recovered' &&
+      bytes === torn.text.length &&
+      digest === tornDigest(torn.text);
+    if (!isRecorded) {
+      this.#reportTorn();
+      return;
+    }
+    this.#torn = undefined;
+    this.#notes.push(
+      `${torn.file}:${torn.line}: a write was interrupted here (${torn.text.length} bytes), recorded by the next line`,
+    );
+  }
+
+  #checkPlace(line: ChainLine, place: Place): void {
+    const head = this.#head;
+    if (head === undefined) {
+      this.#checkBeginning(line, place);
+      return;
+    }
+    if (line.epoch !== head.epoch) {
+      this.#fault(
+        place,
+        'second-chain',
+        `another chain begins here (epoch ${line.epoch}, before it ${head.epoch})`,
+      );
+      return;
+    }
+    const expected = head.seq + 1;
+    if (line.seq > expected) {
+      const count = line.seq - expected;
+      this.#fault(
+        place,
+        'missing',
+        `${count} missing before this line: ${expected} expected, ${line.seq} found`,
+      );
+    } else if (line.seq < expected) {
+      this.#fault(place, 'reordered', `moved or repeated: ${expected} expected, ${line.seq} found`);
+    } else if (line.prev !== head.hash) {
+      this.#fault(place, 'replaced', 'the line before it is not the one that was written there');
+    }
+  }
+
+  #checkBeginning(line: ChainLine, place: Place): void {
+    const isFirst = line.seq === 0 && line.prev === NO_PREVIOUS && line.type === 'lifecycle';
+    if (isFirst) return;
+    if (line.type === 'lifecycle' && line.detail['event'] === 'continued') {
+      this.#notes.push(
+        `${place.file}:${place.line}: continues at ${line.seq} what stands in an earlier file; that file was not given`,
+      );
+      return;
+    }
+    this.#fault(place, 'no-beginning', `${line.seq} is not the beginning of a chain`);
+  }
+
+  #checkSigned(line: ChainLine, place: Place): void {
+    if (line.type === 'lifecycle' && this.#options.publicKeys === undefined) {
+      const key = line.detail['public_key'];
+      if (typeof key === 'string' && !this.#keys.includes(key)) this.#keys = [...this.#keys, key];
+    }
+    if (line.type !== 'checkpoint') return;
+    const point = readCheckpoint(line.detail);
+    if (point === undefined || !isSignedBy(point, this.#keys)) {
+      this.#fault(place, 'signature', 'the checkpoint is not signed by a known key of the gateway');
+      return;
+    }
+    // A checkpoint of this chain states the line before it; one of another chain is kept here as a witness.
+    if (point.epoch !== line.epoch) return;
+    this.#checkpoints += 1;
+    this.#signedLine = this.#lines;
+    if (point.seq !== line.seq - 1 || point.hash !== line.prev) {
+      this.#fault(
+        place,
+        'signature',
+        'the checkpoint states another chain than the one it stands in',
+      );
+    }
+  }
+
+  #checkHead(line: ChainLine, place: Place): void {
+    const wanted = this.#options.head;
+    if (wanted === undefined || wanted.epoch !== line.epoch || wanted.seq !== line.seq) return;
+    this.#isHeadSeen = true;
+    if (wanted.hash !== line.hash) {
+      this.#fault(
+        place,
+        'replaced',
+        'the checkpoint has another hash for this line: the chain was rewritten',
+      );
+    }
+  }
+
+  #checkKeys(): void {
+    if (this.#lines === 0) return;
+    if (this.#options.publicKeys !== undefined && this.#checkpoints === 0) {
+      this.#fault(
+        this.#last,
+        'signature',
+        'no checkpoint of this chain is signed by the given key',
+      );
+    } else if (this.#options.publicKeys === undefined && this.#checkpoints > 0) {
+      this.#notes.push(
+        'checkpoints were checked with the key that the file itself names: give --key',
+      );
+    }
+    const unsigned = this.#lines - this.#signedLine;
+    if (unsigned > 0) this.#notes.push(`${unsigned} lines follow the last signed checkpoint`);
+  }
+
+  #checkEnd(): void {
+    const wanted = this.#options.head;
+    if (wanted === undefined) {
+      if (this.#faults.length === 0) {
+        this.#notes.push(
+          'whole as far as it goes; whether lines are missing at the end cannot be known without --head',
+        );
+      }
+      return;
+    }
+    if (this.#isHeadSeen) return;
+    const message =
+      this.#head !== undefined && this.#head.epoch !== wanted.epoch
+        ? `the checkpoint is of another chain (epoch ${wanted.epoch})`
+        : `cut off: the checkpoint knows line ${wanted.seq}, the last line here is ${this.#head?.seq ?? 'none'}`;
+    this.#fault(this.#last, 'truncated', message);
+  }
+}
+
+/** Verifies lines of one file (Latin-1 text, without line ends). */
+export function verifyChain(
+  lines: Iterable<string>,
+  options: VerifyOptions = {},
+  file = 'audit',
+): ChainVerdict {
+  const verifier = new ChainVerifier(options);
+  let number = 0;
+  for (const line of lines) {
+    number += 1;
+    verifier.push(line, file, number);
+  }
+  return verifier.end();
+}

@@ -1,0 +1,105 @@
+// How text enters a record: as a JSON string of printable ASCII, so that one event is one line in every
+// tool and no byte of it acts on a terminal. What was verified is kept exactly (JSON escapes give it back);
+// what others chose is masked, made visible and cut. Never trusts a caller to have done it (RFC 8259 §7).
+
+/** What others write is cut at this many characters. */
+export const MAX_FOREIGN_CHARACTERS = 128;
+
+/** What was verified is cut only here: no honest identifier is as long. */
+const MAX_VERIFIED_CHARACTERS = 1024;
+
+/** Read no further than this before masking: enough to see a secret that begins before the cut. */
+const MAX_MASKED_CHARACTERS = 4096;
+
+/** Nothing in it needs escaping, and too short to hold a secret. */
+const PLAIN = /^[\w.:/@ -]{0,19}$/;
+
+const NOT_PRINTABLE_ASCII = /[^\x20-\x7e]/g;
+
+/** Characters that move, hide or end text: controls, formats, line ends, surrogates, unassigned. */
+const NOT_VISIBLE = /[\p{C}\p{DI}\u2028\u2029]/gu;
+
+/** JWS and JWE, their beginnings, and what follows the words that announce a credential. */
+const SECRETS =
+  /eyJ[\w-]{8,}(?:\.[\w-]*)*|-----BEGIN [A-Z ]{1,40}-----[^-]*|\b(?:bearer|basic|dpop) +[\w.~+/=-]{8,}/gi;
+
+/** Masks secrets in text that someone else wrote. Linear, never throws, never longer than a small factor. */
+export type MaskText = (text: string) => string;
+
+function unit(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+function ascii(text: string): string {
+  const json = JSON.stringify(text);
+  return json.replace(NOT_PRINTABLE_ASCII, unit);
+}
+
+/** A JSON string whose value is exactly `text`: for what was verified or is ours. */
+export function quoteVerified(text: string): string {
+  if (PLAIN.test(text)) return `"${text}"`;
+  return ascii(text.length > MAX_VERIFIED_CHARACTERS ? cut(text, MAX_VERIFIED_CHARACTERS) : text);
+}
+
+/** Cut between code points, with an ellipsis that counts. */
+function cut(text: string, maxCharacters: number): string {
+  if (text.length <= maxCharacters) return text;
+  const last = text.charCodeAt(maxCharacters - 2);
+  const isPairCut = last >= 0xd800 && last <= 0xdbff;
+  return `${text.slice(0, maxCharacters - (isPairCut ? 2 : 1))}\u2026`;
+}
+
+/** Every character that is not visible, written as `\u{…}`; the rest stays as it is. */
+export function makeVisible(text: string): string {
+  return text.replace(NOT_VISIBLE, (found) => `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`);
+}
+
+/** Masks tokens and keys that can be told by their form alone. */
+export function maskSecrets(text: string): string {
+  return text.replace(SECRETS, '[redacted]');
+}
+
+/** What others wrote, fit to be kept: masked, made visible, cut at 128 characters. */
+export function cleanForeign(text: string, mask: MaskText = maskSecrets): string {
+  if (PLAIN.test(text)) return text;
+  const head = text.length > MAX_MASKED_CHARACTERS ? text.slice(0, MAX_MASKED_CHARACTERS) : text;
+  return cut(makeVisible(mask(maskSecrets(head))), MAX_FOREIGN_CHARACTERS);
+}
+
+/** `cleanForeign` as a JSON string. */
+export function quoteForeign(text: string, mask?: MaskText): string {
+  return PLAIN.test(text) ? `"${text}"` : ascii(cleanForeign(text, mask));
+}
+
+/** A JSON string, or `null` when there is nothing. */
+export function quoteOptional(text: string | undefined): string {
+  return text === undefined ? 'null' : quoteVerified(text);
+}
+
+/** A JSON number; `null` for what JSON cannot say. Milliseconds keep three decimals. */
+export function quoteNumber(value: number | undefined): string {
+  if (value === undefined || !Number.isFinite(value)) return 'null';
+  return String(Math.round(value * 1000) / 1000);
+}
+
+/** A JSON array of verified strings. */
+export function quoteList(values: readonly string[], maxValues: number): string {
+  let text = '[';
+  for (let index = 0; index < values.length && index < maxValues; index += 1) {
+    text += (index === 0 ? '' : ',') + quoteVerified(values[index] ?? '');
+  }
+  return `${text}]`;
+}
+
+/** A JSON array of what others wrote. */
+export function quoteForeignList(
+  values: readonly string[],
+  maxValues: number,
+  mask?: MaskText,
+): string {
+  let text = '[';
+  for (let index = 0; index < values.length && index < maxValues; index += 1) {
+    text += (index === 0 ? '' : ',') + quoteForeign(values[index] ?? '', mask);
+  }
+  return `${text}]`;
+}
