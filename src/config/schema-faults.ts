@@ -144,9 +144,9 @@ function wordEmptyMap(_: ErrorObject, schema: Readonly<Record<string, unknown>>)
 
 function wordNotAvailable(error: ErrorObject, schema: Readonly<Record<string, unknown>>): Words {
   const isOfKey = !Array.isArray(schema['x-not-available']) && schema['const'] === undefined;
-  const subject = isOfKey ? 'this key' : `"${String(error.data)}"`;
+  const subject = isOfKey ? (pathOf(error).at(-1) ?? '') : error.data;
   return {
-    message: `${subject} is not available in this version`,
+    message: `${quote(String(subject))} is not available in this version`,
     rule: 'not-available',
     at: isOfKey ? 'key' : 'value',
   };

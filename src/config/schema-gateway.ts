@@ -1,6 +1,7 @@
 // The JSON Schema of the gateway file. Its defaults are the defaults: reading fills them in from here.
 // Values only. Contract §3 names every key; what a schema cannot say is in the checks-*.ts files.
 
+import { INSPECTION_SCHEMA } from './schema-inspection.js';
 import {
   count,
   DIALECT,
@@ -97,63 +98,6 @@ const ISSUER = record(
     ),
   },
   { required: ['issuer', 'algorithms'] },
-);
-
-const PII_ACTIONS = ['off', 'flag', 'redact', 'block'];
-
-const PROFILE = record('What detectors do. A key that is absent has its default.', {
-  request: record(
-    'Arguments on the way to the upstream.',
-    { secrets: words('Secrets.', ['off', 'flag', 'block'], { default: 'block' }) },
-    { default: {} },
-  ),
-  result: record(
-    'Everything on the way to the client.',
-    {
-      secrets: words('Secrets.', PII_ACTIONS, { default: 'redact' }),
-      pii: {
-        type: ['string', 'object'],
-        title: 'an action, or {action: …, kinds: […]}',
-        description:
-          'Personal data. Kinds: `card`, `iban`, `ssn`; all of them where none is listed.',
-        default: 'redact',
-        if: { type: 'string' },
-        // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-        then: { enum: PII_ACTIONS },
-        else: {
-          properties: {
-            action: { type: 'string', enum: PII_ACTIONS },
-            kinds: {
-              type: 'array',
-              minItems: 1,
-              uniqueItems: true,
-              items: { type: 'string', enum: ['card', 'iban', 'ssn'] },
-            },
-          },
-          required: ['action'],
-          additionalProperties: false,
-        },
-      },
-      activeContent: words(
-        'Markup, links and escape sequences that act when shown.',
-        ['off', 'flag', 'neutralize', 'block'],
-        { default: 'neutralize' },
-      ),
-      invisible: words('Characters that nobody sees.', ['off', 'flag', 'strip', 'block'], {
-        default: 'strip',
-      }),
-      injection: words('Instructions to the model.', ['off', 'flag', 'block'], {
-        default: 'flag',
-      }),
-    },
-    { default: {} },
-  ),
-});
-
-const INSPECTION = record(
-  'Named sets of what detectors do.',
-  { profiles: named('Profiles by name; `default` always exists.', PROFILE, { default: {} }) },
-  { default: {} },
 );
 
 const STATE = {
@@ -288,7 +232,7 @@ export const GATEWAY_SCHEMA: Schema = {
       pins: record('Where lock files are.', {
         dir: text('Folder of the `*.lock.yaml` files; `pins` in the policy folder where absent.'),
       }),
-      inspection: INSPECTION,
+      inspection: INSPECTION_SCHEMA,
       state: STATE,
       audit: AUDIT,
       metrics: METRICS,

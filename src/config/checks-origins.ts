@@ -1,0 +1,177 @@
+// What a schema cannot say about URLs and addresses in the gateway file: schemes, networks, listeners.
+// Reports and changes nothing. Contract §3: plain http only on loopback, addresses within their network.
+
+import {
+  isAddressOrRange,
+  isListenHost,
+  isLoopbackHost,
+  isWildcardHost,
+  judgePath,
+  networkOfHost,
+  parseUrl,
+} from './addresses.js';
+import type { FilePath, Report } from './fault.js';
+import { mapAt, textAt, textsAt, valueAt } from './tree.js';
+
+/** True where `publicUrl` is on loopback. A URL that cannot be read counts as public: the stricter. */
+export function isLoopbackGateway(root: unknown): boolean {
+  const url = parseUrl(textAt(root, ['publicUrl']) ?? '');
+  return url !== undefined && isLoopbackHost(url.hostname);
+}
+
+/** `publicUrl`: https outside loopback, in normal form, with no part that a resource identifier lacks. */
+export function checkPublicUrl(root: unknown, report: Report): void {
+  const written = textAt(root, ['publicUrl']);
+  if (written === undefined) return;
+  const url = checkUrl(['publicUrl'], written, report);
+  if (url === undefined) return;
+  if (url.protocol === 'http:' && !isLoopbackHost(url.hostname)) {
+    refusePlainHttp(['publicUrl'], url, report);
+  }
+  if (url.search !== '') report(['publicUrl'], 'a public URL has no query');
+  const path = url.pathname === '/' ? undefined : url.pathname.replace(/\/$/, '');
+  const fault = path === undefined ? undefined : judgePath(path);
+  if (fault !== undefined) report(['publicUrl'], fault);
+}
+
+/** Refuses what no URL of the configuration may be; `undefined` where it cannot be judged further. */
+function checkUrl(path: FilePath, written: string, report: Report): URL | undefined {
+  const url = parseUrl(written);
+  if (url === undefined || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    report(path, 'expected an http or https URL');
+    return undefined;
+  }
+  if (url.username !== '' || url.password !== '') {
+    report(path, 'a URL carries no user name or password', { rule: 'secret' });
+    return undefined;
+  }
+  checkNormalForm(path, written, url, report);
+  return url;
+}
+
+function checkNormalForm(path: FilePath, written: string, url: URL, report: Report): void {
+  if (written.includes('#')) {
+    report(path, 'a URL here has no fragment');
+    return;
+  }
+  if (url.href === written || url.href === `${written}/`) return;
+  const normal = url.pathname === '/' && !written.endsWith('/') ? url.origin : url.href;
+  report(path, 'this URL is not in normal form; identifiers are compared exactly', {
+    ...(url.search === '' ? { suggestion: normal } : {}),
+  });
+}
+
+function refusePlainHttp(path: FilePath, url: URL, report: Report): void {
+  report(path, 'plain http is possible only on loopback', {
+    rule: 'unsafe',
+    suggestion: `https://${url.host}${url.pathname.replace(/\/$/, '')}`,
+  });
+}
+
+/** Issuers: their URLs and networks, and no two of one identifier. */
+export function checkIssuers(root: unknown, report: Report): void {
+  const seen = new Map<string, string>();
+  for (const name of Object.keys(mapAt(root, ['issuers']))) {
+    const path = ['issuers', name, 'issuer'];
+    const written = textAt(root, path);
+    if (written === undefined) continue;
+    const url = checkUrl(path, written, report);
+    if (url === undefined) continue;
+    if (url.search !== '') report(path, 'an issuer identifier has no query');
+    checkNetwork(root, ['issuers', name], path, url, report);
+    const other = seen.get(written);
+    if (other !== undefined) {
+      report(path, `the issuer "${other}" has this identifier too`, { rule: 'conflict' });
+    }
+    seen.set(written, name);
+  }
+}
+
+/** The URL of one upstream and its network. */
+export function checkUpstreamUrl(root: unknown, name: string, report: Report): void {
+  const path = ['upstreams', name, 'url'];
+  const written = textAt(root, path);
+  const url = written === undefined ? undefined : checkUrl(path, written, report);
+  if (url !== undefined) checkNetwork(root, ['upstreams', name], path, url, report);
+}
+
+function checkNetwork(
+  root: unknown,
+  owner: FilePath,
+  urlPath: FilePath,
+  url: URL,
+  report: Report,
+): void {
+  const network = textAt(root, [...owner, 'network']);
+  const actual = networkOfHost(url.hostname);
+  const networkPath = [...owner, 'network'];
+  if (actual === 'none') {
+    report(urlPath, 'no network admits this address', { rule: 'unsafe' });
+  } else if (actual !== undefined && network !== undefined && !mayHold(network, actual)) {
+    report(urlPath, `this address is not in the network "${network}"`, {
+      rule: 'unsafe',
+      suggestion: `network: ${actual}`,
+    });
+  }
+  if (network === 'loopback' && !isLoopbackGateway(root)) {
+    report(networkPath, 'the network "loopback" needs a loopback publicUrl', { rule: 'unsafe' });
+  }
+  if (url.protocol === 'http:' && network !== 'loopback' && actual !== 'loopback') {
+    refusePlainHttp(urlPath, url, report);
+  }
+}
+
+function mayHold(network: string, actual: string): boolean {
+  return network === actual || (network === 'private' && actual === 'public');
+}
+
+/** Listeners: addresses that can be bound, no two the same, origins and proxies well written. */
+export function checkListeners(root: unknown, report: Report): void {
+  const bound: Bound[] = [];
+  const names = valueAt(root, ['admin']) === undefined ? ['data', 'ops'] : ['data', 'ops', 'admin'];
+  for (const name of names) checkListener(root, name, bound, report);
+  checkOrigins(root, report);
+  for (const [index, range] of textsAt(root, ['listeners', 'data', 'trustedProxies'])) {
+    if (isAddressOrRange(range)) continue;
+    report(
+      ['listeners', 'data', 'trustedProxies', index],
+      'expected an IP address or a CIDR range',
+    );
+  }
+}
+
+type Bound = { readonly name: string; readonly host: string; readonly port: unknown };
+
+function checkListener(root: unknown, name: string, bound: Bound[], report: Report): void {
+  const path = ['listeners', name];
+  const host = textAt(root, [...path, 'host']);
+  if (host === undefined) return;
+  if (!isListenHost(host)) {
+    report([...path, 'host'], 'expected an IP address or localhost');
+    return;
+  }
+  const port = valueAt(root, [...path, 'port']);
+  const other = bound.find((one) => one.port === port && overlap(one.host, host));
+  if (other !== undefined && port !== 0) {
+    report([...path, 'port'], `the listener "${other.name}" has this address too`, {
+      rule: 'conflict',
+    });
+  }
+  bound.push({ name, host, port });
+}
+
+function overlap(a: string, b: string): boolean {
+  return a === b || isWildcardHost(a) || isWildcardHost(b);
+}
+
+function checkOrigins(root: unknown, report: Report): void {
+  for (const [index, written] of textsAt(root, ['listeners', 'data', 'allowedOrigins'])) {
+    const path = ['listeners', 'data', 'allowedOrigins', index];
+    const origin = parseUrl(written)?.origin;
+    if (origin === undefined || origin === 'null') {
+      report(path, 'expected an origin such as https://inspector.example.com');
+    } else if (origin !== written) {
+      report(path, 'this is not an origin as browsers send it', { suggestion: origin });
+    }
+  }
+}

@@ -1,0 +1,104 @@
+// The gateway file once it is known to be right: its shape, with the schema's defaults filled in.
+// Types only; compile.ts turns it into settings. Units and secret references are still as written.
+
+import type { InspectionProfile, Network, PiiKind } from './settings.js';
+
+export type SecretReference = { readonly env: string } | { readonly file: string };
+
+export type ListenerFile = { readonly host: string; readonly port: number };
+
+export type CredentialsFile =
+  | { readonly type: 'none' }
+  | { readonly type: 'static'; readonly header: string; readonly value: SecretReference };
+
+export type IssuerFile = {
+  readonly issuer: string;
+  readonly network: Network;
+  readonly algorithms: readonly string[];
+  readonly tokenType: string;
+  readonly maxLifetime: string;
+  readonly claims: {
+    readonly client: string | readonly string[];
+    readonly scope: string | readonly string[];
+    readonly groups: string | readonly string[];
+  };
+};
+
+export type UpstreamFile = {
+  readonly url: string;
+  readonly path?: string;
+  readonly network: Network;
+  readonly authentication: 'required' | 'none';
+  readonly issuers?: readonly string[];
+  readonly audiences: { readonly [issuer: string]: readonly string[] };
+  readonly scopesSupported: readonly string[];
+  readonly credentials: CredentialsFile;
+  readonly pinning: {
+    readonly mode: 'strict' | 'off';
+    readonly maxAge: string;
+    readonly onDrift: 'hide-tool' | 'stop-upstream';
+    readonly credentials?: CredentialsFile;
+  };
+  readonly inspect: string;
+  readonly limits: {
+    readonly requestTimeout: string;
+    readonly streamIdle: string;
+    readonly maxRequestBytes: string;
+    readonly maxResponseBytes: string;
+    readonly concurrency: number;
+    readonly listTtl: string;
+  };
+};
+
+type PiiAction = InspectionProfile['result']['pii']['action'];
+
+export type ProfileFile = {
+  readonly request: InspectionProfile['request'];
+  readonly result: Omit<InspectionProfile['result'], 'pii'> & {
+    readonly pii: PiiAction | { readonly action: PiiAction; readonly kinds?: readonly PiiKind[] };
+  };
+};
+
+export type SinkFile =
+  | { readonly type: 'file'; readonly path: string }
+  | { readonly type: 'stdout'; readonly durability?: 'handed-over' };
+
+export type AdminFile = {
+  readonly issuers?: {
+    readonly [issuer: string]: {
+      readonly audience: string;
+      readonly roles: {
+        readonly viewer?: readonly string[];
+        readonly reviewer?: readonly string[];
+        readonly admin?: readonly string[];
+      };
+    };
+  };
+  readonly breakGlass?: { readonly token: SecretReference };
+};
+
+export type GatewayFile = {
+  readonly version: 1;
+  readonly publicUrl: string;
+  readonly listeners: {
+    readonly data: ListenerFile & {
+      readonly allowedOrigins: readonly string[];
+      readonly trustedProxies: readonly string[];
+    };
+    readonly ops: ListenerFile;
+    readonly admin: ListenerFile;
+  };
+  readonly keys?: readonly SecretReference[];
+  readonly issuers: { readonly [name: string]: IssuerFile };
+  readonly upstreams: { readonly [name: string]: UpstreamFile };
+  readonly policies: { readonly dir: string };
+  readonly pins?: { readonly dir?: string };
+  readonly inspection: { readonly profiles: { readonly [name: string]: ProfileFile } };
+  readonly audit: {
+    readonly sinks: readonly SinkFile[];
+    readonly onFailure: 'block' | 'continue';
+    readonly checkpoint: { readonly every: string };
+  };
+  readonly metrics: { readonly toolLabel: boolean; readonly maxSeries: number };
+  readonly admin?: AdminFile;
+};

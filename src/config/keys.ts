@@ -1,0 +1,110 @@
+// The gateway's own key: its text form, its id, and the keys and public values derived from it.
+// Never writes or prints a key; the id and the public part reveal nothing of it.
+// HKDF-SHA256 (RFC 5869), Ed25519 (RFC 8032), public parts as JWK (RFC 8037 §2).
+
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  hkdfSync,
+  type KeyObject,
+} from 'node:crypto';
+import type { GatewayKey } from './settings.js';
+
+export const KEY_BYTES = 32;
+const KEY_PREFIX = 'sallyport-key-1:';
+const PUBLIC_PREFIX = 'sallyport-public-1:';
+const MAX_DERIVED_BYTES = 64;
+const ID_BYTES = 8;
+/** PKCS #8 wrapping of a raw Ed25519 seed (RFC 8410 §7). */
+const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex');
+
+/** What `keys new` prints for 32 random bytes. */
+export function writeKeyText(bytes: Uint8Array): string {
+  return `${KEY_PREFIX}${Buffer.from(bytes).toString('base64url')}`;
+}
+
+/**
+ * A gateway key from its text: what `keys new` printed, or 32 bytes as hex, base64 or base64url.
+ * `undefined` where the text is none of these. White space around it counts for nothing.
+ */
+export function readKeyText(text: string): GatewayKey | undefined {
+  const trimmed = text.trim();
+  const body = trimmed.startsWith(KEY_PREFIX) ? trimmed.slice(KEY_PREFIX.length) : trimmed;
+  const bytes = decodeKey(body);
+  if (bytes === undefined) return undefined;
+  return { id: keyIdOf(publicBytesOf(signingKeyOf(bytes))), bytes };
+}
+
+function decodeKey(body: string): Uint8Array | undefined {
+  if (/^[0-9a-fA-F]{64}$/.test(body)) return new Uint8Array(Buffer.from(body, 'hex'));
+  if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(body)) return undefined;
+  const bytes = Buffer.from(body, 'base64url');
+  return bytes.byteLength === KEY_BYTES ? new Uint8Array(bytes) : undefined;
+}
+
+/** A key for one purpose. Different purposes give unrelated keys. At most 64 bytes. */
+export function derivePurposeKey(
+  key: Pick<GatewayKey, 'bytes'>,
+  purpose: string,
+  bytes: number = KEY_BYTES,
+): Uint8Array {
+  if (bytes > MAX_DERIVED_BYTES) throw new RangeError('derived keys have at most 64 bytes');
+  return new Uint8Array(hkdfSync('sha256', key.bytes, '', `sallyport/1 ${purpose}`, bytes));
+}
+
+/** The Ed25519 key that signs checkpoints of the audit chain. */
+export function deriveSigningKey(key: Pick<GatewayKey, 'bytes'>): KeyObject {
+  return signingKeyOf(key.bytes);
+}
+
+function signingKeyOf(bytes: Uint8Array): KeyObject {
+  const seed = derivePurposeKey({ bytes }, 'signing');
+  const der = Buffer.concat([PKCS8_ED25519, seed]);
+  return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+}
+
+function publicBytesOf(signing: KeyObject): Uint8Array {
+  const jwk = createPublicKey(signing).export({ format: 'jwk' });
+  return new Uint8Array(Buffer.from(jwk.x ?? '', 'base64url'));
+}
+
+function keyIdOf(publicBytes: Uint8Array): string {
+  return createHash('sha256')
+    .update(publicBytes)
+    .digest('hex')
+    .slice(0, ID_BYTES * 2);
+}
+
+export type PublicPart = {
+  readonly id: string;
+  /** One line, as `audit verify --key` takes it. */
+  readonly text: string;
+  readonly jwk: {
+    readonly kty: 'OKP';
+    readonly crv: 'Ed25519';
+    readonly x: string;
+    readonly kid: string;
+    readonly use: 'sig';
+    readonly alg: 'EdDSA';
+  };
+};
+
+/** What of a gateway key everyone may know. */
+export function publicPartOf(key: GatewayKey): PublicPart {
+  const x = Buffer.from(publicBytesOf(deriveSigningKey(key))).toString('base64url');
+  return {
+    id: key.id,
+    text: `${PUBLIC_PREFIX}${x}`,
+    jwk: { kty: 'OKP', crv: 'Ed25519', x, kid: key.id, use: 'sig', alg: 'EdDSA' },
+  };
+}
+
+/** The public key of a line that `keys public` printed, or `undefined` where the text is none. */
+export function readPublicText(text: string): { id: string; key: KeyObject } | undefined {
+  const x = new RegExp(`^${PUBLIC_PREFIX}([A-Za-z0-9_-]{43})$`).exec(text.trim())?.[1];
+  if (x === undefined) return undefined;
+  const bytes = new Uint8Array(Buffer.from(x, 'base64url'));
+  const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
+  return { id: keyIdOf(bytes), key };
+}

@@ -1,0 +1,97 @@
+// Reads the gateway file into settings, or says everything that is wrong with it, in one run.
+// Fails closed: with one error there are no settings. Never throws over what a file holds.
+// Contract §3.
+
+import { createHash } from 'node:crypto';
+import { dirname, resolve } from 'node:path';
+import { checkAdmin, checkAudit, checkKeys } from './checks-operation.js';
+import { checkIssuers, checkListeners, checkPublicUrl } from './checks-origins.js';
+import { checkUpstreams } from './checks-upstreams.js';
+import { compileSettings } from './compile.js';
+import {
+  type Fault,
+  faultOfFile,
+  hasErrors,
+  type PathFault,
+  type Report,
+  sortFaults,
+} from './fault.js';
+import type { Files } from './files.js';
+import type { GatewayFile } from './gateway-file.js';
+import { type Outline, outlineOf } from './outline.js';
+import { placeFault } from './positions.js';
+import { GATEWAY_SCHEMA } from './schema-gateway.js';
+import { readSecrets, type Secrets } from './secrets.js';
+import type { Settings } from './settings.js';
+import { validateShape } from './validation.js';
+import { readYaml } from './yaml.js';
+
+export type GatewaySources = {
+  readonly readFile: Files['readFile'];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /**
+   * `skip` judges secret references by their form and reads none: for checks far from where the
+   * gateway runs. There are no settings then.
+   */
+  readonly secrets?: 'read' | 'skip';
+};
+
+export type GatewayReading = {
+  /** `undefined` where one fault is an error, or secrets were skipped. */
+  readonly settings: Settings | undefined;
+  readonly faults: readonly Fault[];
+  /** What could be understood even of a wrong file, so that policies are checked in the same run. */
+  readonly outline: Outline | undefined;
+};
+
+/** Reads and judges a gateway file. Faults come in the order of the file. */
+export function loadGateway(file: string, sources: GatewaySources): GatewayReading {
+  const absolute = resolve(file);
+  let bytes: Uint8Array;
+  try {
+    bytes = sources.readFile(absolute);
+  } catch {
+    const fault = faultOfFile(file, 'unreadable', 'the file cannot be read');
+    return { settings: undefined, faults: [fault], outline: undefined };
+  }
+  const { source, faults } = readYaml(file, bytes);
+  if (source === undefined) {
+    return { settings: undefined, faults: sortFaults(faults), outline: undefined };
+  }
+  const root = source.value;
+  const found: PathFault[] = [...validateShape(GATEWAY_SCHEMA, root)];
+  const secrets = judge(root, dirname(absolute), sources, found);
+  const placed = found.map((fault) => placeFault(file, source.locate, fault));
+  const result = { faults: sortFaults(placed), outline: outlineOf(root, dirname(absolute)) };
+  if (hasErrors(placed) || secrets === undefined) return { settings: undefined, ...result };
+  const hash = createHash('sha256').update(bytes).digest('hex');
+  const settings = compileSettings({ file: absolute, root: root as GatewayFile, secrets, hash });
+  return { settings, ...result };
+}
+
+function judge(
+  root: unknown,
+  folder: string,
+  sources: GatewaySources,
+  found: PathFault[],
+): Secrets | undefined {
+  const report: Report = (path, message, more = {}) => {
+    found.push({
+      path,
+      at: 'value',
+      severity: 'error',
+      rule: 'wrong-value',
+      message,
+      ...more,
+    });
+  };
+  checkPublicUrl(root, report);
+  checkListeners(root, report);
+  checkKeys(root, report);
+  checkIssuers(root, report);
+  checkUpstreams(root, report);
+  checkAudit(root, report);
+  checkAdmin(root, report);
+  if (sources.secrets === 'skip') return undefined;
+  return readSecrets(root, { files: sources, env: sources.env, folder }, report);
+}

@@ -1,0 +1,46 @@
+// What can be understood of a gateway file even where parts of it are wrong: names and folders.
+// Enough to check policies and locks in the same run; never enough to run a gateway.
+
+import { resolve } from 'node:path';
+import { mapAt, textAt, textsAt, valueAt } from './tree.js';
+
+export type UpstreamOutline = {
+  readonly name: string;
+  readonly issuers: readonly string[];
+  /** Whether only what is pinned may be used. */
+  readonly strict: boolean;
+};
+
+export type Outline = {
+  readonly upstreams: readonly UpstreamOutline[];
+  readonly issuers: readonly string[];
+  readonly profiles: readonly string[];
+  /** Absolute. */
+  readonly policiesDir: string | undefined;
+  /** Absolute. */
+  readonly pinsDir: string | undefined;
+  readonly opsHost: string | undefined;
+  readonly opsPort: number | undefined;
+};
+
+/** The outline of a gateway file whose defaults have been filled in. `folder` is the file's own. */
+export function outlineOf(root: unknown, folder: string): Outline {
+  const policies = textAt(root, ['policies', 'dir']);
+  const policiesDir = policies === undefined ? undefined : resolve(folder, policies);
+  const pins = textAt(root, ['pins', 'dir']);
+  const port = valueAt(root, ['listeners', 'ops', 'port']);
+  return {
+    upstreams: Object.keys(mapAt(root, ['upstreams'])).map((name) => ({
+      name,
+      issuers: textsAt(root, ['upstreams', name, 'issuers']).map(([, issuer]) => issuer),
+      strict: textAt(root, ['upstreams', name, 'pinning', 'mode']) !== 'off',
+    })),
+    issuers: Object.keys(mapAt(root, ['issuers'])),
+    profiles: Object.keys(mapAt(root, ['inspection', 'profiles'])),
+    policiesDir,
+    pinsDir:
+      pins === undefined ? policiesDir && resolve(policiesDir, 'pins') : resolve(folder, pins),
+    opsHost: textAt(root, ['listeners', 'ops', 'host']),
+    opsPort: typeof port === 'number' ? port : undefined,
+  };
+}

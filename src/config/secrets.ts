@@ -1,0 +1,132 @@
+// Reads the secrets that a gateway file refers to, from the environment and from files.
+// A secret is never quoted, shortened or described in a fault, whatever is wrong with it.
+// Contract §3: secrets stand in the file only as {env: NAME} or {file: PATH}; an empty one is an error.
+
+import { resolve } from 'node:path';
+import type { FilePath, Report } from './fault.js';
+import type { Files } from './files.js';
+import { readKeyText } from './keys.js';
+import { mapAt, textAt, valueAt } from './tree.js';
+
+export type SecretSources = {
+  readonly files: Pick<Files, 'readFile'>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Folder of the gateway file. */
+  readonly folder: string;
+};
+
+/** Secrets by place; see `secretAt`. */
+export type Secrets = ReadonlyMap<string, string>;
+
+export const MAX_SECRET_BYTES = 64 * 1024;
+export const MIN_BREAK_GLASS_LENGTH = 32;
+
+/** The secret that was read for a place. */
+export function secretAt(secrets: Secrets, path: FilePath): string | undefined {
+  return secrets.get(JSON.stringify(path));
+}
+
+/** Reads every secret of a gateway file and judges its form. Places that hold no reference are skipped. */
+export function readSecrets(root: unknown, sources: SecretSources, report: Report): Secrets {
+  const secrets = new Map<string, string>();
+  for (const { path, judge } of secretPlaces(root)) {
+    const secret = readSecret(root, path, sources, report);
+    if (secret === undefined) continue;
+    const fault = judge(secret);
+    if (fault === undefined) secrets.set(JSON.stringify(path), secret);
+    else report(path, fault, { rule: 'secret' });
+  }
+  checkKeysDiffer(root, secrets, report);
+  return secrets;
+}
+
+type Place = { readonly path: FilePath; readonly judge: (secret: string) => string | undefined };
+
+function secretPlaces(root: unknown): readonly Place[] {
+  const keys = valueAt(root, ['keys']);
+  const keyPlaces = (Array.isArray(keys) ? keys : []).map(
+    (_, index): Place => ({ path: ['keys', index], judge: judgeKey }),
+  );
+  const headerPlaces = Object.keys(mapAt(root, ['upstreams'])).flatMap((name): Place[] => [
+    { path: ['upstreams', name, 'credentials', 'value'], judge: judgeHeader },
+    { path: ['upstreams', name, 'pinning', 'credentials', 'value'], judge: judgeHeader },
+  ]);
+  const token: Place = { path: ['admin', 'breakGlass', 'token'], judge: judgeToken };
+  return [...keyPlaces, ...headerPlaces, token];
+}
+
+function readSecret(
+  root: unknown,
+  path: FilePath,
+  sources: SecretSources,
+  report: Report,
+): string | undefined {
+  const variable = textAt(root, [...path, 'env']);
+  const file = textAt(root, [...path, 'file']);
+  if ((variable === undefined) === (file === undefined)) return undefined;
+  if (variable !== undefined) {
+    const value = Object.hasOwn(sources.env, variable) ? sources.env[variable] : undefined;
+    if (value !== undefined && value !== '') return value;
+    const state = value === undefined ? 'is not set' : 'is empty';
+    report([...path, 'env'], `the environment variable of this secret ${state}`, {
+      rule: 'secret',
+    });
+    return undefined;
+  }
+  return readSecretFile(resolve(sources.folder, file ?? ''), [...path, 'file'], sources, report);
+}
+
+function readSecretFile(
+  file: string,
+  path: FilePath,
+  sources: SecretSources,
+  report: Report,
+): string | undefined {
+  const refuse = (message: string): undefined => {
+    report(path, message, { rule: 'secret' });
+    return undefined;
+  };
+  let bytes: Uint8Array;
+  try {
+    bytes = sources.files.readFile(file);
+  } catch {
+    return refuse('the file of this secret cannot be read');
+  }
+  if (bytes.byteLength > MAX_SECRET_BYTES) return refuse('the file of this secret is too large');
+  let secret: string;
+  try {
+    secret = new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/, '');
+  } catch {
+    return refuse('the file of this secret is not UTF-8 text');
+  }
+  return secret.trim() === '' ? refuse('the file of this secret is empty') : secret;
+}
+
+function judgeKey(secret: string): string | undefined {
+  if (readKeyText(secret) !== undefined) return undefined;
+  return 'this secret is not a gateway key: 32 bytes as base64 or hex, or what `sallyport keys new` prints';
+}
+
+/** RFC 9110 §5.5: visible ASCII, spaces between. */
+function judgeHeader(secret: string): string | undefined {
+  if (/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(secret)) return undefined;
+  return 'this secret cannot be the value of an HTTP header';
+}
+
+function judgeToken(secret: string): string | undefined {
+  if (!/^[\x21-\x7e]+$/.test(secret)) return 'this secret cannot be a bearer token';
+  if (secret.length >= MIN_BREAK_GLASS_LENGTH) return undefined;
+  return `this secret is shorter than ${MIN_BREAK_GLASS_LENGTH} characters`;
+}
+
+function checkKeysDiffer(root: unknown, secrets: Secrets, report: Report): void {
+  const keys = valueAt(root, ['keys']);
+  if (!Array.isArray(keys)) return;
+  const seen = new Set<string>();
+  keys.forEach((_, index) => {
+    const id = readKeyText(secretAt(secrets, ['keys', index]) ?? '')?.id;
+    if (id === undefined) return;
+    if (seen.has(id)) report(['keys', index], 'this key stands twice', { rule: 'conflict' });
+    seen.add(id);
+  });
+}
