@@ -1,0 +1,46 @@
+// Folds the name of a JSON member, so that two names that some parser takes for one compare equal.
+// Simple case folding only: one code point to one code point. Full folding (ß = ss) and normalization
+// are never applied, because no JSON parser applies them to member names.
+// Source: Unicode CaseFolding.txt, statuses C and S; CVE-2026-27896.
+
+// Code points whose simple folding is not "lower case of upper case". U+0131 folds to itself without
+// Turkic rules; the other three pairs are equal although neither has an upper case of one code point.
+const EXCEPTIONS: ReadonlyMap<number, number> = new Map([
+  [0x131, 0x131],
+  [0x1fd3, 0x390],
+  [0x1fe3, 0x3b0],
+  [0xfb05, 0xfb06],
+]);
+
+const MAX_ASCII = 0x7f;
+
+/**
+ * The folded form of a member name: two names are one member to a case-insensitive parser exactly when
+ * their folded forms are equal. Linear; ASCII names cost one pass.
+ * Source: Unicode 15.1 §3.13, simple case folding.
+ */
+export function foldName(name: string): string {
+  for (let at = 0; at < name.length; at++) {
+    if (name.charCodeAt(at) > MAX_ASCII) return foldCodePoints(name);
+  }
+  return name.toLowerCase();
+}
+
+function foldCodePoints(name: string): string {
+  let folded = '';
+  for (const character of name) folded += foldCodePoint(character);
+  return folded;
+}
+
+function foldCodePoint(character: string): string {
+  const point = character.codePointAt(0) ?? 0;
+  const exception = EXCEPTIONS.get(point);
+  if (exception !== undefined) return String.fromCodePoint(exception);
+  const upper = onePointOr(character.toUpperCase(), character);
+  return onePointOr(upper.toLowerCase(), upper);
+}
+
+function onePointOr(mapped: string, original: string): string {
+  const first = mapped.codePointAt(0) ?? 0;
+  return mapped.length === (first > 0xffff ? 2 : 1) ? mapped : original;
+}

@@ -1,0 +1,108 @@
+// Decides which era a POSTed call belongs to, by body and headers alike, and makes the era's own checks.
+// Where body and headers disagree it refuses; it never follows one of the two.
+// Source: MCP 2026-07-28, versioning and transports (backward compatibility); MCP 2025-11-25, transports.
+
+import type { ProtocolFault, SessionFacts } from './admitted.js';
+import { checkInitialize, checkSession, type OpenSession } from './eras/sessions.js';
+import { checkStateless, claimsStateless } from './eras/stateless.js';
+import { type FaultPlace, headerMismatch, unsupportedVersion } from './faults.js';
+import type { HeaderMap } from './headers.js';
+import type { JsonObject, Message } from './message.js';
+import { SESSION_VERSIONS, STATELESS_VERSIONS } from './versions.js';
+
+/** What of an HTTP request admission reads. */
+export type AdmissionInput = {
+  /** Lower-case names. */
+  readonly headers: HeaderMap;
+  /** Names of headers that were sent more than once. */
+  readonly repeated: ReadonlySet<string>;
+  readonly body: Uint8Array;
+  readonly openSession: OpenSession;
+  /** What an unsupported version is told to use instead; all that is carried where not given. */
+  readonly supportedVersions?: readonly string[];
+};
+
+/** A message that asks for something: what a client may post. */
+export type Call = Extract<Message, { readonly kind: 'request' | 'notification' }>;
+
+/** The eras that are carried. */
+export type CarriedEra = '2025' | '2026';
+
+/** What an era says of a message once its own checks hold. */
+export type Classified = {
+  readonly kind: 'classified';
+  readonly era: CarriedEra;
+  readonly version: string;
+  readonly session: SessionFacts | undefined;
+};
+
+const ALL_VERSIONS: readonly string[] = [...STATELESS_VERSIONS, ...SESSION_VERSIONS];
+const SINGLE_HEADERS = [
+  'mcp-protocol-version',
+  'mcp-session-id',
+  'mcp-method',
+  'mcp-name',
+  'last-event-id',
+];
+
+/**
+ * Which era a call belongs to, or the first fault of its headers and envelope.
+ * Source: MCP 2026-07-28, versioning; transports, backward compatibility.
+ */
+export function classify(
+  input: AdmissionInput,
+  call: Call,
+  meta: JsonObject | undefined,
+): Classified | ProtocolFault {
+  const { headers } = input;
+  const isStateless = claimsStateless(meta, headers);
+  const place = placeOf(isStateless ? '2026' : '2025', call);
+  const repeated = checkRepeated(input, place);
+  if (repeated !== undefined) return repeated;
+  const supported = input.supportedVersions ?? ALL_VERSIONS;
+  if (isStateless) {
+    const checked = checkStateless(call, meta, headers, supported, place);
+    if (checked.kind === 'fault') return checked;
+    return { kind: 'classified', era: '2026', version: checked.version, session: undefined };
+  }
+  const header = headers['mcp-protocol-version']?.trim();
+  const isOpen = headers['mcp-session-id'] !== undefined;
+  if (!isOpen && header !== undefined && !SESSION_VERSIONS.includes(header)) {
+    return unsupportedVersion({ ...place, era: undefined }, header, supported);
+  }
+  return classifySession(input, call, place);
+}
+
+function classifySession(
+  input: AdmissionInput,
+  call: Call,
+  place: FaultPlace,
+): Classified | ProtocolFault {
+  if (call.method === 'initialize') {
+    const requested = call.params?.['protocolVersion'];
+    const name = typeof requested === 'string' ? requested : '';
+    const checked = checkInitialize(input.headers, name, place);
+    if (checked.kind === 'fault') return checked;
+    return { kind: 'classified', era: '2025', version: checked.version, session: undefined };
+  }
+  const checked = checkSession(input.headers, input.openSession, place);
+  if (checked.kind === 'fault') return checked;
+  const { version, session } = checked;
+  return { kind: 'classified', era: '2025', version, session };
+}
+
+/** A fault when a header that must have one value was sent more than once. */
+export function checkRepeated(
+  input: Pick<AdmissionInput, 'repeated'>,
+  place: FaultPlace,
+): ProtocolFault | undefined {
+  if (input.repeated.size === 0) return undefined;
+  return SINGLE_HEADERS.some((name) => input.repeated.has(name))
+    ? headerMismatch(place, 'A header of the protocol was sent more than once.')
+    : undefined;
+}
+
+/** Where a fault of this call belongs. */
+export function placeOf(era: CarriedEra, call: Call): FaultPlace {
+  return call.kind === 'request' ? { era, id: call.id } : { era };
+}

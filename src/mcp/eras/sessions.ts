@@ -1,0 +1,132 @@
+// The session era, 2025-03-26 to 2025-11-25: what a message must show besides its body, and what of an
+// `initialize` is changed before it leaves. Opening a sealed session id is the caller's port.
+// Source: MCP 2025-11-25, transports (session management, protocol version header) and lifecycle.
+
+import type { ProtocolFault, SessionFacts, TextEdit } from '../admitted.js';
+import {
+  type FaultPlace,
+  faultOf,
+  headerMismatch,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  invalidMessage,
+  UNKNOWN_SESSION,
+  unsupportedVersion,
+} from '../faults.js';
+import { type HeaderMap, PARAM_PREFIX } from '../headers.js';
+import { spanOf } from '../json.js';
+import type { JsonObject } from '../message.js';
+import { capabilityEdits } from '../removal.js';
+import {
+  FIRST_VERSION_WITH_HEADER,
+  LATEST_SESSION_VERSION,
+  SESSION_VERSIONS,
+} from '../versions.js';
+
+/** Opens a session id for the caller at hand; `undefined` when it is not a live session of theirs. */
+export type OpenSession = (id: string) => SessionFacts | undefined;
+
+export type SessionCheck =
+  | { readonly kind: 'session'; readonly version: string; readonly session: SessionFacts }
+  | ProtocolFault;
+
+/**
+ * Opens the session that the headers name, and checks that the version header agrees with it.
+ * A session that is unknown, has ended or belongs to somebody else is one and the same 404.
+ * Source: MCP 2025-11-25, transports, session management and protocol version header.
+ */
+export function checkSession(
+  headers: HeaderMap,
+  openSession: OpenSession,
+  place: FaultPlace,
+): SessionCheck {
+  const stray = checkStrayHeaders(headers, place);
+  if (stray !== undefined) return stray;
+  const id = headers['mcp-session-id'];
+  if (id === undefined) return sessionRequired(place);
+  const session = openSession(id.trim());
+  if (session === undefined) {
+    const text = 'This session is unknown or has ended. Initialize again.';
+    return faultOf('unknown-session', UNKNOWN_SESSION, text, place, 404);
+  }
+  return (
+    checkVersionHeader(headers, session, place) ?? {
+      kind: 'session',
+      version: session.version,
+      session,
+    }
+  );
+}
+
+/**
+ * Checks the headers of an `initialize`: it opens a session, so it may not name one.
+ *
+ * @returns the version to ask the upstream for: the requested one, else the latest that is carried.
+ */
+export function checkInitialize(
+  headers: HeaderMap,
+  requested: string,
+  place: FaultPlace,
+): { readonly kind: 'initialize'; readonly version: string } | ProtocolFault {
+  const stray = checkStrayHeaders(headers, place);
+  if (stray !== undefined) return stray;
+  if (headers['mcp-session-id'] !== undefined) {
+    return invalidMessage(place, 'initialize may not name a session.');
+  }
+  const isCarried = SESSION_VERSIONS.includes(requested);
+  return { kind: 'initialize', version: isCarried ? requested : LATEST_SESSION_VERSION };
+}
+
+/**
+ * The edits of an `initialize`: the version to ask for, and the capabilities that are not carried.
+ * Ascending, not overlapping. Source: MCP 2025-11-25, lifecycle, version and capability negotiation.
+ */
+export function initializeEdits(
+  text: string,
+  params: JsonObject,
+  version: string,
+): readonly TextEdit[] {
+  const edits = [...capabilityEdits(text, ['params', 'capabilities'], params['capabilities'])];
+  if (params['protocolVersion'] !== version) {
+    const span = spanOf(text, ['params', 'protocolVersion']);
+    if (span !== undefined) edits.push({ ...span, text: JSON.stringify(version) });
+  }
+  return edits.sort((one, other) => one.start - other.start);
+}
+
+/** Headers that have no meaning in this era, and that another reader might trust, or ask replays by. */
+function checkStrayHeaders(headers: HeaderMap, place: FaultPlace): ProtocolFault | undefined {
+  if (headers['last-event-id'] !== undefined) {
+    return invalidMessage(place, 'Streams cannot be resumed here; omit Last-Event-ID.');
+  }
+  for (const name in headers) {
+    if (headers[name] === undefined) continue;
+    if (name === 'mcp-method' || name === 'mcp-name' || name.startsWith(PARAM_PREFIX)) {
+      return headerMismatch(
+        place,
+        'Headers that mirror the body need a version that defines them.',
+      );
+    }
+  }
+  return undefined;
+}
+
+function checkVersionHeader(
+  headers: HeaderMap,
+  session: SessionFacts,
+  place: FaultPlace,
+): ProtocolFault | undefined {
+  const header = headers['mcp-protocol-version']?.trim();
+  if (header === undefined) return undefined;
+  if (!SESSION_VERSIONS.includes(header)) {
+    return unsupportedVersion(place, header, SESSION_VERSIONS, INVALID_PARAMS);
+  }
+  // Revisions are dates, so they compare as text.
+  if (session.version < FIRST_VERSION_WITH_HEADER || header === session.version) return undefined;
+  return headerMismatch(place, 'MCP-Protocol-Version differs from the version of the session.');
+}
+
+function sessionRequired(place: FaultPlace): ProtocolFault {
+  const text = 'This request needs a session. Initialize first.';
+  return faultOf('session-required', INVALID_REQUEST, text, place);
+}

@@ -1,0 +1,256 @@
+// Reads bytes as JSON that every parser understands alike, and finds and edits places in the same text,
+// so that what was inspected can leave byte for byte. It never serializes a value.
+// Source: RFC 8259; RFC 7493 (I-JSON) §2.1 to §2.3.
+
+import type { TextEdit } from './admitted.js';
+import { type JsonFault, scanJson } from './json-scan.js';
+import type { Json } from './message.js';
+
+/** How deep objects and arrays may nest, where a caller has no cap of its own. */
+export const MAX_JSON_DEPTH = 64;
+
+/** A stretch of text in UTF-16 offsets: from `start` up to, not including, `end`. */
+export type Span = { readonly start: number; readonly end: number };
+
+/** A member of an object: its decoded name, where the name begins (at its quote), and its value. */
+export type Member = { readonly name: string; readonly start: number; readonly value: Span };
+
+export type JsonReading =
+  | {
+      readonly ok: true;
+      readonly text: string;
+      readonly value: Json;
+      /** False proves that no number literal loses value on the way through a double. */
+      readonly suspectNumbers: boolean;
+    }
+  | { readonly ok: false; readonly fault: JsonFault };
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * Reads UTF-8 bytes as one JSON value. Refuses invalid UTF-8, a byte order mark, lone surrogates (also
+ * escaped), nesting past the cap, and in any object: two names equal after simple case folding, a name
+ * with NUL (both `duplicate-key`), and `__proto__`. Linear; does not recurse.
+ * Source: RFC 8259 §8.1; RFC 7493 §2.1, §2.3.
+ */
+export function readJson(
+  bytes: Uint8Array,
+  caps: { readonly maxDepth: number } = { maxDepth: MAX_JSON_DEPTH },
+): JsonReading {
+  let text: string;
+  try {
+    text = decoder.decode(bytes);
+  } catch {
+    return { ok: false, fault: 'malformed-json' };
+  }
+  return readJsonText(text, caps);
+}
+
+/** As {@link readJson}, for text that was already decoded from valid UTF-8 (an event of a stream). */
+export function readJsonText(
+  text: string,
+  caps: { readonly maxDepth: number } = { maxDepth: MAX_JSON_DEPTH },
+): JsonReading {
+  const scanned = scanJson(text, caps.maxDepth);
+  if (scanned.fault !== undefined) return { ok: false, fault: scanned.fault };
+  try {
+    const value: Json = JSON.parse(text);
+    return { ok: true, text, value, suspectNumbers: scanned.suspectNumbers };
+  } catch {
+    return { ok: false, fault: 'malformed-json' };
+  }
+}
+
+/** Where the value at `path` stands in valid JSON text; `undefined` where there is none. Linear. */
+export function spanOf(text: string, path: readonly (string | number)[]): Span | undefined {
+  let span: Span | undefined = wholeValue(text);
+  for (const step of path) {
+    if (span === undefined) return undefined;
+    span =
+      typeof step === 'number'
+        ? elementSpans(text, span)[step]
+        : memberSpans(text, span).find((member) => member.name === step)?.value;
+  }
+  return span;
+}
+
+/**
+ * What to cut so that the member at `path` disappears and the object stays valid: name, value, and one
+ * comma where there is one. To remove several members of one object use {@link removalEdits}.
+ */
+export function memberSpan(text: string, path: readonly (string | number)[]): Span | undefined {
+  const name = path.at(-1);
+  const object = spanOf(text, path.slice(0, -1));
+  if (typeof name !== 'string' || object === undefined) return undefined;
+  const [edit] = removalEdits(text, object, (member) => member === name);
+  return edit === undefined ? undefined : { start: edit.start, end: edit.end };
+}
+
+/**
+ * Edits that remove every member of the object at `object` whose name is refused, ascending and not
+ * overlapping, whichever members go.
+ */
+export function removalEdits(
+  text: string,
+  object: Span,
+  isRemoved: (name: string) => boolean,
+): readonly TextEdit[] {
+  const edits: TextEdit[] = [];
+  let keptEnd: number | undefined;
+  let runStart: number | undefined;
+  let runEnd = 0;
+  for (const member of memberSpans(text, object)) {
+    if (isRemoved(member.name)) {
+      runStart ??= keptEnd ?? member.start;
+      runEnd = member.value.end;
+      continue;
+    }
+    if (runStart !== undefined) {
+      // A run at the head takes the comma behind it, any other the comma before it.
+      edits.push({ start: runStart, end: keptEnd === undefined ? member.start : runEnd, text: '' });
+      runStart = undefined;
+    }
+    keptEnd = member.value.end;
+  }
+  if (runStart !== undefined) edits.push({ start: runStart, end: runEnd, text: '' });
+  return edits;
+}
+
+/** The members of the object at `span` of valid JSON text, in order; none where it is no object. */
+export function memberSpans(text: string, span: Span): readonly Member[] {
+  const members: Member[] = [];
+  if (text[span.start] !== '{') return members;
+  let at = skipBlank(text, span.start + 1);
+  while (at < span.end && text[at] === '"') {
+    const nameEnd = skipString(text, at);
+    const name: string = JSON.parse(text.slice(at, nameEnd));
+    const value = valueAt(text, skipBlank(text, skipBlank(text, nameEnd) + 1));
+    members.push({ name, start: at, value });
+    at = skipBlank(text, skipBlank(text, value.end) + 1);
+  }
+  return members;
+}
+
+/** The elements of the array at `span` of valid JSON text, in order; none where it is no array. */
+export function elementSpans(text: string, span: Span): readonly Span[] {
+  const elements: Span[] = [];
+  if (text[span.start] !== '[') return elements;
+  let at = skipBlank(text, span.start + 1);
+  while (at < span.end && text[at] !== ']') {
+    const value = valueAt(text, at);
+    elements.push(value);
+    at = skipBlank(text, value.end);
+    if (text[at] === ',') at = skipBlank(text, at + 1);
+  }
+  return elements;
+}
+
+/** The text with the edits made. They must be ascending and must not overlap. */
+export function applyEdits(text: string, edits: readonly TextEdit[]): string {
+  if (edits.length === 0) return text;
+  let edited = '';
+  let at = 0;
+  for (const edit of edits) {
+    edited += text.slice(at, edit.start) + edit.text;
+    at = edit.end;
+  }
+  return edited + text.slice(at);
+}
+
+/**
+ * True when a number literal within the span of valid JSON text has another decimal value after
+ * a round trip through a double: 9007199254740993 and 1e400 have, 0.1, 1.0 and 1e2 have not.
+ * Source: RFC 7493 §2.2.
+ */
+export function hasInexactNumber(text: string, span: Span): boolean {
+  let at = span.start;
+  while (at < span.end) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) {
+      at = skipString(text, at);
+    } else if (code === 0x2d || (code >= 0x30 && code <= 0x39)) {
+      const end = skipScalar(text, at);
+      if (isInexact(text.slice(at, end))) return true;
+      at = end;
+    } else {
+      at++;
+    }
+  }
+  return false;
+}
+
+function isInexact(literal: string): boolean {
+  const value = Number(literal);
+  return !Number.isFinite(value) || decimalForm(literal) !== decimalForm(String(value));
+}
+
+/** A number literal as significant digits and the power of ten of the last of them. */
+function decimalForm(literal: string): string {
+  const [mantissa = '', exponent = '0'] = literal.toLowerCase().split('e');
+  const sign = mantissa.startsWith('-') ? '-' : '';
+  const [whole = '', fraction = ''] = mantissa.slice(sign.length).split('.');
+  const digits = whole + fraction;
+  let first = 0;
+  while (digits.charCodeAt(first) === 0x30) first++;
+  let last = digits.length;
+  while (last > first && digits.charCodeAt(last - 1) === 0x30) last--;
+  if (first === last) return '0';
+  const power = Number(exponent) - fraction.length + (digits.length - last);
+  return `${sign}${digits.slice(first, last)}e${power}`;
+}
+
+function wholeValue(text: string): Span {
+  return valueAt(text, skipBlank(text, 0));
+}
+
+function valueAt(text: string, start: number): Span {
+  const first = text[start];
+  if (first === '"') return { start, end: skipString(text, start) };
+  if (first === '{' || first === '[') return { start, end: skipContainer(text, start) };
+  return { start, end: skipScalar(text, start) };
+}
+
+function skipBlank(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && text.charCodeAt(at) <= 0x20) at++;
+  return at;
+}
+
+/** The position after the string that opens at `from`. Each backslash is looked at once. */
+function skipString(text: string, from: number): number {
+  let at = from + 1;
+  for (;;) {
+    const quote = text.indexOf('"', at);
+    if (quote < 0) return text.length;
+    let slashes = 0;
+    while (quote - slashes > at && text.charCodeAt(quote - slashes - 1) === 0x5c) slashes++;
+    if (slashes % 2 === 0) return quote + 1;
+    at = quote + 1;
+  }
+}
+
+function skipContainer(text: string, from: number): number {
+  let depth = 0;
+  let at = from;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) {
+      at = skipString(text, at);
+      continue;
+    }
+    at++;
+    if (code === 0x7b || code === 0x5b) depth++;
+    else if (code === 0x7d || code === 0x5d) depth--;
+    if (depth === 0) return at;
+  }
+  return at;
+}
+
+function skipScalar(text: string, from: number): number {
+  let at = from;
+  for (; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code <= 0x20 || code === 0x2c || code === 0x5d || code === 0x7d) return at;
+  }
+  return at;
+}

@@ -1,0 +1,114 @@
+// The one table of MCP methods that are carried: by era and by who may send them. A method without a row
+// is refused in that era and direction; there is no other list of methods.
+// Source: MCP 2025-03-26 to 2026-07-28, schema; method names are case-sensitive.
+
+import type { MethodRule } from './admitted.js';
+import type { Era } from './message.js';
+
+const SESSIONS: readonly Era[] = ['2025'];
+const STATELESS: readonly Era[] = ['2026'];
+const BOTH: readonly Era[] = ['2025', '2026'];
+
+type Shape = Pick<MethodRule, 'subject' | 'request' | 'response'>;
+
+const UPKEEP: Shape = { subject: 'none', request: 'name-only', response: 'envelope' };
+const LIST: Shape = { subject: 'none', request: 'name-only', response: 'filter' };
+const CONTENT: Shape = { subject: 'none', request: 'name-only', response: 'inspect' };
+const SUBSCRIPTION: Shape = { subject: 'resource', request: 'name-only', response: 'envelope' };
+
+function request(method: string, eras: readonly Era[], shape: Shape): MethodRule {
+  return { method, eras, from: 'client', type: 'request', ...shape };
+}
+
+function note(
+  method: string,
+  eras: readonly Era[],
+  from: MethodRule['from'],
+  shape: Shape,
+): MethodRule {
+  return { method, eras, from, type: 'notification', ...shape };
+}
+
+/** Every method that is carried. */
+export const METHODS: readonly MethodRule[] = [
+  request('initialize', SESSIONS, LIST),
+  request('ping', SESSIONS, UPKEEP),
+  request('server/discover', STATELESS, LIST),
+  request('tools/list', BOTH, LIST),
+  request('tools/call', BOTH, { subject: 'tool', request: 'arguments', response: 'inspect' }),
+  request('resources/list', BOTH, LIST),
+  request('resources/templates/list', BOTH, LIST),
+  request('resources/read', BOTH, {
+    subject: 'resource',
+    request: 'name-only',
+    response: 'inspect',
+  }),
+  request('resources/subscribe', SESSIONS, SUBSCRIPTION),
+  request('resources/unsubscribe', SESSIONS, SUBSCRIPTION),
+  request('prompts/list', BOTH, LIST),
+  request('prompts/get', BOTH, { subject: 'prompt', request: 'arguments', response: 'inspect' }),
+  request('completion/complete', BOTH, {
+    subject: 'reference',
+    request: 'arguments',
+    response: 'inspect',
+  }),
+  request('logging/setLevel', SESSIONS, UPKEEP),
+
+  note('notifications/initialized', SESSIONS, 'client', UPKEEP),
+  note('notifications/cancelled', SESSIONS, 'client', UPKEEP),
+  note('notifications/progress', SESSIONS, 'client', UPKEEP),
+
+  note('notifications/cancelled', SESSIONS, 'server', UPKEEP),
+  note('notifications/progress', BOTH, 'server', CONTENT),
+  note('notifications/message', BOTH, 'server', CONTENT),
+  note('notifications/tools/list_changed', SESSIONS, 'server', UPKEEP),
+  note('notifications/prompts/list_changed', SESSIONS, 'server', UPKEEP),
+  note('notifications/resources/list_changed', SESSIONS, 'server', UPKEEP),
+  note('notifications/resources/updated', SESSIONS, 'server', UPKEEP),
+];
+
+// Defined by some revision or extension and refused here, because nothing here judges what they carry.
+const REFUSED = [
+  'notifications/roots/list_changed',
+  'subscriptions/listen',
+  'sampling/createMessage',
+  'elicitation/create',
+  'roots/list',
+  'tasks/get',
+  'tasks/result',
+  'tasks/list',
+  'tasks/cancel',
+  'tasks/update',
+  'notifications/tasks',
+  'notifications/tasks/status',
+  'notifications/elicitation/complete',
+];
+
+const DEFINED: ReadonlySet<string> = new Set([...METHODS.map((rule) => rule.method), ...REFUSED]);
+
+const RULES: { readonly [era in Era]: { readonly [from in MethodRule['from']]: Rules } } = {
+  '2024': { client: new Map(), server: new Map() },
+  '2025': { client: rulesOf('2025', 'client'), server: rulesOf('2025', 'server') },
+  '2026': { client: rulesOf('2026', 'client'), server: rulesOf('2026', 'server') },
+};
+
+type Rules = ReadonlyMap<string, MethodRule>;
+
+function rulesOf(era: Era, from: MethodRule['from']): Rules {
+  const rows = METHODS.filter((rule) => rule.from === from && rule.eras.includes(era));
+  return new Map(rows.map((rule) => [rule.method, rule]));
+}
+
+/** The row of a method, matched exactly; `undefined` means refused. */
+export function findMethod(
+  era: Era,
+  from: MethodRule['from'],
+  method: string,
+): MethodRule | undefined {
+  return RULES[era][from].get(method);
+}
+
+/** True for a method that MCP defines anywhere: refusing it is `method-forbidden`, else `method-unknown`. */
+export function isDefinedMethod(method: string): boolean {
+  return DEFINED.has(method);
+}

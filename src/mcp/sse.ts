@@ -1,0 +1,220 @@
+// Frames bytes of an event stream into events, and writes events as bytes. Reads exactly as a browser
+// would, except that invalid UTF-8 and events past the cap are faults. It never reads JSON.
+// Source: WHATWG HTML §9.2.5 and §9.2.6 (server-sent events: parsing, interpreting).
+
+/** One thing that a stream said. A message's `id` is there when its block had a valid id field. */
+export type SseEvent =
+  | {
+      readonly kind: 'message';
+      /** `message` where the block names no event. */
+      readonly event: string;
+      readonly data: string;
+      readonly id?: string;
+    }
+  /** A line that began with a colon, without that colon. */
+  | { readonly kind: 'comment'; readonly text: string }
+  | { readonly kind: 'retry'; readonly ms: number };
+
+export type SseFault = { readonly fault: 'too-large' | 'invalid-utf8' };
+
+export type SseCaps = {
+  /** Bytes of the data lines of one event, and of the line that is being read. */
+  readonly maxEventBytes: number;
+  /** Bytes of one line; `maxEventBytes` where absent. */
+  readonly maxLineBytes?: number;
+};
+
+/** Keeps what is unfinished between chunks. After a fault every further push gives the same fault. */
+export type SseFramer = { push(chunk: Uint8Array): readonly SseEvent[] | SseFault };
+
+const LF = 10;
+const CR = 13;
+const FIRST_LINE_CAPACITY = 1024;
+/** A line buffer larger than this is given back once its line is read, so that idle streams stay small. */
+const MAX_IDLE_CAPACITY = 65_536;
+const DIGITS = /^[0-9]+$/;
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+type State = {
+  readonly maxEventBytes: number;
+  readonly maxLineBytes: number;
+  isFirstLine: boolean;
+  /** The last byte was a CR: an LF that follows belongs to the same line end. */
+  isAfterCr: boolean;
+  /** Bytes of the unfinished line: the buffer doubles, so any number of chunks copies each byte once or twice. */
+  pending: Uint8Array;
+  pendingBytes: number;
+  data: string[];
+  dataBytes: number;
+  event: string;
+  id: string | undefined;
+  fault: SseFault | undefined;
+};
+
+/**
+ * Makes a framer for one stream. Work is linear in the bytes, however they are cut into chunks; memory
+ * is bounded by the caps. An event that no blank line ends is dropped with the framer.
+ * Source: WHATWG HTML §9.2.6.
+ */
+export function createSseFramer(caps: SseCaps): SseFramer {
+  const state: State = {
+    maxEventBytes: caps.maxEventBytes,
+    maxLineBytes: Math.min(caps.maxLineBytes ?? caps.maxEventBytes, caps.maxEventBytes),
+    isFirstLine: true,
+    isAfterCr: false,
+    pending: new Uint8Array(0),
+    pendingBytes: 0,
+    data: [],
+    dataBytes: 0,
+    event: '',
+    id: undefined,
+    fault: undefined,
+  };
+  return { push: (chunk) => pushChunk(state, chunk) };
+}
+
+function pushChunk(state: State, chunk: Uint8Array): readonly SseEvent[] | SseFault {
+  if (state.fault !== undefined) return state.fault;
+  const events: SseEvent[] = [];
+  state.fault = takeLines(state, chunk, events);
+  return state.fault ?? events;
+}
+
+function takeLines(state: State, chunk: Uint8Array, events: SseEvent[]): SseFault | undefined {
+  let start = 0;
+  let nextLf = -1;
+  let nextCr = -1;
+  while (start < chunk.length) {
+    // Each search runs on from where the last one ended, so a chunk is searched once for each byte.
+    if (nextLf < start) nextLf = indexOrEnd(chunk, LF, start);
+    if (nextCr < start) nextCr = indexOrEnd(chunk, CR, start);
+    const end = Math.min(nextLf, nextCr);
+    const isRestOfLineEnd = state.isAfterCr && start === nextLf;
+    state.isAfterCr = end < chunk.length && end === nextCr;
+    if (end === chunk.length) return keepPending(state, chunk.subarray(start));
+    const fault = isRestOfLineEnd ? undefined : takeLine(state, chunk.subarray(start, end), events);
+    if (fault !== undefined) return fault;
+    start = end + 1;
+  }
+  return undefined;
+}
+
+function indexOrEnd(chunk: Uint8Array, byte: number, from: number): number {
+  const found = chunk.indexOf(byte, from);
+  return found < 0 ? chunk.length : found;
+}
+
+function keepPending(state: State, bytes: Uint8Array): SseFault | undefined {
+  const needed = state.pendingBytes + bytes.length;
+  if (needed > state.maxLineBytes) return { fault: 'too-large' };
+  if (needed > state.pending.length) {
+    const grown = new Uint8Array(Math.max(needed, state.pending.length * 2, FIRST_LINE_CAPACITY));
+    grown.set(state.pending.subarray(0, state.pendingBytes));
+    state.pending = grown;
+  }
+  state.pending.set(bytes, state.pendingBytes);
+  state.pendingBytes = needed;
+  return undefined;
+}
+
+function takeLine(state: State, tail: Uint8Array, events: SseEvent[]): SseFault | undefined {
+  let bytes = tail;
+  if (state.pendingBytes > 0) {
+    const fault = keepPending(state, tail);
+    if (fault !== undefined) return fault;
+    bytes = state.pending.subarray(0, state.pendingBytes);
+    state.pendingBytes = 0;
+    if (state.pending.length > MAX_IDLE_CAPACITY) state.pending = new Uint8Array(0);
+  }
+  if (bytes.length > state.maxLineBytes) return { fault: 'too-large' };
+  let line: string;
+  try {
+    line = decoder.decode(bytes);
+  } catch {
+    return { fault: 'invalid-utf8' };
+  }
+  if (state.isFirstLine) {
+    state.isFirstLine = false;
+    if (line.startsWith('\ufeff')) line = line.slice(1);
+  }
+  return readLine(state, line, bytes.length, events);
+}
+
+function readLine(
+  state: State,
+  line: string,
+  bytes: number,
+  events: SseEvent[],
+): SseFault | undefined {
+  if (line === '') {
+    dispatch(state, events);
+    return undefined;
+  }
+  const colon = line.indexOf(':');
+  if (colon === 0) {
+    events.push({ kind: 'comment', text: line.slice(1) });
+    return undefined;
+  }
+  const name = colon < 0 ? line : line.slice(0, colon);
+  const start = line.charCodeAt(colon + 1) === 0x20 ? colon + 2 : colon + 1;
+  readField(state, name, colon < 0 ? '' : line.slice(start), events);
+  if (name !== 'data') return undefined;
+  state.dataBytes += bytes;
+  return state.dataBytes > state.maxEventBytes ? { fault: 'too-large' } : undefined;
+}
+
+function readField(state: State, name: string, value: string, events: SseEvent[]): void {
+  switch (name) {
+    case 'data':
+      state.data.push(value);
+      return;
+    case 'event':
+      state.event = value;
+      return;
+    case 'id':
+      if (!value.includes('\0')) state.id = value;
+      return;
+    case 'retry': {
+      const ms = Number(value);
+      if (DIGITS.test(value) && Number.isSafeInteger(ms)) events.push({ kind: 'retry', ms });
+      return;
+    }
+  }
+}
+
+function dispatch(state: State, events: SseEvent[]): void {
+  if (state.data.length > 0) {
+    const event = state.event === '' ? 'message' : state.event;
+    const message = { kind: 'message', event, data: state.data.join('\n') } as const;
+    events.push(state.id === undefined ? message : { ...message, id: state.id });
+    state.data = [];
+  }
+  state.dataBytes = 0;
+  state.event = '';
+  state.id = undefined;
+}
+
+/**
+ * One event with this text as its data, ready to write. Line breaks in the text (blanks between JSON
+ * tokens) become several data lines, so they can never end the event.
+ */
+export function encodeSseMessage(
+  json: string,
+  options?: { readonly event?: 'message' | 'endpoint' },
+): string {
+  return `event: ${options?.event ?? 'message'}\n${prefixLines('data: ', json)}\n`;
+}
+
+/** A comment, which keeps a stream alive. */
+export function encodeSseComment(text: string): string {
+  return `${prefixLines(':', text)}\n`;
+}
+
+function prefixLines(prefix: string, text: string): string {
+  if (!text.includes('\n') && !text.includes('\r')) return `${prefix}${text}\n`;
+  return text
+    .split(/\r\n|\r|\n/)
+    .map((line) => `${prefix}${line}\n`)
+    .join('');
+}
