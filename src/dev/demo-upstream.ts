@@ -6,9 +6,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Json, JsonObject, RequestId } from '../mcp/message.js';
+import type { JsonObject, RequestId } from '../mcp/message.js';
 import { isObject } from '../mcp/message.js';
 import { type Classified, classifyPost } from './demo-classify.js';
+import { flatHeaders, openStream, readBody, sendJson, writeEvent } from './demo-http.js';
 import { answerRequest, type Story, type StoryAnswer } from './demo-protocol.js';
 import {
   createDeskStory,
@@ -46,7 +47,6 @@ export type DemoUpstream = {
 
 const HOST = '127.0.0.1';
 const PATH = '/mcp';
-const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const MAX_SEEN = 10_000;
 const MAX_SESSIONS = 1_000;
 const LIST_CHANGED: JsonObject = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
@@ -57,51 +57,6 @@ type Desk = {
   readonly seen: SeenRequest[];
   behaviour: Misbehaviour;
 };
-
-function flatHeaders(request: IncomingMessage): { readonly [name: string]: string | undefined } {
-  const flat: Record<string, string | undefined> = Object.create(null) as Record<string, undefined>;
-  for (const [name, value] of Object.entries(request.headers)) {
-    flat[name] = Array.isArray(value) ? value.join(', ') : value;
-  }
-  return flat;
-}
-
-/** The body as text, or `undefined` when it is larger than the cap. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request) {
-    const piece = chunk as Buffer;
-    bytes += piece.byteLength;
-    if (bytes > MAX_BODY_BYTES) return undefined;
-    chunks.push(piece);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-function sendJson(
-  response: ServerResponse,
-  status: number,
-  body: Json,
-  headers: { readonly [name: string]: string } = {},
-): void {
-  response.writeHead(status, { ...headers, 'content-type': 'application/json' });
-  response.end(JSON.stringify(body));
-}
-
-function writeEvent(response: ServerResponse, message: JsonObject, eventId?: string): void {
-  const idLine = eventId === undefined ? '' : `id: ${eventId}\n`;
-  response.write(`event: message\n${idLine}data: ${JSON.stringify(message)}\n\n`);
-}
-
-function openStream(response: ServerResponse): void {
-  response.writeHead(200, {
-    'content-type': 'text/event-stream',
-    'cache-control': 'no-cache',
-    'x-accel-buffering': 'no',
-  });
-  response.flushHeaders();
-}
 
 function messageOf(id: RequestId, answer: StoryAnswer): JsonObject {
   return answer.kind === 'result'

@@ -1,0 +1,255 @@
+// The rules of the tree, read from its imports: who may know whom, what touches the outside, where the
+// branded types are made, how large a file may be, and what it may be called.
+
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import {
+  type Module,
+  readImports,
+  readModules,
+  resolveImport,
+  stripComments,
+} from './support/source-tree.js';
+
+const ROOT = join(import.meta.dirname, '..', 'src');
+const MIN_MODULES = 50;
+const MAX_LINES = 300;
+
+/** Direct permissions of architecture §2; what a layer may know, its importers may know too. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  mcp: [],
+  policy: ['mcp'],
+  config: ['policy'],
+  edge: ['policy'],
+  authn: ['policy'],
+  observe: ['policy'],
+  state: ['policy'],
+  pins: ['policy'],
+  settle: ['policy'],
+  inspect: ['pins', 'policy', 'mcp'],
+  upstream: ['mcp', 'settle'],
+  console: ['observe'],
+  cli: ['config', 'policy', 'pins', 'state', 'observe'],
+  dev: ['config'],
+  'exchange-ports.ts': ['mcp', 'policy', 'settle', 'pins', 'inspect'],
+  relay: ['exchange-ports.ts'],
+  'exchange.ts': ['relay'],
+};
+
+/** The vocabulary of settings is types that every layer with a setting reads. */
+const SHARED_TYPES: ReadonlySet<string> = new Set(['config/settings.ts']);
+const PURE: readonly string[] = ['mcp', 'policy', 'inspect'];
+const PURE_PACKAGES: ReadonlySet<string> = new Set([
+  '@bufbuild/cel',
+  '@bufbuild/protobuf',
+  'ajv',
+  'canonicalize',
+  're2js',
+]);
+/** Who may load the development issuer and the demo: never the path of `serve`. */
+const DEV_IMPORTERS: ReadonlySet<string> = new Set(['main.ts', 'cli/dev.ts']);
+
+const BRANDS: readonly (readonly [string, RegExp, string])[] = [
+  ['Principal', /\bas (?:unknown as )?Principal\b/, 'authn/principal.ts'],
+  ['Allow', /\bas (?:unknown as )?Allow\b/, 'policy/decide.ts'],
+  ['Cleared', /\bas (?:unknown as )?Cleared\b/, 'settle/settle.ts'],
+  ['Admitted', /\bas (?:unknown as )?Admitted\b/, 'mcp/admit.ts'],
+];
+
+const FORBIDDEN_WORDS = [
+  'manager',
+  'helper',
+  'util',
+  'utils',
+  'common',
+  'service',
+  'handler',
+  'data',
+  'info',
+];
+
+const modules = readModules(ROOT);
+const byPath: ReadonlyMap<string, Module> = new Map(modules.map((module) => [module.path, module]));
+
+function reach(layer: string): ReadonlySet<string> {
+  const reached = new Set<string>([layer]);
+  for (const known of reached) for (const next of MAY_IMPORT[known] ?? []) reached.add(next);
+  return reached;
+}
+
+type Edge = { from: string; to: string; isTypeOnly: boolean };
+
+const edges: readonly Edge[] = modules.flatMap((module) =>
+  module.imports.flatMap((imported) => {
+    const to = resolveImport(module.path, imported.specifier);
+    return to === undefined ? [] : [{ from: module.path, to, isTypeOnly: imported.isTypeOnly }];
+  }),
+);
+
+function layerOf(path: string): string {
+  return path.split('/')[0] ?? path;
+}
+
+function isLayerFault(edge: Edge): boolean {
+  const from = layerOf(edge.from);
+  if (from === 'main.ts' || from === 'gateway.ts') return false;
+  if (edge.isTypeOnly && SHARED_TYPES.has(edge.to)) return from === 'mcp' || from === 'policy';
+  return !reach(from).has(layerOf(edge.to));
+}
+
+/** The first cycle among value imports, as a path of modules. */
+function findCycle(): readonly string[] | undefined {
+  const done = new Set<string>();
+  const trail: string[] = [];
+  function visit(path: string): readonly string[] | undefined {
+    if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path];
+    if (done.has(path)) return undefined;
+    trail.push(path);
+    for (const edge of edges) {
+      if (edge.from !== path || edge.isTypeOnly) continue;
+      const cycle = visit(edge.to);
+      if (cycle !== undefined) return cycle;
+    }
+    trail.pop();
+    done.add(path);
+    return undefined;
+  }
+  for (const module of modules) {
+    const cycle = visit(module.path);
+    if (cycle !== undefined) return cycle;
+  }
+  return undefined;
+}
+
+describe('the reader of imports', () => {
+  it('[D-10] sees static, type-only, bare, dynamic and re-exported modules, and no comments', () => {
+    const text = [
+      "import { a, type B } from './one.js';",
+      "import type { C } from './two.js';",
+      "import { type D } from './three.js';",
+      "import './four.js';",
+      "const five = await import('./five.js');",
+      "export { six } from './six.js';",
+      "// import { seven } from './seven.js';",
+      '/* import eight from "./eight.js"; */',
+    ].join('\n');
+    const found = readImports(text).map((one) => [one.specifier, one.isTypeOnly, one.isReExport]);
+    expect(found).toEqual([
+      ['./one.js', false, false],
+      ['./two.js', true, false],
+      ['./three.js', true, false],
+      ['./six.js', false, true],
+      ['./four.js', false, false],
+      ['./five.js', false, false],
+    ]);
+  });
+
+  it('[D-10] empties strings and regular expressions, so that only code is judged', () => {
+    const code = stripComments(
+      "const a = 'process.env'; const b = /process\\//; // process",
+      false,
+    );
+    expect(code).not.toContain('process');
+  });
+});
+
+describe('the tree', () => {
+  it(`[D-10] was seen: more than ${MIN_MODULES} modules, all of whose imports exist`, () => {
+    expect(modules.length).toBeGreaterThan(MIN_MODULES);
+    expect(edges.length).toBeGreaterThan(MIN_MODULES);
+    const lost = edges.filter((edge) => !byPath.has(edge.to));
+    expect(lost.map((edge) => `${edge.from} -> ${edge.to}`)).toEqual([]);
+  });
+
+  it('[D-10] has only known layers', () => {
+    const known = new Set([...Object.keys(MAY_IMPORT), 'main.ts', 'gateway.ts']);
+    const strange = modules.filter((module) => !known.has(module.layer));
+    expect(strange.map((module) => module.path)).toEqual([]);
+  });
+
+  it('[D-10] imports along the layers', () => {
+    const faults = edges.filter(isLayerFault);
+    expect(faults.map((edge) => `${edge.from} -> ${edge.to}`)).toEqual([]);
+  });
+
+  it('[D-10] keeps I/O out of the pure layers', () => {
+    const faults = modules
+      .filter((module) => PURE.includes(module.layer))
+      .flatMap((module) =>
+        module.imports
+          .map((imported) => imported.specifier)
+          .filter((name) => !name.startsWith('.') && !isPurePackage(name))
+          .map((name) => `${module.path} -> ${name}`),
+      );
+    expect(faults).toEqual([]);
+  });
+
+  it('[D-10] loads the development parts from the command alone', () => {
+    const faults = edges.filter(
+      (edge) =>
+        layerOf(edge.to) === 'dev' && layerOf(edge.from) !== 'dev' && !DEV_IMPORTERS.has(edge.from),
+    );
+    expect(faults.map((edge) => `${edge.from} -> ${edge.to}`)).toEqual([]);
+  });
+
+  it('[D-10] has no cycle', () => {
+    expect(findCycle()).toBeUndefined();
+  });
+});
+
+function isPurePackage(name: string): boolean {
+  const parts = name.split('/');
+  const base = name.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? name);
+  return PURE_PACKAGES.has(base);
+}
+
+describe('each module', () => {
+  function offenders(isFault: (module: Module) => boolean): string[] {
+    return modules.filter(isFault).map((module) => module.path);
+  }
+
+  it('[D-10] leaves the process to main.ts', () => {
+    const touches = /\bprocess\s*[.[]/;
+    const imports = (module: Module) =>
+      module.imports.some((one) => ['node:process', 'process'].includes(one.specifier));
+    const found = offenders((module) => touches.test(module.code) || imports(module));
+    expect(found.filter((path) => path !== 'main.ts')).toEqual([]);
+  });
+
+  it('[D-10] has no default export and no barrel', () => {
+    expect(offenders((module) => /\bexport\s+default\b/.test(module.code))).toEqual([]);
+    const barrels = offenders(
+      (module) =>
+        module.path.endsWith('index.ts') || module.imports.some((imported) => imported.isReExport),
+    );
+    expect(barrels).toEqual([]);
+  });
+
+  it.each(BRANDS)('[D-10] makes %s in one place', (_name, cast, home) => {
+    const found = offenders((module) => cast.test(module.code));
+    expect(found.filter((path) => path !== home)).toEqual([]);
+    expect(found).toContain(home);
+  });
+
+  it(`[D-10] has at most ${MAX_LINES} lines`, () => {
+    const long = modules
+      .map((module) => [module.path, module.text.split('\n').length - 1] as const)
+      .filter(([, lines]) => lines > MAX_LINES);
+    expect(long).toEqual([]);
+  });
+
+  it('[D-10] opens with a comment that says what it decides', () => {
+    expect(offenders((module) => !module.text.startsWith('// '))).toEqual([]);
+  });
+
+  it('[D-10] is named by a kebab-case noun without empty words', () => {
+    const name = (module: Module) => (module.path.split('/').at(-1) ?? '').replace(/\.ts$/, '');
+    expect(offenders((module) => !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name(module)))).toEqual([]);
+    const empty = offenders((module) =>
+      name(module)
+        .split('-')
+        .some((word) => FORBIDDEN_WORDS.includes(word)),
+    );
+    expect(empty).toEqual([]);
+  });
+});
