@@ -78,13 +78,14 @@ const CLAIM_REASONS: ReadonlyMap<string, AuthnReason> = new Map([
   ['typ', 'token-type'],
   ['iss', 'token-issuer'],
   ['aud', 'token-audience'],
-  ['nbf', 'token-not-yet-valid'],
 ]);
 
 /** The reason behind an error of jose; undefined when it is no verdict on the token. */
 function reasonOf(error: unknown): AuthnReason | undefined {
   if (error instanceof errors.JWTExpired) return 'token-expired';
   if (error instanceof errors.JWTClaimValidationFailed) {
+    // Other reasons mean that the claim is absent or no number.
+    if (error.claim === 'nbf' && error.reason === 'check_failed') return 'token-not-yet-valid';
     return CLAIM_REASONS.get(error.claim) ?? 'token-malformed';
   }
   if (error instanceof errors.JWSSignatureVerificationFailed) return 'token-signature';

@@ -1,0 +1,65 @@
+// What the tests of this folder share: an authenticator over a test issuer and the guarded fetch.
+
+import { createHmac } from 'node:crypto';
+import { createKeySource, type KeySource } from '../../../src/authn/keys.js';
+import {
+  type Acceptance,
+  type AuthnOutcome,
+  createAuthenticator,
+  isFault,
+} from '../../../src/authn/verify.js';
+import type { IssuerSettings } from '../../../src/config/settings.js';
+import { createGuardedFetch } from '../../../src/upstream/guarded-fetch.js';
+
+export const RESOURCE = 'https://mcp.example.com/notes';
+
+export const ACCEPTANCE: Acceptance = {
+  name: 'notes',
+  issuers: ['corp'],
+  audiences: {},
+  resource: RESOURCE,
+};
+
+/** A clock that a test moves. */
+export type TestClock = { offsetMs: number; readonly now: () => number };
+
+export function makeClock(): TestClock {
+  const clock = { offsetMs: 0, now: () => Date.now() + clock.offsetMs };
+  return clock;
+}
+
+/** An authenticator over real sockets; `ask` takes the value of the Authorization header. */
+export function makeAuthenticator(issuers: readonly IssuerSettings[], clock = makeClock()) {
+  const guarded = createGuardedFetch();
+  const keySources = new Map<string, KeySource>();
+  for (const issuer of issuers) {
+    const ports = { fetchJson: guarded.fetchJson, now: clock.now };
+    keySources.set(issuer.name, createKeySource(issuer, ports));
+  }
+  const { authenticate } = createAuthenticator({
+    issuers: new Map(issuers.map((issuer) => [issuer.name, issuer])),
+    keySources,
+    now: clock.now,
+    hmac: (purpose, bytes) => createHmac('sha256', purpose).update(bytes).digest('base64url'),
+  });
+  const ask = (token: string, acceptance = ACCEPTANCE) =>
+    authenticate(
+      { headers: { authorization: `Bearer ${token}` }, repeated: new Set(), query: '' },
+      acceptance,
+    );
+  return {
+    authenticate,
+    ask,
+    keySources,
+    clock,
+    /** The reason, or `ok`. */
+    async verdict(token: string, acceptance = ACCEPTANCE): Promise<string> {
+      return verdictOf(await ask(token, acceptance));
+    },
+    close: () => guarded.close(),
+  };
+}
+
+export function verdictOf(outcome: AuthnOutcome): string {
+  return isFault(outcome) ? outcome.reason : 'ok';
+}
