@@ -1,0 +1,20 @@
+// Types of dependencies.mjs, which stays plain JavaScript because it runs before anything is installed.
+
+/** Starts a program and resolves with its exit code. */
+export type Run = (
+  command: string,
+  args: readonly string[],
+  options: { readonly cwd: string },
+) => Promise<number>;
+
+export function isSupportedNode(version: string): boolean;
+export function isInstalled(root: string): boolean;
+export const runProgram: Run;
+export function prepare(
+  root: string,
+  ports?: {
+    readonly run?: Run;
+    readonly env?: { readonly [name: string]: string | undefined };
+    readonly say?: (line: string) => void;
+  },
+): Promise<number>;
