@@ -93,18 +93,17 @@ export type PublicPart = {
 /** What of a gateway key everyone may know. */
 export function publicPartOf(key: GatewayKey): PublicPart {
   const x = Buffer.from(publicBytesOf(deriveSigningKey(key))).toString('base64url');
-  return {
-    id: key.id,
-    text: `${PUBLIC_PREFIX}${x}`,
-    jwk: { kty: 'OKP', crv: 'Ed25519', x, kid: key.id, use: 'sig', alg: 'EdDSA' },
-  };
+  return publicPart(key.id, x);
 }
 
-/** The public key of a line that `keys public` printed, or `undefined` where the text is none. */
-export function readPublicText(text: string): { id: string; key: KeyObject } | undefined {
+/** The public part of a line that `keys public` printed, or `undefined` where the text is none. */
+export function readPublicText(text: string): PublicPart | undefined {
   const x = new RegExp(`^${PUBLIC_PREFIX}([A-Za-z0-9_-]{43})$`).exec(text.trim())?.[1];
   if (x === undefined) return undefined;
-  const bytes = new Uint8Array(Buffer.from(x, 'base64url'));
-  const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
-  return { id: keyIdOf(bytes), key };
+  return publicPart(keyIdOf(Buffer.from(x, 'base64url')), x);
+}
+
+function publicPart(id: string, x: string): PublicPart {
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x, kid: id, use: 'sig', alg: 'EdDSA' } as const;
+  return { id, text: `${PUBLIC_PREFIX}${x}`, jwk };
 }

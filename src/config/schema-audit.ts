@@ -5,17 +5,17 @@ import { DIALECT, type Schema } from './schema-parts.js';
 
 const TEXT: Schema = { type: 'string' };
 const MAYBE_TEXT: Schema = { type: ['string', 'null'] };
-const NUMBER: Schema = { type: 'number', minimum: 0 };
+const NUMBER: Schema = { type: ['number', 'null'], minimum: 0 };
 const COUNT: Schema = { type: 'integer', minimum: 0 };
 const TEXTS: Schema = { type: 'array', items: TEXT };
 
 function group(description: string, properties: Readonly<Record<string, Schema>>): Schema {
-  return { type: 'object', description, properties };
+  return { type: ['object', 'null'], description, properties };
 }
 
 const GATEWAY = group('Which gateway, under which files.', {
   instance: TEXT,
-  epoch: { type: ['string', 'integer'] },
+  epoch: TEXT,
   version: TEXT,
   config: TEXT,
   policy: TEXT,
@@ -24,14 +24,17 @@ const GATEWAY = group('Which gateway, under which files.', {
 
 const ACTOR = group('What the token proved.', {
   iss: TEXT,
-  sub: TEXT,
+  sub: MAYBE_TEXT,
   client_id: TEXT,
-  act: { type: 'array', items: { type: 'object' } },
+  act: {
+    type: 'array',
+    items: { type: 'object', properties: { iss: MAYBE_TEXT, sub: TEXT } },
+  },
   token: group('The token, by a keyed hash.', {
     id: TEXT,
     aud: { type: ['string', 'array'], items: TEXT },
     scopes: TEXTS,
-    exp: { type: ['number', 'string', 'null'] },
+    exp: NUMBER,
     binding: { type: 'string', enum: ['none', 'dpop', 'mtls'] },
   }),
   groups_used: TEXTS,
@@ -76,20 +79,20 @@ const FINDINGS: Schema = {
     detector: TEXT,
     direction: { type: 'string', enum: ['to-upstream', 'to-client'] },
     path: TEXT,
-    count: COUNT,
+    count: NUMBER,
     action: TEXT,
   }),
 };
 
 const RESULT = group('What came back.', {
   status: { type: 'string', enum: ['ok', 'error', 'none'] },
-  http: COUNT,
+  http: NUMBER,
   rpc_code: { type: ['integer', 'null'] },
-  bytes: COUNT,
+  bytes: NUMBER,
   digest: MAYBE_TEXT,
   list: {
     type: ['object', 'null'],
-    properties: { advertised: COUNT, visible: COUNT },
+    properties: { advertised: NUMBER, visible: NUMBER },
   },
 });
 
@@ -114,7 +117,7 @@ const PROPERTIES: Readonly<Record<string, Schema>> = {
   target: TARGET,
   args: group('Arguments, by a keyed digest.', {
     digest: TEXT,
-    bytes: COUNT,
+    bytes: NUMBER,
     keys: TEXTS,
     captured: { type: 'object', additionalProperties: TEXT },
   }),
@@ -129,6 +132,11 @@ const PROPERTIES: Readonly<Record<string, Schema>> = {
     upstream: NUMBER,
   }),
   trace: { type: ['object', 'null'], properties: { trace_id: TEXT, span_id: TEXT } },
+  detail: {
+    type: 'object',
+    description: 'What an event that is not of an exchange has to say.',
+    additionalProperties: { type: ['string', 'number', 'null'] },
+  },
   chain: {
     type: 'object',
     description: 'Links each line to the bytes of the one before.',

@@ -16,33 +16,26 @@ const APPROVAL = record('Who approved it, when and why.', {
   note: { type: 'string', description: 'Why.' },
 });
 
-const VARIANT = record(
-  'A further approved definition.',
-  {
-    status: words('Where it stands.', ['pending', 'approved', 'blocked']),
-    sha256: SHA256,
-    approval: APPROVAL,
-    definition: { type: 'object', description: 'The whole definition.' },
-  },
-  { required: ['sha256', 'definition'] },
-);
+const STATUS = words('Where it stands; nothing but `approved` grants anything.', [
+  'pending',
+  'approved',
+  'blocked',
+]);
+const DEFINITION: Schema = { type: 'object', description: 'The whole definition.' };
+const INSTRUCTIONS: Schema = { type: 'string', description: 'The whole text.' };
+
+/** One judged version of a thing, and the further versions beside it. */
+function pinned(description: string, member: string, content: Schema): Schema {
+  const keys = { status: STATUS, sha256: SHA256, approval: APPROVAL, [member]: content };
+  const required = ['status', 'sha256', member];
+  const variant = record('A further version.', keys, { required });
+  const variants = { type: 'array', items: variant, description: 'Further versions.' };
+  return record(description, { ...keys, variants }, { required });
+}
 
 function entries(description: string): Schema {
-  return {
-    type: 'object',
-    description,
-    additionalProperties: record(
-      'One pinned definition.',
-      {
-        status: words('Where it stands.', ['pending', 'approved', 'blocked']),
-        sha256: SHA256,
-        approval: APPROVAL,
-        definition: { type: 'object', description: 'The whole definition.' },
-        variants: { type: 'array', items: VARIANT, description: 'Further approved definitions.' },
-      },
-      { required: ['status', 'sha256', 'definition'] },
-    ),
-  };
+  const additionalProperties = pinned('One pinned definition.', 'definition', DEFINITION);
+  return { type: 'object', description, additionalProperties };
 }
 
 /** JSON Schema of `*.lock.yaml`. */
@@ -54,10 +47,10 @@ export const LOCK_SCHEMA: Schema = {
     {
       lockfileVersion: { const: 1, description: 'Version of this format.' },
       upstream: text('Name of the upstream in the gateway file.'),
-      instructions: record(
+      instructions: pinned(
         'The instructions that the server may give to models.',
-        { sha256: SHA256, text: { type: 'string', description: 'The whole text.' } },
-        { required: ['sha256', 'text'] },
+        'text',
+        INSTRUCTIONS,
       ),
       tools: entries('Tools by name.'),
       prompts: entries('Prompts by name.'),

@@ -1,0 +1,136 @@
+// Renders the reference page of the gateway file and the policy file from their JSON Schemas, so that
+// the page cannot say what the code does not. Pure text; a test holds the page to it.
+
+import { NOT_AVAILABLE, type Schema } from './schema-parts.js';
+
+type Row = {
+  readonly key: string;
+  readonly type: string;
+  readonly fallback: string;
+  readonly text: string;
+};
+
+/** The page, as Markdown, one section a schema. */
+export function renderReference(
+  sections: readonly { readonly title: string; readonly intro: string; readonly schema: Schema }[],
+): string {
+  const parts = sections.map(({ title, intro, schema }) => {
+    const rows = rowsOf(schema, '').map(renderRow).join('\n');
+    return `## ${title}\n\n${intro}\n\n| key | value | default | meaning |\n|---|---|---|---|\n${rows}\n`;
+  });
+  return `# Configuration reference\n\nGenerated from the JSON Schemas; \`sallyport schema NAME\` prints them.\n\n${parts.join('\n')}`;
+}
+
+function renderRow(row: Row): string {
+  return `| \`${row.key}\` | ${escapeCell(row.type)} | ${row.fallback} | ${escapeCell(row.text)} |`;
+}
+
+function escapeCell(text: string): string {
+  return text.replaceAll('|', '\\|');
+}
+
+function rowsOf(schema: Schema, prefix: string): readonly Row[] {
+  const properties = membersOf(schema['properties']);
+  const required = new Set(listOf(schema['required']));
+  const own = [...properties].flatMap(([name, child]) =>
+    rowsOfKey(`${prefix}${name}`, child, required.has(name)),
+  );
+  return [...own, ...rowsOfShapes(schema, prefix, properties)];
+}
+
+function rowsOfKey(key: string, schema: Schema, isRequired: boolean): readonly Row[] {
+  const row: Row = {
+    key,
+    type: typeOf(schema),
+    fallback: fallbackOf(schema, isRequired),
+    text: textOf(schema),
+  };
+  // A secret reference is explained once, by its noun.
+  if (String(schema['title']).startsWith('a secret reference')) return [row];
+  return [row, ...rowsBelow(key, schema)];
+}
+
+function rowsBelow(key: string, schema: Schema): readonly Row[] {
+  const values = schema['additionalProperties'];
+  if (isSchema(values)) return rowsOf(values, `${key}.<name>.`);
+  const items = schema['items'];
+  if (isSchema(items)) return rowsOf(items, `${key}[].`);
+  return rowsOf(schema, `${key}.`);
+}
+
+/** Keys of the shapes of a union; a key that several shapes share is shown once. */
+function rowsOfShapes(
+  schema: Schema,
+  prefix: string,
+  shown: ReadonlyMap<string, Schema>,
+): readonly Row[] {
+  const shapes = listOf(schema['oneOf']).filter(isSchema);
+  if (shapes.length === 0) return [];
+  const tag = String((schema['discriminator'] as Schema)['propertyName']);
+  const seen = new Set(shown.keys());
+  const tags = shapes.map((shape) => wordOf(membersOf(shape['properties']).get(tag)));
+  const rows: Row[] = [
+    { key: `${prefix}${tag}`, type: tags.join(', '), fallback: 'required', text: textOf(schema) },
+  ];
+  seen.add(tag);
+  for (const shape of shapes) {
+    const required = new Set(listOf(shape['required']));
+    for (const [name, child] of membersOf(shape['properties'])) {
+      if (seen.has(name)) continue;
+      seen.add(name);
+      rows.push(...rowsOfKey(`${prefix}${name}`, child, required.has(name)));
+    }
+  }
+  return rows;
+}
+
+function wordOf(schema: Schema | undefined): string {
+  const word = `\`${String(schema?.['const'])}\``;
+  return schema?.[NOT_AVAILABLE] === true ? `${word} (not available)` : word;
+}
+
+function typeOf(schema: Schema): string {
+  const title = schema['title'];
+  const options = schema['enum'];
+  if (Array.isArray(options)) {
+    const refused = listOf(schema[NOT_AVAILABLE]);
+    return options
+      .map((word) => (refused.includes(word) ? `\`${word}\` (not available)` : `\`${word}\``))
+      .join(', ');
+  }
+  if (schema['const'] !== undefined) return `\`${String(schema['const'])}\``;
+  if (typeof title === 'string') return title;
+  return listOf([schema['type'] ?? 'any'].flat())
+    .map((type) => NOUNS.get(String(type)) ?? String(type))
+    .join(' or ');
+}
+
+const NOUNS: ReadonlyMap<string, string> = new Map([
+  ['object', 'map'],
+  ['array', 'list'],
+  ['string', 'text'],
+  ['boolean', '`true`, `false`'],
+]);
+
+function fallbackOf(schema: Schema, isRequired: boolean): string {
+  if (isRequired) return 'required';
+  const fallback = schema['default'];
+  if (fallback === undefined || JSON.stringify(fallback) === '{}') return '';
+  return `\`${typeof fallback === 'string' ? fallback : JSON.stringify(fallback)}\``;
+}
+
+function textOf(schema: Schema): string {
+  return typeof schema['description'] === 'string' ? schema['description'] : '';
+}
+
+function membersOf(value: unknown): ReadonlyMap<string, Schema> {
+  return new Map(Object.entries(isSchema(value) ? value : {}) as [string, Schema][]);
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function isSchema(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

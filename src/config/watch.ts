@@ -1,0 +1,151 @@
+// Tells when the content of watched files has changed: gateway file, policies, lock files.
+// Watches folders, because a mounted ConfigMap is swapped by a link beside the files, and polls,
+// because a watch can miss a swap. Compares content by hash: a touch without a change is silent.
+
+import { type FSWatcher, watch } from 'node:fs';
+import { dirname } from 'node:path';
+import { createFingerprint, type WatchTargets } from './fingerprint.js';
+
+export const POLL_MS = 1000;
+/** Several writes of one change come within this time; they are looked at once. */
+export const SETTLE_MS = 50;
+
+export type WatchOptions = {
+  readonly targets: WatchTargets;
+  /** Called after a change, never twice at once; a change meanwhile is followed by another call. */
+  readonly onChange: () => void | Promise<void>;
+  /** Called with what `onChange` threw. The watch goes on. */
+  readonly onError: (error: unknown) => void;
+  readonly pollMs?: number;
+  readonly settleMs?: number;
+};
+
+export type ConfigWatch = {
+  /**
+   * Watches other files from now on. Where they differ from those before, one call of `onChange`
+   * follows, so that a change between their reading and this moment is not lost.
+   */
+  retarget(targets: WatchTargets): void;
+  /** Looks now. Resolves once a change that was found has been told. */
+  check(): Promise<void>;
+  /** Stops timers and watches. No call begins after it; one that runs is waited for. */
+  close(): Promise<void>;
+};
+
+/** Begins to watch. What the files hold when this resolves counts as known. */
+export async function watchConfiguration(options: WatchOptions): Promise<ConfigWatch> {
+  const state = new Watch(options);
+  await state.start();
+  return state;
+}
+
+class Watch implements ConfigWatch {
+  readonly #options: WatchOptions;
+  #targets: WatchTargets;
+  readonly #fingerprint = createFingerprint();
+  #known = '';
+  #isClosed = false;
+  #running: Promise<void> | undefined;
+  #isDue = false;
+  #settling: NodeJS.Timeout | undefined;
+  #polling: NodeJS.Timeout | undefined;
+  readonly #watchers = new Map<string, FSWatcher>();
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#targets = options.targets;
+  }
+
+  async start(): Promise<void> {
+    this.#watchFolders();
+    this.#known = await this.#fingerprint(this.#targets);
+    this.#polling = setInterval(() => this.#poll(), this.#options.pollMs ?? POLL_MS);
+    this.#polling.unref();
+  }
+
+  retarget(targets: WatchTargets): void {
+    if (JSON.stringify(targets) === JSON.stringify(this.#targets)) return;
+    this.#targets = targets;
+    this.#known = '';
+    this.#watchFolders();
+  }
+
+  check(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    this.#isDue = true;
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#polling);
+    clearTimeout(this.#settling);
+    for (const watcher of this.#watchers.values()) watcher.close();
+    this.#watchers.clear();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#isDue && !this.#isClosed) {
+      this.#isDue = false;
+      try {
+        const found = await this.#fingerprint(this.#targets);
+        if (found === this.#known || this.#isClosed) continue;
+        this.#known = found;
+        await this.#options.onChange();
+      } catch (error) {
+        this.#options.onError(error);
+      }
+    }
+  }
+
+  #poll(): void {
+    // Folders come and go; a watch that ended is begun again.
+    this.#watchFolders();
+    void this.check();
+  }
+
+  #settle(): void {
+    if (this.#isClosed || this.#settling !== undefined) return;
+    this.#settling = setTimeout(() => {
+      this.#settling = undefined;
+      void this.check();
+    }, this.#options.settleMs ?? SETTLE_MS);
+    this.#settling.unref();
+  }
+
+  #watchFolders(): void {
+    if (this.#isClosed) return;
+    const folders = foldersOf(this.#targets);
+    for (const [folder, watcher] of this.#watchers) {
+      if (folders.has(folder)) continue;
+      watcher.close();
+      this.#watchers.delete(folder);
+    }
+    for (const folder of folders) if (!this.#watchers.has(folder)) this.#watchFolder(folder);
+  }
+
+  #watchFolder(folder: string): void {
+    const end = (): void => {
+      this.#watchers.get(folder)?.close();
+      this.#watchers.delete(folder);
+    };
+    try {
+      const watcher = watch(folder, { persistent: false }, () => this.#settle());
+      watcher.on('error', end);
+      this.#watchers.set(folder, watcher);
+    } catch {
+      // Not there, or no watches left: polling alone sees the change.
+    }
+  }
+}
+
+function foldersOf(targets: WatchTargets): ReadonlySet<string> {
+  return new Set([
+    ...targets.files.map((file) => dirname(file)),
+    ...targets.folders.map(({ path }) => path),
+  ]);
+}
