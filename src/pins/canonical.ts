@@ -36,16 +36,22 @@ function findFault(root: unknown): CanonicalFault | undefined {
   const open: Visit[] = [{ value: root, depth: 0 }];
   for (let visit = open.pop(); visit !== undefined; visit = open.pop()) {
     const { value, depth } = visit;
-    const fault = scalarFault(value);
+    const isScalar = typeof value !== 'object' || value === null;
+    const fault = isScalar ? scalarFault(value) : objectFault(value, depth);
     if (fault !== undefined) return fault;
-    if (typeof value !== 'object' || value === null) continue;
-    if (depth >= MAX_DEFINITION_DEPTH) return 'too-deep';
-    if (!Array.isArray(value) && Object.keys(value).some((key) => LONE_SURROGATE.test(key))) {
-      return 'lone-surrogate';
-    }
+    if (isScalar) continue;
     for (const child of Object.values(value)) open.push({ value: child, depth: depth + 1 });
   }
   return undefined;
+}
+
+function objectFault(value: object, depth: number): CanonicalFault | undefined {
+  if (depth >= MAX_DEFINITION_DEPTH) return 'too-deep';
+  return !Array.isArray(value) && hasLoneKey(value) ? 'lone-surrogate' : undefined;
+}
+
+function hasLoneKey(object: object): boolean {
+  return Object.keys(object).some((key) => LONE_SURROGATE.test(key));
 }
 
 function scalarFault(value: unknown): CanonicalFault | undefined {

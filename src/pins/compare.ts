@@ -5,7 +5,7 @@
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import type { PinKind } from '../policy/definition.js';
 import { findCues } from './cues.js';
-import { compareSchemas, normalizeSchema, sortMembers } from './schema-change.js';
+import { compareSchemas, memberOf, normalizeSchema, sortMembers } from './schema-change.js';
 
 /** The classes of a difference, the one to look at first standing first. */
 export const CHANGES = [
@@ -59,7 +59,6 @@ export function compareTexts(
   return hasNewCue(before, after) ? ['new-cue', 'description'] : ['description'];
 }
 
-/** The classes that the texts of new definitions would hide: a new tool may carry a cue as well. */
 function hasNewCue(before: Json, after: Json): boolean {
   const known = findCues(before);
   for (const cue of findCues(after)) if (!known.has(cue)) return true;
@@ -98,7 +97,7 @@ function hasOtherDifference(kind: PinKind, before: JsonObject, after: JsonObject
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   for (const name of names) {
     if (TOLD.includes(name) || (kind === 'tool' && SCHEMAS.has(name))) continue;
-    if (toldForm(before[name]) !== toldForm(after[name])) return true;
+    if (toldForm(memberOf(before, name)) !== toldForm(memberOf(after, name))) return true;
   }
   return false;
 }

@@ -47,12 +47,16 @@ function writeLines(indent: string, label: string, value: Json, lines: string[])
   } else if (typeof value !== 'object' || value === null || Object.keys(value).length === 0) {
     lines.push(`${indent}${label}${JSON.stringify(value)}`);
   } else {
-    const inner = label === '' ? indent : `${indent}  `;
-    if (label !== '') lines.push(`${indent}${label.trimEnd()}`);
-    const isList = Array.isArray(value);
-    for (const [key, child] of Object.entries(value)) {
-      writeLines(inner, isList ? '- ' : `${key}: `, child, lines);
-    }
+    writeMembers(indent, label, value, lines);
+  }
+}
+
+function writeMembers(indent: string, label: string, value: object, lines: string[]): void {
+  if (label !== '') lines.push(`${indent}${label.trimEnd()}`);
+  const inner = label === '' ? indent : `${indent}  `;
+  const isList = Array.isArray(value);
+  for (const [key, child] of Object.entries(value)) {
+    writeLines(inner, isList ? '- ' : `${key}: `, child, lines);
   }
 }
 

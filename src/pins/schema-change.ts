@@ -92,6 +92,11 @@ export function sortMembers(value: Json): Json {
   );
 }
 
+/** An own member, never one that every object inherits: names come over the wire. */
+export function memberOf(object: JsonObject, name: string): Json | undefined {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
 function sortValues(values: readonly Json[]): Json[] {
   return values
     .map((value) => JSON.stringify(value))
@@ -114,7 +119,7 @@ function join(changes: readonly SchemaChange[]): SchemaChange {
 
 function keywordIn(before: JsonObject, after: JsonObject): (keyword: string) => SchemaChange {
   return (keyword) => {
-    const [a, b] = [before[keyword], after[keyword]];
+    const [a, b] = [memberOf(before, keyword), memberOf(after, keyword)];
     if (JSON.stringify(a) === JSON.stringify(b)) return NOTHING;
     return compareKeyword(keyword, a, b);
   };

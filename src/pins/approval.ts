@@ -1,0 +1,249 @@
+// What a lock file becomes: after a listing, after an approval, after a block.
+// A listing never approves and never unblocks by itself; an approval names the digest it is about.
+// Contract §5 ("An approval names the digest; one that has moved on is refused").
+
+import type { JsonObject } from '../mcp/message.js';
+import type { PinKind } from '../policy/definition.js';
+import { NO_DIGEST, type PinnedKind } from './digest.js';
+import {
+  type Approval,
+  approvedVersions,
+  emptyLock,
+  type Lock,
+  PIN_KINDS,
+  type Pin,
+  type PinVersion,
+  versionsOf,
+} from './lock.js';
+import { namesSeen, type Observed } from './observed.js';
+
+type Content = JsonObject | string;
+type Offered<Definition> = { readonly digest: string; readonly definition: Definition };
+
+export type FetchedLock = {
+  readonly lock: Lock;
+  /** Definitions that cannot be pinned: a name that stands twice, or no canonical form. */
+  readonly unusable: readonly { readonly kind: PinnedKind; readonly name: string }[];
+};
+
+/**
+ * The lock file after a listing. New definitions are pending; a changed one stands beside the approved
+ * as a pending variant; pending ones that are no longer offered go; approved and blocked ones stay.
+ * With an approval, exactly what is offered is approved, but for blocked names.
+ */
+export function mergeFetched(input: {
+  readonly upstream: string;
+  readonly lock: Lock | undefined;
+  readonly observed: Observed;
+  readonly approval: Approval | undefined;
+}): FetchedLock {
+  const { observed, approval } = input;
+  const before = input.lock ?? emptyLock(input.upstream);
+  const unusable: { kind: PinnedKind; name: string }[] = [];
+  const merged = (kind: PinKind): ReadonlyMap<string, Pin> => {
+    const pins = new Map<string, Pin>();
+    const names = new Set([...before.pins[kind].keys(), ...namesSeen(observed, kind)]);
+    for (const name of names) {
+      const offered = offeredIn(observed, kind, name);
+      const known = before.pins[kind].get(name);
+      if (offered === undefined) unusable.push({ kind, name });
+      const pin = offered === undefined ? known : mergePin(known, offered, approval);
+      if (pin !== undefined) pins.set(name, pin);
+    }
+    return pins;
+  };
+  const pins = { tool: merged('tool'), prompt: merged('prompt'), template: merged('template') };
+  const texts = observed.eras.flatMap(({ instructions }) => instructions ?? []);
+  const offered = texts.map(({ digest, text }) => ({ digest, definition: text }));
+  const isUnusable = texts.some(({ digest }) => digest === NO_DIGEST);
+  if (isUnusable) unusable.push({ kind: 'instructions', name: 'instructions' });
+  const instructions = isUnusable
+    ? before.instructions
+    : mergePin(before.instructions, offered, approval);
+  return { lock: { upstream: input.upstream, instructions, pins }, unusable };
+}
+
+/** What the eras offer under a name; `undefined` where one of them cannot be pinned. */
+function offeredIn(
+  observed: Observed,
+  kind: PinKind,
+  name: string,
+): readonly Offered<JsonObject>[] | undefined {
+  const sightings = observed.eras.flatMap((era) => era.seen[kind].get(name) ?? []);
+  const isUnusable = sightings.some((seen) => seen.isRepeated || seen.digest === NO_DIGEST);
+  return isUnusable ? undefined : sightings;
+}
+
+function mergePin<Definition extends Content>(
+  pin: Pin<Definition> | undefined,
+  offered: readonly Offered<Definition>[],
+  approval: Approval | undefined,
+): Pin<Definition> | undefined {
+  if (pin?.status === 'blocked') return pin;
+  const isOffered = (version: PinVersion<Definition>): boolean =>
+    offered.some(({ digest }) => digest === version.sha256);
+  const kept = versionsOf(pin).filter((version) => keepsVersion(version, isOffered, approval));
+  const versions = kept.map((version) =>
+    approval !== undefined && version.status === 'pending'
+      ? { ...version, status: 'approved' as const, approval }
+      : version,
+  );
+  for (const { digest, definition } of offered) {
+    if (versions.some((version) => version.sha256 === digest)) continue;
+    const status = approval === undefined ? 'pending' : 'approved';
+    versions.push({ status, sha256: digest, approval, definition });
+  }
+  return toPin(versions);
+}
+
+function keepsVersion<Definition>(
+  version: PinVersion<Definition>,
+  isOffered: (version: PinVersion<Definition>) => boolean,
+  approval: Approval | undefined,
+): boolean {
+  if (version.status === 'blocked' || isOffered(version)) return true;
+  return version.status === 'approved' && approval === undefined;
+}
+
+const STATUS_ORDER = { blocked: 0, approved: 1, pending: 2 } as const;
+
+/** Approved before pending, so that the definition in use stands first; a variant's block does not. */
+function toPin<Definition extends Content>(
+  versions: readonly PinVersion<Definition>[],
+): Pin<Definition> | undefined {
+  const isApproved = versions.some((version) => version.status === 'approved');
+  const ordered = isApproved
+    ? [...versions].sort((a, b) => rank(a) - rank(b))
+    : [...versions].sort((a, b) => STATUS_ORDER[b.status] - STATUS_ORDER[a.status]);
+  const [first, ...variants] = ordered.map(withoutVariants);
+  return first === undefined ? undefined : { ...first, variants };
+}
+
+function rank(version: PinVersion<unknown>): number {
+  return version.status === 'approved' ? 0 : 1;
+}
+
+function withoutVariants<Definition>(version: PinVersion<Definition>): PinVersion<Definition> {
+  const { status, sha256, approval, definition } = version;
+  return { status, sha256, approval, definition };
+}
+
+/** Which pin a command is about. */
+export type PinName = { readonly kind: PinnedKind; readonly name: string };
+
+export type PinChange =
+  | { readonly ok: true; readonly lock: Lock }
+  | { readonly ok: false; readonly why: 'not-in-lock' | 'moved-on'; readonly digests: string[] };
+
+/**
+ * Approves the definition that has this digest. Refused where the lock file holds none, or where the
+ * upstream was asked and offers something else. What was approved before stays approved while it is
+ * offered, or while nobody could ask.
+ */
+export function approvePin(input: {
+  readonly lock: Lock;
+  readonly pin: PinName;
+  readonly digest: string;
+  readonly approval: Approval;
+  /** What the upstream offers now; `undefined` where it could not be asked. */
+  readonly observed: Observed | undefined;
+}): PinChange {
+  return changePin(input.lock, input.pin, (pin) => {
+    const offered = digestsOffered(input.observed, input.pin);
+    const versions = versionsOf(pin);
+    const digests = offered ?? versions.map((version) => version.sha256);
+    const isMoved = offered !== undefined && !offered.includes(input.digest);
+    if (isMoved || !versions.some((version) => version.sha256 === input.digest)) {
+      return { ok: false, why: 'moved-on', digests: [...digests] };
+    }
+    const kept = versions.filter(
+      (version) =>
+        version.sha256 === input.digest ||
+        offered === undefined ||
+        version.status !== 'approved' ||
+        offered.includes(version.sha256),
+    );
+    const approved = kept.map((version) =>
+      version.sha256 === input.digest
+        ? { ...version, status: 'approved' as const, approval: input.approval }
+        : version,
+    );
+    return { ok: true, versions: approved };
+  });
+}
+
+/** Blocks a name, whatever it offers. An approval of a digest lifts the block. */
+export function blockPin(lock: Lock, pin: PinName): PinChange {
+  return changePin(lock, pin, (current) => {
+    const [first, ...variants] = versionsOf(current);
+    if (first === undefined) return { ok: false, why: 'not-in-lock', digests: [] };
+    return { ok: true, versions: [{ ...first, status: 'blocked' }, ...variants], isBlock: true };
+  });
+}
+
+function digestsOffered(
+  observed: Observed | undefined,
+  { kind, name }: PinName,
+): readonly string[] | undefined {
+  if (observed === undefined) return undefined;
+  if (kind === 'instructions') {
+    return observed.eras.flatMap((era) => era.instructions?.digest ?? []);
+  }
+  return observed.eras.flatMap((era) => era.seen[kind].get(name)?.digest ?? []);
+}
+
+type Edited<Definition> =
+  | { ok: true; versions: readonly PinVersion<Definition>[]; isBlock?: true }
+  | { ok: false; why: 'not-in-lock' | 'moved-on'; digests: string[] };
+
+function changePin(
+  lock: Lock,
+  { kind, name }: PinName,
+  edit: <Definition extends Content>(pin: Pin<Definition>) => Edited<Definition>,
+): PinChange {
+  if (kind === 'instructions') {
+    const edited = editPin(lock.instructions, edit);
+    return edited.ok ? { ok: true, lock: { ...lock, instructions: edited.pin } } : edited;
+  }
+  const edited = editPin(lock.pins[kind].get(name), edit);
+  if (!edited.ok) return edited;
+  const pins = { ...lock.pins, [kind]: new Map([...lock.pins[kind], [name, edited.pin]]) };
+  return { ok: true, lock: { ...lock, pins } };
+}
+
+function editPin<Definition extends Content>(
+  pin: Pin<Definition> | undefined,
+  edit: (pin: Pin<Definition>) => Edited<Definition>,
+):
+  | { readonly ok: true; readonly pin: Pin<Definition> }
+  | { readonly ok: false; readonly why: 'not-in-lock' | 'moved-on'; readonly digests: string[] } {
+  if (pin === undefined) return { ok: false, why: 'not-in-lock', digests: [] };
+  const edited = edit(pin);
+  if (!edited.ok) return edited;
+  const [first, ...variants] = edited.versions.map(withoutVariants);
+  const changed = edited.isBlock && first !== undefined ? { ...first, variants } : undefined;
+  const ordered = changed ?? toPin(edited.versions);
+  if (ordered === undefined) return { ok: false, why: 'not-in-lock', digests: [] };
+  return { ok: true, pin: ordered };
+}
+
+/** The digests that wait for an approval, by kind and name. */
+export function pendingOf(lock: Lock): readonly (PinName & { readonly digest: string })[] {
+  const waiting = (kind: PinnedKind, name: string, pin: Pin<Content> | undefined) =>
+    versionsOf(pin).flatMap((version) =>
+      version.status === 'pending' ? [{ kind, name, digest: version.sha256 }] : [],
+    );
+  const pins = PIN_KINDS.flatMap((kind) =>
+    [...lock.pins[kind]].flatMap(([name, pin]) => waiting(kind, name, pin)),
+  );
+  return [...pins, ...waiting('instructions', 'instructions', lock.instructions)];
+}
+
+/** How many names stand approved. */
+export function countApproved(lock: Lock): number {
+  return PIN_KINDS.reduce(
+    (sum, kind) =>
+      sum + [...lock.pins[kind].values()].filter((pin) => approvedVersions(pin).length > 0).length,
+    0,
+  );
+}

@@ -1,0 +1,145 @@
+// What stands for each name: the lock file and the last observation, put together once a version.
+// A name is approved when something approved was seen and nothing else was. Names are exact: two that
+// differ in case or by a look-alike letter are two names. Contract §5.
+
+import type { ListedEra } from '../mcp/listing.js';
+import type { Catalogue, PinKind, Standing } from '../policy/definition.js';
+import type { CompileDefinition } from './definition-compiler.js';
+import { approvedVersions, type Lock, type Pin, type PinVersion, versionsOf } from './lock.js';
+import { namesSeen, type Observed, type Sighting, sightingsOf } from './observed.js';
+
+export type CatalogueInput = {
+  readonly upstream: string;
+  /** Without a lock file nothing is pinned. */
+  readonly lock: Lock | undefined;
+  /** Without an observation nothing is approved: what is pinned is `absent`. */
+  readonly observed: Observed | undefined;
+  readonly mode: 'strict' | 'off';
+  readonly onDrift: 'hide-tool' | 'stop-upstream';
+  readonly compile: CompileDefinition;
+  /**
+   * Where the upstream offers a name differently in each era and each is approved, the one of this
+   * era is the one that arguments and results are checked against.
+   */
+  readonly era?: ListedEra;
+};
+
+type Judged = {
+  /** `invalid`: the name stood more than once in one listing. */
+  readonly state: Standing['state'];
+  readonly approved: readonly PinVersion<Pin['definition']>[];
+  readonly sightings: readonly Sighting[];
+};
+
+/** The catalogue of one upstream. Immutable; standings and schemas are worked out when first asked for. */
+export function createCatalogue(input: CatalogueInput): Catalogue {
+  const { upstream, lock, observed, mode } = input;
+  const standings = {
+    tool: new Map<string, Standing>(),
+    prompt: new Map<string, Standing>(),
+    template: new Map<string, Standing>(),
+  };
+  return {
+    upstream,
+    mode,
+    isStopped: mode === 'strict' && input.onDrift === 'stop-upstream' && hasDrift(lock, observed),
+    standing(kind, name) {
+      const known = standings[kind].get(name);
+      if (known !== undefined) return known;
+      const pin = lock?.pins[kind].get(name);
+      // Only pinned names are remembered: others come over the wire without end.
+      if (pin === undefined) return unpinned(observed, kind, name);
+      const standing = standingOf(input, kind, name, pin);
+      standings[kind].set(name, standing);
+      return standing;
+    },
+    names: (kind) => [...(lock?.pins[kind].keys() ?? [])],
+    instructions: approvedInstructions(input),
+  };
+}
+
+function unpinned(observed: Observed | undefined, kind: PinKind, name: string): Standing {
+  const [sighting] = sightingsOf(observed, kind, name);
+  return { state: 'unpinned', pinned: undefined, observed: sighting?.digest };
+}
+
+function standingOf(input: CatalogueInput, kind: PinKind, name: string, pin: Pin): Standing {
+  const judged = judge(pin, sightingsOf(input.observed, kind, name));
+  const seen = deviant(judged) ?? judged.sightings[0];
+  const version = chooseVersion(input, kind, name, judged);
+  const compiled = version === undefined ? undefined : input.compile(kind, name, version);
+  const isUsable = compiled?.ok === true && judged.state !== 'invalid';
+  const state = judged.state === 'approved' && !isUsable ? 'invalid' : judged.state;
+  // Without pinning, a schema that may no longer be the upstream's checks nothing.
+  const isShown = isUsable && (input.mode === 'strict' || state === 'approved');
+  return { state, pinned: isShown ? compiled.pinned : undefined, observed: seen?.digest };
+}
+
+/** Whether what was seen of a name is what was approved. Shared with the drift report. */
+export function judge(pin: Pin, sightings: readonly Sighting[]): Judged {
+  const approved = approvedVersions(pin);
+  const blocked = versionsOf(pin).filter((version) => version.status === 'blocked');
+  const state = (): Judged['state'] => {
+    if (pin.status === 'blocked' || hasAny(blocked, sightings)) return 'blocked';
+    if (approved.length === 0) return 'pending';
+    if (sightings.length === 0) return 'absent';
+    if (sightings.some((sighting) => sighting.isRepeated)) return 'invalid';
+    return sightings.every((sighting) => hasAny(approved, [sighting])) ? 'approved' : 'changed';
+  };
+  return { state: state(), approved, sightings };
+}
+
+function hasAny(
+  versions: readonly { readonly sha256: string }[],
+  sightings: readonly Sighting[],
+): boolean {
+  return versions.some((version) => sightings.some(({ digest }) => digest === version.sha256));
+}
+
+function deviant({ approved, sightings }: Judged): Sighting | undefined {
+  return sightings.find((sighting) => !hasAny(approved, [sighting]));
+}
+
+function chooseVersion(
+  { observed, era }: CatalogueInput,
+  kind: PinKind,
+  name: string,
+  { approved, sightings }: Judged,
+): PinVersion<Pin['definition']> | undefined {
+  const listed = observed?.eras.find((listing) => listing.era === era)?.seen[kind].get(name);
+  return (
+    approved.find((version) => version.sha256 === listed?.digest) ??
+    approved.find((version) => hasAny([version], sightings)) ??
+    approved[0]
+  );
+}
+
+/** True when something approved is offered otherwise, instructions included. */
+function hasDrift(lock: Lock | undefined, observed: Observed | undefined): boolean {
+  if (lock === undefined || observed === undefined) return false;
+  if (haveInstructionsChanged(lock, observed)) return true;
+  return (['tool', 'prompt', 'template'] as const).some((kind) => {
+    const seen = namesSeen(observed, kind);
+    return [...lock.pins[kind]].some(([name, pin]) => {
+      if (!seen.has(name) || approvedVersions(pin).length === 0) return false;
+      const { state } = judge(pin, sightingsOf(observed, kind, name));
+      return state === 'changed' || state === 'invalid';
+    });
+  });
+}
+
+function haveInstructionsChanged(lock: Lock, observed: Observed): boolean {
+  const approved = approvedVersions(lock.instructions);
+  if (approved.length === 0) return false;
+  const seen = observed.eras.flatMap((era) => era.instructions ?? []);
+  return seen.some(({ digest }) => approved.every((version) => version.sha256 !== digest));
+}
+
+function approvedInstructions({ lock, observed, era }: CatalogueInput): string | undefined {
+  const approved = approvedVersions(lock?.instructions);
+  const offered = (observed?.eras ?? [])
+    .filter((listing) => era === undefined || listing.era === era)
+    .flatMap((listing) => listing.instructions?.digest ?? []);
+  const version = approved.find(({ sha256 }) => offered.includes(sha256)) ?? approved[0];
+  return version?.definition;
+}

@@ -1,0 +1,151 @@
+// What an upstream offers otherwise than the lock file says, each difference reported once.
+// A report, not a control: the catalogue hides what differs whether or not anybody is told.
+// Contract §5 (classified and recorded) and §8 (`pin.drift`).
+
+import type { JsonObject } from '../mcp/message.js';
+import type { PinKind } from '../policy/definition.js';
+import { type Change, compareDefinitions, compareTexts } from './compare.js';
+import type { PinnedKind } from './digest.js';
+import { approvedVersions, type Lock, PIN_KINDS, type Pin, versionsOf } from './lock.js';
+import { namesSeen, type Observed, sightingsOf } from './observed.js';
+
+export type Drift = {
+  readonly upstream: string;
+  readonly kind: PinnedKind;
+  /** `instructions` for instructions, the uriTemplate for templates. From the upstream: escape it. */
+  readonly name: string;
+  /** The gravest of `changes`. */
+  readonly change: Change;
+  readonly changes: readonly Change[];
+  /** Digests; `before` is the pinned one, absent for what is new, `after` for what is gone. */
+  readonly before: string | undefined;
+  readonly after: string | undefined;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+};
+
+/** A difference with both sides, for showing. */
+export type Difference = Omit<Drift, 'at' | 'upstream'> & {
+  readonly beforeDefinition: JsonObject | string | undefined;
+  readonly afterDefinition: JsonObject | string | undefined;
+};
+
+/** Every difference between the lock file and the last observation, in a stable order. */
+export function findDifferences(
+  lock: Lock | undefined,
+  observed: Observed | undefined,
+): readonly Difference[] {
+  if (observed === undefined) return [];
+  const found = PIN_KINDS.flatMap((kind) => {
+    const pins = lock?.pins[kind] ?? new Map<string, Pin>();
+    const names = new Set([...pins.keys(), ...namesSeen(observed, kind), ...noted(observed, kind)]);
+    return [...names].sort().flatMap((name) => differencesOf(kind, name, pins.get(name), observed));
+  });
+  return [...found, ...instructionDifferences(lock?.instructions, observed)];
+}
+
+function noted(observed: Observed, kind: PinKind): readonly string[] {
+  return [...observed.noted.values()].flatMap((items) =>
+    items.flatMap((item) => (item.kind === kind ? item.name : [])),
+  );
+}
+
+type Offered = { readonly digest: string; readonly definition: JsonObject };
+
+function differencesOf(
+  kind: PinKind,
+  name: string,
+  pin: Pin | undefined,
+  observed: Observed,
+): readonly Difference[] {
+  const compare = (before: JsonObject | undefined, after: JsonObject | undefined) =>
+    compareDefinitions(kind, before, after);
+  return differences(kind, name, pin, offeredOf(observed, kind, name), compare);
+}
+
+function offeredOf(observed: Observed, kind: PinKind, name: string): readonly Offered[] {
+  const listed = sightingsOf(observed, kind, name);
+  if (listed.length > 0) return listed;
+  return [...observed.noted.values()].flatMap((items) =>
+    items.filter((item) => item.kind === kind && item.name === name),
+  );
+}
+
+function instructionDifferences(
+  pin: Pin<string> | undefined,
+  observed: Observed,
+): readonly Difference[] {
+  const offered = observed.eras.flatMap(({ instructions }) =>
+    instructions === undefined
+      ? []
+      : [{ digest: instructions.digest, definition: instructions.text }],
+  );
+  return differences('instructions', 'instructions', pin, offered, compareTexts);
+}
+
+function differences<Definition extends JsonObject | string>(
+  kind: PinnedKind,
+  name: string,
+  pin: Pin<Definition> | undefined,
+  offered: readonly { readonly digest: string; readonly definition: Definition }[],
+  compare: (before: Definition | undefined, after: Definition | undefined) => readonly Change[],
+): readonly Difference[] {
+  const approved = approvedVersions(pin);
+  const [base] = approved.length > 0 ? approved : versionsOf(pin);
+  // What nobody approved drifts only when it is something that the file has never seen.
+  const known = new Set((approved.length > 0 ? approved : versionsOf(pin)).map((v) => v.sha256));
+  if (base !== undefined && offered.length === 0 && approved.length > 0) {
+    return [difference(kind, name, base, undefined, compare(base.definition, undefined))];
+  }
+  const seen = new Map(offered.map((item) => [item.digest, item]));
+  return [...seen.values()]
+    .filter((item) => !known.has(item.digest))
+    .map((item) => difference(kind, name, base, item, compare(base?.definition, item.definition)));
+}
+
+function difference<Definition extends JsonObject | string>(
+  kind: PinnedKind,
+  name: string,
+  before: { readonly sha256: string; readonly definition: Definition } | undefined,
+  after: { readonly digest: string; readonly definition: Definition } | undefined,
+  changes: readonly Change[],
+): Difference {
+  // Digests differ though no member does where a number has no exact form: only the writing differs.
+  const [change = 'notation-only'] = changes;
+  return {
+    kind,
+    name,
+    change,
+    changes: changes.length > 0 ? changes : [change],
+    before: before?.sha256,
+    after: after?.digest,
+    beforeDefinition: before?.definition,
+    afterDefinition: after?.definition,
+  };
+}
+
+/** Reports differences that were not reported before. One for each upstream. */
+export interface DriftWatch {
+  /** What differs now and did not, or not so, at the last call. */
+  report(lock: Lock | undefined, observed: Observed | undefined, atMs: number): readonly Drift[];
+}
+
+/** Remembers what was reported, for as long as it lasts: a restored definition that changes again is new. */
+export function createDriftWatch(upstream: string): DriftWatch {
+  let reported = new Set<string>();
+  return {
+    report(lock, observed, atMs) {
+      const now = new Set<string>();
+      const drifts: Drift[] = [];
+      for (const found of findDifferences(lock, observed)) {
+        const { kind, name, change, changes, before, after } = found;
+        const key = JSON.stringify([kind, name, before, after]);
+        now.add(key);
+        if (reported.has(key)) continue;
+        drifts.push({ upstream, kind, name, change, changes, before, after, at: atMs });
+      }
+      reported = now;
+      return drifts;
+    },
+  };
+}

@@ -1,0 +1,236 @@
+// What an upstream was last seen to offer: its complete listings, one an era, and what pages that
+// clients asked for showed since. A page only ever takes away: it can make a definition differ, and
+// only a complete listing that began afterwards can show it restored. Contract §5.
+
+import type { ListedEra, ListedItem, Listing } from '../mcp/listing.js';
+import type { JsonObject } from '../mcp/message.js';
+import type { PinKind } from '../policy/definition.js';
+import { digestDefinition, digestListed, NO_DIGEST, sha256Hex } from './digest.js';
+import { nameOf, PIN_KINDS } from './lock.js';
+
+/** One definition as it was seen. `isRepeated`: its name stood more than once in one listing. */
+export type Sighting = {
+  readonly digest: string;
+  readonly definition: JsonObject;
+  readonly isRepeated: boolean;
+};
+
+/** One complete listing, in one era. */
+export type EraObserved = {
+  readonly era: ListedEra;
+  readonly verifiedAtMs: number;
+  readonly seen: { readonly [kind in PinKind]: ReadonlyMap<string, Sighting> };
+  readonly instructions: { readonly digest: string; readonly text: string } | undefined;
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject | undefined;
+  readonly protocolVersions: readonly string[];
+};
+
+/** A definition of a client's page that no complete listing showed so. */
+export type NotedItem = {
+  readonly era: ListedEra;
+  readonly kind: PinKind;
+  readonly name: string;
+  readonly digest: string;
+  readonly definition: JsonObject;
+  readonly notedAtMs: number;
+};
+
+export type Observed = {
+  /** At most one an era; never empty after a listing. */
+  readonly eras: readonly EraObserved[];
+  /** By kind and name. */
+  readonly noted: ReadonlyMap<string, readonly NotedItem[]>;
+  /** Equal for two observations that show the same; times play no part. */
+  readonly sight: string;
+};
+
+/** The items of one page that a client asked for, as the upstream wrote them. */
+export type Page = {
+  readonly era: ListedEra;
+  readonly kind: PinKind;
+  readonly items: readonly {
+    readonly name: string;
+    readonly digest: string;
+    readonly definition: JsonObject;
+  }[];
+  readonly atMs: number;
+};
+
+/** Sightings kept of one name; with more, the last counts as differing from every pin. */
+export const MAX_NOTED_PER_NAME = 4;
+/** Past this, names that no listing showed are dropped: they cannot be called. Listed ones are kept. */
+export const MAX_NOTED_NAMES = 1000;
+
+/** One listing with its digests taken. Items of one name are merged; the name is then repeated. */
+export function observeListing(listing: Listing): EraObserved {
+  const { instructions } = listing;
+  return {
+    era: listing.era,
+    verifiedAtMs: listing.verifiedAtMs,
+    seen: {
+      tool: sightItems('tool', listing.tools),
+      prompt: sightItems('prompt', listing.prompts),
+      template: sightItems('template', listing.templates),
+    },
+    instructions: instructions === undefined ? undefined : sightText(instructions),
+    capabilities: listing.capabilities,
+    serverInfo: listing.serverInfo,
+    protocolVersions: listing.protocolVersions,
+  };
+}
+
+function sightText(text: string): { readonly digest: string; readonly text: string } {
+  const digest = digestDefinition('instructions', text);
+  return { digest: digest.ok ? digest.digest : NO_DIGEST, text };
+}
+
+function sightItems(kind: PinKind, items: readonly ListedItem[]): ReadonlyMap<string, Sighting> {
+  const seen = new Map<string, Sighting>();
+  for (const { definition, isExact } of items) {
+    const name = nameOf(kind, definition);
+    if (name === undefined) continue;
+    const digest = digestListed(kind, definition, isExact);
+    seen.set(name, { digest, definition, isRepeated: seen.has(name) });
+  }
+  return seen;
+}
+
+/** The observation that these listings make, one an era; of two of one era the later verified counts. */
+export function mergeObserved(eras: readonly EraObserved[]): Observed {
+  const latest = new Map<ListedEra, EraObserved>();
+  for (const era of eras) {
+    const other = latest.get(era.era);
+    if (other === undefined || other.verifiedAtMs <= era.verifiedAtMs) latest.set(era.era, era);
+  }
+  return seal([...latest.values()], new Map());
+}
+
+/** Puts a complete listing in place of the one of its era, and drops what pages of it showed before. */
+export function noteListing(observed: Observed | undefined, listed: EraObserved): Observed {
+  const others = (observed?.eras ?? []).filter((era) => era.era !== listed.era);
+  const noted = keepNoted(
+    observed,
+    (item) => item.era !== listed.era || item.notedAtMs >= listed.verifiedAtMs,
+  );
+  return seal([...others, listed], noted);
+}
+
+/** The observation without an era that the upstream no longer speaks; `undefined` when none is left. */
+export function dropEra(observed: Observed | undefined, era: ListedEra): Observed | undefined {
+  const eras = (observed?.eras ?? []).filter((other) => other.era !== era);
+  if (eras.length === 0) return undefined;
+  return seal(
+    eras,
+    keepNoted(observed, (item) => item.era !== era),
+  );
+}
+
+function keepNoted(
+  observed: Observed | undefined,
+  isKept: (item: NotedItem) => boolean,
+): Observed['noted'] {
+  const kept = new Map<string, readonly NotedItem[]>();
+  for (const [key, items] of observed?.noted ?? []) {
+    const left = items.filter(isKept);
+    if (left.length > 0) kept.set(key, left);
+  }
+  return kept;
+}
+
+/**
+ * Notes a page that a client asked for. The same value is returned where the page shows nothing that
+ * the listings did not, which is the usual case and costs a map look-up an item.
+ */
+export function notePage(observed: Observed, page: Page): Observed {
+  const fresh = page.items.filter((item) => differs(observed, page.kind, item.name, item.digest));
+  if (fresh.length === 0) return observed;
+  const { era, kind, atMs: notedAtMs } = page;
+  const noted = new Map(observed.noted);
+  for (const { name, digest, definition } of fresh) {
+    addNoted(observed, noted, { era, kind, name, digest, definition, notedAtMs });
+  }
+  return seal(observed.eras, noted);
+}
+
+function differs(observed: Observed, kind: PinKind, name: string, digest: string): boolean {
+  return !observed.eras.some((era) => era.seen[kind].get(name)?.digest === digest);
+}
+
+function addNoted(
+  observed: Observed,
+  noted: Map<string, readonly NotedItem[]>,
+  item: NotedItem,
+): void {
+  const key = noteKey(item.kind, item.name);
+  const items = noted.get(key) ?? [];
+  const isUnlisted = !isListed(observed, item.kind, item.name);
+  if (isUnlisted && items.length === 0 && noted.size >= MAX_NOTED_NAMES) return;
+  // Seen again: only a listing that begins after this sighting may clear it.
+  const others = items.filter((other) => !isSameNote(other, item));
+  if (others.length < MAX_NOTED_PER_NAME) noted.set(key, [...others, item]);
+  else noted.set(key, [...others.slice(0, MAX_NOTED_PER_NAME - 1), { ...item, digest: NO_DIGEST }]);
+}
+
+function noteKey(kind: PinKind, name: string): string {
+  return `${kind} ${name}`;
+}
+
+function isSameNote(a: NotedItem, b: NotedItem): boolean {
+  return a.era === b.era && a.digest === b.digest;
+}
+
+function isListed(observed: Observed, kind: PinKind, name: string): boolean {
+  return observed.eras.some((era) => era.seen[kind].has(name));
+}
+
+/** Everything seen under a name, listings first. Empty where no complete listing has the name. */
+export function sightingsOf(
+  observed: Observed | undefined,
+  kind: PinKind,
+  name: string,
+): readonly Sighting[] {
+  if (observed === undefined) return [];
+  const listed = observed.eras.flatMap((era) => era.seen[kind].get(name) ?? []);
+  const noted = listed.length === 0 ? undefined : observed.noted.get(noteKey(kind, name));
+  if (noted === undefined) return listed;
+  return [...listed, ...noted.map((item) => ({ ...item, isRepeated: false }))];
+}
+
+/** The names of a kind that complete listings showed, each once. */
+export function namesSeen(observed: Observed | undefined, kind: PinKind): ReadonlySet<string> {
+  return new Set((observed?.eras ?? []).flatMap((era) => [...era.seen[kind].keys()]));
+}
+
+/** True when every era that was listed, or the one asked for, was verified within `maxAgeMs`. */
+export function isFresh(
+  observed: Observed | undefined,
+  nowMs: number,
+  maxAgeMs: number,
+  era?: ListedEra,
+): boolean {
+  const eras = (observed?.eras ?? []).filter((listed) => era === undefined || listed.era === era);
+  return eras.length > 0 && eras.every((listed) => nowMs - listed.verifiedAtMs <= maxAgeMs);
+}
+
+function seal(eras: readonly EraObserved[], noted: Observed['noted']): Observed {
+  const ordered = [...eras].sort((a, b) => (a.era < b.era ? -1 : 1));
+  return { eras: ordered, noted, sight: sha256Hex(JSON.stringify(sightParts(ordered, noted))) };
+}
+
+function sightParts(eras: readonly EraObserved[], noted: Observed['noted']): readonly unknown[] {
+  const listed = eras.map((era) => [
+    era.era,
+    era.instructions?.digest ?? null,
+    PIN_KINDS.map((kind) =>
+      [...era.seen[kind]]
+        .map(([name, { digest, isRepeated }]) => `${digest} ${isRepeated} ${name}`)
+        .sort(),
+    ),
+  ]);
+  const pages = [...noted].map(([key, items]) => [
+    key,
+    items.map(({ era, digest }) => `${era} ${digest}`).sort(),
+  ]);
+  return [listed, pages.sort(([a], [b]) => ((a ?? '') < (b ?? '') ? -1 : 1))];
+}
