@@ -1,0 +1,102 @@
+// Starts the gateway of the bench as a user would: files on disk, a real issuer, pins fetched and
+// approved by its own command, every control armed, audit in a file. One policy of the usual size.
+
+import { spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startIssuer } from '../dist/dev/issuer.js';
+import { start, stop } from './process.mjs';
+
+const MAIN = fileURLToPath(new URL('../dist/main.js', import.meta.url));
+const READY_TRIES = 100;
+const READY_PAUSE_MS = 100;
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().once('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+function configuration({ data, ops, issuer, upstreamUrl }) {
+  return `version: 1
+publicUrl: http://127.0.0.1:${data}
+listeners:
+  data: {host: 127.0.0.1, port: ${data}}
+  ops: {host: 127.0.0.1, port: ${ops}}
+keys: [{file: ./key}]
+issuers:
+  local: {issuer: "${issuer}", network: loopback}
+upstreams:
+  bench: {url: "${upstreamUrl}", path: /mcp, network: loopback, issuers: [local]}
+policies: {dir: ./policies}
+pins: {dir: ./pins}
+audit: {sinks: [{type: file, path: ./audit.jsonl}]}
+`;
+}
+
+const POLICY = `version: 1
+policy: bench
+rules:
+  - id: everyone-calls
+    effect: allow
+    who: {anyone: true}
+    what: {upstreams: [bench], tools: ["*"]}
+    args: {text: {type: string, maxLength: 2000}}
+  - id: no-wipe
+    effect: deny
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: ["wipe_*"]}
+`;
+
+/** Starts issuer and gateway. `core` pins the gateway. */
+export async function startGatewayForBench(upstreamUrl, core) {
+  const folder = await mkdtemp(join(tmpdir(), 'sallyport-bench-'));
+  const issuer = await startIssuer({ host: '127.0.0.1', port: 0 });
+  const [data, ops] = [await freePort(), await freePort()];
+  const url = `http://127.0.0.1:${data}/mcp`;
+  const file = join(folder, 'gateway.yaml');
+  await mkdir(join(folder, 'policies'));
+  await mkdir(join(folder, 'pins'));
+  await writeFile(join(folder, 'key'), randomBytes(32).toString('base64'));
+  await writeFile(file, configuration({ data, ops, issuer: issuer.issuer, upstreamUrl }));
+  await writeFile(join(folder, 'policies/bench.policy.yaml'), POLICY);
+  const pinned = spawnSync(
+    process.execPath,
+    [MAIN, 'pin', 'fetch', '-c', file, '--approve', '--by', 'bench', '--note', 'bench'],
+    { encoding: 'utf8' },
+  );
+  if (pinned.status !== 0) throw new Error(`pin fetch failed: ${pinned.stderr}`);
+  const { child } = await start(MAIN, ['serve', '-c', file], {
+    core,
+    expectMessage: false,
+    output: 'ignore',
+  });
+  await waitUntilReady(`http://127.0.0.1:${ops}/readyz`);
+  return {
+    child,
+    url,
+    token: await issuer.mint({ audience: url, subject: 'bench', scopes: [], groups: [] }),
+    async close() {
+      await stop(child);
+      await issuer.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function waitUntilReady(url) {
+  for (let attempt = 0; attempt < READY_TRIES; attempt += 1) {
+    const response = await fetch(url).catch(() => undefined);
+    if (response?.status === 200) return;
+    await new Promise((resolve) => setTimeout(resolve, READY_PAUSE_MS));
+  }
+  throw new Error(`the gateway did not become ready at ${url}`);
+}

@@ -1,0 +1,234 @@
+// npm run bench [-- --quick] [-- --seconds N --rounds N]
+// One run on loopback: the gateway with every control armed, against the same upstream reached directly
+// and through our own bare pass-through. Samples are interleaved, those with foreign load are taken
+// again, medians and ranges are printed, JSON is written. It gates nothing: microseconds belong to this
+// machine, ratios to the program.
+
+import { execFileSync } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { arch, cpus } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { startGatewayForBench } from './gateway.mjs';
+import { cpuMicros, machineBusyMicros, residentMib, start, stop } from './process.mjs';
+
+const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+const PROXY_CORE = 0;
+const LOAD_CORE = 1;
+/** Busy time of others, as a share of one core, past which a sample is taken again. */
+const MAX_FOREIGN_SHARE = 0.12;
+const MAX_TRIES = 4;
+
+const SCENARIOS = [
+  { name: '1 KB call', method: 'tools/call', tool: 'echo', minBytes: 900 },
+  { name: '50-tool list', method: 'tools/list', minBytes: 30_000 },
+  { name: '64 KB result', method: 'tools/call', tool: 'page', minBytes: 60_000 },
+  { name: '10-event stream', method: 'tools/call', tool: 'stream', minBytes: 1_500 },
+];
+const CONNECTIONS = [1, 32];
+
+function options() {
+  const args = process.argv.slice(2);
+  const value = (name, otherwise) => {
+    const at = args.indexOf(name);
+    return at === -1 ? otherwise : Number(args[at + 1]);
+  };
+  const quick = args.includes('--quick');
+  return {
+    quick,
+    seconds: value('--seconds', quick ? 0.4 : 1.5),
+    rounds: value('--rounds', quick ? 1 : 5),
+  };
+}
+
+function ask(load, job) {
+  return new Promise((resolve, reject) => {
+    load.once('message', (answer) =>
+      answer.error === undefined ? resolve(answer) : reject(new Error(answer.error)),
+    );
+    load.send(job);
+  });
+}
+
+async function sample(target, job, bystanders) {
+  for (let attempt = 1; ; attempt += 1) {
+    const own = () =>
+      [target.pid, ...bystanders].reduce((sum, pid) => sum + (cpuMicros(pid) ?? 0), 0);
+    const busyBefore = machineBusyMicros();
+    const ownBefore = own();
+    const cpuBefore = target.pid === undefined ? 0 : cpuMicros(target.pid);
+    const startedMs = performance.now();
+    const answer = await ask(target.load, { ...job, url: target.url, token: target.token });
+    const elapsedMicros = (performance.now() - startedMs) * 1000;
+    const cpu =
+      target.pid === undefined ? undefined : (cpuMicros(target.pid) - cpuBefore) / answer.requests;
+    const foreign = (machineBusyMicros() - busyBefore - (own() - ownBefore)) / elapsedMicros;
+    if (foreign <= MAX_FOREIGN_SHARE || attempt === MAX_TRIES) {
+      return {
+        cpuMicros: cpu,
+        perSecond: (answer.requests / elapsedMicros) * 1e6,
+        p50: answer.p50,
+        p99: answer.p99,
+        foreign,
+        isDisturbed: foreign > MAX_FOREIGN_SHARE,
+      };
+    }
+  }
+}
+
+const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+
+function summarize(samples) {
+  const of = (key) => samples.map((one) => one[key]).filter((value) => value !== undefined);
+  const cpu = of('cpuMicros');
+  return {
+    cpuMicros:
+      cpu.length === 0
+        ? undefined
+        : { median: median(cpu), min: Math.min(...cpu), max: Math.max(...cpu) },
+    perSecond: median(of('perSecond')),
+    p50Ms: median(of('p50')),
+    p99Ms: median(of('p99')),
+    samples: samples.length,
+    disturbed: samples.filter((one) => one.isDisturbed).length,
+  };
+}
+
+function printRow(cells) {
+  console.log(
+    cells
+      .map((cell, index) => (index === 0 ? String(cell).padEnd(34) : String(cell).padStart(13)))
+      .join(''),
+  );
+}
+
+const micros = (summary) =>
+  summary.cpuMicros === undefined ? '-' : summary.cpuMicros.median.toFixed(1);
+
+async function main() {
+  const { quick, seconds, rounds } = options();
+  const upstream = await start(here('upstream.mjs'), [], { core: LOAD_CORE });
+  const upstreamUrl = `http://127.0.0.1:${upstream.first.port}/mcp`;
+  const plain = await start(here('pass-through.mjs'), [upstreamUrl], { core: PROXY_CORE });
+  const gateway = await startGatewayForBench(upstreamUrl, PROXY_CORE);
+  const { child: load } = await start(here('load.mjs'), [], { core: LOAD_CORE });
+  const targets = [
+    { name: 'direct', url: upstreamUrl, load },
+    {
+      name: 'pass-through',
+      url: `http://127.0.0.1:${plain.first.port}/mcp`,
+      pid: plain.child.pid,
+      load,
+    },
+    { name: 'gateway', url: gateway.url, token: gateway.token, pid: gateway.child.pid, load },
+  ];
+  const bystanders = [
+    upstream.child.pid,
+    load.pid,
+    process.pid,
+    plain.child.pid,
+    gateway.child.pid,
+  ];
+  const results = [];
+  try {
+    for (const target of targets)
+      await ask(load, {
+        url: target.url,
+        token: target.token,
+        era: '2025',
+        scenario: SCENARIOS[0],
+        connections: 8,
+        ms: quick ? 300 : 2_000,
+      });
+    for (const era of ['2025', '2026']) {
+      for (const connections of quick ? [32] : CONNECTIONS) {
+        for (const scenario of SCENARIOS)
+          results.push(
+            ...(await measure(
+              { era, connections, scenario, seconds, rounds },
+              targets,
+              bystanders,
+            )),
+          );
+      }
+    }
+    report(results);
+    await write(results, { seconds, rounds, gatewayMib: residentMib(gateway.child.pid) });
+  } finally {
+    for (const child of [load, plain.child, upstream.child]) await stop(child);
+    await gateway.close();
+  }
+}
+
+async function measure({ era, connections, scenario, seconds, rounds }, targets, bystanders) {
+  const samples = new Map(targets.map((target) => [target.name, []]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const target of targets) {
+      const others = bystanders.filter((pid) => pid !== target.pid);
+      samples
+        .get(target.name)
+        .push(await sample(target, { era, connections, scenario, ms: seconds * 1000 }, others));
+    }
+  }
+  return targets.map((target) => ({
+    era,
+    connections,
+    scenario: scenario.name,
+    target: target.name,
+    ...summarize(samples.get(target.name)),
+  }));
+}
+
+function report(results) {
+  printRow(['', 'direct', 'pass-through', 'gateway', 'gateway/pass']);
+  const groups = Map.groupBy?.(results, groupOf) ?? groupBy(results);
+  for (const [name, rows] of groups) {
+    const [direct, plain, secured] = ['direct', 'pass-through', 'gateway'].map((target) =>
+      rows.find((row) => row.target === target),
+    );
+    const ratio = (a, b) => (a === undefined || b === undefined ? '-' : `${(a / b).toFixed(2)}x`);
+    printRow([
+      `${name}: cpu µs/request`,
+      '-',
+      micros(plain),
+      micros(secured),
+      ratio(secured.cpuMicros?.median, plain.cpuMicros?.median),
+    ]);
+    printRow([
+      '  requests a second',
+      ...[direct, plain, secured].map((row) => row.perSecond.toFixed(0)),
+      ratio(secured.perSecond, plain.perSecond),
+    ]);
+    printRow([
+      '  p50 / p99 ms',
+      ...[direct, plain, secured].map((row) => `${row.p50Ms.toFixed(2)}/${row.p99Ms.toFixed(2)}`),
+      ratio(secured.p50Ms, plain.p50Ms),
+    ]);
+  }
+}
+
+const groupOf = (row) => `${row.era} ${row.scenario} x${row.connections}`;
+
+function groupBy(rows) {
+  const groups = new Map();
+  for (const row of rows) groups.set(groupOf(row), [...(groups.get(groupOf(row)) ?? []), row]);
+  return groups;
+}
+
+async function write(results, settings) {
+  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+  const machine = {
+    node: process.version,
+    arch: arch(),
+    cores: cpus().length,
+    cpu: cpus()[0]?.model,
+  };
+  await mkdir(here('results'), { recursive: true });
+  const file = here('results/latest.json');
+  await writeFile(file, `${JSON.stringify({ commit, machine, settings, results }, null, 2)}\n`);
+  console.log(
+    `\ncommit ${commit}, Node ${machine.node}, ${machine.cores} x ${machine.cpu}; ${settings.rounds} rounds of ${settings.seconds} s; gateway ${settings.gatewayMib.toFixed(0)} MiB resident`,
+  );
+  console.log(`written to ${file}`);
+}
+
+await main();

@@ -1,0 +1,126 @@
+// The upstream of the bench: node:http and prepared strings, so that what is measured is the proxy.
+// Speaks just enough of both eras to be listed, pinned and called. It checks nothing.
+
+import { createServer } from 'node:http';
+
+const CARRIED_SESSION = '2025-11-25';
+const STATELESS = '2026-07-28';
+const TOOL_COUNT = 50;
+
+const sentence =
+  'Finds the entries that match the given words and returns them with their owners and dates. ';
+
+/** A definition of about 720 bytes, so that fifty of them are a list of 36 KB. */
+function tool(name, index) {
+  return {
+    name,
+    title: `Tool number ${index}`,
+    description: sentence.repeat(4),
+    inputSchema: {
+      type: 'object',
+      properties: {
+        text: { type: 'string', description: 'The words to look for, as the user wrote them.' },
+        limit: {
+          type: 'integer',
+          minimum: 1,
+          maximum: 100,
+          description: 'How many entries to return at most.',
+        },
+      },
+      required: ['text'],
+      additionalProperties: false,
+    },
+  };
+}
+
+const NAMED = ['echo', 'page', 'stream'];
+const tools = Array.from({ length: TOOL_COUNT }, (_, index) =>
+  tool(NAMED[index] ?? `tool_${index}`, index),
+);
+const listOf = (era) =>
+  JSON.stringify({
+    tools,
+    ...(era === '2026' ? { resultType: 'complete', ttlMs: 0, cacheScope: 'private' } : {}),
+  });
+const lists = { 2025: listOf('2025'), 2026: listOf('2026') };
+
+const prose = 'The quick report says that every part arrived on time and that nobody was hurt. ';
+const contentOf = (text, era) =>
+  JSON.stringify({
+    content: [{ type: 'text', text }],
+    ...(era === '2026' ? { resultType: 'complete' } : {}),
+  });
+const texts = { echo: prose.repeat(12), page: prose.repeat(820) };
+const results = Object.fromEntries(
+  Object.entries(texts).map(([name, text]) => [
+    name,
+    { 2025: contentOf(text, '2025'), 2026: contentOf(text, '2026') },
+  ]),
+);
+
+const capabilities = { tools: { listChanged: true } };
+const serverInfo = { name: 'bench', version: '1.0.0' };
+
+function resultOf(message, era) {
+  switch (message.method) {
+    case 'initialize':
+      return JSON.stringify({ protocolVersion: CARRIED_SESSION, capabilities, serverInfo });
+    case 'server/discover':
+      return JSON.stringify({
+        resultType: 'complete',
+        supportedVersions: [STATELESS],
+        capabilities,
+        ttlMs: 0,
+        cacheScope: 'private',
+      });
+    case 'tools/list':
+      return lists[era];
+    case 'tools/call':
+      return results[message.params.name]?.[era] ?? results.echo[era];
+    default:
+      return '{}';
+  }
+}
+
+function sendStream(response, id, era) {
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+  for (let step = 1; step < 10; step += 1) {
+    response.write(
+      `event: message\ndata: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":${step},"total":10,"message":"Step ${step} of ten is done."}}\n\n`,
+    );
+  }
+  response.end(
+    `event: message\ndata: {"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${results.echo[era]}}\n\n`,
+  );
+}
+
+let sessions = 0;
+
+const server = createServer((request, response) => {
+  if (request.method === 'GET') return void response.writeHead(405).end();
+  const chunks = [];
+  request.on('data', (chunk) => chunks.push(chunk));
+  request.on('end', () => {
+    if (request.method === 'DELETE') return void response.writeHead(204).end();
+    const message = JSON.parse(Buffer.concat(chunks).toString());
+    if (message.id === undefined) return void response.writeHead(202).end();
+    const era =
+      message.params?._meta?.['io.modelcontextprotocol/protocolVersion'] === STATELESS
+        ? '2026'
+        : '2025';
+    if (message.method === 'tools/call' && message.params.name === 'stream')
+      return void sendStream(response, message.id, era);
+    const body = `{"jsonrpc":"2.0","id":${JSON.stringify(message.id)},"result":${resultOf(message, era)}}`;
+    const session =
+      message.method === 'initialize' ? { 'mcp-session-id': `session-${(sessions += 1)}` } : {};
+    response.writeHead(200, {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      ...session,
+    });
+    response.end(body);
+  });
+});
+server.keepAliveTimeout = 120_000;
+server.listen(0, '127.0.0.1', () => process.send?.({ port: server.address().port }));
+process.on('disconnect', () => process.exit(0));
