@@ -1,0 +1,126 @@
+// `sallyport keys new` makes the gateway key, `keys public` prints what of it everyone may know.
+// A key goes to stdout once, when it is made; nothing here prints one that exists. Contract §1.
+
+import { resolve } from 'node:path';
+import type { Files } from '../config/files.js';
+import {
+  KEY_BYTES,
+  type PublicPart,
+  publicPartOf,
+  readKeyText,
+  writeKeyText,
+} from '../config/keys.js';
+import { loadGateway } from '../config/load.js';
+import { renderFaults } from '../config/report.js';
+import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
+
+export type KeysPorts = {
+  readonly files: Pick<Files, 'readFile'>;
+  randomBytes(count: number): Uint8Array;
+};
+
+/** Prints a new key, one line. */
+export function runKeysNew(_: object, io: CliIo, ports: KeysPorts): Promise<number> {
+  io.stdout(`${writeKeyText(ports.randomBytes(KEY_BYTES))}\n`);
+  return Promise.resolve(EXIT_FINE);
+}
+
+export type KeysPublicOptions = {
+  /** A key file, or `-` for stdin. Exactly one of this and `config` is given. */
+  readonly file?: string;
+  readonly config?: string;
+  readonly json?: boolean;
+};
+
+/** Prints the public parts of a key file, of stdin, or of every key that a gateway file names. */
+export async function runKeysPublic(
+  options: KeysPublicOptions,
+  io: CliIo,
+  ports: KeysPorts,
+): Promise<number> {
+  const { file, config } = options;
+  if ((file === undefined) === (config === undefined)) {
+    io.stderr('error: name a key file, - for stdin, or a gateway file with -c\n');
+    return EXIT_UNCHECKED;
+  }
+  const parts =
+    config === undefined
+      ? await readKeyFile(file ?? '-', io, ports)
+      : readConfiguredKeys(config, io, ports);
+  if (typeof parts === 'number') return parts;
+  const text = options.json
+    ? JSON.stringify({ keys: parts.map((part) => part.jwk) }, null, 2)
+    : parts.map((part) => part.text).join('\n');
+  io.stdout(text === '' ? '' : `${text}\n`);
+  return EXIT_FINE;
+}
+
+async function readKeyFile(
+  file: string,
+  io: CliIo,
+  ports: KeysPorts,
+): Promise<readonly PublicPart[] | number> {
+  const text = await readText(file, io, ports);
+  if (text === undefined) {
+    io.stderr('error: the key cannot be read\n');
+    return EXIT_UNCHECKED;
+  }
+  const key = readKeyText(text);
+  if (key !== undefined) return [publicPartOf(key)];
+  io.stderr(
+    'error: this is not a gateway key: 32 bytes as base64 or hex, or what `keys new` prints\n',
+  );
+  return EXIT_FAILED;
+}
+
+async function readText(file: string, io: CliIo, ports: KeysPorts): Promise<string | undefined> {
+  if (file === '-') return io.readStdin?.();
+  try {
+    return new TextDecoder().decode(ports.files.readFile(resolve(io.cwd, file)));
+  } catch {
+    return undefined;
+  }
+}
+
+function readConfiguredKeys(
+  config: string,
+  io: CliIo,
+  ports: KeysPorts,
+): readonly PublicPart[] | number {
+  const { settings, faults } = loadGateway(resolve(io.cwd, config), {
+    readFile: ports.files.readFile,
+    env: io.env,
+  });
+  if (settings !== undefined) return settings.keys.map(publicPartOf);
+  io.stderr(renderFaults(faults, 'text', io.cwd));
+  return faults.some((fault) => fault.rule === 'unreadable') ? EXIT_UNCHECKED : EXIT_FAILED;
+}
+
+export function keysCommand(io: CliIo, ports: KeysPorts): Command {
+  return {
+    name: 'keys',
+    summary: 'Make the gateway key; print its public parts.',
+    examples: [
+      'sallyport keys new > sallyport-key',
+      'sallyport keys public sallyport-key',
+      'sallyport keys public -c config/gateway.yaml --json',
+    ],
+    configure(command, finish) {
+      command
+        .command('new')
+        .description('print a new key')
+        .action(async () => finish(await runKeysNew({}, io, ports)));
+      command
+        .command('public')
+        .description('print public parts')
+        .argument('[file]', 'a key file, or - for stdin')
+        .option('-c, --config <file>', 'a gateway file, for all of its keys')
+        .option('--json', 'print a JSON Web Key Set')
+        .action(async (file: string | undefined, options: { config?: string; json?: true }) =>
+          finish(
+            await runKeysPublic({ ...options, ...(file === undefined ? {} : { file }) }, io, ports),
+          ),
+        );
+    },
+  };
+}

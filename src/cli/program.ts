@@ -1,0 +1,110 @@
+// Builds the command line from a table of commands: words, help, suggestions and exit codes.
+// Knows no command by name and does no work of its own; what reaches files and network is given to
+// commands by main.ts. Contract §1: data to stdout, the rest to stderr, exit 0, 1 or 2.
+
+import { Command as Commander, CommanderError } from 'commander';
+
+/** What a command may touch of the process. */
+export type CliIo = {
+  stdout(text: string): void;
+  stderr(text: string): void;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  readonly isTty: boolean;
+  readStdin?(): Promise<string>;
+};
+
+/** Checked and fine; checked and failed; could not check (usage, missing file, unreachable). */
+export const EXIT_FINE = 0;
+export const EXIT_FAILED = 1;
+export const EXIT_UNCHECKED = 2;
+
+/** Takes the exit code of a command that ran. */
+export type Finish = (code: number) => void;
+
+export type Command = {
+  readonly name: string;
+  readonly summary: string;
+  /** Whole lines as one would type them; shown before everything else in the help. */
+  readonly examples: readonly string[];
+  /** Adds arguments, options, subcommands, and the action, which ends with `finish`. */
+  configure(command: Commander, finish: Finish): void;
+};
+
+export type CommandTable = readonly Command[];
+
+export type Program = {
+  /** Runs one command line, without the program's own name, and resolves with the exit code. */
+  run(argv: readonly string[]): Promise<number>;
+};
+
+/** A program of these commands. */
+export function buildProgram(io: CliIo, commands: CommandTable, version?: string): Program {
+  return { run: (argv) => runOnce(io, commands, version, argv) };
+}
+
+/** True where output may be coloured: a terminal, and no NO_COLOR (https://no-color.org). */
+export function mayColor(io: Pick<CliIo, 'env' | 'isTty'>): boolean {
+  return io.isTty && (io.env['NO_COLOR'] ?? '') === '';
+}
+
+async function runOnce(
+  io: CliIo,
+  commands: CommandTable,
+  version: string | undefined,
+  argv: readonly string[],
+): Promise<number> {
+  let code = EXIT_FINE;
+  const root = buildRoot(io, version);
+  for (const { name, summary, examples, configure } of commands) {
+    const command = root.command(name).description(summary);
+    showExamples(command, examples);
+    configure(command, (finished) => {
+      code = finished;
+    });
+  }
+  try {
+    await root.parseAsync(argv, { from: 'user' });
+  } catch (error) {
+    return codeOf(error, io);
+  }
+  return code;
+}
+
+function buildRoot(io: CliIo, version: string | undefined): Commander {
+  const root = new Commander('sallyport');
+  root
+    .description('A security gateway in front of MCP servers.')
+    .exitOverride()
+    .showHelpAfterError('Run with --help for usage.')
+    .configureOutput({
+      writeOut: (text) => io.stdout(text),
+      writeErr: (text) => io.stderr(text),
+      outputError: (text, write) => write(askQuestion(text)),
+      getOutHasColors: () => mayColor(io),
+      getErrHasColors: () => mayColor(io),
+    });
+  if (version !== undefined) root.version(version);
+  return root;
+}
+
+function showExamples(command: Commander, examples: readonly string[]): void {
+  if (examples.length === 0) return;
+  const lines = examples.map((example) => `  ${example}\n`).join('');
+  command.addHelpText('before', `Examples:\n${lines}`);
+}
+
+/** The library's "(Did you mean --strict?)" in the words that all our mistakes use. */
+function askQuestion(text: string): string {
+  return text.replace(
+    /\n\(Did you mean (?:one of )?([^?\n]+)\?\)/,
+    (_, words: string) => `; did you mean "${words.split(', ').join('" or "')}"?`,
+  );
+}
+
+function codeOf(error: unknown, io: CliIo): number {
+  // Help and version that were asked for end with 0; every other complaint is of usage.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_FINE : EXIT_UNCHECKED;
+  io.stderr(`error: ${error instanceof Error ? error.message : 'unknown failure'}\n`);
+  return EXIT_UNCHECKED;
+}

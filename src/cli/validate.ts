@@ -1,0 +1,138 @@
+// `sallyport validate`: everything that can be known of gateway file, policies and lock files without
+// starting, every mistake in one run. Reads, and changes nothing. Contract §1 and §4, law 4.
+
+import { resolve } from 'node:path';
+import { Option } from 'commander';
+import { type Fault, sortFaults } from '../config/fault.js';
+import type { Files } from '../config/files.js';
+import { loadGateway } from '../config/load.js';
+import type { Outline } from '../config/outline.js';
+import { loadPolicies } from '../config/policies.js';
+import { REPORT_FORMATS, type ReportFormat, renderFaults } from '../config/report.js';
+import type { Catalogue } from '../policy/definition.js';
+import type { PolicyDocument, PolicyFault } from '../policy/document.js';
+import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
+
+/** What policies are judged against. */
+export type PolicyContext = {
+  readonly hash: string;
+  readonly upstreams: readonly {
+    readonly name: string;
+    readonly issuers: readonly string[];
+    readonly strict: boolean;
+  }[];
+  readonly profiles: readonly string[];
+  readonly issuers: readonly string[];
+  readonly pins?: (upstream: string) => Catalogue | undefined;
+};
+
+export type ReadLocks = {
+  /** The upstreams that have a lock file. */
+  readonly upstreams: Iterable<string>;
+  readonly faults: readonly Fault[];
+  /** What is pinned for an upstream, as policies see it. */
+  readonly pins?: (upstream: string) => Catalogue | undefined;
+};
+
+export type ValidatePorts = {
+  readonly files: Files;
+  readonly compilePolicies: (
+    documents: readonly PolicyDocument[],
+    context: PolicyContext,
+  ) => { readonly faults: readonly PolicyFault[] };
+  /** Reads the lock files of a folder. `outline` tells which upstreams are strict. */
+  readonly loadLocks: (folder: string, outline: Outline) => Promise<ReadLocks>;
+};
+
+export type ValidateOptions = {
+  readonly config: string;
+  /** Warnings count as errors. */
+  readonly strict?: boolean;
+  readonly format?: ReportFormat;
+  /** `false`: references to secrets are judged by their form, none is read. */
+  readonly secrets?: boolean;
+};
+
+/** Prints what is wrong. Exit 0: nothing; 1: something; 2: a file could not be read. */
+export async function runValidate(
+  options: ValidateOptions,
+  io: CliIo,
+  ports: ValidatePorts,
+): Promise<number> {
+  const found = await findFaults(options, io, ports);
+  const faults = options.strict
+    ? found.map((fault): Fault => ({ ...fault, severity: 'error' }))
+    : found;
+  io.stdout(renderFaults(sortFaults(faults), options.format ?? 'text', io.cwd));
+  const errors = faults.filter((fault) => fault.severity === 'error');
+  io.stderr(`${errors.length} errors, ${faults.length - errors.length} warnings\n`);
+  if (errors.some((fault) => fault.rule === 'unreadable')) return EXIT_UNCHECKED;
+  return errors.length === 0 ? EXIT_FINE : EXIT_FAILED;
+}
+
+async function findFaults(
+  options: ValidateOptions,
+  io: CliIo,
+  ports: ValidatePorts,
+): Promise<readonly Fault[]> {
+  const file = resolve(io.cwd, options.config);
+  const { faults, outline } = loadGateway(file, {
+    readFile: ports.files.readFile,
+    env: io.env,
+    secrets: options.secrets === false ? 'skip' : 'read',
+  });
+  if (outline === undefined) return faults;
+  const locks = await readLocks(outline, ports);
+  return [...faults, ...locks.faults, ...policyFaults(outline, locks, ports)];
+}
+
+async function readLocks(outline: Outline, ports: ValidatePorts): Promise<ReadLocks> {
+  if (outline.pinsDir === undefined) return { upstreams: [], faults: [] };
+  const locks = await ports.loadLocks(outline.pinsDir, outline);
+  const known = new Set(outline.upstreams.map(({ name }) => name));
+  const strangers = [...locks.upstreams]
+    .filter((upstream) => !known.has(upstream))
+    .map((upstream): Fault => {
+      const file = resolve(outline.pinsDir ?? '', `${upstream}.lock.yaml`);
+      const message = 'no upstream of the gateway file has this name';
+      return { file, line: 1, column: 1, severity: 'warning', rule: 'lock', message };
+    });
+  return { ...locks, faults: [...locks.faults, ...strangers] };
+}
+
+function policyFaults(outline: Outline, locks: ReadLocks, ports: ValidatePorts): readonly Fault[] {
+  if (outline.policiesDir === undefined) return [];
+  const { upstreams, issuers, profiles } = outline;
+  const { pins } = locks;
+  return loadPolicies(outline.policiesDir, {
+    files: ports.files,
+    compile: (documents, hash) => {
+      const context = { hash, upstreams, issuers, profiles, ...(pins ? { pins } : {}) };
+      return { policies: undefined, faults: ports.compilePolicies(documents, context).faults };
+    },
+  }).faults;
+}
+
+export function validateCommand(io: CliIo, ports: ValidatePorts): Command {
+  return {
+    name: 'validate',
+    summary: 'Find every mistake in the gateway file, policies and lock files.',
+    examples: [
+      'sallyport validate -c config/gateway.yaml',
+      'sallyport validate -c config/gateway.yaml --strict --format sarif > mistakes.sarif',
+      'sallyport validate -c config/gateway.yaml --no-secrets    # where the secrets are not',
+    ],
+    configure(command, finish) {
+      command
+        .requiredOption('-c, --config <file>', 'the gateway file')
+        .option('--strict', 'treat warnings as errors')
+        .option('--no-secrets', 'judge references to secrets by their form only')
+        .addOption(
+          new Option('--format <format>', 'how to print')
+            .choices([...REPORT_FORMATS])
+            .default('text'),
+        )
+        .action(async (options: ValidateOptions) => finish(await runValidate(options, io, ports)));
+    },
+  };
+}
