@@ -116,6 +116,7 @@ export class AuditSink {
   #committing: Group | undefined;
   #head: ChainHead | undefined;
   #isRunning = false;
+  #hasWaiters = false;
   #isStarted = false;
   #isClosed = false;
   #startedMs = 0;
@@ -183,6 +184,11 @@ export class AuditSink {
   /** Writes what waits, a last checkpoint and the end of the run, and lets go. Waits a bounded time. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
+    if (!this.#isStarted && this.#queue.length === 0) {
+      this.#isClosed = true;
+      clearInterval(this.#ticker);
+      return this.#writer.close();
+    }
     this.enqueue(this.#ports.lifecycle('stopped', {}), true);
     this.#queue.push({ kind: 'checkpoint' });
     this.#isClosed = true;
@@ -202,6 +208,7 @@ export class AuditSink {
 
   #wait(): Promise<void> {
     const { promise } = this.#gathering;
+    this.#hasWaiters = true;
     this.#kick();
     return promise;
   }
@@ -242,7 +249,7 @@ export class AuditSink {
         await this.#fail(items, error);
       }
       this.#committing = undefined;
-    } while (isWorking && (this.#queue.length > 0 || this.#fault !== undefined));
+    } while ((isWorking && this.#queue.length > 0) || this.#hasWaiters);
     this.#isRunning = false;
   }
 
@@ -252,6 +259,7 @@ export class AuditSink {
     this.#committing = group;
     if (this.#queue.length === 0) {
       this.#gathering = createGroup();
+      this.#hasWaiters = false;
       return group;
     }
     // Only the last part of a split group tells its waiters.
@@ -314,6 +322,7 @@ export class AuditSink {
     this.#committing?.reject(error);
     this.#gathering.reject(error);
     this.#gathering = createGroup();
+    this.#hasWaiters = false;
   }
 
   #setFault(fault: string | undefined): void {

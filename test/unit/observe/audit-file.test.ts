@@ -1,0 +1,239 @@
+import { execFile, spawn } from 'node:child_process';
+import {
+  appendFile,
+  mkdtemp,
+  readFile,
+  rename,
+  rm,
+  stat,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createAuditFile, createAuditStream } from '../../../src/observe/audit-file.js';
+import { verifyChain } from '../../../src/observe/chain-verifier.js';
+import { until } from './samples.js';
+import { eventsOf, lifecycle, linesOf, makeSink, verified } from './sink-rig.js';
+
+let folder = '';
+let path = '';
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-audit-'));
+  path = join(folder, 'audit.jsonl');
+});
+
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+describe('createAuditFile', () => {
+  it('[O-30] has the line in the file when append resolves, readable by its owner alone', async () => {
+    const { sink } = makeSink(createAuditFile(path));
+    await sink.start();
+    await sink.append(lifecycle('seen'));
+    expect(await readFile(path, 'latin1')).toContain('"event":"seen"');
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    await sink.close();
+    expect((await verified(path)).isWhole).toBe(true);
+  });
+
+  it('[O-31] goes on with the chain after a restart', async () => {
+    for (const name of ['one', 'two']) {
+      const { sink } = makeSink(createAuditFile(path));
+      await sink.start();
+      await sink.append(lifecycle(name));
+      await sink.close();
+    }
+    expect(await eventsOf(path)).toEqual([
+      'started',
+      'one',
+      'stopped',
+      'started',
+      'two',
+      'stopped',
+    ]);
+    expect((await verified(path)).isWhole).toBe(true);
+  });
+
+  it('[O-32] opens a removed file again, and says so', async () => {
+    const { sink } = makeSink(createAuditFile(path));
+    await sink.start();
+    await rm(path);
+    await sink.append(lifecycle('after'));
+    expect(await eventsOf(path)).toEqual(['continued', 'after']);
+    expect((await linesOf(path))[0]).toContain('"why":"vanished"');
+    await sink.close();
+  });
+
+  it('[O-32] follows a rotation, and both files together are one chain', async () => {
+    const { sink } = makeSink(createAuditFile(path));
+    await sink.start();
+    await sink.append(lifecycle('before'));
+    await rename(path, `${path}.1`);
+    await sink.append(lifecycle('after'));
+    await sink.close();
+    expect(await eventsOf(`${path}.1`)).toEqual(['started', 'before']);
+    expect(await eventsOf(path)).toEqual(['continued', 'after', 'stopped']);
+    expect((await verified(`${path}.1`, path)).isWhole).toBe(true);
+  });
+
+  it('[O-32] a file cut underneath goes on, and the cut is found', async () => {
+    const { sink } = makeSink(createAuditFile(path));
+    await sink.start();
+    await sink.append(lifecycle('hidden'));
+    await sink.append(lifecycle('kept'));
+    const [first = ''] = await linesOf(path);
+    await truncate(path, first.length + 1);
+    await sink.append(lifecycle('after'));
+    await sink.close();
+    expect(await eventsOf(path)).toEqual(['started', 'continued', 'after', 'stopped']);
+    expect((await verified(path)).faults).toMatchObject([{ line: 2, kind: 'missing' }]);
+  });
+
+  it('[O-33] a full disk refuses, and the place recovers by itself when it can be written', async () => {
+    const real = createAuditFile(path);
+    const full = createAuditFile('/dev/full');
+    let isFull = false;
+    const { sink, states, results } = makeSink({
+      prepare: (known) => (isFull ? full.prepare(known) : real.prepare(known)),
+      commit: (bytes) => (isFull ? full.commit(bytes) : real.commit(bytes)),
+      abandon: () => (isFull ? full.abandon() : real.abandon()),
+      close: () => real.close(),
+    });
+    await sink.start();
+    isFull = true;
+    await expect(sink.append(lifecycle('refused'))).rejects.toThrow('ENOSPC');
+    expect(sink.isWritable).toBe(false);
+    sink.enqueue(lifecycle('outcome'), true);
+    await expect(sink.append(lifecycle('refused'))).rejects.toThrow('ENOSPC');
+    isFull = false;
+    await until(() => sink.isWritable);
+    await sink.append(lifecycle('after'));
+    await sink.close();
+    expect(states).toContain('ENOSPC');
+    expect(results.get('refused')).toBe(2);
+    expect(await eventsOf(path)).toEqual(['started', 'resumed', 'outcome', 'after', 'stopped']);
+    expect((await verified(path)).isWhole).toBe(true);
+  });
+
+  it('[O-33] does not start where nothing can be written', async () => {
+    const { sink } = makeSink(createAuditFile('/dev/full'));
+    await expect(sink.start()).rejects.toThrow('ENOSPC');
+    await sink.close();
+    const missing = makeSink(createAuditFile(join(folder, 'no', 'such', 'folder')));
+    await expect(missing.sink.start()).rejects.toThrow('ENOENT');
+    await missing.sink.close();
+  });
+
+  it('[O-33] recovers when the folder comes back', async () => {
+    const { sink } = makeSink(createAuditFile(path));
+    await sink.start();
+    await rename(folder, `${folder}-away`);
+    await expect(sink.append(lifecycle('refused'))).rejects.toThrow('ENOENT');
+    await rename(`${folder}-away`, folder);
+    await sink.append(lifecycle('after'));
+    await sink.close();
+    expect(await eventsOf(path)).toEqual(['started', 'resumed', 'after', 'stopped']);
+    expect((await verified(path)).isWhole).toBe(true);
+  });
+
+  it('[O-34] records what a crash tore off, wherever it cut', async () => {
+    const { sink } = makeSink(createAuditFile(path));
+    await sink.start();
+    await sink.append(lifecycle('whole'));
+    await sink.close();
+    const text = await readFile(path, 'latin1');
+    const last = text.lastIndexOf('\n', text.length - 2) + 1;
+    for (const cut of [last, last + 1, last + 40, text.length - 2, text.length - 1]) {
+      await writeFile(path, text.slice(0, cut), 'latin1');
+      const again = makeSink(createAuditFile(path));
+      await again.sink.start();
+      await again.sink.close();
+      const verdict = await verified(path);
+      expect(verdict.faults).toEqual([]);
+      const isTorn = cut > last && cut < text.length - 1;
+      expect((await eventsOf(path)).includes('recovered')).toBe(isTorn);
+    }
+  });
+
+  it('[O-34] never goes on in a file that is not an audit file', async () => {
+    await writeFile(path, 'precious: contents\n');
+    const { sink } = makeSink(createAuditFile(path));
+    await expect(sink.start()).rejects.toThrow('no audit line');
+    await sink.close();
+    expect(await readFile(path, 'utf8')).toBe('precious: contents\n');
+  });
+
+  it('[O-34] bytes that another wrote into the file do not pass as ours', async () => {
+    const { sink } = makeSink(createAuditFile(path));
+    await sink.start();
+    await appendFile(path, '{"schema":"sallyport.audit/1","forged":true}\n');
+    await sink.append(lifecycle('after'));
+    await sink.close();
+    const verdict = await verified(path);
+    // The bytes are kept, and the record says how many there were and what they hash to.
+    expect(await eventsOf(path)).toEqual(['started', 'recovered', 'after', 'stopped']);
+    expect(verdict.notes.join()).toContain('interrupted here (44 bytes)');
+  });
+
+  it('[O-35] kill -9 leaves a whole chain with every line that was said to be durable', async () => {
+    const built = join(folder, 'built');
+    const root = resolve(import.meta.dirname, '../../..');
+    await promisify(execFile)(
+      process.execPath,
+      [
+        join(root, 'node_modules/typescript/bin/tsc'),
+        ...['--ignoreConfig', '--module', 'nodenext', '--target', 'es2023', '--noCheck'],
+        ...['--types', 'node', '--typeRoots', join(root, 'node_modules/@types')],
+        ...['--rootDir', root, '--outDir', built],
+        join(root, 'test/unit/observe/endless-writer.ts'),
+      ],
+      { cwd: root },
+    );
+    await writeFile(join(built, 'package.json'), '{"type":"module"}');
+    const script = join(built, 'test/unit/observe/endless-writer.js');
+    for (let round = 0; round < 3; round += 1) {
+      const child = spawn(process.execPath, [script, path], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      let said = '';
+      child.stdout.on('data', (chunk: Buffer) => {
+        said += chunk.toString();
+      });
+      await until(() => said.split('\n').length > 200 * (round + 1));
+      const ended = new Promise((done) => child.once('close', done));
+      child.kill('SIGKILL');
+      await ended;
+      const lines = await linesOf(path);
+      const torn = verifyChain(lines).faults;
+      // At most the last line is unfinished, and nothing else is wrong.
+      expect(torn.filter(({ line }) => line !== lines.length)).toEqual([]);
+      const text = lines.join('\n');
+      for (const name of said.split('\n').slice(0, -1)) expect(text).toContain(`"event":"${name}"`);
+    }
+    const { sink } = makeSink(createAuditFile(path));
+    await sink.start();
+    await sink.close();
+    const verdict = await verified(path);
+    expect(verdict.faults).toEqual([]);
+    expect(verdict.lines).toBeGreaterThan(600);
+  });
+});
+
+describe('createAuditStream', () => {
+  it('[O-36] hands lines over in order, as a chain of its own', async () => {
+    let text = '';
+    const { sink } = makeSink(
+      createAuditStream((part) => {
+        text += part;
+        return Promise.resolve();
+      }),
+    );
+    await sink.start();
+    await sink.append(lifecycle('a'));
+    await sink.close();
+    expect(verifyChain(text.trimEnd().split('\n'))).toMatchObject({ isWhole: true, lines: 4 });
+  });
+});

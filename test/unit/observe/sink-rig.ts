@@ -1,0 +1,69 @@
+// Makes a sink over a place for the tests of observe/, and reads what it wrote.
+
+import { readFile } from 'node:fs/promises';
+import { type EventText, plainEvent } from '../../../src/observe/audit-event.js';
+import { AuditSink, type ChainWriter } from '../../../src/observe/audit-sink.js';
+import type { ChainHead } from '../../../src/observe/chain.js';
+import { type ChainVerdict, verifyChain } from '../../../src/observe/chain-verifier.js';
+import { checkpointBytes, checkpointDetail } from '../../../src/observe/checkpoint.js';
+import { context, NOW, ring } from './samples.js';
+
+export function lifecycle(event: string, detail: Record<string, string | number> = {}): EventText {
+  const key = ring.publicKeys()[0]?.publicKey ?? '';
+  const all = event === 'started' ? { ...detail, public_key: key } : detail;
+  return plainEvent({ type: 'lifecycle', event, detail: all }, context);
+}
+
+export type Rig = {
+  readonly sink: AuditSink;
+  readonly results: Map<string, number>;
+  /** Every state that was told, in order. */
+  readonly states: (string | undefined)[];
+  readonly clock: { ms: number };
+};
+
+let epochs = 0;
+
+export function makeSink(writer: ChainWriter): Rig {
+  const results = new Map<string, number>();
+  const states: (string | undefined)[] = [];
+  const clock = { ms: NOW };
+  const sink = new AuditSink('file', writer, {
+    lifecycle,
+    checkpoint(head: ChainHead) {
+      const point = { ...head, time: new Date(NOW).toISOString() };
+      const detail = checkpointDetail({ ...point, ...ring.sign(checkpointBytes(point)) });
+      return plainEvent({ type: 'checkpoint', detail }, context);
+    },
+    newEpoch() {
+      epochs += 1;
+      return `epoch-${epochs}`;
+    },
+    nowMs: () => clock.ms,
+    onResult: (result, count) => results.set(result, (results.get(result) ?? 0) + count),
+    onWritten: () => undefined,
+    onCheckpoint: () => undefined,
+    onState: (fault) => states.push(fault),
+  });
+  return { sink, results, states, clock };
+}
+
+/** Lines of files, as the verifier wants them. */
+export async function linesOf(...paths: readonly string[]): Promise<string[]> {
+  const texts = await Promise.all(paths.map((path) => readFile(path, 'latin1')));
+  return texts.flatMap((text) => text.replace(/\n$/, '').split('\n'));
+}
+
+export async function verified(...paths: readonly string[]): Promise<ChainVerdict> {
+  return verifyChain(await linesOf(...paths));
+}
+
+/** The `event` of every lifecycle line, in order. */
+export async function eventsOf(...paths: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const line of await linesOf(...paths)) {
+    const name = /"detail":\{"event":"([^"]*)"/.exec(line)?.[1];
+    if (name !== undefined) found.push(name);
+  }
+  return found;
+}
