@@ -91,7 +91,7 @@ function takeLines(state: State, chunk: Uint8Array, events: SseEvent[]): SseFaul
     if (nextCr < start) nextCr = indexOrEnd(chunk, CR, start);
     const end = Math.min(nextLf, nextCr);
     const isRestOfLineEnd = state.isAfterCr && start === nextLf;
-    state.isAfterCr = end < chunk.length && end === nextCr;
+    state.isAfterCr = nextCr < nextLf;
     if (end === chunk.length) return keepPending(state, chunk.subarray(start));
     const fault = isRestOfLineEnd ? undefined : takeLine(state, chunk.subarray(start, end), events);
     if (fault !== undefined) return fault;

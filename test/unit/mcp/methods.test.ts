@@ -1,0 +1,100 @@
+import { describe, expect, test } from 'vitest';
+import { findMethod, isDefinedMethod, METHODS } from '../../../src/mcp/methods.js';
+
+function carried(era: '2025' | '2026', from: 'client' | 'server'): readonly string[] {
+  return METHODS.filter((rule) => rule.from === from && rule.eras.includes(era))
+    .map((rule) => rule.method)
+    .sort();
+}
+
+describe('the method table', () => {
+  test('[M-09] carries exactly these methods of clients in session eras', () => {
+    expect(carried('2025', 'client')).toEqual([
+      'completion/complete',
+      'initialize',
+      'logging/setLevel',
+      'notifications/cancelled',
+      'notifications/initialized',
+      'notifications/progress',
+      'ping',
+      'prompts/get',
+      'prompts/list',
+      'resources/list',
+      'resources/read',
+      'resources/subscribe',
+      'resources/templates/list',
+      'resources/unsubscribe',
+      'tools/call',
+      'tools/list',
+    ]);
+  });
+
+  test('[M-09] carries exactly these methods of clients in 2026', () => {
+    expect(carried('2026', 'client')).toEqual([
+      'completion/complete',
+      'prompts/get',
+      'prompts/list',
+      'resources/list',
+      'resources/read',
+      'resources/templates/list',
+      'server/discover',
+      'tools/call',
+      'tools/list',
+    ]);
+  });
+
+  test('[M-09] carries only notifications of servers', () => {
+    expect(carried('2025', 'server')).toEqual([
+      'notifications/cancelled',
+      'notifications/message',
+      'notifications/progress',
+      'notifications/prompts/list_changed',
+      'notifications/resources/list_changed',
+      'notifications/resources/updated',
+      'notifications/tools/list_changed',
+    ]);
+    expect(carried('2026', 'server')).toEqual(['notifications/message', 'notifications/progress']);
+    expect(METHODS.filter((rule) => rule.from === 'server').map((rule) => rule.type)).not.toContain(
+      'request',
+    );
+  });
+
+  test('[M-09] every row is found in its eras and direction, and only there', () => {
+    for (const rule of METHODS) {
+      for (const era of ['2024', '2025', '2026'] as const) {
+        const found = findMethod(era, rule.from, rule.method);
+        expect(found).toBe(rule.eras.includes(era) ? rule : undefined);
+      }
+    }
+    expect(new Set(METHODS.map((rule) => `${rule.from} ${rule.method}`)).size).toBe(METHODS.length);
+  });
+
+  test.each([
+    'tools/Call',
+    'tools/call ',
+    'TOOLS/CALL',
+    'toString',
+    '__proto__',
+    'constructor',
+    '',
+    'subscriptions/listen',
+    'sampling/createMessage',
+    'elicitation/create',
+    'roots/list',
+    'notifications/roots/list_changed',
+    'tasks/get',
+    'tasks/result',
+  ])('[M-09] %j is carried nowhere', (method) => {
+    for (const era of ['2024', '2025', '2026'] as const) {
+      expect(findMethod(era, 'client', method)).toBeUndefined();
+      expect(findMethod(era, 'server', method)).toBeUndefined();
+    }
+  });
+
+  test('[M-09] a known method is told from an unknown one', () => {
+    expect(isDefinedMethod('tasks/get')).toBe(true);
+    expect(isDefinedMethod('ping')).toBe(true);
+    expect(isDefinedMethod('tools/Call')).toBe(false);
+    expect(isDefinedMethod('constructor')).toBe(false);
+  });
+});
