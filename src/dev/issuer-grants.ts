@@ -1,0 +1,190 @@
+// The two grants of the development issuer: authorization code with PKCE, and client credentials.
+// A code works once, for one client, one redirect and one resource. Nobody is asked for consent.
+// RFC 6749 §4.1 and §4.4, RFC 7636 §4, RFC 8707 §2, RFC 9207 §2; nothing here speaks HTTP.
+
+import { createHash, randomBytes } from 'node:crypto';
+import { type ClientRegistry, type DevMachine, isRegisteredRedirect } from './issuer-clients.js';
+
+const CODE_LIFETIME_MS = 60_000;
+const MAX_CODES = 1_000;
+const S256_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+
+/** Someone who can log in: by being named, or by being first. */
+export type DevUser = {
+  readonly name: string;
+  readonly groups: readonly string[];
+  readonly scopes: readonly string[];
+};
+
+/** What a token is to say. */
+export type Grant = {
+  readonly subject: string;
+  readonly client: string;
+  readonly resource: string;
+  readonly groups: readonly string[];
+  readonly scopes: readonly string[];
+};
+
+export type OAuthError = { readonly error: string; readonly error_description: string };
+
+/** Parameters that occur once; a repeated one is an error (RFC 6749 §3.1). */
+export type Parameters = ReadonlyMap<string, string>;
+
+export type Authorization =
+  | { readonly kind: 'redirect'; readonly location: string }
+  /** The redirect itself is not to be trusted, so the user is told. */
+  | { readonly kind: 'refused'; readonly error: OAuthError };
+
+export type GrantDesk = {
+  authorize(parameters: Parameters): Authorization;
+  redeem(parameters: Parameters, clientId: string): Grant | OAuthError;
+  grantMachine(parameters: Parameters, machine: DevMachine): Grant | OAuthError;
+};
+
+type Code = {
+  readonly grant: Grant;
+  readonly redirectUri: string;
+  readonly challenge: string;
+  readonly expiresAt: number;
+};
+
+/** Makes an OAuth error (RFC 6749 §5.2). */
+export function oauthError(error: string, description: string): OAuthError {
+  return { error, error_description: description };
+}
+
+/** True for a grant, false for an error. */
+export function isGrant(outcome: Grant | OAuthError): outcome is Grant {
+  return 'subject' in outcome;
+}
+
+/** Reads parameters; undefined when one is repeated. */
+export function readParameters(search: URLSearchParams): Parameters | undefined {
+  const parameters = new Map<string, string>();
+  for (const [name, value] of search) {
+    if (parameters.has(name)) return undefined;
+    parameters.set(name, value);
+  }
+  return parameters;
+}
+
+/** An absolute URI without a fragment (RFC 8707 §2). */
+function isResource(value: string | undefined): value is string {
+  return value !== undefined && URL.canParse(value) && !value.includes('#');
+}
+
+/** What was asked for and may be had; all of it when nothing was asked for. */
+function grantScopes(requested: string | undefined, held: readonly string[]): readonly string[] {
+  if (requested === undefined || requested === '') return held;
+  return requested.split(' ').filter((scope) => held.includes(scope));
+}
+
+function findRequestFault(parameters: Parameters): OAuthError | undefined {
+  if (parameters.get('response_type') !== 'code') {
+    return oauthError('unsupported_response_type', 'Only the response type "code" is known.');
+  }
+  const challenge = parameters.get('code_challenge') ?? '';
+  if (parameters.get('code_challenge_method') !== 'S256' || !S256_CHALLENGE.test(challenge)) {
+    return oauthError('invalid_request', 'PKCE with S256 is required.');
+  }
+  if (isResource(parameters.get('resource'))) return undefined;
+  return oauthError('invalid_target', 'Name the resource that the token is for.');
+}
+
+function redirectTo(
+  redirectUri: string,
+  answer: Readonly<Record<string, string | undefined>>,
+): Authorization {
+  const location = new URL(redirectUri);
+  for (const [name, value] of Object.entries(answer)) {
+    if (value !== undefined) location.searchParams.set(name, value);
+  }
+  return { kind: 'redirect', location: location.href };
+}
+
+function isVerifier(verifier: string | undefined, challenge: string): boolean {
+  if (verifier === undefined) return false;
+  return createHash('sha256').update(verifier).digest('base64url') === challenge;
+}
+
+/** Makes the desk. `users` has at least one; the first logs in unless `login_hint` names another. */
+export function createGrantDesk(
+  issuer: string,
+  users: readonly [DevUser, ...DevUser[]],
+  clients: ClientRegistry,
+): GrantDesk {
+  const codes = new Map<string, Code>();
+
+  function keepCode(code: Code): string {
+    const oldest = codes.keys().next().value;
+    if (codes.size >= MAX_CODES && oldest !== undefined) codes.delete(oldest);
+    const name = randomBytes(32).toString('base64url');
+    codes.set(name, code);
+    return name;
+  }
+
+  /** A code that is shown is spent, whatever comes of it. */
+  function takeCode(name: string): Code | undefined {
+    const code = codes.get(name);
+    codes.delete(name);
+    return code !== undefined && code.expiresAt > Date.now() ? code : undefined;
+  }
+
+  function issueCode(parameters: Parameters, clientId: string, redirectUri: string): string {
+    const hint = parameters.get('login_hint');
+    const user = users.find(({ name }) => name === hint) ?? users[0];
+    return keepCode({
+      grant: {
+        subject: user.name,
+        client: clientId,
+        resource: parameters.get('resource') ?? '',
+        groups: user.groups,
+        scopes: grantScopes(parameters.get('scope'), user.scopes),
+      },
+      redirectUri,
+      challenge: parameters.get('code_challenge') ?? '',
+      expiresAt: Date.now() + CODE_LIFETIME_MS,
+    });
+  }
+
+  return {
+    authorize(parameters) {
+      const client = clients.find(parameters.get('client_id') ?? '');
+      const redirectUri = parameters.get('redirect_uri') ?? '';
+      if (client === undefined || !isRegisteredRedirect(client, redirectUri)) {
+        const error = oauthError('invalid_client', 'The client or its redirect URI is unknown.');
+        return { kind: 'refused', error };
+      }
+      const common = { state: parameters.get('state'), iss: issuer };
+      const fault = findRequestFault(parameters);
+      if (fault !== undefined) return redirectTo(redirectUri, { ...fault, ...common });
+      const code = issueCode(parameters, client.id, redirectUri);
+      return redirectTo(redirectUri, { code, ...common });
+    },
+    redeem(parameters, clientId) {
+      const code = takeCode(parameters.get('code') ?? '');
+      const isOwn =
+        code !== undefined &&
+        code.grant.client === clientId &&
+        code.redirectUri === parameters.get('redirect_uri') &&
+        isVerifier(parameters.get('code_verifier'), code.challenge);
+      if (!isOwn) return oauthError('invalid_grant', 'The code is not valid.');
+      const resource = parameters.get('resource') ?? code.grant.resource;
+      if (resource === code.grant.resource) return code.grant;
+      return oauthError('invalid_target', 'The code was given for another resource.');
+    },
+    grantMachine(parameters, machine) {
+      const resource = parameters.get('resource');
+      if (!isResource(resource)) {
+        return oauthError('invalid_target', 'Name the resource that the token is for.');
+      }
+      return {
+        subject: machine.id,
+        client: machine.id,
+        resource,
+        groups: machine.groups,
+        scopes: grantScopes(parameters.get('scope'), machine.scopes),
+      };
+    },
+  };
+}

@@ -1,0 +1,293 @@
+// The embedded development issuer: enough of an authorization server for MCP clients on this machine.
+// It approves every login without asking, so it listens on loopback alone, answers to its own name
+// alone, and `serve` never loads it. Keys live as long as the process.
+// RFC 8414, RFC 7591, RFC 6749, RFC 7636, RFC 8707, RFC 9068, RFC 9207.
+
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { createClientRegistry, type DevMachine, isLoopbackHost } from './issuer-clients.js';
+import {
+  createGrantDesk,
+  type DevUser,
+  type Grant,
+  isGrant,
+  type OAuthError,
+  oauthError,
+  type Parameters,
+  readParameters,
+} from './issuer-grants.js';
+
+const DEFAULT_LIFETIME_SECONDS = 3600;
+const MAX_BODY_BYTES = 16 * 1024;
+const LISTEN_HOSTS: ReadonlySet<string> = new Set(['127.0.0.1', '::1']);
+
+export type IssuerOptions = {
+  /** 0, the default, takes a free port. */
+  readonly port?: number;
+  /** `127.0.0.1` (the default) or `::1`; anything else is an error. */
+  readonly host?: string;
+  /** At least one; the first logs in unless `login_hint` names another. */
+  readonly users: readonly [DevUser, ...DevUser[]];
+  /** Clients with a secret, for client credentials. */
+  readonly machines?: readonly DevMachine[];
+};
+
+/** What a minted token says. Unset values are those of the first user. */
+export type MintOptions = {
+  readonly resource: string;
+  readonly subject?: string;
+  readonly client?: string;
+  readonly groups?: readonly string[];
+  readonly scopes?: readonly string[];
+  /** An hour unless told; negative for a token that has expired. */
+  readonly lifetimeSeconds?: number;
+};
+
+export type DevIssuer = {
+  /** The issuer identifier, as tokens carry it. */
+  readonly issuer: string;
+  mint(options: MintOptions): Promise<string>;
+  close(): Promise<void>;
+};
+
+type Answer = {
+  readonly status: number;
+  readonly body?: object;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+type SignToken = (grant: Grant, lifetimeSeconds: number) => Promise<string>;
+type Desk = ReturnType<typeof createGrantDesk>;
+type Registry = ReturnType<typeof createClientRegistry>;
+type Parts = {
+  readonly issuer: string;
+  readonly jwks: object;
+  readonly clients: Registry;
+  readonly desk: Desk;
+  readonly sign: SignToken;
+};
+
+function metadata(issuer: string): object {
+  return {
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+    registration_endpoint: `${issuer}/register`,
+    jwks_uri: `${issuer}/jwks.json`,
+    response_types_supported: ['code'],
+    grant_types_supported: ['authorization_code', 'client_credentials'],
+    code_challenge_methods_supported: ['S256'],
+    token_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],
+    authorization_response_iss_parameter_supported: true,
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['ES256'],
+  };
+}
+
+function refusal(error: OAuthError, status = 400): Answer {
+  return { status, body: error };
+}
+
+/** Undefined when the body is larger than allowed. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let total = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    total += chunk.length;
+    if (total > MAX_BODY_BYTES) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The client id and secret of a request, from the header or the body (RFC 6749 §2.3.1). */
+function readClient(
+  request: IncomingMessage,
+  parameters: Parameters,
+): { readonly id: string; readonly secret: string | undefined } {
+  const [scheme, encoded] = (request.headers.authorization ?? '').split(' ');
+  if (scheme?.toLowerCase() !== 'basic' || encoded === undefined) {
+    return { id: parameters.get('client_id') ?? '', secret: parameters.get('client_secret') };
+  }
+  // Both halves are form-encoded before they are joined.
+  const pair = Buffer.from(encoded, 'base64').toString('utf8').split(':');
+  const [id = '', secret = ''] = pair.map(
+    (half) => new URLSearchParams(`v=${half}`).get('v') ?? '',
+  );
+  return { id, secret };
+}
+
+function grantFor(
+  request: IncomingMessage,
+  parameters: Parameters,
+  parts: Parts,
+): Grant | OAuthError {
+  const client = readClient(request, parameters);
+  switch (parameters.get('grant_type')) {
+    case 'authorization_code':
+      return parts.desk.redeem(parameters, client.id);
+    case 'client_credentials': {
+      const machine = parts.clients.authenticate(client.id, client.secret ?? '');
+      if (machine !== undefined) return parts.desk.grantMachine(parameters, machine);
+      return oauthError('invalid_client', 'The client is unknown or its secret is wrong.');
+    }
+    default:
+      return oauthError('unsupported_grant_type', 'Use authorization_code or client_credentials.');
+  }
+}
+
+async function answerToken(request: IncomingMessage, parts: Parts): Promise<Answer> {
+  const body = await readBody(request);
+  const parameters = body === undefined ? undefined : readParameters(new URLSearchParams(body));
+  if (parameters === undefined) {
+    return refusal(oauthError('invalid_request', 'The request is too large or repeats a name.'));
+  }
+  const grant = grantFor(request, parameters, parts);
+  if (!isGrant(grant)) return refusal(grant, grant.error === 'invalid_client' ? 401 : 400);
+  return {
+    status: 200,
+    body: {
+      access_token: await parts.sign(grant, DEFAULT_LIFETIME_SECONDS),
+      token_type: 'Bearer',
+      expires_in: DEFAULT_LIFETIME_SECONDS,
+      scope: grant.scopes.join(' '),
+    },
+  };
+}
+
+async function answerRegistration(request: IncomingMessage, parts: Parts): Promise<Answer> {
+  const body = await readBody(request);
+  const registered = body === undefined ? undefined : parts.clients.register(parseJson(body));
+  if (registered !== undefined) return { status: 201, body: registered };
+  const description = 'Redirect URIs are http on loopback, or of a private scheme.';
+  return refusal(oauthError('invalid_redirect_uri', description));
+}
+
+function answerAuthorization(url: URL, parts: Parts): Answer {
+  const parameters = readParameters(url.searchParams);
+  if (parameters === undefined) {
+    return refusal(oauthError('invalid_request', 'A parameter is repeated.'));
+  }
+  const outcome = parts.desk.authorize(parameters);
+  if (outcome.kind === 'refused') return refusal(outcome.error);
+  return { status: 302, headers: { location: outcome.location } };
+}
+
+async function answer(request: IncomingMessage, parts: Parts): Promise<Answer> {
+  const url = new URL(request.url ?? '/', parts.issuer);
+  switch (`${request.method} ${url.pathname}`) {
+    case 'GET /.well-known/oauth-authorization-server':
+    case 'GET /.well-known/openid-configuration':
+      return { status: 200, body: metadata(parts.issuer) };
+    case 'GET /jwks.json':
+      return { status: 200, body: parts.jwks };
+    case 'GET /authorize':
+      return answerAuthorization(url, parts);
+    case 'POST /token':
+      return await answerToken(request, parts);
+    case 'POST /register':
+      return await answerRegistration(request, parts);
+    default:
+      return { status: request.method === 'OPTIONS' ? 204 : 404 };
+  }
+}
+
+/** Pages of this machine may read the answers; no other site may. */
+function crossOriginHeaders(origin: string | undefined): Readonly<Record<string, string>> {
+  if (origin === undefined || !URL.canParse(origin)) return {};
+  if (!isLoopbackHost(new URL(origin).hostname)) return {};
+  return {
+    'access-control-allow-origin': origin,
+    'access-control-allow-headers': 'authorization, content-type, mcp-protocol-version',
+    vary: 'origin',
+  };
+}
+
+/** A name that was pointed at loopback from outside is not ours (DNS rebinding). */
+function isOwnHost(host: string | undefined, issuer: string): boolean {
+  const { host: own, port } = new URL(issuer);
+  return host === own || host === `localhost:${port}`;
+}
+
+async function respond(
+  request: IncomingMessage,
+  response: ServerResponse,
+  parts: Parts,
+): Promise<void> {
+  const isOwn = isOwnHost(request.headers.host, parts.issuer);
+  const { status, body, headers }: Answer = isOwn ? await answer(request, parts) : { status: 421 };
+  response.writeHead(status, {
+    'cache-control': 'no-store',
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    ...crossOriginHeaders(request.headers.origin),
+    ...headers,
+  });
+  response.end(body === undefined ? undefined : JSON.stringify(body));
+}
+
+async function createSigner(): Promise<{
+  readonly jwks: object;
+  readonly signFor: (issuer: string) => SignToken;
+}> {
+  const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
+  const kid = randomUUID();
+  const jwks = { keys: [{ ...(await exportJWK(publicKey)), kid, alg: 'ES256', use: 'sig' }] };
+  const signFor =
+    (issuer: string): SignToken =>
+    async ({ subject, client, resource, groups, scopes }, lifetimeSeconds) => {
+      const now = Math.floor(Date.now() / 1000);
+      // A token that has expired was issued before it did.
+      const issuedAt = Math.min(now, now + lifetimeSeconds - 1);
+      return await new SignJWT({ client_id: client, scope: scopes.join(' '), groups })
+        .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt', kid })
+        .setIssuer(issuer)
+        .setSubject(subject)
+        .setAudience(resource)
+        .setJti(randomUUID())
+        .setIssuedAt(issuedAt)
+        .setExpirationTime(now + lifetimeSeconds)
+        .sign(privateKey);
+    };
+  return { jwks, signFor };
+}
+
+/** Starts the issuer. Rejects for a host that is not loopback, or a port that is taken. */
+export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
+  const { host = '127.0.0.1', port = 0, users, machines = [] } = options;
+  if (!LISTEN_HOSTS.has(host)) throw new Error('the development issuer listens on loopback alone');
+  const { jwks, signFor } = await createSigner();
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(port, host, resolve);
+  });
+  const actual = (server.address() as AddressInfo).port;
+  const issuer = `http://${host === '::1' ? '[::1]' : host}:${actual}`;
+  const clients = createClientRegistry(machines);
+  const sign = signFor(issuer);
+  const parts = { issuer, jwks, clients, desk: createGrantDesk(issuer, users, clients), sign };
+  server.on('request', (request, response) => {
+    respond(request, response, parts).catch(() => response.destroy());
+  });
+  return {
+    issuer,
+    async mint({ lifetimeSeconds = DEFAULT_LIFETIME_SECONDS, ...grant }) {
+      const [user] = users;
+      const { name, groups, scopes } = user;
+      const defaults = { subject: name, client: 'sallyport-dev', groups, scopes };
+      return await sign({ ...defaults, ...grant }, lifetimeSeconds);
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

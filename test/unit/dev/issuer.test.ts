@@ -1,0 +1,241 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { request as httpRequest } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DevIssuer, startIssuer } from '../../../src/dev/issuer.js';
+import { walkCodeFlow } from '../../support/code-flow.js';
+import { startTestIssuer } from '../../support/issuer.js';
+import { makeAuthenticator, RESOURCE } from '../authn/fixture.js';
+
+const SECRET = randomBytes(16).toString('hex');
+const REDIRECT = 'http://127.0.0.1:1/callback';
+const VERIFIER = randomBytes(32).toString('base64url');
+const CHALLENGE = createHash('sha256').update(VERIFIER).digest('base64url');
+const SCOPES = ['notes:read', 'notes:write'];
+
+let issuer: DevIssuer;
+let authenticator: ReturnType<typeof makeAuthenticator>;
+
+beforeAll(async () => {
+  issuer = await startIssuer({
+    users: [
+      { name: 'dev', groups: ['eng'], scopes: SCOPES },
+      { name: 'guest', groups: [], scopes: ['notes:read'] },
+    ],
+    machines: [{ id: 'ci', secret: SECRET, groups: ['bots'], scopes: ['notes:read'] }],
+  });
+  const shape = await startTestIssuer();
+  authenticator = makeAuthenticator([shape.settings({ issuer: issuer.issuer })]);
+  await shape.close();
+});
+
+afterAll(async () => {
+  await authenticator.close();
+  await issuer.close();
+});
+
+async function register(redirectUris: unknown): Promise<Response> {
+  return await fetch(`${issuer.issuer}/register`, {
+    method: 'POST',
+    body: JSON.stringify({ redirect_uris: redirectUris }),
+  });
+}
+
+async function registerClient(): Promise<string> {
+  const { client_id: id } = (await (await register([REDIRECT])).json()) as { client_id: string };
+  return id;
+}
+
+async function authorize(changes: Record<string, string> = {}): Promise<Response> {
+  const parameters = new URLSearchParams({
+    client_id: await registerClient(),
+    redirect_uri: REDIRECT,
+    response_type: 'code',
+    resource: RESOURCE,
+    scope: 'notes:read',
+    state: 's',
+    code_challenge: CHALLENGE,
+    code_challenge_method: 'S256',
+    ...changes,
+  });
+  return await fetch(`${issuer.issuer}/authorize?${parameters}`, { redirect: 'manual' });
+}
+
+function callbackOf(response: Response): URLSearchParams {
+  return new URL(response.headers.get('location') ?? '').searchParams;
+}
+
+async function askToken(parameters: Record<string, string>, headers = {}) {
+  const response = await fetch(`${issuer.issuer}/token`, {
+    method: 'POST',
+    headers,
+    body: new URLSearchParams(parameters),
+  });
+  const body = (await response.json()) as Record<string, unknown>;
+  return { status: response.status, body };
+}
+
+describe('the development issuer', () => {
+  it('[A-60] walks the authorization code flow and gives a token for the named resource', async () => {
+    const scope = 'notes:read admin:all';
+    const token = await walkCodeFlow(issuer.issuer, { resource: RESOURCE, scope });
+    expect(await authenticator.ask(token)).toMatchObject({
+      subject: 'dev',
+      groups: ['eng'],
+      scopes: ['notes:read'],
+      token: { audience: RESOURCE },
+    });
+  });
+
+  it('[A-60] logs in whom login_hint names', async () => {
+    const client = await registerClient();
+    const hint = { client_id: client, login_hint: 'guest', scope: '' };
+    const code = callbackOf(await authorize(hint)).get('code') ?? '';
+    const { body } = await askToken({
+      grant_type: 'authorization_code',
+      client_id: client,
+      redirect_uri: REDIRECT,
+      code,
+      code_verifier: VERIFIER,
+    });
+    expect(body['scope']).toBe('notes:read');
+    const principal = await authenticator.ask(String(body['access_token']));
+    expect(principal).toMatchObject({ subject: 'guest', client });
+  });
+
+  it('[A-61] wants PKCE with S256 and a resource, and says so at the redirect', async () => {
+    const faults: readonly [Record<string, string>, string][] = [
+      [{ code_challenge_method: 'plain' }, 'invalid_request'],
+      [{ code_challenge: '' }, 'invalid_request'],
+      [{ resource: '' }, 'invalid_target'],
+      [{ resource: `${RESOURCE}#x` }, 'invalid_target'],
+      [{ response_type: 'token' }, 'unsupported_response_type'],
+    ];
+    for (const [change, error] of faults) {
+      const answer = callbackOf(await authorize(change));
+      expect([answer.get('error'), answer.get('state'), answer.get('iss')]).toEqual([
+        error,
+        's',
+        issuer.issuer,
+      ]);
+      expect(answer.get('code')).toBeNull();
+    }
+  });
+
+  it('[A-61] sends no code to a redirect that is not registered', async () => {
+    for (const uri of ['http://127.0.0.1:1/other', 'https://evil.example/', '']) {
+      const response = await authorize({ redirect_uri: uri });
+      expect([response.status, response.headers.get('location')]).toEqual([400, null]);
+    }
+    const otherPort = await authorize({ redirect_uri: 'http://127.0.0.1:2/callback' });
+    expect(otherPort.status).toBe(302);
+  });
+
+  it('[A-61] registers redirects of this machine alone', async () => {
+    for (const uris of [['https://evil.example/'], ['http://evil.example/'], ['javascript:x']]) {
+      expect((await register(uris)).status).toBe(400);
+    }
+    for (const uris of [undefined, [], 'x', [REDIRECT, 'https://evil.example']]) {
+      expect((await register(uris)).status).toBe(400);
+    }
+    expect((await register([REDIRECT, 'cursor://callback'])).status).toBe(201);
+  });
+
+  it('[A-61] redeems a code once, for its own client, verifier, redirect and resource', async () => {
+    const client = await registerClient();
+    const fresh = async () => callbackOf(await authorize({ client_id: client })).get('code') ?? '';
+    const good = {
+      grant_type: 'authorization_code',
+      client_id: client,
+      redirect_uri: REDIRECT,
+      code_verifier: VERIFIER,
+    };
+    const wrong: readonly Record<string, string>[] = [
+      { code_verifier: `${VERIFIER}x` },
+      { client_id: await registerClient() },
+      { redirect_uri: 'http://127.0.0.1:2/callback' },
+      { resource: `${RESOURCE}/other` },
+    ];
+    for (const change of wrong) {
+      const code = await fresh();
+      expect((await askToken({ ...good, code, ...change })).status).toBe(400);
+      expect((await askToken({ ...good, code })).body['error']).toBe('invalid_grant');
+    }
+    const code = await fresh();
+    expect((await askToken({ ...good, code })).status).toBe(200);
+    expect((await askToken({ ...good, code })).body['error']).toBe('invalid_grant');
+  });
+
+  it('[A-62] gives machines their own tokens for their secret, in the header or the body', async () => {
+    const grant = { grant_type: 'client_credentials', resource: RESOURCE };
+    const basic = Buffer.from(`ci:${SECRET}`).toString('base64');
+    const answers = [
+      await askToken({ ...grant, client_id: 'ci', client_secret: SECRET }),
+      await askToken(grant, { authorization: `Basic ${basic}` }),
+    ];
+    for (const { body } of answers) {
+      const principal = await authenticator.ask(String(body['access_token']));
+      expect(principal).toMatchObject({ subject: 'ci', client: 'ci', groups: ['bots'] });
+    }
+    const wrong = await askToken({ ...grant, client_id: 'ci', client_secret: 'guess' });
+    expect([wrong.status, wrong.body['error']]).toEqual([401, 'invalid_client']);
+    const lost = await askToken({ ...grant, resource: '', client_id: 'ci', client_secret: SECRET });
+    expect(lost.body['error']).toBe('invalid_target');
+  });
+
+  it('[A-62] refuses repeated parameters, other grants and large bodies', async () => {
+    const post = (body: string) => fetch(`${issuer.issuer}/token`, { method: 'POST', body });
+    expect((await post('grant_type=a&grant_type=b')).status).toBe(400);
+    expect((await post('grant_type=password')).status).toBe(400);
+    expect((await post(`grant_type=${'x'.repeat(20_000)}`)).status).toBe(400);
+  });
+
+  it('[A-63] mints what the demo asks for', async () => {
+    const good = await issuer.mint({ resource: RESOURCE, subject: 'eve', scopes: [] });
+    expect(await authenticator.ask(good)).toMatchObject({ subject: 'eve', scopes: [] });
+    const expired = await issuer.mint({ resource: RESOURCE, lifetimeSeconds: -5 });
+    expect(await authenticator.verdict(expired)).toBe('token-expired');
+    const other = await issuer.mint({ resource: `${RESOURCE}x` });
+    expect(await authenticator.verdict(other)).toBe('token-audience');
+  });
+
+  it('[A-64] listens on loopback alone', async () => {
+    const users = [{ name: 'dev', groups: [], scopes: [] }] as const;
+    for (const host of ['0.0.0.0', '::', 'localhost', '192.0.2.1']) {
+      await expect(startIssuer({ host, users })).rejects.toThrow('loopback');
+    }
+  });
+
+  it('[A-64] answers to its own name alone', async () => {
+    const { port } = new URL(issuer.issuer);
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      const headers = { host: `rebound.example:${port}` };
+      httpRequest({ host: '127.0.0.1', port, path: '/jwks.json', headers }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      })
+        .on('error', reject)
+        .end();
+    });
+    expect(status).toBe(421);
+  });
+
+  it('[A-64] lets pages of this machine read its answers, and no other site', async () => {
+    const allowedFor = async (origin: string) => {
+      const response = await fetch(`${issuer.issuer}/jwks.json`, { headers: { origin } });
+      return response.headers.get('access-control-allow-origin');
+    };
+    expect(await allowedFor('http://localhost:6274')).toBe('http://localhost:6274');
+    expect(await allowedFor('https://evil.example')).toBeNull();
+    expect(await allowedFor('http://localhost.evil.example')).toBeNull();
+    expect(await allowedFor('null')).toBeNull();
+  });
+
+  it('publishes no private key', async () => {
+    const { keys } = (await (await fetch(`${issuer.issuer}/jwks.json`)).json()) as {
+      keys: Record<string, unknown>[];
+    };
+    expect(keys.map((key) => Object.keys(key).sort())).toEqual([
+      ['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'],
+    ]);
+  });
+});
