@@ -28,8 +28,11 @@ export type Credentials = {
   readonly query: string;
 };
 
-/** Whose tokens, for which audience, are accepted. `name` keeps the cache of one apart from another's. */
-export type Acceptance = Pick<UpstreamSettings, 'name' | 'issuers' | 'audiences' | 'resource'>;
+/**
+ * Whose tokens are accepted, and for which audience. Verdicts are remembered for this very object, so
+ * pass the frozen one of the configuration, not a copy for each request.
+ */
+export type Acceptance = Pick<UpstreamSettings, 'issuers' | 'audiences' | 'resource'>;
 
 export type AuthnFault = { readonly reason: AuthnReason };
 
@@ -135,6 +138,20 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   const accepted = createGenerationCache<Entry>(MAX_ACCEPTED_ENTRIES);
   const refused = createGenerationCache<Entry>(MAX_REFUSED_ENTRIES);
   const inFlight = new Map<string, Promise<AuthnOutcome>>();
+  const acceptanceIds = new WeakMap<Acceptance, string>();
+  let lastAcceptanceId = 0;
+
+  /** INVARIANT: what one acceptance let in is never an answer for another. */
+  function keyFor(token: string, acceptance: Acceptance): string {
+    let id = acceptanceIds.get(acceptance);
+    if (id === undefined) {
+      lastAcceptanceId += 1;
+      id = String(lastAcceptanceId);
+      acceptanceIds.set(acceptance, id);
+    }
+    // The digest is of fixed length, so what stands behind it cannot be confused with it.
+    return hash('sha256', token, 'base64') + id;
+  }
 
   function recall(cacheKey: string): AuthnOutcome | undefined {
     const entry = accepted.get(cacheKey) ?? refused.get(cacheKey);
@@ -199,8 +216,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
       if (bearer === 'missing') return { reason: 'token-missing' };
       if (bearer === 'malformed') return { reason: 'token-malformed' };
       const { token } = bearer;
-      // A digest of fixed length, so the name behind it cannot be confused with it.
-      const cacheKey = hash('sha256', token, 'base64') + acceptance.name;
+      const cacheKey = keyFor(token, acceptance);
       const known = recall(cacheKey) ?? inFlight.get(cacheKey);
       if (known !== undefined) return known;
       const planned = plan(token, acceptance);

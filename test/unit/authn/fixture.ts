@@ -14,7 +14,6 @@ import { createGuardedFetch } from '../../../src/upstream/guarded-fetch.js';
 export const RESOURCE = 'https://mcp.example.com/notes';
 
 export const ACCEPTANCE: Acceptance = {
-  name: 'notes',
   issuers: ['corp'],
   audiences: {},
   resource: RESOURCE,

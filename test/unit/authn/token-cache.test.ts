@@ -44,9 +44,9 @@ describe('a verified token', () => {
     const { verdict } = make();
     const token = await issuer.mint(RESOURCE);
     expect(await verdict(token)).toBe('ok');
-    const other = { ...ACCEPTANCE, name: 'other', resource: `${RESOURCE}/other` };
+    const other = { ...ACCEPTANCE, resource: `${RESOURCE}/other` };
     expect(await verdict(token, other)).toBe('token-audience');
-    const closed = { ...ACCEPTANCE, name: 'closed', issuers: [] };
+    const closed = { ...ACCEPTANCE, issuers: [] };
     expect(await verdict(token, closed)).toBe('token-issuer');
   });
 

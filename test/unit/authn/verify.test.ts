@@ -183,16 +183,16 @@ describe('a token is verified', () => {
   }
 
   it('[A-40] compares with the audiences of the configuration, when it maps some', async () => {
-    const mapped = { ...ACCEPTANCE, name: 'mapped', audiences: { corp: ['api://notes'] } };
+    const mapped = { ...ACCEPTANCE, audiences: { corp: ['api://notes'] } };
     const fits = await issuer.mint('api://notes');
     expect(await authenticator.verdict(fits, mapped)).toBe('ok');
     expect(await authenticator.verdict(await issuer.mint(RESOURCE), mapped)).toBe('token-audience');
-    const none = { ...ACCEPTANCE, name: 'none', audiences: { corp: [] } };
+    const none = { ...ACCEPTANCE, audiences: { corp: [] } };
     expect(await authenticator.verdict(await issuer.mint(RESOURCE), none)).toBe('token-audience');
   });
 
   it('[A-41] takes another type where the issuer is configured for it, and only there', async () => {
-    const legacy = { ...ACCEPTANCE, name: 'old', issuers: ['legacy'] };
+    const legacy = { ...ACCEPTANCE, issuers: ['legacy'] };
     const token = await issuer.mint(RESOURCE, { header: { typ: 'JWT' } });
     expect(await authenticator.verdict(token, legacy)).toBe('ok');
     expect(await authenticator.verdict(await issuer.mint(RESOURCE), legacy)).toBe('token-type');
@@ -218,7 +218,7 @@ describe('a token is verified', () => {
   });
 
   it('[A-44] judges by the keys of the issuer that is named, though both share a key id', async () => {
-    const both = { ...ACCEPTANCE, name: 'both', issuers: ['corp', 'partner'] };
+    const both = { ...ACCEPTANCE, issuers: ['corp', 'partner'] };
     expect(other.currentKey().kid).toBe(issuer.currentKey().kid);
     const forged = await issuer.mint(RESOURCE, { key: other.currentKey() });
     expect(await authenticator.verdict(forged, both)).toBe('token-signature');
@@ -251,7 +251,7 @@ describe('a token is verified', () => {
   });
 
   it('refuses every token where no issuer is accepted', async () => {
-    const lonely = { ...ACCEPTANCE, name: 'lonely', issuers: ['nobody'] };
+    const lonely = { ...ACCEPTANCE, issuers: ['nobody'] };
     expect(await authenticator.verdict(await issuer.mint(RESOURCE), lonely)).toBe('token-issuer');
   });
 });

@@ -1,8 +1,13 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
+import { Client } from 'undici';
 import { afterEach, describe, expect, it } from 'vitest';
-import { isRefusedAddress, type LookupAll } from '../../../src/upstream/connect.js';
+import {
+  connectOptionsFor,
+  isRefusedAddress,
+  type LookupAll,
+} from '../../../src/upstream/connect.js';
 import { createGuardedFetch, type FetchRule } from '../../../src/upstream/guarded-fetch.js';
 
 const LOOPBACK: FetchRule = { network: 'loopback', maxBytes: 1024, timeoutMs: 5000 };
@@ -165,6 +170,31 @@ describe('the guarded fetch', () => {
     const url = new URL(`http://idp.test:${port}/`);
     expect(await fetchJson(url, LOOPBACK)).toMatchObject({ ok: true });
     expect(await fetchJson(url, LOOPBACK)).toMatchObject({ ok: false, why: 'refused-address' });
+  });
+
+  it('[A-11] checks the address that was connected to, whatever was resolved', async () => {
+    let hits = 0;
+    const { port } = await serve((_request, response) => {
+      hits += 1;
+      response.end('{}');
+    });
+    const lookup: LookupAll = (_hostname, _options, callback) => {
+      let reads = 0;
+      const shifting = {
+        family: 4,
+        get address() {
+          reads += 1;
+          return reads === 1 ? '93.184.216.34' : '127.0.0.1';
+        },
+      };
+      callback(null, [shifting]);
+    };
+    const connect = connectOptionsFor('public', { lookup });
+    const client = new Client(`http://idp.test:${port}`, { connect });
+    closers.push(() => client.destroy());
+    const attempt = client.request({ path: '/', method: 'GET' });
+    await expect(attempt).rejects.toSatisfy(isRefusedAddress);
+    expect(hits).toBe(0);
   });
 
   it('[A-10] holds URLs of origins that are not configured to public https', async () => {
