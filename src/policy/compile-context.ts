@@ -1,0 +1,46 @@
+// What compilation is given, and where its faults go. Decides nothing.
+
+import type { Catalogue } from './definition.js';
+import type { PolicyFault } from './document.js';
+
+/** The names that policies may use, from the gateway file and the lock files. */
+export type PolicyContext = {
+  /** Of the policy files, lower-case hex; becomes the hash of the set. */
+  readonly hash: string;
+  readonly upstreams: readonly {
+    readonly name: string;
+    readonly issuers: readonly string[];
+    /** Pinned strictly: what is not pinned can never be allowed. */
+    readonly strict: boolean;
+  }[];
+  readonly profiles: readonly string[];
+  readonly issuers: readonly string[];
+  /** Absent: pins are not known and not checked. An upstream without a lock file has no pins. */
+  readonly pins?: ((upstream: string) => Catalogue | undefined) | undefined;
+};
+
+type Path = PolicyFault['path'];
+
+/** Reports one fault at a path, relative to what the reporter was made for. */
+export type Fault = (
+  path: Path,
+  severity: PolicyFault['severity'],
+  message: string,
+  suggestion?: string,
+) => void;
+
+/** Keeps all faults of one compilation. */
+export class FaultCollector {
+  readonly all: PolicyFault[] = [];
+
+  get hasErrors(): boolean {
+    return this.all.some(({ severity }) => severity === 'error');
+  }
+
+  forFile(file: string): Fault {
+    return (path, severity, message, suggestion) => {
+      const fault = { file, path, severity, message };
+      this.all.push(suggestion === undefined ? fault : { ...fault, suggestion });
+    };
+  }
+}

@@ -1,0 +1,250 @@
+// May this caller do this? The one function that answers, for lists and for calls alike: a list is a
+// question whose arguments are unknown. The order of the checks is the order of contract §6, and what is
+// hidden is settled before anything reads a pin. Asks no store and no clock. An error is a deny.
+
+import type { JsonObject, Target } from '../mcp/message.js';
+import { adviseAlternatives, adviseFaults, UNDESCRIBED_ADVICE } from './advice.js';
+import { type Call, grantsFor, hasUndescribed, holdsFor, prepareCall } from './conditions.js';
+import type { Allow, Decision, Deny, Obligation } from './decision.js';
+import type { Catalogue, PinKind, PinnedDefinition, PinState } from './definition.js';
+import { chooseAlternative, collectObligations } from './obligations.js';
+import type { Principal } from './principal.js';
+import type { PolicySet, Question } from './question.js';
+import type { Reason } from './reasons.js';
+import { normalizeUri } from './resource-uri.js';
+import {
+  type AllowRule,
+  type Candidates,
+  findCandidates,
+  isUnconditional,
+  type RequireRule,
+  type Rule,
+  readsArguments,
+  type TargetKind,
+} from './rules.js';
+
+/** Longest name that is looked up, in characters; URIs have their own bound. */
+const MAX_NAME_CHARS = 1024;
+
+/** Recorded where a verified principal uses the protocol itself: sessions, discovery, ping (law 1). */
+export const PROTOCOL_RULE = { policy: 'builtin', rule: 'protocol' } as const;
+
+/**
+ * Decides one question under one set of policies. Total: never throws, never waits.
+ * An allow for unknown arguments says that the thing is listed and owes nothing; it is no leave to call.
+ * Source: contract §4 (laws 1 to 7) and §6.
+ */
+export function decide(policies: PolicySet, question: Question): Decision {
+  try {
+    return judge(policies, question);
+  } catch {
+    return deny('policy-error', false);
+  }
+}
+
+/**
+ * Decides a request that is to be sent on. A request is never decided as a list is: where its method
+ * carries no arguments they are none, not unknown, so that scopes and conditions are asked for.
+ */
+export function decideRequest(policies: PolicySet, question: Question): Decision {
+  return question.args === 'unknown'
+    ? decide(policies, { ...question, args: NO_ARGUMENTS })
+    : decide(policies, question);
+}
+
+const NO_ARGUMENTS: JsonObject = Object.freeze({});
+
+/** No pin is asked where the caller of `isListed` has none to offer. */
+const NO_CATALOGUE: Omit<Catalogue, 'upstream'> = {
+  mode: 'off',
+  isStopped: false,
+  standing: () => ({ state: 'unpinned', pinned: undefined, observed: undefined }),
+  names: () => [],
+  instructions: undefined,
+};
+
+/** Whether the caller sees this in a list (law 2). Without a catalogue, by policy alone. */
+export function isListed(
+  policies: PolicySet,
+  principal: Principal,
+  upstream: string,
+  target: Target,
+  catalogue: Catalogue = { ...NO_CATALOGUE, upstream },
+): boolean {
+  const question: Question = { principal, upstream, target, args: 'unknown', catalogue };
+  return decide(policies, question).verdict === 'allow';
+}
+
+/** INVARIANT: the only cast to Allow in the program. */
+function allow(
+  rule: { readonly policy: string; readonly rule: string },
+  owed: readonly Obligation[],
+) {
+  return { verdict: 'allow', policy: rule.policy, rule: rule.rule, obligations: owed } as Allow;
+}
+
+function deny(reason: Reason, listed: boolean, rule?: Rule, more?: Partial<Deny>): Deny {
+  const named = rule === undefined ? undefined : { policy: rule.policy, rule: rule.rule };
+  return { verdict: 'deny', reason, listed, ...named, ...more };
+}
+
+type Subject = { readonly kind: TargetKind; readonly name: string };
+
+function judge(policies: PolicySet, question: Question): Decision {
+  const { principal, upstream, target, args } = question;
+  if (target.kind === 'none') return allow(PROTOCOL_RULE, []);
+  const subject = readSubject(target);
+  if (subject === undefined) return deny('resource-forbidden', false);
+  if (subject.kind !== 'resource' && subject.name.length > MAX_NAME_CHARS) {
+    return deny('no-matching-allow', false);
+  }
+  const candidates = findCandidates(policies, principal, upstream, subject.kind, subject.name);
+  const first = candidates.allows[0];
+  const unconditional = candidates.denies.find(isUnconditional);
+  if (unconditional !== undefined) return deny('denied-by-rule', false, unconditional);
+  if (first === undefined) return deny('no-matching-allow', false);
+  const pin = standingOf(question.catalogue, subject);
+  if (pin.refusal !== undefined) return deny(pin.refusal, false);
+  if (args === 'unknown') return allow(first, []);
+  return judgeCall(candidates, callOf(question, subject, args, pin));
+}
+
+function readSubject(target: Exclude<Target, { readonly kind: 'none' }>): Subject | undefined {
+  switch (target.kind) {
+    case 'tool':
+    case 'prompt':
+      return { kind: target.kind, name: target.name };
+    case 'template':
+      return { kind: 'template', name: target.uriTemplate };
+    case 'resource': {
+      const name = normalizeUri(target.uri);
+      return name === undefined ? undefined : { kind: 'resource', name };
+    }
+  }
+}
+
+const PIN_REFUSALS: { readonly [state in PinState]: Reason | undefined } = {
+  approved: undefined,
+  pending: 'tool-unpinned',
+  unpinned: 'tool-unpinned',
+  absent: 'tool-unpinned',
+  changed: 'tool-changed',
+  blocked: 'tool-blocked',
+  invalid: 'tool-invalid',
+};
+
+type Pin = {
+  readonly refusal: Reason | undefined;
+  readonly pinned: PinnedDefinition | undefined;
+  readonly isRequired: boolean;
+};
+
+const UNPINNED_KIND: Pin = { refusal: undefined, pinned: undefined, isRequired: false };
+
+/** Concrete resources are not pinned (contract §5); a stopped upstream stops them too. */
+function standingOf(catalogue: Catalogue, { kind, name }: Subject): Pin {
+  if (catalogue.isStopped) return { ...UNPINNED_KIND, refusal: 'tool-changed' };
+  if (kind === 'resource') return UNPINNED_KIND;
+  const { state, pinned } = catalogue.standing(kind satisfies PinKind, name);
+  const approved = state === 'approved' ? pinned : undefined;
+  if (catalogue.mode === 'off') return { ...UNPINNED_KIND, pinned: approved };
+  const refusal = PIN_REFUSALS[state] ?? (approved === undefined ? 'tool-unpinned' : undefined);
+  return { refusal, pinned: approved, isRequired: true };
+}
+
+function callOf(question: Question, subject: Subject, args: JsonObject, pin: Pin): Call {
+  const hasName = subject.kind === 'tool' || subject.kind === 'prompt';
+  return prepareCall({
+    principal: question.principal,
+    args,
+    pinned: pin.pinned,
+    isPinRequired: pin.isRequired,
+    upstream: question.upstream,
+    name: hasName ? subject.name : '',
+    uri: subject.kind === 'resource' ? subject.name : undefined,
+  });
+}
+
+/** The caller sees the thing: from here every refusal may say why. */
+function judgeCall(candidates: Candidates, call: Call): Decision {
+  const entitled = candidates.allows.filter((rule) => countMissing(rule, call) === 0);
+  if (entitled.length === 0) return denyForScope(candidates.allows, call);
+  return (
+    judgeArguments(candidates, call) ??
+    judgeDenies(candidates, call) ??
+    judgeAlternatives(candidates, entitled, call)
+  );
+}
+
+function judgeArguments({ denies, requires }: Candidates, call: Call): Deny | undefined {
+  const faults = call.pinned?.input?.check(call.args) ?? [];
+  if (faults.length > 0) {
+    return deny('arguments-invalid', true, undefined, { advice: adviseFaults(faults) });
+  }
+  // A grant that reads arguments fails by itself; a restriction must not be slipped past.
+  const isRead = denies.some(readsArguments) || requires.some(readsArguments);
+  if (!isRead || !hasUndescribed(call)) return undefined;
+  return deny('arguments-invalid', true, undefined, { advice: UNDESCRIBED_ADVICE });
+}
+
+function judgeDenies({ denies }: Candidates, call: Call): Deny | undefined {
+  let failed: Rule | undefined;
+  for (const rule of denies) {
+    const holding = holdsFor(rule, call);
+    if (holding === 'holds') {
+      const advice = rule.advice === undefined ? {} : { advice: rule.advice };
+      return deny('denied-by-rule', true, rule, advice);
+    }
+    if (holding === 'error') failed ??= rule;
+  }
+  return failed === undefined ? undefined : deny('policy-error', true, failed);
+}
+
+function judgeAlternatives(
+  candidates: Candidates,
+  entitled: readonly AllowRule[],
+  call: Call,
+): Decision {
+  const holding: AllowRule[] = [];
+  let failed: Rule | undefined;
+  for (const rule of entitled) {
+    const granting = grantsFor(rule, call);
+    if (granting === 'holds') holding.push(rule);
+    if (granting === 'error') failed ??= rule;
+  }
+  const chosen = chooseAlternative(holding);
+  if (chosen !== undefined) return settleRequires(chosen, candidates.requires, call);
+  if (failed !== undefined) return deny('policy-error', true, failed);
+  const lacking = candidates.allows.filter(
+    (rule) => countMissing(rule, call) > 0 && grantsFor(rule, call) === 'holds',
+  );
+  if (lacking.length > 0) return denyForScope(lacking, call);
+  const isUnread = entitled.some((rule) => readsArguments(rule)) && hasUndescribed(call);
+  const advice = isUnread ? UNDESCRIBED_ADVICE : adviseAlternatives(entitled, call);
+  return deny('arguments-invalid', true, undefined, { advice });
+}
+
+function settleRequires(chosen: AllowRule, requires: readonly RequireRule[], call: Call): Decision {
+  const binding: RequireRule[] = [];
+  for (const rule of requires) {
+    const holding = holdsFor(rule, call);
+    if (holding === 'error') return deny('policy-error', true, rule);
+    if (holding === 'holds') binding.push(rule);
+  }
+  return allow(chosen, collectObligations(chosen, binding));
+}
+
+/** RFC 6750 §3.1; names every scope of the alternative that lacks the fewest. */
+function denyForScope(rules: readonly AllowRule[], call: Call): Deny {
+  const holding = rules.filter((rule) => grantsFor(rule, call) === 'holds');
+  const [nearest] = [...(holding.length > 0 ? holding : rules)].sort(
+    (a, b) => countMissing(a, call) - countMissing(b, call),
+  );
+  return deny('insufficient-scope', true, nearest, { scopes: nearest?.scopes ?? [] });
+}
+
+function countMissing(rule: AllowRule, { principal }: Call): number {
+  let missing = 0;
+  for (const scope of rule.scopes) if (!principal.scopes.includes(scope)) missing += 1;
+  return missing;
+}

@@ -1,0 +1,209 @@
+// Compiled rules and where to find them: by caller, upstream, kind and name. Decides who and what a rule
+// speaks of, never whether something may happen. Exact names stand in maps, patterns apart; what a caller
+// can be matched by is computed once a principal. Contract §4.
+
+import type { RateLimit } from './decision.js';
+import type { CompiledSchema } from './definition.js';
+import type { Expression } from './expressions.js';
+import { matchesPattern, type Pattern } from './globs.js';
+import type { Principal } from './principal.js';
+import type { PolicySet } from './question.js';
+
+/** The kinds that rules name. */
+export type TargetKind = 'tool' | 'prompt' | 'resource' | 'template';
+
+export const TARGET_KINDS: readonly TargetKind[] = ['tool', 'prompt', 'resource', 'template'];
+
+type RuleBase = {
+  /** `policy/rule`: unique, and the order in which rules are looked at. */
+  readonly id: string;
+  readonly policy: string;
+  readonly rule: string;
+  readonly matchesWho: (principal: Principal) => boolean;
+  /** Undefined where the rule names no upstream: every one. */
+  readonly upstreams: readonly Pattern[] | undefined;
+  readonly targets: { readonly [kind in TargetKind]: readonly Pattern[] };
+  readonly args: readonly { readonly name: string; readonly schema: CompiledSchema }[];
+  readonly when: Expression | undefined;
+};
+
+export type AllowRule = RuleBase & {
+  readonly effect: 'allow';
+  readonly scopes: readonly string[];
+  readonly limit: RateLimit | undefined;
+};
+
+export type DenyRule = RuleBase & { readonly effect: 'deny'; readonly advice: string | undefined };
+
+export type RequireRule = RuleBase & {
+  readonly effect: 'require';
+  readonly limit: RateLimit | undefined;
+  readonly profile: string | undefined;
+  readonly maxResultBytes: number | undefined;
+  readonly captures: readonly string[];
+};
+
+export type Rule = AllowRule | DenyRule | RequireRule;
+
+/** The rules that match one caller and one target by `who` and `what`, each list in the order of ids. */
+export type Candidates = {
+  readonly allows: readonly AllowRule[];
+  readonly denies: readonly DenyRule[];
+  readonly requires: readonly RequireRule[];
+};
+
+/** True where a rule looks into the arguments. */
+export function readsArguments(rule: Rule): boolean {
+  return rule.args.length > 0 || (rule.when?.reads.argumentPaths.length ?? 0) > 0;
+}
+
+/** True for a rule that depends on nothing but caller and target. */
+export function isUnconditional(rule: Rule): boolean {
+  return rule.args.length === 0 && rule.when === undefined;
+}
+
+/** True where the rule speaks of this upstream. */
+export function matchesUpstream(rule: Rule, upstream: string): boolean {
+  return rule.upstreams?.some((pattern) => matchesPattern(pattern, upstream)) ?? true;
+}
+
+type KindIndex = {
+  readonly exact: ReadonlyMap<string, readonly Rule[]>;
+  readonly patterned: readonly { readonly rule: Rule; readonly pattern: Pattern }[];
+  /** Answers given before; emptied when full, as names come from the wire. */
+  readonly known: Map<string, Candidates>;
+};
+
+type UpstreamIndex = { readonly [kind in TargetKind]: KindIndex };
+
+/** What one set of `who` matches sees. Shared by all principals with the same matches. */
+type View = {
+  readonly key: string;
+  readonly rules: readonly Rule[];
+  readonly upstreams: Map<string, UpstreamIndex>;
+};
+
+const MAX_VIEWS = 1000;
+const MAX_KNOWN_NAMES = 1000;
+
+interface CompiledPolicies extends PolicySet {
+  readonly rules: readonly Rule[];
+  readonly viewOf: WeakMap<Principal, View>;
+  readonly views: Map<string, View>;
+}
+
+/** Makes the compiled set. Called by policy/compile.ts alone. */
+export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet {
+  const ordered = [...rules].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const set = {
+    hash,
+    ruleCount: ordered.length,
+    rules: Object.freeze(ordered),
+    viewOf: new WeakMap(),
+    views: new Map(),
+  };
+  return Object.freeze(set) as unknown as PolicySet;
+}
+
+/**
+ * Which rules match this caller by `who`: callers with one key see the same lists under this set.
+ * Says nothing about scopes, which no list depends on (law 2).
+ */
+export function matchKey(policies: PolicySet, principal: Principal): string {
+  return viewFor(policies as CompiledPolicies, principal).key;
+}
+
+/** The rules that match by `who` and `what`. Resource names are normal forms of URIs. */
+export function findCandidates(
+  policies: PolicySet,
+  principal: Principal,
+  upstream: string,
+  kind: TargetKind,
+  name: string,
+): Candidates {
+  const index = upstreamIndex(viewFor(policies as CompiledPolicies, principal), upstream)[kind];
+  const known = index.known.get(name);
+  if (known !== undefined) return known;
+  const candidates = sortOut(matchingRules(index, name));
+  if (index.known.size >= MAX_KNOWN_NAMES) index.known.clear();
+  index.known.set(name, candidates);
+  return candidates;
+}
+
+function viewFor(policies: CompiledPolicies, principal: Principal): View {
+  const known = policies.viewOf.get(principal);
+  if (known !== undefined) return known;
+  const rules = policies.rules.filter((rule) => rule.matchesWho(principal));
+  const key = keyOf(policies.rules, rules);
+  let view = policies.views.get(key);
+  if (view === undefined) {
+    view = { key, rules, upstreams: new Map() };
+    if (policies.views.size >= MAX_VIEWS) policies.views.clear();
+    policies.views.set(key, view);
+  }
+  policies.viewOf.set(principal, view);
+  return view;
+}
+
+/** One bit a rule, four bits a character. */
+function keyOf(all: readonly Rule[], matching: readonly Rule[]): string {
+  const digits = new Uint8Array(Math.ceil(all.length / 4));
+  const set = new Set(matching);
+  for (const [index, rule] of all.entries()) {
+    if (set.has(rule)) digits[index >> 2] = (digits[index >> 2] ?? 0) | (1 << (index & 3));
+  }
+  return Array.from(digits, (digit) => digit.toString(16)).join('');
+}
+
+function upstreamIndex(view: View, upstream: string): UpstreamIndex {
+  const known = view.upstreams.get(upstream);
+  if (known !== undefined) return known;
+  const rules = view.rules.filter((rule) => matchesUpstream(rule, upstream));
+  const index = {
+    tool: indexKind(rules, 'tool'),
+    prompt: indexKind(rules, 'prompt'),
+    resource: indexKind(rules, 'resource'),
+    template: indexKind(rules, 'template'),
+  };
+  view.upstreams.set(upstream, index);
+  return index;
+}
+
+function indexKind(rules: readonly Rule[], kind: TargetKind): KindIndex {
+  const exact = new Map<string, Rule[]>();
+  const patterned: { rule: Rule; pattern: Pattern }[] = [];
+  for (const rule of rules) {
+    for (const pattern of rule.targets[kind]) {
+      if (pattern.kind === 'pattern') patterned.push({ rule, pattern });
+      else exact.set(pattern.text, [...(exact.get(pattern.text) ?? []), rule]);
+    }
+  }
+  return { exact, patterned, known: new Map() };
+}
+
+function matchingRules(index: KindIndex, name: string): ReadonlySet<Rule> {
+  const found = new Set(index.exact.get(name));
+  for (const { rule, pattern } of index.patterned) {
+    if (!found.has(rule) && matchesPattern(pattern, name)) found.add(rule);
+  }
+  return found;
+}
+
+function sortOut(rules: ReadonlySet<Rule>): Candidates {
+  const allows: AllowRule[] = [];
+  const denies: DenyRule[] = [];
+  const requires: RequireRule[] = [];
+  for (const rule of [...rules].sort((a, b) => (a.id < b.id ? -1 : 1))) {
+    switch (rule.effect) {
+      case 'allow':
+        allows.push(rule);
+        break;
+      case 'deny':
+        denies.push(rule);
+        break;
+      case 'require':
+        requires.push(rule);
+    }
+  }
+  return { allows, denies, requires };
+}

@@ -1,0 +1,131 @@
+// Values that policy tests are built from: principals, catalogues, documents. Casts of brands live here.
+
+import type { JsonObject } from '../../../src/mcp/message.js';
+import { compilePolicies, type PolicyContext } from '../../../src/policy/compile.js';
+import type {
+  Catalogue,
+  PinKind,
+  PinnedDefinition,
+  PinState,
+  Standing,
+} from '../../../src/policy/definition.js';
+import type { PolicyDocument, PolicyFault, RuleDocument } from '../../../src/policy/document.js';
+import type { Principal } from '../../../src/policy/principal.js';
+import type { PolicySet } from '../../../src/policy/question.js';
+import { compileSchema } from '../../../src/policy/schema.js';
+
+export function principal(parts: Partial<Omit<Principal, never>> = {}): Principal {
+  return {
+    issuer: 'corp',
+    issuerUrl: 'https://idp.example.com',
+    subject: 'ada',
+    client: 'editor',
+    groups: [],
+    scopes: [],
+    claims: {},
+    actors: [],
+    token: { id: 't', audience: 'https://mcp.example.com/github', expiresAt: 0, binding: 'none' },
+    ...parts,
+  } as Principal;
+}
+
+export type PinSample = {
+  readonly state?: PinState;
+  readonly inputSchema?: JsonObject;
+  readonly definition?: JsonObject;
+};
+
+export type CatalogueSample = {
+  readonly upstream?: string;
+  readonly mode?: 'strict' | 'off';
+  readonly isStopped?: boolean;
+  readonly tools?: { readonly [name: string]: PinSample };
+  readonly prompts?: { readonly [name: string]: PinSample };
+  readonly templates?: { readonly [name: string]: PinSample };
+};
+
+const UNPINNED: Standing = { state: 'unpinned', pinned: undefined, observed: undefined };
+
+export function catalogue(sample: CatalogueSample = {}): Catalogue {
+  const kinds = new Map<PinKind, Map<string, Standing>>([
+    ['tool', standings('tool', sample.tools)],
+    ['prompt', standings('prompt', sample.prompts)],
+    ['template', standings('template', sample.templates)],
+  ]);
+  return {
+    upstream: sample.upstream ?? 'github',
+    mode: sample.mode ?? 'strict',
+    isStopped: sample.isStopped ?? false,
+    standing: (kind, name) => kinds.get(kind)?.get(name) ?? UNPINNED,
+    names: (kind) => [...(kinds.get(kind)?.keys() ?? [])],
+    instructions: undefined,
+  };
+}
+
+function standings(
+  kind: PinKind,
+  pins: { readonly [name: string]: PinSample } = {},
+): Map<string, Standing> {
+  const entries = Object.entries(pins).map(([name, pin]) => {
+    const standing: Standing = {
+      state: pin.state ?? 'approved',
+      pinned: pinned(kind, name, pin),
+      observed: 'digest',
+    };
+    return [name, standing] as const;
+  });
+  return new Map(entries);
+}
+
+function pinned(kind: PinKind, name: string, pin: PinSample): PinnedDefinition {
+  const input = pin.inputSchema === undefined ? undefined : compileSchema(pin.inputSchema);
+  if (input !== undefined && !input.ok) throw new Error(input.why);
+  return {
+    kind,
+    name,
+    digest: 'digest',
+    definition: {
+      name,
+      ...(pin.inputSchema && { inputSchema: pin.inputSchema }),
+      ...pin.definition,
+    },
+    input: input?.schema,
+    output: undefined,
+    mirrored: [],
+  };
+}
+
+export function document(rules: readonly RuleDocument[], policy = 'main'): PolicyDocument {
+  return { file: `${policy}.policy.yaml`, policy, rules };
+}
+
+export const CONTEXT: PolicyContext = {
+  hash: 'a'.repeat(64),
+  upstreams: [
+    { name: 'github', issuers: ['corp'], strict: true },
+    { name: 'mail', issuers: ['corp'], strict: true },
+  ],
+  profiles: ['default', 'careful'],
+  issuers: ['corp'],
+};
+
+export function compiled(
+  rules: readonly RuleDocument[] | readonly PolicyDocument[],
+  context: Partial<PolicyContext> = {},
+): { readonly policies: PolicySet; readonly faults: readonly PolicyFault[] } {
+  const documents = rules.map((entry, index) =>
+    'rules' in entry ? entry : document([entry], `p${index}`),
+  );
+  return compilePolicies(documents, { ...CONTEXT, ...context });
+}
+
+/** Compiled policies of one document; throws when a fault is an error. */
+export function policiesOf(
+  rules: readonly RuleDocument[],
+  context: Partial<PolicyContext> = {},
+): PolicySet {
+  const { policies, faults } = compilePolicies([document(rules)], { ...CONTEXT, ...context });
+  const errors = faults.filter(({ severity }) => severity === 'error');
+  if (errors.length > 0) throw new Error(JSON.stringify(errors));
+  return policies;
+}
