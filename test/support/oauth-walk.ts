@@ -2,7 +2,10 @@
 // authorization code with PKCE and `resource`, token. Redirects are followed by hand with a cookie jar,
 // so that each is seen. Sources: MCP 2025-11-25 authorization; RFC 7636, 7591, 8707, 9728.
 
-import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js';
+import type {
+  OAuthClientProvider,
+  OAuthDiscoveryState,
+} from '@modelcontextprotocol/sdk/client/auth.js';
 import type {
   OAuthClientInformationMixed,
   OAuthTokens,
@@ -34,6 +37,7 @@ export function createWalkProvider(options: WalkOptions = {}): WalkProvider {
   let tokens: OAuthTokens | undefined;
   let verifier = '';
   let authorizationUrl: URL | undefined;
+  let discovered: OAuthDiscoveryState | undefined;
   return {
     get redirectUrl() {
       return redirectUrl;
@@ -63,6 +67,10 @@ export function createWalkProvider(options: WalkOptions = {}): WalkProvider {
       verifier = given;
     },
     codeVerifier: () => verifier,
+    saveDiscoveryState: (given) => {
+      discovered = given;
+    },
+    discoveryState: () => discovered,
     facts: () => ({ authorizationUrl, client, tokens }),
   };
 }

@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DemoUpstream, startDemoUpstream } from '../../../src/dev/demo-upstream.js';
+import { runTour } from '../../../src/dev/tour.js';
+import { createPaint, printAudit, printCheck, quiet } from '../../../src/dev/tour-print.js';
+import { SCENES } from '../../../src/dev/tour-scenes.js';
+
+let desk: DemoUpstream;
+beforeAll(async () => {
+  desk = await startDemoUpstream({ seed: 'tour' });
+});
+afterAll(() => desk.close());
+
+const PLAIN = createPaint(false);
+
+describe('the tour against a server without a gateway', () => {
+  it('[D-08] announces each scene before its calls, compares after, and fails', async () => {
+    const printed: string[] = [];
+    const callsAtAnnouncement: number[] = [];
+    let calls = 0;
+    const exit = await runTour({
+      url: desk.url,
+      mint: () => Promise.resolve('not-a-token'),
+      upstream: {
+        ...desk,
+        seen: () => {
+          calls += 1;
+          return desk.seen();
+        },
+      },
+      readAudit: () => Promise.resolve([]),
+      write: (text) => {
+        if (text.includes('expect')) {
+          callsAtAnnouncement.push(calls);
+          calls = 0;
+          desk.forget();
+        }
+        printed.push(text);
+      },
+      hasColor: false,
+    });
+    const text = printed.join('');
+    expect(exit).toBe(1);
+    expect(callsAtAnnouncement).toHaveLength(SCENES.length);
+    expect(callsAtAnnouncement[0]).toBe(0);
+    for (const scene of SCENES) {
+      const title = text.indexOf(scene.title);
+      expect(title).toBeGreaterThan(-1);
+      expect(text.indexOf(scene.expect)).toBeGreaterThan(title);
+    }
+    // Each defence is missed where it is missing: only an honest answer is as announced.
+    expect(text).toMatch(/✗ no token reached the server/);
+    expect(text).toMatch(/✗ export_all get_ticket list_tickets search_docs/);
+    expect(text).toMatch(/✗ neither secret anywhere in the answer — seen: 2 secrets/);
+    expect(text).toMatch(/✗ no active content/);
+    expect(text).toMatch(/✗ hidden from the list/);
+    expect(text).toMatch(/✗ HTTP 401 — seen: HTTP 200/);
+    expect(text).toMatch(/✗ HTTP 404 — seen: HTTP 200/);
+    expect(text).toMatch(/✗ the server behind saw nothing — seen: delete_ticket/);
+    expect(text).toMatch(/1\d of 12 outcomes differ/);
+  });
+
+  it('[D-08] counts a scene that cannot be played as a difference', async () => {
+    const exit = await runTour({
+      url: desk.url,
+      mint: () => Promise.reject(new Error('the issuer is down')),
+      upstream: desk,
+      readAudit: () => Promise.resolve([]),
+      write: () => undefined,
+      hasColor: false,
+    });
+    expect(exit).toBe(1);
+  });
+});
+
+describe('the print of the tour', () => {
+  it('[D-08] shows what was seen only where a comparison fails', () => {
+    expect(printCheck(PLAIN, { what: 'HTTP 404', holds: true, seen: 'HTTP 404' })).toBe(
+      '    ✓ HTTP 404\n',
+    );
+    expect(printCheck(PLAIN, { what: 'HTTP 404', holds: false, seen: 'HTTP 200' })).toBe(
+      '    ✗ HTTP 404 — seen: HTTP 200\n',
+    );
+  });
+
+  it('[D-08] colours on a terminal and never without one', () => {
+    const check = { what: 'fine', holds: true, seen: '' };
+    const control = String.fromCodePoint(0x1b);
+    expect(printCheck(createPaint(true), check)).toContain(control);
+    expect(printCheck(PLAIN, check)).not.toContain(control);
+  });
+
+  it('[D-08] prints foreign text without control or format characters', () => {
+    const hostile = `a${String.fromCodePoint(0x1b)}[2J\r\n${String.fromCodePoint(0x202e)}b`;
+    expect(quiet(hostile)).toBe('a·[2J···b');
+  });
+
+  it('[D-08] shows one row an exchange, its outcome over its decision, and other events', () => {
+    const exchange = {
+      type: 'mcp.decision',
+      time: '2026-11-20T10:00:00.123Z',
+      actor: { sub: 'support' },
+      target: { method: 'tools/call', name: 'get_customer' },
+      decision: { id: 'one', verdict: 'allow', rule: 'support-reads-customers', reasons: [] },
+      findings: [],
+    };
+    const found = [{ detector: 'card', action: 'redact' }];
+    const lines = [
+      exchange,
+      { ...exchange, type: 'mcp.outcome', findings: found },
+      { type: 'pin.drift', time: exchange.time, detail: { change: 'description' } },
+      { type: 'checkpoint', time: exchange.time },
+    ].map((event) => JSON.stringify(event));
+    expect(printAudit(PLAIN, [...lines, 'not json'])).toBe(
+      [
+        '  10:00:00.123  allow  support  tools/call get_customer  support-reads-customers  redact card\n',
+        '  10:00:00.123  note   -        drift                    description\n',
+      ].join(''),
+    );
+  });
+});
