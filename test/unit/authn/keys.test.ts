@@ -79,6 +79,12 @@ describe('the keys of an issuer', () => {
     expect(fetches()).toBe(before + 2);
   });
 
+  it('[A-37] are not even asked for an algorithm that is not configured', async () => {
+    const forged = await issuer.mintWithPublicKeyAsSecret(RESOURCE);
+    expect(await authenticator.verdict(forged)).toBe('token-signature');
+    expect(issuer.hits.size).toBe(0);
+  });
+
   it('[A-38] published while a fetch is under way are found by the next', async () => {
     const clock = makeClock();
     let release = (): void => {};
