@@ -17,7 +17,6 @@ describe('values of headers', () => {
   test('[M-12] any text survives encoding and decoding', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
-        fc.pre(text.isWellFormed());
         expect(decodeHeaderValue(encoded(text))).toBe(text);
       }),
     );
