@@ -18,6 +18,8 @@ export const CHANGES = [
   'new-tool',
   'removed',
   'notation-only',
+  // Only its digest is known: a page that a client asked for was noted without its definitions.
+  'unclassified',
 ] as const;
 
 export type Change = (typeof CHANGES)[number];

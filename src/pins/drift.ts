@@ -50,7 +50,10 @@ function noted(observed: Observed, kind: PinKind): readonly string[] {
   );
 }
 
-type Offered = { readonly digest: string; readonly definition: JsonObject };
+type Offered<Definition> = {
+  readonly digest: string;
+  readonly definition: Definition | undefined;
+};
 
 function differencesOf(
   kind: PinKind,
@@ -63,7 +66,11 @@ function differencesOf(
   return differences(kind, name, pin, offeredOf(observed, kind, name), compare);
 }
 
-function offeredOf(observed: Observed, kind: PinKind, name: string): readonly Offered[] {
+function offeredOf(
+  observed: Observed,
+  kind: PinKind,
+  name: string,
+): readonly Offered<JsonObject>[] {
   const listed = sightingsOf(observed, kind, name);
   if (listed.length > 0) return listed;
   return [...observed.noted.values()].flatMap((items) =>
@@ -87,7 +94,7 @@ function differences<Definition extends JsonObject | string>(
   kind: PinnedKind,
   name: string,
   pin: Pin<Definition> | undefined,
-  offered: readonly { readonly digest: string; readonly definition: Definition }[],
+  offered: readonly Offered<Definition>[],
   compare: (before: Definition | undefined, after: Definition | undefined) => readonly Change[],
 ): readonly Difference[] {
   const approved = approvedVersions(pin);
@@ -100,18 +107,21 @@ function differences<Definition extends JsonObject | string>(
   const seen = new Map(offered.map((item) => [item.digest, item]));
   return [...seen.values()]
     .filter((item) => !known.has(item.digest))
-    .map((item) => difference(kind, name, base, item, compare(base?.definition, item.definition)));
+    .map((item) => {
+      const isKnown = base === undefined || item.definition !== undefined;
+      const changes = isKnown ? compare(base?.definition, item.definition) : [];
+      return difference(kind, name, base, item, changes);
+    });
 }
 
 function difference<Definition extends JsonObject | string>(
   kind: PinnedKind,
   name: string,
   before: { readonly sha256: string; readonly definition: Definition } | undefined,
-  after: { readonly digest: string; readonly definition: Definition } | undefined,
+  after: Offered<Definition> | undefined,
   changes: readonly Change[],
 ): Difference {
-  // Digests differ though no member does where a number has no exact form: only the writing differs.
-  const [change = 'notation-only'] = changes;
+  const [change = fallbackChange(before, after)] = changes;
   return {
     kind,
     name,
@@ -122,6 +132,12 @@ function difference<Definition extends JsonObject | string>(
     beforeDefinition: before?.definition,
     afterDefinition: after?.definition,
   };
+}
+
+/** Digests differ though no member does where a number has no exact form: only the writing differs. */
+function fallbackChange(before: unknown, after: Offered<unknown> | undefined): Change {
+  if (before === undefined) return 'new-tool';
+  return after?.definition === undefined ? 'unclassified' : 'notation-only';
 }
 
 /** Reports differences that were not reported before. One for each upstream. */

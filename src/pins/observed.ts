@@ -11,15 +11,18 @@ import { nameOf, PIN_KINDS } from './lock.js';
 /** One definition as it was seen. `isRepeated`: its name stood more than once in one listing. */
 export type Sighting = {
   readonly digest: string;
-  readonly definition: JsonObject;
+  /** Absent where a page was noted by its digests alone. */
+  readonly definition: JsonObject | undefined;
   readonly isRepeated: boolean;
 };
+
+export type ListedSighting = Sighting & { readonly definition: JsonObject };
 
 /** One complete listing, in one era. */
 export type EraObserved = {
   readonly era: ListedEra;
   readonly verifiedAtMs: number;
-  readonly seen: { readonly [kind in PinKind]: ReadonlyMap<string, Sighting> };
+  readonly seen: { readonly [kind in PinKind]: ReadonlyMap<string, ListedSighting> };
   readonly instructions: { readonly digest: string; readonly text: string } | undefined;
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject | undefined;
@@ -28,11 +31,10 @@ export type EraObserved = {
 
 /** A definition of a client's page that no complete listing showed so. */
 export type NotedItem = {
-  readonly era: ListedEra;
   readonly kind: PinKind;
   readonly name: string;
   readonly digest: string;
-  readonly definition: JsonObject;
+  readonly definition: JsonObject | undefined;
   readonly notedAtMs: number;
 };
 
@@ -47,12 +49,13 @@ export type Observed = {
 
 /** The items of one page that a client asked for, as the upstream wrote them. */
 export type Page = {
-  readonly era: ListedEra;
   readonly kind: PinKind;
   readonly items: readonly {
     readonly name: string;
-    readonly digest: string;
-    readonly definition: JsonObject;
+    /** `undefined` where the definition has none: it then equals no pin. */
+    readonly digest: string | undefined;
+    /** For naming the difference. */
+    readonly definition?: JsonObject;
   }[];
   readonly atMs: number;
 };
@@ -85,8 +88,11 @@ function sightText(text: string): { readonly digest: string; readonly text: stri
   return { digest: digest.ok ? digest.digest : NO_DIGEST, text };
 }
 
-function sightItems(kind: PinKind, items: readonly ListedItem[]): ReadonlyMap<string, Sighting> {
-  const seen = new Map<string, Sighting>();
+function sightItems(
+  kind: PinKind,
+  items: readonly ListedItem[],
+): ReadonlyMap<string, ListedSighting> {
+  const seen = new Map<string, ListedSighting>();
   for (const { definition, isExact } of items) {
     const name = nameOf(kind, definition);
     if (name === undefined) continue;
@@ -106,36 +112,26 @@ export function mergeObserved(eras: readonly EraObserved[]): Observed {
   return seal([...latest.values()], new Map());
 }
 
-/** Puts a complete listing in place of the one of its era, and drops what pages of it showed before. */
+/**
+ * Puts a complete listing in place of the one of its era. What pages showed goes once every era was
+ * listed by a listing that began after the page.
+ */
 export function noteListing(observed: Observed | undefined, listed: EraObserved): Observed {
   const others = (observed?.eras ?? []).filter((era) => era.era !== listed.era);
-  const noted = keepNoted(
-    observed,
-    (item) => item.era !== listed.era || item.notedAtMs >= listed.verifiedAtMs,
-  );
-  return seal([...others, listed], noted);
+  const eras = [...others, listed];
+  const verifiedAtMs = Math.min(...eras.map((era) => era.verifiedAtMs));
+  const noted = new Map<string, readonly NotedItem[]>();
+  for (const [key, items] of observed?.noted ?? []) {
+    const left = items.filter((item) => item.notedAtMs >= verifiedAtMs);
+    if (left.length > 0) noted.set(key, left);
+  }
+  return seal(eras, noted);
 }
 
 /** The observation without an era that the upstream no longer speaks; `undefined` when none is left. */
 export function dropEra(observed: Observed | undefined, era: ListedEra): Observed | undefined {
   const eras = (observed?.eras ?? []).filter((other) => other.era !== era);
-  if (eras.length === 0) return undefined;
-  return seal(
-    eras,
-    keepNoted(observed, (item) => item.era !== era),
-  );
-}
-
-function keepNoted(
-  observed: Observed | undefined,
-  isKept: (item: NotedItem) => boolean,
-): Observed['noted'] {
-  const kept = new Map<string, readonly NotedItem[]>();
-  for (const [key, items] of observed?.noted ?? []) {
-    const left = items.filter(isKept);
-    if (left.length > 0) kept.set(key, left);
-  }
-  return kept;
+  return observed === undefined || eras.length === 0 ? undefined : seal(eras, observed.noted);
 }
 
 /**
@@ -143,14 +139,14 @@ function keepNoted(
  * the listings did not, which is the usual case and costs a map look-up an item.
  */
 export function notePage(observed: Observed, page: Page): Observed {
-  const fresh = page.items.filter((item) => differs(observed, page.kind, item.name, item.digest));
-  if (fresh.length === 0) return observed;
-  const { era, kind, atMs: notedAtMs } = page;
-  const noted = new Map(observed.noted);
-  for (const { name, digest, definition } of fresh) {
-    addNoted(observed, noted, { era, kind, name, digest, definition, notedAtMs });
+  const { kind, atMs: notedAtMs } = page;
+  let noted: Map<string, readonly NotedItem[]> | undefined;
+  for (const { name, digest = NO_DIGEST, definition } of page.items) {
+    if (!differs(observed, kind, name, digest)) continue;
+    noted ??= new Map(observed.noted);
+    addNoted(observed, noted, { kind, name, digest, definition, notedAtMs });
   }
-  return seal(observed.eras, noted);
+  return noted === undefined ? observed : seal(observed.eras, noted);
 }
 
 function differs(observed: Observed, kind: PinKind, name: string, digest: string): boolean {
@@ -167,17 +163,13 @@ function addNoted(
   const isUnlisted = !isListed(observed, item.kind, item.name);
   if (isUnlisted && items.length === 0 && noted.size >= MAX_NOTED_NAMES) return;
   // Seen again: only a listing that begins after this sighting may clear it.
-  const others = items.filter((other) => !isSameNote(other, item));
+  const others = items.filter((other) => other.digest !== item.digest);
   if (others.length < MAX_NOTED_PER_NAME) noted.set(key, [...others, item]);
   else noted.set(key, [...others.slice(0, MAX_NOTED_PER_NAME - 1), { ...item, digest: NO_DIGEST }]);
 }
 
 function noteKey(kind: PinKind, name: string): string {
   return `${kind} ${name}`;
-}
-
-function isSameNote(a: NotedItem, b: NotedItem): boolean {
-  return a.era === b.era && a.digest === b.digest;
 }
 
 function isListed(observed: Observed, kind: PinKind, name: string): boolean {
@@ -228,9 +220,6 @@ function sightParts(eras: readonly EraObserved[], noted: Observed['noted']): rea
         .sort(),
     ),
   ]);
-  const pages = [...noted].map(([key, items]) => [
-    key,
-    items.map(({ era, digest }) => `${era} ${digest}`).sort(),
-  ]);
+  const pages = [...noted].map(([key, items]) => [key, items.map(({ digest }) => digest).sort()]);
   return [listed, pages.sort(([a], [b]) => ((a ?? '') < (b ?? '') ? -1 : 1))];
 }

@@ -1,0 +1,260 @@
+// One request of the gateway's own to an upstream, and the one answer to it, from a JSON body or an
+// event stream. Strict: what is not exactly the awaited answer is a fault. Bounded in bytes and time.
+// MCP 2025-11-25 and 2026-07-28, Streamable HTTP.
+
+import { readAnswer } from '../mcp/answers.js';
+import { readJson, readJsonText } from '../mcp/json.js';
+import type { ListedEra } from '../mcp/listing.js';
+import type { JsonObject, RpcError } from '../mcp/message.js';
+import { createSseFramer, type SseEvent, type SseFault } from '../mcp/sse.js';
+
+/** Why no answer can be used. */
+export type ListingFault = 'unavailable' | 'timeout' | 'credentials' | 'protocol';
+
+/** Sends one request of the gateway's own. Headers in, headers out: lower-case names. */
+export type ListingRequest = (input: {
+  readonly method: 'POST' | 'DELETE';
+  readonly headers: { readonly [name: string]: string };
+  readonly body?: string;
+  readonly timeoutMs: number;
+}) => Promise<
+  | {
+      readonly status: number;
+      readonly headers: { readonly [name: string]: string | undefined };
+      readonly body: AsyncIterable<Uint8Array>;
+    }
+  | { readonly failure: ListingFault }
+>;
+
+/** Runs something later; the returned function takes it back. Must not hold up the end of the process. */
+export type SetTimer = (run: () => void, delayMs: number) => () => void;
+
+export type Call = {
+  readonly era: ListedEra;
+  readonly version: string;
+  readonly method: string;
+  readonly params: JsonObject;
+  readonly headers: { readonly [name: string]: string };
+};
+
+export type CallOutcome =
+  | {
+      readonly kind: 'result';
+      readonly result: JsonObject;
+      /** The message as text, for what has to be read off it. */
+      readonly text: string;
+      readonly headers: { readonly [name: string]: string | undefined };
+    }
+  /** The upstream answered, and did not do it. */
+  | {
+      readonly kind: 'refused';
+      readonly status: number;
+      readonly error: RpcError | undefined;
+    }
+  | { readonly kind: 'failed'; readonly why: ListingFault };
+
+/** What may still be spent on one listing: shared by all its requests. */
+export type Budget = { bytesLeft: number; readonly deadlineMs: number };
+
+export type CallPorts = {
+  readonly request: ListingRequest;
+  readonly now: () => number;
+  readonly setTimer: SetTimer;
+  /** For one request, its answer included. */
+  readonly requestTimeoutMs: number;
+};
+
+const REQUEST_ID = 1;
+const HTTP_UNAUTHORIZED = 401;
+const HTTP_FORBIDDEN = 403;
+
+/** Sends a request and waits for its own answer; notifications and other messages are passed over. */
+export async function callUpstream(
+  ports: CallPorts,
+  call: Call,
+  budget: Budget,
+): Promise<CallOutcome> {
+  const body = { jsonrpc: '2.0', id: REQUEST_ID, method: call.method, params: call.params };
+  const reading = (answer: Reading): Promise<CallOutcome> => readOutcome(call, answer, budget);
+  return exchange(ports, call.headers, JSON.stringify(body), budget, reading);
+}
+
+/** Sends a notification; what is answered is not read. */
+export async function notifyUpstream(
+  ports: CallPorts,
+  headers: Call['headers'],
+  method: string,
+  budget: Budget,
+): Promise<CallOutcome> {
+  const body = JSON.stringify({ jsonrpc: '2.0', method });
+  return exchange(ports, headers, body, budget, async ({ status, headers: received }) =>
+    status < 300
+      ? { kind: 'result', result: {}, text: '', headers: received }
+      : { kind: 'refused', status, error: undefined },
+  );
+}
+
+type Reading = {
+  readonly status: number;
+  readonly headers: { readonly [name: string]: string | undefined };
+  /** The next bytes; `undefined` at the end, `late` once the time is over. */
+  next(): Promise<Uint8Array | undefined | 'late'>;
+};
+
+async function exchange(
+  ports: CallPorts,
+  headers: Call['headers'],
+  body: string,
+  budget: Budget,
+  read: (answer: Reading) => Promise<CallOutcome>,
+): Promise<CallOutcome> {
+  const timeoutMs = Math.min(ports.requestTimeoutMs, budget.deadlineMs - ports.now());
+  if (timeoutMs <= 0) return { kind: 'failed', why: 'timeout' };
+  let cancelTimer: () => void = () => undefined;
+  const late = new Promise<'late'>((resolve) => {
+    cancelTimer = ports.setTimer(() => resolve('late'), timeoutMs);
+  });
+  try {
+    const sent = ports.request({
+      method: 'POST',
+      headers: { ...COMMON, ...headers },
+      body,
+      timeoutMs,
+    });
+    const answer = await Promise.race([sent, late]);
+    if (answer === 'late') return { kind: 'failed', why: 'timeout' };
+    if ('failure' in answer) return { kind: 'failed', why: answer.failure };
+    return await readBody(answer, late, read);
+  } catch {
+    // A body that breaks off is an upstream that cannot be reached; there is nothing to repair here.
+    return { kind: 'failed', why: 'unavailable' };
+  } finally {
+    cancelTimer();
+  }
+}
+
+const COMMON = {
+  'content-type': 'application/json',
+  accept: 'application/json, text/event-stream',
+} as const;
+
+type Answered = Exclude<Awaited<ReturnType<ListingRequest>>, { readonly failure: ListingFault }>;
+
+async function readBody(
+  answer: Answered,
+  late: Promise<'late'>,
+  read: (answer: Reading) => Promise<CallOutcome>,
+): Promise<CallOutcome> {
+  if (answer.status === HTTP_UNAUTHORIZED || answer.status === HTTP_FORBIDDEN) {
+    endBody(answer.body[Symbol.asyncIterator]());
+    return { kind: 'failed', why: 'credentials' };
+  }
+  const chunks = answer.body[Symbol.asyncIterator]();
+  try {
+    return await read({
+      status: answer.status,
+      headers: answer.headers,
+      async next() {
+        const chunk = await Promise.race([chunks.next(), late]);
+        if (chunk === 'late') return 'late';
+        return chunk.done === true ? undefined : chunk.value;
+      },
+    });
+  } finally {
+    endBody(chunks);
+  }
+}
+
+/** Gives the rest of a body up, without waiting: a body that never ends would hold the listing. */
+function endBody(chunks: AsyncIterator<Uint8Array>): void {
+  Promise.resolve(chunks.return?.()).catch(() => undefined);
+}
+
+async function readOutcome(call: Call, answer: Reading, budget: Budget): Promise<CallOutcome> {
+  const { headers, status } = answer;
+  const type = (headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase();
+  if (type === 'text/event-stream' && status < 300) return readStream(call, answer, budget);
+  const bytes = await readWhole(answer, budget);
+  if ('failed' in bytes) return { kind: 'failed', why: bytes.failed };
+  const isJson = type === 'application/json';
+  const json = isJson ? readJson(bytes.whole) : undefined;
+  const own = json?.ok === true ? readOwn(call, answer, json) : undefined;
+  if (own !== undefined) return own;
+  if (status >= 300) return { kind: 'refused', status, error: undefined };
+  return { kind: 'failed', why: 'protocol' };
+}
+
+type OkReading = Extract<ReturnType<typeof readJsonText>, { readonly ok: true }>;
+
+/** The outcome where this is the awaited answer; `undefined` where it is something else. */
+function readOwn(
+  call: Call,
+  { headers, status }: Reading,
+  json: OkReading,
+): CallOutcome | undefined {
+  const { era, version } = call;
+  const answer = readAnswer(json.value, { era, version, id: REQUEST_ID });
+  switch (answer.kind) {
+    case 'own-result':
+      if (status >= 300) return { kind: 'refused', status, error: undefined };
+      return { kind: 'result', result: answer.result, text: json.text, headers };
+    case 'own-error':
+      return { kind: 'refused', status, error: answer.error };
+    case 'malformed':
+      return status >= 300 ? undefined : { kind: 'failed', why: 'protocol' };
+    case 'notification':
+    case 'server-request':
+    case 'foreign':
+      return undefined;
+  }
+}
+
+async function readWhole(
+  answer: Reading,
+  budget: Budget,
+): Promise<{ readonly whole: Uint8Array } | { readonly failed: ListingFault }> {
+  const chunks: Uint8Array[] = [];
+  for (;;) {
+    const chunk = await answer.next();
+    if (chunk === 'late') return { failed: 'timeout' };
+    if (chunk === undefined) return { whole: Buffer.concat(chunks) };
+    if (!spend(budget, chunk)) return { failed: 'protocol' };
+    chunks.push(chunk);
+  }
+}
+
+async function readStream(call: Call, answer: Reading, budget: Budget): Promise<CallOutcome> {
+  const framer = createSseFramer({ maxEventBytes: Math.max(budget.bytesLeft, 1) });
+  for (;;) {
+    const chunk = await answer.next();
+    if (chunk === 'late') return { kind: 'failed', why: 'timeout' };
+    if (chunk === undefined || !spend(budget, chunk)) return { kind: 'failed', why: 'protocol' };
+    const outcome = readEvents(call, answer, framer.push(chunk));
+    if (outcome !== undefined) return outcome;
+  }
+}
+
+function readEvents(
+  call: Call,
+  answer: Reading,
+  events: readonly SseEvent[] | SseFault,
+): CallOutcome | undefined {
+  if ('fault' in events) return { kind: 'failed', why: 'protocol' };
+  for (const event of events) {
+    const outcome = readEvent(call, answer, event);
+    if (outcome !== undefined) return outcome;
+  }
+  return undefined;
+}
+
+function readEvent(call: Call, answer: Reading, event: SseEvent): CallOutcome | undefined {
+  // An event without content opens a stream that may be resumed (MCP 2025-11-25).
+  if (event.kind !== 'message' || event.data === '') return undefined;
+  const json = readJsonText(event.data);
+  return json.ok ? readOwn(call, answer, json) : { kind: 'failed', why: 'protocol' };
+}
+
+function spend(budget: Budget, chunk: Uint8Array): boolean {
+  budget.bytesLeft -= chunk.byteLength;
+  return budget.bytesLeft >= 0;
+}

@@ -1,0 +1,133 @@
+// Walks every page of an upstream's lists. An absent cursor ends a list, an empty one does not; a
+// cursor that comes back is refused, and so is a list without end. Never keeps half a list.
+// MCP 2025-11-25 and 2026-07-28, pagination.
+
+import { elementSpans, hasInexactNumber, spanOf } from '../mcp/json.js';
+import type { ListedItem } from '../mcp/listing.js';
+import { isObject, type Json, type JsonObject } from '../mcp/message.js';
+import type { CallOutcome, ListingFault } from './listing-call.js';
+
+/** Caps of one listing, over all its lists. */
+export type ListingCaps = {
+  readonly maxPages: number;
+  readonly maxItems: number;
+  readonly maxBytes: number;
+};
+
+export const LISTING_CAPS: ListingCaps = {
+  maxPages: 1000,
+  maxItems: 10_000,
+  maxBytes: 8 * 1024 * 1024,
+};
+
+/** The lists that are walked: method, the member that holds the items, and the one that names each. */
+const LISTS = {
+  tools: { method: 'tools/list', member: 'tools', name: 'name', capability: 'tools' },
+  prompts: { method: 'prompts/list', member: 'prompts', name: 'name', capability: 'prompts' },
+  templates: {
+    method: 'resources/templates/list',
+    member: 'resourceTemplates',
+    name: 'uriTemplate',
+    capability: 'resources',
+  },
+} as const;
+
+type ListName = keyof typeof LISTS;
+
+export type Lists = { readonly [name in ListName]: readonly ListedItem[] };
+
+/** Why a walk ended early. `refused` carries the HTTP status of the answer. */
+export type WalkFault =
+  | { readonly kind: 'failed'; readonly why: ListingFault }
+  | { readonly kind: 'refused'; readonly status: number };
+
+export type Walk = { readonly kind: 'lists'; readonly lists: Lists } | WalkFault;
+
+/** Asks for one page; `cursor` is undefined for the first. */
+export type AskPage = (method: string, cursor: string | undefined) => Promise<CallOutcome>;
+
+/** JSON-RPC 2.0 §5.1. */
+const METHOD_NOT_FOUND = -32601;
+
+/** Every page of every list whose capability the upstream declares. */
+export async function walkLists(
+  capabilities: JsonObject,
+  caps: ListingCaps,
+  ask: AskPage,
+): Promise<Walk> {
+  const left = { pages: caps.maxPages, items: caps.maxItems };
+  const lists: Record<ListName, readonly ListedItem[]> = { tools: [], prompts: [], templates: [] };
+  for (const name of ['tools', 'prompts', 'templates'] as const) {
+    if (!isObject(capabilities[LISTS[name].capability])) continue;
+    const walked = await walkList(name, left, ask);
+    if (walked.kind !== 'items') return walked;
+    lists[name] = walked.items;
+  }
+  return { kind: 'lists', lists };
+}
+
+type ListWalk = { readonly kind: 'items'; readonly items: readonly ListedItem[] } | WalkFault;
+
+const PROTOCOL: WalkFault = { kind: 'failed', why: 'protocol' };
+
+async function walkList(
+  name: ListName,
+  left: { pages: number; items: number },
+  ask: AskPage,
+): Promise<ListWalk> {
+  const items: ListedItem[] = [];
+  const asked = new Set<string | undefined>();
+  let cursor: string | undefined;
+  do {
+    left.pages -= 1;
+    if (left.pages < 0 || asked.has(cursor)) return PROTOCOL;
+    asked.add(cursor);
+    const answer = await ask(LISTS[name].method, cursor);
+    if (answer.kind !== 'result') return walkFault(name, answer, cursor);
+    const page = readPage(name, answer);
+    left.items -= page?.items.length ?? 0;
+    if (page === undefined || left.items < 0) return PROTOCOL;
+    items.push(...page.items);
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return { kind: 'items', items };
+}
+
+/** A server with resources may have no templates at all, and then need not know the method. */
+function walkFault(
+  name: ListName,
+  answer: Exclude<CallOutcome, { readonly kind: 'result' }>,
+  cursor: string | undefined,
+): ListWalk {
+  if (answer.kind === 'failed') return answer;
+  const isUnknown = answer.error?.code === METHOD_NOT_FOUND && cursor === undefined;
+  if (name === 'templates' && isUnknown) return { kind: 'items', items: [] };
+  return { kind: 'refused', status: answer.status };
+}
+
+type ReadPage = { readonly items: readonly ListedItem[]; readonly nextCursor: string | undefined };
+
+function readPage(
+  name: ListName,
+  { result, text }: { readonly result: JsonObject; readonly text: string },
+): ReadPage | undefined {
+  const { member, name: nameMember } = LISTS[name];
+  const entries = result[member];
+  const nextCursor = result['nextCursor'];
+  if (!Array.isArray(entries)) return undefined;
+  if (nextCursor !== undefined && typeof nextCursor !== 'string') return undefined;
+  const list = spanOf(text, ['result', member]);
+  const spans = list === undefined ? [] : elementSpans(text, list);
+  const items: ListedItem[] = [];
+  for (const [index, definition] of entries.entries()) {
+    const span = spans[index];
+    if (!isNamed(definition, nameMember) || span === undefined) return undefined;
+    items.push({ definition, isExact: !hasInexactNumber(text, span) });
+  }
+  return { items, nextCursor };
+}
+
+function isNamed(definition: Json, nameMember: string): definition is JsonObject {
+  if (!isObject(definition)) return false;
+  return typeof definition[nameMember] === 'string' && definition[nameMember] !== '';
+}

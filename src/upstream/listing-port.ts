@@ -1,0 +1,51 @@
+// Joins the lister to the client of an upstream: the gateway's own credentials on, the answer's bytes
+// as they come. Never sees a caller's token: its requests are the gateway's own.
+
+import type { UpstreamClient } from './client.js';
+import { credentialHeader, type UpstreamCredentials } from './credentials.js';
+import type { ListingFault, ListingRequest } from './listing-call.js';
+
+type Outcome = Awaited<ReturnType<UpstreamClient['request']>>;
+type Reason = Extract<Outcome, { readonly kind: 'fault' }>['reason'];
+
+const FAULTS: { readonly [reason in Reason]: ListingFault } = {
+  'upstream-unavailable': 'unavailable',
+  'upstream-timeout': 'timeout',
+  'upstream-protocol': 'protocol',
+  'upstream-credentials': 'credentials',
+};
+
+/** The port of a lister over an upstream's client, with the credentials of `pinning`. */
+export function createListingRequest(
+  client: Pick<UpstreamClient, 'request'>,
+  credentials: UpstreamCredentials,
+): ListingRequest {
+  const own = credentialHeader(credentials);
+  return async ({ method, headers, body, timeoutMs }) => {
+    const shown = own === undefined ? headers : { ...headers, [own.name]: own.value };
+    const sent = body === undefined ? {} : { body };
+    const outcome = await client.request({ method, headers: shown, timeoutMs, ...sent });
+    if (outcome.kind === 'fault') return { failure: FAULTS[outcome.reason] };
+    const chunks = iterate(outcome);
+    return {
+      status: outcome.status,
+      headers: outcome.headers,
+      body: { [Symbol.asyncIterator]: () => chunks },
+    };
+  };
+}
+
+function iterate(answer: Exclude<Outcome, { readonly kind: 'fault' }>): AsyncIterator<Uint8Array> {
+  return {
+    async next() {
+      const chunk = await answer.next();
+      if (chunk === undefined) return { done: true, value: undefined };
+      if (typeof chunk === 'string') throw new Error(chunk);
+      return { done: false, value: chunk };
+    },
+    async return() {
+      answer.abort();
+      return { done: true, value: undefined };
+    },
+  };
+}

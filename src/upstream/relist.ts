@@ -1,0 +1,244 @@
+// Keeps the definitions of one upstream verified: lists them in every era it speaks, in time, once at
+// a time, and tells what it saw. Judges nothing and never learns what a caller may see.
+// Contract §5 (no call leaves unless every page was verified within `pinning.maxAge`).
+
+import type { ListedEra, Listing } from '../mcp/listing.js';
+import type { ListingFault, ListingRequest, SetTimer } from './listing-call.js';
+import {
+  type EraOutcome,
+  type EraPorts,
+  endSession,
+  listSession,
+  listStateless,
+  type OwnSession,
+} from './listing-eras.js';
+import { LISTING_CAPS, type ListingCaps } from './listing-pages.js';
+import {
+  areVerified,
+  createSpokenEras,
+  dueEras,
+  enterOutcome,
+  failureOf,
+  isKnown,
+  type SpokenVersions,
+  spokenVersions,
+} from './spoken-eras.js';
+
+export type ListerSettings = {
+  readonly maxAgeMs: number;
+  readonly requestTimeoutMs: number;
+  readonly gatewayVersion: string;
+  readonly caps?: ListingCaps;
+};
+
+export type ListerPorts = {
+  readonly request: ListingRequest;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly setTimer?: SetTimer;
+  /** From 0 to 1, for the jitter of the timer. */
+  readonly random?: () => number;
+  /** A complete listing of one era. */
+  readonly onListing: (listing: Listing) => void;
+  /** The upstream no longer speaks an era that it spoke. */
+  readonly onEraGone?: (era: ListedEra) => void;
+  /** No listing in an era that the upstream speaks, or in any. What was seen before ages. */
+  readonly onFailure?: (era: ListedEra, why: ListingFault) => void;
+};
+
+/** The gateway as its own client of one upstream. */
+export interface Lister {
+  /** Lists now, and from then on by itself. */
+  start(): void;
+  /**
+   * `fresh` when every era the upstream speaks was verified within `maxAgeMs`, listing first where
+   * needed. Callers at the same time share one listing; after a failure the next attempt waits.
+   */
+  ensureFresh(maxAgeMs?: number): Promise<'fresh' | 'stale'>;
+  isFresh(maxAgeMs?: number): boolean;
+  /** The upstream says that a list changed. Resolves once it was listed again; storms make one listing. */
+  noteListChanged(): Promise<void>;
+  /** `undefined` before the first listing. */
+  spoken(): SpokenVersions | undefined;
+  close(): Promise<void>;
+}
+
+/** The least time between two listings that no call waits for, and after a failure. */
+export const MIN_INTERVAL_MS = 1000;
+/** Part of the maximum age after which the timer lists, and how far it may stray. */
+const REFRESH_PART = 0.5;
+const JITTER_PART = 0.1;
+
+const setUnheldTimer: SetTimer = (run, delayMs) => {
+  const timer = setTimeout(run, delayMs);
+  timer.unref();
+  return () => clearTimeout(timer);
+};
+
+/** Makes the lister of one upstream. Sends nothing before `start` or a question. */
+export function createLister(settings: ListerSettings, ports: ListerPorts): Lister {
+  return new UpstreamLister(settings, ports);
+}
+
+class UpstreamLister implements Lister {
+  readonly #maxAgeMs: number;
+  readonly #ports: ListerPorts;
+  readonly #eraPorts: EraPorts;
+  readonly #eras = createSpokenEras();
+  #session: OwnSession | undefined;
+  #running: Promise<void> | undefined;
+  #following: Promise<void> | undefined;
+  #startedAtMs = Number.NEGATIVE_INFINITY;
+  #hasFailed = false;
+  #isClosed = false;
+  #cancelTimer: () => void = () => undefined;
+  #endWait: () => void = () => undefined;
+
+  constructor(settings: ListerSettings, ports: ListerPorts) {
+    this.#maxAgeMs = settings.maxAgeMs;
+    this.#ports = ports;
+    this.#eraPorts = {
+      request: ports.request,
+      now: ports.now,
+      setTimer: ports.setTimer ?? setUnheldTimer,
+      requestTimeoutMs: settings.requestTimeoutMs,
+      listingTimeoutMs: Math.max(settings.maxAgeMs, settings.requestTimeoutMs),
+      caps: settings.caps ?? LISTING_CAPS,
+      gatewayVersion: settings.gatewayVersion,
+    };
+  }
+
+  start(): void {
+    // A callback that throws is a fault of its owner; the next listing must come all the same.
+    this.#list().catch(() => this.#schedule());
+  }
+
+  isFresh(maxAgeMs = this.#maxAgeMs): boolean {
+    return areVerified(this.#eras, this.#ports.now(), maxAgeMs);
+  }
+
+  spoken(): SpokenVersions | undefined {
+    return spokenVersions(this.#eras);
+  }
+
+  async ensureFresh(maxAgeMs = this.#maxAgeMs): Promise<'fresh' | 'stale'> {
+    if (this.isFresh(maxAgeMs)) return 'fresh';
+    const wasRunning = this.#running !== undefined;
+    const isTooSoon = this.#ports.now() - this.#startedAtMs < MIN_INTERVAL_MS;
+    if (wasRunning || !this.#hasFailed || !isTooSoon) await this.#list();
+    // The listing that was under way may have begun too early to count.
+    if (wasRunning && !this.#hasFailed && !this.isFresh(maxAgeMs)) await this.#list();
+    return this.isFresh(maxAgeMs) ? 'fresh' : 'stale';
+  }
+
+  noteListChanged(): Promise<void> {
+    this.#following ??= this.#listAfterNow();
+    return this.#following;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelTimer();
+    this.#endWait();
+    if (this.#running === undefined) await this.#endOwnSession();
+  }
+
+  #list(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    this.#running ??= this.#listAll().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async #listAll(): Promise<void> {
+    this.#startedAtMs = this.#ports.now();
+    this.#hasFailed = false;
+    const due = dueEras(this.#eras, this.#startedAtMs);
+    const outcomes = await Promise.all(due.map((era) => this.#listEra(era)));
+    if (this.#isClosed) return this.#endOwnSession();
+    for (const { era, outcome } of outcomes) {
+      const why = failureOf(this.#eras, era, outcome, this.#ports.now());
+      if (why === undefined) continue;
+      this.#hasFailed = true;
+      this.#ports.onFailure?.(era, why);
+    }
+    this.#schedule();
+  }
+
+  async #listEra(era: ListedEra): Promise<{ era: ListedEra; outcome: EraOutcome }> {
+    const outcome = await this.#ask(era, isKnown(this.#eras, era));
+    if (this.#isClosed) return { era, outcome };
+    const isGone = enterOutcome(this.#eras, era, outcome, this.#ports.now());
+    if (isGone) this.#ports.onEraGone?.(era);
+    if (outcome.kind === 'listed') this.#ports.onListing(outcome.listing);
+    return { era, outcome };
+  }
+
+  async #ask(era: ListedEra, isSpoken: boolean): Promise<EraOutcome> {
+    if (era === '2026') return listStateless(this.#eraPorts, isSpoken);
+    const listed = await listSession(this.#eraPorts, this.#session, isSpoken);
+    this.#session = listed.session;
+    return listed.outcome;
+  }
+
+  async #endOwnSession(): Promise<void> {
+    const session = this.#session;
+    this.#session = undefined;
+    if (session !== undefined) await endSession(this.#eraPorts, session);
+  }
+
+  #schedule(): void {
+    this.#cancelTimer();
+    if (this.#isClosed) return;
+    const random = this.#ports.random ?? Math.random;
+    const part = REFRESH_PART + JITTER_PART * (2 * random() - 1);
+    const delayMs = Math.max(this.#maxAgeMs * part, MIN_INTERVAL_MS);
+    this.#cancelTimer = this.#eraPorts.setTimer(() => this.start(), delayMs);
+  }
+
+  /** A listing that begins after this moment, though not sooner than the interval allows. */
+  async #listAfterNow(): Promise<void> {
+    await this.#running?.catch(() => undefined);
+    const waitMs = this.#startedAtMs + MIN_INTERVAL_MS - this.#ports.now();
+    if (waitMs > 0 && !this.#isClosed) await this.#wait(waitMs);
+    this.#following = undefined;
+    await this.#list();
+  }
+
+  #wait(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#eraPorts.setTimer(resolve, delayMs);
+      this.#endWait = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+}
+
+export type OneListing =
+  | { readonly kind: 'listed'; readonly listings: readonly Listing[] }
+  | { readonly kind: 'unreachable'; readonly why: ListingFault };
+
+/** Lists once, in every era that the upstream speaks, and leaves nothing open: for the command line. */
+export async function listOnce(
+  settings: Omit<ListerSettings, 'maxAgeMs'>,
+  ports: Pick<ListerPorts, 'request' | 'now' | 'setTimer'>,
+): Promise<OneListing> {
+  const listings: Listing[] = [];
+  const failures: ListingFault[] = [];
+  const lister = createLister(
+    { ...settings, maxAgeMs: settings.requestTimeoutMs },
+    {
+      ...ports,
+      onListing: (listing) => listings.push(listing),
+      onFailure: (_, why) => failures.push(why),
+    },
+  );
+  await lister.ensureFresh();
+  await lister.close();
+  const [why] = failures;
+  if (why === undefined && listings.length > 0) return { kind: 'listed', listings };
+  return { kind: 'unreachable', why: why ?? 'protocol' };
+}
