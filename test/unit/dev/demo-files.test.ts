@@ -5,7 +5,19 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DISK_FILES } from '../../../src/config/files.js';
 import { loadGateway } from '../../../src/config/load.js';
 import { loadPolicies } from '../../../src/config/policies.js';
-import { DESK, type DemoFiles, writeDemoFiles } from '../../../src/dev/demo-files.js';
+import {
+  DEMO_USERS,
+  DESK,
+  type DemoFiles,
+  type DemoUser,
+  writeDemoFiles,
+} from '../../../src/dev/demo-files.js';
+import type { JsonObject, Target } from '../../../src/mcp/message.js';
+import { compilePolicies } from '../../../src/policy/compile.js';
+import { decide } from '../../../src/policy/decide.js';
+import type { Catalogue } from '../../../src/policy/definition.js';
+import type { Principal } from '../../../src/policy/principal.js';
+import type { PolicySet } from '../../../src/policy/question.js';
 
 const INPUT = {
   publicUrl: 'http://127.0.0.1:8080',
@@ -22,6 +34,35 @@ afterEach(() => rm(dir, { recursive: true }));
 
 function load(files: DemoFiles) {
   return loadGateway(files.configFile, { readFile: DISK_FILES.readFile, env: {} });
+}
+
+/** Pins play no part here: the demo fetches them when it starts. */
+const UNPINNED: Catalogue = {
+  upstream: DESK.name,
+  mode: 'off',
+  isStopped: false,
+  standing: () => ({ state: 'unpinned', pinned: undefined, observed: undefined }),
+  names: () => [],
+  instructions: undefined,
+};
+
+function principalOf(user: DemoUser): Principal {
+  const { subject, groups, scopes } = DEMO_USERS[user];
+  const token = { id: 't', audience: 'a', expiresAt: Infinity, binding: 'none' };
+  const identity = { issuer: DESK.issuer, issuerUrl: INPUT.issuer, subject, client: 'tour' };
+  return { ...identity, groups, scopes, claims: {}, actors: [], token } as unknown as Principal;
+}
+
+function verdict(
+  policies: PolicySet,
+  user: DemoUser,
+  target: Target,
+  args: JsonObject | 'unknown',
+): string {
+  const principal = principalOf(user);
+  const question = { principal, upstream: DESK.name, target, args, catalogue: UNPINNED };
+  const decision = decide(policies, question);
+  return decision.verdict === 'allow' ? decision.rule : decision.reason;
 }
 
 describe('the files of the demo', () => {
@@ -50,6 +91,27 @@ describe('the files of the demo', () => {
       compile: () => ({ policies: true, faults: [] }),
     });
     expect(faults).toEqual([]);
+    const context = {
+      hash: 'demo',
+      upstreams: [{ name: DESK.name, issuers: [DESK.issuer], strict: true }],
+      profiles: ['default'],
+      issuers: [DESK.issuer],
+    };
+    const compiled = compilePolicies(documents, context);
+    expect(compiled.faults).toEqual([]);
+    const ask = (user: DemoUser, name: string, args: JsonObject = {}) =>
+      verdict(compiled.policies, user, { kind: 'tool', name }, args);
+    expect(ask('engineer', 'get_ticket', { project: 'web', id: 'T-1' })).toMatch(/read-tickets$/);
+    expect(ask('engineer', 'get_ticket', { project: 'finance', id: 'T-4' })).toBe(
+      'arguments-invalid',
+    );
+    expect(ask('engineer', 'get_customer', { id: 'C-1' })).toBe('no-matching-allow');
+    expect(ask('support', 'get_customer', { id: 'C-1' })).toMatch(/reads-customers$/);
+    expect(ask('support', 'delete_ticket', { id: 'T-1' })).toBe('denied-by-rule');
+    const page = (uri: string) =>
+      verdict(compiled.policies, 'support', { kind: 'resource', uri }, 'unknown');
+    expect(page('desk://handbook/returns')).toMatch(/handbook$/);
+    expect(page('desk://internal/salaries')).toMatch(/no-matching-allow|resource-forbidden/);
     expect(documents[0]?.rules.map((rule) => [rule.effect, rule.id])).toEqual([
       ['allow', 'engineers-read-tickets'],
       ['allow', 'engineers-export'],
