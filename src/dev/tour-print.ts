@@ -74,29 +74,33 @@ function findingsOf(event: unknown): string {
   return [...new Set(kinds)].join(', ');
 }
 
+function reasonsOf(event: unknown): string {
+  return list(event, 'decision', 'reasons')
+    .map((reason) => quiet(String(reason)))
+    .join(' ');
+}
+
 function exchangeRow(event: unknown): Row {
   const rule = text(event, 'decision', 'rule');
-  const reasons = list(event, 'decision', 'reasons').map(String).map(quiet).join(' ');
   const name = text(event, 'target', 'name');
   return {
     time: text(event, 'time').slice(11, 23),
     who: text(event, 'actor', 'sub') || '-',
     what: `${text(event, 'target', 'method')} ${name}`.trim() || '-',
     verdict: text(event, 'decision', 'verdict'),
-    why: reasons || rule,
+    why: reasonsOf(event) || rule,
     found: findingsOf(event),
   };
 }
 
 function otherRow(event: unknown, type: string): Row {
-  const what = type === 'pin.drift' ? 'drift' : type;
+  const isDrift = type === 'pin.drift';
   return {
     time: text(event, 'time').slice(11, 23),
     who: '-',
-    what,
-    verdict: type === 'auth.failure' ? 'deny' : 'note',
-    why:
-      text(event, 'detail', 'reason') || text(event, 'detail', 'change') || text(event, 'reason'),
+    what: isDrift ? `drift ${text(event, 'target', 'name')}`.trim() : type,
+    verdict: text(event, 'decision', 'verdict') || 'note',
+    why: isDrift ? text(event, 'detail', 'change') : reasonsOf(event),
     found: '',
   };
 }

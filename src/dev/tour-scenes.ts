@@ -129,7 +129,8 @@ const redacted: Scene = {
   },
 };
 
-const ACTIVE = /!\[[^\]]*\]\(|<img|<!--|javascript:/i;
+/** What a client would load, hide or run: images, markup, links to script. */
+const ACTIVE = /!\[[^\]]*\]\(|<img|<!--|\]\(\s*javascript:/i;
 /** Control and format characters but for white space: terminal escapes, zero width, tags. */
 const UNSEEN = /(?![\n\r\t])[\p{Cc}\p{Cf}]/u;
 

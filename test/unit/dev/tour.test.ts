@@ -107,13 +107,24 @@ describe('the print of the tour', () => {
     const lines = [
       exchange,
       { ...exchange, type: 'mcp.outcome', findings: found },
-      { type: 'pin.drift', time: exchange.time, detail: { change: 'description' } },
+      {
+        type: 'pin.drift',
+        time: exchange.time,
+        target: { name: 'get_ticket' },
+        detail: { change: 'description' },
+      },
+      {
+        type: 'auth.failure',
+        time: exchange.time,
+        decision: { id: 'two', verdict: 'deny', reasons: ['token-audience'] },
+      },
       { type: 'checkpoint', time: exchange.time },
     ].map((event) => JSON.stringify(event));
     expect(printAudit(PLAIN, [...lines, 'not json'])).toBe(
       [
         '  10:00:00.123  allow  support  tools/call get_customer  support-reads-customers  redact card\n',
-        '  10:00:00.123  note   -        drift                    description\n',
+        '  10:00:00.123  note   -        drift get_ticket         description\n',
+        '  10:00:00.123  deny   -        auth.failure             token-audience\n',
       ].join(''),
     );
   });
