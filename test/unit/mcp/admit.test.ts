@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { admitMessage, admitSessionEnd, admitStreamOpen } from '../../../src/mcp/admit.js';
+import type { Admitted } from '../../../src/mcp/admitted.js';
 import {
   admitted,
   inSession,
@@ -317,6 +318,15 @@ describe('what is admitted', () => {
       target: { kind: 'tool', name: 'a' },
     });
     expect(message.rule.method).toBe('tools/call');
+  });
+
+  test('[M-37] a plain object is no admitted message, whatever its members', () => {
+    type Forged = { readonly [key in Exclude<keyof Admitted, symbol>]: Admitted[key] };
+    const forge = (forged: Forged): Admitted => {
+      // @ts-expect-error only admission makes one
+      return forged;
+    };
+    expect(forge).toBeTypeOf('function');
   });
 
   test('[M-36] no JSON and no headers make admission throw, and a fault quotes nothing', () => {
