@@ -1,0 +1,82 @@
+// Meets the rate obligations of an allow: one use of each limit, counted for whom the rule says.
+// Stops at the first that is used up; asks the store for nothing else. Contract §4 (`limits`) and §10.
+
+import type { Allow, Deny, RateLimit } from '../policy/decision.js';
+import type { LimitAnswer, LimitStore } from '../policy/limit-store.js';
+import type { Principal } from '../policy/principal.js';
+
+export type { LimitAnswer, LimitStore, LimitWindow } from '../policy/limit-store.js';
+
+const MS_PER_SECOND = 1000;
+
+/**
+ * Takes one use of every rate obligation, in their order. Undefined when all are met; a promise only
+ * where the store answers with one. A store that cannot be asked refuses.
+ */
+export function meetLimits(
+  allow: Allow,
+  principal: Principal,
+  store: LimitStore,
+): Deny | undefined | Promise<Deny | undefined> {
+  const limits = allow.obligations.flatMap((owed) => (owed.kind === 'rate' ? [owed.limit] : []));
+  return takeFrom(limits, 0, principal, store);
+}
+
+function takeFrom(
+  limits: readonly RateLimit[],
+  start: number,
+  principal: Principal,
+  store: LimitStore,
+): Deny | undefined | Promise<Deny | undefined> {
+  for (let index = start; index < limits.length; index++) {
+    const limit = limits[index];
+    if (limit === undefined) continue;
+    const answer = store.take(limitKey(limit, principal), limit);
+    if (answer instanceof Promise) {
+      return answer.then(
+        (settled) => denyFor(settled, limit) ?? takeFrom(limits, index + 1, principal, store),
+        () => denyFor('unavailable', limit),
+      );
+    }
+    const deny = denyFor(answer, limit);
+    if (deny !== undefined) return deny;
+  }
+  return undefined;
+}
+
+/**
+ * Who is counted together under a limit. A client is counted within its issuer, a subject too: equal
+ * names of two issuers are two callers. The parts are quoted, so that none can imitate another.
+ */
+export function limitKey(limit: RateLimit, principal: Principal): string {
+  switch (limit.per) {
+    case 'rule':
+      return JSON.stringify([limit.rule, 'rule']);
+    case 'client':
+      return JSON.stringify([limit.rule, 'client', principal.issuerUrl, principal.client]);
+    case 'subject':
+      return JSON.stringify([limit.rule, 'subject', principal.issuerUrl, principal.subject]);
+  }
+}
+
+function denyFor(answer: LimitAnswer, limit: RateLimit): Deny | undefined {
+  if (answer === 'unavailable') {
+    return { verdict: 'deny', reason: 'store-unavailable', listed: true, ...ruleOf(limit) };
+  }
+  if (answer.ok) return undefined;
+  const retryAfterSeconds = Math.max(1, Math.ceil(answer.retryAfterMs / MS_PER_SECOND));
+  return {
+    verdict: 'deny',
+    reason: 'rate-limited',
+    listed: true,
+    ...ruleOf(limit),
+    advice: `Try again in ${retryAfterSeconds} seconds.`,
+    retryAfterSeconds,
+  };
+}
+
+/** The rule whose limit it is, which need not be the one that allows. */
+function ruleOf({ rule }: RateLimit): { readonly policy: string; readonly rule: string } {
+  const slash = rule.indexOf('/');
+  return { policy: rule.slice(0, slash), rule: rule.slice(slash + 1) };
+}

@@ -1,0 +1,87 @@
+// The last station before a message may leave: what the allow still owes is met here, and only here a
+// Cleared is made, which is all that forwarding accepts. The only station that asks the store.
+// Architecture §1; contract §4, law 3.
+
+import type { Admitted } from '../mcp/admitted.js';
+import type { Message } from '../mcp/message.js';
+import type { Allow, Deny } from '../policy/decision.js';
+import type { Principal } from '../policy/principal.js';
+import { type LimitStore, meetLimits } from './limits.js';
+
+declare const clearedBrand: unique symbol;
+
+/** What must hold of the answer, of all that the allow owes. */
+export type OwedByAnswer = {
+  /** The least of all caps, in bytes. */
+  readonly maxResultBytes: number | undefined;
+  /** Names of inspection profiles; all of them apply. */
+  readonly profiles: readonly string[];
+  /** JSON pointers into the arguments that the record captures. */
+  readonly captures: readonly string[];
+};
+
+/** A message that every station has let through. Made only here. */
+export type Cleared<M extends Message = Message> = {
+  readonly [clearedBrand]: true;
+  readonly admitted: Admitted<M>;
+  readonly principal: Principal;
+  readonly allow: Allow;
+  readonly owed: OwedByAnswer;
+};
+
+export type SettlePorts = { readonly limits: LimitStore };
+
+/**
+ * Meets the obligations of an allow. Answers at once where the store does, so that a caller need not
+ * wait: test for a promise before awaiting. A store that fails refuses.
+ */
+export function settle<M extends Message>(
+  allow: Allow,
+  admitted: Admitted<M>,
+  principal: Principal,
+  ports: SettlePorts,
+): Cleared<M> | Deny | Promise<Cleared<M> | Deny> {
+  const deny = meetLimits(allow, principal, ports.limits);
+  if (deny instanceof Promise) {
+    return deny.then((settled) => settled ?? clear(allow, admitted, principal));
+  }
+  return deny ?? clear(allow, admitted, principal);
+}
+
+/** INVARIANT: the only cast to Cleared in the program. */
+function clear<M extends Message>(
+  allow: Allow,
+  admitted: Admitted<M>,
+  principal: Principal,
+): Cleared<M> {
+  return { allow, admitted, principal, owed: owedByAnswer(allow) } as Cleared<M>;
+}
+
+const NOTHING_OWED: OwedByAnswer = Object.freeze({
+  maxResultBytes: undefined,
+  profiles: [],
+  captures: [],
+});
+
+/** The obligations that are met while the answer passes, gathered. */
+export function owedByAnswer(allow: Allow): OwedByAnswer {
+  if (allow.obligations.length === 0) return NOTHING_OWED;
+  let maxResultBytes: number | undefined;
+  const profiles: string[] = [];
+  const captures: string[] = [];
+  for (const owed of allow.obligations) {
+    switch (owed.kind) {
+      case 'rate':
+        break;
+      case 'max-result-bytes':
+        maxResultBytes = Math.min(owed.bytes, maxResultBytes ?? owed.bytes);
+        break;
+      case 'inspect':
+        profiles.push(owed.profile);
+        break;
+      case 'capture':
+        captures.push(...owed.pointers);
+    }
+  }
+  return { maxResultBytes, profiles, captures };
+}
