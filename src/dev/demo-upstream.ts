@@ -138,18 +138,28 @@ async function answerPost(desk: Desk, response: ServerResponse, read: Classified
   sendJson(response, status, messageOf(read.id, answer), headers);
 }
 
-function recordRequest(
-  desk: Desk,
-  request: IncomingMessage,
-  read: Classified | undefined,
-  body: string,
-): void {
-  const params = read?.kind === 'request' ? read.params : {};
-  const name = params['name'] ?? params['uri'];
+/** The body as a JSON object, if it is one. */
+function parseMessage(body: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(body);
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+function asText(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** Remembers a request as it came, also one that will be refused. */
+function recordRequest(desk: Desk, request: IncomingMessage, body: string): void {
+  const message = parseMessage(body);
+  const params = isObject(message['params']) ? message['params'] : {};
   desk.seen.push({
     httpMethod: request.method ?? '',
-    method: read === undefined || read.kind === 'refused' ? undefined : read.method,
-    name: typeof name === 'string' ? name : undefined,
+    method: asText(message['method']),
+    name: asText(params['name']) ?? asText(params['uri']),
     headers: flatHeaders(request),
     body,
   });
@@ -195,7 +205,7 @@ async function answerHttp(
     return;
   }
   if (request.method !== 'POST') {
-    recordRequest(desk, request, undefined, '');
+    recordRequest(desk, request, '');
     answerSessionMethod(desk, request, response);
     return;
   }
@@ -205,9 +215,9 @@ async function answerHttp(
     response.end();
     return;
   }
+  recordRequest(desk, request, body);
   const received = { headers: flatHeaders(request), body };
   const read = classifyPost(received, (id) => desk.sessions.has(id));
-  recordRequest(desk, request, read, body);
   await answerPost(desk, response, read);
 }
 

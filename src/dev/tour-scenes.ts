@@ -38,7 +38,7 @@ const allowed: Scene = {
       return [
         check('ticket T-101', answer.status === 200 && id === 'T-101', answer.body.slice(0, 120)),
         check('one call reached the server', calls.length === 1, calls.length),
-        check('no token reached the server', carried.length === 0, `${carried.length} requests`),
+        check('no token reached the server', carried.length === 0, `${carried.length} with it`),
       ];
     }),
 };
@@ -123,7 +123,7 @@ const redacted: Scene = {
     return [
       check('customer C-7', member(record, 'id') === 'C-7', answer.body.slice(0, 120)),
       check('neither secret anywhere in the answer', leaks === 0, `${leaks} secrets`),
-      check('[redacted:…] in the structured copy', note.includes('[redacted:'), note.slice(0, 30)),
+      check('[redacted:…] in the structured copy', note.includes('[redacted:'), 'no placeholder'),
       check('[redacted:…] in the text', content.includes('[redacted:'), 'no placeholder'),
     ];
   },
@@ -220,7 +220,7 @@ const audience: Scene = {
     return [
       status(answer, 401),
       check('invalid_token, resource_metadata', shows, challenge),
-      check('the token went nowhere', heard.length === 0, `${heard.length} requests`),
+      check('the token went nowhere', heard.length === 0, `${heard.length} with it`),
     ];
   },
 };

@@ -141,6 +141,8 @@ describe('the stateless era', () => {
     ['another version header', { ...HEADERS, 'mcp-protocol-version': '2025-11-25' }],
   ])('[D-06] refuses %s with 400 and -32020', async (_title, headers) => {
     expect(await call(META, headers)).toEqual([400, -32020]);
+    // Refused requests are remembered too: "saw nothing" must mean nothing.
+    expect(desk.seen().at(-1)).toMatchObject({ method: 'tools/call', name: 'list_tickets' });
   });
 
   it('[D-06] refuses a missing key with -32602 and a foreign version with -32022', async () => {
