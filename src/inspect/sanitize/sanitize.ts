@@ -1,0 +1,118 @@
+// The first pass over one string: strips what is invisible, removes secrets and personal data, makes active
+// content inert, and notes cues of injection, as the profile says. Never decides about the message.
+
+import type { InspectionProfile } from '../../config/settings.js';
+import { findActiveContent, neutralize } from './active-content.js';
+import { findSensitive, type Wanted } from './detect.js';
+import { findInjectionCues } from './injection.js';
+import { stripInvisible, stripTerminalSequences } from './invisible.js';
+import type { Hit } from './secrets.js';
+
+/** What one string showed. `isBlocked`: something of a kind that withholds the whole message. */
+export type Sanitized = {
+  readonly text: string;
+  readonly notes: readonly Note[];
+  readonly isBlocked: boolean;
+};
+
+/** A detector and what was done; never what was found. */
+export type Note = {
+  readonly detector: string;
+  readonly action: 'redact' | 'neutralize' | 'strip' | 'withhold' | 'flag';
+  readonly count: number;
+};
+
+export type ResultRules = InspectionProfile['result'];
+
+const PERSONAL_KINDS: ReadonlySet<string> = new Set(['card', 'iban', 'ssn']);
+
+/** What the rules look for in a text: secrets and kinds of personal data, whatever is done with them. */
+export function wantedBy(rules: ResultRules): Wanted {
+  return {
+    secrets: rules.secrets !== 'off',
+    pii: rules.pii.action === 'off' ? [] : rules.pii.kinds,
+  };
+}
+
+/** What stands where something of a kind was removed (contract §6). */
+export function placeholder(kind: string): string {
+  return `[redacted:${kind}]`;
+}
+
+/** Runs the first pass. `name` is the member name that the text stands behind. */
+export function sanitizeText(text: string, rules: ResultRules, name?: string): Sanitized {
+  const notes: Note[] = [];
+  const cues = rules.injection === 'off' ? [] : findInjectionCues(text);
+  for (const kind of cues) {
+    notes.push({ detector: `injection:${kind}`, action: flagOr(rules.injection), count: 1 });
+  }
+  const seen = stripUnseen(text, rules, notes);
+  const redacted = redactText(seen, rules, notes, name);
+  const inert = calm(redacted, rules, notes);
+  return { text: inert, notes, isBlocked: notes.some((note) => note.action === 'withhold') };
+}
+
+function flagOr(rule: 'flag' | 'block'): 'flag' | 'withhold' {
+  return rule === 'block' ? 'withhold' : 'flag';
+}
+
+function stripUnseen(text: string, rules: ResultRules, notes: Note[]): string {
+  const calmed = stripTerminalSequences(text);
+  if (calmed.count > 0) {
+    const action = rules.activeContent === 'block' ? 'withhold' : 'strip';
+    notes.push({ detector: 'terminal-escape', action, count: calmed.count });
+  }
+  if (rules.invisible === 'off') return calmed.text;
+  const stripped = stripInvisible(calmed.text);
+  if (stripped.count === 0) return calmed.text;
+  const isStripped = rules.invisible === 'strip';
+  notes.push({
+    detector: 'invisible',
+    action: isStripped ? 'strip' : flagOr(rules.invisible === 'block' ? 'block' : 'flag'),
+    count: stripped.count,
+  });
+  return isStripped ? stripped.text : calmed.text;
+}
+
+function redactText(text: string, rules: ResultRules, notes: Note[], name?: string): string {
+  const hits = findSensitive(text, wantedBy(rules), name);
+  if (hits.length === 0) return text;
+  let kept = '';
+  let at = 0;
+  for (const hit of hits) {
+    const action = actionFor(hit, rules);
+    notes.push({ detector: detectorOf(hit.kind), action, count: 1 });
+    if (action === 'flag') continue;
+    kept += text.slice(at, hit.start) + placeholder(hit.kind);
+    at = hit.end;
+  }
+  return kept + text.slice(at);
+}
+
+/** What the rules say about a hit. */
+export function actionFor(hit: Hit, rules: ResultRules): 'redact' | 'withhold' | 'flag' {
+  const rule = PERSONAL_KINDS.has(hit.kind) ? rules.pii.action : rules.secrets;
+  if (rule === 'block') return 'withhold';
+  return rule === 'redact' ? 'redact' : 'flag';
+}
+
+/** The name of a detector in findings and metrics. */
+export function detectorOf(kind: string): string {
+  return PERSONAL_KINDS.has(kind) ? `pii:${kind}` : `secret:${kind}`;
+}
+
+function calm(text: string, rules: ResultRules, notes: Note[]): string {
+  const { activeContent } = rules;
+  if (activeContent === 'off') return text;
+  if (activeContent === 'neutralize') {
+    const inert = neutralize(text);
+    for (const { kind } of inert.found) {
+      notes.push({ detector: `active:${kind}`, action: 'neutralize', count: 1 });
+    }
+    return inert.text;
+  }
+  for (const { kind } of findActiveContent(text)) {
+    notes.push({ detector: `active:${kind}`, action: flagOr(activeContent), count: 1 });
+  }
+  return text;
+}

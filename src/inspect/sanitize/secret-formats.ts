@@ -1,0 +1,244 @@
+// The table of secrets that can be known by their shape: issuers' published token formats and keys.
+// Rows only; secrets.ts runs them, gate.ts asks for their anchors. A row never matches without one of
+// its anchors (case folded), and every repeat is bounded, so a pattern reads a text in linear time.
+// Source: the token format pages of the services named; RFC 7468 (PEM); RFC 7519 (JWT); RFC 3986 §3.2.1.
+
+/** How a match is judged after its shape: `mixed` needs a digit and entropy, `jwt` a JSON header. */
+export type SecretCheck = 'none' | 'mixed' | 'jwt' | 'key-body' | 'password';
+
+export type SecretFormat = {
+  /** What the placeholder and the findings call it. */
+  readonly kind: string;
+  /** Lower-case literals of at least three characters; empty: looked for wherever a long token stands. */
+  readonly anchors: readonly string[];
+  /** Global pattern. Where it has a group, the group is the secret and ends the match. */
+  readonly pattern: RegExp;
+  readonly check: SecretCheck;
+};
+
+function row(
+  kind: string,
+  anchors: readonly string[],
+  source: string,
+  check: SecretCheck = 'mixed',
+): SecretFormat {
+  return { kind, anchors, pattern: new RegExp(source, 'g'), check };
+}
+
+function anyCase(
+  kind: string,
+  anchors: readonly string[],
+  source: string,
+  check: SecretCheck = 'mixed',
+): SecretFormat {
+  return { kind, anchors, pattern: new RegExp(source, 'gi'), check };
+}
+
+/** Between a cue word and the value: quotes, blanks and one sign of assignment. */
+const TO_VALUE = `["'\\\\]{0,4}\\s{0,4}(?::=|=>|[:=])\\s{0,4}["'\\\\]{0,4}`;
+const END = '(?![A-Za-z0-9])';
+const START = '(?<![A-Za-z0-9])';
+
+const SK_ANCHORS = [...'0123456789abcdef'].map((digit) => `sk${digit}`);
+
+const CLOUD: readonly SecretFormat[] = [
+  row(
+    'aws-access-key',
+    ['akia', 'asia', 'abia', 'acca'],
+    `(?<![A-Z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])`,
+  ),
+  anyCase(
+    'aws-secret-key',
+    ['aws_secret', 'awssecret', 'aws-secret', 'secret_access', 'secretaccess', 'secret-access'],
+    `(?:aws[_-]?secret[_-]?(?:access[_-]?)?key|secret[_-]?access[_-]?key)${TO_VALUE}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])`,
+  ),
+  row('google-api-key', ['aiza'], `AIza[A-Za-z0-9_-]{35}`),
+  row('google-oauth-secret', ['gocspx-'], `GOCSPX-[A-Za-z0-9_-]{20,40}`),
+  row('google-oauth-token', ['ya29.'], `ya29\\.[A-Za-z0-9_-]{20,1000}`),
+  row('google-refresh-token', ['1//0'], `${START}1//0[A-Za-z0-9_-]{30,200}`),
+  anyCase('azure-storage-key', ['accountkey'], `AccountKey=([A-Za-z0-9+/]{86}==)`),
+  anyCase('azure-shared-access-key', ['sharedaccesskey'], `SharedAccessKey=([A-Za-z0-9+/]{43}=)`),
+  row('azure-sas', ['sig='], `(?<=[?&;]|&amp;)sig=([A-Za-z0-9%+/_-]{40,120}={0,2})`),
+  row(
+    'azure-client-secret',
+    [...'0123456789'].map((digit) => `${digit}q~`),
+    `[A-Za-z0-9_~.-]{3}\\dQ~[A-Za-z0-9_~.-]{31,34}`,
+  ),
+  row('digitalocean-token', ['dop_v1_', 'doo_v1_', 'dor_v1_'], `do[opr]_v1_[0-9a-f]{64}`),
+  row('heroku-key', ['hrku-'], `HRKU-[A-Za-z0-9_-]{36,64}`),
+  anyCase(
+    'heroku-key',
+    ['heroku'],
+    `heroku[a-z_ .-]{0,24}${TO_VALUE}([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})`,
+  ),
+  anyCase(
+    'cloudflare-key',
+    ['cloudflare', 'cf_api'],
+    `(?:cloudflare|cf_api)[a-z_ .-]{0,24}${TO_VALUE}([0-9a-z_-]{37,40})${END}`,
+  ),
+  row('databricks-token', ['dapi'], `${START}dapi[0-9a-f]{32}(?:-\\d)?`),
+  row('vault-token', ['hvs.', 'hvb.', 'hvr.'], `${START}hv[sbr]\\.[A-Za-z0-9_-]{24,300}`),
+  row('terraform-token', ['.atlasv1.'], `[A-Za-z0-9]{14}\\.atlasv1\\.[A-Za-z0-9_=-]{60,70}`),
+  row(
+    'doppler-token',
+    ['dp.pt.', 'dp.st.', 'dp.ct.', 'dp.sa.', 'dp.scim.', 'dp.audit.'],
+    `dp\\.(?:pt|st|ct|sa|scim|audit)\\.[A-Za-z0-9_.-]{40,80}`,
+  ),
+  row('pulumi-token', ['pul-'], `${START}pul-[0-9a-f]{40}`),
+  row('planetscale-token', ['pscale_'], `pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,64}`),
+  row('supabase-token', ['sbp_'], `${START}sbp_[0-9a-f]{40}`),
+  row('flyio-token', ['fm2_'], `${START}fm2_[A-Za-z0-9+/=_-]{60,1000}`),
+  row('netlify-token', ['nfp_'], `${START}nfp_[A-Za-z0-9]{36}`),
+];
+
+const DEVELOPMENT: readonly SecretFormat[] = [
+  row('github-token', ['ghp_', 'gho_', 'ghu_', 'ghs_', 'ghr_'], `gh[pousr]_[A-Za-z0-9]{36,255}`),
+  row('github-token', ['github_pat_'], `github_pat_[A-Za-z0-9_]{40,255}`),
+  row(
+    'gitlab-token',
+    [
+      'glpat-',
+      'gldt-',
+      'glrt-',
+      'glcbt-',
+      'glptt-',
+      'glft-',
+      'glimt-',
+      'glagent-',
+      'glsoat-',
+      'gloas-',
+    ],
+    `gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|oas)-[A-Za-z0-9_.=-]{20,300}`,
+  ),
+  row('npm-token', ['npm_'], `npm_[A-Za-z0-9]{36}`),
+  row('pypi-token', ['pypi-'], `pypi-[A-Za-z0-9_-]{50,1000}`),
+  row('rubygems-key', ['rubygems_'], `rubygems_[0-9a-f]{48}`),
+  row('docker-token', ['dckr_pat_', 'dckr_oat_'], `dckr_[po]at_[A-Za-z0-9_-]{20,64}`),
+  row('sonar-token', ['squ_', 'sqp_', 'sqa_'], `${START}sq[upa]_[0-9a-f]{40}`),
+  row('sentry-token', ['sntrys_', 'sntryu_'], `sntry[su]_[A-Za-z0-9+/=_-]{40,400}`),
+  row('grafana-token', ['glsa_', 'glc_'], `${START}gl(?:sa|c)_[A-Za-z0-9_+/=]{32,400}`),
+  row('postman-key', ['pmak-'], `PMAK-[0-9a-f]{24}-[0-9a-f]{34}`),
+  row('figma-token', ['figd_'], `figd_[A-Za-z0-9_-]{38,64}`),
+  row('linear-key', ['lin_api_', 'lin_oauth_'], `lin_(?:api|oauth)_[A-Za-z0-9]{32,64}`),
+  row('notion-token', ['ntn_'], `${START}ntn_[A-Za-z0-9]{40,60}`),
+  row('notion-token', ['secret_'], `${START}secret_[A-Za-z0-9]{43}${END}`),
+  row(
+    'atlassian-token',
+    ['atatt3', 'atctt3', 'atbb'],
+    `(?:ATATT3|ATCTT3)[A-Za-z0-9_=-]{50,250}|${START}ATBB[A-Za-z0-9]{28,32}${END}`,
+  ),
+  row('airtable-token', [], `${START}pat[A-Za-z0-9]{14}\\.[0-9a-f]{64}`),
+  row(
+    'newrelic-key',
+    ['nrak-', 'nral-', 'nrii-', 'nrjs-', 'nriq-'],
+    `NR(?:AK|AL|II|JS|IQ)-[A-Za-z0-9_-]{19,40}`,
+  ),
+  anyCase(
+    'datadog-key',
+    ['datadog', 'dd_api', 'dd_app', 'dd-api', 'dd-app'],
+    `(?:datadog|dd[_-]ap[ip])[a-z_ .-]{0,24}${TO_VALUE}([0-9a-f]{32}(?:[0-9a-f]{8})?)${END}`,
+  ),
+];
+
+const MODELS: readonly SecretFormat[] = [
+  row('anthropic-key', ['sk-ant-'], `sk-ant-[A-Za-z0-9_-]{20,250}`),
+  row(
+    'openai-key',
+    ['sk-'],
+    `${START}sk-(?!ant-)(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_-]{20,250}`,
+  ),
+  row('huggingface-token', ['hf_', 'api_org_'], `${START}(?:hf|api_org)_[A-Za-z0-9]{30,60}`),
+  row('groq-key', ['gsk_'], `${START}gsk_[A-Za-z0-9]{48,60}`),
+  row('perplexity-key', ['pplx-'], `pplx-[A-Za-z0-9]{40,64}`),
+  row('replicate-token', ['r8_'], `${START}r8_[A-Za-z0-9]{37,40}`),
+];
+
+const MESSAGING: readonly SecretFormat[] = [
+  row(
+    'slack-token',
+    ['xoxa', 'xoxb', 'xoxe', 'xoxo', 'xoxp', 'xoxr', 'xoxs', 'xoxc', 'xoxd'],
+    `xox[abceoprsd](?:\\.xox[bp])?-[A-Za-z0-9%-]{10,250}`,
+  ),
+  row('slack-token', ['xapp-'], `xapp-\\d-[A-Z0-9]{5,20}-\\d{5,20}-[a-z0-9]{20,128}`),
+  row(
+    'slack-webhook',
+    ['hooks.slack.com/'],
+    `hooks\\.slack\\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/_-]{20,120}`,
+  ),
+  row(
+    'discord-webhook',
+    ['/api/webhooks/'],
+    `discord(?:app)?\\.com/api/webhooks/\\d{15,22}/[A-Za-z0-9_-]{40,100}`,
+  ),
+  row(
+    'discord-token',
+    [],
+    `(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{23,27}\\.[A-Za-z0-9_-]{6}\\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])`,
+  ),
+  row('telegram-token', [':aa'], `(?<!\\d)\\d{8,10}:AA[A-Za-z0-9_-]{32,35}`),
+  row('twilio-key', SK_ANCHORS, `${START}SK[0-9a-f]{32}${END}`),
+  anyCase('twilio-token', ['twilio'], `twilio[a-z_ .-]{0,24}${TO_VALUE}([0-9a-f]{32})${END}`),
+  row('sendgrid-key', ['sg.'], `${START}SG\\.[A-Za-z0-9_-]{16,32}\\.[A-Za-z0-9_-]{32,64}`),
+  row('mailgun-key', ['key-'], `${START}key-[0-9a-f]{32}${END}`),
+  row(
+    'mailchimp-key',
+    [...'123456789'].map((digit) => `-us${digit}`),
+    `(?<![0-9a-f])[0-9a-f]{32}-us\\d{1,2}(?!\\d)`,
+  ),
+];
+
+const COMMERCE: readonly SecretFormat[] = [
+  row(
+    'stripe-key',
+    ['sk_live_', 'sk_test_', 'sk_prod_', 'rk_live_', 'rk_test_', 'rk_prod_'],
+    `[sr]k_(?:live|test|prod)_[A-Za-z0-9]{10,250}`,
+  ),
+  row('stripe-webhook-secret', ['whsec_'], `whsec_[A-Za-z0-9+/=]{24,100}`),
+  row(
+    'shopify-token',
+    ['shpat_', 'shpca_', 'shppa_', 'shpss_'],
+    `shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}`,
+  ),
+  row('square-token', ['sq0atp-', 'sq0csp-', 'sq0idp-'], `sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{22,43}`),
+  row('square-token', ['eaaa'], `${START}EAAA[A-Za-z0-9_-]{60}(?![A-Za-z0-9_-])`),
+  row('facebook-token', ['eaa'], `${START}EAA[A-Za-z0-9]{80,250}`),
+];
+
+const GENERAL: readonly SecretFormat[] = [
+  row(
+    'private-key',
+    ['--begin '],
+    `-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\\s\\\\:,.()]{64,8192}(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?`,
+    'key-body',
+  ),
+  row('age-key', ['age-secret-key-1'], `AGE-SECRET-KEY-1[A-Z0-9]{58}`),
+  row(
+    'jwt',
+    ['eyj'],
+    `(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,4000}\\.eyJ[A-Za-z0-9_-]{10,8000}\\.[A-Za-z0-9_-]{20,2000}`,
+    'jwt',
+  ),
+  anyCase('bearer-token', ['bearer'], `bearer\\s{1,4}([A-Za-z0-9._~+/-]{20,2000}={0,2})`),
+  anyCase(
+    'url-credentials',
+    ['://'],
+    `(?<=[a-z0-9+.-])://[^\\s/?#:@"'<>]{0,100}:([^\\s/?#@"'<>]{3,200})(?=@[a-z0-9[.-])`,
+    'password',
+  ),
+  anyCase(
+    'connection-password',
+    ['password', 'pwd'],
+    `;\\s{0,2}(?:password|pwd)\\s{0,2}=\\s{0,2}([^;"'\\s<>{}$]{4,128})`,
+    'password',
+  ),
+];
+
+/** Every format that is known by its shape. */
+export const SECRET_FORMATS: readonly SecretFormat[] = [
+  ...CLOUD,
+  ...DEVELOPMENT,
+  ...MODELS,
+  ...MESSAGING,
+  ...COMMERCE,
+  ...GENERAL,
+];
