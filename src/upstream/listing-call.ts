@@ -150,6 +150,7 @@ async function readBody(
     return { kind: 'failed', why: 'credentials' };
   }
   const chunks = answer.body[Symbol.asyncIterator]();
+  let isWhole = false;
   try {
     return await read({
       status: answer.status,
@@ -157,11 +158,12 @@ async function readBody(
       async next() {
         const chunk = await Promise.race([chunks.next(), late]);
         if (chunk === 'late') return 'late';
+        isWhole = chunk.done === true;
         return chunk.done === true ? undefined : chunk.value;
       },
     });
   } finally {
-    endBody(chunks);
+    if (!isWhole) endBody(chunks);
   }
 }
 

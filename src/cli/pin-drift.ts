@@ -1,0 +1,70 @@
+// `sallyport pin diff` and `pin verify`: what upstreams offer otherwise than their lock files say.
+// Writes nothing. Contract §1: in CI, exit 1 on drift, 2 where it could not be checked.
+
+import { findDifferences } from '../pins/drift.js';
+import type { PinPorts } from './pin-files.js';
+import {
+  differenceLine,
+  differencesJson,
+  differenceText,
+  type UpstreamDifferences,
+} from './pin-report.js';
+import { observeTarget, type PinOptions, readTargets } from './pin-targets.js';
+import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
+
+/** Shows what upstreams offer otherwise than the lock files say. */
+export async function runPinDiff(options: PinOptions, io: CliIo, ports: PinPorts): Promise<number> {
+  const found = await findDrift(options, io, ports);
+  if (found === undefined) return EXIT_UNCHECKED;
+  printDifferences(options, found.upstreams, io, true);
+  return found.isWhole ? EXIT_FINE : EXIT_UNCHECKED;
+}
+
+/** The same as a check. Exit 1: something differs; 2: nothing differs where it could be checked. */
+export async function runPinVerify(
+  options: PinOptions,
+  io: CliIo,
+  ports: PinPorts,
+): Promise<number> {
+  const found = await findDrift(options, io, ports);
+  if (found === undefined) return EXIT_UNCHECKED;
+  printDifferences(options, found.upstreams, io, false);
+  if (found.upstreams.some(({ differences }) => differences.length > 0)) return EXIT_FAILED;
+  return found.isWhole ? EXIT_FINE : EXIT_UNCHECKED;
+}
+
+type FoundDrift = { readonly upstreams: readonly UpstreamDifferences[]; readonly isWhole: boolean };
+
+async function findDrift(
+  options: PinOptions,
+  io: CliIo,
+  ports: PinPorts,
+): Promise<FoundDrift | undefined> {
+  const targets = readTargets(options, io, ports, ({ pinning }) => pinning.mode === 'strict');
+  if (targets === undefined) return undefined;
+  const upstreams: UpstreamDifferences[] = [];
+  for (const target of targets) {
+    const observed = await observeTarget(target, io, ports);
+    if (observed === undefined) continue;
+    const differences = findDifferences(target.locked.lock, observed);
+    upstreams.push({ upstream: target.settings.name, differences });
+  }
+  return { upstreams, isWhole: upstreams.length === targets.length };
+}
+
+function printDifferences(
+  options: PinOptions,
+  found: readonly UpstreamDifferences[],
+  io: CliIo,
+  withLines: boolean,
+): void {
+  if (options.json) {
+    io.stdout(differencesJson(found, withLines));
+    return;
+  }
+  const print = withLines ? differenceText : differenceLine;
+  for (const { upstream, differences } of found) {
+    if (differences.length === 0) io.stdout(`${upstream}: as pinned\n`);
+    for (const difference of differences) io.stdout(print(upstream, difference));
+  }
+}
