@@ -126,6 +126,7 @@ describe('initialize', () => {
     for (const params of [
       { protocolVersion: 'x', capabilities: sampling, _meta: { 'dev.sallyport/a': 1 } },
       { _meta: { 'dev.sallyport/a': 1 }, capabilities: sampling, protocolVersion: 'x' },
+      { _meta: {}, protocolVersion: 'x', capabilities: sampling },
     ]) {
       const outcome = initialize(params);
       const starts = admitted(outcome).edits.map((edit) => edit.start);
