@@ -2,6 +2,7 @@
 // Asks loopback only, unless the ops listener is bound to one other address. Contract §1 and §2.
 
 import { resolve } from 'node:path';
+import { InvalidArgumentError } from 'commander';
 import { isWildcardHost } from '../config/addresses.js';
 import type { Files } from '../config/files.js';
 import { loadGateway } from '../config/load.js';
@@ -50,6 +51,14 @@ function addressOf(options: HealthcheckOptions, io: CliIo, ports: HealthcheckPor
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
+const MAX_PORT = 65_535;
+
+function readPort(text: string): number {
+  const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : 0;
+  if (port < 1 || port > MAX_PORT) throw new InvalidArgumentError('Expected a port.');
+  return port;
+}
+
 export function healthcheckCommand(io: CliIo, ports: HealthcheckPorts): Command {
   return {
     name: 'healthcheck',
@@ -58,7 +67,7 @@ export function healthcheckCommand(io: CliIo, ports: HealthcheckPorts): Command 
     configure(command, finish) {
       command
         .option('-c, --config <file>', 'a gateway file, for the address of its ops listener')
-        .option('--port <port>', 'port of the ops listener', Number)
+        .option('--port <port>', 'port of the ops listener', readPort)
         .action(async (options: HealthcheckOptions) =>
           finish(await runHealthcheck(options, io, ports)),
         );

@@ -1,6 +1,7 @@
 // What a schema cannot say about keys, the audit and the console: when a gateway would run unguarded.
 // Reports and changes nothing. Contract §3 and §8.
 
+import { normalize } from 'node:path';
 import { isLoopbackGateway } from './checks-origins.js';
 import type { Report } from './fault.js';
 import { quote } from './schema-faults.js';
@@ -22,8 +23,9 @@ export function checkAudit(root: unknown, report: Report): void {
   if (!Array.isArray(sinks) || sinks.length === 0) return;
   const files = new Set<string>();
   sinks.forEach((sink: unknown, index) => {
-    const path = textAt(sink, ['path']);
-    if (path === undefined) return;
+    const written = textAt(sink, ['path']);
+    if (written === undefined) return;
+    const path = normalize(written);
     if (files.has(path)) {
       report(['audit', 'sinks', index, 'path'], 'another sink has this path', { rule: 'conflict' });
     }

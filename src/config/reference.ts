@@ -38,7 +38,7 @@ function rowsOf(schema: Schema, prefix: string): readonly Row[] {
   return [...own, ...rowsOfShapes(schema, prefix, properties)];
 }
 
-function rowsOfKey(key: string, schema: Schema, isRequired: boolean): readonly Row[] {
+function rowsOfKey(key: string, schema: Schema, isRequired: boolean): readonly [Row, ...Row[]] {
   const row: Row = {
     key,
     type: typeOf(schema),
@@ -78,10 +78,17 @@ function rowsOfShapes(
     for (const [name, child] of membersOf(shape['properties'])) {
       if (seen.has(name)) continue;
       seen.add(name);
-      rows.push(...rowsOfKey(`${prefix}${name}`, child, required.has(name)));
+      const [row, ...below] = rowsOfKey(`${prefix}${name}`, child, required.has(name));
+      const owners = tags.filter((_, index) => holdsKey(shapes[index], name));
+      const text = `With \`${tag}\` ${owners.join(' or ')}: ${row.text}`;
+      rows.push(owners.length === tags.length ? row : { ...row, text }, ...below);
     }
   }
   return rows;
+}
+
+function holdsKey(shape: Schema | undefined, name: string): boolean {
+  return membersOf(shape?.['properties']).has(name);
 }
 
 function wordOf(schema: Schema | undefined): string {
@@ -100,6 +107,10 @@ function typeOf(schema: Schema): string {
   }
   if (schema['const'] !== undefined) return `\`${String(schema['const'])}\``;
   if (typeof title === 'string') return title;
+  const items = schema['items'];
+  if (schema['type'] === 'array' && isSchema(items) && items['type'] === 'string') {
+    return `list of ${typeOf(items)}`;
+  }
   return listOf([schema['type'] ?? 'any'].flat())
     .map((type) => NOUNS.get(String(type)) ?? String(type))
     .join(' or ');

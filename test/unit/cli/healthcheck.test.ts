@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { healthcheckCommand } from '../../../src/cli/healthcheck.js';
+import { buildProgram } from '../../../src/cli/program.js';
+import { filesOf, GOOD } from '../config/reading.js';
+import { terminal } from './console.js';
+
+async function run(argv: readonly string[], answer: () => Promise<number>) {
+  const asked: string[] = [];
+  const io = terminal();
+  const command = healthcheckCommand(io, {
+    files: filesOf({
+      '/srv/all.yaml': `${GOOD}listeners: {ops: {host: 0.0.0.0, port: 9999}}\n`,
+      '/srv/one.yaml': `${GOOD}listeners: {ops: {host: "fd00::1", port: 9998}}\n`,
+      '/srv/bad.yaml': 'x: [',
+    }),
+    fetchStatus: (url) => {
+      asked.push(url);
+      return answer();
+    },
+  });
+  const code = await buildProgram(io, [command]).run(['healthcheck', ...argv]);
+  return { code, asked, err: io.err() };
+}
+
+const fine = (): Promise<number> => Promise.resolve(200);
+
+describe('[C-23] healthcheck', () => {
+  it.each([
+    [[], 'http://127.0.0.1:9464/livez'],
+    [['--port', '9001'], 'http://127.0.0.1:9001/livez'],
+    [['-c', 'all.yaml'], 'http://127.0.0.1:9999/livez'],
+    [['-c', 'one.yaml'], 'http://[fd00::1]:9998/livez'],
+    [['-c', 'bad.yaml'], 'http://127.0.0.1:9464/livez'],
+  ])('%j asks %s', async (argv, url) => {
+    expect(await run(argv, fine)).toEqual({ code: 0, asked: [url], err: '' });
+  });
+
+  it('exits with 1 where the answer is another, or none', async () => {
+    expect(await run([], () => Promise.resolve(503))).toMatchObject({
+      code: 1,
+      err: 'error: http://127.0.0.1:9464/livez answered 503\n',
+    });
+    expect(await run([], () => Promise.reject(new Error('refused')))).toMatchObject({
+      code: 1,
+      err: 'error: http://127.0.0.1:9464/livez does not answer\n',
+    });
+  });
+
+  it('takes no other word for a port', async () => {
+    for (const port of ['0', 'x', '65536', '1e3']) {
+      expect(await run(['--port', port], fine)).toMatchObject({ code: 2, asked: [] });
+    }
+  });
+});

@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+import { buildProgram } from '../../../src/cli/program.js';
+import { schemaCommand } from '../../../src/cli/schema.js';
+import { SCHEMAS } from '../../../src/config/schema.js';
+import { terminal } from './console.js';
+
+describe('[C-13] schema', () => {
+  it.each([...SCHEMAS.keys()])('prints %s', async (name) => {
+    const io = terminal();
+    expect(await buildProgram(io, [schemaCommand(io)]).run(['schema', name])).toBe(0);
+    expect(JSON.parse(io.out())).toEqual(SCHEMAS.get(name));
+    expect(io.err()).toBe('');
+  });
+
+  it('says what was meant by another name', async () => {
+    const io = terminal();
+    expect(await buildProgram(io, [schemaCommand(io)]).run(['schema', 'gatway'])).toBe(2);
+    expect(io.out()).toBe('');
+    expect(io.err()).toBe(
+      'error: unknown schema; did you mean "gateway"? Known: gateway, policy, lock, audit.\n',
+    );
+  });
+});

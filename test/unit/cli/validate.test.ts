@@ -1,0 +1,156 @@
+import { describe, expect, it } from 'vitest';
+import { buildProgram } from '../../../src/cli/program.js';
+import {
+  type PolicyContext,
+  runValidate,
+  type ValidateOptions,
+  type ValidatePorts,
+  validateCommand,
+} from '../../../src/cli/validate.js';
+import { filesOf, GOOD, KEY_HEX } from '../config/reading.js';
+import { terminal } from './console.js';
+
+const POLICY = `version: 1
+policy: p
+rules:
+  - id: a
+    effect: allow
+    who: {anyone: true}
+    what: {upstreams: [github], tools: ["*"]}
+`;
+const FILES = { '/srv/config/gateway.yaml': GOOD, '/srv/config/policies/p.policy.yaml': POLICY };
+
+type Case = {
+  readonly files?: Readonly<Record<string, string>>;
+  readonly options?: Partial<ValidateOptions>;
+  readonly ports?: Partial<ValidatePorts>;
+  readonly env?: Readonly<Record<string, string>>;
+};
+
+async function validate({ files = {}, options = {}, ports = {}, env = { KEY: KEY_HEX } }: Case) {
+  const io = terminal({ env });
+  const code = await runValidate({ config: 'config/gateway.yaml', ...options }, io, {
+    files: filesOf({ ...FILES, ...files }),
+    compilePolicies: () => ({ faults: [] }),
+    loadLocks: () => Promise.resolve({ upstreams: [], faults: [] }),
+    ...ports,
+  });
+  return { code, out: io.out(), err: io.err() };
+}
+
+describe('[C-21] validate', () => {
+  it('says nothing where nothing is wrong', async () => {
+    expect(await validate({})).toEqual({ code: 0, out: '', err: '0 errors, 0 warnings\n' });
+  });
+
+  it('finds mistakes of gateway file, policies and lock files in one run', async () => {
+    const { code, out } = await validate({
+      files: {
+        '/srv/config/gateway.yaml': GOOD.replace('issuers: [corp]', 'isuers: [corp]'),
+        '/srv/config/policies/p.policy.yaml': POLICY.replace('allow', 'alow'),
+      },
+      ports: {
+        loadLocks: (folder) =>
+          Promise.resolve({
+            upstreams: ['githb'],
+            faults: [
+              {
+                ...{ file: `${folder}/github.lock.yaml`, line: 4, column: 9 },
+                ...{ severity: 'error', rule: 'lock', message: 'the digest differs' },
+              },
+            ],
+          }),
+      },
+    });
+    expect(code).toBe(1);
+    expect(out.split('\n')).toEqual([
+      'config/gateway.yaml:9:3 error the key "issuers" is missing: somebody must vouch for callers',
+      'config/gateway.yaml:11:5 error unknown key "isuers"; did you mean "issuers"?',
+      'config/policies/p.policy.yaml:5:13 error "alow" is not one of allow, deny, require; did you mean "allow"?',
+      'config/policies/pins/githb.lock.yaml:1:1 warning no upstream of the gateway file has this name',
+      'config/policies/pins/github.lock.yaml:4:9 error the digest differs',
+      '',
+    ]);
+  });
+
+  it('judges policies against what the gateway file names, though it has mistakes', async () => {
+    let seen: PolicyContext | undefined;
+    const text = `${GOOD.replace('[corp]', '[corp]\n    pinning: {mode: off}')}bogus: 1\n`;
+    await validate({
+      files: { '/srv/config/gateway.yaml': text.replace('mode: off', 'mode: "off"') },
+      ports: {
+        compilePolicies: (_, context) => {
+          seen = context;
+          return { faults: [] };
+        },
+      },
+    });
+    expect(seen).toMatchObject({
+      upstreams: [{ name: 'github', issuers: ['corp'], strict: false }],
+      issuers: ['corp'],
+      profiles: ['default'],
+    });
+  });
+
+  it('lets warnings pass, and fails them with --strict', async () => {
+    const ports: Partial<ValidatePorts> = {
+      compilePolicies: (documents) => ({
+        faults: documents.map(({ file }) => ({
+          ...{ file, path: ['rules', 0, 'what', 'tools', 0], severity: 'warning' as const },
+          message: 'matches nothing',
+        })),
+      }),
+    };
+    const lax = await validate({ ports });
+    expect(lax).toEqual({
+      code: 0,
+      out: 'config/policies/p.policy.yaml:7:41 warning matches nothing\n',
+      err: '0 errors, 1 warnings\n',
+    });
+    const strict = await validate({ ports, options: { strict: true } });
+    expect(strict.code).toBe(1);
+    expect(strict.out).toContain('error matches nothing');
+  });
+
+  it('exits with 2 where a file cannot be read', async () => {
+    const missing = await validate({ options: { config: 'elsewhere.yaml' } });
+    expect(missing.code).toBe(2);
+    expect(missing.out).toBe('elsewhere.yaml:1:1 error the file cannot be read\n');
+    const noFolder = GOOD.replace('dir: policies', 'dir: nowhere');
+    expect((await validate({ files: { '/srv/config/gateway.yaml': noFolder } })).code).toBe(2);
+  });
+
+  it('reads secrets, unless it is told that they are not here', async () => {
+    const { code, out } = await validate({ env: {} });
+    expect(code).toBe(1);
+    expect(out).toContain('3:14 error the environment variable of this secret is not set');
+    expect((await validate({ env: {}, options: { secrets: false } })).code).toBe(0);
+  });
+
+  it('prints JSON and SARIF', async () => {
+    const files = { '/srv/config/gateway.yaml': `${GOOD}bogus: 1\n` };
+    const json = await validate({ files, options: { format: 'json' } });
+    expect(JSON.parse(json.out).faults).toHaveLength(1);
+    const sarif = await validate({ files, options: { format: 'sarif' } });
+    expect(JSON.parse(sarif.out).runs[0].results[0].ruleId).toBe('unknown-key');
+    expect(sarif.code).toBe(1);
+    expect(JSON.parse((await validate({ options: { format: 'json' } })).out)).toEqual({
+      faults: [],
+    });
+  });
+
+  it('is a command with the options of the contract', async () => {
+    const io = terminal({ env: {} });
+    const ports: ValidatePorts = {
+      files: filesOf(FILES),
+      compilePolicies: () => ({ faults: [] }),
+      loadLocks: () => Promise.resolve({ upstreams: [], faults: [] }),
+    };
+    const program = buildProgram(io, [validateCommand(io, ports)]);
+    const words = ['validate', '-c', 'config/gateway.yaml'];
+    expect(await program.run(words)).toBe(1);
+    expect(await program.run([...words, '--no-secrets', '--strict', '--format', 'json'])).toBe(0);
+    expect(await program.run([...words, '--format', 'xml'])).toBe(2);
+    expect(await program.run(['validate'])).toBe(2);
+  });
+});

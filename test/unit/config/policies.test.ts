@@ -1,0 +1,226 @@
+import { describe, expect, it } from 'vitest';
+import { loadPolicies } from '../../../src/config/policies.js';
+import type { PolicyDocument, PolicyFault } from '../../../src/policy/document.js';
+import { filesOf, lineOf } from './reading.js';
+
+const FOLDER = '/srv/policies';
+const GOOD = `version: 1
+policy: github
+owner: team@example.com
+rules:
+  - id: read
+    effect: allow
+    who: {issuers: [corp], groups: [eng]}
+    what: {upstreams: [github], tools: [get_issue, "list_*"], resources: ["repo://acme/**"]}
+    scopes: [github:read]
+    args: {owner: {const: acme}}
+    when: args.title.size() < 200
+    limits: {rate: 60/min}
+  - id: keep
+    effect: require
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: ["delete_*"]}
+    limits: {rate: 5/s, per: client}
+    inspect: default
+    maxResultBytes: 64KiB
+    audit: {capture: [/id]}
+  - id: no-wipe
+    effect: deny
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: ["wipe_*"]}
+    reason: Ask.
+`;
+
+type Compile = (documents: readonly PolicyDocument[], hash: string) => readonly PolicyFault[];
+
+function load(files: Readonly<Record<string, string>>, faults: Compile = () => []) {
+  const named = Object.entries(files).map(([name, text]) => [`${FOLDER}/${name}`, text]);
+  return loadPolicies(FOLDER, {
+    files: filesOf(Object.fromEntries(named)),
+    compile: (documents, hash) => ({ policies: 'compiled', faults: faults(documents, hash) }),
+  });
+}
+
+function linesOf(text: string, faults?: Compile): readonly string[] {
+  return load({ 'a.policy.yaml': text }, faults).faults.map(lineOf);
+}
+
+describe('[C-14] policies are read from a folder', () => {
+  it('turns files into documents, units into numbers', () => {
+    const { documents, policies, faults, hash } = load({ 'a.policy.yaml': GOOD });
+    expect(faults).toEqual([]);
+    expect(policies).toBe('compiled');
+    expect(hash).toMatch(/^[0-9a-f]{64}$/);
+    expect(documents[0]).toMatchObject({ file: `${FOLDER}/a.policy.yaml`, policy: 'github' });
+    expect(documents[0]?.rules[0]).toEqual({
+      id: 'read',
+      effect: 'allow',
+      who: { issuers: ['corp'], groups: ['eng'] },
+      what: {
+        upstreams: ['github'],
+        tools: ['get_issue', 'list_*'],
+        resources: ['repo://acme/**'],
+      },
+      scopes: ['github:read'],
+      args: { owner: { const: 'acme' } },
+      when: 'args.title.size() < 200',
+      limits: { rate: { count: 60, windowMs: 60_000 }, per: 'subject' },
+    });
+    expect(documents[0]?.rules[1]).toMatchObject({
+      limits: { rate: { count: 5, windowMs: 1000 }, per: 'client' },
+      maxResultBytes: 65_536,
+      audit: { capture: ['/id'] },
+    });
+  });
+
+  it('reads only *.policy.yaml of the folder itself', () => {
+    const { documents } = load({
+      'a.policy.yaml': GOOD,
+      'a.policy.test.yaml': 'x: [',
+      'notes.yaml': 'x: [',
+      '.hidden.policy.yaml': 'x: [',
+    });
+    expect(documents).toHaveLength(1);
+  });
+
+  it('has one hash for one content, whatever the order of the folder', () => {
+    const a = GOOD.replace('policy: github', 'policy: a');
+    const one = load({ 'a.policy.yaml': a, 'b.policy.yaml': GOOD }).hash;
+    expect(load({ 'b.policy.yaml': GOOD, 'a.policy.yaml': a }).hash).toBe(one);
+    expect(load({ 'a.policy.yaml': a, 'b.policy.yaml': `${GOOD}#` }).hash).not.toBe(one);
+    expect(load({ 'a.policy.yaml': GOOD, 'b.policy.yaml': a }).hash).not.toBe(one);
+  });
+
+  it('warns where no file is, and refuses a folder that cannot be read', () => {
+    const none = load({ 'notes.txt': '' });
+    expect(none.policies).toBe('compiled');
+    expect(none.faults.map(lineOf)).toEqual([
+      '1:1 warning no .policy.yaml file: nothing is allowed',
+    ]);
+    const gone = load({});
+    expect(gone.policies).toBeUndefined();
+    expect(gone.faults[0]?.rule).toBe('unreadable');
+  });
+
+  it('gives faults of the compiler their line, column and suggestion', () => {
+    const fault: PolicyFault = {
+      file: `${FOLDER}/a.policy.yaml`,
+      path: ['rules', 0, 'who', 'issuers', 0],
+      severity: 'error',
+      message: 'unknown issuer "crop"',
+      suggestion: 'corp',
+    };
+    expect(linesOf(GOOD, () => [fault])).toEqual([
+      '7:21 error unknown issuer "crop"; did you mean "corp"?',
+    ]);
+    expect(load({ 'a.policy.yaml': GOOD }, () => [fault]).policies).toBeUndefined();
+    const warning = { ...fault, severity: 'warning' as const };
+    expect(load({ 'a.policy.yaml': GOOD }, () => [warning]).policies).toBe('compiled');
+  });
+
+  it('reports every file in one run, and still compiles the right ones', () => {
+    let compiled: readonly string[] = [];
+    const { faults, policies } = load(
+      { 'a.policy.yaml': 'version: [', 'b.policy.yaml': GOOD, 'c.policy.yaml': 'version: 1\n' },
+      (documents) => {
+        compiled = documents.map(({ policy }) => policy);
+        return [];
+      },
+    );
+    expect(new Set(faults.map(({ file }) => file)).size).toBe(2);
+    expect(compiled).toEqual(['github']);
+    expect(policies).toBeUndefined();
+  });
+});
+
+describe('[C-15] keys by effect', () => {
+  const swap = (part: string, by: string): string => {
+    expect(GOOD).toContain(part);
+    return GOOD.replace(part, by);
+  };
+
+  it.each([
+    [
+      'a reason for an allow',
+      swap('scopes: [github:read]', 'reason: x'),
+      '9:5 error an allow rule has no key "reason"',
+    ],
+    [
+      'scopes for a deny',
+      swap('reason: Ask.', 'scopes: [a]'),
+      '25:5 error a deny rule has no key "scopes"',
+    ],
+    [
+      'limits for a deny',
+      swap('reason: Ask.', 'limits: {rate: 1/s}'),
+      '25:5 error a deny rule has no key "limits"',
+    ],
+    [
+      'scopes for a require',
+      swap('inspect: default', 'scopes: [a]'),
+      '18:5 error a require rule has no key "scopes"',
+    ],
+    [
+      'an unknown effect',
+      swap('effect: allow', 'effect: alow'),
+      '6:13 error "alow" is not one of allow, deny, require; did you mean "allow"?',
+    ],
+    ['no effect', swap('    effect: allow\n', ''), '5:5 error the key "effect" is missing'],
+    [
+      'no who',
+      swap('    who: {issuers: [corp], groups: [eng]}\n', ''),
+      '5:5 error the key "who" is missing',
+    ],
+    [
+      'an empty who',
+      swap('{issuers: [corp], groups: [eng]}', '{}'),
+      '7:10 error this map must not be empty',
+    ],
+    ['anyone: false', swap('{anyone: true}', '{anyone: false}'), '15:19 error expected true'],
+    [
+      'an empty list',
+      swap('groups: [eng]', 'groups: []'),
+      '7:36 error this list must not be empty',
+    ],
+    [
+      'a kind misspelt',
+      swap('tools: [get_issue', 'tool: [get_issue'),
+      '8:33 error unknown key "tool"; did you mean "tools"?',
+    ],
+    [
+      'a rate without a unit',
+      swap('60/min', '60'),
+      '12:20 error expected a rate such as 60/min, found a number; did you mean "60/min"?',
+    ],
+    [
+      'a size',
+      swap('64KiB', '64kb'),
+      '19:21 error expected a size such as 64KiB or 1MiB; did you mean "64KiB"?',
+    ],
+    ['a pointer', swap('[/id]', '[id]'), '20:23 error expected a JSON pointer such as /id'],
+    [
+      'a rule id',
+      swap('id: read', 'id: "Read this"'),
+      '5:9 error expected a rule id of lower-case letters, digits, ., - and _',
+    ],
+  ])('%s', (_, text, line) => expect(linesOf(text)).toContain(line));
+
+  const more = (key: string): string => `${GOOD}${key}\n`;
+  it.each([
+    ['mode: shadow', swap('owner:', 'mode: shadow\nowner:'), '3:7', '"shadow"'],
+    [
+      'approval',
+      swap('inspect: default', 'approval: {by: reviewer, expires: 5m}'),
+      '18:5',
+      '"approval"',
+    ],
+    ['labels', more('labels: {web/fetch: [untrusted]}'), '26:1', '"labels"'],
+    ['flows', more('flows: []'), '26:1', '"flows"'],
+    ['sensitive', more('sensitive: {}'), '26:1', '"sensitive"'],
+    ['sampling', swap('tools: ["wipe_*"]', 'sampling: true'), '24:30', '"sampling"'],
+    ['elicitation', swap('tools: ["wipe_*"]', 'elicitation: [form]'), '24:30', '"elicitation"'],
+    ['roots', swap('tools: ["wipe_*"]', 'roots: true'), '24:30', '"roots"'],
+  ])('[C-11] reads and refuses %s', (_, text, place, key) => {
+    expect(linesOf(text)).toEqual([`${place} error ${key} is not available in this version`]);
+  });
+});

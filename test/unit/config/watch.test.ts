@@ -1,0 +1,178 @@
+import { mkdir, mkdtemp, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { WatchTargets } from '../../../src/config/fingerprint.js';
+import { type ConfigWatch, watchConfiguration } from '../../../src/config/watch.js';
+
+let folder = '';
+let watches: ConfigWatch[] = [];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-watch-'));
+});
+
+afterEach(async () => {
+  for (const watch of watches) await watch.close();
+  watches = [];
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A watch and the means to wait for its calls. `pollMs` is long where only `check` should look. */
+async function watchOver(
+  targets: WatchTargets,
+  pollMs: number,
+  onChange: (call: number) => void | Promise<void> = () => {},
+) {
+  let calls = 0;
+  const errors: unknown[] = [];
+  const waiting = new Set<() => void>();
+  const watch = await watchConfiguration({
+    targets,
+    pollMs,
+    settleMs: 5,
+    onError: (error) => errors.push(error),
+    onChange: async () => {
+      calls += 1;
+      for (const wake of waiting) wake();
+      await onChange(calls);
+    },
+  });
+  watches.push(watch);
+  const reached = async (count: number): Promise<void> => {
+    while (calls < count) {
+      await new Promise<void>((resolve) => {
+        waiting.add(resolve);
+      });
+    }
+  };
+  return { watch, errors, reached, calls: () => calls };
+}
+
+const NEVER_MS = 2 ** 30;
+const only = (...files: string[]): WatchTargets => ({ files, folders: [] });
+
+describe('[C-17] changes of files', () => {
+  it('are told by the watch of the folder, without a poll', async () => {
+    const file = join(folder, 'gateway.yaml');
+    await writeFile(file, 'a');
+    const { reached } = await watchOver(only(file), NEVER_MS);
+    await writeFile(file, 'b');
+    await reached(1);
+  });
+
+  it('are told by polling, where no folder could be watched', async () => {
+    const file = join(folder, 'mounted', 'gateway.yaml');
+    const { reached } = await watchOver(only(file), 10);
+    await mkdir(join(folder, 'mounted'));
+    await writeFile(file, 'a');
+    await reached(1);
+  });
+
+  it('are told again and again when a ConfigMap is swapped', async () => {
+    const swap = async (version: string): Promise<void> => {
+      await mkdir(join(folder, version));
+      await writeFile(join(folder, version, 'gateway.yaml'), version);
+      await symlink(version, join(folder, `next-${version}`));
+      await rename(join(folder, `next-${version}`), join(folder, '..data'));
+    };
+    await swap('v1');
+    const file = join(folder, 'gateway.yaml');
+    await symlink(join('..data', 'gateway.yaml'), file);
+    const { reached } = await watchOver(only(file), 20);
+    for (const count of [1, 2, 3]) {
+      await swap(`v${count + 1}`);
+      await reached(count);
+    }
+  });
+
+  it('of files that come and go in a folder count, of others not', async () => {
+    const targets = { files: [], folders: [{ path: folder, suffix: '.policy.yaml' }] };
+    const { watch, calls } = await watchOver(targets, NEVER_MS);
+    await writeFile(join(folder, 'a.policy.yaml'), 'a');
+    await watch.check();
+    expect(calls()).toBe(1);
+    await writeFile(join(folder, 'notes.txt'), 'a');
+    await writeFile(join(folder, '.b.policy.yaml'), 'a');
+    await watch.check();
+    expect(calls()).toBe(1);
+    await rm(join(folder, 'a.policy.yaml'));
+    await watch.check();
+    expect(calls()).toBe(2);
+  });
+
+  it('are of content: a touch is none, and the same text written again is none', async () => {
+    const file = join(folder, 'gateway.yaml');
+    await writeFile(file, 'a');
+    const { watch, calls } = await watchOver(only(file), NEVER_MS);
+    await utimes(file, new Date(0), new Date(0));
+    await watch.check();
+    await writeFile(file, 'a');
+    await watch.check();
+    expect(calls()).toBe(0);
+  });
+
+  it('are coalesced: many writes while one is told are one further call', async () => {
+    const file = join(folder, 'gateway.yaml');
+    await writeFile(file, '0');
+    let release = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { watch, calls, reached } = await watchOver(only(file), NEVER_MS, (call) =>
+      call === 1 ? held : undefined,
+    );
+    await writeFile(file, '1');
+    const first = watch.check();
+    await reached(1);
+    for (const text of ['2', '3', '4']) {
+      await writeFile(file, text);
+      void watch.check();
+    }
+    expect(calls()).toBe(1);
+    release();
+    await first;
+    expect(calls()).toBe(2);
+  });
+
+  it('are told after a call that failed, too', async () => {
+    const file = join(folder, 'gateway.yaml');
+    await writeFile(file, '0');
+    const failure = new Error('rejected');
+    const { watch, calls, errors } = await watchOver(only(file), NEVER_MS, () => {
+      throw failure;
+    });
+    for (const text of ['1', '2']) {
+      await writeFile(file, text);
+      await watch.check();
+    }
+    expect(calls()).toBe(2);
+    expect(errors).toEqual([failure, failure]);
+  });
+
+  it('of other files follow a new target, beginning with one call', async () => {
+    const [before, after] = [join(folder, 'a'), join(folder, 'b')];
+    await writeFile(before, '0');
+    await writeFile(after, '0');
+    const { watch, calls } = await watchOver(only(before), NEVER_MS);
+    watch.retarget(only(before));
+    await watch.check();
+    expect(calls()).toBe(0);
+    watch.retarget(only(after));
+    await watch.check();
+    expect(calls()).toBe(1);
+    await writeFile(before, '1');
+    await watch.check();
+    expect(calls()).toBe(1);
+  });
+
+  it('are not told after close', async () => {
+    const file = join(folder, 'gateway.yaml');
+    await writeFile(file, '0');
+    const { watch, calls } = await watchOver(only(file), 5);
+    await watch.close();
+    await writeFile(file, '1');
+    await watch.check();
+    expect(calls()).toBe(0);
+  });
+});
