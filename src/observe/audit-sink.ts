@@ -181,6 +181,13 @@ export class AuditSink {
     this.#kick();
   }
 
+  /** Resolves when what waits now is written or cannot be; waits a bounded time. */
+  async drain(): Promise<void> {
+    if (!this.#isStarted || this.#isClosed) return;
+    const written = this.#wait().catch(() => undefined);
+    await Promise.race([written, this.#closingTime()]);
+  }
+
   /** Writes what waits, a last checkpoint and the end of the run, and lets go. Waits a bounded time. */
   async close(): Promise<void> {
     if (this.#isClosed) return;

@@ -168,7 +168,11 @@ function createBuilder(ports: AuditPorts): Builder {
   };
 }
 
-function createSinks(ports: AuditPorts, builder: Builder): readonly AuditSink[] {
+function createSinks(
+  ports: AuditPorts,
+  builder: Builder,
+  isClosing: () => boolean,
+): readonly AuditSink[] {
   const { settings, meters } = ports;
   const names = sinkNames(settings);
   const tell = createSinkStates(ports.onState ?? (() => undefined));
@@ -185,6 +189,7 @@ function createSinks(ports: AuditPorts, builder: Builder): readonly AuditSink[] 
         if (index === 0) meters.setChainSeq(head.seq);
       },
       onCheckpoint(event) {
+        if (isClosing()) return;
         for (const other of sinks) if (other.name !== name) other.enqueue(event, false);
       },
       onState: (fault) => tell(name, fault),
@@ -201,7 +206,8 @@ export function createAudit(ports: AuditPorts): Audit {
   const { settings, now } = ports;
   if (settings.sinks.length === 0) throw new RangeError('an audit needs a sink');
   const builder = createBuilder(ports);
-  const sinks = createSinks(ports, builder);
+  let isClosing = false;
+  const sinks = createSinks(ports, builder, () => isClosing);
   const [only] = sinks.length === 1 ? sinks : [];
   const failures = createBudget(AUTH_FAILURES_PER_SECOND, now);
   const timer = setInterval(checkpoint, settings.checkpointEveryMs);
@@ -252,6 +258,11 @@ export function createAudit(ports: AuditPorts): Audit {
     checkpoint,
     async close() {
       clearInterval(timer);
+      if (isClosing) return;
+      // The last checkpoints still find their way into the other sinks.
+      if (sinks.length > 1) checkpoint();
+      await Promise.all(sinks.map((sink) => sink.drain()));
+      isClosing = true;
       await Promise.all(sinks.map((sink) => sink.close()));
     },
   };

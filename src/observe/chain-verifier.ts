@@ -136,7 +136,7 @@ export class ChainVerifier {
     }
     this.#torn = undefined;
     this.#notes.push(
-      `${torn.file}:${torn.line}: a write was interrupted here (${torn.text.length} bytes), recorded by the next line`,
+      `${torn.file}:${torn.line}: ${torn.text.length} bytes that are no record, as an interrupted write leaves them; the next line records them`,
     );
   }
 

@@ -59,11 +59,15 @@ export function maskSecrets(text: string): string {
   return text.replace(SECRETS, '[redacted]');
 }
 
-/** What others wrote, fit to be kept: masked, made visible, cut at 128 characters. */
-export function cleanForeign(text: string, mask: MaskText = maskSecrets): string {
+/** What others wrote, fit to be kept: masked, made visible, cut (at 128 characters, if not said otherwise). */
+export function cleanForeign(
+  text: string,
+  mask: MaskText = maskSecrets,
+  maxCharacters: number = MAX_FOREIGN_CHARACTERS,
+): string {
   if (PLAIN.test(text)) return text;
   const head = text.length > MAX_MASKED_CHARACTERS ? text.slice(0, MAX_MASKED_CHARACTERS) : text;
-  return cut(makeVisible(mask(maskSecrets(head))), MAX_FOREIGN_CHARACTERS);
+  return cut(makeVisible(mask(maskSecrets(head))), maxCharacters);
 }
 
 /** `cleanForeign` as a JSON string. */

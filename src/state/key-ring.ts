@@ -20,15 +20,15 @@ export const GATEWAY_KEY_BYTES = 32;
 /** Bytes of the tag by which a sealed value names its key. */
 export const KEY_TAG_BYTES = 8;
 
-const SALT = 'sallyport';
-const SIGNING_PURPOSE = 'checkpoint-signature';
+/** INVARIANT: `keys public` derives the same key; what it prints verifies our checkpoints. */
+const SIGNING_PURPOSE = 'signing';
 const TAG_PURPOSE = 'key-tag';
 
 /** DER of a PKCS #8 Ed25519 private key up to its 32-byte seed (RFC 8410 §7). */
 const ED25519_PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 /** Purposes of keyed digests that stand in audit events; `audit hash` finds a value by each of them. */
-export const DIGEST_PURPOSES = ['token-id', 'arguments', 'result', 'session-id'] as const;
+export const DIGEST_PURPOSES = ['token-id', 'arguments', 'result', 'session'] as const;
 
 /** A key for authenticated encryption, with the tag that names it. */
 export type SealingKey = { readonly tag: Buffer; readonly key: KeyObject };
@@ -66,7 +66,7 @@ type DerivedKey = {
 };
 
 function derive(bytes: Uint8Array, purpose: string, length: number): Buffer {
-  return Buffer.from(hkdfSync('sha256', bytes, SALT, `sallyport/1/${purpose}`, length));
+  return Buffer.from(hkdfSync('sha256', bytes, '', `sallyport/1 ${purpose}`, length));
 }
 
 function deriveKey(key: GatewayKey): DerivedKey {

@@ -175,7 +175,7 @@ describe('createAuditFile', () => {
     const verdict = await verified(path);
     // The bytes are kept, and the record says how many there were and what they hash to.
     expect(await eventsOf(path)).toEqual(['started', 'recovered', 'after', 'stopped']);
-    expect(verdict.notes.join()).toContain('interrupted here (44 bytes)');
+    expect(verdict.notes.join()).toContain('44 bytes that are no record');
   });
 
   it('[O-35] kill -9 leaves a whole chain with every line that was said to be durable', async () => {

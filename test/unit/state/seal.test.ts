@@ -1,6 +1,7 @@
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { publicPartOf, readKeyText } from '../../../src/config/keys.js';
 import type { GatewayKey } from '../../../src/config/settings.js';
 import { createKeyRing, DIGEST_PURPOSES } from '../../../src/state/key-ring.js';
 import { MAX_SEALED_CHARACTERS, open, seal } from '../../../src/state/seal.js';
@@ -167,6 +168,15 @@ describe('createKeyRing', () => {
     const bytes = Buffer.from(signature, 'base64url');
     expect(verify(null, Buffer.from('text'), publicKey, bytes)).toBe(true);
     expect(verify(null, Buffer.from('texT'), publicKey, bytes)).toBe(false);
+  });
+
+  it('[S-09] publishes the key that `keys public` prints', () => {
+    const bytes = Buffer.alloc(32, 3);
+    const gatewayKey = readKeyText(bytes.toString('hex'));
+    if (gatewayKey === undefined) throw new Error('not a key');
+    const [published] = createKeyRing([gatewayKey]).publicKeys();
+    const { id, jwk } = publicPartOf(gatewayKey);
+    expect(published).toEqual({ keyId: id, publicKey: jwk.x });
   });
 
   it('[S-08] refuses to be made of no key or a short one', () => {

@@ -1,0 +1,173 @@
+// The admin listener (contract §2): the state of the controls, for those who may see it. Never without a
+// credential: a token of a configured issuer with a role, or the break-glass token. Checked in this
+// order: Host (DNS rebinding), Origin, path, credential, role. Every access is told, refused ones too.
+// It changes nothing, sets no cookie, and answers no cross-origin request.
+
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { ListenerSettings } from '../config/settings.js';
+import type { ControlRow } from '../observe/controls.js';
+import {
+  createHttpListener,
+  type HttpListener,
+  type PlainAnswer,
+} from '../observe/http-listener.js';
+import { ADMIN_PAGE, ADMIN_PAGE_POLICY } from './admin-page.js';
+
+export type AdminRole = 'viewer' | 'reviewer' | 'admin';
+
+/** Who asks, once verified. */
+export type AdminCaller = { readonly subject: string; readonly roles: readonly AdminRole[] };
+
+export type AdminAccess = {
+  /** Verified; `undefined` when nobody was. */
+  readonly subject: string | undefined;
+  /** A fixed phrase, never the path as sent. */
+  readonly action: string;
+  readonly status: number;
+  readonly ip: string;
+};
+
+export type AdminPorts = {
+  readonly breakGlassToken: string | undefined;
+  /** Host names that may stand in `Host` besides loopback names and the listener's own. */
+  readonly hosts?: readonly string[];
+  /** Verifies a bearer token of an admin issuer. `undefined`: not accepted. */
+  readonly authenticateAdmin: (
+    headers: Readonly<Record<string, string | undefined>>,
+  ) => Promise<AdminCaller | undefined>;
+  readonly controls: () => readonly ControlRow[];
+  readonly onAccess: (access: AdminAccess) => void;
+};
+
+/** The name that the break-glass token acts under. */
+export const BREAK_GLASS_SUBJECT = 'break-glass';
+
+const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
+const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
+
+const TEXT = { 'content-type': 'text/plain; charset=utf-8' };
+const JSON_TEXT = { 'content-type': 'application/json; charset=utf-8' };
+const API_POLICY = { 'content-security-policy': "default-src 'none'; frame-ancestors 'none'" };
+const PAGE_HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': ADMIN_PAGE_POLICY,
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+};
+
+function plain(status: number, body: string, headers: Record<string, string> = {}): PlainAnswer {
+  return { status, headers: { ...TEXT, ...API_POLICY, ...headers }, body: `${body}\n` };
+}
+
+const NOT_FOUND = plain(404, 'not found');
+const MISDIRECTED = plain(421, 'this host is not served here');
+const CROSS_ORIGIN = plain(403, 'other origins may not ask here');
+const UNAUTHENTICATED = plain(401, 'a token is required', { 'www-authenticate': 'Bearer' });
+const UNAVAILABLE = plain(503, 'the token cannot be verified now');
+const FORBIDDEN = plain(403, 'the token has no role here');
+
+/** Compares by digest, so that neither content nor length shows in the time. */
+function isSame(one: string, other: string): boolean {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(one), digest(other));
+}
+
+function servedHosts({ host }: ListenerSettings, more: readonly string[]): ReadonlySet<string> {
+  const own = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
+  const names = [...LOOPBACK_NAMES, ...more, ...(ANY_ADDRESS.has(host) ? [] : [own])];
+  return new Set(names.map((name) => name.toLowerCase()));
+}
+
+/** The host name of a `Host` header without its port; `undefined` unless there is exactly one. */
+function hostName(request: IncomingMessage): string | undefined {
+  const values = headerValues(request, 'host');
+  const [host] = values;
+  if (values.length !== 1 || host === undefined) return undefined;
+  return /^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::\d{1,5})?$/.exec(host.toLowerCase())?.[1];
+}
+
+function headerValues({ rawHeaders }: IncomingMessage, name: string): string[] {
+  const values: string[] = [];
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    if (rawHeaders[index]?.toLowerCase() === name) values.push(rawHeaders[index + 1] ?? '');
+  }
+  return values;
+}
+
+function isOwnOrigin(request: IncomingMessage): boolean {
+  const { origin, host } = request.headers;
+  return origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
+}
+
+async function authenticate(
+  request: IncomingMessage,
+  ports: AdminPorts,
+): Promise<AdminCaller | undefined> {
+  const values = headerValues(request, 'authorization');
+  const [authorization] = values;
+  if (values.length !== 1 || authorization === undefined) return undefined;
+  const token = /^bearer ([\x21-\x7e]+)$/i.exec(authorization)?.[1];
+  if (token === undefined) return undefined;
+  const secret = ports.breakGlassToken;
+  if (secret !== undefined && secret !== '' && isSame(token, secret)) {
+    return { subject: BREAK_GLASS_SUBJECT, roles: ['viewer', 'reviewer', 'admin'] };
+  }
+  return ports.authenticateAdmin({ authorization });
+}
+
+type Outcome = { readonly answer: PlainAnswer; readonly subject: string | undefined };
+
+async function showControls(request: IncomingMessage, ports: AdminPorts): Promise<Outcome> {
+  let caller: AdminCaller | undefined;
+  try {
+    caller = await authenticate(request, ports);
+  } catch {
+    return { answer: UNAVAILABLE, subject: undefined };
+  }
+  if (caller === undefined) return { answer: UNAUTHENTICATED, subject: undefined };
+  const { subject, roles } = caller;
+  if (roles.length === 0) return { answer: FORBIDDEN, subject };
+  const body = `${JSON.stringify({ controls: ports.controls() })}\n`;
+  return { answer: { status: 200, headers: { ...JSON_TEXT, ...API_POLICY }, body }, subject };
+}
+
+/** What is asked for, as a fixed phrase; `undefined` for what is not served. */
+function actionOf({ method, url }: IncomingMessage): 'show-page' | 'show-controls' | undefined {
+  if (method !== 'GET' && method !== 'HEAD') return undefined;
+  if (url === '/') return 'show-page';
+  return url === '/api/controls' ? 'show-controls' : undefined;
+}
+
+async function answerTo(
+  request: IncomingMessage,
+  ports: AdminPorts,
+  hosts: ReadonlySet<string>,
+): Promise<Outcome & { readonly action: string }> {
+  const action = actionOf(request);
+  const name = action ?? 'unknown';
+  const refuse = (answer: PlainAnswer) => ({ answer, subject: undefined, action: name });
+  if (!hosts.has(hostName(request) ?? '')) return refuse(MISDIRECTED);
+  if (!isOwnOrigin(request)) return refuse(CROSS_ORIGIN);
+  if (action === undefined) return refuse(NOT_FOUND);
+  if (action === 'show-page') {
+    return {
+      answer: { status: 200, headers: PAGE_HEADERS, body: ADMIN_PAGE },
+      subject: undefined,
+      action,
+    };
+  }
+  return { ...(await showControls(request, ports)), action };
+}
+
+/** The admin listener; closed until `start`. */
+export function createAdminServer(listener: ListenerSettings, ports: AdminPorts): HttpListener {
+  const hosts = servedHosts(listener, ports.hosts ?? []);
+  return createHttpListener(listener, async (request) => {
+    const { answer, subject, action } = await answerTo(request, ports, hosts);
+    const ip = request.socket.remoteAddress ?? '';
+    ports.onAccess({ subject, action, status: answer.status, ip });
+    return answer;
+  });
+}

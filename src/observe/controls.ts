@@ -1,0 +1,61 @@
+// Which controls are armed. Each part of the gateway says so for itself, with a reason when it is not;
+// metrics and the admin listener show the same table. It judges nothing and turns nothing on or off.
+
+import type { ControlState } from './metrics.js';
+
+/**
+ * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
+ * `authn:<issuer> pins:<upstream> inspection:<profile>`.
+ */
+export type ControlName =
+  | 'policy'
+  | 'audit'
+  | 'metrics'
+  | 'admin'
+  | 'edge'
+  | `authn:${string}`
+  | `pins:${string}`
+  | `inspection:${string}`;
+
+export type ControlRow = {
+  readonly control: string;
+  readonly state: ControlState;
+  /** Why it is not armed, in our own words; empty when it is. */
+  readonly reason: string;
+  /** RFC 3339: since when it is in this state. */
+  readonly since: string;
+};
+
+export interface Controls {
+  set(control: ControlName, state: ControlState, reason?: string): void;
+  /** Takes out what is no longer configured. */
+  remove(control: ControlName): void;
+  /** All controls, sorted by name. */
+  snapshot(): readonly ControlRow[];
+}
+
+export type ControlPorts = {
+  readonly now: () => number;
+  /** Told of every change of state. */
+  readonly onChange: (row: ControlRow) => void;
+  readonly onRemove: (control: string) => void;
+};
+
+/** An empty table. */
+export function createControls({ now, onChange, onRemove }: ControlPorts): Controls {
+  const rows = new Map<string, ControlRow>();
+  return {
+    set(control, state, reason = '') {
+      const known = rows.get(control);
+      if (known?.state === state && known.reason === reason) return;
+      const since = known?.state === state ? known.since : new Date(now()).toISOString();
+      const row = { control, state, reason, since };
+      rows.set(control, row);
+      onChange(row);
+    },
+    remove(control) {
+      if (rows.delete(control)) onRemove(control);
+    },
+    snapshot: () => [...rows.values()].sort((a, b) => (a.control < b.control ? -1 : 1)),
+  };
+}

@@ -1,0 +1,83 @@
+// The small HTTP servers of the gateway's own (ops and admin): one function answers, everything else is
+// the same for both: no body is read, headers are capped, connections are few, closing ends them.
+// It decides nothing about paths or callers.
+
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { ListenerSettings } from '../config/settings.js';
+
+const MAX_HEADER_BYTES = 8 * 1024;
+const HEADERS_WITHIN_MS = 5_000;
+const REQUEST_WITHIN_MS = 10_000;
+const IDLE_MS = 15_000;
+const MAX_CONNECTIONS = 256;
+
+/** What these listeners answer. */
+export type PlainAnswer = {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+export interface HttpListener {
+  /** Opens the listener; resolves with the port that it has. Rejects when it cannot be opened. */
+  start(): Promise<{ readonly port: number }>;
+  close(): Promise<void>;
+}
+
+/** Headers that every answer carries. */
+const ALWAYS = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+} as const;
+
+const FAILED: PlainAnswer = {
+  status: 500,
+  headers: { 'content-type': 'text/plain; charset=utf-8' },
+  body: 'Internal error.\n',
+};
+
+function portOf(server: Server): number {
+  const address: AddressInfo | string | null = server.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** A listener that answers each request with `answer`; a fault in it is a 500 that says nothing. */
+export function createHttpListener(
+  { host, port }: ListenerSettings,
+  answer: (request: IncomingMessage) => PlainAnswer | Promise<PlainAnswer>,
+): HttpListener {
+  const server = createServer({
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: HEADERS_WITHIN_MS,
+    requestTimeout: REQUEST_WITHIN_MS,
+    keepAliveTimeout: IDLE_MS,
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  server.on('request', (request, response) => {
+    request.resume();
+    Promise.resolve()
+      .then(() => answer(request))
+      .catch(() => FAILED)
+      .then(({ status, headers, body }) => {
+        response.writeHead(status, { ...ALWAYS, ...headers });
+        response.end(request.method === 'HEAD' ? undefined : body);
+      })
+      .catch(() => response.destroy());
+  });
+  return {
+    start: () =>
+      new Promise((resolve, reject) => {
+        server.once('error', reject);
+        server.listen(port, host, () => {
+          server.off('error', reject);
+          resolve({ port: portOf(server) });
+        });
+      }),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

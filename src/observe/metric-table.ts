@@ -1,0 +1,146 @@
+// The one table of metrics (contract §9): names, labels, buckets and what each means. The registry and
+// the reference page are made from it. Label values come from configuration, the method table and pins,
+// never from the wire. Names follow Prometheus; the first two are OpenTelemetry's for MCP.
+
+/** Where a label's value is not one that we know, or the series cap is reached. */
+export const OTHER = '_OTHER';
+
+/** Added to `mcp_server_operation_duration_seconds` with `metrics.toolLabel: true`: pinned names only. */
+export const TOOL_LABEL = 'gen_ai_tool_name';
+
+export type MetricRow = {
+  readonly kind: 'counter' | 'gauge' | 'histogram';
+  readonly help: string;
+  readonly labels: readonly string[];
+  /** Upper bounds in seconds. */
+  readonly buckets?: readonly number[];
+};
+
+/** OpenTelemetry's advice for the duration of MCP operations, in seconds. */
+const OPERATION_BUCKETS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
+
+/** What the gateway itself takes: 50 µs to 100 ms. */
+const OVERHEAD_BUCKETS = [
+  0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+];
+
+export const METRICS = {
+  mcp_server_operation_duration_seconds: {
+    kind: 'histogram',
+    help: 'Time from the arrival of a request to the end of its answer.',
+    labels: ['upstream', 'mcp_method_name', 'error_type', 'mcp_protocol_version'],
+    buckets: OPERATION_BUCKETS,
+  },
+  mcp_client_operation_duration_seconds: {
+    kind: 'histogram',
+    help: 'Time that the upstream took, for requests that reached it.',
+    labels: ['upstream', 'mcp_method_name', 'error_type'],
+    buckets: OPERATION_BUCKETS,
+  },
+  sallyport_overhead_seconds: {
+    kind: 'histogram',
+    help: 'Time that the gateway itself took: total minus upstream.',
+    labels: ['mcp_method_name'],
+    buckets: OVERHEAD_BUCKETS,
+  },
+  sallyport_decisions_total: {
+    kind: 'counter',
+    help: 'Decisions, by verdict.',
+    labels: ['upstream', 'mcp_method_name', 'verdict', 'mode'],
+  },
+  sallyport_denials_total: {
+    kind: 'counter',
+    help: 'Refusals and withheld results, by the station and the reason.',
+    labels: ['upstream', 'stage', 'reason', 'mode'],
+  },
+  sallyport_auth_failures_total: {
+    kind: 'counter',
+    help: 'Requests without a valid token, by reason.',
+    labels: ['reason'],
+  },
+  sallyport_tools: {
+    kind: 'gauge',
+    help: 'Tools of an upstream, by the state of their pin.',
+    labels: ['upstream', 'state'],
+  },
+  sallyport_tool_drift_total: {
+    kind: 'counter',
+    help: 'Definitions that came to differ from their pin, by what changed.',
+    labels: ['upstream', 'change'],
+  },
+  sallyport_tools_list_bytes: {
+    kind: 'gauge',
+    help: 'Bytes of the last tool list: as the upstream advertised it, and as a caller saw it.',
+    labels: ['upstream', 'side'],
+  },
+  sallyport_findings_total: {
+    kind: 'counter',
+    help: 'What detectors saw in content, by what was done about it.',
+    labels: ['upstream', 'direction', 'detector', 'action'],
+  },
+  sallyport_inflight_requests: {
+    kind: 'gauge',
+    help: 'Requests being answered.',
+    labels: ['upstream'],
+  },
+  sallyport_open_streams: {
+    kind: 'gauge',
+    help: 'Open event streams of clients.',
+    labels: ['upstream'],
+  },
+  sallyport_upstream_up: {
+    kind: 'gauge',
+    help: '1 when the upstream answered the last listing, else 0.',
+    labels: ['upstream'],
+  },
+  sallyport_jwks_last_success_timestamp_seconds: {
+    kind: 'gauge',
+    help: 'When the keys of an issuer were last fetched.',
+    labels: ['issuer'],
+  },
+  sallyport_config_reloads_total: {
+    kind: 'counter',
+    help: 'Changes of configuration, policies or pins: applied or rejected.',
+    labels: ['result'],
+  },
+  sallyport_config_info: {
+    kind: 'gauge',
+    help: '1, with the hashes of the files in force.',
+    labels: ['config_hash', 'policy_hash', 'pins_hash'],
+  },
+  sallyport_audit_events_total: {
+    kind: 'counter',
+    help: 'Audit events by sink: written, refused, lost, or suppressed (counted only).',
+    labels: ['sink', 'result'],
+  },
+  sallyport_audit_queue_length: {
+    kind: 'gauge',
+    help: 'Audit events that wait to be written.',
+    labels: [],
+  },
+  sallyport_audit_chain_seq: {
+    kind: 'gauge',
+    help: 'Number of the last durable line of the first audit sink.',
+    labels: [],
+  },
+  sallyport_store_degraded: {
+    kind: 'gauge',
+    help: '1 while the shared store cannot be reached.',
+    labels: [],
+  },
+  sallyport_control_state: {
+    kind: 'gauge',
+    help: '1 for the state that a control is in.',
+    labels: ['control', 'state'],
+  },
+  sallyport_build_info: {
+    kind: 'gauge',
+    help: '1, with the version of the program and of Node.',
+    labels: ['version', 'node'],
+  },
+} as const satisfies { readonly [name: string]: MetricRow };
+
+export type MetricName = keyof typeof METRICS;
+
+/** All names, in the order of the table. */
+export const METRIC_NAMES = Object.keys(METRICS) as readonly MetricName[];

@@ -1,0 +1,235 @@
+// Counts what happens, by the events of the gateway (contract §9). Every label value is checked against
+// what configuration, the method table and the reasons know; anything else counts as `_OTHER`, so that no
+// client and no upstream can make a series. Never throws on the path of a request.
+
+import type { Settings } from '../config/settings.js';
+import { findMethod } from '../mcp/methods.js';
+import { REASONS } from '../policy/reasons.js';
+import type { ExchangeRecord } from '../policy/record.js';
+import { createFamilies } from './metric-families.js';
+import { OTHER } from './metric-table.js';
+
+export type ControlState = 'armed' | 'degraded' | 'off';
+
+export const CONTROL_STATES: readonly ControlState[] = ['armed', 'degraded', 'off'];
+
+/** JSON-RPC and MCP codes that may stand as an error type; others are the upstream's invention. */
+const KNOWN_CODES: ReadonlySet<number> = new Set([
+  -32700, -32600, -32601, -32602, -32603, -32000, -32001, -32002, -32020, -32021, -32022, -32042,
+]);
+
+const NO_TOOL: readonly string[] = [];
+
+const MODE = 'enforce';
+
+/** What the process knows of itself. */
+export type Build = { readonly version: string; readonly node: string };
+
+export interface Metrics {
+  /** Counts an exchange that has ended; `totalMs` is the whole time in milliseconds. */
+  recordExchange(record: ExchangeRecord, totalMs: number): void;
+  authFailure(reason: string): void;
+  setControl(control: string, state: ControlState): void;
+  /** Takes a control out that no longer exists. */
+  removeControl(control: string): void;
+  setTools(upstream: string, state: string, count: number): void;
+  drift(upstream: string, change: string): void;
+  setUpstreamUp(upstream: string, isUp: boolean): void;
+  jwksSuccess(issuer: string, atSeconds: number): void;
+  reload(result: 'applied' | 'rejected'): void;
+  setConfig(hashes: {
+    readonly config: string;
+    readonly policy: string;
+    readonly pins: string;
+  }): void;
+  /** Names that labels may have from now on. */
+  setNames(names: Pick<Settings, 'upstreams' | 'issuers'>): void;
+  auditEvent(sink: string, result: string, count: number): void;
+  setAuditQueue(length: number): void;
+  setChainSeq(seq: number): void;
+  setStoreDegraded(isDegraded: boolean): void;
+  inflight(upstream: string, delta: number): void;
+  openStreams(upstream: string, delta: number): void;
+  /** The text of all metrics, Prometheus format 0.0.4. */
+  render(): Promise<string>;
+}
+
+type Families = ReturnType<typeof createFamilies>['families'];
+
+function errorType({ decision, result }: ExchangeRecord): string {
+  if (decision.verdict === 'deny' || decision.action !== 'forwarded') {
+    return decision.reasons[0] ?? 'internal';
+  }
+  if (result.status !== 'error') return '';
+  if (result.rpcCode === undefined) return 'tool_error';
+  return KNOWN_CODES.has(result.rpcCode) ? String(result.rpcCode) : OTHER;
+}
+
+/** What the upstream itself answered, whatever became of it. */
+function upstreamErrorType({ decision, result }: ExchangeRecord): string {
+  const fault = decision.reasons.find((reason) => REASONS[reason].stage === 'forward');
+  if (fault !== undefined) return fault;
+  if (result.status !== 'error') return '';
+  return result.rpcCode !== undefined && KNOWN_CODES.has(result.rpcCode)
+    ? String(result.rpcCode)
+    : 'tool_error';
+}
+
+function isCarried(record: ExchangeRecord, method: string): boolean {
+  const era = record.client.era;
+  return era !== undefined && findMethod(era, 'client', method) !== undefined;
+}
+
+function createCounts(): (name: string, delta: number) => number {
+  const counts = new Map<string, number>();
+  return (name, delta) => {
+    const count = Math.max(0, (counts.get(name) ?? 0) + delta);
+    counts.set(name, count);
+    return count;
+  };
+}
+
+/** The tool, if its name was reviewed; none for what is no tool. */
+function toolName({ target }: ExchangeRecord): string {
+  if (target.kind !== 'tool') return '';
+  return target.pin === undefined ? OTHER : (target.name ?? OTHER);
+}
+
+type Labels = {
+  readonly upstream: string;
+  readonly method: string;
+  /** Empty, or the tool's name where tools have a label. */
+  readonly tool: readonly string[];
+};
+
+function recordDurations(
+  families: Families,
+  record: ExchangeRecord,
+  labels: Labels,
+  totalMs: number,
+): void {
+  const { upstream, method, tool } = labels;
+  const version = record.client.version ?? '';
+  const spentMs = record.latency.upstream;
+  families.mcp_server_operation_duration_seconds.write(
+    totalMs / 1000,
+    upstream,
+    method,
+    errorType(record),
+    version,
+    ...tool,
+  );
+  if (spentMs > 0) {
+    families.mcp_client_operation_duration_seconds.write(
+      spentMs / 1000,
+      upstream,
+      method,
+      upstreamErrorType(record),
+    );
+  }
+  families.sallyport_overhead_seconds.write(Math.max(0, totalMs - spentMs) / 1000, method);
+}
+
+function recordVerdict(families: Families, record: ExchangeRecord, labels: Labels): void {
+  const { decision } = record;
+  const { upstream, method } = labels;
+  families.sallyport_decisions_total.write(1, upstream, method, decision.verdict, MODE);
+  if (decision.verdict === 'deny' || decision.action !== 'forwarded') {
+    const reason = decision.reasons[0] ?? 'internal';
+    families.sallyport_denials_total.write(1, upstream, decision.stage, reason, MODE);
+  }
+}
+
+function recordContent(families: Families, record: ExchangeRecord, upstream: string): void {
+  for (const { direction, detector, action, count } of record.findings) {
+    families.sallyport_findings_total.write(count, upstream, direction, detector, action);
+  }
+  const { list } = record.result;
+  if (list === undefined || record.target.method !== 'tools/list') return;
+  families.sallyport_tools_list_bytes.write(list.advertisedBytes, upstream, 'advertised');
+  families.sallyport_tools_list_bytes.write(list.visibleBytes, upstream, 'visible');
+}
+
+/** Makes the metrics. One for the life of the process; `maxSeries` is taken at the start. */
+export function createMetrics(
+  settings: Pick<Settings, 'metrics' | 'upstreams' | 'issuers'>,
+  build: Build,
+): Metrics {
+  const { toolLabel } = settings.metrics;
+  const { families, render } = createFamilies(settings.metrics.maxSeries, toolLabel);
+  let { upstreams, issuers } = settings;
+  const countInflight = createCounts();
+  const countStreams = createCounts();
+  const controls = new Map<string, ControlState>();
+  families.sallyport_build_info.write(1, build.version, build.node);
+  families.sallyport_store_degraded.write(0);
+  families.sallyport_audit_queue_length.write(0);
+
+  const upstreamLabel = (name: string): string => (upstreams.has(name) ? name : OTHER);
+
+  function writeControl(control: string, current: ControlState): void {
+    for (const state of CONTROL_STATES) {
+      families.sallyport_control_state.write(state === current ? 1 : 0, control, state);
+    }
+  }
+
+  return {
+    recordExchange(record, totalMs) {
+      const { method: named } = record.target;
+      const method = named !== undefined && isCarried(record, named) ? named : OTHER;
+      const tool = toolLabel ? [toolName(record)] : NO_TOOL;
+      const labels = { upstream: upstreamLabel(record.upstream), method, tool };
+      // A stream is open for as long as its client likes: its duration says nothing.
+      if (record.httpMethod !== 'GET') recordDurations(families, record, labels, totalMs);
+      recordVerdict(families, record, labels);
+      recordContent(families, record, labels.upstream);
+    },
+    authFailure(reason) {
+      families.sallyport_auth_failures_total.write(
+        1,
+        Object.hasOwn(REASONS, reason) ? reason : OTHER,
+      );
+    },
+    setControl(control, state) {
+      controls.set(control, state);
+      writeControl(control, state);
+    },
+    removeControl(control) {
+      if (!controls.delete(control)) return;
+      families.sallyport_control_state.clear();
+      for (const [name, state] of controls) writeControl(name, state);
+    },
+    setTools: (upstream, state, count) =>
+      families.sallyport_tools.write(count, upstreamLabel(upstream), state),
+    drift: (upstream, change) =>
+      families.sallyport_tool_drift_total.write(1, upstreamLabel(upstream), change),
+    setUpstreamUp: (upstream, isUp) =>
+      families.sallyport_upstream_up.write(isUp ? 1 : 0, upstreamLabel(upstream)),
+    jwksSuccess: (issuer, atSeconds) =>
+      families.sallyport_jwks_last_success_timestamp_seconds.write(
+        atSeconds,
+        issuers.has(issuer) ? issuer : OTHER,
+      ),
+    reload: (result) => families.sallyport_config_reloads_total.write(1, result),
+    setConfig(hashes) {
+      families.sallyport_config_info.clear();
+      families.sallyport_config_info.write(1, hashes.config, hashes.policy, hashes.pins);
+    },
+    setNames(names) {
+      ({ upstreams, issuers } = names);
+    },
+    auditEvent: (sink, result, count) =>
+      families.sallyport_audit_events_total.write(count, sink, result),
+    setAuditQueue: (length) => families.sallyport_audit_queue_length.write(length),
+    setChainSeq: (seq) => families.sallyport_audit_chain_seq.write(seq),
+    setStoreDegraded: (isDegraded) => families.sallyport_store_degraded.write(isDegraded ? 1 : 0),
+    inflight: (upstream, delta) =>
+      families.sallyport_inflight_requests.write(
+        countInflight(upstream, delta),
+        upstreamLabel(upstream),
+      ),
+    openStreams: (upstream, delta) =>
+      families.sallyport_open_streams.write(countStreams(upstream, delta), upstreamLabel(upstream)),
+    render,
+  };
+}

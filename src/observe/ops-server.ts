@@ -1,0 +1,39 @@
+// The ops listener (contract §2): metrics, and whether the process lives and is ready, nothing more.
+// Ready means that the configuration is loaded, the listeners are open and the audit can be written; a
+// dead upstream or issuer does not make it unready. It names no upstream and needs no credential.
+
+import type { IncomingMessage } from 'node:http';
+import type { ListenerSettings } from '../config/settings.js';
+import { createHttpListener, type HttpListener, type PlainAnswer } from './http-listener.js';
+
+export type OpsPorts = {
+  readonly renderMetrics: () => Promise<string>;
+  readonly isReady: () => boolean;
+};
+
+const TEXT = { 'content-type': 'text/plain; charset=utf-8' };
+const METRICS_TEXT = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
+
+const ALIVE: PlainAnswer = { status: 200, headers: TEXT, body: 'alive\n' };
+const READY: PlainAnswer = { status: 200, headers: TEXT, body: 'ready\n' };
+const NOT_READY: PlainAnswer = { status: 503, headers: TEXT, body: 'not ready\n' };
+const NOT_FOUND: PlainAnswer = { status: 404, headers: TEXT, body: 'not found\n' };
+
+async function answer(request: IncomingMessage, ports: OpsPorts): Promise<PlainAnswer> {
+  if (request.method !== 'GET' && request.method !== 'HEAD') return NOT_FOUND;
+  switch (request.url) {
+    case '/livez':
+      return ALIVE;
+    case '/readyz':
+      return ports.isReady() ? READY : NOT_READY;
+    case '/metrics':
+      return { status: 200, headers: METRICS_TEXT, body: await ports.renderMetrics() };
+    default:
+      return NOT_FOUND;
+  }
+}
+
+/** The ops listener; closed until `start`. */
+export function createOpsServer(listener: ListenerSettings, ports: OpsPorts): HttpListener {
+  return createHttpListener(listener, (request) => answer(request, ports));
+}
