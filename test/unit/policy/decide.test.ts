@@ -1,0 +1,383 @@
+// The order of the checks, and what each refusal says, for one question at a time.
+
+import { describe, expect, it } from 'vitest';
+import type { JsonObject, Target } from '../../../src/mcp/message.js';
+import { decide, decideRequest, isListed } from '../../../src/policy/decide.js';
+import type { Decision } from '../../../src/policy/decision.js';
+import type { Catalogue } from '../../../src/policy/definition.js';
+import type { RuleDocument } from '../../../src/policy/document.js';
+import type { Principal } from '../../../src/policy/principal.js';
+import { matchKey } from '../../../src/policy/rules.js';
+import { type CatalogueSample, catalogue, compiled, policiesOf, principal } from './samples.js';
+
+const ISSUE_SCHEMA: JsonObject = {
+  type: 'object',
+  properties: {
+    owner: { type: 'string' },
+    title: { type: 'string' },
+    filter: { type: 'object', properties: { state: { type: 'string' } } },
+  },
+  required: ['owner'],
+};
+
+const PINS: CatalogueSample = {
+  tools: {
+    get_issue: {
+      inputSchema: ISSUE_SCHEMA,
+      definition: { annotations: { destructiveHint: true } },
+    },
+    list_issues: { inputSchema: { type: 'object' } },
+  },
+  prompts: { greet: { definition: { arguments: [{ name: 'who', required: true }] } } },
+  templates: { 'repo://{owner}/{path}': {} },
+};
+
+const ALLOW = {
+  id: 'read',
+  effect: 'allow',
+  who: { groups: ['eng'] },
+  what: { upstreams: ['github'], tools: ['get_issue', 'list_*'] },
+} as const satisfies RuleDocument;
+
+const ENGINEER = principal({ groups: ['eng'], scopes: ['github:read'] });
+const GET_ISSUE: Target = { kind: 'tool', name: 'get_issue' };
+
+type Asked = {
+  readonly target?: Target;
+  readonly args?: JsonObject | 'unknown';
+  readonly who?: Principal;
+  readonly catalogue?: Catalogue;
+  readonly upstream?: string;
+};
+
+function ask(rules: readonly RuleDocument[], asked: Asked = {}): Decision {
+  return decide(policiesOf(rules), {
+    principal: asked.who ?? ENGINEER,
+    upstream: asked.upstream ?? 'github',
+    target: asked.target ?? GET_ISSUE,
+    args: asked.args ?? { owner: 'acme' },
+    catalogue: asked.catalogue ?? catalogue(PINS),
+  });
+}
+
+describe('what is hidden', () => {
+  it('hides what no allow rule matches by who and what [P-01]', () => {
+    const hidden = { verdict: 'deny', reason: 'no-matching-allow', listed: false };
+    expect(ask([])).toEqual(hidden);
+    expect(ask([ALLOW], { who: principal({ groups: ['ops'] }) })).toEqual(hidden);
+    expect(ask([ALLOW], { target: { kind: 'tool', name: 'Get_issue' } })).toEqual(hidden);
+    expect(ask([ALLOW], { target: { kind: 'prompt', name: 'get_issue' } })).toEqual(hidden);
+    expect(ask([ALLOW], { upstream: 'mail' })).toEqual(hidden);
+    expect(ask([ALLOW], { target: { kind: 'tool', name: 'list_'.repeat(500) } })).toEqual(hidden);
+  });
+
+  it('hides what a rule denies whatever the arguments, and says nothing of it [P-02]', () => {
+    const deny: RuleDocument = {
+      id: 'no',
+      effect: 'deny',
+      who: { anyone: true },
+      what: { tools: ['get_*'] },
+      reason: 'Ask #platform.',
+    };
+    const expected = { verdict: 'deny', reason: 'denied-by-rule', listed: false };
+    expect(ask([ALLOW, deny])).toEqual({ ...expected, policy: 'main', rule: 'no' });
+    expect(isListed(policiesOf([ALLOW, deny]), ENGINEER, 'github', GET_ISSUE)).toBe(false);
+  });
+
+  it('maps every pin state to its reason, after policy and before arguments [P-03]', () => {
+    const states = {
+      pending: 'tool-unpinned',
+      unpinned: 'tool-unpinned',
+      absent: 'tool-unpinned',
+      changed: 'tool-changed',
+      blocked: 'tool-blocked',
+      invalid: 'tool-invalid',
+    } as const;
+    for (const [state, reason] of Object.entries(states)) {
+      const pins = catalogue({
+        tools: { get_issue: { state: state as keyof typeof states, inputSchema: ISSUE_SCHEMA } },
+      });
+      const refused = { verdict: 'deny', reason, listed: false };
+      expect(ask([ALLOW], { catalogue: pins, args: {} }), state).toEqual(refused);
+      expect(ask([ALLOW], { catalogue: pins, args: 'unknown' }), state).toEqual(refused);
+      expect(ask([], { catalogue: pins })).toMatchObject({ reason: 'no-matching-allow' });
+    }
+  });
+
+  it('stops everything of a stopped upstream, and asks no pin where pinning is off [P-03]', () => {
+    const resources: RuleDocument = {
+      ...ALLOW,
+      what: { ...ALLOW.what, resources: ['repo://acme/**'] },
+    };
+    const stopped = catalogue({ ...PINS, isStopped: true });
+    const resource: Target = { kind: 'resource', uri: 'repo://acme/x' };
+    expect(ask([resources], { catalogue: stopped })).toMatchObject({ reason: 'tool-changed' });
+    expect(ask([resources], { catalogue: stopped, target: resource })).toMatchObject({
+      reason: 'tool-changed',
+    });
+    const off = catalogue({ mode: 'off' });
+    expect(ask([ALLOW], { catalogue: off }).verdict).toBe('allow');
+  });
+
+  it('refuses URIs that do not parse, and decides the others by their normal form [P-07]', () => {
+    const rules: readonly RuleDocument[] = [
+      { ...ALLOW, what: { resources: ['repo://acme/**'] } },
+      {
+        id: 'no',
+        effect: 'deny',
+        who: { anyone: true },
+        what: { resources: ['repo://acme/x/**'] },
+      },
+    ];
+    const read = (uri: string) => ask(rules, { target: { kind: 'resource', uri }, args: {} });
+    expect(read('REPO://ACME/%61').verdict).toBe('allow');
+    expect(read('repo://acme/a/../x/y')).toMatchObject({ reason: 'denied-by-rule' });
+    expect(read('repo://acme/a%2f..')).toEqual({
+      verdict: 'deny',
+      reason: 'resource-forbidden',
+      listed: false,
+    });
+    expect(read('repo://acme/../other')).toMatchObject({ reason: 'resource-forbidden' });
+    expect(read('repo://other/a')).toMatchObject({ reason: 'no-matching-allow', listed: false });
+  });
+});
+
+describe('what is listed', () => {
+  it('asks scopes first and names all of the alternative with the fewest missing [P-08]', () => {
+    const rules: readonly RuleDocument[] = [
+      { ...ALLOW, id: 'a', scopes: ['x:1', 'x:2', 'x:3'] },
+      { ...ALLOW, id: 'b', scopes: ['github:read', 'github:write'] },
+    ];
+    expect(ask(rules, { args: { nonsense: 1 } })).toEqual({
+      verdict: 'deny',
+      reason: 'insufficient-scope',
+      listed: true,
+      policy: 'main',
+      rule: 'b',
+      scopes: ['github:read', 'github:write'],
+    });
+    expect(ask(rules, { args: 'unknown' }).verdict).toBe('allow');
+  });
+
+  it('asks for the scope of an alternative whose arguments hold, before blaming arguments [P-08]', () => {
+    const rules: readonly RuleDocument[] = [
+      { ...ALLOW, id: 'a', args: { owner: { const: 'acme' } } },
+      { ...ALLOW, id: 'b', args: { owner: { const: 'other' } }, scopes: ['other:read'] },
+    ];
+    expect(ask(rules, { args: { owner: 'other' } })).toMatchObject({
+      reason: 'insufficient-scope',
+      scopes: ['other:read'],
+    });
+    expect(ask(rules, { args: { owner: 'third' } })).toMatchObject({ reason: 'arguments-invalid' });
+  });
+
+  it('holds arguments to the pinned schema, with advice that a model can act on [P-09]', () => {
+    expect(ask([ALLOW], { args: {} })).toEqual({
+      verdict: 'deny',
+      reason: 'arguments-invalid',
+      listed: true,
+      advice: 'The arguments: lacks the member "owner".',
+    });
+    expect(ask([ALLOW], { args: { owner: 7 } })).toMatchObject({
+      advice: 'The argument at /owner: must be string.',
+    });
+  });
+
+  it('refuses members that the pin does not describe where a rule reads arguments [P-10]', () => {
+    const reading: RuleDocument = { ...ALLOW, args: { owner: { const: 'acme' } } };
+    const extra = { owner: 'acme', Owner: 'evil' };
+    const nested = { owner: 'acme', filter: { State: 'x' } };
+    expect(ask([ALLOW], { args: extra }).verdict).toBe('allow');
+    for (const args of [extra, nested]) {
+      const refused = ask([reading], { args });
+      expect(refused).toMatchObject({ reason: 'arguments-invalid', listed: true });
+      expect(JSON.stringify(refused)).not.toMatch(/Owner|State|evil/);
+    }
+    // An allow that reads arguments takes nothing away from one that does not.
+    expect(ask([ALLOW, { ...reading, id: 'r' }], { args: extra }).verdict).toBe('allow');
+    const deny: RuleDocument = {
+      id: 'd',
+      effect: 'deny',
+      who: { anyone: true },
+      what: { tools: ['get_issue'] },
+      when: 'args.owner == "other"',
+    };
+    expect(ask([ALLOW, deny], { args: extra })).toMatchObject({ reason: 'arguments-invalid' });
+    expect(ask([ALLOW, deny]).verdict).toBe('allow');
+  });
+
+  it('describes the arguments of prompts by their list [P-10]', () => {
+    const rule: RuleDocument = {
+      ...ALLOW,
+      what: { prompts: ['greet'] },
+      when: 'args.who.size() < 9',
+    };
+    const target: Target = { kind: 'prompt', name: 'greet' };
+    expect(ask([rule], { target, args: { who: 'ada' } }).verdict).toBe('allow');
+    expect(ask([rule], { target, args: { who: 'ada', Who: 'x' } })).toMatchObject({
+      reason: 'arguments-invalid',
+    });
+  });
+
+  it('lets a deny with conditions win, with its reason as advice [P-11]', () => {
+    const deny: RuleDocument = {
+      id: 'no',
+      effect: 'deny',
+      who: { anyone: true },
+      what: { tools: ['get_issue'] },
+      args: { owner: { const: 'secret' } },
+      reason: 'Not that owner.',
+    };
+    expect(ask([ALLOW, deny], { args: { owner: 'secret' } })).toEqual({
+      verdict: 'deny',
+      reason: 'denied-by-rule',
+      listed: true,
+      policy: 'main',
+      rule: 'no',
+      advice: 'Not that owner.',
+    });
+    expect(ask([ALLOW, deny]).verdict).toBe('allow');
+    expect(ask([ALLOW, deny], { args: 'unknown' }).verdict).toBe('allow');
+  });
+
+  it('says which argument a rule does not allow, without the value [P-09]', () => {
+    const rule: RuleDocument = { ...ALLOW, args: { owner: { const: 'acme' } } };
+    expect(ask([rule], { args: { owner: 'evil-value' } })).toMatchObject({
+      reason: 'arguments-invalid',
+      advice:
+        'The argument "owner" is not allowed by a rule of this gateway: must be the one allowed value.',
+    });
+    const other: RuleDocument = { ...ALLOW, args: { title: true } };
+    expect(ask([other])).toMatchObject({
+      advice: 'The argument "title" is required by a rule of this gateway.',
+    });
+  });
+});
+
+describe('errors in rules', () => {
+  const broken = 'args.title == "x"';
+
+  it('denies for an error in a deny or require rule [P-05]', () => {
+    const what = { tools: ['get_issue'] };
+    const rules: readonly RuleDocument[] = [
+      { id: 'd', effect: 'deny', who: { anyone: true }, what, when: broken },
+      { id: 'q', effect: 'require', who: { anyone: true }, what, when: broken, maxResultBytes: 5 },
+    ];
+    for (const rule of rules) {
+      expect(ask([ALLOW, rule])).toMatchObject({
+        reason: 'policy-error',
+        listed: true,
+        rule: rule.id,
+      });
+    }
+  });
+
+  it('passes over an allow rule with an error, and names it if nothing else allows [P-05]', () => {
+    const failing: RuleDocument = { ...ALLOW, id: 'f', when: broken };
+    expect(ask([failing])).toMatchObject({ reason: 'policy-error', rule: 'f', listed: true });
+    expect(ask([failing, ALLOW])).toMatchObject({ verdict: 'allow', rule: 'read' });
+    expect(ask([failing], { args: { owner: 'a', title: 'x' } }).verdict).toBe('allow');
+  });
+
+  it('ends in a refusal when anything throws [P-05]', () => {
+    const thrower = { ...catalogue(PINS), standing: () => JSON.parse('{') as never };
+    expect(ask([ALLOW], { catalogue: thrower })).toEqual({
+      verdict: 'deny',
+      reason: 'policy-error',
+      listed: false,
+    });
+  });
+});
+
+describe('what an allow owes', () => {
+  const rate = (count: number) => ({ rate: { count, windowMs: 60_000 }, per: 'subject' as const });
+
+  it('records the alternative with the fewest obligations, then the smallest id [P-12]', () => {
+    const limited: RuleDocument = { ...ALLOW, id: 'a', limits: rate(1) };
+    expect(ask([limited, { ...ALLOW, id: 'z' }, { ...ALLOW, id: 'c' }])).toEqual({
+      verdict: 'allow',
+      policy: 'main',
+      rule: 'c',
+      obligations: [],
+    });
+    expect(ask([{ ...limited, id: 'b' }, limited])).toMatchObject({
+      rule: 'a',
+      obligations: [
+        { kind: 'rate', limit: { rule: 'main/a', count: 1, windowMs: 60_000, per: 'subject' } },
+      ],
+    });
+  });
+
+  it('adds what every matching require rule asks for, the strictest of each [P-13]', () => {
+    const base = { effect: 'require', who: { anyone: true }, what: { tools: ['*'] } } as const;
+    const decision = ask([
+      ALLOW,
+      {
+        ...base,
+        id: 'q1',
+        maxResultBytes: 900,
+        inspect: 'careful',
+        audit: { capture: ['/owner'] },
+      },
+      { ...base, id: 'q2', maxResultBytes: 500, inspect: 'default', limits: rate(3) },
+      { ...base, id: 'q3', audit: { capture: ['/title', '/owner'] }, args: { owner: true } },
+      { ...base, id: 'q4', maxResultBytes: 1, args: { owner: { const: 'other' } } },
+    ]);
+    expect(decision).toMatchObject({
+      verdict: 'allow',
+      rule: 'read',
+      obligations: [
+        { kind: 'rate', limit: { rule: 'main/q2', count: 3 } },
+        { kind: 'max-result-bytes', bytes: 500 },
+        { kind: 'inspect', profile: 'careful' },
+        { kind: 'inspect', profile: 'default' },
+        { kind: 'capture', pointers: ['/owner', '/title'] },
+      ],
+    });
+  });
+});
+
+describe('requests and lists', () => {
+  it('never decides a request as if it were a list [P-04]', () => {
+    const rule: RuleDocument = {
+      ...ALLOW,
+      what: { resources: ['repo://acme/**'] },
+      scopes: ['repo:read'],
+    };
+    const question = {
+      principal: ENGINEER,
+      upstream: 'github',
+      target: { kind: 'resource', uri: 'repo://acme/x' },
+      args: 'unknown',
+      catalogue: catalogue(PINS),
+    } as const;
+    expect(decide(policiesOf([rule]), question).verdict).toBe('allow');
+    expect(decideRequest(policiesOf([rule]), question)).toMatchObject({
+      reason: 'insufficient-scope',
+    });
+  });
+
+  it('lets every verified principal use the protocol itself, with no policy at all [P-01]', () => {
+    expect(ask([], { target: { kind: 'none' }, who: principal() })).toEqual({
+      verdict: 'allow',
+      policy: 'builtin',
+      rule: 'protocol',
+      obligations: [],
+    });
+  });
+
+  it('gives callers one key exactly when the same rules match them by who [P-14]', () => {
+    const { policies } = compiled([
+      { ...ALLOW, id: 'a' },
+      { ...ALLOW, id: 'b', who: { subjects: ['ada'] } },
+      { ...ALLOW, id: 'c', who: { claims: { level: [3] } } },
+    ]);
+    const key = (parts: Parameters<typeof principal>[0]) => matchKey(policies, principal(parts));
+    expect(key({ groups: ['eng'], subject: 'x' })).toBe(
+      key({ groups: ['eng', 'ops'], subject: 'y', scopes: ['any'] }),
+    );
+    expect(key({ groups: ['eng'] })).not.toBe(key({ groups: ['eng'], subject: 'x' }));
+    expect(key({ claims: { level: [1, 3] } })).toBe(key({ claims: { level: 3 } }));
+    expect(key({ claims: { level: '3' } })).not.toBe(key({ claims: { level: 3 } }));
+  });
+});
