@@ -9,22 +9,10 @@ import { loadGateway } from '../config/load.js';
 import type { Outline } from '../config/outline.js';
 import { loadPolicies } from '../config/policies.js';
 import { REPORT_FORMATS, type ReportFormat, renderFaults } from '../config/report.js';
+import type { PolicyContext } from '../policy/compile.js';
 import type { Catalogue } from '../policy/definition.js';
 import type { PolicyDocument, PolicyFault } from '../policy/document.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
-
-/** What policies are judged against. */
-export type PolicyContext = {
-  readonly hash: string;
-  readonly upstreams: readonly {
-    readonly name: string;
-    readonly issuers: readonly string[];
-    readonly strict: boolean;
-  }[];
-  readonly profiles: readonly string[];
-  readonly issuers: readonly string[];
-  readonly pins?: (upstream: string) => Catalogue | undefined;
-};
 
 export type ReadLocks = {
   /** The upstreams that have a lock file. */

@@ -1,4 +1,4 @@
-// The gateway's own key: its text form, its id, and the keys and public values derived from it.
+// The gateway's own key: its text form, its id, and what of it everyone may know.
 // Never writes or prints a key; the id and the public part reveal nothing of it.
 // HKDF-SHA256 (RFC 5869), Ed25519 (RFC 8032), public parts as JWK (RFC 8037 §2).
 
@@ -14,7 +14,6 @@ import type { GatewayKey } from './settings.js';
 export const KEY_BYTES = 32;
 const KEY_PREFIX = 'sallyport-key-1:';
 const PUBLIC_PREFIX = 'sallyport-public-1:';
-const MAX_DERIVED_BYTES = 64;
 const ID_BYTES = 8;
 /** PKCS #8 wrapping of a raw Ed25519 seed (RFC 8410 §7). */
 const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex');
@@ -43,24 +42,10 @@ function decodeKey(body: string): Uint8Array | undefined {
   return bytes.byteLength === KEY_BYTES ? new Uint8Array(bytes) : undefined;
 }
 
-/** A key for one purpose. Different purposes give unrelated keys. At most 64 bytes. */
-export function derivePurposeKey(
-  key: Pick<GatewayKey, 'bytes'>,
-  purpose: string,
-  bytes: number = KEY_BYTES,
-): Uint8Array {
-  if (bytes > MAX_DERIVED_BYTES) throw new RangeError('derived keys have at most 64 bytes');
-  return new Uint8Array(hkdfSync('sha256', key.bytes, '', `sallyport/1 ${purpose}`, bytes));
-}
-
-/** The Ed25519 key that signs checkpoints of the audit chain. */
-export function deriveSigningKey(key: Pick<GatewayKey, 'bytes'>): KeyObject {
-  return signingKeyOf(key.bytes);
-}
-
+/** INVARIANT: state/key-ring.ts signs with this very key. */
 function signingKeyOf(bytes: Uint8Array): KeyObject {
-  const seed = derivePurposeKey({ bytes }, 'signing');
-  const der = Buffer.concat([PKCS8_ED25519, seed]);
+  const seed = hkdfSync('sha256', bytes, '', 'sallyport/1 signing', KEY_BYTES);
+  const der = Buffer.concat([PKCS8_ED25519, Buffer.from(seed)]);
   return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
 }
 
@@ -92,7 +77,7 @@ export type PublicPart = {
 
 /** What of a gateway key everyone may know. */
 export function publicPartOf(key: GatewayKey): PublicPart {
-  const x = Buffer.from(publicBytesOf(deriveSigningKey(key))).toString('base64url');
+  const x = Buffer.from(publicBytesOf(signingKeyOf(key.bytes))).toString('base64url');
   return publicPart(key.id, x);
 }
 

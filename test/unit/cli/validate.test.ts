@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { buildProgram } from '../../../src/cli/program.js';
 import {
-  type PolicyContext,
   runValidate,
   type ValidateOptions,
   type ValidatePorts,
   validateCommand,
 } from '../../../src/cli/validate.js';
+import type { PolicyContext } from '../../../src/policy/compile.js';
 import { filesOf, GOOD, KEY_HEX } from '../config/reading.js';
 import { terminal } from './console.js';
 

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { DISK_FILES } from '../../../src/config/files.js';
 import { loadGateway } from '../../../src/config/load.js';
 import { loadPolicies } from '../../../src/config/policies.js';
+import { compilePolicies } from '../../../src/policy/compile.js';
 import { KEY_HEX, lineOf } from './reading.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -35,7 +36,17 @@ describe('[C-19] the examples', () => {
     expect(faults.map(lineOf)).toEqual([]);
     const policies = loadPolicies(settings?.policiesDir ?? '', {
       files: DISK_FILES,
-      compile: () => ({ policies: true, faults: [] }),
+      compile: (documents, hash) =>
+        compilePolicies(documents, {
+          hash,
+          upstreams: [...(settings?.upstreams.values() ?? [])].map((upstream) => ({
+            name: upstream.name,
+            issuers: upstream.issuers,
+            strict: upstream.pinning.mode === 'strict',
+          })),
+          profiles: [...(settings?.profiles.keys() ?? [])],
+          issuers: [...(settings?.issuers.keys() ?? [])],
+        }),
     });
     expect(policies.faults.map(lineOf)).toEqual([]);
     expect(policies.documents.length).toBeGreaterThan(0);

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { loadPolicies } from '../../../src/config/policies.js';
 import type { PolicyDocument, PolicyFault } from '../../../src/policy/document.js';
@@ -130,6 +131,24 @@ describe('[C-14] policies are read from a folder', () => {
     expect(new Set(faults.map(({ file }) => file)).size).toBe(2);
     expect(compiled).toEqual(['github']);
     expect(policies).toBeUndefined();
+  });
+});
+
+describe('[C-06] whatever a policy file holds', () => {
+  it('is read or refused, never a crash (property)', () => {
+    const lines = GOOD.split('\n');
+    const written = fc.oneof(
+      fc.string(),
+      fc.json({ maxDepth: 2 }).map((json) => `rules: ${json}`),
+    );
+    fc.assert(
+      fc.property(fc.nat(lines.length - 1), written, (index, text) => {
+        const changed = lines.map((line, at) => (at === index ? text : line)).join('\n');
+        const { documents, faults } = load({ 'a.policy.yaml': changed });
+        expect(documents.length === 0).toBe(faults.length > 0);
+      }),
+      { numRuns: 300 },
+    );
   });
 });
 
