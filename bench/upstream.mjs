@@ -95,6 +95,10 @@ function sendStream(response, id, era) {
 }
 
 let sessions = 0;
+function nextSession() {
+  sessions += 1;
+  return sessions;
+}
 
 const server = createServer((request, response) => {
   if (request.method === 'GET') return void response.writeHead(405).end();
@@ -112,7 +116,7 @@ const server = createServer((request, response) => {
       return void sendStream(response, message.id, era);
     const body = `{"jsonrpc":"2.0","id":${JSON.stringify(message.id)},"result":${resultOf(message, era)}}`;
     const session =
-      message.method === 'initialize' ? { 'mcp-session-id': `session-${(sessions += 1)}` } : {};
+      message.method === 'initialize' ? { 'mcp-session-id': `session-${nextSession()}` } : {};
     response.writeHead(200, {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),

@@ -1,6 +1,6 @@
 // A message that is valid protocol, and what makes it so. Only mcp/admit.ts makes one.
 
-import type { Era, Json, JsonObject, Message, RequestId, Target } from './message.ts';
+import type { Era, Json, JsonObject, Message, RequestId, Target } from './message.js';
 
 declare const admittedBrand: unique symbol;
 

@@ -19,8 +19,8 @@ export type ClientSettings = {
     readonly streamIdleMs: number;
     readonly concurrency: number;
   };
-  /** Options of undici's connector, with the address rules of the upstream's network. */
-  readonly connect: buildConnector.BuildOptions;
+  /** Connects under the address rules of the upstream's network. */
+  readonly connect: buildConnector.connector;
 };
 
 export type SessionRef = { readonly version: string; readonly upstreamSession: string | undefined };
@@ -33,8 +33,6 @@ export type OwnRequest = {
   readonly timeoutMs: number;
 };
 
-/** How long to wait for a TCP and TLS handshake. */
-const CONNECT_TIMEOUT_MS = 5_000;
 /** Answer headers past this are a protocol fault (attack 13). */
 const MAX_HEADER_BYTES = 16 * 1024;
 
@@ -55,7 +53,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   const { url, credentials, limits } = settings;
   const path = url.pathname + url.search;
   const shared = {
-    connect: { ...settings.connect, timeout: CONNECT_TIMEOUT_MS },
+    connect: settings.connect,
     pipelining: 1,
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: limits.requestTimeoutMs,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
-import { freePort } from '../support/free-port.js';
+import { findFreePort } from '../support/free-port.js';
 import { must, run } from './programs.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -98,8 +98,8 @@ audit: {sinks: [{type: file, path: /var/lib/sallyport/audit.jsonl}]}
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sallyport-container-'));
   upstream = await startDemoUpstream({ port: 0 });
-  dataPort = await freePort();
-  opsPort = await freePort();
+  dataPort = await findFreePort();
+  opsPort = await findFreePort();
   await buildImage();
   await writeFiles();
   const mounts = ['config', 'policies', 'pins'].flatMap((name) => [

@@ -1,0 +1,72 @@
+// `sallyport serve`: runs a gateway until it is told to end. One line for each listener when ready; a
+// file with mistakes is reported whole, and then nothing is opened. Contract §1 and §3.
+
+import { resolve } from 'node:path';
+import type { Fault } from '../config/fault.js';
+import { renderFaults } from '../config/report.js';
+import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
+
+/** A gateway as this command needs it. */
+export type ServedGateway = {
+  readonly listening: readonly {
+    readonly listener: string;
+    readonly host: string;
+    readonly port: number;
+  }[];
+  reload(): Promise<unknown>;
+  close(): Promise<void>;
+};
+
+export type ServePorts = {
+  start(
+    file: string,
+  ): Promise<
+    | {
+        readonly kind: 'started';
+        readonly gateway: ServedGateway;
+        readonly faults: readonly Fault[];
+      }
+    | { readonly kind: 'refused'; readonly faults: readonly Fault[] }
+  >;
+  /** Resolves with the exit code when the process was told to end; calls `onReload` at each SIGHUP. */
+  untilSignal(onReload: () => void): Promise<number>;
+};
+
+/** Serves. The exit code is that of the signal that ended it, 2 when it could not start. */
+export async function runServe(
+  options: { readonly config: string },
+  io: CliIo,
+  ports: ServePorts,
+): Promise<number> {
+  const file = resolve(io.cwd, options.config);
+  const started = await ports.start(file);
+  io.stderr(renderFaults(started.faults, 'text', io.cwd));
+  if (started.kind === 'refused') {
+    io.stderr(
+      `error: nothing was started; mend the file, or run: sallyport validate -c ${options.config}\n`,
+    );
+    return EXIT_UNCHECKED;
+  }
+  const { gateway } = started;
+  for (const { listener, host, port } of gateway.listening)
+    io.stdout(
+      `${listener} listening on http://${host.includes(':') ? `[${host}]` : host}:${port}\n`,
+    );
+  const code = await ports.untilSignal(() => void gateway.reload());
+  await gateway.close();
+  return code === 0 ? EXIT_FINE : code;
+}
+
+/** The command `serve`. */
+export function serveCommand(io: CliIo, ports: ServePorts): Command {
+  return {
+    name: 'serve',
+    summary: 'Run the gateway.',
+    examples: ['sallyport serve -c config/gateway.yaml'],
+    configure(command, finish) {
+      command
+        .requiredOption('-c, --config <file>', 'the gateway file')
+        .action(async (options: { config: string }) => finish(await runServe(options, io, ports)));
+    },
+  };
+}

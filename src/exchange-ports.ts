@@ -1,0 +1,103 @@
+// What exchange.ts and relay/ are given: the I/O of a gateway and one version of its tables, as typed
+// arguments. gateway.ts builds them; tests build them from literals. Nothing here decides.
+
+import type { InspectionProfile } from './config/settings.js';
+import type { PageCache } from './inspect/page-cache.js';
+import type { SessionFacts } from './mcp/admitted.js';
+import type { Json, JsonObject, RequestId } from './mcp/message.js';
+import type { ForwardOutcome, Incoming } from './mcp/transport.js';
+import type { Catalogue, PinKind } from './policy/definition.js';
+import type { Principal } from './policy/principal.js';
+import type { PolicySet } from './policy/question.js';
+import type { Reason } from './policy/reasons.js';
+import type { ExchangeRecord } from './policy/record.js';
+import type { LimitStore } from './settle/limits.js';
+import type { Cleared } from './settle/settle.js';
+
+/** One version of what stands for one upstream. An exchange is decided under one view, whole. */
+export type View = {
+  readonly upstream: string;
+  readonly policies: PolicySet;
+  /** Hashes of the files that this view was made from, for the record. */
+  readonly versions: { readonly config: string; readonly policy: string; readonly pins: string };
+  readonly profile: InspectionProfile;
+  readonly profiles: ReadonlyMap<string, InspectionProfile>;
+  readonly limits: {
+    readonly maxResponseBytes: number;
+    readonly listTtlMs: number;
+    readonly streamIdleMs: number;
+  };
+  /** The versions that the upstream carries and we police, by era; `undefined` before the first listing. */
+  readonly carried:
+    | { readonly sessions: readonly string[]; readonly stateless: readonly string[] }
+    | undefined;
+  /** The definitions under this version's lock file and the newest listing, as this era offers them. */
+  catalogueFor(era: '2025' | '2026'): Catalogue;
+  /** True while every page was verified within `pinning.maxAge`, or pinning is off. */
+  readonly isFresh: boolean;
+  /** Builds the WWW-Authenticate value for a refusal here. */
+  challenge(reason: Reason, scopes: readonly string[] | undefined): string;
+};
+
+/** An open stream of a client, as the registry of streams needs to know it. */
+export type OpenStream = {
+  readonly upstream: string;
+  readonly principal: Principal;
+  /** Sends a message of our own, such as a list_changed notice. */
+  announce(json: string): void;
+  end(): void;
+};
+
+/** The items of a page of a list, as the upstream wrote them. */
+export type SeenPage = {
+  readonly era: '2025' | '2026';
+  readonly kind: PinKind;
+  readonly items: readonly {
+    readonly name: string;
+    readonly digest: string;
+    readonly definition: JsonObject;
+  }[];
+};
+
+export type Ports = {
+  view(upstream: string): View | undefined;
+  authenticate(incoming: Incoming): Principal | Reason | Promise<Principal | Reason>;
+  /** Opens a sealed session id for this caller; `undefined` for every other id, whatever its fault. */
+  openSession(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;
+  sealSession(facts: SessionFacts, upstream: string, principal: Principal): string;
+  /** Marks a session as ended, so that it is unknown from now on. */
+  endSession(sealed: string, upstream: string): void;
+  /** Lists the upstream's definitions again if they were not verified within `pinning.maxAge`. */
+  freshen(upstream: string): Promise<void>;
+  readonly limits: LimitStore;
+  /** Keyed hash for records: equal values are recognized, none is revealed. */
+  keyedHash(purpose: 'session' | 'arguments' | 'result', text: string): string;
+  /** Digest of a definition of an upstream, as lock files have it. */
+  digest(kind: PinKind | 'instructions', definition: Json, isExact: boolean): string;
+  /** False when the record cannot be made durable and nothing may pass. */
+  recordDecision(record: ExchangeRecord): boolean | Promise<boolean>;
+  /** Writes the outcome (and the decision, where none was written). Called once, always. */
+  closeRecord(record: ExchangeRecord): void;
+  forward(
+    upstream: string,
+    cleared: Cleared,
+    signal: AbortSignal | undefined,
+  ): Promise<ForwardOutcome>;
+  openStream(upstream: string, session: SessionFacts, signal: AbortSignal): Promise<ForwardOutcome>;
+  forwardSessionEnd(upstream: string, session: SessionFacts): Promise<ForwardOutcome>;
+  /** Answers a request of the server's own within a session: pong, or -32601. */
+  answerServer(upstream: string, session: SessionFacts, id: RequestId, isPing: boolean): void;
+  /** What a page of a list showed; it counts for everyone at once. */
+  notePage(
+    upstream: string,
+    kind: PinKind,
+    items: readonly { readonly name: string; readonly digest: string | undefined }[],
+  ): void;
+  /** The upstream says that a list changed; resolves when the definitions were verified again. */
+  noteListChanged(upstream: string): Promise<void>;
+  /** Registers an open stream; the returned function takes it out again. */
+  registerStream(stream: OpenStream): () => void;
+  readonly pages: PageCache;
+  /** A bug or an I/O fault: for the process log. */
+  report(error: unknown, decisionId: string): void;
+};

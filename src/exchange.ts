@@ -1,0 +1,179 @@
+// THE STORY. One message, from the client's socket to the upstream and back. The order of the calls
+// in `travel` is the security property: each station takes what the one before it made, so that the
+// wrong order does not compile. A station answers with its value or with a refusal; an exception is a
+// bug or an I/O fault and ends as a refusal too. Nothing else in the tree sends a client's message on.
+
+import type { Ports } from './exchange-ports.js';
+import { guardArguments } from './inspect/arguments.js';
+import { admitMessage } from './mcp/admit.js';
+import type { Admitted } from './mcp/admitted.js';
+import { checkCarried, checkParamHeaders } from './mcp/carried.js';
+import type { Incoming, Outgoing, UpstreamAnswer } from './mcp/transport.js';
+import { decideRequest } from './policy/decide.js';
+import type { Allow } from './policy/decision.js';
+import { openRecord } from './policy/open-record.js';
+import type { Principal } from './policy/principal.js';
+import { type Refusal, refuseFault, refuseWith } from './policy/refusal.js';
+import { relayAnswer } from './relay/answer.js';
+import { type Call, noteAdmitted, noteDecision, presentedToken, refuse } from './relay/call.js';
+import { endSession, listen } from './relay/listen.js';
+import { type Cleared, settle } from './settle/settle.js';
+
+/** Carries one request of a client through every control. Never rejects; answers and records once. */
+export async function runExchange(
+  incoming: Incoming,
+  outgoing: Outgoing,
+  ports: Ports,
+): Promise<void> {
+  const view = ports.view(incoming.upstream);
+  if (view === undefined) return outgoing.send(404, {}, '');
+  const call: Call = {
+    incoming,
+    outgoing,
+    ports,
+    record: openRecord(incoming),
+    view,
+    admitted: undefined,
+  };
+  try {
+    const refusal = await travel(call);
+    if (refusal !== undefined) refuse(call, refusal);
+  } catch (error) {
+    ports.report(error, incoming.id);
+    refuse(call, refuseWith('internal'));
+  } finally {
+    ports.closeRecord(call.record);
+  }
+}
+
+/** The order of the controls. */
+async function travel(call: Call): Promise<Refusal | undefined> {
+  const principal = await authenticate(call);
+  if ('kind' in principal) return principal;
+  if (call.incoming.httpMethod === 'GET') return listen(call, principal);
+  if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
+
+  const admitted = admit(call, principal);
+  if (admitted.kind === 'refused') return admitted;
+
+  const allow = await decide(call, principal, admitted);
+  if ('kind' in allow) return allow;
+
+  const content = guard(call, admitted);
+  if (content !== undefined) return content;
+
+  const cleared = await clear(call, allow, admitted, principal);
+  if ('kind' in cleared) return cleared;
+
+  const unrecorded = await putOnRecord(call);
+  if (unrecorded !== undefined) return unrecorded;
+
+  const answer = await forward(call, cleared);
+  if (answer.kind === 'refused') return answer;
+
+  return relayAnswer(call, cleared, answer);
+}
+
+/** Who calls: a verified principal, or 401 and 503. */
+async function authenticate(call: Call): Promise<Principal | Refusal> {
+  const outcome = call.ports.authenticate(call.incoming);
+  const principal = outcome instanceof Promise ? await outcome : outcome;
+  call.record.latency.auth = performance.now() - call.incoming.startedMs;
+  if (typeof principal === 'string') return refuseWith(principal);
+  call.record.principal = principal;
+  return principal;
+}
+
+/** Whether it is valid protocol for an era that we police: one message, or 400 and 404. */
+function admit(call: Call, principal: Principal): Admitted | Refusal {
+  const { incoming, ports } = call;
+  const outcome = admitMessage({
+    headers: incoming.headers,
+    repeated: incoming.repeated,
+    body: incoming.body,
+    openSession: (sealed) => ports.openSession(sealed, incoming.upstream, principal),
+  });
+  if (outcome.kind === 'fault') return refuseFault(outcome);
+  call.admitted = outcome;
+  noteAdmitted(call, outcome);
+  return outcome;
+}
+
+/** Whether policy and pins allow it: pure, but for a listing that may have to be renewed first. */
+async function decide(
+  call: Call,
+  principal: Principal,
+  admitted: Admitted,
+): Promise<Allow | Refusal> {
+  const startedMs = performance.now();
+  const asksForThing = admitted.rule.subject !== 'none';
+  if (!call.view.isFresh && (asksForThing || call.view.carried === undefined)) {
+    await call.ports.freshen(call.incoming.upstream);
+    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
+    call.record.versions = call.view.versions;
+  }
+  const { policies, carried, isFresh } = call.view;
+  const catalogue = call.view.catalogueFor(admitted.era);
+  const mismatch = checkCarried(admitted, carried);
+  if (mismatch !== undefined) return refuseFault(mismatch);
+  const args = admitted.args ?? 'unknown';
+  const decision = decideRequest(policies, {
+    principal,
+    upstream: catalogue.upstream,
+    target: admitted.target,
+    args,
+    catalogue,
+  });
+  call.record.latency.policy = performance.now() - startedMs;
+  noteDecision(call, decision);
+  if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
+  if (asksForThing && !isFresh) return refuseWith('pins-stale');
+  const header = checkParamHeaders(admitted, catalogue);
+  return header === undefined ? decision : refuseFault(header);
+}
+
+/** Whether the content of the arguments may leave: no secret, and never the caller's own token. */
+function guard(call: Call, admitted: Admitted): Refusal | undefined {
+  const startedMs = performance.now();
+  const { message, text } = admitted;
+  const value = 'params' in message ? (message.params ?? {}) : {};
+  const outcome = guardArguments({
+    value,
+    text,
+    profile: call.view.profile,
+    presentedToken: presentedToken(call.incoming),
+  });
+  call.record.latency.inspect += performance.now() - startedMs;
+  call.record.findings.push(...outcome.findings);
+  return outcome.kind === 'clear' ? undefined : refuseWith(outcome.reason);
+}
+
+/** Whether what the decision asks for besides is met: limits. */
+async function clear(
+  call: Call,
+  allow: Allow,
+  admitted: Admitted,
+  principal: Principal,
+): Promise<Cleared | Refusal> {
+  const outcome = settle(allow, admitted, principal, { limits: call.ports.limits });
+  const cleared = outcome instanceof Promise ? await outcome : outcome;
+  return 'verdict' in cleared ? { kind: 'refused', stage: 'settle', deny: cleared } : cleared;
+}
+
+/** Whether the decision stands in the audit log: what cannot be recorded may not happen. */
+async function putOnRecord(call: Call): Promise<Refusal | undefined> {
+  call.record.decision.action = 'forwarded';
+  const outcome = call.ports.recordDecision(call.record);
+  if (outcome instanceof Promise ? await outcome : outcome) return undefined;
+  call.record.decision.action = 'refused';
+  return refuseWith('audit-unavailable');
+}
+
+/** The only way to an upstream. In 2026 a client that goes away cancels; in session eras it does not. */
+async function forward(call: Call, cleared: Cleared): Promise<UpstreamAnswer | Refusal> {
+  const startedMs = performance.now();
+  const signal = cleared.admitted.era === '2026' ? call.incoming.signal : undefined;
+  const outcome = await call.ports.forward(call.incoming.upstream, cleared, signal);
+  call.record.latency.upstream = performance.now() - startedMs;
+  return outcome.kind === 'fault' ? refuseWith(outcome.reason) : outcome;
+}

@@ -1,0 +1,38 @@
+// Who may open the admin listener: a token of a configured admin issuer, for the admin audience, whose
+// groups hold a role. The same verification as for callers, with an audience of its own.
+
+import { type Authenticator, isFault } from '../authn/verify.js';
+import type { AdminSettings } from '../config/settings.js';
+import type { AdminCaller, AdminRole } from '../console/admin-server.js';
+
+const ROLES: readonly AdminRole[] = ['viewer', 'reviewer', 'admin'];
+const NOTHING_REPEATED: ReadonlySet<string> = new Set();
+
+/** Verifies an admin's headers; `undefined` for whoever holds no role. */
+export function createAdminAccess(
+  admin: AdminSettings,
+  authenticator: () => Authenticator,
+): (headers: Readonly<Record<string, string | undefined>>) => Promise<AdminCaller | undefined> {
+  // One frozen acceptance: what was verified is remembered by it.
+  const acceptance = Object.freeze({
+    name: 'admin',
+    issuers: Object.keys(admin.issuers),
+    audiences: Object.fromEntries(
+      Object.entries(admin.issuers).map(([name, { audience }]) => [name, [audience]]),
+    ),
+    resource: '',
+  });
+  return async (headers) => {
+    const caller = await authenticator().authenticate(
+      { headers, repeated: NOTHING_REPEATED, query: '' },
+      acceptance,
+    );
+    if (isFault(caller)) return undefined;
+    const granted = admin.issuers[caller.issuer]?.roles;
+    if (granted === undefined) return undefined;
+    const roles = ROLES.filter((role) =>
+      granted[role].some((group) => caller.groups.includes(group)),
+    );
+    return { subject: caller.subject, roles };
+  };
+}

@@ -1,0 +1,13 @@
+// The challenge of one upstream: what a 401 offers and a 403 asks for, made from settings and policy.
+
+import { challengeFor } from '../authn/challenge.js';
+import type { Settings, UpstreamSettings } from '../config/settings.js';
+import { metadataUrl } from '../edge/metadata.js';
+import type { View } from '../exchange-ports.js';
+
+/** RFC 6750 §3: no error is named where no token was sent. */
+export function challengeOf(settings: Settings, upstream: UpstreamSettings): View['challenge'] {
+  const url = metadataUrl(settings.publicUrl, upstream.path);
+  return (reason, scopes) =>
+    challengeFor(reason, { metadataUrl: url, scopes: scopes ?? upstream.scopesSupported });
+}

@@ -1,0 +1,80 @@
+// What follows when an upstream shows something else than before: recorded, counted, logged, and told
+// to the clients whose lists it changes (contract §5).
+
+import type { Audit } from '../observe/audit.js';
+import type { Log } from '../observe/log.js';
+import type { Metrics } from '../observe/metrics.js';
+import { createDriftWatch, type Drift, type DriftWatch } from '../pins/drift.js';
+import type { PinKind, PinState } from '../policy/definition.js';
+import type { StreamRegistry } from './streams.js';
+import type { UpstreamRuntime } from './upstream-runtime.js';
+import type { Version } from './version.js';
+import type { ViewOf } from './view.js';
+
+type DriftPorts = {
+  readonly audit: Audit;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly streams: StreamRegistry;
+  readonly view: ViewOf;
+  readonly now: () => number;
+};
+
+const LIST_CHANGED: { readonly [kind in PinKind]: string } = {
+  tool: 'notifications/tools/list_changed',
+  prompt: 'notifications/prompts/list_changed',
+  template: 'notifications/resources/list_changed',
+};
+const PIN_STATES: readonly PinState[] = [
+  'approved',
+  'pending',
+  'unpinned',
+  'changed',
+  'absent',
+  'blocked',
+  'invalid',
+];
+
+/** Tells of drift. One for the gateway; keeps a watch for each upstream, so that nothing is told twice. */
+export function createDriftReport(ports: DriftPorts): {
+  /** After a new sight or a new version. */
+  tell(runtime: UpstreamRuntime, version: Version): void;
+} {
+  const watches = new Map<string, DriftWatch>();
+  return {
+    tell(runtime, version) {
+      const { name } = runtime.settings;
+      const watch = watches.get(name) ?? createDriftWatch(name);
+      watches.set(name, watch);
+      for (const drift of watch.report(version.locks.get(name), runtime.observed(), ports.now()))
+        record(drift, ports);
+      for (const method of Object.values(LIST_CHANGED)) {
+        ports.streams.announce(name, JSON.stringify({ jsonrpc: '2.0', method }));
+      }
+      count(runtime, version, ports);
+    },
+  };
+}
+
+function record(
+  { upstream, kind, name, change, before, after }: Drift,
+  { audit, metrics, log }: DriftPorts,
+): void {
+  audit.event({ type: 'pin.drift', upstream, kind, name, change, before, after });
+  metrics.drift(upstream, change);
+  log.write('warn', 'definition drifted', { upstream, detail: change });
+}
+
+/** How many tools stand in each state; what is offered without a pin counts as unpinned. */
+function count(runtime: UpstreamRuntime, version: Version, { metrics, view }: DriftPorts): void {
+  const catalogue = view(runtime, version).catalogueFor('2025');
+  const counts = new Map<PinState, number>();
+  const pinned = new Set(catalogue.names('tool'));
+  const seen = (runtime.observed()?.eras ?? []).flatMap((era) => [...era.seen.tool.keys()]);
+  for (const name of new Set([...pinned, ...seen])) {
+    const { state } = catalogue.standing('tool', name);
+    counts.set(state, (counts.get(state) ?? 0) + 1);
+  }
+  for (const state of PIN_STATES)
+    metrics.setTools(runtime.settings.name, state, counts.get(state) ?? 0);
+}

@@ -1,0 +1,51 @@
+// Who may vouch for callers: one key source an issuer, one authenticator a version. Key sources of
+// issuers that a reload left alone stay, with the keys that they have.
+
+import { createKeySource, type KeySource } from '../authn/keys.js';
+import { type Authenticator, createAuthenticator } from '../authn/verify.js';
+import type { IssuerSettings, Settings } from '../config/settings.js';
+import type { KeyRing } from '../state/key-ring.js';
+import type { FetchJson } from '../upstream/guarded-fetch.js';
+
+export type Identity = {
+  readonly authenticator: Authenticator;
+  /** By name of the issuer. */
+  readonly keySources: ReadonlyMap<string, KeySource>;
+  readonly issuers: ReadonlyMap<string, IssuerSettings>;
+};
+
+type IdentityPorts = {
+  readonly fetchJson: FetchJson;
+  readonly now: () => number;
+  readonly ring: KeyRing;
+};
+
+/** Builds the identity of a version; `before` is that of the version that it replaces. */
+export function buildIdentity(
+  settings: Settings,
+  ports: IdentityPorts,
+  before?: Identity,
+): Identity {
+  const { fetchJson, now, ring } = ports;
+  const keySources = new Map<string, KeySource>();
+  for (const issuer of settings.issuers.values()) {
+    const kept = isSame(before?.issuers.get(issuer.name), issuer)
+      ? before?.keySources.get(issuer.name)
+      : undefined;
+    const source = kept ?? createKeySource(issuer, { fetchJson, now });
+    // A warm start: the first caller should not wait for keys. Its failure shows in the controls.
+    if (kept === undefined) void source.refresh();
+    keySources.set(issuer.name, source);
+  }
+  const authenticator = createAuthenticator({
+    issuers: settings.issuers,
+    keySources,
+    now,
+    hmac: (purpose, bytes) => ring.hmac(purpose, bytes),
+  });
+  return { authenticator, keySources, issuers: settings.issuers };
+}
+
+function isSame(one: IssuerSettings | undefined, other: IssuerSettings): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

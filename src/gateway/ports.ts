@@ -1,0 +1,173 @@
+// The ports of exchange.ts over the running parts: where names meet instances. Every call reads the
+// current version once, so that a reload is seen by the next exchange and by no half of one.
+
+import { anonymousPrincipal } from '../authn/principal.js';
+import type { Authenticator } from '../authn/verify.js';
+import { isFault } from '../authn/verify.js';
+import type { Ports } from '../exchange-ports.js';
+import { createPageCache } from '../inspect/page-cache.js';
+import type { Json, RequestId } from '../mcp/message.js';
+import type { Audit } from '../observe/audit.js';
+import { faultCode, type Log, logRefusal } from '../observe/log.js';
+import type { Metrics } from '../observe/metrics.js';
+import { digestListed } from '../pins/digest.js';
+import type { Principal } from '../policy/principal.js';
+import { REASONS } from '../policy/reasons.js';
+import type { ExchangeRecord } from '../policy/record.js';
+import type { LimitStore } from '../settle/limits.js';
+import type { EndedSessions } from '../state/ended-sessions.js';
+import type { KeyRing } from '../state/key-ring.js';
+import { openSession, type SessionBinding, sealSession } from '../state/session-seal.js';
+import { credentialHeader } from '../upstream/credentials.js';
+import type { StreamRegistry } from './streams.js';
+import type { UpstreamRuntime } from './upstream-runtime.js';
+import type { Version } from './version.js';
+import type { ViewOf } from './view.js';
+
+/** How long a sealed session lives. Clients abandon most sessions; the id is all that is kept of one. */
+export const SESSION_TTL_MS = 24 * 60 * 60 * 1000;
+/** How long an answer to a server's own request may take. */
+const OWN_ANSWER_TIMEOUT_MS = 5_000;
+const MAX_PAGES = 256;
+
+export type Parts = {
+  version(): Version;
+  runtime(upstream: string): UpstreamRuntime | undefined;
+  readonly view: ViewOf;
+  authenticator(): Authenticator;
+  readonly ring: KeyRing;
+  readonly audit: Audit;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly limits: LimitStore;
+  readonly ended: EndedSessions;
+  readonly streams: StreamRegistry;
+  readonly now: () => number;
+};
+
+function bindingOf(upstream: string, principal: Principal): SessionBinding {
+  return {
+    upstream,
+    issuer: principal.issuerUrl,
+    subject: principal.subject,
+    client: principal.client,
+  };
+}
+
+/** Builds the ports. */
+export function createPorts(parts: Parts): Ports {
+  const { ring, audit, metrics, ended, streams, now } = parts;
+  const decided = new WeakSet<ExchangeRecord>();
+
+  function runtimeOf(upstream: string): UpstreamRuntime {
+    const runtime = parts.runtime(upstream);
+    if (runtime === undefined) throw new Error(`upstream ${upstream} is not running`);
+    return runtime;
+  }
+
+  return {
+    limits: parts.limits,
+    pages: createPageCache(MAX_PAGES),
+    view(upstream) {
+      const runtime = parts.runtime(upstream);
+      return runtime === undefined ? undefined : parts.view(runtime, parts.version());
+    },
+    authenticate(incoming) {
+      const upstream = parts.version().settings.upstreams.get(incoming.upstream);
+      if (upstream === undefined) return 'internal';
+      if (upstream.authentication === 'none') return anonymousPrincipal(upstream);
+      const outcome = parts.authenticator().authenticate(incoming, upstream);
+      if (outcome instanceof Promise)
+        return outcome.then((late) => (isFault(late) ? late.reason : late));
+      return isFault(outcome) ? outcome.reason : outcome;
+    },
+    openSession(sealed, upstream, principal) {
+      const session = openSession(ring, bindingOf(upstream, principal), sealed, now());
+      return session === undefined || ended.has(ring.hmac('session', sealed)) ? undefined : session;
+    },
+    sealSession: (facts, upstream, principal) =>
+      sealSession(
+        ring,
+        bindingOf(upstream, principal),
+        { ...facts, stripped: [] },
+        now() + SESSION_TTL_MS,
+      ),
+    endSession(sealed) {
+      ended.add(ring.hmac('session', sealed), now() + SESSION_TTL_MS);
+    },
+    freshen: (upstream) => runtimeOf(upstream).freshen(),
+    keyedHash: (purpose, text) => ring.hmac(purpose, text),
+    digest: (kind, definition: Json, isExact) => digestListed(kind, definition, isExact),
+    recordDecision(record) {
+      decided.add(record);
+      return audit.decision(record).then((recorded) => recorded === 'durable');
+    },
+    closeRecord(record) {
+      const totalMs = performance.now() - record.startedMs;
+      if (isLoginFailure(record)) writeLoginFailure(record);
+      else {
+        if (!decided.has(record)) void audit.decision(record);
+        audit.outcome(record, totalMs);
+      }
+      metrics.recordExchange(record, totalMs);
+      logRefusal(parts.log, record);
+    },
+    forward: (upstream, cleared, signal) => runtimeOf(upstream).client.forward(cleared, signal),
+    openStream: (upstream, session, signal) =>
+      runtimeOf(upstream).client.openStream(session, signal),
+    forwardSessionEnd: (upstream, session) => runtimeOf(upstream).client.endSession(session),
+    answerServer(upstream, session, id, isPing) {
+      const { client, settings } = runtimeOf(upstream);
+      const credential = credentialHeader(settings.credentials);
+      const headers: Record<string, string> = {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      };
+      if (credential !== undefined) headers[credential.name] = credential.value;
+      if (session.upstreamSession !== undefined)
+        headers['mcp-session-id'] = session.upstreamSession;
+      headers['mcp-protocol-version'] = session.version;
+      const answer = client.request({
+        method: 'POST',
+        headers,
+        body: answerBody(id, isPing),
+        timeoutMs: OWN_ANSWER_TIMEOUT_MS,
+      });
+      void answer.then((outcome) => outcome.kind === 'answer' && outcome.abort());
+    },
+    notePage: (upstream, page) => runtimeOf(upstream).notePage(page),
+    noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),
+    registerStream: streams.register,
+    report(error, decisionId) {
+      parts.log.write('error', 'exchange failed', { decision: decisionId, code: faultCode(error) });
+    },
+  };
+
+  function writeLoginFailure(record: ExchangeRecord): void {
+    const [reason = 'internal'] = record.decision.reasons;
+    metrics.authFailure(reason);
+    audit.event({
+      type: 'auth.failure',
+      upstream: record.upstream,
+      reason,
+      decisionId: record.id,
+      ip: record.client.ip,
+    });
+  }
+}
+
+/** Refused before anyone was known: counted and written apart, so that a flood leaves the log usable. */
+function isLoginFailure(record: ExchangeRecord): boolean {
+  const [reason] = record.decision.reasons;
+  return (
+    record.principal === undefined && reason !== undefined && REASONS[reason].stage === 'authn'
+  );
+}
+
+function answerBody(id: RequestId, isPing: boolean): string {
+  return JSON.stringify(
+    isPing
+      ? { jsonrpc: '2.0', id, result: {} }
+      : { jsonrpc: '2.0', id, error: { code: -32601, message: 'Method not found' } },
+  );
+}

@@ -1,0 +1,25 @@
+// What a reload cannot swap, because sockets, keys and chains are opened once: such a change is rejected
+// with its name, so that nobody believes it to be in force.
+
+import type { Settings } from '../config/settings.js';
+
+/** Why the next settings need a restart, or `undefined`. */
+export function restartReason(before: Settings, after: Settings): string | undefined {
+  const fixed: readonly [string, unknown, unknown][] = [
+    ['publicUrl', before.publicBase, after.publicBase],
+    ['listeners', addresses(before), addresses(after)],
+    ['keys', before.keys.map((key) => key.id), after.keys.map((key) => key.id)],
+    ['audit', before.audit, after.audit],
+    ['admin', before.admin, after.admin],
+    ['metrics', before.metrics, after.metrics],
+  ];
+  const changed = fixed
+    .filter(([, one, other]) => JSON.stringify(one) !== JSON.stringify(other))
+    .map(([name]) => name);
+  return changed.length === 0 ? undefined : `a change of ${changed.join(', ')} needs a restart`;
+}
+
+function addresses({ listeners }: Settings): unknown {
+  const { data, ops } = listeners;
+  return [data.host, data.port, data.trustedProxies, ops.host, ops.port];
+}

@@ -1,0 +1,36 @@
+// The edge's tables of one version: paths, documents, hosts and origins, made from settings alone.
+
+import type { Settings, UpstreamSettings } from '../config/settings.js';
+import { metadataDocument, metadataPaths } from '../edge/metadata.js';
+import { type EdgeRoute, type EdgeTables, servedHosts } from '../edge/routes.js';
+
+/** Builds the tables. `listenPort` is the port that is open, where the settings may say 0. */
+export function buildTables(settings: Settings, listenPort: number): EdgeTables {
+  const routes = new Map<string, EdgeRoute>();
+  const documents = new Map<string, string>();
+  for (const upstream of settings.upstreams.values()) {
+    routes.set(upstream.path, routeOf(upstream));
+    // Where nobody authenticates there is no authorization server to name.
+    if (upstream.authentication === 'none') continue;
+    const document = metadataDocument(upstream, settings.issuers);
+    for (const path of metadataPaths(settings.publicUrl, upstream.path))
+      documents.set(path, document);
+  }
+  const open = new Set(
+    [...settings.upstreams.values()]
+      .filter((upstream) => upstream.authentication === 'none')
+      .map((upstream) => upstream.name),
+  );
+  return {
+    routes,
+    documents,
+    hosts: servedHosts(settings.publicUrl, listenPort),
+    origins: new Set([settings.publicUrl.origin, ...settings.listeners.data.allowedOrigins]),
+    refusesForwarded: (upstream) => open.has(upstream),
+  };
+}
+
+function routeOf(upstream: UpstreamSettings): EdgeRoute {
+  const { maxRequestBytes, concurrency } = upstream.limits;
+  return { upstream: upstream.name, maxRequestBytes, concurrency };
+}

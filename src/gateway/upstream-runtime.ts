@@ -1,0 +1,96 @@
+// What runs for one upstream: its connections, the gateway's own listing, and what was last seen there.
+// It lives across reloads as long as its settings stay the same.
+
+import type { UpstreamSettings } from '../config/settings.js';
+import {
+  dropEra,
+  noteListing,
+  notePage,
+  type Observed,
+  observeListing,
+  type Page,
+} from '../pins/observed.js';
+import { createUpstreamClient, type UpstreamClient } from '../upstream/client.js';
+import { connectOptionsFor } from '../upstream/connect.js';
+import type { ListingFault } from '../upstream/listing-call.js';
+import { createListingRequest } from '../upstream/listing-port.js';
+import { createLister } from '../upstream/relist.js';
+
+export type UpstreamRuntime = {
+  readonly settings: UpstreamSettings;
+  readonly client: UpstreamClient;
+  /** The newest observation, or `undefined` before the first listing. */
+  observed(): Observed | undefined;
+  /** Whether every page was verified within `pinning.maxAge`. */
+  isFresh(): boolean;
+  /** Lists again where that is due; resolves whether or not it helped. */
+  freshen(): Promise<void>;
+  notePage(page: Omit<Page, 'atMs'>): void;
+  noteListChanged(): Promise<void>;
+  close(): Promise<void>;
+};
+
+export type RuntimePorts = {
+  readonly gatewayVersion: string;
+  readonly now: () => number;
+  /** What is offered differs from what was seen before. */
+  readonly onSight: (runtime: UpstreamRuntime) => void;
+  readonly onListed: (runtime: UpstreamRuntime) => void;
+  readonly onFailure: (runtime: UpstreamRuntime, why: ListingFault) => void;
+};
+
+/** Opens an upstream: from now on it is listed by itself. Nothing is connected before the first listing. */
+export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): UpstreamRuntime {
+  const { now } = ports;
+  const { url, credentials, limits, network, pinning } = settings;
+  const client = createUpstreamClient({
+    url,
+    credentials,
+    limits,
+    connect: connectOptionsFor(network),
+  });
+  let observed: Observed | undefined;
+
+  function see(next: Observed | undefined): void {
+    const isSame = next?.sight === observed?.sight;
+    observed = next;
+    if (!isSame) ports.onSight(runtime);
+  }
+
+  const lister = createLister(
+    {
+      maxAgeMs: pinning.maxAgeMs,
+      requestTimeoutMs: limits.requestTimeoutMs,
+      gatewayVersion: ports.gatewayVersion,
+    },
+    {
+      now,
+      request: createListingRequest(client, pinning.credentials),
+      onListing(listing) {
+        see(noteListing(observed, observeListing(listing)));
+        ports.onListed(runtime);
+      },
+      onEraGone: (era) => see(dropEra(observed, era)),
+      onFailure: (_era, why) => ports.onFailure(runtime, why),
+    },
+  );
+  const runtime: UpstreamRuntime = {
+    settings,
+    client,
+    observed: () => observed,
+    isFresh: () => lister.isFresh(pinning.maxAgeMs),
+    async freshen() {
+      await lister.ensureFresh(pinning.maxAgeMs);
+    },
+    notePage(page) {
+      if (observed !== undefined) see(notePage(observed, { ...page, atMs: now() }));
+    },
+    noteListChanged: () => lister.noteListChanged(),
+    async close() {
+      await lister.close();
+      await client.close();
+    },
+  };
+  lister.start();
+  return runtime;
+}

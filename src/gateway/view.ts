@@ -1,0 +1,65 @@
+// A view: one version of the files together with one sight of an upstream, as exchanges read it. Made
+// once and kept until either changes, so that the path of a request compiles nothing.
+
+import type { View } from '../exchange-ports.js';
+import { createCatalogue } from '../pins/catalogue.js';
+import type { CompileDefinition } from '../pins/definition-compiler.js';
+import type { Observed } from '../pins/observed.js';
+import type { Catalogue } from '../policy/definition.js';
+import { challengeOf } from './challenge.js';
+import type { UpstreamRuntime } from './upstream-runtime.js';
+import type { Version } from './version.js';
+
+export type ViewOf = (runtime: UpstreamRuntime, version: Version) => View;
+
+/** Makes views and keeps the last one of each upstream. */
+export function createViews(compile: CompileDefinition): ViewOf {
+  const kept = new WeakMap<
+    UpstreamRuntime,
+    { readonly version: Version; readonly sight: string | undefined; readonly view: View }
+  >();
+  return (runtime, version) => {
+    const sight = runtime.observed()?.sight;
+    const known = kept.get(runtime);
+    if (known !== undefined && known.version === version && known.sight === sight)
+      return known.view;
+    const view = buildView(runtime, version, compile);
+    kept.set(runtime, { version, sight, view });
+    return view;
+  };
+}
+
+function buildView(runtime: UpstreamRuntime, version: Version, compile: CompileDefinition): View {
+  const { settings } = version;
+  const upstream = settings.upstreams.get(runtime.settings.name) ?? runtime.settings;
+  const profile = settings.profiles.get(upstream.inspect);
+  if (profile === undefined)
+    throw new Error(`inspection profile ${upstream.inspect} is not configured`);
+  const { mode, onDrift } = upstream.pinning;
+  const observed = runtime.observed();
+  const lock = version.locks.get(upstream.name);
+  const catalogueOf = (era: '2025' | '2026'): Catalogue =>
+    createCatalogue({ upstream: upstream.name, lock, observed, mode, onDrift, compile, era });
+  const catalogues = { '2025': catalogueOf('2025'), '2026': catalogueOf('2026') };
+  return {
+    upstream: upstream.name,
+    policies: version.policies,
+    versions: version.hashes,
+    profile,
+    profiles: settings.profiles,
+    limits: upstream.limits,
+    carried: carriedBy(observed),
+    catalogueFor: (era) => catalogues[era],
+    get isFresh() {
+      return mode === 'off' || runtime.isFresh();
+    },
+    challenge: challengeOf(settings, upstream),
+  };
+}
+
+function carriedBy(observed: Observed | undefined): View['carried'] {
+  if (observed === undefined) return undefined;
+  const versionsOf = (era: '2025' | '2026'): readonly string[] =>
+    observed.eras.find((listed) => listed.era === era)?.protocolVersions ?? [];
+  return { sessions: versionsOf('2025'), stateless: versionsOf('2026') };
+}

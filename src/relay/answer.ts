@@ -1,0 +1,202 @@
+// The way back. What an upstream answered to a forwarded message goes to the client only as messages
+// that judge.ts passed: a whole JSON body at once, an event stream message by message, unbuffered.
+// Source: MCP transports (2025-11-25 and 2026-07-28), sending messages to the server.
+
+import type { SessionFacts } from '../mcp/admitted.js';
+import { encodeSseComment, encodeSseMessage } from '../mcp/sse.js';
+import type { UpstreamAnswer } from '../mcp/transport.js';
+import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
+import type { Cleared } from '../settle/settle.js';
+import { type Call, noteRefusal, refusalContext } from './call.js';
+import { pumpEvents } from './events.js';
+import { createJudge, type Judge, type Verdict } from './judge.js';
+import { STREAM_HEADERS } from './listen.js';
+
+const JSON_HEADERS = { 'content-type': 'application/json' } as const;
+
+/** Relays an answer, or says why nothing of it may pass. After an open stream nothing is returned. */
+export async function relayAnswer(
+  call: Call,
+  cleared: Cleared,
+  answer: UpstreamAnswer,
+): Promise<Refusal | undefined> {
+  const { admitted } = cleared;
+  if (admitted.message.kind === 'notification') return acknowledge(call, answer);
+  const status = refuseStatus(call, answer, admitted.session);
+  if (status !== undefined) {
+    answer.abort();
+    return status;
+  }
+  const type = mediaType(answer.headers['content-type']);
+  const judge = createJudge(call, cleared, answer.headers['mcp-session-id']);
+  if (type === 'application/json') return relayWhole(call, answer, judge);
+  if (type === 'text/event-stream' && answer.status === 200) {
+    return admitted.rule.method === 'initialize'
+      ? relayHandshake(call, answer, judge)
+      : relayEvents(call, answer, judge);
+  }
+  answer.abort();
+  return refuseWith(answer.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
+}
+
+/** A notification is accepted with 202 and no body, or refused; nothing else is an answer to it. */
+function acknowledge(call: Call, answer: UpstreamAnswer): Refusal | undefined {
+  answer.abort();
+  if (answer.status === 404 && call.admitted?.session !== undefined)
+    return refuseWith('unknown-session');
+  if (answer.status !== 202 && answer.status !== 200 && answer.status !== 204)
+    return refuseWith('upstream-protocol');
+  call.record.result.status = 'ok';
+  call.record.result.http = 202;
+  call.outgoing.send(202, {}, '');
+  return undefined;
+}
+
+/** Statuses that mean the same whatever the body says. */
+function refuseStatus(
+  call: Call,
+  answer: UpstreamAnswer,
+  session: SessionFacts | undefined,
+): Refusal | undefined {
+  if (answer.status === 401 || answer.status === 403) return refuseWith('upstream-credentials');
+  if (answer.status === 404 && session !== undefined) {
+    const sealed = call.incoming.headers['mcp-session-id'];
+    if (sealed !== undefined) call.ports.endSession(sealed, call.incoming.upstream);
+    return refuseWith('unknown-session');
+  }
+  if (answer.status === 202 || answer.status === 204) return refuseWith('upstream-protocol');
+  return answer.status === 429 || answer.status === 503
+    ? refuseWith('upstream-unavailable')
+    : undefined;
+}
+
+function mediaType(contentType: string | undefined): string {
+  return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
+async function relayWhole(
+  call: Call,
+  answer: UpstreamAnswer,
+  judge: Judge,
+): Promise<Refusal | undefined> {
+  const bytes = await answer.whole(call.view.limits.maxResponseBytes);
+  if (bytes === 'too-large') return refuseWith('result-too-large');
+  if (typeof bytes === 'string') return refuseWith(bytes);
+  const verdict = await judge.judgeBytes(bytes);
+  return sendOwn(call, verdict, answer.status, bytes);
+}
+
+/** The answer to initialize waits for its session id, which stands in a header: the stream is read first. */
+async function relayHandshake(
+  call: Call,
+  answer: UpstreamAnswer,
+  judge: Judge,
+): Promise<Refusal | undefined> {
+  let own: Verdict | undefined;
+  const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
+    if (event.kind !== 'message' || event.data === '') return undefined;
+    const verdict = await judge.judgeText(event.data);
+    if (verdict.kind !== 'own' && verdict.kind !== 'refused') return undefined;
+    own =
+      verdict.kind === 'own' && verdict.text === undefined
+        ? { ...verdict, text: event.data }
+        : verdict;
+    return 'stop';
+  });
+  return own === undefined ? refuseWith(faultOfEnd(end)) : sendOwn(call, own, 200, '');
+}
+
+function sendOwn(
+  call: Call,
+  verdict: Verdict,
+  status: number,
+  unchanged: Uint8Array | string,
+): Refusal | undefined {
+  if (verdict.kind === 'refused') return verdict.refusal;
+  if (verdict.kind !== 'own') return refuseWith('upstream-protocol');
+  const body = verdict.text ?? unchanged;
+  noteResult(
+    call,
+    verdict,
+    status,
+    typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength,
+  );
+  call.outgoing.send(status, { ...JSON_HEADERS, ...verdict.headers }, body);
+  return undefined;
+}
+
+function noteResult(
+  call: Call,
+  verdict: Extract<Verdict, { kind: 'own' }>,
+  http: number,
+  bytes: number,
+): void {
+  const { result } = call.record;
+  result.status = verdict.isError ? 'error' : 'ok';
+  result.rpcCode = verdict.rpcCode;
+  result.http = http;
+  result.bytes += bytes;
+}
+
+async function relayEvents(call: Call, answer: UpstreamAnswer, judge: Judge): Promise<undefined> {
+  const { outgoing } = call;
+  outgoing.open(200, STREAM_HEADERS);
+  call.record.result.http = 200;
+  const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
+    if (event.kind === 'comment') await outgoing.write(encodeSseComment(event.text));
+    if (event.kind !== 'message' || event.data === '') return undefined;
+    const verdict = await judge.judgeText(event.data);
+    return writeVerdict(call, verdict, event.data);
+  });
+  if (end !== 'stopped') await writeFailure(call, refuseWith(faultOfEnd(end)));
+  outgoing.end();
+  return undefined;
+}
+
+/** Writes what passed. The own answer ends the stream, and so does a refusal in its place. */
+async function writeVerdict(
+  call: Call,
+  verdict: Verdict,
+  data: string,
+): Promise<undefined | 'stop'> {
+  switch (verdict.kind) {
+    case 'drop':
+      return undefined;
+    case 'refused':
+      await writeFailure(call, verdict.refusal);
+      return 'stop';
+    case 'pass':
+      await call.outgoing.write(encodeSseMessage(verdict.text ?? data));
+      return undefined;
+    case 'own': {
+      const text = verdict.text ?? data;
+      noteResult(call, verdict, 200, text.length);
+      await call.outgoing.write(encodeSseMessage(text));
+      return 'stop';
+    }
+  }
+}
+
+/** In a stream that has begun, a refusal is the last event (contract §6). */
+async function writeFailure(call: Call, refusal: Refusal): Promise<void> {
+  noteRefusal(call, refusal);
+  const rendered = renderRefusal(refusal, refusalContext(call));
+  call.record.result.rpcCode = rendered.rpcCode;
+  await call.outgoing.write(encodeSseMessage(rendered.body));
+}
+
+function faultOfEnd(end: Awaited<ReturnType<typeof pumpEvents>>): Parameters<typeof refuseWith>[0] {
+  switch (end) {
+    case 'ended':
+    case 'stopped':
+      // The server closed, or was cut off, without its own answer.
+      return 'upstream-protocol';
+    case 'too-large':
+      return 'result-too-large';
+    case 'upstream-credentials':
+    case 'upstream-protocol':
+    case 'upstream-timeout':
+    case 'upstream-unavailable':
+      return end;
+  }
+}

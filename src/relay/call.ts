@@ -1,0 +1,128 @@
+// One exchange as the stations share it, and the notes they leave in its record. Notes are facts for
+// the audit; nothing here decides.
+
+import type { Ports, View } from '../exchange-ports.js';
+import type { Admitted } from '../mcp/admitted.js';
+import type { Target } from '../mcp/message.js';
+import type { Incoming, Outgoing } from '../mcp/transport.js';
+import type { Decision } from '../policy/decision.js';
+import type { ExchangeRecord } from '../policy/record.js';
+import { type Refusal, renderRefusal } from '../policy/refusal.js';
+
+/** `view` may be replaced once, before the decision; `admitted` is set by admission. */
+export type Call = {
+  readonly incoming: Incoming;
+  readonly outgoing: Outgoing;
+  readonly ports: Ports;
+  readonly record: ExchangeRecord;
+  view: View;
+  admitted: Admitted | undefined;
+};
+
+const NO_TARGET: Target = { kind: 'none' };
+/** Names of arguments that the record keeps; the rest are counted by the digest. */
+const MAX_RECORDED_KEYS = 32;
+
+/** The token as the client sent it, for the guard alone. */
+export function presentedToken(incoming: Incoming): string | undefined {
+  const header = incoming.headers['authorization'];
+  const space = header?.indexOf(' ') ?? -1;
+  return header === undefined || space === -1 ? undefined : header.slice(space + 1).trim();
+}
+
+/** What the record knows after admission. */
+export function noteAdmitted(call: Call, admitted: Admitted): void {
+  const { record, incoming, ports } = call;
+  const { message, target, args } = admitted;
+  record.client.era = admitted.era;
+  record.client.version = admitted.version;
+  record.client.selfReported = admitted.selfReported;
+  record.target.method = admitted.rule.method;
+  record.target.kind = target.kind;
+  record.target.name = nameOf(target);
+  record.target.requestId = message.kind === 'request' ? message.id : undefined;
+  const sealed = incoming.headers['mcp-session-id'];
+  if (sealed !== undefined) record.client.session = ports.keyedHash('session', sealed);
+  if (args === undefined) return;
+  const text = JSON.stringify(args);
+  record.args = {
+    digest: ports.keyedHash('arguments', text),
+    bytes: text.length,
+    keys: Object.keys(args).slice(0, MAX_RECORDED_KEYS),
+    captured: {},
+  };
+  for (const member of admitted.removed) {
+    record.findings.push({
+      detector: 'reserved-meta',
+      direction: 'to-upstream',
+      path: member,
+      count: 1,
+      action: 'strip',
+    });
+  }
+}
+
+/** The name that a rule, a pin and a record use for a target. */
+export function nameOf(target: Target): string | undefined {
+  switch (target.kind) {
+    case 'tool':
+    case 'prompt':
+      return target.name;
+    case 'resource':
+      return target.uri;
+    case 'template':
+      return target.uriTemplate;
+    case 'none':
+      return undefined;
+  }
+}
+
+/** What the record knows after the decision: the verdict, its rule, and the pin that it rests on. */
+export function noteDecision(call: Call, decision: Decision): void {
+  const { record, view, admitted } = call;
+  record.decision.verdict = decision.verdict;
+  record.decision.stage = 'decide';
+  record.decision.policy = decision.policy;
+  record.decision.rule = decision.rule;
+  if (decision.verdict === 'deny') record.decision.reasons.push(decision.reason);
+  const target = admitted?.target ?? NO_TARGET;
+  const name = nameOf(target);
+  if (name === undefined || target.kind === 'resource' || target.kind === 'none') return;
+  const standing = view.catalogueFor(admitted?.era ?? '2025').standing(target.kind, name);
+  record.target.definition = standing.observed;
+  record.target.pin = standing.pinned?.digest;
+}
+
+/** Answers with a refusal, if no answer has begun, and notes it. */
+export function refuse(call: Call, refusal: Refusal): void {
+  const { record, outgoing } = call;
+  noteRefusal(call, refusal);
+  const rendered = renderRefusal(refusal, refusalContext(call));
+  record.result.http = rendered.status;
+  record.result.rpcCode = rendered.rpcCode;
+  record.result.bytes = rendered.body.length;
+  outgoing.send(rendered.status, rendered.headers, rendered.body);
+}
+
+/** Notes a refusal: before forwarding nothing left, afterwards something came that was withheld. */
+export function noteRefusal(call: Call, refusal: Refusal): void {
+  const { decision } = call.record;
+  const wasForwarded = decision.action === 'forwarded';
+  decision.action = wasForwarded ? 'withheld' : 'refused';
+  if (!wasForwarded) decision.verdict = 'deny';
+  decision.stage = refusal.stage;
+  if (decision.reasons.at(-1) !== refusal.deny.reason) decision.reasons.push(refusal.deny.reason);
+}
+
+/** What the rendering of a refusal may know of this call. */
+export function refusalContext(call: Call): Parameters<typeof renderRefusal>[1] {
+  const { admitted, incoming, view } = call;
+  return {
+    decisionId: incoming.id,
+    era: admitted?.era,
+    requestId: admitted?.message.kind === 'request' ? admitted.message.id : undefined,
+    target: admitted?.target ?? NO_TARGET,
+    method: admitted?.rule.method,
+    challenge: view.challenge,
+  };
+}

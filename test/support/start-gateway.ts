@@ -1,0 +1,143 @@
+// One real gateway in this process, from files in a folder of its own, on free ports of loopback, with a
+// real issuer. Everything a test changes, it changes as an operator would: by writing files.
+
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Fault } from '../../src/config/fault.js';
+import { type Gateway, startGateway } from '../../src/gateway.js';
+import { createLog } from '../../src/observe/log.js';
+import { fetchPins } from './fetch-pins.js';
+import { findFreePort } from './free-port.js';
+import { startTestIssuer, type TestIssuer } from './issuer.js';
+
+export type UpstreamUnderTest = {
+  readonly name: string;
+  readonly url: string;
+  /** Further YAML members of the upstream, in flow style: `pinning: {maxAge: 1s}`. */
+  readonly more?: readonly string[];
+};
+
+export type GatewayUnderTest = {
+  readonly upstreams: readonly UpstreamUnderTest[];
+  /** Policy files by name without suffix. Default: everyone may use everything. */
+  readonly policies?: { readonly [name: string]: string };
+  /** Fetch and approve the pins of every upstream before the start. Default true. */
+  readonly pin?: boolean;
+  /** Further top-level YAML, such as `inspection:` or `admin:` blocks. */
+  readonly more?: string;
+  /** The `audit:` block. Default: a file in the folder. */
+  readonly audit?: string;
+};
+
+export const ALLOW_ALL = `version: 1
+policy: open
+rules:
+  - id: all
+    effect: allow
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: ["*"], prompts: ["*"], resources: ["**"], templates: []}
+`.replace(', templates: []', '');
+
+export type RunningGateway = {
+  readonly folder: string;
+  readonly publicUrl: string;
+  readonly opsUrl: string;
+  readonly issuer: TestIssuer;
+  readonly gateway: Gateway;
+  /** The endpoint of an upstream, which is also the audience of its tokens. */
+  url(upstream: string): string;
+  /** A good token for an upstream. */
+  token(upstream: string, claims?: Readonly<Record<string, unknown>>): Promise<string>;
+  /** Every line of the audit file so far, parsed. */
+  audit(): Promise<readonly AuditLine[]>;
+  /** The process log so far. */
+  log(): string;
+  metrics(): Promise<string>;
+  writePolicy(name: string, text: string): Promise<void>;
+  /** Fetches and approves the pins of every upstream as they are offered now. */
+  approvePins(): Promise<void>;
+  reload(): Promise<readonly Fault[]>;
+  close(): Promise<void>;
+};
+
+// biome-ignore lint/suspicious/noExplicitAny: lines are read by their members in tests
+export type AuditLine = { readonly [member: string]: any };
+
+function gatewayText(options: GatewayUnderTest, issuer: string, data: number, ops: number): string {
+  const upstreams = options.upstreams.map(({ name, url, more = [] }) => {
+    const auth = more.some((line) => line.startsWith('authentication:')) ? [] : ['issuers: [test]'];
+    const members = [`url: ${JSON.stringify(url)}`, 'network: loopback', ...auth, ...more];
+    return `  ${name}:\n${members.map((member) => `    ${member}\n`).join('')}`;
+  });
+  return `version: 1
+publicUrl: http://127.0.0.1:${data}
+listeners:
+  data: {host: 127.0.0.1, port: ${data}}
+  ops: {host: 127.0.0.1, port: ${ops}}
+issuers:
+  test: {issuer: ${JSON.stringify(issuer)}, network: loopback, algorithms: [ES256, RS256]}
+upstreams:
+${upstreams.join('')}policies: {dir: ./policies}
+pins: {dir: ./policies/pins}
+${options.audit ?? 'audit: {sinks: [{type: file, path: ./audit.jsonl}]}'}
+${options.more ?? ''}
+`;
+}
+
+/** Starts issuer and gateway. Close it in `afterAll`; everything it made goes with it. */
+export async function startTestGateway(options: GatewayUnderTest): Promise<RunningGateway> {
+  const folder = await mkdtemp(join(tmpdir(), 'sallyport-test-'));
+  const issuer = await startTestIssuer();
+  const [data, ops] = [await findFreePort(), await findFreePort()];
+  const publicUrl = `http://127.0.0.1:${data}`;
+  const file = join(folder, 'gateway.yaml');
+  await mkdir(join(folder, 'policies/pins'), { recursive: true });
+  await writeFile(file, gatewayText(options, issuer.issuer, data, ops));
+  const writePolicy = (name: string, text: string): Promise<void> =>
+    writeFile(join(folder, `policies/${name}.policy.yaml`), text);
+  for (const [name, text] of Object.entries(options.policies ?? { open: ALLOW_ALL }))
+    await writePolicy(name, text);
+  const approvePins = (): Promise<void> => fetchPins(file);
+  if (options.pin !== false) await approvePins();
+  let logged = '';
+  const started = await startGateway({
+    file,
+    env: {},
+    log: createLog((line) => {
+      logged += line;
+    }, 'debug'),
+    build: { version: '0.0.0-test', node: process.version },
+    writeStdout: () => Promise.resolve(),
+  });
+  if (started.kind === 'refused')
+    throw new Error(`the gateway refused its files: ${JSON.stringify(started.faults, null, 2)}`);
+  const { gateway } = started;
+  const url = (upstream: string): string => `${publicUrl}/${upstream}`;
+  return {
+    folder,
+    publicUrl,
+    opsUrl: `http://127.0.0.1:${ops}`,
+    issuer,
+    gateway,
+    url,
+    token: (upstream, claims) => issuer.mint(url(upstream), claims === undefined ? {} : { claims }),
+    async audit() {
+      const text = await readFile(join(folder, 'audit.jsonl'), 'utf8');
+      return text
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as AuditLine);
+    },
+    log: () => logged,
+    metrics: async () => (await fetch(`http://127.0.0.1:${ops}/metrics`)).text(),
+    writePolicy,
+    approvePins,
+    reload: () => gateway.reload(),
+    async close() {
+      await gateway.close();
+      await issuer.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
