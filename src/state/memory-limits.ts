@@ -26,13 +26,17 @@ export type MemoryLimitsOptions = {
   readonly nowMs?: () => number;
 };
 
+export interface MemoryLimits extends LimitStore {
+  /** Keys that are counted now. */
+  readonly size: number;
+  take(key: string, limit: LimitWindow): LimitAnswer;
+}
+
 /** Keys for 50,000 callers and limits take about 15 MB. */
 export const DEFAULT_MAX_KEYS = 50_000;
 
 /** Creates a store for one replica. Answers at once, never throws. */
-export function createMemoryLimits(
-  options: MemoryLimitsOptions = {},
-): LimitStore & { readonly size: number; take(key: string, limit: LimitWindow): LimitAnswer } {
+export function createMemoryLimits(options: MemoryLimitsOptions = {}): MemoryLimits {
   const { maxKeys = DEFAULT_MAX_KEYS, nowMs = () => performance.now() } = options;
   const usages = new Map<string, Usage>();
   let lastFullSweepMs = Number.NEGATIVE_INFINITY;

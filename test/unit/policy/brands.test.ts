@@ -1,0 +1,53 @@
+// The order of the stations is kept by types: what a station wants can be had only from the one before.
+// Each line marked @ts-expect-error must not compile; the type check of the tests fails when one does.
+
+import { describe, expect, it } from 'vitest';
+import type { Admitted } from '../../../src/mcp/admitted.js';
+import { decide } from '../../../src/policy/decide.js';
+import type { Allow, Decision, Deny } from '../../../src/policy/decision.js';
+import type { Principal } from '../../../src/policy/principal.js';
+import type { Question } from '../../../src/policy/question.js';
+import { type Cleared, type SettlePorts, settle } from '../../../src/settle/settle.js';
+import { policiesOf } from './samples.js';
+
+declare const admitted: Admitted;
+declare const caller: Principal;
+declare const ports: SettlePorts;
+declare const allow: Allow;
+declare const deny: Deny;
+declare const decision: Decision;
+declare const question: Question;
+
+const forward = (_cleared: Cleared): void => {};
+
+// Never called: the compiler alone reads it.
+function mistakes(): void {
+  void settle(allow, admitted, caller, ports);
+  // @ts-expect-error a deny is no allow
+  void settle(deny, admitted, caller, ports);
+  // @ts-expect-error a decision that nobody looked at is no allow
+  void settle(decision, admitted, caller, ports);
+  const written = { verdict: 'allow', policy: 'p', rule: 'r', obligations: [] } as const;
+  // @ts-expect-error an object of the same shape is no allow
+  void settle(written, admitted, caller, ports);
+  // @ts-expect-error a message that was not admitted
+  void settle(allow, { kind: 'admitted' }, caller, ports);
+  // @ts-expect-error a caller that was not verified
+  void settle(allow, admitted, { subject: 'ada' }, ports);
+  // @ts-expect-error an allow is not cleared
+  forward(allow);
+  // @ts-expect-error what settle answers may be a deny or a promise
+  forward(settle(allow, admitted, caller, ports));
+  const owed = { maxResultBytes: 1, profiles: [], captures: [] };
+  // @ts-expect-error an object of the same shape is not cleared
+  forward({ admitted, principal: caller, allow, owed });
+  // @ts-expect-error policies are compiled, not written
+  decide({ hash: '', ruleCount: 0 }, question);
+}
+
+describe('brands', () => {
+  it('lets only what a station made reach the next [P-66]', () => {
+    expect(mistakes).toBeTypeOf('function');
+    expect(policiesOf([]).ruleCount).toBe(0);
+  });
+});

@@ -1,0 +1,78 @@
+// The window of limits under a clock of our own: never more than the limit in any span, never stuck,
+// never without bounds.
+
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createMemoryLimits } from '../../../src/state/memory-limits.js';
+
+function clock(startMs = 0) {
+  const time = { nowMs: startMs };
+  return { time, nowMs: () => time.nowMs };
+}
+
+const MINUTE = { count: 3, windowMs: 60_000 };
+
+describe('memory limits', () => {
+  it('refuses past the count, and says when to come back [P-64]', () => {
+    const { time, nowMs } = clock(1_000);
+    const limits = createMemoryLimits({ nowMs });
+    for (let use = 0; use < 3; use++) expect(limits.take('k', MINUTE)).toEqual({ ok: true });
+    const refused = limits.take('k', MINUTE);
+    if (refused === 'unavailable' || refused.ok) throw new Error('expected a refusal');
+    expect(refused.retryAfterMs).toBeGreaterThan(59_000);
+    expect(refused.retryAfterMs).toBeLessThanOrEqual(60_000 * (17 / 16));
+    time.nowMs += refused.retryAfterMs;
+    expect(limits.take('k', MINUTE)).toEqual({ ok: true });
+    expect(limits.take('other', MINUTE)).toEqual({ ok: true });
+  });
+
+  it('never lets more through in any span of a window, for any sequence of uses [P-64]', () => {
+    const steps = fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 120 });
+    void fc.assert(
+      fc.property(steps, fc.integer({ min: 1, max: 5 }), (waits, count) => {
+        const { time, nowMs } = clock(7);
+        const limits = createMemoryLimits({ nowMs });
+        const passed: number[] = [];
+        for (const wait of waits) {
+          time.nowMs += wait;
+          const answer = limits.take('k', { count, windowMs: 100 });
+          if (answer === 'unavailable') throw new Error('unavailable');
+          if (answer.ok) passed.push(time.nowMs);
+          else {
+            // Waiting as told is always enough.
+            time.nowMs += answer.retryAfterMs;
+            expect(limits.take('k', { count, windowMs: 100 })).toEqual({ ok: true });
+            passed.push(time.nowMs);
+          }
+        }
+        for (const [index, at] of passed.entries()) {
+          const last = passed[index + count];
+          if (last !== undefined) expect(last - at).toBeGreaterThanOrEqual(100);
+        }
+      }),
+    );
+  });
+
+  it('does not forget what was used when its table is full, and shrinks when idle [P-65]', () => {
+    const { time, nowMs } = clock();
+    const limits = createMemoryLimits({ nowMs, maxKeys: 4 });
+    const one = { count: 1, windowMs: 1_000 };
+    for (const key of ['a', 'b', 'c', 'd']) expect(limits.take(key, one)).toEqual({ ok: true });
+    expect(limits.take('e', one)).toBe('unavailable');
+    expect(limits.take('a', one)).toMatchObject({ ok: false });
+    expect(limits.size).toBe(4);
+    time.nowMs += 5_000;
+    expect(limits.take('e', one)).toEqual({ ok: true });
+    for (let use = 0; use < 3; use++) limits.take('e', one);
+    expect(limits.size).toBe(1);
+  });
+
+  it('ignores a clock that goes back [P-64]', () => {
+    const { time, nowMs } = clock(1_000_000);
+    const limits = createMemoryLimits({ nowMs });
+    const one = { count: 1, windowMs: 1_000 };
+    expect(limits.take('k', one)).toEqual({ ok: true });
+    time.nowMs -= 500_000;
+    expect(limits.take('k', one)).toMatchObject({ ok: false });
+  });
+});
