@@ -5,7 +5,7 @@
 
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { ChainWriter, Notice, Preparation } from './audit-sink.js';
+import type { ChainWriter, Notice, Preparation } from './audit-ports.js';
 import { type ChainHead, readTail, tornDigest } from './chain.js';
 
 const FILE_MODE = 0o600;

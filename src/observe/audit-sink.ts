@@ -5,7 +5,9 @@
 // silently, never reorders, never grows past its queue (contract §8; attack 89).
 
 import type { EventText } from './audit-event.js';
+import type { ChainWriter, Preparation, SinkPorts } from './audit-ports.js';
 import { type ChainHead, linkLine, startChain } from './chain.js';
+import { type CommitGroup, createCommitGroup, SinkUnavailable } from './commit-group.js';
 
 /** Events that may wait. */
 export const QUEUE_CAPACITY = 10_000;
@@ -25,79 +27,9 @@ const STALL_MS = 5_000;
 /** How long closing waits for the last write. */
 const CLOSE_WITHIN_MS = 5_000;
 
-/** Something that must be written before the next line, because of how the place was found. */
-export type Notice = {
-  readonly event: 'continued' | 'recovered';
-  readonly detail: Readonly<Record<string, string | number>>;
-};
-
-/** How the place was found. */
-export type Preparation = {
-  /** The chain to go on with; `undefined` begins a new one. */
-  readonly head: ChainHead | undefined;
-  readonly notices: readonly Notice[];
-  /** True when the last bytes in the place are an unfinished line. */
-  readonly needsLineEnd: boolean;
-};
-
-/** Where lines go. Methods are called one at a time. */
-export interface ChainWriter {
-  /** Opens the place, or looks whether it is still the same. `known` is the last durable line. */
-  prepare(known: ChainHead | undefined): Promise<Preparation>;
-  /** Writes and makes durable. */
-  commit(bytes: Buffer): Promise<void>;
-  /** After a failure: undoes what it can and lets go. Does not throw. */
-  abandon(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** What happened to events. */
-export type SinkResult = 'written' | 'refused' | 'lost';
-
-export type SinkPorts = {
-  /** Builds a lifecycle event. */
-  readonly lifecycle: (
-    event: string,
-    detail: Readonly<Record<string, string | number>>,
-  ) => EventText;
-  /** Builds the signed checkpoint of a head. */
-  readonly checkpoint: (head: ChainHead) => EventText;
-  readonly newEpoch: () => string;
-  readonly nowMs: () => number;
-  readonly onResult: (result: SinkResult, count: number) => void;
-  readonly onWritten: (head: ChainHead) => void;
-  /** A checkpoint was written: for a second place. */
-  readonly onCheckpoint: (event: EventText) => void;
-  /** The code of the fault, or `undefined` when the place works again. */
-  readonly onState: (fault: string | undefined) => void;
-};
-
 type Item =
   | { readonly kind: 'event'; readonly event: EventText; readonly isKept: boolean }
   | { readonly kind: 'checkpoint' };
-
-/** Refused: the place cannot be written. */
-export class SinkUnavailable extends Error {
-  override readonly name = 'SinkUnavailable';
-}
-
-type Group = {
-  readonly promise: Promise<void>;
-  readonly resolve: () => void;
-  readonly reject: (error: Error) => void;
-};
-
-function createGroup(): Group {
-  let resolve: () => void = () => undefined;
-  let reject: (error: Error) => void = () => undefined;
-  const promise = new Promise<void>((onDone, onFault) => {
-    resolve = onDone;
-    reject = onFault;
-  });
-  // Those who wait hold the same promise; a group nobody waits for must not end the process.
-  promise.catch(() => undefined);
-  return { promise, resolve, reject };
-}
 
 function codeOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
@@ -112,8 +44,8 @@ export class AuditSink {
   readonly #ports: SinkPorts;
   readonly #ticker: NodeJS.Timeout;
   #queue: Item[] = [];
-  #gathering = createGroup();
-  #committing: Group | undefined;
+  #gathering = createCommitGroup();
+  #committing: CommitGroup | undefined;
   #head: ChainHead | undefined;
   #isRunning = false;
   #hasWaiters = false;
@@ -261,11 +193,11 @@ export class AuditSink {
   }
 
   /** The waiters of this group; those whose events did not fit into it go on waiting. */
-  #takeGroup(): Group {
+  #takeGroup(): CommitGroup {
     const group = this.#gathering;
     this.#committing = group;
     if (this.#queue.length === 0) {
-      this.#gathering = createGroup();
+      this.#gathering = createCommitGroup();
       this.#hasWaiters = false;
       return group;
     }
@@ -328,7 +260,7 @@ export class AuditSink {
   #refuse(error: SinkUnavailable): void {
     this.#committing?.reject(error);
     this.#gathering.reject(error);
-    this.#gathering = createGroup();
+    this.#gathering = createCommitGroup();
     this.#hasWaiters = false;
   }
 

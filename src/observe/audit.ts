@@ -15,7 +15,8 @@ import {
   outcomeEvent,
   plainEvent,
 } from './audit-event.js';
-import { AuditSink, type ChainWriter, type SinkResult } from './audit-sink.js';
+import type { ChainWriter, SinkResult } from './audit-ports.js';
+import { AuditSink } from './audit-sink.js';
 import type { ChainHead } from './chain.js';
 import { checkpointBytes, checkpointDetail } from './checkpoint.js';
 import type { MaskText } from './quoting.js';

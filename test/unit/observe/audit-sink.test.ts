@@ -1,11 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import {
-  CALL_RESERVE,
-  type ChainWriter,
-  QUEUE_CAPACITY,
-  SinkUnavailable,
-} from '../../../src/observe/audit-sink.js';
+import type { ChainWriter } from '../../../src/observe/audit-ports.js';
+import { CALL_RESERVE, QUEUE_CAPACITY } from '../../../src/observe/audit-sink.js';
 import { verifyChain } from '../../../src/observe/chain-verifier.js';
+import { SinkUnavailable } from '../../../src/observe/commit-group.js';
 import { until } from './samples.js';
 import { lifecycle, makeSink } from './sink-rig.js';
 

@@ -2,7 +2,8 @@
 
 import { readFile } from 'node:fs/promises';
 import { type EventText, plainEvent } from '../../../src/observe/audit-event.js';
-import { AuditSink, type ChainWriter } from '../../../src/observe/audit-sink.js';
+import type { ChainWriter } from '../../../src/observe/audit-ports.js';
+import { AuditSink } from '../../../src/observe/audit-sink.js';
 import type { ChainHead } from '../../../src/observe/chain.js';
 import { type ChainVerdict, verifyChain } from '../../../src/observe/chain-verifier.js';
 import { checkpointBytes, checkpointDetail } from '../../../src/observe/checkpoint.js';

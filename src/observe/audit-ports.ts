@@ -1,0 +1,51 @@
+// What an audit sink is given: the place where lines go, and what it builds and tells. Types only.
+
+import type { EventText } from './audit-event.js';
+import type { ChainHead } from './chain.js';
+
+/** Something that must be written before the next line, because of how the place was found. */
+export type Notice = {
+  readonly event: 'continued' | 'recovered';
+  readonly detail: Readonly<Record<string, string | number>>;
+};
+
+/** How the place was found. */
+export type Preparation = {
+  /** The chain to go on with; `undefined` begins a new one. */
+  readonly head: ChainHead | undefined;
+  readonly notices: readonly Notice[];
+  /** True when the last bytes in the place are an unfinished line. */
+  readonly needsLineEnd: boolean;
+};
+
+/** Where lines go. Methods are called one at a time. */
+export interface ChainWriter {
+  /** Opens the place, or looks whether it is still the same. `known` is the last durable line. */
+  prepare(known: ChainHead | undefined): Promise<Preparation>;
+  /** Writes and makes durable. */
+  commit(bytes: Buffer): Promise<void>;
+  /** After a failure: undoes what it can and lets go. Does not throw. */
+  abandon(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What happened to events. */
+export type SinkResult = 'written' | 'refused' | 'lost';
+
+export type SinkPorts = {
+  /** Builds a lifecycle event. */
+  readonly lifecycle: (
+    event: string,
+    detail: Readonly<Record<string, string | number>>,
+  ) => EventText;
+  /** Builds the signed checkpoint of a head. */
+  readonly checkpoint: (head: ChainHead) => EventText;
+  readonly newEpoch: () => string;
+  readonly nowMs: () => number;
+  readonly onResult: (result: SinkResult, count: number) => void;
+  readonly onWritten: (head: ChainHead) => void;
+  /** A checkpoint was written: for a second place. */
+  readonly onCheckpoint: (event: EventText) => void;
+  /** The code of the fault, or `undefined` when the place works again. */
+  readonly onState: (fault: string | undefined) => void;
+};
