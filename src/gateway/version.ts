@@ -1,19 +1,18 @@
 // One version of what is configured: settings, policies and lock files, read together and taken
 // together. Whole or not at all: with one error there is no version, and the running one stays.
 
-import type { Fault } from '../config/fault.js';
-import { hasErrors } from '../config/fault.js';
+import { type Fault, hasErrors } from '../config/fault.js';
 import { DISK_FILES } from '../config/files.js';
 import { loadGateway } from '../config/load.js';
+import type { Outline } from '../config/outline.js';
 import { loadPolicies } from '../config/policies.js';
 import type { Settings } from '../config/settings.js';
-import { createCatalogue } from '../pins/catalogue.js';
 import type { CompileDefinition } from '../pins/definition-compiler.js';
 import type { Lock } from '../pins/lock.js';
 import { loadLocks } from '../pins/lock-folder.js';
 import { compilePolicies } from '../policy/compile.js';
-import type { PolicyDocument } from '../policy/document.js';
 import type { PolicySet } from '../policy/question.js';
+import { pinsOf } from './locks.js';
 
 /** A version that may be used: nothing in it is invalid. */
 export type Version = {
@@ -35,52 +34,49 @@ type Sources = {
 
 /** Reads the gateway file and everything that it names. All mistakes of all files come in one run. */
 export async function loadVersion(file: string, sources: Sources): Promise<VersionReading> {
-  const gateway = loadGateway(file, { readFile: DISK_FILES.readFile, env: sources.env });
-  const { settings } = gateway;
-  if (settings === undefined) return { version: undefined, faults: gateway.faults };
-  const folder = await loadLocks(settings.pinsDir, {
+  const { settings, faults, outline } = loadGateway(file, {
     readFile: DISK_FILES.readFile,
-    readDir: DISK_FILES.listFolder,
+    env: sources.env,
   });
-  const compile = (documents: readonly PolicyDocument[], hash: string) =>
-    compilePolicies(documents, contextOf(settings, folder.locks, hash, sources.compile));
-  const policies = loadPolicies(settings.policiesDir, { files: DISK_FILES, compile });
-  const faults = [...gateway.faults, ...policies.faults, ...folder.faults];
-  if (policies.policies === undefined || hasErrors(faults)) return { version: undefined, faults };
-  const hashes = { config: settings.hash, policy: policies.hash, pins: folder.hash };
+  if (outline === undefined) return { version: undefined, faults };
+  const pins =
+    outline.pinsDir === undefined
+      ? undefined
+      : await loadLocks(outline.pinsDir, {
+          readFile: DISK_FILES.readFile,
+          readDir: DISK_FILES.listFolder,
+        });
+  const policies =
+    outline.policiesDir === undefined
+      ? undefined
+      : readPolicies(outline.policiesDir, outline, pins?.locks ?? new Map(), sources.compile);
+  const found = [...faults, ...(policies?.faults ?? []), ...(pins?.faults ?? [])];
+  if (
+    settings === undefined ||
+    policies?.policies === undefined ||
+    pins === undefined ||
+    hasErrors(found)
+  ) {
+    return { version: undefined, faults: found };
+  }
+  const hashes = { config: settings.hash, policy: policies.hash, pins: pins.hash };
   return {
-    version: { settings, policies: policies.policies, locks: folder.locks, hashes },
-    faults,
+    version: { settings, policies: policies.policies, locks: pins.locks, hashes },
+    faults: found,
   };
 }
 
-function contextOf(
-  settings: Settings,
+function readPolicies(
+  folder: string,
+  outline: Outline,
   locks: ReadonlyMap<string, Lock>,
-  hash: string,
   compile: CompileDefinition,
-): Parameters<typeof compilePolicies>[1] {
-  const upstreams = [...settings.upstreams.values()];
-  return {
-    hash,
-    upstreams: upstreams.map(({ name, issuers, pinning }) => ({
-      name,
-      issuers,
-      strict: pinning.mode === 'strict',
-    })),
-    profiles: [...settings.profiles.keys()],
-    issuers: [...settings.issuers.keys()],
-    pins: (upstream) => {
-      const lock = locks.get(upstream);
-      if (lock === undefined) return undefined;
-      return createCatalogue({
-        upstream,
-        lock,
-        observed: undefined,
-        mode: 'strict',
-        onDrift: 'hide-tool',
-        compile,
-      });
-    },
-  };
+): ReturnType<typeof loadPolicies<PolicySet>> {
+  const { upstreams, issuers, profiles } = outline;
+  const pins = pinsOf(locks, compile);
+  return loadPolicies(folder, {
+    files: DISK_FILES,
+    compile: (documents, hash) =>
+      compilePolicies(documents, { hash, upstreams, issuers, profiles, pins }),
+  });
 }

@@ -1,0 +1,281 @@
+// `sallyport dev`: a gateway on loopback with the development issuer, for trying it out. Writes ordinary
+// files into a temporary folder, pins what the upstream offers at that moment, and serves them.
+// The issuer is reachable from here alone: `serve` has no way to it. Contract §1.
+
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DEMO_USERS, DESK, type DemoUser, writeDemoFiles } from '../dev/demo-files.js';
+import { type DemoUpstream, startDemoUpstream } from '../dev/demo-upstream.js';
+import { DEV_UPSTREAM, DEVELOPER, writeDevFiles } from '../dev/dev-files.js';
+import { type DevIssuer, startIssuer } from '../dev/issuer.js';
+import { runTour } from '../dev/tour.js';
+import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED, mayColor } from './program.js';
+import type { ServedGateway, ServePorts } from './serve.js';
+
+export type DevOptions = {
+  readonly upstream?: string;
+  readonly demo?: boolean;
+  /** End after the tour; the exit code says whether every outcome was as announced. */
+  readonly exit?: boolean;
+  readonly network?: 'public' | 'private' | 'loopback';
+  readonly port?: number;
+};
+
+export type DevPorts = ServePorts & {
+  /** Pins and approves what the upstreams of a gateway file offer now; resolves with an exit code. */
+  pin(file: string): Promise<number>;
+};
+
+const DEFAULT_PORT = 8080;
+const TOKEN_HOURS = 8;
+const SECONDS_PER_HOUR = 3600;
+const ADMIN_TOKEN_BYTES = 32;
+
+type Stage = {
+  readonly folder: string;
+  readonly ports: { readonly data: number; readonly ops: number; readonly admin: number };
+  readonly adminToken: string;
+  readonly io: CliIo;
+};
+
+/** Runs until it is told to end, or, with `--exit`, until the tour is over. */
+export async function runDev(options: DevOptions, io: CliIo, ports: DevPorts): Promise<number> {
+  if ((options.demo === true) === (options.upstream !== undefined)) {
+    io.stderr(
+      'error: say which upstream: --upstream URL, or --demo for one that misbehaves on request\n',
+    );
+    return EXIT_UNCHECKED;
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'sallyport-dev-'));
+  try {
+    const data = await freePort(options.port ?? DEFAULT_PORT);
+    const stage = {
+      folder,
+      io,
+      ports: { data, ops: await freePort(0), admin: await freePort(0) },
+      adminToken: randomBytes(ADMIN_TOKEN_BYTES).toString('base64url'),
+    };
+    return options.upstream === undefined
+      ? await runDemo(options.exit === true, stage, ports)
+      : await runUpstream(options.upstream, options.network, stage, ports);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function runUpstream(
+  upstreamUrl: string,
+  network: DevOptions['network'],
+  stage: Stage,
+  ports: DevPorts,
+): Promise<number> {
+  const issuer = await startIssuer({
+    users: [
+      {
+        name: DEVELOPER.subject,
+        ...DEVELOPER,
+        groups: [...DEVELOPER.groups],
+        scopes: [...DEVELOPER.scopes],
+      },
+    ],
+  });
+  try {
+    const publicUrl = `http://127.0.0.1:${stage.ports.data}`;
+    const { configFile, resource } = await writeDevFiles(stage.folder, {
+      publicUrl,
+      issuer: issuer.issuer,
+      upstreamUrl,
+      network: network ?? networkOf(upstreamUrl),
+      ports: stage.ports,
+      adminToken: stage.adminToken,
+    });
+    return await serveFor(configFile, stage, ports, async () => {
+      const token = await issuer.mint({
+        resource,
+        subject: DEVELOPER.subject,
+        groups: DEVELOPER.groups,
+        scopes: [],
+        lifetimeSeconds: TOKEN_HOURS * SECONDS_PER_HOUR,
+      });
+      printAccess(stage, DEV_UPSTREAM.name, resource, token);
+      return undefined;
+    });
+  } finally {
+    await issuer.close();
+  }
+}
+
+async function runDemo(endsAfterTour: boolean, stage: Stage, ports: DevPorts): Promise<number> {
+  const issuer = await startIssuer({ users: [demoUser('engineer'), demoUser('support')] });
+  const upstream = await startDemoUpstream({});
+  try {
+    const publicUrl = `http://127.0.0.1:${stage.ports.data}`;
+    const files = await writeDemoFiles(stage.folder, {
+      publicUrl,
+      issuer: issuer.issuer,
+      upstreamUrl: upstream.url,
+      ports: stage.ports,
+      adminToken: stage.adminToken,
+    });
+    return await serveFor(files.configFile, stage, ports, async () => {
+      const code = await tour(files.resource, files.auditFile, issuer, upstream, stage.io);
+      if (endsAfterTour) return code;
+      printAccess(
+        stage,
+        DESK.name,
+        files.resource,
+        await mintFor(issuer, files.resource, 'engineer'),
+      );
+      return undefined;
+    });
+  } finally {
+    await upstream.close();
+    await issuer.close();
+  }
+}
+
+/** Pins, serves, plays; then waits for a signal unless the play ends with a code. */
+async function serveFor(
+  configFile: string,
+  stage: Stage,
+  ports: DevPorts,
+  play: (gateway: ServedGateway) => Promise<number | undefined>,
+): Promise<number> {
+  const pinned = await ports.pin(configFile);
+  if (pinned !== EXIT_FINE) return pinned;
+  const started = await ports.start(configFile);
+  if (started.kind === 'refused') {
+    stage.io.stderr(
+      `error: the gateway did not start: ${started.faults.map((fault) => fault.message).join('; ')}\n`,
+    );
+    return EXIT_UNCHECKED;
+  }
+  try {
+    const code = await play(started.gateway);
+    return code ?? (await ports.untilSignal(() => void started.gateway.reload()));
+  } finally {
+    await started.gateway.close();
+  }
+}
+
+function demoUser(name: DemoUser): {
+  name: string;
+  subject: string;
+  groups: string[];
+  scopes: string[];
+} {
+  const { subject, groups, scopes } = DEMO_USERS[name];
+  return { name, subject, groups: [...groups], scopes: [...scopes] };
+}
+
+function mintFor(
+  issuer: DevIssuer,
+  resource: string,
+  user: DemoUser,
+  options: { readonly audience?: string; readonly scopes?: readonly string[] } = {},
+): Promise<string> {
+  const { subject, groups, scopes } = DEMO_USERS[user];
+  return issuer.mint({
+    resource: options.audience ?? resource,
+    subject,
+    groups,
+    scopes: options.scopes ?? scopes,
+  });
+}
+
+function tour(
+  url: string,
+  auditFile: string,
+  issuer: DevIssuer,
+  upstream: DemoUpstream,
+  io: CliIo,
+): Promise<number> {
+  return runTour({
+    url,
+    upstream,
+    mint: (user, options) => mintFor(issuer, url, user, options),
+    async readAudit() {
+      const text = await readFile(auditFile, 'utf8');
+      return text.split('\n').filter((line) => line !== '');
+    },
+    write: (text) => io.stdout(text),
+    hasColor: mayColor(io),
+  });
+}
+
+function printAccess(
+  { io, ports, adminToken }: Stage,
+  name: string,
+  resource: string,
+  token: string,
+): void {
+  const client = {
+    mcpServers: {
+      [name]: { type: 'http', url: resource, headers: { Authorization: `Bearer ${token}` } },
+    },
+  };
+  io.stdout(`
+endpoint   ${resource}
+token      ${token}
+console    http://127.0.0.1:${ports.admin}/   (paste this token: ${adminToken})
+metrics    http://127.0.0.1:${ports.ops}/metrics
+
+client configuration:
+${JSON.stringify(client, null, 2)}
+
+Clients that can log in need no token: the development issuer answers the challenge.
+Press Ctrl-C to end.
+`);
+}
+
+/** Loopback by name or literal; anything else is taken for public until `--network` says otherwise. */
+function networkOf(url: string): 'public' | 'loopback' {
+  const host = URL.canParse(url) ? new URL(url).hostname : '';
+  return host === 'localhost' || host === '[::1]' || host.startsWith('127.')
+    ? 'loopback'
+    : 'public';
+}
+
+/** The wished port where it is free, else any free one. */
+function freePort(wished: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', () =>
+      wished === 0 ? reject(new Error('no free port on loopback')) : resolve(freePort(0)),
+    );
+    probe.listen(wished, '127.0.0.1', () => {
+      const address = probe.address();
+      probe.close(() =>
+        resolve(typeof address === 'object' && address !== null ? address.port : wished),
+      );
+    });
+  });
+}
+
+/** The command `dev`. */
+export function devCommand(io: CliIo, ports: DevPorts): Command {
+  return {
+    name: 'dev',
+    summary: 'Try the gateway on loopback, with a development issuer.',
+    examples: [
+      'sallyport dev --upstream http://127.0.0.1:3001/mcp',
+      'sallyport dev --demo',
+      'sallyport dev --demo --exit    # the tour alone; exit 1 if an outcome differs',
+    ],
+    configure(command, finish) {
+      command
+        .option('--upstream <url>', 'the MCP server to put the gateway in front of')
+        .option(
+          '--network <network>',
+          'where the upstream may resolve: public, private or loopback',
+        )
+        .option('--demo', 'bring an upstream that misbehaves on request, and take a tour')
+        .option('--exit', 'end after the tour')
+        .option('--port <port>', 'port of the data listener', Number)
+        .action(async (options: DevOptions) => finish(await runDev(options, io, ports)));
+    },
+  };
+}
