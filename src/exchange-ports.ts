@@ -75,7 +75,7 @@ export type Ports = {
   /** Digest of a definition of an upstream, as lock files have it. */
   digest(kind: PinKind | 'instructions', definition: Json, isExact: boolean): string;
   /** False when the record cannot be made durable and nothing may pass. */
-  recordDecision(record: ExchangeRecord): boolean | Promise<boolean>;
+  recordDecision(record: ExchangeRecord): Promise<boolean>;
   /** Writes the outcome (and the decision, where none was written). Called once, always. */
   closeRecord(record: ExchangeRecord): void;
   forward(

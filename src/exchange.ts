@@ -163,8 +163,7 @@ async function clear(
 /** Whether the decision stands in the audit log: what cannot be recorded may not happen. */
 async function putOnRecord(call: Call): Promise<Refusal | undefined> {
   call.record.decision.action = 'forwarded';
-  const outcome = call.ports.recordDecision(call.record);
-  if (outcome instanceof Promise ? await outcome : outcome) return undefined;
+  if (await call.ports.recordDecision(call.record)) return undefined;
   call.record.decision.action = 'refused';
   return refuseWith('audit-unavailable');
 }

@@ -41,33 +41,43 @@ function refused(
 
 /** The checks of the edge, in the order of contract §6: path, Host, Origin, size, type. Pure. */
 export function checkRequest(request: IncomingMessage, tables: EdgeTables): EdgeCheck {
-  const url = request.url ?? '';
-  const mark = url.indexOf('?');
-  const path = mark === -1 ? url : url.slice(0, mark);
+  const { path, query } = splitTarget(request.url ?? '');
   const document = tables.documents.get(path);
   const route = tables.routes.get(path);
   if (route === undefined && document === undefined) return refused(404, undefined, undefined);
-  const upstream = route?.upstream;
   const repeated = repeatedHeaders(request.rawHeaders);
-  if (repeated.has('host') || !tables.hosts.has((request.headers.host ?? '').toLowerCase())) {
+  const stranger = checkOrigin(request, tables, repeated, route?.upstream);
+  if (stranger !== undefined) return stranger;
+  if (route === undefined) return checkDocument(request, document ?? '');
+  return checkFraming(request, route) ?? { kind: 'route', route, query, repeated };
+}
+
+function splitTarget(url: string): { readonly path: string; readonly query: string } {
+  const mark = url.indexOf('?');
+  return mark === -1
+    ? { path: url, query: '' }
+    : { path: url.slice(0, mark), query: url.slice(mark + 1) };
+}
+
+/** Host and Origin: who is asked for, and which page asks (DNS rebinding; attacks 5 and 7). */
+function checkOrigin(
+  { headers }: IncomingMessage,
+  tables: EdgeTables,
+  repeated: ReadonlySet<string>,
+  upstream: string | undefined,
+): EdgeCheck | undefined {
+  const host = (headers.host ?? '').toLowerCase();
+  if (repeated.has('host') || !tables.hosts.has(host)) {
     return refused(421, 'host-forbidden', upstream);
   }
-  const origin = request.headers.origin;
+  const { origin } = headers;
   if (repeated.has('origin') || (origin !== undefined && !tables.origins.has(origin))) {
     return refused(403, 'origin-forbidden', upstream);
   }
-  if (route === undefined) return checkDocument(request, document ?? '');
-  if (tables.refusesForwarded(route.upstream) && hasForwardingHeader(request.headers)) {
-    return refused(421, 'host-forbidden', upstream);
-  }
-  return (
-    checkFraming(request, route) ?? {
-      kind: 'route',
-      route,
-      query: mark === -1 ? '' : url.slice(mark + 1),
-      repeated,
-    }
-  );
+  const isOpen = upstream !== undefined && tables.refusesForwarded(upstream);
+  return isOpen && hasForwardingHeader(headers)
+    ? refused(421, 'host-forbidden', upstream)
+    : undefined;
 }
 
 function checkDocument(request: IncomingMessage, body: string): EdgeCheck {
@@ -78,22 +88,26 @@ function checkDocument(request: IncomingMessage, body: string): EdgeCheck {
 /** Method, length, encoding and type. Node has refused CL with TE and malformed lengths before (attacks 1 to 3). */
 function checkFraming(request: IncomingMessage, route: EdgeRoute): EdgeCheck | undefined {
   const { headers, method } = request;
-  if (method === undefined || !METHODS.has(method))
-    return refused(405, undefined, route.upstream, { allow: 'POST, GET, DELETE' });
-  const hasBody =
-    headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
-  if (method !== 'POST')
-    return hasBody ? refused(413, 'body-too-large', route.upstream) : undefined;
-  if (headers['transfer-encoding'] !== undefined && request.httpVersion !== '1.1') {
-    return refused(400, 'unsupported-media-type', route.upstream);
+  const { upstream } = route;
+  const isChunked = headers['transfer-encoding'] !== undefined;
+  const length = Number(headers['content-length'] ?? 0);
+  if (method === undefined || !METHODS.has(method)) {
+    return refused(405, undefined, upstream, { allow: 'POST, GET, DELETE' });
   }
-  if (Number(headers['content-length'] ?? 0) > route.maxRequestBytes)
-    return refused(413, 'body-too-large', route.upstream);
+  if (method !== 'POST') {
+    return isChunked || length > 0 ? refused(400, 'body-too-large', upstream) : undefined;
+  }
+  if (isChunked && request.httpVersion !== '1.1') {
+    return refused(400, 'unsupported-media-type', upstream);
+  }
+  if (length > route.maxRequestBytes) return refused(413, 'body-too-large', upstream);
+  return isPlainJson(headers) ? undefined : refused(415, 'unsupported-media-type', upstream);
+}
+
+function isPlainJson(headers: IncomingMessage['headers']): boolean {
   const encoding = headers['content-encoding'];
   const isPlain = encoding === undefined || encoding.toLowerCase() === 'identity';
-  return isPlain && isJsonType(headers['content-type'])
-    ? undefined
-    : refused(415, 'unsupported-media-type', route.upstream);
+  return isPlain && isJsonType(headers['content-type']);
 }
 
 /** `application/json`, alone or with `charset=utf-8` (attacks 11, 20 and 28). */

@@ -30,7 +30,9 @@ const MAX_HEADER_BYTES = 16 * 1024;
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
-const RETRY_AFTER_SECONDS = '1';
+const NO_BODY = new Uint8Array(0);
+const OVERLOADED = { status: 503, reason: 'overloaded', headers: { 'retry-after': '1' } } as const;
+const TOO_LARGE = { status: 413, reason: 'body-too-large' } as const;
 
 /** Builds the listener; nothing is open before `listen`. */
 export function createDataServer(ports: DataServerPorts): DataServer {
@@ -72,50 +74,36 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     const check = checkRequest(request, ports.tables());
     if (check.kind === 'document') return sendDocument(response, check.body);
     if (check.kind === 'refused') return refuse(request, response, check.refusal, id);
-    const { route } = check;
+    const { route, query, repeated } = check;
+    const facts = { id, receivedAt, startedMs, route, query, repeated };
+    // A stream waits for others; only exchanges take a place of the upstream's.
+    if (request.method === 'GET') return pass(request, response, facts);
     const inflight = running.get(route.upstream) ?? 0;
-    const isStream = request.method === 'GET';
-    if (!isStream && inflight >= route.concurrency) {
-      return refuse(
-        request,
-        response,
-        {
-          status: 503,
-          reason: 'overloaded',
-          upstream: route.upstream,
-          headers: { 'retry-after': RETRY_AFTER_SECONDS },
-        },
-        id,
-      );
+    if (inflight >= route.concurrency) {
+      return refuse(request, response, { ...OVERLOADED, upstream: route.upstream }, id);
     }
-    if (!isStream) running.set(route.upstream, inflight + 1);
+    running.set(route.upstream, inflight + 1);
     try {
-      const body =
-        request.method === 'POST'
-          ? await readBody(request, route.maxRequestBytes)
-          : new Uint8Array(0);
-      if (body === 'aborted') return void response.destroy();
-      if (body === 'too-large')
-        return refuse(
-          request,
-          response,
-          { status: 413, reason: 'body-too-large', upstream: route.upstream },
-          id,
-        );
-      await ports.exchange(
-        toIncoming(request, response, {
-          id,
-          receivedAt,
-          startedMs,
-          route,
-          query: check.query,
-          repeated: check.repeated,
-          body,
-        }),
-        createOutgoing(response),
-      );
+      await pass(request, response, facts);
     } finally {
-      if (!isStream) running.set(route.upstream, (running.get(route.upstream) ?? 1) - 1);
+      running.set(route.upstream, (running.get(route.upstream) ?? 1) - 1);
+    }
+  }
+
+  async function pass(
+    request: IncomingMessage,
+    response: ServerResponse,
+    facts: Omit<Facts, 'body'>,
+  ): Promise<void> {
+    const { upstream, maxRequestBytes } = facts.route;
+    const body = request.method === 'POST' ? await readBody(request, maxRequestBytes) : NO_BODY;
+    if (body === 'aborted') {
+      response.destroy();
+    } else if (body === 'too-large') {
+      refuse(request, response, { ...TOO_LARGE, upstream }, facts.id);
+    } else {
+      const incoming = toIncoming(request, response, { ...facts, body });
+      await ports.exchange(incoming, createOutgoing(response));
     }
   }
 

@@ -23,31 +23,30 @@ export function refreshControls(
   metrics: Metrics,
   sources: ControlSources,
 ): void {
-  const { settings, identity } = sources;
+  const { settings } = sources;
   controls.set('edge', 'armed');
   controls.set('policy', 'armed');
   controls.set('metrics', 'armed');
-  controls.set(
-    'admin',
-    settings.admin === undefined ? 'off' : 'armed',
-    settings.admin === undefined ? 'not configured' : '',
-  );
-  const fault = sources.auditFault;
-  const isBlocking = settings.audit.onFailure === 'block';
+  if (settings.admin === undefined) controls.set('admin', 'off', 'not configured');
+  else controls.set('admin', 'armed');
+  setAudit(controls, settings, sources.auditFault);
+  setIssuers(controls, metrics, sources.identity);
+  for (const profile of settings.profiles.values()) setProfile(controls, profile);
+  for (const runtime of sources.runtimes) setPins(controls, runtime);
+}
+
+function setAudit(controls: Controls, { audit }: Settings, fault: string | undefined): void {
   if (fault !== undefined) controls.set('audit', 'degraded', fault);
-  else
-    controls.set(
-      'audit',
-      isBlocking ? 'armed' : 'degraded',
-      isBlocking ? '' : 'calls pass unrecorded when it fails (onFailure: continue)',
-    );
-  for (const [name, source] of identity.keySources) {
+  else if (audit.onFailure === 'block') controls.set('audit', 'armed');
+  else controls.set('audit', 'degraded', 'onFailure is continue: calls pass when it fails');
+}
+
+function setIssuers(controls: Controls, metrics: Metrics, { keySources }: Identity): void {
+  for (const [name, source] of keySources) {
     const { state, failure, lastSuccessAt } = source.status();
     controls.set(`authn:${name}`, state, failure ?? (state === 'armed' ? '' : 'no keys yet'));
     if (lastSuccessAt !== undefined) metrics.jwksSuccess(name, lastSuccessAt / MS_PER_SECOND);
   }
-  for (const profile of settings.profiles.values()) setProfile(controls, profile);
-  for (const runtime of sources.runtimes) setPins(controls, runtime);
 }
 
 /** Takes out the controls of what a reload removed. */
@@ -72,12 +71,12 @@ function setProfile(controls: Controls, { name, request, result }: InspectionPro
   const off = Object.entries(actions).flatMap(([family, action]) =>
     action === 'off' ? [family] : [],
   );
-  if (off.length === 0) return controls.set(`inspection:${name}`, 'armed');
-  controls.set(
-    `inspection:${name}`,
-    off.length === Object.keys(actions).length ? 'off' : 'degraded',
-    `off: ${off.join(', ')}`,
-  );
+  const all = Object.keys(actions).length;
+  if (off.length === 0) controls.set(`inspection:${name}`, 'armed');
+  else {
+    const state = off.length === all ? 'off' : 'degraded';
+    controls.set(`inspection:${name}`, state, `off: ${off.join(', ')}`);
+  }
 }
 
 function setPins(controls: Controls, runtime: UpstreamRuntime): void {

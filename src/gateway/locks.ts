@@ -30,9 +30,7 @@ export function pinsOf(
 }
 
 /** Reads the lock files of a folder for `validate`. */
-export async function readLocksForPolicies(
-  folder: string,
-): Promise<{
+export async function readLocksForPolicies(folder: string): Promise<{
   readonly upstreams: Iterable<string>;
   readonly faults: readonly Fault[];
   readonly pins: (upstream: string) => Catalogue | undefined;

@@ -7,6 +7,10 @@ import type { ForwardFault, UpstreamAnswer } from '../mcp/transport.js';
 /** `ended`: the upstream closed. `stopped`: the taker had enough. `too-large`: an event past the cap. */
 export type PumpEnd = 'ended' | 'stopped' | 'too-large' | ForwardFault;
 
+type TakeEvent = (event: SseEvent) => undefined | 'stop' | Promise<undefined | 'stop'>;
+
+const FAULT_ENDS = { 'too-large': 'too-large', 'invalid-utf8': 'upstream-protocol' } as const;
+
 /**
  * Hands every event to `take` until it answers `stop`, the stream ends, or it breaks a rule of framing.
  * Whatever the end, the upstream's socket is released.
@@ -14,7 +18,7 @@ export type PumpEnd = 'ended' | 'stopped' | 'too-large' | ForwardFault;
 export async function pumpEvents(
   answer: UpstreamAnswer,
   maxEventBytes: number,
-  take: (event: SseEvent) => undefined | 'stop' | Promise<undefined | 'stop'>,
+  take: TakeEvent,
 ): Promise<PumpEnd> {
   const framer = createSseFramer({ maxEventBytes });
   for (;;) {
@@ -22,15 +26,17 @@ export async function pumpEvents(
     if (chunk === undefined) return 'ended';
     if (typeof chunk === 'string') return chunk;
     const events = framer.push(chunk);
-    if ('fault' in events) {
-      answer.abort();
-      return events.fault === 'too-large' ? 'too-large' : 'upstream-protocol';
-    }
-    for (const event of events) {
-      const outcome = take(event);
-      if ((outcome instanceof Promise ? await outcome : outcome) !== 'stop') continue;
-      answer.abort();
-      return 'stopped';
-    }
+    const end = 'fault' in events ? FAULT_ENDS[events.fault] : await takeAll(events, take);
+    if (end === undefined) continue;
+    answer.abort();
+    return end;
   }
+}
+
+async function takeAll(events: readonly SseEvent[], take: TakeEvent): Promise<PumpEnd | undefined> {
+  for (const event of events) {
+    const outcome = take(event);
+    if ((outcome instanceof Promise ? await outcome : outcome) === 'stop') return 'stopped';
+  }
+  return undefined;
 }

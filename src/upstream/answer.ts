@@ -44,9 +44,9 @@ export function createAnswerReader(
     if (collect === undefined) return;
     const { done, size } = collect;
     collect = undefined;
-    if (end !== 'done') return done(end === 'open' ? 'upstream-protocol' : end);
     const [first] = chunks;
-    done(chunks.length === 1 && first !== undefined ? first : joinBytes(chunks, size));
+    if (end !== 'done') done(end === 'open' ? 'upstream-protocol' : end);
+    else done(chunks.length === 1 && first !== undefined ? first : joinBytes(chunks, size));
   }
 
   function take(chunk: Uint8Array): void {
