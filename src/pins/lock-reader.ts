@@ -16,6 +16,7 @@ import {
   type PinVersion,
 } from './lock.js';
 import { type LockFault, type LockPath, readLockSource } from './lock-source.js';
+import { LOCK_END, LOCK_HEADER } from './lock-writer.js';
 import { nearestKey } from './spelling.js';
 
 export type LockReading =
@@ -54,9 +55,17 @@ export function readLock(file: string, text: string): LockReading {
       return undefined;
     },
   };
+  if (isCutOff(text)) {
+    reading.fault([], 'ends before its end mark (...): a part of the file is missing');
+  }
   const lock = readFile(reading, source.value, upstreamOfFile(file));
   if (lock !== undefined && faults.length === 0) return { lock, faults: [] };
   return { lock: undefined, faults };
+}
+
+/** A file that begins as we write it must end so: cut between two members it would still be YAML. */
+function isCutOff(text: string): boolean {
+  return text.startsWith(LOCK_HEADER) && !text.trimEnd().endsWith(`\n${LOCK_END}`);
 }
 
 function upstreamOfFile(file: string): string | undefined {
@@ -196,7 +205,7 @@ function readJudgement(
     const at = [...path, 'status'];
     return reading.fault(at, `must be one of ${STATUSES.join(', ')}`, 'value', near);
   }
-  if (status === 'approved' && approval === undefined && absent === undefined) {
+  if (status === 'approved' && entry['approval'] === undefined && absent === undefined) {
     return reading.fault(path, 'is approved without an approval', 'key');
   }
   return { status, approval };

@@ -13,8 +13,10 @@ import {
   versionsOf,
 } from './lock.js';
 
-const HEADER =
+export const LOCK_HEADER =
   '# Written by `sallyport pin`: review the differences, approve with `sallyport pin approve`.\n';
+/** YAML's mark of the end of a document (YAML 1.2.2 §9.1.2): shows that nothing was cut off. */
+export const LOCK_END = '...';
 
 /** Words that are text in every YAML version when written bare. */
 const BARE = /^[A-Za-z_][A-Za-z0-9_./-]*$/;
@@ -33,7 +35,7 @@ export function writeLock(lock: Lock): string {
     ...writePins('prompts', lock.pins.prompt),
     ...writePins('resourceTemplates', lock.pins.template),
   ];
-  return `${HEADER}${lines.join('\n')}\n`;
+  return `${LOCK_HEADER}${lines.join('\n')}\n${LOCK_END}\n`;
 }
 
 function writePins(section: string, pins: Pins): string[] {
