@@ -94,11 +94,10 @@ interface CompiledPolicies extends PolicySet {
 
 /** Makes the compiled set. Called by policy/compile.ts alone. */
 export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet {
-  const ordered = [...rules].sort((a, b) => (a.id < b.id ? -1 : 1));
   const set = {
     hash,
-    ruleCount: ordered.length,
-    rules: Object.freeze(ordered),
+    ruleCount: rules.length,
+    rules: Object.freeze([...rules]),
     viewOf: new WeakMap(),
     views: new Map(),
   };

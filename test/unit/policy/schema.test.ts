@@ -186,6 +186,20 @@ describe('what is refused', () => {
     expect(schema.check('leaf')).toEqual([]);
   });
 
+  it('charges every alternative, also those that fail [P-30]', () => {
+    const long = Array.from({ length: 50 }, (_, index) => ({ minLength: 2_000_000 + index }));
+    expect(compiled({ anyOf: long }).check('a'.repeat(1_000_000))).toEqual([
+      { pointer: '', message: 'takes too much work to check' },
+    ]);
+    expect(compiled({ minLength: 5 }).check('a'.repeat(1_000_000))).toEqual([]);
+    const enums = Array.from({ length: 10 }, (_, index) => ({
+      enum: Array.from({ length: 1000 }, (_value, at) => `${index}-${at}`),
+    }));
+    const listed = compiled({ items: { anyOf: [...enums, true] } });
+    expect(listed.check(['a'])).toEqual([]);
+    expect(listed.check(Array.from({ length: 5000 }, () => 'a'))[0]?.message).toMatch(/too much/);
+  });
+
   it('charges patterns for what they read [P-30]', () => {
     const schema = compiled({ items: { pattern: '(a|aa)+$' } });
     expect(schema.check(['a'.repeat(1000)])).toEqual([]);
