@@ -73,7 +73,10 @@ function hasToldDifference(before: JsonObject, after: JsonObject): boolean {
 }
 
 function toldForm(value: Json | undefined): string {
-  return value === undefined ? '' : spaceless(JSON.stringify(sortMembers(value)));
+  if (value === undefined) return '';
+  return JSON.stringify(sortMembers(value), (_, part: unknown) =>
+    typeof part === 'string' ? spaceless(part) : part,
+  );
 }
 
 /** What the schema tells, apart from what it accepts: what is told in it, in the order of its places. */
@@ -119,8 +122,5 @@ function outputForm(definition: JsonObject): string {
 
 /** Spacing and composed letters are notation. */
 function spaceless(text: string): string {
-  return text
-    .normalize('NFC')
-    .replace(/(?:\\[nrt]|\s)+/g, ' ')
-    .trim();
+  return text.normalize('NFC').replace(/\s+/g, ' ').trim();
 }

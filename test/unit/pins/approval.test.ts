@@ -1,0 +1,214 @@
+import { describe, expect, test } from 'vitest';
+import {
+  approvePin,
+  blockPin,
+  countApproved,
+  mergeFetched,
+  pendingOf,
+} from '../../../src/pins/approval.js';
+import { createDriftWatch, findDifferences } from '../../../src/pins/drift.js';
+import { approvedVersions, type Lock, versionsOf } from '../../../src/pins/lock.js';
+import {
+  mergeObserved,
+  notePage,
+  type Observed,
+  observeListing,
+} from '../../../src/pins/observed.js';
+import {
+  APPROVAL,
+  digestOf,
+  listingOf,
+  lockOf,
+  observedOf,
+  pinOf,
+  textPin,
+  toolOf,
+  versionOf,
+} from './samples.js';
+
+const TOOL = toolOf('get_issue');
+const OTHER = toolOf('get_issue', { description: 'Reads any issue.' });
+const NAME = { kind: 'tool', name: 'get_issue' } as const;
+
+function fetched(lock: Lock | undefined, observed: Observed, isApproved = false): Lock {
+  const approval = isApproved ? APPROVAL : undefined;
+  return mergeFetched({ upstream: 'github', lock, observed, approval }).lock;
+}
+
+function versions(lock: Lock, name = 'get_issue'): string[] {
+  return versionsOf(lock.pins.tool.get(name)).map(
+    ({ status, definition }) => `${status} ${String(definition['description'])}`,
+  );
+}
+
+describe('after a listing', () => {
+  test('[L-60] what is new is pending until somebody approves', () => {
+    const lock = fetched(undefined, observedOf([TOOL], { instructions: 'Be brief.' }));
+    expect(versions(lock)).toEqual(['pending Reads one issue.']);
+    expect(countApproved(lock)).toBe(0);
+    expect(pendingOf(lock)).toEqual([
+      { ...NAME, digest: digestOf(TOOL) },
+      { kind: 'instructions', name: 'instructions', digest: digestOf('Be brief.', 'instructions') },
+    ]);
+    const approved = fetched(undefined, observedOf([TOOL], { instructions: 'Be brief.' }), true);
+    expect(approvedVersions(approved.pins.tool.get('get_issue'))[0]?.approval).toEqual(APPROVAL);
+    expect(approved.instructions?.status).toBe('approved');
+  });
+
+  test('[L-61] a changed definition stands beside the approved one, pending', () => {
+    const lock = fetched(lockOf([pinOf(TOOL)]), observedOf([OTHER]));
+    expect(versions(lock)).toEqual(['approved Reads one issue.', 'pending Reads any issue.']);
+    const restored = fetched(lock, observedOf([TOOL]));
+    expect(versions(restored)).toEqual(['approved Reads one issue.']);
+    expect(fetched(restored, observedOf([TOOL]))).toEqual(restored);
+  });
+
+  test('[L-61] what is approved stays though it is not offered; what was pending goes', () => {
+    const lock = lockOf([pinOf(TOOL), pinOf(toolOf('b'), 'pending')]);
+    expect([...fetched(lock, observedOf([])).pins.tool.keys()]).toEqual(['get_issue']);
+  });
+
+  test('[L-61] approving a listing approves exactly what is offered, but nothing blocked', () => {
+    const lock = lockOf([pinOf(TOOL), pinOf(toolOf('b'), 'blocked'), pinOf(toolOf('gone'))]);
+    const approved = fetched(lock, observedOf([OTHER, toolOf('b')]), true);
+    expect(versions(approved)).toEqual(['approved Reads any issue.']);
+    expect(approved.pins.tool.get('b')?.status).toBe('blocked');
+    expect(approved.pins.tool.has('gone')).toBe(false);
+  });
+
+  test('[L-62] what cannot be pinned is told and changes nothing (attack 57)', () => {
+    const lock = lockOf([pinOf(TOOL)]);
+    for (const observed of [
+      observedOf([TOOL, OTHER]),
+      observedOf([{ ...TOOL, limit: 2 ** 53 }], { isExact: false }),
+    ]) {
+      const merged = mergeFetched({ upstream: 'github', lock, observed, approval: APPROVAL });
+      expect(merged.unusable).toEqual([NAME]);
+      expect(merged.lock.pins.tool).toEqual(lock.pins.tool);
+    }
+  });
+
+  test('[L-60] a name offered differently in each era has a variant', () => {
+    const observed = mergeObserved([
+      observeListing(listingOf([TOOL], { era: '2025' })),
+      observeListing(listingOf([OTHER], { era: '2026' })),
+    ]);
+    const lock = fetched(undefined, observed, true);
+    expect(versions(lock)).toEqual(['approved Reads one issue.', 'approved Reads any issue.']);
+  });
+});
+
+describe('decisions', () => {
+  const lock = lockOf([pinOf(TOOL, 'approved', [versionOf(OTHER, 'pending')])]);
+
+  function approve(digest: string, observed: Observed | undefined) {
+    return approvePin({ lock, pin: NAME, digest, approval: APPROVAL, observed });
+  }
+
+  test('[L-63] an approval is of the digest that was reviewed', () => {
+    const change = approve(digestOf(OTHER), observedOf([OTHER]));
+    expect(change.ok && versions(change.lock)).toEqual(['approved Reads any issue.']);
+    const offline = approve(digestOf(OTHER), undefined);
+    expect(offline.ok && versions(offline.lock)).toEqual([
+      'approved Reads one issue.',
+      'approved Reads any issue.',
+    ]);
+  });
+
+  test('[L-63] one that has moved on is refused', () => {
+    const next = toolOf('get_issue', { description: 'Deletes issues.' });
+    expect(approve(digestOf(OTHER), observedOf([next]))).toEqual({
+      ok: false,
+      why: 'moved-on',
+      digests: [digestOf(next)],
+    });
+    expect(approve(digestOf(next), undefined)).toMatchObject({ ok: false, why: 'moved-on' });
+    expect(approve(digestOf(next), observedOf([next]))).toMatchObject({ ok: false });
+    const unknown = { kind: 'tool', name: 'toString' } as const;
+    expect(
+      approvePin({ lock, pin: unknown, digest: 'x', approval: APPROVAL, observed: undefined }),
+    ).toMatchObject({ ok: false, why: 'not-in-lock' });
+  });
+
+  test('[L-64] a block holds for every definition of the name until a digest is approved', () => {
+    const blocked = blockPin(lock, NAME);
+    if (!blocked.ok) throw new Error('refused');
+    expect(approvedVersions(blocked.lock.pins.tool.get('get_issue'))).toEqual([]);
+    expect(fetched(blocked.lock, observedOf([OTHER]), true)).toEqual(blocked.lock);
+    const lifted = approvePin({
+      lock: blocked.lock,
+      pin: NAME,
+      digest: digestOf(OTHER),
+      approval: APPROVAL,
+      observed: undefined,
+    });
+    expect(lifted.ok && versions(lifted.lock)).toEqual([
+      'approved Reads any issue.',
+      'blocked Reads one issue.',
+    ]);
+    expect(blockPin(lock, { kind: 'tool', name: 'b' })).toMatchObject({ ok: false });
+  });
+
+  test('[L-63] instructions are approved like anything else', () => {
+    const waiting = lockOf([], textPin('Be brief.', 'pending'));
+    const change = approvePin({
+      lock: waiting,
+      pin: { kind: 'instructions', name: 'instructions' },
+      digest: digestOf('Be brief.', 'instructions'),
+      approval: APPROVAL,
+      observed: undefined,
+    });
+    expect(change.ok && change.lock.instructions?.status).toBe('approved');
+  });
+});
+
+describe('drift', () => {
+  test('[L-65] a difference is reported once, and again only when it is another', () => {
+    const watch = createDriftWatch('github');
+    const lock = lockOf([pinOf(TOOL)]);
+    expect(watch.report(lock, observedOf([TOOL]), 1)).toEqual([]);
+    expect(watch.report(lock, observedOf([OTHER]), 2)).toEqual([
+      {
+        upstream: 'github',
+        ...NAME,
+        change: 'description',
+        changes: ['description'],
+        before: digestOf(TOOL),
+        after: digestOf(OTHER),
+        at: 2,
+      },
+    ]);
+    expect(watch.report(lock, observedOf([OTHER]), 3)).toEqual([]);
+    const third = toolOf('get_issue', { title: 'x' });
+    expect(watch.report(lock, observedOf([third]), 4)).toHaveLength(1);
+    expect(watch.report(lock, observedOf([TOOL]), 5)).toEqual([]);
+    expect(watch.report(lock, observedOf([third]), 6)).toHaveLength(1);
+  });
+
+  test('[L-66] what is new, gone, or told otherwise is a difference', () => {
+    const lock = lockOf([pinOf(TOOL)], textPin('Be brief.'));
+    const found = findDifferences(lock, observedOf([toolOf('b')], { instructions: 'Be long.' }));
+    expect(found.map(({ kind, name, change }) => `${kind} ${name} ${change}`)).toEqual([
+      'tool b new-tool',
+      'tool get_issue removed',
+      'instructions instructions description',
+    ]);
+    expect(findDifferences(undefined, observedOf([TOOL]))[0]?.change).toBe('new-tool');
+    expect(findDifferences(lock, undefined)).toEqual([]);
+  });
+
+  test('[L-66] what is pending and offered so is known, and no drift', () => {
+    expect(findDifferences(lockOf([pinOf(TOOL, 'pending')]), observedOf([TOOL]))).toEqual([]);
+    const beside = lockOf([pinOf(TOOL, 'approved', [versionOf(OTHER, 'pending')])]);
+    expect(findDifferences(beside, observedOf([OTHER]))).toHaveLength(1);
+  });
+
+  test('[L-66] a page noted by its digests alone is a difference of unknown class', () => {
+    const items = [{ name: 'get_issue', digest: digestOf(OTHER) }];
+    const noted = notePage(observedOf([TOOL]), { kind: 'tool', items, atMs: 2 });
+    expect(findDifferences(lockOf([pinOf(TOOL)]), noted)[0]).toMatchObject({
+      change: 'unclassified',
+      after: digestOf(OTHER),
+    });
+  });
+});
