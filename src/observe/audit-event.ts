@@ -92,8 +92,20 @@ export type EventContext = {
   readonly mask?: MaskText;
 };
 
+/** Many events fall into one millisecond: its text is built once. */
+let lastMs = Number.NaN;
+let lastTime = '';
+
+function timeText(nowMs: number): string {
+  if (nowMs !== lastMs) {
+    lastTime = new Date(nowMs).toISOString();
+    lastMs = nowMs;
+  }
+  return lastTime;
+}
+
 function head(type: string, { gateway, nowMs }: EventContext): string {
-  return `{"schema":"${AUDIT_SCHEMA}","id":"${randomUUID()}","time":"${new Date(nowMs).toISOString()}","type":"${type}","gateway":{"instance":${quoteVerified(gateway.instance)},"epoch":"`;
+  return `{"schema":"${AUDIT_SCHEMA}","id":"${randomUUID()}","time":"${timeText(nowMs)}","type":"${type}","gateway":{"instance":${quoteVerified(gateway.instance)},"epoch":"`;
 }
 
 function versions({ gateway }: EventContext, record?: ExchangeRecord): string {
@@ -101,17 +113,27 @@ function versions({ gateway }: EventContext, record?: ExchangeRecord): string {
   return `","version":${quoteVerified(gateway.version)},"config":${quoteVerified(decided.config)},"policy":${quoteVerified(decided.policy)},"pins":${quoteVerified(decided.pins)}}`;
 }
 
-function actorText(principal: Principal | undefined, groups: readonly string[]): string {
-  if (principal === undefined) return 'null';
+/** A verified token is presented many times: its part of the line is built once. */
+const provedTexts = new WeakMap<Principal, string>();
+
+function provedText(principal: Principal): string {
+  const kept = provedTexts.get(principal);
+  if (kept !== undefined) return kept;
   const { token } = principal;
   const act = principal.actors
     .slice(0, MAX_LISTED)
     .map((actor) => `{"iss":${quoteOptional(actor.issuer)},"sub":${quoteVerified(actor.subject)}}`);
-  return (
+  const text =
     `{"iss":${quoteVerified(principal.issuerUrl)},"sub":${quoteVerified(principal.subject)},"client_id":${quoteVerified(principal.client)},"act":[${act.join()}],` +
-    `"token":{"id":${quoteVerified(token.id)},"aud":${quoteVerified(token.audience)},"scopes":${quoteList(principal.scopes, MAX_LISTED)},"exp":${quoteNumber(token.expiresAt / 1000)},"binding":"${token.binding}"},` +
-    `"groups_used":${quoteList(groups, MAX_LISTED)}}`
-  );
+    `"token":{"id":${quoteVerified(token.id)},"aud":${quoteVerified(token.audience)},"scopes":${quoteList(principal.scopes, MAX_LISTED)},"exp":${quoteNumber(token.expiresAt / 1000)},"binding":"${token.binding}"},"groups_used":`;
+  provedTexts.set(principal, text);
+  return text;
+}
+
+function actorText(principal: Principal | undefined, groups: readonly string[]): string {
+  return principal === undefined
+    ? 'null'
+    : `${provedText(principal)}${quoteList(groups, MAX_LISTED)}}`;
 }
 
 function clientText({ client }: ExchangeRecord, mask: MaskText | undefined): string {

@@ -41,7 +41,7 @@ export type SinkPorts = {
   /** Builds the signed checkpoint of a head. */
   readonly checkpoint: (head: ChainHead) => EventText;
   readonly newEpoch: () => string;
-  readonly nowMs: () => number;
+  readonly monotonicMs: () => number;
   readonly onResult: (result: SinkResult, count: number) => void;
   readonly onWritten: (head: ChainHead) => void;
   /** A checkpoint was written: for a second place. */

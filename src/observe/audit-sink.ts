@@ -159,7 +159,7 @@ export class AuditSink {
   }
 
   #isStalled(): boolean {
-    return this.#committing !== undefined && this.#ports.nowMs() - this.#startedMs > STALL_MS;
+    return this.#committing !== undefined && this.#ports.monotonicMs() - this.#startedMs > STALL_MS;
   }
 
   #tick(): void {
@@ -179,7 +179,7 @@ export class AuditSink {
     do {
       const items = this.#queue.splice(0, MAX_GROUP_EVENTS);
       const group = this.#takeGroup();
-      this.#startedMs = this.#ports.nowMs();
+      this.#startedMs = this.#ports.monotonicMs();
       try {
         await this.#write(items);
         group.resolve();

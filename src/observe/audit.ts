@@ -183,7 +183,8 @@ function createSinks(
       lifecycle: builder.lifecycle,
       checkpoint: builder.checkpoint,
       newEpoch: randomUUID,
-      nowMs: ports.now,
+      // How long a write takes is no matter of the wall clock, which may jump.
+      monotonicMs: () => performance.now(),
       onResult: (result, count) => meters.auditEvent(name, result, count),
       onWritten(head) {
         meters.setAuditQueue(Math.max(...sinks.map((each) => each.queueLength)));

@@ -44,7 +44,7 @@ export function startChain(epoch: string): ChainHead {
 }
 
 function hashOf(prev: string, bytes: string): string {
-  return createHash('sha256').update(prev).update('\n').update(bytes, 'latin1').digest('hex');
+  return createHash('sha256').update(`${prev}\n${bytes}`, 'latin1').digest('hex');
 }
 
 /** The next line of the chain, without its line end, and the head that it makes. */

@@ -14,6 +14,9 @@ const MAX_MASKED_CHARACTERS = 4096;
 /** Nothing in it needs escaping, and too short to hold a secret. */
 const PLAIN = /^[\w.:/@ -]{0,19}$/;
 
+/** Nothing in it needs escaping, whatever it means. */
+const UNESCAPED = /^[\w.:/@ +=-]{0,1024}$/;
+
 const NOT_PRINTABLE_ASCII = /[^\x20-\x7e]/g;
 
 /** Characters that move, hide or end text: controls, formats, line ends, surrogates, unassigned. */
@@ -37,7 +40,7 @@ function ascii(text: string): string {
 
 /** A JSON string whose value is exactly `text`: for what was verified or is ours. */
 export function quoteVerified(text: string): string {
-  if (PLAIN.test(text)) return `"${text}"`;
+  if (UNESCAPED.test(text)) return `"${text}"`;
   return ascii(text.length > MAX_VERIFIED_CHARACTERS ? cut(text, MAX_VERIFIED_CHARACTERS) : text);
 }
 

@@ -40,7 +40,7 @@ export function makeSink(writer: ChainWriter): Rig {
       epochs += 1;
       return `epoch-${epochs}`;
     },
-    nowMs: () => clock.ms,
+    monotonicMs: () => clock.ms,
     onResult: (result, count) => results.set(result, (results.get(result) ?? 0) + count),
     onWritten: () => undefined,
     onCheckpoint: () => undefined,
