@@ -24,6 +24,9 @@ const RETRY_EVERY_MS = 1_000;
 /** A write that takes longer counts as a failure for those who wait. */
 const STALL_MS = 5_000;
 
+/** The state before `start`: no fault yet, and nothing to try again. */
+const NOT_STARTED = 'not-started';
+
 /** How long closing waits for the last write. */
 const CLOSE_WITHIN_MS = 5_000;
 
@@ -52,7 +55,7 @@ export class AuditSink {
   #isStarted = false;
   #isClosed = false;
   #startedMs = 0;
-  #fault: string | undefined = 'not-started';
+  #fault: string | undefined = NOT_STARTED;
   #refused = 0;
 
   constructor(name: string, writer: ChainWriter, ports: SinkPorts) {
@@ -166,7 +169,7 @@ export class AuditSink {
     if (this.#isStalled()) {
       this.#refuse(new SinkUnavailable('stalled'));
       this.#setFault('stalled');
-    } else if (this.#fault !== undefined && this.#isStarted) {
+    } else if (this.#fault !== undefined && this.#fault !== NOT_STARTED) {
       this.#kick();
     }
   }

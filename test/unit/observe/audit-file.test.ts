@@ -1,6 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import {
   appendFile,
+  mkdir,
   mkdtemp,
   readFile,
   rename,
@@ -125,6 +126,16 @@ describe('createAuditFile', () => {
     const missing = makeSink(createAuditFile(join(folder, 'no', 'such', 'folder')));
     await expect(missing.sink.start()).rejects.toThrow('ENOENT');
     await missing.sink.close();
+  });
+
+  it('[O-33] a place that could not be opened at the start is opened when it can be, without traffic', async () => {
+    const later = join(folder, 'later', 'audit.jsonl');
+    const { sink } = makeSink(createAuditFile(later));
+    await expect(sink.start()).rejects.toThrow('ENOENT');
+    await mkdir(join(folder, 'later'));
+    await until(() => sink.isWritable);
+    await sink.close();
+    expect(await eventsOf(later)).toEqual(['started', 'stopped']);
   });
 
   it('[O-33] recovers when the folder comes back', async () => {
