@@ -1,7 +1,23 @@
 // What the system must do, as data: the source of each requirement and the tests that cite it.
 // One file a part under requirements/, gathered here; coverage.test.ts proves that none is uncited.
 
+import { configRequirements } from './requirements/config.js';
 import { demoRequirements } from './requirements/demo.js';
+import { observeRequirements } from './requirements/observe.js';
+import { pinRequirements } from './requirements/pins.js';
+import { policyRequirements } from './requirements/policy.js';
 import type { Requirement } from './requirements/requirement.js';
+import { runtimeRequirements } from './requirements/runtime.js';
+import { AUTHN_REQUIREMENTS } from './unit/authn/requirements.js';
+import { mcpRequirements } from './unit/mcp/requirements.js';
 
-export const requirements: readonly Requirement[] = [...demoRequirements];
+export const requirements: readonly Requirement[] = [
+  ...AUTHN_REQUIREMENTS,
+  ...configRequirements,
+  ...demoRequirements,
+  ...mcpRequirements,
+  ...observeRequirements,
+  ...pinRequirements,
+  ...policyRequirements,
+  ...runtimeRequirements,
+];

@@ -1,0 +1,52 @@
+// Where it runs: chart and container.
+import type { Requirement } from './requirement.js';
+
+export const runtimeRequirements: readonly Requirement[] = [
+  {
+    id: 'R-01',
+    source: 'contract, deployment',
+    behaviour: 'The chart passes helm lint, strictly.',
+  },
+  {
+    id: 'R-02',
+    source: 'contract, deployment',
+    behaviour: 'The chart runs the gateway as nobody, read-only, without capabilities.',
+  },
+  {
+    id: 'R-03',
+    source: 'contract, deployment',
+    behaviour:
+      'Configuration, policies and pins come from ConfigMaps, the key from an existing Secret.',
+  },
+  {
+    id: 'R-04',
+    source: 'contract §10',
+    behaviour: 'The chart refuses a second replica while state is in memory.',
+  },
+  {
+    id: 'R-05',
+    source: 'contract, deployment',
+    behaviour: 'Every optional part of the chart renders.',
+  },
+  {
+    id: 'R-10',
+    source: 'contract, deployment',
+    behaviour:
+      'The image runs as a user without a name, on a read-only root, without capabilities.',
+  },
+  {
+    id: 'R-11',
+    source: 'contract §6',
+    behaviour: 'The container challenges a caller without a token.',
+  },
+  {
+    id: 'R-12',
+    source: 'contract, deployment',
+    behaviour: 'The container checks its health without a shell.',
+  },
+  {
+    id: 'R-13',
+    source: 'contract §1; attack 94',
+    behaviour: 'The container drains at SIGTERM and leaves a chain that verifies.',
+  },
+];
