@@ -5,7 +5,7 @@
 // tokens with an explicit stack, so nesting costs nothing.
 // Source: CommonMark 0.31 §6.3 to §6.7; GFM §6.9; HTML §13.2.5 (tokenization).
 
-import { findCode, type Region } from './code-regions.js';
+import { findCode } from './code-regions.js';
 import { findHtml } from './html.js';
 import { defangTarget, isQuietTarget, MAX_TARGET_CHARS } from './targets.js';
 
@@ -17,6 +17,9 @@ export type Replacement = {
   readonly text: string;
 };
 
+/** `markdown`: code is kept. `value`: a string of structured content, of which nobody knows the rendering. */
+export type Reading = 'markdown' | 'value';
+
 const MAY_BE_ACTIVE = /[\]<]|!\[|script:|data:/i;
 const TOKEN =
   /\\[![\]\\]|!\[|\[|\]|<|(?:java|vb|live)script:(?=[^\s])|data:(?=\s{0,4}(?:text\/html|image\/svg|application\/(?:xhtml|javascript|xml)|text\/(?:xml|javascript)))/gi;
@@ -25,7 +28,6 @@ type Opener = { readonly at: number; readonly isImage: boolean };
 
 type Scan = {
   readonly text: string;
-  readonly code: readonly Region[];
   readonly found: Replacement[];
   readonly openers: Opener[];
   /** No comment ends behind here: said once, so that no search is made twice. */
@@ -36,30 +38,33 @@ type Scan = {
 const MAX_TARGET_NESTING = 32;
 
 /** Everything active in a text, in order, not overlapping. Linear. */
-export function findActiveContent(text: string): Replacement[] {
+export function findActiveContent(text: string, reading: Reading = 'markdown'): Replacement[] {
   if (!MAY_BE_ACTIVE.test(text)) return [];
-  const scan: Scan = { text, code: findCode(text), found: [], openers: [], hasNoCommentEnd: false };
+  const code = reading === 'markdown' ? findCode(text) : [];
+  const scan: Scan = { text, found: [], openers: [], hasNoCommentEnd: false };
   let region = 0;
   TOKEN.lastIndex = 0;
   for (let match = TOKEN.exec(text); match !== null; match = TOKEN.exec(text)) {
-    while ((scan.code[region]?.end ?? Number.POSITIVE_INFINITY) <= match.index) region++;
-    const code = scan.code[region];
-    if (code !== undefined && code.start <= match.index) {
-      TOKEN.lastIndex = code.end;
+    while ((code[region]?.end ?? Number.POSITIVE_INFINITY) <= match.index) region++;
+    const stretch = code[region];
+    if (stretch !== undefined && stretch.start <= match.index) {
+      TOKEN.lastIndex = stretch.end;
       continue;
     }
-    const next = readToken(scan, match[0], match.index);
-    TOKEN.lastIndex = next;
+    TOKEN.lastIndex = readToken(scan, match[0], match.index);
   }
   return scan.found.sort((one, other) => one.start - other.start);
 }
 
 /** The text with everything active replaced, and what was. */
-export function neutralize(text: string): {
+export function neutralize(
+  text: string,
+  reading: Reading = 'markdown',
+): {
   readonly text: string;
   readonly found: readonly Replacement[];
 } {
-  const found = findActiveContent(text);
+  const found = findActiveContent(text, reading);
   if (found.length === 0) return { text, found };
   let inert = '';
   let at = 0;
@@ -92,7 +97,7 @@ function readToken(scan: Scan, token: string, at: number): number {
           kind: 'script-url',
           start: at,
           end: after,
-          text: '(script URL removed) ',
+          text: '(removed script URL) ',
         });
       }
       return after;
@@ -136,7 +141,7 @@ function removeImage(scan: Scan, opener: Opener, at: number, end: number): numbe
       kind: 'image',
       start: opener.at,
       end: opener.at + 2,
-      text: '(image removed: ',
+      text: '(removed image, ',
     };
   }
   scan.found.push({ kind: 'image', start: at, end, text: ')' });
@@ -145,7 +150,7 @@ function removeImage(scan: Scan, opener: Opener, at: number, end: number): numbe
 
 function removedLink(target: string): string {
   const defanged = defangTarget(target);
-  return defanged === '' ? '] (link removed)' : `] (link removed: ${defanged})`;
+  return defanged === '' ? '] (removed link)' : `] (removed link ${defanged})`;
 }
 
 type Target = {
@@ -199,7 +204,7 @@ function readTag(scan: Scan, at: number): number {
     const end = at + auto.length + 2;
     if (isQuietTarget(auto)) return end;
     const defanged = defangTarget(auto);
-    const shown = defanged === '' ? '(link removed)' : `(link removed: ${defanged})`;
+    const shown = defanged === '' ? '(removed link)' : `(removed link ${defanged})`;
     scan.found.push({ kind: 'link', start: at, end, text: shown });
     return end;
   }
@@ -215,7 +220,7 @@ function removeComment(scan: Scan, at: number): number {
   const close = scan.hasNoCommentEnd ? -1 : scan.text.indexOf('-->', at + 4);
   if (close < 0) scan.hasNoCommentEnd = true;
   const end = close < 0 ? at + 4 : close + 3;
-  scan.found.push({ kind: 'html', start: at, end, text: '(comment removed)' });
+  scan.found.push({ kind: 'html', start: at, end, text: '(removed comment)' });
   return end;
 }
 

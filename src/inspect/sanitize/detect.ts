@@ -3,6 +3,7 @@
 
 import type { PiiKind } from '../../config/settings.js';
 import { findEncodedRuns } from './encoded.js';
+import { formatsIn } from './gate-anchors.js';
 import { findPersonal } from './personal.js';
 import { findSecrets, type Hit } from './secrets.js';
 import { decodeView, foldView, originalSpan, type View } from './view.js';
@@ -45,7 +46,7 @@ function viewsOf(text: string): readonly View[] {
 }
 
 function findPlain(text: string, wanted: Wanted, name: string | undefined): readonly Hit[] {
-  const secrets = wanted.secrets ? findSecrets(text, name) : [];
+  const secrets = wanted.secrets ? findSecrets(text, name, formatsIn(text)) : [];
   if (wanted.pii.length === 0) return secrets;
   return secrets.concat(findPersonal(text, wanted.pii, name));
 }

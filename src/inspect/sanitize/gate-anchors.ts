@@ -6,7 +6,11 @@ import { type CueAnchor, PHRASES, STRUCTURE_ANCHORS } from './injection-cues.js'
 import { SECRET_FORMATS, type SecretFormat } from './secret-formats.js';
 
 type Check = (text: string, at: number, length: number) => boolean;
-type Anchor = { readonly text: string; readonly check: Check };
+type Anchor = {
+  readonly text: string;
+  readonly check: Check;
+  readonly format: SecretFormat | undefined;
+};
 
 const CLASS_BITS = 5;
 const KEY_MASK = (1 << (3 * CLASS_BITS)) - 1;
@@ -44,6 +48,26 @@ function isAnchored(text: string, at: number, key: number): boolean {
     if (anchor.check(text, at, length)) return true;
   }
   return false;
+}
+
+/** The formats that may stand in a text: those with an anchor in it, and those without any. */
+export function formatsIn(text: string): readonly SecretFormat[] {
+  const formats = new Set<SecretFormat>(WITHOUT_ANCHOR);
+  let key = 0;
+  for (let at = 0; at < text.length; at++) {
+    key = ((key << CLASS_BITS) | (classes[text.charCodeAt(at)] ?? 0)) & KEY_MASK;
+    if (isStart[key] === 1) addFormats(text, at - 2, key, formats);
+  }
+  return [...formats];
+}
+
+const WITHOUT_ANCHOR = SECRET_FORMATS.filter((format) => format.anchors.length === 0);
+
+function addFormats(text: string, at: number, key: number, formats: Set<SecretFormat>): void {
+  for (const { text: anchor, format } of buckets.get(key) ?? []) {
+    if (format === undefined || formats.has(format) || at < 0) continue;
+    if (text.slice(at, at + anchor.length).toLowerCase() === anchor) formats.add(format);
+  }
 }
 
 const always: Check = () => true;
@@ -104,19 +128,19 @@ function cueCheck(near: CueAnchor['near']): Check {
   };
 }
 
-function addAnchor(text: string, check: Check): void {
+function addAnchor(text: string, check: Check, format?: SecretFormat): void {
   let key = 0;
   for (let at = 0; at < 3; at++) {
     key = (key << CLASS_BITS) | (classes[text.charCodeAt(at)] ?? 0);
   }
   const bucket = buckets.get(key) ?? [];
-  bucket.push({ text, check });
+  bucket.push({ text, check, format });
   buckets.set(key, bucket);
   isStart[key] = 1;
 }
 
 for (const format of SECRET_FORMATS) {
-  for (const anchor of format.anchors) addAnchor(anchor, checkOf(format));
+  for (const anchor of format.anchors) addAnchor(anchor, checkOf(format), format);
 }
 for (const name of ['password', 'passwd', 'passphrase', 'pwd', 'secret', 'token', 'credential']) {
   addAnchor(name, isAssigned);

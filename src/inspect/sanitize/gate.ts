@@ -147,7 +147,7 @@ function hasSuspiciousDigits(text: string): boolean {
 
 function isSuspiciousDigit(text: string, at: number, digits: number, shape: number): boolean {
   if (digits >= MIN_CARD_DIGITS) return true;
-  if (digits >= MIN_SSN_DIGITS && /\d{3}-\d{2}-\d{4}$/.test(text.slice(at - 10, at + 1)))
+  if (digits >= MIN_SSN_DIGITS && /\d{3}([-. ])\d{2}\1\d{4}$/.test(text.slice(at - 10, at + 1)))
     return true;
   return shape === IBAN_SHAPE && IBAN_LENGTHS.has(text.slice(at - 3, at - 1).toUpperCase());
 }

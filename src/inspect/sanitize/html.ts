@@ -33,10 +33,10 @@ export function findHtml(text: string, at: number): ActiveHtml | undefined {
   const end = tagEnd(text, at);
   const tag = text.slice(at, end ?? at + MAX_TAG_CHARS);
   if (ACTIVE_ELEMENTS.has(bareName(name))) {
-    return { end: end ?? at + 1 + name.length, shown: `(html removed: ${bareName(name)})` };
+    return { end: end ?? at + 1 + name.length, shown: `(removed html ${bareName(name)})` };
   }
   if (!hasActiveAttribute(tag, end === undefined)) return undefined;
-  return { end: end ?? at + 1 + name.length, shown: '(html removed)' };
+  return { end: end ?? at + 1 + name.length, shown: '(removed html)' };
 }
 
 /** A name without its prefix: `svg:script` is a script. */

@@ -89,6 +89,12 @@ const CONCEALMENTS: readonly Cue[] = [
   ),
   cue(
     'concealment',
+    'ask confirm',
+    'not|n.?t\\b|never|without',
+    '(?:do not|don t|never|without) ask(?:ing)?(?: for)? (?:the |your )?(?:users?|humans?|confirmation|permission)|never (?:ask )?confirm',
+  ),
+  cue(
+    'concealment',
     'secretly silently covertly',
     '',
     '(?:secretly|silently|covertly) (?:send|call|execute|run|forward|upload|include|append|add|copy|read|collect|post)',
@@ -152,7 +158,7 @@ const TOOL_ORDERS: readonly Cue[] = [
     'tool-order',
     'tool',
     'always|replace|first',
-    'always (?:prefer|use|call|choose|select) this tool|this tool replaces|first call this tool',
+    'always (?:prefer|choose|select) this tool|this tool replaces|first call this tool',
   ),
   cue(
     'tool-order',
@@ -161,6 +167,12 @@ const TOOL_ORDERS: readonly Cue[] = [
     '(?:execute|run)(?: the| this| any)?(?: following)? (?:bash |shell )?commands? (?:before|in the|requested)',
   ),
   cue('tool-order', 'directly curl', 'pass|post', 'pass user input directly to|curl x post'),
+  cue(
+    'tool-order',
+    'answer repl response',
+    'every|each',
+    '(?:at the end of|append(?:ed)? to) (?:every|each|all)(?: of)?(?: your)? (?:answers?|reply|replies|responses?)',
+  ),
   cue(
     'encoded-order',
     'decode',

@@ -196,19 +196,24 @@ function hasMod97(iban: string): boolean {
 
 const SSN = /(?<![\d.-])(\d{3})([-. ]?)(\d{2})\2(\d{4})(?![\d]|[-.]\d)/g;
 const SSN_CUE = /ssn|ss#|social[\s_-]{0,4}security/i;
+/** True for a member name that announces a social security number. */
+export function isSsnName(name: string): boolean {
+  return SSN_CUE.test(name);
+}
+
 /** Numbers that were printed in advertisements and are nobody's. */
 const PUBLISHED_SSNS = new Set(['078051120', '219099999', '123456789']);
 
-/** US social security numbers: with dashes by themselves, else beside a cue word. */
+/** US social security numbers: with separators by themselves, else beside a cue word. */
 export function findSsns(text: string, name?: string): Hit[] {
   const hits: Hit[] = [];
-  const isNamed = name !== undefined && SSN_CUE.test(name);
+  const isNamed = name !== undefined && isSsnName(name);
   SSN.lastIndex = 0;
   for (let match = SSN.exec(text); match !== null; match = SSN.exec(text)) {
     const [whole, area = '', separator = '', group = '', serial = ''] = match;
     if (!isAssignable(area, group, serial)) continue;
     const before = text.slice(Math.max(0, match.index - CUE_WINDOW), match.index);
-    if (separator === '-' || isNamed || SSN_CUE.test(before)) {
+    if (separator !== '' || isNamed || SSN_CUE.test(before)) {
       hits.push({ kind: 'ssn', start: match.index, end: match.index + whole.length });
     }
   }

@@ -2,10 +2,13 @@
 // content inert, and notes cues of injection, as the profile says. Never decides about the message.
 
 import type { InspectionProfile } from '../../config/settings.js';
-import { findActiveContent, neutralize } from './active-content.js';
+import { findActiveContent, neutralize, type Reading } from './active-content.js';
 import { findSensitive, type Wanted } from './detect.js';
+import { isSurelyClean } from './gate.js';
 import { findInjectionCues } from './injection.js';
 import { stripInvisible, stripTerminalSequences } from './invisible.js';
+import { isSsnName } from './personal.js';
+import { isSecretName } from './secret-values.js';
 import type { Hit } from './secrets.js';
 
 /** What one string showed. `isBlocked`: something of a kind that withholds the whole message. */
@@ -39,16 +42,31 @@ export function placeholder(kind: string): string {
   return `[redacted:${kind}]`;
 }
 
-/** Runs the first pass. `name` is the member name that the text stands behind. */
-export function sanitizeText(text: string, rules: ResultRules, name?: string): Sanitized {
+/** Where a string stands: the member name before it, and how it may be rendered. */
+export type Place = { readonly name: string | undefined; readonly reading: Reading };
+
+/** The first pass, as inspect.ts takes it. */
+export type SanitizeText = (text: string, rules: ResultRules, place: Place) => Sanitized;
+
+const NOTHING: readonly Note[] = [];
+
+/** Runs the first pass over one string. Linear; a string that is surely clean is only looked at once. */
+export function sanitizeText(text: string, rules: ResultRules, place: Place): Sanitized {
+  const { name } = place;
+  const isNamed = name !== undefined && (isSecretName(name) || isSsnName(name));
+  if (!isNamed && isSurelyClean(text)) return { text, notes: NOTHING, isBlocked: false };
   const notes: Note[] = [];
   const cues = rules.injection === 'off' ? [] : findInjectionCues(text);
   for (const kind of cues) {
-    notes.push({ detector: `injection:${kind}`, action: flagOr(rules.injection), count: 1 });
+    notes.push({
+      detector: `injection:${kind}`,
+      action: flagOr(rules.injection === 'block' ? 'block' : 'flag'),
+      count: 1,
+    });
   }
   const seen = stripUnseen(text, rules, notes);
   const redacted = redactText(seen, rules, notes, name);
-  const inert = calm(redacted, rules, notes);
+  const inert = calm(redacted, rules, place.reading, notes);
   return { text: inert, notes, isBlocked: notes.some((note) => note.action === 'withhold') };
 }
 
@@ -74,7 +92,12 @@ function stripUnseen(text: string, rules: ResultRules, notes: Note[]): string {
   return isStripped ? stripped.text : calmed.text;
 }
 
-function redactText(text: string, rules: ResultRules, notes: Note[], name?: string): string {
+function redactText(
+  text: string,
+  rules: ResultRules,
+  notes: Note[],
+  name: string | undefined,
+): string {
   const hits = findSensitive(text, wantedBy(rules), name);
   if (hits.length === 0) return text;
   let kept = '';
@@ -101,17 +124,17 @@ export function detectorOf(kind: string): string {
   return PERSONAL_KINDS.has(kind) ? `pii:${kind}` : `secret:${kind}`;
 }
 
-function calm(text: string, rules: ResultRules, notes: Note[]): string {
+function calm(text: string, rules: ResultRules, reading: Reading, notes: Note[]): string {
   const { activeContent } = rules;
   if (activeContent === 'off') return text;
   if (activeContent === 'neutralize') {
-    const inert = neutralize(text);
+    const inert = neutralize(text, reading);
     for (const { kind } of inert.found) {
       notes.push({ detector: `active:${kind}`, action: 'neutralize', count: 1 });
     }
     return inert.text;
   }
-  for (const { kind } of findActiveContent(text)) {
+  for (const { kind } of findActiveContent(text, reading)) {
     notes.push({ detector: `active:${kind}`, action: flagOr(activeContent), count: 1 });
   }
   return text;

@@ -15,7 +15,8 @@ const QUIET_SCHEMES: ReadonlySet<string> = new Set(['http', 'https', 'mailto', '
 /** True where a target may stay as it is. */
 export function isQuietTarget(target: string): boolean {
   if (target.length > MAX_TARGET_CHARS) return false;
-  const read = readTarget(target);
+  // Behind a blank stands a title, or nothing that a link could follow (CommonMark 0.31 §6.3).
+  const read = readTarget(target.trim().split(' ', 1)[0] ?? '');
   const scheme = /^([a-z][a-z0-9+.-]{0,40}):/i.exec(read)?.[1]?.toLowerCase();
   if (scheme !== undefined && !QUIET_SCHEMES.has(scheme)) return false;
   if (scheme === undefined && /^[^/?#]{0,64}:/.test(read)) return false;

@@ -1,0 +1,141 @@
+// Whether the content of a request may leave: no secret where the profile blocks them, and never the
+// caller's own token, however it is written. Changes nothing.
+// Source: MCP authorization (token passthrough is forbidden); contract §3, inspection profiles.
+
+import { isObject, type Json } from '../mcp/message.js';
+import type { Finding } from '../policy/record.js';
+import { createFindingLog, type FindingLog } from './findings.js';
+import type { Profile } from './profile.js';
+import { findSensitive } from './sanitize/detect.js';
+import { findEncodedRuns } from './sanitize/encoded.js';
+import { isSurelyClean } from './sanitize/gate.js';
+import { isSecretName } from './sanitize/secret-values.js';
+import { isSecretNumber } from './sanitize/secrets.js';
+import { decodeView, foldView } from './sanitize/view.js';
+
+export type GuardInput = {
+  /** What is inspected: the params of the request. */
+  readonly value: Json;
+  /** The whole body as decoded once: the token may stand anywhere in it. */
+  readonly text: string;
+  readonly profile: Profile;
+  readonly presentedToken?: string | undefined;
+};
+
+export type GuardOutcome =
+  | { readonly kind: 'clear'; readonly findings: readonly Finding[] }
+  | {
+      readonly kind: 'refuse';
+      readonly reason: 'arguments-content';
+      readonly findings: readonly Finding[];
+    };
+
+type Steps = readonly (string | number)[];
+type Guard = {
+  readonly log: FindingLog;
+  readonly action: 'flag' | 'block';
+  isRefused: boolean;
+};
+
+/** Judges the content of a request. An inspector that fails is a refusal. */
+export function guardArguments(input: GuardInput): GuardOutcome {
+  const log = createFindingLog('to-upstream');
+  try {
+    if (holdsToken(input.text, input.value, input.presentedToken)) {
+      log.add([], { detector: 'presented-token', action: 'block', count: 1 });
+      return { kind: 'refuse', reason: 'arguments-content', findings: log.list() };
+    }
+    const rule = input.profile.request.secrets;
+    if (rule === 'off' || isSurelyClean(input.text)) return { kind: 'clear', findings: [] };
+    const guard: Guard = { log, action: rule, isRefused: false };
+    search(input.value, [], guard);
+    const findings = log.list();
+    if (guard.isRefused) return { kind: 'refuse', reason: 'arguments-content', findings };
+    return { kind: 'clear', findings };
+  } catch {
+    log.add([], { detector: 'guard-fault', action: 'block', count: 1 });
+    return { kind: 'refuse', reason: 'arguments-content', findings: log.list() };
+  }
+}
+
+/** Shorter tokens are no bearer tokens, and would be found everywhere. */
+const MIN_TOKEN_CHARS = 16;
+
+/**
+ * Whether the token stands in the body: as sent, escaped, encoded, or with another spelling of its
+ * signature (a JWT is known by its header and claims).
+ */
+function holdsToken(text: string, value: Json, token: string | undefined): boolean {
+  if (token === undefined || token.length < MIN_TOKEN_CHARS) return false;
+  const dot = token.lastIndexOf('.');
+  const needle = dot >= MIN_TOKEN_CHARS ? token.slice(0, dot) : token;
+  if (text.includes(needle)) return true;
+  return !isSurelyClean(text) && stringsHold(value, needle);
+}
+
+function stringsHold(value: Json, needle: string): boolean {
+  if (typeof value === 'string') return isHidden(value, needle, 2);
+  if (Array.isArray(value)) {
+    return value.some((one: Json) => stringsHold(one, needle)) || joined(value).includes(needle);
+  }
+  if (!isObject(value)) return false;
+  for (const [name, one] of Object.entries(value)) {
+    if (isHidden(name, needle, 1) || stringsHold(one, needle)) return true;
+  }
+  return joined(Object.values(value)).includes(needle);
+}
+
+function joined(values: readonly Json[]): string {
+  return values.filter((one) => typeof one === 'string').join('');
+}
+
+function isHidden(text: string, needle: string, depth: number): boolean {
+  const folded = foldView(text);
+  const decoded = decodeView(folded);
+  for (const view of [folded, decoded, decodeView(decoded)]) {
+    if (view.text.includes(needle)) return true;
+    if (depth === 0) continue;
+    for (const run of findEncodedRuns(view.text)) {
+      if (isHidden(run.decoded, needle, depth - 1)) return true;
+    }
+  }
+  return false;
+}
+
+const SECRETS_ONLY = { secrets: true, pii: [] } as const;
+
+function search(value: Json, steps: Steps, guard: Guard): void {
+  if (typeof value === 'string') searchText(value, steps, guard);
+  else if (typeof value === 'number') searchNumber(value, steps, guard);
+  else if (Array.isArray(value)) {
+    for (const [index, one] of value.entries()) search(one, [...steps, index], guard);
+  } else if (isObject(value)) {
+    for (const [name, one] of Object.entries(value)) {
+      searchText(name, [...steps, name], guard);
+      search(one, [...steps, name], guard);
+    }
+  }
+}
+
+function searchText(text: string, steps: Steps, guard: Guard): void {
+  const name = steps.findLast((step) => typeof step === 'string');
+  if (isSurelyClean(text) && (name === undefined || !isSecretName(String(name)))) return;
+  for (const hit of findSensitive(
+    text,
+    SECRETS_ONLY,
+    name === undefined ? undefined : String(name),
+  )) {
+    noteSecret(guard, steps, hit.kind);
+  }
+}
+
+function searchNumber(value: number, steps: Steps, guard: Guard): void {
+  const name = steps.findLast((step) => typeof step === 'string');
+  if (typeof name === 'string' && isSecretNumber(String(value), name))
+    noteSecret(guard, steps, 'secret');
+}
+
+function noteSecret(guard: Guard, steps: Steps, kind: string): void {
+  guard.log.add(steps, { detector: `secret:${kind}`, action: guard.action, count: 1 });
+  if (guard.action === 'block') guard.isRefused = true;
+}

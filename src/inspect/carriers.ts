@@ -1,0 +1,89 @@
+// Where in a message a reader finds text, and the short list of members that are not content. Every other
+// string and every member name of a message towards a client is inspected.
+// Source: MCP 2025-11-25 and 2026-07-28, base protocol, tools, resources, prompts.
+
+import { isObject, type Json, type JsonObject } from '../mcp/message.js';
+
+/**
+ * Exempt: envelope members, ids, cursors and closed words of the protocol, which a change would break.
+ * Exempt besides: the base64 bytes of images and sound (isMediaPayload), of which only the size counts.
+ */
+export const EXEMPT_MEMBERS: readonly string[] = [
+  '/jsonrpc',
+  '/id',
+  '/method',
+  '/params/level',
+  '/params/progressToken',
+  '/params/requestId',
+  '/result/cacheScope',
+  '/result/nextCursor',
+  '/result/protocolVersion',
+  '/result/resultType',
+];
+
+const EXEMPT: ReadonlySet<string> = new Set(EXEMPT_MEMBERS);
+const MAX_EXEMPT_DEPTH = 2;
+
+/** A path as a JSON pointer (RFC 6901). */
+export function pointerOf(steps: readonly (string | number)[]): string {
+  let pointer = '';
+  for (const step of steps) {
+    pointer += `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  }
+  return pointer;
+}
+
+/** True for a member of the list above. */
+export function isExempt(steps: readonly (string | number)[]): boolean {
+  return steps.length <= MAX_EXEMPT_DEPTH && EXEMPT.has(pointerOf(steps));
+}
+
+/** The text of a block, an error, a progress note or a log line: what a reader reads as one text. */
+export function isReaderText(steps: readonly (string | number)[]): boolean {
+  const last = steps.at(-1);
+  if (steps.length === 2) {
+    if (steps[0] === 'error') return last === 'message';
+    return steps[0] === 'params' && (last === 'message' || last === 'data');
+  }
+  return last === 'text' && steps[0] === 'result' && steps[1] !== 'structuredContent';
+}
+
+/** True for strings of structured content, at any depth. */
+export function isStructured(steps: readonly (string | number)[]): boolean {
+  return steps[0] === 'result' && steps[1] === 'structuredContent';
+}
+
+/** The value at a path; undefined where there is none. */
+export function valueAt(value: Json, steps: readonly (string | number)[]): Json | undefined {
+  let at: Json | undefined = value;
+  for (const step of steps) {
+    if (Array.isArray(at) && typeof step === 'number') at = at[step];
+    else if (isObject(at) && typeof step === 'string' && Object.hasOwn(at, step)) at = at[step];
+    else return undefined;
+  }
+  return at;
+}
+
+const TEXT_LIKE = /^text\/|svg|html|xml|json|javascript|yaml|csv|^application\/(?:sql|toml|x-sh)/i;
+
+/** Whether a media type announces text, or nothing that we know to be binary. */
+export function isTextLike(mimeType: Json | undefined): boolean {
+  return typeof mimeType === 'string' && TEXT_LIKE.test(mimeType);
+}
+
+/** True for the `data` of an image or sound block: base64 and nothing else, of a type that is no text. */
+export function isMediaPayload(block: JsonObject, member: string, data: string): boolean {
+  if (member !== 'data') return false;
+  if (block['type'] !== 'image' && block['type'] !== 'audio') return false;
+  if (isTextLike(block['mimeType'])) return false;
+  return /^[A-Za-z0-9+/]*={0,2}$/.test(data);
+}
+
+/** The last member name on a path: what a value in an array stands behind. */
+export function nearestName(steps: readonly (string | number)[]): string | undefined {
+  for (let at = steps.length - 1; at >= 0; at--) {
+    const step = steps[at];
+    if (typeof step === 'string') return step;
+  }
+  return undefined;
+}

@@ -1,0 +1,140 @@
+// One page of a list as a caller may see it: hidden items cut out by their spans, what is kept left byte
+// for byte, so that an approved definition reaches the client as it was reviewed. Who may see what is
+// decided elsewhere; here names that occur twice, remote icons and foreign cache scopes go.
+// Source: MCP tools/list, prompts/list, resources/list, resources/templates/list; contract §5 and §6.
+
+import { applyEdits, elementSpans, removalEdits, type Span, spanOf } from '../mcp/json.js';
+import { isObject, type Json, type JsonObject } from '../mcp/message.js';
+import type { Finding } from '../policy/record.js';
+import { valueAt } from './carriers.js';
+import { inspectMessage, type WithholdReason } from './inspect.js';
+import { hasRemoteIcons, setPrivate } from './members.js';
+import type { Profile } from './profile.js';
+
+export type ListKind = 'tools' | 'prompts' | 'templates' | 'resources';
+
+/** Where the items of a list stand in its result, and which member names an item. */
+const PLACES: { readonly [kind in ListKind]: { readonly member: string; readonly name: string } } =
+  {
+    tools: { member: 'tools', name: 'name' },
+    prompts: { member: 'prompts', name: 'name' },
+    templates: { member: 'resourceTemplates', name: 'uriTemplate' },
+    resources: { member: 'resources', name: 'uri' },
+  };
+
+export type ListItem = { readonly name: string; readonly digest: string | undefined };
+
+export type ListInput = {
+  readonly text: string;
+  readonly value: Json;
+  readonly kind: ListKind;
+  readonly era: '2025' | '2026';
+  readonly profile: Profile;
+  /** The longest `ttlMs` that leaves, in milliseconds. */
+  readonly listTtlMs: number;
+  /** True where visible items were reviewed byte for byte; otherwise they are inspected like results. */
+  readonly areReviewed: boolean;
+  /** Digest of an item on its original bytes; undefined where it has none (never equal to a pin). */
+  digestOf(item: JsonObject, itemText: string): string | undefined;
+  isVisible(item: ListItem): boolean;
+};
+
+export type ListOutcome =
+  | {
+      readonly kind: 'listed';
+      /** Equal to the input where nothing had to go. */
+      readonly text: string;
+      readonly advertised: number;
+      readonly visible: number;
+      /** Every readable item of the page, hidden ones and duplicates too. */
+      readonly items: readonly ListItem[];
+      readonly findings: readonly Finding[];
+    }
+  | {
+      readonly kind: 'withhold';
+      readonly reason: WithholdReason | 'upstream-protocol';
+      readonly findings: readonly Finding[];
+    };
+
+type Candidate = { readonly value: JsonObject; readonly span: Span; readonly item: ListItem };
+
+/** Filters one page. `upstream-protocol` where the result is no list of that kind. */
+export function filterList(input: ListInput): ListOutcome {
+  const { text, value, kind } = input;
+  const { member } = PLACES[kind];
+  const result = valueAt(value, ['result']);
+  const list = isObject(result) ? result[member] : undefined;
+  const span = spanOf(text, ['result', member]);
+  if (!isObject(result) || !Array.isArray(list) || span === undefined) {
+    return { kind: 'withhold', reason: 'upstream-protocol', findings: [] };
+  }
+  const spans = elementSpans(text, span);
+  const candidates = readItems(input, list, spans);
+  const names = countNames(candidates);
+  const kept = candidates.filter(({ item }) => names.get(item.name) === 1 && input.isVisible(item));
+  let filtered = cutHidden(text, span, kept, spans.length);
+  if (input.era === '2026') filtered = setPrivate(filtered, result, input.listTtlMs);
+  const rest = inspectRest(input, filtered, `/result/${member}`);
+  if (rest.kind === 'withhold') return rest;
+  return {
+    kind: 'listed',
+    text: rest.kind === 'changed' ? rest.text : filtered,
+    advertised: spans.length,
+    visible: kept.length,
+    items: candidates.map(({ item }) => item),
+    findings: rest.findings,
+  };
+}
+
+function readItems(input: ListInput, list: readonly Json[], spans: readonly Span[]): Candidate[] {
+  const { name: member } = PLACES[input.kind];
+  const candidates: Candidate[] = [];
+  for (const [index, value] of list.entries()) {
+    const span = spans[index];
+    if (span === undefined || !isObject(value)) continue;
+    const name = value[member];
+    if (typeof name !== 'string') continue;
+    const digest = input.digestOf(value, input.text.slice(span.start, span.end));
+    candidates.push({ value, span, item: { name, digest } });
+  }
+  return candidates;
+}
+
+function countNames(candidates: readonly Candidate[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { item } of candidates) counts.set(item.name, (counts.get(item.name) ?? 0) + 1);
+  return counts;
+}
+
+/** The text with only the kept elements in the array; the same text where all are kept as they are. */
+function cutHidden(text: string, array: Span, kept: readonly Candidate[], total: number): string {
+  const withIcons = kept.filter(({ value }) => hasRemoteIcons(value));
+  if (kept.length === total && withIcons.length === 0) return text;
+  const elements = kept.map(({ value, span }) => {
+    const element = text.slice(span.start, span.end);
+    return hasRemoteIcons(value) ? withoutIcons(element) : element;
+  });
+  return applyEdits(text, [{ ...array, text: `[${elements.join(',')}]` }]);
+}
+
+function withoutIcons(element: string): string {
+  const whole = spanOf(element, []);
+  if (whole === undefined) return element;
+  return applyEdits(
+    element,
+    removalEdits(element, whole, (name) => name === 'icons'),
+  );
+}
+
+function inspectRest(
+  input: ListInput,
+  text: string,
+  list: string,
+): ReturnType<typeof inspectMessage> {
+  return inspectMessage({
+    text,
+    value: JSON.parse(text),
+    profile: input.profile,
+    approved: input.areReviewed ? [list] : [],
+  });
+}

@@ -1,0 +1,49 @@
+// Collects what detectors saw in one message: detector, place, count, action. Never what was found, and
+// no name from the wire that could itself carry something.
+
+import type { Json } from '../mcp/message.js';
+import type { Finding } from '../policy/record.js';
+import type { Note } from './sanitize/sanitize.js';
+
+/** More findings than these are counted under the message as a whole. */
+const MAX_FINDINGS = 64;
+const PLAIN_STEP = /^[A-Za-z_$][A-Za-z_.$-]{0,31}$/;
+
+export type FindingLog = {
+  add(steps: readonly (string | number)[], note: Note | DropNote): void;
+  list(): Finding[];
+};
+
+type DropNote = {
+  readonly detector: string;
+  readonly action: 'drop' | 'block';
+  readonly count: number;
+};
+
+/** A log for one message in one direction. */
+export function createFindingLog(direction: Finding['direction']): FindingLog {
+  const found = new Map<string, Finding>();
+  return {
+    add(steps, { detector, action, count }) {
+      const path = found.size < MAX_FINDINGS ? publicPointer(steps) : '';
+      const key = `${detector} ${action} ${path}`;
+      const known = found.get(key)?.count ?? 0;
+      found.set(key, { detector, direction, path, count: known + count, action });
+    },
+    list: () => [...found.values()],
+  };
+}
+
+/** A pointer whose steps are numbers and plain words; every other name is `*`. */
+function publicPointer(steps: readonly (string | number)[]): string {
+  let pointer = '';
+  for (const step of steps) {
+    pointer += `/${typeof step === 'number' || PLAIN_STEP.test(step) ? step : '*'}`;
+  }
+  return pointer;
+}
+
+/** What a caller is told (contract §6): `_meta["dev.sallyport/findings"]`. */
+export function publicFindings(findings: readonly Finding[]): Json {
+  return findings.map(({ detector, path, count, action }) => ({ detector, path, count, action }));
+}

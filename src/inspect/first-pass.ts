@@ -1,0 +1,284 @@
+// The first pass over a message towards a client: every string, member name and number goes through the
+// sanitizer, JSON inside a text like the structured content that it repeats, so that both copies agree.
+// Answers edits of the text; what it does not change is not touched. recheck.ts does not trust it.
+
+import type { TextEdit } from '../mcp/admitted.js';
+import { applyEdits, removalEdits, spanOf } from '../mcp/json.js';
+import { isObject, type Json, type JsonObject } from '../mcp/message.js';
+import { isOwnMember } from '../mcp/removal.js';
+import {
+  isExempt,
+  isMediaPayload,
+  isReaderText,
+  isStructured,
+  isTextLike,
+  nearestName,
+  valueAt,
+} from './carriers.js';
+import type { FindingLog } from './findings.js';
+import { cutText, findSplit } from './joins.js';
+import { numberKind } from './numbers.js';
+import { base64OfText, bytesOfBase64, readable } from './sanitize/encoded.js';
+import {
+  actionFor,
+  detectorOf,
+  placeholder,
+  type ResultRules,
+  type SanitizeText,
+  wantedBy,
+} from './sanitize/sanitize.js';
+import { type Leaf, type WalkCaps, walkJson } from './walk.js';
+
+export type PassInput = {
+  readonly text: string;
+  readonly value: Json;
+  readonly rules: ResultRules;
+  readonly caps: WalkCaps;
+  readonly log: FindingLog;
+  readonly sanitize: SanitizeText;
+  /** Members of the message that were reviewed byte for byte (`/result/tools`). */
+  readonly approved: ReadonlySet<string>;
+  /** The end of what this exchange showed before. */
+  readonly tail: string;
+};
+
+export type Pass = {
+  readonly kind: 'passed';
+  readonly edits: readonly TextEdit[];
+  readonly isBlocked: boolean;
+  /** The texts that a reader joins, as they leave. */
+  readonly readerTexts: readonly string[];
+};
+
+type Steps = readonly (string | number)[];
+type Part = {
+  readonly start: number;
+  readonly end: number;
+  readonly steps: Steps;
+  text: string;
+  readonly original: string;
+};
+
+type Work = {
+  readonly input: PassInput;
+  /** Where a message is walked; `undefined` inside a text that holds JSON. */
+  readonly within: Steps | undefined;
+  readonly edits: Map<number, TextEdit>;
+  readonly reader: Part[];
+  readonly structured: Part[];
+  isBlocked: boolean;
+  changedNames: number;
+};
+
+/** JSON inside a text inside a text is read this deep. */
+const MAX_NESTING = 2;
+const MAX_PAIR_CHARS = 512;
+
+/** Runs the first pass. `too-large` where the walk hits a cap. */
+export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-large' } {
+  const work = startWork(input, undefined);
+  if (walkJson(input.text, input.caps, (leaf) => visit(work, leaf)) === 'too-large') {
+    return { kind: 'too-large' };
+  }
+  cutSplits(work, work.reader, input.tail);
+  cutSplits(work, work.structured, '');
+  return {
+    kind: 'passed',
+    edits: withRemovals(work),
+    isBlocked: work.isBlocked,
+    readerTexts: work.reader.map((part) => part.text),
+  };
+}
+
+function startWork(input: PassInput, within: Steps | undefined): Work {
+  return {
+    input,
+    within,
+    edits: new Map(),
+    reader: [],
+    structured: [],
+    isBlocked: false,
+    changedNames: 0,
+  };
+}
+
+function visit(work: Work, leaf: Leaf): void {
+  const { steps } = leaf;
+  if (work.within === undefined && (isExempt(steps) || isApproved(work, steps))) return;
+  if (leaf.kind === 'name') visitName(work, leaf);
+  else if (leaf.kind === 'number') visitNumber(work, leaf);
+  else visitString(work, leaf);
+}
+
+function isApproved(work: Work, steps: Steps): boolean {
+  const { approved } = work.input;
+  return approved.size > 0 && steps.length >= 2 && approved.has(`/${steps[0]}/${steps[1]}`);
+}
+
+function visitName(work: Work, leaf: Leaf): void {
+  const text = sanitizeLeaf(work, leaf.value, leaf.steps, undefined, 'value');
+  if (text === leaf.value) return;
+  // Two names of one object must not become one.
+  work.changedNames++;
+  const name = work.changedNames === 1 ? text : `${text}#${work.changedNames}`;
+  addEdit(work, leaf.start, leaf.end, JSON.stringify(name));
+}
+
+function visitNumber(work: Work, leaf: Leaf): void {
+  const kind = numberKind(leaf.value, nearestName(leaf.steps), wantedBy(work.input.rules));
+  if (kind === undefined) return;
+  const action = actionFor({ kind, start: 0, end: 0 }, work.input.rules);
+  note(work, leaf.steps, { detector: detectorOf(kind), action, count: 1 });
+  if (action === 'redact') addEdit(work, leaf.start, leaf.end, JSON.stringify(placeholder(kind)));
+}
+
+function visitString(work: Work, leaf: Leaf): void {
+  const { start, end, value } = leaf;
+  const isMessage = work.within === undefined;
+  const encoded = isMessage ? visitPayload(work, leaf) : undefined;
+  const isReader = isMessage && isReaderText(leaf.steps);
+  const text = encoded ?? (isReader ? sanitizeReader(work, leaf) : sanitizeValue(work, leaf));
+  if (isReader) work.reader.push({ start, end, steps: [...leaf.steps], text, original: value });
+  else if (!isMessage || isStructured(leaf.steps)) {
+    work.structured.push({ start, end, steps: [...leaf.steps], text, original: value });
+  }
+  if (text !== value) addEdit(work, start, end, JSON.stringify(text));
+}
+
+/** A string of structured content, alone and behind its name: a secret may be cut between the two. */
+function sanitizeValue(work: Work, leaf: Leaf): string {
+  const name = nearestName(leaf.steps);
+  const text = sanitizeLeaf(work, leaf.value, leaf.steps, name, 'value');
+  if (text !== leaf.value || name === undefined || text.length > MAX_PAIR_CHARS) return text;
+  const wanted = wantedBy(work.input.rules);
+  for (const cut of findSplit([name, text], wanted)) {
+    if (cut.part !== 1) continue;
+    const action = actionFor(cut, work.input.rules);
+    note(work, leaf.steps, { detector: detectorOf(cut.kind), action, count: 1 });
+    if (action === 'redact') return placeholder(cut.kind);
+  }
+  return text;
+}
+
+/** Text that a reader reads. Where it is JSON, its strings are inspected as structured content is. */
+function sanitizeReader(work: Work, leaf: Leaf): string {
+  return sanitizeProse(work, leaf.value, leaf.steps, MAX_NESTING);
+}
+
+function sanitizeProse(work: Work, text: string, steps: Steps, nesting: number): string {
+  const value = nesting > 0 ? parseContainer(text) : undefined;
+  if (value === undefined) return sanitizeLeaf(work, text, steps, undefined, 'markdown');
+  const inner = startWork({ ...work.input, text, value }, work.within ?? [...steps]);
+  if (walkJson(text, work.input.caps, (leaf) => visit(inner, leaf)) === 'too-large') {
+    work.isBlocked = true;
+  }
+  cutSplits(inner, inner.structured, '');
+  work.isBlocked ||= inner.isBlocked;
+  return applyEdits(text, sortEdits(inner.edits));
+}
+
+/** The object or array that a text holds, if it is JSON. */
+export function parseContainer(text: string): Json | undefined {
+  const first = text.trimStart()[0];
+  if (first !== '{' && first !== '[') return undefined;
+  try {
+    const value: Json = JSON.parse(text);
+    return value;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Bytes in base64: those of images and sound pass, those of texts are inspected as the text they are. */
+function visitPayload(work: Work, leaf: Leaf): string | undefined {
+  const last = leaf.steps.at(-1);
+  if (last !== 'data' && last !== 'blob') return undefined;
+  const block = valueAt(work.input.value, leaf.steps.slice(0, -1));
+  if (!isObject(block)) return undefined;
+  if (isMediaPayload(block, last, leaf.value)) return leaf.value;
+  return holdsPayload(block, last) ? sanitizePayload(work, leaf, block['mimeType']) : undefined;
+}
+
+function holdsPayload(block: JsonObject, member: string): boolean {
+  if (member === 'blob') return typeof block['uri'] === 'string';
+  return block['type'] === 'image' || block['type'] === 'audio';
+}
+
+/** The payload as it leaves; undefined where it is no base64 of what it claims to be. */
+function sanitizePayload(work: Work, leaf: Leaf, mimeType: Json | undefined): string | undefined {
+  const bytes = bytesOfBase64(leaf.value);
+  if (bytes === undefined) return undefined;
+  const decoded = readable(bytes);
+  if (decoded === undefined) return isTextLike(mimeType) ? undefined : leaf.value;
+  const text = sanitizeProse(work, decoded, leaf.steps, MAX_NESTING);
+  return text === decoded ? leaf.value : base64OfText(text);
+}
+
+function sanitizeLeaf(
+  work: Work,
+  text: string,
+  steps: Steps,
+  name: string | undefined,
+  reading: 'markdown' | 'value',
+): string {
+  const { rules, sanitize } = work.input;
+  const sanitized = sanitize(text, rules, { name, reading });
+  for (const one of sanitized.notes) note(work, steps, one);
+  return sanitized.text;
+}
+
+function note(work: Work, steps: Steps, one: Parameters<FindingLog['add']>[1]): void {
+  work.input.log.add(work.within ?? steps, one);
+  if (one.action === 'withhold') work.isBlocked = true;
+}
+
+function addEdit(work: Work, start: number, end: number, text: string): void {
+  work.edits.set(start, { start, end, text });
+}
+
+/** Removes what is cut in two by the borders between parts. */
+function cutSplits(work: Work, parts: readonly Part[], tail: string): void {
+  const offset = tail === '' ? 0 : 1;
+  const texts = parts.map((part) => part.text);
+  const hits = findSplit(offset === 0 ? texts : [tail, ...texts], wantedBy(work.input.rules));
+  for (const [index, part] of parts.entries()) {
+    const cuts = hits.filter((hit) => hit.part === index + offset);
+    if (cuts.length === 0) continue;
+    for (const cut of cuts) {
+      const action = actionFor(cut, work.input.rules);
+      note(work, part.steps, { detector: detectorOf(cut.kind), action, count: 1 });
+    }
+    const removed = cuts.filter((cut) => actionFor(cut, work.input.rules) === 'redact');
+    part.text = cutText(part.text, removed, placeholder);
+    if (part.text !== part.original) addEdit(work, part.start, part.end, JSON.stringify(part.text));
+  }
+}
+
+/** All edits in order, with our own members of `_meta` cut out (contract §6). */
+function withRemovals(work: Work): readonly TextEdit[] {
+  const { text, value, log } = work.input;
+  const removals: TextEdit[] = [];
+  for (const path of OWN_MEMBER_PLACES) {
+    const holder = valueAt(value, path);
+    if (!isObject(holder) || !Object.keys(holder).some(isOwnMember)) continue;
+    const span = spanOf(text, path);
+    if (span === undefined) continue;
+    removals.push(...removalEdits(text, span, isOwnMember));
+    log.add(path, { detector: 'reserved-meta', action: 'drop', count: 1 });
+  }
+  if (removals.length === 0) return sortEdits(work.edits);
+  const kept = [...work.edits.values()].filter(
+    (edit) => !removals.some((cut) => edit.start < cut.end && cut.start < edit.end),
+  );
+  return [...kept, ...removals].sort((one, other) => one.start - other.start);
+}
+
+const OWN_MEMBER_PLACES: readonly (readonly string[])[] = [
+  ['result', '_meta'],
+  ['params', '_meta'],
+  ['error', 'data'],
+];
+
+function sortEdits(edits: ReadonlyMap<number, TextEdit>): readonly TextEdit[] {
+  return [...edits.values()].sort((one, other) => one.start - other.start);
+}

@@ -1,0 +1,227 @@
+// What an upstream's message may be when it reaches the client: unchanged to the byte, changed in single
+// strings, or withheld. First pass, then an independent check of what would leave; an inspector that fails
+// withholds. Never passes on anything that neither of the two has read.
+
+import { applyEdits } from '../mcp/json.js';
+import { isObject, type Json, type JsonObject } from '../mcp/message.js';
+import type { CompiledSchema } from '../policy/definition.js';
+import type { Finding } from '../policy/record.js';
+import { valueAt } from './carriers.js';
+import { createFindingLog, type FindingLog, publicFindings } from './findings.js';
+import { parseContainer, sanitizeMessage } from './first-pass.js';
+import { BORDER_CHARS } from './joins.js';
+import { setMember } from './members.js';
+import type { Profile } from './profile.js';
+import { findRemains, type Recheck } from './recheck.js';
+import { isSurelyClean } from './sanitize/gate.js';
+import { type SanitizeText, sanitizeText } from './sanitize/sanitize.js';
+
+/** Bounds of one inspection. Past one of them the message is withheld. */
+export type InspectionCaps = {
+  readonly maxDepth: number;
+  readonly maxStrings: number;
+  /** Characters that detectors read: bounds how long one message may hold the loop. */
+  readonly maxWork: number;
+};
+
+export const INSPECTION_CAPS: InspectionCaps = {
+  maxDepth: 64,
+  maxStrings: 200_000,
+  maxWork: 16 * 1024 * 1024,
+};
+
+/** The end of what an exchange has shown so far: a secret may be cut in two by messages. */
+export type Carry = { readonly tail: string };
+
+export const NO_CARRY: Carry = { tail: '' };
+
+export type InspectionInput = {
+  /** The message as text, and the same parsed strictly. */
+  readonly text: string;
+  readonly value: Json;
+  readonly profile: Profile;
+  /** The approved outputSchema of the called tool. */
+  readonly output?: CompiledSchema | undefined;
+  readonly carry?: Carry;
+  readonly caps?: InspectionCaps;
+  /** Members that were reviewed byte for byte and pass as they are, such as `/result/tools`. */
+  readonly approved?: readonly string[];
+};
+
+export type WithholdReason = 'result-content' | 'result-invalid' | 'result-too-large' | 'internal';
+
+export type InspectionOutcome =
+  /** The very bytes may leave. Findings are flags. */
+  | { readonly kind: 'clean'; readonly findings: readonly Finding[]; readonly carry: Carry }
+  | {
+      readonly kind: 'changed';
+      readonly text: string;
+      readonly value: Json;
+      readonly findings: readonly Finding[];
+      readonly carry: Carry;
+    }
+  | {
+      readonly kind: 'withhold';
+      readonly reason: WithholdReason;
+      readonly findings: readonly Finding[];
+    };
+
+/** The two inspectors; replaced only to show that each stands without the other. */
+export type Inspectors = { readonly sanitize: SanitizeText; readonly recheck: Recheck };
+
+const INSPECTORS: Inspectors = { sanitize: sanitizeText, recheck: findRemains };
+/** Own name of the findings that a caller sees (contract §6). */
+export const FINDINGS_MEMBER = 'dev.sallyport/findings';
+
+/**
+ * Inspects one message towards the client. Never throws: a fault of an inspector withholds with `internal`.
+ */
+export function inspectMessage(
+  input: InspectionInput,
+  inspectors: Inspectors = INSPECTORS,
+): InspectionOutcome {
+  const log = createFindingLog('to-client');
+  try {
+    return inspect(input, inspectors, log);
+  } catch {
+    return { kind: 'withhold', reason: 'internal', findings: log.list() };
+  }
+}
+
+function inspect(
+  input: InspectionInput,
+  inspectors: Inspectors,
+  log: FindingLog,
+): InspectionOutcome {
+  const caps = input.caps ?? INSPECTION_CAPS;
+  const { text, value } = input;
+  const rules = input.profile.result;
+  const tail = input.carry?.tail ?? '';
+  if (text.length > caps.maxWork) return withhold('result-too-large', log);
+  if (!satisfies(value, input.output)) return withhold('result-invalid', log);
+  if (input.output === undefined && isWhollyClean(input, tail)) {
+    return { kind: 'clean', findings: [], carry: carryOn(tail, readerTextsOf(value)) };
+  }
+  const approved = new Set(input.approved);
+  const { sanitize, recheck } = inspectors;
+  const pass = sanitizeMessage({ text, value, rules, caps, log, sanitize, approved, tail });
+  if (pass.kind === 'too-large') return withhold('result-too-large', log);
+  if (pass.isBlocked) return withhold('result-content', log);
+  const edited = applyEdits(text, pass.edits);
+  const remains = recheck({ text: edited, rules, approved, tail, maxDepth: caps.maxDepth });
+  if (remains.length > 0) {
+    for (const kind of remains) {
+      log.add([], { detector: `recheck:${kind}`, action: 'withhold', count: 1 });
+    }
+    return withhold('result-content', log);
+  }
+  const carry = carryOn(tail, pass.readerTexts);
+  if (pass.edits.length === 0) return { kind: 'clean', findings: log.list(), carry };
+  return finishChanged(input, edited, carry, log);
+}
+
+function withhold(reason: WithholdReason, log: FindingLog): InspectionOutcome {
+  return { kind: 'withhold', reason, findings: log.list() };
+}
+
+/** A changed message must still be what its schema and its own text copy say. */
+function finishChanged(
+  input: InspectionInput,
+  edited: string,
+  carry: Carry,
+  log: FindingLog,
+): InspectionOutcome {
+  const findings = log.list();
+  const text = attachFindings(edited, publicFindings(findings));
+  const value: Json = JSON.parse(text);
+  if (!satisfies(value, input.output)) return withhold('result-invalid', log);
+  if (agrees(input.value) && !agrees(value)) return withhold('result-content', log);
+  return { kind: 'changed', text, value, findings, carry };
+}
+
+/** Whether the structured content is there and valid where a schema was approved (MCP, tools, outputSchema). */
+function satisfies(value: Json, output: CompiledSchema | undefined): boolean {
+  if (output === undefined) return true;
+  const result = valueAt(value, ['result']);
+  if (!isObject(result) || result['isError'] === true) return true;
+  const structured = result['structuredContent'];
+  return structured !== undefined && output.check(structured).length === 0;
+}
+
+/** Whether the raw text, and every text that a reader joins from it, needs no closer look. */
+function isWhollyClean(input: InspectionInput, tail: string): boolean {
+  if (!isSurelyClean(input.text)) return false;
+  const texts = readerTextsOf(input.value);
+  if (tail !== '' && !isSurelyClean(tail + (texts[0] ?? '').slice(0, BORDER_CHARS))) return false;
+  if (texts.length > 1 && !(isSurelyClean(texts.join('')) && isSurelyClean(texts.join(' ')))) {
+    return false;
+  }
+  const structured = valueAt(input.value, ['result', 'structuredContent']);
+  return structured === undefined || isSurelyClean(stringsOf(structured).join(''));
+}
+
+/** Member names and strings in order: what could be one secret in pieces. */
+function stringsOf(value: Json): readonly string[] {
+  if (typeof value === 'string') return [value];
+  if (Array.isArray(value)) return value.flatMap(stringsOf);
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([name, one]) => [name, ...stringsOf(one)]);
+}
+
+/** The texts of a message that a reader reads one behind the other. */
+function readerTextsOf(value: Json): readonly string[] {
+  const texts: string[] = [];
+  for (const path of PROSE_PLACES) {
+    const place = valueAt(value, path);
+    if (typeof place === 'string') texts.push(place);
+    else if (Array.isArray(place)) for (const block of place) pushBlockText(block, texts);
+  }
+  return texts;
+}
+
+const PROSE_PLACES: readonly (readonly string[])[] = [
+  ['result', 'content'],
+  ['result', 'contents'],
+  ['result', 'messages'],
+  ['error', 'message'],
+  ['params', 'message'],
+  ['params', 'data'],
+];
+
+function pushBlockText(block: Json, texts: string[]): void {
+  if (!isObject(block)) return;
+  for (const holder of [block, block['resource'], block['content']]) {
+    const text = isObject(holder) ? holder['text'] : undefined;
+    if (typeof text === 'string') texts.push(text);
+  }
+}
+
+function carryOn(tail: string, texts: readonly string[]): Carry {
+  let joined = tail;
+  for (const text of texts) joined = (joined + text.slice(-BORDER_CHARS)).slice(-BORDER_CHARS);
+  return { tail: joined };
+}
+
+/** Whether a text block repeats the structured content as JSON (MCP 2025-06-18, tools, structured content). */
+function agrees(value: Json): boolean {
+  const structured = valueAt(value, ['result', 'structuredContent']);
+  const content = valueAt(value, ['result', 'content']);
+  if (structured === undefined || !Array.isArray(content)) return false;
+  const wanted = JSON.stringify(structured);
+  return content.some((block: Json) => {
+    const text = isObject(block) ? block['text'] : undefined;
+    const copy = typeof text === 'string' ? parseContainer(text) : undefined;
+    return copy !== undefined && JSON.stringify(copy) === wanted;
+  });
+}
+
+/** Puts the findings into `_meta` of a result; errors and notifications have no place for them. */
+function attachFindings(text: string, findings: Json): string {
+  const value: Json = JSON.parse(text);
+  const result = valueAt(value, ['result']);
+  if (!isObject(result)) return text;
+  const own: JsonObject = { [FINDINGS_MEMBER]: findings };
+  if (result['_meta'] === undefined) return setMember(text, ['result'], '_meta', own);
+  if (!isObject(result['_meta'])) return text;
+  return setMember(text, ['result', '_meta'], FINDINGS_MEMBER, findings);
+}

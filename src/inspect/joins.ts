@@ -1,0 +1,95 @@
+// What a reader joins: the texts of one answer, with the tail of what came before in the same exchange.
+// Something secret that is cut in two by such a border is removed from every part of it that is still
+// here. Looks only around the borders; the parts themselves were inspected one by one.
+
+import type { TextEdit } from '../mcp/admitted.js';
+import { findSensitive, type Wanted } from './sanitize/detect.js';
+import { isSurelyClean } from './sanitize/gate.js';
+import type { Hit } from './sanitize/secrets.js';
+
+/** How much of each part around a border is looked at, and what is carried to the next message. */
+export const BORDER_CHARS = 512;
+
+/** A hit across a border: what of it lies in one part. */
+export type SplitHit = {
+  readonly part: number;
+  readonly kind: string;
+  readonly start: number;
+  readonly end: number;
+};
+
+type Segment = { readonly part: number; readonly from: number; readonly text: string };
+
+/** Texts joined as a reader may join them: with nothing, or with a blank, between them. */
+const GLUES = ['', ' '] as const;
+
+/**
+ * Hits that lie across a border between two parts, cut to the parts. `parts[0]` may be the carried tail.
+ */
+export function findSplit(parts: readonly string[], wanted: Wanted): readonly SplitHit[] {
+  if (parts.length < 2) return [];
+  const found: SplitHit[] = [];
+  for (const run of borderRuns(parts)) {
+    for (const glue of GLUES) found.push(...findInRun(run, glue, wanted));
+  }
+  return found;
+}
+
+/** Stretches of consecutive parts; a long part ends one stretch and begins the next. */
+function borderRuns(parts: readonly string[]): readonly (readonly Segment[])[] {
+  const runs: Segment[][] = [];
+  let run: Segment[] = [];
+  for (const [part, text] of parts.entries()) {
+    if (text === '') continue;
+    if (text.length <= 2 * BORDER_CHARS) {
+      run.push({ part, from: 0, text });
+      continue;
+    }
+    run.push({ part, from: 0, text: text.slice(0, BORDER_CHARS) });
+    runs.push(run);
+    const from = text.length - BORDER_CHARS;
+    run = [{ part, from, text: text.slice(from) }];
+  }
+  runs.push(run);
+  return runs.filter((one) => one.length > 1);
+}
+
+function findInRun(run: readonly Segment[], glue: string, wanted: Wanted): SplitHit[] {
+  const joined = run.map((segment) => segment.text).join(glue);
+  if (isSurelyClean(joined)) return [];
+  return findSensitive(joined, wanted).flatMap((hit) => cutToParts(run, glue, hit));
+}
+
+function cutToParts(run: readonly Segment[], glue: string, hit: Hit): SplitHit[] {
+  const cuts: SplitHit[] = [];
+  let offset = 0;
+  for (const { part, from, text } of run) {
+    const start = Math.max(hit.start, offset);
+    const end = Math.min(hit.end, offset + text.length);
+    if (start < end) {
+      cuts.push({ part, kind: hit.kind, start: from + start - offset, end: from + end - offset });
+    }
+    offset += text.length + glue.length;
+  }
+  return cuts.length > 1 ? cuts : [];
+}
+
+/** One text with cuts replaced; overlapping cuts count once. */
+export function cutText(
+  text: string,
+  cuts: readonly SplitHit[],
+  replacement: (kind: string) => string,
+): string {
+  const edits: TextEdit[] = [];
+  for (const cut of [...cuts].sort((one, other) => one.start - other.start)) {
+    if (cut.start < (edits.at(-1)?.end ?? 0)) continue;
+    edits.push({ start: cut.start, end: cut.end, text: replacement(cut.kind) });
+  }
+  let kept = '';
+  let at = 0;
+  for (const edit of edits) {
+    kept += text.slice(at, edit.start) + edit.text;
+    at = edit.end;
+  }
+  return kept + text.slice(at);
+}

@@ -1,0 +1,132 @@
+// Pages of lists that were seen before: a page whose bytes are those of the last time, but for the
+// JSON-RPC id, keeps its digests and, for each policy key, its filtered form. A key must name whatever the
+// filtered form depends on (upstream, era, cursor; policy, pins and principal); nothing is kept for others.
+// Source: contract §6 (results that depend on the caller); MCP 2026-07-28, caching.
+
+import { spanOf } from '../mcp/json.js';
+import type { RequestId } from '../mcp/message.js';
+import type { Finding } from '../policy/record.js';
+import type { ListItem } from './filter-list.js';
+
+/** A filtered page as one policy key sees it. */
+export type FilteredPage = {
+  readonly advertised: number;
+  readonly visible: number;
+  readonly findings: readonly Finding[];
+  /** The bytes to send, with this id. */
+  render(id: RequestId): Uint8Array;
+};
+
+export interface CachedPage {
+  readonly items: readonly ListItem[];
+  filtered(policyKey: string): FilteredPage | undefined;
+  /** Keeps the filtered text of this page, which must hold the id that the page came with. */
+  keepFiltered(
+    policyKey: string,
+    text: string,
+    facts: Pick<FilteredPage, 'advertised' | 'visible' | 'findings'>,
+  ): void;
+}
+
+export interface PageCache {
+  /** The page kept under the key, if these bytes are its bytes but for the id. */
+  find(key: string, bytes: Uint8Array, id: RequestId): CachedPage | undefined;
+  /** Keeps a page; undefined where its id is spelled unusually and it cannot be recognized again. */
+  keep(
+    key: string,
+    page: { readonly bytes: Uint8Array; readonly text: string; readonly id: RequestId },
+    items: readonly ListItem[],
+  ): CachedPage | undefined;
+}
+
+export type PageCacheOptions = {
+  readonly maxPages: number;
+  /** Filtered forms of one page. */
+  readonly maxForms: number;
+  /** Whether two stretches of bytes are equal; the composition root gives the fastest it has. */
+  readonly isEqual: (one: Uint8Array, other: Uint8Array) => boolean;
+};
+
+type Halves = { readonly head: Uint8Array; readonly tail: Uint8Array };
+
+const encoder = new TextEncoder();
+
+/** A cache that holds at most `maxPages` pages and drops the one unused longest. */
+export function createPageCache(options: PageCacheOptions): PageCache {
+  const pages = new Map<string, { readonly halves: Halves; readonly page: CachedPage }>();
+  return {
+    find(key, bytes, id) {
+      const kept = pages.get(key);
+      if (kept === undefined || !isSamePage(kept.halves, bytes, id, options.isEqual))
+        return undefined;
+      pages.delete(key);
+      pages.set(key, kept);
+      return kept.page;
+    },
+    keep(key, { bytes, text, id }, items) {
+      const halves = splitAtId(text, id);
+      pages.delete(key);
+      if (halves === undefined || !isSamePage(halves, bytes, id, options.isEqual)) return undefined;
+      const page = createPage(items, id, options.maxForms);
+      pages.set(key, { halves, page });
+      dropOldest(pages, options.maxPages);
+      return page;
+    },
+  };
+}
+
+function dropOldest(map: Map<string, unknown>, max: number): void {
+  if (map.size <= max) return;
+  const [oldest] = map.keys();
+  if (oldest !== undefined) map.delete(oldest);
+}
+
+function createPage(items: readonly ListItem[], id: RequestId, maxForms: number): CachedPage {
+  const forms = new Map<string, FilteredPage>();
+  return {
+    items,
+    filtered: (policyKey) => forms.get(policyKey),
+    keepFiltered(policyKey, text, facts) {
+      const halves = splitAtId(text, id);
+      if (halves === undefined) return;
+      forms.set(policyKey, { ...facts, render: (other) => joinAtId(halves, other) });
+      dropOldest(forms, maxForms);
+    },
+  };
+}
+
+/** The bytes before and behind the id; undefined where the id is not spelled as JSON.stringify would. */
+function splitAtId(text: string, id: RequestId): Halves | undefined {
+  const span = spanOf(text, ['id']);
+  if (span === undefined || text.slice(span.start, span.end) !== JSON.stringify(id))
+    return undefined;
+  return {
+    head: encoder.encode(text.slice(0, span.start)),
+    tail: encoder.encode(text.slice(span.end)),
+  };
+}
+
+function isSamePage(
+  { head, tail }: Halves,
+  bytes: Uint8Array,
+  id: RequestId,
+  isEqual: PageCacheOptions['isEqual'],
+): boolean {
+  const idBytes = encoder.encode(JSON.stringify(id));
+  const idEnd = head.length + idBytes.length;
+  return (
+    bytes.length === idEnd + tail.length &&
+    isEqual(bytes.subarray(0, head.length), head) &&
+    isEqual(bytes.subarray(head.length, idEnd), idBytes) &&
+    isEqual(bytes.subarray(idEnd), tail)
+  );
+}
+
+function joinAtId({ head, tail }: Halves, id: RequestId): Uint8Array {
+  const idBytes = encoder.encode(JSON.stringify(id));
+  const bytes = new Uint8Array(head.length + idBytes.length + tail.length);
+  bytes.set(head);
+  bytes.set(idBytes, head.length);
+  bytes.set(tail, head.length + idBytes.length);
+  return bytes;
+}

@@ -1,0 +1,100 @@
+// Walks valid JSON text once and shows every member name, string and number with its place, so that a
+// visitor can change a string without touching a byte beside it. Never builds a value, never recurses.
+// Source: RFC 8259.
+
+/** Bounds of a walk. Past one of them it ends with `too-large`. */
+export type WalkCaps = { readonly maxDepth: number; readonly maxStrings: number };
+
+/** One leaf. `steps` is the live path to it (of a name: to its member) and must be copied to be kept. */
+export type Leaf = {
+  readonly kind: 'name' | 'string' | 'number';
+  /** Span of the token, quotes included. */
+  readonly start: number;
+  readonly end: number;
+  /** Decoded; of a number, its literal. */
+  readonly value: string;
+  readonly steps: readonly (string | number)[];
+};
+
+type State = {
+  readonly text: string;
+  readonly caps: WalkCaps;
+  readonly visit: (leaf: Leaf) => void;
+  readonly steps: (string | number)[];
+  /** Whether the innermost container is an object that waits for a name. */
+  awaitsName: boolean;
+  strings: number;
+};
+
+/** Visits the leaves in order. The text must be valid JSON. */
+export function walkJson(
+  text: string,
+  caps: WalkCaps,
+  visit: (leaf: Leaf) => void,
+): 'done' | 'too-large' {
+  const state: State = { text, caps, visit, steps: [], awaitsName: false, strings: 0 };
+  for (let at = 0; at < text.length; ) {
+    at = readToken(state, at);
+    if (state.steps.length > caps.maxDepth || state.strings > caps.maxStrings) return 'too-large';
+  }
+  return 'done';
+}
+
+function readToken(state: State, at: number): number {
+  const code = state.text.charCodeAt(at);
+  if (code === 0x22) return readString(state, at);
+  if (code === 0x2d || (code >= 0x30 && code <= 0x39)) return readNumber(state, at);
+  if (code === 0x7b || code === 0x5b) openContainer(state, code === 0x7b);
+  else if (code === 0x7d || code === 0x5d) state.steps.pop();
+  else if (code === 0x2c) nextElement(state);
+  return at + 1;
+}
+
+function openContainer(state: State, isObject: boolean): void {
+  state.steps.push(isObject ? '' : 0);
+  state.awaitsName = isObject;
+}
+
+function nextElement(state: State): void {
+  const last = state.steps.length - 1;
+  const step = state.steps[last];
+  if (typeof step === 'number') state.steps[last] = step + 1;
+  state.awaitsName = typeof step === 'string';
+}
+
+function readString(state: State, start: number): number {
+  const { text } = state;
+  const end = stringEnd(text, start);
+  const raw = text.slice(start + 1, end - 1);
+  const value: string = raw.includes('\\') ? JSON.parse(text.slice(start, end)) : raw;
+  state.strings++;
+  const isName = state.awaitsName && typeof state.steps.at(-1) === 'string';
+  if (isName) {
+    state.steps[state.steps.length - 1] = value;
+    state.awaitsName = false;
+  }
+  state.visit({ kind: isName ? 'name' : 'string', start, end, value, steps: state.steps });
+  return end;
+}
+
+function stringEnd(text: string, start: number): number {
+  for (let at = start + 1; ; ) {
+    const quote = text.indexOf('"', at);
+    if (quote < 0) return text.length;
+    let slashes = 0;
+    while (text.charCodeAt(quote - slashes - 1) === 0x5c) slashes++;
+    if (slashes % 2 === 0) return quote + 1;
+    at = quote + 1;
+  }
+}
+
+const NUMBER = /[-+0-9.eE]{1,4096}/y;
+
+function readNumber(state: State, start: number): number {
+  NUMBER.lastIndex = start;
+  const value = NUMBER.exec(state.text)?.[0] ?? '';
+  const end = start + Math.max(1, value.length);
+  state.strings++;
+  state.visit({ kind: 'number', start, end, value, steps: state.steps });
+  return end;
+}
