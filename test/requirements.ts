@@ -3,6 +3,7 @@
 
 import { configRequirements } from './requirements/config.js';
 import { demoRequirements } from './requirements/demo.js';
+import { e2eRequirements } from './requirements/e2e.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
@@ -15,6 +16,7 @@ export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,
   ...configRequirements,
   ...demoRequirements,
+  ...e2eRequirements,
   ...mcpRequirements,
   ...observeRequirements,
   ...pinRequirements,

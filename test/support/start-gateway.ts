@@ -28,6 +28,8 @@ export type GatewayUnderTest = {
   readonly more?: string;
   /** The `audit:` block. Default: a file in the folder. */
   readonly audit?: string;
+  /** Identifier of an issuer that is trusted in place of the test's own, which then mints in vain. */
+  readonly issuerUrl?: string;
 };
 
 export const ALLOW_ALL = `version: 1
@@ -93,7 +95,7 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
   const publicUrl = `http://127.0.0.1:${data}`;
   const file = join(folder, 'gateway.yaml');
   await mkdir(join(folder, 'policies/pins'), { recursive: true });
-  await writeFile(file, gatewayText(options, issuer.issuer, data, ops));
+  await writeFile(file, gatewayText(options, options.issuerUrl ?? issuer.issuer, data, ops));
   const writePolicy = (name: string, text: string): Promise<void> =>
     writeFile(join(folder, `policies/${name}.policy.yaml`), text);
   for (const [name, text] of Object.entries(options.policies ?? { open: ALLOW_ALL }))

@@ -1,0 +1,249 @@
+// What the README promises of the command line, done with the built program: every command that needs
+// no browser, its output, and its exit codes. Contract §1.
+
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DemoFiles, writeDemoFiles } from '../../src/dev/demo-files.js';
+import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
+import { findFreePort } from '../support/free-port.js';
+import { startTestIssuer, type TestIssuer } from '../support/issuer.js';
+import { buildProgram, runSallyport, type Served, startSallyport } from '../support/program.js';
+import { openRawSession, postStateless } from '../support/raw-mcp.js';
+
+const ENGINEER = { sub: 'engineer', groups: ['engineering'], scope: 'tickets:read' };
+
+let folder: string;
+let desk: DemoUpstream;
+let issuer: TestIssuer;
+let files: DemoFiles;
+let ports: { readonly data: number; readonly ops: number; readonly admin: number };
+const config = (): string => files.configFile;
+
+beforeAll(async () => {
+  await buildProgram();
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-cli-'));
+  desk = await startDemoUpstream({ seed: 'cli' });
+  issuer = await startTestIssuer({ alg: 'ES256' });
+  ports = {
+    data: await findFreePort(),
+    ops: await findFreePort(),
+    admin: await findFreePort(),
+  };
+  files = await writeDemoFiles(folder, {
+    publicUrl: `http://127.0.0.1:${ports.data}`,
+    issuer: issuer.issuer,
+    upstreamUrl: desk.url,
+    ports,
+  });
+});
+afterAll(async () => {
+  await desk?.close();
+  await issuer?.close();
+  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+});
+
+function startServing(): Served {
+  return startSallyport(['serve', '-c', config()], folder);
+}
+
+describe('a mistake on the command line', () => {
+  it.each([
+    [['serv'], 'serve'],
+    [['validate', '-c', 'x', '--stric'], '--strict'],
+    [['pin', 'verfy', '-c', 'x'], 'verify'],
+    [['schema', 'polcy'], 'policy'],
+  ])('[E-30] %j is answered with what was meant, and 2', async (args, meant) => {
+    const { code, stdout, stderr } = await runSallyport(args);
+    expect(stderr).toContain(`did you mean "${meant}"?`);
+    expect([code, stdout]).toEqual([2, '']);
+  });
+
+  it('[E-30] help shows examples first and ends with 0', async () => {
+    const { code, stdout } = await runSallyport(['validate', '--help']);
+    expect(code).toBe(0);
+    expect(stdout.startsWith('Examples:')).toBe(true);
+  });
+});
+
+describe('validate', () => {
+  it.each(['config/gateway.yaml', 'config/loopback.yaml'])('[E-31] accepts %s', async (file) => {
+    const { code, stdout, stderr } = await runSallyport(['validate', '-c', file, '--no-secrets']);
+    expect(stdout).not.toContain('error');
+    expect(stderr).toContain('0 errors');
+    expect(code).toBe(0);
+  });
+
+  it('[E-31] tells every mistake with its place and ends with 1; a missing file is 2', async () => {
+    const text = await readFile(config(), 'utf8');
+    const bad = join(folder, 'bad.yaml');
+    const wrong = text
+      .replace('onFailure: block', 'onFailure: blok')
+      .replace('algorithms', 'algoritms');
+    await writeFile(bad, wrong);
+    const { code, stdout } = await runSallyport(['validate', '-c', bad], { cwd: folder });
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^bad\.yaml:\d+:\d+ error .*algoritms.*did you mean "algorithms"\?$/m);
+    expect(stdout).toMatch(/^bad\.yaml:\d+:\d+ error .*blok.*did you mean "block"\?$/m);
+    const json = await runSallyport(['validate', '-c', bad, '--format', 'json'], { cwd: folder });
+    expect(JSON.stringify(JSON.parse(json.stdout))).toContain('algoritms');
+    const none = await runSallyport(['validate', '-c', join(folder, 'none.yaml')]);
+    expect(none.code).toBe(2);
+  });
+});
+
+describe('keys and schema', () => {
+  it('[E-32] makes keys that differ, and prints public parts that tell nothing', async () => {
+    const [one, other] = [await runSallyport(['keys', 'new']), await runSallyport(['keys', 'new'])];
+    expect([one.code, one.stderr]).toEqual([0, '']);
+    expect(one.stdout).not.toBe(other.stdout);
+    const file = join(folder, 'key');
+    await writeFile(file, one.stdout, { mode: 0o600 });
+    const { code, stdout } = await runSallyport(['keys', 'public', file, '--json']);
+    expect(code).toBe(0);
+    const [key] = (JSON.parse(stdout) as { keys: Record<string, unknown>[] }).keys;
+    expect(key).toMatchObject({ kty: 'OKP', crv: 'Ed25519' });
+    expect(key).not.toHaveProperty('d');
+    const secret = one.stdout.trim().split(':').at(-1) ?? one.stdout;
+    expect(stdout).not.toContain(secret);
+  });
+
+  it.each(['gateway', 'policy', 'lock', 'audit'])('[E-32] prints the schema %s', async (name) => {
+    const { code, stdout } = await runSallyport(['schema', name]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toHaveProperty('$schema');
+  });
+});
+
+describe('pin', () => {
+  const pin = (word: string, ...more: string[]) =>
+    runSallyport(['pin', word, '-c', config(), ...more], { cwd: folder });
+  const lock = (): Promise<string> => readFile(join(files.pinsDir, 'desk.lock.yaml'), 'utf8');
+
+  it('[E-33] fetches, shows and checks drift, approves what was reviewed, and blocks', async () => {
+    const fetched = await pin('fetch');
+    expect([fetched.code, fetched.stderr]).toEqual([0, '']);
+    expect(fetched.stdout).toMatch(/desk: 0 approved, \d+ pending/);
+    expect((await pin('fetch', '--approve')).code).toBe(2);
+    const approved = await pin('fetch', '--approve', '--by', 'reviewer', '--note', 'first review');
+    expect(approved.stdout).toMatch(/desk: \d+ approved, 0 pending/);
+    expect(await lock()).toContain('by: reviewer');
+    const same = await pin('verify');
+    expect([same.code, same.stdout]).toEqual([0, 'desk: as pinned\n']);
+
+    desk.misbehave({ drift: 'description' });
+    const differs = await pin('diff');
+    expect(differs.code).toBe(0);
+    expect(differs.stdout).toMatch(/get_ticket/);
+    const verified = await pin('verify', '--json');
+    expect(verified.code).toBe(1);
+    expect(verified.stdout).toContain('get_ticket');
+
+    const again = await pin('fetch');
+    const digest = /pending tool get_ticket (sha256:[0-9a-f]{64})/.exec(again.stdout)?.[1] ?? '';
+    const wrong = `sha256:${'0'.repeat(64)}`;
+    const by = ['--by', 'reviewer'];
+    expect((await pin('approve', 'desk', 'get_ticket', '--digest', wrong, ...by)).code).toBe(1);
+    const good = await pin('approve', 'desk', 'get_ticket', '--digest', digest, ...by);
+    expect([good.code, good.stdout]).toEqual([0, 'approved desk tool get_ticket\n']);
+    expect((await pin('verify')).code).toBe(0);
+
+    const blocked = await pin('block', 'desk', 'get_ticket');
+    expect([blocked.code, blocked.stdout]).toEqual([0, 'blocked desk tool get_ticket\n']);
+    expect(await lock()).toContain('status: blocked');
+    const unknown = await pin('block', 'dsk', 'get_ticket');
+    expect(unknown.code).toBe(2);
+    expect(unknown.stderr).toContain('did you mean "desk"?');
+    desk.behave();
+    await rm(join(files.pinsDir, 'desk.lock.yaml'));
+  });
+
+  it('[E-33] ends with 2 where the upstream cannot be asked', async () => {
+    const text = await readFile(config(), 'utf8');
+    const gone = join(folder, 'gone.yaml');
+    await writeFile(gone, text.replace(desk.url, `http://127.0.0.1:${await findFreePort()}/mcp`));
+    const { code, stderr } = await runSallyport(['pin', 'verify', '-c', gone], { cwd: folder });
+    expect(code).toBe(2);
+    expect(stderr).toContain('desk could not be listed');
+  });
+});
+
+describe('serve', () => {
+  it('[E-34] refuses a file with mistakes, all of them told, and opens nothing', async () => {
+    const bad = join(folder, 'bad-serve.yaml');
+    await writeFile(bad, (await readFile(config(), 'utf8')).replace('version: 1', 'version: 9'));
+    const { code, stdout, stderr } = await runSallyport(['serve', '-c', bad], { cwd: folder });
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('bad-serve.yaml:');
+    expect(stderr).toContain('nothing was started');
+  });
+
+  it('[E-34] prints a line a listener, serves, drains at SIGTERM and ends with 143; its audit verifies', async () => {
+    const pinned = ['pin', 'fetch', '-c', config(), '--approve', '--by', 'reviewer'];
+    expect((await runSallyport(pinned, { cwd: folder })).code).toBe(0);
+    const served = startServing();
+    await expect.poll(served.stdout, { timeout: 10_000 }).toContain('ops listening');
+    expect(served.stdout()).toBe(
+      `data listening on http://127.0.0.1:${ports.data}\n` +
+        `ops listening on http://127.0.0.1:${ports.ops}\n`,
+    );
+    const ready = await fetch(`http://127.0.0.1:${ports.ops}/readyz`);
+    expect(ready.status).toBe(200);
+    const token = await issuer.mint(files.resource, { claims: ENGINEER });
+    const session = await openRawSession(files.resource, { token });
+    const args = { project: 'web', id: 'T-101' };
+    const call = { name: 'get_ticket', arguments: args };
+    const ticket = await session.ask(2, 'tools/call', call);
+    expect(ticket.messages.at(-1).result.structuredContent).toMatchObject({ id: 'T-101' });
+    const hidden = await postStateless(
+      files.resource,
+      'tools/call',
+      { name: 'delete_ticket', arguments: {} },
+      { token },
+    );
+    expect(hidden.messages.at(-1).error.code).toBe(-32602);
+
+    // A call that still runs when the signal comes is answered before the program ends.
+    desk.misbehave({ paceMs: 150 });
+    const slow = session.ask(3, 'tools/call', {
+      name: 'export_all',
+      arguments: {},
+      _meta: { progressToken: 'p' },
+    });
+    await expect.poll(() => desk.seen().some((one) => one.name === 'export_all')).toBe(true);
+    served.signal('SIGTERM');
+    const answered = await slow;
+    expect(answered.messages.at(-1)).toMatchObject({ id: 3 });
+    expect(answered.messages.at(-1).result).toBeDefined();
+    expect(await served.ended).toBe(143);
+    desk.behave();
+
+    const verify = (...more: string[]) =>
+      runSallyport(['audit', 'verify', files.auditFile, ...more], { cwd: folder });
+    const whole = await verify();
+    expect(whole.stdout).toMatch(/^whole: \d+ lines, \d+ signed checkpoints, head /);
+    expect(whole.stderr).toContain('note:');
+    expect(whole.code).toBe(0);
+    const lines = (await readFile(files.auditFile, 'utf8')).split('\n');
+    const types = new Set(
+      lines.filter((line) => line !== '').map((line) => JSON.parse(line).type as string),
+    );
+    expect([...types]).toEqual(
+      expect.arrayContaining(['mcp.decision', 'mcp.outcome', 'lifecycle', 'checkpoint']),
+    );
+    const queried = await runSallyport(
+      ['audit', 'query', files.auditFile, '--subject', 'engineer', '--json'],
+      { cwd: folder },
+    );
+    expect(queried.stdout).toContain('get_ticket');
+    expect(queried.stdout).not.toContain(token);
+
+    const at = lines.findIndex((line) => line.includes('"get_ticket"'));
+    await writeFile(files.auditFile, lines.toSpliced(at, 1).join('\n'));
+    const broken = await verify();
+    expect(broken.code).toBe(1);
+    expect(broken.stdout).toContain(`audit.jsonl:${at + 1}`);
+    expect((await verify('--head', 'nonsense')).code).toBe(2);
+  });
+});

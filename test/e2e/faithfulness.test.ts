@@ -1,0 +1,149 @@
+// Whoever may use everything sees through the gateway what the upstream says, with nothing added, lost
+// or written otherwise, though every control is armed. Source: architecture §1, "Bytes".
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Everything, startEverything } from '../support/everything.js';
+import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/open-policy.js';
+import { openRawSession, postStateless, type RawSession } from '../support/raw-mcp.js';
+import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
+import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+
+let everything: Everything;
+let modern: SdkV2Server;
+let gateway: RunningGateway;
+let direct: RawSession;
+let through: RawSession;
+
+/** The last message of an answer, as it was written. */
+function written(text: string): string {
+  const lines = text.split('\n').filter((line) => line.startsWith('data: '));
+  return lines.at(-1)?.slice('data: '.length) ?? text;
+}
+
+/** Both answers to one question, parsed and as written. */
+async function askBoth(id: number, method: string, params: object = {}) {
+  const [one, other] = [
+    await direct.ask(id, method, params),
+    await through.ask(id, method, params),
+  ];
+  return {
+    status: [one.status, other.status],
+    direct: one.messages.at(-1),
+    through: other.messages.at(-1),
+    bytes: [written(one.text), written(other.text)],
+  };
+}
+
+beforeAll(async () => {
+  everything = await startEverything();
+  modern = await startSdkV2Server();
+  gateway = await startTestGateway({
+    upstreams: [
+      { name: 'everything', url: everything.url },
+      { name: 'modern', url: modern.url },
+    ],
+    policies: { open: writeOpenPolicy([...EVERYTHING_TEMPLATES, 'memo://notes/{id}']) },
+  });
+  direct = await openRawSession(everything.url);
+  through = await openRawSession(gateway.url('everything'), {
+    token: await gateway.token('everything'),
+  });
+});
+afterAll(async () => {
+  await gateway?.close();
+  await modern?.close();
+  await everything?.close();
+});
+
+describe('sessions', () => {
+  it('[E-22] are opened with the same answer, but for capabilities that are not carried', () => {
+    const one = direct.opened.messages.at(-1).result;
+    const other = through.opened.messages.at(-1).result;
+    const { tasks, ...carried } = one.capabilities;
+    expect(tasks).toBeDefined();
+    expect(other).toEqual({ ...one, capabilities: carried });
+  });
+
+  it.each(['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'])(
+    '[E-22] list the same: %s',
+    async (method) => {
+      const both = await askBoth(1, method);
+      expect(both.status).toEqual([200, 200]);
+      expect(both.through).toEqual(both.direct);
+      expect(both.bytes[1]).toBe(both.bytes[0]);
+    },
+  );
+
+  it.each([
+    ['echo', { message: 'plain words, ünïcode, 漢字, "quotes" and \\ backslashes' }],
+    ['get-sum', { a: 0.1, b: 2 }],
+    ['get-structured-content', { location: 'New York' }],
+    ['get-tiny-image', {}],
+    ['get-annotated-message', { messageType: 'error', includeImage: true }],
+    ['get-resource-links', { count: 4 }],
+  ])('[E-22] call the same: %s', async (name, args) => {
+    const both = await askBoth(2, 'tools/call', { name, arguments: args });
+    expect(both.direct.result.content).toBeDefined();
+    expect(both.through).toEqual(both.direct);
+    expect(both.bytes[1]).toBe(both.bytes[0]);
+  });
+
+  it('[E-22] tell of a failed call and of a mistake of the caller alike', async () => {
+    const call = { name: 'gzip-file-as-resource', arguments: { data: 'ftp://nowhere.example/x' } };
+    const failed = await askBoth(3, 'tools/call', call);
+    expect(failed.direct.result.isError).toBe(true);
+    expect(failed.through).toEqual(failed.direct);
+    const missing = await askBoth(4, 'prompts/get', { name: 'args-prompt', arguments: {} });
+    expect(missing.through.error.code).toBe(missing.direct.error.code);
+  });
+
+  it.each([
+    ['simple-prompt', {}],
+    ['args-prompt', { city: 'Oslo', state: 'none' }],
+    ['completable-prompt', { department: 'Sales', name: 'Eve' }],
+  ])('[E-22] get the same prompt: %s', async (name, args) => {
+    const both = await askBoth(5, 'prompts/get', { name, arguments: args });
+    expect(both.direct.result.messages).toHaveLength(1);
+    expect(both.through).toEqual(both.direct);
+  });
+
+  it('[E-22] complete the same', async () => {
+    const params = {
+      ref: { type: 'ref/prompt', name: 'completable-prompt' },
+      argument: { name: 'department', value: 'S' },
+    };
+    const both = await askBoth(6, 'completion/complete', params);
+    expect(both.direct.result.completion.values).toEqual(['Sales', 'Support']);
+    expect(both.through).toEqual(both.direct);
+  });
+});
+
+describe('stateless', () => {
+  async function askBothStateless(method: string, params = {}) {
+    const token = await gateway.token('modern');
+    const [one, other] = [
+      await postStateless(modern.url, method, params),
+      await postStateless(gateway.url('modern'), method, params, { token }),
+    ];
+    return { direct: one.messages.at(-1), through: other.messages.at(-1) };
+  }
+
+  it.each(['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'])(
+    '[E-23] lists are the same, but for how long and for whom they may be kept: %s',
+    async (method) => {
+      const both = await askBothStateless(method);
+      const kept = { ttlMs: expect.any(Number), cacheScope: 'private' };
+      expect(both.through.result).toEqual({ ...both.direct.result, ...kept });
+    },
+  );
+
+  it.each([
+    ['tools/call', { name: 'add', arguments: { a: 2.5, b: 1e-7 } }],
+    ['tools/call', { name: 'echo', arguments: { text: 'plain words' } }],
+    ['prompts/get', { name: 'greet', arguments: { name: 'you' } }],
+  ])('[E-23] answers are the same: %s', async (method, params) => {
+    const both = await askBothStateless(method, params);
+    expect(both.direct.result).toBeDefined();
+    expect(both.through).toEqual(both.direct);
+  });
+});
