@@ -35,6 +35,8 @@ export async function runExchange(
     view,
     admitted: undefined,
   };
+  // The versions it is decided under, whatever stands when it is written.
+  call.record.versions = view.versions;
   try {
     const refusal = await travel(call);
     if (refusal !== undefined) refuse(call, refusal);
