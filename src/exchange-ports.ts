@@ -16,6 +16,8 @@ import type { Cleared } from './settle/settle.js';
 
 /** One version of what stands for one upstream. An exchange is decided under one view, whole. */
 export type View = {
+  /** Different for every view that was ever made. */
+  readonly id: number;
   readonly upstream: string;
   readonly policies: PolicySet;
   /** Hashes of the files that this view was made from, for the record. */
@@ -88,11 +90,7 @@ export type Ports = {
   /** Answers a request of the server's own within a session: pong, or -32601. */
   answerServer(upstream: string, session: SessionFacts, id: RequestId, isPing: boolean): void;
   /** What a page of a list showed; it counts for everyone at once. */
-  notePage(
-    upstream: string,
-    kind: PinKind,
-    items: readonly { readonly name: string; readonly digest: string | undefined }[],
-  ): void;
+  notePage(upstream: string, page: SeenPage): void;
   /** The upstream says that a list changed; resolves when the definitions were verified again. */
   noteListChanged(upstream: string): Promise<void>;
   /** Registers an open stream; the returned function takes it out again. */

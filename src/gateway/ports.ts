@@ -29,6 +29,7 @@ export const SESSION_TTL_MS = 24 * 60 * 60 * 1000;
 /** How long an answer to a server's own request may take. */
 const OWN_ANSWER_TIMEOUT_MS = 5_000;
 const MAX_PAGES = 256;
+const MAX_FORMS_A_PAGE = 64;
 
 export type Parts = {
   version(): Version;
@@ -44,6 +45,10 @@ export type Parts = {
   readonly streams: StreamRegistry;
   readonly now: () => number;
 };
+
+function bytesEqual(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0;
+}
 
 function bindingOf(upstream: string, principal: Principal): SessionBinding {
   return {
@@ -67,7 +72,11 @@ export function createPorts(parts: Parts): Ports {
 
   return {
     limits: parts.limits,
-    pages: createPageCache(MAX_PAGES),
+    pages: createPageCache({
+      maxPages: MAX_PAGES,
+      maxForms: MAX_FORMS_A_PAGE,
+      isEqual: bytesEqual,
+    }),
     view(upstream) {
       const runtime = parts.runtime(upstream);
       return runtime === undefined ? undefined : parts.view(runtime, parts.version());

@@ -18,18 +18,25 @@ export function createViews(compile: CompileDefinition): ViewOf {
     UpstreamRuntime,
     { readonly version: Version; readonly sight: string | undefined; readonly view: View }
   >();
+  let made = 0;
   return (runtime, version) => {
     const sight = runtime.observed()?.sight;
     const known = kept.get(runtime);
     if (known !== undefined && known.version === version && known.sight === sight)
       return known.view;
-    const view = buildView(runtime, version, compile);
+    made += 1;
+    const view = buildView(made, runtime, version, compile);
     kept.set(runtime, { version, sight, view });
     return view;
   };
 }
 
-function buildView(runtime: UpstreamRuntime, version: Version, compile: CompileDefinition): View {
+function buildView(
+  id: number,
+  runtime: UpstreamRuntime,
+  version: Version,
+  compile: CompileDefinition,
+): View {
   const { settings } = version;
   const upstream = settings.upstreams.get(runtime.settings.name) ?? runtime.settings;
   const profile = settings.profiles.get(upstream.inspect);
@@ -42,6 +49,7 @@ function buildView(runtime: UpstreamRuntime, version: Version, compile: CompileD
     createCatalogue({ upstream: upstream.name, lock, observed, mode, onDrift, compile, era });
   const catalogues = { '2025': catalogueOf('2025'), '2026': catalogueOf('2026') };
   return {
+    id,
     upstream: upstream.name,
     policies: version.policies,
     versions: version.hashes,

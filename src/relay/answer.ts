@@ -114,7 +114,7 @@ function sendOwn(
 ): Refusal | undefined {
   if (verdict.kind === 'refused') return verdict.refusal;
   if (verdict.kind !== 'own') return refuseWith('upstream-protocol');
-  const body = verdict.text ?? unchanged;
+  const body = verdict.text ?? verdict.bytes ?? unchanged;
   noteResult(
     call,
     verdict,

@@ -1,0 +1,267 @@
+// Answers that depend on who asks: the handshakes and the lists. Who may see an item is asked of the same
+// function that decides calls; what a page shows counts for everyone before anyone sees it.
+// Source: contract §4 law 2, §5 and §6; MCP 2025-11-25 lifecycle and tools, 2026-07-28 server/discover.
+
+import type { SeenPage } from '../exchange-ports.js';
+import {
+  filterList,
+  type ListInput,
+  type ListItem,
+  type ListKind,
+} from '../inspect/filter-list.js';
+import { filterHandshake, type HandshakeOutcome } from '../inspect/handshake.js';
+import type { CachedPage } from '../inspect/page-cache.js';
+import { filterServerCapabilities } from '../mcp/capabilities.js';
+import { hasInexactNumber, type JsonReading } from '../mcp/json.js';
+import type { JsonObject, RequestId, Target } from '../mcp/message.js';
+import { SESSION_VERSIONS, STATELESS_VERSIONS } from '../mcp/versions.js';
+import { isListed as isListedFor } from '../policy/decide.js';
+import type { PinKind } from '../policy/definition.js';
+import { refuseWith } from '../policy/refusal.js';
+import { matchKey } from '../policy/rules.js';
+import type { Cleared } from '../settle/settle.js';
+import type { Call } from './call.js';
+import type { Verdict } from './judge.js';
+import { profileOf } from './profile.js';
+
+type Read = Extract<JsonReading, { readonly ok: true }>;
+
+/** An answer that is to be filtered. `bytes` where it came whole, so that its page can be recognized. */
+export type Filtering = {
+  readonly call: Call;
+  readonly cleared: Cleared;
+  readonly reading: Read;
+  readonly result: JsonObject;
+  /** The session id that came with the answer. */
+  readonly issued: string | undefined;
+  readonly bytes: Uint8Array | undefined;
+};
+
+const KINDS: {
+  readonly [method: string]: { readonly list: ListKind; readonly pin: PinKind | undefined };
+} = {
+  'tools/list': { list: 'tools', pin: 'tool' },
+  'prompts/list': { list: 'prompts', pin: 'prompt' },
+  'resources/templates/list': { list: 'templates', pin: 'template' },
+  'resources/list': { list: 'resources', pin: undefined },
+};
+const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
+/** MCP 2025-11-25, session management: visible ASCII only. */
+const SESSION_ID = /^[\x21-\x7e]{1,4096}$/;
+const NO_HEADERS = {};
+
+/** Filters the own result of a handshake or a list. */
+export function filterAnswer(filtering: Filtering): Verdict {
+  const { method } = filtering.cleared.admitted.rule;
+  if (method === 'initialize' || method === 'server/discover')
+    return filterHandshakeAnswer(filtering, method);
+  const kind = KINDS[method];
+  return kind === undefined
+    ? { kind: 'refused', refusal: refuseWith('internal') }
+    : filterListAnswer(filtering, kind);
+}
+
+/** A page whose bytes and viewer were seen before: the filtered bytes of then, with this id. */
+export function recallList(call: Call, cleared: Cleared, bytes: Uint8Array): Verdict | undefined {
+  const { admitted } = cleared;
+  const id = idOf(cleared);
+  if (KINDS[admitted.rule.method] === undefined || id === undefined) return undefined;
+  const page = call.ports.pages
+    .find(pageKey(call, cleared), bytes, id)
+    ?.filtered(viewerKey(call, cleared));
+  if (page === undefined) return undefined;
+  const rendered = page.render(id);
+  noteList(call, page, bytes.byteLength, rendered.byteLength);
+  call.record.findings.push(...page.findings);
+  return {
+    kind: 'own',
+    text: undefined,
+    bytes: rendered,
+    headers: NO_HEADERS,
+    isError: false,
+    rpcCode: undefined,
+  };
+}
+
+function filterHandshakeAnswer(
+  { call, cleared, reading, result, issued }: Filtering,
+  method: 'initialize' | 'server/discover',
+): Verdict {
+  const { era } = cleared.admitted;
+  const outcome = filterHandshake({
+    text: reading.text,
+    value: reading.value,
+    method,
+    profile: profileOf(call, cleared),
+    carriedVersions: method === 'initialize' ? SESSION_VERSIONS : STATELESS_VERSIONS,
+    instructions: listsAnything(call, cleared)
+      ? call.view.catalogueFor(era).instructions
+      : undefined,
+    listTtlMs: call.view.limits.listTtlMs,
+    filterCapabilities: (capabilities) => filterServerCapabilities(era, capabilities),
+  });
+  if (outcome.kind === 'withhold') return withheld(call, outcome);
+  call.record.findings.push(...outcome.findings);
+  if (outcome.hadOtherInstructions) {
+    call.record.findings.push({
+      detector: 'instructions',
+      direction: 'to-client',
+      path: '/result/instructions',
+      count: 1,
+      action: 'strip',
+    });
+  }
+  if (method === 'server/discover') return own(outcome.text);
+  if (issued !== undefined && !SESSION_ID.test(issued))
+    return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
+  const version = String(result['protocolVersion']);
+  const sealed = call.ports.sealSession(
+    { version, upstreamSession: issued },
+    call.incoming.upstream,
+    cleared.principal,
+  );
+  call.record.client.session = call.ports.keyedHash('session', sealed);
+  return {
+    kind: 'own',
+    text: outcome.text,
+    headers: { 'mcp-session-id': sealed },
+    isError: false,
+    rpcCode: undefined,
+  };
+}
+
+/** Instructions steer a model towards things; who may see none of them is told nothing (contract §4, law 1). */
+function listsAnything(call: Call, cleared: Cleared): boolean {
+  const catalogue = call.view.catalogueFor(cleared.admitted.era);
+  return PINNED_KINDS.some((kind) =>
+    catalogue.names(kind).some((name) => isListed(call, cleared, targetOf(kind, name))),
+  );
+}
+
+function filterListAnswer(
+  filtering: Filtering,
+  kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
+): Verdict {
+  const { call, cleared, reading, bytes } = filtering;
+  const id = idOf(cleared);
+  const known =
+    bytes === undefined || id === undefined
+      ? undefined
+      : call.ports.pages.find(pageKey(call, cleared), bytes, id);
+  const outcome = filterList(listInput(filtering, kind, known));
+  if (outcome.kind === 'withhold') return withheld(call, outcome);
+  const { text, items, findings } = outcome;
+  call.record.findings.push(...findings);
+  noteList(call, outcome, reading.text.length, text.length);
+  if (bytes !== undefined && id !== undefined) {
+    const page =
+      known ??
+      call.ports.pages.keep(pageKey(call, cleared), { bytes, text: reading.text, id }, items);
+    page?.keepFiltered(viewerKey(call, cleared), text, outcome);
+  }
+  return own(text === reading.text ? undefined : text);
+}
+
+function listInput(
+  { call, cleared, reading }: Filtering,
+  { list, pin }: { readonly list: ListKind; readonly pin: PinKind | undefined },
+  known: CachedPage | undefined,
+): ListInput {
+  const { era } = cleared.admitted;
+  const digests = new Map(known?.items.map((item) => [item.name, item.digest]));
+  const seen: { name: string; digest: string; definition: JsonObject }[] = [];
+  let isNoted = pin === undefined;
+
+  /** Everything on the page counts before the first item of it is judged. */
+  function noteOnce(kind: PinKind): void {
+    if (isNoted) return;
+    isNoted = true;
+    const page: SeenPage = { era, kind, items: seen };
+    call.ports.notePage(call.incoming.upstream, page);
+    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
+  }
+
+  return {
+    text: reading.text,
+    value: reading.value,
+    kind: list,
+    era,
+    profile: profileOf(call, cleared),
+    listTtlMs: call.view.limits.listTtlMs,
+    areReviewed: pin !== undefined && call.view.catalogueFor(era).mode === 'strict',
+    digestOf(definition, itemText) {
+      if (pin === undefined) return undefined;
+      const name = String(definition[pin === 'template' ? 'uriTemplate' : 'name']);
+      const isExact = !(
+        reading.suspectNumbers && hasInexactNumber(itemText, { start: 0, end: itemText.length })
+      );
+      const digest = digests.get(name) ?? call.ports.digest(pin, definition, isExact);
+      seen.push({ name, digest, definition });
+      return digest;
+    },
+    isVisible(item) {
+      if (pin !== undefined) noteOnce(pin);
+      return isItemListed(call, cleared, pin, item);
+    },
+  };
+}
+
+function isItemListed(
+  call: Call,
+  cleared: Cleared,
+  pin: PinKind | undefined,
+  { name, digest }: ListItem,
+): boolean {
+  if (pin === undefined) return isListed(call, cleared, { kind: 'resource', uri: name });
+  const catalogue = call.view.catalogueFor(cleared.admitted.era);
+  // Approved is the definition that was seen, not the name: this page must show that very one.
+  const isSeen = catalogue.mode === 'off' || catalogue.standing(pin, name).observed === digest;
+  return isSeen && isListed(call, cleared, targetOf(pin, name));
+}
+
+function targetOf(kind: PinKind, name: string): Target {
+  return kind === 'template' ? { kind, uriTemplate: name } : { kind, name };
+}
+
+function isListed(call: Call, { principal, admitted }: Cleared, target: Target): boolean {
+  const { policies } = call.view;
+  const catalogue = call.view.catalogueFor(admitted.era);
+  return isListedFor(policies, principal, catalogue.upstream, target, catalogue);
+}
+
+function own(text: string | undefined): Verdict {
+  return { kind: 'own', text, headers: NO_HEADERS, isError: false, rpcCode: undefined };
+}
+
+function withheld(call: Call, outcome: Extract<HandshakeOutcome, { kind: 'withhold' }>): Verdict {
+  call.record.findings.push(...outcome.findings);
+  return { kind: 'refused', refusal: refuseWith(outcome.reason) };
+}
+
+function noteList(
+  call: Call,
+  { advertised, visible }: { readonly advertised: number; readonly visible: number },
+  advertisedBytes: number,
+  visibleBytes: number,
+): void {
+  call.record.result.list = { advertised, visible, advertisedBytes, visibleBytes };
+}
+
+function idOf({ admitted }: Cleared): RequestId | undefined {
+  return admitted.message.kind === 'request' ? admitted.message.id : undefined;
+}
+
+function pageKey(call: Call, { admitted }: Cleared): string {
+  const params = 'params' in admitted.message ? admitted.message.params : undefined;
+  return JSON.stringify([
+    call.incoming.upstream,
+    admitted.era,
+    admitted.rule.method,
+    params?.['cursor'] ?? null,
+  ]);
+}
+
+/** What the filtered form of a page depends on besides its bytes: the view, and the rules that match. */
+function viewerKey(call: Call, { principal, owed }: Cleared): string {
+  return `${call.view.id} ${matchKey(call.view.policies, principal)} ${owed.profiles.join(' ')}`;
+}
