@@ -33,7 +33,7 @@ listeners:
   ops: {host: 127.0.0.1, port: ${ops}}
 keys: [{file: ./key}]
 issuers:
-  local: {issuer: "${issuer}", network: loopback}
+  local: {issuer: "${issuer}", network: loopback, algorithms: [ES256]}
 upstreams:
   bench: {url: "${upstreamUrl}", path: /mcp, network: loopback, issuers: [local]}
 policies: {dir: ./policies}
@@ -59,7 +59,7 @@ rules:
 /** Starts issuer and gateway. `core` pins the gateway. */
 export async function startGatewayForBench(upstreamUrl, core) {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-bench-'));
-  const issuer = await startIssuer({ host: '127.0.0.1', port: 0 });
+  const issuer = await startIssuer({ users: [{ name: 'bench', groups: [], scopes: [] }] });
   const [data, ops] = [await freePort(), await freePort()];
   const url = `http://127.0.0.1:${data}/mcp`;
   const file = join(folder, 'gateway.yaml');
@@ -83,7 +83,7 @@ export async function startGatewayForBench(upstreamUrl, core) {
   return {
     child,
     url,
-    token: await issuer.mint({ audience: url, subject: 'bench', scopes: [], groups: [] }),
+    token: await issuer.mint({ resource: url, subject: 'bench', scopes: [], groups: [] }),
     async close() {
       await stop(child);
       await issuer.close();

@@ -85,7 +85,7 @@ listeners:
   data: {host: 127.0.0.1, port: ${dataPort}}
   ops: {host: 127.0.0.1, port: ${opsPort}}
 keys: [{file: /run/secrets/sallyport/key}]
-issuers: {local: {issuer: "http://127.0.0.1:9", network: loopback}}
+issuers: {local: {issuer: "http://127.0.0.1:9", network: loopback, algorithms: [ES256]}}
 upstreams:
   tickets: {url: "${upstream.url}", network: loopback, issuers: [local]}
 policies: {dir: /etc/sallyport/policies}
