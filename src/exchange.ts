@@ -8,6 +8,8 @@ import { guardArguments } from './inspect/arguments.js';
 import { admitMessage } from './mcp/admit.js';
 import type { Admitted } from './mcp/admitted.js';
 import { checkCarried, checkParamHeaders } from './mcp/carried.js';
+import { decodeParamHeaders } from './mcp/headers.js';
+import type { JsonObject } from './mcp/message.js';
 import type { Incoming, Outgoing, UpstreamAnswer } from './mcp/transport.js';
 import { decideRequest } from './policy/decide.js';
 import type { Allow } from './policy/decision.js';
@@ -139,13 +141,19 @@ function guard(call: Call, admitted: Admitted): Refusal | undefined {
   const startedMs = performance.now();
   const { message, text } = admitted;
   const value = 'params' in message ? (message.params ?? {}) : {};
-  const outcome = guardArguments({
-    value,
-    text,
-    profile: call.view.profile,
-    presentedToken: presentedToken(call.incoming),
-  });
+  const headers = decodeParamHeaders(admitted.paramHeaders);
+  const refusal =
+    guardContent(call, value, text) ??
+    // A header that mirrors no argument goes along unread by anyone else.
+    (headers === undefined ? undefined : guardContent(call, headers, JSON.stringify(headers)));
   call.record.latency.inspect += performance.now() - startedMs;
+  return refusal;
+}
+
+function guardContent(call: Call, value: JsonObject, text: string): Refusal | undefined {
+  const { profile } = call.view;
+  const presented = presentedToken(call.incoming);
+  const outcome = guardArguments({ value, text, profile, presentedToken: presented });
   call.record.findings.push(...outcome.findings);
   return outcome.kind === 'clear' ? undefined : refuseWith(outcome.reason);
 }

@@ -77,6 +77,19 @@ export function readParamHeaders(
   return found;
 }
 
+/** What the parameter headers of an admitted message say, by name; `undefined` where there are none. */
+export function decodeParamHeaders(headers: {
+  readonly [name: string]: string;
+}): { readonly [name: string]: string } | undefined {
+  let decoded: Record<string, string> | undefined;
+  for (const name in headers) {
+    const value = headers[name] ?? '';
+    decoded ??= Object.create(null) as Record<string, string>;
+    decoded[name] = decodeHeaderValue(value) ?? value;
+  }
+  return decoded;
+}
+
 /**
  * The arguments that a tool's inputSchema mirrors into headers, or why the schema may not be used: an
  * annotation must be a non-empty unique token on a string, integer or boolean that is reached through

@@ -143,7 +143,8 @@ async function relayEvents(call: Call, answer: UpstreamAnswer, judge: Judge): Pr
   outgoing.open(200, STREAM_HEADERS);
   call.record.result.http = 200;
   const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
-    if (event.kind === 'comment') await outgoing.write(encodeSseComment(event.text));
+    // Its text is nobody's message; that something came keeps the stream alive.
+    if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
     if (event.kind !== 'message' || event.data === '') return undefined;
     const verdict = await judge.judgeText(event.data);
     return writeVerdict(call, verdict, event.data);

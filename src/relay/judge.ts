@@ -3,6 +3,7 @@
 // Source: architecture, "how a response finds its plan"; contract §6.
 
 import { type Carry, inspectMessage, NO_CARRY } from '../inspect/inspect.js';
+import { setPrivate } from '../inspect/members.js';
 import type { SessionFacts } from '../mcp/admitted.js';
 import { type Answer, readAnswer } from '../mcp/answers.js';
 import { type JsonReading, readJson, readJsonText } from '../mcp/json.js';
@@ -124,7 +125,21 @@ function judgeResult(
   const isError = result['isError'] === true;
   if (rule.response === 'filter')
     return filterAnswer({ ...waiting, call: subject.call, reading, result });
-  return own(inspect(subject, reading, cleared), { isError, rpcCode: undefined });
+  const verdict = own(inspect(subject, reading, cleared), { isError, rpcCode: undefined });
+  if (subject.era !== '2026' || verdict.kind !== 'own' || !isCacheable(rule.method, result))
+    return verdict;
+  const inspected = verdict.text ?? reading.text;
+  const text = setPrivate(inspected, result, subject.call.view.limits.listTtlMs);
+  return text === reading.text ? verdict : { ...verdict, text };
+}
+
+/** What a caller may read depends on the caller, so no shared cache may keep it (MCP 2026-07-28, caching). */
+function isCacheable(method: string, result: JsonObject): boolean {
+  return (
+    method === 'resources/read' ||
+    result['cacheScope'] !== undefined ||
+    result['ttlMs'] !== undefined
+  );
 }
 
 /** One inspection of one message. What it finds goes on record, whether or not anything passes. */

@@ -102,7 +102,8 @@ async function relayUntil(
 ): Promise<void> {
   leave.addEventListener('abort', () => answer.abort(), { once: true });
   await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
-    if (event.kind === 'comment') await call.outgoing.write(encodeSseComment(event.text));
+    // Its text is nobody's message; that something came keeps the stream alive.
+    if (event.kind === 'comment') await call.outgoing.write(encodeSseComment(''));
     if (event.kind !== 'message' || event.data === '') return undefined;
     // Judged under the version that stands now, not the one under which the stream was opened.
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;

@@ -33,9 +33,22 @@ export function isPlaceholder(value: string): boolean {
   return PLACEHOLDER.test(value) || new Set(value).size <= 4;
 }
 
-/** True for a value with a digit and the entropy of something made at random. */
+/**
+ * True for a value with the entropy of something made at random, and with a digit or letters that no word
+ * has: of the tokens that are made of letters and digits, some have no digit.
+ */
 export function isMixed(value: string): boolean {
-  return /\d/.test(value) && entropyBits(value) >= MIN_ENTROPY_BITS && !isPlaceholder(value);
+  if (!/\d/.test(value) && !isScrambled(value)) return false;
+  return entropyBits(value) >= MIN_ENTROPY_BITS && !isPlaceholder(value);
+}
+
+const MIN_CASE_TURNS = 4;
+
+/** True for a long run of capitals, or of letters whose case turns without order. */
+function isScrambled(value: string): boolean {
+  const [run] = /[A-Za-z]{16,}/.exec(value) ?? [];
+  if (run === undefined) return false;
+  return !/[a-z]/.test(run) || (run.match(/[a-z](?=[A-Z])/g)?.length ?? 0) >= MIN_CASE_TURNS;
 }
 
 /** True where the name of a member, variable or label says that a secret follows. */
