@@ -56,8 +56,8 @@ rules:
     what: {upstreams: ["*"], tools: ["wipe_*"]}
 `;
 
-/** Starts issuer and gateway. `core` pins the gateway. */
-export async function startGatewayForBench(upstreamUrl, core) {
+/** Starts issuer and gateway. `core` pins the gateway; `execArgv` is for a profiler. */
+export async function startGatewayForBench(upstreamUrl, core, execArgv = []) {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-bench-'));
   const issuer = await startIssuer({ users: [{ name: 'bench', groups: [], scopes: [] }] });
   const [data, ops] = [await freePort(), await freePort()];
@@ -76,6 +76,7 @@ export async function startGatewayForBench(upstreamUrl, core) {
   if (pinned.status !== 0) throw new Error(`pin fetch failed: ${pinned.stderr}`);
   const { child } = await start(MAIN, ['serve', '-c', file], {
     core,
+    execArgv,
     expectMessage: false,
     output: 'ignore',
   });
