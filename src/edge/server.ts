@@ -30,6 +30,7 @@ const MAX_HEADER_BYTES = 16 * 1024;
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
+const DRAIN_SWEEP_MS = 50;
 const NO_BODY = new Uint8Array(0);
 const OVERLOADED = { status: 503, reason: 'overloaded', headers: { 'retry-after': '1' } } as const;
 const TOO_LARGE = { status: 413, reason: 'body-too-large' } as const;
@@ -137,7 +138,10 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     },
     async close(graceMs) {
       const timer = setTimeout(() => app.server.closeAllConnections(), graceMs);
+      // Node closes what is idle when a drain begins, and leaves what becomes idle later to its timeout.
+      const sweep = setInterval(() => app.server.closeIdleConnections(), DRAIN_SWEEP_MS);
       await app.close();
+      clearInterval(sweep);
       clearTimeout(timer);
     },
   };

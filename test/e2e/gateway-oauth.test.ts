@@ -1,9 +1,10 @@
 // The whole OAuth walk of both SDKs through the running gateway, with an authorization server that knows
 // nothing of it. Sources: MCP 2025-11-25 authorization; RFC 7591, 7636, 8414, 8707, 9068, 9728.
 
+import type { OAuthClientInformationMixed } from '@modelcontextprotocol/sdk/shared/auth.js';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createWalkProvider, finishWalk } from '../support/oauth-walk.js';
+import { createWalkProvider, finishWalk, type WalkProvider } from '../support/oauth-walk.js';
 import { type OidcProvider, startOidcProvider } from '../support/oidc-provider.js';
 import { postStateless } from '../support/raw-mcp.js';
 import {
@@ -53,13 +54,29 @@ afterAll(async () => {
   await issuer?.close();
 });
 
-/** Walks with SDK v1 and returns the token. */
-async function walkFor(upstream: string, scope?: string): Promise<string> {
-  const provider = createWalkProvider(scope === undefined ? {} : { scope });
-  const url = gateway.url(upstream);
+/** Walks with SDK v1: refused first, then with a token. */
+async function walk(provider: WalkProvider, url: string): Promise<void> {
   await expect(connectSdkV1(url, { provider })).rejects.toThrow(/[Uu]nauthorized/);
   await finishWalk(provider, createTransportV1(url, { provider }));
+}
+
+async function walkFor(upstream: string): Promise<string> {
+  const provider = createWalkProvider();
+  await walk(provider, gateway.url(upstream));
   return provider.facts().tokens?.access_token ?? '';
+}
+
+/** Registers a client at the authorization server (RFC 7591). */
+async function register(metadata: object): Promise<OAuthClientInformationMixed> {
+  const discovery = await fetch(`${issuer.issuer}/.well-known/openid-configuration`);
+  const { registration_endpoint: endpoint } = (await discovery.json()) as Record<string, string>;
+  const answer = await fetch(endpoint ?? '', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(metadata),
+  });
+  expect(answer.status).toBe(201);
+  return (await answer.json()) as OAuthClientInformationMixed;
 }
 
 describe('OAuth walk through the gateway', () => {
@@ -133,10 +150,11 @@ describe('OAuth walk through the gateway', () => {
     expect(challenge).toContain('error="insufficient_scope"');
     expect(challenge).toContain('notes:write');
     const provider = createWalkProvider();
-    const { client, close } = await connectSdkV1(url, {
-      provider: await walked(provider, url),
-    });
-    // SDK v1 answers the challenge by asking for more; the second walk grants it.
+    // Registered without a list of scopes, so that the authorization server decides about each.
+    provider.saveClientInformation?.(await register(provider.clientMetadata));
+    await walk(provider, url);
+    const { client, close } = await connectSdkV1(url, { provider });
+    // The SDK answers the challenge by asking the user for more; the second walk grants it.
     await expect(client.callTool(call)).rejects.toThrow(/[Uu]nauthorized|scope/);
     expect(provider.facts().authorizationUrl?.searchParams.get('scope')).toContain('notes:write');
     await finishWalk(provider, createTransportV1(url, { provider }));
@@ -147,12 +165,3 @@ describe('OAuth walk through the gateway', () => {
     await again.close();
   });
 });
-
-async function walked(
-  provider: ReturnType<typeof createWalkProvider>,
-  url: string,
-): Promise<ReturnType<typeof createWalkProvider>> {
-  await expect(connectSdkV1(url, { provider })).rejects.toThrow(/[Uu]nauthorized/);
-  await finishWalk(provider, createTransportV1(url, { provider }));
-  return provider;
-}

@@ -208,7 +208,9 @@ describe('prompts, resources, completion', () => {
     expect((await client.listResources()).resources).toHaveLength(7);
     expect((await client.listResourceTemplates()).resourceTemplates).toHaveLength(2);
     const blob = await client.readResource({ uri: 'demo://resource/dynamic/blob/3' });
-    expect(JSON.stringify(blob.contents)).toContain('application');
+    const [content] = blob.contents as { blob?: string }[];
+    const bytes = Buffer.from(content?.blob ?? '', 'base64').toString();
+    expect(bytes).toMatch(/^Resource 3: This is a base64 blob/);
     const { completion } = await client.complete({
       ref: { type: 'ref/resource', uri: EVERYTHING_TEMPLATES[0] ?? '' },
       argument: { name: 'resourceId', value: '12' },

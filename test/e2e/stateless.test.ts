@@ -47,12 +47,7 @@ describe('SDK v2 in the stateless era', () => {
     const { client, transport } = await open();
     expect(client.getNegotiatedProtocolVersion()).toBe('2026-07-28');
     expect(client.getDiscoverResult()?.supportedVersions).toContain('2026-07-28');
-    expect(client.getServerCapabilities()).toEqual({
-      tools: {},
-      prompts: {},
-      resources: {},
-      completions: {},
-    });
+    expect(client.getServerCapabilities()).toEqual({ tools: {}, prompts: {}, resources: {} });
     expect(client.getInstructions()).toBe('A server of the stateless era.');
     expect(transport.sessionId).toBeUndefined();
   });
