@@ -142,7 +142,7 @@ export function createPorts(parts: Parts): Ports {
         body: answerBody(id, isPing),
         timeoutMs: OWN_ANSWER_TIMEOUT_MS,
       });
-      void answer.then((outcome) => outcome.kind === 'answer' && outcome.abort());
+      void answer.then((outcome) => outcome.kind === 'answer' && outcome.release());
     },
     notePage: (upstream, page) => runtimeOf(upstream).notePage(page),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),

@@ -55,6 +55,8 @@ export type UpstreamAnswer = {
   whole(maxBytes: number): Promise<Uint8Array | 'too-large' | ForwardFault>;
   /** Bytes as they come; `undefined` at the end, a fault when they ended early. */
   next(): Promise<Uint8Array | undefined | ForwardFault>;
+  /** Nothing more of it is wanted: what little is left is dropped, and the socket serves again. */
+  release(): void;
   /** Gives the exchange up: the socket is closed, which is how the 2026 era cancels. */
   abort(): void;
 };

@@ -24,7 +24,7 @@ export async function relayAnswer(
   if (admitted.message.kind === 'notification') return acknowledge(call, answer);
   const status = refuseStatus(call, answer, admitted.session);
   if (status !== undefined) {
-    answer.abort();
+    answer.release();
     return status;
   }
   const type = mediaType(answer.headers['content-type']);
@@ -35,13 +35,13 @@ export async function relayAnswer(
       ? relayHandshake(call, answer, judge)
       : relayEvents(call, answer, judge);
   }
-  answer.abort();
+  answer.release();
   return refuseWith(answer.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
 }
 
 /** A notification is accepted with 202 and no body, or refused; nothing else is an answer to it. */
 function acknowledge(call: Call, answer: UpstreamAnswer): Refusal | undefined {
-  answer.abort();
+  answer.release();
   if (answer.status === 404 && call.admitted?.session !== undefined)
     return refuseWith('unknown-session');
   if (answer.status !== 202 && answer.status !== 200 && answer.status !== 204)

@@ -88,7 +88,7 @@ function refusalOf(outcome: ForwardOutcome): Refusal | undefined {
     outcome.headers['content-type']?.startsWith('text/event-stream') === true
   )
     return undefined;
-  outcome.abort();
+  outcome.release();
   if (outcome.status === 405) return undefined;
   return refuseWith(outcome.status === 404 ? 'unknown-session' : 'upstream-protocol');
 }
@@ -146,7 +146,7 @@ export async function endSession(call: Call, principal: Principal): Promise<Refu
   if (sealed !== undefined) ports.endSession(sealed, incoming.upstream);
   const outcome = await ports.forwardSessionEnd(incoming.upstream, admitted.session);
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
-  outcome.abort();
+  outcome.release();
   // Here the session has ended, whatever the upstream holds of it (a server may answer 405).
   record.result = { ...record.result, status: 'ok', http: 204 };
   outgoing.send(204, {}, '');

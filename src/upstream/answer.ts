@@ -7,6 +7,9 @@ import type { ForwardFault, ForwardOutcome, UpstreamAnswer } from '../mcp/transp
 
 /** Chunks that may wait before the socket is paused. */
 const MAX_WAITING_CHUNKS = 16;
+/** What may follow an answer that nobody reads on: more of it costs the socket. */
+const MAX_RELEASED_BYTES = 64 * 1024;
+const RELEASE_WITHIN_MS = 1_000;
 
 type Waiting = (value: Uint8Array | undefined | ForwardFault) => void;
 
@@ -22,6 +25,8 @@ export function createAnswerReader(
   let end: 'open' | 'done' | ForwardFault = 'open';
   const chunks: Uint8Array[] = [];
   let waiting: Waiting | undefined;
+  /** Below zero while what comes is still wanted. */
+  let releasedBytes = -1;
   let collect:
     | {
         maxBytes: number;
@@ -60,10 +65,25 @@ export function createAnswerReader(
     done('too-large');
   }
 
+  /** Reads and drops what little is left, so that the socket can serve again; gives up past a bound. */
+  function release(): void {
+    if (end !== 'open') return;
+    chunks.length = 0;
+    releasedBytes = 0;
+    controller?.resume();
+    setTimeout(abort, RELEASE_WITHIN_MS).unref();
+  }
+
+  function discard(chunk: Uint8Array): void {
+    releasedBytes += chunk.byteLength;
+    if (releasedBytes > MAX_RELEASED_BYTES) abort();
+  }
+
   function abort(): void {
-    if (end === 'open') end = 'upstream-unavailable';
+    if (end !== 'open') return;
+    end = 'upstream-unavailable';
     controller?.abort(new Error('exchange given up'));
-    waiting?.(end === 'done' ? undefined : 'upstream-unavailable');
+    waiting?.('upstream-unavailable');
     waiting = undefined;
   }
 
@@ -100,9 +120,18 @@ export function createAnswerReader(
     onResponseStart(_controller, status, headers) {
       if (status < 200) return;
       settled = true;
-      settle({ kind: 'answer', status, headers: flattenHeaders(headers), whole, next, abort });
+      settle({
+        kind: 'answer',
+        status,
+        headers: flattenHeaders(headers),
+        whole,
+        next,
+        release,
+        abort,
+      });
     },
     onResponseData(_controller, chunk) {
+      if (releasedBytes >= 0) return discard(chunk);
       if (waiting !== undefined) {
         const wake = waiting;
         waiting = undefined;
