@@ -3,6 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { Incoming, Outgoing } from '../mcp/transport.js';
 import { REASONS } from '../policy/reasons.js';
@@ -66,6 +67,12 @@ export function createDataServer(ports: DataServerPorts): DataServer {
   app.all('/*', (request, reply) => {
     reply.hijack();
     return serve(request.raw, reply.raw);
+  });
+
+  const sockets = new Set<Socket>();
+  app.server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
   });
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -138,8 +145,12 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     },
     async close(graceMs) {
       const timer = setTimeout(() => app.server.closeAllConnections(), graceMs);
-      // Node closes what is idle when a drain begins, and leaves what becomes idle later to its timeout.
-      const sweep = setInterval(() => app.server.closeIdleConnections(), DRAIN_SWEEP_MS);
+      // Node closes what is idle when a drain begins, but not what becomes idle later, nor a connection
+      // on which nothing was ever asked.
+      const sweep = setInterval(() => {
+        app.server.closeIdleConnections();
+        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+      }, DRAIN_SWEEP_MS);
       await app.close();
       clearInterval(sweep);
       clearTimeout(timer);
