@@ -1,6 +1,7 @@
 // What the system must do, as data: the source of each requirement and the tests that cite it.
 // One file a part under requirements/, gathered here; coverage.test.ts proves that none is uncited.
 
+import { attackRequirements } from './requirements/attacks.js';
 import { configRequirements } from './requirements/config.js';
 import { demoRequirements } from './requirements/demo.js';
 import { e2eRequirements } from './requirements/e2e.js';
@@ -14,6 +15,7 @@ import { mcpRequirements } from './unit/mcp/requirements.js';
 
 export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,
+  ...attackRequirements,
   ...configRequirements,
   ...demoRequirements,
   ...e2eRequirements,

@@ -1,0 +1,113 @@
+// Case 76: an inspector that throws. What it should have read is withheld, never passed on unread, and
+// that shows in the metrics. The inspectors of this file are broken on purpose, on command.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import {
+  type AttackRig,
+  expectRefusedLines,
+  expectWithheldLines,
+  startRig,
+} from '../support/attack-rig.js';
+import { onMethod, progressThenResult, textResult } from '../support/hostile-acts.js';
+import { callStateless, errorOf, requestStateless } from '../support/wire-client.js';
+
+const broken = vi.hoisted(() => ({ sanitize: false, recheck: false, guard: false, list: false }));
+
+vi.mock('../../src/inspect/first-pass.js', async (load) => {
+  const real = await load<typeof import('../../src/inspect/first-pass.js')>();
+  const sanitizeMessage: typeof real.sanitizeMessage = (input) => {
+    if (broken.sanitize) throw new Error('the sanitizer is broken');
+    return real.sanitizeMessage(input);
+  };
+  return { ...real, sanitizeMessage };
+});
+vi.mock('../../src/inspect/sanitize/gate.js', async (load) => {
+  const real = await load<typeof import('../../src/inspect/sanitize/gate.js')>();
+  // Nothing is surely clean here, so that every message reaches the inspectors.
+  return { ...real, isSurelyClean: () => false };
+});
+vi.mock('../../src/inspect/arguments.js', async (load) => {
+  const real = await load<typeof import('../../src/inspect/arguments.js')>();
+  const guardArguments: typeof real.guardArguments = (input) => {
+    if (broken.guard) throw new Error('the guard is broken');
+    return real.guardArguments(input);
+  };
+  return { ...real, guardArguments };
+});
+vi.mock('../../src/inspect/filter-list.js', async (load) => {
+  const real = await load<typeof import('../../src/inspect/filter-list.js')>();
+  const filterList: typeof real.filterList = (input) => {
+    if (broken.list) throw new Error('the filter is broken');
+    return real.filterList(input);
+  };
+  return { ...real, filterList };
+});
+
+const CANARY = 'the-content-that-nobody-read';
+
+describe('an inspector that throws', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig();
+    rig.upstream.answerCalls(() => textResult(CANARY));
+  });
+  afterEach(() => {
+    broken.sanitize = false;
+    broken.guard = false;
+    broken.list = false;
+    rig.upstream.obey(() => undefined);
+  });
+  afterAll(() => rig.close());
+
+  it('[X-76] withholds the result', async () => {
+    broken.sanitize = true;
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+    expect(reply.status).toBe(500);
+    expect(errorOf(reply)).toMatchObject({ code: -32603 });
+    expect(reply.message?.['id']).toBe(1);
+    expect(reply.text).not.toContain(CANARY);
+    expect(reply.text).not.toContain('broken');
+    await expectWithheldLines(rig, reply, 'internal');
+    expect(await rig.gateway.metrics()).toMatch(
+      /sallyport_denials_total\{[^}]*reason="internal"[^}]*\} [1-9]/,
+    );
+  });
+
+  it('[X-76] withholds each message of a stream', async () => {
+    broken.sanitize = true;
+    rig.upstream.obey(
+      onMethod('tools/call', (request) =>
+        progressThenResult(request, [CANARY], textResult(CANARY)),
+      ),
+    );
+    const reply = await callStateless(
+      rig.access,
+      'read_record',
+      { id: 'one' },
+      { progressToken: 1 },
+    );
+    expect(reply.text).not.toContain(CANARY);
+    expect(reply.message).toHaveProperty('error');
+  });
+
+  it('[X-76] refuses the call when it is the guard of arguments', async () => {
+    rig.upstream.forget();
+    broken.guard = true;
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+    expect(reply.status).toBe(500);
+    await expectRefusedLines(rig, reply, 'internal');
+    expect(rig.upstream.uses()).toEqual([]);
+  });
+
+  it('[X-76] withholds the list when it is the filter of lists', async () => {
+    broken.list = true;
+    const reply = await requestStateless(rig.access, 'tools/list', { _meta: { fresh: 1 } });
+    expect(reply.message).not.toHaveProperty('result');
+    expect(reply.text).not.toContain('read_record');
+  });
+
+  it('[X-76] serves again once it is whole', async () => {
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+    expect(reply.text).toContain(CANARY);
+  });
+});

@@ -1,0 +1,89 @@
+// Case 89: the audit sink is full, gone or comes back. Nothing passes unrecorded; the gateway refuses,
+// says that it is not ready, and recovers without anyone's help. The chain holds over all of it.
+
+import { mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AttackRig, expectNothingForwarded, startRig } from '../support/attack-rig.js';
+import {
+  callStateless,
+  errorOf,
+  type OpenSession,
+  requestStateless,
+} from '../support/wire-client.js';
+
+const RECOVERY_MS = 5_000;
+
+describe('an audit that cannot be written', () => {
+  let rig: AttackRig;
+  let folder: string;
+  let file: string;
+  let session: OpenSession;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sallyport-audit-'));
+    file = join(folder, 'log/audit.jsonl');
+    await mkdir(join(folder, 'log'));
+    rig = await startRig({
+      audit: `audit: {sinks: [{type: file, path: ${JSON.stringify(file)}}]}`,
+    });
+    session = await rig.openSession();
+    rig.upstream.forget();
+  });
+  afterAll(async () => {
+    await rig.close();
+    await rm(folder, { recursive: true });
+  });
+
+  async function isReady(): Promise<boolean> {
+    return (await fetch(`${rig.gateway.opsUrl}/readyz`)).status === 200;
+  }
+
+  async function expectRefusing(): Promise<void> {
+    rig.upstream.forget();
+    const replies = [
+      await callStateless(rig.access, 'read_record', { id: 'one' }),
+      await requestStateless(rig.access, 'tools/list'),
+      await session.call('read_record', { id: 'one' }),
+    ];
+    for (const reply of replies) {
+      expect(reply.status).toBe(503);
+      expect(errorOf(reply)).toMatchObject({ code: 1508 });
+      expect(reply.message).toHaveProperty('id');
+      expect(reply.headers.get('retry-after')).not.toBeNull();
+    }
+    expectNothingForwarded(rig);
+    expect(await isReady()).toBe(false);
+    expect((await fetch(`${rig.gateway.opsUrl}/livez`)).status).toBe(200);
+    const metrics = await rig.gateway.metrics();
+    expect(metrics).toMatch(/sallyport_audit_events_total\{sink="file",result="refused"\} [1-9]/);
+  }
+
+  async function expectRecovered(): Promise<void> {
+    await expect.poll(isReady, { timeout: RECOVERY_MS }).toBe(true);
+    const reply = await callStateless(rig.access, 'read_record', { id: 'two' });
+    expect(reply.status).toBe(200);
+    expect(reply.message).toHaveProperty('result');
+  }
+
+  it('[X-89] refuses every call while the disk is full, and recovers alone', async () => {
+    expect(await isReady()).toBe(true);
+    await rename(file, `${file}.1`);
+    await symlink('/dev/full', file);
+    await expectRefusing();
+    await rm(file);
+    await expectRecovered();
+  });
+
+  it('[X-89] refuses every call while the folder is gone, and recovers alone', async () => {
+    await rename(join(folder, 'log'), join(folder, 'gone'));
+    await expectRefusing();
+    await mkdir(join(folder, 'log'));
+    await expectRecovered();
+  });
+
+  it('[X-89] goes on in a new file when the old one was removed', async () => {
+    await rm(file);
+    await expectRecovered();
+  });
+});

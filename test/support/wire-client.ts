@@ -1,0 +1,265 @@
+// A client that says exactly what a test tells it to: over fetch where that can say it, over a socket
+// where it cannot. It shows what came back and repairs, retries and follows nothing.
+// Source: MCP 2025-11-25 and 2026-07-28, transports.
+
+import { connect, type Socket } from 'node:net';
+import { isObject, type Json, type JsonObject } from '../../src/mcp/message.js';
+
+export const SESSION_VERSION = '2025-11-25';
+export const STATELESS_VERSION = '2026-07-28';
+
+const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
+const CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
+const NAMED_METHODS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
+const RAW_TIMEOUT_MS = 10_000;
+
+export type HeaderLines = { readonly [name: string]: string };
+
+export type Reply = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The JSON-RPC response, from a JSON body or from the stream. */
+  readonly message: JsonObject | undefined;
+  /** All messages of an event stream, or the one of a JSON body. */
+  readonly messages: readonly JsonObject[];
+};
+
+export type Access = { readonly url: string; readonly token: string | undefined };
+
+function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function readMessages(type: string, text: string): readonly JsonObject[] {
+  const texts = type.startsWith('text/event-stream')
+    ? text
+        .split('\n')
+        .filter((line) => line.startsWith('data:'))
+        .map((line) => line.slice('data:'.length))
+    : [text];
+  return texts.map(parseObject).filter((each) => each !== undefined);
+}
+
+export function bearer(token: string | undefined): HeaderLines {
+  return token === undefined ? {} : { authorization: `Bearer ${token}` };
+}
+
+/** One POST with exactly this body. A header set to the empty string is left out. */
+export async function post(
+  { url, token }: Access,
+  body: string | Uint8Array,
+  headers: HeaderLines = {},
+): Promise<Reply> {
+  const all = {
+    accept: 'application/json, text/event-stream',
+    'content-type': 'application/json',
+    ...bearer(token),
+    ...headers,
+  };
+  const response = await fetch(url, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: Object.fromEntries(Object.entries(all).filter(([, value]) => value !== '')),
+    body: typeof body === 'string' ? body : Buffer.from(body),
+  });
+  return readReply(response);
+}
+
+export async function readReply(response: Response): Promise<Reply> {
+  const text = await response.text();
+  const messages = readMessages(response.headers.get('content-type') ?? '', text);
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    message: messages.findLast((each) => !('method' in each)),
+    messages,
+  };
+}
+
+/** The members that every stateless request has in `_meta`. */
+export const STATELESS_META: JsonObject = {
+  [VERSION_KEY]: STATELESS_VERSION,
+  [CAPABILITIES_KEY]: {},
+};
+
+/** The headers and the body of a well-formed stateless request. */
+export function statelessParts(
+  method: string,
+  params: JsonObject = {},
+  id: Json = 1,
+): { readonly headers: HeaderLines; readonly body: JsonObject } {
+  const about = params['name'] ?? params['uri'];
+  const named = NAMED_METHODS.has(method) && typeof about === 'string' ? { 'mcp-name': about } : {};
+  const own = isObject(params['_meta']) ? params['_meta'] : {};
+  return {
+    headers: { 'mcp-protocol-version': STATELESS_VERSION, 'mcp-method': method, ...named },
+    body: {
+      jsonrpc: '2.0',
+      id,
+      method,
+      params: { ...params, _meta: { ...STATELESS_META, ...own } },
+    },
+  };
+}
+
+/** A stateless request; `headers` replace those that it would have. */
+export function requestStateless(
+  access: Access,
+  method: string,
+  params: JsonObject = {},
+  more: { readonly headers?: HeaderLines; readonly id?: Json } = {},
+): Promise<Reply> {
+  const parts = statelessParts(method, params, more.id ?? 1);
+  return post(access, JSON.stringify(parts.body), { ...parts.headers, ...more.headers });
+}
+
+export function callStateless(
+  access: Access,
+  name: string,
+  args: JsonObject = {},
+  meta: JsonObject = {},
+): Promise<Reply> {
+  return requestStateless(access, 'tools/call', { name, arguments: args, _meta: meta });
+}
+
+export type OpenSession = {
+  readonly id: string;
+  readonly reply: Reply;
+  request(method: string, params?: JsonObject, headers?: HeaderLines): Promise<Reply>;
+  call(name: string, args?: JsonObject, meta?: JsonObject): Promise<Reply>;
+  end(): Promise<Reply>;
+};
+
+/** The headers of a request within a session. */
+export function sessionHeaders(id: string): HeaderLines {
+  return { 'mcp-session-id': id, 'mcp-protocol-version': SESSION_VERSION };
+}
+
+export function requestInSession(
+  access: Access,
+  session: string,
+  method: string,
+  params: JsonObject = {},
+  headers: HeaderLines = {},
+): Promise<Reply> {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method, params });
+  return post(access, body, { ...sessionHeaders(session), ...headers });
+}
+
+export function initialize(access: Access, capabilities: JsonObject = {}): Promise<Reply> {
+  const params = {
+    protocolVersion: SESSION_VERSION,
+    capabilities,
+    clientInfo: { name: 'wire-client', version: '1.0.0' },
+  };
+  return post(access, JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }));
+}
+
+/** Opens a session; throws where none was opened. */
+export async function openSession(access: Access): Promise<OpenSession> {
+  const reply = await initialize(access);
+  const id = reply.headers.get('mcp-session-id');
+  if (reply.status !== 200 || id === null)
+    throw new Error(`no session was opened: ${reply.status} ${reply.text}`);
+  const note = { jsonrpc: '2.0', method: 'notifications/initialized' };
+  await post(access, JSON.stringify(note), sessionHeaders(id));
+  return {
+    id,
+    reply,
+    request: (method, params, headers) => requestInSession(access, id, method, params, headers),
+    call: (name, args = {}, meta) =>
+      requestInSession(access, id, 'tools/call', {
+        name,
+        arguments: args,
+        ...(meta === undefined ? {} : { _meta: meta }),
+      }),
+    async end() {
+      const headers = { ...bearer(access.token), ...sessionHeaders(id) };
+      return readReply(await fetch(access.url, { method: 'DELETE', headers }));
+    },
+  };
+}
+
+export type RawReply = {
+  /** Everything that came, as Latin-1. */
+  readonly text: string;
+  /** Of the first answer; 0 where none came. */
+  readonly status: number;
+  readonly isClosed: boolean;
+};
+
+/**
+ * Writes bytes to a socket and reads until the other side closes, or `until` holds of what came.
+ * Never rejects for a reset: what came before it is the answer.
+ */
+export function sendRaw(
+  port: number,
+  pieces: readonly (string | Uint8Array)[],
+  until: (text: string) => boolean = () => false,
+): Promise<RawReply> {
+  return new Promise((resolve) => {
+    let text = '';
+    let isClosed = false;
+    const socket: Socket = connect(port, '127.0.0.1');
+    const timer = setTimeout(finish, RAW_TIMEOUT_MS);
+    function finish(): void {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve({ text, status: Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0), isClosed });
+    }
+    socket.on('connect', () => {
+      for (const piece of pieces) socket.write(piece);
+    });
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1');
+      if (until(text)) finish();
+    });
+    socket.on('error', () => {
+      isClosed = true;
+    });
+    socket.on('close', () => {
+      isClosed = true;
+      finish();
+    });
+  });
+}
+
+/** The bytes of a POST, header lines exactly as given, in order. */
+export function rawPost(path: string, lines: readonly string[], body: string): string {
+  return [`POST ${path} HTTP/1.1`, ...lines, '', body].join('\r\n');
+}
+
+/** True when one whole answer with a content-length has come. */
+export function hasWholeAnswer(text: string): boolean {
+  const end = text.indexOf('\r\n\r\n');
+  if (end === -1) return false;
+  const length = /\r\ncontent-length: (\d+)/i.exec(text.slice(0, end))?.[1];
+  return length !== undefined && text.length >= end + 4 + Number(length);
+}
+
+/** The JSON-RPC error of a reply, or an empty object. */
+export function errorOf(reply: Pick<Reply, 'message'>): JsonObject {
+  const error = reply.message?.['error'];
+  return isObject(error) ? error : {};
+}
+
+/** The result of a reply, or an empty object. */
+export function resultOf(reply: Pick<Reply, 'message'>): JsonObject {
+  const result = reply.message?.['result'];
+  return isObject(result) ? result : {};
+}
+
+/** The names of a list of tools. */
+export function toolNames(reply: Pick<Reply, 'message'>): readonly Json[] {
+  const tools = resultOf(reply)['tools'];
+  return Array.isArray(tools)
+    ? (tools as readonly Json[]).map((tool) => (isObject(tool) ? (tool['name'] ?? null) : null))
+    : [];
+}
