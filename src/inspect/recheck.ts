@@ -161,6 +161,8 @@ function judgeSensitive(
   }
 }
 
+const ESCAPE = /\\u\{([0-9a-f]{1,6})\}|\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-7][0-9a-f])/gi;
+
 /** The text as it may be read: normalized, unescaped, decoded. */
 function readingsOf(text: string, depth: number): string[] {
   const plain = text
@@ -169,8 +171,8 @@ function readingsOf(text: string, depth: number): string[] {
   const readings = [plain];
   if (depth === 0) return readings;
   const unescaped = plain
-    .replace(/\\u\{?([0-9a-f]{4,6})\}?|\\x([0-9a-f]{2})|%([0-7][0-9a-f])/gi, (whole, u, x, p) =>
-      characterOf(Number.parseInt(u ?? x ?? p, 16), whole),
+    .replace(ESCAPE, (whole, brace, u, x, p) =>
+      characterOf(Number.parseInt(brace ?? u ?? x ?? p, 16), whole),
     )
     .replace(/&#x([0-9a-f]{1,6});?/gi, (whole, hex) => characterOf(Number.parseInt(hex, 16), whole))
     .replace(/&#(\d{1,7});?/g, (whole, decimal) => characterOf(Number(decimal), whole));

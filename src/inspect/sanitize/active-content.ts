@@ -56,23 +56,33 @@ export function findActiveContent(text: string, reading: Reading = 'markdown'): 
   return scan.found.sort((one, other) => one.start - other.start);
 }
 
+/** What one token hides from the next can come to light when it is gone: so many rounds are made. */
+const MAX_ROUNDS = 16;
+
 /** The text with everything active replaced, and what was. */
 export function neutralize(
   text: string,
   reading: Reading = 'markdown',
-): {
-  readonly text: string;
-  readonly found: readonly Replacement[];
-} {
-  const found = findActiveContent(text, reading);
-  if (found.length === 0) return { text, found };
+): { readonly text: string; readonly found: readonly Replacement[] } {
+  const all: Replacement[] = [];
+  let inert = text;
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const found = findActiveContent(inert, reading);
+    if (found.length === 0) break;
+    inert = replaceAll(inert, found);
+    all.push(...found);
+  }
+  return { text: inert, found: all };
+}
+
+function replaceAll(text: string, found: readonly Replacement[]): string {
   let inert = '';
   let at = 0;
   for (const { start, end, text: replacement } of found) {
     inert += text.slice(at, start) + replacement;
     at = end;
   }
-  return { text: inert + text.slice(at), found };
+  return inert + text.slice(at);
 }
 
 /** Reads one token and answers where to go on. */

@@ -93,12 +93,17 @@ function foldUncached(codePoint: number): string {
   for (const zero of DIGIT_ZEROS) {
     if (codePoint >= zero && codePoint <= zero + 9) return String(codePoint - zero);
   }
-  // Dashes that separate groups of digits, and the fraction slash, have no compatibility mapping.
-  if ((codePoint >= 0x2010 && codePoint <= 0x2015) || codePoint === 0x2212) return '-';
+  // Dashes that separate groups of digits have no compatibility mapping; the long ones never do.
+  if ((codePoint >= 0x2010 && codePoint <= 0x2013) || codePoint === 0x2212) return '-';
   const own = String.fromCodePoint(codePoint);
   if (codePoint >= 0xd800 && codePoint <= 0xdfff) return own;
   const folded = own.normalize('NFKC');
   return /^[\x20-\x7e]+$/.test(folded) ? folded : own;
+}
+
+/** The ellipsis folds to dots, of which three in a row are in nothing that is looked for. */
+function isOwnForm(code: number): boolean {
+  return code === 0x2026 || foldCodePoint(code).charCodeAt(0) === code;
 }
 
 const SAFE = 1;
@@ -112,7 +117,7 @@ export function isPlainBeyondAscii(code: number, isConfusable: (code: number) =>
     const plain =
       !isInvisible(code) &&
       (code < 0xd800 || code > 0xdfff) &&
-      foldCodePoint(code).charCodeAt(0) === code &&
+      isOwnForm(code) &&
       !isConfusable(code);
     known = plain ? SAFE : UNSAFE;
     safety[code] = known;

@@ -47,7 +47,8 @@ export function findCode(text: string): Region[] {
 function trustAfter(line: string, offset: number, before: Trust, regions: Region[]): Trust {
   if (line.trim() === '') return 'plain';
   if (before === 'plain' && !HTML_LINE.test(line)) return readSpans(line, offset, regions);
-  return RAW_HTML.test(line) ? 'raw' : 'unsure';
+  // Whether a fence opens inside what may be HTML decides how every later fence is read.
+  return RAW_HTML.test(line) || openFence(line) !== undefined ? 'raw' : 'unsure';
 }
 
 function lineEnd(text: string, from: number): number {

@@ -85,16 +85,16 @@ function isSuspiciousSign(text: string, at: number, code: number): boolean {
   }
 }
 
-/** Blank lines, raw or escaped, by which text could be pushed out of sight. */
+/** Blank lines, raw or escaped once or twice, by which text could be pushed out of sight. */
 function isBlankRun(text: string, at: number): boolean {
-  const next = text.charAt(at + (text.charCodeAt(at) === 0x5c ? 2 : 1));
-  if (next !== '\n' && next !== '\\' && next !== ' ' && next !== '\t') return false;
+  const next = text.charCodeAt(at + (text.charCodeAt(at) === 0x5c ? 2 : 1));
+  if (next > 0x20 && next !== 0x5c) return false;
   const ahead = text.slice(at, at + 64 * MIN_BLANK_LINES);
-  const blank = /^(?:\\[nrt]|[ \t\n\r])*/.exec(ahead)?.[0] ?? '';
-  return (
-    blank.length >= 2 * MIN_BLANK_LINES && (blank.match(/\\n|\n/g)?.length ?? 0) >= MIN_BLANK_LINES
-  );
+  const blank = BLANK.exec(ahead)?.[0] ?? '';
+  return (blank.match(/n|\n/g)?.length ?? 0) >= MIN_BLANK_LINES;
 }
+
+const BLANK = /^(?:\\{1,4}[nrt]|[ \t\n\r])*/;
 
 /** UTF-16 units of a character beyond ASCII that is only what it looks like; 0 for any other. */
 function plainWidth(text: string, at: number, code: number): number {

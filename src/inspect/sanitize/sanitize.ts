@@ -92,19 +92,38 @@ function stripUnseen(text: string, rules: ResultRules, notes: Note[]): string {
   return isStripped ? stripped.text : calmed.text;
 }
 
+/** What one removal brings to light, the next round finds; the second check judges what is left. */
+const MAX_ROUNDS = 8;
+
 function redactText(
   text: string,
   rules: ResultRules,
   notes: Note[],
   name: string | undefined,
 ): string {
-  const hits = findSensitive(text, wantedBy(rules), name);
-  if (hits.length === 0) return text;
+  const wanted = wantedBy(rules);
+  let kept = text;
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const hits = findSensitive(kept, wanted, name);
+    // Flags are for what was written, not for what a removal made of it.
+    const redacted = redactHits(kept, hits, rules, round === 0 ? notes : undefined);
+    if (redacted === kept) break;
+    kept = redacted;
+  }
+  return kept;
+}
+
+function redactHits(
+  text: string,
+  hits: readonly Hit[],
+  rules: ResultRules,
+  notes: Note[] | undefined,
+): string {
   let kept = '';
   let at = 0;
   for (const hit of hits) {
     const action = actionFor(hit, rules);
-    notes.push({ detector: detectorOf(hit.kind), action, count: 1 });
+    notes?.push({ detector: detectorOf(hit.kind), action, count: 1 });
     if (action === 'flag') continue;
     kept += text.slice(at, hit.start) + placeholder(hit.kind);
     at = hit.end;

@@ -1,0 +1,64 @@
+// A page seen again is recognized by its bytes, and only then; what one policy key sees, no other does.
+
+import { describe, expect, it } from 'vitest';
+import { createPageCache, type PageCache } from '../../../src/inspect/page-cache.js';
+import type { RequestId } from '../../../src/mcp/message.js';
+
+const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+const decode = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes);
+
+function newCache(maxPages = 4): PageCache {
+  const isEqual = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0;
+  return createPageCache({ maxPages, maxForms: 2, isEqual });
+}
+
+const page = (id: RequestId, list = '"\u00e9"'): string =>
+  `{"jsonrpc":"2.0","result":{"tools":[${list}],"id":5},"id":${JSON.stringify(id)}}`;
+
+function keep(cache: PageCache, key: string, id: RequestId, text = page(id)) {
+  return cache.keep(key, { bytes: encode(text), text, id }, [{ name: 'a', digest: 'd' }]);
+}
+
+describe('the page cache', () => {
+  it('[I-40] knows a page again under every id, and gives its items and filtered form', () => {
+    const cache = newCache();
+    const facts = { advertised: 2, visible: 1, findings: [] };
+    keep(cache, 'k', 1)?.keepFiltered('policy', page(1, ''), facts);
+    const found = cache.find('k', encode(page('another "id"')), 'another "id"');
+    expect(found?.items).toEqual([{ name: 'a', digest: 'd' }]);
+    const filtered = found?.filtered('policy');
+    expect(filtered).toMatchObject(facts);
+    expect(decode(filtered?.render('another "id"'))).toBe(page('another "id"', ''));
+    expect(found?.filtered('other policy')).toBeUndefined();
+  });
+
+  it('[I-40] knows no page of which one byte differs, nor one of another key or id', () => {
+    const cache = newCache();
+    keep(cache, 'k', 1);
+    expect(cache.find('k', encode(page(1)), 1)).toBeDefined();
+    expect(cache.find('k', encode(page(1, '"\u00e8"')), 1)).toBeUndefined();
+    expect(cache.find('k', encode(`${page(1)} `), 1)).toBeUndefined();
+    expect(cache.find('k', encode(page(2)), 1)).toBeUndefined();
+    expect(cache.find('k', encode(page('1')), 1)).toBeUndefined();
+    expect(cache.find('other', encode(page(1)), 1)).toBeUndefined();
+  });
+
+  it('[I-40] keeps no page whose id is spelled unusually, and forgets what stood under the key', () => {
+    const cache = newCache();
+    keep(cache, 'k', 1);
+    const text = page(1).replace('"id":1}', '"id":1.0}');
+    expect(keep(cache, 'k', 1, text)).toBeUndefined();
+    expect(cache.find('k', encode(page(1)), 1)).toBeUndefined();
+  });
+
+  it('[I-40] is bounded in pages and in forms of a page', () => {
+    const cache = newCache(2);
+    for (const key of ['a', 'b', 'c']) keep(cache, key, 1);
+    expect(cache.find('a', encode(page(1)), 1)).toBeUndefined();
+    const found = cache.find('b', encode(page(1)), 1);
+    const facts = { advertised: 0, visible: 0, findings: [] };
+    for (const policy of ['x', 'y', 'z']) found?.keepFiltered(policy, page(1), facts);
+    expect(found?.filtered('x')).toBeUndefined();
+    expect(found?.filtered('z')).toBeDefined();
+  });
+});
