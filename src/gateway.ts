@@ -1,39 +1,35 @@
 // The composition root: builds every part from one version of the files, wires them, and swaps versions.
 // It decides nothing about messages; their way is exchange.ts.
 
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Fault } from './config/fault.js';
-import { readKeyText, writeKeyText } from './config/keys.js';
-import type { AuditSettings, GatewayKey, Settings } from './config/settings.js';
+import { KEY_BYTES, readKeyText, writeKeyText } from './config/keys.js';
+import type { GatewayKey, Settings } from './config/settings.js';
 import { type ConfigWatch, watchConfiguration } from './config/watch.js';
-import { createAdminServer } from './console/admin-server.js';
-import { createDataServer } from './edge/server.js';
+import type { EdgeTables } from './edge/routes.js';
 import { runExchange } from './exchange.js';
-import { createAdminAccess } from './gateway/admin-access.js';
 import { refreshControls, removeControls } from './gateway/control-states.js';
 import { createDriftReport } from './gateway/drift.js';
 import { recordEdgeRefusal } from './gateway/edge-refusal.js';
-import { buildIdentity } from './gateway/identity.js';
+import { buildIdentity, type Identity } from './gateway/identity.js';
+import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
 import { createPorts } from './gateway/ports.js';
-import { restartReason } from './gateway/restart.js';
-import { createRuntimes } from './gateway/runtimes.js';
-import { createStreamRegistry } from './gateway/streams.js';
+import { reloadVersion } from './gateway/reload.js';
+import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
+import { createStreamRegistry, type StreamRegistry } from './gateway/streams.js';
 import { buildTables } from './gateway/tables.js';
-import { loadVersion, type Version } from './gateway/version.js';
-import { createViews } from './gateway/view.js';
+import { loadVersion, type Version, type VersionReading } from './gateway/version.js';
+import { createViews, type ViewOf } from './gateway/view.js';
+import { createWitness, type Witness } from './gateway/witness.js';
 import { mirroredParameters } from './mcp/headers.js';
-import { createAudit } from './observe/audit.js';
-import { createAuditFile, createAuditStream } from './observe/audit-file.js';
-import { createControls } from './observe/controls.js';
 import { faultCode, type Log } from './observe/log.js';
-import { createMetrics } from './observe/metrics.js';
-import { createOpsServer } from './observe/ops-server.js';
+import type { Build } from './observe/metrics.js';
 import { createDefinitionCompiler } from './pins/definition-compiler.js';
 import { compileSchema } from './policy/schema.js';
 import { createEndedSessions } from './state/ended-sessions.js';
-import { createKeyRing } from './state/key-ring.js';
+import { createKeyRing, type KeyRing } from './state/key-ring.js';
 import { createMemoryLimits } from './state/memory-limits.js';
-import { createGuardedFetch } from './upstream/guarded-fetch.js';
+import { createGuardedFetch, type GuardedFetch } from './upstream/guarded-fetch.js';
 
 export type GatewayOptions = {
   /** Path of the gateway file. */
@@ -41,19 +37,15 @@ export type GatewayOptions = {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
   /** Version of the program, and of Node. */
-  readonly build: { readonly version: string; readonly node: string };
+  readonly build: Build;
   /** Where a stdout sink of the audit writes; resolves when the text was handed over. */
   readonly writeStdout: (text: string) => Promise<void>;
   readonly now?: () => number;
 };
 
 export type Gateway = {
-  /** Ports that are open, for the lines that `serve` prints. */
-  readonly listening: readonly {
-    readonly listener: 'data' | 'ops' | 'admin';
-    readonly host: string;
-    readonly port: number;
-  }[];
+  /** What is open, for the lines that `serve` prints. */
+  readonly listening: readonly Listening[];
   /** Reads the files again: applied whole, or rejected with what is wrong. */
   reload(): Promise<readonly Fault[]>;
   /** Ends listeners, waits for what runs, writes the audit to its end. */
@@ -64,75 +56,142 @@ export type GatewayStart =
   | { readonly kind: 'started'; readonly gateway: Gateway; readonly faults: readonly Fault[] }
   | { readonly kind: 'refused'; readonly faults: readonly Fault[] };
 
+/** What changes with a version; everything else lives as long as the process. */
+type Current = { version: Version; identity: Identity; tables: EdgeTables };
+
+/** Everything that was built, before anything is open. */
+type Assembly = {
+  readonly current: Current;
+  readonly witness: Witness;
+  readonly runtimes: Runtimes;
+  readonly streams: StreamRegistry;
+  readonly guarded: GuardedFetch;
+  readonly view: ViewOf;
+  /** Brings the table of controls up to date. */
+  look(): void;
+  /** Makes a version the current one, at once. */
+  apply(next: Version): void;
+};
+
+type Compile = ReturnType<typeof createDefinitionCompiler>;
+
 /** How long a drain waits for exchanges that run. */
 const DRAIN_MS = 10_000;
 /** How often controls are looked at; a change shows within this time. */
 const CONTROLS_EVERY_MS = 1_000;
-const KEY_BYTES = 32;
 
 /** Starts a gateway from its files. Refuses, and opens nothing, when one of them is invalid. */
 export async function startGateway(options: GatewayOptions): Promise<GatewayStart> {
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
-  const sources = { env: options.env, compile };
-  const reading = await loadVersion(options.file, sources);
-  if (reading.version === undefined) return { kind: 'refused', faults: reading.faults };
-  const gateway = await openGateway(options, reading.version, compile);
-  return { kind: 'started', gateway, faults: reading.faults };
+  const read = () => loadVersion(options.file, { env: options.env, compile });
+  const { version, faults } = await read();
+  if (version === undefined) return { kind: 'refused', faults };
+  return { kind: 'started', gateway: await openGateway(options, version, compile, read), faults };
 }
 
 async function openGateway(
   options: GatewayOptions,
-  first: Version,
-  compile: ReturnType<typeof createDefinitionCompiler>,
+  version: Version,
+  compile: Compile,
+  read: () => Promise<VersionReading>,
 ): Promise<Gateway> {
-  const { log, now = Date.now } = options;
-  let version = first;
-  const { settings } = first;
-  const ring = createKeyRing(keysOf(settings));
-  const metrics = createMetrics(settings, options.build);
-  let auditFault: string | undefined;
-  const audit = createAudit({
-    settings: settings.audit,
-    instance: randomUUID(),
-    version: options.build.version,
-    versions: first.hashes,
-    signer: ring,
-    now,
-    meters: metrics,
-    newWriter: (sink) => newWriter(sink, options.writeStdout),
-    onState(fault) {
-      auditFault = fault;
-    },
+  const ring = createKeyRing(keysOf(version.settings));
+  let dataPort = version.settings.listeners.data.port;
+  let isOpen = false;
+  const assembly = assemble(options, version, compile, ring, () => dataPort);
+  const { current, witness, look } = assembly;
+  const listeners = openListeners(options, assembly, ring, () => isOpen);
+  await witness.audit.start();
+  witness.metrics.setConfig(version.hashes);
+  assembly.runtimes.replace(version.settings);
+  look();
+  const listening = await listeners.open((port) => {
+    dataPort = port;
+    current.tables = buildTables(version.settings, port);
   });
-  const controls = createControls({
-    now,
-    onChange(row) {
-      metrics.setControl(row.control, row.state);
-      log.write(row.state === 'armed' ? 'info' : 'warn', 'control', {
-        control: row.control,
-        state: row.state,
-        detail: row.reason,
-      });
+  const reload = () =>
+    reloadVersion({ ...assembly, read, current: () => current.version, log: options.log });
+  const watch = await watchFiles(current, reload, options.log);
+  // A file that changed between the first reading and the watch would otherwise wait for the next change.
+  await reload();
+  isOpen = true;
+  const looking = setInterval(look, CONTROLS_EVERY_MS);
+  looking.unref();
+  return {
+    listening,
+    reload,
+    async close() {
+      isOpen = false;
+      clearInterval(looking);
+      await watch.close();
+      await closeAll(assembly, listeners);
     },
-    onRemove: metrics.removeControl,
-  });
+  };
+}
+
+function assemble(
+  options: GatewayOptions,
+  version: Version,
+  compile: Compile,
+  ring: KeyRing,
+  dataPort: () => number,
+): Assembly {
+  const { log, build, writeStdout, now = Date.now } = options;
+  const { settings } = version;
+  const witness = createWitness(version, { build, ring, log, writeStdout, now });
   const guarded = createGuardedFetch();
-  let identity = buildIdentity(settings, { fetchJson: guarded.fetchJson, now, ring });
-  const streams = createStreamRegistry(metrics.openStreams);
+  const { fetchJson } = guarded;
+  const identity = buildIdentity(settings, { fetchJson, now, ring });
+  const current: Current = { version, identity, tables: buildTables(settings, dataPort()) };
+  const streams = createStreamRegistry(witness.metrics.openStreams);
   const view = createViews(compile);
-  const drift = createDriftReport({ audit, metrics, log, streams, view, now });
+  const drift = createDriftReport({ ...witness, log, streams, view, now });
   const runtimes = createRuntimes({
-    gatewayVersion: options.build.version,
+    gatewayVersion: build.version,
     now,
-    metrics,
+    metrics: witness.metrics,
     log,
-    onSight: (runtime) => drift.tell(runtime, version),
+    onSight: (runtime) => drift.tell(runtime, current.version),
   });
+  function look(): void {
+    const {
+      version: { settings: shown },
+      identity: known,
+    } = current;
+    const auditFault = witness.auditFault();
+    const sources = { settings: shown, identity: known, runtimes: runtimes.all(), auditFault };
+    refreshControls(witness.controls, witness.metrics, sources);
+  }
+  function apply(next: Version): void {
+    const before = current.version;
+    current.version = next;
+    current.identity = buildIdentity(next.settings, { fetchJson, now, ring }, current.identity);
+    current.tables = buildTables(next.settings, dataPort());
+    runtimes.replace(next.settings);
+    witness.metrics.setNames(next.settings);
+    witness.metrics.setConfig(next.hashes);
+    witness.audit.setVersions(next.hashes);
+    removeControls(witness.controls, before.settings, next.settings);
+    streams.endWhere((stream) => !mayStay(next.settings, stream.upstream, stream.principal.issuer));
+    for (const runtime of runtimes.all()) drift.tell(runtime, next);
+    look();
+  }
+  return { current, witness, runtimes, streams, guarded, view, look, apply };
+}
+
+function openListeners(
+  { log, now = Date.now }: GatewayOptions,
+  { current, witness, runtimes, streams, view, look }: Assembly,
+  ring: KeyRing,
+  isOpen: () => boolean,
+): Listeners {
+  const { metrics, audit, controls } = witness;
+  const authenticator = () => current.identity.authenticator;
   const ports = createPorts({
-    version: () => version,
+    version: () => current.version,
     runtime: runtimes.get,
     view,
-    authenticator: () => identity.authenticator,
+    authenticator,
     ring,
     audit,
     metrics,
@@ -142,152 +201,60 @@ async function openGateway(
     streams,
     now,
   });
-
-  let listenPort = settings.listeners.data.port;
-  let tables = buildTables(settings, listenPort);
-  const data = createDataServer({
-    tables: () => tables,
-    async exchange(incoming, outgoing) {
-      metrics.inflight(incoming.upstream, 1);
-      await runExchange(incoming, outgoing, ports);
-      metrics.inflight(incoming.upstream, -1);
+  return createListeners(current.version.settings, {
+    witness,
+    authenticator,
+    isReady: () => isOpen() && audit.isWritable(),
+    controls() {
+      look();
+      return controls.snapshot();
     },
-    refused: (refusal, id, address) =>
-      recordEdgeRefusal(refusal, { id, address }, { audit, metrics, now }),
+    data: {
+      tables: () => current.tables,
+      async exchange(incoming, outgoing) {
+        metrics.inflight(incoming.upstream, 1);
+        await runExchange(incoming, outgoing, ports);
+        metrics.inflight(incoming.upstream, -1);
+      },
+      refused: (refusal, id, address) =>
+        recordEdgeRefusal(refusal, { id, address }, { audit, metrics, now }),
+    },
   });
-  let isOpen = false;
-  const ops = createOpsServer(settings.listeners.ops, {
-    renderMetrics: metrics.render,
-    isReady: () => isOpen && audit.isWritable(),
-  });
-  const admin =
-    settings.admin === undefined
-      ? undefined
-      : createAdminServer(settings.admin.listener, {
-          breakGlassToken: settings.admin.breakGlassToken,
-          authenticateAdmin: createAdminAccess(settings.admin, () => identity.authenticator),
-          controls() {
-            look();
-            return controls.snapshot();
-          },
-          onAccess: ({ subject, action, status, ip }) =>
-            audit.event({ type: 'admin.action', subject, action, status, ip }),
-        });
+}
 
-  function look(): void {
-    refreshControls(controls, metrics, {
-      settings: version.settings,
-      identity,
-      runtimes: runtimes.all(),
-      auditFault,
-    });
-  }
-
-  async function apply(next: Version): Promise<void> {
-    const before = version;
-    version = next;
-    identity = buildIdentity(next.settings, { fetchJson: guarded.fetchJson, now, ring }, identity);
-    await runtimes.replace(next.settings);
-    tables = buildTables(next.settings, listenPort);
-    metrics.setNames(next.settings);
-    metrics.setConfig(next.hashes);
-    audit.setVersions(next.hashes);
-    removeControls(controls, before.settings, next.settings);
-    streams.endWhere(
-      ({ upstream, principal }) => !mayStay(next.settings, upstream, principal.issuer),
-    );
-    for (const runtime of runtimes.all()) drift.tell(runtime, next);
-    look();
-  }
-
-  async function reload(): Promise<readonly Fault[]> {
-    const reading = await loadVersion(options.file, { env: options.env, compile });
-    const restart =
-      reading.version === undefined
-        ? undefined
-        : restartReason(version.settings, reading.version.settings);
-    const next = restart === undefined ? reading.version : undefined;
-    if (next !== undefined) await apply(next);
-    const result = next === undefined ? 'rejected' : 'applied';
-    metrics.reload(result);
-    audit.event({ type: 'config.reload', result, faults: reading.faults.length });
-    if (restart !== undefined) log.write('error', 'reload rejected', { detail: restart });
-    for (const { file, line, message, severity } of reading.faults)
-      log.write(severity === 'error' ? 'error' : 'warn', 'configuration fault', {
-        file,
-        line,
-        detail: message,
-      });
-    log.write(
-      next === undefined ? 'error' : 'info',
-      next === undefined ? 'reload rejected, the running version stays' : 'reload applied',
-    );
-    return reading.faults;
-  }
-
-  await audit.start();
-  metrics.setConfig(first.hashes);
-  await runtimes.replace(settings);
-  look();
-  const looking = setInterval(look, CONTROLS_EVERY_MS);
-  looking.unref();
-  const { host } = settings.listeners.data;
-  listenPort = await data.listen(host, listenPort);
-  tables = buildTables(settings, listenPort);
-  const opsPort = (await ops.start()).port;
-  const adminPort = (await admin?.start())?.port;
-  const watch: ConfigWatch = await watchConfiguration({
-    targets: targetsOf(settings),
-    onChange: async () => {
+async function watchFiles(
+  current: Current,
+  reload: () => Promise<unknown>,
+  log: Log,
+): Promise<ConfigWatch> {
+  const watch = await watchConfiguration({
+    targets: targetsOf(current.version.settings),
+    async onChange() {
       await reload();
-      watch.retarget(targetsOf(version.settings));
+      watch.retarget(targetsOf(current.version.settings));
     },
     onError: (error) => log.write('error', 'reload failed', { code: faultCode(error) }),
   });
-  isOpen = true;
-
-  return {
-    listening: [
-      { listener: 'data', host, port: listenPort },
-      { listener: 'ops', host: settings.listeners.ops.host, port: opsPort },
-      ...(adminPort === undefined || settings.admin === undefined
-        ? []
-        : [{ listener: 'admin' as const, host: settings.admin.listener.host, port: adminPort }]),
-    ],
-    reload,
-    async close() {
-      isOpen = false;
-      clearInterval(looking);
-      await watch.close();
-      streams.endWhere(() => true);
-      await data.close(DRAIN_MS);
-      await runtimes.close();
-      await admin?.close();
-      audit.event({ type: 'lifecycle', event: 'stopped' });
-      await audit.close();
-      await ops.close();
-      await guarded.close();
-    },
-  };
+  return watch;
 }
 
-/** On loopback a missing key is made for the run; configuration refuses that anywhere else. */
+/** Callers first, then upstreams, then the witnesses: what happens last is still recorded. */
+async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
+  const { streams, runtimes, witness, guarded } = assembly;
+  streams.endWhere(() => true);
+  await listeners.closeData(DRAIN_MS);
+  await runtimes.close();
+  await witness.audit.close();
+  await listeners.closeRest();
+  await guarded.close();
+}
+
+/** On loopback a missing key is made for the run; the configuration refuses that anywhere else. */
 function keysOf(settings: Settings): readonly GatewayKey[] {
   if (settings.keys.length > 0) return settings.keys;
   const made = readKeyText(writeKeyText(randomBytes(KEY_BYTES)));
-  return made === undefined ? [] : [made];
-}
-
-function newWriter(
-  sink: AuditSettings['sinks'][number],
-  writeStdout: (text: string) => Promise<void>,
-): ReturnType<typeof createAuditFile> {
-  switch (sink.type) {
-    case 'file':
-      return createAuditFile(sink.path);
-    case 'stdout':
-      return createAuditStream(writeStdout);
-  }
+  if (made === undefined) throw new Error('a key that was made cannot be read');
+  return [made];
 }
 
 function mayStay(settings: Settings, upstream: string, issuer: string): boolean {
@@ -296,11 +263,12 @@ function mayStay(settings: Settings, upstream: string, issuer: string): boolean 
 }
 
 function targetsOf(settings: Settings): Parameters<typeof watchConfiguration>[0]['targets'] {
+  const { file, policiesDir, pinsDir } = settings;
   return {
-    files: [settings.file],
+    files: [file],
     folders: [
-      { path: settings.policiesDir, suffix: '.policy.yaml' },
-      { path: settings.pinsDir, suffix: '.lock.yaml' },
+      { path: policiesDir, suffix: '.policy.yaml' },
+      { path: pinsDir, suffix: '.lock.yaml' },
     ],
   };
 }

@@ -10,7 +10,7 @@ export type Runtimes = {
   get(upstream: string): UpstreamRuntime | undefined;
   all(): Iterable<UpstreamRuntime>;
   /** Makes the running upstreams those of the settings. */
-  replace(settings: Settings): Promise<void>;
+  replace(settings: Settings): void;
   close(): Promise<void>;
 };
 
@@ -43,7 +43,7 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
   return {
     get: (upstream) => running.get(upstream),
     all: () => running.values(),
-    async replace({ upstreams }) {
+    replace({ upstreams }) {
       const next = new Map<string, UpstreamRuntime>();
       for (const settings of upstreams.values()) {
         const known = running.get(settings.name);

@@ -17,10 +17,16 @@ async function template(...args: string[]): Promise<readonly Resource[]> {
   return parseAllDocuments(text).map((document) => document.toJS() as Resource);
 }
 
-function find(resources: readonly Resource[], kind: string): Record<string, never> {
+function podOf(resources: readonly Resource[]): Record<string, never> {
+  // biome-ignore lint/suspicious/noExplicitAny: a manifest is read by its members
+  const deployment: any = find(resources, 'Deployment');
+  return deployment.spec.template.spec;
+}
+
+function find(resources: readonly Resource[], kind: string): Resource {
   const found = resources.find((resource) => resource.kind === kind);
   if (found === undefined) throw new Error(`no ${kind} rendered`);
-  return found as unknown as Record<string, never>;
+  return found;
 }
 
 describe('the chart', () => {
@@ -29,10 +35,7 @@ describe('the chart', () => {
   });
 
   it('[R-02] runs as nobody, on a read-only root, without capabilities or an API token', async () => {
-    const pod = find(await template(), 'Deployment')['spec']['template']['spec'] as Record<
-      string,
-      never
-    >;
+    const pod = podOf(await template());
     expect(pod['automountServiceAccountToken']).toBe(false);
     expect(pod['securityContext']).toMatchObject({
       runAsNonRoot: true,
@@ -62,10 +65,7 @@ describe('the chart', () => {
       .map((resource) => resource.metadata.name);
     expect(maps).toEqual(['edge-config', 'edge-policies', 'edge-pins']);
     expect(resources.some((resource) => resource.kind === 'Secret')).toBe(false);
-    const pod = find(resources, 'Deployment')['spec']['template']['spec'] as Record<
-      string,
-      unknown
-    >;
+    const pod = podOf(resources);
     expect(pod['volumes']).toContainEqual({
       name: 'key',
       secret: { secretName: 'mine', defaultMode: 0o440, items: [{ key: 'key', path: 'key' }] },

@@ -1,0 +1,60 @@
+// A reload: the files are read again, whole, and the new version is applied, whole, or rejected with
+// what is wrong while the running one stays. Contract §3.
+
+import type { Fault } from '../config/fault.js';
+import type { Settings } from '../config/settings.js';
+import type { Log } from '../observe/log.js';
+import { restartReason } from './restart.js';
+import type { Version, VersionReading } from './version.js';
+import type { Witness } from './witness.js';
+
+export type ReloadPorts = {
+  readonly read: () => Promise<VersionReading>;
+  readonly current: () => Version;
+  /** Swaps everything at once. */
+  readonly apply: (next: Version) => void;
+  readonly witness: Witness;
+  readonly log: Log;
+};
+
+/** Reads and applies, or rejects; resolves with every fault that was found. */
+export async function reloadVersion(ports: ReloadPorts): Promise<readonly Fault[]> {
+  const { version, faults } = await ports.read();
+  if (version === undefined) return reject(faults, 'the files have mistakes', ports);
+  const current = ports.current();
+  const restart = restartReason(current.settings, version.settings);
+  if (restart !== undefined) return reject(faults, restart, ports);
+  if (isSame(current, version)) return faults;
+  ports.apply(version);
+  tell('applied', faults, ports);
+  ports.log.write('info', 'reload applied');
+  return faults;
+}
+
+/** True where no file differs: a touch is no change. Secrets are not hashed, but settings compare whole. */
+function isSame(one: Version, other: Version): boolean {
+  const { config, policy, pins } = one.hashes;
+  const isUnchanged =
+    config === other.hashes.config && policy === other.hashes.policy && pins === other.hashes.pins;
+  return isUnchanged && upstreamsOf(one.settings) === upstreamsOf(other.settings);
+}
+
+function upstreamsOf({ upstreams }: Settings): string {
+  return JSON.stringify([...upstreams.values()]);
+}
+
+function reject(faults: readonly Fault[], why: string, ports: ReloadPorts): readonly Fault[] {
+  tell('rejected', faults, ports);
+  ports.log.write('error', 'reload rejected, the running version stays', { detail: why });
+  return faults;
+}
+
+function tell(result: 'applied' | 'rejected', faults: readonly Fault[], ports: ReloadPorts): void {
+  const { witness, log } = ports;
+  witness.metrics.reload(result);
+  witness.audit.event({ type: 'config.reload', result, faults: faults.length });
+  for (const { file, line, message, severity } of faults) {
+    const level = severity === 'error' ? 'error' : 'warn';
+    log.write(level, 'configuration fault', { file, line, detail: message });
+  }
+}

@@ -1,0 +1,71 @@
+// The parts that bear witness: metrics, controls and the audit log, made together because each tells the
+// others what it sees.
+
+import { randomUUID } from 'node:crypto';
+import type { AuditSettings } from '../config/settings.js';
+import { type Audit, createAudit } from '../observe/audit.js';
+import { createAuditFile, createAuditStream } from '../observe/audit-file.js';
+import { type Controls, createControls } from '../observe/controls.js';
+import type { Log } from '../observe/log.js';
+import { type Build, createMetrics, type Metrics } from '../observe/metrics.js';
+import type { KeyRing } from '../state/key-ring.js';
+import type { Version } from './version.js';
+
+export type Witness = {
+  readonly metrics: Metrics;
+  readonly controls: Controls;
+  readonly audit: Audit;
+  /** Why a sink does not work; `undefined` while all do. */
+  auditFault(): string | undefined;
+};
+
+export type WitnessPorts = {
+  readonly build: Build;
+  readonly ring: KeyRing;
+  readonly log: Log;
+  readonly writeStdout: (text: string) => Promise<void>;
+  readonly now: () => number;
+};
+
+/** Makes the witnesses of a first version. The audit is not open before its `start`. */
+export function createWitness({ settings, hashes }: Version, ports: WitnessPorts): Witness {
+  const { build, ring, log, now } = ports;
+  const metrics = createMetrics(settings, build);
+  let fault: string | undefined;
+  const audit = createAudit({
+    settings: settings.audit,
+    instance: randomUUID(),
+    version: build.version,
+    versions: hashes,
+    signer: ring,
+    now,
+    meters: metrics,
+    newWriter: (sink) => newWriter(sink, ports.writeStdout),
+    onState(found) {
+      fault = found;
+    },
+  });
+  const controls = createControls({
+    now,
+    onChange({ control, state, reason }) {
+      metrics.setControl(control, state);
+      log.write(state === 'armed' ? 'info' : 'warn', 'control', { control, state, detail: reason });
+    },
+    onRemove: metrics.removeControl,
+  });
+  return { metrics, controls, audit, auditFault: () => fault };
+}
+
+type Sink = AuditSettings['sinks'][number];
+
+function newWriter(
+  sink: Sink,
+  writeStdout: WitnessPorts['writeStdout'],
+): ReturnType<typeof createAuditFile> {
+  switch (sink.type) {
+    case 'file':
+      return createAuditFile(sink.path);
+    case 'stdout':
+      return createAuditStream(writeStdout);
+  }
+}
