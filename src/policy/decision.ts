@@ -1,7 +1,7 @@
 // What a decision is: the two verdicts, what an allow still owes, and what is recorded of both.
 // There is no third state: an error is a deny.
 
-import type { Reason } from './reasons.ts';
+import type { Reason } from './reasons.js';
 
 declare const allowBrand: unique symbol;
 

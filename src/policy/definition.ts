@@ -1,7 +1,7 @@
 // What decisions know of definitions: their pin, whether it stands, and how to check arguments.
 // pins/ makes these values; decisions only read them.
 
-import type { Json, JsonObject } from '../mcp/message.ts';
+import type { Json, JsonObject } from '../mcp/message.js';
 
 /** The kinds that are pinned by definition. Concrete resources are decided by URI rules (contract §5). */
 export type PinKind = 'tool' | 'prompt' | 'template';

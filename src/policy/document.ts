@@ -1,7 +1,7 @@
 // A policy file after YAML: the shape that config/ has checked against the JSON Schema (contract §4).
 // Types only. compile.ts turns documents into rules; nothing else reads a document.
 
-import type { JsonObject } from '../mcp/message.ts';
+import type { JsonObject } from '../mcp/message.js';
 
 export type WhoDocument = {
   readonly anyone?: true;

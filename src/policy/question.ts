@@ -1,9 +1,9 @@
 // What a decision is asked, and the compiled policies that answer. One function answers for lists and
 // for calls: a list is a question whose arguments are unknown (contract §4, law 2).
 
-import type { JsonObject, Target } from '../mcp/message.ts';
-import type { Catalogue } from './definition.ts';
-import type { Principal } from './principal.ts';
+import type { JsonObject, Target } from '../mcp/message.js';
+import type { Catalogue } from './definition.js';
+import type { Principal } from './principal.js';
 
 export type Question = {
   readonly principal: Principal;

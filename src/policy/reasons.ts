@@ -2,7 +2,7 @@
 // caller sees and the reference page all come from here; no other file invents a reason.
 // Hidden renderings must not differ from "unknown": that they are one value is the no-oracle property.
 
-import type { Stage } from './decision.ts';
+import type { Stage } from './decision.js';
 
 /**
  * How a refusal looks on the wire (contract §6).

@@ -24,7 +24,7 @@ export type ExchangeRecord = {
   readonly upstream: string;
   readonly httpMethod: string;
   /** Hashes of the files that it is decided under; the current ones where absent. */
-  readonly versions?: { readonly config: string; readonly policy: string; readonly pins: string };
+  versions?: { readonly config: string; readonly policy: string; readonly pins: string };
   principal: Principal | undefined;
   /** Groups of the principal that the deciding rule names. */
   groupsUsed?: readonly string[];
