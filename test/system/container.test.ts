@@ -12,6 +12,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BUILD_BASE = 'docker.io/library/node:24-bookworm-slim';
 const RUNTIME_BASE = 'gcr.io/distroless/nodejs24-debian12:nonroot';
 const IMAGE = 'localhost/sallyport:test';
+const READY_TRIES = 150;
+const READY_PAUSE_MS = 200;
 const NAME = `sallyport-test-${process.pid}`;
 const RUN_FLAGS = [
   '--pull=never',
@@ -95,6 +97,16 @@ audit: {sinks: [{type: file, path: /var/lib/sallyport/audit.jsonl}]}
   );
 }
 
+async function waitUntilReady(): Promise<void> {
+  for (let attempt = 0; attempt < READY_TRIES; attempt += 1) {
+    const ready = await fetch(`http://127.0.0.1:${opsPort}/readyz`).catch(() => undefined);
+    if (ready?.status === 200) return;
+    await new Promise((resolve) => setTimeout(resolve, READY_PAUSE_MS));
+  }
+  const logs = await run('podman', ['logs', NAME]);
+  throw new Error(`the container did not become ready: ${logs.stdout}${logs.stderr}`);
+}
+
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sallyport-container-'));
   upstream = await startDemoUpstream({ port: 0 });
@@ -119,13 +131,7 @@ beforeAll(async () => {
     `${folder}/audit:/var/lib/sallyport`,
     IMAGE,
   ]);
-  await expect
-    .poll(
-      async () =>
-        (await fetch(`http://127.0.0.1:${opsPort}/readyz`).catch(() => undefined))?.status,
-      { timeout: 30_000, interval: 200 },
-    )
-    .toBe(200);
+  await waitUntilReady();
 });
 
 afterAll(async () => {
