@@ -11,10 +11,6 @@ type TakeEvent = (event: SseEvent) => undefined | 'stop' | Promise<undefined | '
 
 const FAULT_ENDS = { 'too-large': 'too-large', 'invalid-utf8': 'upstream-protocol' } as const;
 
-/** How long a server may take to close a stream that has nothing more to say, and how much it may add. */
-const MAX_LINGER_MS = 500;
-const MAX_LINGER_BYTES = 16 * 1024;
-
 /**
  * Hands every event to `take` until it answers `stop`, the stream ends, or it breaks a rule of framing.
  * Whatever the end, the upstream's socket is released: for the next exchange, or closed.
@@ -32,26 +28,10 @@ export async function pumpEvents(
     const events = framer.push(chunk);
     const end = 'fault' in events ? FAULT_ENDS[events.fault] : await takeAll(events, take);
     if (end === undefined) continue;
-    if (end === 'stopped') void release(answer);
+    if (end === 'stopped') answer.release();
     else answer.abort();
     return end;
   }
-}
-
-/**
- * Reads on to the end without looking, so that the connection can carry the next exchange; a server that
- * does not end soon is cut off.
- */
-async function release(answer: UpstreamAnswer): Promise<void> {
-  const timer = setTimeout(() => answer.abort(), MAX_LINGER_MS);
-  let left = MAX_LINGER_BYTES;
-  while (left > 0) {
-    const chunk = await answer.next();
-    if (chunk === undefined || typeof chunk === 'string') break;
-    left -= chunk.byteLength;
-  }
-  clearTimeout(timer);
-  answer.abort();
 }
 
 async function takeAll(events: readonly SseEvent[], take: TakeEvent): Promise<PumpEnd | undefined> {

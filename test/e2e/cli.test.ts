@@ -39,13 +39,17 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
+  running?.signal('SIGKILL');
   await desk?.close();
   await issuer?.close();
   if (folder !== undefined) await rm(folder, { recursive: true, force: true });
 });
 
+let running: Served | undefined;
+
 function startServing(): Served {
-  return startSallyport(['serve', '-c', config()], folder);
+  running = startSallyport(['serve', '-c', config()], folder);
+  return running;
 }
 
 describe('a mistake on the command line', () => {
@@ -204,6 +208,13 @@ describe('serve', () => {
     );
     expect(hidden.messages.at(-1).error.code).toBe(-32602);
 
+    const health = ['healthcheck', '-c', config()];
+    expect((await runSallyport(health, { cwd: folder })).code).toBe(0);
+    const policy = join(files.policiesDir, 'desk.policy.yaml');
+    await writeFile(policy, `${await readFile(policy, 'utf8')}\n# Read again.\n`);
+    served.signal('SIGHUP');
+    await expect.poll(served.stderr, { timeout: 10_000 }).toContain('reload applied');
+
     // A call that still runs when the signal comes is answered before the program ends.
     desk.misbehave({ paceMs: 150 });
     const slow = session.ask(3, 'tools/call', {
@@ -217,6 +228,8 @@ describe('serve', () => {
     expect(answered.messages.at(-1)).toMatchObject({ id: 3 });
     expect(answered.messages.at(-1).result).toBeDefined();
     expect(await served.ended).toBe(143);
+    expect((await runSallyport(health, { cwd: folder })).code).not.toBe(0);
+    expect(served.stderr()).not.toContain(token);
     desk.behave();
 
     const verify = (...more: string[]) =>

@@ -3,6 +3,8 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Everything, startEverything } from '../support/everything.js';
+import { body, onMethod } from '../support/hostile-acts.js';
+import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/open-policy.js';
 import { openRawSession, postStateless, type RawSession } from '../support/raw-mcp.js';
 import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
@@ -10,6 +12,7 @@ import { type RunningGateway, startTestGateway } from '../support/start-gateway.
 
 let everything: Everything;
 let modern: SdkV2Server;
+let spelling: HostileUpstream;
 let gateway: RunningGateway;
 let direct: RawSession;
 let through: RawSession;
@@ -37,10 +40,12 @@ async function askBoth(id: number, method: string, params: object = {}) {
 beforeAll(async () => {
   everything = await startEverything();
   modern = await startSdkV2Server();
+  spelling = await startHostileUpstream();
   gateway = await startTestGateway({
     upstreams: [
       { name: 'everything', url: everything.url },
       { name: 'modern', url: modern.url },
+      { name: 'spelling', url: spelling.url },
     ],
     policies: { open: writeOpenPolicy([...EVERYTHING_TEMPLATES, 'memo://notes/{id}']) },
   });
@@ -52,6 +57,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await gateway?.close();
   await modern?.close();
+  await spelling?.close();
   await everything?.close();
 });
 
@@ -107,6 +113,16 @@ describe('sessions', () => {
     expect(both.through).toEqual(both.direct);
   });
 
+  it('[E-22] read the same documents', async () => {
+    const listed = await direct.ask(7, 'resources/list');
+    const uris = listed.messages.at(-1).result.resources.map((one: { uri: string }) => one.uri);
+    expect(uris).toHaveLength(7);
+    for (const uri of uris) {
+      const both = await askBoth(8, 'resources/read', { uri });
+      expect(both.through).toEqual(both.direct);
+    }
+  });
+
   it('[E-22] complete the same', async () => {
     const params = {
       ref: { type: 'ref/prompt', name: 'completable-prompt' },
@@ -147,3 +163,43 @@ describe('stateless', () => {
     expect(both.through).toEqual(both.direct);
   });
 });
+
+describe('bytes', () => {
+  const call = { name: 'read_record', arguments: { id: 'one' } };
+  // Spellings that no round trip through a parser keeps.
+  const odd =
+    '"structuredContent" : {"large":9007199254740993, "tiny":1.0e-7, "zero":-0,\t"e":1E2,"empty":{ }}';
+
+  async function askFor(text: string): Promise<string> {
+    spelling.obey(onMethod('tools/call', () => body(text)));
+    const session = await openRawSession(gateway.url('spelling'), {
+      token: await gateway.token('spelling'),
+    });
+    return (await session.ask(9, 'tools/call', call)).text;
+  }
+
+  it('[E-26] of an answer that hides nothing leave as they came', async () => {
+    const text = `{ "jsonrpc":"2.0" ,\n"id":9,"result":{"content":[{"type":"text","text":"\\u0041\\/b"}],${odd}} }`;
+    expect(await askFor(text)).toBe(text);
+  });
+
+  it('[E-26] around a redaction stay as they came', async () => {
+    const card = withCheckDigit('411111111111111');
+    const write = (said: string): string =>
+      `{"jsonrpc":"2.0","id":9,"result":{${odd},"content":[{"type":"text","text":"Paid with ${said}, thanks."}]`;
+    const seen = await askFor(`${write(card)}}}`);
+    expect(seen).not.toContain(card);
+    expect(seen).toContain(odd);
+    expect(seen).toMatch(/Paid with \[redacted:[a-z-]+\], thanks\./);
+    expect(JSON.parse(seen).result._meta['dev.sallyport/findings']).toHaveLength(1);
+  });
+});
+
+/** Completes a number by Luhn, so that no card number stands in the source. */
+function withCheckDigit(digits: string): string {
+  const sum = [...digits].reverse().reduce((total, digit, index) => {
+    const value = Number(digit) * (index % 2 === 0 ? 2 : 1);
+    return total + (value > 9 ? value - 9 : value);
+  }, 0);
+  return `${digits}${(10 - (sum % 10)) % 10}`;
+}

@@ -147,6 +147,12 @@ export const e2eRequirements: readonly Requirement[] = [
       'A token opens one resource and reaches no upstream; a missing scope is named in a 403 and suffices once granted.',
   },
   {
+    id: 'E-26',
+    source: 'architecture §1, bytes',
+    behaviour:
+      'An answer without findings leaves byte for byte; around a redaction every other byte stays.',
+  },
+  {
     id: 'E-30',
     source: 'contract §1',
     behaviour:
@@ -173,6 +179,12 @@ export const e2eRequirements: readonly Requirement[] = [
     id: 'E-34',
     source: 'contract §1, serve and audit verify',
     behaviour:
-      'serve prints a line a listener, drains at SIGTERM and ends with 143, refuses bad files whole; its audit verifies, and no longer once altered.',
+      'serve prints a line a listener, reloads at SIGHUP, drains at SIGTERM and ends with 143, refuses bad files whole; its audit verifies, and no longer once altered.',
+  },
+  {
+    id: 'E-35',
+    source: 'contract §1, SIGTERM drains',
+    behaviour:
+      'A drain answers what runs and waits for nothing else: neither idle connections nor silent ones.',
   },
 ];

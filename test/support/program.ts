@@ -16,7 +16,7 @@ export type Served = {
   /** Everything printed so far. */
   stdout(): string;
   stderr(): string;
-  signal(name: 'SIGTERM' | 'SIGHUP'): void;
+  signal(name: 'SIGTERM' | 'SIGHUP' | 'SIGKILL'): void;
   /** Resolves with the exit code. */
   readonly ended: Promise<number>;
 };
