@@ -17,6 +17,7 @@ import type { ExchangeRecord } from '../policy/record.js';
 import type { LimitStore } from '../settle/limits.js';
 import type { EndedSessions } from '../state/ended-sessions.js';
 import type { KeyRing } from '../state/key-ring.js';
+import { createOpenedSessions } from '../state/opened-sessions.js';
 import { openSession, type SessionBinding, sealSession } from '../state/session-seal.js';
 import { credentialHeader } from '../upstream/credentials.js';
 import type { StreamRegistry } from './streams.js';
@@ -70,6 +71,11 @@ export function createPorts(parts: Parts): Ports {
     return runtime;
   }
 
+  const opened = createOpenedSessions((sealed, upstream, principal) => {
+    const session = openSession(ring, bindingOf(upstream, principal), sealed, now());
+    return session === undefined ? undefined : { ...session, hash: ring.hmac('session', sealed) };
+  }, now);
+
   return {
     limits: parts.limits,
     pages: createPageCache({
@@ -91,8 +97,8 @@ export function createPorts(parts: Parts): Ports {
       return isFault(outcome) ? outcome.reason : outcome;
     },
     openSession(sealed, upstream, principal) {
-      const session = openSession(ring, bindingOf(upstream, principal), sealed, now());
-      return session === undefined || ended.has(ring.hmac('session', sealed)) ? undefined : session;
+      const session = opened(sealed, upstream, principal);
+      return session === undefined || ended.has(session.hash) ? undefined : session;
     },
     sealSession: (facts, upstream, principal) =>
       sealSession(

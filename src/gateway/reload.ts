@@ -9,7 +9,8 @@ import type { Version, VersionReading } from './version.js';
 import type { Witness } from './witness.js';
 
 export type ReloadPorts = {
-  readonly read: () => Promise<VersionReading>;
+  /** Takes the hash of the policies that run. */
+  readonly read: (policyInForce: string) => Promise<VersionReading>;
   readonly current: () => Version;
   /** Swaps everything at once. */
   readonly apply: (next: Version) => void;
@@ -19,7 +20,7 @@ export type ReloadPorts = {
 
 /** Reads and applies, or rejects; resolves with every fault that was found. */
 export async function reloadVersion(ports: ReloadPorts): Promise<readonly Fault[]> {
-  const { version, faults } = await ports.read();
+  const { version, faults } = await ports.read(ports.current().hashes.policy);
   if (version === undefined) return reject(faults, 'the files have mistakes', ports);
   const current = ports.current();
   const restart = restartReason(current.settings, version.settings);

@@ -32,8 +32,16 @@ type Sources = {
   readonly compile: CompileDefinition;
 };
 
-/** Reads the gateway file and everything that it names. All mistakes of all files come in one run. */
-export async function loadVersion(file: string, sources: Sources): Promise<VersionReading> {
+/**
+ * Reads the gateway file and everything that it names. All mistakes of all files come in one run.
+ * `policyInForce` is the hash of the policies that run: pins that changed make them no mistake (contract
+ * §4, law 4), or whoever takes a tool out of a lock file would leave it callable.
+ */
+export async function loadVersion(
+  file: string,
+  sources: Sources,
+  policyInForce?: string,
+): Promise<VersionReading> {
   const { settings, faults, outline } = loadGateway(file, {
     readFile: DISK_FILES.readFile,
     env: sources.env,
@@ -49,7 +57,12 @@ export async function loadVersion(file: string, sources: Sources): Promise<Versi
   const policies =
     outline.policiesDir === undefined
       ? undefined
-      : readPolicies(outline.policiesDir, outline, pins?.locks ?? new Map(), sources.compile);
+      : readPolicies(
+          outline.policiesDir,
+          outline,
+          pinsOf(pins?.locks ?? new Map(), sources.compile),
+          policyInForce,
+        );
   const found = [...faults, ...(policies?.faults ?? []), ...(pins?.faults ?? [])];
   if (
     settings === undefined ||
@@ -69,14 +82,20 @@ export async function loadVersion(file: string, sources: Sources): Promise<Versi
 function readPolicies(
   folder: string,
   outline: Outline,
-  locks: ReadonlyMap<string, Lock>,
-  compile: CompileDefinition,
+  pins: ReturnType<typeof pinsOf>,
+  policyInForce: string | undefined,
 ): ReturnType<typeof loadPolicies<PolicySet>> {
   const { upstreams, issuers, profiles } = outline;
-  const pins = pinsOf(locks, compile);
   return loadPolicies(folder, {
     files: DISK_FILES,
     compile: (documents, hash) =>
-      compilePolicies(documents, { hash, upstreams, issuers, profiles, pins }),
+      compilePolicies(documents, {
+        hash,
+        upstreams,
+        issuers,
+        profiles,
+        pins,
+        areInForce: hash === policyInForce,
+      }),
   });
 }

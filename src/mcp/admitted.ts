@@ -44,6 +44,8 @@ export type MethodRule = {
 /** An opened session (2025 era): what the sealed id says. */
 export type SessionFacts = {
   readonly version: string;
+  /** Keyed hash of the sealed id, for records; absent while a session is being opened. */
+  readonly hash?: string;
   /** The upstream's own session id; absent where it issues none. */
   readonly upstreamSession: string | undefined;
 };

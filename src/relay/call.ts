@@ -32,7 +32,7 @@ export function presentedToken(incoming: Incoming): string | undefined {
 
 /** What the record knows after admission. */
 export function noteAdmitted(call: Call, admitted: Admitted): void {
-  const { record, incoming, ports } = call;
+  const { record, ports } = call;
   const { message, target, args } = admitted;
   record.client.era = admitted.era;
   record.client.version = admitted.version;
@@ -41,8 +41,7 @@ export function noteAdmitted(call: Call, admitted: Admitted): void {
   record.target.kind = target.kind;
   record.target.name = nameOf(target);
   record.target.requestId = message.kind === 'request' ? message.id : undefined;
-  const sealed = incoming.headers['mcp-session-id'];
-  if (sealed !== undefined) record.client.session = ports.keyedHash('session', sealed);
+  record.client.session = admitted.session?.hash;
   if (args === undefined) return;
   const text = JSON.stringify(args);
   record.args = {

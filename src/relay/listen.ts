@@ -28,11 +28,10 @@ function openOf(call: Call, principal: Principal): (sealed: string) => SessionFa
 }
 
 function noteSession(call: Call, session: SessionFacts, method: string): void {
-  const sealed = call.incoming.headers['mcp-session-id'];
   call.record.client.era = '2025';
   call.record.client.version = session.version;
   call.record.target.receivedMethod = method;
-  if (sealed !== undefined) call.record.client.session = call.ports.keyedHash('session', sealed);
+  call.record.client.session = session.hash;
   call.record.decision.verdict = 'allow';
   call.record.decision.stage = 'record';
 }

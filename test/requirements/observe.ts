@@ -286,4 +286,9 @@ export const observeRequirements: readonly Requirement[] = [
     source: 'contract §8',
     behaviour: 'Checkpoints are signed by the key that keys public prints.',
   },
+  {
+    id: 'S-20',
+    source: 'performance, what follows 5 and 9',
+    behaviour: 'A session that was opened is remembered for its owner alone, briefly and in bounds.',
+  },
 ];
