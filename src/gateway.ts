@@ -83,7 +83,8 @@ const CONTROLS_EVERY_MS = 1_000;
 /** Starts a gateway from its files. Refuses, and opens nothing, when one of them is invalid. */
 export async function startGateway(options: GatewayOptions): Promise<GatewayStart> {
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
-  const read = () => loadVersion(options.file, { env: options.env, compile });
+  const read = (policyInForce?: string) =>
+    loadVersion(options.file, { env: options.env, compile }, policyInForce);
   const { version, faults } = await read();
   if (version === undefined) return { kind: 'refused', faults };
   return { kind: 'started', gateway: await openGateway(options, version, compile, read), faults };
@@ -93,7 +94,7 @@ async function openGateway(
   options: GatewayOptions,
   version: Version,
   compile: Compile,
-  read: () => Promise<VersionReading>,
+  read: (policyInForce: string) => Promise<VersionReading>,
 ): Promise<Gateway> {
   const ring = createKeyRing(keysOf(version.settings));
   let dataPort = version.settings.listeners.data.port;

@@ -17,6 +17,8 @@ export type PolicyContext = {
   readonly issuers: readonly string[];
   /** Absent: pins are not known and not checked. An upstream without a lock file has no pins. */
   readonly pins?: ((upstream: string) => Catalogue | undefined) | undefined;
+  /** These very policies run already: pins that changed since make no error, the rule matches nothing. */
+  readonly areInForce?: boolean;
 };
 
 type Path = PolicyFault['path'];

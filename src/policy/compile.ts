@@ -56,7 +56,9 @@ function compileDocument(
     if (ids.has(written.id)) reportRule(['id'], 'error', `another rule is named "${written.id}"`);
     ids.add(written.id);
     const rule = compileRule(document.policy, written, context, reportRule);
-    checkPins(rule, written, context, reportRule);
+    const reportPins: Fault = (path, severity, ...fault) =>
+      reportRule(path, context.areInForce === true ? 'warning' : severity, ...fault);
+    checkPins(rule, written, context, reportPins);
     rules.push(rule);
   }
   return rules;
