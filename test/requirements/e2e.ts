@@ -153,6 +153,22 @@ export const e2eRequirements: readonly Requirement[] = [
       'An answer without findings leaves byte for byte; around a redaction every other byte stays.',
   },
   {
+    id: 'E-27',
+    source: 'contract §4, laws 1 and 2; contract §6; mcp-spec.md row 27',
+    behaviour:
+      'Callers of one upstream get their own lists and their own answers, one after another and at once.',
+  },
+  {
+    id: 'E-28',
+    source: 'contract §6, row "listed; arguments invalid or not allowed"',
+    behaviour: 'A refused argument is a result with isError that both SDKs hand to their user.',
+  },
+  {
+    id: 'E-29',
+    source: 'issue point 6; contract §6, row "content withheld from a result"',
+    behaviour: 'Both eras read the rest of a result around a placeholder, and the findings.',
+  },
+  {
     id: 'E-30',
     source: 'contract §1',
     behaviour:

@@ -289,6 +289,7 @@ export const observeRequirements: readonly Requirement[] = [
   {
     id: 'S-20',
     source: 'performance, what follows 5 and 9',
-    behaviour: 'A session that was opened is remembered for its owner alone, briefly and in bounds.',
+    behaviour:
+      'A session that was opened is remembered for its owner alone, briefly and in bounds.',
   },
 ];

@@ -49,4 +49,16 @@ export const runtimeRequirements: readonly Requirement[] = [
     source: 'contract §1; attack 94',
     behaviour: 'The container drains at SIGTERM and leaves a chain that verifies.',
   },
+  { id: 'R-20', source: 'contract §9', behaviour: 'The metrics pass promtool.' },
+  {
+    id: 'R-21',
+    source: 'contract §2',
+    behaviour:
+      'The console shows the state of every control to whoever holds a token, in a real browser.',
+  },
+  {
+    id: 'R-22',
+    source: 'contract §2',
+    behaviour: 'The console refuses a token that is not accepted and shows nothing.',
+  },
 ];
