@@ -82,6 +82,43 @@ describe('a client of sessions before a stateless upstream', () => {
   });
 });
 
+describe('a session of an older or unknown revision', () => {
+  it.each([
+    ['2025-03-26', '2025-03-26'],
+    ['2025-06-18', '2025-06-18'],
+    ['2025-11-25', '2025-11-25'],
+    // What is not carried is answered with what is (MCP 2025-11-25, version negotiation).
+    ['2024-11-05', '2025-11-25'],
+    ['1999-01-01', '2025-11-25'],
+  ])('[E-18] that asks for %s gets %s and works', async (asked, given) => {
+    const url = gateway.url('sessions');
+    const { token } = await tokenFor('sessions');
+    const params = {
+      protocolVersion: asked,
+      capabilities: {},
+      clientInfo: { name: 'old', version: '1' },
+    };
+    const body = { jsonrpc: '2.0', id: 1, method: 'initialize', params };
+    const opened = await postRaw(url, body, { token });
+    expect(opened.messages.at(-1).result.protocolVersion).toBe(given);
+    const headers = {
+      'mcp-session-id': opened.headers.get('mcp-session-id') ?? '',
+      // The first revision knows no such header.
+      ...(given === '2025-03-26' ? {} : { 'mcp-protocol-version': given }),
+    };
+    const told = { jsonrpc: '2.0', method: 'notifications/initialized' };
+    expect((await postRaw(url, told, { token, headers })).status).toBe(202);
+    const call = {
+      jsonrpc: '2.0',
+      id: 2,
+      method: 'tools/call',
+      params: { name: 'echo', arguments: { message: 'old' } },
+    };
+    const answer = await postRaw(url, call, { token, headers });
+    expect(answer.messages.at(-1).result.content[0].text).toBe('Echo: old');
+  });
+});
+
 describe('SDK v2 that finds the era by itself', () => {
   it.each([
     ['sessions', '2025-11-25', 'echo', { message: 'found' }],

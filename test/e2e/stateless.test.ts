@@ -4,7 +4,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { writeOpenPolicy } from '../support/open-policy.js';
-import { postStateless } from '../support/raw-mcp.js';
+import { postRaw, postStateless } from '../support/raw-mcp.js';
 import { type ConnectedV2, connectSdkV2 } from '../support/sdk-clients.js';
 import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
 import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
@@ -151,5 +151,17 @@ describe('SDK v2 in the stateless era', () => {
     expect(sum.structuredContent).toEqual({ sum: 9 });
     const note = await client.readResource({ uri: 'memo://notes/8' });
     expect(JSON.stringify(note.contents)).toContain('Note 8.');
+  });
+
+  it('[E-15] ends a session of its own where the server has none', async () => {
+    const { transport } = await open('modern', '2025');
+    const id = transport.sessionId ?? '';
+    expect(id).toMatch(/^[!-~]{60,}$/);
+    await transport.terminateSession();
+    const headers = { 'mcp-session-id': id, 'mcp-protocol-version': '2025-11-25' };
+    const token = await gateway.token('modern');
+    const body = { jsonrpc: '2.0', id: 3, method: 'ping' };
+    const late = await postRaw(gateway.url('modern'), body, { token, headers });
+    expect(late.status).toBe(404);
   });
 });
