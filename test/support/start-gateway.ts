@@ -77,6 +77,7 @@ publicUrl: http://127.0.0.1:${data}
 listeners:
   data: {host: 127.0.0.1, port: ${data}}
   ops: {host: 127.0.0.1, port: ${ops}}
+  admin: {host: 127.0.0.1, port: 0}
 issuers:
   test: {issuer: ${JSON.stringify(issuer)}, network: loopback, algorithms: [ES256, RS256]}
 upstreams:
@@ -126,9 +127,10 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     token: (upstream, claims) => issuer.mint(url(upstream), claims === undefined ? {} : { claims }),
     async audit() {
       const text = await readFile(join(folder, 'audit.jsonl'), 'utf8');
+      // What stands behind the last line end is still being written.
       return text
         .split('\n')
-        .filter((line) => line !== '')
+        .slice(0, -1)
         .map((line) => JSON.parse(line) as AuditLine);
     },
     log: () => logged,

@@ -1,0 +1,84 @@
+// The ops listener of a running gateway: alive is alive, and ready means that calls can be recorded.
+
+import { rm, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { callStateless } from '../support/wire-client.js';
+
+describe('the probes', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({ upstream: ['pinning: {maxAge: 1s}'] });
+  });
+  afterEach(() => rig.upstream.repent());
+  afterAll(() => rig.close());
+
+  async function probe(path: string): Promise<readonly [number, string]> {
+    const answer = await fetch(rig.gateway.opsUrl + path);
+    return [answer.status, await answer.text()];
+  }
+
+  it('[G-03] say alive and ready, and nothing more', async () => {
+    expect(await probe('/livez')).toEqual([200, 'alive\n']);
+    expect(await probe('/readyz')).toEqual([200, 'ready\n']);
+    expect((await probe('/'))[0]).toBe(404);
+    expect((await probe('/readyz?verbose'))[0]).toBe(404);
+    expect((await probe('/api/controls'))[0]).toBe(404);
+  });
+
+  it('[G-03] are not on the data listener, nor is anything of the admin listener', async () => {
+    for (const path of ['/livez', '/readyz', '/metrics', '/api/controls', '/', '/admin']) {
+      expect((await fetch(rig.gateway.publicUrl + path)).status).toBe(404);
+    }
+  });
+
+  it('[G-03] stay ready while an upstream and an issuer are dead', async () => {
+    rig.upstream.obey(() => ({ kind: 'destroy' }));
+    rig.gateway.issuer.misbehave('down');
+    await expect
+      .poll(() => rig.gateway.metrics(), { timeout: 10_000, interval: 100 })
+      .toContain('sallyport_upstream_up{upstream="target"} 0');
+    expect(await probe('/readyz')).toEqual([200, 'ready\n']);
+    rig.gateway.issuer.misbehave('none');
+  });
+
+  it('[G-03] are not ready while the audit cannot be written, but alive', async () => {
+    await expect
+      .poll(async () => (await callStateless(rig.access, 'read_record', { id: 'one' })).status)
+      .toBe(200);
+    const file = join(rig.gateway.folder, 'audit.jsonl');
+    await rm(file);
+    await symlink('/dev/full', file);
+    await callStateless(rig.access, 'read_record', { id: 'one' });
+    await expect.poll(() => probe('/readyz')).toEqual([503, 'not ready\n']);
+    expect(await probe('/livez')).toEqual([200, 'alive\n']);
+    expect(await rig.gateway.metrics()).toMatch(
+      /sallyport_audit_events_total\{sink="file",result="(refused|lost)"\} [1-9]/,
+    );
+    await expect
+      .poll(() => rig.gateway.metrics(), { timeout: 3_000, interval: 100 })
+      .toContain('sallyport_control_state{control="audit",state="degraded"} 1');
+    await rm(file);
+    await expect.poll(() => probe('/readyz'), { timeout: 5_000 }).toEqual([200, 'ready\n']);
+    await expect
+      .poll(() => rig.gateway.metrics(), { timeout: 3_000, interval: 100 })
+      .toContain('sallyport_control_state{control="audit",state="armed"} 1');
+  });
+});
+
+describe('a gateway whose audit is full from the start', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({ audit: 'audit: {sinks: [{type: file, path: /dev/full}]}' });
+  });
+  afterAll(() => rig.close());
+
+  it('[G-03] is alive, not ready, and lets nothing pass', async () => {
+    expect((await fetch(`${rig.gateway.opsUrl}/livez`)).status).toBe(200);
+    expect((await fetch(`${rig.gateway.opsUrl}/readyz`)).status).toBe(503);
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+    expect(reply.status).toBe(503);
+    expect(rig.upstream.uses()).toEqual([]);
+  });
+});

@@ -1,0 +1,146 @@
+// Files that change under a running gateway: applied or rejected within two seconds, whole or not at all.
+
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AttackRig, startRig } from '../support/attack-rig.js';
+import {
+  bearer,
+  callStateless,
+  requestStateless,
+  sessionHeaders,
+  toolNames,
+} from '../support/wire-client.js';
+
+/** Contract §3. */
+const APPLIED_WITHIN = { timeout: 2_000, interval: 25 };
+
+function allowing(tool: string): string {
+  return `version: 1
+policy: open
+rules:
+  - id: one
+    effect: allow
+    who: {anyone: true}
+    what: {upstreams: [target], tools: [${tool}]}
+`;
+}
+
+describe('a change of files', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({ policies: { open: allowing('read_record') } });
+  });
+  afterAll(() => rig.close());
+
+  const listed = async () => toolNames(await requestStateless(rig.access, 'tools/list'));
+  const reloads = async (result: string) =>
+    (await rig.gateway.audit()).filter(
+      (line) => line['type'] === 'config.reload' && line['detail'].result === result,
+    );
+
+  it('[G-04] of a policy is applied within two seconds of its writing', async () => {
+    expect(await listed()).toEqual(['read_record']);
+    await rig.gateway.writePolicy('open', allowing('write_record'));
+    await expect.poll(listed, APPLIED_WITHIN).toEqual(['write_record']);
+    await expect.poll(async () => (await reloads('applied')).length).toBe(1);
+  });
+
+  it('[G-04] adds and removes whole files', async () => {
+    await rig.gateway.writePolicy(
+      'more',
+      allowing('read_record').replace('policy: open', 'policy: more'),
+    );
+    await expect.poll(listed, APPLIED_WITHIN).toEqual(['read_record', 'write_record']);
+    await rm(join(rig.gateway.folder, 'policies/more.policy.yaml'));
+    await expect.poll(listed, APPLIED_WITHIN).toEqual(['write_record']);
+  });
+
+  it.each([
+    ['YAML that does not parse', 'version: 1\npolicy: [open\n'],
+    ['a key twice', `${allowing('read_record')}policy: again\n`],
+    ['an unknown key', `${allowing('read_record')}extra: true\n`],
+    ['a word that is none', allowing('read_record').replace('allow', 'alow')],
+    ['an anchor bomb', 'a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n'],
+    ['an unknown upstream', allowing('read_record').replace('[target]', '[targets]')],
+    ['nothing', ''],
+  ])('[G-04] is rejected as a whole, and the old version stays: %s', async (_what, text) => {
+    const before = (await reloads('rejected')).length;
+    await rig.gateway.writePolicy('open', text);
+    await expect
+      .poll(async () => (await reloads('rejected')).length, APPLIED_WITHIN)
+      .toBeGreaterThan(before);
+    expect(await listed()).toEqual(['write_record']);
+    expect((await fetch(`${rig.gateway.opsUrl}/readyz`)).status).toBe(200);
+    expect(await rig.gateway.metrics()).toMatch(
+      /sallyport_config_reloads_total\{result="rejected"\} [1-9]/,
+    );
+    const log = rig.gateway.log();
+    expect(log).toContain('reload rejected');
+    expect(log).toMatch(/open\.policy\.yaml[^\n]*"event":"configuration fault"/);
+    await rig.gateway.writePolicy('open', allowing('write_record'));
+    await rig.gateway.reload();
+  });
+
+  it('[G-04] of a lock file that is corrupt is rejected, and its pins stay', async () => {
+    const lock = join(rig.gateway.folder, 'policies/pins/target.lock.yaml');
+    const good = await readFile(lock, 'utf8');
+    for (const bad of [good.replace('Reads a record', 'Reads a card'), good.slice(0, 200), 'x']) {
+      const before = (await reloads('rejected')).length;
+      await writeFile(lock, bad);
+      await expect
+        .poll(async () => (await reloads('rejected')).length, APPLIED_WITHIN)
+        .toBeGreaterThan(before);
+      expect(await listed()).toEqual(['write_record']);
+    }
+    await writeFile(lock, good);
+    await rig.gateway.reload();
+    await rm(lock);
+    await expect.poll(listed, APPLIED_WITHIN).toEqual([]);
+    await writeFile(lock, good);
+    await expect.poll(listed, APPLIED_WITHIN).toEqual(['write_record']);
+  });
+
+  it('[G-04] of the gateway file is applied, and what needs a restart is rejected by name', async () => {
+    const file = join(rig.gateway.folder, 'gateway.yaml');
+    const good = await readFile(file, 'utf8');
+    await writeFile(
+      file,
+      good.replace('issuers: [test]', 'issuers: [test]\n    scopesSupported: [notes:read]'),
+    );
+    const scopes = async () => {
+      const path = '/.well-known/oauth-protected-resource/target';
+      const document = (await (await fetch(rig.gateway.publicUrl + path)).json()) as object;
+      return 'scopes_supported' in document ? document.scopes_supported : undefined;
+    };
+    await expect.poll(scopes, APPLIED_WITHIN).toEqual(['notes:read']);
+    await writeFile(file, good.replace(/publicUrl: .*/, 'publicUrl: http://127.0.0.1:1'));
+    await expect.poll(() => rig.gateway.log(), APPLIED_WITHIN).toContain('publicUrl');
+    expect(rig.gateway.log()).toContain('needs a restart');
+    await writeFile(file, good);
+    await expect.poll(scopes, APPLIED_WITHIN).toBeUndefined();
+  });
+
+  it('[G-04] ends the streams of an upstream that is gone, within two seconds', async () => {
+    const session = await rig.openSession();
+    const headers = {
+      ...bearer(rig.access.token),
+      ...sessionHeaders(session.id),
+      accept: 'text/event-stream',
+    };
+    const stream = await fetch(rig.access.url, { headers });
+    expect(stream.status).toBe(200);
+    let hasEnded = false;
+    const reading = stream.text().then(() => {
+      hasEnded = true;
+    });
+    const file = join(rig.gateway.folder, 'gateway.yaml');
+    const good = await readFile(file, 'utf8');
+    await writeFile(file, good.replace('  target:\n', '  other:\n'));
+    await rm(join(rig.gateway.folder, 'policies/open.policy.yaml'));
+    await rig.gateway.writePolicy('open', allowing('"read_*"').replace('[target]', '[other]'));
+    await expect.poll(() => hasEnded, { timeout: 4_000, interval: 25 }).toBe(true);
+    await reading;
+    expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(404);
+  });
+});
