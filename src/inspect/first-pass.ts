@@ -33,7 +33,7 @@ export type PassInput = {
   readonly text: string;
   readonly value: Json;
   readonly rules: ResultRules;
-  readonly caps: WalkCaps;
+  readonly caps: WalkCaps & { readonly maxWork: number };
   readonly log: FindingLog;
   readonly sanitize: SanitizeText;
   /** Members of the message that were reviewed byte for byte (`/result/tools`). */
@@ -68,6 +68,8 @@ type Work = {
   readonly structured: Part[];
   isBlocked: boolean;
   changedNames: number;
+  /** Characters given to detectors so far; shared by the texts within. */
+  readonly spent: { chars: number };
 };
 
 /** JSON inside a text inside a text is read this deep. */
@@ -76,10 +78,9 @@ const MAX_PAIR_CHARS = 512;
 
 /** Runs the first pass. `too-large` where the walk hits a cap. */
 export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-large' } {
-  const work = startWork(input, undefined);
-  if (walkJson(input.text, input.caps, (leaf) => visit(work, leaf)) === 'too-large') {
-    return { kind: 'too-large' };
-  }
+  const work = startWork(input, undefined, { chars: 0 });
+  const end = walkJson(input.text, input.caps, (leaf) => visit(work, leaf));
+  if (end === 'too-large' || work.spent.chars > input.caps.maxWork) return { kind: 'too-large' };
   cutSplits(work, work.reader, input.tail);
   cutSplits(work, work.structured, '');
   return {
@@ -90,7 +91,7 @@ export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-
   };
 }
 
-function startWork(input: PassInput, within: Steps | undefined): Work {
+function startWork(input: PassInput, within: Steps | undefined, spent: { chars: number }): Work {
   return {
     input,
     within,
@@ -99,6 +100,7 @@ function startWork(input: PassInput, within: Steps | undefined): Work {
     structured: [],
     isBlocked: false,
     changedNames: 0,
+    spent,
   };
 }
 
@@ -168,7 +170,7 @@ function sanitizeReader(work: Work, leaf: Leaf): string {
 function sanitizeProse(work: Work, text: string, steps: Steps, nesting: number): string {
   const value = nesting > 0 ? parseContainer(text) : undefined;
   if (value === undefined) return sanitizeLeaf(work, text, steps, undefined, 'markdown');
-  const inner = startWork({ ...work.input, text, value }, work.within ?? [...steps]);
+  const inner = startWork({ ...work.input, text, value }, work.within ?? [...steps], work.spent);
   if (walkJson(text, work.input.caps, (leaf) => visit(inner, leaf)) === 'too-large') {
     work.isBlocked = true;
   }
@@ -221,7 +223,9 @@ function sanitizeLeaf(
   name: string | undefined,
   reading: 'markdown' | 'value',
 ): string {
-  const { rules, sanitize } = work.input;
+  const { rules, sanitize, caps } = work.input;
+  work.spent.chars += text.length;
+  if (work.spent.chars > caps.maxWork) return text;
   const sanitized = sanitize(text, rules, { name, reading });
   for (const one of sanitized.notes) note(work, steps, one);
   return sanitized.text;

@@ -20,14 +20,14 @@ import { type SanitizeText, sanitizeText } from './sanitize/sanitize.js';
 export type InspectionCaps = {
   readonly maxDepth: number;
   readonly maxStrings: number;
-  /** Characters that detectors read: bounds how long one message may hold the loop. */
+  /** Characters given to detectors, media bytes apart: bounds how long one message may hold the loop. */
   readonly maxWork: number;
 };
 
 export const INSPECTION_CAPS: InspectionCaps = {
   maxDepth: 64,
   maxStrings: 200_000,
-  maxWork: 16 * 1024 * 1024,
+  maxWork: 1024 * 1024,
 };
 
 /** The end of what an exchange has shown so far: a secret may be cut in two by messages. */
@@ -97,7 +97,6 @@ function inspect(
   const { text, value } = input;
   const rules = input.profile.result;
   const tail = input.carry?.tail ?? '';
-  if (text.length > caps.maxWork) return withhold('result-too-large', log);
   if (!satisfies(value, input.output)) return withhold('result-invalid', log);
   if (input.output === undefined && isWhollyClean(input, tail)) {
     return { kind: 'clean', findings: [], carry: carryOn(tail, readerTextsOf(value)) };

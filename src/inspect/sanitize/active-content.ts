@@ -6,7 +6,7 @@
 // Source: CommonMark 0.31 §6.3 to §6.7; GFM §6.9; HTML §13.2.5 (tokenization).
 
 import { findCode } from './code-regions.js';
-import { findHtml } from './html.js';
+import { findHtml, startTags, type TagReading } from './html.js';
 import { defangTarget, isQuietTarget, MAX_TARGET_CHARS } from './targets.js';
 
 /** A stretch to be replaced. */
@@ -30,18 +30,25 @@ type Scan = {
   readonly text: string;
   readonly found: Replacement[];
   readonly openers: Opener[];
+  readonly tags: TagReading;
   /** No comment ends behind here: said once, so that no search is made twice. */
   hasNoCommentEnd: boolean;
 };
 
-/** Parentheses in a target nest no deeper in any renderer. */
-const MAX_TARGET_NESTING = 32;
+/** Parentheses in a target that nest deeper make it no target. */
+const MAX_TARGET_NESTING = 8;
 
 /** Everything active in a text, in order, not overlapping. Linear. */
 export function findActiveContent(text: string, reading: Reading = 'markdown'): Replacement[] {
   if (!MAY_BE_ACTIVE.test(text)) return [];
   const code = reading === 'markdown' ? findCode(text) : [];
-  const scan: Scan = { text, found: [], openers: [], hasNoCommentEnd: false };
+  const scan: Scan = {
+    text,
+    found: [],
+    openers: [],
+    tags: startTags(text),
+    hasNoCommentEnd: false,
+  };
   let region = 0;
   TOKEN.lastIndex = 0;
   for (let match = TOKEN.exec(text); match !== null; match = TOKEN.exec(text)) {
@@ -70,7 +77,7 @@ export function neutralize(
     const found = findActiveContent(inert, reading);
     if (found.length === 0) break;
     inert = replaceAll(inert, found);
-    all.push(...found);
+    for (const one of found) all.push(one);
   }
   return { text: inert, found: all };
 }
@@ -219,7 +226,7 @@ function readTag(scan: Scan, at: number): number {
     return end;
   }
   if (text.startsWith('<!--', at)) return removeComment(scan, at);
-  const html = findHtml(text, at);
+  const html = findHtml(text, at, scan.tags);
   if (html === undefined) return at + 1;
   scan.found.push({ kind: 'html', start: at, end: html.end, text: html.shown });
   return html.end;

@@ -7,46 +7,128 @@ export type EncodedRun = { readonly start: number; readonly end: number; readonl
 
 /** Shorter runs hide less than the shortest secret. */
 export const MIN_RUN_CHARS = 20;
-/** Longer runs are read up to here; what follows is read as a run of its own. */
-const MAX_RUN_CHARS = 1 << 20;
 const MIN_PRINTABLE_SHARE = 0.9;
 
-const RUN = new RegExp(`[A-Za-z0-9+/_-]{${MIN_RUN_CHARS},${MAX_RUN_CHARS}}={0,2}`, 'g');
-const FOLDED_LINES = /[A-Za-z0-9+/]{60,76}(?:\r?\n[A-Za-z0-9+/]{1,76}){1,400}={0,2}/g;
+const FOLDED_LINES =
+  /(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{60,76}(?:\r?\n[A-Za-z0-9+/]{1,76}){1,400}={0,2}/g;
 const HEX = /^(?:[0-9a-f]{2})+$|^(?:[0-9A-F]{2})+$/;
 
 /** The readable runs of a text, in order. Linear. */
 export function findEncodedRuns(text: string): EncodedRun[] {
   const runs: EncodedRun[] = [];
-  collect(text, RUN, runs);
+  collectRuns(text, runs);
   if (runs.length < text.length / MIN_RUN_CHARS && text.includes('\n')) {
-    collect(text, FOLDED_LINES, runs);
+    collectFolded(text, runs);
   }
   return runs;
 }
 
-function collect(text: string, pattern: RegExp, runs: EncodedRun[]): void {
-  pattern.lastIndex = 0;
-  for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
-    if (!mayBeEncoded(match[0])) continue;
+function collectFolded(text: string, runs: EncodedRun[]): void {
+  FOLDED_LINES.lastIndex = 0;
+  for (let match = FOLDED_LINES.exec(text); match !== null; match = FOLDED_LINES.exec(text)) {
     const decoded = decodeRun(match[0].replace(/[\r\n]/g, ''));
     if (decoded === undefined) continue;
     runs.push({ start: match.index, end: match.index + match[0].length, decoded });
   }
 }
 
-/** False for words and paths: encoded text has digits or many capitals. */
-function mayBeEncoded(run: string): boolean {
-  return /\d/.test(run) || (run.match(/[A-Z]/g)?.length ?? 0) >= 4;
+/** What a character adds to a run: 1 digit, 2 letter or sign, 4 capital; 0 ends it. */
+const RUN_TRAITS = new Uint8Array(0x10000);
+for (let code = 0; code < 0x7f; code++) {
+  const unit = String.fromCharCode(code);
+  if (/[a-z+/_-]/.test(unit)) RUN_TRAITS[code] = 2;
+  else if (/[0-9]/.test(unit)) RUN_TRAITS[code] = 1;
+  else if (/[A-Z]/.test(unit)) RUN_TRAITS[code] = 4;
 }
 
-/** The readable text behind one run, if it has any. */
+function collectRuns(text: string, runs: EncodedRun[]): void {
+  let start = 0;
+  let digits = 0;
+  let capitals = 0;
+  for (let at = 0; at <= text.length; at++) {
+    const trait = at < text.length ? (RUN_TRAITS[text.charCodeAt(at)] ?? 0) : 0;
+    digits += trait & 1;
+    capitals += trait >> 2;
+    if (trait !== 0) continue;
+    // Words and paths have neither digits nor many capitals; encoded text has.
+    if (at - start >= MIN_RUN_CHARS && (digits > 0 || capitals >= MIN_CAPITALS)) {
+      addRun(text, start, at, runs);
+    }
+    start = at + 1;
+    digits = 0;
+    capitals = 0;
+  }
+}
+
+const MIN_CAPITALS = 4;
+
+function addRun(text: string, start: number, end: number, runs: EncodedRun[]): void {
+  const decoded = decodeRun(text.slice(start, end));
+  if (decoded === undefined) return;
+  let padded = end;
+  while (padded - end < 2 && text[padded] === '=') padded++;
+  runs.push({ start, end: padded, decoded });
+}
+
+/** The readable text behind one run, if it has any. Most runs are told from text by their first bytes. */
 export function decodeRun(run: string): string | undefined {
-  if (HEX.test(run)) {
+  if (HEX.test(run) && mayBeText(bytesOfHex(run.slice(0, PROBE_CHARS)))) {
     const text = readable(bytesOfHex(run));
     if (text !== undefined) return text;
   }
+  if (!mayBeText(firstBytes(run))) return undefined;
   return readable(bytesOfBase64(run));
+}
+
+const PROBE_CHARS = 24;
+const MAX_PROBE_CONTROLS = 2;
+
+const SEXTETS = new Uint8Array(0x80);
+for (const [value, unit] of [
+  ...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/',
+].entries()) {
+  SEXTETS[unit.charCodeAt(0)] = value;
+}
+SEXTETS['-'.charCodeAt(0)] = 62;
+SEXTETS['_'.charCodeAt(0)] = 63;
+
+const probe = new Uint8Array((PROBE_CHARS / 4) * 3);
+
+/** The first bytes of a run of base64, in a buffer that the next call overwrites. */
+function firstBytes(run: string): Uint8Array {
+  let length = 0;
+  let bits = 0;
+  let held = 0;
+  for (let at = 0; at < run.length && at < PROBE_CHARS; at++) {
+    held = ((held << 6) | (SEXTETS[run.charCodeAt(at)] ?? 0)) & 0xffff;
+    bits += 6;
+    if (bits < 8) continue;
+    bits -= 8;
+    probe[length++] = (held >> bits) & 0xff;
+  }
+  return probe.subarray(0, length);
+}
+
+/** False where the first bytes prove a text not to be UTF-8, or hardly printable (RFC 3629 §4). */
+function mayBeText(bytes: Uint8Array): boolean {
+  let controls = 0;
+  let awaited = 0;
+  for (const byte of bytes) {
+    awaited = awaitedAfter(byte, awaited);
+    if (awaited < 0) return false;
+    if (byte < 0x20 && (byte < 0x09 || byte > 0x0d)) controls++;
+  }
+  return controls <= MAX_PROBE_CONTROLS;
+}
+
+/** Continuation bytes awaited behind this byte; -1 where it cannot stand here. */
+function awaitedAfter(byte: number, awaited: number): number {
+  const isContinuation = byte >= 0x80 && byte < 0xc0;
+  if (isContinuation !== awaited > 0) return -1;
+  if (isContinuation) return awaited - 1;
+  if (byte < 0x80) return 0;
+  if (byte < 0xc2 || byte > 0xf4) return -1;
+  return byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
 }
 
 function bytesOfHex(run: string): Uint8Array {

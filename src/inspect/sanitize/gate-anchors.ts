@@ -2,14 +2,15 @@
 // folded characters indexes a table, and only where an anchor can begin is it compared. Each anchor may
 // name what must stand near it. Errs only towards "found".
 
-import { type CueAnchor, PHRASES, STRUCTURE_ANCHORS } from './injection-cues.js';
+import { type Cue, type CueAnchor, PHRASES, STRUCTURE_ANCHORS } from './injection-cues.js';
 import { SECRET_FORMATS, type SecretFormat } from './secret-formats.js';
 
 type Check = (text: string, at: number, length: number) => boolean;
 type Anchor = {
   readonly text: string;
   readonly check: Check;
-  readonly format: SecretFormat | undefined;
+  /** What needs the anchor. */
+  readonly of: SecretFormat | Cue | undefined;
 };
 
 const CLASS_BITS = 5;
@@ -30,43 +31,69 @@ for (const [index, sign] of CLASSED_SIGNS.entries()) {
 const isStart = new Uint8Array(KEY_MASK + 1);
 const buckets = new Map<number, Anchor[]>();
 
-/** True where an anchor stands with what it needs near it. One pass. */
-export function findAnchor(text: string): boolean {
-  let key = 0;
-  for (let at = 0; at < text.length; at++) {
-    key = ((key << CLASS_BITS) | (classes[text.charCodeAt(at)] ?? 0)) & KEY_MASK;
-    if (isStart[key] === 1 && isAnchored(text, at - 2, key)) return true;
+/** The class of a UTF-16 unit among anchors, below 32. */
+export function anchorClass(code: number): number {
+  return classes[code] ?? 0;
+}
+
+/** The key of the last three units, from the key before and the class of the newest. */
+export function nextAnchorKey(key: number, unitClass: number): number {
+  return ((key << CLASS_BITS) | unitClass) & KEY_MASK;
+}
+
+/** True where an anchor whose first three units end at `at` stands with what it needs near it. */
+export function isAnchored(text: string, at: number, key: number): boolean {
+  return isStart[key] === 1 && hasAnchor(text, at - 2, key);
+}
+
+function hasAnchor(text: string, at: number, key: number): boolean {
+  if (at < 0) return false;
+  for (const anchor of buckets.get(key) ?? []) {
+    if (standsAt(text, at, anchor.text) && anchor.check(text, at, anchor.text.length)) return true;
   }
   return false;
 }
 
-function isAnchored(text: string, at: number, key: number): boolean {
-  if (at < 0) return false;
-  for (const anchor of buckets.get(key) ?? []) {
-    const { length } = anchor.text;
-    if (text.slice(at, at + length).toLowerCase() !== anchor.text) continue;
-    if (anchor.check(text, at, length)) return true;
+/** Compares without regard to case; the anchor is lower case. */
+function standsAt(text: string, at: number, anchor: string): boolean {
+  for (let offset = anchor.length - 1; offset >= 0; offset--) {
+    const code = text.charCodeAt(at + offset);
+    const lower = code >= 0x41 && code <= 0x5a ? code + 0x20 : code;
+    if (lower !== anchor.charCodeAt(offset)) return false;
   }
-  return false;
+  return true;
 }
 
 /** The formats that may stand in a text: those with an anchor in it, and those without any. */
 export function formatsIn(text: string): readonly SecretFormat[] {
-  const formats = new Set<SecretFormat>(WITHOUT_ANCHOR);
+  const formats = [...WITHOUT_ANCHOR];
+  for (const one of ownersIn(text)) if ('pattern' in one) formats.push(one);
+  return formats;
+}
+
+/** The cues that may stand in a text: those with an anchor in it. */
+export function cuesIn(text: string): readonly Cue[] {
+  const cues: Cue[] = [];
+  for (const one of ownersIn(text)) if ('phrase' in one) cues.push(one);
+  return cues;
+}
+
+function ownersIn(text: string): ReadonlySet<SecretFormat | Cue> {
+  const owners = new Set<SecretFormat | Cue>();
   let key = 0;
   for (let at = 0; at < text.length; at++) {
-    key = ((key << CLASS_BITS) | (classes[text.charCodeAt(at)] ?? 0)) & KEY_MASK;
-    if (isStart[key] === 1) addFormats(text, at - 2, key, formats);
+    key = nextAnchorKey(key, anchorClass(text.charCodeAt(at)));
+    if (isStart[key] === 1) addOwners(text, at - 2, key, owners);
   }
-  return [...formats];
+  return owners;
 }
 
 const WITHOUT_ANCHOR = SECRET_FORMATS.filter((format) => format.anchors.length === 0);
 
-function addFormats(text: string, at: number, key: number, formats: Set<SecretFormat>): void {
-  for (const { text: anchor, format } of buckets.get(key) ?? []) {
-    if (format === undefined || formats.has(format) || at < 0) continue;
-    if (text.slice(at, at + anchor.length).toLowerCase() === anchor) formats.add(format);
+function addOwners(text: string, at: number, key: number, owners: Set<SecretFormat | Cue>): void {
+  for (const { text: anchor, of } of buckets.get(key) ?? []) {
+    if (of === undefined || owners.has(of) || at < 0) continue;
+    if (standsAt(text, at, anchor)) owners.add(of);
   }
 }
 
@@ -128,13 +155,13 @@ function cueCheck(near: CueAnchor['near']): Check {
   };
 }
 
-function addAnchor(text: string, check: Check, format?: SecretFormat): void {
+function addAnchor(text: string, check: Check, of?: SecretFormat | Cue): void {
   let key = 0;
   for (let at = 0; at < 3; at++) {
     key = (key << CLASS_BITS) | (classes[text.charCodeAt(at)] ?? 0);
   }
   const bucket = buckets.get(key) ?? [];
-  bucket.push({ text, check, format });
+  bucket.push({ text, check, of });
   buckets.set(key, bucket);
   isStart[key] = 1;
 }
@@ -158,7 +185,7 @@ for (const anchor of [
   addAnchor(anchor, always);
 }
 addAnchor('data:', (text, at) => DANGEROUS_DATA.test(text.slice(at, at + 24)));
-for (const { anchors } of PHRASES) {
-  for (const anchor of anchors) addAnchor(anchor.text, cueCheck(anchor.near));
+for (const cue of PHRASES) {
+  for (const anchor of cue.anchors) addAnchor(anchor.text, cueCheck(anchor.near), cue);
 }
 for (const anchor of STRUCTURE_ANCHORS) addAnchor(anchor.text, cueCheck(anchor.near));

@@ -1,64 +1,54 @@
-// The prefilter: whether a text is surely clean, in four passes over its characters. It only errs towards
+// The prefilter: whether a text is surely clean, in one pass over its characters. It only errs towards
 // "look closer": what it calls clean, no detector finds anything in, decoded or not.
 // Raw JSON text may be given: every escape but those of line ends, tabs, quotes and single backslashes
 // counts as suspicious, so an escape hides nothing.
 
 import { isPlainBeyondAscii } from './code-points.js';
-import { findAnchor } from './gate-anchors.js';
+import { anchorClass, isAnchored, nextAnchorKey } from './gate-anchors.js';
 import { IBAN_LENGTHS } from './iban-lengths.js';
 import { isConfusable } from './skeleton.js';
 
 const UNITS = 0x10000;
 const MAX_ASCII = 0x7e;
 
-/** Bits of a UTF-16 unit: what the passes ask about it. */
-const DIGIT = 1;
-const LETTER = 2;
-const ENCODING_SIGN = 4;
-const SEPARATOR = 8;
-const CAPITAL = 16;
-const traits = new Uint8Array(UNITS);
-const LOOK_CLOSER = 1;
-const NEVER_CLEAN = 2;
-const signs = new Uint8Array(UNITS);
+/** Bits of a UTF-16 unit: its class among anchors, whether runs go on, and what asks for a closer look. */
+const CLASS = 0b1_1111;
+const TOKEN = 1 << 5;
+const DIGIT = 1 << 6;
+const SIGN = 1 << 7;
+const traits = new Uint8Array(UNITS).fill(SIGN);
 
 for (let code = 0; code <= MAX_ASCII; code++) {
   const unit = String.fromCharCode(code);
-  if (/[0-9]/.test(unit)) traits[code] = DIGIT;
-  if (/[a-z]/.test(unit)) traits[code] = LETTER;
-  if (/[A-Z]/.test(unit)) traits[code] = LETTER | CAPITAL;
-  if (/[+/_-]/.test(unit)) traits[code] = ENCODING_SIGN;
-  if (/[ .-]/.test(unit)) traits[code] = (traits[code] ?? 0) | SEPARATOR;
-  if (/[<\\%&\]!|\n]/.test(unit)) signs[code] = LOOK_CLOSER;
-  if (code < 0x20 && !/[\t\n\r]/.test(unit)) signs[code] = NEVER_CLEAN;
+  let trait = anchorClass(code);
+  if (/[A-Za-z0-9+/_-]/.test(unit)) trait |= TOKEN;
+  if (/[0-9]/.test(unit)) trait |= DIGIT;
+  if (/[<\\%&\]!|\n]/.test(unit) || (code < 0x20 && !/[\t\r]/.test(unit))) trait |= SIGN;
+  traits[code] = trait;
 }
-for (let code = MAX_ASCII + 1; code < UNITS; code++) signs[code] = LOOK_CLOSER;
 
 /** True where no detector of this folder finds anything in the text, or in any string of JSON text. */
 export function isSurelyClean(text: string): boolean {
-  return (
-    !hasSuspiciousSign(text) &&
-    !hasSuspiciousRun(text) &&
-    !hasSuspiciousDigits(text) &&
-    !findAnchor(text)
-  );
+  let key = 0;
+  let runStart = 0;
+  for (let at = 0; at < text.length; at++) {
+    const trait = traits[text.charCodeAt(at)] ?? SIGN;
+    key = nextAnchorKey(key, trait & CLASS);
+    if (isAnchored(text, at, key)) return false;
+    if ((trait & TOKEN) === 0) {
+      if (isSuspiciousRun(text, runStart, at)) return false;
+      runStart = at + 1;
+    }
+    if (trait >= DIGIT && isSuspiciousUnit(text, at, trait)) return false;
+  }
+  return !isSuspiciousRun(text, runStart, text.length);
 }
 
-function hasSuspiciousSign(text: string): boolean {
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    const sign = signs[code];
-    if (sign === 0) continue;
-    if (sign === NEVER_CLEAN) return true;
-    if (code <= MAX_ASCII) {
-      if (isSuspiciousSign(text, at, code)) return true;
-      continue;
-    }
-    const width = plainWidth(text, at, code);
-    if (width === 0) return true;
-    at += width - 1;
-  }
-  return false;
+function isSuspiciousUnit(text: string, at: number, trait: number): boolean {
+  if ((trait & DIGIT) !== 0) return isSuspiciousDigit(text, at);
+  const code = text.charCodeAt(at);
+  if (code <= MAX_ASCII) return isSuspiciousSign(text, at, code);
+  return !isPlainBeyond(text, at, code);
 }
 
 const MIN_BLANK_LINES = 8;
@@ -80,8 +70,10 @@ function isSuspiciousSign(text: string, at: number, code: number): boolean {
       return next === '[';
     case 0x7c: // |
       return text.startsWith('||', at + 1);
-    default: // line feed
+    case 0x0a: // line feed
       return isBlankRun(text, at);
+    default: // a control character
+      return true;
   }
 }
 
@@ -96,58 +88,54 @@ function isBlankRun(text: string, at: number): boolean {
 
 const BLANK = /^(?:\\{1,4}[nrt]|[ \t\n\r])*/;
 
-/** UTF-16 units of a character beyond ASCII that is only what it looks like; 0 for any other. */
-function plainWidth(text: string, at: number, code: number): number {
-  if (code < 0xd800 || code > 0xdfff) return isPlainBeyondAscii(code, isConfusable) ? 1 : 0;
-  const whole = text.codePointAt(at) ?? 0;
-  const isEmoji = (whole >= 0x1f000 && whole <= 0x1f0ff) || (whole >= 0x1f300 && whole <= 0x1faff);
-  return isEmoji ? 2 : 0;
+/** True for a character beyond ASCII that is only what it looks like, at either half of a pair. */
+function isPlainBeyond(text: string, at: number, code: number): boolean {
+  if (code < 0xd800 || code > 0xdfff) return isPlainBeyondAscii(code, isConfusable);
+  const whole = text.codePointAt(code < 0xdc00 ? at : at - 1) ?? 0;
+  return (whole >= 0x1f000 && whole <= 0x1f0ff) || (whole >= 0x1f300 && whole <= 0x1faff);
+}
+
+const MIN_RUN = 16;
+const MIN_RUN_CAPITALS = 4;
+
+/** A run that could be a token or encoded text: long, with a digit or with many capitals. */
+function isSuspiciousRun(text: string, start: number, end: number): boolean {
+  if (end - start < MIN_RUN) return false;
+  let capitals = 0;
+  for (let at = start; at < end; at++) {
+    const code = text.charCodeAt(at);
+    if (code >= 0x30 && code <= 0x39) return true;
+    if (code >= 0x41 && code <= 0x5a && ++capitals >= MIN_RUN_CAPITALS) return true;
+  }
+  return false;
 }
 
 const MIN_CARD_DIGITS = 12;
-const MIN_SSN_DIGITS = 9;
-const MIN_RUN = 16;
-const MIN_RUN_CAPITALS = 4;
-/** Letter, letter, digit, digit: two bits each. */
-const IBAN_SHAPE = 0b10_10_01_01;
+const SSN = /\d{3}([-. ])\d{2}\1\d{4}$/;
+const IBAN = /[A-Za-z]{2}\d\d$/;
 
-/** Runs that could be a token or encoded text. */
-function hasSuspiciousRun(text: string): boolean {
-  let run = 0;
+/** At the last digit of a group: whether it could end or begin a number of a person. */
+function isSuspiciousDigit(text: string, at: number): boolean {
+  if (isDigit(text, at + 1)) return isIbanStart(text, at);
   let digits = 0;
-  let capitals = 0;
-  for (let at = 0; at < text.length; at++) {
-    const trait = traits[text.charCodeAt(at)] ?? 0;
-    if ((trait & (DIGIT | LETTER | ENCODING_SIGN)) === 0) {
-      run = digits = capitals = 0;
-      continue;
-    }
-    run++;
-    digits += trait & DIGIT;
-    capitals += trait >> 4;
-    if (run >= MIN_RUN && (digits > 0 || capitals >= MIN_RUN_CAPITALS)) return true;
+  for (let before = at; before >= 0; before--) {
+    if (isDigit(text, before)) digits++;
+    else if (!isSeparator(text.charCodeAt(before))) break;
+    if (digits >= MIN_CARD_DIGITS) return true;
   }
-  return false;
+  return SSN.test(text.slice(Math.max(0, at - 10), at + 1)) || isIbanStart(text, at);
 }
 
-/** Digits that could be a number of a person. */
-function hasSuspiciousDigits(text: string): boolean {
-  let digits = 0;
-  let shape = 0;
-  for (let at = 0; at < text.length; at++) {
-    const trait = traits[text.charCodeAt(at)] ?? 0;
-    shape = ((shape << 2) | (trait & (DIGIT | LETTER))) & 0xff;
-    if ((trait & DIGIT) !== 0) {
-      digits++;
-      if (isSuspiciousDigit(text, at, digits, shape)) return true;
-    } else if ((trait & SEPARATOR) === 0) digits = 0;
-  }
-  return false;
+function isIbanStart(text: string, at: number): boolean {
+  if (at < 3 || isDigit(text, at - 2) || !IBAN.test(text.slice(at - 3, at + 1))) return false;
+  return IBAN_LENGTHS.has(text.slice(at - 3, at - 1).toUpperCase());
 }
 
-function isSuspiciousDigit(text: string, at: number, digits: number, shape: number): boolean {
-  if (digits >= MIN_CARD_DIGITS) return true;
-  if (digits >= MIN_SSN_DIGITS && /\d{3}([-. ])\d{2}\1\d{4}$/.test(text.slice(at - 10, at + 1)))
-    return true;
-  return shape === IBAN_SHAPE && IBAN_LENGTHS.has(text.slice(at - 3, at - 1).toUpperCase());
+function isDigit(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code >= 0x30 && code <= 0x39;
+}
+
+function isSeparator(code: number): boolean {
+  return code === 0x20 || code === 0x2d || code === 0x2e;
 }

@@ -26,22 +26,40 @@ const LINK_ATTRIBUTE =
   /[\s"'/](?:href|xlink:href)\s{0,16}=\s{0,16}(?:"([^"]{0,2048})"|'([^']{0,2048})'|([^\s>"']{0,2048}))/gi;
 const ANY_LINK = /[\s"'/](?:href|xlink:href)\s{0,16}=/gi;
 
+/** What is known of a text's tags: where the last `>` stands, and how much reading is left. */
+export type TagReading = { readonly lastClose: number; budget: number };
+
+/** Tags of one text may be read so many times over; past that, a tag is taken for an active one. */
+const READS_A_CHAR = 8;
+
+export function startTags(text: string): TagReading {
+  return { lastClose: text.lastIndexOf('>'), budget: READS_A_CHAR * text.length + MAX_TAG_CHARS };
+}
+
 /** What is active at the `<` at `at`; undefined where nothing is. */
-export function findHtml(text: string, at: number): ActiveHtml | undefined {
+export function findHtml(text: string, at: number, tags: TagReading): ActiveHtml | undefined {
   const name = NAME.exec(text.slice(at, at + 72))?.[1]?.toLowerCase();
   if (name === undefined) return undefined;
-  const end = tagEnd(text, at);
+  const end = readTagEnd(text, at, tags);
   const tag = text.slice(at, end ?? at + MAX_TAG_CHARS);
   if (ACTIVE_ELEMENTS.has(bareName(name))) {
     return { end: end ?? at + 1 + name.length, shown: `(removed html ${bareName(name)})` };
   }
-  if (!hasActiveAttribute(tag, end === undefined)) return undefined;
+  // A tag that never ends is none; of one that ends past the cap we do not see every attribute.
+  if (end === undefined ? at > tags.lastClose : !hasActiveAttribute(tag)) return undefined;
   return { end: end ?? at + 1 + name.length, shown: '(removed html)' };
 }
 
 /** A name without its prefix: `svg:script` is a script. */
 function bareName(name: string): string {
   return name.slice(name.lastIndexOf(':') + 1);
+}
+
+function readTagEnd(text: string, at: number, tags: TagReading): number | undefined {
+  if (at > tags.lastClose || tags.budget <= 0) return undefined;
+  const end = tagEnd(text, at);
+  tags.budget -= (end ?? at + MAX_TAG_CHARS) - at;
+  return end;
 }
 
 /** Behind the `>` that ends the tag, quotes minded; undefined where it does not end within the cap. */
@@ -54,7 +72,7 @@ function tagEnd(text: string, at: number): number | undefined {
     if (quote !== '') {
       if (sign === quote) quote = '';
     } else if (sign === '>') return at + match.index + 1;
-    else if (VALUE_BEGINS.test(tag.slice(Math.max(0, match.index - 8), match.index))) quote = sign;
+    else if (beginsValue(tag, match.index)) quote = sign;
   }
   const first = tag.indexOf('>');
   return first < 0 ? undefined : at + first + 1;
@@ -62,13 +80,15 @@ function tagEnd(text: string, at: number): number | undefined {
 
 const SIGN = /["'>]/g;
 /** A quote opens a value only behind an equals sign (HTML §13.2.5.35). */
-const VALUE_BEGINS = /=\s*$/;
+function beginsValue(tag: string, quoteAt: number): boolean {
+  let before = quoteAt - 1;
+  while (tag.charCodeAt(before) <= 0x20) before--;
+  return tag[before] === '=';
+}
 
-function hasActiveAttribute(tag: string, isEndless: boolean): boolean {
+function hasActiveAttribute(tag: string): boolean {
   if (!tag.includes('=')) return false;
   if (ON_ATTRIBUTE.test(tag) || LOADING_ATTRIBUTE.test(tag)) return true;
-  // A tag past the cap may hold its attribute where we do not look.
-  if (isEndless && tag.length >= MAX_TAG_CHARS) return true;
   const links = tag.match(ANY_LINK)?.length ?? 0;
   let quiet = 0;
   for (const match of tag.matchAll(LINK_ATTRIBUTE)) {

@@ -3,7 +3,8 @@
 // Figures are in docs/reference/detectors.md.
 
 import { findEncodedRuns } from './encoded.js';
-import { PHRASES, STRUCTURES } from './injection-cues.js';
+import { cuesIn } from './gate-anchors.js';
+import { STRUCTURES } from './injection-cues.js';
 import { skeletonOf } from './skeleton.js';
 import { decodeView, foldView } from './view.js';
 
@@ -41,8 +42,10 @@ function addCues(text: string, depth: number, kinds: Set<string>): void {
 function addPlainCues(text: string, kinds: Set<string>): void {
   const lower = skeletonOf(text).toLowerCase();
   for (const { kind, pattern } of STRUCTURES) if (pattern.test(lower)) kinds.add(kind);
+  const cues = cuesIn(lower);
+  if (cues.length === 0) return;
   const words = lower.replace(/[^a-z0-9]+/g, ' ');
-  for (const { kind, phrase } of PHRASES) if (phrase.test(words)) kinds.add(kind);
+  for (const { kind, phrase } of cues) if (phrase.test(words)) kinds.add(kind);
 }
 
 /** ASCII written in tag characters or variation selectors (U+E0000 block), which no reader sees. */

@@ -33,12 +33,27 @@ const ISSUERS: readonly (readonly [string, string, readonly number[]])[] = [
   ['6759', '6763', [15, 16, 19]],
 ];
 
-function isIssued(digits: string): boolean {
-  for (const [first, last, lengths] of ISSUERS) {
-    const prefix = digits.slice(0, first.length);
-    if (prefix >= first && prefix <= last && lengths.includes(digits.length)) return true;
+const PREFIX_DIGITS = 4;
+
+/** For every prefix of four digits, the lengths issued under it as a set of bits. */
+const LENGTHS_BY_PREFIX = new Uint32Array(10 ** PREFIX_DIGITS);
+for (const [first, last, lengths] of ISSUERS) {
+  const low = Number(first.padEnd(PREFIX_DIGITS, '0'));
+  const high = Number(last.padEnd(PREFIX_DIGITS, '9'));
+  for (let prefix = low; prefix <= high; prefix++) {
+    for (const length of lengths) {
+      LENGTHS_BY_PREFIX[prefix] = (LENGTHS_BY_PREFIX[prefix] ?? 0) | (1 << length);
+    }
   }
-  return false;
+}
+
+function isIssued(digits: string): boolean {
+  const lengths = LENGTHS_BY_PREFIX[Number(digits.slice(0, PREFIX_DIGITS))] ?? 0;
+  return (lengths & (1 << digits.length)) !== 0;
+}
+
+function isIssuedPrefix(digits: string, at: number): boolean {
+  return LENGTHS_BY_PREFIX[Number(digits.slice(at, at + PREFIX_DIGITS))] !== 0;
 }
 
 /** The Luhn check (ISO/IEC 7812-1, annex B). */
@@ -64,7 +79,7 @@ export function findCards(text: string): Hit[] {
   for (let match = DIGIT_RUN.exec(text); match !== null; match = DIGIT_RUN.exec(text)) {
     const groups = groupsFrom(text, match.index);
     const last = groups.at(-1);
-    hits.push(...cardsAmong(text, groups));
+    addCards(text, groups, hits);
     DIGIT_RUN.lastIndex = last === undefined ? match.index + 1 : last.end;
   }
   return hits;
@@ -91,10 +106,21 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-function cardsAmong(text: string, groups: readonly Group[]): Hit[] {
-  const hits: Hit[] = [];
+/** A run of groups, its digits in one piece, and where each group begins in them. */
+type DigitRun = {
+  readonly text: string;
+  readonly groups: readonly Group[];
+  readonly digits: string;
+  readonly offsets: readonly number[];
+};
+
+function addCards(text: string, groups: readonly Group[], hits: Hit[]): void {
+  const digits = groups.map((group) => text.slice(group.start, group.end)).join('');
+  const offsets = [0];
+  for (const { start, end } of groups) offsets.push((offsets.at(-1) ?? 0) + end - start);
+  const run: DigitRun = { text, groups, digits, offsets };
   for (let first = 0; first < groups.length; ) {
-    const last = lastGroupOfCard(text, groups, first);
+    const last = lastGroupOfCard(run, first);
     const head = groups[first];
     const tail = last === undefined ? undefined : groups[last];
     if (head !== undefined && tail !== undefined && last !== undefined) {
@@ -104,21 +130,16 @@ function cardsAmong(text: string, groups: readonly Group[]): Hit[] {
       first++;
     }
   }
-  return hits;
 }
 
-function lastGroupOfCard(
-  text: string,
-  groups: readonly Group[],
-  first: number,
-): number | undefined {
-  let digits = '';
-  for (let at = first; at < groups.length; at++) {
-    const group = groups[at];
-    if (group === undefined || group.end - group.start > MAX_CARD_DIGITS) return undefined;
-    digits += text.slice(group.start, group.end);
-    if (digits.length > MAX_CARD_DIGITS) return undefined;
-    if (isCardNumber(digits) && isWrittenAsCard(text, groups.slice(first, at + 1))) return at;
+function lastGroupOfCard(run: DigitRun, first: number): number | undefined {
+  const start = run.offsets[first] ?? 0;
+  if (!isIssuedPrefix(run.digits, start)) return undefined;
+  for (let at = first; at < run.groups.length; at++) {
+    const end = run.offsets[at + 1] ?? 0;
+    if (end - start > MAX_CARD_DIGITS) return undefined;
+    if (end - start < MIN_CARD_DIGITS || !isCardNumber(run.digits.slice(start, end))) continue;
+    if (isWrittenAsCard(run.text, run.groups.slice(first, at + 1))) return at;
   }
   return undefined;
 }
@@ -228,9 +249,7 @@ function isAssignable(area: string, group: string, serial: string): boolean {
 
 /** Personal data of the kinds asked for. `name` is the member name that the text stands behind. */
 export function findPersonal(text: string, kinds: readonly PiiKind[], name?: string): Hit[] {
-  const hits: Hit[] = [];
-  if (kinds.includes('card')) hits.push(...findCards(text));
-  if (kinds.includes('iban')) hits.push(...findIbans(text));
-  if (kinds.includes('ssn')) hits.push(...findSsns(text, name));
-  return hits;
+  const cards = kinds.includes('card') ? findCards(text) : [];
+  const ibans = kinds.includes('iban') ? findIbans(text) : [];
+  return cards.concat(ibans, kinds.includes('ssn') ? findSsns(text, name) : []);
 }

@@ -106,7 +106,7 @@ function redactText(
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const hits = findSensitive(kept, wanted, name);
     // Flags are for what was written, not for what a removal made of it.
-    const redacted = redactHits(kept, hits, rules, round === 0 ? notes : undefined);
+    const redacted = redactHits(kept, hits, rules, { notes, isFirst: round === 0 });
     if (redacted === kept) break;
     kept = redacted;
   }
@@ -117,13 +117,15 @@ function redactHits(
   text: string,
   hits: readonly Hit[],
   rules: ResultRules,
-  notes: Note[] | undefined,
+  log: { readonly notes: Note[]; readonly isFirst: boolean },
 ): string {
   let kept = '';
   let at = 0;
   for (const hit of hits) {
     const action = actionFor(hit, rules);
-    notes?.push({ detector: detectorOf(hit.kind), action, count: 1 });
+    if (log.isFirst || action !== 'flag') {
+      log.notes.push({ detector: detectorOf(hit.kind), action, count: 1 });
+    }
     if (action === 'flag') continue;
     kept += text.slice(at, hit.start) + placeholder(hit.kind);
     at = hit.end;

@@ -58,7 +58,7 @@ const CLOUD: readonly SecretFormat[] = [
   row('google-refresh-token', ['1//0'], `${START}1//0[A-Za-z0-9_-]{30,200}`),
   anyCase('azure-storage-key', ['accountkey'], `AccountKey=([A-Za-z0-9+/]{86}==)`),
   anyCase('azure-shared-access-key', ['sharedaccesskey'], `SharedAccessKey=([A-Za-z0-9+/]{43}=)`),
-  row('azure-sas', ['sig='], `(?<=[?&;]|&amp;)sig=([A-Za-z0-9%+/_-]{40,120}={0,2})`),
+  row('azure-sas', ['sig='], `[?&;]sig=([A-Za-z0-9%+/_-]{40,120}={0,2})`),
   row(
     'azure-client-secret',
     [...'0123456789'].map((digit) => `${digit}q~`),
@@ -78,7 +78,7 @@ const CLOUD: readonly SecretFormat[] = [
   ),
   row('databricks-token', ['dapi'], `${START}dapi[0-9a-f]{32}(?:-\\d)?`),
   row('vault-token', ['hvs.', 'hvb.', 'hvr.'], `${START}hv[sbr]\\.[A-Za-z0-9_-]{24,300}`),
-  row('terraform-token', ['.atlasv1.'], `[A-Za-z0-9]{14}\\.atlasv1\\.[A-Za-z0-9_=-]{60,70}`),
+  row('terraform-token', ['.atlasv1.'], `(?<=[A-Za-z0-9]{14})\\.atlasv1\\.[A-Za-z0-9_=-]{60,70}`),
   row(
     'doppler-token',
     ['dp.pt.', 'dp.st.', 'dp.ct.', 'dp.sa.', 'dp.scim.', 'dp.audit.'],

@@ -27,7 +27,7 @@ const ACCEPTS: { readonly [check in SecretCheck]: (value: string) => boolean } =
 
 // Group 1 is the name, group 2 the value, which ends the match. A name is read to its start by hand.
 const ASSIGNMENT =
-  /(password|passwd|passphrase|pwd|secret|token|credentials?|key)["'`\\]{0,4}\s{0,4}(?::=|=>|[:=])\s{0,4}["'`\\]{0,4}([^\s"'`<>,;()[\]{}\\]{8,512})/gi;
+  /(password|passwd|passphrase|pwd|secret|token|credentials?|key)["'`\\]{0,4}\s{0,4}(?::=|=>|[:=])\s{0,4}["'`\\]{0,4}([^\s"'`<>,;()[\]{}\\]{8,256})/gi;
 
 const MAX_NAME_CHARS = 64;
 
@@ -84,7 +84,7 @@ function nameEndingAt(text: string, end: number): string {
 /** All secrets of a text. `name` is the member name that the text stands behind, if any. */
 export function findSecrets(text: string, name?: string, formats?: readonly SecretFormat[]): Hit[] {
   const hits = findFormats(text, formats);
-  hits.push(...findAssignments(text));
+  for (const hit of findAssignments(text)) hits.push(hit);
   if (name !== undefined && isSecretName(name) && isSecretValue(text)) {
     hits.push({ kind: NAMED_SECRET, start: 0, end: text.length });
   }
