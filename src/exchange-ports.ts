@@ -95,6 +95,10 @@ export type Ports = {
   noteListChanged(upstream: string): Promise<void>;
   /** Registers an open stream; the returned function takes it out again. */
   registerStream(stream: OpenStream): () => void;
+  /** Enters a streamed answer of a session, for its cancellation; the returned function takes it out. */
+  registerAnswer(session: string, id: RequestId, end: () => void): () => void;
+  /** The client has cancelled a request of its session: a stream that goes on all the same is ended. */
+  cancelAnswer(session: string, id: RequestId): void;
   readonly pages: PageCache;
   /** A bug or an I/O fault: for the process log. */
   report(error: unknown, decisionId: string): void;

@@ -18,6 +18,7 @@ import type { LimitStore } from '../settle/limits.js';
 import type { EndedSessions } from '../state/ended-sessions.js';
 import type { KeyRing } from '../state/key-ring.js';
 import { createOpenedSessions } from '../state/opened-sessions.js';
+import { createRunningStreams } from '../state/running-streams.js';
 import { openSession, type SessionBinding, sealSession } from '../state/session-seal.js';
 import { credentialHeader } from '../upstream/credentials.js';
 import type { StreamRegistry } from './streams.js';
@@ -64,6 +65,7 @@ function bindingOf(upstream: string, principal: Principal): SessionBinding {
 export function createPorts(parts: Parts): Ports {
   const { ring, audit, metrics, ended, streams, now } = parts;
   const decided = new WeakSet<ExchangeRecord>();
+  const answers = createRunningStreams();
 
   function runtimeOf(upstream: string): UpstreamRuntime {
     const runtime = parts.runtime(upstream);
@@ -153,6 +155,8 @@ export function createPorts(parts: Parts): Ports {
     notePage: (upstream, page) => runtimeOf(upstream).notePage(page),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),
     registerStream: streams.register,
+    registerAnswer: answers.enter,
+    cancelAnswer: answers.cancel,
     report(error, decisionId) {
       parts.log.write('error', 'exchange failed', { decision: decisionId, code: faultCode(error) });
     },

@@ -46,10 +46,19 @@ function acknowledge(call: Call, answer: UpstreamAnswer): Refusal | undefined {
     return refuseWith('unknown-session');
   if (answer.status !== 202 && answer.status !== 200 && answer.status !== 204)
     return refuseWith('upstream-protocol');
+  passCancellation(call);
   call.record.result.status = 'ok';
   call.record.result.http = 202;
   call.outgoing.send(202, {}, '');
   return undefined;
+}
+
+/** The upstream knows by now; what it streams all the same is for nobody. */
+function passCancellation({ admitted, incoming, ports }: Call): void {
+  const session = incoming.headers['mcp-session-id'];
+  if (admitted?.rule.method !== 'notifications/cancelled' || session === undefined) return;
+  const id = 'params' in admitted.message ? admitted.message.params?.['requestId'] : undefined;
+  if (typeof id === 'string' || typeof id === 'number') ports.cancelAnswer(session, id);
 }
 
 /** Statuses that mean the same whatever the body says. */
@@ -142,6 +151,11 @@ async function relayEvents(call: Call, answer: UpstreamAnswer, judge: Judge): Pr
   const { outgoing } = call;
   outgoing.open(200, STREAM_HEADERS);
   call.record.result.http = 200;
+  let isCancelled = false;
+  const leave = enterAnswer(call, () => {
+    isCancelled = true;
+    answer.abort();
+  });
   const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
     // Its text is nobody's message; that something came keeps the stream alive.
     if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
@@ -149,9 +163,17 @@ async function relayEvents(call: Call, answer: UpstreamAnswer, judge: Judge): Pr
     const verdict = await judge.judgeText(event.data);
     return writeVerdict(call, verdict, event.data);
   });
-  if (end !== 'stopped') await writeFailure(call, refuseWith(faultOfEnd(end)));
+  leave();
+  // What was cancelled gets no answer (MCP 2025-11-25, cancellation).
+  if (end !== 'stopped' && !isCancelled) await writeFailure(call, refuseWith(faultOfEnd(end)));
   outgoing.end();
   return undefined;
+}
+
+function enterAnswer({ admitted, incoming, ports }: Call, end: () => void): () => void {
+  const session = incoming.headers['mcp-session-id'];
+  if (session === undefined || admitted?.message.kind !== 'request') return () => undefined;
+  return ports.registerAnswer(session, admitted.message.id, end);
 }
 
 /** Writes what passed. The own answer ends the stream, and so does a refusal in its place. */

@@ -37,10 +37,14 @@ async function openV2(): Promise<ConnectedV2> {
   return connected;
 }
 
-async function openStreams(upstream: string): Promise<number> {
-  const line = new RegExp(`^sallyport_open_streams\\{upstream="${upstream}"\\} (\\d+)$`, 'm');
+async function gauge(name: string, upstream: string): Promise<number> {
+  const line = new RegExp(`^${name}\\{upstream="${upstream}"\\} (\\d+)$`, 'm');
   return Number(line.exec(await gateway.metrics())?.[1] ?? 0);
 }
+
+const openStreams = (upstream: string): Promise<number> =>
+  gauge('sallyport_open_streams', upstream);
+const inflight = (): Promise<number> => gauge('sallyport_inflight_requests', 'everything');
 
 /** A server speaks unasked only where someone listens: both SDKs open their stream after connecting. */
 async function untilListening(upstream: string): Promise<void> {
@@ -154,6 +158,7 @@ describe('tools', () => {
 
   it('[E-04] are cancelled by a notification that reaches the upstream', async () => {
     const { client } = await openV1();
+    await untilListening('everything');
     const stop = new AbortController();
     const call = { name: 'trigger-long-running-operation', arguments: { duration: 1, steps: 20 } };
     const running = client.callTool(call, undefined, {
@@ -161,6 +166,7 @@ describe('tools', () => {
       onprogress: () => stop.abort('enough'),
     });
     await expect(running).rejects.toThrow(/enough|[Aa]bort/);
+    expect(await inflight()).toBeGreaterThanOrEqual(2);
     const cancellations = async (): Promise<number> =>
       (await gateway.audit()).filter(
         (line) =>
@@ -169,6 +175,9 @@ describe('tools', () => {
           line['result']?.http === 202,
       ).length;
     await expect.poll(cancellations).toBe(1);
+    // The reference server leaves the stream of what was cancelled open; here it is ended soon, so that
+    // it takes no place of the upstream's concurrency. What remains is the stream of the session.
+    await expect.poll(inflight, { timeout: 10_000 }).toBe(1);
     // The session is as good as before.
     await client.ping();
   });

@@ -24,7 +24,7 @@ export const e2eRequirements: readonly Requirement[] = [
     id: 'E-04',
     source: 'MCP 2025-11-25 cancellation',
     behaviour:
-      'A call of a session is cancelled by a notification, which is carried; the session stays usable.',
+      'A call of a session is cancelled by a notification, which is carried; its stream ends soon, though the server keep it open, and the session stays usable.',
   },
   {
     id: 'E-05',
