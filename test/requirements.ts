@@ -5,6 +5,7 @@ import { attackRequirements } from './requirements/attacks.js';
 import { configRequirements } from './requirements/config.js';
 import { demoRequirements } from './requirements/demo.js';
 import { e2eRequirements } from './requirements/e2e.js';
+import { integrationRequirements } from './requirements/integration.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
@@ -20,6 +21,7 @@ export const requirements: readonly Requirement[] = [
   ...demoRequirements,
   ...e2eRequirements,
   ...mcpRequirements,
+  ...integrationRequirements,
   ...observeRequirements,
   ...pinRequirements,
   ...policyRequirements,

@@ -1,0 +1,114 @@
+// A definition that drifts under a running gateway: seen though nobody lists, told to those who listen,
+// hidden and refused, and gone for the whole upstream where the configuration says so.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AttackRig, expectRefusedLines, startRig } from '../support/attack-rig.js';
+import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import {
+  bearer,
+  callStateless,
+  requestStateless,
+  sessionHeaders,
+  toolNames,
+} from '../support/wire-client.js';
+
+const [FIRST, ...OTHERS] = HONEST_TOOLS;
+const DRIFTED = [{ ...FIRST, description: 'Reads a record, and more.' }, ...OTHERS];
+
+/** Reads a stream until it holds a text, or time is up. */
+async function readUntil(stream: Response, text: string): Promise<string> {
+  const reader = stream.body?.getReader();
+  const decoder = new TextDecoder();
+  let seen = '';
+  while (reader !== undefined && !seen.includes(text)) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    seen += decoder.decode(value, { stream: true });
+  }
+  await reader?.cancel();
+  return seen;
+}
+
+describe('a drift that no client asked for', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({ upstream: ['pinning: {maxAge: 2s}'] });
+  });
+  afterAll(() => rig.close());
+
+  it('[G-06] is announced on an open stream, recorded, hidden and refused', async () => {
+    const session = await rig.openSession();
+    const stream = await fetch(rig.access.url, {
+      headers: {
+        ...bearer(rig.access.token),
+        ...sessionHeaders(session.id),
+        accept: 'text/event-stream',
+      },
+    });
+    expect(stream.headers.get('content-type')).toBe('text/event-stream');
+    rig.upstream.offer(() => DRIFTED);
+    const heard = await readUntil(stream, 'tools/list_changed');
+    expect(heard).toContain('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}');
+    expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual(['write_record']);
+    rig.upstream.forget();
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+    await expectRefusedLines(rig, reply, 'tool-changed');
+    expect(rig.upstream.uses()).toEqual([]);
+    const drift = (await rig.gateway.audit()).filter((line) => line['type'] === 'pin.drift');
+    expect(drift).toHaveLength(1);
+    expect(drift[0]).toMatchObject({
+      target: { upstream: 'target', kind: 'tool', name: 'read_record' },
+      detail: { change: 'description' },
+    });
+    expect(rig.gateway.log()).toContain('definition drifted');
+  });
+
+  it('[G-06] declares list changes though the upstream does not', async () => {
+    const session = await rig.openSession();
+    expect(session.reply.message?.['result']).toMatchObject({
+      capabilities: { tools: { listChanged: true } },
+    });
+  });
+
+  it('[G-06] is over when the new definition is approved in the lock file', async () => {
+    await rig.gateway.approvePins();
+    await expect
+      .poll(async () => toolNames(await requestStateless(rig.access, 'tools/list')), {
+        timeout: 4_000,
+        interval: 50,
+      })
+      .toEqual(['read_record', 'write_record']);
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+    expect(reply.message).toHaveProperty('result');
+  });
+
+  it('[G-06] of a new tool leaves it unlisted and uncallable', async () => {
+    rig.upstream.offer(() => [...DRIFTED, { name: 'read_all', inputSchema: { type: 'object' } }]);
+    const listed = await requestStateless(rig.access, 'tools/list');
+    expect(toolNames(listed)).toEqual(['read_record', 'write_record']);
+    rig.upstream.forget();
+    const reply = await callStateless(rig.access, 'read_all');
+    await expectRefusedLines(rig, reply, 'tool-unpinned');
+    expect(rig.upstream.uses()).toEqual([]);
+  });
+});
+
+describe('a drift under onDrift: stop-upstream', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({ upstream: ['pinning: {maxAge: 2s, onDrift: stop-upstream}'] });
+  });
+  afterAll(() => rig.close());
+
+  it('[G-06] stops every tool of the upstream', async () => {
+    expect(
+      (await callStateless(rig.access, 'write_record', { id: 'a', text: 'b' })).text,
+    ).toContain('write_record a');
+    rig.upstream.offer(() => DRIFTED);
+    expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual([]);
+    rig.upstream.forget();
+    const reply = await callStateless(rig.access, 'write_record', { id: 'a', text: 'b' });
+    await expectRefusedLines(rig, reply, 'tool-changed');
+    expect(rig.upstream.uses()).toEqual([]);
+  });
+});

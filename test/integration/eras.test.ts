@@ -1,0 +1,242 @@
+// The two eras on one endpoint: a mismatch gets the era's own error, and what is not carried is refused
+// by the table of methods, with its capabilities taken out of what both sides declare.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/mcp/message.js';
+import { type AttackRig, expectRefusedLines, startRig } from '../support/attack-rig.js';
+import { jsonBody, onMethod, serverRequestInStream } from '../support/hostile-acts.js';
+import type { HostileUpstream, Order } from '../support/hostile-upstream.js';
+import {
+  bearer,
+  callStateless,
+  errorOf,
+  initialize,
+  type OpenSession,
+  post,
+  requestInSession,
+  requestStateless,
+  sessionHeaders,
+  statelessParts,
+} from '../support/wire-client.js';
+
+/** An upstream of one era answers the other as its specification says. */
+const sessionsOnly: Order = (request) =>
+  request.headers['mcp-protocol-version'] === '2026-07-28'
+    ? jsonBody(
+        { jsonrpc: '2.0', id: request.id ?? 0, error: { code: -32000, message: 'Bad Request' } },
+        400,
+      )
+    : undefined;
+
+const statelessOnly: Order = (request) =>
+  request.headers['mcp-protocol-version'] === '2026-07-28'
+    ? undefined
+    : jsonBody(
+        {
+          jsonrpc: '2.0',
+          id: request.id ?? 0,
+          error: {
+            code: -32022,
+            message: 'Unsupported protocol version',
+            data: { supported: ['2026-07-28'], requested: '2025-11-25' },
+          },
+        },
+        400,
+      );
+
+describe.each([
+  ['sessions', sessionsOnly],
+  ['stateless', statelessOnly],
+] as const)('an upstream that speaks %s only', (era, order) => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({ prepare: (upstream: HostileUpstream) => upstream.obey(order) });
+  });
+  afterAll(() => rig.close());
+
+  it('[G-11] serves its own era', async () => {
+    if (era === 'sessions') {
+      const session = await rig.openSession();
+      expect((await session.call('read_record', { id: 'one' })).text).toContain('read_record one');
+    } else {
+      const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+      expect(reply.text).toContain('read_record one');
+    }
+  });
+
+  it('[G-11] gives the other era its own error, naming what is carried', async () => {
+    rig.upstream.forget();
+    if (era === 'sessions') {
+      for (const method of ['tools/list', 'server/discover']) {
+        const reply = await requestStateless(rig.access, method);
+        expect(reply.status).toBe(400);
+        expect(errorOf(reply)).toMatchObject({ code: -32022 });
+        const data = errorOf(reply)['data'] as JsonObject;
+        expect(data['requested']).toBe('2026-07-28');
+        expect(data['supported']).toContain('2025-11-25');
+        expect(data['supported']).not.toContain('2026-07-28');
+        await expectRefusedLines(rig, reply, 'unsupported-version');
+      }
+    } else {
+      const reply = await initialize(rig.access);
+      expect(reply.status).toBe(400);
+      expect(errorOf(reply)).toMatchObject({ code: -32602 });
+      expect(errorOf(reply)['message']).toContain('2026-07-28');
+      expect(reply.headers.get('mcp-session-id')).toBeNull();
+      await expectRefusedLines(rig, reply, 'unsupported-version');
+    }
+    expect(rig.upstream.seen()).toEqual([]);
+  });
+});
+
+describe('what is not carried', () => {
+  let rig: AttackRig;
+  let session: OpenSession;
+  beforeAll(async () => {
+    rig = await startRig();
+    session = await rig.openSession();
+    rig.upstream.forget();
+  });
+  afterEach(() => rig.upstream.repent());
+  afterAll(() => rig.close());
+
+  it.each([
+    'subscriptions/listen',
+    'tasks/get',
+    'tasks/list',
+    'tasks/cancel',
+    'tasks/result',
+    'sampling/createMessage',
+    'elicitation/create',
+    'roots/list',
+    'made/up',
+    'constructor',
+    '__proto__',
+  ])('[G-12] is refused by the table of methods: %s', async (method) => {
+    const stateless = await requestStateless(rig.access, method);
+    expect(stateless.status).toBe(404);
+    expect(errorOf(stateless)).toMatchObject({ code: -32601 });
+    const inSession = await session.request(method);
+    expect(inSession.status).toBe(200);
+    expect(errorOf(inSession)).toMatchObject({ code: -32601 });
+    expect(rig.upstream.seen()).toEqual([]);
+  });
+
+  it('[G-12] resumption is a 400, and event ids are not passed on', async () => {
+    const answer = await fetch(rig.access.url, {
+      headers: {
+        ...bearer(rig.access.token),
+        ...sessionHeaders(session.id),
+        accept: 'text/event-stream',
+        'last-event-id': '1',
+      },
+    });
+    expect(answer.status).toBe(400);
+    await answer.text();
+    const reply = await session.request('tools/list', {}, { 'last-event-id': '1' });
+    expect(reply.status).toBe(400);
+    expect(rig.upstream.seen()).toEqual([]);
+  });
+
+  it('[G-12] arrays, answers and members of tasks and input are a 400', async () => {
+    const parts = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });
+    const batch = JSON.stringify([parts.body]);
+    expect((await post(rig.access, batch, parts.headers)).status).toBe(400);
+    expect((await post(rig.access, batch, sessionHeaders(session.id))).status).toBe(400);
+    const answer = JSON.stringify({ jsonrpc: '2.0', id: 1, result: {} });
+    expect((await post(rig.access, answer, parts.headers)).status).toBe(400);
+    for (const member of [{ task: { ttl: 1 } }, { inputResponses: {} }, { requestState: 'x' }]) {
+      const params = { name: 'read_record', arguments: { id: 'one' }, ...member };
+      expect((await requestStateless(rig.access, 'tools/call', params)).status).toBe(400);
+    }
+    expect(rig.upstream.seen()).toEqual([]);
+  });
+
+  it.each(['sampling/createMessage', 'elicitation/create', 'roots/list'])(
+    '[G-12] a request of the server in a stream is answered -32601 and recorded: %s',
+    async (method) => {
+      rig.upstream.forget();
+      rig.upstream.obey(
+        onMethod('tools/call', (request) => serverRequestInStream(request, method)),
+      );
+      const reply = await session.call('read_record', { id: 'one' });
+      expect(reply.messages).toHaveLength(1);
+      expect(reply.text).not.toContain(method);
+      expect(reply.text).toContain('after the question');
+      const answered = () =>
+        rig.upstream.seen().find(({ message }) => message?.['id'] === 'from-the-server');
+      await expect.poll(answered).toBeDefined();
+      expect(answered()?.message).toMatchObject({ error: { code: -32601 } });
+      const found = async () =>
+        (await rig.gateway.audit()).findLast((line) => line['type'] === 'mcp.outcome')?.[
+          'findings'
+        ];
+      await expect
+        .poll(found)
+        .toContainEqual(expect.objectContaining({ detector: 'server-request', action: 'drop' }));
+      const stateless = await callStateless(rig.access, 'read_record', { id: 'one' });
+      expect(stateless.text).not.toContain(method);
+      rig.upstream.repent();
+      rig.upstream.forget();
+    },
+  );
+
+  it('[G-12] its capabilities reach neither side', async () => {
+    const offered = {
+      sampling: {},
+      elicitation: { form: {} },
+      roots: { listChanged: true },
+      tasks: { requests: {} },
+    };
+    rig.upstream.obeyOnce(
+      onMethod('initialize', (request) =>
+        jsonBody({
+          jsonrpc: '2.0',
+          id: request.id ?? 0,
+          result: {
+            protocolVersion: '2025-11-25',
+            capabilities: { tools: {}, tasks: { list: {} }, experimental: { odd: {} } },
+            serverInfo: { name: 'x', version: '1' },
+          },
+        }),
+      ),
+    );
+    const reply = await initialize(rig.access, offered);
+    const sent = rig.upstream.seen().find(({ method }) => method === 'initialize');
+    const params = sent?.message?.['params'] as JsonObject;
+    for (const name of Object.keys(offered))
+      expect(params['capabilities']).not.toHaveProperty(name);
+    const result = reply.message?.['result'] as JsonObject;
+    expect(result['capabilities']).not.toHaveProperty('tasks');
+    expect(result['capabilities']).toHaveProperty('tools');
+
+    const meta = { 'io.modelcontextprotocol/clientCapabilities': offered };
+    await callStateless(rig.access, 'read_record', { id: 'one' }, meta);
+    const body = rig.upstream.uses().at(-1)?.body ?? '';
+    for (const name of Object.keys(offered)) expect(body).not.toContain(`"${name}"`);
+  });
+
+  it('[G-13] a session keeps its version', async () => {
+    rig.upstream.forget();
+    for (const [version, code] of [
+      ['2025-06-18', -32020],
+      ['2024-11-05', -32602],
+      ['1999-01-01', -32602],
+    ] as const) {
+      const reply = await requestInSession(
+        rig.access,
+        session.id,
+        'tools/list',
+        {},
+        {
+          'mcp-protocol-version': version,
+        },
+      );
+      expect(reply.status).toBe(400);
+      expect(errorOf(reply)).toMatchObject({ code });
+    }
+    const none = await post(rig.access, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}');
+    expect(none.status).toBe(400);
+    expect(rig.upstream.seen()).toEqual([]);
+  });
+});

@@ -1,0 +1,125 @@
+// Limits of policies and of upstreams, counted by the running gateway.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AttackRig, expectRefusedLines, startRig } from '../support/attack-rig.js';
+import { onMethod } from '../support/hostile-acts.js';
+import { callStateless, requestStateless, toolNames } from '../support/wire-client.js';
+
+const POLICIES = {
+  limited: `version: 1
+policy: limited
+rules:
+  - id: few
+    effect: allow
+    who: {anyone: true}
+    what: {upstreams: [target], tools: [read_record]}
+    limits: {rate: 3/min, per: subject}
+  - id: free
+    effect: allow
+    who: {anyone: true}
+    what: {upstreams: [target], tools: [write_record]}
+`,
+};
+
+describe('limits', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({
+      policies: POLICIES,
+      upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 2, maxRequestBytes: 4KiB}'],
+    });
+  });
+  afterAll(() => rig.close());
+
+  it('[G-07] of a rule refuse the call that is one too many, for that subject alone', async () => {
+    for (let i = 0; i < 3; i += 1)
+      expect((await callStateless(rig.access, 'read_record', { id: 'x' })).text).toContain(
+        'record x',
+      );
+    rig.upstream.forget();
+    const reply = await callStateless(rig.access, 'read_record', { id: 'x' });
+    expect(reply.status).toBe(200);
+    expect(reply.message?.['result']).toMatchObject({ isError: true });
+    await expectRefusedLines(rig, reply, 'rate-limited');
+    expect(rig.upstream.uses()).toEqual([]);
+    // A new token of the same subject changes nothing; another subject has a count of its own.
+    const again = rig.as(await rig.gateway.token('target', { client_id: 'other' }));
+    await expectRefusedLines(
+      rig,
+      await callStateless(again, 'read_record', { id: 'x' }),
+      'rate-limited',
+    );
+    const bob = rig.as(await rig.gateway.token('target', { sub: 'bob' }));
+    expect((await callStateless(bob, 'read_record', { id: 'x' })).text).toContain('record x');
+    const free = await callStateless(rig.access, 'write_record', { id: 'x', text: 'y' });
+    expect(free.text).toContain('write_record x');
+  });
+
+  it('[G-07] change nothing of what is listed', async () => {
+    const listed = await requestStateless(rig.access, 'tools/list');
+    expect(toolNames(listed)).toEqual(['read_record', 'write_record']);
+  });
+
+  it('[G-07] of an upstream refuse with 503 what does not fit beside what runs', async () => {
+    rig.upstream.obey(onMethod('tools/call', () => ({ kind: 'hold' })));
+    const left = new AbortController();
+    const held = [1, 2].map(() =>
+      fetch(rig.access.url, {
+        method: 'POST',
+        signal: left.signal,
+        headers: holdingHeaders(rig),
+        body: holdingBody(),
+      }).catch(() => undefined),
+    );
+    await expect.poll(() => rig.upstream.uses().length).toBeGreaterThanOrEqual(2);
+    const reply = await callStateless(rig.access, 'write_record', { id: 'x', text: 'y' });
+    expect(reply.status).toBe(503);
+    expect(reply.headers.get('retry-after')).toBe('1');
+    left.abort();
+    await Promise.all(held);
+    rig.upstream.repent();
+    await expect
+      .poll(
+        async () =>
+          (await callStateless(rig.access, 'write_record', { id: 'x', text: 'y' })).status,
+      )
+      .toBe(200);
+  });
+
+  it('[G-07] of the request body are exact to the byte', async () => {
+    rig.upstream.forget();
+    const empty = holdingBody('').length;
+    const send = (bytes: number): Promise<Response> =>
+      fetch(rig.access.url, {
+        method: 'POST',
+        headers: holdingHeaders(rig),
+        body: holdingBody('y'.repeat(bytes - empty)),
+      });
+    const tooLong = await send(4 * 1024 + 1);
+    expect(tooLong.status).toBe(413);
+    expect(await tooLong.text()).not.toContain('target');
+    expect(rig.upstream.uses()).toEqual([]);
+    expect((await send(4 * 1024)).status).toBe(200);
+    expect(rig.upstream.uses()).toHaveLength(1);
+  });
+});
+
+function holdingHeaders(rig: AttackRig): Record<string, string> {
+  return {
+    authorization: `Bearer ${rig.access.token}`,
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': 'tools/call',
+    'mcp-name': 'write_record',
+  };
+}
+
+function holdingBody(text = 'y'): string {
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  const params = { name: 'write_record', arguments: { id: 'x', text }, _meta };
+  return JSON.stringify({ jsonrpc: '2.0', id: 5, method: 'tools/call', params });
+}
