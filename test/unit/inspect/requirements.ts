@@ -1,0 +1,168 @@
+// Content inspection: what is found, what passes, what is withheld.
+
+import type { Requirement } from '../../requirements/requirement.js';
+
+export const inspectRequirements: readonly Requirement[] = [
+  row(
+    '01',
+    'attacks 68, 69; contract §3',
+    'Secrets of the published formats are found in prose, in JSON and in JSON within JSON.',
+  ),
+  row(
+    '02',
+    'contract §3',
+    'Samples from documentation, ids, hashes and cursors are not taken for secrets.',
+  ),
+  row(
+    '03',
+    'attack 77',
+    'Every pattern that runs on traffic is bounded: no open repeat, no repeat of a repeat, no backreference.',
+  ),
+  row(
+    '04',
+    'performance, what follows 3',
+    'Only formats whose literal anchor stands in a text are run, and none is missed by that.',
+  ),
+  row(
+    '05',
+    'attacks 68, 69',
+    'Payment cards are found in every usual spelling, full-width, split by zero-width characters, escaped or encoded.',
+  ),
+  row('06', 'contract §3', 'Numbers that are no cards by range, length or check digit pass.'),
+  row('07', 'contract §3; ISO 13616', 'IBANs are found by country, length and checksum.'),
+  row(
+    '08',
+    'contract §3',
+    'US social security numbers are found by their rules with separators or a cue.',
+  ),
+  row(
+    '09',
+    'attack 70',
+    'Markdown images and hostile links become inert in every form, at any depth, and their text stays.',
+  ),
+  row('10', 'attack 70', 'Quiet links and text that is no markup stay as they are.'),
+  row('11', 'attack 70', 'HTML that runs, loads, frames or hides is removed.'),
+  row(
+    '12',
+    'attack 70',
+    'Code that every renderer shows as code stays; what only looks like code is neutralized.',
+  ),
+  row('13', 'attack 70', 'Neutralizing leaves nothing active and is idempotent.'),
+  row(
+    '14',
+    'attack 61; libraries, Unicode',
+    'Invisible characters are stripped, those that spelling needs are kept.',
+  ),
+  row(
+    '15',
+    'attack 61; issue point 6',
+    'Terminal escape sequences are removed whatever the profile says.',
+  ),
+  row(
+    '16',
+    'attacks 61, 80; libraries, facts',
+    'Injection cues are seen through the disguises that are read.',
+  ),
+  row('17', 'attacks 61, 80', 'Honest text raises no cue.'),
+  row(
+    '18',
+    'architecture §3, bytes; performance, what follows 3',
+    'In what the prefilter calls clean no detector finds anything, in any decoded string.',
+  ),
+  row(
+    '19',
+    'performance',
+    'Ordinary text is spared the closer look; what could hide something is not.',
+  ),
+  row(
+    '20',
+    'architecture §3, bytes',
+    'An unchanged message is forwarded as the very same bytes, and beside a changed string every byte stays.',
+  ),
+  row(
+    '21',
+    'attack 68; issue point 6',
+    'Secrets and personal data are redacted in every carrier, and the findings are told without them.',
+  ),
+  row(
+    '22',
+    'issue point 6',
+    'Exempt are only the listed members and the bytes of images and sound.',
+  ),
+  row(
+    '23',
+    'issue point 6; lessons, obot',
+    'A card or secret written as a number is redacted, in structured content and in its text copy alike.',
+  ),
+  row(
+    '24',
+    'attack 67; contract §6',
+    'A result that violates its approved outputSchema, before or after redaction, is withheld.',
+  ),
+  row(
+    '25',
+    'attack 68',
+    'A secret cut over blocks, over a name and its value, or over values in a row never leaves whole.',
+  ),
+  row(
+    '26',
+    'attacks 68, 72',
+    'A secret cut over two messages of an exchange: the later part is removed.',
+  ),
+  row('27', 'contract §3', 'Off, flag, redact and block do what they say, for every family.'),
+  row(
+    '28',
+    'contract §6',
+    'Members under our own prefix are removed and recorded; findings carry nothing from the wire.',
+  ),
+  row(
+    '29',
+    'attack 75; issue point 6',
+    'Past a cap on depth, strings or work a message is withheld, never cut.',
+  ),
+  row(
+    '30',
+    'issue point 6',
+    'A second, independent check withholds whatever a sabotaged first pass left.',
+  ),
+  row('31', 'attack 76', 'An inspector that throws withholds: never the original.'),
+  row('32', 'issue point 6', 'Inspecting a second time changes nothing more.'),
+  row('33', 'contract §3', 'Secrets in arguments are refused or flagged as the profile says.'),
+  row(
+    '34',
+    'attack 47; architecture §3',
+    'The presented token is refused anywhere in the body, however it is written.',
+  ),
+  row(
+    '35',
+    'contract §4 law 2; attack 57',
+    'A list shows exactly what is visible, byte for byte, with its cursor.',
+  ),
+  row(
+    '36',
+    'attack 57; contract §5',
+    'Names that occur twice, nameless items and remote icons go; what is no list is withheld.',
+  ),
+  row(
+    '37',
+    'attack 82; contract §6',
+    'Lists leave private and with a capped lifetime; what was not reviewed is inspected.',
+  ),
+  row(
+    '38',
+    'contract §5; MCP lifecycle and server/discover',
+    'Handshakes tell carried capabilities and versions only.',
+  ),
+  row('39', 'contract §5', 'Instructions are told only as they were approved.'),
+  row(
+    '40',
+    'performance, what follows 4',
+    'A page seen before is recognized by its bytes but for the id, and each policy key has its own form.',
+  ),
+  row('41', 'architecture §3, bytes', 'The walk over JSON text sees what a parser sees.'),
+  row('42', 'contract §4 law 3', 'Of two profiles the strictest holds.'),
+];
+
+function row(number: string, source: string, behaviour: string): Requirement {
+  return { id: `I-${number}`, source, behaviour };
+}
