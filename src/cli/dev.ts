@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DEMO_USERS, DESK, type DemoUser, writeDemoFiles } from '../dev/demo-files.js';
 import { type DemoUpstream, startDemoUpstream } from '../dev/demo-upstream.js';
-import { DEV_UPSTREAM, DEVELOPER, writeDevFiles } from '../dev/dev-files.js';
+import { DEV_TOKEN_HOURS, DEV_UPSTREAM, DEVELOPER, writeDevFiles } from '../dev/dev-files.js';
 import { type DevIssuer, startIssuer } from '../dev/issuer.js';
 import { runTour } from '../dev/tour.js';
 import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED, mayColor } from './program.js';
@@ -30,7 +30,6 @@ export type DevPorts = ServePorts & {
 };
 
 const DEFAULT_PORT = 8080;
-const TOKEN_HOURS = 8;
 const SECONDS_PER_HOUR = 3600;
 const ADMIN_TOKEN_BYTES = 32;
 
@@ -98,7 +97,7 @@ async function runUpstream(
         subject: DEVELOPER.subject,
         groups: DEVELOPER.groups,
         scopes: [],
-        lifetimeSeconds: TOKEN_HOURS * SECONDS_PER_HOUR,
+        lifetimeSeconds: DEV_TOKEN_HOURS * SECONDS_PER_HOUR,
       });
       printAccess(stage, DEV_UPSTREAM.name, resource, token);
       return undefined;

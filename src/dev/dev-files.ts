@@ -7,6 +7,8 @@ import { join } from 'node:path';
 /** The caller that `dev` mints tokens for, and the upstream's name and path. */
 export const DEVELOPER = { subject: 'developer', groups: ['developers'], scopes: [] } as const;
 export const DEV_UPSTREAM = { name: 'mcp', path: '/mcp' } as const;
+/** How long the pasted token lives: a working day, which the configuration then has to allow. */
+export const DEV_TOKEN_HOURS = 8;
 
 export type DevFilesInput = {
   readonly publicUrl: string;
@@ -41,7 +43,7 @@ listeners:
   ops: {host: 127.0.0.1, port: ${ports.ops}}
   admin: {host: 127.0.0.1, port: ${ports.admin}}
 issuers:
-  dev: {issuer: ${JSON.stringify(issuer)}, network: loopback, algorithms: [ES256]}
+  dev: {issuer: ${JSON.stringify(issuer)}, network: loopback, algorithms: [ES256], maxLifetime: ${DEV_TOKEN_HOURS}h}
 upstreams:
   ${DEV_UPSTREAM.name}:
     url: ${JSON.stringify(upstreamUrl)}

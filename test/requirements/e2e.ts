@@ -203,4 +203,10 @@ export const e2eRequirements: readonly Requirement[] = [
     behaviour:
       'A drain answers what runs and waits for nothing else: neither idle connections nor silent ones.',
   },
+  {
+    id: 'E-36',
+    source: 'contract §1, dev',
+    behaviour:
+      'dev puts the gateway in front of a server: a pasted token and a login of an SDK both work; the tour ends as announced.',
+  },
 ];

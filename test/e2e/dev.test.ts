@@ -1,0 +1,72 @@
+// The first ten minutes of a user: the built program puts itself in front of a server, prints a token to
+// paste, and both a pasted token and a login of an SDK work; the tour ends with what it announced.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Everything, startEverything } from '../support/everything.js';
+import { createWalkProvider, finishWalk } from '../support/oauth-walk.js';
+import { buildProgram, runSallyport, type Served, startSallyport } from '../support/program.js';
+import { connectSdkV1, createTransportV1 } from '../support/sdk-clients.js';
+
+let folder: string;
+let everything: Everything;
+let running: Served | undefined;
+
+beforeAll(async () => {
+  await buildProgram();
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-e2e-dev-'));
+  everything = await startEverything();
+});
+afterAll(async () => {
+  running?.signal('SIGKILL');
+  await everything?.close();
+  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+});
+
+describe('dev', () => {
+  it('[E-36] serves an upstream to a pasted token and to a login, and ends with 143', async () => {
+    const dev = startSallyport(['dev', '--upstream', everything.url], folder);
+    running = dev;
+    await expect.poll(dev.stdout, { timeout: 15_000 }).toContain('Press Ctrl-C');
+    const printed = (word: string): string =>
+      new RegExp(`^${word} +(\\S+)`, 'm').exec(dev.stdout())?.[1] ?? '';
+    const [url, token] = [printed('endpoint'), printed('token')];
+    const text = dev.stdout();
+    const configuration = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);
+    expect(JSON.parse(configuration)).toEqual({
+      mcpServers: {
+        mcp: { type: 'http', url, headers: { Authorization: `Bearer ${token}` } },
+      },
+    });
+
+    const pasted = await connectSdkV1(url, { token });
+    const { tools } = await pasted.client.listTools();
+    expect(tools.length).toBeGreaterThan(10);
+    await pasted.close();
+
+    const provider = createWalkProvider();
+    await expect(connectSdkV1(url, { provider })).rejects.toThrow(/[Uu]nauthorized/);
+    await finishWalk(provider, createTransportV1(url, { provider }));
+    const { client, close } = await connectSdkV1(url, { provider });
+    const sum = await client.callTool({ name: 'get-sum', arguments: { a: 20, b: 22 } });
+    expect(JSON.stringify(sum.content)).toContain('42');
+    await close();
+
+    dev.signal('SIGTERM');
+    expect(await dev.ended).toBe(143);
+  });
+
+  it('[E-36] takes the tour, and says that every outcome was as announced', async () => {
+    const { code, stdout } = await runSallyport(['dev', '--demo', '--exit'], { cwd: folder });
+    expect(stdout).toMatch(/^✓ (\d+) of \1 outcomes as announced$/m);
+    expect(code).toBe(0);
+  });
+
+  it('[E-36] wants to know which upstream', async () => {
+    const { code, stderr } = await runSallyport(['dev']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('--upstream URL');
+  });
+});
