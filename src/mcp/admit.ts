@@ -30,6 +30,7 @@ import {
   METHOD_NOT_FOUND,
   PARSE_ERROR,
 } from './faults.js';
+import { type Grants, NO_GRANTS } from './grants.js';
 import { readParamHeaders } from './headers.js';
 import { hasInexactNumber, type JsonReading, readJson, spanOf } from './json.js';
 import { type EnvelopeReading, readEnvelope } from './jsonrpc.js';
@@ -46,6 +47,7 @@ const NO_HEADERS: { readonly [name: string]: string } = Object.freeze(Object.cre
 const JUDGED_NUMBERS = [
   ['id'],
   ['params', 'arguments'],
+  ['params', 'inputResponses'],
   ['params', 'requestId'],
   ['params', 'progressToken'],
   ['params', '_meta', 'progressToken'],
@@ -132,7 +134,7 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
   const place = placeOf(classified.era, call);
   const rule = findRule(classified.era, call, place);
   if ('kind' in rule) return rule;
-  const params = readParams(rule.method, call.params);
+  const params = readParams(rule.method, call.params, classified.era);
   if (!params.ok) return invalidParams(place, params.why);
   if (text.suspectNumbers && isAmbiguous(text.text)) {
     return invalidParams(place, 'A number loses its value when it is read as a double.');
@@ -140,7 +142,7 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
   const paramHeaders = checkMirrors(input, classified.era, call, place);
   if (isFault(paramHeaders)) return paramHeaders;
   const own = ownMetaEdits(text.text, meta);
-  const cut = eraEdits(classified, text.text, call, meta);
+  const cut = eraEdits(classified, text.text, call, meta, input.grants ?? NO_GRANTS);
   return admit({
     kind: 'admitted',
     era: classified.era,
@@ -163,6 +165,11 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
 /** The one place where a message is marked as admitted. */
 function admit(message: { readonly [key in Exclude<keyof Admitted, symbol>]: Admitted[key] }) {
   return message as Admitted;
+}
+
+/** The message with further edits, which its restoring or its narrowing by policy asks for. */
+export function amendAdmitted(admitted: Admitted, edits: readonly TextEdit[]): Admitted {
+  return edits.length === 0 ? admitted : { ...admitted, edits: merge(admitted.edits, edits) };
 }
 
 function findRule(era: CarriedEra, call: Call, place: FaultPlace): MethodRule | ProtocolFault {
@@ -212,8 +219,9 @@ function eraEdits(
   text: string,
   call: Call,
   meta: JsonObject | undefined,
+  grants: Grants,
 ): readonly TextEdit[] {
-  if (classified.era === '2026') return statelessEdits(text, meta);
+  if (classified.era === '2026') return statelessEdits(text, meta, grants);
   if (call.method !== 'initialize') return [];
   return initializeEdits(text, call.params ?? {}, classified.version);
 }

@@ -37,8 +37,11 @@ export type MethodRule = {
   /** What a policy decides about: the kind of target, or `none` for protocol upkeep. */
   readonly subject: 'tool' | 'resource' | 'template' | 'prompt' | 'reference' | 'none';
   readonly request: 'name-only' | 'arguments';
-  /** `envelope`: only the envelope is read (still sanitized). `filter`: a list or a handshake. `inspect`: content. */
-  readonly response: 'envelope' | 'filter' | 'inspect';
+  /**
+   * `envelope`: only the envelope is read (still sanitized). `filter`: a list or a handshake. `inspect`:
+   * content. `subscription`: a stream that lives on, of notices that were asked for.
+   */
+  readonly response: 'envelope' | 'filter' | 'inspect' | 'subscription';
 };
 
 /** An opened session (2025 era): what the sealed id says. */

@@ -14,6 +14,7 @@ type Shape = Pick<MethodRule, 'subject' | 'request' | 'response'>;
 const UPKEEP: Shape = { subject: 'none', request: 'name-only', response: 'envelope' };
 const LIST: Shape = { subject: 'none', request: 'name-only', response: 'filter' };
 const CONTENT: Shape = { subject: 'none', request: 'name-only', response: 'inspect' };
+const LISTEN: Shape = { subject: 'none', request: 'name-only', response: 'subscription' };
 const SUBSCRIPTION: Shape = { subject: 'resource', request: 'name-only', response: 'envelope' };
 
 function request(method: string, eras: readonly Era[], shape: Shape): MethodRule {
@@ -53,6 +54,7 @@ export const METHODS: readonly MethodRule[] = [
     response: 'inspect',
   }),
   request('logging/setLevel', SESSIONS, UPKEEP),
+  request('subscriptions/listen', STATELESS, LISTEN),
 
   note('notifications/initialized', SESSIONS, 'client', UPKEEP),
   note('notifications/cancelled', SESSIONS, 'client', UPKEEP),
@@ -61,16 +63,25 @@ export const METHODS: readonly MethodRule[] = [
   note('notifications/cancelled', SESSIONS, 'server', UPKEEP),
   note('notifications/progress', BOTH, 'server', CONTENT),
   note('notifications/message', BOTH, 'server', CONTENT),
-  note('notifications/tools/list_changed', SESSIONS, 'server', UPKEEP),
-  note('notifications/prompts/list_changed', SESSIONS, 'server', UPKEEP),
-  note('notifications/resources/list_changed', SESSIONS, 'server', UPKEEP),
-  note('notifications/resources/updated', SESSIONS, 'server', UPKEEP),
+  note('notifications/subscriptions/acknowledged', STATELESS, 'server', UPKEEP),
+  note('notifications/tools/list_changed', BOTH, 'server', UPKEEP),
+  note('notifications/prompts/list_changed', BOTH, 'server', UPKEEP),
+  note('notifications/resources/list_changed', BOTH, 'server', UPKEEP),
+  note('notifications/resources/updated', BOTH, 'server', UPKEEP),
 ];
+
+/** In 2026 these come on the stream of a subscription, and nothing else does (subscriptions). */
+const NOTICES: ReadonlySet<string> = new Set([
+  'notifications/subscriptions/acknowledged',
+  'notifications/tools/list_changed',
+  'notifications/prompts/list_changed',
+  'notifications/resources/list_changed',
+  'notifications/resources/updated',
+]);
 
 // Defined by some revision or extension and refused here, because nothing here judges what they carry.
 const REFUSED = [
   'notifications/roots/list_changed',
-  'subscriptions/listen',
   'sampling/createMessage',
   'elicitation/create',
   'roots/list',
@@ -106,6 +117,11 @@ export function findMethod(
   method: string,
 ): MethodRule | undefined {
   return RULES[era][from].get(method);
+}
+
+/** True for a notification of 2026 that only the stream of a subscription may carry. */
+export function isSubscriptionNotice(method: string): boolean {
+  return NOTICES.has(method);
 }
 
 /** True for a method that MCP defines anywhere: refusing it is `method-forbidden`, else `method-unknown`. */

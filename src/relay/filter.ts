@@ -98,7 +98,7 @@ function filterHandshakeAnswer(
       ? call.view.catalogueFor(era).instructions
       : undefined,
     listTtlMs: call.view.limits.listTtlMs,
-    filterCapabilities: (capabilities) => filterServerCapabilities(era, capabilities),
+    filterCapabilities: filterServerCapabilities,
   });
   if (outcome.kind === 'withhold') return withheld(call, outcome);
   call.record.findings.push(...outcome.findings);
