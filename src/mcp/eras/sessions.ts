@@ -16,7 +16,8 @@ import {
 import { type HeaderMap, PARAM_PREFIX } from '../headers.js';
 import { spanOf } from '../json.js';
 import type { JsonObject } from '../message.js';
-import { capabilityEdits } from '../removal.js';
+import type { Grants } from '../questions.js';
+import { type CapabilityCut, cutCapabilities } from '../removal.js';
 import {
   FIRST_VERSION_WITH_HEADER,
   LATEST_SESSION_VERSION,
@@ -78,20 +79,25 @@ export function checkInitialize(
 }
 
 /**
- * The edits of an `initialize`: the version to ask for, and the capabilities that are not carried.
+ * The edits of an `initialize`: the version to ask for, and the capabilities that are not carried or
+ * not granted, with what a server may ask by those that stay.
  * Ascending, not overlapping. Source: MCP 2025-11-25, lifecycle, version and capability negotiation.
  */
-export function initializeEdits(
+export function cutInitialize(
   text: string,
   params: JsonObject,
   version: string,
-): readonly TextEdit[] {
-  const edits = [...capabilityEdits(text, ['params', 'capabilities'], params['capabilities'])];
+  grants: Grants,
+): CapabilityCut {
+  const path = ['params', 'capabilities'];
+  const cut = cutCapabilities(text, path, params['capabilities'], grants);
+  const edits: TextEdit[] = [...cut.edits];
   if (params['protocolVersion'] !== version) {
     const span = spanOf(text, ['params', 'protocolVersion']);
     if (span !== undefined) edits.push({ ...span, text: JSON.stringify(version) });
   }
-  return edits.sort((one, other) => one.start - other.start);
+  edits.sort((one, other) => one.start - other.start);
+  return { edits, askable: cut.askable };
 }
 
 /** Headers that have no meaning in this era, and that another reader might trust, or ask replays by. */
