@@ -12,6 +12,7 @@ import { policyRequirements } from './requirements/policy.js';
 import type { Requirement } from './requirements/requirement.js';
 import { runtimeRequirements } from './requirements/runtime.js';
 import { AUTHN_REQUIREMENTS } from './unit/authn/requirements.js';
+import { inspectRequirements } from './unit/inspect/requirements.js';
 import { mcpRequirements } from './unit/mcp/requirements.js';
 
 export const requirements: readonly Requirement[] = [
@@ -20,6 +21,7 @@ export const requirements: readonly Requirement[] = [
   ...configRequirements,
   ...demoRequirements,
   ...e2eRequirements,
+  ...inspectRequirements,
   ...mcpRequirements,
   ...integrationRequirements,
   ...observeRequirements,
