@@ -214,8 +214,11 @@ function openListeners(
       tables: () => current.tables,
       async exchange(incoming, outgoing) {
         metrics.inflight(incoming.upstream, 1);
-        await runExchange(incoming, outgoing, ports);
-        metrics.inflight(incoming.upstream, -1);
+        try {
+          await runExchange(incoming, outgoing, ports);
+        } finally {
+          metrics.inflight(incoming.upstream, -1);
+        }
       },
       refused: (refusal, id, address) =>
         recordEdgeRefusal(refusal, { id, address }, { audit, metrics, now }),

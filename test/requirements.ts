@@ -5,6 +5,7 @@ import { attackRequirements } from './requirements/attacks.js';
 import { configRequirements } from './requirements/config.js';
 import { demoRequirements } from './requirements/demo.js';
 import { e2eRequirements } from './requirements/e2e.js';
+import { hardeningRequirements } from './requirements/hardening.js';
 import { integrationRequirements } from './requirements/integration.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
@@ -21,6 +22,7 @@ export const requirements: readonly Requirement[] = [
   ...configRequirements,
   ...demoRequirements,
   ...e2eRequirements,
+  ...hardeningRequirements,
   ...inspectRequirements,
   ...mcpRequirements,
   ...integrationRequirements,
