@@ -6,8 +6,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { Incoming, Outgoing } from '../mcp/transport.js';
-import { REASONS } from '../policy/reasons.js';
 import { createOutgoing } from './outgoing.js';
+import { edgeBody } from './refusal-body.js';
 import { checkRequest, type EdgeRefusal, readBody } from './request.js';
 import type { EdgeRoute, EdgeTables } from './routes.js';
 
@@ -122,13 +122,11 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     id: string,
   ): void {
     ports.refused(refusal, id, request.socket.remoteAddress ?? '');
-    const text = refusal.reason === undefined ? '' : REASONS[refusal.reason].text;
+    const { headers, text } = edgeBody(refusal.reason, id);
     const closes = refusal.status === 413 || refusal.status === 400;
     response.writeHead(refusal.status, {
+      ...headers,
       ...refusal.headers,
-      ...(refusal.reason === undefined
-        ? {}
-        : { 'sallyport-decision': id, 'content-type': 'text/plain; charset=utf-8' }),
       'content-length': Buffer.byteLength(text),
       // What was not read of an oversized body would otherwise be taken for the next request.
       ...(closes ? { connection: 'close' } : {}),
