@@ -9,6 +9,7 @@ import { type DemoFiles, writeDemoFiles } from '../../src/dev/demo-files.js';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { findFreePort } from '../support/free-port.js';
 import { startTestIssuer, type TestIssuer } from '../support/issuer.js';
+import { PATIENT } from '../support/patience.js';
 import { buildProgram, runSallyport, type Served, startSallyport } from '../support/program.js';
 import { openRawSession, postStateless } from '../support/raw-mcp.js';
 
@@ -192,7 +193,7 @@ describe('serve', () => {
     const pinned = ['pin', 'fetch', '-c', config(), '--approve', '--by', 'reviewer'];
     expect((await runSallyport(pinned, { cwd: folder })).code).toBe(0);
     const served = startServing();
-    await expect.poll(served.stdout, { timeout: 10_000 }).toContain('ops listening');
+    await expect.poll(served.stdout, PATIENT).toContain('ops listening');
     expect(served.stdout()).toBe(
       `data listening on http://127.0.0.1:${ports.data}\n` +
         `ops listening on http://127.0.0.1:${ports.ops}\n`,
@@ -218,7 +219,7 @@ describe('serve', () => {
     const policy = join(files.policiesDir, 'desk.policy.yaml');
     await writeFile(policy, `${await readFile(policy, 'utf8')}\n# Read again.\n`);
     served.signal('SIGHUP');
-    await expect.poll(served.stderr, { timeout: 10_000 }).toContain('reload applied');
+    await expect.poll(served.stderr, PATIENT).toContain('reload applied');
 
     // A call that still runs when the signal comes is answered before the program ends.
     desk.misbehave({ paceMs: 150 });
@@ -227,7 +228,9 @@ describe('serve', () => {
       arguments: {},
       _meta: { progressToken: 'p' },
     });
-    await expect.poll(() => desk.seen().some((one) => one.name === 'export_all')).toBe(true);
+    await expect
+      .poll(() => desk.seen().some((one) => one.name === 'export_all'), PATIENT)
+      .toBe(true);
     served.signal('SIGTERM');
     const answered = await slow;
     expect(answered.messages.at(-1)).toMatchObject({ id: 3 });
