@@ -95,7 +95,9 @@ function checkFraming(request: IncomingMessage, route: EdgeRoute): EdgeCheck | u
     return refused(405, undefined, upstream, { allow: 'POST, GET, DELETE' });
   }
   if (method !== 'POST') {
-    return transfer !== undefined || length > 0 ? refused(400, 'body-too-large', upstream) : undefined;
+    return transfer !== undefined || length > 0
+      ? refused(400, 'body-too-large', upstream)
+      : undefined;
   }
   if (transfer !== undefined && !isPlainlyChunked(transfer, request.httpVersion)) {
     return refused(400, 'unsupported-media-type', upstream);
@@ -144,29 +146,4 @@ function repeatedHeaders(rawHeaders: readonly string[]): ReadonlySet<string> {
     seen.add(name);
   }
   return repeated ?? NO_NAMES;
-}
-
-/** The bytes of a body, `too-large` past the cap, or `aborted` when the client went away. */
-export function readBody(
-  request: IncomingMessage,
-  maxBytes: number,
-): Promise<Uint8Array | 'too-large' | 'aborted'> {
-  return new Promise((resolve) => {
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    request.on('data', (chunk: Uint8Array) => {
-      size += chunk.byteLength;
-      if (size > maxBytes) {
-        request.pause();
-        return resolve('too-large');
-      }
-      chunks.push(chunk);
-    });
-    request.on('end', () => {
-      const [first] = chunks;
-      resolve(chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks, size));
-    });
-    request.on('error', () => resolve('aborted'));
-    request.on('close', () => resolve('aborted'));
-  });
 }
