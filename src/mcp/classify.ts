@@ -19,7 +19,7 @@ export type AdmissionInput = {
   readonly body: Uint8Array;
   readonly openSession: OpenSession;
   /** What an unsupported version is told to use instead; all that is carried where not given. */
-  readonly supportedVersions?: readonly string[];
+  readonly supportedVersions?: readonly string[] | undefined;
 };
 
 /** A message that asks for something: what a client may post. */

@@ -45,7 +45,7 @@ export function checkSession(
   if (stray !== undefined) return stray;
   const id = headers['mcp-session-id'];
   if (id === undefined) return sessionRequired(place);
-  const session = openSession(id.trim());
+  const session = openSession(id);
   if (session === undefined) {
     const text = 'This session is unknown or has ended. Initialize again.';
     return faultOf('unknown-session', UNKNOWN_SESSION, text, place, 404);
