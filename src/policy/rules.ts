@@ -2,6 +2,7 @@
 // speaks of, never whether something may happen. Exact names stand in maps, patterns apart; what a caller
 // can be matched by is computed once a principal. Contract §4.
 
+import type { Grants } from '../mcp/grants.js';
 import type { RateLimit } from './decision.js';
 import type { CompiledSchema } from './definition.js';
 import type { Expression } from './expressions.js';
@@ -23,6 +24,8 @@ type RuleBase = {
   /** Undefined where the rule names no upstream: every one. */
   readonly upstreams: readonly Pattern[] | undefined;
   readonly targets: { readonly [kind in TargetKind]: readonly Pattern[] };
+  /** The questions of servers that the rule speaks of. */
+  readonly grants: Grants;
   readonly args: readonly { readonly name: string; readonly schema: CompiledSchema }[];
   readonly when: Expression | undefined;
 };
@@ -74,7 +77,9 @@ type KindIndex = {
   readonly known: Map<string, Candidates>;
 };
 
-type UpstreamIndex = { readonly [kind in TargetKind]: KindIndex };
+type UpstreamIndex = { readonly [kind in TargetKind]: KindIndex } & {
+  readonly rules: readonly Rule[];
+};
 
 /** What one set of `who` matches sees. Shared by all principals with the same matches. */
 type View = {
@@ -110,6 +115,18 @@ export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet
  */
 export function matchKey(policies: PolicySet, principal: Principal): string {
   return viewFor(policies as CompiledPolicies, principal).key;
+}
+
+/**
+ * The rules that match a caller by `who` and speak of an upstream: the same list, by identity, for all
+ * callers with one key.
+ */
+export function rulesFor(
+  policies: PolicySet,
+  principal: Principal,
+  upstream: string,
+): readonly Rule[] {
+  return upstreamIndex(viewFor(policies as CompiledPolicies, principal), upstream).rules;
 }
 
 /** The rules that match by `who` and `what`. Resource names are normal forms of URIs. */
@@ -163,6 +180,7 @@ function upstreamIndex(view: View, upstream: string): UpstreamIndex {
     prompt: indexKind(rules, 'prompt'),
     resource: indexKind(rules, 'resource'),
     template: indexKind(rules, 'template'),
+    rules,
   };
   view.upstreams.set(upstream, index);
   return index;
