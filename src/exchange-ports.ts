@@ -73,7 +73,7 @@ export type Ports = {
   freshen(upstream: string): Promise<void>;
   readonly limits: LimitStore;
   /** Keyed hash for records: equal values are recognized, none is revealed. */
-  keyedHash(purpose: 'session' | 'arguments' | 'result', text: string): string;
+  keyedHash(purpose: 'session' | 'arguments' | 'result', text: Uint8Array | string): string;
   /** Digest of a definition of an upstream, as lock files have it. */
   digest(kind: PinKind | 'instructions', definition: Json, isExact: boolean): string;
   /** False when the record cannot be made durable and nothing may pass. */

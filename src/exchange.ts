@@ -19,6 +19,7 @@ import { type Refusal, refuseFault, refuseWith } from './policy/refusal.js';
 import { relayAnswer } from './relay/answer.js';
 import { type Call, noteAdmitted, noteDecision, presentedToken, refuse } from './relay/call.js';
 import { endSession, listen } from './relay/listen.js';
+import { countWaits } from './relay/upstream-time.js';
 import { type Cleared, settle } from './settle/settle.js';
 
 /** Carries one request of a client through every control. Never rejects; answers and records once. */
@@ -82,20 +83,28 @@ async function travel(call: Call): Promise<Refusal | undefined> {
 async function authenticate(call: Call): Promise<Principal | Refusal> {
   const outcome = call.ports.authenticate(call.incoming);
   const principal = outcome instanceof Promise ? await outcome : outcome;
+  if (outcome instanceof Promise) renewView(call);
   call.record.latency.auth = performance.now() - call.incoming.startedMs;
   if (typeof principal === 'string') return refuseWith(principal);
   call.record.principal = principal;
   return principal;
 }
 
+/** What was listed or reloaded during a wait counts: whether a view is fresh is told of now. */
+function renewView(call: Call): void {
+  call.view = call.ports.view(call.incoming.upstream) ?? call.view;
+  call.record.versions = call.view.versions;
+}
+
 /** Whether it is valid protocol for an era that we police: one message, or 400 and 404. */
 function admit(call: Call, principal: Principal): Admitted | Refusal {
-  const { incoming, ports } = call;
+  const { incoming, ports, view } = call;
   const outcome = admitMessage({
     headers: incoming.headers,
     repeated: incoming.repeated,
     body: incoming.body,
     openSession: (sealed) => ports.openSession(sealed, incoming.upstream, principal),
+    supportedVersions: view.carried && [...view.carried.stateless, ...view.carried.sessions],
   });
   if (outcome.kind === 'fault') return refuseFault(outcome);
   call.admitted = outcome;
@@ -113,8 +122,7 @@ async function decide(
   const asksForThing = admitted.rule.subject !== 'none';
   if (!call.view.isFresh && (asksForThing || call.view.carried === undefined)) {
     await call.ports.freshen(call.incoming.upstream);
-    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
-    call.record.versions = call.view.versions;
+    renewView(call);
   }
   const { policies, carried, isFresh } = call.view;
   const catalogue = call.view.catalogueFor(admitted.era);
@@ -184,5 +192,5 @@ async function forward(call: Call, cleared: Cleared): Promise<UpstreamAnswer | R
   const signal = cleared.admitted.era === '2026' ? call.incoming.signal : undefined;
   const outcome = await call.ports.forward(call.incoming.upstream, cleared, signal);
   call.record.latency.upstream = performance.now() - startedMs;
-  return outcome.kind === 'fault' ? refuseWith(outcome.reason) : outcome;
+  return outcome.kind === 'fault' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);
 }

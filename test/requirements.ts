@@ -5,13 +5,16 @@ import { attackRequirements } from './requirements/attacks.js';
 import { configRequirements } from './requirements/config.js';
 import { demoRequirements } from './requirements/demo.js';
 import { e2eRequirements } from './requirements/e2e.js';
+import { hardeningRequirements } from './requirements/hardening.js';
 import { integrationRequirements } from './requirements/integration.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
 import type { Requirement } from './requirements/requirement.js';
 import { runtimeRequirements } from './requirements/runtime.js';
+import { wireRequirements } from './requirements/wire.js';
 import { AUTHN_REQUIREMENTS } from './unit/authn/requirements.js';
+import { inspectRequirements } from './unit/inspect/requirements.js';
 import { mcpRequirements } from './unit/mcp/requirements.js';
 
 export const requirements: readonly Requirement[] = [
@@ -20,10 +23,13 @@ export const requirements: readonly Requirement[] = [
   ...configRequirements,
   ...demoRequirements,
   ...e2eRequirements,
+  ...hardeningRequirements,
+  ...inspectRequirements,
   ...mcpRequirements,
   ...integrationRequirements,
   ...observeRequirements,
   ...pinRequirements,
   ...policyRequirements,
   ...runtimeRequirements,
+  ...wireRequirements,
 ];

@@ -3,6 +3,8 @@
 import type { ServerResponse } from 'node:http';
 import type { Outgoing } from '../mcp/transport.js';
 
+const NO_CONTENT = 204;
+
 /** An `Outgoing` over one response of node:http. */
 export function createOutgoing(response: ServerResponse): Outgoing {
   return {
@@ -12,7 +14,9 @@ export function createOutgoing(response: ServerResponse): Outgoing {
     send(status, headers, body) {
       if (response.headersSent || response.destroyed) return;
       const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
-      response.writeHead(status, { ...headers, 'content-length': length });
+      // An answer that cannot have a body has no length either (RFC 9110 §8.6).
+      if (status === NO_CONTENT) response.writeHead(status, headers);
+      else response.writeHead(status, { ...headers, 'content-length': length });
       response.end(body);
     },
     open(status, headers) {

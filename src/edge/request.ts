@@ -89,19 +89,26 @@ function checkDocument(request: IncomingMessage, body: string): EdgeCheck {
 function checkFraming(request: IncomingMessage, route: EdgeRoute): EdgeCheck | undefined {
   const { headers, method } = request;
   const { upstream } = route;
-  const isChunked = headers['transfer-encoding'] !== undefined;
+  const transfer = headers['transfer-encoding'];
   const length = Number(headers['content-length'] ?? 0);
   if (method === undefined || !METHODS.has(method)) {
     return refused(405, undefined, upstream, { allow: 'POST, GET, DELETE' });
   }
   if (method !== 'POST') {
-    return isChunked || length > 0 ? refused(400, 'body-too-large', upstream) : undefined;
+    return transfer !== undefined || length > 0
+      ? refused(400, 'body-too-large', upstream)
+      : undefined;
   }
-  if (isChunked && request.httpVersion !== '1.1') {
+  if (transfer !== undefined && !isPlainlyChunked(transfer, request.httpVersion)) {
     return refused(400, 'unsupported-media-type', upstream);
   }
   if (length > route.maxRequestBytes) return refused(413, 'body-too-large', upstream);
   return isPlainJson(headers) ? undefined : refused(415, 'unsupported-media-type', upstream);
+}
+
+/** Node takes "gzip, chunked" for chunked, and HTTP/1.0 knows no chunks (RFC 9112 §6.1; attack 3). */
+function isPlainlyChunked(transfer: string, httpVersion: string): boolean {
+  return transfer.toLowerCase() === 'chunked' && httpVersion === '1.1';
 }
 
 function isPlainJson(headers: IncomingMessage['headers']): boolean {
@@ -139,29 +146,4 @@ function repeatedHeaders(rawHeaders: readonly string[]): ReadonlySet<string> {
     seen.add(name);
   }
   return repeated ?? NO_NAMES;
-}
-
-/** The bytes of a body, `too-large` past the cap, or `aborted` when the client went away. */
-export function readBody(
-  request: IncomingMessage,
-  maxBytes: number,
-): Promise<Uint8Array | 'too-large' | 'aborted'> {
-  return new Promise((resolve) => {
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    request.on('data', (chunk: Uint8Array) => {
-      size += chunk.byteLength;
-      if (size > maxBytes) {
-        request.pause();
-        return resolve('too-large');
-      }
-      chunks.push(chunk);
-    });
-    request.on('end', () => {
-      const [first] = chunks;
-      resolve(chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks, size));
-    });
-    request.on('error', () => resolve('aborted'));
-    request.on('close', () => resolve('aborted'));
-  });
 }

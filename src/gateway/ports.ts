@@ -30,6 +30,8 @@ import type { ViewOf } from './view.js';
 export const SESSION_TTL_MS = 24 * 60 * 60 * 1000;
 /** How long an answer to a server's own request may take. */
 const OWN_ANSWER_TIMEOUT_MS = 5_000;
+/** Answers of that kind under way at one upstream; a server that asks faster goes unanswered. */
+const MAX_OWN_ANSWERS = 4;
 const MAX_PAGES = 256;
 const MAX_FORMS_A_PAGE = 64;
 
@@ -65,6 +67,7 @@ function bindingOf(upstream: string, principal: Principal): SessionBinding {
 export function createPorts(parts: Parts): Ports {
   const { ring, audit, metrics, ended, streams, now } = parts;
   const decided = new WeakSet<ExchangeRecord>();
+  const answering = new WeakMap<UpstreamRuntime, number>();
   const answers = createRunningStreams();
 
   function runtimeOf(upstream: string): UpstreamRuntime {
@@ -134,7 +137,11 @@ export function createPorts(parts: Parts): Ports {
       runtimeOf(upstream).client.openStream(session, signal),
     forwardSessionEnd: (upstream, session) => runtimeOf(upstream).client.endSession(session),
     answerServer(upstream, session, id, isPing) {
-      const { client, settings } = runtimeOf(upstream);
+      const runtime = runtimeOf(upstream);
+      const { client, settings } = runtime;
+      const underWay = answering.get(runtime) ?? 0;
+      if (underWay >= MAX_OWN_ANSWERS) return;
+      answering.set(runtime, underWay + 1);
       const credential = credentialHeader(settings.credentials);
       const headers: Record<string, string> = {
         'content-type': 'application/json',
@@ -150,7 +157,10 @@ export function createPorts(parts: Parts): Ports {
         body: answerBody(id, isPing),
         timeoutMs: OWN_ANSWER_TIMEOUT_MS,
       });
-      void answer.then((outcome) => outcome.kind === 'answer' && outcome.release());
+      void answer.then((outcome) => {
+        answering.set(runtime, (answering.get(runtime) ?? 1) - 1);
+        if (outcome.kind === 'answer') outcome.release();
+      });
     },
     notePage: (upstream, page) => runtimeOf(upstream).notePage(page),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),

@@ -13,12 +13,12 @@ import {
   classify,
   placeOf,
 } from './classify.js';
-import { checkSession, initializeEdits, type SessionCheck } from './eras/sessions.js';
+import { checkSession, cutInitialize, type SessionCheck } from './eras/sessions.js';
 import {
   CLIENT_INFO_KEY,
   checkNameHeader,
   claimsStateless,
-  statelessEdits,
+  cutStateless,
 } from './eras/stateless.js';
 import {
   type FaultPlace,
@@ -37,10 +37,11 @@ import { type EnvelopeReading, readEnvelope } from './jsonrpc.js';
 import { isObject, type Json, type JsonObject } from './message.js';
 import { findMethod, isDefinedMethod } from './methods.js';
 import { readParams } from './params.js';
-import { ownMetaEdits } from './removal.js';
+import { type CapabilityCut, ownMetaEdits } from './removal.js';
 
 type Text = Extract<JsonReading, { readonly ok: true }>;
 
+const NOTHING_CUT: CapabilityCut = { edits: [], askable: [] };
 const NO_HEADERS: { readonly [name: string]: string } = Object.freeze(Object.create(null));
 
 // Numbers that are compared or judged: read differently by another parser, they name something else.
@@ -142,7 +143,7 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
   const paramHeaders = checkMirrors(input, classified.era, call, place);
   if (isFault(paramHeaders)) return paramHeaders;
   const own = ownMetaEdits(text.text, meta);
-  const cut = eraEdits(classified, text.text, call, meta, input.grants ?? NO_GRANTS);
+  const cut = cutEra(input, classified, text.text, call, meta);
   return admit({
     kind: 'admitted',
     era: classified.era,
@@ -152,10 +153,11 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
     target: params.target,
     args: params.args,
     session: classified.session,
+    askable: cut.askable,
     bytes: input.body,
     text: text.text,
     nameHeader: classified.era === '2026' ? input.headers['mcp-name']?.trim() : undefined,
-    edits: own.edits.length === 0 ? cut : merge(cut, own.edits),
+    edits: own.edits.length === 0 ? cut.edits : merge(cut.edits, own.edits),
     paramHeaders,
     selfReported: selfReported(call, meta),
     removed: own.removed,
@@ -214,16 +216,20 @@ function isAmbiguous(text: string): boolean {
   });
 }
 
-function eraEdits(
-  classified: Classified,
+/** What of the client's capabilities stays. Policy is asked only where some are declared. */
+function cutEra(
+  input: AdmissionInput,
+  { era, version, session }: Classified,
   text: string,
   call: Call,
   meta: JsonObject | undefined,
-  grants: Grants,
-): readonly TextEdit[] {
-  if (classified.era === '2026') return statelessEdits(text, meta, grants);
-  if (call.method !== 'initialize') return [];
-  return initializeEdits(text, call.params ?? {}, classified.version);
+): CapabilityCut {
+  const grants = (): Grants => input.grants?.() ?? NO_GRANTS;
+  if (era === '2026') return cutStateless(text, meta, grants);
+  if (call.method === 'initialize') {
+    return cutInitialize(text, call.params ?? {}, version, grants);
+  }
+  return session?.askable === undefined ? NOTHING_CUT : { edits: [], askable: session.askable };
 }
 
 function merge(one: readonly TextEdit[], other: readonly TextEdit[]): readonly TextEdit[] {

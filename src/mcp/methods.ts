@@ -15,10 +15,15 @@ const UPKEEP: Shape = { subject: 'none', request: 'name-only', response: 'envelo
 const LIST: Shape = { subject: 'none', request: 'name-only', response: 'filter' };
 const CONTENT: Shape = { subject: 'none', request: 'name-only', response: 'inspect' };
 const LISTEN: Shape = { subject: 'none', request: 'name-only', response: 'subscription' };
+const QUESTION: Shape = { subject: 'question', request: 'arguments', response: 'inspect' };
 const SUBSCRIPTION: Shape = { subject: 'resource', request: 'name-only', response: 'envelope' };
 
 function request(method: string, eras: readonly Era[], shape: Shape): MethodRule {
   return { method, eras, from: 'client', type: 'request', ...shape };
+}
+
+function question(method: string): MethodRule {
+  return { method, eras: SESSIONS, from: 'server', type: 'request', ...QUESTION };
 }
 
 function note(
@@ -60,6 +65,12 @@ export const METHODS: readonly MethodRule[] = [
   note('notifications/cancelled', SESSIONS, 'client', UPKEEP),
   note('notifications/progress', SESSIONS, 'client', UPKEEP),
 
+  note('notifications/roots/list_changed', SESSIONS, 'client', UPKEEP),
+
+  question('sampling/createMessage'),
+  question('elicitation/create'),
+  question('roots/list'),
+
   note('notifications/cancelled', SESSIONS, 'server', UPKEEP),
   note('notifications/progress', BOTH, 'server', CONTENT),
   note('notifications/message', BOTH, 'server', CONTENT),
@@ -68,6 +79,7 @@ export const METHODS: readonly MethodRule[] = [
   note('notifications/prompts/list_changed', BOTH, 'server', UPKEEP),
   note('notifications/resources/list_changed', BOTH, 'server', UPKEEP),
   note('notifications/resources/updated', BOTH, 'server', UPKEEP),
+  note('notifications/elicitation/complete', SESSIONS, 'server', UPKEEP),
 ];
 
 /** In 2026 these come on the stream of a subscription, and nothing else does (subscriptions). */
@@ -81,10 +93,6 @@ const NOTICES: ReadonlySet<string> = new Set([
 
 // Defined by some revision or extension and refused here, because nothing here judges what they carry.
 const REFUSED = [
-  'notifications/roots/list_changed',
-  'sampling/createMessage',
-  'elicitation/create',
-  'roots/list',
   'tasks/get',
   'tasks/result',
   'tasks/list',
@@ -92,7 +100,6 @@ const REFUSED = [
   'tasks/update',
   'notifications/tasks',
   'notifications/tasks/status',
-  'notifications/elicitation/complete',
 ];
 
 const DEFINED: ReadonlySet<string> = new Set([...METHODS.map((rule) => rule.method), ...REFUSED]);

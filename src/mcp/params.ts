@@ -2,10 +2,10 @@
 // revision defines pass; members that a case-insensitive parser would take for a defined one do not.
 // Source: MCP schema, 2025-03-26 to 2026-07-28; CVE-2026-27896.
 
+import { mayAskFirst } from './asking.js';
 import { foldName } from './case-folding.js';
 import { isRequestId } from './jsonrpc.js';
 import { type Era, isObject, type Json, type JsonObject, type Target } from './message.js';
-import { mayAskFirst } from './questions.js';
 import { readFilter } from './subscriptions.js';
 
 /** What the params of a message ask for, or why they are not valid (a sentence of our own). */

@@ -7,10 +7,10 @@ import { encodeSseComment, encodeSseMessage } from '../mcp/sse.js';
 import type { UpstreamAnswer } from '../mcp/transport.js';
 import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
 import type { Cleared } from '../settle/settle.js';
-import { type Call, noteRefusal, refusalContext } from './call.js';
+import { type Call, isLeft, noteRefusal, refusalContext } from './call.js';
 import { pumpEvents } from './events.js';
 import { createJudge, type Judge, type Verdict } from './judge.js';
-import { STREAM_HEADERS } from './listen.js';
+import { STREAM_HEADERS, timerMs } from './listen.js';
 
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
@@ -124,12 +124,7 @@ function sendOwn(
   if (verdict.kind === 'refused') return verdict.refusal;
   if (verdict.kind !== 'own') return refuseWith('upstream-protocol');
   const body = verdict.text ?? verdict.bytes ?? unchanged;
-  noteResult(
-    call,
-    verdict,
-    status,
-    typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength,
-  );
+  noteResult(call, verdict, status, body);
   call.outgoing.send(status, { ...JSON_HEADERS, ...verdict.headers }, body);
   return undefined;
 }
@@ -138,36 +133,57 @@ function noteResult(
   call: Call,
   verdict: Extract<Verdict, { kind: 'own' }>,
   http: number,
-  bytes: number,
+  body: Uint8Array | string,
 ): void {
   const { result } = call.record;
   result.status = verdict.isError ? 'error' : 'ok';
   result.rpcCode = verdict.rpcCode;
   result.http = http;
-  result.bytes += bytes;
+  result.bytes += typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+  // Lists are known by the pins that they show; what was read or called is known by its digest alone.
+  if (call.admitted?.rule.response === 'inspect')
+    result.digest = call.ports.keyedHash('result', body);
 }
 
 async function relayEvents(call: Call, answer: UpstreamAnswer, judge: Judge): Promise<undefined> {
   const { outgoing } = call;
   outgoing.open(200, STREAM_HEADERS);
   call.record.result.http = 200;
-  let isCancelled = false;
-  const leave = enterAnswer(call, () => {
-    isCancelled = true;
+  let gone: 'cancelled' | 'token-expired' | undefined;
+  const giveUp = (why: 'cancelled' | 'token-expired'): void => {
+    gone = why;
     answer.abort();
-  });
-  const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
-    // Its text is nobody's message; that something came keeps the stream alive.
-    if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
-    if (event.kind !== 'message' || event.data === '') return undefined;
-    const verdict = await judge.judgeText(event.data);
-    return writeVerdict(call, verdict, event.data);
-  });
+  };
+  const leave = enterAnswer(call, () => giveUp('cancelled'));
+  const disarm = endWithToken(call, () => giveUp('token-expired'));
+  try {
+    const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
+      // Its text is nobody's message; that something came keeps the stream alive.
+      if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
+      if (event.kind !== 'message' || event.data === '') return undefined;
+      const verdict = await judge.judgeText(event.data);
+      return writeVerdict(call, verdict, event.data);
+    });
+    // What was cancelled gets no answer (MCP 2025-11-25, cancellation).
+    if (end !== 'stopped' && gone === undefined)
+      await writeFailure(call, refuseWith(faultOfEnd(end)));
+    if (gone === 'token-expired') noteRefusal(call, refuseWith(gone));
+  } catch (error) {
+    // The headers have left, so the refusal that a fault ends in can only be the last event.
+    call.ports.report(error, call.incoming.id);
+    await writeFailure(call, refuseWith('internal'));
+  }
   leave();
-  // What was cancelled gets no answer (MCP 2025-11-25, cancellation).
-  if (end !== 'stopped' && !isCancelled) await writeFailure(call, refuseWith(faultOfEnd(end)));
+  disarm();
   outgoing.end();
   return undefined;
+}
+
+/** A stream is open for no longer than the token that opened it is good (contract §3). */
+function endWithToken({ record }: Call, end: () => void): () => void {
+  const expiresAt = record.principal?.token.expiresAt ?? Number.POSITIVE_INFINITY;
+  const timer = setTimeout(end, timerMs(expiresAt - Date.now()));
+  return () => clearTimeout(timer);
 }
 
 function enterAnswer({ admitted, incoming, ports }: Call, end: () => void): () => void {
@@ -193,7 +209,7 @@ async function writeVerdict(
       return undefined;
     case 'own': {
       const text = verdict.text ?? data;
-      noteResult(call, verdict, 200, text.length);
+      noteResult(call, verdict, 200, text);
       await call.outgoing.write(encodeSseMessage(text));
       return 'stop';
     }
@@ -202,6 +218,7 @@ async function writeVerdict(
 
 /** In a stream that has begun, a refusal is the last event (contract §6). */
 async function writeFailure(call: Call, refusal: Refusal): Promise<void> {
+  if (isLeft(call, refusal)) return;
   noteRefusal(call, refusal);
   const rendered = renderRefusal(refusal, refusalContext(call));
   call.record.result.rpcCode = rendered.rpcCode;

@@ -6,6 +6,7 @@ import type { Admitted } from '../mcp/admitted.js';
 import type { Target } from '../mcp/message.js';
 import type { Incoming, Outgoing } from '../mcp/transport.js';
 import type { Decision } from '../policy/decision.js';
+import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
 import { type Refusal, renderRefusal } from '../policy/refusal.js';
 
@@ -42,6 +43,7 @@ export function noteAdmitted(call: Call, admitted: Admitted): void {
   record.target.name = nameOf(target);
   record.target.requestId = message.kind === 'request' ? message.id : undefined;
   record.client.session = admitted.session?.hash;
+  noteRemoved(record, admitted.removed);
   if (args === undefined) return;
   const text = JSON.stringify(args);
   record.args = {
@@ -50,11 +52,15 @@ export function noteAdmitted(call: Call, admitted: Admitted): void {
     keys: Object.keys(args).slice(0, MAX_RECORDED_KEYS),
     captured: {},
   };
-  for (const member of admitted.removed) {
+}
+
+/** Members of `_meta` in our own name, which were cut out of the message. */
+function noteRemoved(record: ExchangeRecord, removed: readonly string[]): void {
+  for (const path of removed) {
     record.findings.push({
       detector: 'reserved-meta',
       direction: 'to-upstream',
-      path: member,
+      path,
       count: 1,
       action: 'strip',
     });
@@ -71,9 +77,17 @@ export function nameOf(target: Target): string | undefined {
       return target.uri;
     case 'template':
       return target.uriTemplate;
+    case 'question':
+      return target.name;
     case 'none':
       return undefined;
   }
+}
+
+function isPinnedKind(
+  target: Target,
+): target is Extract<Target, { kind: 'tool' | 'prompt' | 'template' }> {
+  return target.kind === 'tool' || target.kind === 'prompt' || target.kind === 'template';
 }
 
 /** What the record knows after the decision: the verdict, its rule, and the pin that it rests on. */
@@ -86,7 +100,7 @@ export function noteDecision(call: Call, decision: Decision): void {
   if (decision.verdict === 'deny') record.decision.reasons.push(decision.reason);
   const target = admitted?.target ?? NO_TARGET;
   const name = nameOf(target);
-  if (name === undefined || target.kind === 'resource' || target.kind === 'none') return;
+  if (name === undefined || !isPinnedKind(target)) return;
   const standing = view.catalogueFor(admitted?.era ?? '2025').standing(target.kind, name);
   record.target.definition = standing.observed;
   record.target.pin = standing.pinned?.digest;
@@ -95,12 +109,26 @@ export function noteDecision(call: Call, decision: Decision): void {
 /** Answers with a refusal, if no answer has begun, and notes it. */
 export function refuse(call: Call, refusal: Refusal): void {
   const { record, outgoing } = call;
+  if (isLeft(call, refusal)) return;
   noteRefusal(call, refusal);
   const rendered = renderRefusal(refusal, refusalContext(call));
   record.result.http = rendered.status;
   record.result.rpcCode = rendered.rpcCode;
   record.result.bytes = rendered.body.length;
   outgoing.send(rendered.status, rendered.headers, rendered.body);
+}
+
+/**
+ * True when the exchange broke off because its client left, which is how the 2026 era cancels: nobody is
+ * there to be answered, and no upstream has failed (MCP 2026-07-28, cancellation).
+ */
+export function isLeft({ admitted, incoming, record }: Call, refusal: Refusal): boolean {
+  return (
+    admitted?.era === '2026' &&
+    record.decision.action === 'forwarded' &&
+    REASONS[refusal.deny.reason].stage === 'forward' &&
+    incoming.signal.aborted
+  );
 }
 
 /** Notes a refusal: before forwarding nothing left, afterwards something came that was withheld. */

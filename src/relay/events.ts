@@ -1,7 +1,7 @@
 // Reads an upstream's event stream: bytes in, framed events out, one at a time and in order, with the
 // client's pace as the pace of reading. No byte is piped unread (MCP transports; WHATWG SSE).
 
-import { createSseFramer, type SseEvent } from '../mcp/sse.js';
+import { createSseFramer, type SseEvent, type SseFramer } from '../mcp/sse.js';
 import type { ForwardFault, UpstreamAnswer } from '../mcp/transport.js';
 
 /** `ended`: the upstream closed. `stopped`: the taker had enough. `too-large`: an event past the cap. */
@@ -25,8 +25,7 @@ export async function pumpEvents(
     const chunk = await answer.next();
     if (chunk === undefined) return 'ended';
     if (typeof chunk === 'string') return chunk;
-    const events = framer.push(chunk);
-    const end = 'fault' in events ? FAULT_ENDS[events.fault] : await takeAll(events, take);
+    const end = await takeChunk(answer, framer.push(chunk), take);
     if (end === undefined) continue;
     if (end === 'stopped') answer.release();
     else answer.abort();
@@ -34,10 +33,31 @@ export async function pumpEvents(
   }
 }
 
+/** A taker that throws has read its last: the socket must not stay open behind it. */
+async function takeChunk(
+  answer: UpstreamAnswer,
+  events: ReturnType<SseFramer['push']>,
+  take: TakeEvent,
+): Promise<PumpEnd | undefined> {
+  if ('fault' in events) return FAULT_ENDS[events.fault];
+  try {
+    return await takeAll(events, take);
+  } catch (error) {
+    answer.abort();
+    throw error;
+  }
+}
+
 async function takeAll(events: readonly SseEvent[], take: TakeEvent): Promise<PumpEnd | undefined> {
   for (const event of events) {
+    if (!isCarried(event)) continue;
     const outcome = take(event);
     if ((outcome instanceof Promise ? await outcome : outcome) === 'stop') return 'stopped';
   }
   return undefined;
+}
+
+/** MCP messages are events called `message`; clients pass over every other (WHATWG HTML §9.2.6). */
+function isCarried(event: SseEvent): boolean {
+  return event.kind !== 'message' || (event.event === 'message' && event.data !== '');
 }

@@ -41,9 +41,14 @@ export type Judge = {
 type Waiting = Pick<Filtering, 'cleared' | 'issued' | 'bytes'>;
 type Read = Extract<JsonReading, { readonly ok: true }>;
 type Inspection = ReturnType<typeof inspectMessage>;
-/** `carry` is what this exchange has shown so far: a secret may be cut in two by messages. */
+/**
+ * `cleared` is what the exchange answers, and with it what rules ask of every message that comes back;
+ * absent on a stream that nobody asked for. `carry` is what this exchange has shown so far: a secret may
+ * be cut in two by messages.
+ */
 type Subject = {
   readonly call: Call;
+  readonly cleared: Cleared | undefined;
   readonly principal: Principal;
   readonly era: '2025' | '2026';
   readonly session: SessionFacts | undefined;
@@ -60,6 +65,7 @@ export function createJudge(call: Call, cleared: Cleared, issued: string | undef
   const { admitted, principal } = cleared;
   const subject: Subject = {
     call,
+    cleared,
     principal,
     era: admitted.era,
     session: admitted.session,
@@ -74,7 +80,7 @@ export function createJudge(call: Call, cleared: Cleared, issued: string | undef
       case 'own-result':
         return judgeResult(subject, reading, answer.result, { cleared, issued, bytes });
       case 'own-error':
-        return own(inspect(subject, reading, undefined), {
+        return own(inspect(subject, reading), {
           isError: true,
           rpcCode: answer.error.code,
         });
@@ -101,7 +107,14 @@ export async function judgeUnasked(
   session: SessionFacts,
   data: string,
 ): Promise<string | undefined> {
-  const subject: Subject = { call, principal, era: '2025', session, carry: NO_CARRY };
+  const subject: Subject = {
+    call,
+    cleared: undefined,
+    principal,
+    era: '2025',
+    session,
+    carry: NO_CARRY,
+  };
   const reading = readJsonText(data);
   if (!reading.ok) return undefined;
   const answer = readAnswer(reading.value, {
@@ -125,7 +138,8 @@ function judgeResult(
   const isError = result['isError'] === true;
   if (rule.response === 'filter')
     return filterAnswer({ ...waiting, call: subject.call, reading, result });
-  const verdict = own(inspect(subject, reading, cleared), { isError, rpcCode: undefined });
+  const output = outputOf(subject.call, cleared);
+  const verdict = own(inspect(subject, reading, output), { isError, rpcCode: undefined });
   if (subject.era !== '2026' || verdict.kind !== 'own' || !isCacheable(rule.method, result))
     return verdict;
   const inspected = verdict.text ?? reading.text;
@@ -143,8 +157,8 @@ function isCacheable(method: string, result: JsonObject): boolean {
 }
 
 /** One inspection of one message. What it finds goes on record, whether or not anything passes. */
-function inspect(subject: Subject, reading: Read, cleared: Cleared | undefined): Inspection {
-  const { call } = subject;
+function inspect(subject: Subject, reading: Read, output?: CompiledSchema): Inspection {
+  const { call, cleared } = subject;
   const { text, value } = reading;
   const maxBytes = cleared?.owed.maxResultBytes;
   if (maxBytes !== undefined && isLarger(text, maxBytes)) {
@@ -152,7 +166,6 @@ function inspect(subject: Subject, reading: Read, cleared: Cleared | undefined):
   }
   const startedMs = performance.now();
   const profile = profileOf(call, cleared);
-  const output = outputOf(call, cleared);
   const outcome = inspectMessage({ text, value, profile, output, carry: subject.carry });
   call.record.latency.inspect += performance.now() - startedMs;
   note(call, outcome.findings);
@@ -183,9 +196,9 @@ function own(
   }
 }
 
-function outputOf(call: Call, cleared: Cleared | undefined): CompiledSchema | undefined {
-  if (cleared === undefined || cleared.admitted.target.kind !== 'tool') return undefined;
-  const { era, target } = cleared.admitted;
+function outputOf(call: Call, { admitted }: Cleared): CompiledSchema | undefined {
+  const { era, target } = admitted;
+  if (target.kind !== 'tool') return undefined;
   return call.view.catalogueFor(era).standing('tool', target.name).pinned?.output;
 }
 
@@ -224,7 +237,8 @@ async function judgeNotification(
   if (LIST_CHANGED.test(answer.method)) {
     // Listed again first: a client that asks at once must not be shown what has not been verified.
     await call.ports.noteListChanged(call.incoming.upstream);
-    return { kind: 'pass', text: undefined };
+    // Said in our own words: what else the upstream put into it is nobody's to read.
+    return { kind: 'pass', text: JSON.stringify({ jsonrpc: '2.0', method: answer.method }) };
   }
   if (
     answer.method === 'notifications/resources/updated' &&
@@ -232,7 +246,7 @@ async function judgeNotification(
   )
     return DROP;
   if (answer.method === 'notifications/message' && !mayLog(subject)) return DROP;
-  const outcome = inspect(subject, reading, undefined);
+  const outcome = inspect(subject, reading);
   if (outcome.kind === 'withhold') return DROP;
   return { kind: 'pass', text: outcome.kind === 'changed' ? outcome.text : undefined };
 }

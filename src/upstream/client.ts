@@ -1,5 +1,6 @@
-// One upstream's connections: a pool for exchanges and one for streams, so that open streams never
-// hold up calls. Sends bytes and hands answers on; decides nothing, retries nothing, follows nothing.
+// One upstream's connections: a pool each for exchanges, for streams and for the gateway's own traffic,
+// so that open streams never hold up calls, nor slow calls the verification of definitions.
+// Sends bytes and hands answers on; decides nothing, retries nothing, follows nothing.
 
 import type { buildConnector } from 'undici';
 import { Pool } from 'undici';
@@ -33,6 +34,8 @@ export type OwnRequest = {
   readonly timeoutMs: number;
 };
 
+/** Connections for listings and answers to a server's requests. */
+const OWN_CONNECTIONS = 8;
 /** Answer headers past this are a protocol fault (attack 13). */
 const MAX_HEADER_BYTES = 16 * 1024;
 
@@ -61,6 +64,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   };
   const calls = new Pool(url.origin, { ...shared, connections: limits.concurrency });
   const streams = new Pool(url.origin, { ...shared, connections: null });
+  const own = new Pool(url.origin, { ...shared, connections: OWN_CONNECTIONS });
 
   function dispatch(
     pool: Pool,
@@ -109,20 +113,14 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
         null,
       );
     },
-    request(own) {
+    request({ method, headers: sent, body = null, timeoutMs }) {
       const headers: HeaderList = [];
-      for (const name in own.headers) headers.push(name, own.headers[name] ?? '');
+      for (const name in sent) headers.push(name, sent[name] ?? '');
       headers.push('accept-encoding', 'identity');
-      return dispatch(
-        calls,
-        own.method,
-        headers,
-        own.body ?? null,
-        AbortSignal.timeout(own.timeoutMs),
-      );
+      return dispatch(own, method, headers, body, AbortSignal.timeout(timeoutMs));
     },
     async close() {
-      await Promise.all([calls.destroy(), streams.destroy()]);
+      await Promise.all([calls.destroy(), streams.destroy(), own.destroy()]);
     },
   };
 }

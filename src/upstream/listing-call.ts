@@ -251,7 +251,7 @@ function readEvents(
 
 function readEvent(call: Call, answer: Reading, event: SseEvent): CallOutcome | undefined {
   // An event without content opens a stream that may be resumed (MCP 2025-11-25).
-  if (event.kind !== 'message' || event.data === '') return undefined;
+  if (event.kind !== 'message' || event.event !== 'message' || event.data === '') return undefined;
   const json = readJsonText(event.data);
   return json.ok ? readOwn(call, answer, json) : { kind: 'failed', why: 'protocol' };
 }

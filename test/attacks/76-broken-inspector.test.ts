@@ -8,7 +8,14 @@ import {
   expectWithheldLines,
   startRig,
 } from '../support/attack-rig.js';
-import { onMethod, progressThenResult, textResult } from '../support/hostile-acts.js';
+import {
+  onMethod,
+  progressThenResult,
+  resultFor,
+  stream,
+  textResult,
+} from '../support/hostile-acts.js';
+import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { callStateless, errorOf, requestStateless } from '../support/wire-client.js';
 
 const broken = vi.hoisted(() => ({ sanitize: false, recheck: false, guard: false, list: false }));
@@ -104,6 +111,20 @@ describe('an inspector that throws', () => {
     const reply = await requestStateless(rig.access, 'tools/list', { _meta: { fresh: 1 } });
     expect(reply.message).not.toHaveProperty('result');
     expect(reply.text).not.toContain('read_record');
+  });
+
+  it('[X-76] ends a stream that has begun with a refusal, and the upstream connection with it', async () => {
+    broken.list = true;
+    rig.upstream.obey(
+      onMethod('tools/list', (request) =>
+        stream([resultFor(request, { tools: [...HONEST_TOOLS] })], 'hold'),
+      ),
+    );
+    const reply = await requestStateless(rig.access, 'tools/list');
+    expect(errorOf(reply)).toMatchObject({ code: -32603 });
+    expect(reply.text).not.toContain('read_record');
+    await expectWithheldLines(rig, reply, 'internal');
+    await expect.poll(() => rig.upstream.seen().at(-1)?.isAborted).toBe(true);
   });
 
   it('[X-76] serves again once it is whole', async () => {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Everything, startEverything } from '../support/everything.js';
 import { createWalkProvider, finishWalk } from '../support/oauth-walk.js';
+import { PATIENT } from '../support/patience.js';
 import { buildProgram, runSallyport, type Served, startSallyport } from '../support/program.js';
 import { connectSdkV1, createTransportV1 } from '../support/sdk-clients.js';
 
@@ -29,7 +30,7 @@ describe('dev', () => {
   it('[E-36] serves an upstream to a pasted token and to a login, and ends with 143', async () => {
     const dev = startSallyport(['dev', '--upstream', everything.url], folder);
     running = dev;
-    await expect.poll(dev.stdout, { timeout: 15_000 }).toContain('Press Ctrl-C');
+    await expect.poll(dev.stdout, PATIENT).toContain('Press Ctrl-C');
     const printed = (word: string): string =>
       new RegExp(`^${word} +(\\S+)`, 'm').exec(dev.stdout())?.[1] ?? '';
     const [url, token] = [printed('endpoint'), printed('token')];

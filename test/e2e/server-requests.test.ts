@@ -19,6 +19,7 @@ import {
   type HostileUpstream,
   startHostileUpstream,
 } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/patience.js';
 import { createTransportV1, createTransportV2 } from '../support/sdk-clients.js';
 import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 
@@ -143,7 +144,7 @@ describe('a request of a server', () => {
     const { client, asked } = await openV1('asking');
     const result = await client.callTool(CALL);
     expect(result.content).toEqual([{ type: 'text', text: 'answered' }]);
-    await expect.poll(() => answersOf(asking.seen()).size).toBe(4);
+    await expect.poll(() => answersOf(asking.seen()).size, PATIENT).toBe(4);
     const answers = answersOf(asking.seen());
     for (const method of ASKING) {
       expect(answers.get(`ask-${method}`)).toMatchObject({ error: { code: -32601 } });
@@ -165,7 +166,7 @@ describe('a request of a server', () => {
         : undefined,
     );
     const { client, asked } = await openV1('asking');
-    await expect.poll(() => answersOf(asking.seen()).size).toBe(3);
+    await expect.poll(() => answersOf(asking.seen()).size, PATIENT).toBe(3);
     for (const method of ASKING) {
       expect(answersOf(asking.seen()).get(`ask-${method}`)).toMatchObject({
         error: { code: -32601 },

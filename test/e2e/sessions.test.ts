@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { type Everything, startEverything } from '../support/everything.js';
 import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/open-policy.js';
+import { PATIENT } from '../support/patience.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import {
   type ConnectedV1,
@@ -48,7 +49,7 @@ const inflight = (): Promise<number> => gauge('sallyport_inflight_requests', 'ev
 
 /** A server speaks unasked only where someone listens: both SDKs open their stream after connecting. */
 async function untilListening(upstream: string): Promise<void> {
-  await expect.poll(() => openStreams(upstream)).toBe(1);
+  await expect.poll(() => openStreams(upstream), PATIENT).toBe(1);
 }
 
 beforeAll(async () => {
@@ -64,8 +65,8 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   for (const { close } of opened.splice(0)) await close();
-  await expect.poll(() => openStreams('everything')).toBe(0);
-  await expect.poll(() => openStreams('desk')).toBe(0);
+  await expect.poll(() => openStreams('everything'), PATIENT).toBe(0);
+  await expect.poll(() => openStreams('desk'), PATIENT).toBe(0);
 });
 afterAll(async () => {
   await gateway?.close();
@@ -174,10 +175,10 @@ describe('tools', () => {
           line['target']?.method === 'notifications/cancelled' &&
           line['result']?.http === 202,
       ).length;
-    await expect.poll(cancellations).toBe(1);
+    await expect.poll(cancellations, PATIENT).toBe(1);
     // The reference server leaves the stream of what was cancelled open; here it is ended soon, so that
     // it takes no place of the upstream's concurrency. What remains is the stream of the session.
-    await expect.poll(inflight, { timeout: 10_000 }).toBe(1);
+    await expect.poll(inflight, PATIENT).toBe(1);
     // The session is as good as before.
     await client.ping();
   });
@@ -244,9 +245,9 @@ describe('what a server says unasked', () => {
     await untilListening('everything');
     await client.setLoggingLevel('debug');
     await client.subscribeResource({ uri });
-    await expect.poll(() => JSON.stringify(logged)).toContain(uri);
+    await expect.poll(() => JSON.stringify(logged), PATIENT).toContain(uri);
     await client.callTool({ name: 'toggle-subscriber-updates', arguments: {} });
-    await expect.poll(() => updated).toContain(uri);
+    await expect.poll(() => updated, PATIENT).toContain(uri);
     await client.callTool({ name: 'toggle-subscriber-updates', arguments: {} });
     await client.unsubscribeResource({ uri });
   });
@@ -260,7 +261,7 @@ describe('what a server says unasked', () => {
     await untilListening('everything');
     await client.setLoggingLevel('debug');
     await client.subscribeResource({ uri });
-    await expect.poll(() => JSON.stringify(logged)).toContain(uri);
+    await expect.poll(() => JSON.stringify(logged), PATIENT).toContain(uri);
     await client.unsubscribeResource({ uri });
   });
 });

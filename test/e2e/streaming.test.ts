@@ -12,6 +12,7 @@ import {
   type HostileUpstream,
   startHostileUpstream,
 } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/patience.js';
 import { openRawSession, postStateless, sendRaw } from '../support/raw-mcp.js';
 import { connectSdkV1 } from '../support/sdk-clients.js';
 import { type AuditLine, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
@@ -158,7 +159,9 @@ describe('a streamed answer', () => {
     const reader = (response.body as ReadableStream<Uint8Array>).getReader();
     await readUntil(reader, 'step 1');
     leave.abort();
-    await expect.poll(async () => (await outcomesOf('tools/call')).length).toBe(before + 1);
+    await expect
+      .poll(async () => (await outcomesOf('tools/call')).length, PATIENT)
+      .toBe(before + 1);
     expect((await outcomesOf('tools/call')).at(-1)?.['result']?.status).toBe('ok');
     expect(paced.uses().map((use) => use.isAborted)).toEqual([false]);
   });
@@ -180,10 +183,10 @@ describe('a streamed answer', () => {
       signal: leave.signal,
     });
     asked.catch(() => undefined);
-    await expect.poll(() => paced.uses().length).toBe(1);
+    await expect.poll(() => paced.uses().length, PATIENT).toBe(1);
     leave.abort();
     await expect(asked).rejects.toThrow();
-    await expect.poll(() => paced.uses()[0]?.isAborted).toBe(true);
+    await expect.poll(() => paced.uses()[0]?.isAborted, PATIENT).toBe(true);
   });
 });
 
@@ -196,7 +199,9 @@ describe('a drift', () => {
     const announced = new Promise<void>((resolve) => {
       client.setNotificationHandler(ToolListChangedNotificationSchema, () => resolve());
     });
-    await expect.poll(() => desk.seen().some((one) => one.httpMethod === 'GET')).toBe(true);
+    await expect
+      .poll(() => desk.seen().some((one) => one.httpMethod === 'GET'), PATIENT)
+      .toBe(true);
     desk.misbehave({ drift: 'new-tool' });
     await announced;
     const names: string[] = [];

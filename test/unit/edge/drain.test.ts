@@ -6,6 +6,7 @@ import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { createDataServer, type DataServer } from '../../../src/edge/server.js';
+import { PATIENT } from '../../support/patience.js';
 
 const GRACE_MS = 600_000;
 const HOST = '127.0.0.1';
@@ -62,7 +63,7 @@ describe('a drain of the data listener', () => {
     });
     const response = once(asked, 'response');
     asked.end('{}');
-    await expect.poll(running).toBe(1);
+    await expect.poll(running, PATIENT).toBe(1);
     const closed = server.close(GRACE_MS);
     answer();
     const [answered] = (await response) as [{ statusCode: number; resume(): void }];

@@ -1,0 +1,22 @@
+// What holds against those who wear the gateway down, at its edge and behind it.
+
+import type { Requirement } from './requirement.js';
+
+export const hardeningRequirements: readonly Requirement[] = [
+  {
+    id: 'H-01',
+    source: 'attacks 26; contract §3 (limits)',
+    behaviour: 'Requests of a server are answered a few at a time, and hold up no call.',
+  },
+  {
+    id: 'H-02',
+    source: 'attacks 10',
+    behaviour: 'Bodies that are on their way for ever hold up no caller.',
+  },
+  {
+    id: 'H-03',
+    source: 'contract §6',
+    behaviour:
+      "Every refusal of the data listener is the gateway's own, in its order, and recorded.",
+  },
+];
