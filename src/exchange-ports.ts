@@ -41,12 +41,23 @@ export type View = {
   challenge(reason: Reason, scopes: readonly string[] | undefined): string;
 };
 
+/** What the state of a dialogue is bound to besides its caller (2026). */
+export type StateSubject = {
+  readonly upstream: string;
+  readonly method: string;
+  readonly target: string;
+  /** Canonical text of the params without what changes from leg to leg. */
+  readonly params: string;
+};
+
 /** An open stream of a client, as the registry of streams needs to know it. */
 export type OpenStream = {
   readonly upstream: string;
   readonly principal: Principal;
-  /** Sends a message of our own, such as a list_changed notice. */
-  announce(json: string): void;
+  /** Tells that a list changed, by the method of its notice, in the stream's own form. */
+  announce(method: string): void;
+  /** False where the rules that stand now leave nothing to be told on it; absent: never. */
+  readonly hasPurpose?: () => boolean;
   end(): void;
 };
 
@@ -69,6 +80,10 @@ export type Ports = {
   sealSession(facts: SessionFacts, upstream: string, principal: Principal): string;
   /** Marks a session as ended, so that it is unknown from now on. */
   endSession(sealed: string, upstream: string): void;
+  /** Seals the state that an upstream wants back (2026); `undefined` where it is too long to be carried. */
+  sealState(state: string, subject: StateSubject, principal: Principal): string | undefined;
+  /** The state that was sealed for this caller and this request; `undefined` for every other. */
+  openState(sealed: string, subject: StateSubject, principal: Principal): string | undefined;
   /** Lists the upstream's definitions again if they were not verified within `pinning.maxAge`. */
   freshen(upstream: string): Promise<void>;
   readonly limits: LimitStore;

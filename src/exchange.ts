@@ -13,12 +13,16 @@ import type { JsonObject } from './mcp/message.js';
 import type { Incoming, Outgoing, UpstreamAnswer } from './mcp/transport.js';
 import { decideRequest } from './policy/decide.js';
 import type { Allow } from './policy/decision.js';
+import { grantsFor } from './policy/grants.js';
 import { openRecord } from './policy/open-record.js';
 import type { Principal } from './policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from './policy/refusal.js';
 import { relayAnswer } from './relay/answer.js';
 import { type Call, noteAdmitted, noteDecision, presentedToken, refuse } from './relay/call.js';
 import { endSession, listen } from './relay/listen.js';
+import { narrowListen } from './relay/narrow.js';
+import { contentOf, openRetry } from './relay/retry.js';
+import { relaySubscription } from './relay/subscription.js';
 import { countWaits } from './relay/upstream-time.js';
 import { type Cleared, settle } from './settle/settle.js';
 
@@ -64,10 +68,13 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
 
-  const content = guard(call, admitted);
+  const restored = restore(call, principal, admitted);
+  if (restored.kind === 'refused') return restored;
+
+  const content = guard(call, restored);
   if (content !== undefined) return content;
 
-  const cleared = await clear(call, allow, admitted, principal);
+  const cleared = await clear(call, allow, restored, principal);
   if ('kind' in cleared) return cleared;
 
   const unrecorded = await putOnRecord(call);
@@ -76,7 +83,9 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   const answer = await forward(call, cleared);
   if (answer.kind === 'refused') return answer;
 
-  return relayAnswer(call, cleared, answer);
+  return admitted.rule.response === 'subscription'
+    ? relaySubscription(call, cleared, answer)
+    : relayAnswer(call, cleared, answer);
 }
 
 /** Who calls: a verified principal, or 401 and 503. */
@@ -104,6 +113,7 @@ function admit(call: Call, principal: Principal): Admitted | Refusal {
     repeated: incoming.repeated,
     body: incoming.body,
     openSession: (sealed) => ports.openSession(sealed, incoming.upstream, principal),
+    grants: () => grantsFor(view.policies, principal, incoming.upstream),
     supportedVersions: view.carried && [...view.carried.stateless, ...view.carried.sessions],
   });
   if (outcome.kind === 'fault') return refuseFault(outcome);
@@ -144,11 +154,21 @@ async function decide(
   return header === undefined ? decision : refuseFault(header);
 }
 
+/** What the client carries for us is opened; what it may not listen to is taken out. */
+function restore(call: Call, principal: Principal, admitted: Admitted): Admitted | Refusal {
+  const restored =
+    admitted.rule.response === 'subscription'
+      ? narrowListen(call, principal, admitted)
+      : openRetry(call, principal, admitted);
+  if (restored.kind === 'admitted') call.admitted = restored;
+  return restored;
+}
+
 /** Whether the content of the arguments may leave: no secret, and never the caller's own token. */
 function guard(call: Call, admitted: Admitted): Refusal | undefined {
   const startedMs = performance.now();
-  const { message, text } = admitted;
-  const value = 'params' in message ? (message.params ?? {}) : {};
+  const { text } = admitted;
+  const value = contentOf(admitted);
   const headers = decodeParamHeaders(admitted.paramHeaders);
   const refusal =
     guardContent(call, value, text) ??

@@ -98,7 +98,7 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     const { upstream, concurrency } = facts.route;
     const incoming = toIncoming(request, response, facts);
     // A stream waits for others; only exchanges take a place.
-    if (request.method === 'GET') return ports.exchange(incoming, createOutgoing(response));
+    if (isStream(request)) return ports.exchange(incoming, createOutgoing(response));
     const inflight = running.get(upstream) ?? 0;
     if (inflight >= concurrency) {
       return refuse(request, response, { ...OVERLOADED, upstream }, facts.id);
@@ -169,6 +169,11 @@ export function createDataServer(ports: DataServerPorts): DataServer {
       clearTimeout(timer);
     },
   };
+}
+
+/** The header is compared with the body before anything leaves, so it opens no second way. */
+function isStream({ method, headers }: IncomingMessage): boolean {
+  return method === 'GET' || headers['mcp-method'] === 'subscriptions/listen';
 }
 
 function sendNothing(response: ServerResponse): void {

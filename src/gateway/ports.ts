@@ -4,7 +4,7 @@
 import { anonymousPrincipal } from '../authn/principal.js';
 import type { Authenticator } from '../authn/verify.js';
 import { isFault } from '../authn/verify.js';
-import type { Ports } from '../exchange-ports.js';
+import type { Ports, StateSubject } from '../exchange-ports.js';
 import { createPageCache } from '../inspect/page-cache.js';
 import type { Json, RequestId } from '../mcp/message.js';
 import type { Audit } from '../observe/audit.js';
@@ -18,6 +18,12 @@ import type { LimitStore } from '../settle/limits.js';
 import type { EndedSessions } from '../state/ended-sessions.js';
 import type { KeyRing } from '../state/key-ring.js';
 import { createOpenedSessions } from '../state/opened-sessions.js';
+import {
+  openRequestState,
+  REQUEST_STATE_TTL_MS,
+  type StateBinding,
+  sealRequestState,
+} from '../state/request-state.js';
 import { createRunningStreams } from '../state/running-streams.js';
 import { openSession, type SessionBinding, sealSession } from '../state/session-seal.js';
 import { credentialHeader } from '../upstream/credentials.js';
@@ -81,6 +87,12 @@ export function createPorts(parts: Parts): Ports {
     return session === undefined ? undefined : { ...session, hash: ring.hmac('session', sealed) };
   }, now);
 
+  function stateOf(subject: StateSubject, principal: Principal): StateBinding {
+    const { upstream, method, target } = subject;
+    const params = ring.hmac('request-state', subject.params);
+    return { ...bindingOf(upstream, principal), method, target, params };
+  }
+
   return {
     limits: parts.limits,
     pages: createPageCache({
@@ -115,6 +127,10 @@ export function createPorts(parts: Parts): Ports {
     endSession(sealed) {
       ended.add(ring.hmac('session', sealed), now() + SESSION_TTL_MS);
     },
+    sealState: (state, subject, principal) =>
+      sealRequestState(ring, stateOf(subject, principal), state, now() + REQUEST_STATE_TTL_MS),
+    openState: (sealed, subject, principal) =>
+      openRequestState(ring, stateOf(subject, principal), sealed, now()),
     freshen: (upstream) => runtimeOf(upstream).freshen(),
     keyedHash: (purpose, text) => ring.hmac(purpose, text),
     digest: (kind, definition: Json, isExact) => digestListed(kind, definition, isExact),

@@ -62,7 +62,7 @@ function passCancellation({ admitted, incoming, ports }: Call): void {
 }
 
 /** Statuses that mean the same whatever the body says. */
-function refuseStatus(
+export function refuseStatus(
   call: Call,
   answer: UpstreamAnswer,
   session: SessionFacts | undefined,
@@ -79,7 +79,8 @@ function refuseStatus(
     : undefined;
 }
 
-function mediaType(contentType: string | undefined): string {
+/** The media type of an answer, without its parameters. */
+export function mediaType(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
@@ -115,7 +116,8 @@ async function relayHandshake(
   return own === undefined ? refuseWith(faultOfEnd(end)) : sendOwn(call, own, 200, '');
 }
 
-function sendOwn(
+/** Sends a whole answer that was judged, or says why it may not pass. */
+export function sendOwn(
   call: Call,
   verdict: Verdict,
   status: number,

@@ -6,6 +6,7 @@ import { type Carry, inspectMessage, NO_CARRY } from '../inspect/inspect.js';
 import { setPrivate } from '../inspect/members.js';
 import type { SessionFacts } from '../mcp/admitted.js';
 import { type Answer, readAnswer } from '../mcp/answers.js';
+import { mayAskFirst } from '../mcp/asking.js';
 import { type JsonReading, readJson, readJsonText } from '../mcp/json.js';
 import type { JsonObject, RequestId } from '../mcp/message.js';
 import { isListed } from '../policy/decide.js';
@@ -17,6 +18,8 @@ import type { Cleared } from '../settle/settle.js';
 import type { Call } from './call.js';
 import { type Filtering, filterAnswer, recallList } from './filter.js';
 import { profileOf } from './profile.js';
+import { judgeQuestion } from './question.js';
+import { isRetry } from './retry.js';
 
 /** What becomes of one message. `text` is absent where it may pass byte for byte. */
 export type Verdict =
@@ -58,6 +61,7 @@ type Subject = {
 const MAX_BYTES_A_CHAR = 3;
 const DROP: Verdict = { kind: 'drop' };
 const NO_HEADERS = {};
+const NO_ERROR = { isError: false, rpcCode: undefined } as const;
 const LIST_CHANGED = /^notifications\/(?:tools|prompts|resources)\/list_changed$/;
 
 /** A judge of everything that answers one cleared message. `issued` is the session id of the answer, if any. */
@@ -75,8 +79,14 @@ export function createJudge(call: Call, cleared: Cleared, issued: string | undef
 
   async function judge(reading: JsonReading, bytes?: Uint8Array): Promise<Verdict> {
     if (!reading.ok) return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
-    const answer = readAnswer(reading.value, { era: admitted.era, id, version: admitted.version });
+    const mayAsk = mayAskFirst(admitted.rule.method);
+    const { era, version } = admitted;
+    const answer = readAnswer(reading.value, { era, id, version, mayAsk });
     switch (answer.kind) {
+      case 'own-question': {
+        const asking = { text: reading.text, result: answer.result };
+        return judgeQuestion(call, cleared, asking, (cut) => own(inspect(subject, cut), NO_ERROR));
+      }
       case 'own-result':
         return judgeResult(subject, reading, answer.result, { cleared, issued, bytes });
       case 'own-error':
@@ -122,9 +132,15 @@ export async function judgeUnasked(
     id: undefined,
     version: session.version,
   });
-  if (answer.kind === 'own-result' || answer.kind === 'own-error') return undefined;
+  if (isOwn(answer)) return undefined;
   const verdict = await judgeUnowned(subject, reading, answer);
   return verdict.kind === 'pass' ? (verdict.text ?? data) : undefined;
+}
+
+type OwnAnswer = Extract<Answer, { kind: 'own-result' | 'own-error' | 'own-question' }>;
+
+function isOwn(answer: Answer): answer is OwnAnswer {
+  return answer.kind.startsWith('own-');
 }
 
 function judgeResult(
@@ -143,7 +159,8 @@ function judgeResult(
   if (subject.era !== '2026' || verdict.kind !== 'own' || !isCacheable(rule.method, result))
     return verdict;
   const inspected = verdict.text ?? reading.text;
-  const text = setPrivate(inspected, result, subject.call.view.limits.listTtlMs);
+  const maxTtlMs = isRetry(cleared.admitted) ? 0 : subject.call.view.limits.listTtlMs;
+  const text = setPrivate(inspected, result, maxTtlMs);
   return text === reading.text ? verdict : { ...verdict, text };
 }
 
@@ -205,7 +222,7 @@ function outputOf(call: Call, { admitted }: Cleared): CompiledSchema | undefined
 async function judgeUnowned(
   subject: Subject,
   reading: Read,
-  answer: Exclude<Answer, { kind: 'own-result' | 'own-error' }>,
+  answer: Exclude<Answer, OwnAnswer>,
 ): Promise<Verdict> {
   const { call, session } = subject;
   switch (answer.kind) {

@@ -13,7 +13,7 @@ import { pumpEvents } from './events.js';
 import { judgeUnasked } from './judge.js';
 
 /** How often an idle stream says that it lives; shorter than the idle cuts of common load balancers. */
-const KEEP_ALIVE_MS = 25_000;
+export const KEEP_ALIVE_MS = 25_000;
 /** Longest wait of a timer in Node; a stream of a caller without token would ask for more. */
 const MAX_TIMER_MS = 2_147_483_647;
 
@@ -62,7 +62,8 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
   const unregister = ports.registerStream({
     upstream: incoming.upstream,
     principal,
-    announce: (json) => void outgoing.write(encodeSseMessage(json)),
+    announce: (method) =>
+      void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method }))),
     end,
   });
   incoming.signal.addEventListener('abort', end, { once: true });
@@ -112,7 +113,8 @@ async function relayUntil(
   });
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+/** Resolves when the signal is aborted. */
+export function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) =>
     signal.addEventListener('abort', () => resolve(), { once: true }),

@@ -94,7 +94,9 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       const { admitted } = cleared;
       const body =
         admitted.edits.length === 0 ? admitted.bytes : applyEdits(admitted.text, admitted.edits);
-      return dispatch(calls, 'POST', messageHeaders(admitted, credentials), body, signal);
+      // What lives on holds up no call.
+      const pool = admitted.rule.response === 'subscription' ? streams : calls;
+      return dispatch(pool, 'POST', messageHeaders(admitted, credentials), body, signal);
     },
     openStream(session, signal) {
       return dispatch(
