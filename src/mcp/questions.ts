@@ -2,21 +2,8 @@
 // is, and which ones a client has declared that it answers. Policy decides elsewhere whether one may pass.
 // Source: MCP 2025-11-25, sampling, elicitation (modes), roots; lifecycle, capability negotiation.
 
+import type { Grants } from './grants.js';
 import { isObject, type Json, type JsonObject, type QuestionName } from './message.js';
-
-/** Which questions policy lets servers ask one caller (contract §4, `what`). */
-export type Grants = {
-  readonly sampling: boolean;
-  readonly elicitation: { readonly form: boolean; readonly url: boolean };
-  readonly roots: boolean;
-};
-
-/** Nothing may be asked. */
-export const NO_GRANTS: Grants = Object.freeze({
-  sampling: false,
-  elicitation: Object.freeze({ form: false, url: false }),
-  roots: false,
-});
 
 /** Every question there is, in the order in which records name them. */
 export const QUESTION_NAMES: readonly QuestionName[] = [

@@ -4,9 +4,10 @@
 
 import type { TextEdit } from './admitted.js';
 import { foldName } from './case-folding.js';
+import { type Grants, NO_GRANTS } from './grants.js';
 import { removalEdits, spanOf } from './json.js';
 import { isObject, type Json, type JsonObject, type QuestionName } from './message.js';
-import { declaredQuestions, type Grants, isGranted, NO_GRANTS } from './questions.js';
+import { declaredQuestions, isGranted } from './questions.js';
 
 /** Members of `_meta` under this prefix are ours alone and never cross from one side to the other. */
 export const OWN_PREFIX = 'dev.sallyport/';
@@ -57,9 +58,10 @@ export function cutCapabilities(
   text: string,
   path: readonly string[],
   capabilities: Json | undefined,
-  grants: Grants,
+  grantsOf: () => Grants,
 ): CapabilityCut {
-  if (!isObject(capabilities)) return { edits: [], askable: [] };
+  if (!isObject(capabilities) || Object.keys(capabilities).length === 0) return NOTHING;
+  const grants = grantsOf();
   const askable = declaredQuestions(capabilities).filter((name) => isGranted(grants, name));
   const hasMode = askable.some((name) => name.startsWith('elicitation/'));
   const isCut = (name: string): boolean =>
@@ -88,6 +90,7 @@ function modeEdits(
   return span === undefined ? [] : removalEdits(text, span, isCut);
 }
 
+const NOTHING: CapabilityCut = Object.freeze({ edits: [], askable: [] });
 const MODES: ReadonlySet<string> = new Set(['form', 'url']);
 
 /** Edits that cut our own members out of `_meta` of params or result, and the names that they had. */

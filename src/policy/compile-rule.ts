@@ -216,13 +216,18 @@ function checkConditions(rule: Rule, report: Fault): void {
   if (when?.reads.readsUri === true && targets.resource.length === 0) {
     report(['when'], 'error', 'uri is for resources, and the rule names none');
   }
-  if (targets.resource.length + targets.template.length === 0) return;
+  const asks = asksAnything(rule.grants);
+  if (targets.resource.length + targets.template.length === 0 && !asks) return;
   const takesArguments = targets.tool.length + targets.prompt.length > 0;
   const severity = takesArguments ? 'warning' : 'error';
-  const message = 'resources and templates have no arguments';
+  const message = 'resources, templates and questions of servers have no arguments';
   if (rule.args.length > 0) report(['args'], severity, message);
   if (when !== undefined && when.reads.argumentPaths.length > 0)
     report(['when'], severity, message);
+}
+
+function asksAnything({ sampling, elicitation, roots }: Grants): boolean {
+  return sampling || elicitation.form || elicitation.url || roots;
 }
 
 function checkIssuers(rule: Rule, who: WhoDocument, context: PolicyContext, report: Fault): void {

@@ -1,46 +1,37 @@
-// What a server may ask of a caller: the union of what allow rules grant, less what deny rules name.
-// A question has no arguments: an allow rule that reads them grants none, a deny rule denies whatever
-// it reads. Asks no store and no clock. Contract §4.
+// What a server may ask of a caller: sampling, elicitation, roots. Decided by the function that decides
+// everything, over the same rules in the same order; a question has no arguments. Asks no store and no
+// clock. Contract §4.
 
-import { type Grants, NO_GRANTS } from '../mcp/grants.js';
+import type { Grants } from '../mcp/grants.js';
+import type { QuestionName } from '../mcp/message.js';
+import { decide, NO_ARGUMENTS, NO_CATALOGUE } from './decide.js';
+import type { Decision } from './decision.js';
 import type { Principal } from './principal.js';
-import type { PolicySet } from './question.js';
-import { isUnconditional, type Rule, rulesFor } from './rules.js';
+import type { PolicySet, Question } from './question.js';
 
-// By the list of rules that match, which is the same object for all callers alike; scopes are asked apart.
-const known = new WeakMap<readonly Rule[], Grants>();
-
-/** What the rules grant to this caller at this upstream. An error grants nothing. */
-export function grantsFor(policies: PolicySet, principal: Principal, upstream: string): Grants {
-  try {
-    const rules = rulesFor(policies, principal, upstream);
-    if (rules.some((rule) => rule.effect === 'allow' && rule.scopes.length > 0)) {
-      return combine(rules, principal.scopes);
-    }
-    const found = known.get(rules) ?? combine(rules, principal.scopes);
-    known.set(rules, found);
-    return found;
-  } catch {
-    return NO_GRANTS;
-  }
+/**
+ * Decides whether a server may ask this of a caller. An allow owes what its rules say, limits too.
+ * Total: never throws; an error is a deny.
+ */
+export function decideQuestion(
+  policies: PolicySet,
+  asked: Omit<Question, 'target' | 'args'> & { readonly name: QuestionName },
+): Decision {
+  const { name, ...rest } = asked;
+  return decide(policies, { ...rest, target: { kind: 'question', name }, args: NO_ARGUMENTS });
 }
 
-function combine(rules: readonly Rule[], scopes: readonly string[]): Grants {
-  const granting = rules.filter(
-    (rule) =>
-      rule.effect === 'allow' &&
-      isUnconditional(rule) &&
-      rule.scopes.every((scope) => scopes.includes(scope)),
-  );
-  const denying = rules.filter((rule) => rule.effect === 'deny');
-  const isGranted = (names: (grants: Grants) => boolean): boolean =>
-    granting.some((rule) => names(rule.grants)) && !denying.some((rule) => names(rule.grants));
+/**
+ * What servers may ask of a caller here: what admission leaves of the capabilities that a client declares.
+ * Limits play no part, for they count what is asked.
+ */
+export function grantsFor(policies: PolicySet, principal: Principal, upstream: string): Grants {
+  const catalogue = { ...NO_CATALOGUE, upstream };
+  const may = (name: QuestionName): boolean =>
+    decideQuestion(policies, { principal, upstream, catalogue, name }).verdict === 'allow';
   return {
-    sampling: isGranted((grants) => grants.sampling),
-    elicitation: {
-      form: isGranted((grants) => grants.elicitation.form),
-      url: isGranted((grants) => grants.elicitation.url),
-    },
-    roots: isGranted((grants) => grants.roots),
+    sampling: may('sampling'),
+    elicitation: { form: may('elicitation/form'), url: may('elicitation/url') },
+    roots: may('roots'),
   };
 }

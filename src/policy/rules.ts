@@ -3,6 +3,8 @@
 // can be matched by is computed once a principal. Contract §4.
 
 import type { Grants } from '../mcp/grants.js';
+import type { QuestionName } from '../mcp/message.js';
+import { isGranted } from '../mcp/questions.js';
 import type { RateLimit } from './decision.js';
 import type { CompiledSchema } from './definition.js';
 import type { Expression } from './expressions.js';
@@ -79,6 +81,8 @@ type KindIndex = {
 
 type UpstreamIndex = { readonly [kind in TargetKind]: KindIndex } & {
   readonly rules: readonly Rule[];
+  /** Found when first asked for. */
+  readonly questions: Map<QuestionName, Candidates>;
 };
 
 /** What one set of `who` matches sees. Shared by all principals with the same matches. */
@@ -127,6 +131,25 @@ export function rulesFor(
   upstream: string,
 ): readonly Rule[] {
   return upstreamIndex(viewFor(policies as CompiledPolicies, principal), upstream).rules;
+}
+
+/** The rules that match by `who` and `what` and speak of a question of a server. */
+export function findQuestionRules(
+  policies: PolicySet,
+  principal: Principal,
+  upstream: string,
+  name: QuestionName,
+): Candidates {
+  const { rules, questions } = upstreamIndex(
+    viewFor(policies as CompiledPolicies, principal),
+    upstream,
+  );
+  let found = questions.get(name);
+  if (found === undefined) {
+    found = sortOut(new Set(rules.filter((rule) => isGranted(rule.grants, name))));
+    questions.set(name, found);
+  }
+  return found;
 }
 
 /** The rules that match by `who` and `what`. Resource names are normal forms of URIs. */
@@ -181,6 +204,7 @@ function upstreamIndex(view: View, upstream: string): UpstreamIndex {
     resource: indexKind(rules, 'resource'),
     template: indexKind(rules, 'template'),
     rules,
+    questions: new Map(),
   };
   view.upstreams.set(upstream, index);
   return index;

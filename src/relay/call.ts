@@ -77,9 +77,17 @@ export function nameOf(target: Target): string | undefined {
       return target.uri;
     case 'template':
       return target.uriTemplate;
+    case 'question':
+      return target.name;
     case 'none':
       return undefined;
   }
+}
+
+function isPinnedKind(
+  target: Target,
+): target is Extract<Target, { kind: 'tool' | 'prompt' | 'template' }> {
+  return target.kind === 'tool' || target.kind === 'prompt' || target.kind === 'template';
 }
 
 /** What the record knows after the decision: the verdict, its rule, and the pin that it rests on. */
@@ -92,7 +100,7 @@ export function noteDecision(call: Call, decision: Decision): void {
   if (decision.verdict === 'deny') record.decision.reasons.push(decision.reason);
   const target = admitted?.target ?? NO_TARGET;
   const name = nameOf(target);
-  if (name === undefined || target.kind === 'resource' || target.kind === 'none') return;
+  if (name === undefined || !isPinnedKind(target)) return;
   const standing = view.catalogueFor(admitted?.era ?? '2025').standing(target.kind, name);
   record.target.definition = standing.observed;
   record.target.pin = standing.pinned?.digest;

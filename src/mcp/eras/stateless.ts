@@ -4,10 +4,10 @@
 
 import type { ProtocolFault } from '../admitted.js';
 import { type FaultPlace, headerMismatch, invalidParams, unsupportedVersion } from '../faults.js';
+import type { Grants } from '../grants.js';
 import { type HeaderMap, matchesName, matchesPlain } from '../headers.js';
 import { isObject, type JsonObject, type Message } from '../message.js';
 import { LOG_LEVELS } from '../params.js';
-import type { Grants } from '../questions.js';
 import { type CapabilityCut, cutCapabilities } from '../removal.js';
 import { STATELESS_VERSIONS } from '../versions.js';
 
@@ -96,7 +96,7 @@ export function checkNameHeader(
 export function cutStateless(
   text: string,
   meta: JsonObject | undefined,
-  grants: Grants,
+  grants: () => Grants,
 ): CapabilityCut {
   const path = ['params', '_meta', CAPABILITIES_KEY];
   return cutCapabilities(text, path, meta?.[CAPABILITIES_KEY], grants);
