@@ -4,6 +4,7 @@
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol and transports; contract §6.
 
 import type { Admitted, MethodRule, ProtocolFault, TextEdit } from './admitted.js';
+import { type AdmittedArray, admitArray, forbidden } from './arrays.js';
 import {
   type AdmissionInput,
   type Call,
@@ -13,7 +14,7 @@ import {
   classify,
   placeOf,
 } from './classify.js';
-import { checkSession, cutInitialize, type SessionCheck } from './eras/sessions.js';
+import { checkSession, cutInitialize } from './eras/sessions.js';
 import {
   CLIENT_INFO_KEY,
   checkNameHeader,
@@ -33,14 +34,17 @@ import {
 import { type Grants, NO_GRANTS } from './grants.js';
 import { readParamHeaders } from './headers.js';
 import { hasInexactNumber, type JsonReading, readJson, spanOf } from './json.js';
-import { type EnvelopeReading, readEnvelope } from './jsonrpc.js';
+import { readEnvelope } from './jsonrpc.js';
 import { isObject, type Json, type JsonObject } from './message.js';
 import { findMethod, isDefinedMethod } from './methods.js';
 import { readParams } from './params.js';
 import { type CapabilityCut, ownMetaEdits } from './removal.js';
+import { type Reply, readReply } from './replies.js';
 
 type Text = Extract<JsonReading, { readonly ok: true }>;
 
+/** Concerns only a server that may ask for roots. */
+const ROOTS_CHANGED = 'notifications/roots/list_changed';
 const NOTHING_CUT: CapabilityCut = { edits: [], askable: [] };
 const NO_HEADERS: { readonly [name: string]: string } = Object.freeze(Object.create(null));
 
@@ -55,14 +59,29 @@ const JUDGED_NUMBERS = [
 ];
 
 /**
- * Admits one POSTed message, or says why not. Pure but for the port that opens sessions.
+ * Admits what was POSTed: one message, or an array where its revision has arrays.
+ * Source: MCP 2025-03-26, batching; otherwise as {@link admitMessage}.
+ */
+export function admitPost(input: AdmissionInput): Admitted | AdmittedArray | ProtocolFault {
+  const reading = readJson(input.body);
+  if (!reading.ok) return unreadable(reading.fault);
+  return Array.isArray(reading.value)
+    ? admitArray(input, reading.text, reading.value)
+    : admitReading(input, reading);
+}
+
+/**
+ * Admits one POSTed message, or says why not. Pure but for the ports that open sealed values.
  *
  * @returns the message with what must be cut from it, or a fault with status, code and own text.
  * Source: MCP 2025-11-25 and 2026-07-28, transports; contract §6, row "protocol violation".
  */
 export function admitMessage(input: AdmissionInput): Admitted | ProtocolFault {
   const reading = readJson(input.body);
-  if (!reading.ok) return unreadable(reading.fault);
+  return reading.ok ? admitReading(input, reading) : unreadable(reading.fault);
+}
+
+function admitReading(input: AdmissionInput, reading: Text): Admitted | ProtocolFault {
   const envelope = readEnvelope(reading.value);
   switch (envelope.kind) {
     case 'request':
@@ -70,31 +89,14 @@ export function admitMessage(input: AdmissionInput): Admitted | ProtocolFault {
       return admitCall(input, reading, envelope);
     case 'result':
     case 'error':
+      return admitReply(input, reading.text, envelope);
     case 'batch':
-    case 'malformed':
-      return refuseEnvelope(envelope);
+      return forbidden({ era: undefined });
+    case 'malformed': {
+      const place = { era: undefined, id: envelope.id };
+      return invalidMessage(place, 'The body is not one valid JSON-RPC message.');
+    }
   }
-}
-
-/** Admits a GET that opens the stream of a session; there is none without a session. */
-export function admitStreamOpen(input: Omit<AdmissionInput, 'body'>): SessionCheck {
-  return admitWithoutBody(input);
-}
-
-/** Admits a DELETE that ends a session; there is nothing to end without one. */
-export function admitSessionEnd(input: Omit<AdmissionInput, 'body'>): SessionCheck {
-  return admitWithoutBody(input);
-}
-
-function admitWithoutBody(input: Omit<AdmissionInput, 'body'>): SessionCheck {
-  const { headers } = input;
-  const isStateless = claimsStateless(undefined, headers);
-  if (isStateless || headers['mcp-session-id'] === undefined) {
-    const era = isStateless ? '2026' : undefined;
-    return faultOf('method-forbidden', INVALID_REQUEST, 'Method not allowed', { era }, 405);
-  }
-  const place: FaultPlace = { era: '2025' };
-  return checkRepeated(input, place) ?? checkSession(headers, input.openSession, place);
 }
 
 function unreadable(fault: Extract<JsonReading, { readonly ok: false }>['fault']): ProtocolFault {
@@ -109,23 +111,30 @@ function unreadable(fault: Extract<JsonReading, { readonly ok: false }>['fault']
   }
 }
 
-function refuseEnvelope(envelope: Exclude<EnvelopeReading, Call>): ProtocolFault {
-  const place: FaultPlace = { era: undefined };
-  switch (envelope.kind) {
-    case 'batch': {
-      const text = 'Arrays of messages are not accepted; send one message a request.';
-      return faultOf('batch-forbidden', INVALID_REQUEST, text, place);
-    }
-    case 'malformed':
-      return invalidMessage(
-        { era: undefined, id: envelope.id },
-        'The body is not one valid JSON-RPC message.',
-      );
-    case 'result':
-    case 'error':
-      // No request of a server is passed on, so there is nothing that a client could answer.
-      return invalidMessage(place, 'No request is waiting for this answer.');
-  }
+/** The answer to a question of a server, under the question's own row and target. */
+function admitReply(input: AdmissionInput, text: string, reply: Reply): Admitted | ProtocolFault {
+  const read = readReply(input, text, reply);
+  if (read.kind === 'fault') return read;
+  const { session, version } = read.session;
+  const { question, rule, edits, removed } = read;
+  return admit({
+    kind: 'admitted',
+    era: '2025',
+    version,
+    message: { ...reply, id: question.id },
+    rule,
+    target: { kind: 'question', name: question.name },
+    args: undefined,
+    session,
+    askable: session.askable ?? [],
+    bytes: input.body,
+    text,
+    nameHeader: undefined,
+    edits,
+    paramHeaders: NO_HEADERS,
+    selfReported: undefined,
+    removed,
+  });
 }
 
 function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | ProtocolFault {
@@ -135,6 +144,9 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
   const place = placeOf(classified.era, call);
   const rule = findRule(classified.era, call, place);
   if ('kind' in rule) return rule;
+  if (rule.method === ROOTS_CHANGED && classified.session?.askable?.includes('roots') !== true) {
+    return faultOf('method-forbidden', METHOD_NOT_FOUND, 'Method not found', place);
+  }
   const params = readParams(rule.method, call.params, classified.era);
   if (!params.ok) return invalidParams(place, params.why);
   if (text.suspectNumbers && isAmbiguous(text.text)) {

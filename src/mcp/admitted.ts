@@ -63,6 +63,22 @@ export type QuestionFacts = {
   readonly name: QuestionName;
 };
 
+/** What a resumed stream is judged by: what the sealed id of one of its events says. */
+export type EventFacts = {
+  /** The id that the upstream gave the event. */
+  readonly upstreamId: string;
+  /** The request that the stream answers, and what its answer owes; `undefined` on the session's own stream. */
+  readonly request:
+    | {
+        readonly id: RequestId;
+        readonly method: string;
+        readonly target: Target;
+        readonly maxResultBytes: number | undefined;
+        readonly profiles: readonly string[];
+      }
+    | undefined;
+};
+
 /**
  * A message from a client that is valid protocol for its era: a call, or the answer to a question of a
  * server (session era), whose id was opened and whose `rule` and `target` are those of the question.

@@ -58,6 +58,7 @@ type Subject = {
   carry: Carry;
 };
 
+const METHOD_UNKNOWN = { code: -32601, message: 'Method not found' };
 const MAX_BYTES_A_CHAR = 3;
 const DROP: Verdict = { kind: 'drop' };
 const NO_HEADERS = {};
@@ -242,7 +243,8 @@ async function judgeUnowned(
 }
 
 function answerServer(call: Call, session: SessionFacts, id: RequestId, method: string): void {
-  call.ports.answerServer(call.incoming.upstream, session, id, method === 'ping');
+  const answer = method === 'ping' ? 'pong' : METHOD_UNKNOWN;
+  call.ports.answerServer(call.incoming.upstream, session, id, answer);
 }
 
 async function judgeNotification(

@@ -2,9 +2,9 @@
 // The same controls as for a POST: who, protocol, record; and every message is judged when it comes.
 // Source: MCP 2025-11-25, transports, listening for messages from the server and session management.
 
-import { admitSessionEnd, admitStreamOpen } from '../mcp/admit.js';
 import type { SessionFacts } from '../mcp/admitted.js';
 import { encodeSseComment, encodeSseMessage } from '../mcp/sse.js';
+import { admitSessionEnd, admitStreamOpen } from '../mcp/streams.js';
 import type { ForwardOutcome } from '../mcp/transport.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
