@@ -10,17 +10,11 @@ import {
   type Call,
   type CarriedEra,
   type Classified,
-  checkRepeated,
   classify,
   placeOf,
 } from './classify.js';
-import { checkSession, cutInitialize } from './eras/sessions.js';
-import {
-  CLIENT_INFO_KEY,
-  checkNameHeader,
-  claimsStateless,
-  cutStateless,
-} from './eras/stateless.js';
+import { cutInitialize } from './eras/sessions.js';
+import { CLIENT_INFO_KEY, checkNameHeader, cutStateless } from './eras/stateless.js';
 import {
   type FaultPlace,
   faultOf,

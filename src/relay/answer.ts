@@ -3,6 +3,7 @@
 // Source: MCP transports (2025-11-25 and 2026-07-28), sending messages to the server.
 
 import type { SessionFacts } from '../mcp/admitted.js';
+import { statusOfAnswer } from '../mcp/eras/stateless-errors.js';
 import { encodeSseComment, encodeSseMessage } from '../mcp/sse.js';
 import type { UpstreamAnswer } from '../mcp/transport.js';
 import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
@@ -125,9 +126,11 @@ export function sendOwn(
 ): Refusal | undefined {
   if (verdict.kind === 'refused') return verdict.refusal;
   if (verdict.kind !== 'own') return refuseWith('upstream-protocol');
+  const isStateless = call.admitted?.era === '2026';
+  const http = isStateless ? statusOfAnswer(status, verdict.rpcCode) : status;
   const body = verdict.text ?? verdict.bytes ?? unchanged;
-  noteResult(call, verdict, status, body);
-  call.outgoing.send(status, { ...JSON_HEADERS, ...verdict.headers }, body);
+  noteResult(call, verdict, http, body);
+  call.outgoing.send(http, { ...JSON_HEADERS, ...verdict.headers }, body);
   return undefined;
 }
 

@@ -20,6 +20,7 @@ import { type Filtering, filterAnswer, recallList } from './filter.js';
 import { profileOf } from './profile.js';
 import { judgeQuestion } from './question.js';
 import { isRetry } from './retry.js';
+import { repairError } from './stateless-error.js';
 
 /** What becomes of one message. `text` is absent where it may pass byte for byte. */
 export type Verdict =
@@ -90,11 +91,11 @@ export function createJudge(call: Call, cleared: Cleared, issued: string | undef
       }
       case 'own-result':
         return judgeResult(subject, reading, answer.result, { cleared, issued, bytes });
-      case 'own-error':
-        return own(inspect(subject, reading), {
-          isError: true,
-          rpcCode: answer.error.code,
-        });
+      case 'own-error': {
+        const { error } = answer;
+        const verdict = own(inspect(subject, reading), { isError: true, rpcCode: error.code });
+        return era === '2026' ? repairError(verdict, reading.text, error) : verdict;
+      }
       case 'notification':
       case 'server-request':
       case 'foreign':
