@@ -12,6 +12,7 @@ import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
 import type { Requirement } from './requirements/requirement.js';
 import { runtimeRequirements } from './requirements/runtime.js';
+import { statelessRequirements } from './requirements/stateless.js';
 import { wireRequirements } from './requirements/wire.js';
 import { AUTHN_REQUIREMENTS } from './unit/authn/requirements.js';
 import { inspectRequirements } from './unit/inspect/requirements.js';
@@ -31,5 +32,6 @@ export const requirements: readonly Requirement[] = [
   ...pinRequirements,
   ...policyRequirements,
   ...runtimeRequirements,
+  ...statelessRequirements,
   ...wireRequirements,
 ];
