@@ -12,7 +12,6 @@ import type { Audit } from '../observe/audit.js';
 import { faultCode, type Log, logRefusal } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
 import { digestListed } from '../pins/digest.js';
-import type { Principal } from '../policy/principal.js';
 import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
 import type { LimitStore } from '../settle/limits.js';
@@ -97,12 +96,7 @@ export function createPorts(parts: Parts): Ports {
       return session === undefined || ended.has(session.hash) ? undefined : session;
     },
     sealSession: (facts, upstream, principal) =>
-      sealSession(
-        ring,
-        bindingOf(upstream, principal),
-        facts,
-        now() + SESSION_TTL_MS,
-      ),
+      sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
     ...createSealedIds(ring, now),
     newDecisionId: randomUUID,
     endSession(sealed) {

@@ -32,10 +32,7 @@ function bindingIn({ upstream, principal, session }: SessionPlace): QuestionBind
 export function createSealedIds(
   ring: KeyRing,
   now: () => number,
-): Pick<
-  Ports,
-  'sealQuestion' | 'openQuestion' | 'recallQuestion' | 'sealEvent' | 'openEvent'
-> {
+): Pick<Ports, 'sealQuestion' | 'openQuestion' | 'recallQuestion' | 'sealEvent' | 'openEvent'> {
   const asked = createAskedQuestions();
   return {
     sealQuestion(question, place) {

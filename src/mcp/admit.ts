@@ -3,29 +3,18 @@
 // It never asks who the caller is, what a policy allows, or what a tool is.
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol and transports; contract §6.
 
-import type {
-  Admitted,
-  MethodRule,
-  ProtocolFault,
-  TextEdit,
-} from './admitted.js';
+import type { Admitted, MethodRule, ProtocolFault, TextEdit } from './admitted.js';
 import { type AdmittedArray, admitArray, forbidden } from './arrays.js';
 import {
   type AdmissionInput,
   type Call,
   type CarriedEra,
   type Classified,
-  checkRepeated,
   classify,
   placeOf,
 } from './classify.js';
-import { checkSession, cutInitialize } from './eras/sessions.js';
-import {
-  CLIENT_INFO_KEY,
-  checkNameHeader,
-  claimsStateless,
-  cutStateless,
-} from './eras/stateless.js';
+import { cutInitialize } from './eras/sessions.js';
+import { CLIENT_INFO_KEY, checkNameHeader, cutStateless } from './eras/stateless.js';
 import {
   type FaultPlace,
   faultOf,

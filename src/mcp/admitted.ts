@@ -1,14 +1,6 @@
 // A message that is valid protocol, and what makes it so. Only mcp/admit.ts makes one.
 
-import type {
-  Era,
-  Json,
-  JsonObject,
-  Message,
-  QuestionName,
-  RequestId,
-  Target,
-} from './message.js';
+import type { Era, Json, JsonObject, Message, QuestionName, RequestId, Target } from './message.js';
 
 declare const admittedBrand: unique symbol;
 

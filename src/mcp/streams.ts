@@ -36,10 +36,7 @@ export function admitSessionEnd(input: Omit<AdmissionInput, 'body'>): SessionChe
   return admitWithoutBody(input, false);
 }
 
-function admitWithoutBody(
-  input: Omit<AdmissionInput, 'body'>,
-  mayResume: boolean,
-): SessionCheck {
+function admitWithoutBody(input: Omit<AdmissionInput, 'body'>, mayResume: boolean): SessionCheck {
   const { headers } = input;
   const isStateless = claimsStateless(undefined, headers);
   if (isStateless || headers['mcp-session-id'] === undefined) {
