@@ -5,8 +5,9 @@
 
 import type { Ports } from './exchange-ports.js';
 import { guardArguments } from './inspect/arguments.js';
-import { admitMessage } from './mcp/admit.js';
+import { admitPost } from './mcp/admit.js';
 import type { Admitted } from './mcp/admitted.js';
+import type { AdmittedArray } from './mcp/arrays.js';
 import { checkCarried, checkParamHeaders } from './mcp/carried.js';
 import { decodeParamHeaders } from './mcp/headers.js';
 import type { JsonObject } from './mcp/message.js';
@@ -18,6 +19,7 @@ import { openRecord } from './policy/open-record.js';
 import type { Principal } from './policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from './policy/refusal.js';
 import { relayAnswer } from './relay/answer.js';
+import { relayArray } from './relay/array.js';
 import { type Call, noteAdmitted, noteDecision, presentedToken, refuse } from './relay/call.js';
 import { endSession, listen } from './relay/listen.js';
 import { narrowListen } from './relay/narrow.js';
@@ -64,6 +66,7 @@ async function travel(call: Call): Promise<Refusal | undefined> {
 
   const admitted = admit(call, principal);
   if (admitted.kind === 'refused') return admitted;
+  if (admitted.kind === 'array') return relayArray(call, admitted, runExchange);
 
   const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
@@ -106,17 +109,20 @@ function renewView(call: Call): void {
 }
 
 /** Whether it is valid protocol for an era that we police: one message, or 400 and 404. */
-function admit(call: Call, principal: Principal): Admitted | Refusal {
+function admit(call: Call, principal: Principal): Admitted | AdmittedArray | Refusal {
   const { incoming, ports, view } = call;
-  const outcome = admitMessage({
+  const { upstream } = incoming;
+  const outcome = admitPost({
     headers: incoming.headers,
     repeated: incoming.repeated,
     body: incoming.body,
-    openSession: (sealed) => ports.openSession(sealed, incoming.upstream, principal),
-    grants: () => grantsFor(view.policies, principal, incoming.upstream),
+    openSession: (sealed) => ports.openSession(sealed, upstream, principal),
+    openQuestion: (id, session) => ports.openQuestion(id, { upstream, principal, session }),
+    grants: () => grantsFor(view.policies, principal, view.upstream),
     supportedVersions: view.carried && [...view.carried.stateless, ...view.carried.sessions],
   });
   if (outcome.kind === 'fault') return refuseFault(outcome);
+  if (outcome.kind === 'array') return outcome;
   call.admitted = outcome;
   noteAdmitted(call, outcome);
   return outcome;
@@ -129,7 +135,8 @@ async function decide(
   admitted: Admitted,
 ): Promise<Allow | Refusal> {
   const startedMs = performance.now();
-  const asksForThing = admitted.rule.subject !== 'none';
+  // The answer to a question belongs to what was asked for before.
+  const asksForThing = admitted.rule.subject !== 'none' && admitted.rule.subject !== 'question';
   if (!call.view.isFresh && (asksForThing || call.view.carried === undefined)) {
     await call.ports.freshen(call.incoming.upstream);
     renewView(call);

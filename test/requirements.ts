@@ -10,6 +10,7 @@ import { integrationRequirements } from './requirements/integration.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
+import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
 import { runtimeRequirements } from './requirements/runtime.js';
 import { statelessRequirements } from './requirements/stateless.js';
@@ -31,6 +32,7 @@ export const requirements: readonly Requirement[] = [
   ...observeRequirements,
   ...pinRequirements,
   ...policyRequirements,
+  ...questionRequirements,
   ...runtimeRequirements,
   ...statelessRequirements,
   ...wireRequirements,

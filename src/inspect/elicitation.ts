@@ -1,102 +1,136 @@
-// Whether a server may put this question to a human: a form that asks for a secret or for payment data
-// may not, nor a link that is not plain https. Judges the question alone; what it says is sanitized apart.
-// Source: MCP 2025-11-25 and 2026-07-28, elicitation (sensitive information, URL mode safety).
+// What a server may not ask a person for, and where it may not send one: forms that want secrets or payment
+// details, and links that are no plain https links. Judges the question alone, never who is asked.
+// Source: MCP 2025-11-25, elicitation (security considerations, URL mode); contract §7, elicitation-*.
 
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
-import { findSensitive } from './sanitize/detect.js';
 import { isSecretName } from './sanitize/secret-values.js';
-import { skeletonOf } from './sanitize/skeleton.js';
 import { foldView } from './sanitize/view.js';
 
-/** Why an elicitation is withheld. */
-export type ElicitationFault = 'elicitation-sensitive' | 'elicitation-url';
+/** Longest link that is passed on. */
+const MAX_LINK_CHARS = 4096;
 
-/** Words for what nobody may be asked for in a form. Alternatives of plain words: linear. */
-const SENSITIVE =
-  /\b(?:pass ?words?|pass ?wd|pwd|pass ?phrases?|pass ?codes?|pin (?:code|number)|secrets?|api ?keys?|(?:access|private|secret|encryption|signing|ssh|license|recovery|account) ?keys?|(?:auth|access|refresh|bearer|api|session|id|security|personal access|github) ?tokens?|jwts?|credentials?|one time (?:code|password|pin)s?|otps?|totp|(?:verification|security|authentication|authorization|auth|recovery|backup|two factor|2fa|mfa|sms|login) codes?|2fa|mfa|cvv2?|cvc2?|csc|card (?:number|no|security|details?)s?|(?:credit|debit|payment|bank) cards?|iban|(?:bank )?account (?:number|no)s?|routing numbers?|sort code|ssn|social security|seed (?:phrase|words?)|mnemonic|recovery phrase|cookies?|connection string)\b/;
-/** Whole names that are too common as parts of others. */
-const SENSITIVE_NAME = /^(?:pin|token|key|auth|authorization|bearer|card|pass|expiry|pan)$/;
-/** In running text a sensitive word counts where the reader is asked to hand something over. */
-const REQUEST =
-  /\b(?:enter|type|provide|supply|give|paste|share|submit|send|confirm|tell|input|fill in|need|what is|what's)\b/;
-/** Longest text that is judged; a longer one is withheld. */
-const MAX_TEXT_CHARS = 20_000;
-const MAX_URL_CHARS = 4096;
-const URL_CHARACTERS = /^https:\/\/[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+$/;
+const PHRASE =
+  '(?:pass ?words?|passwd|pass ?phrases?|pass ?codes?|pwd|pin ?(?:code|number)|otp|totp|one time (?:code|pin|token)|' +
+  '(?:verification|authentication|authenticator|mfa|2fa|security|confirmation|sms) codes?|' +
+  'cvv2?|cvc2?|card ?(?:numbers?|no|expiry|expiration|verification|details)|(?:credit|debit|payment|bank) cards?|' +
+  'bank (?:account|details)|account number|routing number|sort code|iban|ssn|social security|' +
+  '(?:api|access|secret|private|signing|encryption|ssh|license|service account) ?keys?|client ?secrets?|' +
+  '(?:access|auth|authentication|authorization|bearer|refresh|session|api|oauth|personal access|login|id) ?tokens?|' +
+  'login details|credentials?|(?:seed|recovery|backup|mnemonic) (?:phrases?|codes?|words?|keys?)|' +
+  'security (?:questions?|answers?)|maiden name|' +
+  'passwort|kennwort|contrase\u00f1a|mot de passe|senha|\u043f\u0430\u0440\u043e\u043b\u044c)';
+const WORDS = new RegExp(` ${PHRASE} `, 'u');
+/** Scripts that do not part words. */
+const UNPARTED =
+  /\u5bc6\u7801|\u5bc6\u78bc|\u30d1\u30b9\u30ef\u30fc\u30c9|\ube44\ubc00\ubc88\ud638/u;
+/** A message that asks, and not one that says what it will never ask for. */
+const REQUEST = new RegExp(
+  ` (?:enter|type|paste|insert|provide|supply|give|share|send|submit|input|confirm|tell|need|needs|what is|what s) (?:[^ ]+ ){0,6}?${PHRASE} `,
+  'u',
+);
+const DENIED =
+  / (?:never|not|don t|won t|without) (?:[^ ]+ ){0,3}?(?:enter|type|paste|provide|give|share|send|need|ask) /u;
 
-/** Judges the params of an elicitation; `undefined` where nothing is wrong with it. Never throws. */
-export function findElicitationFault(
-  mode: 'form' | 'url',
-  params: JsonObject,
-): ElicitationFault | undefined {
-  if (mode === 'url') return isSafeUrl(params['url']) ? undefined : 'elicitation-url';
-  const message = params['message'];
-  const isAsking = typeof message === 'string' && asksForSecret(message);
+/**
+ * Whether a form may be shown: `elicitation-sensitive` where a field, by name, title, description or format,
+ * or the message asks for a secret; `malformed` where it is no form.
+ */
+export function checkForm(params: JsonObject): 'elicitation-sensitive' | 'malformed' | undefined {
   const schema = params['requestedSchema'];
-  return isAsking || !isObject(schema) || hasSensitiveField(schema)
-    ? 'elicitation-sensitive'
-    : undefined;
+  const message = params['message'];
+  if (!isObject(schema) || !isObject(schema['properties']) || typeof message !== 'string') {
+    return 'malformed';
+  }
+  if (asksInWords(message) || asksInSchema(schema)) return 'elicitation-sensitive';
+  return undefined;
 }
 
-function asksForSecret(message: string): boolean {
-  const text = plain(message);
-  return text === undefined || (REQUEST.test(text) && SENSITIVE.test(text));
+function asksInWords(message: string): boolean {
+  const words = wordsOf(message);
+  return REQUEST.test(words) && !DENIED.test(words);
 }
 
-/** A form is flat: properties of primitives. What is not is not looked into, and withheld. */
-function hasSensitiveField(schema: JsonObject): boolean {
-  const properties = schema['properties'];
-  if (!isObject(properties)) return true;
-  const about = [schema['title'], schema['description']];
-  if (about.some(isSensitiveText)) return true;
-  return Object.entries(properties).some(([name, field]) => isSensitiveField(name, field));
+function asksInSchema(value: Json, holdsNames = false): boolean {
+  if (Array.isArray(value)) return value.some((one: Json) => asksInSchema(one));
+  if (!isObject(value) || isChoice(value)) return false;
+  for (const [name, one] of Object.entries(value)) {
+    if (holdsNames ? isSensitiveName(name) || asksInSchema(one) : asksInMember(name, one)) {
+      return true;
+    }
+  }
+  return false;
 }
 
-function isSensitiveField(name: string, field: Json): boolean {
-  if (!isObject(field)) return true;
-  // Neither a choice among given words nor a yes or no can hold a secret.
-  if (field['type'] === 'boolean' || isChoice(field)) return false;
-  if (field['format'] === 'password' || field['writeOnly'] === true) return true;
-  if (isObject(field['properties'])) return true;
-  const spaced = plain(name);
-  if (spaced === undefined || SENSITIVE_NAME.test(spaced)) return true;
-  return (
-    isSecretName(name) ||
-    SENSITIVE.test(spaced) ||
-    isSensitiveText(field['title']) ||
-    isSensitiveText(field['description'])
-  );
+/** One option of a list of choices: what may be chosen is no question. */
+function isChoice(schema: JsonObject): boolean {
+  return schema['const'] !== undefined && schema['properties'] === undefined;
 }
 
-function isChoice(field: JsonObject): boolean {
-  const items = field['items'];
-  const holder = isObject(items) ? items : field;
-  return ['enum', 'oneOf', 'anyOf'].some((keyword) => Array.isArray(holder[keyword]));
+function asksInMember(name: string, value: Json): boolean {
+  if (VALUE_MEMBERS.has(name)) return false;
+  if (typeof value !== 'string') return asksInSchema(value, NAME_HOLDERS.has(name));
+  if (name === 'title') return isSensitiveName(value);
+  if (name === 'format') return wordsOf(value) === ' password ';
+  return name === 'description' || name === '$comment' ? isSensitiveText(value) : false;
 }
 
-function isSensitiveText(value: Json | undefined): boolean {
-  if (typeof value !== 'string') return false;
-  const text = plain(value);
-  return text === undefined || SENSITIVE.test(text);
+const NAME_HOLDERS: ReadonlySet<string> = new Set([
+  'properties',
+  'patternProperties',
+  '$defs',
+  'definitions',
+]);
+const VALUE_MEMBERS: ReadonlySet<string> = new Set([
+  'enum',
+  'enumNames',
+  'const',
+  'default',
+  'examples',
+  'required',
+]);
+
+function isSensitiveName(name: string): boolean {
+  const folded = foldView(name).text;
+  return isSecretName(folded) || wordsOf(name) === ' pin ' || isSensitiveText(name);
 }
 
-/** The text as a reader takes it: look-alikes and invisible characters undone, words apart, lower case. */
-function plain(text: string): string | undefined {
-  if (text.length > MAX_TEXT_CHARS) return undefined;
-  return skeletonOf(foldView(text).text)
-    .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
+function isSensitiveText(text: string): boolean {
+  const words = wordsOf(text);
+  return WORDS.test(words) || UNPARTED.test(words);
+}
+
+/** Lower-case words between single blanks, as a reader reads them; `apiKey` and `api_key` are two words. */
+function wordsOf(text: string): string {
+  const parted = foldView(text).text.replace(/([a-z0-9])([A-Z])/g, '$1 $2');
+  return ` ${parted
     .toLowerCase()
-    .replace(/[^a-z0-9']+/g, ' ')
-    .trim();
+    .normalize('NFKC')
+    .replace(/[^\p{L}\p{N}]+/gu, ' ')
+    .trim()} `;
 }
 
-/** Plain https, one reading, no user, no name that only looks like another, no secret on board. */
-function isSafeUrl(value: Json | undefined): boolean {
-  if (typeof value !== 'string' || value.length > MAX_URL_CHARS) return false;
-  if (!URL_CHARACTERS.test(value) || !URL.canParse(value)) return false;
-  const url = new URL(value);
-  if (url.protocol !== 'https:' || url.username !== '' || url.password !== '') return false;
-  // An `@` in front of the path reads as a user to somebody, even an empty one.
-  if (/^https:\/\/[^/?#]*@/.test(value) || /(?:^|\.)xn--/.test(url.hostname)) return false;
-  return findSensitive(value, { secrets: true, pii: [] }).length === 0;
+// What readers of URLs repair or drop in silence, each in its own way.
+const UNCLEAR = /[\p{C}\p{Z}\\]/u;
+const PLAIN = /^[\x21-\x7e]+$/;
+
+/**
+ * The link as it may be shown: https, nobody named in it, its host in ASCII (punycode) so that it shows
+ * what it is. `undefined` for every other.
+ */
+export function readLink(link: Json | undefined): string | undefined {
+  if (typeof link !== 'string' || link.length > MAX_LINK_CHARS || UNCLEAR.test(link)) {
+    return undefined;
+  }
+  const [, authority] = /^https:\/\/([^/?#]+)/i.exec(link) ?? [];
+  if (authority === undefined || authority.includes('@')) return undefined;
+  let url: URL;
+  try {
+    url = new URL(link);
+  } catch {
+    return undefined;
+  }
+  if (url.protocol !== 'https:' || url.username !== '' || url.password !== '') return undefined;
+  const written = authority.toLowerCase();
+  const isPlain = PLAIN.test(link) && (written === url.host || written === `${url.host}:443`);
+  return isPlain ? link : url.href;
 }

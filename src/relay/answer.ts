@@ -4,14 +4,23 @@
 
 import type { SessionFacts } from '../mcp/admitted.js';
 import { statusOfAnswer } from '../mcp/eras/stateless-errors.js';
-import { encodeSseComment, encodeSseMessage } from '../mcp/sse.js';
 import type { UpstreamAnswer } from '../mcp/transport.js';
-import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
+import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Cleared } from '../settle/settle.js';
-import { type Call, isLeft, noteRefusal, refusalContext } from './call.js';
+import type { Answered } from './answered.js';
+import { type Call, noteRefusal } from './call.js';
+import { answerEventIds } from './event-ids.js';
 import { pumpEvents } from './events.js';
-import { createJudge, type Judge, type Verdict } from './judge.js';
-import { STREAM_HEADERS, timerMs } from './listen.js';
+import { createJudge, type Judge } from './judge.js';
+import { timerMs } from './listen.js';
+import {
+  faultOfEnd,
+  noteResult,
+  STREAM_HEADERS,
+  writeEvents,
+  writeFailure,
+} from './stream-writer.js';
+import type { Verdict } from './subject.js';
 
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
@@ -22,7 +31,7 @@ export async function relayAnswer(
   answer: UpstreamAnswer,
 ): Promise<Refusal | undefined> {
   const { admitted } = cleared;
-  if (admitted.message.kind === 'notification') return acknowledge(call, answer);
+  if (admitted.message.kind !== 'request') return acknowledge(call, answer);
   const status = refuseStatus(call, answer, admitted.session);
   if (status !== undefined) {
     answer.release();
@@ -34,13 +43,13 @@ export async function relayAnswer(
   if (type === 'text/event-stream' && answer.status === 200) {
     return admitted.rule.method === 'initialize'
       ? relayHandshake(call, answer, judge)
-      : relayEvents(call, answer, judge);
+      : relayEvents(call, cleared, answer, judge);
   }
   answer.release();
   return refuseWith(answer.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
 }
 
-/** A notification is accepted with 202 and no body, or refused; nothing else is an answer to it. */
+/** A notification, or the answer to a question, is accepted with 202 and no body, or refused; nothing else is an answer to it. */
 function acknowledge(call: Call, answer: UpstreamAnswer): Refusal | undefined {
   answer.release();
   if (answer.status === 404 && call.admitted?.session !== undefined)
@@ -134,23 +143,12 @@ export function sendOwn(
   return undefined;
 }
 
-function noteResult(
+async function relayEvents(
   call: Call,
-  verdict: Extract<Verdict, { kind: 'own' }>,
-  http: number,
-  body: Uint8Array | string,
-): void {
-  const { result } = call.record;
-  result.status = verdict.isError ? 'error' : 'ok';
-  result.rpcCode = verdict.rpcCode;
-  result.http = http;
-  result.bytes += typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
-  // Lists are known by the pins that they show; what was read or called is known by its digest alone.
-  if (call.admitted?.rule.response === 'inspect')
-    result.digest = call.ports.keyedHash('result', body);
-}
-
-async function relayEvents(call: Call, answer: UpstreamAnswer, judge: Judge): Promise<undefined> {
+  cleared: Answered,
+  answer: UpstreamAnswer,
+  judge: Judge,
+): Promise<undefined> {
   const { outgoing } = call;
   outgoing.open(200, STREAM_HEADERS);
   call.record.result.http = 200;
@@ -162,15 +160,9 @@ async function relayEvents(call: Call, answer: UpstreamAnswer, judge: Judge): Pr
   const leave = enterAnswer(call, () => giveUp('cancelled'));
   const disarm = endWithToken(call, () => giveUp('token-expired'));
   try {
-    const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
-      // Its text is nobody's message; that something came keeps the stream alive.
-      if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
-      if (event.kind !== 'message' || event.data === '') return undefined;
-      const verdict = await judge.judgeText(event.data);
-      return writeVerdict(call, verdict, event.data);
-    });
+    const end = await writeEvents(answer, { call, judge, idOf: answerEventIds(call, cleared) });
     // What was cancelled gets no answer (MCP 2025-11-25, cancellation).
-    if (end !== 'stopped' && gone === undefined)
+    if (end !== 'stopped' && end !== 'resumable' && gone === undefined)
       await writeFailure(call, refuseWith(faultOfEnd(end)));
     if (gone === 'token-expired') noteRefusal(call, refuseWith(gone));
   } catch (error) {
@@ -195,53 +187,4 @@ function enterAnswer({ admitted, incoming, ports }: Call, end: () => void): () =
   const session = incoming.headers['mcp-session-id'];
   if (session === undefined || admitted?.message.kind !== 'request') return () => undefined;
   return ports.registerAnswer(session, admitted.message.id, end);
-}
-
-/** Writes what passed. The own answer ends the stream, and so does a refusal in its place. */
-async function writeVerdict(
-  call: Call,
-  verdict: Verdict,
-  data: string,
-): Promise<undefined | 'stop'> {
-  switch (verdict.kind) {
-    case 'drop':
-      return undefined;
-    case 'refused':
-      await writeFailure(call, verdict.refusal);
-      return 'stop';
-    case 'pass':
-      await call.outgoing.write(encodeSseMessage(verdict.text ?? data));
-      return undefined;
-    case 'own': {
-      const text = verdict.text ?? data;
-      noteResult(call, verdict, 200, text);
-      await call.outgoing.write(encodeSseMessage(text));
-      return 'stop';
-    }
-  }
-}
-
-/** In a stream that has begun, a refusal is the last event (contract §6). */
-async function writeFailure(call: Call, refusal: Refusal): Promise<void> {
-  if (isLeft(call, refusal)) return;
-  noteRefusal(call, refusal);
-  const rendered = renderRefusal(refusal, refusalContext(call));
-  call.record.result.rpcCode = rendered.rpcCode;
-  await call.outgoing.write(encodeSseMessage(rendered.body));
-}
-
-function faultOfEnd(end: Awaited<ReturnType<typeof pumpEvents>>): Parameters<typeof refuseWith>[0] {
-  switch (end) {
-    case 'ended':
-    case 'stopped':
-      // The server closed, or was cut off, without its own answer.
-      return 'upstream-protocol';
-    case 'too-large':
-      return 'result-too-large';
-    case 'upstream-credentials':
-    case 'upstream-protocol':
-    case 'upstream-timeout':
-    case 'upstream-unavailable':
-      return end;
-  }
 }

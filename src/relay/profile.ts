@@ -1,11 +1,11 @@
 // The inspection profile of one exchange: the upstream's own, made stricter by what rules ask for.
 
 import { type Profile, strictestProfile } from '../inspect/profile.js';
-import type { Cleared } from '../settle/settle.js';
+import type { Answered } from './answered.js';
 import type { Call } from './call.js';
 
 /** The strictest of the upstream's profile and those that require rules name. */
-export function profileOf(call: Call, cleared: Cleared | undefined): Profile {
+export function profileOf(call: Call, cleared: Pick<Answered, 'owed'> | undefined): Profile {
   let { profile } = call.view;
   for (const name of cleared?.owed.profiles ?? []) {
     const named = call.view.profiles.get(name);

@@ -13,6 +13,7 @@ import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { canonicalForm } from '../pins/canonical.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault } from '../policy/refusal.js';
+import type { AnsweredMessage } from './answered.js';
 import { type Call, nameOf } from './call.js';
 
 /** Members of params that differ between the legs of one dialogue. */
@@ -20,18 +21,21 @@ const CHANGING: ReadonlySet<string> = new Set(['_meta', 'inputResponses', 'reque
 const NO_PARAMS: JsonObject = {};
 
 /** The params of an admitted message. */
-export function paramsOf({ message }: Admitted): JsonObject {
+export function paramsOf({ message }: Pick<Admitted, 'message'>): JsonObject {
   return ('params' in message ? message.params : undefined) ?? NO_PARAMS;
 }
 
 /** True for a request that answers a question: its result may not be cached (MCP 2026-07-28, caching). */
-export function isRetry(admitted: Admitted): boolean {
+export function isRetry(admitted: Pick<Admitted, 'message'>): boolean {
   const params = paramsOf(admitted);
   return params['inputResponses'] !== undefined || params['requestState'] !== undefined;
 }
 
-/** What of the params is the client's own: the sealed state is ours, and looks like a secret. */
+/** What of a message is the client's own: the sealed state is ours, and looks like a secret. */
 export function contentOf(admitted: Admitted): JsonObject {
+  const { message } = admitted;
+  if (message.kind === 'result') return message.result;
+  if (message.kind === 'error') return message.error;
   const params = paramsOf(admitted);
   if (params['requestState'] === undefined) return params;
   const { requestState: _, ...content } = params;
@@ -39,7 +43,7 @@ export function contentOf(admitted: Admitted): JsonObject {
 }
 
 /** What the state of this request is bound to. */
-export function stateSubject(upstream: string, admitted: Admitted): StateSubject {
+export function stateSubject(upstream: string, admitted: AnsweredMessage): StateSubject {
   const kept: Record<string, Json> = {};
   for (const [name, value] of Object.entries(paramsOf(admitted))) {
     if (!CHANGING.has(name)) kept[name] = value;

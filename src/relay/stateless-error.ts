@@ -5,14 +5,12 @@
 import { setMember } from '../inspect/members.js';
 import { repairOf } from '../mcp/eras/stateless-errors.js';
 import type { RpcError } from '../mcp/message.js';
-import { refuseWith } from '../policy/refusal.js';
-import type { Verdict } from './judge.js';
+import type { Verdict } from './subject.js';
 
-/** The verdict on an error that was inspected; a code that this era may not use is a refusal. */
+/** The verdict on an error that was inspected. */
 export function repairError(verdict: Verdict, text: string, error: RpcError): Verdict {
   if (verdict.kind !== 'own') return verdict;
   const repair = repairOf(error);
-  if (repair === undefined) return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
   let repaired = verdict.text ?? text;
   if (repair.code !== error.code) repaired = setMember(repaired, ['error'], 'code', repair.code);
   if (repair.supported !== undefined)

@@ -20,10 +20,11 @@ import { mediaType, refuseStatus, sendOwn } from './answer.js';
 import type { Call } from './call.js';
 import { pumpEvents } from './events.js';
 import { createJudge } from './judge.js';
-import { aborted, KEEP_ALIVE_MS, STREAM_HEADERS, timerMs } from './listen.js';
+import { aborted, KEEP_ALIVE_MS, timerMs } from './listen.js';
 import { allowedFilter } from './narrow.js';
 import { judgeNotice, type Subscription } from './notice.js';
 import { paramsOf } from './retry.js';
+import { STREAM_HEADERS } from './stream-writer.js';
 
 const METHOD_NOT_FOUND = -32601;
 /** Statuses of a server without the method, whatever its body says. */

@@ -18,8 +18,6 @@ const STATUSES: ReadonlyMap<number, number> = new Map([
 ]);
 /** Not found, in session eras. */
 const RESOURCE_NOT_FOUND = -32002;
-/** Asks for a visit to a link, in session eras; here a result asks. */
-const URL_REQUIRED = -32042;
 
 /**
  * The status of an answer: where the specification fixes one, that one; else what came, unless a client
@@ -32,12 +30,12 @@ export function statusOfAnswer(status: number, code: number | undefined): number
   return status === BAD_REQUEST || status >= SERVER_ERROR ? status : OK;
 }
 
-/** What is made of an error: `undefined` where it is none that this era may use. */
-export function repairOf(
-  error: RpcError,
-): { readonly code: number; readonly supported?: readonly string[] } | undefined {
+/** What is made of an error: the code that this era has for it, and the versions that may be offered. */
+export function repairOf(error: RpcError): {
+  readonly code: number;
+  readonly supported?: readonly string[];
+} {
   const { code, data } = error;
-  if (code === URL_REQUIRED) return undefined;
   if (code === RESOURCE_NOT_FOUND) return { code: INVALID_PARAMS };
   if (code !== UNSUPPORTED_VERSION || !isObject(data)) return { code };
   const offered = data['supported'];
