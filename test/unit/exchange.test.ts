@@ -118,6 +118,8 @@ describe('an exchange', () => {
       sealEvent: refuseUse,
       openEvent: refuseUse,
       newDecisionId: refuseUse,
+      sealState: refuseUse,
+      openState: refuseUse,
       endSession: refuseUse,
       freshen: refuseUse,
       digest: refuseUse,
