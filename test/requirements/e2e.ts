@@ -215,4 +215,10 @@ export const e2eRequirements: readonly Requirement[] = [
     behaviour:
       'An exchange whose caller took time to verify is decided under what was listed meanwhile: the first request after a start sees what is pinned.',
   },
+  {
+    id: 'E-38',
+    source: 'issue point 2; mcp-spec.md §2.1, outcome matrix',
+    behaviour:
+      'Until an upstream was asked in every era, nothing is told of any: no client is sent to another era by a listing that is half done.',
+  },
 ];
