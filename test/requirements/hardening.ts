@@ -41,4 +41,9 @@ export const hardeningRequirements: readonly Requirement[] = [
     behaviour:
       'Only callers who are known take places of an upstream, and few wait to become known.',
   },
+  {
+    id: 'H-08',
+    source: 'contract §3',
+    behaviour: 'Reloads follow one another: an older reading is never applied over a newer one.',
+  },
 ];
