@@ -10,7 +10,7 @@ import type { EdgeTables } from './edge/routes.js';
 import { runExchange } from './exchange.js';
 import { refreshControls, removeControls } from './gateway/control-states.js';
 import { createDriftReport } from './gateway/drift.js';
-import { recordEdgeRefusal } from './gateway/edge-refusal.js';
+import { createEdgeRecorder } from './gateway/edge-refusal.js';
 import { buildIdentity, type Identity } from './gateway/identity.js';
 import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
 import { createPorts } from './gateway/ports.js';
@@ -197,6 +197,7 @@ function openListeners(
 ): Listeners {
   const { metrics, audit, controls } = witness;
   const authenticator = () => current.identity.authenticator;
+  const recordRefusal = createEdgeRecorder({ audit, metrics, now });
   const ports = createPorts({
     version: () => current.version,
     runtime: runtimes.get,
@@ -233,8 +234,7 @@ function openListeners(
           metrics.inflight(incoming.upstream, -1);
         }
       },
-      refused: (refusal, id, address) =>
-        recordEdgeRefusal(refusal, { id, address }, { audit, metrics, now }),
+      refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
 }
