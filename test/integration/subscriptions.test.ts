@@ -340,6 +340,27 @@ describe('how a stream ends', () => {
 });
 
 describe('open streams', () => {
+  it('[T-05] end as a refusal where no acknowledgement comes in time', async () => {
+    const hasty = await startRig({
+      policies: { open: POLICY },
+      upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 1s}'],
+    });
+    hasty.upstream.obey(
+      onMethod(LISTEN, () => ({
+        kind: 'chunks',
+        contentType: 'text/event-stream',
+        chunks: [':\n\n'],
+        ending: 'hold',
+      })),
+    );
+    const token = await hasty.gateway.token(UPSTREAM, { sub: 'everyone' });
+    const access = { url: hasty.access.url, token };
+    const reader = await openEvents(access, LISTEN, { notifications: { toolsListChanged: true } });
+    expect(await reader.next()).toMatchObject({ id: 'listen-1', error: { code: 1505 } });
+    expect(await reader.next()).toBeUndefined();
+    await hasty.close();
+  });
+
   it('[T-05] take no place of a call', async () => {
     const small = await startRig({
       policies: { open: POLICY },
