@@ -10,7 +10,7 @@ export function start(file, args, options = {}) {
     const child = fork(file, args, {
       stdio: ['ignore', options.output ?? 'ignore', options.output ?? 'inherit', 'ipc'],
       env: { ...process.env, ...options.env },
-    execArgv: options.execArgv ?? [],
+      execArgv: options.execArgv ?? [],
     });
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`${file} ended with ${code}`)));

@@ -83,10 +83,17 @@ async function travel(call: Call): Promise<Refusal | undefined> {
 async function authenticate(call: Call): Promise<Principal | Refusal> {
   const outcome = call.ports.authenticate(call.incoming);
   const principal = outcome instanceof Promise ? await outcome : outcome;
+  if (outcome instanceof Promise) renewView(call);
   call.record.latency.auth = performance.now() - call.incoming.startedMs;
   if (typeof principal === 'string') return refuseWith(principal);
   call.record.principal = principal;
   return principal;
+}
+
+/** What was listed or reloaded during a wait counts: whether a view is fresh is told of now. */
+function renewView(call: Call): void {
+  call.view = call.ports.view(call.incoming.upstream) ?? call.view;
+  call.record.versions = call.view.versions;
 }
 
 /** Whether it is valid protocol for an era that we police: one message, or 400 and 404. */
@@ -115,8 +122,7 @@ async function decide(
   const asksForThing = admitted.rule.subject !== 'none';
   if (!call.view.isFresh && (asksForThing || call.view.carried === undefined)) {
     await call.ports.freshen(call.incoming.upstream);
-    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
-    call.record.versions = call.view.versions;
+    renewView(call);
   }
   const { policies, carried, isFresh } = call.view;
   const catalogue = call.view.catalogueFor(admitted.era);

@@ -108,7 +108,7 @@ async function openGateway(
   look();
   const listening = await listeners.open((port) => {
     dataPort = port;
-    current.tables = buildTables(version.settings, port);
+    current.tables = buildTables(version.settings, port, ring.publicKeys());
   });
   const reload = () =>
     reloadVersion({ ...assembly, read, current: () => current.version, log: options.log });
@@ -143,7 +143,8 @@ function assemble(
   const guarded = createGuardedFetch();
   const { fetchJson } = guarded;
   const identity = buildIdentity(settings, { fetchJson, now, ring });
-  const current: Current = { version, identity, tables: buildTables(settings, dataPort()) };
+  const tablesOf = (of: Settings) => buildTables(of, dataPort(), ring.publicKeys());
+  const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(witness.metrics.openStreams);
   const view = createViews(compile);
   const drift = createDriftReport({ ...witness, log, streams, view, now });
@@ -167,7 +168,7 @@ function assemble(
     const before = current.version;
     current.version = next;
     current.identity = buildIdentity(next.settings, { fetchJson, now, ring }, current.identity);
-    current.tables = buildTables(next.settings, dataPort());
+    current.tables = tablesOf(next.settings);
     runtimes.replace(next.settings);
     witness.metrics.setNames(next.settings);
     witness.metrics.setConfig(next.hashes);

@@ -18,9 +18,7 @@ export type ServedGateway = {
 };
 
 export type ServePorts = {
-  start(
-    file: string,
-  ): Promise<
+  start(file: string): Promise<
     | {
         readonly kind: 'started';
         readonly gateway: ServedGateway;

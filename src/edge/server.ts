@@ -6,9 +6,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import type { Incoming, Outgoing } from '../mcp/transport.js';
+import { createBodyReader, type UnreadBody } from './body.js';
 import { createOutgoing } from './outgoing.js';
 import { edgeBody } from './refusal-body.js';
-import { checkRequest, type EdgeRefusal, readBody } from './request.js';
+import { checkRequest, type EdgeRefusal } from './request.js';
 import type { EdgeRoute, EdgeTables } from './routes.js';
 
 export type DataServerPorts = {
@@ -32,6 +33,8 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 const DRAIN_SWEEP_MS = 50;
+/** All bodies together that are still on their way. */
+const MAX_BODIES_BYTES = 64 * 1024 * 1024;
 const NO_BODY = new Uint8Array(0);
 const OVERLOADED = { status: 503, reason: 'overloaded', headers: { 'retry-after': '1' } } as const;
 const TOO_LARGE = { status: 413, reason: 'body-too-large' } as const;
@@ -39,6 +42,7 @@ const TOO_LARGE = { status: 413, reason: 'body-too-large' } as const;
 /** Builds the listener; nothing is open before `listen`. */
 export function createDataServer(ports: DataServerPorts): DataServer {
   const running = new Map<string, number>();
+  const bodies = createBodyReader(MAX_BODIES_BYTES);
   const app: FastifyInstance = fastify({
     logger: false,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -57,14 +61,9 @@ export function createDataServer(ports: DataServerPorts): DataServer {
       sendNothing(reply.raw);
     },
   });
-  app.removeAllContentTypeParsers();
-  // The body is read after the edge's checks, under the cap of its upstream.
-  app.addContentTypeParser('*', (_request, _payload, done) => done(null));
-  app.setNotFoundHandler((_request, reply) => {
-    reply.hijack();
-    sendNothing(reply.raw);
-  });
-  app.all('/*', (request, reply) => {
+  // Before anything of the framework reads a header: what it would refuse, it would refuse in its own
+  // words, unrecorded, and before the checks of the edge.
+  app.addHook('onRequest', (request, reply) => {
     reply.hijack();
     return serve(request.raw, reply.raw);
   });
@@ -84,34 +83,50 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     if (check.kind === 'refused') return refuse(request, response, check.refusal, id);
     const { route, query, repeated } = check;
     const facts = { id, receivedAt, startedMs, route, query, repeated };
-    // A stream waits for others; only exchanges take a place of the upstream's.
-    if (request.method === 'GET') return pass(request, response, facts);
-    const inflight = running.get(route.upstream) ?? 0;
-    if (inflight >= route.concurrency) {
-      return refuse(request, response, { ...OVERLOADED, upstream: route.upstream }, id);
-    }
-    running.set(route.upstream, inflight + 1);
-    try {
-      await pass(request, response, facts);
-    } finally {
-      running.set(route.upstream, (running.get(route.upstream) ?? 1) - 1);
-    }
+    const body =
+      request.method === 'POST' ? await bodies.read(request, route.maxRequestBytes) : NO_BODY;
+    if (typeof body === 'string') return refuseBody(request, response, body, facts);
+    await pass(request, response, { ...facts, body });
   }
 
+  /** A body that is still on its way takes no place of the upstream's: who sends it is not known yet. */
   async function pass(
     request: IncomingMessage,
     response: ServerResponse,
-    facts: Omit<Facts, 'body'>,
+    facts: Facts,
   ): Promise<void> {
-    const { upstream, maxRequestBytes } = facts.route;
-    const body = request.method === 'POST' ? await readBody(request, maxRequestBytes) : NO_BODY;
-    if (body === 'aborted') {
-      response.destroy();
-    } else if (body === 'too-large') {
-      refuse(request, response, { ...TOO_LARGE, upstream }, facts.id);
-    } else {
-      const incoming = toIncoming(request, response, { ...facts, body });
+    const { upstream, concurrency } = facts.route;
+    const incoming = toIncoming(request, response, facts);
+    // A stream waits for others; only exchanges take a place.
+    if (request.method === 'GET') return ports.exchange(incoming, createOutgoing(response));
+    const inflight = running.get(upstream) ?? 0;
+    if (inflight >= concurrency) {
+      return refuse(request, response, { ...OVERLOADED, upstream }, facts.id);
+    }
+    running.set(upstream, inflight + 1);
+    try {
       await ports.exchange(incoming, createOutgoing(response));
+    } finally {
+      running.set(upstream, (running.get(upstream) ?? 1) - 1);
+    }
+  }
+
+  function refuseBody(
+    request: IncomingMessage,
+    response: ServerResponse,
+    why: UnreadBody,
+    { id, route: { upstream } }: Pick<Facts, 'id' | 'route'>,
+  ): void {
+    switch (why) {
+      case 'aborted':
+        response.destroy();
+        return;
+      case 'too-large':
+        refuse(request, response, { ...TOO_LARGE, upstream }, id);
+        return;
+      case 'crowded-out':
+        refuse(request, response, { ...OVERLOADED, upstream }, id);
+        return;
     }
   }
 

@@ -3,11 +3,22 @@
 import type { Settings, UpstreamSettings } from '../config/settings.js';
 import { metadataDocument, metadataPaths } from '../edge/metadata.js';
 import { type EdgeRoute, type EdgeTables, servedHosts } from '../edge/routes.js';
+import type { PublicKey } from '../state/key-ring.js';
 
-/** Builds the tables. `listenPort` is the port that is open, where the settings may say 0. */
-export function buildTables(settings: Settings, listenPort: number): EdgeTables {
+/** Where everyone may read the keys that verify what this gateway signs (contract §2). */
+const KEY_SET_PATH = '/.well-known/sallyport/jwks.json';
+
+/**
+ * Builds the tables. `listenPort` is the port that is open, where the settings may say 0; `keys` are the
+ * public halves of the signing keys.
+ */
+export function buildTables(
+  settings: Settings,
+  listenPort: number,
+  keys: readonly PublicKey[],
+): EdgeTables {
   const routes = new Map<string, EdgeRoute>();
-  const documents = new Map<string, string>();
+  const documents = new Map([[KEY_SET_PATH, keySetDocument(keys)]]);
   for (const upstream of settings.upstreams.values()) {
     routes.set(upstream.path, routeOf(upstream));
     // Where nobody authenticates there is no authorization server to name.
@@ -28,6 +39,20 @@ export function buildTables(settings: Settings, listenPort: number): EdgeTables 
     origins: new Set([settings.publicUrl.origin, ...settings.listeners.data.allowedOrigins]),
     refusesForwarded: (upstream) => open.has(upstream),
   };
+}
+
+/** RFC 7517 §5 with the keys of RFC 8037 §2. */
+function keySetDocument(keys: readonly PublicKey[]): string {
+  return JSON.stringify({
+    keys: keys.map(({ keyId, publicKey }) => ({
+      kty: 'OKP',
+      crv: 'Ed25519',
+      kid: keyId,
+      use: 'sig',
+      alg: 'EdDSA',
+      x: publicKey,
+    })),
+  });
 }
 
 function routeOf(upstream: UpstreamSettings): EdgeRoute {

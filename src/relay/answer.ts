@@ -10,7 +10,7 @@ import type { Cleared } from '../settle/settle.js';
 import { type Call, isLeft, noteRefusal, refusalContext } from './call.js';
 import { pumpEvents } from './events.js';
 import { createJudge, type Judge, type Verdict } from './judge.js';
-import { STREAM_HEADERS } from './listen.js';
+import { STREAM_HEADERS, timerMs } from './listen.js';
 
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
@@ -149,11 +149,13 @@ async function relayEvents(call: Call, answer: UpstreamAnswer, judge: Judge): Pr
   const { outgoing } = call;
   outgoing.open(200, STREAM_HEADERS);
   call.record.result.http = 200;
-  let isCancelled = false;
-  const leave = enterAnswer(call, () => {
-    isCancelled = true;
+  let gone: 'cancelled' | 'token-expired' | undefined;
+  const giveUp = (why: 'cancelled' | 'token-expired'): void => {
+    gone = why;
     answer.abort();
-  });
+  };
+  const leave = enterAnswer(call, () => giveUp('cancelled'));
+  const disarm = endWithToken(call, () => giveUp('token-expired'));
   try {
     const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
       // Its text is nobody's message; that something came keeps the stream alive.
@@ -163,15 +165,25 @@ async function relayEvents(call: Call, answer: UpstreamAnswer, judge: Judge): Pr
       return writeVerdict(call, verdict, event.data);
     });
     // What was cancelled gets no answer (MCP 2025-11-25, cancellation).
-    if (end !== 'stopped' && !isCancelled) await writeFailure(call, refuseWith(faultOfEnd(end)));
+    if (end !== 'stopped' && gone === undefined)
+      await writeFailure(call, refuseWith(faultOfEnd(end)));
+    if (gone === 'token-expired') noteRefusal(call, refuseWith(gone));
   } catch (error) {
     // The headers have left, so the refusal that a fault ends in can only be the last event.
     call.ports.report(error, call.incoming.id);
     await writeFailure(call, refuseWith('internal'));
   }
   leave();
+  disarm();
   outgoing.end();
   return undefined;
+}
+
+/** A stream is open for no longer than the token that opened it is good (contract §3). */
+function endWithToken({ record }: Call, end: () => void): () => void {
+  const expiresAt = record.principal?.token.expiresAt ?? Number.POSITIVE_INFINITY;
+  const timer = setTimeout(end, timerMs(expiresAt - Date.now()));
+  return () => clearTimeout(timer);
 }
 
 function enterAnswer({ admitted, incoming, ports }: Call, end: () => void): () => void {

@@ -119,7 +119,8 @@ function aborted(signal: AbortSignal): Promise<void> {
   );
 }
 
-function timerMs(ms: number): number {
+/** A wait that a timer can hold. */
+export function timerMs(ms: number): number {
   return Math.max(0, Math.min(ms, MAX_TIMER_MS));
 }
 

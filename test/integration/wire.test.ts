@@ -2,6 +2,7 @@
 // headers that belong to them, framing of event streams, and the record of what happened.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { isSignedBy, readCheckpoint } from '../../src/observe/checkpoint.js';
 import { type AttackRig, decisionOf, linesOf, startRig } from '../support/attack-rig.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Act, HostileRequest } from '../support/hostile-upstream.js';
@@ -184,6 +185,34 @@ describe('what stands around a message', () => {
     expect(digests[0]).toMatch(/^[\w-]{43}$/);
     expect(digests[1]).toBe(digests[0]);
     expect(digests[2]).not.toBe(digests[0]);
+  });
+});
+
+describe('the key set of the gateway', () => {
+  it('[W-10] is readable without a token and verifies a checkpoint', async () => {
+    const rig = await startRig({
+      audit: 'audit: {sinks: [{type: file, path: ./audit.jsonl}], checkpoint: {every: 1s}}',
+    });
+    try {
+      const response = await fetch(
+        new URL('/.well-known/sallyport/jwks.json', rig.gateway.publicUrl),
+      );
+      expect(response.status).toBe(200);
+      const { keys } = (await response.json()) as { keys: readonly Record<string, string>[] };
+      expect(keys).toHaveLength(1);
+      expect(Object.keys(keys[0] ?? {}).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x']);
+      await callStateless(rig.access, 'read_record', { id: 'one' });
+      const checkpoint = async () => {
+        const line = (await rig.gateway.audit()).find((each) => each['type'] === 'checkpoint');
+        return line === undefined ? undefined : readCheckpoint(line['detail']);
+      };
+      await expect.poll(checkpoint, { timeout: 5_000 }).toBeDefined();
+      const point = await checkpoint();
+      expect(point?.keyId).toBe(keys[0]?.['kid']);
+      expect(point !== undefined && isSignedBy(point, [keys[0]?.['x'] ?? ''])).toBe(true);
+    } finally {
+      await rig.close();
+    }
   });
 });
 

@@ -209,4 +209,16 @@ export const e2eRequirements: readonly Requirement[] = [
     behaviour:
       'dev puts the gateway in front of a server: a pasted token and a login of an SDK both work; the tour ends as announced.',
   },
+  {
+    id: 'E-37',
+    source: 'contract §3, "decided under one version"; contract §5',
+    behaviour:
+      'An exchange whose caller took time to verify is decided under what was listed meanwhile: the first request after a start sees what is pinned.',
+  },
+  {
+    id: 'E-38',
+    source: 'issue point 2; mcp-spec.md §2.1, outcome matrix',
+    behaviour:
+      'Until an upstream was asked in every era, nothing is told of any: no client is sent to another era by a listing that is half done.',
+  },
 ];

@@ -8,4 +8,15 @@ export const hardeningRequirements: readonly Requirement[] = [
     source: 'attacks 26; contract §3 (limits)',
     behaviour: 'Requests of a server are answered a few at a time, and hold up no call.',
   },
+  {
+    id: 'H-02',
+    source: 'attacks 10',
+    behaviour: 'Bodies that are on their way for ever hold up no caller.',
+  },
+  {
+    id: 'H-03',
+    source: 'contract §6',
+    behaviour:
+      "Every refusal of the data listener is the gateway's own, in its order, and recorded.",
+  },
 ];

@@ -49,4 +49,10 @@ export const wireRequirements: readonly Requirement[] = [
     source: 'contract §8, result.digest',
     behaviour: 'The outcome of a call has the keyed digest of what the client was sent.',
   },
+  {
+    id: 'W-10',
+    source: 'contract §2; RFC 7517 §5; RFC 8037 §2',
+    behaviour:
+      'The data listener shows the public keys that verify checkpoints, and no other part.',
+  },
 ];

@@ -1,0 +1,67 @@
+// Cases 2 and 3: lengths and transfer encodings that two parsers read differently.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AttackRig, expectNothingForwarded, startRig } from '../support/attack-rig.js';
+import { hasWholeAnswer, sendRaw, statelessParts } from '../support/wire-client.js';
+
+describe('a request whose length is not one number', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig();
+  });
+  afterAll(() => rig.close());
+
+  const parts = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'one' } });
+  const text = JSON.stringify(parts.body);
+  const size = text.length;
+  const chunked = `${size.toString(16)}\r\n${text}\r\n0\r\n\r\n`;
+
+  async function send(framing: readonly string[], body: string, version = '1.1'): Promise<number> {
+    const head = [
+      `POST ${rig.path} HTTP/${version}`,
+      `Host: 127.0.0.1:${rig.port}`,
+      `Authorization: Bearer ${rig.access.token}`,
+      'Content-Type: application/json',
+      ...Object.entries(parts.headers).map(([name, value]) => `${name}: ${value}`),
+      ...framing,
+      '',
+      '',
+    ];
+    const reply = await sendRaw(rig.port, [head.join('\r\n') + body], hasWholeAnswer);
+    return reply.status;
+  }
+
+  it.each([
+    ['two equal', [`Content-Length: ${size}`, `Content-Length: ${size}`]],
+    ['two different', ['Content-Length: 1', `Content-Length: ${size}`]],
+    ['a list', [`Content-Length: ${size}, ${size}`]],
+    ['signed', [`Content-Length: +${size}`]],
+    ['negative', ['Content-Length: -1']],
+    ['empty', ['Content-Length: ']],
+    ['hexadecimal', [`Content-Length: 0x${size.toString(16)}`]],
+    ['with a space before the colon', [`Content-Length : ${size}`]],
+    ['folded', [`Content-Length:\r\n ${size}`]],
+  ])('[X-02] is a 400: %s', async (_what, framing) => {
+    expect(await send(framing, text)).toBe(400);
+    expectNothingForwarded(rig);
+  });
+
+  it.each([
+    ['xchunked', '1.1'],
+    ['chunked, chunked', '1.1'],
+    ['chunked, identity', '1.1'],
+    ['identity', '1.1'],
+    ['gzip, chunked', '1.1'],
+    ['\x0bchunked', '1.1'],
+    ['chunked', '1.0'],
+  ])('[X-03] is refused: Transfer-Encoding %j on HTTP/%s', async (encoding, version) => {
+    const status = await send([`Transfer-Encoding: ${encoding}`], chunked, version);
+    expect([400, 415, 501]).toContain(status);
+    expectNothingForwarded(rig);
+  });
+
+  it('[X-02, X-03] passes with one length, and in chunks', async () => {
+    expect(await send([`Content-Length: ${size}`], text)).toBe(200);
+    expect(await send(['Transfer-Encoding: chunked'], chunked)).toBe(200);
+  });
+});

@@ -1,0 +1,62 @@
+// Case 10: bodies that never end. They come before anyone is known, so they take no place of an
+// upstream from those who are.
+
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { callStateless, hasWholeAnswer, rawPost, sendRaw } from '../support/wire-client.js';
+
+const CONCURRENCY = 4;
+
+describe('bodies that are on their way for ever', () => {
+  let rig: AttackRig;
+  const sockets: Socket[] = [];
+  beforeAll(async () => {
+    rig = await startRig({
+      upstream: ['pinning: {maxAge: 10m}', `limits: {concurrency: ${CONCURRENCY}}`],
+    });
+  });
+  afterAll(async () => {
+    for (const socket of sockets) socket.destroy();
+    await rig.close();
+  });
+
+  function head(more: readonly string[]): readonly string[] {
+    return [`host: 127.0.0.1:${rig.port}`, ...more];
+  }
+
+  it('[H-02] hold up no caller', async () => {
+    const begun = rawPost(
+      rig.path,
+      head(['content-type: application/json', 'content-length: 100']),
+      '{"jsonrpc"',
+    );
+    const opened = Array.from({ length: 3 * CONCURRENCY }, async () => {
+      const socket = connect(rig.port, '127.0.0.1');
+      sockets.push(socket);
+      socket.on('error', () => undefined);
+      await new Promise<void>((resolve) => socket.write(begun, () => resolve()));
+    });
+    await Promise.all(opened);
+    // Behind them on the same listener: by its answer they have been read.
+    await sendRaw(rig.port, [rawPost('/nowhere', head([]), '')], hasWholeAnswer);
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+    expect(reply.status).toBe(200);
+  });
+
+  it.each([
+    ['', 415],
+    [';', 415],
+    ['json', 415],
+    ['"', 415],
+  ])(
+    '[H-03] with the type %j get the refusal of the edge, and it is recorded',
+    async (type, status) => {
+      const lines = head([`content-type: ${type}`, 'content-length: 2']);
+      const reply = await sendRaw(rig.port, [rawPost(rig.path, lines, '{}')], hasWholeAnswer);
+      expect(reply.status).toBe(status);
+      expect(reply.text).not.toContain('FST_');
+      expect(reply.text).toMatch(/\r\nsallyport-decision: /i);
+    },
+  );
+});

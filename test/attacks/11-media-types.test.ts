@@ -1,0 +1,99 @@
+// Cases 11, 20 and 28: bodies in another encoding, another character set or of another type.
+
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type AttackRig,
+  expectLoginLine,
+  expectNothingForwarded,
+  expectRefusedLines,
+  startRig,
+} from '../support/attack-rig.js';
+import { post, statelessParts } from '../support/wire-client.js';
+
+describe('a body that is not plain JSON in UTF-8', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig();
+  });
+  afterAll(() => rig.close());
+
+  const parts = statelessParts('tools/call', { name: 'read_record', arguments: { id: 'MARK' } });
+  const text = JSON.stringify(parts.body);
+
+  it.each([
+    ['gzip', gzipSync(text)],
+    ['br', brotliCompressSync(text)],
+    ['deflate', deflateSync(text)],
+    ['gzip, gzip', gzipSync(gzipSync(text))],
+    ['unknown', Buffer.from(text)],
+    ['identity, gzip', gzipSync(text)],
+  ])('[X-11] is a 415 and is not inflated: %s', async (encoding, body) => {
+    const headers = { ...parts.headers, 'content-encoding': encoding };
+    const reply = await post(rig.access, body, headers);
+    expect(reply.status).toBe(415);
+    await expectLoginLine(rig, reply, 'unsupported-media-type');
+    expectNothingForwarded(rig);
+  });
+
+  it.each([
+    'text/plain',
+    'text/plain;charset=utf-8',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/json; charset=utf-16',
+    'application/json; charset=utf-7',
+    'application/json; charset=utf-8; charset=utf-16',
+    'application/jsonp',
+    'application/vnd.api+json',
+    'text/html',
+  ])('[X-28] is a 415 with type %s', async (type) => {
+    const reply = await post(rig.access, text, { ...parts.headers, 'content-type': type });
+    expect(reply.status).toBe(415);
+    await expectLoginLine(rig, reply, 'unsupported-media-type');
+    expectNothingForwarded(rig);
+  });
+
+  const before = text.slice(0, text.indexOf('MARK'));
+  const after = text.slice(text.indexOf('MARK') + 4);
+
+  it.each([
+    ['a lone surrogate, escaped', Buffer.from(`${before}\\ud800${after}`)],
+    [
+      'invalid UTF-8',
+      Buffer.concat([Buffer.from(before), Buffer.from([0xff]), Buffer.from(after)]),
+    ],
+    [
+      'an overlong form',
+      Buffer.concat([Buffer.from(before), Buffer.from([0xc0, 0xaf]), Buffer.from(after)]),
+    ],
+    [
+      'a surrogate in UTF-8',
+      Buffer.concat([Buffer.from(before), Buffer.from([0xed, 0xa0, 0x80]), Buffer.from(after)]),
+    ],
+    ['a byte order mark', Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(text)])],
+    ['UTF-16', Buffer.from(text, 'utf16le')],
+    ['nothing', Buffer.alloc(0)],
+    ['HTML', Buffer.from('<html></html>')],
+    ['JSON with a comment', Buffer.from(`${text}//x`)],
+    ['two values', Buffer.from(`${text}${text}`)],
+    ['a trailing comma', Buffer.from(text.replace(/}$/, ',}'))],
+    ['NaN', Buffer.from(`${before}"${after.slice(0, 0)}x": NaN`)],
+    ['a control character in a string', Buffer.from(`${before}\u0001${after}`)],
+    ['a text', Buffer.from('"text"')],
+    ['a number', Buffer.from('1')],
+    ['null', Buffer.from('null')],
+  ])('[X-20] is a 400: %s', async (_what, body) => {
+    const reply = await post(rig.access, body, parts.headers);
+    expect(reply.status).toBe(400);
+    const lines = await linesFor(reply);
+    expect(lines).toBeGreaterThan(0);
+    expectNothingForwarded(rig);
+  });
+
+  async function linesFor(reply: Awaited<ReturnType<typeof post>>): Promise<number> {
+    const error = reply.message?.['error'] as { code?: number } | undefined;
+    const reason = error?.code === -32700 ? 'malformed-json' : 'invalid-message';
+    return (await expectRefusedLines(rig, reply, reason)).length;
+  }
+});

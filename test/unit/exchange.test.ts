@@ -1,0 +1,136 @@
+// Which view an exchange is decided under, over ports of literals: the order of the controls itself is
+// proved through the running gateway.
+
+import { describe, expect, it } from 'vitest';
+import { runExchange } from '../../src/exchange.js';
+import type { Ports, View } from '../../src/exchange-ports.js';
+import type { Incoming, Outgoing } from '../../src/mcp/transport.js';
+import type { Catalogue } from '../../src/policy/definition.js';
+import type { ExchangeRecord } from '../../src/policy/record.js';
+import { catalogue, policiesOf, principal } from './policy/samples.js';
+
+const STATELESS = '2026-07-28';
+
+function refuseUse(): never {
+  throw new Error('this exchange has no use for it');
+}
+
+function viewOf(id: number, offered: Catalogue, carried: View['carried']): View {
+  return {
+    id,
+    upstream: 'github',
+    policies: policiesOf([
+      {
+        id: 'all',
+        effect: 'allow',
+        who: { anyone: true },
+        what: { upstreams: ['github'], tools: ['*'] },
+      },
+    ]),
+    versions: { config: `config-${id}`, policy: `policy-${id}`, pins: `pins-${id}` },
+    profile: {
+      name: 'default',
+      request: { secrets: 'block' },
+      result: {
+        secrets: 'redact',
+        pii: { action: 'redact', kinds: [] },
+        activeContent: 'neutralize',
+        invisible: 'strip',
+        injection: 'flag',
+      },
+    },
+    profiles: new Map(),
+    limits: { maxResponseBytes: 1024, listTtlMs: 0, streamIdleMs: 0 },
+    carried,
+    catalogueFor: () => offered,
+    // Told of now, for every view alike: the upstream has been listed meanwhile.
+    isFresh: true,
+    challenge: () => '',
+  };
+}
+
+function incomingCall(): Incoming {
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': STATELESS,
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  const params = { name: 'get_issue', arguments: {}, _meta: meta };
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+  return {
+    id: '00000000-0000-4000-8000-000000000000',
+    upstream: 'github',
+    httpMethod: 'POST',
+    headers: {
+      'mcp-protocol-version': STATELESS,
+      'mcp-method': 'tools/call',
+      'mcp-name': 'get_issue',
+    },
+    repeated: new Set(),
+    query: '',
+    body: new TextEncoder().encode(JSON.stringify(message)),
+    remoteAddress: '127.0.0.1',
+    signal: new AbortController().signal,
+    receivedAt: 0,
+    startedMs: 0,
+  };
+}
+
+describe('an exchange', () => {
+  it('[E-37] is decided under what was listed while its caller was verified', async () => {
+    const before = viewOf(1, catalogue(), undefined);
+    const after = viewOf(2, catalogue({ tools: { get_issue: {} } }), {
+      sessions: [],
+      stateless: [STATELESS],
+    });
+    let current = before;
+    let forwarded = 0;
+    let record: ExchangeRecord | undefined;
+    const answers: number[] = [];
+    const outgoing: Outgoing = {
+      isClosed: false,
+      send: (status) => void answers.push(status),
+      open: refuseUse,
+      write: refuseUse,
+      end: refuseUse,
+    };
+    const ports: Ports = {
+      view: () => current,
+      async authenticate() {
+        await Promise.resolve();
+        current = after;
+        return principal();
+      },
+      forward() {
+        forwarded += 1;
+        return Promise.resolve({ kind: 'fault', reason: 'upstream-unavailable' });
+      },
+      recordDecision: () => Promise.resolve(true),
+      closeRecord(closed) {
+        record = closed;
+      },
+      keyedHash: () => '',
+      limits: { take: refuseUse },
+      openSession: refuseUse,
+      sealSession: refuseUse,
+      endSession: refuseUse,
+      freshen: refuseUse,
+      digest: refuseUse,
+      openStream: refuseUse,
+      forwardSessionEnd: refuseUse,
+      answerServer: refuseUse,
+      notePage: refuseUse,
+      noteListChanged: refuseUse,
+      registerStream: refuseUse,
+      registerAnswer: refuseUse,
+      cancelAnswer: refuseUse,
+      pages: { find: refuseUse, keep: refuseUse },
+      report(error) {
+        throw error;
+      },
+    };
+    await runExchange(incomingCall(), outgoing, ports);
+    expect(forwarded).toBe(1);
+    expect(answers).toEqual([502]);
+    expect(record?.versions?.pins).toBe('pins-2');
+  });
+});
