@@ -45,6 +45,8 @@ export type View = {
 export type OpenStream = {
   readonly upstream: string;
   readonly principal: Principal;
+  /** The sealed id of its session. */
+  readonly session: string | undefined;
   /** Sends a message of our own, such as a list_changed notice. */
   announce(json: string): void;
   end(): void;
@@ -99,6 +101,8 @@ export type Ports = {
   registerAnswer(session: string, id: RequestId, end: () => void): () => void;
   /** The client has cancelled a request of its session: a stream that goes on all the same is ended. */
   cancelAnswer(session: string, id: RequestId): void;
+  /** Tells of every version that is applied from now on; the returned function ends that. */
+  onVersion(told: () => void): () => void;
   readonly pages: PageCache;
   /** A bug or an I/O fault: for the process log. */
   report(error: unknown, decisionId: string): void;

@@ -71,6 +71,8 @@ type Assembly = {
   look(): void;
   /** Makes a version the current one, at once. */
   apply(next: Version): void;
+  /** Told after each version that was applied. */
+  readonly followers: Set<() => void>;
 };
 
 type Compile = ReturnType<typeof createDefinitionCompiler>;
@@ -146,6 +148,7 @@ function assemble(
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), ring.publicKeys());
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(witness.metrics.openStreams);
+  const followers = new Set<() => void>();
   const view = createViews(compile);
   const drift = createDriftReport({ ...witness, log, streams, view, now });
   const runtimes = createRuntimes({
@@ -176,14 +179,15 @@ function assemble(
     removeControls(witness.controls, before.settings, next.settings);
     streams.endWhere((stream) => !mayStay(next.settings, stream.upstream, stream.principal.issuer));
     for (const runtime of runtimes.all()) drift.tell(runtime, next);
+    for (const follow of followers) follow();
     look();
   }
-  return { current, witness, runtimes, streams, guarded, view, look, apply };
+  return { current, witness, runtimes, streams, guarded, view, look, apply, followers };
 }
 
 function openListeners(
   { log, now = Date.now }: GatewayOptions,
-  { current, witness, runtimes, streams, view, look }: Assembly,
+  { current, witness, runtimes, streams, view, look, followers }: Assembly,
   ring: KeyRing,
   isOpen: () => boolean,
 ): Listeners {
@@ -201,6 +205,10 @@ function openListeners(
     limits: createMemoryLimits(),
     ended: createEndedSessions(now),
     streams,
+    onVersion(told) {
+      followers.add(told);
+      return () => followers.delete(told);
+    },
     now,
   });
   return createListeners(current.version.settings, {

@@ -47,6 +47,7 @@ export type Parts = {
   readonly limits: LimitStore;
   readonly ended: EndedSessions;
   readonly streams: StreamRegistry;
+  readonly onVersion: Ports['onVersion'];
   readonly now: () => number;
 };
 
@@ -112,8 +113,9 @@ export function createPorts(parts: Parts): Ports {
         { ...facts, stripped: [] },
         now() + SESSION_TTL_MS,
       ),
-    endSession(sealed) {
+    endSession(sealed, upstream) {
       ended.add(ring.hmac('session', sealed), now() + SESSION_TTL_MS);
+      streams.endWhere((stream) => stream.session === sealed && stream.upstream === upstream);
     },
     freshen: (upstream) => runtimeOf(upstream).freshen(),
     keyedHash: (purpose, text) => ring.hmac(purpose, text),
@@ -167,6 +169,7 @@ export function createPorts(parts: Parts): Ports {
     registerStream: streams.register,
     registerAnswer: answers.enter,
     cancelAnswer: answers.cancel,
+    onVersion: parts.onVersion,
     report(error, decisionId) {
       parts.log.write('error', 'exchange failed', { decision: decisionId, code: faultCode(error) });
     },

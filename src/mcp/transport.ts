@@ -36,6 +36,8 @@ export interface Outgoing {
   /** Bytes of an open stream; resolves when more may be written (back-pressure). */
   write(bytes: Uint8Array | string): void | Promise<void>;
   end(): void;
+  /** Breaks the connection off; what still waits to be written is dropped. */
+  cut(): void;
 }
 
 /** Why no usable answer came from an upstream. */

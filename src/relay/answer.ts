@@ -8,9 +8,10 @@ import type { UpstreamAnswer } from '../mcp/transport.js';
 import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
 import type { Cleared } from '../settle/settle.js';
 import { type Call, isLeft, noteRefusal, refusalContext } from './call.js';
-import { pumpEvents } from './events.js';
+import { type PumpEnd, pumpEvents } from './events.js';
 import { createJudge, type Judge, type Verdict } from './judge.js';
-import { STREAM_HEADERS, timerMs } from './listen.js';
+import { STREAM_HEADERS } from './listen.js';
+import { type Gone, watchAnswer } from './open-answer.js';
 
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
@@ -33,7 +34,7 @@ export async function relayAnswer(
   if (type === 'text/event-stream' && answer.status === 200) {
     return admitted.rule.method === 'initialize'
       ? relayHandshake(call, answer, judge)
-      : relayEvents(call, answer, judge);
+      : relayEvents(call, cleared, answer, judge);
   }
   answer.release();
   return refuseWith(answer.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
@@ -145,51 +146,46 @@ function noteResult(
     result.digest = call.ports.keyedHash('result', body);
 }
 
-async function relayEvents(call: Call, answer: UpstreamAnswer, judge: Judge): Promise<undefined> {
+async function relayEvents(
+  call: Call,
+  cleared: Cleared,
+  answer: UpstreamAnswer,
+  judge: Judge,
+): Promise<undefined> {
   const { outgoing } = call;
   outgoing.open(200, STREAM_HEADERS);
   call.record.result.http = 200;
-  let gone: 'cancelled' | 'token-expired' | undefined;
-  const giveUp = (why: 'cancelled' | 'token-expired'): void => {
-    gone = why;
-    answer.abort();
-  };
-  const leave = enterAnswer(call, () => giveUp('cancelled'));
-  const disarm = endWithToken(call, () => giveUp('token-expired'));
+  const watch = watchAnswer(call, cleared, { answer, judge });
   try {
     const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
+      // What came before the stream was ended may still wait here.
+      if (watch.gone() !== undefined) return 'stop';
       // Its text is nobody's message; that something came keeps the stream alive.
       if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
       if (event.kind !== 'message' || event.data === '') return undefined;
       const verdict = await judge.judgeText(event.data);
       return writeVerdict(call, verdict, event.data);
     });
-    // What was cancelled gets no answer (MCP 2025-11-25, cancellation).
-    if (end !== 'stopped' && gone === undefined)
-      await writeFailure(call, refuseWith(faultOfEnd(end)));
-    if (gone === 'token-expired') noteRefusal(call, refuseWith(gone));
+    await writeEnd(call, end, watch.gone());
   } catch (error) {
     // The headers have left, so the refusal that a fault ends in can only be the last event.
     call.ports.report(error, call.incoming.id);
     await writeFailure(call, refuseWith('internal'));
   }
-  leave();
-  disarm();
+  watch.close();
   outgoing.end();
   return undefined;
 }
 
-/** A stream is open for no longer than the token that opened it is good (contract §3). */
-function endWithToken({ record }: Call, end: () => void): () => void {
-  const expiresAt = record.principal?.token.expiresAt ?? Number.POSITIVE_INFINITY;
-  const timer = setTimeout(end, timerMs(expiresAt - Date.now()));
-  return () => clearTimeout(timer);
-}
-
-function enterAnswer({ admitted, incoming, ports }: Call, end: () => void): () => void {
-  const session = incoming.headers['mcp-session-id'];
-  if (session === undefined || admitted?.message.kind !== 'request') return () => undefined;
-  return ports.registerAnswer(session, admitted.message.id, end);
+/** The last event of a stream that ended without its own answer, where there is anything to say. */
+async function writeEnd(call: Call, end: PumpEnd, gone: Gone | undefined): Promise<void> {
+  // What was cancelled gets no answer (MCP 2025-11-25, cancellation).
+  if (gone === 'cancelled') return;
+  if (gone !== undefined) {
+    // Who is no longer known is told nothing; the next request gets the challenge.
+    if (gone.stage === 'authn') noteRefusal(call, gone);
+    else await writeFailure(call, gone);
+  } else if (end !== 'stopped') await writeFailure(call, refuseWith(faultOfEnd(end)));
 }
 
 /** Writes what passed. The own answer ends the stream, and so does a refusal in its place. */
@@ -225,7 +221,7 @@ async function writeFailure(call: Call, refusal: Refusal): Promise<void> {
   await call.outgoing.write(encodeSseMessage(rendered.body));
 }
 
-function faultOfEnd(end: Awaited<ReturnType<typeof pumpEvents>>): Parameters<typeof refuseWith>[0] {
+function faultOfEnd(end: PumpEnd): Parameters<typeof refuseWith>[0] {
   switch (end) {
     case 'ended':
     case 'stopped':

@@ -13,7 +13,7 @@ import type { CompiledSchema } from '../policy/definition.js';
 import type { Principal } from '../policy/principal.js';
 import type { Finding } from '../policy/record.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
-import type { Cleared } from '../settle/settle.js';
+import type { Cleared, OwedByAnswer } from '../settle/settle.js';
 import type { Call } from './call.js';
 import { type Filtering, filterAnswer, recallList } from './filter.js';
 import { profileOf } from './profile.js';
@@ -36,19 +36,21 @@ export type Verdict =
 export type Judge = {
   judgeBytes(bytes: Uint8Array): Promise<Verdict>;
   judgeText(text: string): Promise<Verdict>;
+  /** Judges from now on by what a new decision owes. */
+  renew(owed: OwedByAnswer): void;
 };
 
 type Waiting = Pick<Filtering, 'cleared' | 'issued' | 'bytes'>;
 type Read = Extract<JsonReading, { readonly ok: true }>;
 type Inspection = ReturnType<typeof inspectMessage>;
 /**
- * `cleared` is what the exchange answers, and with it what rules ask of every message that comes back;
+ * `owed` is what rules ask of every message that answers a call;
  * absent on a stream that nobody asked for. `carry` is what this exchange has shown so far: a secret may
  * be cut in two by messages.
  */
 type Subject = {
   readonly call: Call;
-  readonly cleared: Cleared | undefined;
+  owed: OwedByAnswer | undefined;
   readonly principal: Principal;
   readonly era: '2025' | '2026';
   readonly session: SessionFacts | undefined;
@@ -65,7 +67,7 @@ export function createJudge(call: Call, cleared: Cleared, issued: string | undef
   const { admitted, principal } = cleared;
   const subject: Subject = {
     call,
-    cleared,
+    owed: cleared.owed,
     principal,
     era: admitted.era,
     session: admitted.session,
@@ -97,6 +99,9 @@ export function createJudge(call: Call, cleared: Cleared, issued: string | undef
       return recallList(call, cleared, bytes) ?? judge(readJson(bytes), bytes);
     },
     judgeText: (text) => judge(readJsonText(text)),
+    renew(owed) {
+      subject.owed = owed;
+    },
   };
 }
 
@@ -109,7 +114,7 @@ export async function judgeUnasked(
 ): Promise<string | undefined> {
   const subject: Subject = {
     call,
-    cleared: undefined,
+    owed: undefined,
     principal,
     era: '2025',
     session,
@@ -158,14 +163,14 @@ function isCacheable(method: string, result: JsonObject): boolean {
 
 /** One inspection of one message. What it finds goes on record, whether or not anything passes. */
 function inspect(subject: Subject, reading: Read, output?: CompiledSchema): Inspection {
-  const { call, cleared } = subject;
+  const { call, owed } = subject;
   const { text, value } = reading;
-  const maxBytes = cleared?.owed.maxResultBytes;
+  const maxBytes = owed?.maxResultBytes;
   if (maxBytes !== undefined && isLarger(text, maxBytes)) {
     return { kind: 'withhold', reason: 'result-too-large', findings: [] };
   }
   const startedMs = performance.now();
-  const profile = profileOf(call, cleared);
+  const profile = profileOf(call, owed);
   const outcome = inspectMessage({ text, value, profile, output, carry: subject.carry });
   call.record.latency.inspect += performance.now() - startedMs;
   note(call, outcome.findings);

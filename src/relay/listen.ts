@@ -14,6 +14,8 @@ import { judgeUnasked } from './judge.js';
 
 /** How often an idle stream says that it lives; shorter than the idle cuts of common load balancers. */
 const KEEP_ALIVE_MS = 25_000;
+/** A client that takes nothing more holds its stream no longer than this after it was ended. */
+export const CUT_AFTER_MS = 1_000;
 /** Longest wait of a timer in Node; a stream of a caller without token would ask for more. */
 const MAX_TIMER_MS = 2_147_483_647;
 
@@ -54,7 +56,11 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
   outgoing.open(200, STREAM_HEADERS);
   call.record.result = { ...call.record.result, status: 'ok', http: 200 };
   const leave = new AbortController();
-  const end = (): void => leave.abort();
+  let cutting: NodeJS.Timeout | undefined;
+  const end = (): void => {
+    leave.abort();
+    cutting ??= setTimeout(() => outgoing.cut(), CUT_AFTER_MS);
+  };
   const timers = [
     setInterval(() => void outgoing.write(encodeSseComment('')), KEEP_ALIVE_MS),
     setTimeout(end, timerMs(principal.token.expiresAt - Date.now())),
@@ -62,6 +68,7 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
   const unregister = ports.registerStream({
     upstream: incoming.upstream,
     principal,
+    session: incoming.headers['mcp-session-id'],
     announce: (json) => void outgoing.write(encodeSseMessage(json)),
     end,
   });
@@ -74,6 +81,7 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
     unregister();
     clearInterval(timers[0]);
     clearTimeout(timers[1]);
+    clearTimeout(cutting);
     outgoing.end();
   }
   return undefined;

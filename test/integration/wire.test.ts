@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { isSignedBy, readCheckpoint } from '../../src/observe/checkpoint.js';
 import { type AttackRig, decisionOf, linesOf, startRig } from '../support/attack-rig.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
-import type { Act, HostileRequest } from '../support/hostile-upstream.js';
+import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
 import {
   bearer,
   callStateless,
@@ -109,6 +109,28 @@ describe('what stands around a message', () => {
     expect(resultOf(reply)).toMatchObject(textResult('answered'));
     expect(reply.text).not.toContain('2026-11-20');
     expect(reply.text).not.toContain('not this');
+  });
+
+  it('[W-04] nor does it break the listing of the gateway itself', async () => {
+    const own = await startRig({
+      prepare: (upstream) =>
+        upstream.obey(
+          onMethod('tools/list', (request) =>
+            events([
+              'event: ping\ndata: 2026-11-20\n\n',
+              sseEvent(
+                resultFor(request, { tools: [...HONEST_TOOLS], ttlMs: 0, cacheScope: 'private' }),
+              ),
+            ]),
+          ),
+        ),
+    });
+    try {
+      const reply = await callStateless(own.access, 'read_record', { id: 'one' });
+      expect(reply.text).toContain('read_record one');
+    } finally {
+      await own.close();
+    }
   });
 
   it('[W-05] a slow stream adds nothing to the overhead', async () => {

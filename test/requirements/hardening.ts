@@ -19,4 +19,9 @@ export const hardeningRequirements: readonly Requirement[] = [
     behaviour:
       "Every refusal of the data listener is the gateway's own, in its order, and recorded.",
   },
+  {
+    id: 'H-04',
+    source: 'contract §3; attacks 42',
+    behaviour: 'A stream ends with the rule, the session or the token that it rests on.',
+  },
 ];

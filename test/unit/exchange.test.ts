@@ -92,6 +92,7 @@ describe('an exchange', () => {
       open: refuseUse,
       write: refuseUse,
       end: refuseUse,
+      cut: refuseUse,
     };
     const ports: Ports = {
       view: () => current,
@@ -123,6 +124,7 @@ describe('an exchange', () => {
       registerStream: refuseUse,
       registerAnswer: refuseUse,
       cancelAnswer: refuseUse,
+      onVersion: refuseUse,
       pages: { find: refuseUse, keep: refuseUse },
       report(error) {
         throw error;
