@@ -32,10 +32,9 @@ export async function startGateway(node: string, upstreamUrl: string): Promise<G
   const file = join(folder, 'gateway.yaml');
   await mkdir(join(folder, 'policies/pins'), { recursive: true });
   await writeFile(file, gatewayText(upstreamUrl, data, ops));
-  await writeFile(join(folder, 'policies/open.policy.yaml'), policyText());
   const approval = ['--approve', '--by', 'conformance', '--note', 'the fixture of this run'];
   await runCommand(node, ['pin', 'fetch', '-c', file, ...approval]);
-  await runCommand(node, ['validate', '-c', file]);
+  await writePolicy(node, file, join(folder, 'policies/open.policy.yaml'));
   const child = spawn(node, [MAIN, 'serve', '-c', file], { stdio: 'ignore' });
   try {
     await waitUntilReady(child, `http://127.0.0.1:${ops}/readyz`);
@@ -68,14 +67,23 @@ audit: {sinks: [{type: file, path: ./audit.jsonl}]}
 `;
 }
 
-function policyText(): string {
+/** Allows everything; what servers may ask of clients too, where this build lets a policy grant it. */
+async function writePolicy(node: string, file: string, policy: string): Promise<void> {
+  await writeFile(policy, policyText(', sampling: true, elicitation: [form, url], roots: true'));
+  const { code } = await ended(spawn(node, [MAIN, 'validate', '-c', file], { stdio: 'pipe' }));
+  if (code === 0) return;
+  await writeFile(policy, policyText(''));
+  await runCommand(node, ['validate', '-c', file]);
+}
+
+function policyText(questions: string): string {
   return `version: 1
 policy: open
 rules:
   - id: all
     effect: allow
     who: {anyone: true}
-    what: {upstreams: [fixture], tools: ["*"], prompts: ["*"], resources: ["**"], templates: ["${TEMPLATE}"]}
+    what: {upstreams: [fixture], tools: ["*"], prompts: ["*"], resources: ["**"], templates: ["${TEMPLATE}"]${questions}}
 `;
 }
 
