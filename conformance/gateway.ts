@@ -15,11 +15,14 @@ const MAIN = join(import.meta.dirname, '../dist/main.js');
 const READY_TRIES = 100;
 const READY_PAUSE_MS = 100;
 const STOP_TIMEOUT_MS = 10_000;
+const ARMED = /^sallyport_control_state\{control="([^"]+)",state="armed"\} ([01])$/gm;
 
 export type GatewayUnderTest = {
   readonly url: string;
   /** Lines of the audit file so far. */
   countAudited(): Promise<number>;
+  /** Controls that are not armed now, by the gateway's own account. */
+  listUnarmed(): Promise<readonly string[]>;
   close(): Promise<void>;
 };
 
@@ -46,6 +49,7 @@ export async function startGateway(node: string, upstreamUrl: string): Promise<G
     url: `http://127.0.0.1:${data}/fixture`,
     countAudited: async () =>
       (await readFile(join(folder, 'audit.jsonl'), 'utf8')).split('\n').length - 1,
+    listUnarmed: () => readUnarmed(`http://127.0.0.1:${ops}/metrics`),
     async close() {
       await stop(child);
       await rm(folder, { recursive: true, force: true });
@@ -111,6 +115,13 @@ async function waitUntilReady(child: ChildProcess, url: string): Promise<void> {
     await sleep(READY_PAUSE_MS);
   }
   throw new Error('the gateway did not become ready');
+}
+
+async function readUnarmed(url: string): Promise<readonly string[]> {
+  const text = await (await fetch(url)).text();
+  const armed = [...text.matchAll(ARMED)];
+  if (armed.length === 0) throw new Error('the gateway tells of no controls');
+  return armed.flatMap(([, control = '', value]) => (value === '1' ? [] : [control]));
 }
 
 async function stop(child: ChildProcess): Promise<void> {

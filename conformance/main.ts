@@ -6,7 +6,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Fixture, startFixture } from './fixture/server.ts';
-import { startGateway } from './gateway.ts';
+import { type GatewayUnderTest, startGateway } from './gateway.ts';
 import { startPassThrough } from './pass-through.ts';
 import { compareRuns, countPassed, type NotCarried, type Run } from './scores.ts';
 import { readScored, runSuite } from './suite.ts';
@@ -34,13 +34,20 @@ async function measure(node: string, fixture: Fixture, revision: string): Promis
       passThrough: await runSuite(passThrough.url, revision),
       gateway: await runSuite(gateway.url, revision),
     };
-    if ((await gateway.countAudited()) < results.gateway.size)
-      throw new Error('the gateway recorded less than it was asked');
+    await proveArmed(gateway, results.gateway.size);
     return results;
   } finally {
     await gateway.close();
     await passThrough.close();
   }
+}
+
+/** What was measured counts only if every control stood, but for the console, which has no part here. */
+async function proveArmed(gateway: GatewayUnderTest, scenarios: number): Promise<void> {
+  const unarmed = (await gateway.listUnarmed()).filter((control) => control !== 'admin');
+  if (unarmed.length > 0) throw new Error(`not armed: ${unarmed.join(', ')}`);
+  if ((await gateway.countAudited()) < scenarios)
+    throw new Error('the gateway recorded less than it was asked');
 }
 
 function total(run: Run): number {

@@ -31,6 +31,9 @@ async function main() {
     console.error(`The suite needs Node ${SUITE_NODE.join('.')} or later.`);
     return CANNOT_CHECK;
   }
+  const compiler = join(here, '../node_modules/typescript/bin/tsc');
+  const checked = await runProgram(process.execPath, [compiler, '-p', here], { cwd: here });
+  if (checked !== 0) return checked;
   const args = [join(here, 'main.ts'), process.execPath, ...process.argv.slice(2)];
   return runProgram(node, args, { cwd: join(here, '..') });
 }
