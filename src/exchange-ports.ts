@@ -27,6 +27,7 @@ export type View = {
   readonly limits: {
     readonly maxResponseBytes: number;
     readonly listTtlMs: number;
+    readonly requestTimeoutMs: number;
     readonly streamIdleMs: number;
   };
   /** The versions that the upstream carries and we police, by era; `undefined` before the first listing. */
@@ -95,6 +96,8 @@ export type Ports = {
   notePage(upstream: string, page: SeenPage): void;
   /** The upstream says that a list changed; resolves when the definitions were verified again. */
   noteListChanged(upstream: string): Promise<void>;
+  /** False when this caller, or everyone together, holds as many streams as allowed. */
+  hasRoomForStream(upstream: string, principal: Principal): boolean;
   /** Registers an open stream; the returned function takes it out again. */
   registerStream(stream: OpenStream): () => void;
   /** Enters a streamed answer of a session, for its cancellation; the returned function takes it out. */

@@ -33,6 +33,7 @@ const OWN_ANSWER_TIMEOUT_MS = 5_000;
 /** Answers of that kind under way at one upstream; a server that asks faster goes unanswered. */
 const MAX_OWN_ANSWERS = 4;
 const MAX_PAGES = 256;
+const MAX_PAGE_BYTES = 64 * 1024 * 1024;
 const MAX_FORMS_A_PAGE = 64;
 
 export type Parts = {
@@ -86,6 +87,7 @@ export function createPorts(parts: Parts): Ports {
     limits: parts.limits,
     pages: createPageCache({
       maxPages: MAX_PAGES,
+      maxBytes: MAX_PAGE_BYTES,
       maxForms: MAX_FORMS_A_PAGE,
       isEqual: bytesEqual,
     }),
@@ -166,6 +168,7 @@ export function createPorts(parts: Parts): Ports {
     },
     notePage: (upstream, page) => runtimeOf(upstream).notePage(page),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),
+    hasRoomForStream: streams.hasRoom,
     registerStream: streams.register,
     registerAnswer: answers.enter,
     cancelAnswer: answers.cancel,

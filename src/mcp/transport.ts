@@ -53,8 +53,11 @@ export type UpstreamAnswer = {
   readonly status: number;
   /** Lower-case names. Of a header sent twice, the values joined by a comma. */
   readonly headers: { readonly [name: string]: string | undefined };
-  /** All bytes, or `too-large` past `maxBytes` (the socket is then closed), or why they ended early. */
-  whole(maxBytes: number): Promise<Uint8Array | 'too-large' | ForwardFault>;
+  /**
+   * All bytes, or `too-large` past `maxBytes` and a fault past `withinMs` (the socket is then closed), or
+   * why they ended early.
+   */
+  whole(maxBytes: number, withinMs: number): Promise<Uint8Array | 'too-large' | ForwardFault>;
   /** Bytes as they come; `undefined` at the end, a fault when they ended early. */
   next(): Promise<Uint8Array | undefined | ForwardFault>;
   /** Nothing more of it is wanted: what little is left is dropped, and the socket serves again. */

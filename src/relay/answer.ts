@@ -89,7 +89,8 @@ async function relayWhole(
   answer: UpstreamAnswer,
   judge: Judge,
 ): Promise<Refusal | undefined> {
-  const bytes = await answer.whole(call.view.limits.maxResponseBytes);
+  const { maxResponseBytes, requestTimeoutMs } = call.view.limits;
+  const bytes = await answer.whole(maxResponseBytes, requestTimeoutMs);
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
   const verdict = await judge.judgeBytes(bytes);

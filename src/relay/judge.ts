@@ -11,7 +11,7 @@ import type { JsonObject, RequestId } from '../mcp/message.js';
 import { isListed } from '../policy/decide.js';
 import type { CompiledSchema } from '../policy/definition.js';
 import type { Principal } from '../policy/principal.js';
-import type { Finding } from '../policy/record.js';
+import { addFinding, type Finding } from '../policy/record.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Cleared, OwedByAnswer } from '../settle/settle.js';
 import type { Call } from './call.js';
@@ -280,5 +280,5 @@ function drop(call: Call, detector: string): void {
 }
 
 function note(call: Call, findings: readonly Finding[]): void {
-  call.record.findings.push(...findings);
+  for (const finding of findings) addFinding(call.record.findings, finding);
 }

@@ -24,4 +24,15 @@ export const hardeningRequirements: readonly Requirement[] = [
     source: 'contract §3; attacks 42',
     behaviour: 'A stream ends with the rule, the session or the token that it rests on.',
   },
+  {
+    id: 'H-05',
+    source: 'contract §3 (limits)',
+    behaviour:
+      'What an exchange or a cache holds is bounded, whatever the upstream says, and so is its time.',
+  },
+  {
+    id: 'H-06',
+    source: 'contract §3',
+    behaviour: 'Where nobody authenticates, a request that any proxy passed on is refused.',
+  },
 ];

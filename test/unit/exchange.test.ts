@@ -40,7 +40,7 @@ function viewOf(id: number, offered: Catalogue, carried: View['carried']): View 
       },
     },
     profiles: new Map(),
-    limits: { maxResponseBytes: 1024, listTtlMs: 0, streamIdleMs: 0 },
+    limits: { maxResponseBytes: 1024, listTtlMs: 0, requestTimeoutMs: 0, streamIdleMs: 0 },
     carried,
     catalogueFor: () => offered,
     // Told of now, for every view alike: the upstream has been listed meanwhile.
