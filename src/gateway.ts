@@ -10,11 +10,11 @@ import type { EdgeTables } from './edge/routes.js';
 import { runExchange } from './exchange.js';
 import { refreshControls, removeControls } from './gateway/control-states.js';
 import { createDriftReport } from './gateway/drift.js';
-import { recordEdgeRefusal } from './gateway/edge-refusal.js';
+import { createEdgeRecorder } from './gateway/edge-refusal.js';
 import { buildIdentity, type Identity } from './gateway/identity.js';
 import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
 import { createPorts } from './gateway/ports.js';
-import { reloadVersion } from './gateway/reload.js';
+import { createReload } from './gateway/reload.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
 import { createStreamRegistry, type StreamRegistry } from './gateway/streams.js';
 import { buildTables } from './gateway/tables.js';
@@ -112,8 +112,12 @@ async function openGateway(
     dataPort = port;
     current.tables = buildTables(version.settings, port, ring.publicKeys());
   });
-  const reload = () =>
-    reloadVersion({ ...assembly, read, current: () => current.version, log: options.log });
+  const reload = createReload({
+    ...assembly,
+    read,
+    current: () => current.version,
+    log: options.log,
+  });
   const watch = await watchFiles(current, reload, options.log);
   // A file that changed between the first reading and the watch would otherwise wait for the next change.
   await reload();
@@ -193,6 +197,7 @@ function openListeners(
 ): Listeners {
   const { metrics, audit, controls } = witness;
   const authenticator = () => current.identity.authenticator;
+  const recordRefusal = createEdgeRecorder({ audit, metrics, now });
   const ports = createPorts({
     version: () => current.version,
     runtime: runtimes.get,
@@ -229,8 +234,7 @@ function openListeners(
           metrics.inflight(incoming.upstream, -1);
         }
       },
-      refused: (refusal, id, address) =>
-        recordEdgeRefusal(refusal, { id, address }, { audit, metrics, now }),
+      refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
 }

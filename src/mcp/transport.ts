@@ -15,6 +15,11 @@ export type Incoming = {
   /** The bytes of the body, exactly as received. Empty for GET and DELETE. */
   readonly body: Uint8Array;
   readonly remoteAddress: string;
+  /**
+   * Takes one of the places that the upstream's exchanges share, for as long as this one runs; false
+   * where none is left. Asked once it is known who calls, so that nobody else can fill them.
+   */
+  enter(): boolean;
   /** Aborted when the client's connection ends before the answer does. */
   readonly signal: AbortSignal;
   /** Milliseconds since the epoch, and a monotonic reading in milliseconds, both at arrival. */

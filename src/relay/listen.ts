@@ -48,6 +48,7 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
   });
   if (admitted.kind === 'fault') return refuseFault(admitted);
   noteSession(call, admitted.session, 'GET');
+  if (!ports.hasRoomForStream(incoming.upstream, principal)) return refuseWith('overloaded');
   if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
   const outcome = await ports.openStream(incoming.upstream, admitted.session, incoming.signal);
   const refusal = refusalOf(outcome);

@@ -35,4 +35,15 @@ export const hardeningRequirements: readonly Requirement[] = [
     source: 'contract §3',
     behaviour: 'Where nobody authenticates, a request that any proxy passed on is refused.',
   },
+  {
+    id: 'H-07',
+    source: 'contract §6; attacks 38',
+    behaviour:
+      'Only callers who are known take places of an upstream, and few wait to become known.',
+  },
+  {
+    id: 'H-08',
+    source: 'contract §3',
+    behaviour: 'Reloads follow one another: an older reading is never applied over a newer one.',
+  },
 ];

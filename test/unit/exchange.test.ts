@@ -71,6 +71,7 @@ function incomingCall(): Incoming {
     remoteAddress: '127.0.0.1',
     signal: new AbortController().signal,
     receivedAt: 0,
+    enter: () => true,
     startedMs: 0,
   };
 }
@@ -121,6 +122,7 @@ describe('an exchange', () => {
       answerServer: refuseUse,
       notePage: refuseUse,
       noteListChanged: refuseUse,
+      hasRoomForStream: () => true,
       registerStream: refuseUse,
       registerAnswer: refuseUse,
       cancelAnswer: refuseUse,

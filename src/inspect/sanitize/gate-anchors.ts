@@ -30,7 +30,8 @@ const NO_ANCHORS: readonly Anchor[] = [];
  * which both cases of a letter share; what they share with other characters, comparing tells apart.
  */
 export function nextAnchorKey(key: number, unit: number): number {
-  return ((key << CLASS_BITS) | (unit & CLASS_MASK)) & KEY_MASK;
+  // Literals, not the constants: this runs once a character, and only literals are folded everywhere.
+  return ((key << 5) | (unit & 0x1f)) & 0x7fff;
 }
 
 /** True where an anchor whose first three units end at `at` stands with what it needs near it. */
@@ -182,6 +183,22 @@ function cueCheck(near: CueAnchor['near']): Check {
   };
 }
 
+/** Phrases are made of whole words, so an anchor within a word is none of theirs. */
+function phraseCheck(near: CueAnchor['near']): Check {
+  const check = cueCheck(near);
+  return (text, at, length) => !isWithinWord(text, at) && check(text, at, length);
+}
+
+const BACKSLASH = 0x5c;
+
+/** True behind a letter or a digit, unless it is the letter of an escape. */
+function isWithinWord(text: string, at: number): boolean {
+  if (at === 0 || text.charCodeAt(at - 2) === BACKSLASH) return false;
+  const before = text.charCodeAt(at - 1);
+  const letter = before | 0x20;
+  return (letter >= 0x61 && letter <= 0x7a) || (before >= 0x30 && before <= 0x39);
+}
+
 function addAnchor(text: string, check: Check, of?: SecretFormat | Cue): void {
   let key = 0;
   for (let at = 0; at < 3; at++) key = nextAnchorKey(key, text.charCodeAt(at));
@@ -213,6 +230,6 @@ for (const anchor of [
 }
 addAnchor('data:', (text, at) => DANGEROUS_DATA.test(text.slice(at, at + 24)));
 for (const cue of PHRASES) {
-  for (const anchor of cue.anchors) addAnchor(anchor.text, cueCheck(anchor.near), cue);
+  for (const anchor of cue.anchors) addAnchor(anchor.text, phraseCheck(anchor.near), cue);
 }
 for (const anchor of STRUCTURE_ANCHORS) addAnchor(anchor.text, cueCheck(anchor.near));

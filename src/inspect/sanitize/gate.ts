@@ -32,20 +32,25 @@ const FULL_RUN = (1 << MIN_RUN) - 1;
 
 /** True where no detector of this folder finds anything in the text, or in any string of JSON text. */
 export function isSurelyClean(text: string): boolean {
+  // Every message passes through this loop: tables and bounds are locals, which the compiler keeps in registers.
   const units = unitsOf(text);
+  const marks = traits;
+  const starts = ANCHOR_STARTS;
+  const { length } = text;
+  const token = TOKEN;
+  const fullRun = FULL_RUN;
   let key = 0;
   let run = 0;
   let judgedRun = 0;
-  // Every message passes here, so the loop holds what every character needs, and nothing else.
-  for (let at = 0; at < text.length; at++) {
+  for (let at = 0; at < length; at++) {
     const unit = units[at] ?? 0;
-    const trait = traits[unit] ?? SIGN;
+    const trait = marks[unit] ?? SIGN;
     key = nextAnchorKey(key, unit);
-    run = ((run << 1) | (trait & TOKEN)) & FULL_RUN;
-    if ((ANCHOR_STARTS[key] === 1 || trait > TOKEN) && isSuspiciousPlace(text, at, key, trait))
+    run = ((run << 1) | (trait & token)) & fullRun;
+    if ((starts[key] === 1 || trait > token) && isSuspiciousPlace(text, at, key, trait))
       return false;
-    if (run !== FULL_RUN || at < judgedRun) continue;
-    judgedRun = runEnd(units, at, text.length);
+    if (run !== fullRun || at < judgedRun) continue;
+    judgedRun = runEnd(units, at, length);
     if (isSuspiciousRun(units, at - MIN_RUN + 1, judgedRun)) return false;
   }
   return true;
