@@ -18,7 +18,7 @@ const PAGE = join(import.meta.dirname, '../docs/reference/conformance.md');
 /** What the fixture reaches by itself: with less it is broken, and measures nothing. */
 const EXPECTED: { readonly [revision: string]: { scenarios: number; checks: number } } = {
   '2025-11-25': { scenarios: 30, checks: 84 },
-  '2026-07-28': { scenarios: 37, checks: 0 },
+  '2026-07-28': { scenarios: 37, checks: 196 },
 };
 
 type Lists = { readonly [revision: string]: NotCarried };
