@@ -1,5 +1,5 @@
-// The least proxy there is: it sends on what comes, both ways, as it comes, and looks at nothing but Host
-// and Origin, which name it instead of the server. What it loses, no proxy could keep.
+// The least proxy there is: it sends on what comes, both ways, as it comes, and changes nothing but its
+// own name in Host to that of the server. What it loses, no proxy could keep.
 
 import { request as ask, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,8 +13,9 @@ export async function startPassThrough(
     const { host: _own, ...headers } = incoming.headers;
     const isForeign = incoming.headers.host !== `127.0.0.1:${ownPort()}`;
     const host = isForeign ? incoming.headers.host : `${hostname}:${port}`;
-    const options = { hostname, port, path: pathname, method: incoming.method, headers };
-    const upstream = ask({ ...options, headers: { ...headers, host } }, (answer) => {
+    const { method } = incoming;
+    const options = { hostname, port, path: pathname, method, headers: { ...headers, host } };
+    const upstream = ask(options, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       outgoing.flushHeaders();
       answer.pipe(outgoing);

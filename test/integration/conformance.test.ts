@@ -10,6 +10,7 @@ import {
   requestStateless,
   resultOf,
   SESSION_VERSION,
+  sessionHeaders,
   toolNames,
 } from '../support/wire-client.js';
 
@@ -70,6 +71,22 @@ describe('what the conformance suite found', () => {
       headers: { ...session, ...bearer(rig.access.token) },
     });
   });
+
+  it.each([200, 202, 204])(
+    '[N-06] a notification that the upstream takes with %s is answered with 202 and no body',
+    async (status) => {
+      const session = await rig.openSession();
+      rig.upstream.obeyOnce((request) =>
+        request.method === 'notifications/cancelled'
+          ? { kind: 'http', status, headers: {}, body: '' }
+          : undefined,
+      );
+      const note = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 5 } };
+      const reply = await post(rig.access, JSON.stringify(note), sessionHeaders(session.id));
+      expect([reply.status, reply.text]).toEqual([202, '']);
+      await session.end();
+    },
+  );
 
   it('[N-04] a schema with an anchor is carried and holds', async () => {
     expect(toolNames(await requestStateless(rig.access, 'tools/list', {}))).toContain('anchored');

@@ -32,4 +32,10 @@ export const conformanceRequirements: readonly Requirement[] = [
     behaviour:
       'For an upstream of both eras, -32022 names the versions that server/discover names, and no other.',
   },
+  {
+    id: 'N-06',
+    source: 'mcp-spec.md §6 row 3 and §7; MCP 2025-11-25, transports',
+    behaviour:
+      'A notification is answered with 202 and nothing else, whatever 2xx the upstream gave: no scenario notices.',
+  },
 ];
