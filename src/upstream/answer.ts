@@ -115,12 +115,25 @@ export function createAnswerReader(
     });
   }
 
+  /** All that waits, in one piece: what came in one reading of the socket is read as one. */
+  function takeWaiting(): Uint8Array | undefined {
+    if (chunks.length === 0) return undefined;
+    const taken = chunks.splice(0);
+    controller?.resume();
+    return joinChunks(taken);
+  }
+
+  /** Behind the reading that brought the first chunk: what else it brought goes along. */
+  function wake(): void {
+    const waker = waiting;
+    if (waker === undefined || chunks.length === 0) return;
+    waiting = undefined;
+    waker(takeWaiting());
+  }
+
   function next(): Promise<Uint8Array | undefined | ForwardFault> {
-    const chunk = chunks.shift();
-    if (chunk !== undefined) {
-      if (chunks.length === 0) controller?.resume();
-      return Promise.resolve(chunk);
-    }
+    const taken = takeWaiting();
+    if (taken !== undefined) return Promise.resolve(taken);
     if (end !== 'open') return Promise.resolve(end === 'done' ? undefined : end);
     return new Promise((resolve) => {
       waiting = resolve;
@@ -147,13 +160,8 @@ export function createAnswerReader(
     },
     onResponseData(_controller, chunk) {
       if (releasedBytes >= 0) return discard(chunk);
-      if (waiting !== undefined) {
-        const wake = waiting;
-        waiting = undefined;
-        wake(chunk);
-        return;
-      }
       take(chunk);
+      if (waiting !== undefined && chunks.length === 1) queueMicrotask(wake);
       if (collect === undefined && chunks.length >= MAX_WAITING_CHUNKS) controller?.pause();
     },
     onResponseEnd() {
@@ -195,6 +203,15 @@ function flattenHeaders(
     flat[name.toLowerCase()] = Array.isArray(value) ? value.join(',') : value;
   }
   return flat;
+}
+
+function joinChunks(chunks: readonly Uint8Array[]): Uint8Array {
+  const [first] = chunks;
+  if (chunks.length === 1 && first !== undefined) return first;
+  return joinBytes(
+    chunks,
+    chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0),
+  );
 }
 
 function joinBytes(chunks: readonly Uint8Array[], size: number): Uint8Array {
