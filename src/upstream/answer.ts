@@ -47,11 +47,16 @@ export function createAnswerReader(
 
   function finishWhole(): void {
     if (collect === undefined) return;
-    const { done, size } = collect;
+    const { done, maxBytes } = collect;
     collect = undefined;
-    const [first] = chunks;
-    if (end !== 'done') done(end === 'open' ? 'upstream-protocol' : end);
-    else done(chunks.length === 1 && first !== undefined ? first : joinBytes(chunks, size));
+    done(wholeOf(maxBytes));
+  }
+
+  /** What came, once the answer has ended. */
+  function wholeOf(maxBytes: number): Uint8Array | 'too-large' | ForwardFault {
+    if (end !== 'done') return end === 'open' ? 'upstream-protocol' : end;
+    const bytes = joinChunks(chunks);
+    return bytes.byteLength > maxBytes ? 'too-large' : bytes;
   }
 
   function take(chunk: Uint8Array): void {
@@ -98,6 +103,8 @@ export function createAnswerReader(
     maxBytes: number,
     withinMs: number,
   ): Promise<Uint8Array | 'too-large' | ForwardFault> {
+    // A short answer came with its headers: nothing is waited for.
+    if (end !== 'open') return Promise.resolve(wholeOf(maxBytes));
     return new Promise((resolve) => {
       const timer = setTimeout(() => giveUp('upstream-timeout'), withinMs);
       const done = (value: Uint8Array | 'too-large' | ForwardFault): void => {
@@ -111,7 +118,7 @@ export function createAnswerReader(
         collect = undefined;
         abort();
         done('too-large');
-      } else if (end !== 'open') finishWhole();
+      }
     });
   }
 
@@ -208,13 +215,8 @@ function flattenHeaders(
 function joinChunks(chunks: readonly Uint8Array[]): Uint8Array {
   const [first] = chunks;
   if (chunks.length === 1 && first !== undefined) return first;
-  return joinBytes(
-    chunks,
-    chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0),
-  );
-}
-
-function joinBytes(chunks: readonly Uint8Array[], size: number): Uint8Array {
+  let size = 0;
+  for (const chunk of chunks) size += chunk.byteLength;
   const joined = Buffer.allocUnsafe(size);
   let offset = 0;
   for (const chunk of chunks) {
