@@ -12,6 +12,7 @@ import { type Answered, maySee, resumeAnswered } from './answered.js';
 import { type Call, nameOf } from './call.js';
 import { answerEventIds, sessionEventIds } from './event-ids.js';
 import { pumpEvents } from './events.js';
+import { gatherWrites } from './gathered-writes.js';
 import { aborted, holdStream } from './held-stream.js';
 import { createJudge } from './judge.js';
 import {
@@ -151,11 +152,14 @@ async function relayResumed(
     isGone = !maySee(admitted.target, principal, call.view);
     if (isGone) answer.abort();
   });
-  const parts = { call, judge, idOf: answerEventIds(call, answered), isGone: () => isGone };
+  const writes = gatherWrites(call.outgoing);
+  const idOf = answerEventIds(call, answered);
+  const parts = { call, judge, idOf, writes, isGone: () => isGone };
   const end = await writeEvents(answer, { ...parts, isResumable: true });
   forget();
   const isOver = end === 'stopped' || end === 'resumable' || leave.aborted || isGone;
-  if (!isOver) await writeFailure(call, refuseWith(faultOfEnd(end)));
+  if (!isOver) writeFailure(call, refuseWith(faultOfEnd(end)), writes);
+  await writes.flush();
 }
 
 async function putOnRecord(call: Call): Promise<boolean> {

@@ -14,11 +14,13 @@ import {
   renderNotice,
 } from '../mcp/subscriptions.js';
 import type { Incoming, UpstreamAnswer } from '../mcp/transport.js';
+import type { Reason } from '../policy/reasons.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Cleared } from '../settle/settle.js';
 import { mediaType, refuseStatus, sendOwn } from './answer.js';
 import type { Call } from './call.js';
 import { pumpEvents } from './events.js';
+import { gatherWrites } from './gathered-writes.js';
 import { aborted, holdStream } from './held-stream.js';
 import { createJudge } from './judge.js';
 import { allowedFilter } from './narrow.js';
@@ -101,7 +103,7 @@ async function serve(
       // The headers have left, so the refusal that a fault ends in can only be the last event.
       ports.report(error, incoming.id);
       subscription.isOver = true;
-      await writeFailure(call, refuseWith('internal'));
+      await fail(call, 'internal');
     } finally {
       forget();
       await sayFarewell(subscription, leave);
@@ -177,7 +179,14 @@ async function relayNotices(
   });
   clearTimeout(late);
   const isBroken = subscription.agreed === undefined && !subscription.isOver && !leave.aborted;
-  if (isBroken) await writeFailure(call, refuseWith(isLate ? 'upstream-timeout' : faultOfEnd(end)));
+  if (isBroken) await fail(call, isLate ? 'upstream-timeout' : faultOfEnd(end));
+}
+
+/** In a stream that has begun, a refusal is the last event (contract §6). */
+async function fail(call: Call, reason: Reason): Promise<void> {
+  const writes = gatherWrites(call.outgoing);
+  writeFailure(call, refuseWith(reason), writes);
+  await writes.flush();
 }
 
 /** Tells of a change that the gateway itself has seen. */
