@@ -6,8 +6,9 @@
 
 import type { EventText } from './audit-event.js';
 import type { ChainWriter, Preparation, SinkPorts } from './audit-ports.js';
-import { type ChainHead, linkLine, startChain } from './chain.js';
+import { type ChainHead, startChain } from './chain.js';
 import { type CommitGroup, createCommitGroup, SinkUnavailable } from './commit-group.js';
+import { createGroupBytes, type GroupBytes } from './group-bytes.js';
 
 /** Events that may wait. */
 export const QUEUE_CAPACITY = 10_000;
@@ -53,6 +54,7 @@ export class AuditSink {
   #gathering = createCommitGroup();
   #committing: CommitGroup | undefined;
   #head: ChainHead | undefined;
+  #bytes: GroupBytes | undefined;
   #isRunning = false;
   #isKickDue = false;
   #hasWaiters = false;
@@ -223,22 +225,20 @@ export class AuditSink {
 
   async #write(items: readonly Item[]): Promise<void> {
     const found = await this.#writer.prepare(this.#head);
-    let head = found.head ?? startChain(this.#ports.newEpoch());
-    let text = found.needsLineEnd ? '\n' : '';
+    const head = found.head ?? startChain(this.#ports.newEpoch());
+    this.#bytes ??= createGroupBytes(head);
+    const group = this.#bytes;
+    group.begin(head, found.needsLineEnd);
     const points: EventText[] = [];
-    const add = (event: EventText): void => {
-      const linked = linkLine(head, event);
-      text += `${linked.line}\n`;
-      head = linked.head;
-    };
-    for (const event of this.#openingEvents(found)) add(event);
+    for (const event of this.#openingEvents(found)) group.add(event);
     for (const item of items) {
-      const event = item.kind === 'event' ? item.event : this.#ports.checkpoint(head);
+      const event = item.kind === 'event' ? item.event : this.#ports.checkpoint(group.head());
       if (item.kind === 'checkpoint') points.push(event);
-      add(event);
+      group.add(event);
     }
-    if (text !== '') await this.#writer.commit(Buffer.from(text, 'latin1'));
-    this.#done(head, items.length, points);
+    const bytes = group.bytes();
+    if (bytes.length > 0) await this.#writer.commit(bytes);
+    this.#done(group.head(), items.length, points);
   }
 
   #openingEvents(found: Preparation): EventText[] {

@@ -3,12 +3,13 @@
 // Source: MCP transports (2025-11-25 and 2026-07-28), sending messages to the server.
 
 import type { SessionFacts } from '../mcp/admitted.js';
-import { encodeSseComment, encodeSseMessage } from '../mcp/sse.js';
+import { encodeSseComment, encodeSseMessage, type SseEvent } from '../mcp/sse.js';
 import type { UpstreamAnswer } from '../mcp/transport.js';
 import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
 import type { Cleared } from '../settle/settle.js';
 import { type Call, isLeft, noteRefusal, refusalContext } from './call.js';
 import { type PumpEnd, pumpEvents } from './events.js';
+import { type GatheredWrites, gatherWrites } from './gathered-writes.js';
 import { createJudge, type Judge, type Verdict } from './judge.js';
 import { STREAM_HEADERS } from './listen.js';
 import { type Gone, watchAnswer } from './open-answer.js';
@@ -93,7 +94,8 @@ async function relayWhole(
   const bytes = await answer.whole(maxResponseBytes, requestTimeoutMs);
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
-  const verdict = await judge.judgeBytes(bytes);
+  const judged = judge.judgeBytes(bytes);
+  const verdict = judged instanceof Promise ? await judged : judged;
   return sendOwn(call, verdict, answer.status, bytes);
 }
 
@@ -157,69 +159,77 @@ async function relayEvents(
   outgoing.open(200, STREAM_HEADERS);
   call.record.result.http = 200;
   const watch = watchAnswer(call, cleared, { answer, judge });
+  const writes = gatherWrites(outgoing);
+  function take(event: SseEvent): undefined | 'stop' | Promise<undefined | 'stop'> {
+    // What came before the stream was ended may still wait here.
+    if (watch.gone() !== undefined) return 'stop';
+    // Its text is nobody's message; that something came keeps the stream alive.
+    if (event.kind === 'comment') writes.add(encodeSseComment(''));
+    if (event.kind !== 'message' || event.data === '') return undefined;
+    const { data } = event;
+    const verdict = judge.judgeText(data);
+    return verdict instanceof Promise
+      ? verdict.then((late) => writeVerdict(call, late, data, writes))
+      : writeVerdict(call, verdict, data, writes);
+  }
   try {
-    const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
-      // What came before the stream was ended may still wait here.
-      if (watch.gone() !== undefined) return 'stop';
-      // Its text is nobody's message; that something came keeps the stream alive.
-      if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
-      if (event.kind !== 'message' || event.data === '') return undefined;
-      const verdict = await judge.judgeText(event.data);
-      return writeVerdict(call, verdict, event.data);
-    });
-    await writeEnd(call, end, watch.gone());
+    const { maxResponseBytes } = call.view.limits;
+    const end = await pumpEvents(answer, maxResponseBytes, take, writes.flush);
+    writeEnd(call, end, watch.gone(), writes);
   } catch (error) {
     // The headers have left, so the refusal that a fault ends in can only be the last event.
     call.ports.report(error, call.incoming.id);
-    await writeFailure(call, refuseWith('internal'));
+    writeFailure(call, refuseWith('internal'), writes);
   }
+  await writes.flush();
   watch.close();
   outgoing.end();
   return undefined;
 }
 
 /** The last event of a stream that ended without its own answer, where there is anything to say. */
-async function writeEnd(call: Call, end: PumpEnd, gone: Gone | undefined): Promise<void> {
+function writeEnd(call: Call, end: PumpEnd, gone: Gone | undefined, writes: GatheredWrites): void {
   // What was cancelled gets no answer (MCP 2025-11-25, cancellation).
   if (gone === 'cancelled') return;
   if (gone !== undefined) {
     // Who is no longer known is told nothing; the next request gets the challenge.
     if (gone.stage === 'authn') noteRefusal(call, gone);
-    else await writeFailure(call, gone);
-  } else if (end !== 'stopped') await writeFailure(call, refuseWith(faultOfEnd(end)));
+    else writeFailure(call, gone, writes);
+  } else if (end !== 'stopped') writeFailure(call, refuseWith(faultOfEnd(end)), writes);
 }
 
 /** Writes what passed. The own answer ends the stream, and so does a refusal in its place. */
-async function writeVerdict(
+function writeVerdict(
   call: Call,
   verdict: Verdict,
   data: string,
-): Promise<undefined | 'stop'> {
+  writes: GatheredWrites,
+): undefined | 'stop' {
   switch (verdict.kind) {
     case 'drop':
       return undefined;
     case 'refused':
-      await writeFailure(call, verdict.refusal);
+      writeFailure(call, verdict.refusal, writes);
       return 'stop';
     case 'pass':
-      await call.outgoing.write(encodeSseMessage(verdict.text ?? data));
+      writes.add(encodeSseMessage(verdict.text ?? data));
       return undefined;
     case 'own': {
       const text = verdict.text ?? data;
       noteResult(call, verdict, 200, text);
-      await call.outgoing.write(encodeSseMessage(text));
+      writes.add(encodeSseMessage(text));
       return 'stop';
     }
   }
 }
 
 /** In a stream that has begun, a refusal is the last event (contract §6). */
-async function writeFailure(call: Call, refusal: Refusal): Promise<void> {
+function writeFailure(call: Call, refusal: Refusal, writes: GatheredWrites): void {
   if (isLeft(call, refusal)) return;
   noteRefusal(call, refusal);
   const rendered = renderRefusal(refusal, refusalContext(call));
   call.record.result.rpcCode = rendered.rpcCode;
-  await call.outgoing.write(encodeSseMessage(rendered.body));
+  writes.add(encodeSseMessage(rendered.body));
 }
 
 function faultOfEnd(end: PumpEnd): Parameters<typeof refuseWith>[0] {

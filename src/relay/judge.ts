@@ -34,8 +34,9 @@ export type Verdict =
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 export type Judge = {
-  judgeBytes(bytes: Uint8Array): Promise<Verdict>;
-  judgeText(text: string): Promise<Verdict>;
+  /** At once, unless a verdict waits for the upstream to be listed again. */
+  judgeBytes(bytes: Uint8Array): Verdict | Promise<Verdict>;
+  judgeText(text: string): Verdict | Promise<Verdict>;
   /** Judges from now on by what a new decision owes. */
   renew(owed: OwedByAnswer): void;
 };
@@ -75,7 +76,7 @@ export function createJudge(call: Call, cleared: Cleared, issued: string | undef
   };
   const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
 
-  async function judge(reading: JsonReading, bytes?: Uint8Array): Promise<Verdict> {
+  function judge(reading: JsonReading, bytes?: Uint8Array): Verdict | Promise<Verdict> {
     if (!reading.ok) return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
     const answer = readAnswer(reading.value, { era: admitted.era, id, version: admitted.version });
     switch (answer.kind) {
@@ -95,7 +96,7 @@ export function createJudge(call: Call, cleared: Cleared, issued: string | undef
   }
 
   return {
-    async judgeBytes(bytes) {
+    judgeBytes(bytes) {
       return recallList(call, cleared, bytes) ?? judge(readJson(bytes), bytes);
     },
     judgeText: (text) => judge(readJsonText(text)),
@@ -207,11 +208,11 @@ function outputOf(call: Call, { admitted }: Cleared): CompiledSchema | undefined
   return call.view.catalogueFor(era).standing('tool', target.name).pinned?.output;
 }
 
-async function judgeUnowned(
+function judgeUnowned(
   subject: Subject,
   reading: Read,
   answer: Exclude<Answer, { kind: 'own-result' | 'own-error' }>,
-): Promise<Verdict> {
+): Verdict | Promise<Verdict> {
   const { call, session } = subject;
   switch (answer.kind) {
     case 'notification':
@@ -233,18 +234,13 @@ function answerServer(call: Call, session: SessionFacts, id: RequestId, method: 
   call.ports.answerServer(call.incoming.upstream, session, id, method === 'ping');
 }
 
-async function judgeNotification(
+function judgeNotification(
   subject: Subject,
   reading: Read,
   answer: Extract<Answer, { kind: 'notification' }>,
-): Promise<Verdict> {
+): Verdict | Promise<Verdict> {
   const { call } = subject;
-  if (LIST_CHANGED.test(answer.method)) {
-    // Listed again first: a client that asks at once must not be shown what has not been verified.
-    await call.ports.noteListChanged(call.incoming.upstream);
-    // Said in our own words: what else the upstream put into it is nobody's to read.
-    return { kind: 'pass', text: JSON.stringify({ jsonrpc: '2.0', method: answer.method }) };
-  }
+  if (LIST_CHANGED.test(answer.method)) return passListChanged(call, answer.method);
   if (
     answer.method === 'notifications/resources/updated' &&
     !mayKnowResource(subject, answer.params)
@@ -254,6 +250,13 @@ async function judgeNotification(
   const outcome = inspect(subject, reading);
   if (outcome.kind === 'withhold') return DROP;
   return { kind: 'pass', text: outcome.kind === 'changed' ? outcome.text : undefined };
+}
+
+async function passListChanged(call: Call, method: string): Promise<Verdict> {
+  // Listed again first: a client that asks at once must not be shown what has not been verified.
+  await call.ports.noteListChanged(call.incoming.upstream);
+  // Said in our own words: what else the upstream put into it is nobody's to read.
+  return { kind: 'pass', text: JSON.stringify({ jsonrpc: '2.0', method }) };
 }
 
 /** In 2026 a server may log only where the request asked for it (MCP 2026-07-28, logging). */

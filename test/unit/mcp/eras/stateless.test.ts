@@ -35,7 +35,8 @@ describe('version', () => {
         id: 1,
       });
       expect(outcome).toHaveProperty('data.requested', version);
-      expect(outcome).toHaveProperty('data.supported.0', '2026-07-28');
+      // What server/discover names, and nothing else.
+      expect(outcome).toHaveProperty('data.supported', ['2026-07-28']);
     },
   );
 
