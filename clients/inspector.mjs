@@ -30,7 +30,10 @@ export async function askInspector(order) {
       ...['--header', `Authorization: Bearer ${order.token}`, ...args],
     ]);
   const call = ({ name, arguments: given }) => {
-    const pairs = Object.entries(given).flatMap(([key, value]) => ['--tool-arg', `${key}=${value}`]);
+    const pairs = Object.entries(given).flatMap(([key, value]) => [
+      '--tool-arg',
+      `${key}=${value}`,
+    ]);
     return ask(['--method', 'tools/call', '--tool-name', name, ...pairs]);
   };
   const answer = ({ code, stdout, stderr }) => {

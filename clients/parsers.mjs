@@ -2,8 +2,8 @@
 // decided must be what an upstream reads, or the body must have been refused. Prints a row a parser.
 
 import { randomInt } from 'node:crypto';
-import { foldName } from '../dist/mcp/case-folding.js';
 import { admitMessage } from '../dist/mcp/admit.js';
+import { foldName } from '../dist/mcp/case-folding.js';
 import { applyEdits } from '../dist/mcp/json.js';
 import { corpus, mutate } from './corpus.mjs';
 import { run } from './process.mjs';
@@ -38,7 +38,12 @@ function decide(body) {
 /** Whether a parser's telling of a value is this value; numbers by value where `strict`. */
 function isSame(told, value, strict) {
   if (typeof value === 'number')
-    return told !== null && typeof told === 'object' && 'n' in told && (!strict || isNumber(told.n, value));
+    return (
+      told !== null &&
+      typeof told === 'object' &&
+      'n' in told &&
+      (!strict || isNumber(told.n, value))
+    );
   if (value === null || typeof value !== 'object') return told === value;
   if (told === null || typeof told !== 'object') return false;
   if (Array.isArray(value))
@@ -63,28 +68,33 @@ function isNumber(text, value) {
 /** Whether one parser read of a body what was decided. A parser that refuses reads nothing else. */
 function agrees(parser, reading, { outcome }) {
   if (!reading.ok) return true;
-  const { message } = outcome;
-  if (!parser.endsWith('structures')) {
-    const value = JSON.parse(outcome.text);
-    const judged = { id: value.id, arguments: value.params?.arguments };
-    const members = new Map(reading.value.o ?? []);
-    const params = new Map(members.get('params')?.o ?? []);
-    return (
-      isSame(reading.value, value, false) &&
-      (judged.id === undefined || isSame(members.get('id'), judged.id, true)) &&
-      (judged.arguments === undefined || isSame(params.get('arguments'), judged.arguments, true))
-    );
-  }
-  const params = message.params ?? {};
-  const meta = params._meta ?? {};
-  const { value } = reading;
+  return parser.endsWith('structures')
+    ? agreesOnCall(reading.value, outcome.message)
+    : agreesOnAll(reading.value, JSON.parse(outcome.text));
+}
+
+/** Every member, and the value of each number that is judged. */
+function agreesOnAll(told, value) {
+  const members = new Map(told.o ?? []);
+  const params = new Map(members.get('params')?.o ?? []);
   return (
-    value.method === message.method &&
-    value.name === (typeof params.name === 'string' ? params.name : '') &&
-    isSame(value.id ?? null, message.id ?? null, true) &&
-    isSame(value.arguments ?? null, params.arguments ?? null, true) &&
-    isSame(value.progressToken ?? null, meta.progressToken ?? null, true) &&
-    value.version === ''
+    isSame(told, value, false) &&
+    isSame(members.get('id') ?? null, value.id ?? null, true) &&
+    isSame(params.get('arguments') ?? null, value.params?.arguments ?? null, true)
+  );
+}
+
+/** What a program gets that reads into structures, where case may not matter. */
+function agreesOnCall(told, { id = null, method, params = {} }) {
+  const { name, arguments: given = null, _meta: meta } = params;
+  const progressToken = meta?.progressToken ?? null;
+  return (
+    told.method === method &&
+    told.name === (typeof name === 'string' ? name : '') &&
+    told.version === '' &&
+    isSame(told.id ?? null, id, true) &&
+    isSame(told.arguments ?? null, given, true) &&
+    isSame(told.progressToken ?? null, progressToken, true)
   );
 }
 
@@ -129,7 +139,9 @@ export async function compareParsers({ python, go }) {
   const bodies = corpus.map(({ bytes }) => bytes);
   for (let i = 0; i < MUTANTS; i += 1) bodies.push(mutate(random));
   const decided = bodies.map(decide).filter((one) => one !== undefined);
-  console.log(`\n${bodies.length} odd bodies (seed ${seed}), of which ${decided.length} are admitted`);
+  console.log(
+    `\n${bodies.length} odd bodies (seed ${seed}), of which ${decided.length} are admitted`,
+  );
   let failures = 0;
   for (const [title, language] of [
     ['Python', python],

@@ -82,7 +82,8 @@ async function tryAll(clients, upstreams) {
       for (const upstream of upstreams) {
         const row = await tryClient(client, upstream, await gateway.access(upstream.name));
         failures += row.faults.length === 0 ? 0 : 1;
-        const verdict = row.faults.length === 0 ? 'as it must be' : `FAILED: ${row.faults.join('; ')}`;
+        const verdict =
+          row.faults.length === 0 ? 'as it must be' : `FAILED: ${row.faults.join('; ')}`;
         printRow([client.title, row.sdk, upstream.title, row.protocol, verdict]);
       }
     }

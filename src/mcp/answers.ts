@@ -6,6 +6,7 @@ import type { MethodRule } from './admitted.js';
 import { readEnvelope } from './jsonrpc.js';
 import type { Era, Json, JsonObject, RequestId, RpcError } from './message.js';
 import { findMethod } from './methods.js';
+import { isMisspelt, RESULT_SPELLING } from './spelling.js';
 
 /** What the exchange waits for. On a stream that nobody asked for, `id` is undefined. */
 export type Expectation = {
@@ -66,6 +67,7 @@ function isOwn(id: RequestId | undefined, expect: Expectation): boolean {
 }
 
 function readResult(result: JsonObject, era: Era): Answer {
+  if (isMisspelt(result, RESULT_SPELLING)) return { kind: 'malformed' };
   const type = result['resultType'];
   const isComplete = era !== '2026' || type === undefined || type === 'complete';
   return isComplete ? { kind: 'own-result', result } : { kind: 'malformed' };
