@@ -17,6 +17,11 @@ export const clientRequirements: readonly Requirement[] = [
       'A member that is a defined one but for its case is refused in _meta, references, arguments to complete and results.',
   },
   {
+    id: 'K-03',
+    source: 'clients that people use, docs/reference/clients.md',
+    behaviour: 'A client that lists, calls or reads what it must not is found, whatever its SDK.',
+  },
+  {
     id: 'X-71',
     source: 'attacks 71',
     behaviour: 'However a body is cut into pieces, its outcome is that of the whole.',
