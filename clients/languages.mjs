@@ -1,5 +1,5 @@
 // Makes what the other languages need in a temporary folder: a virtual environment with the Python SDK,
-// and the Go programs. A language that the machine lacks is told as such and left out.
+// the Go programs, and the Java parser. A language that the machine lacks is told as such and left out.
 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -33,5 +33,18 @@ export async function prepareGo(folder) {
     client: [join(folder, 'client')],
     server: [join(folder, 'server')],
     parser: [join(folder, 'parser')],
+  };
+}
+
+/** The compiled parser, or `undefined` where there is no Java compiler or no Maven. */
+export async function prepareJava(folder) {
+  if (!isInstalled('javac', ['-version']) || !isInstalled('mvn', ['-v'])) return undefined;
+  const [lib, out] = [join(folder, 'java-lib'), join(folder, 'java-out')];
+  const copy = ['dependency:copy-dependencies', `-DoutputDirectory=${lib}`];
+  await run('mvn', ['-q', '-B', '-f', here('./java/pom.xml'), ...copy]);
+  await run('javac', ['-cp', `${lib}/*`, '-d', out, here('./java/Parser.java')]);
+  return {
+    version: firstLine('javac', ['-version']),
+    parser: ['java', '-cp', `${lib}/*:${out}`, 'Parser'],
   };
 }

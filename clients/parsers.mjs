@@ -133,7 +133,7 @@ async function compareFolds(parser) {
 }
 
 /** Compares with the parsers of every language that is there; resolves with how many disagree. */
-export async function compareParsers({ python, go }) {
+export async function compareParsers({ python, go, java }) {
   const seed = randomInt(2 ** 31);
   const random = randomFrom(seed);
   const bodies = corpus.map(({ bytes }) => bytes);
@@ -146,9 +146,10 @@ export async function compareParsers({ python, go }) {
   for (const [title, language] of [
     ['Python', python],
     ['Go', go],
+    ['Java', java],
   ]) {
     if (language === undefined) {
-      console.log(`${title.padEnd(30)} not run: it is not installed`);
+      console.log(`${title.padEnd(33)} not run: it is not installed`);
       continue;
     }
     for (const [parser, faults] of await compareOne(language.parser, decided))
@@ -162,7 +163,7 @@ export async function compareParsers({ python, go }) {
 }
 
 function printParser(parser, holds, faults) {
-  console.log(`${parser.padEnd(30)} ${faults.length === 0 ? holds : `FAILED: ${faults.length}`}`);
+  console.log(`${parser.padEnd(33)} ${faults.length === 0 ? holds : `FAILED: ${faults.length}`}`);
   for (const fault of faults.slice(0, MAX_SHOWN)) console.log(`  ${JSON.stringify(fault)}`);
   return faults.length === 0 ? 0 : 1;
 }

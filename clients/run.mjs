@@ -2,7 +2,6 @@
 // and the parsers of those languages against ours. Prints a table; ends with 1 when one outcome is not as
 // it must be. What the machine lacks is named as not run.
 
-import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,18 +9,13 @@ import { fileURLToPath } from 'node:url';
 import { startGateway } from './gateway.mjs';
 import { askInspector, prepareInspector } from './inspector.mjs';
 import { judge } from './judge.mjs';
-import { prepareGo, preparePython } from './languages.mjs';
+import { prepareGo, prepareJava, preparePython } from './languages.mjs';
 import { compareParsers } from './parsers.mjs';
 import { run } from './process.mjs';
 import { startDesk, startEverything, startRecords } from './upstreams.mjs';
 
 const UNKNOWN_TOOL = 'no_such_tool';
 const TYPESCRIPT = [process.execPath, fileURLToPath(new URL('./typescript.mjs', import.meta.url))];
-
-/** A credential in the form of a code host's, made anew in every run. */
-function makeSecret() {
-  return `ghp_${randomBytes(18).toString('hex')}`;
-}
 
 /** Each client by the era that it asks for; `auto` asks for the newest and falls back. */
 function clientsOf({ python, go, noInspector }) {
@@ -51,12 +45,13 @@ function clientsOf({ python, go, noInspector }) {
 
 async function startUpstreams({ python, go }, upstreams) {
   upstreams.push(await startDesk());
-  upstreams.push(await startEverything(makeSecret()));
-  for (const [name, title, language] of [
-    ['python', 'Python SDK server', python],
-    ['go', 'Go SDK server', go],
+  upstreams.push(await startEverything());
+  for (const [name, title, language, more] of [
+    ['python', 'Python SDK server', python, {}],
+    ['go', 'Go SDK, sessions', go, {}],
+    ['go-stateless', 'Go SDK, stateless', go, { STATELESS: '1' }],
   ])
-    if (language) upstreams.push(await startRecords(name, title, language.server, makeSecret()));
+    if (language) upstreams.push(await startRecords(name, title, language.server, more));
 }
 
 async function tryClient(client, upstream, access) {
@@ -103,18 +98,19 @@ async function main() {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-clients-'));
   const upstreams = [];
   try {
-    const [python, go, noInspector] = await Promise.all([
+    const [python, go, java, noInspector] = await Promise.all([
       preparePython(folder),
       prepareGo(folder),
+      prepareJava(folder),
       prepareInspector(),
     ]);
-    const versions = [`Node ${process.version}`, python?.version, go?.version].filter(Boolean);
-    console.log(`${versions.join(', ')}\n`);
+    const versions = [python, go, java].flatMap((one) => one?.version ?? []);
+    console.log(`${[`Node ${process.version}`, ...versions].join(', ')}\n`);
     await startUpstreams({ python, go }, upstreams);
     printRow(['client', 'version', 'upstream', 'protocol', 'list, call, hidden, redacted']);
     const failures =
       (await tryAll(clientsOf({ python, go, noInspector }), upstreams)) +
-      (await compareParsers({ python, go }));
+      (await compareParsers({ python, go, java }));
     console.log(failures === 0 ? '\nall of it holds' : `\n${failures} failed`);
     process.exitCode = failures === 0 ? 0 : 1;
   } finally {

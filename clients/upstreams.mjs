@@ -1,6 +1,7 @@
 // The servers behind the gateway: the demo's, the reference server, and one each of the Python and the
 // Go SDK. Each has a tool to call, one that leaks a secret, and one that the policy grants to nobody.
 
+import { randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { startDemoUpstream } from '../dist/dev/demo-upstream.js';
 import { freePort, serve } from './process.mjs';
@@ -11,6 +12,11 @@ const RECORDS = {
   leak: { name: 'read_notes', arguments: {} },
   hidden: 'wipe_records',
 };
+
+/** A credential in the form of a code host's, made anew in every run. */
+function makeSecret() {
+  return `ghp_${randomBytes(18).toString('hex')}`;
+}
 
 /** The demo upstream: sessions and the stateless era on one endpoint. */
 export async function startDesk() {
@@ -29,7 +35,8 @@ export async function startDesk() {
 }
 
 /** The reference server "everything", which speaks sessions. */
-export async function startEverything(secret) {
+export async function startEverything() {
+  const secret = makeSecret();
   const require = createRequire(import.meta.url);
   const entry = require.resolve('@modelcontextprotocol/server-everything/dist/index.js');
   const port = await freePort();
@@ -49,11 +56,12 @@ export async function startEverything(secret) {
   };
 }
 
-/** A server that offers the three tools of `RECORDS`, started by this command. */
-export async function startRecords(name, title, [command, ...args], secret) {
+/** A server that offers the three tools of `RECORDS`, started by this command; `more` is environment. */
+export async function startRecords(name, title, [command, ...args], more) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}/mcp`;
-  const env = { PORT: String(port), LEAKED: secret };
+  const secret = makeSecret();
+  const env = { PORT: String(port), LEAKED: secret, ...more };
   const server = await serve(command, args, { env, url });
   return { ...RECORDS, name, title, url, secret, close: () => server.close() };
 }
