@@ -3,7 +3,7 @@
 
 import type { InspectionProfile } from './config/settings.js';
 import type { PageCache } from './inspect/page-cache.js';
-import type { SessionFacts } from './mcp/admitted.js';
+import type { EventFacts, QuestionFacts, SessionFacts } from './mcp/admitted.js';
 import type { Json, JsonObject, RequestId } from './mcp/message.js';
 import type { ForwardOutcome, Incoming } from './mcp/transport.js';
 import type { Catalogue, PinKind } from './policy/definition.js';
@@ -53,6 +53,16 @@ export type OpenStream = {
   end(): void;
 };
 
+/** Where a value was sealed, and where alone it opens: a session of one caller at one upstream. */
+export type SessionPlace = {
+  readonly upstream: string;
+  readonly principal: Principal;
+  readonly session: SessionFacts;
+};
+
+/** What the gateway tells a server that asked: that it lives, or why nobody will answer. */
+export type OwnAnswer = 'pong' | { readonly code: number; readonly message: string };
+
 /** The items of a page of a list, as the upstream wrote them. */
 export type SeenPage = {
   readonly era: '2025' | '2026';
@@ -70,6 +80,17 @@ export type Ports = {
   /** Opens a sealed session id for this caller; `undefined` for every other id, whatever its fault. */
   openSession(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;
   sealSession(facts: SessionFacts, upstream: string, principal: Principal): string;
+  /** Seals a question of a server into the id under which a client sees it. */
+  sealQuestion(question: QuestionFacts, place: SessionPlace): string;
+  /** Opens such an id; `undefined` for one that was not given out in this session of this caller. */
+  openQuestion(sealed: string, place: SessionPlace): QuestionFacts | undefined;
+  /** The sealed id of a question that was passed on a moment ago, where this replica knows it. */
+  recallQuestion(id: RequestId, session: SessionFacts): string | undefined;
+  /** Seals an event's id; `undefined` where it cannot be resumed after. */
+  sealEvent(event: EventFacts, place: SessionPlace): string | undefined;
+  openEvent(sealed: string, place: SessionPlace): EventFacts | undefined;
+  /** A decision id: for what is decided besides the exchange itself. */
+  newDecisionId(): string;
   /** Marks a session as ended, so that it is unknown from now on. */
   endSession(sealed: string, upstream: string): void;
   /** Lists the upstream's definitions again if they were not verified within `pinning.maxAge`. */
@@ -88,10 +109,16 @@ export type Ports = {
     cleared: Cleared,
     signal: AbortSignal | undefined,
   ): Promise<ForwardOutcome>;
-  openStream(upstream: string, session: SessionFacts, signal: AbortSignal): Promise<ForwardOutcome>;
+  /** Opens a stream of a session; `lastEventId` is the upstream's own, where one is resumed. */
+  openStream(
+    upstream: string,
+    session: SessionFacts,
+    signal: AbortSignal,
+    lastEventId?: string,
+  ): Promise<ForwardOutcome>;
   forwardSessionEnd(upstream: string, session: SessionFacts): Promise<ForwardOutcome>;
-  /** Answers a request of the server's own within a session: pong, or -32601. */
-  answerServer(upstream: string, session: SessionFacts, id: RequestId, isPing: boolean): void;
+  /** Answers a request of the server's own within a session, in the gateway's name. */
+  answerServer(upstream: string, session: SessionFacts, id: RequestId, answer: OwnAnswer): void;
   /** What a page of a list showed; it counts for everyone at once. */
   notePage(upstream: string, page: SeenPage): void;
   /** The upstream says that a list changed; resolves when the definitions were verified again. */

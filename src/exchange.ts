@@ -5,18 +5,21 @@
 
 import type { Ports } from './exchange-ports.js';
 import { guardArguments } from './inspect/arguments.js';
-import { admitMessage } from './mcp/admit.js';
+import { admitPost } from './mcp/admit.js';
 import type { Admitted } from './mcp/admitted.js';
+import type { AdmittedArray } from './mcp/arrays.js';
 import { checkCarried, checkParamHeaders } from './mcp/carried.js';
 import { decodeParamHeaders } from './mcp/headers.js';
-import type { JsonObject } from './mcp/message.js';
+import type { JsonObject, Message } from './mcp/message.js';
 import type { Incoming, Outgoing, UpstreamAnswer } from './mcp/transport.js';
 import { decideRequest } from './policy/decide.js';
 import type { Allow } from './policy/decision.js';
+import { grantsFor } from './policy/grants.js';
 import { openRecord } from './policy/open-record.js';
 import type { Principal } from './policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from './policy/refusal.js';
 import { relayAnswer } from './relay/answer.js';
+import { relayArray } from './relay/array.js';
 import { type Call, noteAdmitted, noteDecision, presentedToken, refuse } from './relay/call.js';
 import { endSession, listen } from './relay/listen.js';
 import { countWaits } from './relay/upstream-time.js';
@@ -61,6 +64,7 @@ async function travel(call: Call): Promise<Refusal | undefined> {
 
   const admitted = admit(call, principal);
   if (admitted.kind === 'refused') return admitted;
+  if (admitted.kind === 'array') return relayArray(call, admitted, runExchange);
 
   const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
@@ -98,16 +102,20 @@ function renewView(call: Call): void {
 }
 
 /** Whether it is valid protocol for an era that we police: one message, or 400 and 404. */
-function admit(call: Call, principal: Principal): Admitted | Refusal {
+function admit(call: Call, principal: Principal): Admitted | AdmittedArray | Refusal {
   const { incoming, ports, view } = call;
-  const outcome = admitMessage({
+  const { upstream } = incoming;
+  const outcome = admitPost({
     headers: incoming.headers,
     repeated: incoming.repeated,
     body: incoming.body,
-    openSession: (sealed) => ports.openSession(sealed, incoming.upstream, principal),
+    openSession: (sealed) => ports.openSession(sealed, upstream, principal),
+    openQuestion: (id, session) => ports.openQuestion(id, { upstream, principal, session }),
+    grants: () => grantsFor(view.policies, principal, view.upstream),
     supportedVersions: view.carried && [...view.carried.stateless, ...view.carried.sessions],
   });
   if (outcome.kind === 'fault') return refuseFault(outcome);
+  if (outcome.kind === 'array') return outcome;
   call.admitted = outcome;
   noteAdmitted(call, outcome);
   return outcome;
@@ -120,7 +128,8 @@ async function decide(
   admitted: Admitted,
 ): Promise<Allow | Refusal> {
   const startedMs = performance.now();
-  const asksForThing = admitted.rule.subject !== 'none';
+  // The answer to a question belongs to what was asked for before.
+  const asksForThing = admitted.rule.subject !== 'none' && admitted.rule.subject !== 'question';
   if (!call.view.isFresh && (asksForThing || call.view.carried === undefined)) {
     await call.ports.freshen(call.incoming.upstream);
     renewView(call);
@@ -149,7 +158,7 @@ async function decide(
 function guard(call: Call, admitted: Admitted): Refusal | undefined {
   const startedMs = performance.now();
   const { message, text } = admitted;
-  const value = 'params' in message ? (message.params ?? {}) : {};
+  const value = contentOf(message);
   const headers = decodeParamHeaders(admitted.paramHeaders);
   const refusal =
     guardContent(call, value, text) ??
@@ -157,6 +166,18 @@ function guard(call: Call, admitted: Admitted): Refusal | undefined {
     (headers === undefined ? undefined : guardContent(call, headers, JSON.stringify(headers)));
   call.record.latency.inspect += performance.now() - startedMs;
   return refusal;
+}
+
+function contentOf(message: Message): JsonObject {
+  switch (message.kind) {
+    case 'request':
+    case 'notification':
+      return message.params ?? {};
+    case 'result':
+      return message.result;
+    case 'error':
+      return message.error;
+  }
 }
 
 function guardContent(call: Call, value: JsonObject, text: string): Refusal | undefined {

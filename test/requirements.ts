@@ -12,6 +12,7 @@ import { integrationRequirements } from './requirements/integration.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
+import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
 import { runtimeRequirements } from './requirements/runtime.js';
 import { wireRequirements } from './requirements/wire.js';
@@ -34,6 +35,7 @@ export const requirements: readonly Requirement[] = [
   ...observeRequirements,
   ...pinRequirements,
   ...policyRequirements,
+  ...questionRequirements,
   ...runtimeRequirements,
   ...wireRequirements,
 ];

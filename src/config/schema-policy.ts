@@ -53,9 +53,15 @@ const WHAT = record('Things. Kinds are a union; a kind that is not named is not 
   resources: patterns('Resources: URI patterns, `*` within a segment and `**` across.'),
   templates: patterns('Resource templates by their uriTemplate, exactly.'),
   prompts: patterns('Prompts: exact names or globs.'),
-  sampling: unavailable('Requests of servers for a completion.'),
-  elicitation: unavailable('Requests of servers for input.'),
-  roots: unavailable('Requests of servers for roots.'),
+  sampling: { const: true, title: 'true', description: 'Requests of servers for a completion.' },
+  elicitation: {
+    type: 'array',
+    minItems: 1,
+    uniqueItems: true,
+    description: 'Requests of servers for input, by form or by a link.',
+    items: { type: 'string', enum: ['form', 'url'] },
+  },
+  roots: { const: true, title: 'true', description: 'Requests of servers for roots.' },
 });
 
 const LIMITS = record(

@@ -1,17 +1,17 @@
 // The ports of exchange.ts over the running parts: where names meet instances. Every call reads the
 // current version once, so that a reload is seen by the next exchange and by no half of one.
 
+import { randomUUID } from 'node:crypto';
 import { anonymousPrincipal } from '../authn/principal.js';
 import type { Authenticator } from '../authn/verify.js';
 import { isFault } from '../authn/verify.js';
-import type { Ports } from '../exchange-ports.js';
+import type { OwnAnswer, Ports } from '../exchange-ports.js';
 import { createPageCache } from '../inspect/page-cache.js';
 import type { Json, RequestId } from '../mcp/message.js';
 import type { Audit } from '../observe/audit.js';
 import { faultCode, type Log, logRefusal } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
 import { digestListed } from '../pins/digest.js';
-import type { Principal } from '../policy/principal.js';
 import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
 import type { LimitStore } from '../settle/limits.js';
@@ -19,15 +19,14 @@ import type { EndedSessions } from '../state/ended-sessions.js';
 import type { KeyRing } from '../state/key-ring.js';
 import { createOpenedSessions } from '../state/opened-sessions.js';
 import { createRunningStreams } from '../state/running-streams.js';
-import { openSession, type SessionBinding, sealSession } from '../state/session-seal.js';
+import { openSession, sealSession } from '../state/session-seal.js';
 import { credentialHeader } from '../upstream/credentials.js';
+import { bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { StreamRegistry } from './streams.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 import type { Version } from './version.js';
 import type { ViewOf } from './view.js';
 
-/** How long a sealed session lives. Clients abandon most sessions; the id is all that is kept of one. */
-export const SESSION_TTL_MS = 24 * 60 * 60 * 1000;
 /** How long an answer to a server's own request may take. */
 const OWN_ANSWER_TIMEOUT_MS = 5_000;
 /** Answers of that kind under way at one upstream; a server that asks faster goes unanswered. */
@@ -54,15 +53,6 @@ export type Parts = {
 
 function bytesEqual(one: Uint8Array, other: Uint8Array): boolean {
   return Buffer.compare(one, other) === 0;
-}
-
-function bindingOf(upstream: string, principal: Principal): SessionBinding {
-  return {
-    upstream,
-    issuer: principal.issuerUrl,
-    subject: principal.subject,
-    client: principal.client,
-  };
 }
 
 /** Builds the ports. */
@@ -109,12 +99,9 @@ export function createPorts(parts: Parts): Ports {
       return session === undefined || ended.has(session.hash) ? undefined : session;
     },
     sealSession: (facts, upstream, principal) =>
-      sealSession(
-        ring,
-        bindingOf(upstream, principal),
-        { ...facts, stripped: [] },
-        now() + SESSION_TTL_MS,
-      ),
+      sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
+    ...createSealedIds(ring, now),
+    newDecisionId: randomUUID,
     endSession(sealed, upstream) {
       ended.add(ring.hmac('session', sealed), now() + SESSION_TTL_MS);
       streams.endWhere((stream) => stream.session === sealed && stream.upstream === upstream);
@@ -137,10 +124,10 @@ export function createPorts(parts: Parts): Ports {
       logRefusal(parts.log, record);
     },
     forward: (upstream, cleared, signal) => runtimeOf(upstream).client.forward(cleared, signal),
-    openStream: (upstream, session, signal) =>
-      runtimeOf(upstream).client.openStream(session, signal),
+    openStream: (upstream, session, signal, lastEventId) =>
+      runtimeOf(upstream).client.openStream(session, signal, lastEventId),
     forwardSessionEnd: (upstream, session) => runtimeOf(upstream).client.endSession(session),
-    answerServer(upstream, session, id, isPing) {
+    answerServer(upstream, session, id, own) {
       const runtime = runtimeOf(upstream);
       const { client, settings } = runtime;
       const underWay = answering.get(runtime) ?? 0;
@@ -158,7 +145,7 @@ export function createPorts(parts: Parts): Ports {
       const answer = client.request({
         method: 'POST',
         headers,
-        body: answerBody(id, isPing),
+        body: answerBody(id, own),
         timeoutMs: OWN_ANSWER_TIMEOUT_MS,
       });
       void answer.then((outcome) => {
@@ -199,10 +186,10 @@ function isLoginFailure(record: ExchangeRecord): boolean {
   );
 }
 
-function answerBody(id: RequestId, isPing: boolean): string {
+function answerBody(id: RequestId, answer: OwnAnswer): string {
   return JSON.stringify(
-    isPing
+    answer === 'pong'
       ? { jsonrpc: '2.0', id, result: {} }
-      : { jsonrpc: '2.0', id, error: { code: -32601, message: 'Method not found' } },
+      : { jsonrpc: '2.0', id, error: { code: answer.code, message: answer.message } },
   );
 }

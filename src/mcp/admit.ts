@@ -4,22 +4,17 @@
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol and transports; contract §6.
 
 import type { Admitted, MethodRule, ProtocolFault, TextEdit } from './admitted.js';
+import { type AdmittedArray, admitArray, forbidden } from './arrays.js';
 import {
   type AdmissionInput,
   type Call,
   type CarriedEra,
   type Classified,
-  checkRepeated,
   classify,
   placeOf,
 } from './classify.js';
-import { checkSession, initializeEdits, type SessionCheck } from './eras/sessions.js';
-import {
-  CLIENT_INFO_KEY,
-  checkNameHeader,
-  claimsStateless,
-  statelessEdits,
-} from './eras/stateless.js';
+import { cutInitialize } from './eras/sessions.js';
+import { CLIENT_INFO_KEY, checkNameHeader, cutStateless } from './eras/stateless.js';
 import {
   type FaultPlace,
   faultOf,
@@ -30,16 +25,21 @@ import {
   METHOD_NOT_FOUND,
   PARSE_ERROR,
 } from './faults.js';
+import { type Grants, NO_GRANTS } from './grants.js';
 import { readParamHeaders } from './headers.js';
 import { hasInexactNumber, type JsonReading, readJson, spanOf } from './json.js';
-import { type EnvelopeReading, readEnvelope } from './jsonrpc.js';
+import { readEnvelope } from './jsonrpc.js';
 import { isObject, type Json, type JsonObject } from './message.js';
 import { findMethod, isDefinedMethod } from './methods.js';
 import { readParams } from './params.js';
-import { ownMetaEdits } from './removal.js';
+import { type CapabilityCut, ownMetaEdits } from './removal.js';
+import { type Reply, readReply } from './replies.js';
 
 type Text = Extract<JsonReading, { readonly ok: true }>;
 
+/** Concerns only a server that may ask for roots. */
+const ROOTS_CHANGED = 'notifications/roots/list_changed';
+const NOTHING_CUT: CapabilityCut = { edits: [], askable: [] };
 const NO_HEADERS: { readonly [name: string]: string } = Object.freeze(Object.create(null));
 
 // Numbers that are compared or judged: read differently by another parser, they name something else.
@@ -52,14 +52,29 @@ const JUDGED_NUMBERS = [
 ];
 
 /**
- * Admits one POSTed message, or says why not. Pure but for the port that opens sessions.
+ * Admits what was POSTed: one message, or an array where its revision has arrays.
+ * Source: MCP 2025-03-26, batching; otherwise as {@link admitMessage}.
+ */
+export function admitPost(input: AdmissionInput): Admitted | AdmittedArray | ProtocolFault {
+  const reading = readJson(input.body);
+  if (!reading.ok) return unreadable(reading.fault);
+  return Array.isArray(reading.value)
+    ? admitArray(input, reading.text, reading.value)
+    : admitReading(input, reading);
+}
+
+/**
+ * Admits one POSTed message, or says why not. Pure but for the ports that open sealed values.
  *
  * @returns the message with what must be cut from it, or a fault with status, code and own text.
  * Source: MCP 2025-11-25 and 2026-07-28, transports; contract §6, row "protocol violation".
  */
 export function admitMessage(input: AdmissionInput): Admitted | ProtocolFault {
   const reading = readJson(input.body);
-  if (!reading.ok) return unreadable(reading.fault);
+  return reading.ok ? admitReading(input, reading) : unreadable(reading.fault);
+}
+
+function admitReading(input: AdmissionInput, reading: Text): Admitted | ProtocolFault {
   const envelope = readEnvelope(reading.value);
   switch (envelope.kind) {
     case 'request':
@@ -67,31 +82,14 @@ export function admitMessage(input: AdmissionInput): Admitted | ProtocolFault {
       return admitCall(input, reading, envelope);
     case 'result':
     case 'error':
+      return admitReply(input, reading.text, envelope);
     case 'batch':
-    case 'malformed':
-      return refuseEnvelope(envelope);
+      return forbidden({ era: undefined });
+    case 'malformed': {
+      const place = { era: undefined, id: envelope.id };
+      return invalidMessage(place, 'The body is not one valid JSON-RPC message.');
+    }
   }
-}
-
-/** Admits a GET that opens the stream of a session; there is none without a session. */
-export function admitStreamOpen(input: Omit<AdmissionInput, 'body'>): SessionCheck {
-  return admitWithoutBody(input);
-}
-
-/** Admits a DELETE that ends a session; there is nothing to end without one. */
-export function admitSessionEnd(input: Omit<AdmissionInput, 'body'>): SessionCheck {
-  return admitWithoutBody(input);
-}
-
-function admitWithoutBody(input: Omit<AdmissionInput, 'body'>): SessionCheck {
-  const { headers } = input;
-  const isStateless = claimsStateless(undefined, headers);
-  if (isStateless || headers['mcp-session-id'] === undefined) {
-    const era = isStateless ? '2026' : undefined;
-    return faultOf('method-forbidden', INVALID_REQUEST, 'Method not allowed', { era }, 405);
-  }
-  const place: FaultPlace = { era: '2025' };
-  return checkRepeated(input, place) ?? checkSession(headers, input.openSession, place);
 }
 
 function unreadable(fault: Extract<JsonReading, { readonly ok: false }>['fault']): ProtocolFault {
@@ -106,23 +104,30 @@ function unreadable(fault: Extract<JsonReading, { readonly ok: false }>['fault']
   }
 }
 
-function refuseEnvelope(envelope: Exclude<EnvelopeReading, Call>): ProtocolFault {
-  const place: FaultPlace = { era: undefined };
-  switch (envelope.kind) {
-    case 'batch': {
-      const text = 'Arrays of messages are not accepted; send one message a request.';
-      return faultOf('batch-forbidden', INVALID_REQUEST, text, place);
-    }
-    case 'malformed':
-      return invalidMessage(
-        { era: undefined, id: envelope.id },
-        'The body is not one valid JSON-RPC message.',
-      );
-    case 'result':
-    case 'error':
-      // No request of a server is passed on, so there is nothing that a client could answer.
-      return invalidMessage(place, 'No request is waiting for this answer.');
-  }
+/** The answer to a question of a server, under the question's own row and target. */
+function admitReply(input: AdmissionInput, text: string, reply: Reply): Admitted | ProtocolFault {
+  const read = readReply(input, text, reply);
+  if (read.kind === 'fault') return read;
+  const { session, version } = read.session;
+  const { question, rule, edits, removed } = read;
+  return admit({
+    kind: 'admitted',
+    era: '2025',
+    version,
+    message: { ...reply, id: question.id },
+    rule,
+    target: { kind: 'question', name: question.name },
+    args: undefined,
+    session,
+    askable: session.askable ?? [],
+    bytes: input.body,
+    text,
+    nameHeader: undefined,
+    edits,
+    paramHeaders: NO_HEADERS,
+    selfReported: undefined,
+    removed,
+  });
 }
 
 function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | ProtocolFault {
@@ -132,6 +137,9 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
   const place = placeOf(classified.era, call);
   const rule = findRule(classified.era, call, place);
   if ('kind' in rule) return rule;
+  if (rule.method === ROOTS_CHANGED && classified.session?.askable?.includes('roots') !== true) {
+    return faultOf('method-forbidden', METHOD_NOT_FOUND, 'Method not found', place);
+  }
   const params = readParams(rule.method, call.params);
   if (!params.ok) return invalidParams(place, params.why);
   if (text.suspectNumbers && isAmbiguous(text.text)) {
@@ -140,7 +148,7 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
   const paramHeaders = checkMirrors(input, classified.era, call, place);
   if (isFault(paramHeaders)) return paramHeaders;
   const own = ownMetaEdits(text.text, meta);
-  const cut = eraEdits(classified, text.text, call, meta);
+  const cut = cutEra(input, classified, text.text, call, meta);
   return admit({
     kind: 'admitted',
     era: classified.era,
@@ -150,10 +158,11 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
     target: params.target,
     args: params.args,
     session: classified.session,
+    askable: cut.askable,
     bytes: input.body,
     text: text.text,
     nameHeader: classified.era === '2026' ? input.headers['mcp-name']?.trim() : undefined,
-    edits: own.edits.length === 0 ? cut : merge(cut, own.edits),
+    edits: own.edits.length === 0 ? cut.edits : merge(cut.edits, own.edits),
     paramHeaders,
     selfReported: selfReported(call, meta),
     removed: own.removed,
@@ -207,15 +216,20 @@ function isAmbiguous(text: string): boolean {
   });
 }
 
-function eraEdits(
-  classified: Classified,
+/** What of the client's capabilities stays. Policy is asked only where some are declared. */
+function cutEra(
+  input: AdmissionInput,
+  { era, version, session }: Classified,
   text: string,
   call: Call,
   meta: JsonObject | undefined,
-): readonly TextEdit[] {
-  if (classified.era === '2026') return statelessEdits(text, meta);
-  if (call.method !== 'initialize') return [];
-  return initializeEdits(text, call.params ?? {}, classified.version);
+): CapabilityCut {
+  const grants = (): Grants => input.grants?.() ?? NO_GRANTS;
+  if (era === '2026') return cutStateless(text, meta, grants);
+  if (call.method === 'initialize') {
+    return cutInitialize(text, call.params ?? {}, version, grants);
+  }
+  return session?.askable === undefined ? NOTHING_CUT : { edits: [], askable: session.askable };
 }
 
 function merge(one: readonly TextEdit[], other: readonly TextEdit[]): readonly TextEdit[] {

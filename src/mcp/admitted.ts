@@ -1,6 +1,6 @@
 // A message that is valid protocol, and what makes it so. Only mcp/admit.ts makes one.
 
-import type { Era, Json, JsonObject, Message, RequestId, Target } from './message.js';
+import type { Era, Json, JsonObject, Message, QuestionName, RequestId, Target } from './message.js';
 
 declare const admittedBrand: unique symbol;
 
@@ -35,7 +35,7 @@ export type MethodRule = {
   readonly from: 'client' | 'server';
   readonly type: 'request' | 'notification';
   /** What a policy decides about: the kind of target, or `none` for protocol upkeep. */
-  readonly subject: 'tool' | 'resource' | 'template' | 'prompt' | 'reference' | 'none';
+  readonly subject: 'tool' | 'resource' | 'template' | 'prompt' | 'reference' | 'question' | 'none';
   readonly request: 'name-only' | 'arguments';
   /** `envelope`: only the envelope is read (still sanitized). `filter`: a list or a handshake. `inspect`: content. */
   readonly response: 'envelope' | 'filter' | 'inspect';
@@ -48,9 +48,38 @@ export type SessionFacts = {
   readonly hash?: string;
   /** The upstream's own session id; absent where it issues none. */
   readonly upstreamSession: string | undefined;
+  /** What a server may ask in it: declared by the client and granted when it was opened. Absent: nothing. */
+  readonly askable?: readonly QuestionName[];
 };
 
-/** A message from a client that is valid protocol for its era. */
+/** A question of a server that was passed on: what the sealed id of its answer says. */
+export type QuestionFacts = {
+  /** The id that the server gave it. */
+  readonly id: RequestId;
+  readonly method: string;
+  readonly name: QuestionName;
+};
+
+/** What a resumed stream is judged by: what the sealed id of one of its events says. */
+export type EventFacts = {
+  /** The id that the upstream gave the event. */
+  readonly upstreamId: string;
+  /** The request that the stream answers, and what its answer owes; `undefined` on the session's own stream. */
+  readonly request:
+    | {
+        readonly id: RequestId;
+        readonly method: string;
+        readonly target: Target;
+        readonly maxResultBytes: number | undefined;
+        readonly profiles: readonly string[];
+      }
+    | undefined;
+};
+
+/**
+ * A message from a client that is valid protocol for its era: a call, or the answer to a question of a
+ * server (session era), whose id was opened and whose `rule` and `target` are those of the question.
+ */
 export type Admitted<M extends Message = Message> = {
   readonly [admittedBrand]: true;
   readonly kind: 'admitted';
@@ -62,6 +91,8 @@ export type Admitted<M extends Message = Message> = {
   /** Arguments of tools/call and prompts/get; `{}` where absent; `undefined` for other methods. */
   readonly args: JsonObject | undefined;
   readonly session: SessionFacts | undefined;
+  /** What a server may ask of this client, here and now by what it declared and was granted. */
+  readonly askable: readonly QuestionName[];
   /** The body exactly as received: what leaves when there are no edits. */
   readonly bytes: Uint8Array;
   /** The text of the body as decoded once; what leaves is this text with `edits` applied, else the raw bytes. */

@@ -24,8 +24,13 @@ export type Answer =
       readonly method: string;
       readonly params: JsonObject | undefined;
     }
-  /** Never passed on; to be answered with -32601 in session eras. */
-  | { readonly kind: 'server-request'; readonly id: RequestId; readonly method: string }
+  /** A request of the server's own; it is passed on, or answered by the gateway, in session eras alone. */
+  | {
+      readonly kind: 'server-request';
+      readonly id: RequestId;
+      readonly method: string;
+      readonly params: JsonObject | undefined;
+    }
   /** Well-formed, but not ours: another id, or a notification that is not carried. To be dropped. */
   | { readonly kind: 'foreign' }
   | { readonly kind: 'malformed' };
@@ -43,7 +48,7 @@ export function readAnswer(value: Json, expect: Expectation): Answer {
     case 'malformed':
       return { kind: 'malformed' };
     case 'request':
-      return { kind: 'server-request', id: message.id, method: message.method };
+      return { ...message, kind: 'server-request' };
     case 'notification': {
       const { method, params } = message;
       const rule = findMethod(expect.era, 'server', method);

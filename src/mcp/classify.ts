@@ -2,11 +2,12 @@
 // Where body and headers disagree it refuses; it never follows one of the two.
 // Source: MCP 2026-07-28, versioning and transports (backward compatibility); MCP 2025-11-25, transports.
 
-import type { ProtocolFault, SessionFacts } from './admitted.js';
+import type { ProtocolFault, QuestionFacts, SessionFacts } from './admitted.js';
 import { withoutAgreedMirrors } from './eras/early-mirrors.js';
 import { checkInitialize, checkSession, type OpenSession } from './eras/sessions.js';
 import { checkStateless, claimsStateless } from './eras/stateless.js';
 import { type FaultPlace, headerMismatch, unsupportedVersion } from './faults.js';
+import type { Grants } from './grants.js';
 import type { HeaderMap } from './headers.js';
 import type { JsonObject, Message } from './message.js';
 import { SESSION_VERSIONS, STATELESS_VERSIONS } from './versions.js';
@@ -21,6 +22,12 @@ export type AdmissionInput = {
   readonly openSession: OpenSession;
   /** What an unsupported version is told to use instead; all that is carried where not given. */
   readonly supportedVersions?: readonly string[] | undefined;
+  /** What policy lets servers ask of the caller; nothing where not given. Asked only where it matters. */
+  readonly grants?: (() => Grants) | undefined;
+  /** Opens the id of a question that was passed on in this session; `undefined` for every other id. */
+  readonly openQuestion?:
+    | ((id: string, session: SessionFacts) => QuestionFacts | undefined)
+    | undefined;
 };
 
 /** A message that asks for something: what a client may post. */

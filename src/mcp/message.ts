@@ -33,12 +33,16 @@ export type Message =
   | { readonly kind: 'result'; readonly id: RequestId; readonly result: JsonObject }
   | { readonly kind: 'error'; readonly id: RequestId | undefined; readonly error: RpcError };
 
+/** What a server may ask of a client, as policies name it. Elicitation by its mode. */
+export type QuestionName = 'sampling' | 'elicitation/form' | 'elicitation/url' | 'roots';
+
 /** What a request asks for: the thing that a policy rule and a pin can name. */
 export type Target =
   | { readonly kind: 'tool'; readonly name: string }
   | { readonly kind: 'prompt'; readonly name: string }
   | { readonly kind: 'resource'; readonly uri: string }
   | { readonly kind: 'template'; readonly uriTemplate: string }
+  | { readonly kind: 'question'; readonly name: QuestionName }
   | { readonly kind: 'none' };
 
 /** True for a plain JSON object (not null, not an array). */

@@ -14,10 +14,15 @@ type Shape = Pick<MethodRule, 'subject' | 'request' | 'response'>;
 const UPKEEP: Shape = { subject: 'none', request: 'name-only', response: 'envelope' };
 const LIST: Shape = { subject: 'none', request: 'name-only', response: 'filter' };
 const CONTENT: Shape = { subject: 'none', request: 'name-only', response: 'inspect' };
+const QUESTION: Shape = { subject: 'question', request: 'arguments', response: 'inspect' };
 const SUBSCRIPTION: Shape = { subject: 'resource', request: 'name-only', response: 'envelope' };
 
 function request(method: string, eras: readonly Era[], shape: Shape): MethodRule {
   return { method, eras, from: 'client', type: 'request', ...shape };
+}
+
+function question(method: string): MethodRule {
+  return { method, eras: SESSIONS, from: 'server', type: 'request', ...QUESTION };
 }
 
 function note(
@@ -58,6 +63,12 @@ export const METHODS: readonly MethodRule[] = [
   note('notifications/cancelled', SESSIONS, 'client', UPKEEP),
   note('notifications/progress', SESSIONS, 'client', UPKEEP),
 
+  note('notifications/roots/list_changed', SESSIONS, 'client', UPKEEP),
+
+  question('sampling/createMessage'),
+  question('elicitation/create'),
+  question('roots/list'),
+
   note('notifications/cancelled', SESSIONS, 'server', UPKEEP),
   note('notifications/progress', BOTH, 'server', CONTENT),
   note('notifications/message', BOTH, 'server', CONTENT),
@@ -65,15 +76,12 @@ export const METHODS: readonly MethodRule[] = [
   note('notifications/prompts/list_changed', SESSIONS, 'server', UPKEEP),
   note('notifications/resources/list_changed', SESSIONS, 'server', UPKEEP),
   note('notifications/resources/updated', SESSIONS, 'server', UPKEEP),
+  note('notifications/elicitation/complete', SESSIONS, 'server', UPKEEP),
 ];
 
 // Defined by some revision or extension and refused here, because nothing here judges what they carry.
 const REFUSED = [
-  'notifications/roots/list_changed',
   'subscriptions/listen',
-  'sampling/createMessage',
-  'elicitation/create',
-  'roots/list',
   'tasks/get',
   'tasks/result',
   'tasks/list',
@@ -81,7 +89,6 @@ const REFUSED = [
   'tasks/update',
   'notifications/tasks',
   'notifications/tasks/status',
-  'notifications/elicitation/complete',
 ];
 
 const DEFINED: ReadonlySet<string> = new Set([...METHODS.map((rule) => rule.method), ...REFUSED]);

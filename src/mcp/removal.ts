@@ -4,8 +4,10 @@
 
 import type { TextEdit } from './admitted.js';
 import { foldName } from './case-folding.js';
+import { type Grants, NO_GRANTS } from './grants.js';
 import { removalEdits, spanOf } from './json.js';
-import { isObject, type Json, type JsonObject } from './message.js';
+import { isObject, type Json, type JsonObject, type QuestionName } from './message.js';
+import { declaredQuestions, isGranted } from './questions.js';
 
 /** Members of `_meta` under this prefix are ours alone and never cross from one side to the other. */
 export const OWN_PREFIX = 'dev.sallyport/';
@@ -19,35 +21,86 @@ const REMOVED_CAPABILITIES: ReadonlySet<string> = new Set([
   'extensions',
 ]);
 
-/** True for a capability that is not carried, in whatever case it is written. */
-export function isRemovedCapability(name: string): boolean {
-  return REMOVED_CAPABILITIES.has(foldName(name));
+/**
+ * True for a capability that is not carried or not granted. In another case than its own it always goes:
+ * nobody has declared what a parser that folds case would read.
+ */
+export function isRemovedCapability(name: string, grants: Grants = NO_GRANTS): boolean {
+  switch (name) {
+    case 'sampling':
+      return !grants.sampling;
+    case 'elicitation':
+      return !(grants.elicitation.form || grants.elicitation.url);
+    case 'roots':
+      return !grants.roots;
+    default:
+      return REMOVED_CAPABILITIES.has(foldName(name));
+  }
 }
+
+/** What of a client's capabilities stays, and the edits that cut the rest out of the text. */
+export type CapabilityCut = {
+  readonly edits: readonly TextEdit[];
+  /** The questions that are declared and granted. */
+  readonly askable: readonly QuestionName[];
+};
 
 /** True for a member of `_meta` in our own name, in whatever case it is written. */
 export function isOwnMember(name: string): boolean {
   return name.length >= OWN_PREFIX.length && foldName(name).startsWith(OWN_PREFIX);
 }
 
-/** Edits that cut the capabilities that are not carried out of the object at `path`. */
-export function capabilityEdits(
+/**
+ * Cuts the capabilities that are not carried or not granted out of the object at `path`. Of elicitation
+ * the modes are granted one by one; with its last mode it goes whole, because empty it would mean forms.
+ */
+export function cutCapabilities(
   text: string,
   path: readonly string[],
   capabilities: Json | undefined,
-): readonly TextEdit[] {
-  if (!isObject(capabilities)) return [];
-  if (!Object.keys(capabilities).some(isRemovedCapability)) return [];
+  grantsOf: () => Grants,
+): CapabilityCut {
+  if (!isObject(capabilities) || Object.keys(capabilities).length === 0) return NOTHING;
+  const grants = grantsOf();
+  const askable = declaredQuestions(capabilities).filter((name) => isGranted(grants, name));
+  const hasMode = askable.some((name) => name.startsWith('elicitation/'));
+  const isCut = (name: string): boolean =>
+    isRemovedCapability(name, grants) || (name === 'elicitation' && !hasMode);
+  const modes = hasMode ? modeEdits(text, [...path, 'elicitation'], capabilities, grants) : [];
+  if (!Object.keys(capabilities).some(isCut)) return { edits: modes, askable };
   const span = spanOf(text, path);
-  return span === undefined ? [] : removalEdits(text, span, isRemovedCapability);
+  const edits = span === undefined ? [] : [...removalEdits(text, span, isCut), ...modes];
+  return { edits: edits.sort((one, other) => one.start - other.start), askable };
 }
 
-/** Edits that cut our own members out of `params._meta`, and the names that they had. */
+function modeEdits(
+  text: string,
+  path: readonly string[],
+  capabilities: JsonObject,
+  { elicitation }: Grants,
+): readonly TextEdit[] {
+  const declared = capabilities['elicitation'];
+  if (!isObject(declared)) return [];
+  const isCut = (name: string): boolean => {
+    if (name === 'form' || name === 'url') return !elicitation[name];
+    return MODES.has(foldName(name));
+  };
+  if (!Object.keys(declared).some(isCut)) return [];
+  const span = spanOf(text, path);
+  return span === undefined ? [] : removalEdits(text, span, isCut);
+}
+
+const NOTHING: CapabilityCut = Object.freeze({ edits: [], askable: [] });
+const MODES: ReadonlySet<string> = new Set(['form', 'url']);
+
+/** Edits that cut our own members out of `_meta` of params or result, and the names that they had. */
 export function ownMetaEdits(
   text: string,
   meta: JsonObject | undefined,
+  holder: 'params' | 'result' = 'params',
 ): { readonly edits: readonly TextEdit[]; readonly removed: readonly string[] } {
   const removed = meta === undefined ? [] : Object.keys(meta).filter(isOwnMember);
-  const span = removed.length === 0 ? undefined : spanOf(text, ['params', '_meta']);
+  const span = removed.length === 0 ? undefined : spanOf(text, [holder, '_meta']);
   if (span === undefined) return { edits: [], removed };
   return { edits: removalEdits(text, span, isOwnMember), removed };
 }

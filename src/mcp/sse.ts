@@ -197,13 +197,24 @@ function dispatch(state: State, events: SseEvent[]): void {
 
 /**
  * One event with this text as its data, ready to write. Line breaks in the text (blanks between JSON
- * tokens) become several data lines, so they can never end the event.
+ * tokens) become several data lines, so they can never end the event. `id` must be without line breaks.
  */
 export function encodeSseMessage(
   json: string,
-  options?: { readonly event?: 'message' | 'endpoint' },
+  options?: { readonly event?: 'message' | 'endpoint'; readonly id?: string | undefined },
 ): string {
-  return `event: ${options?.event ?? 'message'}\n${prefixLines('data: ', json)}\n`;
+  const id = options?.id === undefined ? '' : `id: ${options.id}\n`;
+  return `event: ${options?.event ?? 'message'}\n${id}${prefixLines('data: ', json)}\n`;
+}
+
+/** An event without content: after it a stream may be resumed (MCP 2025-11-25, transports). */
+export function encodeSsePriming(id: string): string {
+  return `id: ${id}\ndata: \n\n`;
+}
+
+/** How long a client should wait before it connects again. */
+export function encodeSseRetry(ms: number): string {
+  return `retry: ${ms}\n\n`;
 }
 
 /** A comment, which keeps a stream alive. */

@@ -1,6 +1,7 @@
 // Compiles one rule and reports what is wrong with it by itself: empty lists, unknown names, patterns,
 // schemas and expressions that do not compile, conditions that could never hold. Contract §4.
 
+import type { Grants } from '../mcp/grants.js';
 import type { Fault, PolicyContext } from './compile-context.js';
 import type { RateLimit } from './decision.js';
 import type { CompiledSchema } from './definition.js';
@@ -14,12 +15,19 @@ import { suggestName } from './suggestion.js';
 import { compileWho } from './who.js';
 
 /** The keys of `what` by kind. */
-export const WHAT_KEYS: { readonly [kind in TargetKind]: keyof WhatDocument } = {
+export const WHAT_KEYS = {
   tool: 'tools',
   prompt: 'prompts',
   resource: 'resources',
   template: 'templates',
-};
+} as const satisfies { readonly [kind in TargetKind]: keyof WhatDocument };
+
+/** The keys of `what` that name questions of servers. */
+const GRANT_KEYS = [
+  'sampling',
+  'elicitation',
+  'roots',
+] as const satisfies readonly (keyof WhatDocument)[];
 
 /** Compiles one rule. Parts with an error are left empty: the caller discards the set then. */
 export function compileRule(
@@ -38,6 +46,7 @@ export function compileRule(
     matchesWho: compileWho(written.who),
     upstreams: compileUpstreams(written.what.upstreams, report),
     targets: compileTargets(written.what, report),
+    grants: compileGrants(written.what),
     args: compileArguments(written.args ?? {}, report),
     when: written.when === undefined ? undefined : compileWhen(written.when, report),
   };
@@ -132,8 +141,9 @@ function compileUpstreams(
 }
 
 function compileTargets(what: WhatDocument, report: Fault): Rule['targets'] {
-  if (!TARGET_KINDS.some((kind) => what[WHAT_KEYS[kind]] !== undefined)) {
-    const keys = TARGET_KINDS.map((kind) => WHAT_KEYS[kind]).join(', ');
+  const kinds = [...TARGET_KINDS.map((kind) => WHAT_KEYS[kind]), ...GRANT_KEYS];
+  if (!kinds.some((key) => what[key] !== undefined)) {
+    const keys = kinds.join(', ');
     report(['what'], 'error', `no kind is named: ${keys}`);
   }
   const { tools = [], prompts = [], templates = [] } = what;
@@ -142,6 +152,14 @@ function compileTargets(what: WhatDocument, report: Fault): Rule['targets'] {
     prompt: compilePatterns(prompts, 'name', ['what', 'prompts'], report),
     resource: compileResources(what.resources ?? [], report),
     template: templates.map((text) => ({ kind: 'exact', text })),
+  };
+}
+
+function compileGrants({ sampling, elicitation = [], roots }: WhatDocument): Grants {
+  return {
+    sampling: sampling === true,
+    elicitation: { form: elicitation.includes('form'), url: elicitation.includes('url') },
+    roots: roots === true,
   };
 }
 
@@ -198,13 +216,18 @@ function checkConditions(rule: Rule, report: Fault): void {
   if (when?.reads.readsUri === true && targets.resource.length === 0) {
     report(['when'], 'error', 'uri is for resources, and the rule names none');
   }
-  if (targets.resource.length + targets.template.length === 0) return;
+  const asks = asksAnything(rule.grants);
+  if (targets.resource.length + targets.template.length === 0 && !asks) return;
   const takesArguments = targets.tool.length + targets.prompt.length > 0;
   const severity = takesArguments ? 'warning' : 'error';
-  const message = 'resources and templates have no arguments';
+  const message = 'resources, templates and questions of servers have no arguments';
   if (rule.args.length > 0) report(['args'], severity, message);
   if (when !== undefined && when.reads.argumentPaths.length > 0)
     report(['when'], severity, message);
+}
+
+function asksAnything({ sampling, elicitation, roots }: Grants): boolean {
+  return sampling || elicitation.form || elicitation.url || roots;
 }
 
 function checkIssuers(rule: Rule, who: WhoDocument, context: PolicyContext, report: Fault): void {

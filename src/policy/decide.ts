@@ -2,7 +2,7 @@
 // question whose arguments are unknown. The order of the checks is the order of contract §6, and what is
 // hidden is settled before anything reads a pin. Asks no store and no clock. An error is a deny.
 
-import type { JsonObject, Target } from '../mcp/message.js';
+import type { JsonObject, QuestionName, Target } from '../mcp/message.js';
 import { adviseAlternatives, adviseFaults, UNDESCRIBED_ADVICE } from './advice.js';
 import { type Call, grantsFor, hasUndescribed, holdsFor, prepareCall } from './conditions.js';
 import type { Allow, Decision, Deny, Obligation } from './decision.js';
@@ -16,6 +16,7 @@ import {
   type AllowRule,
   type Candidates,
   findCandidates,
+  findQuestionRules,
   isUnconditional,
   type RequireRule,
   type Rule,
@@ -52,10 +53,10 @@ export function decideRequest(policies: PolicySet, question: Question): Decision
     : decide(policies, question);
 }
 
-const NO_ARGUMENTS: JsonObject = Object.freeze({});
+export const NO_ARGUMENTS: JsonObject = Object.freeze({});
 
 /** No pin is asked where the caller of `isListed` has none to offer. */
-const NO_CATALOGUE: Omit<Catalogue, 'upstream'> = {
+export const NO_CATALOGUE: Omit<Catalogue, 'upstream'> = {
   mode: 'off',
   isStopped: false,
   standing: () => ({ state: 'unpinned', pinned: undefined, observed: undefined }),
@@ -88,7 +89,9 @@ function deny(reason: Reason, listed: boolean, rule?: Rule, more?: Partial<Deny>
   return { verdict: 'deny', reason, listed, ...named, ...more };
 }
 
-type Subject = { readonly kind: TargetKind; readonly name: string };
+type Subject =
+  | { readonly kind: TargetKind; readonly name: string }
+  | { readonly kind: 'question'; readonly name: QuestionName };
 
 function judge(policies: PolicySet, question: Question): Decision {
   const { principal, upstream, target, args } = question;
@@ -98,7 +101,10 @@ function judge(policies: PolicySet, question: Question): Decision {
   if (subject.kind !== 'resource' && subject.name.length > MAX_NAME_CHARS) {
     return deny('no-matching-allow', false);
   }
-  const candidates = findCandidates(policies, principal, upstream, subject.kind, subject.name);
+  const candidates =
+    subject.kind === 'question'
+      ? findQuestionRules(policies, principal, upstream, subject.name)
+      : findCandidates(policies, principal, upstream, subject.kind, subject.name);
   const first = candidates.allows[0];
   const unconditional = candidates.denies.find(isUnconditional);
   if (unconditional !== undefined) return deny('denied-by-rule', false, unconditional);
@@ -116,6 +122,8 @@ function readSubject(target: Exclude<Target, { readonly kind: 'none' }>): Subjec
       return { kind: target.kind, name: target.name };
     case 'template':
       return { kind: 'template', name: target.uriTemplate };
+    case 'question':
+      return target;
     case 'resource': {
       const name = normalizeUri(target.uri);
       return name === undefined ? undefined : { kind: 'resource', name };
@@ -141,10 +149,10 @@ type Pin = {
 
 const UNPINNED_KIND: Pin = { refusal: undefined, pinned: undefined, isRequired: false };
 
-/** Concrete resources are not pinned (contract §5); a stopped upstream stops them too. */
+/** Concrete resources and questions are not pinned (contract §5); a stopped upstream stops them too. */
 function standingOf(catalogue: Catalogue, { kind, name }: Subject): Pin {
   if (catalogue.isStopped) return { ...UNPINNED_KIND, refusal: 'tool-changed' };
-  if (kind === 'resource') return UNPINNED_KIND;
+  if (kind === 'resource' || kind === 'question') return UNPINNED_KIND;
   const { state, pinned } = catalogue.standing(kind satisfies PinKind, name);
   const approved = state === 'approved' ? pinned : undefined;
   if (catalogue.mode === 'off') return { ...UNPINNED_KIND, pinned: approved };

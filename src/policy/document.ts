@@ -19,6 +19,10 @@ export type WhatDocument = {
   readonly resources?: readonly string[];
   readonly templates?: readonly string[];
   readonly prompts?: readonly string[];
+  /** What a server may ask of a client. */
+  readonly sampling?: true;
+  readonly elicitation?: readonly ('form' | 'url')[];
+  readonly roots?: true;
 };
 
 export type LimitsDocument = {

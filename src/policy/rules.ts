@@ -2,6 +2,9 @@
 // speaks of, never whether something may happen. Exact names stand in maps, patterns apart; what a caller
 // can be matched by is computed once a principal. Contract §4.
 
+import type { Grants } from '../mcp/grants.js';
+import type { QuestionName } from '../mcp/message.js';
+import { isGranted } from '../mcp/questions.js';
 import type { RateLimit } from './decision.js';
 import type { CompiledSchema } from './definition.js';
 import type { Expression } from './expressions.js';
@@ -23,6 +26,8 @@ type RuleBase = {
   /** Undefined where the rule names no upstream: every one. */
   readonly upstreams: readonly Pattern[] | undefined;
   readonly targets: { readonly [kind in TargetKind]: readonly Pattern[] };
+  /** The questions of servers that the rule speaks of. */
+  readonly grants: Grants;
   readonly args: readonly { readonly name: string; readonly schema: CompiledSchema }[];
   readonly when: Expression | undefined;
 };
@@ -74,7 +79,11 @@ type KindIndex = {
   readonly known: Map<string, Candidates>;
 };
 
-type UpstreamIndex = { readonly [kind in TargetKind]: KindIndex };
+type UpstreamIndex = { readonly [kind in TargetKind]: KindIndex } & {
+  readonly rules: readonly Rule[];
+  /** Found when first asked for. */
+  readonly questions: Map<QuestionName, Candidates>;
+};
 
 /** What one set of `who` matches sees. Shared by all principals with the same matches. */
 type View = {
@@ -110,6 +119,37 @@ export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet
  */
 export function matchKey(policies: PolicySet, principal: Principal): string {
   return viewFor(policies as CompiledPolicies, principal).key;
+}
+
+/**
+ * The rules that match a caller by `who` and speak of an upstream: the same list, by identity, for all
+ * callers with one key.
+ */
+export function rulesFor(
+  policies: PolicySet,
+  principal: Principal,
+  upstream: string,
+): readonly Rule[] {
+  return upstreamIndex(viewFor(policies as CompiledPolicies, principal), upstream).rules;
+}
+
+/** The rules that match by `who` and `what` and speak of a question of a server. */
+export function findQuestionRules(
+  policies: PolicySet,
+  principal: Principal,
+  upstream: string,
+  name: QuestionName,
+): Candidates {
+  const { rules, questions } = upstreamIndex(
+    viewFor(policies as CompiledPolicies, principal),
+    upstream,
+  );
+  let found = questions.get(name);
+  if (found === undefined) {
+    found = sortOut(new Set(rules.filter((rule) => isGranted(rule.grants, name))));
+    questions.set(name, found);
+  }
+  return found;
 }
 
 /** The rules that match by `who` and `what`. Resource names are normal forms of URIs. */
@@ -163,6 +203,8 @@ function upstreamIndex(view: View, upstream: string): UpstreamIndex {
     prompt: indexKind(rules, 'prompt'),
     resource: indexKind(rules, 'resource'),
     template: indexKind(rules, 'template'),
+    rules,
+    questions: new Map(),
   };
   view.upstreams.set(upstream, index);
   return index;

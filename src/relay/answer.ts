@@ -3,16 +3,24 @@
 // Source: MCP transports (2025-11-25 and 2026-07-28), sending messages to the server.
 
 import type { SessionFacts } from '../mcp/admitted.js';
-import { encodeSseComment, encodeSseMessage, type SseEvent } from '../mcp/sse.js';
 import type { UpstreamAnswer } from '../mcp/transport.js';
-import { type Refusal, refuseWith, renderRefusal } from '../policy/refusal.js';
+import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Cleared } from '../settle/settle.js';
-import { type Call, isLeft, noteRefusal, refusalContext } from './call.js';
-import { type PumpEnd, pumpEvents } from './events.js';
+import { type Call, noteRefusal } from './call.js';
+import { answerEventIds } from './event-ids.js';
+import { pumpEvents } from './events.js';
 import { type GatheredWrites, gatherWrites } from './gathered-writes.js';
-import { createJudge, type Judge, type Verdict } from './judge.js';
-import { STREAM_HEADERS } from './listen.js';
+import { createJudge, type Judge } from './judge.js';
 import { type Gone, watchAnswer } from './open-answer.js';
+import {
+  faultOfEnd,
+  noteResult,
+  STREAM_HEADERS,
+  type StreamEnd,
+  writeEvents,
+  writeFailure,
+} from './stream-writer.js';
+import type { Verdict } from './subject.js';
 
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
@@ -23,7 +31,7 @@ export async function relayAnswer(
   answer: UpstreamAnswer,
 ): Promise<Refusal | undefined> {
   const { admitted } = cleared;
-  if (admitted.message.kind === 'notification') return acknowledge(call, answer);
+  if (admitted.message.kind !== 'request') return acknowledge(call, answer);
   const status = refuseStatus(call, answer, admitted.session);
   if (status !== undefined) {
     answer.release();
@@ -41,7 +49,7 @@ export async function relayAnswer(
   return refuseWith(answer.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
 }
 
-/** A notification is accepted with 202 and no body, or refused; nothing else is an answer to it. */
+/** A notification, or the answer to a question, is accepted with 202 and no body, or refused; nothing else is an answer to it. */
 function acknowledge(call: Call, answer: UpstreamAnswer): Refusal | undefined {
   answer.release();
   if (answer.status === 404 && call.admitted?.session !== undefined)
@@ -133,22 +141,6 @@ function sendOwn(
   return undefined;
 }
 
-function noteResult(
-  call: Call,
-  verdict: Extract<Verdict, { kind: 'own' }>,
-  http: number,
-  body: Uint8Array | string,
-): void {
-  const { result } = call.record;
-  result.status = verdict.isError ? 'error' : 'ok';
-  result.rpcCode = verdict.rpcCode;
-  result.http = http;
-  result.bytes += typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
-  // Lists are known by the pins that they show; what was read or called is known by its digest alone.
-  if (call.admitted?.rule.response === 'inspect')
-    result.digest = call.ports.keyedHash('result', body);
-}
-
 async function relayEvents(
   call: Call,
   cleared: Cleared,
@@ -159,22 +151,11 @@ async function relayEvents(
   outgoing.open(200, STREAM_HEADERS);
   call.record.result.http = 200;
   const watch = watchAnswer(call, cleared, { answer, judge });
+  const idOf = answerEventIds(call, cleared);
+  const isGone = (): boolean => watch.gone() !== undefined;
   const writes = gatherWrites(outgoing);
-  function take(event: SseEvent): undefined | 'stop' | Promise<undefined | 'stop'> {
-    // What came before the stream was ended may still wait here.
-    if (watch.gone() !== undefined) return 'stop';
-    // Its text is nobody's message; that something came keeps the stream alive.
-    if (event.kind === 'comment') writes.add(encodeSseComment(''));
-    if (event.kind !== 'message' || event.data === '') return undefined;
-    const { data } = event;
-    const verdict = judge.judgeText(data);
-    return verdict instanceof Promise
-      ? verdict.then((late) => writeVerdict(call, late, data, writes))
-      : writeVerdict(call, verdict, data, writes);
-  }
   try {
-    const { maxResponseBytes } = call.view.limits;
-    const end = await pumpEvents(answer, maxResponseBytes, take, writes.flush);
+    const end = await writeEvents(answer, { call, judge, idOf, writes, isGone });
     writeEnd(call, end, watch.gone(), writes);
   } catch (error) {
     // The headers have left, so the refusal that a fault ends in can only be the last event.
@@ -188,62 +169,19 @@ async function relayEvents(
 }
 
 /** The last event of a stream that ended without its own answer, where there is anything to say. */
-function writeEnd(call: Call, end: PumpEnd, gone: Gone | undefined, writes: GatheredWrites): void {
+function writeEnd(
+  call: Call,
+  end: StreamEnd,
+  gone: Gone | undefined,
+  writes: GatheredWrites,
+): void {
   // What was cancelled gets no answer (MCP 2025-11-25, cancellation).
   if (gone === 'cancelled') return;
   if (gone !== undefined) {
     // Who is no longer known is told nothing; the next request gets the challenge.
     if (gone.stage === 'authn') noteRefusal(call, gone);
     else writeFailure(call, gone, writes);
-  } else if (end !== 'stopped') writeFailure(call, refuseWith(faultOfEnd(end)), writes);
-}
-
-/** Writes what passed. The own answer ends the stream, and so does a refusal in its place. */
-function writeVerdict(
-  call: Call,
-  verdict: Verdict,
-  data: string,
-  writes: GatheredWrites,
-): undefined | 'stop' {
-  switch (verdict.kind) {
-    case 'drop':
-      return undefined;
-    case 'refused':
-      writeFailure(call, verdict.refusal, writes);
-      return 'stop';
-    case 'pass':
-      writes.add(encodeSseMessage(verdict.text ?? data));
-      return undefined;
-    case 'own': {
-      const text = verdict.text ?? data;
-      noteResult(call, verdict, 200, text);
-      writes.add(encodeSseMessage(text));
-      return 'stop';
-    }
-  }
-}
-
-/** In a stream that has begun, a refusal is the last event (contract §6). */
-function writeFailure(call: Call, refusal: Refusal, writes: GatheredWrites): void {
-  if (isLeft(call, refusal)) return;
-  noteRefusal(call, refusal);
-  const rendered = renderRefusal(refusal, refusalContext(call));
-  call.record.result.rpcCode = rendered.rpcCode;
-  writes.add(encodeSseMessage(rendered.body));
-}
-
-function faultOfEnd(end: PumpEnd): Parameters<typeof refuseWith>[0] {
-  switch (end) {
-    case 'ended':
-    case 'stopped':
-      // The server closed, or was cut off, without its own answer.
-      return 'upstream-protocol';
-    case 'too-large':
-      return 'result-too-large';
-    case 'upstream-credentials':
-    case 'upstream-protocol':
-    case 'upstream-timeout':
-    case 'upstream-unavailable':
-      return end;
+  } else if (end !== 'stopped' && end !== 'resumable') {
+    writeFailure(call, refuseWith(faultOfEnd(end)), writes);
   }
 }

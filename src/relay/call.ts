@@ -9,15 +9,16 @@ import type { Decision } from '../policy/decision.js';
 import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
 import { type Refusal, renderRefusal } from '../policy/refusal.js';
+import type { AnsweredMessage } from './answered.js';
 
-/** `view` may be replaced once, before the decision; `admitted` is set by admission. */
+/** `view` may be replaced; `admitted` is set by admission, or by the stream that is resumed. */
 export type Call = {
   readonly incoming: Incoming;
   readonly outgoing: Outgoing;
   readonly ports: Ports;
   readonly record: ExchangeRecord;
   view: View;
-  admitted: Admitted | undefined;
+  admitted: AnsweredMessage | undefined;
 };
 
 const NO_TARGET: Target = { kind: 'none' };
@@ -41,7 +42,7 @@ export function noteAdmitted(call: Call, admitted: Admitted): void {
   record.target.method = admitted.rule.method;
   record.target.kind = target.kind;
   record.target.name = nameOf(target);
-  record.target.requestId = message.kind === 'request' ? message.id : undefined;
+  record.target.requestId = message.kind === 'notification' ? undefined : message.id;
   record.client.session = admitted.session?.hash;
   noteRemoved(record, admitted.removed);
   if (args === undefined) return;
@@ -77,9 +78,17 @@ export function nameOf(target: Target): string | undefined {
       return target.uri;
     case 'template':
       return target.uriTemplate;
+    case 'question':
+      return target.name;
     case 'none':
       return undefined;
   }
+}
+
+function isPinnedKind(
+  target: Target,
+): target is Extract<Target, { kind: 'tool' | 'prompt' | 'template' }> {
+  return target.kind === 'tool' || target.kind === 'prompt' || target.kind === 'template';
 }
 
 /** What the record knows after the decision: the verdict, its rule, and the pin that it rests on. */
@@ -92,7 +101,7 @@ export function noteDecision(call: Call, decision: Decision): void {
   if (decision.verdict === 'deny') record.decision.reasons.push(decision.reason);
   const target = admitted?.target ?? NO_TARGET;
   const name = nameOf(target);
-  if (name === undefined || target.kind === 'resource' || target.kind === 'none') return;
+  if (name === undefined || !isPinnedKind(target)) return;
   const standing = view.catalogueFor(admitted?.era ?? '2025').standing(target.kind, name);
   record.target.definition = standing.observed;
   record.target.pin = standing.pinned?.digest;
@@ -104,11 +113,29 @@ export function refuse(call: Call, refusal: Refusal): void {
   if (isLeft(call, refusal)) return;
   noteRefusal(call, refusal);
   const rendered = renderRefusal(refusal, refusalContext(call));
-  record.result.http = rendered.status;
+  const status = statusFor(call, rendered.status);
+  record.result.http = status;
   record.result.rpcCode = rendered.rpcCode;
   record.result.bytes = rendered.body.length;
-  outgoing.send(rendered.status, rendered.headers, rendered.body);
+  outgoing.send(status, rendered.headers, rendered.body);
+  tellServer(call);
 }
+
+/** What has no answer but its status is refused by it (MCP transports, sending messages to the server). */
+function statusFor({ admitted }: Call, status: number): number {
+  const isAnswered = admitted === undefined || admitted.message.kind === 'request';
+  return status === 200 && !isAnswered ? 400 : status;
+}
+
+/** A server that waits for an answer which may not leave learns that none will come. */
+function tellServer({ admitted, incoming, ports, record }: Call): void {
+  if (admitted?.session === undefined || record.decision.action !== 'refused') return;
+  const { message, session } = admitted;
+  if ((message.kind !== 'result' && message.kind !== 'error') || message.id === undefined) return;
+  ports.answerServer(incoming.upstream, session, message.id, WITHHELD);
+}
+
+const WITHHELD = { code: -32603, message: 'The answer was withheld.' };
 
 /**
  * True when the exchange broke off because its client left, which is how the 2026 era cancels: nobody is

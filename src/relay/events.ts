@@ -61,7 +61,11 @@ async function takeAll(events: readonly SseEvent[], take: TakeEvent): Promise<Pu
   return undefined;
 }
 
-/** MCP messages are events called `message`; clients pass over every other (WHATWG HTML §9.2.6). */
+/**
+ * MCP messages are events called `message`; clients pass over every other (WHATWG HTML §9.2.6). One without
+ * content counts for its id (MCP 2025-11-25, resumability).
+ */
 function isCarried(event: SseEvent): boolean {
-  return event.kind !== 'message' || (event.event === 'message' && event.data !== '');
+  if (event.kind !== 'message') return true;
+  return event.event === 'message' && (event.data !== '' || event.id !== undefined);
 }

@@ -19,17 +19,17 @@ import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind } from '../policy/definition.js';
 import { refuseWith } from '../policy/refusal.js';
 import { matchKey } from '../policy/rules.js';
-import type { Cleared } from '../settle/settle.js';
+import type { Answered } from './answered.js';
 import type { Call } from './call.js';
-import type { Verdict } from './judge.js';
 import { profileOf } from './profile.js';
+import type { Verdict } from './subject.js';
 
 type Read = Extract<JsonReading, { readonly ok: true }>;
 
 /** An answer that is to be filtered. `bytes` where it came whole, so that its page can be recognized. */
 export type Filtering = {
   readonly call: Call;
-  readonly cleared: Cleared;
+  readonly cleared: Answered;
   readonly reading: Read;
   readonly result: JsonObject;
   /** The session id that came with the answer. */
@@ -62,7 +62,7 @@ export function filterAnswer(filtering: Filtering): Verdict {
 }
 
 /** A page whose bytes and viewer were seen before: the filtered bytes of then, with this id. */
-export function recallList(call: Call, cleared: Cleared, bytes: Uint8Array): Verdict | undefined {
+export function recallList(call: Call, cleared: Answered, bytes: Uint8Array): Verdict | undefined {
   const { admitted } = cleared;
   const id = idOf(cleared);
   if (KINDS[admitted.rule.method] === undefined || id === undefined) return undefined;
@@ -116,7 +116,7 @@ function filterHandshakeAnswer(
     return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
   const version = String(result['protocolVersion']);
   const sealed = call.ports.sealSession(
-    { version, upstreamSession: issued },
+    { version, upstreamSession: issued, askable: cleared.admitted.askable },
     call.incoming.upstream,
     cleared.principal,
   );
@@ -131,7 +131,7 @@ function filterHandshakeAnswer(
 }
 
 /** Instructions steer a model towards things; who may see none of them is told nothing (contract §4, law 1). */
-function listsAnything(call: Call, cleared: Cleared): boolean {
+function listsAnything(call: Call, cleared: Answered): boolean {
   const catalogue = call.view.catalogueFor(cleared.admitted.era);
   return PINNED_KINDS.some((kind) =>
     catalogue.names(kind).some((name) => isListed(call, cleared, targetOf(kind, name))),
@@ -208,7 +208,7 @@ function listInput(
 
 function isItemListed(
   call: Call,
-  cleared: Cleared,
+  cleared: Answered,
   pin: PinKind | undefined,
   { name, digest }: ListItem,
 ): boolean {
@@ -223,7 +223,7 @@ function targetOf(kind: PinKind, name: string): Target {
   return kind === 'template' ? { kind, uriTemplate: name } : { kind, name };
 }
 
-function isListed(call: Call, { principal, admitted }: Cleared, target: Target): boolean {
+function isListed(call: Call, { principal, admitted }: Answered, target: Target): boolean {
   const { policies } = call.view;
   const catalogue = call.view.catalogueFor(admitted.era);
   return isListedFor(policies, principal, catalogue.upstream, target, catalogue);
@@ -247,11 +247,11 @@ function noteList(
   call.record.result.list = { advertised, visible, advertisedBytes, visibleBytes };
 }
 
-function idOf({ admitted }: Cleared): RequestId | undefined {
+function idOf({ admitted }: Answered): RequestId | undefined {
   return admitted.message.kind === 'request' ? admitted.message.id : undefined;
 }
 
-function pageKey(call: Call, { admitted }: Cleared): string {
+function pageKey(call: Call, { admitted }: Answered): string {
   const params = 'params' in admitted.message ? admitted.message.params : undefined;
   return JSON.stringify([
     call.incoming.upstream,
@@ -262,6 +262,6 @@ function pageKey(call: Call, { admitted }: Cleared): string {
 }
 
 /** What the filtered form of a page depends on besides its bytes: the view, and the rules that match. */
-function viewerKey(call: Call, { principal, owed }: Cleared): string {
+function viewerKey(call: Call, { principal, owed }: Answered): string {
   return `${call.view.id} ${matchKey(call.view.policies, principal)} ${owed.profiles.join(' ')}`;
 }

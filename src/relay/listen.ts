@@ -2,15 +2,26 @@
 // The same controls as for a POST: who, protocol, record; and every message is judged when it comes.
 // Source: MCP 2025-11-25, transports, listening for messages from the server and session management.
 
-import { admitSessionEnd, admitStreamOpen } from '../mcp/admit.js';
 import type { SessionFacts } from '../mcp/admitted.js';
 import { encodeSseComment, encodeSseMessage } from '../mcp/sse.js';
-import type { ForwardOutcome } from '../mcp/transport.js';
+import { admitSessionEnd, admitStreamOpen } from '../mcp/streams.js';
+import type { ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
-import type { Call } from './call.js';
+import { type Answered, maySee, resumeAnswered } from './answered.js';
+import { type Call, nameOf } from './call.js';
+import { answerEventIds, sessionEventIds } from './event-ids.js';
 import { pumpEvents } from './events.js';
-import { judgeUnasked } from './judge.js';
+import { gatherWrites } from './gathered-writes.js';
+import { createJudge } from './judge.js';
+import {
+  faultOfEnd,
+  STREAM_HEADERS,
+  writeEvents,
+  writeFailure,
+  writeUnasked,
+} from './stream-writer.js';
+import { createUnaskedJudge } from './unowned.js';
 
 /** How often an idle stream says that it lives; shorter than the idle cuts of common load balancers. */
 const KEEP_ALIVE_MS = 25_000;
@@ -18,12 +29,6 @@ const KEEP_ALIVE_MS = 25_000;
 export const CUT_AFTER_MS = 1_000;
 /** Longest wait of a timer in Node; a stream of a caller without token would ask for more. */
 const MAX_TIMER_MS = 2_147_483_647;
-
-export const STREAM_HEADERS = {
-  'content-type': 'text/event-stream',
-  'cache-control': 'no-store',
-  'x-accel-buffering': 'no',
-} as const;
 
 function openOf(call: Call, principal: Principal): (sealed: string) => SessionFacts | undefined {
   return (sealed) => call.ports.openSession(sealed, call.incoming.upstream, principal);
@@ -38,24 +43,74 @@ function noteSession(call: Call, session: SessionFacts, method: string): void {
   call.record.decision.stage = 'record';
 }
 
-/** Opens the session's stream towards the client and keeps it until someone leaves or the token ends. */
+/**
+ * Opens a stream of a session towards the client, its own or one that goes on after an event, and keeps it
+ * until someone leaves, the awaited answer has passed, or the token ends.
+ */
 export async function listen(call: Call, principal: Principal): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports } = call;
   const admitted = admitStreamOpen({
     headers: incoming.headers,
     repeated: incoming.repeated,
     openSession: openOf(call, principal),
+    openEvent: (id, session) =>
+      ports.openEvent(id, { upstream: incoming.upstream, principal, session }),
   });
   if (admitted.kind === 'fault') return refuseFault(admitted);
-  noteSession(call, admitted.session, 'GET');
+  const { session, resumed } = admitted;
+  noteSession(call, session, 'GET');
+  const answered =
+    resumed?.request && resumeAnswered(resumed.request, session, principal, call.view);
+  if (resumed?.request !== undefined && answered === undefined)
+    return refuseWith('unknown-session');
+  if (answered !== undefined) noteResumed(call, answered);
   if (!ports.hasRoomForStream(incoming.upstream, principal)) return refuseWith('overloaded');
   if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
-  const outcome = await ports.openStream(incoming.upstream, admitted.session, incoming.signal);
-  const refusal = refusalOf(outcome);
+  const outcome = await ports.openStream(
+    incoming.upstream,
+    session,
+    incoming.signal,
+    resumed?.upstreamId,
+  );
+  const refusal = refusalOf(outcome, answered !== undefined);
   if (refusal !== undefined) return refusal;
 
   outgoing.open(200, STREAM_HEADERS);
   call.record.result = { ...call.record.result, status: 'ok', http: 200 };
+  const place: Stream = { call, principal, session, answered };
+  await keepOpen(place, (leave) =>
+    outcome.kind === 'answer' && outcome.status === 200
+      ? relayUntil(place, outcome, leave)
+      : aborted(leave),
+  );
+  return undefined;
+}
+
+type Stream = {
+  readonly call: Call;
+  readonly principal: Principal;
+  readonly session: SessionFacts;
+  /** What the stream answers; `undefined` for the session's own. */
+  readonly answered: Answered | undefined;
+};
+
+/** The answer that comes on a resumed stream is that of its request, in the record too. */
+function noteResumed(call: Call, { admitted }: Answered): void {
+  const { target } = call.record;
+  const { message, rule } = admitted;
+  call.admitted = admitted;
+  target.method = rule.method;
+  target.kind = admitted.target.kind;
+  target.name = nameOf(admitted.target);
+  target.requestId = message.kind === 'request' ? message.id : undefined;
+}
+
+/** Keeps a stream alive and known while `run` lasts; ends it with its token, or when it is told to. */
+async function keepOpen(
+  { call, principal, answered }: Stream,
+  run: (leave: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const { incoming, outgoing, ports } = call;
   const leave = new AbortController();
   let cutting: NodeJS.Timeout | undefined;
   const end = (): void => {
@@ -70,14 +125,15 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
     upstream: incoming.upstream,
     principal,
     session: incoming.headers['mcp-session-id'],
-    announce: (json) => void outgoing.write(encodeSseMessage(json)),
+    // What concerns the session is said on its own stream, and on no other.
+    announce: (json) => {
+      if (answered === undefined) void outgoing.write(encodeSseMessage(json));
+    },
     end,
   });
   incoming.signal.addEventListener('abort', end, { once: true });
   try {
-    await (outcome.kind === 'answer' && outcome.status === 200
-      ? relayUntil(call, principal, admitted.session, outcome, leave.signal)
-      : aborted(leave.signal));
+    await run(leave.signal);
   } finally {
     unregister();
     clearInterval(timers[0]);
@@ -85,11 +141,10 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
     clearTimeout(cutting);
     outgoing.end();
   }
-  return undefined;
 }
 
 /** A server without a stream of its own (405) still gets one from us: drift is announced there. */
-function refusalOf(outcome: ForwardOutcome): Refusal | undefined {
+function refusalOf(outcome: ForwardOutcome, isAnswer: boolean): Refusal | undefined {
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
   if (
     outcome.status === 200 &&
@@ -97,28 +152,50 @@ function refusalOf(outcome: ForwardOutcome): Refusal | undefined {
   )
     return undefined;
   outcome.release();
-  if (outcome.status === 405) return undefined;
+  if (outcome.status === 405 && !isAnswer) return undefined;
   return refuseWith(outcome.status === 404 ? 'unknown-session' : 'upstream-protocol');
 }
 
 async function relayUntil(
-  call: Call,
-  principal: Principal,
-  session: SessionFacts,
-  answer: Extract<ForwardOutcome, { kind: 'answer' }>,
+  { call, principal, session, answered }: Stream,
+  answer: UpstreamAnswer,
   leave: AbortSignal,
 ): Promise<void> {
   leave.addEventListener('abort', () => answer.abort(), { once: true });
+  if (answered !== undefined) return relayResumed(call, answered, answer, leave);
+  const judge = createUnaskedJudge(call, principal, session);
+  const idOf = sessionEventIds(call, principal, session);
   await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
-    // Its text is nobody's message; that something came keeps the stream alive.
-    if (event.kind === 'comment') await call.outgoing.write(encodeSseComment(''));
-    if (event.kind !== 'message' || event.data === '') return undefined;
     // Judged under the version that stands now, not the one under which the stream was opened.
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
-    const judged = await judgeUnasked(call, principal, session, event.data);
-    if (judged !== undefined) await call.outgoing.write(encodeSseMessage(judged));
+    await writeUnasked(call, event, judge, idOf);
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
+}
+
+/** The rest of an answer: judged like its beginning, and no longer than its caller may see it. */
+async function relayResumed(
+  call: Call,
+  answered: Answered,
+  answer: UpstreamAnswer,
+  leave: AbortSignal,
+): Promise<void> {
+  const { admitted, principal } = answered;
+  const judge = createJudge(call, answered, undefined);
+  let isGone = false;
+  const forget = call.ports.onVersion(() => {
+    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
+    isGone = !maySee(admitted.target, principal, call.view);
+    if (isGone) answer.abort();
+  });
+  const writes = gatherWrites(call.outgoing);
+  const idOf = answerEventIds(call, answered);
+  const parts = { call, judge, idOf, writes, isGone: () => isGone };
+  const end = await writeEvents(answer, { ...parts, isResumable: true });
+  forget();
+  const isOver = end === 'stopped' || end === 'resumable' || leave.aborted || isGone;
+  if (!isOver) writeFailure(call, refuseWith(faultOfEnd(end)), writes);
+  await writes.flush();
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -41,11 +41,16 @@ export function settle<M extends Message>(
   principal: Principal,
   ports: SettlePorts,
 ): Cleared<M> | Deny | Promise<Cleared<M> | Deny> {
-  const deny = meetLimits(allow, principal, ports.limits);
+  const deny = isAnswer(admitted) ? undefined : meetLimits(allow, principal, ports.limits);
   if (deny instanceof Promise) {
     return deny.then((settled) => settled ?? clear(allow, admitted, principal));
   }
   return deny ?? clear(allow, admitted, principal);
+}
+
+/** The answer to a question was counted when the question was asked. */
+function isAnswer({ message }: Admitted): boolean {
+  return message.kind === 'result' || message.kind === 'error';
 }
 
 /** INVARIANT: the only cast to Cleared in the program. */

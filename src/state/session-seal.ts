@@ -1,8 +1,10 @@
-// The session id that a client is given: what the gateway must know of the session, sealed, and bound to
+// The session id that a client is given: what the gateway must know of the session (its version, what
+// servers may ask in it, the upstream's own id), sealed, and bound to
 // the upstream and to issuer, subject and client of whoever opened it, never to the bytes of a token.
 // Any replica with the gateway key opens it; nothing is stored (contract §10; MCP 2025-11-25, session management).
 
 import type { SessionFacts } from '../mcp/admitted.js';
+import { QUESTION_NAMES } from '../mcp/questions.js';
 import type { KeyRing } from './key-ring.js';
 import { open, seal } from './seal.js';
 
@@ -17,13 +19,8 @@ export type SessionBinding = {
   readonly client: string;
 };
 
-/** What a session id carries. */
-export type SealedSession = SessionFacts & {
-  /** Names of the capabilities that were removed when the session was opened. */
-  readonly stripped: readonly string[];
-};
-
-function bindings({ upstream, issuer, subject, client }: SessionBinding): readonly string[] {
+/** The binding as associated data: of a session, and of what is given out within one. */
+export function bindings({ upstream, issuer, subject, client }: SessionBinding): readonly string[] {
   return [upstream, issuer, subject, client];
 }
 
@@ -34,11 +31,11 @@ function bindings({ upstream, issuer, subject, client }: SessionBinding): readon
 export function sealSession(
   ring: KeyRing,
   binding: SessionBinding,
-  session: SealedSession,
+  session: SessionFacts,
   expiresAtMs: number,
 ): string {
-  const { version, upstreamSession, stripped } = session;
-  const payload = JSON.stringify([version, upstreamSession ?? null, stripped]);
+  const { version, upstreamSession, askable = [] } = session;
+  const payload = JSON.stringify([version, upstreamSession ?? null, askable]);
   return seal(ring, PURPOSE, bindings(binding), payload, expiresAtMs);
 }
 
@@ -51,19 +48,19 @@ export function openSession(
   binding: SessionBinding,
   id: string,
   nowMs: number,
-): SealedSession | undefined {
+): SessionFacts | undefined {
   const payload = open(ring, PURPOSE, bindings(binding), id, nowMs);
   return payload === undefined ? undefined : readSession(payload.toString('utf8'));
 }
 
-function readSession(text: string): SealedSession | undefined {
+function readSession(text: string): SessionFacts | undefined {
   const value: unknown = JSON.parse(text);
   if (!Array.isArray(value)) return undefined;
-  const [version, upstreamSession, stripped]: readonly unknown[] = value;
-  if (typeof version !== 'string' || !Array.isArray(stripped)) return undefined;
+  const [version, upstreamSession, askable]: readonly unknown[] = value;
+  if (typeof version !== 'string' || !Array.isArray(askable)) return undefined;
   return {
     version,
     upstreamSession: typeof upstreamSession === 'string' ? upstreamSession : undefined,
-    stripped: stripped.filter((name): name is string => typeof name === 'string'),
+    askable: QUESTION_NAMES.filter((name) => askable.includes(name)),
   };
 }

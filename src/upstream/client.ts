@@ -42,8 +42,12 @@ const MAX_HEADER_BYTES = 16 * 1024;
 export type UpstreamClient = {
   /** Sends an admitted message that every station has cleared; the signal gives the exchange up. */
   forward(cleared: Cleared, signal: AbortSignal | undefined): Promise<ForwardOutcome>;
-  /** Opens the session's GET stream. */
-  openStream(session: SessionRef, signal: AbortSignal): Promise<ForwardOutcome>;
+  /** Opens the session's GET stream, or resumes a stream after an event of the upstream's own. */
+  openStream(
+    session: SessionRef,
+    signal: AbortSignal,
+    lastEventId?: string,
+  ): Promise<ForwardOutcome>;
   /** Ends a session. */
   endSession(session: SessionRef): Promise<ForwardOutcome>;
   /** The gateway's own traffic: it carries no principal's words. */
@@ -96,14 +100,10 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
         admitted.edits.length === 0 ? admitted.bytes : applyEdits(admitted.text, admitted.edits);
       return dispatch(calls, 'POST', messageHeaders(admitted, credentials), body, signal);
     },
-    openStream(session, signal) {
-      return dispatch(
-        streams,
-        'GET',
-        sessionHeaders(session, credentials, 'text/event-stream'),
-        null,
-        signal,
-      );
+    openStream(session, signal, lastEventId) {
+      const headers = sessionHeaders(session, credentials, 'text/event-stream');
+      if (lastEventId !== undefined) headers.push('last-event-id', lastEventId);
+      return dispatch(streams, 'GET', headers, null, signal);
     },
     endSession(session) {
       return dispatch(

@@ -1,5 +1,6 @@
 // Lists an upstream as a client of one era: what it says of itself, then every page of its lists.
-// Declares no capability, answers no request, and holds no caller's rights.
+// Answers no request, and holds no caller's rights. In sessions it declares what a client could be let declare:
+// servers offer tools by it, and what is not listed could never be approved (contract §5).
 // MCP 2025-11-25 lifecycle; MCP 2026-07-28 server/discover.
 
 import type { Listing } from '../mcp/listing.js';
@@ -47,6 +48,13 @@ export type OwnSession = {
 
 /** An answer of an era that is spoken, and that breaks its rules. */
 const PROTOCOL = { kind: 'failed', why: 'protocol', isSpoken: true } as const;
+
+/** All that policies can grant. No question is answered: a listing opens no stream to be asked on. */
+const ASKABLE_CAPABILITIES: JsonObject = {
+  sampling: {},
+  elicitation: { form: {}, url: {} },
+  roots: { listChanged: true },
+};
 
 /** After this a session is opened anew, so that changed instructions and capabilities are seen. */
 export const MAX_SESSION_AGE_MS = 600_000;
@@ -200,7 +208,11 @@ async function openSession(
   const openedAtMs = ports.now();
   const budget = budgetOf(ports);
   const version = LATEST_SESSION_VERSION;
-  const params = { protocolVersion: version, capabilities: {}, clientInfo: clientInfo(ports) };
+  const params = {
+    protocolVersion: version,
+    capabilities: ASKABLE_CAPABILITIES,
+    clientInfo: clientInfo(ports),
+  };
   const call = { era: '2025' as const, version, method: 'initialize', params, headers: {} };
   const answer = await callUpstream(ports, call, budget);
   if (answer.kind !== 'result') return unspoken(answer, isKnown);

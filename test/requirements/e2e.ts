@@ -108,7 +108,7 @@ export const e2eRequirements: readonly Requirement[] = [
     id: 'E-19',
     source: 'issue point 2; MCP transports',
     behaviour:
-      'An event of a streamed answer arrives before the upstream ends; comments are kept and event ids are not.',
+      'An event of a streamed answer arrives before the upstream ends; comments are kept, event ids leave sealed.',
   },
   {
     id: 'E-20',

@@ -70,7 +70,8 @@ export const pinRequirements: readonly Requirement[] = [
   {
     id: 'L-21',
     source: 'contract §5',
-    behaviour: 'The gateway declares no capability to an upstream that it lists.',
+    behaviour:
+      'To an upstream that it lists, the gateway declares what a policy can let clients declare, and answers no question.',
   },
   {
     id: 'L-22',

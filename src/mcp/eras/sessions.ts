@@ -13,10 +13,11 @@ import {
   UNKNOWN_SESSION,
   unsupportedVersion,
 } from '../faults.js';
+import type { Grants } from '../grants.js';
 import { type HeaderMap, PARAM_PREFIX } from '../headers.js';
 import { spanOf } from '../json.js';
 import type { JsonObject } from '../message.js';
-import { capabilityEdits } from '../removal.js';
+import { type CapabilityCut, cutCapabilities } from '../removal.js';
 import {
   FIRST_VERSION_WITH_HEADER,
   LATEST_SESSION_VERSION,
@@ -33,22 +34,21 @@ export type SessionCheck =
 /**
  * Opens the session that the headers name, and checks that the version header agrees with it.
  * A session that is unknown, has ended or belongs to somebody else is one and the same 404.
+ * `mayResume`: this request may name the event after which a stream goes on.
  * Source: MCP 2025-11-25, transports, session management and protocol version header.
  */
 export function checkSession(
   headers: HeaderMap,
   openSession: OpenSession,
   place: FaultPlace,
+  mayResume = false,
 ): SessionCheck {
-  const stray = checkStrayHeaders(headers, place);
+  const stray = checkStrayHeaders(headers, place, mayResume);
   if (stray !== undefined) return stray;
   const id = headers['mcp-session-id'];
   if (id === undefined) return sessionRequired(place);
   const session = openSession(id);
-  if (session === undefined) {
-    const text = 'This session is unknown or has ended. Initialize again.';
-    return faultOf('unknown-session', UNKNOWN_SESSION, text, place, 404);
-  }
+  if (session === undefined) return unknownSession(place);
   return (
     checkVersionHeader(headers, session, place) ?? {
       kind: 'session',
@@ -78,26 +78,35 @@ export function checkInitialize(
 }
 
 /**
- * The edits of an `initialize`: the version to ask for, and the capabilities that are not carried.
+ * The edits of an `initialize`: the version to ask for, and the capabilities that are not carried or
+ * not granted, with what a server may ask by those that stay.
  * Ascending, not overlapping. Source: MCP 2025-11-25, lifecycle, version and capability negotiation.
  */
-export function initializeEdits(
+export function cutInitialize(
   text: string,
   params: JsonObject,
   version: string,
-): readonly TextEdit[] {
-  const edits = [...capabilityEdits(text, ['params', 'capabilities'], params['capabilities'])];
+  grants: () => Grants,
+): CapabilityCut {
+  const path = ['params', 'capabilities'];
+  const cut = cutCapabilities(text, path, params['capabilities'], grants);
+  const edits: TextEdit[] = [...cut.edits];
   if (params['protocolVersion'] !== version) {
     const span = spanOf(text, ['params', 'protocolVersion']);
     if (span !== undefined) edits.push({ ...span, text: JSON.stringify(version) });
   }
-  return edits.sort((one, other) => one.start - other.start);
+  edits.sort((one, other) => one.start - other.start);
+  return { edits, askable: cut.askable };
 }
 
 /** Headers that have no meaning in this era, and that another reader might trust, or ask replays by. */
-function checkStrayHeaders(headers: HeaderMap, place: FaultPlace): ProtocolFault | undefined {
-  if (headers['last-event-id'] !== undefined) {
-    return invalidMessage(place, 'Streams cannot be resumed here; omit Last-Event-ID.');
+function checkStrayHeaders(
+  headers: HeaderMap,
+  place: FaultPlace,
+  mayResume = false,
+): ProtocolFault | undefined {
+  if (!mayResume && headers['last-event-id'] !== undefined) {
+    return invalidMessage(place, 'Streams are resumed by GET; omit Last-Event-ID elsewhere.');
   }
   for (const name in headers) {
     if (headers[name] === undefined) continue;
@@ -124,6 +133,12 @@ function checkVersionHeader(
   // Revisions are dates, so they compare as text.
   if (session.version < FIRST_VERSION_WITH_HEADER || header === session.version) return undefined;
   return headerMismatch(place, 'MCP-Protocol-Version differs from the version of the session.');
+}
+
+/** 404: nothing that this caller could go on with stands behind the id. */
+export function unknownSession(place: FaultPlace): ProtocolFault {
+  const text = 'This session is unknown or has ended. Initialize again.';
+  return faultOf('unknown-session', UNKNOWN_SESSION, text, place, 404);
 }
 
 function sessionRequired(place: FaultPlace): ProtocolFault {

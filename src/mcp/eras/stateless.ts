@@ -2,12 +2,13 @@
 // headers that mirror the body. Body and headers must agree; nothing here ever picks one of the two.
 // Source: MCP 2026-07-28, base protocol (`_meta`), transports (standard request headers), versioning.
 
-import type { ProtocolFault, TextEdit } from '../admitted.js';
+import type { ProtocolFault } from '../admitted.js';
 import { type FaultPlace, headerMismatch, invalidParams, unsupportedVersion } from '../faults.js';
+import type { Grants } from '../grants.js';
 import { type HeaderMap, matchesName, matchesPlain } from '../headers.js';
 import { isObject, type JsonObject, type Message } from '../message.js';
 import { LOG_LEVELS } from '../params.js';
-import { capabilityEdits } from '../removal.js';
+import { type CapabilityCut, cutCapabilities } from '../removal.js';
 import { STATELESS_VERSIONS } from '../versions.js';
 
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
@@ -91,9 +92,14 @@ export function checkNameHeader(
     : headerMismatch(place, 'Mcp-Name is missing or differs from the body.');
 }
 
-/** The edits of a stateless request: its capabilities that are not carried. */
-export function statelessEdits(text: string, meta: JsonObject | undefined): readonly TextEdit[] {
-  return capabilityEdits(text, ['params', '_meta', CAPABILITIES_KEY], meta?.[CAPABILITIES_KEY]);
+/** The edits of a stateless request: its capabilities that are not carried or not granted. */
+export function cutStateless(
+  text: string,
+  meta: JsonObject | undefined,
+  grants: () => Grants,
+): CapabilityCut {
+  const path = ['params', '_meta', CAPABILITIES_KEY];
+  return cutCapabilities(text, path, meta?.[CAPABILITIES_KEY], grants);
 }
 
 function checkEnvelope(meta: JsonObject | undefined, place: FaultPlace): ProtocolFault | undefined {

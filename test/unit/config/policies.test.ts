@@ -236,9 +236,6 @@ describe('[C-15] keys by effect', () => {
     ['labels', more('labels: {web/fetch: [untrusted]}'), '26:1', '"labels"'],
     ['flows', more('flows: []'), '26:1', '"flows"'],
     ['sensitive', more('sensitive: {}'), '26:1', '"sensitive"'],
-    ['sampling', swap('tools: ["wipe_*"]', 'sampling: true'), '24:30', '"sampling"'],
-    ['elicitation', swap('tools: ["wipe_*"]', 'elicitation: [form]'), '24:30', '"elicitation"'],
-    ['roots', swap('tools: ["wipe_*"]', 'roots: true'), '24:30', '"roots"'],
   ])('[C-11] reads and refuses %s', (_, text, place, key) => {
     expect(linesOf(text)).toEqual([`${place} error ${key} is not available in this version`]);
   });

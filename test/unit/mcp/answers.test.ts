@@ -31,6 +31,7 @@ describe('what an upstream answers', () => {
       kind: 'server-request',
       id: 1,
       method: 'sampling/createMessage',
+      params: {},
     });
   });
 

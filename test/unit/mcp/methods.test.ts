@@ -16,6 +16,7 @@ describe('the method table', () => {
       'notifications/cancelled',
       'notifications/initialized',
       'notifications/progress',
+      'notifications/roots/list_changed',
       'ping',
       'prompts/get',
       'prompts/list',
@@ -43,20 +44,23 @@ describe('the method table', () => {
     ]);
   });
 
-  test('[M-09] carries only notifications of servers', () => {
+  test('[M-09] carries notifications and questions of servers', () => {
     expect(carried('2025', 'server')).toEqual([
+      'elicitation/create',
       'notifications/cancelled',
+      'notifications/elicitation/complete',
       'notifications/message',
       'notifications/progress',
       'notifications/prompts/list_changed',
       'notifications/resources/list_changed',
       'notifications/resources/updated',
       'notifications/tools/list_changed',
+      'roots/list',
+      'sampling/createMessage',
     ]);
     expect(carried('2026', 'server')).toEqual(['notifications/message', 'notifications/progress']);
-    expect(METHODS.filter((rule) => rule.from === 'server').map((rule) => rule.type)).not.toContain(
-      'request',
-    );
+    const asking = METHODS.filter(({ from, type }) => from === 'server' && type === 'request');
+    expect(asking.map(({ subject }) => subject)).toEqual(['question', 'question', 'question']);
   });
 
   test('[M-09] every row is found in its eras and direction, and only there', () => {
@@ -78,10 +82,6 @@ describe('the method table', () => {
     'constructor',
     '',
     'subscriptions/listen',
-    'sampling/createMessage',
-    'elicitation/create',
-    'roots/list',
-    'notifications/roots/list_changed',
     'tasks/get',
     'tasks/result',
   ])('[M-09] %j is carried nowhere', (method) => {

@@ -137,12 +137,14 @@ export const mcpRequirements: readonly Requirement[] = [
   {
     id: 'M-24',
     source: 'attack 25; mcp-spec §1.0',
-    behaviour: 'A response posted by a client is 400 in every era.',
+    behaviour:
+      'A response posted by a client that answers no question of its own session is 400 in every era.',
   },
   {
     id: 'M-25',
     source: 'issue point 2',
-    behaviour: 'Last-Event-ID is 400 in sessions and ignored in 2026.',
+    behaviour:
+      'Last-Event-ID is 400 on messages of sessions, opened on their GET, and ignored in 2026.',
   },
   {
     id: 'M-26',

@@ -2,7 +2,12 @@
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isObject, type JsonObject, type Target } from '../../../src/mcp/message.js';
+import {
+  isObject,
+  type JsonObject,
+  type QuestionName,
+  type Target,
+} from '../../../src/mcp/message.js';
 import { compilePolicies } from '../../../src/policy/compile.js';
 import { decide, isListed } from '../../../src/policy/decide.js';
 import type { Decision } from '../../../src/policy/decision.js';
@@ -33,6 +38,9 @@ const what = fc
       }),
       prompts: fc.subarray(['p', 'q*'], { minLength: 1 }),
       templates: fc.constant(['repo://{x}']),
+      sampling: fc.constant(true as const),
+      elicitation: fc.subarray(['form', 'url'] as const, { minLength: 1 }),
+      roots: fc.constant(true as const),
     },
     { requiredKeys: [] },
   )
@@ -101,6 +109,11 @@ const target = fc.oneof(
     ...['t_a', 't_b', 'u_c'].map((name) => ({ kind: 'tool', name }) as const),
     ...['p', 'q1', 'z'].map((name) => ({ kind: 'prompt', name }) as const),
     { kind: 'template', uriTemplate: 'repo://{x}' },
+  ),
+  fc.constantFrom<Target>(
+    ...(['sampling', 'elicitation/form', 'elicitation/url', 'roots'] as const).map(
+      (name) => ({ kind: 'question', name }) as const,
+    ),
   ),
   fc.constantFrom<Target>(
     ...['repo://acme/x', 'repo://acme/x/y', 'repo://acme/../x', 'REPO://ACME/%78'].map(
@@ -200,9 +213,16 @@ describe('law 2: listed', () => {
         if (uri.includes('..')) return false;
         return (written.what.resources ?? []).some((p) => asGlob(p, '[^/]*').test(uri));
       }
+      case 'question':
+        return asks(written, at.name);
       case 'none':
         return false;
     }
+  }
+
+  function asks({ what: named }: RuleDocument, name: QuestionName): boolean {
+    if (name === 'sampling' || name === 'roots') return named[name] === true;
+    return (named.elicitation ?? []).some((mode) => name === `elicitation/${mode}`);
   }
 
   function asGlob(pattern: string, star: string): RegExp {

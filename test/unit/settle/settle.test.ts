@@ -16,7 +16,7 @@ function rate(rule: string, per: RateLimit['per'] = 'subject'): Obligation {
   return { kind: 'rate', limit: { rule, count: 2, windowMs: 60_000, per } };
 }
 
-const MESSAGE = { kind: 'admitted' } as unknown as Admitted;
+const MESSAGE = { kind: 'admitted', message: { kind: 'request' } } as unknown as Admitted;
 const ADA = principal({ subject: 'ada' });
 
 function store(answers: readonly (LimitAnswer | Promise<LimitAnswer>)[]) {

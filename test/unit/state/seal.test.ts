@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { publicPartOf, readKeyText } from '../../../src/config/keys.js';
 import type { GatewayKey } from '../../../src/config/settings.js';
+import type { SessionFacts } from '../../../src/mcp/admitted.js';
 import { createKeyRing, DIGEST_PURPOSES } from '../../../src/state/key-ring.js';
 import { MAX_SEALED_CHARACTERS, open, seal } from '../../../src/state/seal.js';
 import { openSession, sealSession } from '../../../src/state/session-seal.js';
@@ -120,7 +121,11 @@ describe('sealSession', () => {
     subject: 'alice',
     client: 'cli',
   };
-  const session = { version: '2025-11-25', upstreamSession: 'abc', stripped: ['sampling'] };
+  const session: SessionFacts = {
+    version: '2025-11-25',
+    upstreamSession: 'abc',
+    askable: ['sampling', 'elicitation/url'],
+  };
 
   it('[S-07] gives back the session to the same principal at the same upstream', () => {
     const id = sealSession(ring, alice, session, LATER);

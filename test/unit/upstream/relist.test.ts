@@ -92,7 +92,7 @@ test('[L-20] lists every page once in each era that the upstream speaks', async 
   });
 });
 
-test('[L-21] declares no capability and sends what each era asks for', async () => {
+test('[L-21] declares what policies can grant, and sends what each era asks for', async () => {
   await newLister().ensureFresh();
   const discover = upstream.asked.find(({ method }) => method === 'server/discover');
   expect(discover?.headers).toMatchObject({
@@ -104,7 +104,14 @@ test('[L-21] declares no capability and sends what each era asks for', async () 
     'io.modelcontextprotocol/clientCapabilities': {},
   });
   const initialize = upstream.asked.find(({ method }) => method === 'initialize');
-  expect(initialize?.params).toMatchObject({ protocolVersion: '2025-11-25', capabilities: {} });
+  expect(initialize?.params).toMatchObject({
+    protocolVersion: '2025-11-25',
+    capabilities: {
+      sampling: {},
+      elicitation: { form: {}, url: {} },
+      roots: { listChanged: true },
+    },
+  });
   expect(initialize?.headers['mcp-protocol-version']).toBeUndefined();
   expect(upstream.count('notifications/initialized')).toBe(1);
   const [session] = upstream.sessions;

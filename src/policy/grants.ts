@@ -1,0 +1,37 @@
+// What a server may ask of a caller: sampling, elicitation, roots. Decided by the function that decides
+// everything, over the same rules in the same order; a question has no arguments. Asks no store and no
+// clock. Contract §4.
+
+import type { Grants } from '../mcp/grants.js';
+import type { QuestionName } from '../mcp/message.js';
+import { decide, NO_ARGUMENTS, NO_CATALOGUE } from './decide.js';
+import type { Decision } from './decision.js';
+import type { Principal } from './principal.js';
+import type { PolicySet, Question } from './question.js';
+
+/**
+ * Decides whether a server may ask this of a caller. An allow owes what its rules say, limits too.
+ * Total: never throws; an error is a deny.
+ */
+export function decideQuestion(
+  policies: PolicySet,
+  asked: Omit<Question, 'target' | 'args'> & { readonly name: QuestionName },
+): Decision {
+  const { name, ...rest } = asked;
+  return decide(policies, { ...rest, target: { kind: 'question', name }, args: NO_ARGUMENTS });
+}
+
+/**
+ * What servers may ask of a caller here: what admission leaves of the capabilities that a client declares.
+ * Limits play no part, for they count what is asked.
+ */
+export function grantsFor(policies: PolicySet, principal: Principal, upstream: string): Grants {
+  const catalogue = { ...NO_CATALOGUE, upstream };
+  const may = (name: QuestionName): boolean =>
+    decideQuestion(policies, { principal, upstream, catalogue, name }).verdict === 'allow';
+  return {
+    sampling: may('sampling'),
+    elicitation: { form: may('elicitation/form'), url: may('elicitation/url') },
+    roots: may('roots'),
+  };
+}

@@ -1,0 +1,53 @@
+// What an answer is judged by: the request that it answers, for whom, and what the allow owes of it. Of an
+// exchange that is the cleared message itself; of a resumed stream it is what the sealed event id says.
+// Source: architecture, "how a response finds its plan"; MCP 2025-11-25, resumability.
+
+import type { View } from '../exchange-ports.js';
+import type { Admitted, EventFacts, SessionFacts } from '../mcp/admitted.js';
+import type { Target } from '../mcp/message.js';
+import { findMethod } from '../mcp/methods.js';
+import { isListed } from '../policy/decide.js';
+import type { Principal } from '../policy/principal.js';
+import type { OwedByAnswer } from '../settle/settle.js';
+
+/** Of an admitted message, what its answer is judged by. */
+export type AnsweredMessage = Pick<
+  Admitted,
+  'era' | 'version' | 'session' | 'rule' | 'target' | 'message' | 'askable'
+>;
+
+/** A cleared message is one of these. */
+export type Answered = {
+  readonly admitted: AnsweredMessage;
+  readonly principal: Principal;
+  readonly owed: OwedByAnswer;
+};
+
+/**
+ * The plan of a stream that is resumed; `undefined` where its method is not carried any more, or where the
+ * caller may no longer see what was asked for.
+ */
+export function resumeAnswered(
+  request: NonNullable<EventFacts['request']>,
+  session: SessionFacts,
+  principal: Principal,
+  view: View,
+): Answered | undefined {
+  const { id, method, target, maxResultBytes, profiles } = request;
+  const rule = findMethod('2025', 'client', method);
+  if (rule?.type !== 'request') return undefined;
+  if (!maySee(target, principal, view)) return undefined;
+  const message = { kind: 'request', id, method, params: undefined } as const;
+  const { version, askable = [] } = session;
+  return {
+    admitted: { era: '2025', version, session, rule, target, message, askable },
+    principal,
+    owed: { maxResultBytes, profiles, captures: [] },
+  };
+}
+
+/** Whether the caller may still know of what a resumed stream answers. */
+export function maySee(target: Target, principal: Principal, view: View): boolean {
+  if (target.kind === 'none') return true;
+  return isListed(view.policies, principal, view.upstream, target, view.catalogueFor('2025'));
+}

@@ -1,0 +1,100 @@
+// Sends the elements of an array on their way, one after the other, each as an exchange of its own: admitted,
+// decided, guarded, settled, recorded and forwarded alone. What comes back goes to the client as one event
+// stream, message by message, so that questions of the server can pass while it waits.
+// Source: MCP 2025-03-26, transports (a server may answer an array by a stream).
+
+import type { Ports } from '../exchange-ports.js';
+import type { AdmittedArray } from '../mcp/arrays.js';
+import type { RequestId } from '../mcp/message.js';
+import { renderError } from '../mcp/render.js';
+import { encodeSseMessage } from '../mcp/sse.js';
+import type { AnswerHeaders, Incoming, Outgoing } from '../mcp/transport.js';
+import { type Refusal, refuseWith } from '../policy/refusal.js';
+import type { Call } from './call.js';
+import { STREAM_HEADERS } from './stream-writer.js';
+
+type RunExchange = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => Promise<void>;
+
+const ACCEPTED = 202;
+const FIRST_REFUSAL = 400;
+/** Own codes of refusals that have a status and no message: outside -32768..-32000. */
+const CODE_OF_STATUS = 1000;
+
+/** Runs the elements. The array itself is recorded too: that it was admitted, and how it was answered. */
+export async function relayArray(
+  call: Call,
+  array: AdmittedArray,
+  run: RunExchange,
+): Promise<Refusal | undefined> {
+  const { incoming, outgoing, ports, record } = call;
+  record.client.era = '2025';
+  record.client.version = array.session.version;
+  record.client.session = array.session.hash;
+  record.target.receivedMethod = 'array';
+  record.decision.verdict = 'allow';
+  record.decision.stage = 'record';
+  record.decision.action = 'forwarded';
+  if (!(await ports.recordDecision(record))) {
+    record.decision.action = 'refused';
+    return refuseWith('audit-unavailable');
+  }
+  if (array.hasRequests) outgoing.open(200, STREAM_HEADERS);
+  let status = ACCEPTED;
+  for (const element of array.elements) {
+    const part = elementOf(incoming, element, ports.newDecisionId());
+    const collected = createPart(outgoing, array.hasRequests ? idOf(element) : undefined);
+    await run(part, collected.outgoing, ports);
+    status = Math.max(status, collected.status());
+  }
+  record.result = { ...record.result, status: 'ok', http: array.hasRequests ? 200 : status };
+  if (array.hasRequests) outgoing.end();
+  else outgoing.send(status < FIRST_REFUSAL ? ACCEPTED : status, {}, '');
+  return undefined;
+}
+
+function elementOf(incoming: Incoming, element: string, id: string): Incoming {
+  return {
+    ...incoming,
+    id,
+    body: new TextEncoder().encode(element),
+    // The array has taken the place of them all: they go one after the other.
+    enter: () => true,
+    startedMs: performance.now(),
+    receivedAt: Date.now(),
+  };
+}
+
+/** The id of a request; `undefined` for what is not answered. */
+function idOf(element: string): RequestId | undefined {
+  const { id, method } = JSON.parse(element) as { id?: RequestId; method?: unknown };
+  return method === undefined ? undefined : id;
+}
+
+/** Where the answer to one element goes: into the stream of the array, if it is answered at all. */
+function createPart(
+  whole: Outgoing,
+  id: RequestId | undefined,
+): { readonly outgoing: Outgoing; status(): number } {
+  let status = 0;
+  const write = (text: string): void | Promise<void> => whole.write(encodeSseMessage(text));
+  const outgoing: Outgoing = {
+    get isClosed() {
+      return whole.isClosed;
+    },
+    send(sent: number, headers: AnswerHeaders, body) {
+      status = sent;
+      if (id === undefined) return;
+      const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
+      const isMessage = headers['content-type']?.startsWith('application/json') === true;
+      void write(isMessage ? text : renderError(id, CODE_OF_STATUS + sent, text));
+    },
+    open(opened) {
+      status = opened;
+    },
+    write: (bytes) => whole.write(bytes),
+    // The stream goes on with the next element.
+    end: () => undefined,
+    cut: () => whole.cut(),
+  };
+  return { outgoing, status: () => status };
+}

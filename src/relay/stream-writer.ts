@@ -1,0 +1,191 @@
+// Writes the event stream that answers a request: each message of the upstream as it was judged, with event
+// ids of our own, so that the stream can be resumed where it breaks off. Nothing is written unjudged.
+// Source: MCP 2025-11-25, transports (sending messages to the server, resumability).
+
+import {
+  encodeSseComment,
+  encodeSseMessage,
+  encodeSsePriming,
+  encodeSseRetry,
+  type SseEvent,
+} from '../mcp/sse.js';
+import type { UpstreamAnswer } from '../mcp/transport.js';
+import { type Refusal, type refuseWith, renderRefusal } from '../policy/refusal.js';
+import { type Call, isLeft, noteRefusal, refusalContext } from './call.js';
+import type { EventIds } from './event-ids.js';
+import { type PumpEnd, pumpEvents } from './events.js';
+import type { GatheredWrites } from './gathered-writes.js';
+import type { Judge } from './judge.js';
+import type { Verdict } from './subject.js';
+
+export const STREAM_HEADERS = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+} as const;
+
+/** `resumable`: it broke off after an event that the client can resume after; no answer is owed here. */
+export type StreamEnd = PumpEnd | 'resumable';
+
+/** Ends of a connection that are no end of the answer, where it can be resumed. */
+const BREAKS: ReadonlySet<PumpEnd> = new Set(['ended', 'upstream-unavailable']);
+
+/** What a stream of one answer is written with. */
+type Writing = {
+  readonly call: Call;
+  readonly judge: Judge;
+  readonly idOf: EventIds;
+  readonly writes: GatheredWrites;
+  /** What the stream rests on is gone: what came before may still wait here. */
+  readonly isGone: () => boolean;
+  /** The client has an event that it can resume after. */
+  isResumable: boolean;
+};
+
+/**
+ * Writes what comes until the answer has passed, or the stream ends. `isResumable`: the client already has
+ * an event that it can resume after.
+ */
+export async function writeEvents(
+  answer: UpstreamAnswer,
+  parts: Omit<Writing, 'isResumable'> & { readonly isResumable?: boolean },
+): Promise<StreamEnd> {
+  const { call, writes } = parts;
+  const { signal } = call.incoming;
+  const writing: Writing = { ...parts, isResumable: parts.isResumable === true };
+  // A client that leaves cancels nothing. But a stream that it can come back to must be free for it then:
+  // servers keep one connection a stream.
+  const release = (): void => {
+    if (writing.isResumable) answer.abort();
+  };
+  signal.addEventListener('abort', release);
+  const maxBytes = call.view.limits.maxResponseBytes;
+  const end = await pumpEvents(
+    answer,
+    maxBytes,
+    (event) => writeEvent(writing, event),
+    writes.flush,
+  );
+  signal.removeEventListener('abort', release);
+  return writing.isResumable && BREAKS.has(end) ? 'resumable' : end;
+}
+
+function writeEvent(
+  writing: Writing,
+  event: SseEvent,
+): undefined | 'stop' | Promise<undefined | 'stop'> {
+  const { writes, judge, idOf } = writing;
+  if (writing.isGone()) return 'stop';
+  if (event.kind !== 'message') {
+    writes.add(upkeepOf(event));
+    return undefined;
+  }
+  const id = idOf(event.id);
+  writing.isResumable ||= id !== undefined;
+  if (writing.isResumable && writing.call.outgoing.isClosed) return 'stop';
+  const { data } = event;
+  if (data === '') {
+    if (id !== undefined) writes.add(encodeSsePriming(id));
+    return undefined;
+  }
+  const verdict = judge.judgeText(data);
+  return verdict instanceof Promise
+    ? verdict.then((late) => writeVerdict(writing, late, data, id))
+    : writeVerdict(writing, verdict, data, id);
+}
+
+function upkeepOf(event: Exclude<SseEvent, { readonly kind: 'message' }>): string {
+  switch (event.kind) {
+    case 'comment':
+      // Its text is nobody's message; that something came keeps the stream alive.
+      return encodeSseComment('');
+    case 'retry':
+      return encodeSseRetry(event.ms);
+  }
+}
+
+/** Writes what passed. The own answer ends the stream, and so does a refusal in its place. */
+function writeVerdict(
+  { call, writes }: Writing,
+  verdict: Verdict,
+  data: string,
+  id: string | undefined,
+): undefined | 'stop' {
+  switch (verdict.kind) {
+    case 'drop':
+      return undefined;
+    case 'refused':
+      writeFailure(call, verdict.refusal, writes);
+      return 'stop';
+    case 'pass':
+      writes.add(encodeSseMessage(verdict.text ?? data, { id }));
+      return undefined;
+    case 'own': {
+      const text = verdict.text ?? data;
+      noteResult(call, verdict, 200, text);
+      writes.add(encodeSseMessage(text, { id }));
+      return 'stop';
+    }
+  }
+}
+
+/** In a stream that has begun, a refusal is the last event (contract §6). Whoever adds must flush. */
+export function writeFailure(call: Call, refusal: Refusal, writes: GatheredWrites): void {
+  if (isLeft(call, refusal)) return;
+  noteRefusal(call, refusal);
+  const rendered = renderRefusal(refusal, refusalContext(call));
+  call.record.result.rpcCode = rendered.rpcCode;
+  writes.add(encodeSseMessage(rendered.body));
+}
+
+/** What the record knows of an answer that passed. */
+export function noteResult(
+  call: Call,
+  verdict: Extract<Verdict, { kind: 'own' }>,
+  http: number,
+  body: Uint8Array | string,
+): void {
+  const { result } = call.record;
+  result.status = verdict.isError ? 'error' : 'ok';
+  result.rpcCode = verdict.rpcCode;
+  result.http = http;
+  result.bytes += typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+  // Lists are known by the pins that they show; what was read or called is known by its digest alone.
+  if (call.admitted?.rule.response === 'inspect')
+    result.digest = call.ports.keyedHash('result', body);
+}
+
+/** Why a stream that ended in this way has no answer. */
+export function faultOfEnd(end: PumpEnd): Parameters<typeof refuseWith>[0] {
+  switch (end) {
+    case 'ended':
+    case 'stopped':
+      // The server closed, or was cut off, without its own answer.
+      return 'upstream-protocol';
+    case 'too-large':
+      return 'result-too-large';
+    case 'upstream-credentials':
+    case 'upstream-protocol':
+    case 'upstream-timeout':
+    case 'upstream-unavailable':
+      return end;
+  }
+}
+
+/** Writes one event of a stream that nobody asked for: what its judge lets pass. */
+export async function writeUnasked(
+  call: Call,
+  event: SseEvent,
+  judge: (data: string) => Promise<string | undefined>,
+  idOf: EventIds,
+): Promise<void> {
+  const { outgoing } = call;
+  if (event.kind !== 'message') return outgoing.write(upkeepOf(event));
+  const id = idOf(event.id);
+  if (event.data === '') {
+    if (id !== undefined) await outgoing.write(encodeSsePriming(id));
+    return;
+  }
+  const text = await judge(event.data);
+  if (text !== undefined) await outgoing.write(encodeSseMessage(text, { id }));
+}

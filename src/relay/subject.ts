@@ -1,0 +1,85 @@
+// One exchange as the judges of its messages share it, and the one inspection of a message. What is found
+// goes on record here, whether or not anything passes. Nothing here decides whose message it is.
+// Source: contract §6; architecture, "how a response finds its plan".
+
+import { type Carry, inspectMessage } from '../inspect/inspect.js';
+import type { SessionFacts } from '../mcp/admitted.js';
+import type { JsonReading } from '../mcp/json.js';
+import type { CompiledSchema } from '../policy/definition.js';
+import type { Principal } from '../policy/principal.js';
+import { addFinding, type Finding } from '../policy/record.js';
+import type { Refusal } from '../policy/refusal.js';
+import type { OwedByAnswer } from '../settle/settle.js';
+import type { Call } from './call.js';
+import { profileOf } from './profile.js';
+
+/** What becomes of one message. `text` is absent where it may pass byte for byte. */
+export type Verdict =
+  | {
+      readonly kind: 'own';
+      readonly text: string | undefined;
+      /** In place of a text: a list as it was filtered before. */
+      readonly bytes?: Uint8Array;
+      readonly headers: { readonly [name: string]: string };
+      readonly isError: boolean;
+      readonly rpcCode: number | undefined;
+    }
+  | { readonly kind: 'pass'; readonly text: string | undefined }
+  | { readonly kind: 'drop' }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+export type Read = Extract<JsonReading, { readonly ok: true }>;
+export type Inspection = ReturnType<typeof inspectMessage>;
+
+/**
+ * `owed` is what rules ask of every message that answers a call; absent on a stream that nobody asked
+ * for. `carry` is what this exchange has shown so far: a secret may
+ * be cut in two by messages. `refusedQuestions` counts those that were recorded one by one.
+ */
+export type Subject = {
+  readonly call: Call;
+  owed: OwedByAnswer | undefined;
+  readonly principal: Principal;
+  readonly era: '2025' | '2026';
+  readonly session: SessionFacts | undefined;
+  carry: Carry;
+  refusedQuestions: number;
+};
+
+export const DROP: Verdict = { kind: 'drop' };
+const MAX_BYTES_A_CHAR = 3;
+
+/** One inspection of one message. What it finds goes on record, whether or not anything passes. */
+export function inspect(subject: Subject, reading: Read, output?: CompiledSchema): Inspection {
+  const { call, owed } = subject;
+  const { text, value } = reading;
+  const maxBytes = owed?.maxResultBytes;
+  if (maxBytes !== undefined && isLarger(text, maxBytes)) {
+    return { kind: 'withhold', reason: 'result-too-large', findings: [] };
+  }
+  const startedMs = performance.now();
+  const profile = profileOf(call, owed);
+  const outcome = inspectMessage({ text, value, profile, output, carry: subject.carry });
+  call.record.latency.inspect += performance.now() - startedMs;
+  note(call, outcome.findings);
+  if (outcome.kind !== 'withhold') subject.carry = outcome.carry;
+  return outcome;
+}
+
+/** UTF-8 bytes without encoding: a text is never longer in characters than in bytes, nor past three times as long. */
+function isLarger(text: string, maxBytes: number): boolean {
+  if (text.length > maxBytes) return true;
+  return (
+    text.length * MAX_BYTES_A_CHAR > maxBytes &&
+    new TextEncoder().encode(text).byteLength > maxBytes
+  );
+}
+
+/** Notes that a message was dropped. */
+export function drop(call: Call, detector: string): void {
+  note(call, [{ detector, direction: 'to-client', path: '', count: 1, action: 'drop' }]);
+}
+
+function note(call: Call, findings: readonly Finding[]): void {
+  for (const finding of findings) addFinding(call.record.findings, finding);
+}

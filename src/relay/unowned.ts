@@ -1,0 +1,139 @@
+// Judges what an upstream says besides the answer: notifications, requests of its own, and what belongs
+// nowhere. Whatever is not known to be carried here is dropped and recorded.
+// Source: MCP 2025-11-25 and 2026-07-28, base protocol; MCP 2025-11-25, cancellation.
+
+import { NO_CARRY } from '../inspect/inspect.js';
+import type { SessionFacts } from '../mcp/admitted.js';
+import { type Answer, readAnswer } from '../mcp/answers.js';
+import { applyEdits, readJsonText, spanOf } from '../mcp/json.js';
+import type { JsonObject } from '../mcp/message.js';
+import { isListed } from '../policy/decide.js';
+import type { Principal } from '../policy/principal.js';
+import { refuseWith } from '../policy/refusal.js';
+import type { Call } from './call.js';
+import { judgeQuestion } from './question.js';
+import { DROP, drop, inspect, type Read, type Subject, type Verdict } from './subject.js';
+
+const LIST_CHANGED = /^notifications\/(?:tools|prompts|resources)\/list_changed$/;
+
+/** A judge of the messages of a stream that nobody asked for; it gives the text to send, or nothing. */
+export function createUnaskedJudge(
+  call: Call,
+  principal: Principal,
+  session: SessionFacts,
+): (data: string) => Promise<string | undefined> {
+  const subject: Subject = {
+    call,
+    owed: undefined,
+    principal,
+    era: '2025',
+    session,
+    carry: NO_CARRY,
+    refusedQuestions: 0,
+  };
+  const { version } = session;
+  return async (data) => {
+    const reading = readJsonText(data);
+    if (!reading.ok) return undefined;
+    const answer = readAnswer(reading.value, { era: '2025', id: undefined, version });
+    if (answer.kind === 'own-result' || answer.kind === 'own-error') return undefined;
+    // The messages of such a stream are apart: none goes on where another broke off.
+    subject.carry = NO_CARRY;
+    const verdict = await judgeUnowned(subject, reading, answer);
+    return verdict.kind === 'pass' ? (verdict.text ?? data) : undefined;
+  };
+}
+
+/** Judges one message that is not the answer itself. */
+export function judgeUnowned(
+  subject: Subject,
+  reading: Read,
+  answer: Exclude<Answer, { kind: 'own-result' | 'own-error' }>,
+): Verdict | Promise<Verdict> {
+  const { call } = subject;
+  switch (answer.kind) {
+    case 'notification':
+      return judgeNotification(subject, reading, answer);
+    case 'server-request':
+      return judgeQuestion(subject, reading, answer);
+    case 'foreign':
+      drop(call, 'foreign-message');
+      return DROP;
+    case 'malformed':
+      drop(call, 'malformed-message');
+      return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
+  }
+}
+
+function judgeNotification(
+  subject: Subject,
+  reading: Read,
+  answer: Extract<Answer, { kind: 'notification' }>,
+): Verdict | Promise<Verdict> {
+  const { call } = subject;
+  if (LIST_CHANGED.test(answer.method)) return passListChanged(call, answer.method);
+  if (answer.method === 'notifications/cancelled') return takeBack(subject, reading, answer.params);
+  if (!concernsClient(subject, answer)) return DROP;
+  const outcome = inspect(subject, reading);
+  if (outcome.kind === 'withhold') return DROP;
+  return { kind: 'pass', text: outcome.kind === 'changed' ? outcome.text : undefined };
+}
+
+async function passListChanged(call: Call, method: string): Promise<Verdict> {
+  // Listed again first: a client that asks at once must not be shown what has not been verified.
+  await call.ports.noteListChanged(call.incoming.upstream);
+  // Said in our own words: what else the upstream put into it is nobody's to read.
+  return { kind: 'pass', text: JSON.stringify({ jsonrpc: '2.0', method }) };
+}
+
+function concernsClient(
+  subject: Subject,
+  { method, params }: Extract<Answer, { kind: 'notification' }>,
+): boolean {
+  switch (method) {
+    case 'notifications/resources/updated':
+      return mayKnowResource(subject, params);
+    case 'notifications/message':
+      return mayLog(subject);
+    case 'notifications/elicitation/complete':
+      return subject.session?.askable?.includes('elicitation/url') === true;
+    default:
+      return true;
+  }
+}
+
+/** A server takes a question back by its own id, which the client knows under another. */
+function takeBack(subject: Subject, reading: Read, params: JsonObject | undefined): Verdict {
+  const { call, session } = subject;
+  const id = params?.['requestId'];
+  const isId = typeof id === 'string' || typeof id === 'number';
+  const sealed = isId && session !== undefined ? call.ports.recallQuestion(id, session) : undefined;
+  const outcome = sealed === undefined ? undefined : inspect(subject, reading);
+  if (sealed === undefined || outcome === undefined || outcome.kind === 'withhold') {
+    drop(call, 'foreign-message');
+    return DROP;
+  }
+  const text = outcome.kind === 'changed' ? outcome.text : reading.text;
+  const span = spanOf(text, ['params', 'requestId']);
+  if (span === undefined) return DROP;
+  return { kind: 'pass', text: applyEdits(text, [{ ...span, text: JSON.stringify(sealed) }]) };
+}
+
+/** In 2026 a server may log only where the request asked for it (MCP 2026-07-28, logging). */
+function mayLog({ call, era }: Subject): boolean {
+  if (era !== '2026') return true;
+  const message = call.admitted?.message;
+  const meta = message !== undefined && 'params' in message ? message.params?.['_meta'] : undefined;
+  return typeof meta === 'object' && meta !== null && 'io.modelcontextprotocol/logLevel' in meta;
+}
+
+function mayKnowResource(
+  { call, principal, era }: Subject,
+  params: JsonObject | undefined,
+): boolean {
+  const uri = params?.['uri'];
+  if (typeof uri !== 'string') return false;
+  const catalogue = call.view.catalogueFor(era);
+  const { policies, upstream } = call.view;
+  return isListed(policies, principal, upstream, { kind: 'resource', uri }, catalogue);
+}

@@ -1,0 +1,107 @@
+// The id under which a client sees an event of a stream: the upstream's own id and what the stream answers,
+// sealed and bound to the upstream, the caller and the session. Whoever resumes is judged by what is in it,
+// on any replica (contract §10; MCP 2025-11-25, resumability and redelivery).
+
+import type { EventFacts } from '../mcp/admitted.js';
+import type { Target } from '../mcp/message.js';
+import { QUESTION_NAMES } from '../mcp/questions.js';
+import type { KeyRing } from './key-ring.js';
+import type { QuestionBinding } from './question-seal.js';
+import { open, seal } from './seal.js';
+import { bindings } from './session-seal.js';
+
+const PURPOSE = 'event';
+/** An event whose id would grow past this gets none: headers are bounded, and the stream goes on without. */
+const MAX_PAYLOAD_CHARACTERS = 4096;
+
+/** Makes the id of an event; `undefined` where what it must carry is too long for a header. */
+export function sealEvent(
+  ring: KeyRing,
+  binding: QuestionBinding,
+  { upstreamId, request }: EventFacts,
+  expiresAtMs: number,
+): string | undefined {
+  const plan =
+    request === undefined
+      ? null
+      : [
+          request.id,
+          request.method,
+          request.target.kind,
+          nameIn(request.target),
+          request.maxResultBytes ?? null,
+          request.profiles,
+        ];
+  const payload = JSON.stringify([upstreamId, plan]);
+  if (payload.length > MAX_PAYLOAD_CHARACTERS) return undefined;
+  return seal(ring, PURPOSE, [...bindings(binding), binding.session], payload, expiresAtMs);
+}
+
+/** Opens the id of an event; `undefined` for whatever was not given out in this session of this caller. */
+export function openEvent(
+  ring: KeyRing,
+  binding: QuestionBinding,
+  sealed: string,
+  nowMs: number,
+): EventFacts | undefined {
+  const bound = [...bindings(binding), binding.session];
+  const payload = open(ring, PURPOSE, bound, sealed, nowMs);
+  if (payload === undefined) return undefined;
+  const value: unknown = JSON.parse(payload.toString('utf8'));
+  if (!Array.isArray(value)) return undefined;
+  const [upstreamId, plan]: readonly unknown[] = value;
+  if (typeof upstreamId !== 'string') return undefined;
+  if (plan === null) return { upstreamId, request: undefined };
+  const request = Array.isArray(plan) ? readRequest(plan) : undefined;
+  return request === undefined ? undefined : { upstreamId, request };
+}
+
+function readRequest(plan: readonly unknown[]): EventFacts['request'] {
+  const [id, method, kind, name, maxResultBytes, profiles] = plan;
+  const target = targetOf(kind, name);
+  if (typeof id !== 'string' && typeof id !== 'number') return undefined;
+  if (typeof method !== 'string' || target === undefined || !Array.isArray(profiles)) {
+    return undefined;
+  }
+  return {
+    id,
+    method,
+    target,
+    maxResultBytes: typeof maxResultBytes === 'number' ? maxResultBytes : undefined,
+    profiles: profiles.filter((one): one is string => typeof one === 'string'),
+  };
+}
+
+function nameIn(target: Target): string {
+  switch (target.kind) {
+    case 'tool':
+    case 'prompt':
+    case 'question':
+      return target.name;
+    case 'resource':
+      return target.uri;
+    case 'template':
+      return target.uriTemplate;
+    case 'none':
+      return '';
+  }
+}
+
+function targetOf(kind: unknown, name: unknown): Target | undefined {
+  if (typeof name !== 'string') return undefined;
+  switch (kind) {
+    case 'tool':
+    case 'prompt':
+      return { kind, name };
+    case 'resource':
+      return { kind, uri: name };
+    case 'template':
+      return { kind, uriTemplate: name };
+    case 'none':
+      return { kind };
+    default: {
+      const question = QUESTION_NAMES.find((one) => one === name);
+      return kind === 'question' && question !== undefined ? { kind, name: question } : undefined;
+    }
+  }
+}

@@ -1,0 +1,107 @@
+// Ids of questions and events: bound to caller, upstream and session, never taken for one another.
+
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { EventFacts, QuestionFacts } from '../../../src/mcp/admitted.js';
+import { createAskedQuestions } from '../../../src/state/asked-questions.js';
+import { openEvent, sealEvent } from '../../../src/state/event-seal.js';
+import { createKeyRing } from '../../../src/state/key-ring.js';
+import { openQuestion, sealQuestion } from '../../../src/state/question-seal.js';
+import { openSession } from '../../../src/state/session-seal.js';
+
+const ring = createKeyRing([{ id: 'one', bytes: createHash('sha256').update('one').digest() }]);
+const NOW = 1_800_000_000_000;
+const LATER = NOW + 60_000;
+const ALICE = {
+  upstream: 'github',
+  issuer: 'https://idp.example',
+  subject: 'alice',
+  client: 'cli',
+  session: 'hash-1',
+};
+const OTHERS = [
+  { ...ALICE, upstream: 'jira' },
+  { ...ALICE, issuer: 'https://other.example' },
+  { ...ALICE, subject: 'bob' },
+  { ...ALICE, client: 'web' },
+  { ...ALICE, session: 'hash-2' },
+];
+const QUESTION: QuestionFacts = { id: 0, method: 'roots/list', name: 'roots' };
+const EVENT: EventFacts = {
+  upstreamId: 'stream/1 two',
+  request: {
+    id: '7',
+    method: 'tools/call',
+    target: { kind: 'tool', name: 'read' },
+    maxResultBytes: 10,
+    profiles: ['strict'],
+  },
+};
+
+describe('[Q-07] the id of a question', () => {
+  test('opens for its own caller in its own session, until it expires', () => {
+    const id = sealQuestion(ring, ALICE, QUESTION, LATER);
+    expect(openQuestion(ring, ALICE, id, NOW)).toEqual(QUESTION);
+    expect(openQuestion(ring, ALICE, id, LATER)).toBeUndefined();
+    for (const other of OTHERS) expect(openQuestion(ring, other, id, NOW)).toBeUndefined();
+    expect(openQuestion(ring, ALICE, `${id}A`, NOW)).toBeUndefined();
+  });
+
+  test('is no event, no session, and neither is one of it', () => {
+    const id = sealQuestion(ring, ALICE, QUESTION, LATER);
+    const event = sealEvent(ring, ALICE, EVENT, LATER) ?? '';
+    expect(openEvent(ring, ALICE, id, NOW)).toBeUndefined();
+    expect(openSession(ring, ALICE, id, NOW)).toBeUndefined();
+    expect(openQuestion(ring, ALICE, event, NOW)).toBeUndefined();
+  });
+});
+
+describe('[Q-11] the id of an event', () => {
+  test('opens for its own caller in its own session, until it expires', () => {
+    const id = sealEvent(ring, ALICE, EVENT, LATER) ?? '';
+    expect(openEvent(ring, ALICE, id, NOW)).toEqual(EVENT);
+    expect(openEvent(ring, ALICE, id, LATER)).toBeUndefined();
+    for (const other of OTHERS) expect(openEvent(ring, other, id, NOW)).toBeUndefined();
+    const plain = { upstreamId: 'x', request: undefined };
+    expect(openEvent(ring, ALICE, sealEvent(ring, ALICE, plain, LATER) ?? '', NOW)).toEqual(plain);
+  });
+
+  test('is not given where it would not fit a header', () => {
+    expect(sealEvent(ring, ALICE, { ...EVENT, upstreamId: 'x'.repeat(5000) }, LATER)).toBe(
+      undefined,
+    );
+  });
+
+  test('carries every kind of target and nothing else opens', () => {
+    const target = fc.oneof(
+      fc.record({ kind: fc.constantFrom('tool' as const, 'prompt' as const), name: fc.string() }),
+      fc.record({ kind: fc.constant('resource' as const), uri: fc.string() }),
+      fc.record({ kind: fc.constant('template' as const), uriTemplate: fc.string() }),
+      fc.constant({ kind: 'none' } as const),
+    );
+    fc.assert(
+      fc.property(target, fc.string({ maxLength: 200 }), (asked, noise) => {
+        const request = { ...EVENT.request, id: 1, method: 'm', profiles: [], target: asked };
+        const event = { upstreamId: 'u', request: { ...request, maxResultBytes: undefined } };
+        expect(openEvent(ring, ALICE, sealEvent(ring, ALICE, event, LATER) ?? '', NOW)).toEqual(
+          event,
+        );
+        expect(openEvent(ring, ALICE, noise, NOW)).toBeUndefined();
+      }),
+    );
+  });
+});
+
+describe('[Q-17] questions that were asked', () => {
+  test('are found by session and id, by type too, and the oldest are forgotten', () => {
+    const asked = createAskedQuestions();
+    asked.add('s', 1, 'one');
+    expect(asked.find('s', 1)).toBe('one');
+    expect(asked.find('s', '1')).toBeUndefined();
+    expect(asked.find('t', 1)).toBeUndefined();
+    for (let id = 2; id < 5000; id += 1) asked.add('s', id, 'more');
+    expect(asked.find('s', 1)).toBeUndefined();
+    expect(asked.find('s', 4999)).toBe('more');
+  });
+});
