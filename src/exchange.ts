@@ -62,6 +62,7 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
   if (call.incoming.httpMethod === 'GET') return listen(call, principal);
+  if (!call.incoming.enter()) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
 
   const admitted = admit(call, principal);

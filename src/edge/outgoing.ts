@@ -40,5 +40,8 @@ export function createOutgoing(response: ServerResponse): Outgoing {
     end() {
       if (!response.writableEnded) response.end();
     },
+    cut() {
+      response.destroy();
+    },
   };
 }

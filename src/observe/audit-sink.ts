@@ -21,6 +21,9 @@ const MAX_GROUP_EVENTS = 2_000;
 /** A place that does not work is tried again this often. */
 const RETRY_EVERY_MS = 1_000;
 
+/** What nobody waits for is written with the next event that somebody waits for, or after this time. */
+const KEPT_BACK_MS = 5;
+
 /** A write that takes longer counts as a failure for those who wait. */
 const STALL_MS = 5_000;
 
@@ -51,6 +54,7 @@ export class AuditSink {
   #committing: CommitGroup | undefined;
   #head: ChainHead | undefined;
   #isRunning = false;
+  #isKickDue = false;
   #hasWaiters = false;
   #isStarted = false;
   #isClosed = false;
@@ -105,7 +109,7 @@ export class AuditSink {
       return false;
     }
     this.#queue.push({ kind: 'event', event, isKept: true });
-    this.#kick();
+    this.#kickSoon();
     return true;
   }
 
@@ -161,6 +165,15 @@ export class AuditSink {
     void this.#run();
   }
 
+  #kickSoon(): void {
+    if (this.#isRunning || this.#isKickDue) return;
+    this.#isKickDue = true;
+    setTimeout(() => {
+      this.#isKickDue = false;
+      if (this.#queue.length > 0) this.#kick();
+    }, KEPT_BACK_MS);
+  }
+
   #isStalled(): boolean {
     return this.#committing !== undefined && this.#ports.monotonicMs() - this.#startedMs > STALL_MS;
   }
@@ -176,8 +189,8 @@ export class AuditSink {
 
   /** Writes groups until nothing waits or a write fails. */
   async #run(): Promise<void> {
-    // What is asked for in the same turn belongs to the same group.
-    await Promise.resolve();
+    // What all the sockets that are ready ask for belongs to the same group.
+    await new Promise((resolve) => setImmediate(resolve));
     let isWorking = true;
     do {
       const items = this.#queue.splice(0, MAX_GROUP_EVENTS);

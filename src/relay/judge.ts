@@ -10,6 +10,7 @@ import { type JsonReading, readJson, readJsonText } from '../mcp/json.js';
 import type { JsonObject } from '../mcp/message.js';
 import type { CompiledSchema } from '../policy/definition.js';
 import { refuseWith } from '../policy/refusal.js';
+import type { OwedByAnswer } from '../settle/settle.js';
 import type { Answered } from './answered.js';
 import { judgeAsking } from './asking.js';
 import type { Call } from './call.js';
@@ -23,6 +24,8 @@ import { judgeUrlError, URL_ELICITATION_REQUIRED } from './url-error.js';
 export type Judge = {
   judgeBytes(bytes: Uint8Array): Promise<Verdict>;
   judgeText(text: string): Promise<Verdict>;
+  /** Judges from now on by what a new decision owes. */
+  renew(owed: OwedByAnswer): void;
 };
 
 type Waiting = Pick<Filtering, 'cleared' | 'issued' | 'bytes'>;
@@ -35,7 +38,7 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
   const { admitted, principal } = cleared;
   const subject: Subject = {
     call,
-    cleared,
+    owed: cleared.owed,
     principal,
     era: admitted.era,
     session: admitted.session,
@@ -76,6 +79,9 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
       return recallList(call, cleared, bytes) ?? judge(readJson(bytes), bytes);
     },
     judgeText: (text) => judge(readJsonText(text)),
+    renew(owed) {
+      subject.owed = owed;
+    },
   };
 }
 

@@ -8,7 +8,7 @@ import { admitSessionEnd, admitStreamOpen } from '../mcp/streams.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
-import { type Answered, resumeAnswered } from './answered.js';
+import { type Answered, maySee, resumeAnswered } from './answered.js';
 import { type Call, nameOf } from './call.js';
 import { answerEventIds, sessionEventIds } from './event-ids.js';
 import { pumpEvents } from './events.js';
@@ -24,6 +24,8 @@ import { createUnaskedJudge } from './unowned.js';
 
 /** How often an idle stream says that it lives; shorter than the idle cuts of common load balancers. */
 export const KEEP_ALIVE_MS = 25_000;
+/** A client that takes nothing more holds its stream no longer than this after it was ended. */
+export const CUT_AFTER_MS = 1_000;
 /** Longest wait of a timer in Node; a stream of a caller without token would ask for more. */
 const MAX_TIMER_MS = 2_147_483_647;
 
@@ -61,6 +63,7 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
   if (resumed?.request !== undefined && answered === undefined)
     return refuseWith('unknown-session');
   if (answered !== undefined) noteResumed(call, answered);
+  if (!ports.hasRoomForStream(incoming.upstream, principal)) return refuseWith('overloaded');
   if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
   const outcome = await ports.openStream(
     incoming.upstream,
@@ -108,7 +111,11 @@ async function keepOpen(
 ): Promise<void> {
   const { incoming, outgoing, ports } = call;
   const leave = new AbortController();
-  const end = (): void => leave.abort();
+  let cutting: NodeJS.Timeout | undefined;
+  const end = (): void => {
+    leave.abort();
+    cutting ??= setTimeout(() => outgoing.cut(), CUT_AFTER_MS);
+  };
   const timers = [
     setInterval(() => void outgoing.write(encodeSseComment('')), KEEP_ALIVE_MS),
     setTimeout(end, timerMs(principal.token.expiresAt - Date.now())),
@@ -116,6 +123,7 @@ async function keepOpen(
   const unregister = ports.registerStream({
     upstream: incoming.upstream,
     principal,
+    session: incoming.headers['mcp-session-id'],
     // What concerns the session is said on its own stream, and on no other.
     announce: (method) => {
       if (answered !== undefined) return;
@@ -130,6 +138,7 @@ async function keepOpen(
     unregister();
     clearInterval(timers[0]);
     clearTimeout(timers[1]);
+    clearTimeout(cutting);
     outgoing.end();
   }
 }
@@ -153,14 +162,7 @@ async function relayUntil(
   leave: AbortSignal,
 ): Promise<void> {
   leave.addEventListener('abort', () => answer.abort(), { once: true });
-  if (answered !== undefined) {
-    const judge = createJudge(call, answered, undefined);
-    const idOf = answerEventIds(call, answered);
-    const end = await writeEvents(answer, { call, judge, idOf, isResumable: true });
-    const isOver = end === 'stopped' || end === 'resumable' || leave.aborted;
-    if (!isOver) await writeFailure(call, refuseWith(faultOfEnd(end)));
-    return;
-  }
+  if (answered !== undefined) return relayResumed(call, answered, answer, leave);
   const judge = createUnaskedJudge(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
   await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
@@ -169,6 +171,28 @@ async function relayUntil(
     await writeUnasked(call, event, judge, idOf);
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
+}
+
+/** The rest of an answer: judged like its beginning, and no longer than its caller may see it. */
+async function relayResumed(
+  call: Call,
+  answered: Answered,
+  answer: UpstreamAnswer,
+  leave: AbortSignal,
+): Promise<void> {
+  const { admitted, principal } = answered;
+  const judge = createJudge(call, answered, undefined);
+  let isGone = false;
+  const forget = call.ports.onVersion(() => {
+    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
+    isGone = !maySee(admitted.target, principal, call.view);
+    if (isGone) answer.abort();
+  });
+  const parts = { call, judge, idOf: answerEventIds(call, answered), isGone: () => isGone };
+  const end = await writeEvents(answer, { ...parts, isResumable: true });
+  forget();
+  const isOver = end === 'stopped' || end === 'resumable' || leave.aborted || isGone;
+  if (!isOver) await writeFailure(call, refuseWith(faultOfEnd(end)));
 }
 
 /** Resolves when the signal is aborted. */

@@ -164,7 +164,7 @@ function allowedNow({ call, cleared }: Subscription, filter: ListenFilter): List
 }
 
 function inspect({ call, cleared }: Subscription, { text, value }: Read): string | undefined {
-  const outcome = inspectMessage({ text, value, profile: profileOf(call, cleared) });
+  const outcome = inspectMessage({ text, value, profile: profileOf(call, cleared.owed) });
   call.record.findings.push(...outcome.findings);
   switch (outcome.kind) {
     case 'clean':

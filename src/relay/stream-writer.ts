@@ -34,6 +34,8 @@ type Writing = {
   readonly call: Call;
   readonly judge: Judge;
   readonly idOf: EventIds;
+  /** What the stream rests on is gone: what came before may still wait here. */
+  readonly isGone: () => boolean;
   /** The client has an event that it can resume after. */
   isResumable: boolean;
 };
@@ -63,6 +65,7 @@ export async function writeEvents(
 
 async function writeEvent(writing: Writing, event: SseEvent): Promise<undefined | 'stop'> {
   const { call, judge, idOf } = writing;
+  if (writing.isGone()) return 'stop';
   if (event.kind !== 'message') {
     await writeUpkeep(call, event);
     return undefined;

@@ -55,7 +55,8 @@ async function relayRefused(
   cleared: Cleared,
   answer: UpstreamAnswer,
 ): Promise<Refusal | undefined> {
-  const bytes = await answer.whole(call.view.limits.maxResponseBytes);
+  const { maxResponseBytes, requestTimeoutMs } = call.view.limits;
+  const bytes = await answer.whole(maxResponseBytes, requestTimeoutMs);
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
   const verdict = await createJudge(call, cleared, undefined).judgeBytes(bytes);
@@ -83,6 +84,7 @@ async function serve(
   const unregister = ports.registerStream({
     upstream: incoming.upstream,
     principal,
+    session: undefined,
     announce: (method) => announce(subscription, method),
     end,
     hasPurpose: () => hasPurpose(subscription),

@@ -30,7 +30,7 @@ export function createUnaskedJudge(
 ): (data: string) => Promise<string | undefined> {
   const subject: Subject = {
     call,
-    cleared: undefined,
+    owed: undefined,
     principal,
     era: '2025',
     session,

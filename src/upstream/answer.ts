@@ -81,21 +81,36 @@ export function createAnswerReader(
 
   function abort(): void {
     if (end !== 'open') return;
-    end = 'upstream-unavailable';
-    controller?.abort(new Error('exchange given up'));
-    waiting?.('upstream-unavailable');
-    waiting = undefined;
+    giveUp('upstream-unavailable');
   }
 
-  function whole(maxBytes: number): Promise<Uint8Array | 'too-large' | ForwardFault> {
+  /** Closes the socket and tells whoever waits why. */
+  function giveUp(why: ForwardFault): void {
+    if (end !== 'open') return;
+    end = why;
+    controller?.abort(new Error('exchange given up'));
+    waiting?.(why);
+    waiting = undefined;
+    finishWhole();
+  }
+
+  function whole(
+    maxBytes: number,
+    withinMs: number,
+  ): Promise<Uint8Array | 'too-large' | ForwardFault> {
     return new Promise((resolve) => {
+      const timer = setTimeout(() => giveUp('upstream-timeout'), withinMs);
+      const done = (value: Uint8Array | 'too-large' | ForwardFault): void => {
+        clearTimeout(timer);
+        resolve(value);
+      };
       const size = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
-      collect = { maxBytes, size, done: resolve };
+      collect = { maxBytes, size, done };
       controller?.resume();
       if (size > maxBytes) {
         collect = undefined;
         abort();
-        resolve('too-large');
+        done('too-large');
       } else if (end !== 'open') finishWhole();
     });
   }

@@ -122,7 +122,7 @@ describe('what is not carried', () => {
     expect(rig.upstream.seen()).toEqual([]);
   });
 
-  it('[G-12] resumption is a 400, and event ids are not passed on', async () => {
+  it('[G-12] an event id of nobody is a 404, and a 400 on a message', async () => {
     const answer = await fetch(rig.access.url, {
       headers: {
         ...bearer(rig.access.token),
@@ -131,7 +131,7 @@ describe('what is not carried', () => {
         'last-event-id': '1',
       },
     });
-    expect(answer.status).toBe(400);
+    expect(answer.status).toBe(404);
     await answer.text();
     const reply = await session.request('tools/list', {}, { 'last-event-id': '1' });
     expect(reply.status).toBe(400);

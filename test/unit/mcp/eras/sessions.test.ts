@@ -22,6 +22,15 @@ describe('sessions', () => {
     });
   });
 
+  test('[M-19] a session has one spelling: blanks that HTTP does not trim make another', () => {
+    for (const id of ['s-1\u00a0', '\u00a0s-1', 's-1 ']) {
+      expect(inSession('ping', undefined, { headers: { 'mcp-session-id': id } })).toMatchObject({
+        reason: 'unknown-session',
+        status: 404,
+      });
+    }
+  });
+
   test('[M-19] a request without session is 400', () => {
     for (const method of ['ping', 'tools/list', 'tools/call', 'notifications/initialized']) {
       const body = { jsonrpc: '2.0', id: 1, method, params: { name: 't' } };
