@@ -21,6 +21,8 @@ import { type Refusal, refuseFault, refuseWith } from './policy/refusal.js';
 import { relayAnswer } from './relay/answer.js';
 import { relayArray } from './relay/array.js';
 import { type Call, noteAdmitted, noteDecision, presentedToken, refuse } from './relay/call.js';
+import { findMisplaced, openChannel, opensChannel } from './relay/channel.js';
+import { addressRequest } from './relay/channel-request.js';
 import { endSession, listen } from './relay/listen.js';
 import { narrowListen } from './relay/narrow.js';
 import { contentOf, openRetry } from './relay/retry.js';
@@ -61,9 +63,13 @@ export async function runExchange(
 async function travel(call: Call): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
+  if (opensChannel(call)) return openChannel(call, principal);
   if (call.incoming.httpMethod === 'GET') return listen(call, principal);
   if (!call.incoming.enter()) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
+
+  const misplaced = findMisplaced(call);
+  if (misplaced !== undefined) return refuseFault(misplaced);
 
   const admitted = admit(call, principal);
   if (admitted.kind === 'refused') return admitted;
@@ -72,7 +78,7 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
 
-  const restored = restore(call, principal, admitted);
+  const restored = restore(call, principal, admitted, allow);
   if (restored.kind === 'refused') return restored;
 
   const content = guard(call, restored);
@@ -117,6 +123,7 @@ function admit(call: Call, principal: Principal): Admitted | AdmittedArray | Ref
     headers: incoming.headers,
     repeated: incoming.repeated,
     body: incoming.body,
+    isChannel: incoming.channel === 'message',
     openSession: (sealed) => ports.openSession(sealed, upstream, principal),
     openQuestion: (id, session) => ports.openQuestion(id, { upstream, principal, session }),
     grants: () => grantsFor(view.policies, principal, view.upstream),
@@ -162,8 +169,14 @@ async function decide(
   return header === undefined ? decision : refuseFault(header);
 }
 
-/** What the client carries for us is opened; what it may not listen to is taken out. */
-function restore(call: Call, principal: Principal, admitted: Admitted): Admitted | Refusal {
+/** What the client carries for us is opened, what it may not listen to taken out; a channel's ids are sealed. */
+function restore(
+  call: Call,
+  principal: Principal,
+  admitted: Admitted,
+  allow: Allow,
+): Admitted | Refusal {
+  if (admitted.era === '2024') return addressRequest(call, principal, admitted, allow);
   const restored =
     admitted.rule.response === 'subscription'
       ? narrowListen(call, principal, admitted)

@@ -25,6 +25,8 @@ export type EdgeCheck =
   | { readonly kind: 'refused'; readonly refusal: EdgeRefusal };
 
 const METHODS: ReadonlySet<string> = new Set(['POST', 'GET', 'DELETE']);
+/** Each path of HTTP+SSE has one method (MCP 2024-11-05, transports). */
+const CHANNEL_METHODS = { events: 'GET', message: 'POST' } as const;
 const NO_NAMES: ReadonlySet<string> = new Set();
 
 function refused(
@@ -94,6 +96,9 @@ function checkFraming(request: IncomingMessage, route: EdgeRoute): EdgeCheck | u
   if (method === undefined || !METHODS.has(method)) {
     return refused(405, undefined, upstream, { allow: 'POST, GET, DELETE' });
   }
+  const only = route.channel && CHANNEL_METHODS[route.channel];
+  if (only !== undefined && method !== only)
+    return refused(405, undefined, upstream, { allow: only });
   if (method !== 'POST') {
     return transfer !== undefined || length > 0
       ? refused(400, 'body-too-large', upstream)

@@ -5,6 +5,9 @@
 /** Revisions of the session era, oldest first. */
 export const SESSION_VERSIONS: readonly string[] = ['2025-03-26', '2025-06-18', '2025-11-25'];
 
+/** The one revision of HTTP+SSE, where a session lives on one stream: its channel. */
+export const CHANNEL_VERSION = '2024-11-05';
+
 /** Revisions of the stateless era. */
 export const STATELESS_VERSIONS: readonly string[] = ['2026-07-28'];
 

@@ -6,6 +6,7 @@ import type { SessionFacts } from '../mcp/admitted.js';
 import { encodeSseComment, encodeSseMessage } from '../mcp/sse.js';
 import { admitSessionEnd, admitStreamOpen } from '../mcp/streams.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
+import { CHANNEL_VERSION } from '../mcp/versions.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
 import { type Answered, maySee, resumeAnswered } from './answered.js';
@@ -33,8 +34,9 @@ function openOf(call: Call, principal: Principal): (sealed: string) => SessionFa
   return (sealed) => call.ports.openSession(sealed, call.incoming.upstream, principal);
 }
 
-function noteSession(call: Call, session: SessionFacts, method: string): void {
-  call.record.client.era = '2025';
+/** What the record knows of a stream, or of the end of a session. */
+export function noteSession(call: Call, session: SessionFacts, method: string): void {
+  call.record.client.era = session.version === CHANNEL_VERSION ? '2024' : '2025';
   call.record.client.version = session.version;
   call.record.target.receivedMethod = method;
   call.record.client.session = session.hash;
@@ -76,7 +78,8 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
 
   outgoing.open(200, STREAM_HEADERS);
   call.record.result = { ...call.record.result, status: 'ok', http: 200 };
-  const place: Stream = { call, principal, session, answered };
+  const sealed = incoming.headers['mcp-session-id'];
+  const place: Stream = { call, principal, session, sealed, answered };
   await keepOpen(place, (leave) =>
     outcome.kind === 'answer' && outcome.status === 200
       ? relayUntil(place, outcome, leave)
@@ -85,7 +88,9 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
   return undefined;
 }
 
-type Stream = {
+/** A stream of a session. `sealed` is the id of the session as its client knows it. */
+export type Stream = {
+  readonly sealed: string | undefined;
   readonly call: Call;
   readonly principal: Principal;
   readonly session: SessionFacts;
@@ -105,8 +110,8 @@ function noteResumed(call: Call, { admitted }: Answered): void {
 }
 
 /** Keeps a stream alive and known while `run` lasts; ends it with its token, or when it is told to. */
-async function keepOpen(
-  { call, principal, answered }: Stream,
+export async function keepOpen(
+  { call, principal, sealed, answered }: Stream,
   run: (leave: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const { incoming, outgoing, ports } = call;
@@ -123,7 +128,7 @@ async function keepOpen(
   const unregister = ports.registerStream({
     upstream: incoming.upstream,
     principal,
-    session: incoming.headers['mcp-session-id'],
+    session: sealed,
     // What concerns the session is said on its own stream, and on no other.
     announce: (method) => {
       if (answered !== undefined) return;
@@ -208,7 +213,8 @@ export function timerMs(ms: number): number {
   return Math.max(0, Math.min(ms, MAX_TIMER_MS));
 }
 
-async function putOnRecord(call: Call): Promise<boolean> {
+/** Whether the decision stands in the audit log. */
+export async function putOnRecord(call: Call): Promise<boolean> {
   call.record.decision.action = 'forwarded';
   if (await call.ports.recordDecision(call.record)) return true;
   call.record.decision.action = 'refused';

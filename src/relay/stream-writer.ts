@@ -81,7 +81,8 @@ async function writeEvent(writing: Writing, event: SseEvent): Promise<undefined 
   return writing.isResumable && call.outgoing.isClosed ? 'stop' : undefined;
 }
 
-function writeUpkeep(
+/** A comment or a wait, in words of our own. */
+export function writeUpkeep(
   { outgoing }: Call,
   event: Exclude<SseEvent, { readonly kind: 'message' }>,
 ): void | Promise<void> {
@@ -95,7 +96,7 @@ function writeUpkeep(
 }
 
 /** Writes what passed. The own answer ends the stream, and so does a refusal in its place. */
-async function writeVerdict(
+export async function writeVerdict(
   call: Call,
   verdict: Verdict,
   data: string,
