@@ -21,9 +21,9 @@ import { type Refusal, refuseFault, refuseWith } from './policy/refusal.js';
 import { relayAnswer } from './relay/answer.js';
 import { relayArray } from './relay/array.js';
 import { type Call, noteAdmitted, noteDecision, presentedToken, refuse } from './relay/call.js';
-import { findMisplaced, openChannel, opensChannel } from './relay/channel.js';
+import { findMisplaced, openStream } from './relay/channel.js';
 import { addressRequest } from './relay/channel-request.js';
-import { endSession, listen } from './relay/listen.js';
+import { endSession } from './relay/listen.js';
 import { narrowListen } from './relay/narrow.js';
 import { contentOf, openRetry } from './relay/retry.js';
 import { relaySubscription } from './relay/subscription.js';
@@ -63,13 +63,9 @@ export async function runExchange(
 async function travel(call: Call): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
-  if (opensChannel(call)) return openChannel(call, principal);
-  if (call.incoming.httpMethod === 'GET') return listen(call, principal);
+  if (call.incoming.httpMethod === 'GET') return openStream(call, principal);
   if (!call.incoming.enter()) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
-
-  const misplaced = findMisplaced(call);
-  if (misplaced !== undefined) return refuseFault(misplaced);
 
   const admitted = admit(call, principal);
   if (admitted.kind === 'refused') return admitted;
@@ -93,7 +89,12 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   const answer = await forward(call, cleared);
   if (answer.kind === 'refused') return answer;
 
-  return admitted.rule.response === 'subscription'
+  return relay(call, cleared, answer);
+}
+
+/** What comes back, message by message. */
+function relay(call: Call, cleared: Cleared, answer: UpstreamAnswer): Promise<Refusal | undefined> {
+  return cleared.admitted.rule.response === 'subscription'
     ? relaySubscription(call, cleared, answer)
     : relayAnswer(call, cleared, answer);
 }
@@ -119,6 +120,8 @@ function renewView(call: Call): void {
 function admit(call: Call, principal: Principal): Admitted | AdmittedArray | Refusal {
   const { incoming, ports, view } = call;
   const { upstream } = incoming;
+  const misplaced = findMisplaced(call);
+  if (misplaced !== undefined) return refuseFault(misplaced);
   const outcome = admitPost({
     headers: incoming.headers,
     repeated: incoming.repeated,

@@ -6,7 +6,7 @@ import type { View } from '../exchange-ports.js';
 import type { Admitted, RequestFacts, SessionFacts } from '../mcp/admitted.js';
 import type { Target } from '../mcp/message.js';
 import { findMethod } from '../mcp/methods.js';
-import { CHANNEL_VERSION } from '../mcp/versions.js';
+import { sessionEra } from '../mcp/versions.js';
 import { isListed } from '../policy/decide.js';
 import type { Principal } from '../policy/principal.js';
 import type { OwedByAnswer } from '../settle/settle.js';
@@ -45,7 +45,7 @@ export function planOf(
   principal: Principal,
 ): Answered | undefined {
   const { id, method, target, maxResultBytes, profiles } = request;
-  const era = session.version === CHANNEL_VERSION ? '2024' : '2025';
+  const era = sessionEra(session.version);
   const rule = findMethod(era, 'client', method);
   if (rule?.type !== 'request') return undefined;
   const message = { kind: 'request', id, method, params: undefined } as const;

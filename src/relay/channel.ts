@@ -14,16 +14,20 @@ import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { type Call, noteRefusal } from './call.js';
 import { createChannelWriter } from './channel-answer.js';
 import { pumpEvents } from './events.js';
-import { keepOpen, noteSession, putOnRecord } from './listen.js';
+import { keepOpen, listen, noteSession, putOnRecord } from './listen.js';
 import { faultOfEnd, STREAM_HEADERS, writeUpkeep } from './stream-writer.js';
 
+/** Opens the stream that a GET asks for: a channel, or one of a session. */
+export function openStream(call: Call, principal: Principal): Promise<Refusal | undefined> {
+  return opensChannel(call) ? openChannel(call, principal) : listen(call, principal);
+}
+
 /**
- * True for a GET that opens a channel: on its own path, or on the upstream's own by a client that probes for
- * this transport (MCP 2025-11-25, transports, backwards compatibility).
+ * True on a channel's own path, and on the upstream's own for a client that probes for this transport
+ * (MCP 2025-11-25, transports, backwards compatibility).
  */
-export function opensChannel({ incoming, view }: Call): boolean {
+function opensChannel({ incoming, view }: Call): boolean {
   const { channel, headers } = incoming;
-  if (incoming.httpMethod !== 'GET') return false;
   if (view.channel === undefined || headers['mcp-session-id'] !== undefined) return false;
   return channel === 'events' || headers['accept']?.includes('text/event-stream') === true;
 }
@@ -41,7 +45,7 @@ export function findMisplaced({ incoming, view }: Call): ProtocolFault | undefin
 }
 
 /** Opens a channel on both sides and keeps it until one of them leaves. */
-export async function openChannel(call: Call, principal: Principal): Promise<Refusal | undefined> {
+async function openChannel(call: Call, principal: Principal): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports } = call;
   const { upstream } = incoming;
   noteSession(call, { version: CHANNEL_VERSION, upstreamSession: undefined }, 'GET');

@@ -6,7 +6,7 @@ import type { SessionFacts } from '../mcp/admitted.js';
 import { encodeSseComment, encodeSseMessage } from '../mcp/sse.js';
 import { admitSessionEnd, admitStreamOpen } from '../mcp/streams.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
-import { CHANNEL_VERSION } from '../mcp/versions.js';
+import { sessionEra } from '../mcp/versions.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
 import { type Answered, maySee, resumeAnswered } from './answered.js';
@@ -36,7 +36,7 @@ function openOf(call: Call, principal: Principal): (sealed: string) => SessionFa
 
 /** What the record knows of a stream, or of the end of a session. */
 export function noteSession(call: Call, session: SessionFacts, method: string): void {
-  call.record.client.era = session.version === CHANNEL_VERSION ? '2024' : '2025';
+  call.record.client.era = sessionEra(session.version);
   call.record.client.version = session.version;
   call.record.target.receivedMethod = method;
   call.record.client.session = session.hash;

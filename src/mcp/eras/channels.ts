@@ -2,7 +2,6 @@
 // session stands in a query, and where a server wants messages. Opening a sealed session is the caller's port.
 // Source: MCP 2024-11-05, transports, HTTP with SSE.
 
-import type { ProtocolFault } from '../admitted.js';
 import { type FaultPlace, headerMismatch } from '../faults.js';
 import type { HeaderMap } from '../headers.js';
 import type { JsonObject } from '../message.js';
