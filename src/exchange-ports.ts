@@ -62,8 +62,6 @@ export type OpenStream = {
   readonly session: string | undefined;
   /** Tells that a list changed, by the method of its notice, in the stream's own form. */
   announce(method: string): void;
-  /** False where the rules that stand now leave nothing to be told on it; absent: never. */
-  readonly hasPurpose?: () => boolean;
   end(): void;
 };
 

@@ -26,7 +26,7 @@ import { addressRequest } from './relay/channel-request.js';
 import { endSession } from './relay/listen.js';
 import { narrowListen } from './relay/narrow.js';
 import { contentOf, openRetry } from './relay/retry.js';
-import { relaySubscription } from './relay/subscription.js';
+import { asksForStream, relaySubscription } from './relay/subscription.js';
 import { countWaits } from './relay/upstream-time.js';
 import { type Cleared, settle } from './settle/settle.js';
 
@@ -64,7 +64,7 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
   if (call.incoming.httpMethod === 'GET') return openStream(call, principal);
-  if (!call.incoming.enter()) return refuseWith('overloaded');
+  if (!takePlace(call.incoming)) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
 
   const admitted = admit(call, principal);
@@ -92,11 +92,9 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   return relay(call, cleared, answer);
 }
 
-/** What comes back, message by message. */
-function relay(call: Call, cleared: Cleared, answer: UpstreamAnswer): Promise<Refusal | undefined> {
-  return cleared.admitted.rule.response === 'subscription'
-    ? relaySubscription(call, cleared, answer)
-    : relayAnswer(call, cleared, answer);
+/** A stream waits for others; only exchanges take a place of the upstream's. */
+function takePlace(incoming: Incoming): boolean {
+  return asksForStream(incoming) || incoming.enter();
 }
 
 /** Who calls: a verified principal, or 401 and 503. */
@@ -180,10 +178,12 @@ function restore(
   allow: Allow,
 ): Admitted | Refusal {
   if (admitted.era === '2024') return addressRequest(call, principal, admitted, allow);
-  const restored =
-    admitted.rule.response === 'subscription'
-      ? narrowListen(call, principal, admitted)
-      : openRetry(call, principal, admitted);
+  const isStream = admitted.rule.response === 'subscription';
+  if (isStream && !call.ports.hasRoomForStream(call.incoming.upstream, principal))
+    return refuseWith('overloaded');
+  const restored = isStream
+    ? narrowListen(call, principal, admitted)
+    : openRetry(call, principal, admitted);
   if (restored.kind === 'admitted') call.admitted = restored;
   return restored;
 }
@@ -237,4 +237,11 @@ async function forward(call: Call, cleared: Cleared): Promise<UpstreamAnswer | R
   const outcome = await call.ports.forward(call.incoming.upstream, cleared, signal);
   call.record.latency.upstream = performance.now() - startedMs;
   return outcome.kind === 'fault' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);
+}
+
+/** The way back: one answer, or the stream of a subscription. */
+function relay(call: Call, cleared: Cleared, answer: UpstreamAnswer): Promise<Refusal | undefined> {
+  return cleared.admitted.rule.response === 'subscription'
+    ? relaySubscription(call, cleared, answer)
+    : relayAnswer(call, cleared, answer);
 }

@@ -8,7 +8,6 @@ import type { GatewayKey, Settings } from './config/settings.js';
 import { type ConfigWatch, watchConfiguration } from './config/watch.js';
 import type { EdgeTables } from './edge/routes.js';
 import { runExchange } from './exchange.js';
-import type { OpenStream } from './exchange-ports.js';
 import { refreshControls, removeControls } from './gateway/control-states.js';
 import { createDriftReport } from './gateway/drift.js';
 import { createEdgeRecorder } from './gateway/edge-refusal.js';
@@ -182,7 +181,7 @@ function assemble(
     witness.metrics.setConfig(next.hashes);
     witness.audit.setVersions(next.hashes);
     removeControls(witness.controls, before.settings, next.settings);
-    streams.endWhere((stream) => !mayStay(next.settings, stream));
+    streams.endWhere((stream) => !mayStay(next.settings, stream.upstream, stream.principal.issuer));
     for (const runtime of runtimes.all()) drift.tell(runtime, next);
     for (const follow of followers) follow();
     look();
@@ -275,10 +274,9 @@ function keysOf(settings: Settings): readonly GatewayKey[] {
   return [made];
 }
 
-function mayStay(settings: Settings, { upstream, principal, hasPurpose }: OpenStream): boolean {
+function mayStay(settings: Settings, upstream: string, issuer: string): boolean {
   const found = settings.upstreams.get(upstream);
-  const isVouched = found?.authentication === 'none' || found?.issuers.includes(principal.issuer);
-  return isVouched === true && (hasPurpose === undefined || hasPurpose());
+  return found !== undefined && (found.authentication === 'none' || found.issuers.includes(issuer));
 }
 
 function targetsOf(settings: Settings): Parameters<typeof watchConfiguration>[0]['targets'] {

@@ -98,8 +98,6 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     const { upstream, concurrency } = facts.route;
     let hasPlace = false;
     function enter(): boolean {
-      // A stream waits for others; only exchanges take a place.
-      if (isStream(request)) return true;
       const inflight = running.get(upstream) ?? 0;
       if (hasPlace || inflight >= concurrency) return hasPlace;
       running.set(upstream, inflight + 1);
@@ -172,11 +170,6 @@ export function createDataServer(ports: DataServerPorts): DataServer {
       clearTimeout(timer);
     },
   };
-}
-
-/** The header is compared with the body before anything leaves, so it opens no second way. */
-function isStream({ method, headers }: IncomingMessage): boolean {
-  return method === 'GET' || headers['mcp-method'] === 'subscriptions/listen';
 }
 
 function sendNothing(response: ServerResponse): void {

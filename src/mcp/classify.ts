@@ -4,6 +4,7 @@
 
 import type { ProtocolFault, QuestionFacts, SessionFacts } from './admitted.js';
 import { checkChannel } from './eras/channels.js';
+import { withoutAgreedMirrors } from './eras/early-mirrors.js';
 import { checkInitialize, checkSession, type OpenSession } from './eras/sessions.js';
 import { checkStateless, claimsStateless } from './eras/stateless.js';
 import { type FaultPlace, headerMismatch, unsupportedVersion } from './faults.js';
@@ -72,7 +73,7 @@ export function classify(
   if (repeated !== undefined) return repeated;
   const supported = input.supportedVersions ?? ALL_VERSIONS;
   if (isStateless) {
-    const checked = checkStateless(call, meta, headers, supported, place);
+    const checked = checkStateless(call, meta, headers, ofStatelessEra(supported), place);
     if (checked.kind === 'fault') return checked;
     return { kind: 'classified', era: '2026', version: checked.version, session: undefined };
   }
@@ -95,19 +96,26 @@ function classifyChannel(
   return { kind: 'classified', era: '2024', version: checked.version, session: checked.session };
 }
 
+/** The versions that `server/discover` names: the others are negotiated by initialize (2026-07-28, versioning). */
+function ofStatelessEra(supported: readonly string[]): readonly string[] {
+  const stateless = supported.filter((version) => STATELESS_VERSIONS.includes(version));
+  return stateless.length > 0 ? stateless : supported;
+}
+
 function classifySession(
   input: AdmissionInput,
   call: Call,
   place: FaultPlace,
 ): Classified | ProtocolFault {
+  const headers = withoutAgreedMirrors(input.headers, call);
   if (call.method === 'initialize') {
     const requested = call.params?.['protocolVersion'];
     const name = typeof requested === 'string' ? requested : '';
-    const checked = checkInitialize(input.headers, name, place);
+    const checked = checkInitialize(headers, name, place);
     if (checked.kind === 'fault') return checked;
     return { kind: 'classified', era: '2025', version: checked.version, session: undefined };
   }
-  const checked = checkSession(input.headers, input.openSession, place);
+  const checked = checkSession(headers, input.openSession, place);
   if (checked.kind === 'fault') return checked;
   const { version, session } = checked;
   return { kind: 'classified', era: '2025', version, session };

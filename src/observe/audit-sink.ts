@@ -6,8 +6,10 @@
 
 import type { EventText } from './audit-event.js';
 import type { ChainWriter, Preparation, SinkPorts } from './audit-ports.js';
-import { type ChainHead, linkLine, startChain } from './chain.js';
+import { type ChainHead, startChain } from './chain.js';
 import { type CommitGroup, createCommitGroup, SinkUnavailable } from './commit-group.js';
+import { createGroupBytes, type GroupBytes } from './group-bytes.js';
+import { createGroupPace, type GroupPace } from './group-pace.js';
 
 /** Events that may wait. */
 export const QUEUE_CAPACITY = 10_000;
@@ -53,6 +55,8 @@ export class AuditSink {
   #gathering = createCommitGroup();
   #committing: CommitGroup | undefined;
   #head: ChainHead | undefined;
+  #bytes: GroupBytes | undefined;
+  readonly #pace: GroupPace;
   #isRunning = false;
   #isKickDue = false;
   #hasWaiters = false;
@@ -66,6 +70,7 @@ export class AuditSink {
     this.name = name;
     this.#writer = writer;
     this.#ports = ports;
+    this.#pace = createGroupPace(ports.monotonicMs);
     this.#ticker = setInterval(() => this.#tick(), RETRY_EVERY_MS);
     this.#ticker.unref();
   }
@@ -154,6 +159,7 @@ export class AuditSink {
 
   #wait(): Promise<void> {
     const { promise } = this.#gathering;
+    this.#pace.join();
     this.#hasWaiters = true;
     this.#kick();
     return promise;
@@ -193,6 +199,9 @@ export class AuditSink {
     await new Promise((resolve) => setImmediate(resolve));
     let isWorking = true;
     do {
+      const pause = this.#pace.untilDue();
+      if (pause !== undefined) await pause;
+      this.#pace.begin();
       const items = this.#queue.splice(0, MAX_GROUP_EVENTS);
       const group = this.#takeGroup();
       this.#startedMs = this.#ports.monotonicMs();
@@ -223,22 +232,20 @@ export class AuditSink {
 
   async #write(items: readonly Item[]): Promise<void> {
     const found = await this.#writer.prepare(this.#head);
-    let head = found.head ?? startChain(this.#ports.newEpoch());
-    let text = found.needsLineEnd ? '\n' : '';
+    const head = found.head ?? startChain(this.#ports.newEpoch());
+    this.#bytes ??= createGroupBytes(head);
+    const group = this.#bytes;
+    group.begin(head, found.needsLineEnd);
     const points: EventText[] = [];
-    const add = (event: EventText): void => {
-      const linked = linkLine(head, event);
-      text += `${linked.line}\n`;
-      head = linked.head;
-    };
-    for (const event of this.#openingEvents(found)) add(event);
+    for (const event of this.#openingEvents(found)) group.add(event);
     for (const item of items) {
-      const event = item.kind === 'event' ? item.event : this.#ports.checkpoint(head);
+      const event = item.kind === 'event' ? item.event : this.#ports.checkpoint(group.head());
       if (item.kind === 'checkpoint') points.push(event);
-      add(event);
+      group.add(event);
     }
-    if (text !== '') await this.#writer.commit(Buffer.from(text, 'latin1'));
-    this.#done(head, items.length, points);
+    const bytes = group.bytes();
+    if (bytes.length > 0) await this.#writer.commit(bytes);
+    this.#done(group.head(), items.length, points);
   }
 
   #openingEvents(found: Preparation): EventText[] {

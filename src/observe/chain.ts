@@ -36,15 +36,28 @@ const CHAIN_TAIL =
   /^,"chain":\{"seq":(0|[1-9]\d{0,15}),"prev":"([0-9a-f]{64})","hash":"([0-9a-f]{64})"\}\}$/;
 
 /** Length of `,"hash":"` + 64 digits + `"}}`. */
-const HASH_TAIL_LENGTH = 9 + 64 + 3;
+export const HASH_TAIL_LENGTH = 9 + 64 + 3;
+
+/** Length of the hash before and the line end, with which what is hashed begins. */
+export const PREFIX_LENGTH = 64 + 1;
 
 /** Where a new chain begins. */
 export function startChain(epoch: string): ChainHead {
   return { epoch, seq: -1, hash: NO_PREVIOUS };
 }
 
+/** The hash over `prev`, a line end, and the bytes of a line up to its hash. */
+export function hashBytes(bytes: Uint8Array): string {
+  return hash('sha256', bytes, 'hex');
+}
+
 function hashOf(prev: string, bytes: string): string {
-  return hash('sha256', Buffer.from(`${prev}\n${bytes}`, 'latin1'), 'hex');
+  return hashBytes(Buffer.from(`${prev}\n${bytes}`, 'latin1'));
+}
+
+/** The next line of the chain up to its hash. */
+export function openLine(head: ChainHead, event: EventText): string {
+  return `${event.before}${head.epoch}${event.after}${CHAIN_MEMBER}${head.seq + 1},"prev":"${head.hash}"`;
 }
 
 /** The next line of the chain, without its line end, and the head that it makes. */
@@ -52,12 +65,11 @@ export function linkLine(
   head: ChainHead,
   event: EventText,
 ): { readonly line: string; readonly head: ChainHead } {
-  const seq = head.seq + 1;
-  const open = `${event.before}${head.epoch}${event.after}${CHAIN_MEMBER}${seq},"prev":"${head.hash}"`;
+  const open = openLine(head, event);
   const linked = hashOf(head.hash, open);
   return {
     line: `${open},"hash":"${linked}"}}`,
-    head: { epoch: head.epoch, seq, hash: linked },
+    head: { epoch: head.epoch, seq: head.seq + 1, hash: linked },
   };
 }
 

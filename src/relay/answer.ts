@@ -10,6 +10,7 @@ import type { Cleared } from '../settle/settle.js';
 import { type Call, noteRefusal } from './call.js';
 import { answerEventIds } from './event-ids.js';
 import { pumpEvents } from './events.js';
+import { type GatheredWrites, gatherWrites } from './gathered-writes.js';
 import { createJudge, type Judge } from './judge.js';
 import { type Gone, watchAnswer } from './open-answer.js';
 import {
@@ -106,7 +107,8 @@ async function relayWhole(
   const bytes = await answer.whole(maxResponseBytes, requestTimeoutMs);
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
-  const verdict = await judge.judgeBytes(bytes);
+  const judged = judge.judgeBytes(bytes);
+  const verdict = judged instanceof Promise ? await judged : judged;
   return sendOwn(call, verdict, answer.status, bytes);
 }
 
@@ -159,28 +161,35 @@ async function relayEvents(
   const watch = watchAnswer(call, cleared, { answer, judge });
   const idOf = answerEventIds(call, cleared);
   const isGone = (): boolean => watch.gone() !== undefined;
+  const writes = gatherWrites(outgoing);
   try {
-    const end = await writeEvents(answer, { call, judge, idOf, isGone });
-    await writeEnd(call, end, watch.gone());
+    const end = await writeEvents(answer, { call, judge, idOf, writes, isGone });
+    writeEnd(call, end, watch.gone(), writes);
   } catch (error) {
     // The headers have left, so the refusal that a fault ends in can only be the last event.
     call.ports.report(error, call.incoming.id);
-    await writeFailure(call, refuseWith('internal'));
+    writeFailure(call, refuseWith('internal'), writes);
   }
+  await writes.flush();
   watch.close();
   outgoing.end();
   return undefined;
 }
 
 /** The last event of a stream that ended without its own answer, where there is anything to say. */
-async function writeEnd(call: Call, end: StreamEnd, gone: Gone | undefined): Promise<void> {
+function writeEnd(
+  call: Call,
+  end: StreamEnd,
+  gone: Gone | undefined,
+  writes: GatheredWrites,
+): void {
   // What was cancelled gets no answer (MCP 2025-11-25, cancellation).
   if (gone === 'cancelled') return;
   if (gone !== undefined) {
     // Who is no longer known is told nothing; the next request gets the challenge.
     if (gone.stage === 'authn') noteRefusal(call, gone);
-    else await writeFailure(call, gone);
+    else writeFailure(call, gone, writes);
   } else if (end !== 'stopped' && end !== 'resumable') {
-    await writeFailure(call, refuseWith(faultOfEnd(end)));
+    writeFailure(call, refuseWith(faultOfEnd(end)), writes);
   }
 }

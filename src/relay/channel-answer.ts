@@ -12,6 +12,7 @@ import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
 import { type Answered, maySee, planOf } from './answered.js';
 import { type Call, nameOf } from './call.js';
+import { gatherWrites } from './gathered-writes.js';
 import { createJudge } from './judge.js';
 import { writeFailure, writeVerdict } from './stream-writer.js';
 import { drop, type Verdict } from './subject.js';
@@ -73,17 +74,19 @@ async function writeAnswer(channel: Channel, sent: SentFacts, data: string): Pro
   if (plan === undefined || span === undefined) return drop(call, 'foreign-message');
   const text = applyEdits(data, [{ ...span, text: JSON.stringify(sent.id) }]);
   const answering = openAnswering(call, plan, sent);
+  const writes = gatherWrites(call.outgoing);
   try {
     const verdict = await judge(answering, plan, text);
     if (verdict.kind === 'own' && !verdict.isError && sent.method === 'initialize')
       learnAskable(channel, sent);
-    await writeVerdict(answering, verdict, text, undefined);
+    writeVerdict({ call: answering, writes }, verdict, text, undefined);
   } catch (error) {
     call.ports.report(error, answering.record.id);
-    await writeFailure(answering, refuseWith('internal'));
+    writeFailure(answering, refuseWith('internal'), writes);
   } finally {
     call.ports.closeRecord(answering.record);
   }
+  await writes.flush();
 }
 
 /** Judged under the version that stands now: who may no longer see a thing gets no more of it. */

@@ -14,8 +14,9 @@ import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { type Call, noteRefusal } from './call.js';
 import { createChannelWriter } from './channel-answer.js';
 import { pumpEvents } from './events.js';
-import { keepOpen, listen, noteSession, putOnRecord } from './listen.js';
-import { faultOfEnd, STREAM_HEADERS, writeUpkeep } from './stream-writer.js';
+import { holdStream } from './held-stream.js';
+import { listen, noteSession, putOnRecord } from './listen.js';
+import { faultOfEnd, STREAM_HEADERS, upkeepOf } from './stream-writer.js';
 
 /** Opens the stream that a GET asks for: a channel, or one of a session. */
 export function openStream(call: Call, principal: Principal): Promise<Refusal | undefined> {
@@ -64,14 +65,13 @@ async function openChannel(call: Call, principal: Principal): Promise<Refusal | 
   call.record.client.session = session.hash;
   call.record.result = { ...call.record.result, status: 'ok', http: 200 };
   outgoing.open(200, STREAM_HEADERS);
-  const leave = ports.channels.enter(
-    session,
-    (json) => void outgoing.write(encodeSseMessage(json)),
-  );
+  const say = (json: string): void => void outgoing.write(encodeSseMessage(json));
+  const announce = (method: string): void => say(JSON.stringify({ jsonrpc: '2.0', method }));
+  const leave = ports.channels.enter(session, say);
   const address = channelAddress(channel.messageUrl, sealed);
   void outgoing.write(encodeSseMessage(address, { event: 'endpoint' }));
   try {
-    await keepOpen({ call, principal, session, sealed, answered: undefined }, (signal) =>
+    await holdStream(call, principal, { session: sealed, announce }, (signal) =>
       relayChannel(call, principal, session, outcome.answer, signal),
     );
   } finally {
@@ -96,7 +96,7 @@ async function relayChannel(
   const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
     // Judged under the version that stands now, not the one under which the channel was opened.
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
-    if (event.kind !== 'message') await writeUpkeep(call, event);
+    if (event.kind !== 'message') await call.outgoing.write(upkeepOf(event));
     else if (event.data !== '') await write(event.data);
     return call.outgoing.isClosed ? 'stop' : undefined;
   });

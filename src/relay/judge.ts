@@ -22,8 +22,9 @@ import { judgeUnowned } from './unowned.js';
 import { judgeUrlError, URL_ELICITATION_REQUIRED } from './url-error.js';
 
 export type Judge = {
-  judgeBytes(bytes: Uint8Array): Promise<Verdict>;
-  judgeText(text: string): Promise<Verdict>;
+  /** At once, unless a verdict waits for the upstream to be listed again. */
+  judgeBytes(bytes: Uint8Array): Verdict | Promise<Verdict>;
+  judgeText(text: string): Verdict | Promise<Verdict>;
   /** Judges from now on by what a new decision owes. */
   renew(owed: OwedByAnswer): void;
 };
@@ -47,7 +48,7 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
   };
   const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
 
-  async function judge(reading: JsonReading, bytes?: Uint8Array): Promise<Verdict> {
+  function judge(reading: JsonReading, bytes?: Uint8Array): Verdict | Promise<Verdict> {
     if (!reading.ok) return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
     const { era, version, rule } = admitted;
     const mayAsk = mayAskFirst(rule.method);
@@ -75,7 +76,7 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
   }
 
   return {
-    async judgeBytes(bytes) {
+    judgeBytes(bytes) {
       return recallList(call, cleared, bytes) ?? judge(readJson(bytes), bytes);
     },
     judgeText: (text) => judge(readJsonText(text)),

@@ -103,7 +103,8 @@ describe('createAuditFile', () => {
     await rm(path);
     await until(async () => {
       await sink.append(lifecycle('after'));
-      return (await eventsOf(path).catch(() => [])).includes('continued');
+      const events = await eventsOf(path).catch((): readonly unknown[] => []);
+      return events.includes('continued');
     });
     await sink.close();
   });
