@@ -71,7 +71,7 @@ const textOf = (result: unknown): string =>
 
 describe('HTTP+SSE through the gateway', () => {
   it.each(['/sse', ''])(
-    '[C-01] connects, lists what is allowed, and calls: at <path>%s',
+    '[V-01] connects, lists what is allowed, and calls: at <path>%s',
     async (path) => {
       const client = await connect({}, path);
       const { tools } = await client.listTools();
@@ -88,7 +88,7 @@ describe('HTTP+SSE through the gateway', () => {
     },
   );
 
-  it('[C-02] redacts results and refuses on the stream, under the ids of the client', async () => {
+  it('[V-02] redacts results and refuses on the stream, under the ids of the client', async () => {
     const client = await connect();
     const told = await client.callTool({ name: 'secret', arguments: {} });
     expect(JSON.stringify(told)).not.toContain(SECRET);
@@ -103,7 +103,7 @@ describe('HTTP+SSE through the gateway', () => {
     await client.close();
   });
 
-  it('[C-03] carries progress, and cancels by the id that the server knows', async () => {
+  it('[V-03] carries progress, and cancels by the id that the server knows', async () => {
     const client = await connect();
     const steps: number[] = [];
     await client.callTool({ name: 'steps', arguments: {} }, undefined, {
@@ -124,7 +124,7 @@ describe('HTTP+SSE through the gateway', () => {
     await client.close();
   });
 
-  it('[C-04] passes a question where it is granted, and answers for the client where not', async () => {
+  it('[V-04] passes a question where it is granted, and answers for the client where not', async () => {
     const asked = await connect({ sub: 'asked' });
     expect(textOf(await asked.callTool({ name: 'sample', arguments: {} }))).toBe('hello');
     await asked.close();
@@ -133,7 +133,7 @@ describe('HTTP+SSE through the gateway', () => {
     await other.close();
   });
 
-  it('[C-05] records streams, messages and answers in the era 2024', async () => {
+  it('[V-05] records streams, messages and answers in the era 2024', async () => {
     const client = await connect({ sub: 'recorded' });
     await client.callTool({ name: 'echo', arguments: { text: 'recorded' } });
     await client.close();
@@ -156,7 +156,7 @@ describe('HTTP+SSE through the gateway', () => {
     );
   });
 
-  it('[C-06] frees the stream of the server when the client leaves', async () => {
+  it('[V-06] frees the stream of the server when the client leaves', async () => {
     const client = await connect();
     await expect.poll(() => server.streams(), PATIENT).toBeGreaterThanOrEqual(2);
     await client.close();
