@@ -50,6 +50,7 @@ beforeAll(async () => {
     async () => expect(await gateway.metrics()).toMatch(/sallyport_upstream_up\{[^}]*\} 1/),
     PATIENT,
   );
+  server.forget();
 }, 60_000);
 afterEach(() => {
   server.beginWith(undefined);
@@ -79,12 +80,13 @@ describe('an endpoint event', () => {
     const channel = await open();
     expect(channel.status).toBe(502);
     expect(channel.text()).not.toMatch(/event:|evil|post/);
-    const id = channel.headers.get('sallyport-decision');
+    const id = /"id":"([0-9a-f-]{36})"/.exec(channel.text())?.[1];
+    expect(id).toBeDefined();
     const reasonsOf = async (): Promise<unknown> =>
       (await gateway.audit()).find(
         (line) => line['type'] === 'mcp.outcome' && line['decision'].id === id,
       )?.['decision'].reasons;
-    if (id !== null) await expect.poll(reasonsOf, PATIENT).toEqual(['upstream-protocol']);
+    await expect.poll(reasonsOf, PATIENT).toEqual(['upstream-protocol']);
     expect(hits).toBe(before);
     expect(server.seen().filter(({ httpMethod }) => httpMethod === 'POST')).toEqual([]);
   });
