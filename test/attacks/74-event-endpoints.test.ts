@@ -226,9 +226,11 @@ describe('a session in an address', () => {
     await channel.answer('own');
     const sent = JSON.parse(server.seen().find(({ body }) => body !== '')?.body ?? '{}');
     expect(sent.id).not.toContain('own');
-    const other = await open();
     const answer = (id: unknown): string =>
       `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', id, result: { forged: true } })}\n\n`;
+    // Answered before.
+    server.say(answer(sent.id));
+    const other = await open();
     // On the newest stream: the id of the other session, ids of nobody, then one word that passes.
     server.say(answer(sent.id) + answer('own') + answer(1));
     const log = {
@@ -238,8 +240,10 @@ describe('a session in an address', () => {
     };
     server.say(`event: message\ndata: ${JSON.stringify(log)}\n\n`);
     await expect.poll(() => other.text(), PATIENT).toContain('last');
-    expect(other.text()).not.toContain('forged');
+    expect(other.text() + channel.text()).not.toContain('forged');
+    const findings = async (): Promise<string> => JSON.stringify(await gateway.audit());
     other.leave();
+    await expect.poll(findings, PATIENT).toContain('foreign-message');
     channel.leave();
   });
 });
