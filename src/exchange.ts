@@ -21,7 +21,9 @@ import { type Refusal, refuseFault, refuseWith } from './policy/refusal.js';
 import { relayAnswer } from './relay/answer.js';
 import { relayArray } from './relay/array.js';
 import { type Call, noteAdmitted, noteDecision, presentedToken, refuse } from './relay/call.js';
-import { endSession, listen } from './relay/listen.js';
+import { findMisplaced, openStream } from './relay/channel.js';
+import { addressRequest } from './relay/channel-request.js';
+import { endSession } from './relay/listen.js';
 import { narrowListen } from './relay/narrow.js';
 import { contentOf, openRetry } from './relay/retry.js';
 import { asksForStream, relaySubscription } from './relay/subscription.js';
@@ -61,7 +63,7 @@ export async function runExchange(
 async function travel(call: Call): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
-  if (call.incoming.httpMethod === 'GET') return listen(call, principal);
+  if (call.incoming.httpMethod === 'GET') return openStream(call, principal);
   if (!takePlace(call.incoming)) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
 
@@ -72,7 +74,7 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
 
-  const restored = restore(call, principal, admitted);
+  const restored = restore(call, principal, admitted, allow);
   if (restored.kind === 'refused') return restored;
 
   const content = guard(call, restored);
@@ -116,10 +118,13 @@ function renewView(call: Call): void {
 function admit(call: Call, principal: Principal): Admitted | AdmittedArray | Refusal {
   const { incoming, ports, view } = call;
   const { upstream } = incoming;
+  const misplaced = findMisplaced(call);
+  if (misplaced !== undefined) return refuseFault(misplaced);
   const outcome = admitPost({
     headers: incoming.headers,
     repeated: incoming.repeated,
     body: incoming.body,
+    isChannel: incoming.channel === 'message',
     openSession: (sealed) => ports.openSession(sealed, upstream, principal),
     openQuestion: (id, session) => ports.openQuestion(id, { upstream, principal, session }),
     grants: () => grantsFor(view.policies, principal, view.upstream),
@@ -165,8 +170,14 @@ async function decide(
   return header === undefined ? decision : refuseFault(header);
 }
 
-/** What the client carries for us is opened; what it may not listen to is taken out. */
-function restore(call: Call, principal: Principal, admitted: Admitted): Admitted | Refusal {
+/** What the client carries for us is opened, what it may not listen to taken out; a channel's ids are sealed. */
+function restore(
+  call: Call,
+  principal: Principal,
+  admitted: Admitted,
+  allow: Allow,
+): Admitted | Refusal {
+  if (admitted.era === '2024') return addressRequest(call, principal, admitted, allow);
   const isStream = admitted.rule.response === 'subscription';
   if (isStream && !call.ports.hasRoomForStream(call.incoming.upstream, principal))
     return refuseWith('overloaded');

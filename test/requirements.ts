@@ -2,6 +2,7 @@
 // One file a part under requirements/, gathered here; coverage.test.ts proves that none is uncited.
 
 import { attackRequirements } from './requirements/attacks.js';
+import { channelRequirements } from './requirements/channels.js';
 import { clientRequirements } from './requirements/clients.js';
 import { configRequirements } from './requirements/config.js';
 import { conformanceRequirements } from './requirements/conformance.js';
@@ -25,6 +26,7 @@ export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,
   ...attackRequirements,
   ...clientRequirements,
+  ...channelRequirements,
   ...configRequirements,
   ...conformanceRequirements,
   ...demoRequirements,

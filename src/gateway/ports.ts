@@ -27,7 +27,9 @@ import {
 } from '../state/request-state.js';
 import { createRunningStreams } from '../state/running-streams.js';
 import { openSession, sealSession } from '../state/session-seal.js';
+import { addressOf } from '../upstream/client.js';
 import { credentialHeader } from '../upstream/credentials.js';
+import { createChannelPorts } from './channel-ports.js';
 import { bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { StreamRegistry } from './streams.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
@@ -114,6 +116,9 @@ export function createPorts(parts: Parts): Ports {
     sealSession: (facts, upstream, principal) =>
       sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
     ...createSealedIds(ring, now),
+    channels: createChannelPorts(ring, now, (upstream, signal) =>
+      runtimeOf(upstream).client.openChannel(signal),
+    ),
     newDecisionId: randomUUID,
     endSession(sealed, upstream) {
       ended.add(ring.hmac('session', sealed), now() + SESSION_TTL_MS);
@@ -156,11 +161,15 @@ export function createPorts(parts: Parts): Ports {
         accept: 'application/json, text/event-stream',
       };
       if (credential !== undefined) headers[credential.name] = credential.value;
-      if (session.upstreamSession !== undefined)
-        headers['mcp-session-id'] = session.upstreamSession;
-      headers['mcp-protocol-version'] = session.version;
+      const target = addressOf(session);
+      if (target === undefined) {
+        if (session.upstreamSession !== undefined)
+          headers['mcp-session-id'] = session.upstreamSession;
+        headers['mcp-protocol-version'] = session.version;
+      }
       const answer = client.request({
         method: 'POST',
+        target,
         headers,
         body: answerBody(id, own),
         timeoutMs: OWN_ANSWER_TIMEOUT_MS,

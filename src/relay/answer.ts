@@ -23,6 +23,9 @@ import {
 } from './stream-writer.js';
 import type { Verdict } from './subject.js';
 
+/** Of a message that is answered by its status alone. */
+const ACCEPTED: ReadonlySet<number> = new Set([200, 202, 204]);
+
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
 /** Relays an answer, or says why nothing of it may pass. After an open stream nothing is returned. */
@@ -32,7 +35,9 @@ export async function relayAnswer(
   answer: UpstreamAnswer,
 ): Promise<Refusal | undefined> {
   const { admitted } = cleared;
-  if (admitted.message.kind !== 'request') return acknowledge(call, answer);
+  // On a channel the answer comes apart from what was posted.
+  if (admitted.message.kind !== 'request' || admitted.era === '2024')
+    return acknowledge(call, answer);
   const status = refuseStatus(call, answer, admitted.session);
   if (status !== undefined) {
     answer.release();
@@ -53,10 +58,8 @@ export async function relayAnswer(
 /** A notification, or the answer to a question, is accepted with 202 and no body, or refused; nothing else is an answer to it. */
 function acknowledge(call: Call, answer: UpstreamAnswer): Refusal | undefined {
   answer.release();
-  if (answer.status === 404 && call.admitted?.session !== undefined)
-    return refuseWith('unknown-session');
-  if (answer.status !== 202 && answer.status !== 200 && answer.status !== 204)
-    return refuseWith('upstream-protocol');
+  if (!ACCEPTED.has(answer.status))
+    return refuseStatus(call, answer, call.admitted?.session) ?? refuseWith('upstream-protocol');
   passCancellation(call);
   call.record.result.status = 'ok';
   call.record.result.http = 202;

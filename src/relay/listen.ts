@@ -6,6 +6,7 @@ import type { SessionFacts } from '../mcp/admitted.js';
 import { encodeSseMessage } from '../mcp/sse.js';
 import { admitSessionEnd, admitStreamOpen } from '../mcp/streams.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
+import { sessionEra } from '../mcp/versions.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
 import { type Answered, maySee, resumeAnswered } from './answered.js';
@@ -28,8 +29,9 @@ function openOf(call: Call, principal: Principal): (sealed: string) => SessionFa
   return (sealed) => call.ports.openSession(sealed, call.incoming.upstream, principal);
 }
 
-function noteSession(call: Call, session: SessionFacts, method: string): void {
-  call.record.client.era = '2025';
+/** What the record knows of a stream, or of the end of a session. */
+export function noteSession(call: Call, session: SessionFacts, method: string): void {
+  call.record.client.era = sessionEra(session.version);
   call.record.client.version = session.version;
   call.record.target.receivedMethod = method;
   call.record.client.session = session.hash;
@@ -162,7 +164,8 @@ async function relayResumed(
   await writes.flush();
 }
 
-async function putOnRecord(call: Call): Promise<boolean> {
+/** Whether the decision stands in the audit log. */
+export async function putOnRecord(call: Call): Promise<boolean> {
   call.record.decision.action = 'forwarded';
   if (await call.ports.recordDecision(call.record)) return true;
   call.record.decision.action = 'refused';

@@ -7,6 +7,7 @@ import type { SessionFacts } from '../mcp/admitted.js';
 import { type Answer, readAnswer } from '../mcp/answers.js';
 import { applyEdits, readJsonText, spanOf } from '../mcp/json.js';
 import type { JsonObject } from '../mcp/message.js';
+import { sessionEra } from '../mcp/versions.js';
 import { isListed } from '../policy/decide.js';
 import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
@@ -28,20 +29,21 @@ export function createUnaskedJudge(
   principal: Principal,
   session: SessionFacts,
 ): (data: string) => Promise<string | undefined> {
+  const { version } = session;
+  const era = sessionEra(version);
   const subject: Subject = {
     call,
     owed: undefined,
     principal,
-    era: '2025',
+    era,
     session,
     carry: NO_CARRY,
     refusedQuestions: 0,
   };
-  const { version } = session;
   return async (data) => {
     const reading = readJsonText(data);
     if (!reading.ok) return undefined;
-    const answer = readAnswer(reading.value, { era: '2025', id: undefined, version });
+    const answer = readAnswer(reading.value, { era, id: undefined, version });
     if (isOwn(answer)) return undefined;
     // The messages of such a stream are apart: none goes on where another broke off.
     subject.carry = NO_CARRY;
