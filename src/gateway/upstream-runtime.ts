@@ -15,10 +15,13 @@ import { connectOptionsFor } from '../upstream/connect.js';
 import type { ListingFault } from '../upstream/listing-call.js';
 import { createListingRequest } from '../upstream/listing-port.js';
 import { createLister } from '../upstream/relist.js';
+import { createTranslation, type Translation } from '../upstream/translate/translation.js';
 
 export type UpstreamRuntime = {
   readonly settings: UpstreamSettings;
   readonly client: UpstreamClient;
+  /** The same upstream, for clients of an era that it does not speak. */
+  readonly translation: Translation;
   /** The newest observation, or `undefined` before the first listing. */
   observed(): Observed | undefined;
   /** Whether every page was verified within `pinning.maxAge`. */
@@ -49,6 +52,14 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     limits,
     connect: connectOptionsFor(network),
   });
+  const translation = createTranslation({
+    client,
+    credentials,
+    gatewayVersion: ports.gatewayVersion,
+    maxResponseBytes: limits.maxResponseBytes,
+    requestTimeoutMs: limits.requestTimeoutMs,
+    now,
+  });
   let observed: Observed | undefined;
 
   function see(next: Observed | undefined): void {
@@ -77,6 +88,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
   const runtime: UpstreamRuntime = {
     settings,
     client,
+    translation,
     observed: () => observed,
     isFresh: () => lister.isFresh(pinning.maxAgeMs),
     async freshen() {
@@ -88,6 +100,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     noteListChanged: () => lister.noteListChanged(),
     async close() {
       await lister.close();
+      translation.close();
       await client.close();
     },
   };

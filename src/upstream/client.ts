@@ -5,11 +5,12 @@
 import type { buildConnector } from 'undici';
 import { Pool } from 'undici';
 import { applyEdits } from '../mcp/json.js';
+import type { TranslatedForm } from '../mcp/translate/to-stateless.js';
 import type { ForwardOutcome } from '../mcp/transport.js';
 import type { Cleared } from '../settle/settle.js';
 import { createAnswerReader, faultOf } from './answer.js';
 import type { UpstreamCredentials } from './credentials.js';
-import { type HeaderList, messageHeaders, sessionHeaders } from './headers.js';
+import { formHeaders, type HeaderList, messageHeaders, sessionHeaders } from './headers.js';
 
 /** What a client of an upstream needs to know. Times in milliseconds. */
 export type ClientSettings = {
@@ -42,6 +43,15 @@ const MAX_HEADER_BYTES = 16 * 1024;
 export type UpstreamClient = {
   /** Sends an admitted message that every station has cleared; the signal gives the exchange up. */
   forward(cleared: Cleared, signal: AbortSignal | undefined): Promise<ForwardOutcome>;
+  /** Sends a cleared message in the form of another era. `mayRest`: its answer may wait for somebody. */
+  forwardAs(
+    cleared: Cleared,
+    form: TranslatedForm,
+    signal: AbortSignal,
+    mayRest: boolean,
+  ): Promise<ForwardOutcome>;
+  /** Opens a stream of the gateway's own asking: it carries no principal's words. */
+  subscribe(form: TranslatedForm, signal: AbortSignal): Promise<ForwardOutcome>;
   /** Opens the session's GET stream, or resumes a stream after an event of the upstream's own. */
   openStream(
     session: SessionRef,
@@ -101,6 +111,13 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       // What lives on holds up no call.
       const pool = admitted.rule.response === 'subscription' ? streams : calls;
       return dispatch(pool, 'POST', messageHeaders(admitted, credentials), body, signal);
+    },
+    forwardAs(_cleared, form, signal, mayRest) {
+      const pool = mayRest ? streams : calls;
+      return dispatch(pool, 'POST', formHeaders(form.headers, credentials), form.body, signal);
+    },
+    subscribe(form, signal) {
+      return dispatch(streams, 'POST', formHeaders(form.headers, credentials), form.body, signal);
     },
     openStream(session, signal, lastEventId) {
       const headers = sessionHeaders(session, credentials, 'text/event-stream');
