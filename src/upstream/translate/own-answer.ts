@@ -66,12 +66,10 @@ export function streamAnswer(
     whole: () => Promise.resolve(NO_BYTES),
     async next() {
       if (isOver) return undefined;
-      const { done, value } = await conversation.next();
-      if (done === true || value.kind === 'fault') {
-        isOver = true;
-        return done === true ? undefined : value.reason;
-      }
-      return encoder.encode(encodeSaid(value));
+      const { value } = await conversation.next();
+      if (value !== undefined && value.kind !== 'fault') return encoder.encode(encodeSaid(value));
+      isOver = true;
+      return value?.reason;
     },
     release: () => leave('release'),
     abort: () => leave('abort'),
