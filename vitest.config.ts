@@ -10,5 +10,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     pool: 'forks',
     maxWorkers: 2,
+    // What must come is waited for with patience; a busy machine is no failure.
+    expect: { poll: { timeout: 10_000 } },
   },
 });

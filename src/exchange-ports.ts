@@ -27,6 +27,7 @@ export type View = {
   readonly limits: {
     readonly maxResponseBytes: number;
     readonly listTtlMs: number;
+    readonly requestTimeoutMs: number;
     readonly streamIdleMs: number;
   };
   /** The versions that the upstream carries and we police, by era; `undefined` before the first listing. */
@@ -54,10 +55,10 @@ export type StateSubject = {
 export type OpenStream = {
   readonly upstream: string;
   readonly principal: Principal;
+  /** The sealed id of its session. */
+  readonly session: string | undefined;
   /** Tells that a list changed, by the method of its notice, in the stream's own form. */
   announce(method: string): void;
-  /** False where the rules that stand now leave nothing to be told on it; absent: never. */
-  readonly hasPurpose?: () => boolean;
   end(): void;
 };
 
@@ -135,12 +136,16 @@ export type Ports = {
   notePage(upstream: string, page: SeenPage): void;
   /** The upstream says that a list changed; resolves when the definitions were verified again. */
   noteListChanged(upstream: string): Promise<void>;
+  /** False when this caller, or everyone together, holds as many streams as allowed. */
+  hasRoomForStream(upstream: string, principal: Principal): boolean;
   /** Registers an open stream; the returned function takes it out again. */
   registerStream(stream: OpenStream): () => void;
   /** Enters a streamed answer of a session, for its cancellation; the returned function takes it out. */
   registerAnswer(session: string, id: RequestId, end: () => void): () => void;
   /** The client has cancelled a request of its session: a stream that goes on all the same is ended. */
   cancelAnswer(session: string, id: RequestId): void;
+  /** Tells of every version that is applied from now on; the returned function ends that. */
+  onVersion(told: () => void): () => void;
   readonly pages: PageCache;
   /** A bug or an I/O fault: for the process log. */
   report(error: unknown, decisionId: string): void;

@@ -24,7 +24,7 @@ import { type Call, noteAdmitted, noteDecision, presentedToken, refuse } from '.
 import { endSession, listen } from './relay/listen.js';
 import { narrowListen } from './relay/narrow.js';
 import { contentOf, openRetry } from './relay/retry.js';
-import { relaySubscription } from './relay/subscription.js';
+import { asksForStream, relaySubscription } from './relay/subscription.js';
 import { countWaits } from './relay/upstream-time.js';
 import { type Cleared, settle } from './settle/settle.js';
 
@@ -62,6 +62,7 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
   if (call.incoming.httpMethod === 'GET') return listen(call, principal);
+  if (!takePlace(call.incoming)) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
 
   const admitted = admit(call, principal);
@@ -86,9 +87,12 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   const answer = await forward(call, cleared);
   if (answer.kind === 'refused') return answer;
 
-  return admitted.rule.response === 'subscription'
-    ? relaySubscription(call, cleared, answer)
-    : relayAnswer(call, cleared, answer);
+  return relay(call, cleared, answer);
+}
+
+/** A stream waits for others; only exchanges take a place of the upstream's. */
+function takePlace(incoming: Incoming): boolean {
+  return asksForStream(incoming) || incoming.enter();
 }
 
 /** Who calls: a verified principal, or 401 and 503. */
@@ -163,10 +167,12 @@ async function decide(
 
 /** What the client carries for us is opened; what it may not listen to is taken out. */
 function restore(call: Call, principal: Principal, admitted: Admitted): Admitted | Refusal {
-  const restored =
-    admitted.rule.response === 'subscription'
-      ? narrowListen(call, principal, admitted)
-      : openRetry(call, principal, admitted);
+  const isStream = admitted.rule.response === 'subscription';
+  if (isStream && !call.ports.hasRoomForStream(call.incoming.upstream, principal))
+    return refuseWith('overloaded');
+  const restored = isStream
+    ? narrowListen(call, principal, admitted)
+    : openRetry(call, principal, admitted);
   if (restored.kind === 'admitted') call.admitted = restored;
   return restored;
 }
@@ -220,4 +226,11 @@ async function forward(call: Call, cleared: Cleared): Promise<UpstreamAnswer | R
   const outcome = await call.ports.forward(call.incoming.upstream, cleared, signal);
   call.record.latency.upstream = performance.now() - startedMs;
   return outcome.kind === 'fault' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);
+}
+
+/** The way back: one answer, or the stream of a subscription. */
+function relay(call: Call, cleared: Cleared, answer: UpstreamAnswer): Promise<Refusal | undefined> {
+  return cleared.admitted.rule.response === 'subscription'
+    ? relaySubscription(call, cleared, answer)
+    : relayAnswer(call, cleared, answer);
 }

@@ -8,14 +8,13 @@ import type { GatewayKey, Settings } from './config/settings.js';
 import { type ConfigWatch, watchConfiguration } from './config/watch.js';
 import type { EdgeTables } from './edge/routes.js';
 import { runExchange } from './exchange.js';
-import type { OpenStream } from './exchange-ports.js';
 import { refreshControls, removeControls } from './gateway/control-states.js';
 import { createDriftReport } from './gateway/drift.js';
-import { recordEdgeRefusal } from './gateway/edge-refusal.js';
+import { createEdgeRecorder } from './gateway/edge-refusal.js';
 import { buildIdentity, type Identity } from './gateway/identity.js';
 import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
 import { createPorts } from './gateway/ports.js';
-import { reloadVersion } from './gateway/reload.js';
+import { createReload } from './gateway/reload.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
 import { createStreamRegistry, type StreamRegistry } from './gateway/streams.js';
 import { buildTables } from './gateway/tables.js';
@@ -72,6 +71,8 @@ type Assembly = {
   look(): void;
   /** Makes a version the current one, at once. */
   apply(next: Version): void;
+  /** Told after each version that was applied. */
+  readonly followers: Set<() => void>;
 };
 
 type Compile = ReturnType<typeof createDefinitionCompiler>;
@@ -111,8 +112,12 @@ async function openGateway(
     dataPort = port;
     current.tables = buildTables(version.settings, port, ring.publicKeys());
   });
-  const reload = () =>
-    reloadVersion({ ...assembly, read, current: () => current.version, log: options.log });
+  const reload = createReload({
+    ...assembly,
+    read,
+    current: () => current.version,
+    log: options.log,
+  });
   const watch = await watchFiles(current, reload, options.log);
   // A file that changed between the first reading and the watch would otherwise wait for the next change.
   await reload();
@@ -147,6 +152,7 @@ function assemble(
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), ring.publicKeys());
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(witness.metrics.openStreams);
+  const followers = new Set<() => void>();
   const view = createViews(compile);
   const drift = createDriftReport({ ...witness, log, streams, view, now });
   const runtimes = createRuntimes({
@@ -175,21 +181,23 @@ function assemble(
     witness.metrics.setConfig(next.hashes);
     witness.audit.setVersions(next.hashes);
     removeControls(witness.controls, before.settings, next.settings);
-    streams.endWhere((stream) => !mayStay(next.settings, stream));
+    streams.endWhere((stream) => !mayStay(next.settings, stream.upstream, stream.principal.issuer));
     for (const runtime of runtimes.all()) drift.tell(runtime, next);
+    for (const follow of followers) follow();
     look();
   }
-  return { current, witness, runtimes, streams, guarded, view, look, apply };
+  return { current, witness, runtimes, streams, guarded, view, look, apply, followers };
 }
 
 function openListeners(
   { log, now = Date.now }: GatewayOptions,
-  { current, witness, runtimes, streams, view, look }: Assembly,
+  { current, witness, runtimes, streams, view, look, followers }: Assembly,
   ring: KeyRing,
   isOpen: () => boolean,
 ): Listeners {
   const { metrics, audit, controls } = witness;
   const authenticator = () => current.identity.authenticator;
+  const recordRefusal = createEdgeRecorder({ audit, metrics, now });
   const ports = createPorts({
     version: () => current.version,
     runtime: runtimes.get,
@@ -202,6 +210,10 @@ function openListeners(
     limits: createMemoryLimits(),
     ended: createEndedSessions(now),
     streams,
+    onVersion(told) {
+      followers.add(told);
+      return () => followers.delete(told);
+    },
     now,
   });
   return createListeners(current.version.settings, {
@@ -222,8 +234,7 @@ function openListeners(
           metrics.inflight(incoming.upstream, -1);
         }
       },
-      refused: (refusal, id, address) =>
-        recordEdgeRefusal(refusal, { id, address }, { audit, metrics, now }),
+      refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
 }
@@ -263,10 +274,9 @@ function keysOf(settings: Settings): readonly GatewayKey[] {
   return [made];
 }
 
-function mayStay(settings: Settings, { upstream, principal, hasPurpose }: OpenStream): boolean {
+function mayStay(settings: Settings, upstream: string, issuer: string): boolean {
   const found = settings.upstreams.get(upstream);
-  const isVouched = found?.authentication === 'none' || found?.issuers.includes(principal.issuer);
-  return isVouched === true && (hasPurpose === undefined || hasPurpose());
+  return found !== undefined && (found.authentication === 'none' || found.issuers.includes(issuer));
 }
 
 function targetsOf(settings: Settings): Parameters<typeof watchConfiguration>[0]['targets'] {

@@ -5,27 +5,9 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
-import { request } from 'undici';
-import { auditCommand } from './cli/audit.js';
-import { devCommand } from './cli/dev.js';
-import { healthcheckCommand } from './cli/healthcheck.js';
-import { keysCommand } from './cli/keys.js';
-import { pinCommand } from './cli/pin.js';
-import { runPinFetch } from './cli/pin-fetch.js';
-import { buildProgram, type CliIo } from './cli/program.js';
-import { schemaCommand } from './cli/schema.js';
-import { type ServePorts, serveCommand } from './cli/serve.js';
-import { validateCommand } from './cli/validate.js';
-import { DISK_FILES } from './config/files.js';
-import { loadGateway } from './config/load.js';
-import { renderFaults } from './config/report.js';
-import type { Settings } from './config/settings.js';
-import { readLocksForPolicies } from './gateway/locks.js';
-import { observeOnce } from './gateway/observe-once.js';
-import { replaceFile } from './gateway/write-file.js';
-import { startGateway } from './gateway.js';
-import { createLog } from './observe/log.js';
-import { compilePolicies } from './policy/compile.js';
+import { buildProgram, type CliIo, type Command } from './cli/program.js';
+import type { ServePorts } from './cli/serve.js';
+import type { Settings, UpstreamSettings } from './config/settings.js';
 
 const EXIT_BY_SIGNAL = 128;
 
@@ -50,8 +32,6 @@ const io: CliIo = {
   },
 };
 
-const quiet: CliIo = { ...io, stdout: () => undefined };
-
 function writeStdout(text: string): Promise<void> {
   return new Promise((resolve, reject) =>
     process.stdout.write(text, (error) => (error ? reject(error) : resolve())),
@@ -69,43 +49,51 @@ function untilSignal(onReload: () => void): Promise<number> {
 }
 
 function servePorts(level: 'info' | 'error'): ServePorts {
-  const log = createLog((line) => void process.stderr.write(line), level);
+  const build = { version, node: process.version };
   return {
     untilSignal,
-    start: (file) =>
-      startGateway({
-        file,
-        env: process.env,
-        log,
-        build: { version, node: process.version },
-        writeStdout,
-      }),
+    async start(file) {
+      const { startGateway } = await import('./gateway.js');
+      const { createLog } = await import('./observe/log.js');
+      const log = createLog((line) => void process.stderr.write(line), level);
+      return startGateway({ file, env: process.env, log, build, writeStdout });
+    },
   };
 }
 
-const pinPorts = {
-  files: DISK_FILES,
-  writeFile: replaceFile,
-  observe: (upstream: Parameters<typeof observeOnce>[0]) => observeOnce(upstream, version),
-  now: Date.now,
-};
-
-async function fetchStatus(url: string, timeoutMs: number): Promise<number> {
-  const { statusCode, body } = await request(url, {
-    headersTimeout: timeoutMs,
-    bodyTimeout: timeoutMs,
-    signal: AbortSignal.timeout(timeoutMs),
-  });
-  await body.dump();
-  return statusCode;
+async function pinPorts() {
+  const { DISK_FILES } = await import('./config/files.js');
+  const { observeOnce } = await import('./gateway/observe-once.js');
+  const { replaceFile } = await import('./gateway/write-file.js');
+  const observe = (upstream: UpstreamSettings) => observeOnce(upstream, version);
+  return { files: DISK_FILES, writeFile: replaceFile, observe, now: Date.now };
 }
 
-function loadSettings(file: string): Promise<{ settings: Settings | undefined; faults: string }> {
-  const { settings, faults } = loadGateway(file, {
-    readFile: DISK_FILES.readFile,
-    env: process.env,
+/** Pins for `dev`: whoever starts it takes what is offered at that moment. */
+async function pinOffered(file: string): Promise<number> {
+  const { runPinFetch } = await import('./cli/pin-fetch.js');
+  const quiet: CliIo = { ...io, stdout: () => undefined };
+  const approval = { approve: true, by: 'sallyport dev', note: 'offered when dev was started' };
+  return runPinFetch({ config: file, ...approval }, quiet, await pinPorts());
+}
+
+async function fetchStatus(url: string, timeoutMs: number): Promise<number> {
+  const { status } = await fetch(url, {
+    redirect: 'manual',
+    signal: AbortSignal.timeout(timeoutMs),
   });
-  return Promise.resolve({ settings, faults: renderFaults(faults, 'text', io.cwd) });
+  return status;
+}
+
+async function loadSettings(
+  file: string,
+): Promise<{ settings: Settings | undefined; faults: string }> {
+  const { DISK_FILES } = await import('./config/files.js');
+  const { loadGateway } = await import('./config/load.js');
+  const { renderFaults } = await import('./config/report.js');
+  const { readFile } = DISK_FILES;
+  const { settings, faults } = loadGateway(file, { readFile, env: process.env });
+  return { settings, faults: renderFaults(faults, 'text', io.cwd) };
 }
 
 /** Waits, or ends early with false when the process is told to end. */
@@ -124,32 +112,54 @@ function wait(ms: number): Promise<boolean> {
   });
 }
 
-const program = buildProgram(
-  io,
-  [
-    serveCommand(io, servePorts('info')),
-    devCommand(io, {
-      ...servePorts('error'),
-      pin: (file) =>
-        runPinFetch(
-          {
-            config: file,
-            approve: true,
-            by: 'sallyport dev',
-            note: 'offered when dev was started',
-          },
-          quiet,
-          pinPorts,
-        ),
-    }),
-    validateCommand(io, { files: DISK_FILES, compilePolicies, loadLocks: readLocksForPolicies }),
-    pinCommand(io, pinPorts),
-    auditCommand(io, { loadSettings, wait }),
-    keysCommand(io, { files: DISK_FILES, randomBytes }),
-    schemaCommand(io),
-    healthcheckCommand(io, { files: DISK_FILES, fetchStatus }),
-  ],
-  version,
-);
+/** Each command is loaded when it is asked for: a health check must not cost the start of a gateway. */
+const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
+  async serve() {
+    const { serveCommand } = await import('./cli/serve.js');
+    return serveCommand(io, servePorts('info'));
+  },
+  async dev() {
+    const { devCommand } = await import('./cli/dev.js');
+    return devCommand(io, { ...servePorts('error'), pin: pinOffered });
+  },
+  async validate() {
+    const { validateCommand } = await import('./cli/validate.js');
+    const { DISK_FILES } = await import('./config/files.js');
+    const { readLocksForPolicies } = await import('./gateway/locks.js');
+    const { compilePolicies } = await import('./policy/compile.js');
+    const loadLocks = readLocksForPolicies;
+    return validateCommand(io, { files: DISK_FILES, compilePolicies, loadLocks });
+  },
+  async pin() {
+    const { pinCommand } = await import('./cli/pin.js');
+    return pinCommand(io, await pinPorts());
+  },
+  async audit() {
+    const { auditCommand } = await import('./cli/audit.js');
+    return auditCommand(io, { loadSettings, wait });
+  },
+  async keys() {
+    const { keysCommand } = await import('./cli/keys.js');
+    const { DISK_FILES } = await import('./config/files.js');
+    return keysCommand(io, { files: DISK_FILES, randomBytes });
+  },
+  async schema() {
+    const { schemaCommand } = await import('./cli/schema.js');
+    return schemaCommand(io);
+  },
+  async healthcheck() {
+    const { healthcheckCommand } = await import('./cli/healthcheck.js');
+    const { DISK_FILES } = await import('./config/files.js');
+    return healthcheckCommand(io, { files: DISK_FILES, fetchStatus });
+  },
+};
 
-process.exitCode = await program.run(process.argv.slice(2));
+/** The command that was asked for, or all of them where help or a suggestion needs their names. */
+function loadCommands(asked: string | undefined): Promise<readonly Command[]> {
+  const load = asked !== undefined && Object.hasOwn(COMMANDS, asked) ? COMMANDS[asked] : undefined;
+  return Promise.all(load === undefined ? Object.values(COMMANDS).map((one) => one()) : [load()]);
+}
+
+const argv = process.argv.slice(2);
+const program = buildProgram(io, await loadCommands(argv[0]), version);
+process.exitCode = await program.run(argv);

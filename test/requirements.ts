@@ -3,6 +3,7 @@
 
 import { attackRequirements } from './requirements/attacks.js';
 import { configRequirements } from './requirements/config.js';
+import { conformanceRequirements } from './requirements/conformance.js';
 import { demoRequirements } from './requirements/demo.js';
 import { e2eRequirements } from './requirements/e2e.js';
 import { hardeningRequirements } from './requirements/hardening.js';
@@ -24,6 +25,7 @@ export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,
   ...attackRequirements,
   ...configRequirements,
+  ...conformanceRequirements,
   ...demoRequirements,
   ...e2eRequirements,
   ...hardeningRequirements,

@@ -18,6 +18,8 @@ const MAX_AGE_MS = 60 * 60_000;
 const DISCOVERY_AGE_MS = 60 * 60_000;
 /** Between two fetches that unknown key ids cause. */
 const UNKNOWN_KEY_COOLDOWN_MS = 30_000;
+/** Requests that may wait for a fetch; each holds its body, and nobody knows yet who sent it. */
+const MAX_WAITING = 64;
 /** Between two attempts while the issuer fails. */
 const FAILURE_PAUSE_MS = 5_000;
 
@@ -125,6 +127,7 @@ export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource
     unknownKeyFetchAt: undefined,
   };
   let running: Promise<boolean> | undefined;
+  let waiting = 0;
 
   function refresh(): Promise<boolean> {
     running ??= fetchAndNote(issuer, ports, state).finally(() => {
@@ -171,16 +174,32 @@ export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource
     return state.keys && selectKey(state.keys, header);
   }
 
+  async function lookUp(header: Header): Promise<KeyLookup> {
+    const keys = await freshKeys();
+    if (keys === undefined) return { kind: 'unavailable' };
+    const key = selectKey(keys, header);
+    if (key !== undefined) return { kind: 'key', key, generation: state.generation };
+    const found = await searchUnknownKey(header);
+    if (found !== undefined) return { kind: 'key', key: found, generation: state.generation };
+    // With the issuer silent, nobody can say that the key does not exist.
+    return state.failure === undefined ? { kind: 'unknown' } : { kind: 'unavailable' };
+  }
+
+  function isAtHand(header: Header): boolean {
+    const keys = currentKeys(state, ports.now());
+    return keys !== undefined && selectKey(keys, header) !== undefined;
+  }
+
   return {
     async keysFor(header) {
-      const keys = await freshKeys();
-      if (keys === undefined) return { kind: 'unavailable' };
-      const key = selectKey(keys, header);
-      if (key !== undefined) return { kind: 'key', key, generation: state.generation };
-      const found = await searchUnknownKey(header);
-      if (found !== undefined) return { kind: 'key', key: found, generation: state.generation };
-      // With the issuer silent, nobody can say that the key does not exist.
-      return state.failure === undefined ? { kind: 'unknown' } : { kind: 'unavailable' };
+      if (isAtHand(header)) return lookUp(header);
+      if (waiting >= MAX_WAITING) return { kind: 'unavailable' };
+      waiting += 1;
+      try {
+        return await lookUp(header);
+      } finally {
+        waiting -= 1;
+      }
     },
     refresh,
     generation: () => state.generation,

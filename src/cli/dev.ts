@@ -7,11 +7,13 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Option } from 'commander';
 import { DEMO_USERS, DESK, type DemoUser, writeDemoFiles } from '../dev/demo-files.js';
 import { type DemoUpstream, startDemoUpstream } from '../dev/demo-upstream.js';
 import { DEV_TOKEN_HOURS, DEV_UPSTREAM, DEVELOPER, writeDevFiles } from '../dev/dev-files.js';
 import { type DevIssuer, startIssuer } from '../dev/issuer.js';
 import { runTour } from '../dev/tour.js';
+import { readPort } from './port.js';
 import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED, mayColor } from './program.js';
 import type { ServedGateway, ServePorts } from './serve.js';
 
@@ -267,13 +269,16 @@ export function devCommand(io: CliIo, ports: DevPorts): Command {
     configure(command, finish) {
       command
         .option('--upstream <url>', 'the MCP server to put the gateway in front of')
-        .option(
-          '--network <network>',
-          'where the upstream may resolve: public, private or loopback',
+        .addOption(
+          new Option('--network <network>', 'where the upstream may resolve').choices([
+            'public',
+            'private',
+            'loopback',
+          ]),
         )
         .option('--demo', 'bring an upstream that misbehaves on request, and take a tour')
         .option('--exit', 'end after the tour')
-        .option('--port <port>', 'port of the data listener', Number)
+        .option('--port <port>', 'port of the data listener', readPort)
         .action(async (options: DevOptions) => finish(await runDev(options, io, ports)));
     },
   };

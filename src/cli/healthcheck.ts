@@ -2,14 +2,14 @@
 // Asks loopback only, unless the ops listener is bound to one other address. Contract §1 and §2.
 
 import { resolve } from 'node:path';
-import { InvalidArgumentError } from 'commander';
-import { isWildcardHost } from '../config/addresses.js';
 import type { Files } from '../config/files.js';
-import { loadGateway } from '../config/load.js';
+import type { Outline } from '../config/outline.js';
+import { readPort } from './port.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE } from './program.js';
 
 export const DEFAULT_OPS_PORT = 9464;
 export const HEALTHCHECK_TIMEOUT_MS = 2000;
+const WILDCARD_HOSTS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
 
 export type HealthcheckPorts = {
   readonly files: Pick<Files, 'readFile'>;
@@ -25,7 +25,7 @@ export async function runHealthcheck(
   io: CliIo,
   ports: HealthcheckPorts,
 ): Promise<number> {
-  const url = `http://${addressOf(options, io, ports)}/livez`;
+  const url = `http://${await addressOf(options, io, ports)}/livez`;
   try {
     const status = await ports.fetchStatus(url, HEALTHCHECK_TIMEOUT_MS);
     if (status === 200) return EXIT_FINE;
@@ -36,27 +36,28 @@ export async function runHealthcheck(
   return EXIT_FAILED;
 }
 
-function addressOf(options: HealthcheckOptions, io: CliIo, ports: HealthcheckPorts): string {
+async function addressOf(
+  options: HealthcheckOptions,
+  io: CliIo,
+  ports: HealthcheckPorts,
+): Promise<string> {
   const outline =
-    options.config === undefined
-      ? undefined
-      : loadGateway(resolve(io.cwd, options.config), {
-          readFile: ports.files.readFile,
-          env: io.env,
-          secrets: 'skip',
-        }).outline;
+    options.config === undefined ? undefined : await readOutline(options.config, io, ports);
   const host = outline?.opsHost;
   const port = options.port ?? outline?.opsPort ?? DEFAULT_OPS_PORT;
-  if (host === undefined || isWildcardHost(host)) return `127.0.0.1:${port}`;
+  if (host === undefined || WILDCARD_HOSTS.has(host)) return `127.0.0.1:${port}`;
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-const MAX_PORT = 65_535;
-
-function readPort(text: string): number {
-  const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : 0;
-  if (port < 1 || port > MAX_PORT) throw new InvalidArgumentError('Expected a port.');
-  return port;
+/** Loaded only where a file is named: a container asks every few seconds, and reading YAML is dear. */
+async function readOutline(
+  config: string,
+  io: CliIo,
+  ports: HealthcheckPorts,
+): Promise<Outline | undefined> {
+  const { loadGateway } = await import('../config/load.js');
+  const { readFile } = ports.files;
+  return loadGateway(resolve(io.cwd, config), { readFile, env: io.env, secrets: 'skip' }).outline;
 }
 
 export function healthcheckCommand(io: CliIo, ports: HealthcheckPorts): Command {

@@ -3,6 +3,8 @@
 // commands by main.ts. Contract §1: data to stdout, the rest to stderr, exit 0, 1 or 2.
 
 import { Command as Commander, CommanderError } from 'commander';
+import { escapeForTerminal } from '../pins/characters.js';
+import { describeStrangeOption } from './strange-option.js';
 
 /** What a command may touch of the process. */
 export type CliIo = {
@@ -62,6 +64,11 @@ async function runOnce(
     configure(command, (finished) => {
       code = finished;
     });
+  }
+  const strange = describeStrangeOption(root, argv);
+  if (strange !== undefined) {
+    io.stderr(`${escapeForTerminal(strange)}\nRun with --help for usage.\n`);
+    return EXIT_UNCHECKED;
   }
   try {
     await root.parseAsync(argv, { from: 'user' });

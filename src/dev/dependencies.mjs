@@ -53,6 +53,18 @@ function npmCommand(env) {
   return script?.endsWith('.js') ? [process.execPath, script] : ['npm'];
 }
 
+/** Installs the locked dependencies of a package where they are missing. Resolves with the exit code. */
+export async function install(
+  root,
+  { run = runProgram, env = process.env, say = console.error } = {},
+) {
+  if (isInstalled(root)) return 0;
+  say('Installing the locked dependencies (npm ci) …');
+  const [command, ...script] = npmCommand(env);
+  const args = [...script, 'ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund'];
+  return run(command, args, { cwd: root });
+}
+
 /**
  * Installs what is missing, then builds. Resolves with 0, or with the exit code of the step that failed.
  * `run` starts a program; it is an argument so that the order of steps can be tested.
@@ -65,20 +77,8 @@ export async function prepare(
     say(`Node ${MIN_NODE.join('.')} or later is needed; this is ${process.versions.node}.`);
     return 2;
   }
-  if (!isInstalled(root)) {
-    say('Installing the locked dependencies (npm ci) …');
-    const [command, ...script] = npmCommand(env);
-    const args = [
-      ...script,
-      'ci',
-      '--include=dev',
-      '--include=optional',
-      '--no-audit',
-      '--no-fund',
-    ];
-    const installed = await run(command, args, { cwd: root });
-    if (installed !== 0) return installed;
-  }
+  const installed = await install(root, { run, env, say });
+  if (installed !== 0) return installed;
   say('Building …');
   return run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc')], {
     cwd: root,

@@ -7,6 +7,7 @@ const NO_CONTENT = 204;
 
 /** An `Outgoing` over one response of node:http. */
 export function createOutgoing(response: ServerResponse): Outgoing {
+  let hasBody = false;
   return {
     get isClosed() {
       return response.destroyed || response.writableEnded;
@@ -22,10 +23,13 @@ export function createOutgoing(response: ServerResponse): Outgoing {
     open(status, headers) {
       if (response.headersSent || response.destroyed) return;
       response.writeHead(status, headers);
-      // Headers leave now: a stream may be silent for long.
-      response.flushHeaders();
+      // A stream may be silent for long, so headers leave in this turn, with what else it has to write.
+      setImmediate(() => {
+        if (!hasBody && !response.destroyed && !response.writableEnded) response.flushHeaders();
+      });
     },
     write(bytes) {
+      hasBody = true;
       if (response.destroyed || response.writableEnded || response.write(bytes)) return;
       return new Promise((resolve) => {
         const go = (): void => {
@@ -39,6 +43,9 @@ export function createOutgoing(response: ServerResponse): Outgoing {
     },
     end() {
       if (!response.writableEnded) response.end();
+    },
+    cut() {
+      response.destroy();
     },
   };
 }

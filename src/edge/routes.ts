@@ -45,16 +45,28 @@ export function servedHosts(publicUrl: URL, listenPort: number): ReadonlySet<str
   return hosts;
 }
 
-const FORWARDING_HEADERS = [
+/** What proxies add to say for whom they ask, besides every name that begins with `x-forwarded`. */
+const FORWARDING_HEADERS: ReadonlySet<string> = new Set([
   'forwarded',
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-proto',
-  'x-real-ip',
   'via',
-];
+  'x-real-ip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'x-original-forwarded-for',
+  'x-original-host',
+  'x-original-url',
+  'x-envoy-external-address',
+  'x-azure-clientip',
+  'true-client-ip',
+  'cf-connecting-ip',
+  'fastly-client-ip',
+]);
+const FORWARDING_PREFIX = 'x-forwarded';
 
 /** True when a proxy says that it passed the request on. */
 export function hasForwardingHeader(headers: { readonly [name: string]: unknown }): boolean {
-  return FORWARDING_HEADERS.some((name) => headers[name] !== undefined);
+  for (const name in headers) {
+    if (FORWARDING_HEADERS.has(name) || name.startsWith(FORWARDING_PREFIX)) return true;
+  }
+  return false;
 }

@@ -89,25 +89,25 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     await pass(request, response, { ...facts, body });
   }
 
-  /** A body that is still on its way takes no place of the upstream's: who sends it is not known yet. */
   async function pass(
     request: IncomingMessage,
     response: ServerResponse,
     facts: Facts,
   ): Promise<void> {
     const { upstream, concurrency } = facts.route;
-    const incoming = toIncoming(request, response, facts);
-    // A stream waits for others; only exchanges take a place.
-    if (isStream(request)) return ports.exchange(incoming, createOutgoing(response));
-    const inflight = running.get(upstream) ?? 0;
-    if (inflight >= concurrency) {
-      return refuse(request, response, { ...OVERLOADED, upstream }, facts.id);
+    let hasPlace = false;
+    function enter(): boolean {
+      const inflight = running.get(upstream) ?? 0;
+      if (hasPlace || inflight >= concurrency) return hasPlace;
+      running.set(upstream, inflight + 1);
+      hasPlace = true;
+      return true;
     }
-    running.set(upstream, inflight + 1);
     try {
+      const incoming = toIncoming(request, response, facts, enter);
       await ports.exchange(incoming, createOutgoing(response));
     } finally {
-      running.set(upstream, (running.get(upstream) ?? 1) - 1);
+      if (hasPlace) running.set(upstream, (running.get(upstream) ?? 1) - 1);
     }
   }
 
@@ -171,11 +171,6 @@ export function createDataServer(ports: DataServerPorts): DataServer {
   };
 }
 
-/** The header is compared with the body before anything leaves, so it opens no second way. */
-function isStream({ method, headers }: IncomingMessage): boolean {
-  return method === 'GET' || headers['mcp-method'] === 'subscriptions/listen';
-}
-
 function sendNothing(response: ServerResponse): void {
   response.writeHead(404, { 'content-length': 0 });
   response.end();
@@ -202,7 +197,12 @@ type Facts = {
   readonly body: Uint8Array;
 };
 
-function toIncoming(request: IncomingMessage, response: ServerResponse, facts: Facts): Incoming {
+function toIncoming(
+  request: IncomingMessage,
+  response: ServerResponse,
+  facts: Facts,
+  enter: () => boolean,
+): Incoming {
   let gone: AbortController | undefined;
   return {
     id: facts.id,
@@ -213,6 +213,7 @@ function toIncoming(request: IncomingMessage, response: ServerResponse, facts: F
     query: facts.query,
     body: facts.body,
     remoteAddress: request.socket.remoteAddress ?? '',
+    enter,
     // Made when first asked for: most exchanges end before anyone needs to know that the client left.
     get signal(): AbortSignal {
       if (gone === undefined) {

@@ -35,6 +35,7 @@ import type { Version } from './version.js';
 import type { ViewOf } from './view.js';
 
 const MAX_PAGES = 256;
+const MAX_PAGE_BYTES = 64 * 1024 * 1024;
 const MAX_FORMS_A_PAGE = 64;
 
 export type Parts = {
@@ -49,6 +50,7 @@ export type Parts = {
   readonly limits: LimitStore;
   readonly ended: EndedSessions;
   readonly streams: StreamRegistry;
+  readonly onVersion: Ports['onVersion'];
   readonly now: () => number;
 };
 
@@ -83,6 +85,7 @@ export function createPorts(parts: Parts): Ports {
     limits: parts.limits,
     pages: createPageCache({
       maxPages: MAX_PAGES,
+      maxBytes: MAX_PAGE_BYTES,
       maxForms: MAX_FORMS_A_PAGE,
       isEqual: bytesEqual,
     }),
@@ -107,8 +110,9 @@ export function createPorts(parts: Parts): Ports {
       sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
     ...createSealedIds(ring, now),
     newDecisionId: randomUUID,
-    endSession(sealed) {
+    endSession(sealed, upstream) {
       ended.add(ring.hmac('session', sealed), now() + SESSION_TTL_MS);
+      streams.endWhere((stream) => stream.session === sealed && stream.upstream === upstream);
     },
     sealState: (state, subject, principal) =>
       sealRequestState(ring, stateOf(subject, principal), state, now() + REQUEST_STATE_TTL_MS),
@@ -133,9 +137,11 @@ export function createPorts(parts: Parts): Ports {
     },
     ...createForwarding(runtimeOf, (runtime) => parts.view(runtime, parts.version())),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),
+    hasRoomForStream: streams.hasRoom,
     registerStream: streams.register,
     registerAnswer: answers.enter,
     cancelAnswer: answers.cancel,
+    onVersion: parts.onVersion,
     report(error, decisionId) {
       parts.log.write('error', 'exchange failed', { decision: decisionId, code: faultCode(error) });
     },

@@ -18,8 +18,21 @@ export type ReloadPorts = {
   readonly log: Log;
 };
 
+/**
+ * Reloads one at a time: each call is followed by a reading that began after it, in order, so that an
+ * older reading can never be applied over a newer one (SIGHUP and the watch may ask together).
+ */
+export function createReload(ports: ReloadPorts): () => Promise<readonly Fault[]> {
+  let last: Promise<unknown> = Promise.resolve();
+  return () => {
+    const next = last.then(() => reloadVersion(ports));
+    last = next.catch(() => undefined);
+    return next;
+  };
+}
+
 /** Reads and applies, or rejects; resolves with every fault that was found. */
-export async function reloadVersion(ports: ReloadPorts): Promise<readonly Fault[]> {
+async function reloadVersion(ports: ReloadPorts): Promise<readonly Fault[]> {
   const { version, faults } = await ports.read(ports.current().hashes.policy);
   if (version === undefined) return reject(faults, 'the files have mistakes', ports);
   const current = ports.current();

@@ -41,6 +41,8 @@ export interface PageCache {
 
 export type PageCacheOptions = {
   readonly maxPages: number;
+  /** Pages and forms together; past it the pages unused longest go. One larger page is not kept. */
+  readonly maxBytes: number;
   /** Filtered forms of one page. */
   readonly maxForms: number;
   /** Whether two stretches of bytes are equal; the composition root gives the fastest it has. */
@@ -48,12 +50,35 @@ export type PageCacheOptions = {
 };
 
 type Halves = { readonly head: Uint8Array; readonly tail: Uint8Array };
+type Kept = { readonly halves: Halves; readonly page: CachedPage; bytes: number };
 
 const encoder = new TextEncoder();
 
-/** A cache that holds at most `maxPages` pages and drops the one unused longest. */
+/** A cache within `maxPages` and `maxBytes` that drops the page unused longest. */
 export function createPageCache(options: PageCacheOptions): PageCache {
-  const pages = new Map<string, { readonly halves: Halves; readonly page: CachedPage }>();
+  const pages = new Map<string, Kept>();
+  let totalBytes = 0;
+
+  function drop(key: string): void {
+    totalBytes -= pages.get(key)?.bytes ?? 0;
+    pages.delete(key);
+  }
+
+  function makeRoom(): void {
+    for (const key of pages.keys()) {
+      if (pages.size <= options.maxPages && totalBytes <= options.maxBytes) return;
+      drop(key);
+    }
+  }
+
+  /** Counts what a page holds besides, where it still is in the cache. */
+  function grow(key: string, kept: Kept, bytes: number): void {
+    kept.bytes += bytes;
+    if (pages.get(key) !== kept) return;
+    totalBytes += bytes;
+    makeRoom();
+  }
+
   return {
     find(key, bytes, id) {
       const kept = pages.get(key);
@@ -65,32 +90,42 @@ export function createPageCache(options: PageCacheOptions): PageCache {
     },
     keep(key, { bytes, text, id }, items) {
       const halves = splitAtId(text, id);
-      pages.delete(key);
+      drop(key);
       if (halves === undefined || !isSamePage(halves, bytes, id, options.isEqual)) return undefined;
-      const page = createPage(items, id, options.maxForms);
-      pages.set(key, { halves, page });
-      dropOldest(pages, options.maxPages);
+      const page = createPage(items, id, options.maxForms, (more) => grow(key, kept, more));
+      const kept: Kept = { halves, page, bytes: 0 };
+      pages.set(key, kept);
+      grow(key, kept, bytes.byteLength);
       return page;
     },
   };
 }
 
-function dropOldest(map: Map<string, unknown>, max: number): void {
-  if (map.size <= max) return;
-  const [oldest] = map.keys();
-  if (oldest !== undefined) map.delete(oldest);
-}
+function createPage(
+  items: readonly ListItem[],
+  id: RequestId,
+  maxForms: number,
+  grow: (bytes: number) => void,
+): CachedPage {
+  const forms = new Map<string, FilteredPage & { readonly bytes: number }>();
 
-function createPage(items: readonly ListItem[], id: RequestId, maxForms: number): CachedPage {
-  const forms = new Map<string, FilteredPage>();
+  function drop(policyKey: string): void {
+    grow(-(forms.get(policyKey)?.bytes ?? 0));
+    forms.delete(policyKey);
+  }
+
   return {
     items,
     filtered: (policyKey) => forms.get(policyKey),
     keepFiltered(policyKey, text, facts) {
       const halves = splitAtId(text, id);
       if (halves === undefined) return;
-      forms.set(policyKey, { ...facts, render: (other) => joinAtId(halves, other) });
-      dropOldest(forms, maxForms);
+      drop(policyKey);
+      const bytes = halves.head.byteLength + halves.tail.byteLength;
+      forms.set(policyKey, { ...facts, bytes, render: (other) => joinAtId(halves, other) });
+      const [oldest] = forms.keys();
+      if (forms.size > maxForms && oldest !== undefined) drop(oldest);
+      grow(bytes);
     },
   };
 }

@@ -3,6 +3,7 @@
 // Source: MCP 2026-07-28, versioning and transports (backward compatibility); MCP 2025-11-25, transports.
 
 import type { ProtocolFault, QuestionFacts, SessionFacts } from './admitted.js';
+import { withoutAgreedMirrors } from './eras/early-mirrors.js';
 import { checkInitialize, checkSession, type OpenSession } from './eras/sessions.js';
 import { checkStateless, claimsStateless } from './eras/stateless.js';
 import { type FaultPlace, headerMismatch, unsupportedVersion } from './faults.js';
@@ -68,7 +69,7 @@ export function classify(
   if (repeated !== undefined) return repeated;
   const supported = input.supportedVersions ?? ALL_VERSIONS;
   if (isStateless) {
-    const checked = checkStateless(call, meta, headers, supported, place);
+    const checked = checkStateless(call, meta, headers, ofStatelessEra(supported), place);
     if (checked.kind === 'fault') return checked;
     return { kind: 'classified', era: '2026', version: checked.version, session: undefined };
   }
@@ -80,19 +81,26 @@ export function classify(
   return classifySession(input, call, place);
 }
 
+/** The versions that `server/discover` names: the others are negotiated by initialize (2026-07-28, versioning). */
+function ofStatelessEra(supported: readonly string[]): readonly string[] {
+  const stateless = supported.filter((version) => STATELESS_VERSIONS.includes(version));
+  return stateless.length > 0 ? stateless : supported;
+}
+
 function classifySession(
   input: AdmissionInput,
   call: Call,
   place: FaultPlace,
 ): Classified | ProtocolFault {
+  const headers = withoutAgreedMirrors(input.headers, call);
   if (call.method === 'initialize') {
     const requested = call.params?.['protocolVersion'];
     const name = typeof requested === 'string' ? requested : '';
-    const checked = checkInitialize(input.headers, name, place);
+    const checked = checkInitialize(headers, name, place);
     if (checked.kind === 'fault') return checked;
     return { kind: 'classified', era: '2025', version: checked.version, session: undefined };
   }
-  const checked = checkSession(input.headers, input.openSession, place);
+  const checked = checkSession(headers, input.openSession, place);
   if (checked.kind === 'fault') return checked;
   const { version, session } = checked;
   return { kind: 'classified', era: '2025', version, session };

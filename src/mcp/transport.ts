@@ -15,6 +15,11 @@ export type Incoming = {
   /** The bytes of the body, exactly as received. Empty for GET and DELETE. */
   readonly body: Uint8Array;
   readonly remoteAddress: string;
+  /**
+   * Takes one of the places that the upstream's exchanges share, for as long as this one runs; false
+   * where none is left. Asked once it is known who calls, so that nobody else can fill them.
+   */
+  enter(): boolean;
   /** Aborted when the client's connection ends before the answer does. */
   readonly signal: AbortSignal;
   /** Milliseconds since the epoch, and a monotonic reading in milliseconds, both at arrival. */
@@ -36,6 +41,8 @@ export interface Outgoing {
   /** Bytes of an open stream; resolves when more may be written (back-pressure). */
   write(bytes: Uint8Array | string): void | Promise<void>;
   end(): void;
+  /** Breaks the connection off; what still waits to be written is dropped. */
+  cut(): void;
 }
 
 /** Why no usable answer came from an upstream. */
@@ -51,8 +58,11 @@ export type UpstreamAnswer = {
   readonly status: number;
   /** Lower-case names. Of a header sent twice, the values joined by a comma. */
   readonly headers: { readonly [name: string]: string | undefined };
-  /** All bytes, or `too-large` past `maxBytes` (the socket is then closed), or why they ended early. */
-  whole(maxBytes: number): Promise<Uint8Array | 'too-large' | ForwardFault>;
+  /**
+   * All bytes, or `too-large` past `maxBytes` and a fault past `withinMs` (the socket is then closed), or
+   * why they ended early.
+   */
+  whole(maxBytes: number, withinMs: number): Promise<Uint8Array | 'too-large' | ForwardFault>;
   /** Bytes as they come; `undefined` at the end, a fault when they ended early. */
   next(): Promise<Uint8Array | undefined | ForwardFault>;
   /** Nothing more of it is wanted: what little is left is dropped, and the socket serves again. */

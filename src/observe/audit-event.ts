@@ -108,9 +108,21 @@ function head(type: string, { gateway, nowMs }: EventContext): string {
   return `{"schema":"${AUDIT_SCHEMA}","id":"${randomUUID()}","time":"${timeText(nowMs)}","type":"${type}","gateway":{"instance":${quoteVerified(gateway.instance)},"epoch":"`;
 }
 
+type FileVersions = Pick<GatewayFacts, 'config' | 'policy' | 'pins'>;
+
+/** Versions change with a reload, so the text of the last ones serves nearly every event. */
+const versionTexts = new WeakMap<
+  FileVersions,
+  { readonly program: string; readonly text: string }
+>();
+
 function versions({ gateway }: EventContext, record?: ExchangeRecord): string {
-  const decided = record?.versions ?? gateway;
-  return `","version":${quoteVerified(gateway.version)},"config":${quoteVerified(decided.config)},"policy":${quoteVerified(decided.policy)},"pins":${quoteVerified(decided.pins)}}`;
+  const decided: FileVersions = record?.versions ?? gateway;
+  const kept = versionTexts.get(decided);
+  if (kept?.program === gateway.version) return kept.text;
+  const text = `","version":${quoteVerified(gateway.version)},"config":${quoteVerified(decided.config)},"policy":${quoteVerified(decided.policy)},"pins":${quoteVerified(decided.pins)}}`;
+  versionTexts.set(decided, { program: gateway.version, text });
+  return text;
 }
 
 /** A verified token is presented many times: its part of the line is built once. */

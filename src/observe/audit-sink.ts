@@ -6,8 +6,9 @@
 
 import type { EventText } from './audit-event.js';
 import type { ChainWriter, Preparation, SinkPorts } from './audit-ports.js';
-import { type ChainHead, linkLine, startChain } from './chain.js';
+import { type ChainHead, startChain } from './chain.js';
 import { type CommitGroup, createCommitGroup, SinkUnavailable } from './commit-group.js';
+import { createGroupBytes, type GroupBytes } from './group-bytes.js';
 
 /** Events that may wait. */
 export const QUEUE_CAPACITY = 10_000;
@@ -20,6 +21,9 @@ const MAX_GROUP_EVENTS = 2_000;
 
 /** A place that does not work is tried again this often. */
 const RETRY_EVERY_MS = 1_000;
+
+/** What nobody waits for is written with the next event that somebody waits for, or after this time. */
+const KEPT_BACK_MS = 5;
 
 /** A write that takes longer counts as a failure for those who wait. */
 const STALL_MS = 5_000;
@@ -50,7 +54,9 @@ export class AuditSink {
   #gathering = createCommitGroup();
   #committing: CommitGroup | undefined;
   #head: ChainHead | undefined;
+  #bytes: GroupBytes | undefined;
   #isRunning = false;
+  #isKickDue = false;
   #hasWaiters = false;
   #isStarted = false;
   #isClosed = false;
@@ -105,7 +111,7 @@ export class AuditSink {
       return false;
     }
     this.#queue.push({ kind: 'event', event, isKept: true });
-    this.#kick();
+    this.#kickSoon();
     return true;
   }
 
@@ -161,6 +167,15 @@ export class AuditSink {
     void this.#run();
   }
 
+  #kickSoon(): void {
+    if (this.#isRunning || this.#isKickDue) return;
+    this.#isKickDue = true;
+    setTimeout(() => {
+      this.#isKickDue = false;
+      if (this.#queue.length > 0) this.#kick();
+    }, KEPT_BACK_MS);
+  }
+
   #isStalled(): boolean {
     return this.#committing !== undefined && this.#ports.monotonicMs() - this.#startedMs > STALL_MS;
   }
@@ -176,8 +191,8 @@ export class AuditSink {
 
   /** Writes groups until nothing waits or a write fails. */
   async #run(): Promise<void> {
-    // What is asked for in the same turn belongs to the same group.
-    await Promise.resolve();
+    // What all the sockets that are ready ask for belongs to the same group.
+    await new Promise((resolve) => setImmediate(resolve));
     let isWorking = true;
     do {
       const items = this.#queue.splice(0, MAX_GROUP_EVENTS);
@@ -210,22 +225,20 @@ export class AuditSink {
 
   async #write(items: readonly Item[]): Promise<void> {
     const found = await this.#writer.prepare(this.#head);
-    let head = found.head ?? startChain(this.#ports.newEpoch());
-    let text = found.needsLineEnd ? '\n' : '';
+    const head = found.head ?? startChain(this.#ports.newEpoch());
+    this.#bytes ??= createGroupBytes(head);
+    const group = this.#bytes;
+    group.begin(head, found.needsLineEnd);
     const points: EventText[] = [];
-    const add = (event: EventText): void => {
-      const linked = linkLine(head, event);
-      text += `${linked.line}\n`;
-      head = linked.head;
-    };
-    for (const event of this.#openingEvents(found)) add(event);
+    for (const event of this.#openingEvents(found)) group.add(event);
     for (const item of items) {
-      const event = item.kind === 'event' ? item.event : this.#ports.checkpoint(head);
+      const event = item.kind === 'event' ? item.event : this.#ports.checkpoint(group.head());
       if (item.kind === 'checkpoint') points.push(event);
-      add(event);
+      group.add(event);
     }
-    if (text !== '') await this.#writer.commit(Buffer.from(text, 'latin1'));
-    this.#done(head, items.length, points);
+    const bytes = group.bytes();
+    if (bytes.length > 0) await this.#writer.commit(bytes);
+    this.#done(group.head(), items.length, points);
   }
 
   #openingEvents(found: Preparation): EventText[] {

@@ -4,7 +4,7 @@
 // the instance, the epoch (the name of this chain) and the public key, so that its hash, the genesis,
 // binds all that follows to them. Pure: it reads and writes nothing.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { EventText } from './audit-event.js';
 
 /** `prev` of the first line of a chain. */
@@ -36,15 +36,28 @@ const CHAIN_TAIL =
   /^,"chain":\{"seq":(0|[1-9]\d{0,15}),"prev":"([0-9a-f]{64})","hash":"([0-9a-f]{64})"\}\}$/;
 
 /** Length of `,"hash":"` + 64 digits + `"}}`. */
-const HASH_TAIL_LENGTH = 9 + 64 + 3;
+export const HASH_TAIL_LENGTH = 9 + 64 + 3;
+
+/** Length of the hash before and the line end, with which what is hashed begins. */
+export const PREFIX_LENGTH = 64 + 1;
 
 /** Where a new chain begins. */
 export function startChain(epoch: string): ChainHead {
   return { epoch, seq: -1, hash: NO_PREVIOUS };
 }
 
+/** The hash over `prev`, a line end, and the bytes of a line up to its hash. */
+export function hashBytes(bytes: Uint8Array): string {
+  return hash('sha256', bytes, 'hex');
+}
+
 function hashOf(prev: string, bytes: string): string {
-  return createHash('sha256').update(`${prev}\n${bytes}`, 'latin1').digest('hex');
+  return hashBytes(Buffer.from(`${prev}\n${bytes}`, 'latin1'));
+}
+
+/** The next line of the chain up to its hash. */
+export function openLine(head: ChainHead, event: EventText): string {
+  return `${event.before}${head.epoch}${event.after}${CHAIN_MEMBER}${head.seq + 1},"prev":"${head.hash}"`;
 }
 
 /** The next line of the chain, without its line end, and the head that it makes. */
@@ -52,10 +65,12 @@ export function linkLine(
   head: ChainHead,
   event: EventText,
 ): { readonly line: string; readonly head: ChainHead } {
-  const seq = head.seq + 1;
-  const open = `${event.before}${head.epoch}${event.after}${CHAIN_MEMBER}${seq},"prev":"${head.hash}"`;
-  const hash = hashOf(head.hash, open);
-  return { line: `${open},"hash":"${hash}"}}`, head: { epoch: head.epoch, seq, hash } };
+  const open = openLine(head, event);
+  const linked = hashOf(head.hash, open);
+  return {
+    line: `${open},"hash":"${linked}"}}`,
+    head: { epoch: head.epoch, seq: head.seq + 1, hash: linked },
+  };
 }
 
 function member(value: unknown, name: string): unknown {
@@ -81,7 +96,7 @@ export function readChainLine(line: string): ChainLine | undefined {
   const tail = at < 0 ? null : CHAIN_TAIL.exec(line.slice(at));
   const value = tail === null ? undefined : parse(line);
   if (tail === null || value === undefined) return undefined;
-  const [, seq = '', prev = '', hash = ''] = tail;
+  const [, seq = '', prev = '', stated = ''] = tail;
   const epoch = member(member(value, 'gateway'), 'epoch');
   const type = member(value, 'type');
   const detail = member(value, 'detail');
@@ -89,7 +104,7 @@ export function readChainLine(line: string): ChainLine | undefined {
     epoch: typeof epoch === 'string' ? epoch : '',
     seq: Number(seq),
     prev,
-    hash,
+    hash: stated,
     computed: hashOf(prev, line.slice(0, line.length - HASH_TAIL_LENGTH)),
     type: typeof type === 'string' ? type : '',
     detail:
@@ -109,7 +124,7 @@ export type ChainTail = {
 
 /** Digest of torn bytes (Latin-1 text), as the record of a recovery carries it. */
 export function tornDigest(torn: string): string {
-  return createHash('sha256').update(torn, 'latin1').digest('hex');
+  return hash('sha256', Buffer.from(torn, 'latin1'), 'hex');
 }
 
 /**

@@ -83,10 +83,22 @@ export function quoteOptional(text: string | undefined): string {
   return text === undefined ? 'null' : quoteVerified(text);
 }
 
+const MAX_PLAIN_THOUSANDTHS = 2 ** 31 - 1;
+/** By thousandths below one: the digits behind the point, without zeros at their end. */
+const DECIMALS = Array.from({ length: 1000 }, (_, fraction) =>
+  String(fraction).padStart(3, '0').replace(/0+$/, ''),
+);
+
 /** A JSON number; `null` for what JSON cannot say. Milliseconds keep three decimals. */
 export function quoteNumber(value: number | undefined): string {
   if (value === undefined || !Number.isFinite(value)) return 'null';
-  return String(Math.round(value * 1000) / 1000);
+  if (Number.isInteger(value)) return String(value);
+  const thousandths = Math.round(value * 1000);
+  if (thousandths < 0 || thousandths > MAX_PLAIN_THOUSANDTHS) return String(thousandths / 1000);
+  // Whole numbers become text several times faster than fractions do.
+  const fraction = thousandths % 1000;
+  const whole = String((thousandths - fraction) / 1000);
+  return fraction === 0 ? whole : `${whole}.${DECIMALS[fraction] ?? ''}`;
 }
 
 /** A JSON array of verified strings. */

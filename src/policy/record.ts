@@ -16,6 +16,24 @@ export type Finding = {
   readonly action: 'redact' | 'neutralize' | 'strip' | 'withhold' | 'block' | 'flag' | 'drop';
 };
 
+/** Findings that a record keeps apart; a long stream would otherwise gather them without end. */
+export const MAX_FINDINGS = 256;
+
+/** Adds to the findings of a record: equal ones are counted together, past the bound whatever their path. */
+export function addFinding(findings: Finding[], finding: Finding): void {
+  const isFull = findings.length >= MAX_FINDINGS;
+  const isSame = (other: Finding): boolean =>
+    other.detector === finding.detector &&
+    other.direction === finding.direction &&
+    other.action === finding.action &&
+    (isFull || other.path === finding.path);
+  const at = findings.findIndex(isSame);
+  const known = findings[at];
+  if (known !== undefined) findings[at] = { ...known, count: known.count + finding.count };
+  // Detectors are few: each has its place, however many findings of another came before.
+  else findings.push(isFull ? { ...finding, path: '' } : finding);
+}
+
 /** Mutable while the exchange runs; read by observe/ at the decision and once more at the end. */
 export type ExchangeRecord = {
   readonly id: string;

@@ -51,8 +51,11 @@ const KEYWORDS: ReadonlyMap<string, KeywordKind> = new Map([
   ...kinds('map', 'properties patternProperties $defs definitions dependentSchemas dependencies'),
 ]);
 
-/** Keywords that would let one part of a schema change the meaning of another by name. */
-const REFUSED = ['$anchor', '$dynamicAnchor', '$dynamicRef', '$recursiveAnchor', '$recursiveRef'];
+/**
+ * Keywords that would let one part of a schema change the meaning of another by name. `$anchor` alone
+ * only names a place: it is dropped, and a `$ref` that uses the name is refused (2020-12 core §8.2.2).
+ */
+const REFUSED = ['$dynamicAnchor', '$dynamicRef', '$recursiveAnchor', '$recursiveRef'];
 
 const DIALECTS: ReadonlyMap<string, Dialect> = new Map([
   ['https://json-schema.org/draft/2020-12/schema', '2020-12'],
@@ -129,7 +132,7 @@ function copyNode(schema: Json | undefined, depth: number, copying: Copying): Sc
 
 function refuseNaming(schema: JsonObject, depth: number): void {
   if (REFUSED.some((keyword) => Object.hasOwn(schema, keyword))) {
-    throw new Refusal('the schema uses anchors or dynamic references');
+    throw new Refusal('the schema uses dynamic anchors or references');
   }
   if (depth > 0 && schema['$id'] !== undefined) throw new Refusal('a subschema carries an $id');
   const ref = schema['$ref'];

@@ -7,16 +7,17 @@ import { statusOfAnswer } from '../mcp/eras/stateless-errors.js';
 import type { UpstreamAnswer } from '../mcp/transport.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Cleared } from '../settle/settle.js';
-import type { Answered } from './answered.js';
 import { type Call, noteRefusal } from './call.js';
 import { answerEventIds } from './event-ids.js';
 import { pumpEvents } from './events.js';
+import { type GatheredWrites, gatherWrites } from './gathered-writes.js';
 import { createJudge, type Judge } from './judge.js';
-import { timerMs } from './listen.js';
+import { type Gone, watchAnswer } from './open-answer.js';
 import {
   faultOfEnd,
   noteResult,
   STREAM_HEADERS,
+  type StreamEnd,
   writeEvents,
   writeFailure,
 } from './stream-writer.js';
@@ -99,10 +100,12 @@ async function relayWhole(
   answer: UpstreamAnswer,
   judge: Judge,
 ): Promise<Refusal | undefined> {
-  const bytes = await answer.whole(call.view.limits.maxResponseBytes);
+  const { maxResponseBytes, requestTimeoutMs } = call.view.limits;
+  const bytes = await answer.whole(maxResponseBytes, requestTimeoutMs);
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
-  const verdict = await judge.judgeBytes(bytes);
+  const judged = judge.judgeBytes(bytes);
+  const verdict = judged instanceof Promise ? await judged : judged;
   return sendOwn(call, verdict, answer.status, bytes);
 }
 
@@ -145,46 +148,45 @@ export function sendOwn(
 
 async function relayEvents(
   call: Call,
-  cleared: Answered,
+  cleared: Cleared,
   answer: UpstreamAnswer,
   judge: Judge,
 ): Promise<undefined> {
   const { outgoing } = call;
   outgoing.open(200, STREAM_HEADERS);
   call.record.result.http = 200;
-  let gone: 'cancelled' | 'token-expired' | undefined;
-  const giveUp = (why: 'cancelled' | 'token-expired'): void => {
-    gone = why;
-    answer.abort();
-  };
-  const leave = enterAnswer(call, () => giveUp('cancelled'));
-  const disarm = endWithToken(call, () => giveUp('token-expired'));
+  const watch = watchAnswer(call, cleared, { answer, judge });
+  const idOf = answerEventIds(call, cleared);
+  const isGone = (): boolean => watch.gone() !== undefined;
+  const writes = gatherWrites(outgoing);
   try {
-    const end = await writeEvents(answer, { call, judge, idOf: answerEventIds(call, cleared) });
-    // What was cancelled gets no answer (MCP 2025-11-25, cancellation).
-    if (end !== 'stopped' && end !== 'resumable' && gone === undefined)
-      await writeFailure(call, refuseWith(faultOfEnd(end)));
-    if (gone === 'token-expired') noteRefusal(call, refuseWith(gone));
+    const end = await writeEvents(answer, { call, judge, idOf, writes, isGone });
+    writeEnd(call, end, watch.gone(), writes);
   } catch (error) {
     // The headers have left, so the refusal that a fault ends in can only be the last event.
     call.ports.report(error, call.incoming.id);
-    await writeFailure(call, refuseWith('internal'));
+    writeFailure(call, refuseWith('internal'), writes);
   }
-  leave();
-  disarm();
+  await writes.flush();
+  watch.close();
   outgoing.end();
   return undefined;
 }
 
-/** A stream is open for no longer than the token that opened it is good (contract §3). */
-function endWithToken({ record }: Call, end: () => void): () => void {
-  const expiresAt = record.principal?.token.expiresAt ?? Number.POSITIVE_INFINITY;
-  const timer = setTimeout(end, timerMs(expiresAt - Date.now()));
-  return () => clearTimeout(timer);
-}
-
-function enterAnswer({ admitted, incoming, ports }: Call, end: () => void): () => void {
-  const session = incoming.headers['mcp-session-id'];
-  if (session === undefined || admitted?.message.kind !== 'request') return () => undefined;
-  return ports.registerAnswer(session, admitted.message.id, end);
+/** The last event of a stream that ended without its own answer, where there is anything to say. */
+function writeEnd(
+  call: Call,
+  end: StreamEnd,
+  gone: Gone | undefined,
+  writes: GatheredWrites,
+): void {
+  // What was cancelled gets no answer (MCP 2025-11-25, cancellation).
+  if (gone === 'cancelled') return;
+  if (gone !== undefined) {
+    // Who is no longer known is told nothing; the next request gets the challenge.
+    if (gone.stage === 'authn') noteRefusal(call, gone);
+    else writeFailure(call, gone, writes);
+  } else if (end !== 'stopped' && end !== 'resumable') {
+    writeFailure(call, refuseWith(faultOfEnd(end)), writes);
+  }
 }

@@ -4,6 +4,7 @@
 
 import type { View } from '../exchange-ports.js';
 import type { Admitted, EventFacts, SessionFacts } from '../mcp/admitted.js';
+import type { Target } from '../mcp/message.js';
 import { findMethod } from '../mcp/methods.js';
 import { isListed } from '../policy/decide.js';
 import type { Principal } from '../policy/principal.js';
@@ -35,10 +36,7 @@ export function resumeAnswered(
   const { id, method, target, maxResultBytes, profiles } = request;
   const rule = findMethod('2025', 'client', method);
   if (rule?.type !== 'request') return undefined;
-  const catalogue = view.catalogueFor('2025');
-  const isSeen =
-    target.kind === 'none' || isListed(view.policies, principal, view.upstream, target, catalogue);
-  if (!isSeen) return undefined;
+  if (!maySee(target, principal, view)) return undefined;
   const message = { kind: 'request', id, method, params: undefined } as const;
   const { version, askable = [] } = session;
   return {
@@ -46,4 +44,10 @@ export function resumeAnswered(
     principal,
     owed: { maxResultBytes, profiles, captures: [] },
   };
+}
+
+/** Whether the caller may still know of what a resumed stream answers. */
+export function maySee(target: Target, principal: Principal, view: View): boolean {
+  if (target.kind === 'none') return true;
+  return isListed(view.policies, principal, view.upstream, target, view.catalogueFor('2025'));
 }

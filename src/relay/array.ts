@@ -57,6 +57,8 @@ function elementOf(incoming: Incoming, element: string, id: string): Incoming {
     ...incoming,
     id,
     body: new TextEncoder().encode(element),
+    // The array has taken the place of them all: they go one after the other.
+    enter: () => true,
     startedMs: performance.now(),
     receivedAt: Date.now(),
   };
@@ -92,6 +94,7 @@ function createPart(
     write: (bytes) => whole.write(bytes),
     // The stream goes on with the next element.
     end: () => undefined,
+    cut: () => whole.cut(),
   };
   return { outgoing, status: () => status };
 }

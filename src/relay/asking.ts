@@ -9,6 +9,7 @@ import { type Asking, type KeyedQuestion, readAsking } from '../mcp/asking.js';
 import { applyEdits, readJsonText, removalEdits, spanOf } from '../mcp/json.js';
 import type { JsonObject, QuestionName } from '../mcp/message.js';
 import type { Reason } from '../policy/reasons.js';
+import { addFinding } from '../policy/record.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { Answered } from './answered.js';
 import type { Call } from './call.js';
@@ -107,7 +108,7 @@ function cutMembers(text: string): string {
 }
 
 function noteWithheld(call: Call, { name }: KeyedQuestion): void {
-  call.record.findings.push({
+  addFinding(call.record.findings, {
     detector: `question:${name}`,
     direction: 'to-client',
     path: '/result/inputRequests',

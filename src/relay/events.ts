@@ -13,12 +13,14 @@ const FAULT_ENDS = { 'too-large': 'too-large', 'invalid-utf8': 'upstream-protoco
 
 /**
  * Hands every event to `take` until it answers `stop`, the stream ends, or it breaks a rule of framing.
+ * `rest` is called when the events of one reading were taken; while it waits, nothing more is read.
  * Whatever the end, the upstream's socket is released: for the next exchange, or closed.
  */
 export async function pumpEvents(
   answer: UpstreamAnswer,
   maxEventBytes: number,
   take: TakeEvent,
+  rest?: () => void | Promise<void>,
 ): Promise<PumpEnd> {
   const framer = createSseFramer({ maxEventBytes });
   for (;;) {
@@ -26,6 +28,8 @@ export async function pumpEvents(
     if (chunk === undefined) return 'ended';
     if (typeof chunk === 'string') return chunk;
     const end = await takeChunk(answer, framer.push(chunk), take);
+    const pause = rest?.();
+    if (pause instanceof Promise) await pause;
     if (end === undefined) continue;
     if (end === 'stopped') answer.release();
     else answer.abort();

@@ -92,7 +92,7 @@ function filterHandshakeAnswer(
     text: reading.text,
     value: reading.value,
     method,
-    profile: profileOf(call, cleared),
+    profile: profileOf(call, cleared.owed),
     carriedVersions: method === 'initialize' ? SESSION_VERSIONS : STATELESS_VERSIONS,
     instructions: listsAnything(call, cleared)
       ? call.view.catalogueFor(era).instructions
@@ -186,7 +186,7 @@ function listInput(
     value: reading.value,
     kind: list,
     era,
-    profile: profileOf(call, cleared),
+    profile: profileOf(call, cleared.owed),
     listTtlMs: call.view.limits.listTtlMs,
     areReviewed: pin !== undefined && call.view.catalogueFor(era).mode === 'strict',
     digestOf(definition, itemText) {

@@ -10,6 +10,7 @@ import { type JsonReading, readJson, readJsonText } from '../mcp/json.js';
 import type { JsonObject } from '../mcp/message.js';
 import type { CompiledSchema } from '../policy/definition.js';
 import { refuseWith } from '../policy/refusal.js';
+import type { OwedByAnswer } from '../settle/settle.js';
 import type { Answered } from './answered.js';
 import { judgeAsking } from './asking.js';
 import type { Call } from './call.js';
@@ -21,8 +22,11 @@ import { judgeUnowned } from './unowned.js';
 import { judgeUrlError, URL_ELICITATION_REQUIRED } from './url-error.js';
 
 export type Judge = {
-  judgeBytes(bytes: Uint8Array): Promise<Verdict>;
-  judgeText(text: string): Promise<Verdict>;
+  /** At once, unless a verdict waits for the upstream to be listed again. */
+  judgeBytes(bytes: Uint8Array): Verdict | Promise<Verdict>;
+  judgeText(text: string): Verdict | Promise<Verdict>;
+  /** Judges from now on by what a new decision owes. */
+  renew(owed: OwedByAnswer): void;
 };
 
 type Waiting = Pick<Filtering, 'cleared' | 'issued' | 'bytes'>;
@@ -35,7 +39,7 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
   const { admitted, principal } = cleared;
   const subject: Subject = {
     call,
-    cleared,
+    owed: cleared.owed,
     principal,
     era: admitted.era,
     session: admitted.session,
@@ -44,7 +48,7 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
   };
   const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
 
-  async function judge(reading: JsonReading, bytes?: Uint8Array): Promise<Verdict> {
+  function judge(reading: JsonReading, bytes?: Uint8Array): Verdict | Promise<Verdict> {
     if (!reading.ok) return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
     const { era, version, rule } = admitted;
     const mayAsk = mayAskFirst(rule.method);
@@ -72,10 +76,13 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
   }
 
   return {
-    async judgeBytes(bytes) {
+    judgeBytes(bytes) {
       return recallList(call, cleared, bytes) ?? judge(readJson(bytes), bytes);
     },
     judgeText: (text) => judge(readJsonText(text)),
+    renew(owed) {
+      subject.owed = owed;
+    },
   };
 }
 

@@ -3,15 +3,17 @@
 // Source: MCP 2025-11-25, transports, listening for messages from the server and session management.
 
 import type { SessionFacts } from '../mcp/admitted.js';
-import { encodeSseComment, encodeSseMessage } from '../mcp/sse.js';
+import { encodeSseMessage } from '../mcp/sse.js';
 import { admitSessionEnd, admitStreamOpen } from '../mcp/streams.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
-import { type Answered, resumeAnswered } from './answered.js';
+import { type Answered, maySee, resumeAnswered } from './answered.js';
 import { type Call, nameOf } from './call.js';
 import { answerEventIds, sessionEventIds } from './event-ids.js';
 import { pumpEvents } from './events.js';
+import { gatherWrites } from './gathered-writes.js';
+import { aborted, holdStream } from './held-stream.js';
 import { createJudge } from './judge.js';
 import {
   faultOfEnd,
@@ -21,11 +23,6 @@ import {
   writeUnasked,
 } from './stream-writer.js';
 import { createUnaskedJudge } from './unowned.js';
-
-/** How often an idle stream says that it lives; shorter than the idle cuts of common load balancers. */
-export const KEEP_ALIVE_MS = 25_000;
-/** Longest wait of a timer in Node; a stream of a caller without token would ask for more. */
-const MAX_TIMER_MS = 2_147_483_647;
 
 function openOf(call: Call, principal: Principal): (sealed: string) => SessionFacts | undefined {
   return (sealed) => call.ports.openSession(sealed, call.incoming.upstream, principal);
@@ -61,6 +58,7 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
   if (resumed?.request !== undefined && answered === undefined)
     return refuseWith('unknown-session');
   if (answered !== undefined) noteResumed(call, answered);
+  if (!ports.hasRoomForStream(incoming.upstream, principal)) return refuseWith('overloaded');
   if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
   const outcome = await ports.openStream(
     incoming.upstream,
@@ -74,7 +72,15 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
   outgoing.open(200, STREAM_HEADERS);
   call.record.result = { ...call.record.result, status: 'ok', http: 200 };
   const place: Stream = { call, principal, session, answered };
-  await keepOpen(place, (leave) =>
+  const told = {
+    session: incoming.headers['mcp-session-id'],
+    // What concerns the session is said on its own stream, and on no other.
+    announce(method: string): void {
+      if (answered !== undefined) return;
+      void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
+    },
+  };
+  await holdStream(call, principal, told, (leave) =>
     outcome.kind === 'answer' && outcome.status === 200
       ? relayUntil(place, outcome, leave)
       : aborted(leave),
@@ -101,39 +107,6 @@ function noteResumed(call: Call, { admitted }: Answered): void {
   target.requestId = message.kind === 'request' ? message.id : undefined;
 }
 
-/** Keeps a stream alive and known while `run` lasts; ends it with its token, or when it is told to. */
-async function keepOpen(
-  { call, principal, answered }: Stream,
-  run: (leave: AbortSignal) => Promise<void>,
-): Promise<void> {
-  const { incoming, outgoing, ports } = call;
-  const leave = new AbortController();
-  const end = (): void => leave.abort();
-  const timers = [
-    setInterval(() => void outgoing.write(encodeSseComment('')), KEEP_ALIVE_MS),
-    setTimeout(end, timerMs(principal.token.expiresAt - Date.now())),
-  ];
-  const unregister = ports.registerStream({
-    upstream: incoming.upstream,
-    principal,
-    // What concerns the session is said on its own stream, and on no other.
-    announce: (method) => {
-      if (answered !== undefined) return;
-      void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
-    },
-    end,
-  });
-  incoming.signal.addEventListener('abort', end, { once: true });
-  try {
-    await run(leave.signal);
-  } finally {
-    unregister();
-    clearInterval(timers[0]);
-    clearTimeout(timers[1]);
-    outgoing.end();
-  }
-}
-
 /** A server without a stream of its own (405) still gets one from us: drift is announced there. */
 function refusalOf(outcome: ForwardOutcome, isAnswer: boolean): Refusal | undefined {
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
@@ -153,14 +126,7 @@ async function relayUntil(
   leave: AbortSignal,
 ): Promise<void> {
   leave.addEventListener('abort', () => answer.abort(), { once: true });
-  if (answered !== undefined) {
-    const judge = createJudge(call, answered, undefined);
-    const idOf = answerEventIds(call, answered);
-    const end = await writeEvents(answer, { call, judge, idOf, isResumable: true });
-    const isOver = end === 'stopped' || end === 'resumable' || leave.aborted;
-    if (!isOver) await writeFailure(call, refuseWith(faultOfEnd(end)));
-    return;
-  }
+  if (answered !== undefined) return relayResumed(call, answered, answer, leave);
   const judge = createUnaskedJudge(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
   await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
@@ -171,17 +137,29 @@ async function relayUntil(
   });
 }
 
-/** Resolves when the signal is aborted. */
-export function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) =>
-    signal.addEventListener('abort', () => resolve(), { once: true }),
-  );
-}
-
-/** A wait that a timer can hold. */
-export function timerMs(ms: number): number {
-  return Math.max(0, Math.min(ms, MAX_TIMER_MS));
+/** The rest of an answer: judged like its beginning, and no longer than its caller may see it. */
+async function relayResumed(
+  call: Call,
+  answered: Answered,
+  answer: UpstreamAnswer,
+  leave: AbortSignal,
+): Promise<void> {
+  const { admitted, principal } = answered;
+  const judge = createJudge(call, answered, undefined);
+  let isGone = false;
+  const forget = call.ports.onVersion(() => {
+    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
+    isGone = !maySee(admitted.target, principal, call.view);
+    if (isGone) answer.abort();
+  });
+  const writes = gatherWrites(call.outgoing);
+  const idOf = answerEventIds(call, answered);
+  const parts = { call, judge, idOf, writes, isGone: () => isGone };
+  const end = await writeEvents(answer, { ...parts, isResumable: true });
+  forget();
+  const isOver = end === 'stopped' || end === 'resumable' || leave.aborted || isGone;
+  if (!isOver) writeFailure(call, refuseWith(faultOfEnd(end)), writes);
+  await writes.flush();
 }
 
 async function putOnRecord(call: Call): Promise<boolean> {

@@ -15,6 +15,7 @@ import {
 } from '../mcp/subscriptions.js';
 import { decideRequest } from '../policy/decide.js';
 import type { Principal } from '../policy/principal.js';
+import { addFinding } from '../policy/record.js';
 import { type ListedKind, listsKind } from '../policy/visible-kinds.js';
 import type { Call } from './call.js';
 import { paramsOf } from './retry.js';
@@ -32,7 +33,7 @@ export function narrowListen(call: Call, principal: Principal, admitted: Admitte
   if (saysExactly(requested, allowed)) return admitted;
   const span = spanOf(admitted.text, ['params', 'notifications']);
   if (span === undefined) throw new Error('an admitted subscription has notifications');
-  call.record.findings.push({
+  addFinding(call.record.findings, {
     detector: 'subscription',
     direction: 'to-upstream',
     path: '/params/notifications',

@@ -17,12 +17,14 @@ import {
   writeFilter,
 } from '../mcp/subscriptions.js';
 import type { Reason } from '../policy/reasons.js';
+import { addFinding } from '../policy/record.js';
 import { refuseWith, renderRefusal } from '../policy/refusal.js';
 import { normalizeUri } from '../policy/resource-uri.js';
 import type { Cleared } from '../settle/settle.js';
 import { type Call, noteRefusal, refusalContext } from './call.js';
 import { allowedFilter } from './narrow.js';
 import { profileOf } from './profile.js';
+import { drop as noteDrop } from './subject.js';
 
 /** One open subscription. `agreed` is what was acknowledged; nothing passes before. */
 export type Subscription = {
@@ -164,8 +166,8 @@ function allowedNow({ call, cleared }: Subscription, filter: ListenFilter): List
 }
 
 function inspect({ call, cleared }: Subscription, { text, value }: Read): string | undefined {
-  const outcome = inspectMessage({ text, value, profile: profileOf(call, cleared) });
-  call.record.findings.push(...outcome.findings);
+  const outcome = inspectMessage({ text, value, profile: profileOf(call, cleared.owed) });
+  for (const finding of outcome.findings) addFinding(call.record.findings, finding);
   switch (outcome.kind) {
     case 'clean':
       return text;
@@ -177,13 +179,7 @@ function inspect({ call, cleared }: Subscription, { text, value }: Read): string
 }
 
 function drop({ call }: Subscription, detector: string): Judged {
-  call.record.findings.push({
-    detector,
-    direction: 'to-client',
-    path: '',
-    count: 1,
-    action: 'drop',
-  });
+  noteDrop(call, detector);
   return NOTHING;
 }
 

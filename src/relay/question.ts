@@ -14,7 +14,7 @@ import type { Allow } from '../policy/decision.js';
 import { decideQuestion } from '../policy/grants.js';
 import { openRecord } from '../policy/open-record.js';
 import { REASONS, type Reason } from '../policy/reasons.js';
-import type { ExchangeRecord } from '../policy/record.js';
+import { addFinding, type ExchangeRecord } from '../policy/record.js';
 import { meetLimits } from '../settle/limits.js';
 import { owedByAnswer } from '../settle/settle.js';
 import { profileOf } from './profile.js';
@@ -144,11 +144,11 @@ function inspectQuestion(
 ): Reason | { readonly text: string } {
   const startedMs = performance.now();
   const owed = owedByAnswer(allow);
-  const profile = profileOf(subject.call, { owed });
+  const profile = profileOf(subject.call, owed);
   const { text, value } = reading;
   const outcome = inspectMessage({ text, value, profile, carry: subject.carry });
   record.latency.inspect = performance.now() - startedMs;
-  record.findings.push(...outcome.findings);
+  for (const finding of outcome.findings) addFinding(record.findings, finding);
   if (outcome.kind === 'withhold') return outcome.reason;
   subject.carry = outcome.carry;
   const shown = outcome.kind === 'changed' ? outcome : { text, value };

@@ -12,6 +12,7 @@ import { removalEdits, spanOf } from '../mcp/json.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { canonicalForm } from '../pins/canonical.js';
 import type { Principal } from '../policy/principal.js';
+import { addFinding } from '../policy/record.js';
 import { type Refusal, refuseFault } from '../policy/refusal.js';
 import type { AnsweredMessage } from './answered.js';
 import { type Call, nameOf } from './call.js';
@@ -84,7 +85,7 @@ function ownAnswers(call: Call, admitted: Admitted): readonly TextEdit[] {
   const count = Object.keys(answers).filter(isOwnKey).length;
   const span = count === 0 ? undefined : spanOf(admitted.text, ['params', 'inputResponses']);
   if (span === undefined) return [];
-  call.record.findings.push({
+  addFinding(call.record.findings, {
     detector: 'reserved-key',
     direction: 'to-upstream',
     path: '/params/inputResponses',

@@ -14,6 +14,7 @@ import { type Refusal, type refuseWith, renderRefusal } from '../policy/refusal.
 import { type Call, isLeft, noteRefusal, refusalContext } from './call.js';
 import type { EventIds } from './event-ids.js';
 import { type PumpEnd, pumpEvents } from './events.js';
+import type { GatheredWrites } from './gathered-writes.js';
 import type { Judge } from './judge.js';
 import type { Verdict } from './subject.js';
 
@@ -34,6 +35,9 @@ type Writing = {
   readonly call: Call;
   readonly judge: Judge;
   readonly idOf: EventIds;
+  readonly writes: GatheredWrites;
+  /** What the stream rests on is gone: what came before may still wait here. */
+  readonly isGone: () => boolean;
   /** The client has an event that it can resume after. */
   isResumable: boolean;
 };
@@ -46,7 +50,7 @@ export async function writeEvents(
   answer: UpstreamAnswer,
   parts: Omit<Writing, 'isResumable'> & { readonly isResumable?: boolean },
 ): Promise<StreamEnd> {
-  const { call } = parts;
+  const { call, writes } = parts;
   const { signal } = call.incoming;
   const writing: Writing = { ...parts, isResumable: parts.isResumable === true };
   // A client that leaves cancels nothing. But a stream that it can come back to must be free for it then:
@@ -56,73 +60,82 @@ export async function writeEvents(
   };
   signal.addEventListener('abort', release);
   const maxBytes = call.view.limits.maxResponseBytes;
-  const end = await pumpEvents(answer, maxBytes, (event) => writeEvent(writing, event));
+  const end = await pumpEvents(
+    answer,
+    maxBytes,
+    (event) => writeEvent(writing, event),
+    writes.flush,
+  );
   signal.removeEventListener('abort', release);
   return writing.isResumable && BREAKS.has(end) ? 'resumable' : end;
 }
 
-async function writeEvent(writing: Writing, event: SseEvent): Promise<undefined | 'stop'> {
-  const { call, judge, idOf } = writing;
+function writeEvent(
+  writing: Writing,
+  event: SseEvent,
+): undefined | 'stop' | Promise<undefined | 'stop'> {
+  const { writes, judge, idOf } = writing;
+  if (writing.isGone()) return 'stop';
   if (event.kind !== 'message') {
-    await writeUpkeep(call, event);
+    writes.add(upkeepOf(event));
     return undefined;
   }
   const id = idOf(event.id);
   writing.isResumable ||= id !== undefined;
-  if (event.data === '') {
-    if (id !== undefined) await call.outgoing.write(encodeSsePriming(id));
-  } else {
-    const verdict = await judge.judgeText(event.data);
-    if ((await writeVerdict(call, verdict, event.data, id)) === 'stop') return 'stop';
+  if (writing.isResumable && writing.call.outgoing.isClosed) return 'stop';
+  const { data } = event;
+  if (data === '') {
+    if (id !== undefined) writes.add(encodeSsePriming(id));
+    return undefined;
   }
-  return writing.isResumable && call.outgoing.isClosed ? 'stop' : undefined;
+  const verdict = judge.judgeText(data);
+  return verdict instanceof Promise
+    ? verdict.then((late) => writeVerdict(writing, late, data, id))
+    : writeVerdict(writing, verdict, data, id);
 }
 
-function writeUpkeep(
-  { outgoing }: Call,
-  event: Exclude<SseEvent, { readonly kind: 'message' }>,
-): void | Promise<void> {
+function upkeepOf(event: Exclude<SseEvent, { readonly kind: 'message' }>): string {
   switch (event.kind) {
     case 'comment':
       // Its text is nobody's message; that something came keeps the stream alive.
-      return outgoing.write(encodeSseComment(''));
+      return encodeSseComment('');
     case 'retry':
-      return outgoing.write(encodeSseRetry(event.ms));
+      return encodeSseRetry(event.ms);
   }
 }
 
 /** Writes what passed. The own answer ends the stream, and so does a refusal in its place. */
-async function writeVerdict(
-  call: Call,
+function writeVerdict(
+  { call, writes }: Writing,
   verdict: Verdict,
   data: string,
   id: string | undefined,
-): Promise<undefined | 'stop'> {
+): undefined | 'stop' {
   switch (verdict.kind) {
     case 'drop':
       return undefined;
     case 'refused':
-      await writeFailure(call, verdict.refusal);
+      writeFailure(call, verdict.refusal, writes);
       return 'stop';
     case 'pass':
-      await call.outgoing.write(encodeSseMessage(verdict.text ?? data, { id }));
+      writes.add(encodeSseMessage(verdict.text ?? data, { id }));
       return undefined;
     case 'own': {
       const text = verdict.text ?? data;
       noteResult(call, verdict, 200, text);
-      await call.outgoing.write(encodeSseMessage(text, { id }));
+      writes.add(encodeSseMessage(text, { id }));
       return 'stop';
     }
   }
 }
 
-/** In a stream that has begun, a refusal is the last event (contract §6). */
-export async function writeFailure(call: Call, refusal: Refusal): Promise<void> {
+/** In a stream that has begun, a refusal is the last event (contract §6). Whoever adds must flush. */
+export function writeFailure(call: Call, refusal: Refusal, writes: GatheredWrites): void {
   if (isLeft(call, refusal)) return;
   noteRefusal(call, refusal);
   const rendered = renderRefusal(refusal, refusalContext(call));
   call.record.result.rpcCode = rendered.rpcCode;
-  await call.outgoing.write(encodeSseMessage(rendered.body));
+  writes.add(encodeSseMessage(rendered.body));
 }
 
 /** What the record knows of an answer that passed. */
@@ -167,7 +180,7 @@ export async function writeUnasked(
   idOf: EventIds,
 ): Promise<void> {
   const { outgoing } = call;
-  if (event.kind !== 'message') return writeUpkeep(call, event);
+  if (event.kind !== 'message') return outgoing.write(upkeepOf(event));
   const id = idOf(event.id);
   if (event.data === '') {
     if (id !== undefined) await outgoing.write(encodeSsePriming(id));

@@ -7,9 +7,9 @@ import type { SessionFacts } from '../mcp/admitted.js';
 import type { JsonReading } from '../mcp/json.js';
 import type { CompiledSchema } from '../policy/definition.js';
 import type { Principal } from '../policy/principal.js';
-import type { Finding } from '../policy/record.js';
+import { addFinding, type Finding } from '../policy/record.js';
 import type { Refusal } from '../policy/refusal.js';
-import type { Answered } from './answered.js';
+import type { OwedByAnswer } from '../settle/settle.js';
 import type { Call } from './call.js';
 import { profileOf } from './profile.js';
 
@@ -32,13 +32,13 @@ export type Read = Extract<JsonReading, { readonly ok: true }>;
 export type Inspection = ReturnType<typeof inspectMessage>;
 
 /**
- * `cleared` is what the exchange answers, and with it what rules ask of every message that comes back;
- * absent on a stream that nobody asked for. `carry` is what this exchange has shown so far: a secret may
+ * `owed` is what rules ask of every message that answers a call; absent on a stream that nobody asked
+ * for. `carry` is what this exchange has shown so far: a secret may
  * be cut in two by messages. `refusedQuestions` counts those that were recorded one by one.
  */
 export type Subject = {
   readonly call: Call;
-  readonly cleared: Answered | undefined;
+  owed: OwedByAnswer | undefined;
   readonly principal: Principal;
   readonly era: '2025' | '2026';
   readonly session: SessionFacts | undefined;
@@ -51,14 +51,14 @@ const MAX_BYTES_A_CHAR = 3;
 
 /** One inspection of one message. What it finds goes on record, whether or not anything passes. */
 export function inspect(subject: Subject, reading: Read, output?: CompiledSchema): Inspection {
-  const { call, cleared } = subject;
+  const { call, owed } = subject;
   const { text, value } = reading;
-  const maxBytes = cleared?.owed.maxResultBytes;
+  const maxBytes = owed?.maxResultBytes;
   if (maxBytes !== undefined && isLarger(text, maxBytes)) {
     return { kind: 'withhold', reason: 'result-too-large', findings: [] };
   }
   const startedMs = performance.now();
-  const profile = profileOf(call, cleared);
+  const profile = profileOf(call, owed);
   const outcome = inspectMessage({ text, value, profile, output, carry: subject.carry });
   call.record.latency.inspect += performance.now() - startedMs;
   note(call, outcome.findings);
@@ -81,5 +81,5 @@ export function drop(call: Call, detector: string): void {
 }
 
 function note(call: Call, findings: readonly Finding[]): void {
-  call.record.findings.push(...findings);
+  for (const finding of findings) addFinding(call.record.findings, finding);
 }

@@ -13,22 +13,33 @@ import {
   renderFarewell,
   renderNotice,
 } from '../mcp/subscriptions.js';
-import type { UpstreamAnswer } from '../mcp/transport.js';
+import type { Incoming, UpstreamAnswer } from '../mcp/transport.js';
+import type { Reason } from '../policy/reasons.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Cleared } from '../settle/settle.js';
 import { mediaType, refuseStatus, sendOwn } from './answer.js';
 import type { Call } from './call.js';
 import { pumpEvents } from './events.js';
+import { gatherWrites } from './gathered-writes.js';
+import { aborted, holdStream } from './held-stream.js';
 import { createJudge } from './judge.js';
-import { aborted, KEEP_ALIVE_MS, timerMs } from './listen.js';
 import { allowedFilter } from './narrow.js';
 import { judgeNotice, type Subscription } from './notice.js';
 import { paramsOf } from './retry.js';
-import { STREAM_HEADERS } from './stream-writer.js';
+import { faultOfEnd, STREAM_HEADERS, writeFailure } from './stream-writer.js';
 
+const LISTEN = 'subscriptions/listen';
 const METHOD_NOT_FOUND = -32601;
 /** Statuses of a server without the method, whatever its body says. */
 const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([404, 405]);
+
+/**
+ * True for a request that waits for others and takes no place of an exchange. Its header is compared with
+ * its body before anything leaves, so it opens no second way.
+ */
+export function asksForStream({ headers }: Incoming): boolean {
+  return headers['mcp-method'] === LISTEN;
+}
 
 /** Relays the stream of a subscription, or says why there is none. */
 export async function relaySubscription(
@@ -55,7 +66,8 @@ async function relayRefused(
   cleared: Cleared,
   answer: UpstreamAnswer,
 ): Promise<Refusal | undefined> {
-  const bytes = await answer.whole(call.view.limits.maxResponseBytes);
+  const { maxResponseBytes, requestTimeoutMs } = call.view.limits;
+  const bytes = await answer.whole(maxResponseBytes, requestTimeoutMs);
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
   const verdict = await createJudge(call, cleared, undefined).judgeBytes(bytes);
@@ -72,38 +84,49 @@ async function serve(
   answer: UpstreamAnswer | undefined,
 ): Promise<undefined> {
   const { incoming, outgoing, ports } = call;
-  const { principal, admitted } = cleared;
   const subscription = openSubscription(call, cleared);
   outgoing.open(200, STREAM_HEADERS);
   call.record.result = { ...call.record.result, status: 'ok', http: 200 };
-  const leave = new AbortController();
-  const end = (): void => leave.abort();
-  const keepAlive = setInterval(() => void outgoing.write(encodeSseComment('')), KEEP_ALIVE_MS);
-  const expiry = setTimeout(end, timerMs(principal.token.expiresAt - Date.now()));
-  const unregister = ports.registerStream({
-    upstream: incoming.upstream,
-    principal,
-    announce: (method) => announce(subscription, method),
-    end,
-    hasPurpose: () => hasPurpose(subscription),
+  const told = {
+    session: undefined,
+    announce: (method: string) => announce(subscription, method),
+  };
+  await holdStream(call, cleared.principal, told, async (leave, end) => {
+    const forget = ports.onVersion(() => {
+      if (!hasPurpose(subscription)) end();
+    });
+    if (incoming.signal.aborted) end();
+    leave.addEventListener('abort', () => answer?.abort(), { once: true });
+    try {
+      await run(subscription, answer, leave);
+    } catch (error) {
+      // The headers have left, so the refusal that a fault ends in can only be the last event.
+      ports.report(error, incoming.id);
+      subscription.isOver = true;
+      await fail(call, 'internal');
+    } finally {
+      forget();
+      await sayFarewell(subscription, leave);
+    }
   });
-  incoming.signal.addEventListener('abort', end, { once: true });
-  if (incoming.signal.aborted) end();
-  leave.signal.addEventListener('abort', () => answer?.abort(), { once: true });
-  try {
-    if (answer !== undefined) await relayNotices(subscription, answer);
-    else acknowledgeOwn(subscription);
-    if (subscription.isOurs && !isEmpty(subscription.agreed)) await aborted(leave.signal);
-  } finally {
-    unregister();
-    clearInterval(keepAlive);
-    clearTimeout(expiry);
-    const isGraceful = subscription.isOurs || leave.signal.aborted;
-    if (isGraceful && subscription.agreed !== undefined && !subscription.isOver)
-      void outgoing.write(encodeSseMessage(renderFarewell(idOf(admitted.message))));
-    outgoing.end();
-  }
   return undefined;
+}
+
+async function run(
+  subscription: Subscription,
+  answer: UpstreamAnswer | undefined,
+  leave: AbortSignal,
+): Promise<void> {
+  if (answer === undefined) acknowledgeOwn(subscription);
+  else await relayNotices(subscription, answer, leave);
+  if (subscription.isOurs && !isEmpty(subscription.agreed)) await aborted(leave);
+}
+
+/** A stream that the gateway ends, ends in good order; one that broke off upstream breaks off here too. */
+async function sayFarewell(subscription: Subscription, leave: AbortSignal): Promise<void> {
+  const { call, id, agreed, isOurs, isOver } = subscription;
+  if (agreed === undefined || isOver || !(isOurs || leave.aborted)) return;
+  await call.outgoing.write(encodeSseMessage(renderFarewell(id)));
 }
 
 function openSubscription(call: Call, cleared: Cleared): Subscription {
@@ -134,10 +157,19 @@ function acknowledgeOwn(subscription: Subscription): void {
   void call.outgoing.write(encodeSseMessage(renderAcknowledged(id, subscription.agreed)));
 }
 
-async function relayNotices(subscription: Subscription, answer: UpstreamAnswer): Promise<void> {
+async function relayNotices(
+  subscription: Subscription,
+  answer: UpstreamAnswer,
+  leave: AbortSignal,
+): Promise<void> {
   const { call } = subscription;
   const { outgoing } = call;
-  await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
+  let isLate = false;
+  const late = setTimeout(() => {
+    isLate = subscription.agreed === undefined;
+    if (isLate) answer.abort();
+  }, call.view.limits.requestTimeoutMs);
+  const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
     if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
     if (event.kind !== 'message') return undefined;
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
@@ -145,6 +177,16 @@ async function relayNotices(subscription: Subscription, answer: UpstreamAnswer):
     if (judged.text !== undefined) await outgoing.write(encodeSseMessage(judged.text));
     return judged.isLast || outgoing.isClosed ? 'stop' : undefined;
   });
+  clearTimeout(late);
+  const isBroken = subscription.agreed === undefined && !subscription.isOver && !leave.aborted;
+  if (isBroken) await fail(call, isLate ? 'upstream-timeout' : faultOfEnd(end));
+}
+
+/** In a stream that has begun, a refusal is the last event (contract §6). */
+async function fail(call: Call, reason: Reason): Promise<void> {
+  const writes = gatherWrites(call.outgoing);
+  writeFailure(call, refuseWith(reason), writes);
+  await writes.flush();
 }
 
 /** Tells of a change that the gateway itself has seen. */

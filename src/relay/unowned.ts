@@ -30,7 +30,7 @@ export function createUnaskedJudge(
 ): (data: string) => Promise<string | undefined> {
   const subject: Subject = {
     call,
-    cleared: undefined,
+    owed: undefined,
     principal,
     era: '2025',
     session,
@@ -51,11 +51,11 @@ export function createUnaskedJudge(
 }
 
 /** Judges one message that is not the answer itself. */
-export async function judgeUnowned(
+export function judgeUnowned(
   subject: Subject,
   reading: Read,
   answer: Exclude<Answer, OwnAnswer>,
-): Promise<Verdict> {
+): Verdict | Promise<Verdict> {
   const { call } = subject;
   switch (answer.kind) {
     case 'notification':
@@ -71,23 +71,25 @@ export async function judgeUnowned(
   }
 }
 
-async function judgeNotification(
+function judgeNotification(
   subject: Subject,
   reading: Read,
   answer: Extract<Answer, { kind: 'notification' }>,
-): Promise<Verdict> {
+): Verdict | Promise<Verdict> {
   const { call } = subject;
-  if (LIST_CHANGED.test(answer.method)) {
-    // Listed again first: a client that asks at once must not be shown what has not been verified.
-    await call.ports.noteListChanged(call.incoming.upstream);
-    // Said in our own words: what else the upstream put into it is nobody's to read.
-    return { kind: 'pass', text: JSON.stringify({ jsonrpc: '2.0', method: answer.method }) };
-  }
+  if (LIST_CHANGED.test(answer.method)) return passListChanged(call, answer.method);
   if (answer.method === 'notifications/cancelled') return takeBack(subject, reading, answer.params);
   if (!concernsClient(subject, answer)) return DROP;
   const outcome = inspect(subject, reading);
   if (outcome.kind === 'withhold') return DROP;
   return { kind: 'pass', text: outcome.kind === 'changed' ? outcome.text : undefined };
+}
+
+async function passListChanged(call: Call, method: string): Promise<Verdict> {
+  // Listed again first: a client that asks at once must not be shown what has not been verified.
+  await call.ports.noteListChanged(call.incoming.upstream);
+  // Said in our own words: what else the upstream put into it is nobody's to read.
+  return { kind: 'pass', text: JSON.stringify({ jsonrpc: '2.0', method }) };
 }
 
 function concernsClient(

@@ -16,7 +16,7 @@ export function countWaits(record: ExchangeRecord, answer: UpstreamAnswer): Upst
   }
   return {
     ...answer,
-    whole: (maxBytes) => timed(answer.whole(maxBytes)),
+    whole: (maxBytes, withinMs) => timed(answer.whole(maxBytes, withinMs)),
     next: () => timed(answer.next()),
   };
 }

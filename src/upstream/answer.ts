@@ -47,11 +47,16 @@ export function createAnswerReader(
 
   function finishWhole(): void {
     if (collect === undefined) return;
-    const { done, size } = collect;
+    const { done, maxBytes } = collect;
     collect = undefined;
-    const [first] = chunks;
-    if (end !== 'done') done(end === 'open' ? 'upstream-protocol' : end);
-    else done(chunks.length === 1 && first !== undefined ? first : joinBytes(chunks, size));
+    done(wholeOf(maxBytes));
+  }
+
+  /** What came, once the answer has ended. */
+  function wholeOf(maxBytes: number): Uint8Array | 'too-large' | ForwardFault {
+    if (end !== 'done') return end === 'open' ? 'upstream-protocol' : end;
+    const bytes = joinChunks(chunks);
+    return bytes.byteLength > maxBytes ? 'too-large' : bytes;
   }
 
   function take(chunk: Uint8Array): void {
@@ -81,31 +86,61 @@ export function createAnswerReader(
 
   function abort(): void {
     if (end !== 'open') return;
-    end = 'upstream-unavailable';
-    controller?.abort(new Error('exchange given up'));
-    waiting?.('upstream-unavailable');
-    waiting = undefined;
+    giveUp('upstream-unavailable');
   }
 
-  function whole(maxBytes: number): Promise<Uint8Array | 'too-large' | ForwardFault> {
+  /** Closes the socket and tells whoever waits why. */
+  function giveUp(why: ForwardFault): void {
+    if (end !== 'open') return;
+    end = why;
+    controller?.abort(new Error('exchange given up'));
+    waiting?.(why);
+    waiting = undefined;
+    finishWhole();
+  }
+
+  function whole(
+    maxBytes: number,
+    withinMs: number,
+  ): Promise<Uint8Array | 'too-large' | ForwardFault> {
+    // A short answer came with its headers: nothing is waited for.
+    if (end !== 'open') return Promise.resolve(wholeOf(maxBytes));
     return new Promise((resolve) => {
+      const timer = setTimeout(() => giveUp('upstream-timeout'), withinMs);
+      const done = (value: Uint8Array | 'too-large' | ForwardFault): void => {
+        clearTimeout(timer);
+        resolve(value);
+      };
       const size = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
-      collect = { maxBytes, size, done: resolve };
+      collect = { maxBytes, size, done };
       controller?.resume();
       if (size > maxBytes) {
         collect = undefined;
         abort();
-        resolve('too-large');
-      } else if (end !== 'open') finishWhole();
+        done('too-large');
+      }
     });
   }
 
+  /** All that waits, in one piece: what came in one reading of the socket is read as one. */
+  function takeWaiting(): Uint8Array | undefined {
+    if (chunks.length === 0) return undefined;
+    const taken = chunks.splice(0);
+    controller?.resume();
+    return joinChunks(taken);
+  }
+
+  /** Behind the reading that brought the first chunk: what else it brought goes along. */
+  function wake(): void {
+    const waker = waiting;
+    if (waker === undefined || chunks.length === 0) return;
+    waiting = undefined;
+    waker(takeWaiting());
+  }
+
   function next(): Promise<Uint8Array | undefined | ForwardFault> {
-    const chunk = chunks.shift();
-    if (chunk !== undefined) {
-      if (chunks.length === 0) controller?.resume();
-      return Promise.resolve(chunk);
-    }
+    const taken = takeWaiting();
+    if (taken !== undefined) return Promise.resolve(taken);
     if (end !== 'open') return Promise.resolve(end === 'done' ? undefined : end);
     return new Promise((resolve) => {
       waiting = resolve;
@@ -132,13 +167,8 @@ export function createAnswerReader(
     },
     onResponseData(_controller, chunk) {
       if (releasedBytes >= 0) return discard(chunk);
-      if (waiting !== undefined) {
-        const wake = waiting;
-        waiting = undefined;
-        wake(chunk);
-        return;
-      }
       take(chunk);
+      if (waiting !== undefined && chunks.length === 1) queueMicrotask(wake);
       if (collect === undefined && chunks.length >= MAX_WAITING_CHUNKS) controller?.pause();
     },
     onResponseEnd() {
@@ -182,7 +212,11 @@ function flattenHeaders(
   return flat;
 }
 
-function joinBytes(chunks: readonly Uint8Array[], size: number): Uint8Array {
+function joinChunks(chunks: readonly Uint8Array[]): Uint8Array {
+  const [first] = chunks;
+  if (chunks.length === 1 && first !== undefined) return first;
+  let size = 0;
+  for (const chunk of chunks) size += chunk.byteLength;
   const joined = Buffer.allocUnsafe(size);
   let offset = 0;
   for (const chunk of chunks) {

@@ -19,6 +19,7 @@ import {
   dueEras,
   enterOutcome,
   failureOf,
+  isAnyKnown,
   isKnown,
   type SpokenVersions,
   spokenVersions,
@@ -155,8 +156,11 @@ class UpstreamLister implements Lister {
     this.#startedAtMs = this.#ports.now();
     this.#hasFailed = false;
     const due = dueEras(this.#eras, this.#startedAtMs);
-    const outcomes = await Promise.all(due.map((era) => this.#listEra(era)));
+    // As long as nothing is known, one era alone would look like all that the upstream speaks.
+    const isFirst = !isAnyKnown(this.#eras);
+    const outcomes = await Promise.all(due.map((era) => this.#listEra(era, isFirst)));
     if (this.#isClosed) return this.#endOwnSession();
+    if (isFirst) for (const { era, outcome } of outcomes) this.#enter(era, outcome);
     for (const { era, outcome } of outcomes) {
       const why = failureOf(this.#eras, era, outcome, this.#ports.now());
       if (why === undefined) continue;
@@ -166,13 +170,19 @@ class UpstreamLister implements Lister {
     this.#schedule();
   }
 
-  async #listEra(era: ListedEra): Promise<{ era: ListedEra; outcome: EraOutcome }> {
+  async #listEra(
+    era: ListedEra,
+    isFirst: boolean,
+  ): Promise<{ era: ListedEra; outcome: EraOutcome }> {
     const outcome = await this.#ask(era, isKnown(this.#eras, era));
-    if (this.#isClosed) return { era, outcome };
+    if (!isFirst && !this.#isClosed) this.#enter(era, outcome);
+    return { era, outcome };
+  }
+
+  #enter(era: ListedEra, outcome: EraOutcome): void {
     const isGone = enterOutcome(this.#eras, era, outcome, this.#ports.now());
     if (isGone) this.#ports.onEraGone?.(era);
     if (outcome.kind === 'listed') this.#ports.onListing(outcome.listing);
-    return { era, outcome };
   }
 
   async #ask(era: ListedEra, isSpoken: boolean): Promise<EraOutcome> {

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type AttackRig,
-  expectLoginLine,
+  expectEdgeLines,
   expectNothingForwarded,
   startRig,
 } from '../support/attack-rig.js';
@@ -94,7 +94,7 @@ describe('a request that lies about where it belongs', () => {
       expect(reply.text).not.toMatch(/access-control/i);
       const decision = /sallyport-decision: (\S+)/.exec(reply.text)?.[1] ?? '';
       const headers = new Headers({ 'sallyport-decision': decision });
-      await expectLoginLine(rig, { headers }, 'origin-forbidden');
+      await expectEdgeLines(rig, { headers }, 'origin-forbidden');
       const bad = await post(rig.as('x.y.z'), text, { ...parts.headers, 'mcp-name': 'x' });
       expect(bad.status).toBe(401);
       expectNothingForwarded(rig);

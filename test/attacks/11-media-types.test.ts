@@ -4,7 +4,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type AttackRig,
-  expectLoginLine,
+  expectEdgeLines,
   expectNothingForwarded,
   expectRefusedLines,
   startRig,
@@ -32,7 +32,7 @@ describe('a body that is not plain JSON in UTF-8', () => {
     const headers = { ...parts.headers, 'content-encoding': encoding };
     const reply = await post(rig.access, body, headers);
     expect(reply.status).toBe(415);
-    await expectLoginLine(rig, reply, 'unsupported-media-type');
+    await expectEdgeLines(rig, reply, 'unsupported-media-type');
     expectNothingForwarded(rig);
   });
 
@@ -50,7 +50,7 @@ describe('a body that is not plain JSON in UTF-8', () => {
   ])('[X-28] is a 415 with type %s', async (type) => {
     const reply = await post(rig.access, text, { ...parts.headers, 'content-type': type });
     expect(reply.status).toBe(415);
-    await expectLoginLine(rig, reply, 'unsupported-media-type');
+    await expectEdgeLines(rig, reply, 'unsupported-media-type');
     expectNothingForwarded(rig);
   });
 

@@ -108,7 +108,7 @@ describe('a streamed answer', () => {
     await reader.cancel().catch(() => undefined);
   });
 
-  it('[E-19] keeps comments without their text, and loses event ids', async () => {
+  it('[E-19] keeps comments without their text, and seals event ids', async () => {
     paced.obey((request) =>
       isCall(request)
         ? {
@@ -129,6 +129,8 @@ describe('a streamed answer', () => {
     expect(answer.text).toMatch(/^:\s*$/m);
     expect(answer.text).not.toContain('whatever a comment says');
     expect(answer.text).not.toContain('resume-here');
+    expect(answer.text).toMatch(/^id: [\w-]{60,}$/m);
+    expect(answer.text).toMatch(/^retry: 10$/m);
     expect(answer.messages.at(-1)).toMatchObject({ id: 6 });
   });
 

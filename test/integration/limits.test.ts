@@ -74,7 +74,7 @@ describe('limits', () => {
     await expect.poll(() => rig.upstream.uses().length).toBeGreaterThanOrEqual(2);
     const reply = await callStateless(rig.access, 'write_record', { id: 'x', text: 'y' });
     expect(reply.status).toBe(503);
-    expect(reply.headers.get('retry-after')).toBe('1');
+    expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
     left.abort();
     await Promise.all(held);
     rig.upstream.repent();

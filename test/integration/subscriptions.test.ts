@@ -7,6 +7,7 @@ import { type AttackRig, linesOf, startRig, UPSTREAM } from '../support/attack-r
 import { type EventReader, openEvents } from '../support/event-reader.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/patience.js';
 import { type Access, callStateless, errorOf, requestStateless } from '../support/wire-client.js';
 
 const ID = 'io.modelcontextprotocol/subscriptionId';
@@ -175,7 +176,7 @@ describe('what comes on the stream', () => {
         (line) => line['type'] === 'mcp.outcome' && line['target'].method === LISTEN,
       )?.['findings'];
     await expect
-      .poll(found)
+      .poll(found, PATIENT)
       .toContainEqual(expect.objectContaining({ detector: 'unasked-notice', action: 'drop' }));
   });
 
@@ -290,7 +291,7 @@ describe('how a stream ends', () => {
     const request = rig.upstream.seen().find(({ method }) => method === LISTEN);
     expect(request?.isAborted).toBe(false);
     reader.leave();
-    await expect.poll(() => request?.isAborted, { timeout: 1_000 }).toBe(true);
+    await expect.poll(() => request?.isAborted, PATIENT).toBe(true);
   });
 
   it('[T-05] with its token', async () => {
@@ -307,7 +308,7 @@ describe('how a stream ends', () => {
     expect(await reader.next()).toBeUndefined();
     expect(Date.now()).toBeGreaterThanOrEqual(expiry * 1000 - 50);
     const request = rig.upstream.seen().find(({ method }) => method === LISTEN);
-    await expect.poll(() => request?.isAborted).toBe(true);
+    await expect.poll(() => request?.isAborted, PATIENT).toBe(true);
   });
 
   it('[T-05] with the last rule that allowed something of it', async () => {
@@ -331,7 +332,7 @@ describe('how a stream ends', () => {
       (await rig.gateway.audit()).findLast(
         (one) => one['type'] === 'mcp.outcome' && one['target'].method === LISTEN,
       );
-    await expect.poll(async () => (await line())?.['result'].http).toBe(200);
+    await expect.poll(async () => (await line())?.['result'].http, PATIENT).toBe(200);
     const lines = await linesOf(rig.gateway, (await line())?.['decision'].id ?? '', 2);
     expect(lines.map((one) => one['type'])).toEqual(['mcp.decision', 'mcp.outcome']);
     expect(lines[0]?.['decision']).toMatchObject({ verdict: 'allow', action: 'forwarded' });
@@ -339,6 +340,27 @@ describe('how a stream ends', () => {
 });
 
 describe('open streams', () => {
+  it('[T-05] end as a refusal where no acknowledgement comes in time', async () => {
+    const hasty = await startRig({
+      policies: { open: POLICY },
+      upstream: ['pinning: {maxAge: 10m}', 'limits: {requestTimeout: 1s}'],
+    });
+    hasty.upstream.obey(
+      onMethod(LISTEN, () => ({
+        kind: 'chunks',
+        contentType: 'text/event-stream',
+        chunks: [':\n\n'],
+        ending: 'hold',
+      })),
+    );
+    const token = await hasty.gateway.token(UPSTREAM, { sub: 'everyone' });
+    const access = { url: hasty.access.url, token };
+    const reader = await openEvents(access, LISTEN, { notifications: { toolsListChanged: true } });
+    expect(await reader.next()).toMatchObject({ id: 'listen-1', error: { code: 1505 } });
+    expect(await reader.next()).toBeUndefined();
+    await hasty.close();
+  });
+
   it('[T-05] take no place of a call', async () => {
     const small = await startRig({
       policies: { open: POLICY },

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { isSignedBy, readCheckpoint } from '../../src/observe/checkpoint.js';
 import { type AttackRig, decisionOf, linesOf, startRig } from '../support/attack-rig.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
-import type { Act, HostileRequest } from '../support/hostile-upstream.js';
+import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';
 import {
   bearer,
   callStateless,
@@ -111,6 +111,28 @@ describe('what stands around a message', () => {
     expect(reply.text).not.toContain('not this');
   });
 
+  it('[W-04] nor does it break the listing of the gateway itself', async () => {
+    const own = await startRig({
+      prepare: (upstream) =>
+        upstream.obey(
+          onMethod('tools/list', (request) =>
+            events([
+              'event: ping\ndata: 2026-11-20\n\n',
+              sseEvent(
+                resultFor(request, { tools: [...HONEST_TOOLS], ttlMs: 0, cacheScope: 'private' }),
+              ),
+            ]),
+          ),
+        ),
+    });
+    try {
+      const reply = await callStateless(own.access, 'read_record', { id: 'one' });
+      expect(reply.text).toContain('read_record one');
+    } finally {
+      await own.close();
+    }
+  });
+
   it('[W-05] a slow stream adds nothing to the overhead', async () => {
     const before = await rig.gateway.metrics();
     rig.upstream.obey(
@@ -174,17 +196,21 @@ describe('what stands around a message', () => {
   });
 
   it('[W-09] the outcome has the keyed digest of the result', async () => {
-    const digests: string[] = [];
+    const outcomes = async () =>
+      (await rig.gateway.audit()).filter((line) => line['type'] === 'mcp.outcome');
+    const before = (await outcomes()).length;
     for (const text of ['same', 'same', 'other']) {
       rig.upstream.answerCalls(() => textResult(text));
       await callStateless(rig.access, 'read_record', { id: 'one' });
     }
-    for (const line of (await rig.gateway.audit()).slice(-6))
-      if (line['type'] === 'mcp.outcome') digests.push(line['result'].digest);
-    expect(digests).toHaveLength(3);
-    expect(digests[0]).toMatch(/^[\w-]{43}$/);
-    expect(digests[1]).toBe(digests[0]);
-    expect(digests[2]).not.toBe(digests[0]);
+    // Nobody waits for an outcome; outcomes of the tests before may still come as well.
+    const digests = async (): Promise<readonly string[]> =>
+      (await outcomes()).slice(before).flatMap((line) => line['result'].digest ?? []);
+    await expect.poll(async () => (await digests()).length).toBeGreaterThanOrEqual(3);
+    const [first, second, third] = (await digests()).slice(-3);
+    expect(first).toMatch(/^[\w-]{43}$/);
+    expect(second).toBe(first);
+    expect(third).not.toBe(first);
   });
 });
 

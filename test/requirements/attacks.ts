@@ -105,4 +105,7 @@ export const attackRequirements: readonly Requirement[] = [
   attack('90', 'Names from the wire stay within one escaped line of the audit and the log.'),
   attack('92', 'What a broken server says stands in no log, audit or metric.'),
   attack('94', 'An end under load answers what was taken and loses no line.'),
+  attack('64', 'A storm of notices makes few listings.'),
+  attack('73', 'Event streams are framed as the specification says, under caps.'),
+  attack('83', 'Identities are compared exactly.'),
 ];

@@ -107,7 +107,7 @@ export const e2eRequirements: readonly Requirement[] = [
     id: 'E-19',
     source: 'issue point 2; MCP transports',
     behaviour:
-      'An event of a streamed answer arrives before the upstream ends; comments are kept and event ids are not.',
+      'An event of a streamed answer arrives before the upstream ends; comments are kept, event ids leave sealed.',
   },
   {
     id: 'E-20',
@@ -213,5 +213,11 @@ export const e2eRequirements: readonly Requirement[] = [
     source: 'contract §3, "decided under one version"; contract §5',
     behaviour:
       'An exchange whose caller took time to verify is decided under what was listed meanwhile: the first request after a start sees what is pinned.',
+  },
+  {
+    id: 'E-38',
+    source: 'issue point 2; mcp-spec.md §2.1, outcome matrix',
+    behaviour:
+      'Until an upstream was asked in every era, nothing is told of any: no client is sent to another era by a listing that is half done.',
   },
 ];

@@ -19,4 +19,31 @@ export const hardeningRequirements: readonly Requirement[] = [
     behaviour:
       "Every refusal of the data listener is the gateway's own, in its order, and recorded.",
   },
+  {
+    id: 'H-04',
+    source: 'contract §3; attacks 42',
+    behaviour: 'A stream ends with the rule, the session or the token that it rests on.',
+  },
+  {
+    id: 'H-05',
+    source: 'contract §3 (limits)',
+    behaviour:
+      'What an exchange or a cache holds is bounded, whatever the upstream says, and so is its time.',
+  },
+  {
+    id: 'H-06',
+    source: 'contract §3',
+    behaviour: 'Where nobody authenticates, a request that any proxy passed on is refused.',
+  },
+  {
+    id: 'H-07',
+    source: 'contract §6; attacks 38',
+    behaviour:
+      'Only callers who are known take places of an upstream, and few wait to become known.',
+  },
+  {
+    id: 'H-08',
+    source: 'contract §3',
+    behaviour: 'Reloads follow one another: an older reading is never applied over a newer one.',
+  },
 ];

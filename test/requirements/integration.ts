@@ -75,4 +75,15 @@ export const integrationRequirements: readonly Requirement[] = [
     source: 'MCP 2025-11-25, transports, protocol version header',
     behaviour: 'A session keeps the version that it was opened with.',
   },
+  {
+    id: 'G-80',
+    source: 'performance, what follows 8 and 9',
+    behaviour: 'One caller holds no more than its share of streams; what ends gives its room back.',
+  },
+  {
+    id: 'G-81',
+    source: 'contract §6 and §8',
+    behaviour:
+      'What the edge refuses is recorded like every refusal, at a bounded rate, and counted always.',
+  },
 ];

@@ -131,6 +131,20 @@ export async function expectLoginLine(
   expect(reasons).toContain(lines[0]?.['decision'].reasons[0]);
 }
 
+/** A refusal at the edge is recorded like every other, with the id that stands in its header. */
+export async function expectEdgeLines(
+  rig: AttackRig,
+  reply: Pick<Reply, 'headers'>,
+  reason: Reason,
+): Promise<void> {
+  const id = reply.headers.get('sallyport-decision') ?? '';
+  const lines = await linesOf(rig.gateway, id, 2);
+  expect(lines.map((line) => line['type'])).toEqual(['mcp.decision', 'mcp.outcome']);
+  for (const line of lines) {
+    expect(line['decision']).toMatchObject({ verdict: 'deny', stage: 'edge', reasons: [reason] });
+  }
+}
+
 /** What came back was withheld: allowed, forwarded, and then not passed on. */
 export async function expectWithheldLines(
   rig: AttackRig,

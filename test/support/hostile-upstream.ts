@@ -200,6 +200,11 @@ function sendJson(response: ServerResponse, status: number, body: Json, session?
   response.end(JSON.stringify(body));
 }
 
+/** The answer to a question of its own, which an honest server takes within a session. */
+function isAnswer({ message, method, headers }: HostileRequest): boolean {
+  return message !== undefined && method === undefined && headers['mcp-session-id'] !== undefined;
+}
+
 function answerHonestly(hostile: Hostile, request: HostileRequest, response: ServerResponse): void {
   if (request.httpMethod === 'DELETE') {
     hostile.sessions.delete(request.headers['mcp-session-id'] ?? '');
@@ -208,6 +213,10 @@ function answerHonestly(hostile: Hostile, request: HostileRequest, response: Ser
   }
   if (request.httpMethod !== 'POST') {
     response.writeHead(405, { allow: 'POST' }).end();
+    return;
+  }
+  if (isAnswer(request)) {
+    response.writeHead(202).end();
     return;
   }
   const read: Classified = classifyPost(request, (id) => hostile.sessions.has(id));

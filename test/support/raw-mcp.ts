@@ -13,6 +13,9 @@ type Init = {
   readonly token?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
+  /** Of a session: what its client declares, and the revision that it asks for. */
+  readonly capabilities?: object;
+  readonly version?: string;
 };
 
 const STATELESS_VERSION = '2026-07-28';
@@ -93,8 +96,8 @@ export type RawSession = {
 /** Opens a session by hand: `initialize`, then `notifications/initialized`. */
 export async function openRawSession(url: string, init: Init = {}): Promise<RawSession> {
   const params = {
-    protocolVersion: SESSION_VERSION,
-    capabilities: {},
+    protocolVersion: init.version ?? SESSION_VERSION,
+    capabilities: init.capabilities ?? {},
     clientInfo: IDENTITY,
   };
   const opened = await postRaw(
@@ -107,7 +110,7 @@ export async function openRawSession(url: string, init: Init = {}): Promise<RawS
     ...init.headers,
     ...(init.token === undefined ? {} : { authorization: `Bearer ${init.token}` }),
     ...(id === undefined ? {} : { 'mcp-session-id': id }),
-    'mcp-protocol-version': SESSION_VERSION,
+    'mcp-protocol-version': init.version ?? SESSION_VERSION,
   };
   await postRaw(url, { jsonrpc: '2.0', method: 'notifications/initialized' }, { headers });
   return {

@@ -36,13 +36,17 @@ function parseObject(text: string): JsonObject | undefined {
   }
 }
 
+/** The data of one event, its lines joined (WHATWG HTML §9.2.6). */
+function dataOf(event: string): string {
+  return event
+    .split('\n')
+    .filter((line) => line.startsWith('data:'))
+    .map((line) => line.slice('data:'.length))
+    .join('\n');
+}
+
 function readMessages(type: string, text: string): readonly JsonObject[] {
-  const texts = type.startsWith('text/event-stream')
-    ? text
-        .split('\n')
-        .filter((line) => line.startsWith('data:'))
-        .map((line) => line.slice('data:'.length))
-    : [text];
+  const texts = type.startsWith('text/event-stream') ? text.split('\n\n').map(dataOf) : [text];
   return texts.map(parseObject).filter((each) => each !== undefined);
 }
 

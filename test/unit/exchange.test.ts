@@ -40,7 +40,7 @@ function viewOf(id: number, offered: Catalogue, carried: View['carried']): View 
       },
     },
     profiles: new Map(),
-    limits: { maxResponseBytes: 1024, listTtlMs: 0, streamIdleMs: 0 },
+    limits: { maxResponseBytes: 1024, listTtlMs: 0, requestTimeoutMs: 0, streamIdleMs: 0 },
     carried,
     catalogueFor: () => offered,
     // Told of now, for every view alike: the upstream has been listed meanwhile.
@@ -71,6 +71,7 @@ function incomingCall(): Incoming {
     remoteAddress: '127.0.0.1',
     signal: new AbortController().signal,
     receivedAt: 0,
+    enter: () => true,
     startedMs: 0,
   };
 }
@@ -92,6 +93,7 @@ describe('an exchange', () => {
       open: refuseUse,
       write: refuseUse,
       end: refuseUse,
+      cut: refuseUse,
     };
     const ports: Ports = {
       view: () => current,
@@ -118,6 +120,8 @@ describe('an exchange', () => {
       sealEvent: refuseUse,
       openEvent: refuseUse,
       newDecisionId: refuseUse,
+      sealState: refuseUse,
+      openState: refuseUse,
       endSession: refuseUse,
       freshen: refuseUse,
       digest: refuseUse,
@@ -126,9 +130,11 @@ describe('an exchange', () => {
       answerServer: refuseUse,
       notePage: refuseUse,
       noteListChanged: refuseUse,
+      hasRoomForStream: () => true,
       registerStream: refuseUse,
       registerAnswer: refuseUse,
       cancelAnswer: refuseUse,
+      onVersion: refuseUse,
       pages: { find: refuseUse, keep: refuseUse },
       report(error) {
         throw error;

@@ -14,44 +14,39 @@ type Anchor = {
 };
 
 const CLASS_BITS = 5;
+const CLASS_MASK = (1 << CLASS_BITS) - 1;
 const KEY_MASK = (1 << (3 * CLASS_BITS)) - 1;
-const DIGIT_CLASS = 27;
-const CLASSED_SIGNS = ['_', '-', '.', '/'];
 
-const classes = new Uint8Array(0x10000);
-for (let letter = 0; letter < 26; letter++) {
-  classes[0x41 + letter] = letter + 1;
-  classes[0x61 + letter] = letter + 1;
-}
-for (let digit = 0; digit < 10; digit++) classes[0x30 + digit] = DIGIT_CLASS;
-for (const [index, sign] of CLASSED_SIGNS.entries()) {
-  classes[sign.charCodeAt(0)] = DIGIT_CLASS + 1 + index;
-}
+/** Not 0 where the key is that of the first three units of an anchor. */
+export const ANCHOR_STARTS = new Uint8Array(KEY_MASK + 1);
+/** By key: which units may come fourth, a bit for each class; all of them where an anchor has but three. */
+const fourths = new Int32Array(KEY_MASK + 1);
+const EVERY_CLASS = -1;
+const buckets: (Anchor[] | undefined)[] = Array.from({ length: KEY_MASK + 1 });
+const NO_ANCHORS: readonly Anchor[] = [];
 
-const isStart = new Uint8Array(KEY_MASK + 1);
-const buckets = new Map<number, Anchor[]>();
-
-/** The class of a UTF-16 unit among anchors, below 32. */
-export function anchorClass(code: number): number {
-  return classes[code] ?? 0;
-}
-
-/** The key of the last three units, from the key before and the class of the newest. */
-export function nextAnchorKey(key: number, unitClass: number): number {
-  return ((key << CLASS_BITS) | unitClass) & KEY_MASK;
+/**
+ * The key of the last three units, from the key before and the newest unit. Of a unit five bits count,
+ * which both cases of a letter share; what they share with other characters, comparing tells apart.
+ */
+export function nextAnchorKey(key: number, unit: number): number {
+  // Literals, not the constants: this runs once a character, and only literals are folded everywhere.
+  return ((key << 5) | (unit & 0x1f)) & 0x7fff;
 }
 
 /** True where an anchor whose first three units end at `at` stands with what it needs near it. */
 export function isAnchored(text: string, at: number, key: number): boolean {
-  return isStart[key] === 1 && hasAnchor(text, at - 2, key);
-}
-
-function hasAnchor(text: string, at: number, key: number): boolean {
-  if (at < 0) return false;
-  for (const anchor of buckets.get(key) ?? []) {
-    if (standsAt(text, at, anchor.text) && anchor.check(text, at, anchor.text.length)) return true;
+  if (at < 2 || !mayGoOn(text, at, key)) return false;
+  for (const anchor of buckets[key] ?? NO_ANCHORS) {
+    if (standsAt(text, at - 2, anchor.text) && anchor.check(text, at - 2, anchor.text.length))
+      return true;
   }
   return false;
+}
+
+/** Behind the last unit of a text comes NaN, whose class is 0: no anchor goes on there. */
+function mayGoOn(text: string, at: number, key: number): boolean {
+  return (((fourths[key] ?? 0) >>> (text.charCodeAt(at + 1) & CLASS_MASK)) & 1) === 1;
 }
 
 /** Compares without regard to case; the anchor is lower case. */
@@ -82,8 +77,8 @@ function ownersIn(text: string): ReadonlySet<SecretFormat | Cue> {
   const owners = new Set<SecretFormat | Cue>();
   let key = 0;
   for (let at = 0; at < text.length; at++) {
-    key = nextAnchorKey(key, anchorClass(text.charCodeAt(at)));
-    if (isStart[key] === 1) addOwners(text, at - 2, key, owners);
+    key = nextAnchorKey(key, text.charCodeAt(at));
+    if (ANCHOR_STARTS[key] === 1) addOwners(text, at - 2, key, owners);
   }
   return owners;
 }
@@ -91,7 +86,7 @@ function ownersIn(text: string): ReadonlySet<SecretFormat | Cue> {
 const WITHOUT_ANCHOR = SECRET_FORMATS.filter((format) => format.anchors.length === 0);
 
 function addOwners(text: string, at: number, key: number, owners: Set<SecretFormat | Cue>): void {
-  for (const { text: anchor, of } of buckets.get(key) ?? []) {
+  for (const { text: anchor, of } of buckets[key] ?? NO_ANCHORS) {
     if (of === undefined || owners.has(of) || at < 0) continue;
     if (standsAt(text, at, anchor)) owners.add(of);
   }
@@ -118,7 +113,7 @@ const WITHOUT_AHEAD: ReadonlySet<string> = new Set([
 
 function checkOf(format: SecretFormat): Check {
   if (format.kind === 'url-credentials') return hasCredentialsAhead;
-  if (format.kind === 'connection-password') return isAssigned;
+  if (format.kind === 'connection-password') return isConnectionPassword;
   const isCued = format.pattern.source.includes('(') && format.pattern.flags.includes('i');
   return isCued || WITHOUT_AHEAD.has(format.kind) ? always : hasTokenAhead;
 }
@@ -128,9 +123,37 @@ function hasCredentialsAhead(text: string, at: number): boolean {
 }
 
 /** An assignment within the few characters behind a name, raw or escaped. */
+const ASSIGNED = /^[A-Za-z]{3,12}["'`\\]{0,8}(?:\s|\\[nrt]){0,8}[:=](?![=>:])/;
+
+/**
+ * What may stand behind the sign and is no secret: a quoted value shorter than one, a short word, a short
+ * number, an object. It must end in what no value goes on over, and hold no escape.
+ */
+const HARMLESS_VALUE =
+  /^\s{0,8}(?:"[\w.-]{0,7}"[\s,;)}\]]|[A-Za-z_./-]{1,7}[\s,;)}\]]|\d{1,7}[\s,;)}\]]|\{)/;
+
+/** Ends of names that only continue a list or tell of progress (an escaped line end is no letter of one). */
+const HARMLESS_BEFORE =
+  /(?<!\\)(?:next|page|continuation|cursor|sync|delta|csrf|xsrf|progress)[_-]?$/i;
+
+const ASSIGNMENT_REACH = 48;
+const VALUE_REACH = 24;
+
 function isAssigned(text: string, at: number): boolean {
-  return /^[A-Za-z]{3,12}["'`\\]{0,8}(?:\s|\\[nrt]){0,8}[:=]/.test(text.slice(at, at + 48));
+  const end = signEnd(text, at);
+  if (end === 0 || HARMLESS_BEFORE.test(text.slice(Math.max(0, at - 16), at))) return false;
+  return end < 0 || !HARMLESS_VALUE.test(text.slice(end, end + VALUE_REACH));
 }
+
+/** Where the sign behind a name ends; 0 where there is none, negative where it is of several characters. */
+function signEnd(text: string, at: number): number {
+  const ahead = text.slice(at, at + ASSIGNMENT_REACH);
+  const assigned = ASSIGNED.exec(ahead);
+  if (assigned !== null) return at + assigned[0].length;
+  return LONG_SIGN.test(ahead) ? -1 : 0;
+}
+
+const LONG_SIGN = /^[A-Za-z]{3,12}["'`\\]{0,8}(?:\s|\\[nrt]){0,8}[:=]/;
 
 function isAssignedKey(text: string, at: number): boolean {
   return (
@@ -138,6 +161,11 @@ function isAssignedKey(text: string, at: number): boolean {
       text.slice(Math.max(0, at - 9), at),
     ) && isAssigned(text, at)
   );
+}
+
+/** A password within a connection string, where four characters are enough for one. */
+function isConnectionPassword(text: string, at: number): boolean {
+  return /^(?:password|pwd)(?:\s|\\[nrt]){0,4}=/i.test(text.slice(at, at + ASSIGNMENT_REACH));
 }
 
 const DANGEROUS_DATA = /^data:\s{0,4}(?:text|image|application|[;,])/i;
@@ -155,15 +183,31 @@ function cueCheck(near: CueAnchor['near']): Check {
   };
 }
 
+/** Phrases are made of whole words, so an anchor within a word is none of theirs. */
+function phraseCheck(near: CueAnchor['near']): Check {
+  const check = cueCheck(near);
+  return (text, at, length) => !isWithinWord(text, at) && check(text, at, length);
+}
+
+const BACKSLASH = 0x5c;
+
+/** True behind a letter or a digit, unless it is the letter of an escape. */
+function isWithinWord(text: string, at: number): boolean {
+  if (at === 0 || text.charCodeAt(at - 2) === BACKSLASH) return false;
+  const before = text.charCodeAt(at - 1);
+  const letter = before | 0x20;
+  return (letter >= 0x61 && letter <= 0x7a) || (before >= 0x30 && before <= 0x39);
+}
+
 function addAnchor(text: string, check: Check, of?: SecretFormat | Cue): void {
   let key = 0;
-  for (let at = 0; at < 3; at++) {
-    key = (key << CLASS_BITS) | (classes[text.charCodeAt(at)] ?? 0);
-  }
-  const bucket = buckets.get(key) ?? [];
+  for (let at = 0; at < 3; at++) key = nextAnchorKey(key, text.charCodeAt(at));
+  const bucket = buckets[key] ?? [];
   bucket.push({ text, check, of });
-  buckets.set(key, bucket);
-  isStart[key] = 1;
+  buckets[key] = bucket;
+  ANCHOR_STARTS[key] = 1;
+  const fourth = text.length > 3 ? 1 << (text.charCodeAt(3) & CLASS_MASK) : EVERY_CLASS;
+  fourths[key] = (fourths[key] ?? 0) | fourth;
 }
 
 for (const format of SECRET_FORMATS) {
@@ -186,6 +230,6 @@ for (const anchor of [
 }
 addAnchor('data:', (text, at) => DANGEROUS_DATA.test(text.slice(at, at + 24)));
 for (const cue of PHRASES) {
-  for (const anchor of cue.anchors) addAnchor(anchor.text, cueCheck(anchor.near), cue);
+  for (const anchor of cue.anchors) addAnchor(anchor.text, phraseCheck(anchor.near), cue);
 }
 for (const anchor of STRUCTURE_ANCHORS) addAnchor(anchor.text, cueCheck(anchor.near));

@@ -4,44 +4,102 @@
 // counts as suspicious, so an escape hides nothing.
 
 import { isPlainBeyondAscii } from './code-points.js';
-import { anchorClass, isAnchored, nextAnchorKey } from './gate-anchors.js';
+import { ANCHOR_STARTS, isAnchored, nextAnchorKey } from './gate-anchors.js';
 import { IBAN_LENGTHS } from './iban-lengths.js';
 import { isConfusable } from './skeleton.js';
 
 const UNITS = 0x10000;
 const MAX_ASCII = 0x7e;
 
-/** Bits of a UTF-16 unit: its class among anchors, whether runs go on, and what asks for a closer look. */
-const CLASS = 0b1_1111;
-const TOKEN = 1 << 5;
-const DIGIT = 1 << 6;
-const SIGN = 1 << 7;
+/** Bits of a UTF-16 unit: whether a run goes on over it, and what asks for a closer look. */
+const TOKEN = 1;
+const DIGIT = 2;
+const SIGN = 4;
 const traits = new Uint8Array(UNITS).fill(SIGN);
 
 for (let code = 0; code <= MAX_ASCII; code++) {
   const unit = String.fromCharCode(code);
-  let trait = anchorClass(code);
+  let trait = 0;
   if (/[A-Za-z0-9+/_-]/.test(unit)) trait |= TOKEN;
   if (/[0-9]/.test(unit)) trait |= DIGIT;
   if (/[<\\%&\]!|\n]/.test(unit) || (code < 0x20 && !/[\t\r]/.test(unit))) trait |= SIGN;
   traits[code] = trait;
 }
 
+/** A run of this many token characters may be a secret; its bits, one for each character. */
+const MIN_RUN = 16;
+const FULL_RUN = (1 << MIN_RUN) - 1;
+
 /** True where no detector of this folder finds anything in the text, or in any string of JSON text. */
 export function isSurelyClean(text: string): boolean {
+  // Every message passes through this loop: tables and bounds are locals, which the compiler keeps in registers.
+  const units = unitsOf(text);
+  const marks = traits;
+  const starts = ANCHOR_STARTS;
+  const { length } = text;
+  const token = TOKEN;
+  const fullRun = FULL_RUN;
   let key = 0;
-  let runStart = 0;
-  for (let at = 0; at < text.length; at++) {
-    const trait = traits[text.charCodeAt(at)] ?? SIGN;
-    key = nextAnchorKey(key, trait & CLASS);
-    if (isAnchored(text, at, key)) return false;
-    if ((trait & TOKEN) === 0) {
-      if (isSuspiciousRun(text, runStart, at)) return false;
-      runStart = at + 1;
-    }
-    if (trait >= DIGIT && isSuspiciousUnit(text, at, trait)) return false;
+  let run = 0;
+  let judgedRun = 0;
+  for (let at = 0; at < length; at++) {
+    const unit = units[at] ?? 0;
+    const trait = marks[unit] ?? SIGN;
+    key = nextAnchorKey(key, unit);
+    run = ((run << 1) | (trait & token)) & fullRun;
+    if ((starts[key] === 1 || trait > token) && isSuspiciousPlace(text, at, key, trait))
+      return false;
+    if (run !== fullRun || at < judgedRun) continue;
+    judgedRun = runEnd(units, at, length);
+    if (isSuspiciousRun(units, at - MIN_RUN + 1, judgedRun)) return false;
   }
-  return !isSuspiciousRun(text, runStart, text.length);
+  return true;
+}
+
+function isSuspiciousPlace(text: string, at: number, key: number, trait: number): boolean {
+  if (ANCHOR_STARTS[key] === 1 && isAnchored(text, at, key)) return true;
+  return trait > TOKEN && isSuspiciousUnit(text, at, trait);
+}
+
+type Units = Uint8Array | Uint16Array;
+
+/** Texts up to this length are laid out in memory that is kept. */
+const MAX_KEPT_UNITS = 256 * 1024;
+const keptBytes = new Uint8Array(MAX_KEPT_UNITS);
+const encoder = new TextEncoder();
+
+/**
+ * The units of a text as an array, which is read several times faster than a string. Good until the next
+ * call. Of ASCII, the bytes are the units.
+ */
+function unitsOf(text: string): Units {
+  const { length } = text;
+  const bytes = length <= MAX_KEPT_UNITS ? keptBytes : new Uint8Array(length);
+  const { read, written } = encoder.encodeInto(text, bytes);
+  if (read === length && written === length) return bytes;
+  const units = new Uint16Array(length);
+  for (let at = 0; at < length; at++) units[at] = text.charCodeAt(at);
+  return units;
+}
+
+/** Where the run of token characters around `at` ends. */
+function runEnd(units: Units, at: number, length: number): number {
+  let end = at + 1;
+  while (end < length && ((traits[units[end] ?? 0] ?? 0) & TOKEN) !== 0) end++;
+  return end;
+}
+
+const MIN_RUN_CAPITALS = 4;
+
+/** A run that could be a token or encoded text: with a digit or with many capitals. */
+function isSuspiciousRun(units: Units, start: number, end: number): boolean {
+  let capitals = 0;
+  for (let at = start; at < end; at++) {
+    const code = units[at] ?? 0;
+    if (code >= 0x30 && code <= 0x39) return true;
+    if (code >= 0x41 && code <= 0x5a && ++capitals >= MIN_RUN_CAPITALS) return true;
+  }
+  return false;
 }
 
 function isSuspiciousUnit(text: string, at: number, trait: number): boolean {
@@ -93,21 +151,6 @@ function isPlainBeyond(text: string, at: number, code: number): boolean {
   if (code < 0xd800 || code > 0xdfff) return isPlainBeyondAscii(code, isConfusable);
   const whole = text.codePointAt(code < 0xdc00 ? at : at - 1) ?? 0;
   return (whole >= 0x1f000 && whole <= 0x1f0ff) || (whole >= 0x1f300 && whole <= 0x1faff);
-}
-
-const MIN_RUN = 16;
-const MIN_RUN_CAPITALS = 4;
-
-/** A run that could be a token or encoded text: long, with a digit or with many capitals. */
-function isSuspiciousRun(text: string, start: number, end: number): boolean {
-  if (end - start < MIN_RUN) return false;
-  let capitals = 0;
-  for (let at = start; at < end; at++) {
-    const code = text.charCodeAt(at);
-    if (code >= 0x30 && code <= 0x39) return true;
-    if (code >= 0x41 && code <= 0x5a && ++capitals >= MIN_RUN_CAPITALS) return true;
-  }
-  return false;
 }
 
 const MIN_CARD_DIGITS = 12;

@@ -27,7 +27,7 @@ const RULES =
 const OLD =
   'previous|prior|above|earlier|preceding|existing|original|safety|security|all|any|your|system|content';
 const CARRY =
-  'send|post|forward|upload|submit|transmit|leak|exfiltrate|email|append|include|pass|collect|streamed|put|extract|indexes';
+  'send|post|forward|upload|submit|transmit|leak|exfiltrate|append|include|pass|collect|streamed|put|extract|indexes';
 const VALUABLES =
   'api keys?|passwords?|credentials|tokens|secrets|environment variables|system prompt|chat history|private keys?|private information|conversation|full email body|last message|clipboard|private data';
 
@@ -105,8 +105,14 @@ const EXFILTRATIONS: readonly Cue[] = [
   cue(
     'exfiltration',
     'api password credential token secret environment prompt history private conversation email message clipboard',
-    'send|post|forward|upload|submit|transmit|leak|exfiltrat|append|includ|pass|collect|stream|put|extract|index',
+    'send|post|forward|upload|submit|transmit|leak|exfiltrat|append|includ|pass(?!w)|collect|stream|put|extract|index',
     `(?:${CARRY})${FEW} (?:${VALUABLES})`,
+  ),
+  cue(
+    'exfiltration',
+    'api password credential token secret environment prompt history private conversation body message clipboard',
+    'email',
+    `email${FEW} (?:${VALUABLES})`,
   ),
   cue(
     'exfiltration',

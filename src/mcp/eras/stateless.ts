@@ -20,8 +20,8 @@ export const CLIENT_INFO_KEY = 'io.modelcontextprotocol/clientInfo';
 
 const ENVELOPE_KEYS = [VERSION_KEY, CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY];
 
-// What Mcp-Name mirrors; on other methods it has no source and must be absent.
-const NAME_SOURCES: ReadonlyMap<string, 'name' | 'uri'> = new Map([
+/** What Mcp-Name mirrors; on other methods it has no source and must be absent. */
+export const NAME_SOURCES: ReadonlyMap<string, 'name' | 'uri'> = new Map([
   ['tools/call', 'name'],
   ['prompts/get', 'name'],
   ['resources/read', 'uri'],

@@ -7,9 +7,9 @@ import type { RequestId } from '../../../src/mcp/message.js';
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes);
 
-function newCache(maxPages = 4): PageCache {
+function newCache(maxPages = 4, maxBytes = 1_000_000): PageCache {
   const isEqual = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0;
-  return createPageCache({ maxPages, maxForms: 2, isEqual });
+  return createPageCache({ maxPages, maxBytes, maxForms: 2, isEqual });
 }
 
 const page = (id: RequestId, list = '"\u00e9"'): string =>
@@ -20,6 +20,25 @@ function keep(cache: PageCache, key: string, id: RequestId, text = page(id)) {
 }
 
 describe('the page cache', () => {
+  it('[H-05] holds no more bytes than it may, pages and forms together', () => {
+    const bytes = encode(page(1)).byteLength;
+    const cache = newCache(100, 3 * bytes);
+    const facts = { advertised: 1, visible: 1, findings: [] };
+    for (const key of ['a', 'b', 'c', 'd']) keep(cache, key, 1);
+    const kept = (): readonly string[] =>
+      ['a', 'b', 'c', 'd'].filter((key) => cache.find(key, encode(page(1)), 1) !== undefined);
+    expect(kept()).toEqual(['b', 'c', 'd']);
+    cache.find('d', encode(page(1)), 1)?.keepFiltered('policy', page(1), facts);
+    expect(kept()).toEqual(['c', 'd']);
+    // What takes the place of a form or a page gives back what that held.
+    for (let round = 0; round < 5; round += 1) {
+      cache.find('d', encode(page(1)), 1)?.keepFiltered('policy', page(1), facts);
+      keep(cache, 'c', 1);
+    }
+    expect(kept()).toEqual(['c', 'd']);
+    expect(keep(newCache(100, bytes / 2), 'a', 1)).toBeDefined();
+  });
+
   it('[I-40] knows a page again under every id, and gives its items and filtered form', () => {
     const cache = newCache();
     const facts = { advertised: 2, visible: 1, findings: [] };

@@ -196,7 +196,8 @@ export const mcpRequirements: readonly Requirement[] = [
   {
     id: 'M-35',
     source: 'row 12',
-    behaviour: 'Headers that mirror the body are refused where the version does not define them.',
+    behaviour:
+      'Where the version does not define them, headers that mirror the body are refused, or overlooked if they say the same beside a version header; none is sent on.',
   },
   {
     id: 'M-36',

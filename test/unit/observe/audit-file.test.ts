@@ -19,6 +19,9 @@ import { verifyChain } from '../../../src/observe/chain-verifier.js';
 import { until } from './samples.js';
 import { eventsOf, lifecycle, linesOf, makeSink, verified } from './sink-rig.js';
 
+/** So that a test need not wait until a look is no longer good. */
+const LOOK_EACH_TIME = 0;
+
 let folder = '';
 let path = '';
 
@@ -59,7 +62,7 @@ describe('createAuditFile', () => {
   });
 
   it('[O-32] opens a removed file again, and says so', async () => {
-    const { sink } = makeSink(createAuditFile(path));
+    const { sink } = makeSink(createAuditFile(path, LOOK_EACH_TIME));
     await sink.start();
     await rm(path);
     await sink.append(lifecycle('after'));
@@ -69,7 +72,7 @@ describe('createAuditFile', () => {
   });
 
   it('[O-32] follows a rotation, and both files together are one chain', async () => {
-    const { sink } = makeSink(createAuditFile(path));
+    const { sink } = makeSink(createAuditFile(path, LOOK_EACH_TIME));
     await sink.start();
     await sink.append(lifecycle('before'));
     await rename(path, `${path}.1`);
@@ -81,7 +84,7 @@ describe('createAuditFile', () => {
   });
 
   it('[O-32] a file cut underneath goes on, and the cut is found', async () => {
-    const { sink } = makeSink(createAuditFile(path));
+    const { sink } = makeSink(createAuditFile(path, LOOK_EACH_TIME));
     await sink.start();
     await sink.append(lifecycle('hidden'));
     await sink.append(lifecycle('kept'));
@@ -91,6 +94,19 @@ describe('createAuditFile', () => {
     await sink.close();
     expect(await eventsOf(path)).toEqual(['started', 'continued', 'after', 'stopped']);
     expect((await verified(path)).faults).toMatchObject([{ line: 2, kind: 'missing' }]);
+  });
+
+  it('[O-32] looks again once a look is no longer good, however busy it is', async () => {
+    const { sink } = makeSink(createAuditFile(path));
+    await sink.start();
+    await sink.append(lifecycle('before'));
+    await rm(path);
+    await until(async () => {
+      await sink.append(lifecycle('after'));
+      const events = await eventsOf(path).catch((): readonly unknown[] => []);
+      return events.includes('continued');
+    });
+    await sink.close();
   });
 
   it('[O-33] a full disk refuses, and the place recovers by itself when it can be written', async () => {

@@ -145,11 +145,20 @@ describe('what is refused', () => {
     expect(refusal({ $ref: 'https://evil.example/schema.json' })).toBe(outside);
     expect(refusal({ properties: { a: { $ref: 'other.json#/a' } } })).toBe(outside);
     expect(refusal({ $ref: '#/$defs/absent' })).toBe('a reference of the schema points to nothing');
-    expect(refusal({ $dynamicRef: '#x' })).toMatch(/anchors/);
+    expect(refusal({ $dynamicRef: '#x' })).toMatch(/dynamic/);
+    expect(refusal({ $dynamicAnchor: 'x' })).toMatch(/dynamic/);
+    expect(refusal({ $defs: { a: { $anchor: 'x' } }, $ref: '#x' })).toBe(outside);
     expect(refusal({ properties: { a: { $id: 'https://x.example' } } })).toMatch(/\$id/);
     expect(
       compiled({ $defs: { 'a/b': { type: 'string' } }, $ref: '#/$defs/a~1b' }).check(1),
     ).toHaveLength(1);
+  });
+
+  it('overlooks an anchor that nothing refers to: it names a place and checks nothing [P-28]', () => {
+    const a = { $anchor: 'x', type: 'string' };
+    const schema = compiled({ $defs: { a }, properties: { a: { $ref: '#/$defs/a' } } });
+    expect(schema.check({ a: 'text' })).toEqual([]);
+    expect(schema.check({ a: 1 })).toHaveLength(1);
   });
 
   it('refuses loops and combinations that multiply, in bounded time [P-29]', () => {

@@ -360,3 +360,24 @@ test('[L-37] listing once tells why an upstream cannot be listed', async () => {
     why: 'credentials',
   });
 });
+
+test('[E-38] tells nothing of one era before it knows of the other', async () => {
+  upstream.script.speaks = { sessions: true, stateless: true };
+  let release: () => void = () => undefined;
+  upstream.script.intercept = (asked, response) => {
+    if (asked.method !== 'initialize') return false;
+    release = () => void response.writeHead(405).end();
+    return true;
+  };
+  const lister = newLister();
+  lister.start();
+  await expect.poll(() => upstream.count('tools/list')).toBe(1);
+  await expect.poll(() => upstream.count('initialize')).toBe(1);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(listings).toEqual([]);
+  expect(lister.isFresh()).toBe(false);
+  expect(lister.spoken()).toBeUndefined();
+  release();
+  expect(await lister.ensureFresh()).toBe('fresh');
+  expect(listings.map(({ era }) => era)).toEqual(['2026']);
+});

@@ -22,6 +22,15 @@ describe('sessions', () => {
     });
   });
 
+  test('[M-19] a session has one spelling: blanks that HTTP does not trim make another', () => {
+    for (const id of ['s-1\u00a0', '\u00a0s-1', 's-1 ']) {
+      expect(inSession('ping', undefined, { headers: { 'mcp-session-id': id } })).toMatchObject({
+        reason: 'unknown-session',
+        status: 404,
+      });
+    }
+  });
+
   test('[M-19] a request without session is 400', () => {
     for (const method of ['ping', 'tools/list', 'tools/call', 'notifications/initialized']) {
       const body = { jsonrpc: '2.0', id: 1, method, params: { name: 't' } };
@@ -59,19 +68,43 @@ describe('sessions', () => {
     }
   });
 
-  test.each([
-    ['mcp-method', 'tools/call'],
-    ['mcp-name', 't'],
-    ['mcp-param-region', 'eu'],
-  ])('[M-35] %s has no meaning in a session and is refused', (name, value) => {
-    for (const version of [undefined, '2025-11-25']) {
-      const headers = { [name]: value, 'mcp-protocol-version': version };
-      expect(inSession('tools/call', { name: 't' }, { headers })).toMatchObject({
-        reason: 'header-mismatch',
-        status: 400,
-        code: -32020,
-      });
-    }
+  const mirrors = { 'mcp-method': 'tools/call', 'mcp-name': 't' };
+  const named = { ...mirrors, 'mcp-protocol-version': '2025-11-25' };
+
+  test.each<[string, { [name: string]: string }]>([
+    ['without a version', mirrors],
+    ['a name alone', { 'mcp-name': 't', 'mcp-protocol-version': '2025-11-25' }],
+    ['another method', { ...named, 'mcp-method': 'tools/list' }],
+    ['another case', { ...named, 'mcp-method': 'Tools/Call' }],
+    ['another name', { ...named, 'mcp-name': 'u' }],
+    ['an argument', { ...named, 'mcp-param-region': 'eu' }],
+  ])('[M-35] headers that mirror the body are refused in a session: %s', (_what, headers) => {
+    expect(inSession('tools/call', { name: 't' }, { headers })).toMatchObject({
+      reason: 'header-mismatch',
+      status: 400,
+      code: -32020,
+    });
+  });
+
+  test('[M-35] a name on a method that has none is refused in a session', () => {
+    const headers = { ...named, 'mcp-method': 'ping' };
+    expect(inSession('ping', { name: 't' }, { headers }).kind).toBe('fault');
+  });
+
+  test.each([named, { ...named, 'mcp-name': '=?base64?dA==?=' }])(
+    '[M-35] headers that say what the body says beside a version are overlooked and not kept: %j',
+    (headers) => {
+      const outcome = admitted(inSession('tools/call', { name: 't' }, { headers }));
+      expect(outcome).toMatchObject({ era: '2025', nameHeader: undefined, paramHeaders: {} });
+    },
+  );
+
+  test('[M-35] initialize may carry the headers of a client of both eras', () => {
+    const headers = { 'mcp-method': 'initialize', 'mcp-protocol-version': '2025-11-25' };
+    const params = { protocolVersion: '2025-11-25', ...CLIENT };
+    expect(initialize(params, headers).kind).toBe('admitted');
+    expect(initialize(params, { ...headers, 'mcp-method': 'ping' }).kind).toBe('fault');
+    expect(initialize(params, { 'mcp-method': 'initialize' }).kind).toBe('fault');
   });
 
   test('[M-25] Last-Event-ID is refused on every message', () => {

@@ -1,0 +1,114 @@
+// Measures both requirement sets of the official suite on three ways to one server, and judges what was
+// lost through the gateway. Exit 0: nothing that is not listed; 1: a loss, or a list that is not true any
+// more; 2: it could not be measured.
+// Arguments: the Node that runs the gateway, then optionally revisions.
+
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Fixture, startFixture } from './fixture/server.ts';
+import { type GatewayUnderTest, startGateway } from './gateway.ts';
+import { startPassThrough } from './pass-through.ts';
+import { compareRuns, countPassed, type NotCarried, type Run } from './scores.ts';
+import { readScored, runSuite } from './suite.ts';
+import { type Results, renderTable, suggestList } from './table.ts';
+
+const REVISIONS = ['2025-11-25', '2026-07-28'];
+const LIST = join(import.meta.dirname, 'not-carried.json');
+const PAGE = join(import.meta.dirname, '../docs/reference/conformance.md');
+/** What the fixture reaches by itself: with less it is broken, and measures nothing. */
+const EXPECTED: { readonly [revision: string]: { scenarios: number; checks: number } } = {
+  '2025-11-25': { scenarios: 30, checks: 84 },
+  '2026-07-28': { scenarios: 37, checks: 196 },
+};
+
+type Lists = { readonly [revision: string]: NotCarried };
+
+async function measure(node: string, fixture: Fixture, revision: string): Promise<Results> {
+  const passThrough = await startPassThrough(fixture.url);
+  const gateway = await startGateway(node, fixture.url);
+  try {
+    const results = {
+      revision,
+      scored: await readScored(revision),
+      direct: await runSuite(fixture.url, revision),
+      passThrough: await runSuite(passThrough.url, revision),
+      gateway: await runSuite(gateway.url, revision),
+    };
+    await proveArmed(gateway, results.gateway.size);
+    return results;
+  } finally {
+    await gateway.close();
+    await passThrough.close();
+  }
+}
+
+/** What was measured counts only if every control stood, but for the console, which has no part here. */
+async function proveArmed(gateway: GatewayUnderTest, scenarios: number): Promise<void> {
+  const unarmed = (await gateway.listUnarmed()).filter((control) => control !== 'admin');
+  if (unarmed.length > 0) throw new Error(`not armed: ${unarmed.join(', ')}`);
+  if ((await gateway.countAudited()) < scenarios)
+    throw new Error('the gateway recorded less than it was asked');
+}
+
+function total(run: Run): number {
+  return [...run.values()].reduce((sum, passed) => sum + countPassed(passed), 0);
+}
+
+/** Prints what was found; true when nothing is wrong. */
+function judge(results: Results, list: NotCarried): boolean {
+  const { revision, direct, passThrough, gateway, scored } = results;
+  const expected = EXPECTED[revision] ?? { scenarios: 0, checks: 0 };
+  const seen = [...direct.keys()].filter((name) => scored.has(name)).length;
+  const proxied = compareRuns(direct, passThrough, {});
+  const { losses, stale } = compareRuns(direct, gateway, list);
+  console.log(
+    `${revision}: ${total(direct)} checks passed directly, ${total(passThrough)} through a pass-through, ${total(gateway)} through Sallyport.`,
+  );
+  const faults = [
+    ...(seen >= expected.scenarios ? [] : [`only ${seen} scored scenarios were run`]),
+    ...(total(direct) >= expected.checks ? [] : ['the fixture passes less than it did']),
+    ...proxied.losses.map((loss) => `lost through the pass-through: ${loss}`),
+    ...losses.map((loss) => `lost through Sallyport: ${loss}`),
+    ...stale.map((entry) => `listed as not carried, and carried: ${entry}`),
+  ];
+  for (const fault of faults) console.error(`  ${fault}`);
+  if (losses.length > 0)
+    console.error(`  all that is lost: ${JSON.stringify(suggestList(direct, gateway))}`);
+  return faults.length === 0;
+}
+
+async function checkPage(page: string): Promise<boolean> {
+  if (process.env['UPDATE_REFERENCE'] === '1') {
+    await writeFile(PAGE, page);
+    return true;
+  }
+  if ((await readFile(PAGE, 'utf8').catch(() => '')) === page) return true;
+  console.error('docs/reference/conformance.md does not show these results.');
+  return false;
+}
+
+async function run(node: string, asked: readonly string[]): Promise<boolean> {
+  const lists: Lists = JSON.parse(await readFile(LIST, 'utf8'));
+  const revisions = asked.length > 0 ? asked : REVISIONS;
+  const fixture = await startFixture();
+  try {
+    const all: Results[] = [];
+    for (const revision of revisions) all.push(await measure(node, fixture, revision));
+    const judged = all.map((results) => judge(results, lists[results.revision] ?? {}));
+    const isShown = asked.length > 0 || (await checkPage(renderTable(all, lists)));
+    return isShown && judged.every((isGood) => isGood);
+  } finally {
+    await fixture.close();
+  }
+}
+
+const [node = process.execPath, ...asked] = process.argv.slice(2);
+run(node, asked).then(
+  (isGood) => {
+    process.exitCode = isGood ? 0 : 1;
+  },
+  (error: unknown) => {
+    console.error(error);
+    process.exitCode = 2;
+  },
+);

@@ -1,0 +1,60 @@
+// Lays the lines of one group out as bytes, each linked to the one before, in memory that is used again
+// by the next group: an audit line is built once and copied once. Decides nothing; see chain.ts.
+
+import type { EventText } from './audit-event.js';
+import { type ChainHead, HASH_TAIL_LENGTH, hashBytes, openLine, PREFIX_LENGTH } from './chain.js';
+
+const FIRST_CAPACITY = 64 * 1024;
+/** A larger buffer is given back after its group. */
+const MAX_KEPT_CAPACITY = 1024 * 1024;
+const LINE_END = 0x0a;
+
+export type GroupBytes = {
+  /** Begins a group behind this head; with a line end where the place ends in an unfinished line. */
+  begin(head: ChainHead, needsLineEnd: boolean): void;
+  /** Adds the next line of the chain. */
+  add(event: EventText): void;
+  /** The head that the lines so far make. */
+  head(): ChainHead;
+  /** The bytes so far; good until the next group begins. */
+  bytes(): Buffer;
+};
+
+/** Makes the memory of one sink, which writes one group at a time. `head` is where its chain begins. */
+export function createGroupBytes(first: ChainHead): GroupBytes {
+  let buffer = Buffer.allocUnsafe(FIRST_CAPACITY);
+  let length = 0;
+  let head = first;
+
+  function makeRoom(more: number): void {
+    if (length + more <= buffer.length) return;
+    const grown = Buffer.allocUnsafe(Math.max(length + more, 2 * buffer.length));
+    buffer.copy(grown, 0, 0, length);
+    buffer = grown;
+  }
+
+  return {
+    begin(known, needsLineEnd) {
+      if (buffer.length > MAX_KEPT_CAPACITY) buffer = Buffer.allocUnsafe(FIRST_CAPACITY);
+      head = known;
+      length = 0;
+      if (needsLineEnd) buffer[length++] = LINE_END;
+    },
+    add(event) {
+      // Lines are printable ASCII (quoting.ts), so characters and bytes are the same number.
+      const open = openLine(head, event);
+      makeRoom(PREFIX_LENGTH + open.length + HASH_TAIL_LENGTH + 1);
+      buffer.write(`${head.hash}\n`, length, 'latin1');
+      buffer.write(open, length + PREFIX_LENGTH, 'latin1');
+      const end = length + PREFIX_LENGTH + open.length;
+      const hash = hashBytes(buffer.subarray(length, end));
+      // What was hashed begins with the hash before; what is written does not.
+      buffer.copyWithin(length, length + PREFIX_LENGTH, end);
+      length += open.length;
+      length += buffer.write(`,"hash":"${hash}"}}\n`, length, 'latin1');
+      head = { epoch: head.epoch, seq: head.seq + 1, hash };
+    },
+    head: () => head,
+    bytes: () => buffer.subarray(0, length),
+  };
+}

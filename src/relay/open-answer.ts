@@ -1,0 +1,86 @@
+// Watches the stream of an answer while it is open, and ends it when what it rests on is gone: the token,
+// the rule, the upstream, or the request itself, which its client may cancel. Judges no message.
+// Source: contract §3 (streams after a reload); MCP 2025-11-25, cancellation.
+
+import type { UpstreamAnswer } from '../mcp/transport.js';
+import { decideRequest } from '../policy/decide.js';
+import { type Refusal, refuseWith } from '../policy/refusal.js';
+import { type Cleared, owedByAnswer } from '../settle/settle.js';
+import type { Call } from './call.js';
+import { CUT_AFTER_MS, timerMs } from './held-stream.js';
+import type { Judge } from './judge.js';
+
+/** Why a stream ended before its answer was complete. */
+export type Gone = 'cancelled' | Refusal;
+
+export type OpenAnswer = {
+  gone(): Gone | undefined;
+  /** The stream has ended; nothing is watched any more. */
+  close(): void;
+};
+
+/** Watches the stream of `answer` until `close`. */
+export function watchAnswer(
+  call: Call,
+  cleared: Cleared,
+  { answer, judge }: { readonly answer: UpstreamAnswer; readonly judge: Judge },
+): OpenAnswer {
+  const { ports, incoming, outgoing } = call;
+  let gone: Gone | undefined;
+  let cutting: NodeJS.Timeout | undefined;
+
+  function end(why: Gone): void {
+    if (gone !== undefined) return;
+    gone = why;
+    answer.abort();
+    cutting = setTimeout(() => outgoing.cut(), CUT_AFTER_MS);
+  }
+
+  const leave = enterAnswer(call, () => end('cancelled'));
+  const expiresAt = cleared.principal.token.expiresAt;
+  const expiry = setTimeout(
+    () => end(refuseWith('token-expired')),
+    timerMs(expiresAt - Date.now()),
+  );
+  const forget = ports.onVersion(() => {
+    renew(call, cleared, judge).then(
+      (refusal) => refusal !== undefined && end(refusal),
+      (error: unknown) => {
+        ports.report(error, incoming.id);
+        end(refuseWith('internal'));
+      },
+    );
+  });
+  return {
+    gone: () => gone,
+    close() {
+      leave();
+      forget();
+      clearTimeout(expiry);
+      clearTimeout(cutting);
+    },
+  };
+}
+
+/** Asks again, under the version that now stands, who calls and whether they may; why not, if so. */
+async function renew(call: Call, cleared: Cleared, judge: Judge): Promise<Refusal | undefined> {
+  const { incoming, ports } = call;
+  const { era, target, args = 'unknown' } = cleared.admitted;
+  const principal = await ports.authenticate(incoming);
+  if (typeof principal === 'string') return refuseWith(principal);
+  const view = ports.view(incoming.upstream);
+  if (view === undefined) return refuseWith('upstream-unavailable');
+  const catalogue = view.catalogueFor(era);
+  const { upstream } = catalogue;
+  const decision = decideRequest(view.policies, { principal, upstream, target, args, catalogue });
+  if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
+  call.view = view;
+  judge.renew(owedByAnswer(decision));
+  return undefined;
+}
+
+function enterAnswer({ admitted, incoming, ports }: Call, end: () => void): () => void {
+  const session = incoming.headers['mcp-session-id'];
+  if (session === undefined || admitted?.message.kind !== 'request') return () => undefined;
+  return ports.registerAnswer(session, admitted.message.id, end);
+}

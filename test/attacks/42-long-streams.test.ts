@@ -1,0 +1,161 @@
+// Streams that are open for long: what they rest on may go while they run, the rule, the session or the
+// token, and they go with it, though their client takes nothing more. A message is judged by what holds
+// when it comes.
+
+import { connect } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/mcp/message.js';
+import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
+import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
+import type { Order } from '../support/hostile-upstream.js';
+import { ALLOW_ALL } from '../support/start-gateway.js';
+import { bearer, rawPost, sessionHeaders, statelessParts } from '../support/wire-client.js';
+
+const SSN = ['SSN 536', '22', '8745'].join('-');
+const STEP_MS = 50;
+const STEPS = 200;
+const PROFILES = `inspection:
+  profiles:
+    default: {request: {secrets: block}, result: {secrets: redact, pii: "off", activeContent: neutralize, invisible: strip, injection: flag}}
+    careful: {request: {secrets: block}, result: {secrets: redact, pii: redact, activeContent: neutralize, invisible: strip, injection: flag}}
+`;
+const DENIED = `${ALLOW_ALL}  - {id: no, effect: deny, who: {anyone: true}, what: {upstreams: ["*"], tools: ["*"]}}
+`;
+const CAREFUL = `${ALLOW_ALL}  - id: careful
+    effect: require
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: ["*"]}
+    inspect: careful
+`;
+
+/** Tells of its progress for ten seconds, then answers. */
+function longCall(message: string): Order {
+  return onMethod('tools/call', (request) => ({
+    kind: 'chunks',
+    contentType: 'text/event-stream',
+    chunks: [
+      ...Array.from({ length: STEPS }, (_, progress) =>
+        sseEvent({
+          jsonrpc: '2.0',
+          method: 'notifications/progress',
+          params: { progressToken: 1, progress, message },
+        }),
+      ),
+      sseEvent(resultFor(request, textResult('done'))),
+    ],
+    ending: 'end',
+    paceMs: STEP_MS,
+  }));
+}
+
+const PARTS = statelessParts('tools/call', {
+  name: 'read_record',
+  arguments: { id: 'one' },
+  _meta: { progressToken: 1 },
+});
+
+type Listening = { text(): string; isOver(): boolean };
+
+async function listenTo(url: string, init: RequestInit): Promise<Listening> {
+  const response = await fetch(url, init);
+  expect(response.status).toBe(200);
+  let text = '';
+  let isOver = false;
+  async function read(): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) text += decoder.decode(chunk as Uint8Array);
+  }
+  void read()
+    .catch(() => undefined)
+    .finally(() => {
+      isOver = true;
+    });
+  return { text: () => text, isOver: () => isOver };
+}
+
+describe('a long stream', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({ more: PROFILES });
+  });
+  afterEach(async () => {
+    rig.upstream.repent();
+    await rig.gateway.writePolicy('open', ALLOW_ALL);
+    await rig.gateway.reload();
+  });
+  afterAll(() => rig.close());
+
+  const startCall = () =>
+    listenTo(rig.access.url, {
+      method: 'POST',
+      headers: {
+        ...bearer(rig.access.token),
+        ...PARTS.headers,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify(PARTS.body),
+    });
+
+  it('[H-04] ends with the rule that allowed it', async () => {
+    rig.upstream.obey(longCall('working'));
+    const stream = await startCall();
+    await expect.poll(stream.text).toContain('working');
+    await rig.gateway.writePolicy('open', DENIED);
+    await rig.gateway.reload();
+    await expect.poll(stream.isOver, { timeout: 2_000 }).toBe(true);
+    expect(stream.text()).toContain('-32602');
+    expect(rig.upstream.uses().at(-1)?.isAborted).toBe(true);
+  });
+
+  it('[H-04] goes on over a reload that leaves its rule, judged by what then holds', async () => {
+    rig.upstream.obey(longCall(SSN));
+    const stream = await startCall();
+    await expect.poll(stream.text).toContain(SSN);
+    await rig.gateway.writePolicy('open', CAREFUL);
+    await rig.gateway.reload();
+    await expect.poll(stream.text).toContain('[redacted:');
+    expect(stream.isOver()).toBe(false);
+    const [, redacted = ''] = stream.text().split('[redacted:', 2);
+    await expect.poll(() => stream.text().split('[redacted:').length).toBeGreaterThan(5);
+    expect(redacted).not.toContain(SSN);
+    expect(stream.text().split('[redacted:').slice(1).join('')).not.toContain(SSN);
+  });
+
+  it('[H-04] ends with its session', async () => {
+    const session = await rig.openSession();
+    const headers = {
+      ...bearer(rig.access.token),
+      ...sessionHeaders(session.id),
+      accept: 'text/event-stream',
+    };
+    const stream = await listenTo(rig.access.url, { headers });
+    await session.end();
+    await expect.poll(stream.isOver, { timeout: 2_000 }).toBe(true);
+  });
+
+  it('[H-04] ends with its token, though nobody reads it', async () => {
+    rig.upstream.obey(longCall('x'.repeat(200_000)));
+    const seconds = Math.floor(Date.now() / 1000);
+    const token = await rig.gateway.token(UPSTREAM, { exp: seconds + 2, iat: seconds - 5 });
+    const lines = [
+      `host: 127.0.0.1:${rig.port}`,
+      `authorization: Bearer ${token}`,
+      'content-type: application/json',
+      'accept: application/json, text/event-stream',
+      ...Object.entries(PARTS.headers).map(([name, value]) => `${name}: ${value}`),
+    ];
+    const body = JSON.stringify(PARTS.body satisfies JsonObject);
+    const socket = connect(rig.port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.pause();
+    socket.write(rawPost(rig.path, [...lines, `content-length: ${body.length}`], body));
+    const expired = async () =>
+      (await rig.gateway.audit()).filter(
+        (line) =>
+          line['type'] === 'mcp.outcome' && line['decision'].reasons.includes('token-expired'),
+      );
+    await expect.poll(async () => (await expired()).length, { timeout: 8_000 }).toBe(1);
+    socket.destroy();
+  });
+});

@@ -1,0 +1,107 @@
+// Two gateways with one key and no store: what one gave out, the other serves (contract §10).
+
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { writeKeyText } from '../../src/config/keys.js';
+import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/asking.js';
+import { sseEvent, textResult } from '../support/hostile-acts.js';
+import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { startTestIssuer, type TestIssuer } from '../support/issuer.js';
+import { openRawSession, postRaw, type RawSession } from '../support/raw-mcp.js';
+import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+
+const CALL = { name: 'read_record', arguments: { id: 'one' } };
+
+let upstream: HostileUpstream;
+let issuer: TestIssuer;
+let folder: string;
+let one: RunningGateway;
+let two: RunningGateway;
+let session: RawSession;
+
+async function start(): Promise<RunningGateway> {
+  return startTestGateway({
+    upstreams: [{ name: 'shared', url: upstream.url, more: ['pinning: {maxAge: 10m}'] }],
+    policies: { open: ALLOW_ALL, questions: grantQuestions() },
+    issuerUrl: issuer.issuer,
+    more: `keys: [{file: ${JSON.stringify(join(folder, 'key'))}}]`,
+  });
+}
+
+/** The session's headers towards the other gateway: its own token, the same session. */
+async function elsewhere(gateway: RunningGateway): Promise<Record<string, string>> {
+  const token = await issuer.mint(gateway.url('shared'));
+  return { ...session.headers, authorization: `Bearer ${token}` };
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-replicas-'));
+  await writeFile(join(folder, 'key'), writeKeyText(randomBytes(32)), { mode: 0o600 });
+  upstream = await startHostileUpstream();
+  issuer = await startTestIssuer();
+  one = await start();
+  two = await start();
+  const token = await issuer.mint(one.url('shared'));
+  session = await openRawSession(one.url('shared'), { token, capabilities: ALL_QUESTIONS });
+});
+afterEach(() => {
+  upstream.repent();
+  upstream.forget();
+});
+afterAll(async () => {
+  await one?.close();
+  await two?.close();
+  await issuer?.close();
+  await upstream?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe('[Q-15] another replica', () => {
+  it('serves a session that it did not open', async () => {
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: CALL };
+    const headers = await elsewhere(two);
+    const answer = await postRaw(two.url('shared'), body, { headers });
+    expect(answer.messages).toMatchObject([{ id: 1, result: textResult('read_record one') }]);
+    const used = upstream.uses().map(({ headers: sent }) => sent['mcp-session-id']);
+    await session.ask(2, 'tools/call', CALL);
+    expect(upstream.uses().at(-1)?.headers['mcp-session-id']).toBe(used[0]);
+  });
+
+  it('takes the answer to a question that came through the first', async () => {
+    upstream.obey((request) =>
+      request.method === 'tools/call'
+        ? askThenAnswer(request, [{ id: 'q', method: 'roots/list' }])
+        : undefined,
+    );
+    const [question] = (await session.ask(3, 'tools/call', CALL)).messages;
+    const answer = { jsonrpc: '2.0', id: question.id, result: { roots: [] } };
+    const headers = await elsewhere(two);
+    expect((await postRaw(two.url('shared'), answer, { headers })).status).toBe(202);
+    expect(answersTo(upstream).get('q')).toMatchObject({ result: { roots: [] } });
+  });
+
+  it('resumes a stream that broke off at the first', async () => {
+    upstream.obey(({ method, httpMethod, headers }) => {
+      const stream = (chunk: string) =>
+        ({
+          kind: 'chunks',
+          contentType: 'text/event-stream',
+          chunks: [chunk],
+          ending: 'end',
+        }) as const;
+      if (method === 'tools/call') return stream('id: e-1\ndata: \n\n');
+      if (httpMethod !== 'GET' || headers['last-event-id'] !== 'e-1') return undefined;
+      return stream(sseEvent({ jsonrpc: '2.0', id: 4, result: textResult('resumed') }));
+    });
+    const { text } = await session.ask(4, 'tools/call', CALL);
+    const id = /^id: (.*)$/m.exec(text)?.[1] ?? '';
+    const resumed = await fetch(two.url('shared'), {
+      headers: { accept: 'text/event-stream', ...(await elsewhere(two)), 'last-event-id': id },
+    });
+    expect(resumed.status).toBe(200);
+    expect(await resumed.text()).toContain('resumed');
+  });
+});

@@ -1,0 +1,294 @@
+// Streams that break off and go on: sealed event ids, priming, retry, and who may resume what.
+// Source: MCP 2025-11-25, transports (resumability and redelivery); contract §10.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/mcp/message.js';
+import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
+import { resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
+import type { Act, Ending, HostileRequest } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/patience.js';
+import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
+import { makeGithubToken } from '../support/sensitive-values.js';
+import { ALLOW_ALL } from '../support/start-gateway.js';
+
+const CALL = { name: 'read_record', arguments: { id: 'one' } };
+const PRIMING = 'id: stream-1/0\nretry: 250\ndata: \n\n';
+
+let rig: AttackRig;
+let session: RawSession;
+
+function streamed(chunks: readonly string[], ending: Ending = 'end'): Act {
+  return { kind: 'chunks', contentType: 'text/event-stream', chunks, ending };
+}
+
+const isCall = ({ method }: HostileRequest): boolean => method === 'tools/call';
+
+/** The ids of the events of a text, in order. */
+function idsOf(text: string): readonly string[] {
+  return [...text.matchAll(/^id: (.*)$/gm)].map((match) => match[1] ?? '');
+}
+
+/** Calls with an upstream that gives a priming event, then closes. Its event id, as the client sees it. */
+async function callAndBreak(place = session): Promise<string> {
+  rig.upstream.obeyOnce((request) => (isCall(request) ? streamed([PRIMING]) : undefined));
+  const answer = await place.ask(7, 'tools/call', CALL);
+  const [id = ''] = idsOf(answer.text);
+  return id;
+}
+
+type Resumed = { readonly status: number; readonly text: string; readonly messages: JsonObject[] };
+
+async function resume(id: string, headers = session.headers): Promise<Resumed> {
+  const response = await fetch(rig.access.url, {
+    headers: { accept: 'text/event-stream', ...headers, 'last-event-id': id },
+  });
+  const text = await response.text();
+  const messages = [...text.matchAll(/^data: (\{.*)$/gm)].map(
+    (match) => JSON.parse(match[1] ?? '') as JsonObject,
+  );
+  return { status: response.status, text, messages };
+}
+
+/** What the upstream replays to whoever comes with this event id. */
+function replay(lastEventId: string, messages: readonly JsonObject[], ending: Ending = 'end') {
+  rig.upstream.obey((request) =>
+    request.httpMethod === 'GET' && request.headers['last-event-id'] === lastEventId
+      ? streamed(
+          messages.map((message, at) => sseEvent(message, `stream-1/${at + 1}`)),
+          ending,
+        )
+      : undefined,
+  );
+}
+
+const ownAnswer = (text: string): JsonObject => ({
+  jsonrpc: '2.0',
+  id: 7,
+  result: textResult(text),
+});
+
+beforeAll(async () => {
+  rig = await startRig({ policies: { open: ALLOW_ALL } });
+  const { url, token = '' } = rig.access;
+  session = await openRawSession(url, { token });
+});
+afterEach(() => {
+  rig.upstream.repent();
+  rig.upstream.forget();
+});
+afterAll(() => rig.close());
+
+describe('[Q-12] an answer that is polled for', () => {
+  it('begins with a priming event and a retry, and ends without an error', async () => {
+    rig.upstream.obeyOnce((request) => (isCall(request) ? streamed([PRIMING]) : undefined));
+    const answer = await session.ask(7, 'tools/call', CALL);
+    expect(answer.status).toBe(200);
+    expect(answer.messages).toEqual([]);
+    expect(answer.text).toMatch(/^retry: 250$/m);
+    const [id = ''] = idsOf(answer.text);
+    expect(id).toMatch(/^[\w-]{60,}$/);
+    expect(answer.text).not.toContain('stream-1');
+    expect(answer.text).toContain(`id: ${id}\ndata: \n\n`);
+  });
+
+  it('ends with an error where it gave no event to resume after', async () => {
+    rig.upstream.obeyOnce((request) =>
+      isCall(request) ? streamed(['retry: 250\n\n']) : undefined,
+    );
+    const answer = await session.ask(7, 'tools/call', CALL);
+    expect(answer.messages).toMatchObject([{ id: 7, error: { code: 1506 } }]);
+  });
+
+  it('ends with an error in the stateless era, which has no events to resume after', async () => {
+    rig.upstream.obeyOnce((request) => (isCall(request) ? streamed([PRIMING]) : undefined));
+    const { callStateless } = await import('../support/wire-client.js');
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+    expect(idsOf(reply.text)).toEqual([]);
+    expect(reply.message).toMatchObject({ error: { code: 1506 } });
+  });
+});
+
+describe('[Q-10] a stream that is resumed', () => {
+  it('asks the upstream by its own event id, and carries the answer to the request', async () => {
+    const id = await callAndBreak();
+    replay('stream-1/0', [ownAnswer('resumed')]);
+    const { status, messages, text } = await resume(id);
+    expect(status).toBe(200);
+    expect(messages).toEqual([ownAnswer('resumed')]);
+    expect(idsOf(text)).toHaveLength(1);
+    const [asked] = rig.upstream.seen().filter(({ httpMethod }) => httpMethod === 'GET');
+    expect(asked?.headers['last-event-id']).toBe('stream-1/0');
+    expect(asked?.headers['authorization']).toBeUndefined();
+  });
+
+  it('goes on for as often as it breaks off', async () => {
+    const id = await callAndBreak();
+    const progress = {
+      jsonrpc: '2.0',
+      method: 'notifications/progress',
+      params: { progressToken: 1, progress: 1 },
+    };
+    replay('stream-1/0', [progress]);
+    const first = await resume(id);
+    expect(first.messages).toEqual([progress]);
+    const [next = ''] = idsOf(first.text);
+    replay('stream-1/1', [ownAnswer('at last')]);
+    expect((await resume(next)).messages).toEqual([ownAnswer('at last')]);
+  });
+
+  it('is inspected like its beginning, and gives nobody the answers of others', async () => {
+    const secret = makeGithubToken();
+    const id = await callAndBreak();
+    replay('stream-1/0', [
+      { ...ownAnswer('of another request'), id: 8 },
+      { ...ownAnswer('of another request'), id: '7' },
+      ownAnswer(`take ${secret}`),
+    ]);
+    const { messages, text } = await resume(id);
+    expect(text).not.toContain(secret);
+    expect(text).not.toContain('of another request');
+    expect(messages).toMatchObject([{ id: 7, result: { content: [{ type: 'text' }] } }]);
+    expect(text).toContain('[redacted:');
+  });
+
+  it('is filtered where it answers a list', async () => {
+    rig.upstream.obeyOnce(({ method }) =>
+      method === 'tools/list' ? streamed([PRIMING]) : undefined,
+    );
+    const [id = ''] = idsOf((await session.ask(7, 'tools/list')).text);
+    const tool = { name: 'wipe', description: 'x', inputSchema: { type: 'object' } };
+    replay('stream-1/0', [{ jsonrpc: '2.0', id: 7, result: { tools: [tool] } }]);
+    const { messages } = await resume(id);
+    expect(messages).toEqual([{ jsonrpc: '2.0', id: 7, result: { tools: [] } }]);
+  });
+
+  it('is on record with the request that it answers', async () => {
+    const id = await callAndBreak();
+    replay('stream-1/0', [ownAnswer('resumed')]);
+    await resume(id);
+    const outcomes = async () =>
+      (await rig.gateway.audit()).filter(
+        (line) => line['type'] === 'mcp.outcome' && line['target']?.request_id === 7,
+      );
+    await expect
+      .poll(async () => (await outcomes()).at(-1)?.['result'], PATIENT)
+      .toMatchObject({
+        status: 'ok',
+        http: 200,
+      });
+    expect((await outcomes()).at(-1)?.['target']).toMatchObject({
+      method: 'tools/call',
+      kind: 'tool',
+      name: 'read_record',
+    });
+  });
+
+  it('of the session itself carries notices, and no answers', async () => {
+    const log = {
+      jsonrpc: '2.0',
+      method: 'notifications/message',
+      params: { level: 'info', data: 'hello' },
+    };
+    rig.upstream.obey(({ httpMethod, headers }) => {
+      if (httpMethod !== 'GET') return undefined;
+      const at = headers['last-event-id'] === undefined ? 'own-1' : 'own-2';
+      const messages = [log, ownAnswer('stray')];
+      return streamed(messages.map((message) => sseEvent(message, at)));
+    });
+    const open = await fetch(rig.access.url, {
+      headers: { accept: 'text/event-stream', ...session.headers },
+    });
+    const text = await open.text();
+    expect(text).toContain('hello');
+    expect(text).not.toContain('stray');
+    const resumed = await resume(idsOf(text)[0] ?? '');
+    expect(resumed.messages).toEqual([log]);
+    const asked = rig.upstream.seen().filter(({ httpMethod }) => httpMethod === 'GET');
+    expect(asked.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'own-1']);
+  });
+});
+
+describe('[Q-11] an event id', () => {
+  it('of another caller, session or gateway, altered or made up, is one 404', async () => {
+    const id = await callAndBreak();
+    rig.upstream.forget();
+    const { url, token = '' } = rig.access;
+    const other = await openRawSession(url, { token });
+    const mallory = await openRawSession(url, {
+      token: await rig.gateway.token(UPSTREAM, { sub: 'mallory' }),
+    });
+    rig.upstream.forget();
+    const altered = id.slice(0, -1) + (id.endsWith('A') ? 'B' : 'A');
+    const replies = [
+      await resume(id, other.headers),
+      await resume(id, mallory.headers),
+      await resume(altered),
+      await resume('stream-1/0'),
+      await resume(session.id ?? ''),
+      await resume(id, { ...session.headers, 'mcp-session-id': 'made-up' }),
+    ];
+    for (const reply of replies) {
+      expect(reply.status).toBe(404);
+      expect(reply.text.replace(/[0-9a-f-]{36}/, 'ID')).toBe(
+        replies[0]?.text.replace(/[0-9a-f-]{36}/, 'ID'),
+      );
+    }
+    expect(rig.upstream.seen()).toEqual([]);
+  });
+
+  it('of what the caller may no longer see is a 404', async () => {
+    const id = await callAndBreak();
+    rig.upstream.forget();
+    await rig.gateway.writePolicy('no', NOTHING);
+    await rig.gateway.reload();
+    expect((await resume(id)).status).toBe(404);
+    expect(rig.upstream.seen()).toEqual([]);
+    await rig.gateway.writePolicy('no', NOTHING.replace('read_record', 'other_*'));
+    await rig.gateway.reload();
+    replay('stream-1/0', [ownAnswer('again')]);
+    expect((await resume(id)).messages).toEqual([ownAnswer('again')]);
+  });
+
+  it('that no header could carry is not passed on, and the answer is', async () => {
+    rig.upstream.obeyOnce((request) =>
+      isCall(request)
+        ? streamed([sseEvent(resultFor(request, textResult('x')), 'caf\u00e9 \u0007')])
+        : undefined,
+    );
+    const answer = await session.ask(7, 'tools/call', CALL);
+    expect(idsOf(answer.text)).toEqual([]);
+    expect(answer.messages).toMatchObject([{ id: 7, result: textResult('x') }]);
+  });
+});
+
+describe('[Q-13] a client that leaves', () => {
+  it('a resumable stream frees it at once, cancels nothing, and finds the answer later', async () => {
+    rig.upstream.obeyOnce((request) => (isCall(request) ? streamed([PRIMING], 'hold') : undefined));
+    const leave = new AbortController();
+    const body = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: CALL };
+    const response = await sendRaw(rig.access.url, body, {
+      headers: session.headers,
+      signal: leave.signal,
+    });
+    const reader = response.body?.getReader();
+    const first = await reader?.read();
+    const [id = ''] = idsOf(new TextDecoder().decode(first?.value));
+    leave.abort();
+    // The upstream sees its own connection close, which is no cancellation in this era.
+    await expect.poll(() => rig.upstream.uses()[0]?.isAborted, PATIENT).toBe(true);
+    expect(rig.upstream.seen().map(({ method }) => method)).not.toContain(
+      'notifications/cancelled',
+    );
+    replay('stream-1/0', [ownAnswer('kept')]);
+    expect((await resume(id)).messages).toEqual([ownAnswer('kept')]);
+  });
+});
+
+const NOTHING = `version: 1
+policy: nothing
+rules:
+  - id: none
+    effect: deny
+    who: {anyone: true}
+    what: {tools: [read_record]}
+`;

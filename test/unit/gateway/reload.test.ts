@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import type { Settings } from '../../../src/config/settings.js';
+import { createReload, type ReloadPorts } from '../../../src/gateway/reload.js';
+import type { Version } from '../../../src/gateway/version.js';
+import type { Witness } from '../../../src/gateway/witness.js';
+
+const SETTINGS = {
+  publicBase: '',
+  listeners: { data: {}, ops: {} },
+  keys: [],
+  upstreams: new Map(),
+} as unknown as Settings;
+
+function versionOf(config: string): Version {
+  const hashes = { config, policy: '', pins: '' };
+  return { settings: SETTINGS, hashes } as unknown as Version;
+}
+
+const WITNESS = {
+  metrics: { reload: () => undefined },
+  audit: { event: () => undefined },
+} as unknown as Witness;
+
+describe('reloads', () => {
+  it('[H-08] that are asked for together end with what was read last, however long each takes', async () => {
+    let onDisk = 'old';
+    let current = versionOf('start');
+    const applied: string[] = [];
+    const slowReads: (() => void)[] = [];
+    const ports: ReloadPorts = {
+      async read() {
+        const found = versionOf(onDisk);
+        if (onDisk === 'old') await new Promise<void>((resolve) => slowReads.push(resolve));
+        return { version: found, faults: [] };
+      },
+      current: () => current,
+      apply(next) {
+        current = next;
+        applied.push(next.hashes.config);
+      },
+      witness: WITNESS,
+      log: { write: () => undefined },
+    };
+    const reload = createReload(ports);
+    const first = reload();
+    await expect.poll(() => slowReads.length).toBe(1);
+    onDisk = 'new';
+    const second = reload();
+    // Long enough for a reading that does not wait.
+    for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+    slowReads[0]?.();
+    await Promise.all([first, second]);
+    expect(applied).toEqual(['old', 'new']);
+    expect(current.hashes.config).toBe('new');
+  });
+
+  it('[H-08] go on after one that failed', async () => {
+    let reads = 0;
+    const ports: ReloadPorts = {
+      read() {
+        reads += 1;
+        return reads === 1
+          ? Promise.reject(new Error('no disk'))
+          : Promise.resolve({ version: undefined, faults: [] });
+      },
+      current: () => versionOf('start'),
+      apply: () => undefined,
+      witness: WITNESS,
+      log: { write: () => undefined },
+    };
+    const reload = createReload(ports);
+    await expect(reload()).rejects.toThrow('no disk');
+    await expect(reload()).resolves.toEqual([]);
+  });
+});
