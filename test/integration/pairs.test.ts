@@ -3,7 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
-import { type AttackRig, expectRefusedLines, startRig } from '../support/attack-rig.js';
+import { type AttackRig, expectRefusedLines, linesOf, startRig } from '../support/attack-rig.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { makeGithubToken } from '../support/sensitive-values.js';
@@ -97,7 +97,7 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
     }
   }
 
-  it('[TR-01] lists what it may use, and calls it', async () => {
+  it('[Y-01] lists what it may use, and calls it', async () => {
     const listed = await caller.request('tools/list');
     expect(toolNames(listed)).toEqual(['read_record', 'write_record', 'audit_record']);
     const result = resultOf(listed);
@@ -112,7 +112,7 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
     expectSpoken();
   });
 
-  it('[TR-01] reads resources, and gets the error of its era for what is not there', async () => {
+  it('[Y-01] reads resources, and gets the error of its era for what is not there', async () => {
     const read = await caller.request('resources/read', { uri: 'memo://one' });
     expect(read.text).toContain('One.');
     const missing = await caller.request('resources/read', { uri: 'memo://two' });
@@ -120,7 +120,7 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
     expectSpoken();
   });
 
-  it('[TR-02] never learns of what is hidden, and cannot call it', async () => {
+  it('[Y-02] never learns of what is hidden, and cannot call it', async () => {
     const listed = await caller.request('tools/list');
     expect(listed.text).not.toContain('delete_record');
     const reply = await caller.call('delete_record');
@@ -129,20 +129,20 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
     expect(rig.upstream.uses()).toEqual([]);
   });
 
-  it('[TR-02] is refused arguments that the approved schema does not have', async () => {
+  it('[Y-02] is refused arguments that the approved schema does not have', async () => {
     const reply = await caller.call('read_record', { id: 7 });
     expect(resultOf(reply)['isError']).toBe(true);
     await expectRefusedLines(rig, reply, 'arguments-invalid');
     expect(rig.upstream.uses()).toEqual([]);
   });
 
-  it('[TR-02] may not send secrets away', async () => {
+  it('[Y-02] may not send secrets away', async () => {
     const reply = await caller.call('read_record', { id: makeGithubToken() });
     await expectRefusedLines(rig, reply, 'arguments-content');
     expect(rig.upstream.uses()).toEqual([]);
   });
 
-  it('[TR-02] needs the scope that a rule asks for', async () => {
+  it('[Y-02] needs the scope that a rule asks for', async () => {
     const reply = await caller.call('audit_record');
     expect(reply.status).toBe(403);
     expect(reply.headers.get('www-authenticate')).toContain('scope="audit"');
@@ -153,7 +153,7 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
     expect(allowed.text).toContain('audit_record one');
   });
 
-  it('[TR-02] gets results without the secrets in them', async () => {
+  it('[Y-02] gets results without the secrets in them', async () => {
     const secret = makeGithubToken();
     rig.upstream.answerCalls(() => ({ content: [{ type: 'text', text: `key ${secret}` }] }));
     const reply = await caller.call('read_record', { id: 'one' });
@@ -164,19 +164,18 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
     rig.upstream.answerCalls(answerHonestly);
   });
 
-  it('[TR-02] is recorded: one decision and one outcome, in its own era', async () => {
-    const before = (await rig.gateway.audit()).length;
+  it('[Y-02] is recorded: one decision and one outcome, in its own era', async () => {
     await caller.call('read_record', { id: 'recorded' });
-    const lines = async () => (await rig.gateway.audit()).slice(before);
-    await expect.poll(async () => (await lines()).length).toBe(2);
-    const [decision, outcome] = await lines();
+    const last = (await rig.gateway.audit()).findLast((line) => line['type'] === 'mcp.decision');
+    const [decision, outcome] = await linesOf(rig.gateway, last?.['decision'].id, 2);
     expect([decision?.['type'], outcome?.['type']]).toEqual(['mcp.decision', 'mcp.outcome']);
+    expect(decision?.['target']).toMatchObject({ method: 'tools/call', name: 'read_record' });
     expect(decision?.['decision']).toMatchObject({ verdict: 'allow', action: 'forwarded' });
     expect(decision?.['client'].era).toBe(clientEra === 'sessions' ? '2025' : '2026');
     expect(decision?.['decision'].id).toBe(outcome?.['decision'].id);
   });
 
-  it('[TR-02] keeps sessions from everyone else', async () => {
+  it('[Y-02] keeps sessions from everyone else', async () => {
     const thief = rig.as(await rig.gateway.token('target', { sub: 'mallory' }));
     if (caller.session !== undefined) {
       const stolen = await requestInSession(thief, caller.session.id, 'tools/list');
@@ -192,7 +191,7 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
     else expect(used).toEqual([undefined, undefined]);
   });
 
-  it('[TR-02] has the state of a dialogue bound to it', async () => {
+  it('[Y-02] has the state of a dialogue bound to it', async () => {
     if (clientEra === 'sessions' || upstreamEra === 'sessions') return;
     const params = { name: 'read_record', arguments: { id: 'one' } };
     rig.upstream.obeyOnce(
@@ -211,7 +210,7 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
     expect(rig.upstream.uses()).toEqual([]);
   });
 
-  it('[TR-02] loses a tool that has drifted', async () => {
+  it('[Y-02] loses a tool that has drifted', async () => {
     rig.upstream.offer(() =>
       TOOLS.map((tool) =>
         tool['name'] === 'read_record' ? { ...tool, description: 'And more.' } : tool,

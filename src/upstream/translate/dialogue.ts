@@ -13,7 +13,7 @@ import {
   tellSession,
 } from '../../mcp/translate/to-stateless.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
-import { type Heard, hear } from './messages.js';
+import { type Heard, type HearingBounds, hear } from './messages.js';
 import type { Conversation, Said } from './own-answer.js';
 import type { QuestionReply, SessionNotes } from './session-notes.js';
 
@@ -21,7 +21,7 @@ import type { QuestionReply, SessionNotes } from './session-notes.js';
 export type DialogueParts = {
   readonly reader: SessionReader;
   readonly notes: SessionNotes;
-  readonly maxBytes: number;
+  readonly bounds: HearingBounds;
   /** Sends the request once more, with answers. */
   again(leg: Leg): Promise<ForwardOutcome>;
   /** Called once, when all is said. */
@@ -49,7 +49,7 @@ export async function* converse(first: UpstreamAnswer, parts: DialogueParts): Co
   let sentId: RequestId = id;
   try {
     for (let legs = 0; legs < MAX_LEGS; legs += 1) {
-      const round = yield* tellRound(answer, { ...parts.reader, sentId }, parts.maxBytes);
+      const round = yield* tellRound(answer, { ...parts.reader, sentId }, parts.bounds);
       if (round === undefined) return;
       const leg = yield* nextLeg(round.result, parts);
       if (leg === undefined) return;
@@ -79,9 +79,9 @@ export function toldOf(heard: Heard, reader: SessionReader): Said {
 async function* tellRound(
   answer: UpstreamAnswer,
   reader: SessionReader,
-  maxBytes: number,
+  bounds: HearingBounds,
 ): AsyncGenerator<Said, Round> {
-  for await (const heard of hear(answer, maxBytes)) {
+  for await (const heard of hear(answer, bounds)) {
     const result = resultThatAsks(heard, reader.sentId);
     if (result !== undefined) return { result };
     yield toldOf(heard, reader);

@@ -39,6 +39,7 @@ import { listenForSession } from './session-stream.js';
 export type TranslationSettings = {
   readonly client: UpstreamClient;
   readonly maxResponseBytes: number;
+  readonly requestTimeoutMs: number;
   /** Told to upstreams in `clientInfo`. */
   readonly gatewayVersion: string;
 };
@@ -183,7 +184,6 @@ function readerOf({ admitted }: Cleared, id: RequestId): SessionReader {
 
 /** An answer without a dialogue: whole where it came whole. */
 function tell(request: Request, answer: UpstreamAnswer, reader: SessionReader): UpstreamAnswer {
-  const { parts } = request;
   if (isStream(answer)) {
     return streamAnswer(tellAll(request, answer, reader), {
       release() {
@@ -200,8 +200,8 @@ function tell(request: Request, answer: UpstreamAnswer, reader: SessionReader): 
     ...answer,
     status,
     headers: { 'content-type': answer.headers['content-type'] },
-    async whole(maxBytes) {
-      const bytes = await answer.whole(Math.min(maxBytes, parts.maxResponseBytes));
+    async whole(maxBytes, withinMs) {
+      const bytes = await answer.whole(maxBytes, withinMs);
       if (typeof bytes === 'string') return bytes;
       const heard = hearWhole(bytes);
       // What is no JSON is not told otherwise: it is refused by whoever reads it.
@@ -222,8 +222,7 @@ async function* tellAll(
   reader: SessionReader,
 ): Conversation {
   try {
-    for await (const heard of hear(answer, request.parts.maxResponseBytes))
-      yield toldOf(heard, reader);
+    for await (const heard of hear(answer, request.parts)) yield toldOf(heard, reader);
   } finally {
     leave(request);
   }
@@ -239,7 +238,7 @@ async function withDialogue(
   const { parts, cleared, mirrored, notes, controller } = request;
   let first = answer;
   if (isJson(answer)) {
-    const bytes = await answer.whole(parts.maxResponseBytes);
+    const bytes = await answer.whole(parts.maxResponseBytes, parts.requestTimeoutMs);
     if (typeof bytes === 'string') {
       leave(request);
       return { kind: 'fault', reason: bytes === 'too-large' ? 'upstream-protocol' : bytes };
@@ -251,7 +250,7 @@ async function withDialogue(
   const conversation = converse(first, {
     reader,
     notes,
-    maxBytes: parts.maxResponseBytes,
+    bounds: parts,
     again: (leg) =>
       parts.client.forwardAs(
         cleared,

@@ -36,7 +36,6 @@ import {
 
 export type StatelessSettings = TranslationSettings & {
   readonly credentials: UpstreamCredentials;
-  readonly requestTimeoutMs: number;
   readonly now: () => number;
   /** Sessions with this upstream at a time, and how long one rests before it is ended. */
   readonly maxSessions?: number;
@@ -234,8 +233,8 @@ function tellWhole(answer: UpstreamAnswer, sent: SentAs, end: () => void): Upstr
   if (!isJson(answer)) return answer;
   return {
     ...answer,
-    async whole(maxBytes) {
-      const bytes = await answer.whole(maxBytes);
+    async whole(maxBytes, withinMs) {
+      const bytes = await answer.whole(maxBytes, withinMs);
       if (typeof bytes === 'string') return bytes;
       const heard = hearWhole(bytes);
       // What is no JSON is not told otherwise: it is refused by whoever reads it.

@@ -73,12 +73,12 @@ function filterOf({ admitted }: Cleared): ListenFilter {
 
 async function* tell(
   answer: UpstreamAnswer,
-  { maxResponseBytes }: StatelessParts,
+  parts: StatelessParts,
   id: string | number,
   filter: ListenFilter,
 ): Conversation {
   yield { kind: 'message', text: renderAcknowledged(id, filter) };
-  for await (const heard of hear(answer, maxResponseBytes)) {
+  for await (const heard of hear(answer, parts)) {
     if (heard.kind !== 'message') yield heard;
     else {
       const text = tellNotice(heard.text, heard.value, id, filter);

@@ -7,6 +7,12 @@ import type { Json } from '../../mcp/message.js';
 import { createSseFramer, type SseEvent, type SseFault } from '../../mcp/sse.js';
 import type { ForwardFault, UpstreamAnswer } from '../../mcp/transport.js';
 
+/** Bytes of one message, and the time for a whole body. */
+export type HearingBounds = {
+  readonly maxResponseBytes: number;
+  readonly requestTimeoutMs: number;
+};
+
 /** `value` is absent where the text is no JSON that every parser reads alike. A fault is the last. */
 export type Heard =
   | { readonly kind: 'message'; readonly text: string; readonly value: Json | undefined }
@@ -28,9 +34,12 @@ function mediaType({ headers }: UpstreamAnswer): string {
 }
 
 /** Yields what comes. Ending it early gives the answer up. */
-export async function* hear(answer: UpstreamAnswer, maxBytes: number): AsyncGenerator<Heard, void> {
-  if (isStream(answer)) yield* hearEvents(answer, maxBytes);
-  else if (isJson(answer)) yield hearWhole(await answer.whole(maxBytes));
+export async function* hear(
+  answer: UpstreamAnswer,
+  { maxResponseBytes, requestTimeoutMs }: HearingBounds,
+): AsyncGenerator<Heard, void> {
+  if (isStream(answer)) yield* hearEvents(answer, maxResponseBytes);
+  else if (isJson(answer)) yield hearWhole(await answer.whole(maxResponseBytes, requestTimeoutMs));
   else {
     answer.release();
     yield fault('upstream-protocol');

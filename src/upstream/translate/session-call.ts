@@ -33,7 +33,7 @@ const DECLINED = { code: -32603, message: 'The client gave no answer.' };
 
 /** The answer of a call, as it comes. */
 export function relayInSession(call: SessionCall, answer: UpstreamAnswer): UpstreamAnswer {
-  const heard = hear(answer, call.parts.maxResponseBytes);
+  const heard = hear(answer, call.parts);
   // Told to its end, it is let go by the conversation itself, unless it is parked.
   const ground = { release: () => undefined, abort: () => call.cancel() };
   return streamAnswer(tellLeg(call, heard), ground);

@@ -7,13 +7,12 @@ import type { Json } from '../../mcp/message.js';
 import { ownForm, type RequestEnvelope, tellNotice } from '../../mcp/translate/to-stateless.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
 import type { UpstreamClient } from '../client.js';
-import { hear, isStream } from './messages.js';
+import { type HearingBounds, hear, isStream } from './messages.js';
 import { type Conversation, type Said, streamAnswer, wholeAnswer } from './own-answer.js';
 import type { SessionNotes } from './session-notes.js';
 
-type StreamParts = {
+type StreamParts = HearingBounds & {
   readonly client: UpstreamClient;
-  readonly maxResponseBytes: number;
   readonly envelope: RequestEnvelope;
 };
 
@@ -85,7 +84,7 @@ async function* tell(
 ): Conversation {
   let current = first;
   for (;;) {
-    yield* tellOne(current, parts.maxResponseBytes);
+    yield* tellOne(current, parts);
     if (!current.renewed() || signal.aborted) return;
     const next = await subscribe(parts, notes, signal);
     if (next.kind === 'fault') return yield next;
@@ -95,9 +94,9 @@ async function* tell(
 
 async function* tellOne(
   { answer, renewed }: Extract<Subscribed, { readonly kind: 'subscribed' }>,
-  maxBytes: number,
+  bounds: HearingBounds,
 ): Conversation {
-  for await (const heard of hear(answer, maxBytes)) {
+  for await (const heard of hear(answer, bounds)) {
     // A subscription that was given up for another ends with a fault of its own.
     if (heard.kind === 'fault' && renewed()) return;
     const said = heard.kind === 'message' ? noticeIn(heard.text, heard.value) : heard;
