@@ -9,6 +9,7 @@ import type { ChainWriter, Preparation, SinkPorts } from './audit-ports.js';
 import { type ChainHead, startChain } from './chain.js';
 import { type CommitGroup, createCommitGroup, SinkUnavailable } from './commit-group.js';
 import { createGroupBytes, type GroupBytes } from './group-bytes.js';
+import { createGroupPace, type GroupPace } from './group-pace.js';
 
 /** Events that may wait. */
 export const QUEUE_CAPACITY = 10_000;
@@ -55,6 +56,7 @@ export class AuditSink {
   #committing: CommitGroup | undefined;
   #head: ChainHead | undefined;
   #bytes: GroupBytes | undefined;
+  readonly #pace: GroupPace;
   #isRunning = false;
   #isKickDue = false;
   #hasWaiters = false;
@@ -68,6 +70,7 @@ export class AuditSink {
     this.name = name;
     this.#writer = writer;
     this.#ports = ports;
+    this.#pace = createGroupPace(ports.monotonicMs);
     this.#ticker = setInterval(() => this.#tick(), RETRY_EVERY_MS);
     this.#ticker.unref();
   }
@@ -156,6 +159,7 @@ export class AuditSink {
 
   #wait(): Promise<void> {
     const { promise } = this.#gathering;
+    this.#pace.join();
     this.#hasWaiters = true;
     this.#kick();
     return promise;
@@ -195,6 +199,9 @@ export class AuditSink {
     await new Promise((resolve) => setImmediate(resolve));
     let isWorking = true;
     do {
+      const pause = this.#pace.untilDue();
+      if (pause !== undefined) await pause;
+      this.#pace.begin();
       const items = this.#queue.splice(0, MAX_GROUP_EVENTS);
       const group = this.#takeGroup();
       this.#startedMs = this.#ports.monotonicMs();

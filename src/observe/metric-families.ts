@@ -2,7 +2,8 @@
 // once, and never more than the cap for one metric: past it everything counts under `_OTHER`.
 // Decides nothing about values; prom-client keeps the numbers and writes the text.
 
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { createHistogram } from './histogram.js';
 import {
   METRIC_NAMES,
   METRICS,
@@ -33,6 +34,33 @@ const MISNAMED = [
 /** Separates label values in a key; no value that we allow contains it. */
 const SEPARATOR = '\u0000';
 
+/** Sums that counters are told when they are asked, because telling them costs a search each time. */
+function createLate(): {
+  add(tell: (sum: number) => void): Write;
+  tell(): void;
+  clear(): void;
+} {
+  const sums: { sum: number; readonly tell: (sum: number) => void }[] = [];
+  return {
+    add(tell) {
+      const entry = { sum: 0, tell };
+      sums.push(entry);
+      return (value) => {
+        if (value > 0) entry.sum += value;
+      };
+    },
+    tell() {
+      for (const entry of sums) {
+        entry.tell(entry.sum);
+        entry.sum = 0;
+      }
+    },
+    clear() {
+      sums.length = 0;
+    },
+  };
+}
+
 function childMaker(
   name: string,
   row: MetricRow,
@@ -41,13 +69,19 @@ function childMaker(
   const options = { name, help: row.help, labelNames: row.labels, registers: [registry] };
   switch (row.kind) {
     case 'counter': {
-      const metric = new Counter(options);
+      const late = createLate();
+      const metric = new Counter({ ...options, collect: late.tell });
       return {
-        child: (labels) => {
+        child(labels) {
           const series = metric.labels(...labels);
-          return (value) => series.inc(value);
+          // Without labels or not, a series is there from its first count, even of nothing.
+          series.inc(0);
+          return late.add((sum) => series.inc(sum));
         },
-        clear: () => metric.reset(),
+        clear() {
+          late.clear();
+          metric.reset();
+        },
       };
     }
     case 'gauge': {
@@ -61,14 +95,8 @@ function childMaker(
       };
     }
     case 'histogram': {
-      const metric = new Histogram({ ...options, buckets: [...(row.buckets ?? [])] });
-      return {
-        child: (labels) => {
-          const series = metric.labels(...labels);
-          return (value) => series.observe(value);
-        },
-        clear: () => metric.reset(),
-      };
+      const { series, clear } = createHistogram(options, row.buckets ?? [], registry);
+      return { child: (labels) => series(labels).observe, clear };
     }
   }
 }

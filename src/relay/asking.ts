@@ -8,9 +8,11 @@ import { setMember } from '../inspect/members.js';
 import { type Asking, type KeyedQuestion, readAsking } from '../mcp/asking.js';
 import { applyEdits, readJsonText, removalEdits, spanOf } from '../mcp/json.js';
 import type { JsonObject, QuestionName } from '../mcp/message.js';
+import { decideQuestion } from '../policy/grants.js';
 import type { Reason } from '../policy/reasons.js';
 import { addFinding } from '../policy/record.js';
 import { refuseWith } from '../policy/refusal.js';
+import { meetLimits } from '../settle/limits.js';
 import type { Answered } from './answered.js';
 import type { Call } from './call.js';
 import { stateSubject } from './retry.js';
@@ -30,15 +32,15 @@ const UNDECLARED: { readonly [name in QuestionName]: Reason } = {
 };
 
 /** Judges a result of type `input_required`. */
-export function judgeAsking(
+export async function judgeAsking(
   call: Call,
   cleared: Answered,
   { text, result }: { readonly text: string; readonly result: JsonObject },
   inspect: Inspect,
-): Verdict {
+): Promise<Verdict> {
   const asking = readAsking(result);
   if (asking === undefined) return withhold('upstream-protocol');
-  const fault = findFault(asking, cleared);
+  const fault = findFault(asking, cleared) ?? (await settleQuestions(call, cleared, asking));
   if (fault !== undefined) {
     noteWithheld(call, fault.question);
     return withhold(fault.reason);
@@ -65,6 +67,24 @@ function findFault(
     if (!admitted.askable.includes(name)) return { reason: UNDECLARED[name], question };
     const reason = judgeContent(name, params);
     if (reason !== undefined) return { reason, question };
+  }
+  return undefined;
+}
+
+/** Each question by the rules that stand now, and within their limits: counted when it is asked. */
+async function settleQuestions(
+  call: Call,
+  { principal }: Answered,
+  { questions }: Asking,
+): Promise<{ readonly reason: Reason; readonly question: KeyedQuestion } | undefined> {
+  const { policies, upstream } = call.view;
+  const catalogue = call.view.catalogueFor('2026');
+  for (const question of questions) {
+    const { name } = question;
+    const decision = decideQuestion(policies, { principal, upstream, catalogue, name });
+    if (decision.verdict === 'deny') return { reason: UNDECLARED[name], question };
+    const limited = await meetLimits(decision, principal, call.ports.limits);
+    if (limited !== undefined) return { reason: limited.reason, question };
   }
   return undefined;
 }

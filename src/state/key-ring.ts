@@ -4,7 +4,6 @@
 // Derived keys are kept, never the network's input: purposes come from code alone.
 
 import {
-  createHmac,
   createPrivateKey,
   createPublicKey,
   createSecretKey,
@@ -13,6 +12,7 @@ import {
   sign,
 } from 'node:crypto';
 import type { GatewayKey } from '../config/settings.js';
+import { createHmac, type Hmac } from './hmac.js';
 
 /** Bytes of a gateway key. */
 export const GATEWAY_KEY_BYTES = 32;
@@ -61,7 +61,7 @@ type DerivedKey = {
   readonly signing: KeyObject;
   readonly publicKey: string;
   readonly sealing: Map<string, SealingKey>;
-  readonly hashing: Map<string, KeyObject>;
+  readonly hashing: Map<string, Hmac>;
   readonly bytes: Uint8Array;
 };
 
@@ -99,16 +99,16 @@ function sealingKeyOf(key: DerivedKey, purpose: string): SealingKey {
   return made;
 }
 
-function hashingKeyOf(key: DerivedKey, purpose: string): KeyObject {
+function hashingKeyOf(key: DerivedKey, purpose: string): Hmac {
   const kept = key.hashing.get(purpose);
   if (kept !== undefined) return kept;
-  const made = createSecretKey(derive(key.bytes, `hmac/${purpose}`, 32));
+  const made = createHmac(derive(key.bytes, `hmac/${purpose}`, 32));
   key.hashing.set(purpose, made);
   return made;
 }
 
 function digest(key: DerivedKey, purpose: string, bytes: Uint8Array | string): string {
-  return createHmac('sha256', hashingKeyOf(key, purpose)).update(bytes).digest('base64url');
+  return hashingKeyOf(key, purpose)(bytes);
 }
 
 /**

@@ -34,6 +34,15 @@ rules:
     effect: allow
     who: {subjects: [forms]}
     what: {upstreams: ["*"], tools: ["*"], elicitation: [form]}
+  - id: seldom
+    effect: allow
+    who: {subjects: [seldom]}
+    what: {upstreams: ["*"], elicitation: [form]}
+    limits: {rate: 1/h}
+  - id: seldom-tools
+    effect: allow
+    who: {subjects: [seldom]}
+    what: {upstreams: ["*"], tools: ["*"]}
   - id: tools
     effect: allow
     who: {subjects: [plain]}
@@ -243,6 +252,14 @@ describe('a question', () => {
         1506,
       ]);
     }
+  });
+
+  it('[T-07] is counted, and withheld past the limit of its rule', async () => {
+    ask({ a: FORM });
+    expect(resultOf(await call({ as: 'seldom' }))['inputRequests']).toEqual({ a: FORM });
+    const second = await call({ as: 'seldom' });
+    expect([second.status, decisionReason(second)]).toEqual([200, 'rate-limited']);
+    expect(second.text).not.toContain('inputRequests');
   });
 
   it('[T-07] comes on a stream as on a body', async () => {

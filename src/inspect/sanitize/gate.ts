@@ -8,14 +8,15 @@ import { ANCHOR_STARTS, isAnchored, nextAnchorKey } from './gate-anchors.js';
 import { IBAN_LENGTHS } from './iban-lengths.js';
 import { isConfusable } from './skeleton.js';
 
-const UNITS = 0x10000;
 const MAX_ASCII = 0x7e;
+/** Stands for every character beyond ASCII, each of which is looked at by itself. */
+const BEYOND = 0x7f;
 
-/** Bits of a UTF-16 unit: whether a run goes on over it, and what asks for a closer look. */
+/** Bits of a character: whether a run goes on over it, and whether it asks for a closer look. */
 const TOKEN = 1;
 const DIGIT = 2;
 const SIGN = 4;
-const traits = new Uint8Array(UNITS).fill(SIGN);
+const traits = new Uint8Array(BEYOND + 1).fill(SIGN);
 
 for (let code = 0; code <= MAX_ASCII; code++) {
   const unit = String.fromCharCode(code);
@@ -26,64 +27,82 @@ for (let code = 0; code <= MAX_ASCII; code++) {
   traits[code] = trait;
 }
 
-/** A run of this many token characters may be a secret; its bits, one for each character. */
+/** Two classes of five bits, and a character of seven. */
+const PAIRS = 1 << 10;
+const LOOK = 2;
+
+/**
+ * All that a character needs in one look-up, by the classes of the two before it and itself: TOKEN, and
+ * LOOK where an anchor may begin two characters back, or the character itself asks for it.
+ */
+const MARKS = new Uint8Array(PAIRS << 7);
+for (let two = 0; two < PAIRS; two++) {
+  for (let unit = 0; unit <= BEYOND; unit++) {
+    const trait = traits[unit] ?? SIGN;
+    const asksForLook = trait > TOKEN || ANCHOR_STARTS[nextAnchorKey(two, unit)] === 1;
+    MARKS[(two << 7) | unit] = (trait & TOKEN) | (asksForLook ? LOOK : 0);
+  }
+}
+
+/** A run of this many token characters may be a secret: sixteen bits set. */
 const MIN_RUN = 16;
-const FULL_RUN = (1 << MIN_RUN) - 1;
 
 /** True where no detector of this folder finds anything in the text, or in any string of JSON text. */
 export function isSurelyClean(text: string): boolean {
-  // Every message passes through this loop: tables and bounds are locals, which the compiler keeps in registers.
+  // Every message passes through this loop: tables and bounds are locals, which stay in registers, and
+  // numbers are literals.
   const units = unitsOf(text);
-  const marks = traits;
-  const starts = ANCHOR_STARTS;
+  const marks = MARKS;
   const { length } = text;
-  const token = TOKEN;
-  const fullRun = FULL_RUN;
-  let key = 0;
+  let two = 0;
   let run = 0;
   let judgedRun = 0;
   for (let at = 0; at < length; at++) {
     const unit = units[at] ?? 0;
-    const trait = marks[unit] ?? SIGN;
-    key = nextAnchorKey(key, unit);
-    run = ((run << 1) | (trait & token)) & fullRun;
-    if ((starts[key] === 1 || trait > token) && isSuspiciousPlace(text, at, key, trait))
-      return false;
-    if (run !== fullRun || at < judgedRun) continue;
+    const mark = marks[(two << 7) | unit] ?? 2;
+    two = ((two << 5) | (unit & 0x1f)) & 0x3ff;
+    run = ((run << 1) | (mark & 1)) & 0xffff;
+    if (mark > 1 && isSuspiciousPlace(text, at, unit)) return false;
+    if (run !== 0xffff || at < judgedRun) continue;
     judgedRun = runEnd(units, at, length);
     if (isSuspiciousRun(units, at - MIN_RUN + 1, judgedRun)) return false;
   }
   return true;
 }
 
-function isSuspiciousPlace(text: string, at: number, key: number, trait: number): boolean {
+function isSuspiciousPlace(text: string, at: number, unit: number): boolean {
+  let key = 0;
+  for (let before = Math.max(0, at - 2); before <= at; before++) {
+    key = nextAnchorKey(key, text.charCodeAt(before));
+  }
   if (ANCHOR_STARTS[key] === 1 && isAnchored(text, at, key)) return true;
+  const trait = traits[unit] ?? SIGN;
   return trait > TOKEN && isSuspiciousUnit(text, at, trait);
 }
 
-type Units = Uint8Array | Uint16Array;
-
 /** Texts up to this length are laid out in memory that is kept. */
 const MAX_KEPT_UNITS = 256 * 1024;
-const keptBytes = new Uint8Array(MAX_KEPT_UNITS);
+const kept = new Uint8Array(MAX_KEPT_UNITS);
 const encoder = new TextEncoder();
 
 /**
- * The units of a text as an array, which is read several times faster than a string. Good until the next
- * call. Of ASCII, the bytes are the units.
+ * The characters of a text as bytes, which are read several times faster than a string; good until the
+ * next call. Of ASCII, the bytes of UTF-8 are the characters.
  */
-function unitsOf(text: string): Units {
+function unitsOf(text: string): Uint8Array {
   const { length } = text;
-  const bytes = length <= MAX_KEPT_UNITS ? keptBytes : new Uint8Array(length);
-  const { read, written } = encoder.encodeInto(text, bytes);
-  if (read === length && written === length) return bytes;
-  const units = new Uint16Array(length);
-  for (let at = 0; at < length; at++) units[at] = text.charCodeAt(at);
+  const units = length <= MAX_KEPT_UNITS ? kept : new Uint8Array(length);
+  const { read, written } = encoder.encodeInto(text, units);
+  if (read === length && written === length) return units;
+  for (let at = 0; at < length; at++) {
+    const code = text.charCodeAt(at);
+    units[at] = code < BEYOND ? code : BEYOND;
+  }
   return units;
 }
 
 /** Where the run of token characters around `at` ends. */
-function runEnd(units: Units, at: number, length: number): number {
+function runEnd(units: Uint8Array, at: number, length: number): number {
   let end = at + 1;
   while (end < length && ((traits[units[end] ?? 0] ?? 0) & TOKEN) !== 0) end++;
   return end;
@@ -92,7 +111,7 @@ function runEnd(units: Units, at: number, length: number): number {
 const MIN_RUN_CAPITALS = 4;
 
 /** A run that could be a token or encoded text: with a digit or with many capitals. */
-function isSuspiciousRun(units: Units, start: number, end: number): boolean {
+function isSuspiciousRun(units: Uint8Array, start: number, end: number): boolean {
   let capitals = 0;
   for (let at = start; at < end; at++) {
     const code = units[at] ?? 0;
