@@ -198,6 +198,10 @@ describe('a stateless client before an upstream of sessions', () => {
     const told = () =>
       rig.upstream.seen().find(({ message }) => message?.['id'] === 'from-the-server')?.message;
     await expect.poll(told, PATIENT).toMatchObject({ error: { code: -32601 } });
+    const found = async () => (await rig.gateway.audit()).flatMap((line) => line['findings'] ?? []);
+    await expect
+      .poll(found, PATIENT)
+      .toContainEqual(expect.objectContaining({ detector: 'server-request', action: 'drop' }));
   });
 
   it('[Y-05] gets a demand for a visit as a question', async () => {

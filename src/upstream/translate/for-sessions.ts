@@ -73,7 +73,7 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
   return {
     forward: (cleared, mirrored) => forward(parts, cleared, mirrored),
     openStream(session, signal) {
-      const notes = parts.book.of(session.hash ?? '');
+      const notes = parts.book.of(keyOf(session));
       return listenForSession(
         { ...parts, envelope: envelopeOf(parts, [], undefined) },
         notes,
@@ -81,13 +81,19 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
       );
     },
     endSession(session) {
-      parts.book.forget(session.hash ?? '');
+      parts.book.forget(keyOf(session));
       return wholeAnswer(200);
     },
     answerQuestion(session, id, reply) {
-      parts.book.of(session.hash ?? '').waiting.get(id)?.(reply);
+      parts.book.of(keyOf(session)).waiting.get(id)?.(reply);
     },
   };
+}
+
+/** Under which a session is remembered: nothing of one that nobody has opened. */
+function keyOf({ hash }: SessionFacts): string {
+  if (hash === undefined) throw new Error('only opened sessions are remembered');
+  return hash;
 }
 
 async function forward(
@@ -96,7 +102,7 @@ async function forward(
   mirrored: readonly MirroredParameter[],
 ): Promise<ForwardOutcome> {
   const { message, session } = cleared.admitted;
-  const notes = session === undefined ? undefined : parts.book.of(session.hash ?? '');
+  const notes = session === undefined ? undefined : parts.book.of(keyOf(session));
   switch (message.kind) {
     case 'result':
     case 'error':
@@ -145,7 +151,10 @@ function answerHere(
 }
 
 function cancel(notes: SessionNotes | undefined, id: Json | undefined): void {
-  if (typeof id === 'string' || typeof id === 'number') notes?.running.get(id)?.abort();
+  if (typeof id !== 'string' && typeof id !== 'number') return;
+  const running = notes?.running.get(id);
+  // Whoever tells the answer learns first that it is wanted no more: what was cancelled gets no error.
+  if (running !== undefined) setImmediate(() => running.abort());
 }
 
 async function send(request: Request): Promise<ForwardOutcome> {

@@ -205,6 +205,10 @@ async function send(
     const params = { requestId: sent.sentId, reason: 'The client has left.' };
     parts.tell(session, { jsonrpc: '2.0', method: 'notifications/cancelled', params });
   };
+  if (signal?.aborted === true) {
+    session.release();
+    return { kind: 'fault', reason: 'upstream-unavailable' };
+  }
   signal?.addEventListener('abort', cancel, { once: true });
   const mayRest = admitted.askable.length > 0 && mayAskFirst(admitted.rule.method);
   const outcome = await parts.client.forwardAs(cleared, form, stop.signal, mayRest);

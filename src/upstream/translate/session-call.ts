@@ -89,9 +89,9 @@ function stepOf(call: SessionCall, rest: AsyncIterator<Heard, unknown>, heard: H
   const asked = readServerRequest(value);
   if (asked !== undefined) {
     const question = park(call, rest, asked);
-    const said =
-      question === undefined ? undefined : ({ kind: 'message', text: question } as const);
-    return { said, isLast: said !== undefined, isParked: said !== undefined };
+    // One that may not be asked goes on as it came: whoever judges this answer drops it, and records that.
+    const said = { kind: 'message', text: question ?? text } as const;
+    return { said, isLast: question !== undefined, isParked: question !== undefined };
   }
   const told = value === undefined ? text : tellStateless(text, value, call.sent);
   return {
