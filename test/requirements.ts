@@ -2,6 +2,7 @@
 // One file a part under requirements/, gathered here; coverage.test.ts proves that none is uncited.
 
 import { attackRequirements } from './requirements/attacks.js';
+import { clientRequirements } from './requirements/clients.js';
 import { configRequirements } from './requirements/config.js';
 import { conformanceRequirements } from './requirements/conformance.js';
 import { demoRequirements } from './requirements/demo.js';
@@ -24,6 +25,7 @@ import { mcpRequirements } from './unit/mcp/requirements.js';
 export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,
   ...attackRequirements,
+  ...clientRequirements,
   ...configRequirements,
   ...conformanceRequirements,
   ...demoRequirements,

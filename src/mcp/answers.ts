@@ -6,6 +6,7 @@ import type { MethodRule } from './admitted.js';
 import { readEnvelope } from './jsonrpc.js';
 import type { Era, Json, JsonObject, RequestId, RpcError } from './message.js';
 import { findMethod, isSubscriptionNotice } from './methods.js';
+import { isMisspelt, RESULT_SPELLING } from './spelling.js';
 
 /** What the exchange waits for. On a stream that nobody asked for, `id` is undefined. */
 export type Expectation = {
@@ -79,6 +80,7 @@ function isInPlace(method: string, { era, isListening = false }: Expectation): b
 }
 
 function readResult(result: JsonObject, { era, mayAsk }: Expectation): Answer {
+  if (isMisspelt(result, RESULT_SPELLING)) return { kind: 'malformed' };
   const type = result['resultType'];
   if (era !== '2026' || type === undefined || type === 'complete')
     return { kind: 'own-result', result };

@@ -6,6 +6,7 @@ import { mayAskFirst } from './asking.js';
 import { foldName } from './case-folding.js';
 import { isRequestId } from './jsonrpc.js';
 import { type Era, isObject, type Json, type JsonObject, type Target } from './message.js';
+import { COMPLETION_SPELLING, isMisspelt, META_SPELLING } from './spelling.js';
 import { readFilter } from './subscriptions.js';
 
 /** What the params of a message ask for, or why they are not valid (a sentence of our own). */
@@ -100,6 +101,9 @@ function findUnclear(params: JsonObject): string | undefined {
   const meta = params['_meta'];
   if (meta === undefined) return undefined;
   if (!isObject(meta)) return '_meta must be an object.';
+  if (isMisspelt(meta, META_SPELLING)) {
+    return 'A member of _meta differs from a defined one only in case.';
+  }
   const token = meta['progressToken'];
   const isValid = token === undefined || isRequestId(token);
   return isValid ? undefined : 'progressToken must be a string or an integer.';
@@ -156,6 +160,7 @@ function readCompletion(params: JsonObject): ParamsReading {
   const { argument, context } = { argument: params['argument'], context: params['context'] };
   const isNamed =
     isObject(argument) &&
+    !isMisspelt(argument, COMPLETION_SPELLING) &&
     typeof argument['name'] === 'string' &&
     typeof argument['value'] === 'string';
   if (!isNamed) return wrong('argument must have a name and a value.');
@@ -167,12 +172,12 @@ function readCompletion(params: JsonObject): ParamsReading {
 }
 
 function isContext(context: Json): boolean {
-  if (!isObject(context)) return false;
+  if (!isObject(context) || isMisspelt(context, COMPLETION_SPELLING)) return false;
   return context['arguments'] === undefined || isObject(context['arguments']);
 }
 
 function readReference(ref: Json | undefined): Target | undefined {
-  if (!isObject(ref)) return undefined;
+  if (!isObject(ref) || isMisspelt(ref, COMPLETION_SPELLING)) return undefined;
   const name = ref['name'];
   const uri = ref['uri'];
   if (ref['type'] === 'ref/prompt' && typeof name === 'string' && uri === undefined) {

@@ -1,0 +1,68 @@
+// Starts the gateway in front of the upstreams as an operator would: files on disk, a development issuer,
+// pins fetched and approved by its own command, every control armed.
+
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startIssuer } from '../dist/dev/issuer.js';
+import { freePort, run, serve } from './process.mjs';
+
+const MAIN = fileURLToPath(new URL('../dist/main.js', import.meta.url));
+
+function configuration({ data, ops, issuer }, upstreams) {
+  const members = upstreams.map(
+    ({ name, url }) => `  ${name}: {url: "${url}", network: loopback, issuers: [dev]}\n`,
+  );
+  return `version: 1
+publicUrl: http://127.0.0.1:${data}
+listeners:
+  data: {host: 127.0.0.1, port: ${data}}
+  ops: {host: 127.0.0.1, port: ${ops}}
+issuers:
+  dev: {issuer: "${issuer}", network: loopback, algorithms: [ES256]}
+upstreams:
+${members.join('')}policies: {dir: ./policies}
+pins: {dir: ./pins}
+audit: {sinks: [{type: file, path: ./audit.jsonl}]}
+`;
+}
+
+function policy(upstreams) {
+  const rules = upstreams.map(
+    ({ name, call, leak }) => `  - id: ${name}-calls
+    effect: allow
+    who: {anyone: true}
+    what: {upstreams: [${name}], tools: ["${call.name}", "${leak.name}"]}
+`,
+  );
+  return `version: 1\npolicy: clients\nrules:\n${rules.join('')}`;
+}
+
+/** Starts issuer and gateway; `access` gives the endpoint of an upstream and a token for it. */
+export async function startGateway(upstreams) {
+  const folder = await mkdtemp(join(tmpdir(), 'sallyport-clients-'));
+  const issuer = await startIssuer({ users: [{ name: 'caller', groups: [], scopes: [] }] });
+  const [data, ops] = [await freePort(), await freePort()];
+  const file = join(folder, 'gateway.yaml');
+  await mkdir(join(folder, 'policies'));
+  await mkdir(join(folder, 'pins'));
+  await writeFile(file, configuration({ data, ops, issuer: issuer.issuer }, upstreams));
+  await writeFile(join(folder, 'policies/clients.policy.yaml'), policy(upstreams));
+  const by = ['--approve', '--by', 'clients', '--note', 'clients'];
+  await run(process.execPath, [MAIN, 'pin', 'fetch', '-c', file, ...by]);
+  const served = await serve(process.execPath, [MAIN, 'serve', '-c', file], {
+    url: `http://127.0.0.1:${ops}/readyz`,
+  });
+  return {
+    async access(name) {
+      const url = `http://127.0.0.1:${data}/${name}`;
+      return { url, token: await issuer.mint({ resource: url }) };
+    },
+    async close() {
+      await served.close();
+      await issuer.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,20 @@
+// Types of judge.mjs, which stays plain JavaScript because the command that runs it has no compiler.
+
+export type Outcome = {
+  readonly listed: readonly string[];
+  readonly called: string;
+  readonly leaked: string;
+  readonly hidden: string;
+  readonly unknown: string;
+};
+
+export function judge(
+  order: { readonly hidden: string; readonly unknown: string },
+  upstream: {
+    readonly call: { readonly name: string };
+    readonly leak: { readonly name: string };
+    readonly expect: string;
+    readonly secret: string;
+  },
+  found: Outcome,
+): readonly string[];

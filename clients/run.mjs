@@ -1,0 +1,122 @@
+// `npm run clients`: clients that people use, in four languages, through the gateway to servers in three,
+// and the parsers of those languages against ours. Prints a table; ends with 1 when one outcome is not as
+// it must be. What the machine lacks is named as not run.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startGateway } from './gateway.mjs';
+import { askInspector, prepareInspector } from './inspector.mjs';
+import { judge } from './judge.mjs';
+import { prepareGo, prepareJava, preparePython } from './languages.mjs';
+import { compareParsers } from './parsers.mjs';
+import { run } from './process.mjs';
+import { startDesk, startEverything, startRecords } from './upstreams.mjs';
+
+const UNKNOWN_TOOL = 'no_such_tool';
+const TYPESCRIPT = [process.execPath, fileURLToPath(new URL('./typescript.mjs', import.meta.url))];
+
+/** Each client by the era that it asks for; `auto` asks for the newest and falls back. */
+function clientsOf({ python, go, noInspector }) {
+  const asked = (program) => async (order) => {
+    const [command, ...args] = program;
+    const env = { CLIENT_ORDER: JSON.stringify(order) };
+    return JSON.parse(await run(command, args, { env }));
+  };
+  const of = (language, title, mode) => ({
+    title,
+    mode,
+    ask: language && asked(language.client),
+    missing: language ? undefined : 'its language is not installed',
+  });
+  const typescript = { client: TYPESCRIPT };
+  return [
+    { title: 'MCP Inspector', mode: '', ask: askInspector, missing: noInspector },
+    of(typescript, 'TypeScript SDK v1', 'v1'),
+    of(typescript, 'TypeScript SDK v2, sessions', 'v2 legacy'),
+    of(typescript, 'TypeScript SDK v2, automatic', 'v2 auto'),
+    of(python, 'Python SDK, sessions', 'legacy'),
+    of(python, 'Python SDK, automatic', 'auto'),
+    of(go, 'Go SDK, sessions', '2025-11-25'),
+    of(go, 'Go SDK, automatic', 'auto'),
+  ];
+}
+
+async function startUpstreams({ python, go }, upstreams) {
+  upstreams.push(await startDesk());
+  upstreams.push(await startEverything());
+  for (const [name, title, language, more] of [
+    ['python', 'Python SDK server', python, {}],
+    ['go', 'Go SDK, sessions', go, {}],
+    ['go-stateless', 'Go SDK, stateless', go, { STATELESS: '1' }],
+  ])
+    if (language) upstreams.push(await startRecords(name, title, language.server, more));
+}
+
+async function tryClient(client, upstream, access) {
+  const { call, leak, hidden } = upstream;
+  const order = { ...access, mode: client.mode, call, leak, hidden, unknown: UNKNOWN_TOOL };
+  try {
+    const found = await client.ask(order);
+    return { ...found, faults: judge(order, upstream, found) };
+  } catch (error) {
+    return { sdk: '-', protocol: '-', faults: [error.message] };
+  }
+}
+
+async function tryAll(clients, upstreams) {
+  let failures = 0;
+  const gateway = await startGateway(upstreams);
+  try {
+    for (const client of clients) {
+      if (client.missing !== undefined) {
+        printRow([client.title, '-', '-', '-', `not run: ${client.missing}`]);
+        continue;
+      }
+      for (const upstream of upstreams) {
+        const row = await tryClient(client, upstream, await gateway.access(upstream.name));
+        failures += row.faults.length === 0 ? 0 : 1;
+        const verdict =
+          row.faults.length === 0 ? 'as it must be' : `FAILED: ${row.faults.join('; ')}`;
+        printRow([client.title, row.sdk, upstream.title, row.protocol, verdict]);
+      }
+    }
+  } finally {
+    await gateway.close();
+  }
+  return failures;
+}
+
+const WIDTHS = [30, 9, 20, 12];
+
+function printRow(cells) {
+  console.log(cells.map((cell, index) => String(cell).padEnd(WIDTHS[index] ?? 0)).join(' '));
+}
+
+async function main() {
+  const folder = await mkdtemp(join(tmpdir(), 'sallyport-clients-'));
+  const upstreams = [];
+  try {
+    const [python, go, java, noInspector] = await Promise.all([
+      preparePython(folder),
+      prepareGo(folder),
+      prepareJava(folder),
+      prepareInspector(),
+    ]);
+    const versions = [python, go, java].flatMap((one) => one?.version ?? []);
+    console.log(`${[`Node ${process.version}`, ...versions].join(', ')}\n`);
+    await startUpstreams({ python, go }, upstreams);
+    printRow(['client', 'version', 'upstream', 'protocol', 'list, call, hidden, redacted']);
+    const failures =
+      (await tryAll(clientsOf({ python, go, noInspector }), upstreams)) +
+      (await compareParsers({ python, go, java }));
+    console.log(failures === 0 ? '\nall of it holds' : `\n${failures} failed`);
+    process.exitCode = failures === 0 ? 0 : 1;
+  } finally {
+    for (const upstream of upstreams) await upstream.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+await main();
