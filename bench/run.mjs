@@ -1,8 +1,8 @@
-// npm run bench [-- --quick] [-- --seconds N --rounds N]
+// npm run bench [-- --quick] [-- --pairs] [-- --seconds N --rounds N]
 // One run on loopback: the gateway with every control armed, against the same upstream reached directly
 // and through our own bare pass-through. Samples are interleaved, those with foreign load are taken
 // again, medians and ranges are printed, JSON is written. It gates nothing: microseconds belong to this
-// machine, ratios to the program.
+// machine, ratios to the program. With --pairs also the gateway before upstreams of the other era alone.
 
 import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -35,6 +35,7 @@ function options() {
   const quick = args.includes('--quick');
   return {
     quick,
+    pairs: args.includes('--pairs'),
     seconds: value('--seconds', quick ? 0.4 : 1.5),
     rounds: value('--rounds', quick ? 1 : 5),
   };
@@ -105,11 +106,12 @@ const micros = (summary) =>
   summary.cpuMicros === undefined ? '-' : summary.cpuMicros.median.toFixed(1);
 
 async function main() {
-  const { quick, seconds, rounds } = options();
+  const { quick, pairs, seconds, rounds } = options();
   const upstream = await start(here('upstream.mjs'), [], { core: LOAD_CORE });
   const upstreamUrl = `http://127.0.0.1:${upstream.first.port}/mcp`;
   const plain = await start(here('pass-through.mjs'), [upstreamUrl], { core: PROXY_CORE });
   const gateway = await startGatewayForBench(upstreamUrl, PROXY_CORE);
+  const others = pairs ? await startPairs() : [];
   const { child: load } = await start(here('load.mjs'), [], { core: LOAD_CORE });
   const targets = [
     { name: 'direct', url: upstreamUrl, load },
@@ -127,6 +129,7 @@ async function main() {
     process.pid,
     plain.child.pid,
     gateway.child.pid,
+    ...others.flatMap((one) => [one.upstream.pid, one.gateway.child.pid]),
   ];
   const results = [];
   try {
@@ -140,12 +143,21 @@ async function main() {
         ms: quick ? 300 : 2_000,
       });
     for (const era of ['2025', '2026']) {
+      const translated = others
+        .filter((one) => one.speaks !== era)
+        .map(({ gateway: { url, token, child } }) => ({
+          name: 'translated',
+          url,
+          token,
+          pid: child.pid,
+          load,
+        }));
       for (const connections of quick ? [32] : CONNECTIONS) {
         for (const scenario of SCENARIOS)
           results.push(
             ...(await measure(
               { era, connections, scenario, seconds, rounds },
-              targets,
+              [...targets, ...translated],
               bystanders,
             )),
           );
@@ -156,7 +168,23 @@ async function main() {
   } finally {
     for (const child of [load, plain.child, upstream.child]) await stop(child);
     await gateway.close();
+    for (const other of others) {
+      await other.gateway.close();
+      await stop(other.upstream);
+    }
   }
+}
+
+/** Upstreams of one era each, and a gateway before each of them. */
+async function startPairs() {
+  const started = [];
+  for (const speaks of ['2025', '2026']) {
+    const { child, first } = await start(here('upstream.mjs'), [speaks], { core: LOAD_CORE });
+    const url = `http://127.0.0.1:${first.port}/mcp`;
+    const gateway = await startGatewayForBench(url, PROXY_CORE);
+    started.push({ speaks, upstream: child, gateway });
+  }
+  return started;
 }
 
 async function measure({ era, connections, scenario, seconds, rounds }, targets, bystanders) {
@@ -203,6 +231,15 @@ function report(results) {
       ...[direct, plain, secured].map((row) => `${row.p50Ms.toFixed(2)}/${row.p99Ms.toFixed(2)}`),
       ratio(secured.p50Ms, plain.p50Ms),
     ]);
+    const translated = rows.find((row) => row.target === 'translated');
+    if (translated !== undefined)
+      printRow([
+        '  translated: cpu, against gateway',
+        '-',
+        '-',
+        micros(translated),
+        ratio(translated.cpuMicros?.median, secured.cpuMicros?.median),
+      ]);
   }
 }
 

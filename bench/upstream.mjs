@@ -6,6 +6,8 @@ import { createServer } from 'node:http';
 const CARRIED_SESSION = '2025-11-25';
 const STATELESS = '2026-07-28';
 const TOOL_COUNT = 50;
+/** `2025` or `2026`: the one era that it speaks; both where not given. */
+const [, , ONLY] = process.argv;
 
 const sentence =
   'Finds the entries that match the given words and returns them with their owners and dates. ';
@@ -82,16 +84,24 @@ function resultOf(message, era) {
   }
 }
 
-function sendStream(response, id, era) {
+function sendStream(response, { id, params }, era) {
+  const token = JSON.stringify(params._meta?.progressToken ?? 'p');
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
   for (let step = 1; step < 10; step += 1) {
     response.write(
-      `event: message\ndata: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":${step},"total":10,"message":"Step ${step} of ten is done."}}\n\n`,
+      `event: message\ndata: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${token},"progress":${step},"total":10,"message":"Step ${step} of ten is done."}}\n\n`,
     );
   }
   response.end(
     `event: message\ndata: {"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${results.echo[era]}}\n\n`,
   );
+}
+
+/** Held to one era, it knows no request of the other. */
+function refuse(response, id) {
+  response.writeHead(400, { 'content-type': 'application/json' });
+  const error = { code: -32600, message: 'Invalid request' };
+  response.end(JSON.stringify({ jsonrpc: '2.0', id, error }));
 }
 
 let sessions = 0;
@@ -112,8 +122,9 @@ const server = createServer((request, response) => {
       message.params?._meta?.['io.modelcontextprotocol/protocolVersion'] === STATELESS
         ? '2026'
         : '2025';
+    if (ONLY !== undefined && era !== ONLY) return refuse(response, message.id);
     if (message.method === 'tools/call' && message.params.name === 'stream')
-      return void sendStream(response, message.id, era);
+      return void sendStream(response, message, era);
     const body = `{"jsonrpc":"2.0","id":${JSON.stringify(message.id)},"result":${resultOf(message, era)}}`;
     const session =
       message.method === 'initialize' ? { 'mcp-session-id': `session-${nextSession()}` } : {};

@@ -8,7 +8,7 @@ import { guardArguments } from './inspect/arguments.js';
 import { admitPost } from './mcp/admit.js';
 import type { Admitted } from './mcp/admitted.js';
 import type { AdmittedArray } from './mcp/arrays.js';
-import { checkCarried, checkParamHeaders } from './mcp/carried.js';
+import { checkCarried, checkParamHeaders, versionsOffered } from './mcp/carried.js';
 import { decodeParamHeaders } from './mcp/headers.js';
 import type { JsonObject } from './mcp/message.js';
 import type { Incoming, Outgoing, UpstreamAnswer } from './mcp/transport.js';
@@ -128,7 +128,7 @@ function admit(call: Call, principal: Principal): Admitted | AdmittedArray | Ref
     openSession: (sealed) => ports.openSession(sealed, upstream, principal),
     openQuestion: (id, session) => ports.openQuestion(id, { upstream, principal, session }),
     grants: () => grantsFor(view.policies, principal, view.upstream),
-    supportedVersions: view.carried && [...view.carried.stateless, ...view.carried.sessions],
+    supportedVersions: versionsOffered(view.carried),
   });
   if (outcome.kind === 'fault') return refuseFault(outcome);
   if (outcome.kind === 'array') return outcome;

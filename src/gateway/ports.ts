@@ -5,9 +5,9 @@ import { randomUUID } from 'node:crypto';
 import { anonymousPrincipal } from '../authn/principal.js';
 import type { Authenticator } from '../authn/verify.js';
 import { isFault } from '../authn/verify.js';
-import type { OwnAnswer, Ports, StateSubject } from '../exchange-ports.js';
+import type { Ports, StateSubject } from '../exchange-ports.js';
 import { createPageCache } from '../inspect/page-cache.js';
-import type { Json, RequestId } from '../mcp/message.js';
+import type { Json } from '../mcp/message.js';
 import type { Audit } from '../observe/audit.js';
 import { faultCode, type Log, logRefusal } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
@@ -27,19 +27,14 @@ import {
 } from '../state/request-state.js';
 import { createRunningStreams } from '../state/running-streams.js';
 import { openSession, sealSession } from '../state/session-seal.js';
-import { addressOf } from '../upstream/client.js';
-import { credentialHeader } from '../upstream/credentials.js';
 import { createChannelPorts } from './channel-ports.js';
+import { createForwarding } from './forwarding.js';
 import { bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { StreamRegistry } from './streams.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 import type { Version } from './version.js';
 import type { ViewOf } from './view.js';
 
-/** How long an answer to a server's own request may take. */
-const OWN_ANSWER_TIMEOUT_MS = 5_000;
-/** Answers of that kind under way at one upstream; a server that asks faster goes unanswered. */
-const MAX_OWN_ANSWERS = 4;
 const MAX_PAGES = 256;
 const MAX_PAGE_BYTES = 64 * 1024 * 1024;
 const MAX_FORMS_A_PAGE = 64;
@@ -68,7 +63,6 @@ function bytesEqual(one: Uint8Array, other: Uint8Array): boolean {
 export function createPorts(parts: Parts): Ports {
   const { ring, audit, metrics, ended, streams, now } = parts;
   const decided = new WeakSet<ExchangeRecord>();
-  const answering = new WeakMap<UpstreamRuntime, number>();
   const answers = createRunningStreams();
 
   function runtimeOf(upstream: string): UpstreamRuntime {
@@ -145,41 +139,7 @@ export function createPorts(parts: Parts): Ports {
       metrics.recordExchange(record, totalMs);
       logRefusal(parts.log, record);
     },
-    forward: (upstream, cleared, signal) => runtimeOf(upstream).client.forward(cleared, signal),
-    openStream: (upstream, session, signal, lastEventId) =>
-      runtimeOf(upstream).client.openStream(session, signal, lastEventId),
-    forwardSessionEnd: (upstream, session) => runtimeOf(upstream).client.endSession(session),
-    answerServer(upstream, session, id, own) {
-      const runtime = runtimeOf(upstream);
-      const { client, settings } = runtime;
-      const underWay = answering.get(runtime) ?? 0;
-      if (underWay >= MAX_OWN_ANSWERS) return;
-      answering.set(runtime, underWay + 1);
-      const credential = credentialHeader(settings.credentials);
-      const headers: Record<string, string> = {
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-      };
-      if (credential !== undefined) headers[credential.name] = credential.value;
-      const target = addressOf(session);
-      if (target === undefined) {
-        if (session.upstreamSession !== undefined)
-          headers['mcp-session-id'] = session.upstreamSession;
-        headers['mcp-protocol-version'] = session.version;
-      }
-      const answer = client.request({
-        method: 'POST',
-        target,
-        headers,
-        body: answerBody(id, own),
-        timeoutMs: OWN_ANSWER_TIMEOUT_MS,
-      });
-      void answer.then((outcome) => {
-        answering.set(runtime, (answering.get(runtime) ?? 1) - 1);
-        if (outcome.kind === 'answer') outcome.release();
-      });
-    },
-    notePage: (upstream, page) => runtimeOf(upstream).notePage(page),
+    ...createForwarding(runtimeOf, (runtime) => parts.view(runtime, parts.version())),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),
     hasRoomForStream: streams.hasRoom,
     registerStream: streams.register,
@@ -209,13 +169,5 @@ function isLoginFailure(record: ExchangeRecord): boolean {
   const [reason] = record.decision.reasons;
   return (
     record.principal === undefined && reason !== undefined && REASONS[reason].stage === 'authn'
-  );
-}
-
-function answerBody(id: RequestId, answer: OwnAnswer): string {
-  return JSON.stringify(
-    answer === 'pong'
-      ? { jsonrpc: '2.0', id, result: {} }
-      : { jsonrpc: '2.0', id, error: { code: answer.code, message: answer.message } },
   );
 }

@@ -13,11 +13,14 @@ import {
 import type { UpstreamClient } from '../upstream/client.js';
 import type { ListingFault } from '../upstream/listing-call.js';
 import { createLister } from '../upstream/relist.js';
+import { createTranslation, type Translation } from '../upstream/translate/translation.js';
 import { connectUpstream } from './upstream-connection.js';
 
 export type UpstreamRuntime = {
   readonly settings: UpstreamSettings;
   readonly client: UpstreamClient;
+  /** The same upstream, for clients of an era that it does not speak. */
+  readonly translation: Translation;
   /** The newest observation, or `undefined` before the first listing. */
   observed(): Observed | undefined;
   /** Whether every page was verified within `pinning.maxAge`. */
@@ -41,8 +44,16 @@ export type RuntimePorts = {
 /** Opens an upstream: from now on it is listed by itself. Nothing is connected before the first listing. */
 export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): UpstreamRuntime {
   const { now } = ports;
-  const { limits, pinning } = settings;
+  const { credentials, limits, pinning } = settings;
   const { client, request, sessionVersions } = connectUpstream(settings);
+  const translation = createTranslation({
+    client,
+    credentials,
+    gatewayVersion: ports.gatewayVersion,
+    maxResponseBytes: limits.maxResponseBytes,
+    requestTimeoutMs: limits.requestTimeoutMs,
+    now,
+  });
   let observed: Observed | undefined;
 
   function see(next: Observed | undefined): void {
@@ -72,6 +83,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
   const runtime: UpstreamRuntime = {
     settings,
     client,
+    translation,
     observed: () => observed,
     isFresh: () => lister.isFresh(pinning.maxAgeMs),
     async freshen() {
@@ -83,6 +95,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     noteListChanged: () => lister.noteListChanged(),
     async close() {
       await lister.close();
+      translation.close();
       await client.close();
     },
   };

@@ -2,6 +2,7 @@
 // once and kept until either changes, so that the path of a request compiles nothing.
 
 import type { View } from '../exchange-ports.js';
+import { eraTowards } from '../mcp/carried.js';
 import { listedEra } from '../mcp/listing.js';
 import { createCatalogue } from '../pins/catalogue.js';
 import type { CompileDefinition } from '../pins/definition-compiler.js';
@@ -48,6 +49,7 @@ function buildView(
   const lock = version.locks.get(upstream.name);
   const catalogueOf = (era: '2025' | '2026'): Catalogue =>
     createCatalogue({ upstream: upstream.name, lock, observed, mode, onDrift, compile, era });
+  const carried = carriedBy(observed);
   const catalogues = { '2025': catalogueOf('2025'), '2026': catalogueOf('2026') };
   return {
     id,
@@ -57,8 +59,9 @@ function buildView(
     profile,
     profiles: settings.profiles,
     limits: upstream.limits,
-    carried: carriedBy(observed),
-    catalogueFor: (era) => catalogues[listedEra(era)],
+    carried,
+    // What a translated client is shown is what was listed in the era that its upstream speaks.
+    catalogueFor: (era) => catalogues[eraTowards(listedEra(era), carried)],
     channel:
       upstream.transport === 'http-sse'
         ? { messageUrl: `${upstream.resource}/message` }

@@ -1,9 +1,10 @@
-// Whether the upstream carries what an admitted message asks for: its era, and the parameter headers
-// that its approved definition mirrors. Faults only; nothing is translated here.
+// In which era an upstream is spoken to, and whether it carries what an admitted message asks for: any era
+// that is policed here, and the parameter headers that its approved definition mirrors. Translates nothing.
 // Source: MCP 2026-07-28, versioning and custom headers; mcp-spec.md §2.2.
 
 import type { Admitted, ProtocolFault } from './admitted.js';
 import { compareParamHeaders } from './headers.js';
+import { SESSION_VERSIONS, STATELESS_VERSIONS } from './versions.js';
 
 /** Versions that an upstream speaks and that we police. */
 export type Carried = {
@@ -33,34 +34,46 @@ type MirroredLookup = {
 };
 
 /**
- * Refuses an era that the upstream does not speak. What it speaks is not known before its first
- * listing; then nothing is refused here, and the upstream's own answer decides.
+ * The era in which an upstream is spoken to for a client of this one: the client's own where the upstream
+ * speaks it, else the other where it speaks that. Before its first listing nothing is known, and nothing
+ * is translated.
+ */
+export function eraTowards(client: '2025' | '2026', carried: Carried | undefined): '2025' | '2026' {
+  if (carried === undefined) return client;
+  const { sessions, stateless } = carried;
+  if (client === '2025') return sessions.length === 0 && stateless.length > 0 ? '2026' : '2025';
+  return stateless.length === 0 && sessions.length > 0 ? '2025' : '2026';
+}
+
+/** The versions that a client may use here: of an era that the upstream does not speak, those we translate. */
+export function versionsOffered(carried: Carried | undefined): readonly string[] | undefined {
+  if (carried === undefined) return undefined;
+  const { sessions, stateless } = carried;
+  if (sessions.length + stateless.length === 0) return [];
+  return [
+    ...(stateless.length > 0 ? stateless : STATELESS_VERSIONS),
+    ...(sessions.length > 0 ? sessions : SESSION_VERSIONS),
+  ];
+}
+
+/**
+ * Refuses what no era of the upstream carries. What it speaks is not known before its first listing; then
+ * nothing is refused here, and the upstream's own answer decides.
  */
 export function checkCarried(
   admitted: Admitted,
   carried: Carried | undefined,
 ): ProtocolFault | undefined {
-  if (carried === undefined) return undefined;
+  const supported = versionsOffered(carried);
+  if (supported === undefined || supported.length > 0) return undefined;
   const { message, era, version } = admitted;
-  const supported = [...carried.stateless, ...carried.sessions];
+  if (era === '2025' && admitted.rule.method !== 'initialize') return undefined;
   const id = message.kind === 'request' ? { id: message.id } : {};
-  if (era === '2026' && !carried.stateless.includes(version)) {
-    return fault({
-      ...id,
-      reason: 'unsupported-version',
-      code: UNSUPPORTED_VERSION,
-      message: 'Unsupported protocol version',
-      data: { supported, requested: version },
-      era,
-    });
-  }
-  if (admitted.rule.method !== 'initialize' || carried.sessions.length > 0) return undefined;
-  const text = `This server speaks ${supported.length === 0 ? 'no version carried here' : supported.join(', ')}.`;
   return fault({
     ...id,
     reason: 'unsupported-version',
-    code: INVALID_PARAMS,
-    message: text,
+    code: era === '2026' ? UNSUPPORTED_VERSION : INVALID_PARAMS,
+    message: 'This server speaks no version that is carried here.',
     data: { supported, requested: version },
     era,
   });

@@ -5,13 +5,20 @@
 import type { buildConnector } from 'undici';
 import { Pool } from 'undici';
 import { applyEdits } from '../mcp/json.js';
+import type { TranslatedForm } from '../mcp/translate/to-stateless.js';
 import type { ChannelOutcome, ForwardOutcome } from '../mcp/transport.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
 import type { Cleared } from '../settle/settle.js';
 import { createAnswerReader, faultOf } from './answer.js';
 import { awaitEndpoint } from './channel.js';
 import type { UpstreamCredentials } from './credentials.js';
-import { baseHeaders, type HeaderList, messageHeaders, sessionHeaders } from './headers.js';
+import {
+  baseHeaders,
+  formHeaders,
+  type HeaderList,
+  messageHeaders,
+  sessionHeaders,
+} from './headers.js';
 
 /** What a client of an upstream needs to know. Times in milliseconds. */
 export type ClientSettings = {
@@ -46,6 +53,15 @@ const MAX_HEADER_BYTES = 16 * 1024;
 export type UpstreamClient = {
   /** Sends an admitted message that every station has cleared; the signal gives the exchange up. */
   forward(cleared: Cleared, signal: AbortSignal | undefined): Promise<ForwardOutcome>;
+  /** Sends a cleared message in the form of another era. `mayRest`: its answer may wait for somebody. */
+  forwardAs(
+    cleared: Cleared,
+    form: TranslatedForm,
+    signal: AbortSignal,
+    mayRest: boolean,
+  ): Promise<ForwardOutcome>;
+  /** Opens a stream of the gateway's own asking: it carries no principal's words. */
+  subscribe(form: TranslatedForm, signal: AbortSignal): Promise<ForwardOutcome>;
   /** Opens the session's GET stream, or resumes a stream after an event of the upstream's own. */
   openStream(
     session: SessionRef,
@@ -117,6 +133,15 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       const headers = messageHeaders(admitted, credentials);
       const target = addressOf(admitted.session);
       return dispatch(pool, { method: 'POST', target, headers, body }, signal);
+    },
+    forwardAs(_cleared, form, signal, mayRest) {
+      const pool = mayRest ? streams : calls;
+      const headers = formHeaders(form.headers, credentials);
+      return dispatch(pool, { method: 'POST', headers, body: form.body }, signal);
+    },
+    subscribe(form, signal) {
+      const headers = formHeaders(form.headers, credentials);
+      return dispatch(streams, { method: 'POST', headers, body: form.body }, signal);
     },
     openStream(session, signal, lastEventId) {
       const headers = sessionHeaders(session, credentials, 'text/event-stream');

@@ -3,6 +3,7 @@
 // best practices, token passthrough; attacks 8, 9 and 47).
 
 import type { Admitted } from '../mcp/admitted.js';
+import type { HeaderPair } from '../mcp/translate/mirrored-headers.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
 import type { UpstreamCredentials } from './credentials.js';
 import { credentialHeader } from './credentials.js';
@@ -41,6 +42,17 @@ export function messageHeaders(admitted: Admitted, credentials: UpstreamCredenti
     return headers;
   }
   pushSession(headers, admitted.session);
+  return headers;
+}
+
+/** Headers of a POST in the form of another era: those of its own, which were written from the body. */
+export function formHeaders(
+  own: readonly HeaderPair[],
+  credentials: UpstreamCredentials,
+): HeaderList {
+  const headers = baseHeaders(ACCEPT_BOTH, credentials);
+  headers.push('content-type', 'application/json');
+  for (const [name, value] of own) headers.push(name, value);
   return headers;
 }
 

@@ -1,11 +1,11 @@
-// What happens where client and upstream speak different eras: the era's own error, naming what is
-// carried, and nothing executed. Source: MCP 2026-07-28, versioning; transports, backward compatibility.
+// Official clients where client and upstream speak different eras: each uses the other as its own.
+// Source: MCP 2026-07-28, versioning; transports, backward compatibility.
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Everything, startEverything } from '../support/everything.js';
 import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/open-policy.js';
-import { postRaw, postStateless } from '../support/raw-mcp.js';
+import { postRaw } from '../support/raw-mcp.js';
 import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
 import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
 import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
@@ -40,44 +40,69 @@ afterAll(async () => {
 });
 
 describe('a stateless client before an upstream of sessions', () => {
-  it('[E-16] gets 400 and -32022 with what is carried', async () => {
-    const url = gateway.url('sessions');
-    for (const method of ['server/discover', 'tools/list']) {
-      const answer = await postStateless(url, method, {}, await tokenFor('sessions'));
-      expect(answer.status).toBe(400);
-      const { id, error } = answer.messages[0];
-      expect([id, error.code]).toEqual([1, -32022]);
-      expect(error.data.requested).toBe('2026-07-28');
-      expect(error.data.supported).toContain('2025-11-25');
-      expect(error.data.supported).not.toContain('2026-07-28');
-    }
+  it('[E-16] discovers, lists, calls, reads and gets prompts', async () => {
+    const { client, close } = await connectSdkV2(
+      gateway.url('sessions'),
+      '2026',
+      await tokenFor('sessions'),
+    );
+    expect(client.getNegotiatedProtocolVersion()).toBe('2026-07-28');
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toContain('echo');
+    const echoed = await client.callTool({ name: 'echo', arguments: { message: 'grüße' } });
+    expect(JSON.stringify(echoed.content)).toContain('Echo: grüße');
+    const { prompts } = await client.listPrompts();
+    expect(prompts.length).toBeGreaterThan(0);
+    const [first] = (await client.listResources()).resources;
+    expect((await client.readResource({ uri: first?.uri ?? '' })).contents).toHaveLength(1);
+    await close();
   });
 
-  it('[E-16] is refused by the SDK with an error that names versions, never by silence', async () => {
-    const refused = connectSdkV2(gateway.url('sessions'), '2026', await tokenFor('sessions'));
-    await expect(refused).rejects.toThrow(/version|2026-07-28/i);
+  it('[E-16] hears the progress of its own call', async () => {
+    const { client, close } = await connectSdkV2(
+      gateway.url('sessions'),
+      '2026',
+      await tokenFor('sessions'),
+    );
+    const told: number[] = [];
+    const call = { name: 'trigger-long-running-operation', arguments: { duration: 1, steps: 3 } };
+    const done = await client.callTool(call, { onprogress: ({ progress }) => told.push(progress) });
+    expect(JSON.stringify(done.content)).toContain('completed');
+    expect(told).toEqual([1, 2, 3]);
+    await close();
   });
 });
 
 describe('a client of sessions before a stateless upstream', () => {
-  it('[E-17] gets 400 and -32602 naming the versions', async () => {
-    const params = {
-      protocolVersion: '2025-11-25',
-      capabilities: {},
-      clientInfo: { name: 'late', version: '1' },
-    };
-    const body = { jsonrpc: '2.0', id: 7, method: 'initialize', params };
-    const answer = await postRaw(gateway.url('modern'), body, await tokenFor('modern'));
-    expect(answer.status).toBe(400);
-    const { id, error } = answer.messages[0];
-    expect([id, error.code]).toEqual([7, -32602]);
-    expect(error.message).toContain('2026-07-28');
-    expect(modern.seen().filter((one) => one.body.includes('"late"'))).toEqual([]);
+  it.each([
+    ['SDK v1', async () => connectSdkV1(gateway.url('modern'), await tokenFor('modern'))],
+    ['SDK v2', async () => connectSdkV2(gateway.url('modern'), '2025', await tokenFor('modern'))],
+  ] as const)('[E-17] lists, calls, reads and gets prompts: %s', async (_name, connect) => {
+    const { client, close } = await connect();
+    expect(client.getInstructions()).toBe('A server of the stateless era.');
+    await client.ping();
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toContain('by_region');
+    const sum = await client.callTool({ name: 'add', arguments: { a: 2, b: 3 } });
+    expect(sum.structuredContent).toEqual({ sum: 5 });
+    const mirrored = await client.callTool({ name: 'by_region', arguments: { region: 'Zürich' } });
+    expect(JSON.stringify(mirrored.content)).toContain('served in Zürich');
+    const prompt = await client.getPrompt({ name: 'greet', arguments: { name: 'desk' } });
+    expect(JSON.stringify(prompt.messages)).toContain('Greet desk.');
+    const note = await client.readResource({ uri: 'memo://notes/7' });
+    expect(JSON.stringify(note.contents)).toContain('Note 7.');
+    await close();
   });
 
-  it('[E-17] is refused by SDK v1 with an error that names the version', async () => {
-    const refused = connectSdkV1(gateway.url('modern'), await tokenFor('modern'));
-    await expect(refused).rejects.toThrow(/2026-07-28/);
+  it('[E-17] hears the progress of its own call', async () => {
+    const { client, close } = await connectSdkV1(gateway.url('modern'), await tokenFor('modern'));
+    const told: (string | undefined)[] = [];
+    const slow = await client.callTool({ name: 'slow', arguments: { steps: 3 } }, undefined, {
+      onprogress: ({ message }) => told.push(message),
+    });
+    expect(JSON.stringify(slow.content)).toContain('done after 3');
+    expect(told).toEqual(['step 1', 'step 2', 'step 3']);
+    await close();
   });
 });
 
@@ -120,7 +145,7 @@ describe('a session of an older or unknown revision', () => {
 
 describe('SDK v2 that finds the era by itself', () => {
   it.each([
-    ['sessions', '2025-11-25', 'echo', { message: 'found' }],
+    ['sessions', '2026-07-28', 'echo', { message: 'found' }],
     ['dual', '2026-07-28', 'echo', { text: 'found' }],
     ['modern', '2026-07-28', 'echo', { text: 'found' }],
   ])('[E-18] ends usable before %s, in %s', async (upstream, version, name, args) => {

@@ -1,11 +1,12 @@
-// The two eras on one endpoint: a mismatch gets the era's own error, and what is not carried is refused
+// The two eras on one endpoint: each is served whatever the upstream speaks, and what is not carried is refused
 // by the table of methods, with its capabilities taken out of what both sides declare.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/attack-rig.js';
 import { jsonBody, onMethod, serverRequestInStream } from '../support/hostile-acts.js';
-import type { HostileUpstream, Order } from '../support/hostile-upstream.js';
+import type { HostileUpstream } from '../support/hostile-upstream.js';
+import { sessionsOnly, statelessOnly } from '../support/upstream-eras.js';
 import {
   bearer,
   callStateless,
@@ -15,34 +16,10 @@ import {
   post,
   requestInSession,
   requestStateless,
+  resultOf,
   sessionHeaders,
   statelessParts,
 } from '../support/wire-client.js';
-
-/** An upstream of one era answers the other as its specification says. */
-const sessionsOnly: Order = (request) =>
-  request.headers['mcp-protocol-version'] === '2026-07-28'
-    ? jsonBody(
-        { jsonrpc: '2.0', id: request.id ?? 0, error: { code: -32000, message: 'Bad Request' } },
-        400,
-      )
-    : undefined;
-
-const statelessOnly: Order = (request) =>
-  request.headers['mcp-protocol-version'] === '2026-07-28'
-    ? undefined
-    : jsonBody(
-        {
-          jsonrpc: '2.0',
-          id: request.id ?? 0,
-          error: {
-            code: -32022,
-            message: 'Unsupported protocol version',
-            data: { supported: ['2026-07-28'], requested: '2025-11-25' },
-          },
-        },
-        400,
-      );
 
 describe.each([
   ['sessions', sessionsOnly],
@@ -64,27 +41,29 @@ describe.each([
     }
   });
 
-  it('[G-11] gives the other era its own error, naming what is carried', async () => {
-    rig.upstream.forget();
+  it('[G-11] serves the other era too, and names what may be used there', async () => {
     if (era === 'sessions') {
-      for (const method of ['tools/list', 'server/discover']) {
-        const reply = await requestStateless(rig.access, method);
-        expect(reply.status).toBe(400);
-        expect(errorOf(reply)).toMatchObject({ code: -32022 });
-        const data = errorOf(reply)['data'] as JsonObject;
-        expect(data['requested']).toBe('2026-07-28');
-        expect(data['supported']).toContain('2025-11-25');
-        expect(data['supported']).not.toContain('2026-07-28');
-        await expectRefusedLines(rig, reply, 'unsupported-version');
-      }
+      const discovered = await requestStateless(rig.access, 'server/discover');
+      expect(resultOf(discovered)['supportedVersions']).toEqual(['2026-07-28']);
+      const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+      expect(reply.text).toContain('read_record one');
     } else {
-      const reply = await initialize(rig.access);
-      expect(reply.status).toBe(400);
-      expect(errorOf(reply)).toMatchObject({ code: -32602 });
-      expect(errorOf(reply)['message']).toContain('2026-07-28');
-      expect(reply.headers.get('mcp-session-id')).toBeNull();
-      await expectRefusedLines(rig, reply, 'unsupported-version');
+      const session = await rig.openSession();
+      expect(resultOf(session.reply)['protocolVersion']).toBe('2025-11-25');
+      expect((await session.call('read_record', { id: 'one' })).text).toContain('read_record one');
     }
+  });
+
+  it('[G-11] refuses a version of no era, naming those that it carries', async () => {
+    rig.upstream.forget();
+    const meta = { 'io.modelcontextprotocol/protocolVersion': '2099-01-01' };
+    const headers = { 'mcp-protocol-version': '2099-01-01' };
+    const reply = await requestStateless(rig.access, 'tools/list', { _meta: meta }, { headers });
+    expect(reply.status).toBe(400);
+    expect(errorOf(reply)).toMatchObject({ code: -32022 });
+    const data = errorOf(reply)['data'] as JsonObject;
+    expect(data['supported']).toEqual(['2026-07-28']);
+    await expectRefusedLines(rig, reply, 'unsupported-version');
     expect(rig.upstream.seen()).toEqual([]);
   });
 });

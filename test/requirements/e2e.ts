@@ -90,14 +90,13 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-16',
-    source: 'issue point 2; MCP 2026-07-28 versioning',
-    behaviour:
-      'A stateless request for an upstream of sessions is 400 and -32022 with what is carried in `supported`.',
+    source: 'issue 3, point 5; MCP 2026-07-28 versioning',
+    behaviour: 'SDK v2 held to the stateless era uses the reference server of sessions.',
   },
   {
     id: 'E-17',
     source: 'issue point 2; MCP 2026-07-28 backward compatibility',
-    behaviour: 'initialize for a stateless upstream is 400 and -32602 naming the versions.',
+    behaviour: 'Both SDKs held to sessions use a server of the stateless era alone.',
   },
   {
     id: 'E-18',

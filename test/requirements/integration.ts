@@ -61,7 +61,8 @@ export const integrationRequirements: readonly Requirement[] = [
   {
     id: 'G-11',
     source: 'issue point 2; MCP 2026-07-28, versioning',
-    behaviour: 'A client of an era that the upstream does not speak gets the error of its era.',
+    behaviour:
+      'A client of an era that the upstream does not speak is served in its own; a version of no era is refused.',
   },
   {
     id: 'G-12',

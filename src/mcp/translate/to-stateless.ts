@@ -1,0 +1,193 @@
+// What a client of sessions says, as a server of the stateless era is told it, and that server's answers as
+// the client is told them. Pure: text in, text out; who may say it was decided before, and what comes
+// back is judged afterwards, in the client's own form.
+// Source: MCP 2026-07-28, base protocol, server/discover, multi-round-trip requests; MCP 2025-11-25.
+
+import type { Admitted } from '../admitted.js';
+import type { MirroredParameter } from '../headers.js';
+import { applyEdits, spanOf } from '../json.js';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  type QuestionName,
+  type RequestId,
+} from '../message.js';
+import { STATELESS_VERSIONS } from '../versions.js';
+import { changeMembers, memberEdits } from './members.js';
+import { type HeaderPair, statelessHeaders } from './mirrored-headers.js';
+
+/** A message in the form of another era, ready to be sent. */
+export type TranslatedForm = { readonly headers: readonly HeaderPair[]; readonly body: string };
+
+/** What a session said once and a stateless request says every time. */
+export type RequestEnvelope = {
+  readonly capabilities: JsonObject;
+  readonly clientInfo: JsonObject;
+  readonly logLevel: string | undefined;
+};
+
+/** The second leg of a dialogue: a new id, the answers, and the state that the server wants back. */
+export type Leg = {
+  readonly id: RequestId;
+  readonly responses: JsonObject;
+  readonly state: string | undefined;
+};
+
+const META = 'io.modelcontextprotocol/';
+const NO_PARAMS: JsonObject = {};
+const [VERSION = ''] = STATELESS_VERSIONS;
+/** Members of a result that sessions do not have. */
+const CUT: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
+const CUT_WITH_STRUCTURE: ReadonlySet<string> = new Set([...CUT, 'structuredContent']);
+const INVALID_REQUEST = -32600;
+const INVALID_PARAMS = -32602;
+const INTERNAL = -32603;
+const RESOURCE_NOT_FOUND = -32002;
+/** Codes that only this era has: about headers, about a capability, about a version. */
+const CODES: ReadonlyMap<number, number> = new Map([
+  [-32020, INVALID_REQUEST],
+  [-32021, INVALID_PARAMS],
+  [-32022, INVALID_PARAMS],
+]);
+
+/** The capabilities that say: these questions may be asked. */
+export function capabilitiesFor(askable: readonly QuestionName[]): JsonObject {
+  const capabilities: Record<string, Json> = {};
+  const modes: Record<string, Json> = {};
+  if (askable.includes('sampling')) capabilities['sampling'] = {};
+  if (askable.includes('roots')) capabilities['roots'] = {};
+  if (askable.includes('elicitation/form')) modes['form'] = {};
+  if (askable.includes('elicitation/url')) modes['url'] = {};
+  if (Object.keys(modes).length > 0) capabilities['elicitation'] = modes;
+  return capabilities;
+}
+
+/** The question that answers an `initialize`. */
+export function discoverForm(id: RequestId, envelope: RequestEnvelope): TranslatedForm {
+  return ownForm('server/discover', id, {}, envelope);
+}
+
+/** A request of the gateway's own, or one that is said in its own words. */
+export function ownForm(
+  method: string,
+  id: RequestId,
+  params: JsonObject,
+  envelope: RequestEnvelope,
+): TranslatedForm {
+  const body = { jsonrpc: '2.0', id, method, params: { ...params, _meta: envelopeOf(envelope) } };
+  return { headers: statelessHeaders(VERSION, method, params, []), body: JSON.stringify(body) };
+}
+
+/** An admitted request of a session as a stateless one; `leg` where it answers a question. */
+export function statelessForm(
+  admitted: Admitted,
+  envelope: RequestEnvelope,
+  mirrored: readonly MirroredParameter[],
+  leg?: Leg,
+): TranslatedForm {
+  const { message, rule } = admitted;
+  const params = ('params' in message ? message.params : undefined) ?? NO_PARAMS;
+  const headers = statelessHeaders(VERSION, rule.method, params, mirrored);
+  let body = withEnvelope(applyEdits(admitted.text, admitted.edits), params, envelopeOf(envelope));
+  if (leg !== undefined) body = withLeg(body, leg);
+  return { headers, body };
+}
+
+function withEnvelope(text: string, params: JsonObject, meta: JsonObject): string {
+  if (isObject(params['_meta']))
+    return changeMembers(text, { path: ['params', '_meta'], set: meta });
+  if (spanOf(text, ['params']) === undefined)
+    return changeMembers(text, { path: [], set: { params: { _meta: meta } } });
+  return changeMembers(text, { path: ['params'], set: { _meta: meta } });
+}
+
+function withLeg(text: string, { id, responses, state }: Leg): string {
+  const set = {
+    inputResponses: responses,
+    ...(state === undefined ? {} : { requestState: state }),
+  };
+  const body = changeMembers(text, { path: ['params'], set });
+  return changeMembers(body, { path: [], set: { id } });
+}
+
+function envelopeOf({ capabilities, clientInfo, logLevel }: RequestEnvelope): JsonObject {
+  return {
+    [`${META}protocolVersion`]: VERSION,
+    [`${META}clientCapabilities`]: capabilities,
+    [`${META}clientInfo`]: clientInfo,
+    ...(logLevel === undefined ? {} : { [`${META}logLevel`]: logLevel }),
+  };
+}
+
+/** What is needed to tell a client of sessions an answer. */
+export type SessionReader = {
+  readonly method: string;
+  readonly version: string;
+  /** The id of the client's request, and the one under which it was sent. */
+  readonly id: RequestId;
+  readonly sentId: RequestId;
+};
+
+/** A message of a stateless server as its client of sessions gets it. `text` is valid JSON of `value`. */
+export function tellSession(text: string, value: Json, reader: SessionReader): string {
+  if (!isObject(value) || value['id'] !== reader.sentId) return text;
+  if (isObject(value['error'])) return tellError(text, value['error'], reader);
+  const result = value['result'];
+  if (!isObject(result)) return text;
+  const type = result['resultType'] ?? 'complete';
+  if (type === 'input_required') return refusal(reader.id, ASKS);
+  if (type !== 'complete') return refusal(reader.id, UNKNOWN_RESULT);
+  if (reader.method === 'initialize') return initializeResult(result, reader);
+  const structured = result['structuredContent'];
+  const cut = structured === undefined || isObject(structured) ? CUT : CUT_WITH_STRUCTURE;
+  return withId(applyEdits(text, memberEdits(text, { path: ['result'], cut })), reader);
+}
+
+const ASKS =
+  'This server asks for input first, and this session has not declared what it asks for, or may not be asked.';
+const UNKNOWN_RESULT = 'This server answered with a kind of result that sessions do not have.';
+
+/** An error of the gateway's own in place of what cannot be told. */
+export function refusal(id: RequestId, message: string, code = INTERNAL): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
+}
+
+function tellError(text: string, error: JsonObject, reader: SessionReader): string {
+  const { code } = error as { readonly code?: Json };
+  const told =
+    code === INVALID_PARAMS && reader.method === 'resources/read'
+      ? RESOURCE_NOT_FOUND
+      : CODES.get(Number(code));
+  const changed =
+    told === undefined ? text : changeMembers(text, { path: ['error'], set: { code: told } });
+  return withId(changed, reader);
+}
+
+function withId(text: string, { id, sentId }: SessionReader): string {
+  return id === sentId ? text : changeMembers(text, { path: [], set: { id } });
+}
+
+function initializeResult(result: JsonObject, { id, version }: SessionReader): string {
+  const meta = result['_meta'];
+  const server = isObject(meta) ? meta[`${META}serverInfo`] : undefined;
+  const { capabilities, instructions } = result as { readonly [name: string]: Json | undefined };
+  const told = {
+    protocolVersion: version,
+    capabilities: isObject(capabilities) ? capabilities : {},
+    serverInfo: isObject(server) ? server : UNNAMED,
+    ...(instructions === undefined ? {} : { instructions }),
+  };
+  return JSON.stringify({ jsonrpc: '2.0', id, result: told });
+}
+
+/** A server of this era need not name itself; sessions need a name. */
+const UNNAMED = { name: 'upstream', version: '0' };
+
+/** The notice of a subscription as a session's stream tells it; `undefined` for what is not told there. */
+export function tellNotice(text: string, value: Json): string | undefined {
+  if (!isObject(value) || typeof value['method'] !== 'string' || 'id' in value) return undefined;
+  if (value['method'] === 'notifications/subscriptions/acknowledged') return undefined;
+  const cut = new Set([`${META}subscriptionId`]);
+  return changeMembers(text, { path: ['params', '_meta'], cut });
+}

@@ -1,0 +1,300 @@
+// Serves clients of sessions before an upstream of the stateless era. The session is the gateway's own:
+// what it says of itself goes along with every request; what only sessions have is answered here.
+// Source: MCP 2025-11-25; MCP 2026-07-28; mcp-spec.md §2.3.
+
+import type { SessionFacts } from '../../mcp/admitted.js';
+import { mayAskFirst } from '../../mcp/asking.js';
+import type { MirroredParameter } from '../../mcp/headers.js';
+import { applyEdits } from '../../mcp/json.js';
+import { isObject, type Json, type JsonObject, type RequestId } from '../../mcp/message.js';
+import {
+  capabilitiesFor,
+  discoverForm,
+  type RequestEnvelope,
+  refusal,
+  type SessionReader,
+  statelessForm,
+} from '../../mcp/translate/to-stateless.js';
+import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type { Cleared } from '../../settle/settle.js';
+import type { UpstreamClient } from '../client.js';
+import { converse, toldOf } from './dialogue.js';
+import { hear, hearWhole, isJson, isStream } from './messages.js';
+import {
+  acceptedAnswer,
+  type Conversation,
+  resultAnswer,
+  streamAnswer,
+  wholeAnswer,
+} from './own-answer.js';
+import {
+  createNotesBook,
+  MAX_RESOURCES,
+  type NotesBook,
+  type QuestionReply,
+  type SessionNotes,
+} from './session-notes.js';
+import { listenForSession } from './session-stream.js';
+
+export type TranslationSettings = {
+  readonly client: UpstreamClient;
+  readonly maxResponseBytes: number;
+  readonly requestTimeoutMs: number;
+  /** Told to upstreams in `clientInfo`. */
+  readonly gatewayVersion: string;
+};
+
+/** In place of an upstream's session id: what marks a session as one that only the gateway knows. */
+export const OWN_SESSION = 'sallyport:stateless-upstream';
+
+export type SessionClients = {
+  forward(cleared: Cleared, mirrored: readonly MirroredParameter[]): Promise<ForwardOutcome>;
+  openStream(session: SessionFacts, signal: AbortSignal): Promise<ForwardOutcome>;
+  endSession(session: SessionFacts): ForwardOutcome;
+  /** What the gateway itself says to a question. */
+  answerQuestion(session: SessionFacts, id: RequestId, reply: QuestionReply): void;
+};
+
+type Parts = TranslationSettings & { readonly book: NotesBook };
+type Request = {
+  readonly parts: Parts;
+  readonly cleared: Cleared;
+  readonly mirrored: readonly MirroredParameter[];
+  readonly id: RequestId;
+  readonly notes: SessionNotes | undefined;
+  readonly controller: AbortController;
+};
+
+const TOO_MANY = 'This session has subscribed to as many resources as are kept.';
+
+/** Serves them over one upstream. */
+export function createSessionClients(settings: TranslationSettings): SessionClients {
+  const parts: Parts = { ...settings, book: createNotesBook() };
+  return {
+    forward: (cleared, mirrored) => forward(parts, cleared, mirrored),
+    openStream(session, signal) {
+      const notes = parts.book.of(keyOf(session));
+      return listenForSession(
+        { ...parts, envelope: envelopeOf(parts, [], undefined) },
+        notes,
+        signal,
+      );
+    },
+    endSession(session) {
+      parts.book.forget(keyOf(session));
+      return wholeAnswer(200);
+    },
+    answerQuestion(session, id, reply) {
+      parts.book.of(keyOf(session)).waiting.get(id)?.(reply);
+    },
+  };
+}
+
+/** Under which a session is remembered: nothing of one that nobody has opened. */
+function keyOf({ hash }: SessionFacts): string {
+  if (hash === undefined) throw new Error('only opened sessions are remembered');
+  return hash;
+}
+
+async function forward(
+  parts: Parts,
+  cleared: Cleared,
+  mirrored: readonly MirroredParameter[],
+): Promise<ForwardOutcome> {
+  const { message, session } = cleared.admitted;
+  const notes = session === undefined ? undefined : parts.book.of(keyOf(session));
+  switch (message.kind) {
+    case 'result':
+    case 'error':
+      notes?.waiting.get(message.id ?? '')?.(message);
+      return acceptedAnswer();
+    case 'notification':
+      if (message.method === 'notifications/cancelled')
+        cancel(notes, message.params?.['requestId']);
+      return acceptedAnswer();
+    case 'request': {
+      const { id, method, params } = message;
+      const own = notes === undefined ? undefined : answerHere(notes, id, method, params ?? {});
+      if (own !== undefined) return own;
+      return send({ parts, cleared, mirrored, id, notes, controller: new AbortController() });
+    }
+  }
+}
+
+/** What a client of sessions says to its session alone; `undefined` for what its upstream must hear. */
+function answerHere(
+  notes: SessionNotes,
+  id: RequestId,
+  method: string,
+  params: JsonObject,
+): UpstreamAnswer | undefined {
+  const uri = String(params['uri']);
+  switch (method) {
+    case 'ping':
+      return resultAnswer(id);
+    case 'logging/setLevel':
+      notes.logLevel = String(params['level']);
+      return resultAnswer(id);
+    case 'resources/subscribe':
+      if (notes.resources.size >= MAX_RESOURCES && !notes.resources.has(uri))
+        return wholeAnswer(200, refusal(id, TOO_MANY));
+      notes.resources.add(uri);
+      break;
+    case 'resources/unsubscribe':
+      notes.resources.delete(uri);
+      break;
+    default:
+      return undefined;
+  }
+  for (const changed of notes.listeners) changed();
+  return resultAnswer(id);
+}
+
+function cancel(notes: SessionNotes | undefined, id: Json | undefined): void {
+  if (typeof id !== 'string' && typeof id !== 'number') return;
+  const running = notes?.running.get(id);
+  // Whoever tells the answer learns first that it is wanted no more: what was cancelled gets no error.
+  if (running !== undefined) setImmediate(() => running.abort());
+}
+
+async function send(request: Request): Promise<ForwardOutcome> {
+  const { parts, cleared, mirrored, id, notes, controller } = request;
+  const { admitted } = cleared;
+  const isHandshake = admitted.rule.method === 'initialize';
+  const envelope = isHandshake
+    ? handshakeEnvelope(parts, cleared)
+    : envelopeOf(parts, admitted.askable, notes?.logLevel);
+  const form = isHandshake
+    ? discoverForm(id, envelope)
+    : statelessForm(admitted, envelope, mirrored);
+  notes?.running.set(id, controller);
+  const outcome = await parts.client.forwardAs(cleared, form, controller.signal, false);
+  if (outcome.kind === 'fault') {
+    leave(request);
+    return outcome;
+  }
+  const reader = readerOf(cleared, id);
+  const mayAsk = mayAskFirst(admitted.rule.method) && admitted.askable.length > 0;
+  const told = mayAsk
+    ? await withDialogue(request, outcome, reader, envelope)
+    : tell(request, outcome, reader);
+  return isHandshake && told.kind === 'answer'
+    ? { ...told, headers: { ...told.headers, 'mcp-session-id': OWN_SESSION } }
+    : told;
+}
+
+function leave({ notes, id, controller }: Request): void {
+  if (notes?.running.get(id) === controller) notes.running.delete(id);
+}
+
+function readerOf({ admitted }: Cleared, id: RequestId): SessionReader {
+  return { method: admitted.rule.method, version: admitted.version, id, sentId: id };
+}
+
+/** An answer without a dialogue: whole where it came whole. */
+function tell(request: Request, answer: UpstreamAnswer, reader: SessionReader): UpstreamAnswer {
+  if (isStream(answer)) {
+    return streamAnswer(tellAll(request, answer, reader), {
+      release() {
+        leave(request);
+        answer.release();
+      },
+      abort: () => answer.abort(),
+    });
+  }
+  leave(request);
+  // To a client of sessions a status says nothing of a method: what the body says does.
+  const status = isJson(answer) ? 200 : statusOf(answer.status);
+  return {
+    ...answer,
+    status,
+    headers: { 'content-type': answer.headers['content-type'] },
+    async whole(maxBytes, withinMs) {
+      const bytes = await answer.whole(maxBytes, withinMs);
+      if (typeof bytes === 'string') return bytes;
+      const heard = hearWhole(bytes);
+      // What is no JSON is not told otherwise: it is refused by whoever reads it.
+      const told = heard.kind === 'message' ? toldOf(heard, reader) : heard;
+      return told.kind === 'message' ? new TextEncoder().encode(told.text) : bytes;
+    },
+  };
+}
+
+/** A 404 would say that the session is lost, which no server without sessions can know. */
+function statusOf(status: number): number {
+  return status === 404 || status === 405 ? 502 : status;
+}
+
+async function* tellAll(
+  request: Request,
+  answer: UpstreamAnswer,
+  reader: SessionReader,
+): Conversation {
+  try {
+    for await (const heard of hear(answer, request.parts)) yield toldOf(heard, reader);
+  } finally {
+    leave(request);
+  }
+}
+
+/** An answer that may ask: it is looked at first, because a question makes a stream of it. */
+async function withDialogue(
+  request: Request,
+  answer: UpstreamAnswer,
+  reader: SessionReader,
+  envelope: RequestEnvelope,
+): Promise<ForwardOutcome> {
+  const { parts, cleared, mirrored, notes, controller } = request;
+  let first = answer;
+  if (isJson(answer)) {
+    const bytes = await answer.whole(parts.maxResponseBytes, parts.requestTimeoutMs);
+    if (typeof bytes === 'string') {
+      leave(request);
+      return { kind: 'fault', reason: bytes === 'too-large' ? 'upstream-protocol' : bytes };
+    }
+    first = wholeAnswer(200, bytes);
+    if (!asks(bytes)) return tell(request, first, reader);
+  } else if (!isStream(answer)) return tell(request, answer, reader);
+  if (notes === undefined) return tell(request, first, reader);
+  const conversation = converse(first, {
+    reader,
+    notes,
+    bounds: parts,
+    again: (leg) =>
+      parts.client.forwardAs(
+        cleared,
+        statelessForm(cleared.admitted, envelope, mirrored, leg),
+        controller.signal,
+        false,
+      ),
+    leave: () => leave(request),
+  });
+  const stop = (): void => controller.abort();
+  return streamAnswer(conversation, { release: stop, abort: stop });
+}
+
+/** A quick look, that may be wrong to say yes. */
+function asks(bytes: Uint8Array): boolean {
+  return new TextDecoder().decode(bytes).includes('input_required');
+}
+
+function handshakeEnvelope(parts: Parts, { admitted }: Cleared): RequestEnvelope {
+  const params: unknown = JSON.parse(applyEdits(admitted.text, admitted.edits));
+  const declared = isObject(params) && isObject(params['params']) ? params['params'] : {};
+  const { capabilities, clientInfo } = declared as { readonly [name: string]: Json | undefined };
+  const own = envelopeOf(parts, [], undefined);
+  return {
+    ...own,
+    capabilities: isObject(capabilities) ? capabilities : {},
+    clientInfo: isObject(clientInfo) ? clientInfo : own.clientInfo,
+  };
+}
+
+function envelopeOf(
+  parts: TranslationSettings,
+  askable: Parameters<typeof capabilitiesFor>[0],
+  logLevel: string | undefined,
+): RequestEnvelope {
+  const clientInfo = { name: 'sallyport', version: parts.gatewayVersion };
+  return { capabilities: capabilitiesFor(askable), clientInfo, logLevel };
+}

@@ -1,0 +1,85 @@
+// Opens a session of the gateway's own with an upstream, for a caller whose era has none: initialize with
+// what that caller declared and was granted, then initialized, then the level of its log.
+// Source: MCP 2025-11-25, lifecycle; logging.
+
+import { isObject, type JsonObject } from '../../mcp/message.js';
+import type { ForwardFault } from '../../mcp/transport.js';
+import { FIRST_VERSION_WITH_HEADER, SESSION_VERSIONS } from '../../mcp/versions.js';
+import {
+  type CallPorts,
+  callUpstream,
+  type ListingFault,
+  notifyUpstream,
+} from '../listing-call.js';
+import type { UpstreamSession } from './session-pool.js';
+
+/** What a session is opened with. */
+export type SessionTerms = {
+  readonly version: string;
+  readonly capabilities: JsonObject;
+  readonly clientInfo: JsonObject;
+  readonly logLevel: string | undefined;
+};
+
+/** Bytes of a handshake. */
+const MAX_HANDSHAKE_BYTES = 1024 * 1024;
+/** Visible ASCII (MCP 2025-11-25, session management). */
+const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
+
+const FAULTS: { readonly [why in ListingFault]: ForwardFault } = {
+  unavailable: 'upstream-unavailable',
+  timeout: 'upstream-timeout',
+  credentials: 'upstream-credentials',
+  protocol: 'upstream-protocol',
+};
+
+/** Opens one, or says why there is none. */
+export async function openUpstreamSession(
+  ports: CallPorts,
+  { version, capabilities, clientInfo, logLevel }: SessionTerms,
+): Promise<UpstreamSession | ForwardFault> {
+  const budget = {
+    bytesLeft: MAX_HANDSHAKE_BYTES,
+    deadlineMs: ports.now() + ports.requestTimeoutMs,
+  };
+  const params = { protocolVersion: version, capabilities, clientInfo };
+  const call = { era: '2025', version, method: 'initialize', params, headers: {} } as const;
+  const answer = await callUpstream(ports, call, budget);
+  if (answer.kind === 'failed') return FAULTS[answer.why];
+  const session = answer.kind === 'result' ? readOpened(answer.result, answer.headers) : undefined;
+  if (session === undefined) return 'upstream-protocol';
+  const headers = headersIn(session);
+  const told = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
+  if (told.kind === 'failed') return FAULTS[told.why];
+  if (told.kind === 'refused') return 'upstream-protocol';
+  if (logLevel !== undefined && isObject(session.handshake['capabilities'])) {
+    const isLogging = isObject(session.handshake['capabilities']['logging']);
+    // A server that will not set it logs as it likes; what nobody asked for is not passed on.
+    const level = { era: '2025', version, params: { level: logLevel }, headers } as const;
+    if (isLogging) await callUpstream(ports, { ...level, method: 'logging/setLevel' }, budget);
+  }
+  return session;
+}
+
+function readOpened(
+  result: JsonObject,
+  headers: { readonly [name: string]: string | undefined },
+): UpstreamSession | undefined {
+  const version = result['protocolVersion'];
+  const id = headers['mcp-session-id'];
+  if (typeof version !== 'string' || !SESSION_VERSIONS.includes(version)) return undefined;
+  if (!isObject(result['capabilities'])) return undefined;
+  if (id !== undefined && !SESSION_ID.test(id)) return undefined;
+  return { version, upstreamSession: id, handshake: result };
+}
+
+/** The headers of a request within a session. */
+export function headersIn({
+  version,
+  upstreamSession,
+}: Pick<UpstreamSession, 'version' | 'upstreamSession'>): Record<string, string> {
+  const headers: Record<string, string> = {};
+  if (version >= FIRST_VERSION_WITH_HEADER) headers['mcp-protocol-version'] = version;
+  if (upstreamSession !== undefined) headers['mcp-session-id'] = upstreamSession;
+  return headers;
+}

@@ -1,0 +1,110 @@
+// The stream of a session whose upstream has no sessions: one subscription there, asked anew whenever the
+// session subscribes to something else. Where the upstream knows no subscriptions there is no stream of
+// its own (405), and what the gateway itself sees is all that is told.
+// Source: MCP 2026-07-28, subscriptions; MCP 2025-11-25, transports (listening for messages).
+
+import type { Json } from '../../mcp/message.js';
+import { ownForm, type RequestEnvelope, tellNotice } from '../../mcp/translate/to-stateless.js';
+import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type { UpstreamClient } from '../client.js';
+import { type HearingBounds, hear, isStream } from './messages.js';
+import { type Conversation, type Said, streamAnswer, wholeAnswer } from './own-answer.js';
+import type { SessionNotes } from './session-notes.js';
+
+type StreamParts = HearingBounds & {
+  readonly client: UpstreamClient;
+  readonly envelope: RequestEnvelope;
+};
+
+const LISTEN_ID = 1;
+
+/** Opens it: the answer to the session's GET. */
+export async function listenForSession(
+  parts: StreamParts,
+  notes: SessionNotes,
+  signal: AbortSignal,
+): Promise<ForwardOutcome> {
+  const first = await subscribe(parts, notes, signal);
+  if (first.kind === 'fault') return first;
+  if (!isStream(first.answer)) {
+    first.answer.release();
+    return wholeAnswer(first.answer.status >= 500 ? first.answer.status : 405);
+  }
+  const stop = new AbortController();
+  signal.addEventListener('abort', () => stop.abort(), { once: true });
+  const end = (): void => stop.abort();
+  return streamAnswer(tell(parts, notes, first, stop.signal), { release: end, abort: end });
+}
+
+type Subscribed =
+  | {
+      readonly kind: 'subscribed';
+      readonly answer: UpstreamAnswer;
+      readonly renewed: () => boolean;
+    }
+  | Extract<ForwardOutcome, { readonly kind: 'fault' }>;
+
+/** One subscription to what the session wants to hear now; it is given up when that changes. */
+async function subscribe(
+  { client, envelope }: StreamParts,
+  notes: SessionNotes,
+  signal: AbortSignal,
+): Promise<Subscribed> {
+  const notifications: Record<string, Json> = {
+    toolsListChanged: true,
+    promptsListChanged: true,
+    resourcesListChanged: true,
+  };
+  if (notes.resources.size > 0) notifications['resourceSubscriptions'] = [...notes.resources];
+  const form = ownForm('subscriptions/listen', LISTEN_ID, { notifications }, envelope);
+  let isRenewed = false;
+  const controller = new AbortController();
+  const end = (): void => {
+    notes.listeners.delete(renew);
+    controller.abort();
+  };
+  function renew(): void {
+    isRenewed = true;
+    end();
+  }
+  notes.listeners.add(renew);
+  signal.addEventListener('abort', end, { once: true });
+  const outcome = await client.subscribe(form, controller.signal);
+  if (outcome.kind === 'answer')
+    return { kind: 'subscribed', answer: outcome, renewed: () => isRenewed };
+  notes.listeners.delete(renew);
+  return outcome;
+}
+
+async function* tell(
+  parts: StreamParts,
+  notes: SessionNotes,
+  first: Extract<Subscribed, { readonly kind: 'subscribed' }>,
+  signal: AbortSignal,
+): Conversation {
+  let current = first;
+  for (;;) {
+    yield* tellOne(current, parts);
+    if (!current.renewed() || signal.aborted) return;
+    const next = await subscribe(parts, notes, signal);
+    if (next.kind === 'fault') return yield next;
+    current = next;
+  }
+}
+
+async function* tellOne(
+  { answer, renewed }: Extract<Subscribed, { readonly kind: 'subscribed' }>,
+  bounds: HearingBounds,
+): Conversation {
+  for await (const heard of hear(answer, bounds)) {
+    // A subscription that was given up for another ends with a fault of its own.
+    if (heard.kind === 'fault' && renewed()) return;
+    const said = heard.kind === 'message' ? noticeIn(heard.text, heard.value) : heard;
+    if (said !== undefined) yield said;
+  }
+}
+
+function noticeIn(text: string, value: Json | undefined): Said | undefined {
+  const told = value === undefined ? undefined : tellNotice(text, value);
+  return told === undefined ? undefined : { kind: 'message', text: told };
+}

@@ -1,0 +1,282 @@
+// What is special to a client and an upstream of different eras: sessions that are the gateway's own,
+// questions that cross, cancelling, notices, pools, and refusals that say why.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/mcp/message.js';
+import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/asking.js';
+import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
+import type { HostileRequest, Order } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/patience.js';
+import { ALLOW_ALL } from '../support/start-gateway.js';
+import { sessionsOnly } from '../support/upstream-eras.js';
+import {
+  type Access,
+  bearer,
+  callStateless,
+  errorOf,
+  requestStateless,
+  resultOf,
+  statelessParts,
+} from '../support/wire-client.js';
+
+const CALL = { name: 'read_record', arguments: { id: 'one' } };
+const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
+const FORM = {
+  method: 'elicitation/create',
+  params: {
+    message: 'Who is it for?',
+    requestedSchema: { type: 'object', properties: { person: { type: 'string' } } },
+  },
+};
+const POLICIES = { open: ALLOW_ALL, questions: grantQuestions() };
+
+function paramsOf({ message }: HostileRequest): JsonObject {
+  return (message?.['params'] ?? {}) as JsonObject;
+}
+
+/** The orders of a test before the one that holds the upstream to its era. */
+function inTurn(era: Order, ...orders: readonly Order[]): Order {
+  return (request) => {
+    for (const order of [...orders, era]) {
+      const act = order(request);
+      if (act !== undefined) return act;
+    }
+    return undefined;
+  };
+}
+
+async function readUntil(response: Response, text: string): Promise<string> {
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  let seen = '';
+  while (reader !== undefined && !seen.includes(text)) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    seen += decoder.decode(value, { stream: true });
+  }
+  await reader?.cancel();
+  return seen;
+}
+
+describe('a stateless client before an upstream of sessions', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({
+      policies: POLICIES,
+      prepare: (upstream) => upstream.obey(sessionsOnly),
+    });
+  });
+  afterEach(() => {
+    rig.upstream.obey(sessionsOnly);
+    rig.upstream.forget();
+  });
+  afterAll(() => rig.close());
+
+  const initialized = (): number =>
+    rig.upstream.seen().filter(({ method }) => method === 'initialize').length;
+
+  it('[Y-04] has one session for its calls, however many come at a time', async () => {
+    const access: Access = rig.as(await rig.gateway.token('target', { sub: 'many' }));
+    const replies = await Promise.all(
+      [1, 2, 3, 4].map(() => callStateless(access, 'read_record', { id: 'x' })),
+    );
+    for (const reply of replies) {
+      expect(reply.message?.['id']).toBe(1);
+      expect(reply.text).toContain('read_record x');
+    }
+    expect(initialized()).toBe(1);
+    const ids = rig.upstream.uses().map(({ id }) => id);
+    expect(new Set(ids).size).toBe(4);
+  });
+
+  it('[Y-04] gets another when it is lost, and only what does nothing twice is asked again', async () => {
+    const access: Access = rig.as(await rig.gateway.token('target', { sub: 'loser' }));
+    await callStateless(access, 'read_record', { id: 'x' });
+    rig.upstream.forget();
+    const lost = (method: string): Order =>
+      onMethod(method, (request) =>
+        jsonBody(
+          { jsonrpc: '2.0', id: request.id ?? 0, error: { code: -32001, message: 'gone' } },
+          404,
+        ),
+      );
+    rig.upstream.obeyOnce(lost('tools/list'));
+    expect(resultOf(await requestStateless(access, 'tools/list'))['tools']).toHaveLength(2);
+    expect(initialized()).toBe(1);
+    rig.upstream.obeyOnce(lost('tools/call'));
+    const refused = await callStateless(access, 'read_record', { id: 'x' });
+    expect(errorOf(refused)['message']).toContain('was lost');
+    expect(rig.upstream.uses()).toHaveLength(1);
+    expect((await callStateless(access, 'read_record', { id: 'x' })).text).toContain(
+      'read_record x',
+    );
+    expect(initialized()).toBe(2);
+  });
+
+  it('[Y-06] cancels by leaving', async () => {
+    rig.upstream.obey(
+      inTurn(
+        sessionsOnly,
+        onMethod('tools/call', () => ({ kind: 'hold' })),
+      ),
+    );
+    const left = new AbortController();
+    const { headers, body } = statelessParts('tools/call', CALL);
+    const waiting = fetch(rig.access.url, {
+      method: 'POST',
+      headers: {
+        ...headers,
+        ...bearer(rig.access.token),
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify(body),
+      signal: left.signal,
+    }).catch(() => undefined);
+    await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
+    const [sent] = rig.upstream.uses();
+    left.abort();
+    await waiting;
+    const cancelled = () =>
+      rig.upstream.seen().find(({ method }) => method === 'notifications/cancelled');
+    await expect.poll(cancelled, PATIENT).toBeDefined();
+    expect(paramsOf(cancelled() as HostileRequest)['requestId']).toBe(sent?.id);
+    expect(cancelled()?.headers['mcp-session-id']).toBe(sent?.headers['mcp-session-id']);
+    await expect.poll(() => sent?.isAborted, PATIENT).toBe(true);
+  });
+
+  it('[Y-05] is asked by a result, and its answer goes on with the very call', async () => {
+    let finish: (() => void) | undefined;
+    rig.upstream.obey(
+      inTurn(sessionsOnly, (request) => {
+        if (request.message?.['id'] === 'from-the-server') finish?.();
+        return request.method === 'tools/call'
+          ? askThenAnswer(request, [{ id: 'from-the-server', ...FORM }], 100)
+          : undefined;
+      }),
+    );
+    const answered = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const meta = { [CAPABILITIES]: ALL_QUESTIONS };
+    const asked = await callStateless(rig.access, 'read_record', { id: 'one' }, meta);
+    const { requestState, inputRequests } = resultOf(asked);
+    expect(Object.values(inputRequests as JsonObject)).toEqual([FORM]);
+    const [key = ''] = Object.keys(inputRequests as JsonObject);
+    const response = { action: 'accept', content: { person: 'Ada' } };
+    const again = {
+      ...CALL,
+      inputResponses: { [key]: response },
+      requestState: requestState ?? '',
+      _meta: meta,
+    };
+    const thief = rig.as(await rig.gateway.token('target', { sub: 'mallory' }));
+    expect(errorOf(await requestStateless(thief, 'tools/call', again))['code']).toBe(-32602);
+    const done = await requestStateless(rig.access, 'tools/call', again, { id: 2 });
+    await answered;
+    const told = rig.upstream.seen().find(({ message }) => message?.['id'] === 'from-the-server');
+    expect(told?.message).toMatchObject({ result: response });
+    expect(done.message).toMatchObject({ id: 2, result: { resultType: 'complete' } });
+    expect(rig.upstream.uses()).toHaveLength(1);
+    const twice = await requestStateless(rig.access, 'tools/call', again, { id: 3 });
+    expect(errorOf(twice)['message']).toContain('is over');
+  });
+
+  it('[Y-05] that declared nothing is not asked, and its call goes on', async () => {
+    rig.upstream.obey(
+      inTurn(
+        sessionsOnly,
+        onMethod('tools/call', (request) =>
+          askThenAnswer(request, [{ id: 'from-the-server', ...FORM }], 5),
+        ),
+      ),
+    );
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+    expect(reply.messages).toHaveLength(1);
+    expect(resultOf(reply)['resultType']).toBe('complete');
+    const told = () =>
+      rig.upstream.seen().find(({ message }) => message?.['id'] === 'from-the-server')?.message;
+    await expect.poll(told, PATIENT).toMatchObject({ error: { code: -32601 } });
+    const found = async () => (await rig.gateway.audit()).flatMap((line) => line['findings'] ?? []);
+    await expect
+      .poll(found, PATIENT)
+      .toContainEqual(expect.objectContaining({ detector: 'server-request', action: 'drop' }));
+  });
+
+  it('[Y-05] gets a demand for a visit as a question', async () => {
+    const data = {
+      elicitations: [
+        { mode: 'url', elicitationId: 'e1', url: 'https://example.com/a', message: 'Visit.' },
+      ],
+    };
+    rig.upstream.obey(
+      inTurn(
+        sessionsOnly,
+        onMethod('tools/call', (request) =>
+          jsonBody({
+            jsonrpc: '2.0',
+            id: request.id ?? 0,
+            error: { code: -32042, message: 'visit', data },
+          }),
+        ),
+      ),
+    );
+    const asked = await callStateless(
+      rig.access,
+      'read_record',
+      { id: 'one' },
+      { [CAPABILITIES]: ALL_QUESTIONS },
+    );
+    const [question] = Object.values((resultOf(asked)['inputRequests'] ?? {}) as JsonObject);
+    expect(question).toEqual({
+      method: 'elicitation/create',
+      params: { mode: 'url', url: 'https://example.com/a', message: 'Visit.' },
+    });
+  });
+
+  it('[Y-09] listens in a session of its own, which ends with the subscription', async () => {
+    rig.upstream.obey(
+      inTurn(sessionsOnly, (request) =>
+        request.httpMethod === 'GET'
+          ? stream(
+              [
+                {
+                  jsonrpc: '2.0',
+                  method: 'notifications/resources/updated',
+                  params: { uri: 'memo://one' },
+                },
+              ],
+              'hold',
+            )
+          : undefined,
+      ),
+    );
+    const params = {
+      notifications: { toolsListChanged: true, resourceSubscriptions: ['memo://one'] },
+    };
+    const { headers, body } = statelessParts('subscriptions/listen', params, 'listening');
+    const left = new AbortController();
+    const opened = await fetch(rig.access.url, {
+      method: 'POST',
+      headers: {
+        ...headers,
+        ...bearer(rig.access.token),
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify(body),
+      signal: left.signal,
+    });
+    const text = await readUntil(opened, 'resources/updated');
+    expect(text).toContain('acknowledged');
+    expect(text).toContain('"io.modelcontextprotocol/subscriptionId":"listening"');
+    const subscribed = () =>
+      rig.upstream.seen().find(({ method }) => method === 'resources/subscribe');
+    await expect.poll(subscribed, PATIENT).toBeDefined();
+    left.abort();
+    const ended = () => rig.upstream.seen().find(({ httpMethod }) => httpMethod === 'DELETE');
+    await expect.poll(ended, PATIENT).toBeDefined();
+    expect(ended()?.headers['mcp-session-id']).toBe(subscribed()?.headers['mcp-session-id']);
+  });
+});

@@ -1,0 +1,249 @@
+// What is special to a client and an upstream of different eras: sessions that are the gateway's own,
+// questions that cross, cancelling, notices, pools, and refusals that say why.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/mcp/message.js';
+import { connectAsked, grantQuestions } from '../support/asking.js';
+import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { jsonBody, onMethod, resultFor, stream } from '../support/hostile-acts.js';
+import type { HostileRequest, Order } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/patience.js';
+import { openRawSession } from '../support/raw-mcp.js';
+import { ALLOW_ALL } from '../support/start-gateway.js';
+import { sessionsOnly, statelessOnly } from '../support/upstream-eras.js';
+import { bearer, errorOf, post, resultOf, sessionHeaders } from '../support/wire-client.js';
+
+const CALL = { name: 'read_record', arguments: { id: 'one' } };
+const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
+const FORM = {
+  method: 'elicitation/create',
+  params: {
+    message: 'Who is it for?',
+    requestedSchema: { type: 'object', properties: { person: { type: 'string' } } },
+  },
+};
+const POLICIES = { open: ALLOW_ALL, questions: grantQuestions() };
+
+function paramsOf({ message }: HostileRequest): JsonObject {
+  return (message?.['params'] ?? {}) as JsonObject;
+}
+
+/** The orders of a test before the one that holds the upstream to its era. */
+function inTurn(era: Order, ...orders: readonly Order[]): Order {
+  return (request) => {
+    for (const order of [...orders, era]) {
+      const act = order(request);
+      if (act !== undefined) return act;
+    }
+    return undefined;
+  };
+}
+
+async function readUntil(response: Response, text: string): Promise<string> {
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  let seen = '';
+  while (reader !== undefined && !seen.includes(text)) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    seen += decoder.decode(value, { stream: true });
+  }
+  await reader?.cancel();
+  return seen;
+}
+
+describe('a client of sessions before a stateless upstream', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({
+      policies: POLICIES,
+      prepare: (upstream) => upstream.obey(statelessOnly),
+    });
+  });
+  afterEach(() => {
+    rig.upstream.obey(statelessOnly);
+    rig.upstream.forget();
+  });
+  afterAll(() => rig.close());
+
+  it('[Y-03] has its pings, levels and endings answered here', async () => {
+    const session = await rig.openSession();
+    rig.upstream.forget();
+    expect(resultOf(await session.request('ping'))).toEqual({});
+    expect(resultOf(await session.request('logging/setLevel', { level: 'debug' }))).toEqual({});
+    expect(rig.upstream.seen()).toEqual([]);
+    await session.call('read_record', { id: 'one' });
+    const meta = paramsOf(rig.upstream.uses()[0] as HostileRequest)['_meta'];
+    expect(meta).toMatchObject({
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/logLevel': 'debug',
+      [CAPABILITIES]: {},
+    });
+    rig.upstream.forget();
+    expect((await session.end()).status).toBe(204);
+    expect((await session.call('read_record', { id: 'one' })).status).toBe(404);
+    expect(rig.upstream.seen()).toEqual([]);
+  });
+
+  it('[Y-06] cancels by its notice, and not by leaving', async () => {
+    const session = await rig.openSession();
+    rig.upstream.forget();
+    rig.upstream.obey(
+      inTurn(
+        statelessOnly,
+        onMethod('tools/call', () => ({ kind: 'hold' })),
+      ),
+    );
+    const left = new AbortController();
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 5, method: 'tools/call', params: CALL });
+    const headers = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    };
+    const waiting = fetch(rig.access.url, {
+      method: 'POST',
+      headers: { ...headers, ...bearer(rig.access.token), ...sessionHeaders(session.id) },
+      body,
+      signal: left.signal,
+    }).catch(() => undefined);
+    await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
+    left.abort();
+    await waiting;
+    await sleep(50);
+    expect(rig.upstream.uses()[0]?.isAborted).toBe(false);
+    const notice = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 5 } };
+    expect(
+      (await post(rig.access, JSON.stringify(notice), sessionHeaders(session.id))).status,
+    ).toBe(202);
+    await expect.poll(() => rig.upstream.uses()[0]?.isAborted, PATIENT).toBe(true);
+  });
+
+  /** Asks for a form at the first leg, and tells what was answered at the second. */
+  const asksForm = onMethod('tools/call', (request) => {
+    const responses = paramsOf(request)['inputResponses'];
+    return jsonBody(
+      responses === undefined
+        ? resultFor(request, {
+            resultType: 'input_required',
+            inputRequests: { who: FORM },
+            requestState: 'state of the server',
+          })
+        : resultFor(request, {
+            content: [{ type: 'text', text: `said ${JSON.stringify(responses)}` }],
+          }),
+    );
+  });
+
+  it('[Y-05] is asked on its stream, and its answer goes back with the state', async () => {
+    const { client, asked, close } = await connectAsked(rig.access.url, rig.access.token ?? '', {
+      content: { person: 'Ada' },
+    });
+    rig.upstream.forget();
+    rig.upstream.obey(inTurn(statelessOnly, asksForm));
+    const result = await client.callTool(CALL);
+    expect(asked.map(({ method }) => method)).toEqual(['elicitation/create']);
+    expect(JSON.stringify(result.content)).toContain('Ada');
+    const [first, second] = rig.upstream.uses();
+    expect(paramsOf(first as HostileRequest)['_meta']).toMatchObject({
+      [CAPABILITIES]: { elicitation: {} },
+    });
+    expect(paramsOf(second as HostileRequest)).toMatchObject({
+      ...CALL,
+      requestState: 'state of the server',
+      inputResponses: { who: { action: 'accept' } },
+    });
+    expect(second?.id).not.toBe(first?.id);
+    await close();
+  });
+
+  it('[Y-07] that declared nothing is told why it gets no answer', async () => {
+    const session = await rig.openSession();
+    rig.upstream.obey(inTurn(statelessOnly, asksForm));
+    const reply = await session.call('read_record', { id: 'one' });
+    expect(reply.status).toBe(200);
+    expect(errorOf(reply)['message']).toContain('asks for input first');
+  });
+
+  it('[Y-07] is told of codes and results that sessions do not have in its own', async () => {
+    const session = await rig.openSession();
+    const error = { code: -32021, message: 'sampling is needed' };
+    rig.upstream.obey(
+      inTurn(
+        statelessOnly,
+        onMethod('tools/call', (request) =>
+          jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, error }, 400),
+        ),
+      ),
+    );
+    const missing = await session.call('read_record', { id: 'one' });
+    expect([missing.status, errorOf(missing)['code']]).toEqual([200, -32602]);
+    rig.upstream.obey(
+      inTurn(
+        statelessOnly,
+        onMethod('tools/call', (request) => jsonBody(resultFor(request, { resultType: 'task' }))),
+      ),
+    );
+    const task = await session.call('read_record', { id: 'one' });
+    expect(errorOf(task)['message']).toContain('kind of result');
+  });
+
+  it('[Y-09] hears on its stream what a subscription tells, lists and resources', async () => {
+    const session = await rig.openSession();
+    rig.upstream.forget();
+    const listens = onMethod('subscriptions/listen', (request) => {
+      const _meta = { 'io.modelcontextprotocol/subscriptionId': request.id ?? 0 };
+      const { notifications } = paramsOf(request);
+      const uris = (notifications as JsonObject)['resourceSubscriptions'];
+      const told = (method: string, params: JsonObject) => ({
+        jsonrpc: '2.0',
+        method,
+        params: { ...params, _meta },
+      });
+      const first = told('notifications/subscriptions/acknowledged', {
+        notifications: notifications ?? {},
+      });
+      const updated = told('notifications/resources/updated', { uri: 'memo://one' });
+      return stream(uris === undefined ? [first] : [first, updated], 'hold');
+    });
+    rig.upstream.obey(inTurn(statelessOnly, listens));
+    const opened = await fetch(rig.access.url, {
+      headers: {
+        ...bearer(rig.access.token),
+        ...sessionHeaders(session.id),
+        accept: 'text/event-stream',
+      },
+    });
+    expect(opened.status).toBe(200);
+    const heard = readUntil(opened, 'resources/updated');
+    expect(resultOf(await session.request('resources/subscribe', { uri: 'memo://one' }))).toEqual(
+      {},
+    );
+    const text = await heard;
+    expect(text).toContain('memo://one');
+    expect(text).not.toContain('subscriptionId');
+    expect(text).not.toContain('acknowledged');
+  });
+});
+
+describe('an upstream that changes its era', () => {
+  it('[Y-03] ends the sessions of the other, so that their clients open new ones', async () => {
+    const rig = await startRig({
+      upstream: ['pinning: {maxAge: 1s}'],
+      prepare: (upstream) => upstream.obey(sessionsOnly),
+    });
+    try {
+      const raw = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
+      expect((await raw.ask(1, 'tools/call', CALL)).status).toBe(200);
+      rig.upstream.obey(statelessOnly);
+      await expect
+        .poll(async () => (await raw.ask(2, 'tools/call', CALL)).status, {
+          timeout: 20_000,
+          interval: 200,
+        })
+        .toBe(404);
+    } finally {
+      await rig.close();
+    }
+  });
+});
