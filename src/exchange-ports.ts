@@ -3,9 +3,10 @@
 
 import type { InspectionProfile } from './config/settings.js';
 import type { PageCache } from './inspect/page-cache.js';
-import type { EventFacts, QuestionFacts, SessionFacts } from './mcp/admitted.js';
-import type { Json, JsonObject, RequestId } from './mcp/message.js';
-import type { ForwardOutcome, Incoming } from './mcp/transport.js';
+import type { EventFacts, QuestionFacts, SentFacts, SessionFacts } from './mcp/admitted.js';
+import type { ListedEra } from './mcp/listing.js';
+import type { Era, Json, JsonObject, RequestId } from './mcp/message.js';
+import type { ChannelOutcome, ForwardOutcome, Incoming } from './mcp/transport.js';
 import type { Catalogue, PinKind } from './policy/definition.js';
 import type { Principal } from './policy/principal.js';
 import type { PolicySet } from './policy/question.js';
@@ -35,11 +36,22 @@ export type View = {
     | { readonly sessions: readonly string[]; readonly stateless: readonly string[] }
     | undefined;
   /** The definitions under this version's lock file and the newest listing, as this era offers them. */
-  catalogueFor(era: '2025' | '2026'): Catalogue;
+  catalogueFor(era: Era): Catalogue;
+  /** Where clients of HTTP+SSE post to; only where the upstream speaks HTTP+SSE, and then nothing else is spoken. */
+  readonly channel?: { readonly messageUrl: string } | undefined;
   /** True while every page was verified within `pinning.maxAge`, or pinning is off. */
   readonly isFresh: boolean;
   /** Builds the WWW-Authenticate value for a refusal here. */
   challenge(reason: Reason, scopes: readonly string[] | undefined): string;
+};
+
+/** What the state of a dialogue is bound to besides its caller (2026). */
+export type StateSubject = {
+  readonly upstream: string;
+  readonly method: string;
+  readonly target: string;
+  /** Canonical text of the params without what changes from leg to leg. */
+  readonly params: string;
 };
 
 /** An open stream of a client, as the registry of streams needs to know it. */
@@ -48,8 +60,8 @@ export type OpenStream = {
   readonly principal: Principal;
   /** The sealed id of its session. */
   readonly session: string | undefined;
-  /** Sends a message of our own, such as a list_changed notice. */
-  announce(json: string): void;
+  /** Tells that a list changed, by the method of its notice, in the stream's own form. */
+  announce(method: string): void;
   end(): void;
 };
 
@@ -65,7 +77,7 @@ export type OwnAnswer = 'pong' | { readonly code: number; readonly message: stri
 
 /** The items of a page of a list, as the upstream wrote them. */
 export type SeenPage = {
-  readonly era: '2025' | '2026';
+  readonly era: ListedEra;
   readonly kind: PinKind;
   readonly items: readonly {
     readonly name: string;
@@ -74,7 +86,24 @@ export type SeenPage = {
   }[];
 };
 
+/** The channels of HTTP+SSE: one stream a session, on which every answer comes. */
+export type ChannelPorts = {
+  /** Opens a channel of the upstream and waits until it says where it wants messages. */
+  open(upstream: string, signal: AbortSignal): Promise<ChannelOutcome>;
+  /** Seals a request into the id under which the server knows it; `undefined` where it is too long. */
+  sealRequest(sent: SentFacts, place: SessionPlace): string | undefined;
+  /** Opens such an id; `undefined` for one that was not sent in this session of this caller. */
+  openRequest(sealed: string, place: SessionPlace): SentFacts | undefined;
+  /** The sealed id of a request that was sent a moment ago, where this replica knows it. */
+  recallRequest(id: RequestId, session: SessionFacts): string | undefined;
+  /** Enters the client's end of a channel; the returned function takes it out again. */
+  enter(session: SessionFacts, write: (json: string) => void): () => void;
+  /** Says a message of our own on the client's end; false where this replica does not hold it. */
+  say(session: SessionFacts, json: string): boolean;
+};
+
 export type Ports = {
+  readonly channels: ChannelPorts;
   view(upstream: string): View | undefined;
   authenticate(incoming: Incoming): Principal | Reason | Promise<Principal | Reason>;
   /** Opens a sealed session id for this caller; `undefined` for every other id, whatever its fault. */
@@ -93,6 +122,10 @@ export type Ports = {
   newDecisionId(): string;
   /** Marks a session as ended, so that it is unknown from now on. */
   endSession(sealed: string, upstream: string): void;
+  /** Seals the state that an upstream wants back (2026); `undefined` where it is too long to be carried. */
+  sealState(state: string, subject: StateSubject, principal: Principal): string | undefined;
+  /** The state that was sealed for this caller and this request; `undefined` for every other. */
+  openState(sealed: string, subject: StateSubject, principal: Principal): string | undefined;
   /** Lists the upstream's definitions again if they were not verified within `pinning.maxAge`. */
   freshen(upstream: string): Promise<void>;
   readonly limits: LimitStore;

@@ -10,7 +10,7 @@ import type { Admitted } from './mcp/admitted.js';
 import type { AdmittedArray } from './mcp/arrays.js';
 import { checkCarried, checkParamHeaders } from './mcp/carried.js';
 import { decodeParamHeaders } from './mcp/headers.js';
-import type { JsonObject, Message } from './mcp/message.js';
+import type { JsonObject } from './mcp/message.js';
 import type { Incoming, Outgoing, UpstreamAnswer } from './mcp/transport.js';
 import { decideRequest } from './policy/decide.js';
 import type { Allow } from './policy/decision.js';
@@ -21,7 +21,12 @@ import { type Refusal, refuseFault, refuseWith } from './policy/refusal.js';
 import { relayAnswer } from './relay/answer.js';
 import { relayArray } from './relay/array.js';
 import { type Call, noteAdmitted, noteDecision, presentedToken, refuse } from './relay/call.js';
-import { endSession, listen } from './relay/listen.js';
+import { findMisplaced, openStream } from './relay/channel.js';
+import { addressRequest } from './relay/channel-request.js';
+import { endSession } from './relay/listen.js';
+import { narrowListen } from './relay/narrow.js';
+import { contentOf, openRetry } from './relay/retry.js';
+import { asksForStream, relaySubscription } from './relay/subscription.js';
 import { countWaits } from './relay/upstream-time.js';
 import { type Cleared, settle } from './settle/settle.js';
 
@@ -58,8 +63,8 @@ export async function runExchange(
 async function travel(call: Call): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
-  if (call.incoming.httpMethod === 'GET') return listen(call, principal);
-  if (!call.incoming.enter()) return refuseWith('overloaded');
+  if (call.incoming.httpMethod === 'GET') return openStream(call, principal);
+  if (!takePlace(call.incoming)) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
 
   const admitted = admit(call, principal);
@@ -69,10 +74,13 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
 
-  const content = guard(call, admitted);
+  const restored = restore(call, principal, admitted, allow);
+  if (restored.kind === 'refused') return restored;
+
+  const content = guard(call, restored);
   if (content !== undefined) return content;
 
-  const cleared = await clear(call, allow, admitted, principal);
+  const cleared = await clear(call, allow, restored, principal);
   if ('kind' in cleared) return cleared;
 
   const unrecorded = await putOnRecord(call);
@@ -81,7 +89,12 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   const answer = await forward(call, cleared);
   if (answer.kind === 'refused') return answer;
 
-  return relayAnswer(call, cleared, answer);
+  return relay(call, cleared, answer);
+}
+
+/** A stream waits for others; only exchanges take a place of the upstream's. */
+function takePlace(incoming: Incoming): boolean {
+  return asksForStream(incoming) || incoming.enter();
 }
 
 /** Who calls: a verified principal, or 401 and 503. */
@@ -105,10 +118,13 @@ function renewView(call: Call): void {
 function admit(call: Call, principal: Principal): Admitted | AdmittedArray | Refusal {
   const { incoming, ports, view } = call;
   const { upstream } = incoming;
+  const misplaced = findMisplaced(call);
+  if (misplaced !== undefined) return refuseFault(misplaced);
   const outcome = admitPost({
     headers: incoming.headers,
     repeated: incoming.repeated,
     body: incoming.body,
+    isChannel: incoming.channel === 'message',
     openSession: (sealed) => ports.openSession(sealed, upstream, principal),
     openQuestion: (id, session) => ports.openQuestion(id, { upstream, principal, session }),
     grants: () => grantsFor(view.policies, principal, view.upstream),
@@ -154,11 +170,29 @@ async function decide(
   return header === undefined ? decision : refuseFault(header);
 }
 
+/** What the client carries for us is opened, what it may not listen to taken out; a channel's ids are sealed. */
+function restore(
+  call: Call,
+  principal: Principal,
+  admitted: Admitted,
+  allow: Allow,
+): Admitted | Refusal {
+  if (admitted.era === '2024') return addressRequest(call, principal, admitted, allow);
+  const isStream = admitted.rule.response === 'subscription';
+  if (isStream && !call.ports.hasRoomForStream(call.incoming.upstream, principal))
+    return refuseWith('overloaded');
+  const restored = isStream
+    ? narrowListen(call, principal, admitted)
+    : openRetry(call, principal, admitted);
+  if (restored.kind === 'admitted') call.admitted = restored;
+  return restored;
+}
+
 /** Whether the content of the arguments may leave: no secret, and never the caller's own token. */
 function guard(call: Call, admitted: Admitted): Refusal | undefined {
   const startedMs = performance.now();
-  const { message, text } = admitted;
-  const value = contentOf(message);
+  const { text } = admitted;
+  const value = contentOf(admitted);
   const headers = decodeParamHeaders(admitted.paramHeaders);
   const refusal =
     guardContent(call, value, text) ??
@@ -166,18 +200,6 @@ function guard(call: Call, admitted: Admitted): Refusal | undefined {
     (headers === undefined ? undefined : guardContent(call, headers, JSON.stringify(headers)));
   call.record.latency.inspect += performance.now() - startedMs;
   return refusal;
-}
-
-function contentOf(message: Message): JsonObject {
-  switch (message.kind) {
-    case 'request':
-    case 'notification':
-      return message.params ?? {};
-    case 'result':
-      return message.result;
-    case 'error':
-      return message.error;
-  }
 }
 
 function guardContent(call: Call, value: JsonObject, text: string): Refusal | undefined {
@@ -215,4 +237,11 @@ async function forward(call: Call, cleared: Cleared): Promise<UpstreamAnswer | R
   const outcome = await call.ports.forward(call.incoming.upstream, cleared, signal);
   call.record.latency.upstream = performance.now() - startedMs;
   return outcome.kind === 'fault' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);
+}
+
+/** The way back: one answer, or the stream of a subscription. */
+function relay(call: Call, cleared: Cleared, answer: UpstreamAnswer): Promise<Refusal | undefined> {
+  return cleared.admitted.rule.response === 'subscription'
+    ? relaySubscription(call, cleared, answer)
+    : relayAnswer(call, cleared, answer);
 }

@@ -2,6 +2,7 @@
 // One file a part under requirements/, gathered here; coverage.test.ts proves that none is uncited.
 
 import { attackRequirements } from './requirements/attacks.js';
+import { channelRequirements } from './requirements/channels.js';
 import { clientRequirements } from './requirements/clients.js';
 import { configRequirements } from './requirements/config.js';
 import { conformanceRequirements } from './requirements/conformance.js';
@@ -15,6 +16,7 @@ import { policyRequirements } from './requirements/policy.js';
 import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
 import { runtimeRequirements } from './requirements/runtime.js';
+import { statelessRequirements } from './requirements/stateless.js';
 import { wireRequirements } from './requirements/wire.js';
 import { AUTHN_REQUIREMENTS } from './unit/authn/requirements.js';
 import { inspectRequirements } from './unit/inspect/requirements.js';
@@ -24,6 +26,7 @@ export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,
   ...attackRequirements,
   ...clientRequirements,
+  ...channelRequirements,
   ...configRequirements,
   ...conformanceRequirements,
   ...demoRequirements,
@@ -37,5 +40,6 @@ export const requirements: readonly Requirement[] = [
   ...policyRequirements,
   ...questionRequirements,
   ...runtimeRequirements,
+  ...statelessRequirements,
   ...wireRequirements,
 ];

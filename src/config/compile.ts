@@ -135,6 +135,7 @@ function compileUpstream(
   return {
     name,
     url: new URL(file.url),
+    transport: file.transport,
     path,
     resource,
     network: file.network,

@@ -25,6 +25,7 @@ export type IssuerFile = {
 };
 
 export type UpstreamFile = {
+  readonly transport: 'streamable-http' | 'http-sse';
   readonly url: string;
   readonly path?: string;
   readonly network: Network;

@@ -94,7 +94,6 @@ export const UPSTREAM_SCHEMA: Schema = record(
     path: text('Path on the data listener; `/<name>` where absent.'),
     transport: words('How the server speaks.', ['streamable-http', 'http-sse'], {
       default: 'streamable-http',
-      [NOT_AVAILABLE]: ['http-sse'],
     }),
     network: networkOf(true),
     authentication: words(

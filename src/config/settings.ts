@@ -48,6 +48,7 @@ export type PinningSettings = {
 export type UpstreamSettings = {
   readonly name: string;
   readonly url: URL;
+  readonly transport: 'streamable-http' | 'http-sse';
   /** Path on the data listener, starts with `/`, no trailing slash. */
   readonly path: string;
   /** `publicUrl + path`: the audience a token must carry, compared exactly. */

@@ -24,7 +24,9 @@ export type EdgeCheck =
   | { readonly kind: 'document'; readonly body: string }
   | { readonly kind: 'refused'; readonly refusal: EdgeRefusal };
 
-const METHODS: ReadonlySet<string> = new Set(['POST', 'GET', 'DELETE']);
+const METHODS: readonly string[] = ['POST', 'GET', 'DELETE'];
+/** Each path of HTTP+SSE has one method (MCP 2024-11-05, transports). */
+const CHANNEL_METHODS = { events: ['GET'], message: ['POST'] };
 const NO_NAMES: ReadonlySet<string> = new Set();
 
 function refused(
@@ -85,14 +87,19 @@ function checkDocument(request: IncomingMessage, body: string): EdgeCheck {
   return refused(405, undefined, undefined, { allow: 'GET' });
 }
 
+function methodsOf({ channel }: EdgeRoute): readonly string[] {
+  return channel === undefined ? METHODS : CHANNEL_METHODS[channel];
+}
+
 /** Method, length, encoding and type. Node has refused CL with TE and malformed lengths before (attacks 1 to 3). */
 function checkFraming(request: IncomingMessage, route: EdgeRoute): EdgeCheck | undefined {
   const { headers, method } = request;
   const { upstream } = route;
   const transfer = headers['transfer-encoding'];
   const length = Number(headers['content-length'] ?? 0);
-  if (method === undefined || !METHODS.has(method)) {
-    return refused(405, undefined, upstream, { allow: 'POST, GET, DELETE' });
+  const methods = methodsOf(route);
+  if (method === undefined || !methods.includes(method)) {
+    return refused(405, undefined, upstream, { allow: methods.join(', ') });
   }
   if (method !== 'POST') {
     return transfer !== undefined || length > 0

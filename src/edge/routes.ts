@@ -4,6 +4,8 @@
 /** What the edge knows of one upstream. */
 export type EdgeRoute = {
   readonly upstream: string;
+  /** A path of HTTP+SSE below the upstream's own, and the one method that it has. */
+  readonly channel?: 'events' | 'message';
   readonly maxRequestBytes: number;
   /** Exchanges that may run at once; the next one is `overloaded`. */
   readonly concurrency: number;

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
+import { sessionInQuery } from '../mcp/eras/channels.js';
 import type { Incoming, Outgoing } from '../mcp/transport.js';
 import { createBodyReader, type UnreadBody } from './body.js';
 import { createOutgoing } from './outgoing.js';
@@ -197,6 +198,20 @@ type Facts = {
   readonly body: Uint8Array;
 };
 
+/** The session of HTTP+SSE stands in the query; from here on it stands where other sessions stand. */
+function headersOf(
+  request: IncomingMessage,
+  { route, query, repeated }: Facts,
+): Pick<Incoming, 'headers' | 'repeated'> {
+  const headers = request.headers as Incoming['headers'];
+  if (route.channel !== 'message') return { headers, repeated };
+  const named = { ...headers, 'mcp-session-id': sessionInQuery(query) };
+  // Two sessions are one too many.
+  return headers['mcp-session-id'] === undefined
+    ? { headers: named, repeated }
+    : { headers: named, repeated: new Set([...repeated, 'mcp-session-id']) };
+}
+
 function toIncoming(
   request: IncomingMessage,
   response: ServerResponse,
@@ -208,8 +223,8 @@ function toIncoming(
     id: facts.id,
     upstream: facts.route.upstream,
     httpMethod: request.method === 'GET' ? 'GET' : request.method === 'DELETE' ? 'DELETE' : 'POST',
-    headers: request.headers as { readonly [name: string]: string | undefined },
-    repeated: facts.repeated,
+    channel: facts.route.channel,
+    ...headersOf(request, facts),
     query: facts.query,
     body: facts.body,
     remoteAddress: request.socket.remoteAddress ?? '',

@@ -49,7 +49,7 @@ export function createDriftReport(ports: DriftPorts): {
       for (const drift of watch.report(version.locks.get(name), runtime.observed(), ports.now()))
         record(drift, ports);
       for (const method of Object.values(LIST_CHANGED)) {
-        ports.streams.announce(name, JSON.stringify({ jsonrpc: '2.0', method }));
+        ports.streams.announce(name, method);
       }
       count(runtime, version, ports);
     },

@@ -2,10 +2,8 @@
 
 import type { UpstreamSettings } from '../config/settings.js';
 import { mergeObserved, type Observed, observeListing } from '../pins/observed.js';
-import { createUpstreamClient } from '../upstream/client.js';
-import { connectOptionsFor } from '../upstream/connect.js';
-import { createListingRequest } from '../upstream/listing-port.js';
 import { listOnce } from '../upstream/relist.js';
+import { connectUpstream } from './upstream-connection.js';
 
 export type OnceObserved =
   | { readonly kind: 'observed'; readonly observed: Observed }
@@ -16,17 +14,11 @@ export async function observeOnce(
   upstream: UpstreamSettings,
   gatewayVersion: string,
 ): Promise<OnceObserved> {
-  const { url, credentials, limits, network, pinning } = upstream;
-  const client = createUpstreamClient({
-    url,
-    credentials,
-    limits,
-    connect: connectOptionsFor(network),
-  });
+  const { client, request, sessionVersions } = connectUpstream(upstream);
+  const { requestTimeoutMs } = upstream.limits;
   try {
-    const request = createListingRequest(client, pinning.credentials);
     const outcome = await listOnce(
-      { requestTimeoutMs: limits.requestTimeoutMs, gatewayVersion },
+      { requestTimeoutMs, gatewayVersion, sessionVersions },
       { request, now: Date.now },
     );
     if (outcome.kind === 'unreachable') return outcome;

@@ -5,22 +5,31 @@ import { randomUUID } from 'node:crypto';
 import { anonymousPrincipal } from '../authn/principal.js';
 import type { Authenticator } from '../authn/verify.js';
 import { isFault } from '../authn/verify.js';
-import type { OwnAnswer, Ports } from '../exchange-ports.js';
+import type { OwnAnswer, Ports, StateSubject } from '../exchange-ports.js';
 import { createPageCache } from '../inspect/page-cache.js';
 import type { Json, RequestId } from '../mcp/message.js';
 import type { Audit } from '../observe/audit.js';
 import { faultCode, type Log, logRefusal } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
 import { digestListed } from '../pins/digest.js';
+import type { Principal } from '../policy/principal.js';
 import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
 import type { LimitStore } from '../settle/limits.js';
 import type { EndedSessions } from '../state/ended-sessions.js';
 import type { KeyRing } from '../state/key-ring.js';
 import { createOpenedSessions } from '../state/opened-sessions.js';
+import {
+  openRequestState,
+  REQUEST_STATE_TTL_MS,
+  type StateBinding,
+  sealRequestState,
+} from '../state/request-state.js';
 import { createRunningStreams } from '../state/running-streams.js';
 import { openSession, sealSession } from '../state/session-seal.js';
+import { addressOf } from '../upstream/client.js';
 import { credentialHeader } from '../upstream/credentials.js';
+import { createChannelPorts } from './channel-ports.js';
 import { bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { StreamRegistry } from './streams.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
@@ -73,6 +82,12 @@ export function createPorts(parts: Parts): Ports {
     return session === undefined ? undefined : { ...session, hash: ring.hmac('session', sealed) };
   }, now);
 
+  function stateOf(subject: StateSubject, principal: Principal): StateBinding {
+    const { upstream, method, target } = subject;
+    const params = ring.hmac('request-state', subject.params);
+    return { ...bindingOf(upstream, principal), method, target, params };
+  }
+
   return {
     limits: parts.limits,
     pages: createPageCache({
@@ -101,11 +116,18 @@ export function createPorts(parts: Parts): Ports {
     sealSession: (facts, upstream, principal) =>
       sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
     ...createSealedIds(ring, now),
+    channels: createChannelPorts(ring, now, (upstream, signal) =>
+      runtimeOf(upstream).client.openChannel(signal),
+    ),
     newDecisionId: randomUUID,
     endSession(sealed, upstream) {
       ended.add(ring.hmac('session', sealed), now() + SESSION_TTL_MS);
       streams.endWhere((stream) => stream.session === sealed && stream.upstream === upstream);
     },
+    sealState: (state, subject, principal) =>
+      sealRequestState(ring, stateOf(subject, principal), state, now() + REQUEST_STATE_TTL_MS),
+    openState: (sealed, subject, principal) =>
+      openRequestState(ring, stateOf(subject, principal), sealed, now()),
     freshen: (upstream) => runtimeOf(upstream).freshen(),
     keyedHash: (purpose, text) => ring.hmac(purpose, text),
     digest: (kind, definition: Json, isExact) => digestListed(kind, definition, isExact),
@@ -139,11 +161,15 @@ export function createPorts(parts: Parts): Ports {
         accept: 'application/json, text/event-stream',
       };
       if (credential !== undefined) headers[credential.name] = credential.value;
-      if (session.upstreamSession !== undefined)
-        headers['mcp-session-id'] = session.upstreamSession;
-      headers['mcp-protocol-version'] = session.version;
+      const target = addressOf(session);
+      if (target === undefined) {
+        if (session.upstreamSession !== undefined)
+          headers['mcp-session-id'] = session.upstreamSession;
+        headers['mcp-protocol-version'] = session.version;
+      }
       const answer = client.request({
         method: 'POST',
+        target,
         headers,
         body: answerBody(id, own),
         timeoutMs: OWN_ANSWER_TIMEOUT_MS,

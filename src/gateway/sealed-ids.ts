@@ -24,7 +24,8 @@ export function bindingOf(upstream: string, principal: Principal): SessionBindin
   };
 }
 
-function bindingIn({ upstream, principal, session }: SessionPlace): QuestionBinding {
+/** Whose a sealed value is, and in which session. */
+export function bindingIn({ upstream, principal, session }: SessionPlace): QuestionBinding {
   return { ...bindingOf(upstream, principal), session: session.hash ?? '' };
 }
 

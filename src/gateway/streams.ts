@@ -17,8 +17,8 @@ export type StreamRegistry = {
   /** False when this caller, or everyone together, holds as many streams as allowed. */
   hasRoom(upstream: string, principal: Principal): boolean;
   register(stream: OpenStream): () => void;
-  /** Sends a message of the gateway's own to every stream of an upstream. */
-  announce(upstream: string, json: string): void;
+  /** Tells every stream of an upstream that a list changed. */
+  announce(upstream: string, method: string): void;
   /** Ends the streams for which `isGone` holds. */
   endWhere(isGone: (stream: OpenStream) => boolean): void;
   readonly size: number;
@@ -51,8 +51,8 @@ export function createStreamRegistry(
         if (open.delete(stream)) hold(stream, -1);
       };
     },
-    announce(upstream, json) {
-      for (const stream of open) if (stream.upstream === upstream) stream.announce(json);
+    announce(upstream, method) {
+      for (const stream of open) if (stream.upstream === upstream) stream.announce(method);
     },
     endWhere(isGone) {
       for (const stream of [...open]) if (isGone(stream)) stream.end();

@@ -20,7 +20,12 @@ export function buildTables(
   const routes = new Map<string, EdgeRoute>();
   const documents = new Map([[KEY_SET_PATH, keySetDocument(keys)]]);
   for (const upstream of settings.upstreams.values()) {
-    routes.set(upstream.path, routeOf(upstream));
+    const route = routeOf(upstream);
+    routes.set(upstream.path, route);
+    if (upstream.transport === 'http-sse') {
+      routes.set(`${upstream.path}/sse`, { ...route, channel: 'events' });
+      routes.set(`${upstream.path}/message`, { ...route, channel: 'message' });
+    }
     // Where nobody authenticates there is no authorization server to name.
     if (upstream.authentication === 'none') continue;
     const document = metadataDocument(upstream, settings.issuers);

@@ -10,11 +10,10 @@ import {
   observeListing,
   type Page,
 } from '../pins/observed.js';
-import { createUpstreamClient, type UpstreamClient } from '../upstream/client.js';
-import { connectOptionsFor } from '../upstream/connect.js';
+import type { UpstreamClient } from '../upstream/client.js';
 import type { ListingFault } from '../upstream/listing-call.js';
-import { createListingRequest } from '../upstream/listing-port.js';
 import { createLister } from '../upstream/relist.js';
+import { connectUpstream } from './upstream-connection.js';
 
 export type UpstreamRuntime = {
   readonly settings: UpstreamSettings;
@@ -42,13 +41,8 @@ export type RuntimePorts = {
 /** Opens an upstream: from now on it is listed by itself. Nothing is connected before the first listing. */
 export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): UpstreamRuntime {
   const { now } = ports;
-  const { url, credentials, limits, network, pinning } = settings;
-  const client = createUpstreamClient({
-    url,
-    credentials,
-    limits,
-    connect: connectOptionsFor(network),
-  });
+  const { limits, pinning } = settings;
+  const { client, request, sessionVersions } = connectUpstream(settings);
   let observed: Observed | undefined;
 
   function see(next: Observed | undefined): void {
@@ -62,10 +56,11 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
       maxAgeMs: pinning.maxAgeMs,
       requestTimeoutMs: limits.requestTimeoutMs,
       gatewayVersion: ports.gatewayVersion,
+      sessionVersions,
     },
     {
       now,
-      request: createListingRequest(client, pinning.credentials),
+      request,
       onListing(listing) {
         see(noteListing(observed, observeListing(listing)));
         ports.onListed(runtime);

@@ -2,6 +2,7 @@
 // once and kept until either changes, so that the path of a request compiles nothing.
 
 import type { View } from '../exchange-ports.js';
+import { listedEra } from '../mcp/listing.js';
 import { createCatalogue } from '../pins/catalogue.js';
 import type { CompileDefinition } from '../pins/definition-compiler.js';
 import type { Observed } from '../pins/observed.js';
@@ -57,7 +58,11 @@ function buildView(
     profiles: settings.profiles,
     limits: upstream.limits,
     carried: carriedBy(observed),
-    catalogueFor: (era) => catalogues[era],
+    catalogueFor: (era) => catalogues[listedEra(era)],
+    channel:
+      upstream.transport === 'http-sse'
+        ? { messageUrl: `${upstream.resource}/message` }
+        : undefined,
     get isFresh() {
       return mode === 'off' || runtime.isFresh();
     },

@@ -46,6 +46,7 @@ const NO_HEADERS: { readonly [name: string]: string } = Object.freeze(Object.cre
 const JUDGED_NUMBERS = [
   ['id'],
   ['params', 'arguments'],
+  ['params', 'inputResponses'],
   ['params', 'requestId'],
   ['params', 'progressToken'],
   ['params', '_meta', 'progressToken'],
@@ -58,9 +59,10 @@ const JUDGED_NUMBERS = [
 export function admitPost(input: AdmissionInput): Admitted | AdmittedArray | ProtocolFault {
   const reading = readJson(input.body);
   if (!reading.ok) return unreadable(reading.fault);
-  return Array.isArray(reading.value)
-    ? admitArray(input, reading.text, reading.value)
-    : admitReading(input, reading);
+  if (!Array.isArray(reading.value)) return admitReading(input, reading);
+  return input.isChannel === true
+    ? forbidden({ era: '2024' })
+    : admitArray(input, reading.text, reading.value);
 }
 
 /**
@@ -112,7 +114,7 @@ function admitReply(input: AdmissionInput, text: string, reply: Reply): Admitted
   const { question, rule, edits, removed } = read;
   return admit({
     kind: 'admitted',
-    era: '2025',
+    era: input.isChannel === true ? '2024' : '2025',
     version,
     message: { ...reply, id: question.id },
     rule,
@@ -137,10 +139,10 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
   const place = placeOf(classified.era, call);
   const rule = findRule(classified.era, call, place);
   if ('kind' in rule) return rule;
-  if (rule.method === ROOTS_CHANGED && classified.session?.askable?.includes('roots') !== true) {
+  if (rule.method === ROOTS_CHANGED && !mayTellRoots(input, classified)) {
     return faultOf('method-forbidden', METHOD_NOT_FOUND, 'Method not found', place);
   }
-  const params = readParams(rule.method, call.params);
+  const params = readParams(rule.method, call.params, classified.era);
   if (!params.ok) return invalidParams(place, params.why);
   if (text.suspectNumbers && isAmbiguous(text.text)) {
     return invalidParams(place, 'A number loses its value when it is read as a double.');
@@ -174,6 +176,11 @@ function admit(message: { readonly [key in Exclude<keyof Admitted, symbol>]: Adm
   return message as Admitted;
 }
 
+/** The message with further edits, which its restoring or its narrowing by policy asks for. */
+export function amendAdmitted(admitted: Admitted, edits: readonly TextEdit[]): Admitted {
+  return edits.length === 0 ? admitted : { ...admitted, edits: merge(admitted.edits, edits) };
+}
+
 function findRule(era: CarriedEra, call: Call, place: FaultPlace): MethodRule | ProtocolFault {
   const rule = findMethod(era, 'client', call.method);
   if (rule?.type === call.kind) return rule;
@@ -184,10 +191,13 @@ function findRule(era: CarriedEra, call: Call, place: FaultPlace): MethodRule | 
   return faultOf(reason, METHOD_NOT_FOUND, 'Method not found', place, refusalStatus(era, call));
 }
 
-/** A 404 in a session means that the session is lost, and a notification has no answer but its status. */
+/**
+ * A 404 in a session means that the session is lost. What has no answer but its status, as a notification or
+ * whatever is posted to a channel, is refused by it.
+ */
 function refusalStatus(era: CarriedEra, call: Call): number {
   if (era === '2026') return 404;
-  return call.kind === 'request' ? 200 : 400;
+  return call.kind === 'request' && era === '2025' ? 200 : 400;
 }
 
 function checkMirrors(
@@ -196,7 +206,7 @@ function checkMirrors(
   call: Call,
   place: FaultPlace,
 ): Admitted['paramHeaders'] | ProtocolFault {
-  if (era === '2025') return NO_HEADERS;
+  if (era !== '2026') return NO_HEADERS;
   const fault = checkNameHeader(call.method, call.params, input.headers, place);
   if (fault !== undefined) return fault;
   return (
@@ -216,6 +226,12 @@ function isAmbiguous(text: string): boolean {
   });
 }
 
+/** On a channel any replica takes a message, and what was declared is known where the stream is. */
+function mayTellRoots(input: AdmissionInput, { era, session }: Classified): boolean {
+  if (era === '2024') return input.grants?.().roots === true;
+  return session?.askable?.includes('roots') === true;
+}
+
 /** What of the client's capabilities stays. Policy is asked only where some are declared. */
 function cutEra(
   input: AdmissionInput,
@@ -227,7 +243,9 @@ function cutEra(
   const grants = (): Grants => input.grants?.() ?? NO_GRANTS;
   if (era === '2026') return cutStateless(text, meta, grants);
   if (call.method === 'initialize') {
-    return cutInitialize(text, call.params ?? {}, version, grants);
+    const granted =
+      era === '2024' ? () => ({ ...grants(), elicitation: NO_GRANTS.elicitation }) : grants;
+    return cutInitialize(text, call.params ?? {}, version, granted);
   }
   return session?.askable === undefined ? NOTHING_CUT : { edits: [], askable: session.askable };
 }

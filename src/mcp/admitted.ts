@@ -26,6 +26,8 @@ export type ProtocolFault = {
   /** Echoed when the envelope could be read. */
   readonly id?: RequestId;
   readonly era: Era | undefined;
+  /** The method that this path has, where the status says that it has not this one; POST where absent. */
+  readonly allowed?: 'GET';
 };
 
 /** A row of the one method table (mcp/methods.ts). A method without a row is refused. */
@@ -37,16 +39,19 @@ export type MethodRule = {
   /** What a policy decides about: the kind of target, or `none` for protocol upkeep. */
   readonly subject: 'tool' | 'resource' | 'template' | 'prompt' | 'reference' | 'question' | 'none';
   readonly request: 'name-only' | 'arguments';
-  /** `envelope`: only the envelope is read (still sanitized). `filter`: a list or a handshake. `inspect`: content. */
-  readonly response: 'envelope' | 'filter' | 'inspect';
+  /**
+   * `envelope`: only the envelope is read (still sanitized). `filter`: a list or a handshake. `inspect`:
+   * content. `subscription`: a stream that lives on, of notices that were asked for.
+   */
+  readonly response: 'envelope' | 'filter' | 'inspect' | 'subscription';
 };
 
-/** An opened session (2025 era): what the sealed id says. */
+/** An opened session (2024 and 2025 eras): what the sealed id says. */
 export type SessionFacts = {
   readonly version: string;
   /** Keyed hash of the sealed id, for records; absent while a session is being opened. */
   readonly hash?: string;
-  /** The upstream's own session id; absent where it issues none. */
+  /** The upstream's own session id; absent where it issues none. In 2024 the path that it wants messages at. */
   readonly upstreamSession: string | undefined;
   /** What a server may ask in it: declared by the client and granted when it was opened. Absent: nothing. */
   readonly askable?: readonly QuestionName[];
@@ -60,20 +65,29 @@ export type QuestionFacts = {
   readonly name: QuestionName;
 };
 
+/** A request as its answer is judged by it: what sealed ids of events and of requests say. */
+export type RequestFacts = {
+  readonly id: RequestId;
+  readonly method: string;
+  readonly target: Target;
+  readonly maxResultBytes: number | undefined;
+  readonly profiles: readonly string[];
+};
+
 /** What a resumed stream is judged by: what the sealed id of one of its events says. */
 export type EventFacts = {
   /** The id that the upstream gave the event. */
   readonly upstreamId: string;
   /** The request that the stream answers, and what its answer owes; `undefined` on the session's own stream. */
-  readonly request:
-    | {
-        readonly id: RequestId;
-        readonly method: string;
-        readonly target: Target;
-        readonly maxResultBytes: number | undefined;
-        readonly profiles: readonly string[];
-      }
-    | undefined;
+  readonly request: RequestFacts | undefined;
+};
+
+/** A request on its way to a server of HTTP+SSE: what the sealed id says under which the server knows it. */
+export type SentFacts = RequestFacts & {
+  /** Of an `initialize`: what the server may ask once it is answered. */
+  readonly askable: readonly QuestionName[];
+  /** Milliseconds since the epoch. */
+  readonly sentAt: number;
 };
 
 /**
@@ -83,7 +97,7 @@ export type EventFacts = {
 export type Admitted<M extends Message = Message> = {
   readonly [admittedBrand]: true;
   readonly kind: 'admitted';
-  readonly era: '2025' | '2026';
+  readonly era: Era;
   readonly version: string;
   readonly message: M;
   readonly rule: MethodRule;

@@ -5,7 +5,7 @@
 import type { MethodRule } from './admitted.js';
 import { readEnvelope } from './jsonrpc.js';
 import type { Era, Json, JsonObject, RequestId, RpcError } from './message.js';
-import { findMethod } from './methods.js';
+import { findMethod, isSubscriptionNotice } from './methods.js';
 import { isMisspelt, RESULT_SPELLING } from './spelling.js';
 
 /** What the exchange waits for. On a stream that nobody asked for, `id` is undefined. */
@@ -13,10 +13,16 @@ export type Expectation = {
   readonly era: Era;
   readonly id: RequestId | undefined;
   readonly version: string;
+  /** The answer is the stream of a subscription (2026). */
+  readonly isListening?: boolean;
+  /** The method whose answer may be a question (2026), where it is one of the three. */
+  readonly mayAsk?: boolean;
 };
 
 export type Answer =
   | { readonly kind: 'own-result'; readonly result: JsonObject }
+  /** A result that asks for input first; what it asks is not looked at here. */
+  | { readonly kind: 'own-question'; readonly result: JsonObject }
   | { readonly kind: 'own-error'; readonly error: RpcError }
   | {
       readonly kind: 'notification';
@@ -37,8 +43,8 @@ export type Answer =
 
 /**
  * Classifies one message of an upstream. An id must equal the expected one in type and value.
- * In 2026 a result must be complete: any other `resultType` is malformed here, since neither questions
- * nor tasks are carried.
+ * In 2026 a result is complete, or, of the methods that may ask, a question; any other `resultType` is
+ * malformed here.
  * Source: MCP 2026-07-28, base protocol, resultType (absent means complete).
  */
 export function readAnswer(value: Json, expect: Expectation): Answer {
@@ -52,7 +58,7 @@ export function readAnswer(value: Json, expect: Expectation): Answer {
     case 'notification': {
       const { method, params } = message;
       const rule = findMethod(expect.era, 'server', method);
-      return rule?.type === 'notification'
+      return rule?.type === 'notification' && isInPlace(method, expect)
         ? { kind: 'notification', rule, method, params }
         : { kind: 'foreign' };
     }
@@ -61,9 +67,7 @@ export function readAnswer(value: Json, expect: Expectation): Answer {
         ? { kind: 'own-error', error: message.error }
         : { kind: 'foreign' };
     case 'result':
-      return isOwn(message.id, expect)
-        ? readResult(message.result, expect.era)
-        : { kind: 'foreign' };
+      return isOwn(message.id, expect) ? readResult(message.result, expect) : { kind: 'foreign' };
   }
 }
 
@@ -71,9 +75,16 @@ function isOwn(id: RequestId | undefined, expect: Expectation): boolean {
   return id !== undefined && id === expect.id;
 }
 
-function readResult(result: JsonObject, era: Era): Answer {
+function isInPlace(method: string, { era, isListening = false }: Expectation): boolean {
+  return era !== '2026' || isSubscriptionNotice(method) === isListening;
+}
+
+function readResult(result: JsonObject, { era, mayAsk }: Expectation): Answer {
   if (isMisspelt(result, RESULT_SPELLING)) return { kind: 'malformed' };
   const type = result['resultType'];
-  const isComplete = era !== '2026' || type === undefined || type === 'complete';
-  return isComplete ? { kind: 'own-result', result } : { kind: 'malformed' };
+  if (era !== '2026' || type === undefined || type === 'complete')
+    return { kind: 'own-result', result };
+  return type === 'input_required' && mayAsk === true
+    ? { kind: 'own-question', result }
+    : { kind: 'malformed' };
 }

@@ -2,24 +2,23 @@
 // A capability that is not named here is removed, so that no client builds on what would be refused.
 // Source: MCP 2025-11-25, lifecycle, capability negotiation; MCP 2026-07-28, server/discover.
 
-import { type Era, isObject, type Json, type JsonObject } from './message.js';
+import { isObject, type Json, type JsonObject } from './message.js';
 
 const WITH_LIST = ['prompts', 'resources', 'tools'];
 const PLAIN = ['completions', 'logging'];
 
 /**
- * The capabilities to declare towards a client. In session eras `listChanged` is always declared where
- * there is a list, because the gateway itself announces drift; in 2026 changes are told only by
- * `subscriptions/listen`, which is not carried, so `listChanged` and `subscribe` go.
+ * The capabilities to declare towards a client. `listChanged` is always declared where there is a list,
+ * because the gateway itself announces drift: on the stream of a session, or on a subscription (2026).
  */
-export function filterServerCapabilities(era: Era, capabilities: JsonObject): JsonObject {
+export function filterServerCapabilities(capabilities: JsonObject): JsonObject {
   const kept: Record<string, Json> = {};
   for (const name of PLAIN) {
     if (isObject(capabilities[name])) kept[name] = {};
   }
   for (const name of WITH_LIST) {
     const declared = capabilities[name];
-    if (isObject(declared)) kept[name] = era === '2026' ? {} : listed(declared, name);
+    if (isObject(declared)) kept[name] = listed(declared, name);
   }
   return kept;
 }

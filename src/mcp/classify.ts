@@ -3,13 +3,14 @@
 // Source: MCP 2026-07-28, versioning and transports (backward compatibility); MCP 2025-11-25, transports.
 
 import type { ProtocolFault, QuestionFacts, SessionFacts } from './admitted.js';
+import { checkChannel } from './eras/channels.js';
 import { withoutAgreedMirrors } from './eras/early-mirrors.js';
 import { checkInitialize, checkSession, type OpenSession } from './eras/sessions.js';
 import { checkStateless, claimsStateless } from './eras/stateless.js';
 import { type FaultPlace, headerMismatch, unsupportedVersion } from './faults.js';
 import type { Grants } from './grants.js';
 import type { HeaderMap } from './headers.js';
-import type { JsonObject, Message } from './message.js';
+import type { Era, JsonObject, Message } from './message.js';
 import { SESSION_VERSIONS, STATELESS_VERSIONS } from './versions.js';
 
 /** What of an HTTP request admission reads. */
@@ -19,6 +20,8 @@ export type AdmissionInput = {
   /** Names of headers that were sent more than once. */
   readonly repeated: ReadonlySet<string>;
   readonly body: Uint8Array;
+  /** It was posted to a channel of HTTP+SSE, whose sealed session stands as `mcp-session-id`. */
+  readonly isChannel?: boolean | undefined;
   readonly openSession: OpenSession;
   /** What an unsupported version is told to use instead; all that is carried where not given. */
   readonly supportedVersions?: readonly string[] | undefined;
@@ -34,7 +37,7 @@ export type AdmissionInput = {
 export type Call = Extract<Message, { readonly kind: 'request' | 'notification' }>;
 
 /** The eras that are carried. */
-export type CarriedEra = '2025' | '2026';
+export type CarriedEra = Era;
 
 /** What an era says of a message once its own checks hold. */
 export type Classified = {
@@ -63,6 +66,7 @@ export function classify(
   meta: JsonObject | undefined,
 ): Classified | ProtocolFault {
   const { headers } = input;
+  if (input.isChannel === true) return classifyChannel(input, call, meta);
   const isStateless = claimsStateless(meta, headers);
   const place = placeOf(isStateless ? '2026' : '2025', call);
   const repeated = checkRepeated(input, place);
@@ -79,6 +83,17 @@ export function classify(
     return unsupportedVersion({ ...place, era: undefined }, header, supported);
   }
   return classifySession(input, call, place);
+}
+
+function classifyChannel(
+  input: AdmissionInput,
+  call: Call,
+  meta: JsonObject | undefined,
+): Classified | ProtocolFault {
+  const place = placeOf('2024', call);
+  const checked = checkRepeated(input, place) ?? checkChannel(input, place, meta);
+  if (checked.kind === 'fault') return checked;
+  return { kind: 'classified', era: '2024', version: checked.version, session: checked.session };
 }
 
 /** The versions that `server/discover` names: the others are negotiated by initialize (2026-07-28, versioning). */

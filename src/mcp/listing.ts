@@ -1,10 +1,15 @@
 // What one complete listing of an upstream returned, as plain values: the gateway's own walk over
-// every page, in one era. Types only. upstream/ makes it, pins/ judges it; neither imports the other.
+// every page, in one era. Types, and which listing stands for which era. upstream/ makes it, pins/ judges it; neither imports the other.
 
-import type { JsonObject } from './message.js';
+import type { Era, JsonObject } from './message.js';
 
 /** The eras in which a gateway lists for itself. */
 export type ListedEra = '2025' | '2026';
+
+/** The listing that stands for an era: a server of HTTP+SSE is listed in a session. */
+export function listedEra(era: Era): ListedEra {
+  return era === '2026' ? '2026' : '2025';
+}
 
 /** One definition of a list, as it stood on its page. */
 export type ListedItem = {

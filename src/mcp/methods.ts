@@ -5,15 +5,19 @@
 import type { MethodRule } from './admitted.js';
 import type { Era } from './message.js';
 
-const SESSIONS: readonly Era[] = ['2025'];
+/** Sessions on either transport. */
+const SESSIONS: readonly Era[] = ['2024', '2025'];
+/** Elicitation came after HTTP+SSE. */
+const ELICITING: readonly Era[] = ['2025'];
 const STATELESS: readonly Era[] = ['2026'];
-const BOTH: readonly Era[] = ['2025', '2026'];
+const ALL: readonly Era[] = ['2024', '2025', '2026'];
 
 type Shape = Pick<MethodRule, 'subject' | 'request' | 'response'>;
 
 const UPKEEP: Shape = { subject: 'none', request: 'name-only', response: 'envelope' };
 const LIST: Shape = { subject: 'none', request: 'name-only', response: 'filter' };
 const CONTENT: Shape = { subject: 'none', request: 'name-only', response: 'inspect' };
+const LISTEN: Shape = { subject: 'none', request: 'name-only', response: 'subscription' };
 const QUESTION: Shape = { subject: 'question', request: 'arguments', response: 'inspect' };
 const SUBSCRIPTION: Shape = { subject: 'resource', request: 'name-only', response: 'envelope' };
 
@@ -21,8 +25,8 @@ function request(method: string, eras: readonly Era[], shape: Shape): MethodRule
   return { method, eras, from: 'client', type: 'request', ...shape };
 }
 
-function question(method: string): MethodRule {
-  return { method, eras: SESSIONS, from: 'server', type: 'request', ...QUESTION };
+function question(method: string, eras: readonly Era[]): MethodRule {
+  return { method, eras, from: 'server', type: 'request', ...QUESTION };
 }
 
 function note(
@@ -39,25 +43,26 @@ export const METHODS: readonly MethodRule[] = [
   request('initialize', SESSIONS, LIST),
   request('ping', SESSIONS, UPKEEP),
   request('server/discover', STATELESS, LIST),
-  request('tools/list', BOTH, LIST),
-  request('tools/call', BOTH, { subject: 'tool', request: 'arguments', response: 'inspect' }),
-  request('resources/list', BOTH, LIST),
-  request('resources/templates/list', BOTH, LIST),
-  request('resources/read', BOTH, {
+  request('tools/list', ALL, LIST),
+  request('tools/call', ALL, { subject: 'tool', request: 'arguments', response: 'inspect' }),
+  request('resources/list', ALL, LIST),
+  request('resources/templates/list', ALL, LIST),
+  request('resources/read', ALL, {
     subject: 'resource',
     request: 'name-only',
     response: 'inspect',
   }),
   request('resources/subscribe', SESSIONS, SUBSCRIPTION),
   request('resources/unsubscribe', SESSIONS, SUBSCRIPTION),
-  request('prompts/list', BOTH, LIST),
-  request('prompts/get', BOTH, { subject: 'prompt', request: 'arguments', response: 'inspect' }),
-  request('completion/complete', BOTH, {
+  request('prompts/list', ALL, LIST),
+  request('prompts/get', ALL, { subject: 'prompt', request: 'arguments', response: 'inspect' }),
+  request('completion/complete', ALL, {
     subject: 'reference',
     request: 'arguments',
     response: 'inspect',
   }),
   request('logging/setLevel', SESSIONS, UPKEEP),
+  request('subscriptions/listen', STATELESS, LISTEN),
 
   note('notifications/initialized', SESSIONS, 'client', UPKEEP),
   note('notifications/cancelled', SESSIONS, 'client', UPKEEP),
@@ -65,23 +70,32 @@ export const METHODS: readonly MethodRule[] = [
 
   note('notifications/roots/list_changed', SESSIONS, 'client', UPKEEP),
 
-  question('sampling/createMessage'),
-  question('elicitation/create'),
-  question('roots/list'),
+  question('sampling/createMessage', SESSIONS),
+  question('elicitation/create', ELICITING),
+  question('roots/list', SESSIONS),
 
   note('notifications/cancelled', SESSIONS, 'server', UPKEEP),
-  note('notifications/progress', BOTH, 'server', CONTENT),
-  note('notifications/message', BOTH, 'server', CONTENT),
-  note('notifications/tools/list_changed', SESSIONS, 'server', UPKEEP),
-  note('notifications/prompts/list_changed', SESSIONS, 'server', UPKEEP),
-  note('notifications/resources/list_changed', SESSIONS, 'server', UPKEEP),
-  note('notifications/resources/updated', SESSIONS, 'server', UPKEEP),
-  note('notifications/elicitation/complete', SESSIONS, 'server', UPKEEP),
+  note('notifications/progress', ALL, 'server', CONTENT),
+  note('notifications/message', ALL, 'server', CONTENT),
+  note('notifications/subscriptions/acknowledged', STATELESS, 'server', UPKEEP),
+  note('notifications/tools/list_changed', ALL, 'server', UPKEEP),
+  note('notifications/prompts/list_changed', ALL, 'server', UPKEEP),
+  note('notifications/resources/list_changed', ALL, 'server', UPKEEP),
+  note('notifications/resources/updated', ALL, 'server', UPKEEP),
+  note('notifications/elicitation/complete', ELICITING, 'server', UPKEEP),
 ];
+
+/** In 2026 these come on the stream of a subscription, and nothing else does (subscriptions). */
+const NOTICES: ReadonlySet<string> = new Set([
+  'notifications/subscriptions/acknowledged',
+  'notifications/tools/list_changed',
+  'notifications/prompts/list_changed',
+  'notifications/resources/list_changed',
+  'notifications/resources/updated',
+]);
 
 // Defined by some revision or extension and refused here, because nothing here judges what they carry.
 const REFUSED = [
-  'subscriptions/listen',
   'tasks/get',
   'tasks/result',
   'tasks/list',
@@ -94,7 +108,7 @@ const REFUSED = [
 const DEFINED: ReadonlySet<string> = new Set([...METHODS.map((rule) => rule.method), ...REFUSED]);
 
 const RULES: { readonly [era in Era]: { readonly [from in MethodRule['from']]: Rules } } = {
-  '2024': { client: new Map(), server: new Map() },
+  '2024': { client: rulesOf('2024', 'client'), server: rulesOf('2024', 'server') },
   '2025': { client: rulesOf('2025', 'client'), server: rulesOf('2025', 'server') },
   '2026': { client: rulesOf('2026', 'client'), server: rulesOf('2026', 'server') },
 };
@@ -113,6 +127,11 @@ export function findMethod(
   method: string,
 ): MethodRule | undefined {
   return RULES[era][from].get(method);
+}
+
+/** True for a notification of 2026 that only the stream of a subscription may carry. */
+export function isSubscriptionNotice(method: string): boolean {
+  return NOTICES.has(method);
 }
 
 /** True for a method that MCP defines anywhere: refusing it is `method-forbidden`, else `method-unknown`. */

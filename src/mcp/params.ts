@@ -2,10 +2,12 @@
 // revision defines pass; members that a case-insensitive parser would take for a defined one do not.
 // Source: MCP schema, 2025-03-26 to 2026-07-28; CVE-2026-27896.
 
+import { mayAskFirst } from './asking.js';
 import { foldName } from './case-folding.js';
 import { isRequestId } from './jsonrpc.js';
-import { isObject, type Json, type JsonObject, type Target } from './message.js';
+import { type Era, isObject, type Json, type JsonObject, type Target } from './message.js';
 import { COMPLETION_SPELLING, isMisspelt, META_SPELLING } from './spelling.js';
+import { readFilter } from './subscriptions.js';
 
 /** What the params of a message ask for, or why they are not valid (a sentence of our own). */
 export type ParamsReading =
@@ -29,6 +31,7 @@ const DEFINED_MEMBERS: ReadonlyMap<string, string> = new Map(
     'level',
     'message',
     'name',
+    'notifications',
     'progress',
     'progressToken',
     'protocolVersion',
@@ -41,9 +44,6 @@ const DEFINED_MEMBERS: ReadonlyMap<string, string> = new Map(
     'uri',
   ].map((name) => [foldName(name), name]),
 );
-
-// Members that turn a call into something that is not carried: a task, or the answer to a question.
-const REFUSED_MEMBERS = ['task', 'inputResponses', 'requestState'];
 
 /** The levels of a log message. */
 export const LOG_LEVELS: ReadonlySet<Json | undefined> = new Set([
@@ -70,6 +70,7 @@ const READERS: ReadonlyMap<string, (params: JsonObject) => ParamsReading> = new 
   ['resources/unsubscribe', readUri],
   ['completion/complete', readCompletion],
   ['logging/setLevel', readLevel],
+  ['subscriptions/listen', readListen],
   ['notifications/cancelled', readCancelled],
   ['notifications/progress', readProgress],
 ]);
@@ -78,9 +79,13 @@ const READERS: ReadonlyMap<string, (params: JsonObject) => ParamsReading> = new 
  * Reads the params of a method of the table. Never looks into arguments: those are judged by pins and
  * policy. Source: MCP 2025-11-25 and 2026-07-28, schema.
  */
-export function readParams(method: string, params: JsonObject | undefined): ParamsReading {
+export function readParams(
+  method: string,
+  params: JsonObject | undefined,
+  era: Era,
+): ParamsReading {
   const given = params ?? NO_PARAMS;
-  const why = findUnclear(given);
+  const why = findUnclear(given) ?? findUncarried(method, given, era);
   if (why !== undefined) return { ok: false, why };
   return READERS.get(method)?.(given) ?? NOTHING;
 }
@@ -93,9 +98,6 @@ function findUnclear(params: JsonObject): string | undefined {
       return 'A member of params differs from a defined one only in case.';
     }
   }
-  if (REFUSED_MEMBERS.some((name) => params[name] !== undefined)) {
-    return 'Tasks and answers to questions of the server are not carried.';
-  }
   const meta = params['_meta'];
   if (meta === undefined) return undefined;
   if (!isObject(meta)) return '_meta must be an object.';
@@ -105,6 +107,26 @@ function findUnclear(params: JsonObject): string | undefined {
   const token = meta['progressToken'];
   const isValid = token === undefined || isRequestId(token);
   return isValid ? undefined : 'progressToken must be a string or an integer.';
+}
+
+/** Members that would turn a call into something else: a task, or the answer to a question (2026 only). */
+function findUncarried(method: string, params: JsonObject, era: Era): string | undefined {
+  if (params['task'] !== undefined) return 'Tasks are not carried.';
+  const { responses, state } = {
+    responses: params['inputResponses'],
+    state: params['requestState'],
+  };
+  if (responses === undefined && state === undefined) return undefined;
+  if (era !== '2026' || !mayAskFirst(method)) return 'This request cannot answer a question.';
+  if (responses !== undefined && !isObject(responses)) return 'inputResponses must be an object.';
+  const isValid = state === undefined || typeof state === 'string';
+  return isValid ? undefined : 'requestState must be a string.';
+}
+
+function readListen(params: JsonObject): ParamsReading {
+  return readFilter(params['notifications']) === undefined
+    ? wrong('notifications must say what to listen to.')
+    : NOTHING;
 }
 
 function readInitialize(params: JsonObject): ParamsReading {

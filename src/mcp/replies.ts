@@ -4,6 +4,7 @@
 
 import type { MethodRule, ProtocolFault, QuestionFacts, TextEdit } from './admitted.js';
 import { type AdmissionInput, checkRepeated } from './classify.js';
+import { checkChannel } from './eras/channels.js';
 import { checkSession, type SessionCheck } from './eras/sessions.js';
 import { claimsStateless } from './eras/stateless.js';
 import { type FaultPlace, invalidMessage } from './faults.js';
@@ -34,15 +35,19 @@ export function readReply(
   text: string,
   reply: Reply,
 ): ReplyReading | ProtocolFault {
-  const place: FaultPlace = { era: '2025' };
+  const era = input.isChannel === true ? '2024' : '2025';
+  const place: FaultPlace = { era };
   if (claimsStateless(undefined, input.headers)) return unexpected({ era: '2026' });
   const repeated = checkRepeated(input, place);
   if (repeated !== undefined) return repeated;
-  const session = checkSession(input.headers, input.openSession, place);
+  const session =
+    era === '2024'
+      ? checkChannel(input, place)
+      : checkSession(input.headers, input.openSession, place);
   if (session.kind === 'fault') return session;
   const question =
     typeof reply.id === 'string' ? input.openQuestion?.(reply.id, session.session) : undefined;
-  const rule = question && findMethod('2025', 'server', question.method);
+  const rule = question && findMethod(era, 'server', question.method);
   const id = spanOf(text, ['id']);
   if (question === undefined || rule === undefined || id === undefined) return unexpected(place);
   const meta = reply.kind === 'result' ? reply.result['_meta'] : undefined;

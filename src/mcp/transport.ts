@@ -6,6 +6,8 @@ export type Incoming = {
   /** The decision id: a lower-case UUID, the same in the audit log, in errors and in headers. */
   readonly id: string;
   readonly upstream: string;
+  /** The path of HTTP+SSE below the upstream's own that was asked for; absent on the upstream's own. */
+  readonly channel?: 'events' | 'message' | undefined;
   readonly httpMethod: 'POST' | 'GET' | 'DELETE';
   /** Lower-case names. A header that was sent more than once is listed in `repeated`. */
   readonly headers: { readonly [name: string]: string | undefined };
@@ -70,6 +72,11 @@ export type UpstreamAnswer = {
   /** Gives the exchange up: the socket is closed, which is how the 2026 era cancels. */
   abort(): void;
 };
+
+/** An upstream's end of a channel of HTTP+SSE: the path that it wants messages at, and what it says from then on. */
+export type ChannelOutcome =
+  | { readonly kind: 'channel'; readonly endpoint: string; readonly answer: UpstreamAnswer }
+  | { readonly kind: 'fault'; readonly reason: ForwardFault };
 
 export type ForwardOutcome =
   | UpstreamAnswer

@@ -194,6 +194,13 @@ export const REASONS = {
   ),
   'roots-forbidden': refusal('inspect', 'info', 1431, 'The server may not ask for roots here.'),
 
+  'elicitation-forbidden': refusal(
+    'inspect',
+    'info',
+    1432,
+    'The server may not ask for input here.',
+  ),
+
   'upstream-unavailable': unavailable(
     'forward',
     1502,

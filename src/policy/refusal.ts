@@ -40,8 +40,6 @@ export type RenderedRefusal = {
 };
 
 const JSON_TYPE = { 'content-type': 'application/json' };
-/** What is served without a session, in every era (RFC 9110 §15.5.6). */
-const ALLOW_POST = { allow: 'POST' };
 const DEFAULT_RETRY_AFTER_SECONDS = 5;
 
 /** Makes a refusal of a station's own. `stage` and visibility come from the table of reasons. */
@@ -78,7 +76,11 @@ export function renderRefusal(refusal: Refusal, context: RefusalContext): Render
     });
     return {
       status: fault.status,
-      headers: { ...JSON_TYPE, ...decision, ...(fault.status === 405 ? ALLOW_POST : {}) },
+      headers: {
+        ...JSON_TYPE,
+        ...decision,
+        ...(fault.status === 405 ? { allow: fault.allowed ?? 'POST' } : {}),
+      },
       body,
       rpcCode: fault.code,
     };

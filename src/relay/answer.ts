@@ -3,6 +3,7 @@
 // Source: MCP transports (2025-11-25 and 2026-07-28), sending messages to the server.
 
 import type { SessionFacts } from '../mcp/admitted.js';
+import { statusOfAnswer } from '../mcp/eras/stateless-errors.js';
 import type { UpstreamAnswer } from '../mcp/transport.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Cleared } from '../settle/settle.js';
@@ -22,6 +23,9 @@ import {
 } from './stream-writer.js';
 import type { Verdict } from './subject.js';
 
+/** Of a message that is answered by its status alone. */
+const ACCEPTED: ReadonlySet<number> = new Set([200, 202, 204]);
+
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
 /** Relays an answer, or says why nothing of it may pass. After an open stream nothing is returned. */
@@ -31,7 +35,9 @@ export async function relayAnswer(
   answer: UpstreamAnswer,
 ): Promise<Refusal | undefined> {
   const { admitted } = cleared;
-  if (admitted.message.kind !== 'request') return acknowledge(call, answer);
+  // On a channel the answer comes apart from what was posted.
+  if (admitted.message.kind !== 'request' || admitted.era === '2024')
+    return acknowledge(call, answer);
   const status = refuseStatus(call, answer, admitted.session);
   if (status !== undefined) {
     answer.release();
@@ -52,10 +58,8 @@ export async function relayAnswer(
 /** A notification, or the answer to a question, is accepted with 202 and no body, or refused; nothing else is an answer to it. */
 function acknowledge(call: Call, answer: UpstreamAnswer): Refusal | undefined {
   answer.release();
-  if (answer.status === 404 && call.admitted?.session !== undefined)
-    return refuseWith('unknown-session');
-  if (answer.status !== 202 && answer.status !== 200 && answer.status !== 204)
-    return refuseWith('upstream-protocol');
+  if (!ACCEPTED.has(answer.status))
+    return refuseStatus(call, answer, call.admitted?.session) ?? refuseWith('upstream-protocol');
   passCancellation(call);
   call.record.result.status = 'ok';
   call.record.result.http = 202;
@@ -72,7 +76,7 @@ function passCancellation({ admitted, incoming, ports }: Call): void {
 }
 
 /** Statuses that mean the same whatever the body says. */
-function refuseStatus(
+export function refuseStatus(
   call: Call,
   answer: UpstreamAnswer,
   session: SessionFacts | undefined,
@@ -89,7 +93,8 @@ function refuseStatus(
     : undefined;
 }
 
-function mediaType(contentType: string | undefined): string {
+/** The media type of an answer, without its parameters. */
+export function mediaType(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
@@ -127,7 +132,8 @@ async function relayHandshake(
   return own === undefined ? refuseWith(faultOfEnd(end)) : sendOwn(call, own, 200, '');
 }
 
-function sendOwn(
+/** Sends a whole answer that was judged, or says why it may not pass. */
+export function sendOwn(
   call: Call,
   verdict: Verdict,
   status: number,
@@ -135,9 +141,11 @@ function sendOwn(
 ): Refusal | undefined {
   if (verdict.kind === 'refused') return verdict.refusal;
   if (verdict.kind !== 'own') return refuseWith('upstream-protocol');
+  const isStateless = call.admitted?.era === '2026';
+  const http = isStateless ? statusOfAnswer(status, verdict.rpcCode) : status;
   const body = verdict.text ?? verdict.bytes ?? unchanged;
-  noteResult(call, verdict, status, body);
-  call.outgoing.send(status, { ...JSON_HEADERS, ...verdict.headers }, body);
+  noteResult(call, verdict, http, body);
+  call.outgoing.send(http, { ...JSON_HEADERS, ...verdict.headers }, body);
   return undefined;
 }
 

@@ -3,9 +3,10 @@
 // Source: architecture, "how a response finds its plan"; MCP 2025-11-25, resumability.
 
 import type { View } from '../exchange-ports.js';
-import type { Admitted, EventFacts, SessionFacts } from '../mcp/admitted.js';
+import type { Admitted, RequestFacts, SessionFacts } from '../mcp/admitted.js';
 import type { Target } from '../mcp/message.js';
 import { findMethod } from '../mcp/methods.js';
+import { sessionEra } from '../mcp/versions.js';
 import { isListed } from '../policy/decide.js';
 import type { Principal } from '../policy/principal.js';
 import type { OwedByAnswer } from '../settle/settle.js';
@@ -28,19 +29,29 @@ export type Answered = {
  * caller may no longer see what was asked for.
  */
 export function resumeAnswered(
-  request: NonNullable<EventFacts['request']>,
+  request: RequestFacts,
   session: SessionFacts,
   principal: Principal,
   view: View,
 ): Answered | undefined {
+  if (!maySee(request.target, principal, view)) return undefined;
+  return planOf(request, session, principal);
+}
+
+/** What the answer to a sealed request is judged by; `undefined` where its method is not carried any more. */
+export function planOf(
+  request: RequestFacts,
+  session: SessionFacts,
+  principal: Principal,
+): Answered | undefined {
   const { id, method, target, maxResultBytes, profiles } = request;
-  const rule = findMethod('2025', 'client', method);
+  const era = sessionEra(session.version);
+  const rule = findMethod(era, 'client', method);
   if (rule?.type !== 'request') return undefined;
-  if (!maySee(target, principal, view)) return undefined;
   const message = { kind: 'request', id, method, params: undefined } as const;
   const { version, askable = [] } = session;
   return {
-    admitted: { era: '2025', version, session, rule, target, message, askable },
+    admitted: { era, version, session, rule, target, message, askable },
     principal,
     owed: { maxResultBytes, profiles, captures: [] },
   };

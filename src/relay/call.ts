@@ -113,17 +113,29 @@ export function refuse(call: Call, refusal: Refusal): void {
   if (isLeft(call, refusal)) return;
   noteRefusal(call, refusal);
   const rendered = renderRefusal(refusal, refusalContext(call));
-  const status = statusFor(call, rendered.status);
+  const isSaid = rendered.status === 200 && sayOnChannel(call, rendered.body);
+  const status = isSaid ? 202 : statusFor(call, rendered.status);
   record.result.http = status;
   record.result.rpcCode = rendered.rpcCode;
   record.result.bytes = rendered.body.length;
-  outgoing.send(status, rendered.headers, rendered.body);
+  if (isSaid) outgoing.send(status, {}, '');
+  else outgoing.send(status, rendered.headers, rendered.body);
   tellServer(call);
+}
+
+/**
+ * Answers a request of HTTP+SSE where its client waits for the answer: on the channel (MCP 2024-11-05). False
+ * where another replica holds it; then the status of the POST must do.
+ */
+function sayOnChannel({ admitted, ports }: Call, json: string): boolean {
+  if (admitted?.era !== '2024' || admitted.message.kind !== 'request') return false;
+  return admitted.session !== undefined && ports.channels.say(admitted.session, json);
 }
 
 /** What has no answer but its status is refused by it (MCP transports, sending messages to the server). */
 function statusFor({ admitted }: Call, status: number): number {
-  const isAnswered = admitted === undefined || admitted.message.kind === 'request';
+  const isAnswered =
+    admitted === undefined || (admitted.message.kind === 'request' && admitted.era !== '2024');
   return status === 200 && !isAnswered ? 400 : status;
 }
 

@@ -13,8 +13,9 @@ import { filterHandshake, type HandshakeOutcome } from '../inspect/handshake.js'
 import type { CachedPage } from '../inspect/page-cache.js';
 import { filterServerCapabilities } from '../mcp/capabilities.js';
 import { hasInexactNumber, type JsonReading } from '../mcp/json.js';
-import type { JsonObject, RequestId, Target } from '../mcp/message.js';
-import { SESSION_VERSIONS, STATELESS_VERSIONS } from '../mcp/versions.js';
+import { listedEra } from '../mcp/listing.js';
+import type { Era, JsonObject, RequestId, Target } from '../mcp/message.js';
+import { CHANNEL_VERSION, SESSION_VERSIONS, STATELESS_VERSIONS } from '../mcp/versions.js';
 import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind } from '../policy/definition.js';
 import { refuseWith } from '../policy/refusal.js';
@@ -44,6 +45,11 @@ const KINDS: {
   'prompts/list': { list: 'prompts', pin: 'prompt' },
   'resources/templates/list': { list: 'templates', pin: 'template' },
   'resources/list': { list: 'resources', pin: undefined },
+};
+const VERSIONS: { readonly [era in Era]: readonly string[] } = {
+  '2024': [CHANNEL_VERSION],
+  '2025': SESSION_VERSIONS,
+  '2026': STATELESS_VERSIONS,
 };
 const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
 /** MCP 2025-11-25, session management: visible ASCII only. */
@@ -93,12 +99,12 @@ function filterHandshakeAnswer(
     value: reading.value,
     method,
     profile: profileOf(call, cleared.owed),
-    carriedVersions: method === 'initialize' ? SESSION_VERSIONS : STATELESS_VERSIONS,
+    carriedVersions: VERSIONS[era],
     instructions: listsAnything(call, cleared)
       ? call.view.catalogueFor(era).instructions
       : undefined,
     listTtlMs: call.view.limits.listTtlMs,
-    filterCapabilities: (capabilities) => filterServerCapabilities(era, capabilities),
+    filterCapabilities: filterServerCapabilities,
   });
   if (outcome.kind === 'withhold') return withheld(call, outcome);
   call.record.findings.push(...outcome.findings);
@@ -111,7 +117,8 @@ function filterHandshakeAnswer(
       action: 'strip',
     });
   }
-  if (method === 'server/discover') return own(outcome.text);
+  // On a channel the session was there before.
+  if (era !== '2025') return own(outcome.text);
   if (issued !== undefined && !SESSION_ID.test(issued))
     return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
   const version = String(result['protocolVersion']);
@@ -176,7 +183,7 @@ function listInput(
   function noteOnce(kind: PinKind): void {
     if (isNoted) return;
     isNoted = true;
-    const page: SeenPage = { era, kind, items: seen };
+    const page: SeenPage = { era: listedEra(era), kind, items: seen };
     call.ports.notePage(call.incoming.upstream, page);
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
   }
@@ -185,7 +192,7 @@ function listInput(
     text: reading.text,
     value: reading.value,
     kind: list,
-    era,
+    era: listedEra(era),
     profile: profileOf(call, cleared.owed),
     listTtlMs: call.view.limits.listTtlMs,
     areReviewed: pin !== undefined && call.view.catalogueFor(era).mode === 'strict',

@@ -5,14 +5,18 @@
 import { NO_CARRY } from '../inspect/inspect.js';
 import { setPrivate } from '../inspect/members.js';
 import { readAnswer } from '../mcp/answers.js';
+import { mayAskFirst } from '../mcp/asking.js';
 import { type JsonReading, readJson, readJsonText } from '../mcp/json.js';
 import type { JsonObject } from '../mcp/message.js';
 import type { CompiledSchema } from '../policy/definition.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { OwedByAnswer } from '../settle/settle.js';
 import type { Answered } from './answered.js';
+import { judgeAsking } from './asking.js';
 import type { Call } from './call.js';
 import { type Filtering, filterAnswer, recallList } from './filter.js';
+import { isRetry } from './retry.js';
+import { repairError } from './stateless-error.js';
 import { type Inspection, inspect, type Read, type Subject, type Verdict } from './subject.js';
 import { judgeUnowned } from './unowned.js';
 import { judgeUrlError, URL_ELICITATION_REQUIRED } from './url-error.js';
@@ -28,6 +32,7 @@ export type Judge = {
 type Waiting = Pick<Filtering, 'cleared' | 'issued' | 'bytes'>;
 
 const NO_HEADERS = {};
+const NO_ERROR = { isError: false, rpcCode: undefined } as const;
 
 /** A judge of everything that answers one cleared message. `issued` is the session id of the answer, if any. */
 export function createJudge(call: Call, cleared: Answered, issued: string | undefined): Judge {
@@ -45,16 +50,22 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
 
   function judge(reading: JsonReading, bytes?: Uint8Array): Verdict | Promise<Verdict> {
     if (!reading.ok) return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
-    const answer = readAnswer(reading.value, { era: admitted.era, id, version: admitted.version });
+    const { era, version, rule } = admitted;
+    const mayAsk = mayAskFirst(rule.method);
+    const answer = readAnswer(reading.value, { era, id, version, mayAsk });
     switch (answer.kind) {
+      case 'own-question': {
+        const asking = { text: reading.text, result: answer.result };
+        return judgeAsking(call, cleared, asking, (cut) => own(inspect(subject, cut), NO_ERROR));
+      }
       case 'own-result':
         return judgeResult(subject, reading, answer.result, { cleared, issued, bytes });
       case 'own-error': {
         const { error } = answer;
         const verdict = own(inspect(subject, reading), { isError: true, rpcCode: error.code });
-        return error.code === URL_ELICITATION_REQUIRED
-          ? judgeUrlError(subject, verdict, reading.text, error)
-          : verdict;
+        if (error.code === URL_ELICITATION_REQUIRED)
+          return judgeUrlError(subject, verdict, reading.text, error);
+        return era === '2026' ? repairError(verdict, reading.text, error) : verdict;
       }
       case 'notification':
       case 'server-request':
@@ -91,7 +102,8 @@ function judgeResult(
   if (subject.era !== '2026' || verdict.kind !== 'own' || !isCacheable(rule.method, result))
     return verdict;
   const inspected = verdict.text ?? reading.text;
-  const text = setPrivate(inspected, result, subject.call.view.limits.listTtlMs);
+  const maxTtlMs = isRetry(cleared.admitted) ? 0 : subject.call.view.limits.listTtlMs;
+  const text = setPrivate(inspected, result, maxTtlMs);
   return text === reading.text ? verdict : { ...verdict, text };
 }
 

@@ -3,9 +3,10 @@
 // Source: MCP 2025-11-25, transports, listening for messages from the server and session management.
 
 import type { SessionFacts } from '../mcp/admitted.js';
-import { encodeSseComment, encodeSseMessage } from '../mcp/sse.js';
+import { encodeSseMessage } from '../mcp/sse.js';
 import { admitSessionEnd, admitStreamOpen } from '../mcp/streams.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
+import { sessionEra } from '../mcp/versions.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
 import { type Answered, maySee, resumeAnswered } from './answered.js';
@@ -13,6 +14,7 @@ import { type Call, nameOf } from './call.js';
 import { answerEventIds, sessionEventIds } from './event-ids.js';
 import { pumpEvents } from './events.js';
 import { gatherWrites } from './gathered-writes.js';
+import { aborted, holdStream } from './held-stream.js';
 import { createJudge } from './judge.js';
 import {
   faultOfEnd,
@@ -23,19 +25,13 @@ import {
 } from './stream-writer.js';
 import { createUnaskedJudge } from './unowned.js';
 
-/** How often an idle stream says that it lives; shorter than the idle cuts of common load balancers. */
-const KEEP_ALIVE_MS = 25_000;
-/** A client that takes nothing more holds its stream no longer than this after it was ended. */
-export const CUT_AFTER_MS = 1_000;
-/** Longest wait of a timer in Node; a stream of a caller without token would ask for more. */
-const MAX_TIMER_MS = 2_147_483_647;
-
 function openOf(call: Call, principal: Principal): (sealed: string) => SessionFacts | undefined {
   return (sealed) => call.ports.openSession(sealed, call.incoming.upstream, principal);
 }
 
-function noteSession(call: Call, session: SessionFacts, method: string): void {
-  call.record.client.era = '2025';
+/** What the record knows of a stream, or of the end of a session. */
+export function noteSession(call: Call, session: SessionFacts, method: string): void {
+  call.record.client.era = sessionEra(session.version);
   call.record.client.version = session.version;
   call.record.target.receivedMethod = method;
   call.record.client.session = session.hash;
@@ -78,7 +74,15 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
   outgoing.open(200, STREAM_HEADERS);
   call.record.result = { ...call.record.result, status: 'ok', http: 200 };
   const place: Stream = { call, principal, session, answered };
-  await keepOpen(place, (leave) =>
+  const told = {
+    session: incoming.headers['mcp-session-id'],
+    // What concerns the session is said on its own stream, and on no other.
+    announce(method: string): void {
+      if (answered !== undefined) return;
+      void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
+    },
+  };
+  await holdStream(call, principal, told, (leave) =>
     outcome.kind === 'answer' && outcome.status === 200
       ? relayUntil(place, outcome, leave)
       : aborted(leave),
@@ -103,44 +107,6 @@ function noteResumed(call: Call, { admitted }: Answered): void {
   target.kind = admitted.target.kind;
   target.name = nameOf(admitted.target);
   target.requestId = message.kind === 'request' ? message.id : undefined;
-}
-
-/** Keeps a stream alive and known while `run` lasts; ends it with its token, or when it is told to. */
-async function keepOpen(
-  { call, principal, answered }: Stream,
-  run: (leave: AbortSignal) => Promise<void>,
-): Promise<void> {
-  const { incoming, outgoing, ports } = call;
-  const leave = new AbortController();
-  let cutting: NodeJS.Timeout | undefined;
-  const end = (): void => {
-    leave.abort();
-    cutting ??= setTimeout(() => outgoing.cut(), CUT_AFTER_MS);
-  };
-  const timers = [
-    setInterval(() => void outgoing.write(encodeSseComment('')), KEEP_ALIVE_MS),
-    setTimeout(end, timerMs(principal.token.expiresAt - Date.now())),
-  ];
-  const unregister = ports.registerStream({
-    upstream: incoming.upstream,
-    principal,
-    session: incoming.headers['mcp-session-id'],
-    // What concerns the session is said on its own stream, and on no other.
-    announce: (json) => {
-      if (answered === undefined) void outgoing.write(encodeSseMessage(json));
-    },
-    end,
-  });
-  incoming.signal.addEventListener('abort', end, { once: true });
-  try {
-    await run(leave.signal);
-  } finally {
-    unregister();
-    clearInterval(timers[0]);
-    clearTimeout(timers[1]);
-    clearTimeout(cutting);
-    outgoing.end();
-  }
 }
 
 /** A server without a stream of its own (405) still gets one from us: drift is announced there. */
@@ -198,19 +164,8 @@ async function relayResumed(
   await writes.flush();
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) =>
-    signal.addEventListener('abort', () => resolve(), { once: true }),
-  );
-}
-
-/** A wait that a timer can hold. */
-export function timerMs(ms: number): number {
-  return Math.max(0, Math.min(ms, MAX_TIMER_MS));
-}
-
-async function putOnRecord(call: Call): Promise<boolean> {
+/** Whether the decision stands in the audit log. */
+export async function putOnRecord(call: Call): Promise<boolean> {
   call.record.decision.action = 'forwarded';
   if (await call.ports.recordDecision(call.record)) return true;
   call.record.decision.action = 'refused';

@@ -7,8 +7,8 @@ import { decideRequest } from '../policy/decide.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { type Cleared, owedByAnswer } from '../settle/settle.js';
 import type { Call } from './call.js';
+import { CUT_AFTER_MS, timerMs } from './held-stream.js';
 import type { Judge } from './judge.js';
-import { CUT_AFTER_MS, timerMs } from './listen.js';
 
 /** Why a stream ended before its answer was complete. */
 export type Gone = 'cancelled' | Refusal;

@@ -10,6 +10,7 @@ import type { Answer } from '../mcp/answers.js';
 import { applyEdits, spanOf } from '../mcp/json.js';
 import { isObject, type Json, type JsonObject, type QuestionName } from '../mcp/message.js';
 import { readQuestion } from '../mcp/questions.js';
+import { sessionEra } from '../mcp/versions.js';
 import type { Allow } from '../policy/decision.js';
 import { decideQuestion } from '../policy/grants.js';
 import { openRecord } from '../policy/open-record.js';
@@ -226,7 +227,11 @@ function openQuestionRecord(
   });
   record.versions = call.view.versions;
   record.principal = principal;
-  record.client = { ...call.record.client, era: '2025', version: session.version };
+  record.client = {
+    ...call.record.client,
+    era: sessionEra(session.version),
+    version: session.version,
+  };
   record.client.session = session.hash;
   record.target.method = method;
   record.target.kind = 'question';

@@ -94,7 +94,8 @@ function writeEvent(
     : writeVerdict(writing, verdict, data, id);
 }
 
-function upkeepOf(event: Exclude<SseEvent, { readonly kind: 'message' }>): string {
+/** A comment or a wait, in words of our own. */
+export function upkeepOf(event: Exclude<SseEvent, { readonly kind: 'message' }>): string {
   switch (event.kind) {
     case 'comment':
       // Its text is nobody's message; that something came keeps the stream alive.
@@ -105,8 +106,8 @@ function upkeepOf(event: Exclude<SseEvent, { readonly kind: 'message' }>): strin
 }
 
 /** Writes what passed. The own answer ends the stream, and so does a refusal in its place. */
-function writeVerdict(
-  { call, writes }: Writing,
+export function writeVerdict(
+  { call, writes }: Pick<Writing, 'call' | 'writes'>,
   verdict: Verdict,
   data: string,
   id: string | undefined,

@@ -5,6 +5,7 @@
 import { type Carry, inspectMessage } from '../inspect/inspect.js';
 import type { SessionFacts } from '../mcp/admitted.js';
 import type { JsonReading } from '../mcp/json.js';
+import type { Era } from '../mcp/message.js';
 import type { CompiledSchema } from '../policy/definition.js';
 import type { Principal } from '../policy/principal.js';
 import { addFinding, type Finding } from '../policy/record.js';
@@ -40,7 +41,7 @@ export type Subject = {
   readonly call: Call;
   owed: OwedByAnswer | undefined;
   readonly principal: Principal;
-  readonly era: '2025' | '2026';
+  readonly era: Era;
   readonly session: SessionFacts | undefined;
   carry: Carry;
   refusedQuestions: number;

@@ -7,6 +7,7 @@ import type { SessionFacts } from '../mcp/admitted.js';
 import { type Answer, readAnswer } from '../mcp/answers.js';
 import { applyEdits, readJsonText, spanOf } from '../mcp/json.js';
 import type { JsonObject } from '../mcp/message.js';
+import { sessionEra } from '../mcp/versions.js';
 import { isListed } from '../policy/decide.js';
 import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
@@ -16,27 +17,34 @@ import { DROP, drop, inspect, type Read, type Subject, type Verdict } from './su
 
 const LIST_CHANGED = /^notifications\/(?:tools|prompts|resources)\/list_changed$/;
 
+type OwnAnswer = Extract<Answer, { kind: 'own-result' | 'own-error' | 'own-question' }>;
+
+function isOwn(answer: Answer): answer is OwnAnswer {
+  return answer.kind.startsWith('own-');
+}
+
 /** A judge of the messages of a stream that nobody asked for; it gives the text to send, or nothing. */
 export function createUnaskedJudge(
   call: Call,
   principal: Principal,
   session: SessionFacts,
 ): (data: string) => Promise<string | undefined> {
+  const { version } = session;
+  const era = sessionEra(version);
   const subject: Subject = {
     call,
     owed: undefined,
     principal,
-    era: '2025',
+    era,
     session,
     carry: NO_CARRY,
     refusedQuestions: 0,
   };
-  const { version } = session;
   return async (data) => {
     const reading = readJsonText(data);
     if (!reading.ok) return undefined;
-    const answer = readAnswer(reading.value, { era: '2025', id: undefined, version });
-    if (answer.kind === 'own-result' || answer.kind === 'own-error') return undefined;
+    const answer = readAnswer(reading.value, { era, id: undefined, version });
+    if (isOwn(answer)) return undefined;
     // The messages of such a stream are apart: none goes on where another broke off.
     subject.carry = NO_CARRY;
     const verdict = await judgeUnowned(subject, reading, answer);
@@ -48,7 +56,7 @@ export function createUnaskedJudge(
 export function judgeUnowned(
   subject: Subject,
   reading: Read,
-  answer: Exclude<Answer, { kind: 'own-result' | 'own-error' }>,
+  answer: Exclude<Answer, OwnAnswer>,
 ): Verdict | Promise<Verdict> {
   const { call } = subject;
   switch (answer.kind) {

@@ -2,7 +2,7 @@
 // sealed and bound to the upstream, the caller and the session. Whoever resumes is judged by what is in it,
 // on any replica (contract §10; MCP 2025-11-25, resumability and redelivery).
 
-import type { EventFacts } from '../mcp/admitted.js';
+import type { EventFacts, RequestFacts } from '../mcp/admitted.js';
 import type { Target } from '../mcp/message.js';
 import { QUESTION_NAMES } from '../mcp/questions.js';
 import type { KeyRing } from './key-ring.js';
@@ -21,17 +21,7 @@ export function sealEvent(
   { upstreamId, request }: EventFacts,
   expiresAtMs: number,
 ): string | undefined {
-  const plan =
-    request === undefined
-      ? null
-      : [
-          request.id,
-          request.method,
-          request.target.kind,
-          nameIn(request.target),
-          request.maxResultBytes ?? null,
-          request.profiles,
-        ];
+  const plan = request === undefined ? null : writeRequest(request);
   const payload = JSON.stringify([upstreamId, plan]);
   if (payload.length > MAX_PAYLOAD_CHARACTERS) return undefined;
   return seal(ring, PURPOSE, [...bindings(binding), binding.session], payload, expiresAtMs);
@@ -56,7 +46,14 @@ export function openEvent(
   return request === undefined ? undefined : { upstreamId, request };
 }
 
-function readRequest(plan: readonly unknown[]): EventFacts['request'] {
+/** A request as it stands in a sealed value. */
+export function writeRequest(request: RequestFacts): readonly unknown[] {
+  const { id, method, target, maxResultBytes, profiles } = request;
+  return [id, method, target.kind, nameIn(target), maxResultBytes ?? null, profiles];
+}
+
+/** Reads what `writeRequest` wrote; `undefined` for anything else. */
+export function readRequest(plan: readonly unknown[]): RequestFacts | undefined {
   const [id, method, kind, name, maxResultBytes, profiles] = plan;
   const target = targetOf(kind, name);
   if (typeof id !== 'string' && typeof id !== 'number') return undefined;

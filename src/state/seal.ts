@@ -94,8 +94,8 @@ export function seal(
 }
 
 /** The bytes of a sealed text, or `undefined` when it is not the one spelling of them. */
-function readSealed(text: string): Buffer | undefined {
-  if (text.length > MAX_SEALED_CHARACTERS) return undefined;
+function readSealed(text: string, maxCharacters: number): Buffer | undefined {
+  if (text.length > maxCharacters) return undefined;
   const bytes = Buffer.from(text, 'base64url');
   if (bytes.length < CIPHERTEXT_AT + TAG_BYTES || bytes[0] !== VERSION) return undefined;
   // INVARIANT: one value has one spelling; otherwise what is revoked by its text lives on under another.
@@ -104,7 +104,8 @@ function readSealed(text: string): Buffer | undefined {
 
 /**
  * Opens what `seal` made for the same purpose and the same bindings. `undefined` for everything else:
- * other purpose, other binding, unknown key, changed byte, expired, not ours. Never throws, never says which.
+ * other purpose, other binding, unknown key, changed byte, expired, not ours, longer than `maxCharacters`.
+ * Never throws, never says which.
  */
 export function open(
   ring: KeyRing,
@@ -112,8 +113,9 @@ export function open(
   associated: readonly string[],
   sealed: string,
   nowMs: number,
+  maxCharacters = MAX_SEALED_CHARACTERS,
 ): Buffer | undefined {
-  const bytes = readSealed(sealed);
+  const bytes = readSealed(sealed, maxCharacters);
   if (bytes === undefined) return undefined;
   const key = ring.openingKey(purpose, bytes.subarray(1, EXPIRY_AT));
   const bound = associatedBytes(bytes.subarray(0, HEAD_BYTES), purpose, associated);

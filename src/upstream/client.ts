@@ -5,11 +5,13 @@
 import type { buildConnector } from 'undici';
 import { Pool } from 'undici';
 import { applyEdits } from '../mcp/json.js';
-import type { ForwardOutcome } from '../mcp/transport.js';
+import type { ChannelOutcome, ForwardOutcome } from '../mcp/transport.js';
+import { CHANNEL_VERSION } from '../mcp/versions.js';
 import type { Cleared } from '../settle/settle.js';
 import { createAnswerReader, faultOf } from './answer.js';
+import { awaitEndpoint } from './channel.js';
 import type { UpstreamCredentials } from './credentials.js';
-import { type HeaderList, messageHeaders, sessionHeaders } from './headers.js';
+import { baseHeaders, type HeaderList, messageHeaders, sessionHeaders } from './headers.js';
 
 /** What a client of an upstream needs to know. Times in milliseconds. */
 export type ClientSettings = {
@@ -29,6 +31,8 @@ export type SessionRef = { readonly version: string; readonly upstreamSession: s
 /** A request of the gateway's own: a listing, or an answer to a server's request. */
 export type OwnRequest = {
   readonly method: 'POST' | 'DELETE';
+  /** Path and query; those of the configured URL where absent. */
+  readonly target?: string | undefined;
   readonly headers: { readonly [name: string]: string };
   readonly body?: string;
   readonly timeoutMs: number;
@@ -48,11 +52,23 @@ export type UpstreamClient = {
     signal: AbortSignal,
     lastEventId?: string,
   ): Promise<ForwardOutcome>;
+  /**
+   * Opens a channel of HTTP+SSE and waits for the address that it wants messages at, under `shown` instead of
+   * the upstream's credentials where given. An address of another origin is `upstream-protocol`.
+   */
+  openChannel(signal: AbortSignal, shown?: UpstreamCredentials): Promise<ChannelOutcome>;
   /** Ends a session. */
   endSession(session: SessionRef): Promise<ForwardOutcome>;
   /** The gateway's own traffic: it carries no principal's words. */
   request(own: OwnRequest): Promise<ForwardOutcome>;
   close(): Promise<void>;
+};
+
+type Sent = {
+  readonly method: 'POST' | 'GET' | 'DELETE';
+  readonly target?: string | undefined;
+  readonly headers: HeaderList;
+  readonly body?: Uint8Array | string | null | undefined;
 };
 
 /** Opens the pools of one upstream. Nothing connects before the first request. */
@@ -72,9 +88,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
 
   function dispatch(
     pool: Pool,
-    method: 'POST' | 'GET' | 'DELETE',
-    headers: HeaderList,
-    body: Uint8Array | string | null,
+    { method, target = path, headers, body = null }: Sent,
     signal?: AbortSignal,
   ): Promise<ForwardOutcome> {
     return new Promise((resolve) => {
@@ -84,7 +98,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       const reader = createAnswerReader(settleOnce);
       try {
         pool.dispatch(
-          { path, method, headers, body },
+          { path: target, method, headers, body },
           signal === undefined ? reader : abortable(reader, signal),
         );
       } catch (error) {
@@ -98,31 +112,41 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       const { admitted } = cleared;
       const body =
         admitted.edits.length === 0 ? admitted.bytes : applyEdits(admitted.text, admitted.edits);
-      return dispatch(calls, 'POST', messageHeaders(admitted, credentials), body, signal);
+      // What lives on holds up no call.
+      const pool = admitted.rule.response === 'subscription' ? streams : calls;
+      const headers = messageHeaders(admitted, credentials);
+      const target = addressOf(admitted.session);
+      return dispatch(pool, { method: 'POST', target, headers, body }, signal);
     },
     openStream(session, signal, lastEventId) {
       const headers = sessionHeaders(session, credentials, 'text/event-stream');
       if (lastEventId !== undefined) headers.push('last-event-id', lastEventId);
-      return dispatch(streams, 'GET', headers, null, signal);
+      return dispatch(streams, { method: 'GET', headers }, signal);
+    },
+    async openChannel(signal, shown = credentials) {
+      const headers = baseHeaders('text/event-stream', shown);
+      const opened = await dispatch(streams, { method: 'GET', headers }, signal);
+      return awaitEndpoint(opened, url, limits.requestTimeoutMs);
     },
     endSession(session) {
-      return dispatch(
-        calls,
-        'DELETE',
-        sessionHeaders(session, credentials, 'application/json'),
-        null,
-      );
+      const headers = sessionHeaders(session, credentials, 'application/json');
+      return dispatch(calls, { method: 'DELETE', headers });
     },
-    request({ method, headers: sent, body = null, timeoutMs }) {
+    request({ method, target, headers: sent, body, timeoutMs }) {
       const headers: HeaderList = [];
       for (const name in sent) headers.push(name, sent[name] ?? '');
       headers.push('accept-encoding', 'identity');
-      return dispatch(own, method, headers, body, AbortSignal.timeout(timeoutMs));
+      return dispatch(own, { method, target, headers, body }, AbortSignal.timeout(timeoutMs));
     },
     async close() {
       await Promise.all([calls.destroy(), streams.destroy(), own.destroy()]);
     },
   };
+}
+
+/** Where a session of HTTP+SSE wants its messages; elsewhere the configured URL. */
+export function addressOf(session: SessionRef | undefined): string | undefined {
+  return session?.version === CHANNEL_VERSION ? session.upstreamSession : undefined;
 }
 
 /** Redirects are not followed and encodings not undone: both are protocol faults (attacks 12 and 14). */

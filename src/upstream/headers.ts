@@ -3,6 +3,7 @@
 // best practices, token passthrough; attacks 8, 9 and 47).
 
 import type { Admitted } from '../mcp/admitted.js';
+import { CHANNEL_VERSION } from '../mcp/versions.js';
 import type { UpstreamCredentials } from './credentials.js';
 import { credentialHeader } from './credentials.js';
 
@@ -11,7 +12,8 @@ export type HeaderList = string[];
 
 const ACCEPT_BOTH = 'application/json, text/event-stream';
 
-function baseHeaders(accept: string, credentials: UpstreamCredentials): HeaderList {
+/** What every request to an upstream has. */
+export function baseHeaders(accept: string, credentials: UpstreamCredentials): HeaderList {
   const headers: HeaderList = [
     'accept',
     accept,
@@ -57,7 +59,8 @@ function pushSession(
   headers: HeaderList,
   session: { readonly version: string; readonly upstreamSession: string | undefined } | undefined,
 ): void {
-  if (session === undefined) return;
+  // A session of HTTP+SSE stands in the address.
+  if (session === undefined || session.version === CHANNEL_VERSION) return;
   if (session.upstreamSession !== undefined)
     headers.push('mcp-session-id', session.upstreamSession);
   // 2025-03-26 knows no such header (MCP 2025-06-18, transports, protocol version header).

@@ -202,6 +202,7 @@ function readOwn(
       return { kind: 'result', result: answer.result, text: json.text, headers };
     case 'own-error':
       return { kind: 'refused', status, error: answer.error };
+    case 'own-question':
     case 'malformed':
       return status >= 300 ? undefined : { kind: 'failed', why: 'protocol' };
     case 'notification':

@@ -8,7 +8,6 @@ import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import {
   FIRST_VERSION_WITH_HEADER,
   LATEST_SESSION_VERSION,
-  SESSION_VERSIONS,
   STATELESS_VERSIONS,
 } from '../mcp/versions.js';
 import {
@@ -34,6 +33,8 @@ export type EraPorts = CallPorts & {
   readonly listingTimeoutMs: number;
   /** Told to upstreams in `clientInfo`. */
   readonly gatewayVersion: string;
+  /** Of the session era, oldest first; the newest is asked for. */
+  readonly sessionVersions: readonly string[];
 };
 
 /** A session of the gateway's own (2025 era), kept between listings. */
@@ -184,7 +185,7 @@ async function listInSession(
       ...walk.lists,
       ...said,
       // A server names the newest version it speaks, up to the one it was asked for.
-      protocolVersions: SESSION_VERSIONS.filter((older) => older <= version),
+      protocolVersions: ports.sessionVersions.filter((older) => older <= version),
     };
     return { kind: 'listed', listing };
   }
@@ -207,7 +208,7 @@ async function openSession(
 ): Promise<Opened | Exclude<EraOutcome, { readonly kind: 'listed' }>> {
   const openedAtMs = ports.now();
   const budget = budgetOf(ports);
-  const version = LATEST_SESSION_VERSION;
+  const version = ports.sessionVersions.at(-1) ?? LATEST_SESSION_VERSION;
   const params = {
     protocolVersion: version,
     capabilities: ASKABLE_CAPABILITIES,
@@ -216,7 +217,7 @@ async function openSession(
   const call = { era: '2025' as const, version, method: 'initialize', params, headers: {} };
   const answer = await callUpstream(ports, call, budget);
   if (answer.kind !== 'result') return unspoken(answer, isKnown);
-  const session = readSession(answer, openedAtMs);
+  const session = readSession(answer, ports.sessionVersions, openedAtMs);
   if (session === undefined) return { kind: 'not-spoken' };
   if (session === 'malformed') return PROTOCOL;
   const headers = sessionHeaders(session);
@@ -230,10 +231,11 @@ const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
 
 function readSession(
   { result, headers }: Extract<CallOutcome, { readonly kind: 'result' }>,
+  versions: readonly string[],
   openedAtMs: number,
 ): OwnSession | 'malformed' | undefined {
   const version = result['protocolVersion'];
-  if (typeof version !== 'string' || !SESSION_VERSIONS.includes(version)) return undefined;
+  if (typeof version !== 'string' || !versions.includes(version)) return undefined;
   const { capabilities, serverInfo } = result as { [name: string]: Json | undefined };
   const instructions = readInstructions(result);
   const id = headers['mcp-session-id'];

@@ -8,7 +8,8 @@ import type { ListingFault, ListingRequest } from './listing-call.js';
 type Outcome = Awaited<ReturnType<UpstreamClient['request']>>;
 type Reason = Extract<Outcome, { readonly kind: 'fault' }>['reason'];
 
-const FAULTS: { readonly [reason in Reason]: ListingFault } = {
+/** What a fault of a connection is to a listing. */
+export const LISTING_FAULTS: { readonly [reason in Reason]: ListingFault } = {
   'upstream-unavailable': 'unavailable',
   'upstream-timeout': 'timeout',
   'upstream-protocol': 'protocol',
@@ -25,7 +26,7 @@ export function createListingRequest(
     const shown = own === undefined ? headers : { ...headers, [own.name]: own.value };
     const sent = body === undefined ? {} : { body };
     const outcome = await client.request({ method, headers: shown, timeoutMs, ...sent });
-    if (outcome.kind === 'fault') return { failure: FAULTS[outcome.reason] };
+    if (outcome.kind === 'fault') return { failure: LISTING_FAULTS[outcome.reason] };
     const chunks = iterate(outcome);
     return {
       status: outcome.status,

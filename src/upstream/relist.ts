@@ -3,6 +3,7 @@
 // Contract §5 (no call leaves unless every page was verified within `pinning.maxAge`).
 
 import type { ListedEra, Listing } from '../mcp/listing.js';
+import { SESSION_VERSIONS } from '../mcp/versions.js';
 import type { ListingFault, ListingRequest, SetTimer } from './listing-call.js';
 import {
   type EraOutcome,
@@ -29,6 +30,8 @@ export type ListerSettings = {
   readonly maxAgeMs: number;
   readonly requestTimeoutMs: number;
   readonly gatewayVersion: string;
+  /** Versions of sessions on this transport, oldest first; those of streamable HTTP where absent. */
+  readonly sessionVersions?: readonly string[] | undefined;
   readonly caps?: ListingCaps;
 };
 
@@ -106,6 +109,7 @@ class UpstreamLister implements Lister {
       listingTimeoutMs: Math.max(settings.maxAgeMs, settings.requestTimeoutMs),
       caps: settings.caps ?? LISTING_CAPS,
       gatewayVersion: settings.gatewayVersion,
+      sessionVersions: settings.sessionVersions ?? SESSION_VERSIONS,
     };
   }
 

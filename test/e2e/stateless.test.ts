@@ -48,7 +48,11 @@ describe('SDK v2 in the stateless era', () => {
     const { client, transport } = await open();
     expect(client.getNegotiatedProtocolVersion()).toBe('2026-07-28');
     expect(client.getDiscoverResult()?.supportedVersions).toContain('2026-07-28');
-    expect(client.getServerCapabilities()).toEqual({ tools: {}, prompts: {}, resources: {} });
+    expect(client.getServerCapabilities()).toEqual({
+      tools: { listChanged: true },
+      prompts: { listChanged: true },
+      resources: { listChanged: true },
+    });
     expect(client.getInstructions()).toBe('A server of the stateless era.');
     expect(transport.sessionId).toBeUndefined();
   });

@@ -101,7 +101,6 @@ describe('what is not carried', () => {
   afterAll(() => rig.close());
 
   it.each([
-    'subscriptions/listen',
     'tasks/get',
     'tasks/list',
     'tasks/cancel',
@@ -145,10 +144,14 @@ describe('what is not carried', () => {
     expect((await post(rig.access, batch, sessionHeaders(session.id))).status).toBe(400);
     const answer = JSON.stringify({ jsonrpc: '2.0', id: 1, result: {} });
     expect((await post(rig.access, answer, parts.headers)).status).toBe(400);
-    for (const member of [{ task: { ttl: 1 } }, { inputResponses: {} }, { requestState: 'x' }]) {
+    for (const member of [{ task: { ttl: 1 } }, { requestState: 'x' }]) {
       const params = { name: 'read_record', arguments: { id: 'one' }, ...member };
       expect((await requestStateless(rig.access, 'tools/call', params)).status).toBe(400);
     }
+    for (const member of [{ inputResponses: {} }, { requestState: 'x' }])
+      expect((await session.request('tools/call', { name: 'read_record', ...member })).status).toBe(
+        400,
+      );
     expect(rig.upstream.seen()).toEqual([]);
   });
 

@@ -87,6 +87,10 @@ export const attackRequirements: readonly Requirement[] = [
   attack('69', 'Secrets in common encodings are found.'),
   attack('70', 'Active content is made inert, and code stays code.'),
   attack('72', 'A secret that chunks or events cut in two never reaches a client whole.'),
+  attack(
+    '74',
+    'An upstream that wants messages at another origin is refused, and nothing goes there.',
+  ),
   attack('75', 'A result is passed whole or refused whole.'),
   attack('76', 'An inspector that throws withholds what it should have read.'),
   attack('80', 'Errors of tools and pages of servers are cleaned or replaced.'),

@@ -65,9 +65,10 @@ export async function connectSdkV2(
   url: string,
   era: '2025' | '2026',
   access: Access<ProviderV2> = {},
+  options: ConstructorParameters<typeof ClientV2>[1] = {},
 ): Promise<ConnectedV2> {
   const mode = era === '2025' ? 'legacy' : { pin: '2026-07-28' };
-  const client = new ClientV2(IDENTITY, { versionNegotiation: { mode } });
+  const client = new ClientV2(IDENTITY, { ...options, versionNegotiation: { mode } });
   const transport = createTransportV2(url, access);
   await client.connect(transport);
   return { client, transport, close: () => client.close() };

@@ -8,6 +8,7 @@ import {
   fromJsonSchema,
   McpServer,
   ResourceTemplate,
+  type ServerNotifier,
 } from '@modelcontextprotocol/server';
 
 export type SdkV2Seen = {
@@ -22,6 +23,8 @@ export type SdkV2Server = {
   /** What `get_secret` returns: given at start, so that no test has a secret in its source. */
   readonly secret: string;
   seen(): readonly SdkV2Seen[];
+  /** Publishes changes to whoever listens. */
+  readonly notify: ServerNotifier;
   close(): Promise<void>;
 };
 
@@ -31,6 +34,8 @@ export type SdkV2Options = {
   readonly legacy?: 'stateless' | 'reject';
   /** Asked before the server; a response ends the request (a resource server's 401, its metadata). */
   readonly guard?: (request: Request) => Response | undefined;
+  /** Further tools and the like, registered at every request. */
+  readonly extend?: (server: McpServer) => void;
 };
 
 type Schema = { readonly [member: string]: unknown };
@@ -156,6 +161,7 @@ export async function startSdkV2Server(options: SdkV2Options = {}): Promise<SdkV
       );
       registerTools(server, secret);
       registerContent(server);
+      options.extend?.(server);
       return server;
     },
     { legacy: options.legacy ?? 'stateless' },
@@ -184,6 +190,7 @@ export async function startSdkV2Server(options: SdkV2Options = {}): Promise<SdkV
     origin,
     secret,
     seen: () => [...seen],
+    notify: handler.notify,
     close: async () => {
       await handler.close();
       http.closeAllConnections();

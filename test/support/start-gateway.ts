@@ -30,6 +30,8 @@ export type GatewayUnderTest = {
   readonly audit?: string;
   /** Identifier of an issuer that is trusted in place of the test's own, which then mints in vain. */
   readonly issuerUrl?: string;
+  /** Path of `publicUrl`, which a proxy before the gateway would strip. */
+  readonly publicPath?: string;
 };
 
 export const ALLOW_ALL = `version: 1
@@ -73,7 +75,7 @@ function gatewayText(options: GatewayUnderTest, issuer: string, data: number, op
     return `  ${name}:\n${members.map((member) => `    ${member}\n`).join('')}`;
   });
   return `version: 1
-publicUrl: http://127.0.0.1:${data}
+publicUrl: http://127.0.0.1:${data}${options.publicPath ?? ''}
 listeners:
   data: {host: 127.0.0.1, port: ${data}}
   ops: {host: 127.0.0.1, port: ${ops}}
@@ -124,7 +126,11 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     issuer,
     gateway,
     url,
-    token: (upstream, claims) => issuer.mint(url(upstream), claims === undefined ? {} : { claims }),
+    token: (upstream, claims) =>
+      issuer.mint(
+        `${publicUrl}${options.publicPath ?? ''}/${upstream}`,
+        claims === undefined ? {} : { claims },
+      ),
     async audit() {
       const text = await readFile(join(folder, 'audit.jsonl'), 'utf8');
       // What stands behind the last line end is still being written.

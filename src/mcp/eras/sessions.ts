@@ -19,6 +19,7 @@ import { spanOf } from '../json.js';
 import type { JsonObject } from '../message.js';
 import { type CapabilityCut, cutCapabilities } from '../removal.js';
 import {
+  CHANNEL_VERSION,
   FIRST_VERSION_WITH_HEADER,
   LATEST_SESSION_VERSION,
   SESSION_VERSIONS,
@@ -48,7 +49,8 @@ export function checkSession(
   const id = headers['mcp-session-id'];
   if (id === undefined) return sessionRequired(place);
   const session = openSession(id);
-  if (session === undefined) return unknownSession(place);
+  // A session of HTTP+SSE lives on its channel alone.
+  if (session === undefined || session.version === CHANNEL_VERSION) return unknownSession(place);
   return (
     checkVersionHeader(headers, session, place) ?? {
       kind: 'session',
@@ -100,7 +102,7 @@ export function cutInitialize(
 }
 
 /** Headers that have no meaning in this era, and that another reader might trust, or ask replays by. */
-function checkStrayHeaders(
+export function checkStrayHeaders(
   headers: HeaderMap,
   place: FaultPlace,
   mayResume = false,
@@ -141,7 +143,8 @@ export function unknownSession(place: FaultPlace): ProtocolFault {
   return faultOf('unknown-session', UNKNOWN_SESSION, text, place, 404);
 }
 
-function sessionRequired(place: FaultPlace): ProtocolFault {
+/** 400: without a session there is nothing to go on with. */
+export function sessionRequired(place: FaultPlace): ProtocolFault {
   const text = 'This request needs a session. Initialize first.';
   return faultOf('session-required', INVALID_REQUEST, text, place);
 }

@@ -56,6 +56,23 @@ describe('what an upstream answers', () => {
     expect(readAnswer({ ...v, method: 'tools/call', params: {} }, in2025).kind).toBe('foreign');
   });
 
+  test('[T-02] notices of a subscription pass on its stream, and nothing else does', () => {
+    const listening = { ...in2026, isListening: true };
+    const changed = { ...v, method: 'notifications/tools/list_changed' };
+    const progress = { ...v, method: 'notifications/progress', params: {} };
+    expect(readAnswer(changed, listening).kind).toBe('notification');
+    expect(readAnswer(progress, listening).kind).toBe('foreign');
+    expect(readAnswer({ ...v, method: 'notifications/cancelled' }, listening).kind).toBe('foreign');
+  });
+
+  test('[T-06] a question is an answer only where one may be asked', () => {
+    const question = { ...v, id: 1, result: { resultType: 'input_required' } };
+    expect(readAnswer(question, { ...in2026, mayAsk: true }).kind).toBe('own-question');
+    expect(readAnswer(question, in2026).kind).toBe('malformed');
+    expect(readAnswer({ ...question, id: 2 }, { ...in2026, mayAsk: true }).kind).toBe('foreign');
+    expect(readAnswer(question, { ...in2025, mayAsk: true }).kind).toBe('own-result');
+  });
+
   test.each<[Json | undefined, string]>([
     [undefined, 'own-result'],
     ['complete', 'own-result'],

@@ -14,8 +14,8 @@ const DECLARED = {
 };
 
 describe('capabilities of a server', () => {
-  test('[M-31] session eras keep what is carried, with our own listChanged', () => {
-    expect(filterServerCapabilities('2025', DECLARED)).toEqual({
+  test('[M-31] keep what is carried, with our own listChanged', () => {
+    expect(filterServerCapabilities(DECLARED)).toEqual({
       completions: {},
       logging: {},
       prompts: { listChanged: true },
@@ -24,22 +24,10 @@ describe('capabilities of a server', () => {
     });
   });
 
-  test('[M-31] 2026 keeps what is carried, without changes and subscriptions', () => {
-    expect(filterServerCapabilities('2026', DECLARED)).toEqual({
-      completions: {},
-      logging: {},
-      prompts: {},
-      resources: {},
-      tools: {},
-    });
-  });
-
   test('[M-31] nothing appears that was not declared as an object', () => {
-    expect(filterServerCapabilities('2025', {})).toEqual({});
-    expect(filterServerCapabilities('2025', { tools: true, resources: null, prompts: [] })).toEqual(
-      {},
-    );
-    expect(filterServerCapabilities('2025', { resources: { subscribe: 'yes' } })).toEqual({
+    expect(filterServerCapabilities({})).toEqual({});
+    expect(filterServerCapabilities({ tools: true, resources: null, prompts: [] })).toEqual({});
+    expect(filterServerCapabilities({ resources: { subscribe: 'yes' } })).toEqual({
       resources: { listChanged: true },
     });
   });

@@ -39,6 +39,7 @@ describe('the method table', () => {
       'resources/read',
       'resources/templates/list',
       'server/discover',
+      'subscriptions/listen',
       'tools/call',
       'tools/list',
     ]);
@@ -58,7 +59,15 @@ describe('the method table', () => {
       'roots/list',
       'sampling/createMessage',
     ]);
-    expect(carried('2026', 'server')).toEqual(['notifications/message', 'notifications/progress']);
+    expect(carried('2026', 'server')).toEqual([
+      'notifications/message',
+      'notifications/progress',
+      'notifications/prompts/list_changed',
+      'notifications/resources/list_changed',
+      'notifications/resources/updated',
+      'notifications/subscriptions/acknowledged',
+      'notifications/tools/list_changed',
+    ]);
     const asking = METHODS.filter(({ from, type }) => from === 'server' && type === 'request');
     expect(asking.map(({ subject }) => subject)).toEqual(['question', 'question', 'question']);
   });
@@ -81,7 +90,6 @@ describe('the method table', () => {
     '__proto__',
     'constructor',
     '',
-    'subscriptions/listen',
     'tasks/get',
     'tasks/result',
   ])('[M-09] %j is carried nowhere', (method) => {

@@ -110,8 +110,9 @@ describe('[Q-01] questions', () => {
       },
       { requiredKeys: [] },
     );
-    fc.assert(
-      fc.property(fc.array(fc.tuple(fc.boolean(), what), { maxLength: 5 }), (written) => {
+    const property = fc.property(
+      fc.array(fc.tuple(fc.boolean(), what), { maxLength: 5 }),
+      (written) => {
         const rules = written
           .filter(([, named]) => Object.keys(named).length > 0)
           .map(([isDeny, named], index) => {
@@ -128,7 +129,8 @@ describe('[Q-01] questions', () => {
           },
           roots: named.includes('roots'),
         });
-      }),
+      },
     );
+    fc.assert(property);
   });
 });

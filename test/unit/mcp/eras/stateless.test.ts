@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { admitted, leaving, META, post, stateless } from '../admission.js';
+import { admitted, inSession, leaving, META, post, stateless } from '../admission.js';
 
 const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo';
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
@@ -156,7 +156,6 @@ describe('methods', () => {
     ['ping', 'method-forbidden'],
     ['logging/setLevel', 'method-forbidden'],
     ['resources/subscribe', 'method-forbidden'],
-    ['subscriptions/listen', 'method-forbidden'],
     ['tasks/get', 'method-forbidden'],
     ['notifications/cancelled', 'method-forbidden'],
     ['no/such', 'method-unknown'],
@@ -182,13 +181,47 @@ describe('methods', () => {
     });
   });
 
-  test('[M-18] the answer to a question of the server is refused', () => {
-    for (const extra of [{ inputResponses: {} }, { requestState: 'x' }, { task: {} }]) {
+  test('[T-10] answers to questions stand on three methods, and have their shape', () => {
+    const named = { name: 't', uri: 'memo://t' };
+    for (const extra of [{ inputResponses: { a: {} } }, { requestState: 'x' }]) {
+      for (const method of ['tools/call', 'prompts/get', 'resources/read']) {
+        expect(stateless(method, { ...named, ...extra }).kind).toBe('admitted');
+      }
+      expect(stateless('tools/list', extra)).toMatchObject({ status: 400, code: -32602 });
+      expect(inSession('tools/call', { name: 't', ...extra })).toMatchObject({
+        status: 400,
+        code: -32602,
+      });
+    }
+    for (const extra of [
+      { inputResponses: [] },
+      { inputResponses: null },
+      { requestState: 1 },
+      { requestState: null },
+      { task: {} },
+      { InputResponses: {} },
+    ]) {
       expect(stateless('tools/call', { name: 't', ...extra })).toMatchObject({
         status: 400,
         code: -32602,
       });
     }
+  });
+
+  test('[T-10] a number of an answer that would change is refused', () => {
+    const text = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 't', inputResponses: { a: 'NUMBER' }, _meta: META },
+    });
+    const headers = {
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': 't',
+    };
+    const body = text.replace('"NUMBER"', '9007199254740993');
+    expect(post(body, { headers })).toMatchObject({ status: 400, code: -32602 });
   });
 
   test('[M-25] Last-Event-ID is ignored, as the era asks', () => {

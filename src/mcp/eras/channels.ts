@@ -1,0 +1,65 @@
+// HTTP+SSE, 2024-11-05: what a message that was posted to a channel must show besides its body, how its
+// session stands in a query, and where a server wants messages. Opening a sealed session is the caller's port.
+// Source: MCP 2024-11-05, transports, HTTP with SSE.
+
+import { type FaultPlace, headerMismatch } from '../faults.js';
+import type { HeaderMap } from '../headers.js';
+import type { JsonObject } from '../message.js';
+import { CHANNEL_VERSION } from '../versions.js';
+import {
+  checkStrayHeaders,
+  type OpenSession,
+  type SessionCheck,
+  sessionRequired,
+  unknownSession,
+} from './sessions.js';
+import { claimsStateless } from './stateless.js';
+
+/** The only form of the query that the gateway hands out. */
+const SESSION_QUERY = /^session=([A-Za-z0-9_-]+)$/;
+/** Longest address that a server may want its messages at; it is sealed into every address of ours. */
+const MAX_ENDPOINT_CHARACTERS = 2048;
+
+/** The sealed session in a query, or `undefined` where the query is not one of ours. */
+export function sessionInQuery(query: string): string | undefined {
+  return SESSION_QUERY.exec(query)?.[1];
+}
+
+/** The address to post to, as the first event of a channel names it. */
+export function channelAddress(messageUrl: string, sealed: string): string {
+  return `${messageUrl}?session=${sealed}`;
+}
+
+/**
+ * The path and query that a server wants its messages at, from its `endpoint` event; `undefined` where that
+ * is no address of the server's own origin: what is posted there would reach somebody else.
+ */
+export function readEndpoint(value: string, base: URL): string | undefined {
+  if (value === '' || !URL.canParse(value, base.href)) return undefined;
+  const url = new URL(value, base.href);
+  if (url.origin !== base.origin || url.username !== '' || url.password !== '') return undefined;
+  const path = url.pathname + url.search;
+  return path.length > MAX_ENDPOINT_CHARACTERS ? undefined : path;
+}
+
+/**
+ * Opens the session that the query named. Unknown, ended, of another transport or somebody else's are one
+ * and the same 404. A message that claims another version is refused, whoever would believe it.
+ */
+export function checkChannel(
+  { headers, openSession }: { readonly headers: HeaderMap; readonly openSession: OpenSession },
+  place: FaultPlace,
+  meta?: JsonObject,
+): SessionCheck {
+  const stray = checkStrayHeaders(headers, place);
+  if (stray !== undefined) return stray;
+  const version = headers['mcp-protocol-version']?.trim() ?? CHANNEL_VERSION;
+  if (claimsStateless(meta, headers) || version !== CHANNEL_VERSION) {
+    return headerMismatch(place, 'Messages of HTTP+SSE have the version of HTTP+SSE.');
+  }
+  const sealed = headers['mcp-session-id'];
+  if (sealed === undefined) return sessionRequired(place);
+  const session = openSession(sealed);
+  if (session?.version !== CHANNEL_VERSION) return unknownSession(place);
+  return { kind: 'session', version: CHANNEL_VERSION, session };
+}

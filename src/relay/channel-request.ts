@@ -1,0 +1,68 @@
+// A request on its way to a server of HTTP+SSE: it leaves under a sealed id, by which whoever holds the stream
+// knows what its answer is judged by. A cancellation names the request by the same id.
+// Source: MCP 2024-11-05, transports; architecture, "how a response finds its plan".
+
+import { amendAdmitted } from '../mcp/admit.js';
+import type { Admitted } from '../mcp/admitted.js';
+import { invalidParams } from '../mcp/faults.js';
+import { spanOf } from '../mcp/json.js';
+import type { RequestId } from '../mcp/message.js';
+import type { Allow } from '../policy/decision.js';
+import type { Principal } from '../policy/principal.js';
+import { type Refusal, refuseFault } from '../policy/refusal.js';
+import { owedByAnswer } from '../settle/settle.js';
+import type { Call } from './call.js';
+
+/** The message under the id that the server is to know it by. */
+export function addressRequest(
+  call: Call,
+  principal: Principal,
+  admitted: Admitted,
+  allow: Allow,
+): Admitted | Refusal {
+  const { message } = admitted;
+  if (message.kind === 'notification') return addressCancellation(call, admitted);
+  if (message.kind !== 'request') return admitted;
+  const { maxResultBytes, profiles } = owedByAnswer(allow);
+  const sealed = seal(call, principal, admitted, {
+    id: message.id,
+    method: admitted.rule.method,
+    target: admitted.target,
+    maxResultBytes,
+    profiles,
+    askable: admitted.rule.method === 'initialize' ? admitted.askable : [],
+    sentAt: Date.now(),
+  });
+  if (sealed !== undefined) return replace(admitted, ['id'], sealed);
+  const place = { era: admitted.era, id: message.id };
+  return refuseFault(invalidParams(place, 'The id and the name of what it asks for are too long.'));
+}
+
+function seal(
+  { ports, incoming }: Call,
+  principal: Principal,
+  { session }: Admitted,
+  sent: Parameters<Call['ports']['channels']['sealRequest']>[0],
+): string | undefined {
+  if (session === undefined) throw new Error('a message of HTTP+SSE has a session');
+  return ports.channels.sealRequest(sent, { upstream: incoming.upstream, principal, session });
+}
+
+/** What this replica did not send stays as it is: no server knows it by the id of the client. */
+function addressCancellation(call: Call, admitted: Admitted): Admitted {
+  const { message, session, rule } = admitted;
+  if (rule.method !== 'notifications/cancelled' || session === undefined) return admitted;
+  const id = 'params' in message ? message.params?.['requestId'] : undefined;
+  const sealed = isId(id) ? call.ports.channels.recallRequest(id, session) : undefined;
+  return sealed === undefined ? admitted : replace(admitted, ['params', 'requestId'], sealed);
+}
+
+function isId(value: unknown): value is RequestId {
+  return typeof value === 'string' || typeof value === 'number';
+}
+
+function replace(admitted: Admitted, path: readonly string[], sealed: string): Admitted {
+  const span = spanOf(admitted.text, path);
+  if (span === undefined) throw new Error('an admitted message has what was read of it');
+  return amendAdmitted(admitted, [{ ...span, text: JSON.stringify(sealed) }]);
+}

@@ -1,0 +1,67 @@
+// A stream of a client that lives on: kept alive, known to whoever announces and ends, and open no longer
+// than the token that opened it is good. What is written on it is not decided here.
+// Source: contract §3; MCP 2025-11-25 and 2026-07-28, transports (keep-alive by comments).
+
+import { encodeSseComment } from '../mcp/sse.js';
+import type { Principal } from '../policy/principal.js';
+import type { Call } from './call.js';
+
+/** How often an idle stream says that it lives; shorter than the idle cuts of common load balancers. */
+const KEEP_ALIVE_MS = 25_000;
+/** A client that takes nothing more holds its stream no longer than this after it was ended. */
+export const CUT_AFTER_MS = 1_000;
+/** Longest wait of a timer in Node; a stream of a caller without token would ask for more. */
+const MAX_TIMER_MS = 2_147_483_647;
+
+/** How a stream is told of changes, and whose session it belongs to. */
+export type Told = {
+  readonly session: string | undefined;
+  announce(method: string): void;
+};
+
+/**
+ * Keeps an open stream alive and known while `run` lasts, then ends it. The signal is aborted when the
+ * client leaves, the token ends, or the stream is told to end.
+ */
+export async function holdStream(
+  { incoming, outgoing, ports }: Call,
+  principal: Principal,
+  { session, announce }: Told,
+  run: (leave: AbortSignal, end: () => void) => Promise<void>,
+): Promise<void> {
+  const leave = new AbortController();
+  let cutting: NodeJS.Timeout | undefined;
+  const end = (): void => {
+    leave.abort();
+    cutting ??= setTimeout(() => outgoing.cut(), CUT_AFTER_MS);
+  };
+  const timers = [
+    setInterval(() => void outgoing.write(encodeSseComment('')), KEEP_ALIVE_MS),
+    setTimeout(end, timerMs(principal.token.expiresAt - Date.now())),
+  ];
+  const { upstream } = incoming;
+  const unregister = ports.registerStream({ upstream, principal, session, announce, end });
+  incoming.signal.addEventListener('abort', end, { once: true });
+  try {
+    await run(leave.signal, end);
+  } finally {
+    unregister();
+    clearInterval(timers[0]);
+    clearTimeout(timers[1]);
+    clearTimeout(cutting);
+    outgoing.end();
+  }
+}
+
+/** Resolves when the signal is aborted. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) =>
+    signal.addEventListener('abort', () => resolve(), { once: true }),
+  );
+}
+
+/** A wait that a timer can hold. */
+export function timerMs(ms: number): number {
+  return Math.max(0, Math.min(ms, MAX_TIMER_MS));
+}

@@ -1,0 +1,214 @@
+// The stream of a subscription (2026): acknowledged first, then notices that were asked for and are still
+// allowed, each judged under the version that stands when it comes. What drifts or is reloaded is told by
+// the gateway itself, also where the upstream knows no subscriptions. A client that leaves cancels.
+// Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
+
+import type { RequestId } from '../mcp/message.js';
+import { encodeSseComment, encodeSseMessage } from '../mcp/sse.js';
+import {
+  filterOfNotice,
+  type ListenFilter,
+  readFilter,
+  renderAcknowledged,
+  renderFarewell,
+  renderNotice,
+} from '../mcp/subscriptions.js';
+import type { Incoming, UpstreamAnswer } from '../mcp/transport.js';
+import type { Reason } from '../policy/reasons.js';
+import { type Refusal, refuseWith } from '../policy/refusal.js';
+import type { Cleared } from '../settle/settle.js';
+import { mediaType, refuseStatus, sendOwn } from './answer.js';
+import type { Call } from './call.js';
+import { pumpEvents } from './events.js';
+import { gatherWrites } from './gathered-writes.js';
+import { aborted, holdStream } from './held-stream.js';
+import { createJudge } from './judge.js';
+import { allowedFilter } from './narrow.js';
+import { judgeNotice, type Subscription } from './notice.js';
+import { paramsOf } from './retry.js';
+import { faultOfEnd, STREAM_HEADERS, writeFailure } from './stream-writer.js';
+
+const LISTEN = 'subscriptions/listen';
+const METHOD_NOT_FOUND = -32601;
+/** Statuses of a server without the method, whatever its body says. */
+const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([404, 405]);
+
+/**
+ * True for a request that waits for others and takes no place of an exchange. Its header is compared with
+ * its body before anything leaves, so it opens no second way.
+ */
+export function asksForStream({ headers }: Incoming): boolean {
+  return headers['mcp-method'] === LISTEN;
+}
+
+/** Relays the stream of a subscription, or says why there is none. */
+export async function relaySubscription(
+  call: Call,
+  cleared: Cleared,
+  answer: UpstreamAnswer,
+): Promise<Refusal | undefined> {
+  const status = refuseStatus(call, answer, undefined);
+  if (status !== undefined) {
+    answer.release();
+    return status;
+  }
+  const type = mediaType(answer.headers['content-type']);
+  if (type === 'text/event-stream' && answer.status === 200) return serve(call, cleared, answer);
+  if (type === 'application/json') return relayRefused(call, cleared, answer);
+  answer.release();
+  if (UNSUPPORTED_STATUSES.has(answer.status)) return serve(call, cleared, undefined);
+  return refuseWith(answer.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
+}
+
+/** A whole answer is an error: of a server without the method, or of one that will not. */
+async function relayRefused(
+  call: Call,
+  cleared: Cleared,
+  answer: UpstreamAnswer,
+): Promise<Refusal | undefined> {
+  const { maxResponseBytes, requestTimeoutMs } = call.view.limits;
+  const bytes = await answer.whole(maxResponseBytes, requestTimeoutMs);
+  if (bytes === 'too-large') return refuseWith('result-too-large');
+  if (typeof bytes === 'string') return refuseWith(bytes);
+  const verdict = await createJudge(call, cleared, undefined).judgeBytes(bytes);
+  if (verdict.kind === 'own' && verdict.rpcCode === METHOD_NOT_FOUND)
+    return serve(call, cleared, undefined);
+  if (verdict.kind === 'own' && !verdict.isError) return refuseWith('upstream-protocol');
+  return sendOwn(call, verdict, answer.status, bytes);
+}
+
+/** Serves the stream until someone leaves, the token ends, or nothing of it is allowed any more. */
+async function serve(
+  call: Call,
+  cleared: Cleared,
+  answer: UpstreamAnswer | undefined,
+): Promise<undefined> {
+  const { incoming, outgoing, ports } = call;
+  const subscription = openSubscription(call, cleared);
+  outgoing.open(200, STREAM_HEADERS);
+  call.record.result = { ...call.record.result, status: 'ok', http: 200 };
+  const told = {
+    session: undefined,
+    announce: (method: string) => announce(subscription, method),
+  };
+  await holdStream(call, cleared.principal, told, async (leave, end) => {
+    const forget = ports.onVersion(() => {
+      if (!hasPurpose(subscription)) end();
+    });
+    if (incoming.signal.aborted) end();
+    leave.addEventListener('abort', () => answer?.abort(), { once: true });
+    try {
+      await run(subscription, answer, leave);
+    } catch (error) {
+      // The headers have left, so the refusal that a fault ends in can only be the last event.
+      ports.report(error, incoming.id);
+      subscription.isOver = true;
+      await fail(call, 'internal');
+    } finally {
+      forget();
+      await sayFarewell(subscription, leave);
+    }
+  });
+  return undefined;
+}
+
+async function run(
+  subscription: Subscription,
+  answer: UpstreamAnswer | undefined,
+  leave: AbortSignal,
+): Promise<void> {
+  if (answer === undefined) acknowledgeOwn(subscription);
+  else await relayNotices(subscription, answer, leave);
+  if (subscription.isOurs && !isEmpty(subscription.agreed)) await aborted(leave);
+}
+
+/** A stream that the gateway ends, ends in good order; one that broke off upstream breaks off here too. */
+async function sayFarewell(subscription: Subscription, leave: AbortSignal): Promise<void> {
+  const { call, id, agreed, isOurs, isOver } = subscription;
+  if (agreed === undefined || isOver || !(isOurs || leave.aborted)) return;
+  await call.outgoing.write(encodeSseMessage(renderFarewell(id)));
+}
+
+function openSubscription(call: Call, cleared: Cleared): Subscription {
+  const { admitted, principal } = cleared;
+  const asked = readFilter(paramsOf(admitted)['notifications']) ?? { lists: [], uris: [] };
+  return {
+    call,
+    cleared,
+    id: idOf(admitted.message),
+    requested: allowedFilter(call.view, principal, asked),
+    agreed: undefined,
+    isOurs: false,
+    isOver: false,
+    told: 0,
+  };
+}
+
+function idOf(message: Cleared['admitted']['message']): RequestId {
+  if (message.kind !== 'request') throw new Error('a subscription is a request');
+  return message.id;
+}
+
+/** The upstream knows no subscriptions: what the gateway can tell of by itself is all there is. */
+function acknowledgeOwn(subscription: Subscription): void {
+  const { call, id, requested } = subscription;
+  subscription.isOurs = true;
+  subscription.agreed = { lists: requested.lists, uris: [] };
+  void call.outgoing.write(encodeSseMessage(renderAcknowledged(id, subscription.agreed)));
+}
+
+async function relayNotices(
+  subscription: Subscription,
+  answer: UpstreamAnswer,
+  leave: AbortSignal,
+): Promise<void> {
+  const { call } = subscription;
+  const { outgoing } = call;
+  let isLate = false;
+  const late = setTimeout(() => {
+    isLate = subscription.agreed === undefined;
+    if (isLate) answer.abort();
+  }, call.view.limits.requestTimeoutMs);
+  const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
+    if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
+    if (event.kind !== 'message') return undefined;
+    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
+    const judged = await judgeNotice(subscription, event.data);
+    if (judged.text !== undefined) await outgoing.write(encodeSseMessage(judged.text));
+    return judged.isLast || outgoing.isClosed ? 'stop' : undefined;
+  });
+  clearTimeout(late);
+  const isBroken = subscription.agreed === undefined && !subscription.isOver && !leave.aborted;
+  if (isBroken) await fail(call, isLate ? 'upstream-timeout' : faultOfEnd(end));
+}
+
+/** In a stream that has begun, a refusal is the last event (contract §6). */
+async function fail(call: Call, reason: Reason): Promise<void> {
+  const writes = gatherWrites(call.outgoing);
+  writeFailure(call, refuseWith(reason), writes);
+  await writes.flush();
+}
+
+/** Tells of a change that the gateway itself has seen. */
+function announce(subscription: Subscription, method: string): void {
+  const { call, id } = subscription;
+  const filter = filterOfNotice(method);
+  if (filter === undefined || !stillAllowed(subscription).lists.includes(filter)) return;
+  subscription.told += 1;
+  void call.outgoing.write(encodeSseMessage(renderNotice(id, filter)));
+}
+
+/** What was agreed to, as far as the rules of now allow it. */
+function stillAllowed({ call, cleared, agreed }: Subscription): ListenFilter {
+  if (agreed === undefined) return { lists: [], uris: [] };
+  const view = call.ports.view(call.incoming.upstream) ?? call.view;
+  return allowedFilter(view, cleared.principal, agreed);
+}
+
+function hasPurpose(subscription: Subscription): boolean {
+  return subscription.agreed === undefined || !isEmpty(stillAllowed(subscription));
+}
+
+function isEmpty(filter: ListenFilter | undefined): boolean {
+  return filter === undefined || filter.lists.length + filter.uris.length === 0;
+}

@@ -1,0 +1,79 @@
+// Two gateways with one key before a server of HTTP+SSE: one holds the stream, the other takes the messages.
+
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeKeyText } from '../../src/config/keys.js';
+import {
+  callMessage,
+  initializeMessage,
+  openRawChannel,
+  postMessage,
+} from '../support/channel-client.js';
+import { startTestIssuer, type TestIssuer } from '../support/issuer.js';
+import { type SseServer, startSseServer } from '../support/sse-server.js';
+import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+
+const POLICY = `version: 1
+policy: some
+rules:
+  - {id: echo, effect: allow, who: {anyone: true}, what: {upstreams: [old], tools: [echo, secret]}}
+`;
+const SECRET = `ghp_${'Ab3dEf6hIj'.repeat(4).slice(0, 36)}`;
+
+let server: SseServer;
+let issuer: TestIssuer;
+let folder: string;
+let one: RunningGateway;
+let two: RunningGateway;
+
+const start = (): Promise<RunningGateway> =>
+  startTestGateway({
+    upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse'] }],
+    policies: { some: POLICY },
+    issuerUrl: issuer.issuer,
+    more: `keys: [{file: ${JSON.stringify(join(folder, 'key'))}}]`,
+  });
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-channels-'));
+  await writeFile(join(folder, 'key'), writeKeyText(randomBytes(32)), { mode: 0o600 });
+  server = await startSseServer(SECRET);
+  issuer = await startTestIssuer();
+  one = await start();
+  two = await start();
+}, 60_000);
+afterAll(async () => {
+  await one?.close();
+  await two?.close();
+  await issuer?.close();
+  await server?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe('[V-12] another replica', () => {
+  it('takes messages for a stream that it does not hold, judged there by their plan', async () => {
+    const authorization = `Bearer ${await issuer.mint(one.url('old'))}`;
+    const channel = await openRawChannel(`${one.url('old')}/sse`, { authorization });
+    const token = await issuer.mint(two.url('old'));
+    const address = channel.address.replace(one.publicUrl, two.publicUrl);
+    expect((await postMessage(address, token, initializeMessage(0))).status).toBe(202);
+    expect(await channel.answer(0)).toMatchObject({ result: { protocolVersion: '2024-11-05' } });
+    await postMessage(address, token, callMessage('a', 'echo', { text: 'across' }));
+    expect(await channel.answer('a')).toMatchObject({ result: { content: [{ text: 'across' }] } });
+    await postMessage(address, token, { jsonrpc: '2.0', id: 'b', method: 'tools/list' });
+    const listed = JSON.stringify(await channel.answer('b'));
+    expect(listed).toContain('echo');
+    expect(listed).not.toContain('hidden');
+    await postMessage(address, token, callMessage('c', 'secret'));
+    expect(JSON.stringify(await channel.answer('c'))).not.toContain(SECRET);
+    server.forget();
+    const refused = await postMessage(address, token, callMessage('d', 'hidden'));
+    expect(refused.status).toBe(400);
+    expect(await refused.json()).toMatchObject({ id: 'd', error: { code: -32602 } });
+    expect(server.seen()).toEqual([]);
+    channel.leave();
+  });
+});

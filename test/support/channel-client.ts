@@ -1,0 +1,94 @@
+// A client of HTTP+SSE by hand: what the gateway says, byte for byte, and posts with any session.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { JsonObject } from '../../src/mcp/message.js';
+
+export type RawChannel = {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The address that the first event named. */
+  readonly address: string;
+  /** Everything that came so far. */
+  text(): string;
+  /** The message with this id, once it is there. */
+  answer(id: string | number): Promise<JsonObject>;
+  leave(): void;
+};
+
+const PATIENCE_MS = 10_000;
+const POLL_MS = 5;
+
+/** Opens a stream and waits for its first event, or for its end. */
+export async function openRawChannel(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<RawChannel> {
+  const gone = new AbortController();
+  const accept = 'text/event-stream';
+  const response = await fetch(url, { headers: { accept, ...headers }, signal: gone.signal });
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  let said = '';
+  let isOver = false;
+  async function readOn(): Promise<void> {
+    for (;;) {
+      const chunk = await reader?.read().catch(() => undefined);
+      if (chunk?.value === undefined) break;
+      said += decoder.decode(chunk.value, { stream: true });
+    }
+    isOver = true;
+  }
+  void readOn();
+  async function until<T>(look: () => T | undefined): Promise<T> {
+    for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await sleep(POLL_MS)) {
+      const found = look();
+      if (found !== undefined) return found;
+    }
+    throw new Error(`did not come; came: ${said}`);
+  }
+  const address = await until(() => {
+    const event = /^event: endpoint\ndata: (.*)\n\n/.exec(said);
+    return event?.[1] ?? (isOver ? '' : undefined);
+  });
+  return {
+    status: response.status,
+    headers: response.headers,
+    address,
+    text: () => said,
+    answer: (id) => until(() => messagesOf(said).find((message) => message['id'] === id)),
+    leave: () => gone.abort(),
+  };
+}
+
+function messagesOf(said: string): readonly JsonObject[] {
+  return said
+    .split('\n\n')
+    .slice(0, -1)
+    .filter((event) => event.startsWith('event: message'))
+    .map((event) => JSON.parse(event.split('\ndata: ')[1] ?? '') as JsonObject);
+}
+
+/** Posts one message. */
+export function postMessage(
+  address: string,
+  token: string | undefined,
+  message: unknown,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  const bearer = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  return fetch(address, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...bearer, ...more },
+    body: JSON.stringify(message),
+  });
+}
+
+export function initializeMessage(id: string | number): JsonObject {
+  const clientInfo = { name: 'raw', version: '1' };
+  const params = { protocolVersion: '2024-11-05', capabilities: {}, clientInfo };
+  return { jsonrpc: '2.0', id, method: 'initialize', params };
+}
+
+export function callMessage(id: string | number, name: string, args: JsonObject = {}): JsonObject {
+  return { jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } };
+}
