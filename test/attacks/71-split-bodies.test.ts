@@ -80,7 +80,9 @@ describe('a body in pieces', () => {
     const reply = await (era === '2025'
       ? session.call('read_record', args)
       : callStateless(rig.access, 'read_record', args));
-    return { status: reply.status, type: reply.headers.get('content-type'), text: reply.text };
+    // Event ids are sealed anew each time; that there is one, and where, must not depend on the cut.
+    const text = reply.text.replace(/^id: \S+$/gm, 'id: *');
+    return { status: reply.status, type: reply.headers.get('content-type'), text };
   }
 
   async function inParallel(count: number, run: (index: number) => Promise<void>): Promise<void> {
