@@ -62,7 +62,13 @@ export async function install(
   say('Installing the locked dependencies (npm ci) …');
   const [command, ...script] = npmCommand(env);
   const args = [...script, 'ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund'];
-  return run(command, args, { cwd: root });
+  return run(command, args, { cwd: root, env: withoutStrictness(env) });
+}
+
+/** npm hands the settings of the package that runs it down to its children; a folder has its own. */
+function withoutStrictness(env) {
+  const { npm_config_engine_strict: _strict, npm_config_loglevel: _level, ...rest } = env;
+  return rest;
 }
 
 /**
