@@ -36,10 +36,6 @@ async function open(upstream: string, answer: Parameters<typeof connectAsked>[2]
   return connected;
 }
 
-async function linesOf(method: string): Promise<readonly AuditLine[]> {
-  return (await gateway.audit()).filter((line) => line['target']?.method === method);
-}
-
 const openQuestionSession = (token: string, capabilities: object = ALL_QUESTIONS) =>
   openRawSession(gateway.url('asking'), { token, capabilities });
 
@@ -56,18 +52,29 @@ const sample = (text: string): JsonObject => ({
   params: { maxTokens: 10, messages: [{ role: 'user', content: { type: 'text', text } }] },
 });
 
+let questions = 0;
+
 /** What the client was asked and the server was told when it asks this before it answers a call. */
 async function ask(question: JsonObject, answer: Parameters<typeof connectAsked>[2] = {}) {
+  // Lines of the audit are found by it: those of another test may still be on their way.
+  questions += 1;
+  const id = `question-${questions}`;
   asking.obey((request) =>
-    request.method === 'tools/call'
-      ? askThenAnswer(request, [{ id: 'q', ...question }])
-      : undefined,
+    request.method === 'tools/call' ? askThenAnswer(request, [{ id, ...question }]) : undefined,
   );
   const { client, asked } = await open('asking', answer);
   const result = await client.callTool(CALL);
   expect(result.content).toEqual([{ type: 'text', text: 'answered' }]);
-  await expect.poll(() => answersTo(asking).has('q'), PATIENT).toBe(true);
-  return { asked, told: answersTo(asking).get('q') };
+  await expect.poll(() => answersTo(asking).has(id), PATIENT).toBe(true);
+  return { id, asked, told: answersTo(asking).get(id) };
+}
+
+/** The lines of a question and of its answer, once there are as many. */
+async function linesOf(id: string, count: number): Promise<readonly AuditLine[]> {
+  const find = async () =>
+    (await gateway.audit()).filter((line) => line['target']?.request_id === id);
+  await expect.poll(async () => (await find()).length, PATIENT).toBe(count);
+  return find();
 }
 
 beforeAll(async () => {
@@ -145,15 +152,11 @@ describe('[Q-04] a granted question', () => {
   });
 
   it('is recorded, and so is its answer: a decision and an outcome each', async () => {
-    const before = (await linesOf('sampling/createMessage')).length;
-    await ask(sample('Say yes.'));
-    await expect
-      .poll(async () => (await linesOf('sampling/createMessage')).length - before, PATIENT)
-      .toBe(4);
-    const lines = (await linesOf('sampling/createMessage')).slice(before);
+    const { id } = await ask(sample('Say yes.'));
+    const lines = await linesOf(id, 4);
     expect(new Set(lines.map((line) => line['decision'].id)).size).toBe(2);
     for (const line of lines) {
-      expect(line['target']).toMatchObject({ kind: 'question', name: 'sampling', request_id: 'q' });
+      expect(line['target']).toMatchObject({ kind: 'question', name: 'sampling', request_id: id });
       expect(line['decision']).toMatchObject({
         verdict: 'allow',
         action: 'forwarded',
@@ -193,13 +196,13 @@ describe('[Q-04] a granted question', () => {
 
 describe('[Q-08] the answer to a question', () => {
   it('that holds a secret stays here, and the server is told that none will come', async () => {
-    const { asked, told } = await ask(sample('Say yes.'), { text: `take ${SECRET}` });
+    const { id, asked, told } = await ask(sample('Say yes.'), { text: `take ${SECRET}` });
     expect(asked).toHaveLength(1);
     expect(told).toMatchObject({ error: { code: -32603 } });
     expect(asking.seen().some(({ body }) => body.includes(SECRET))).toBe(false);
-    const lines = await linesOf('sampling/createMessage');
-    expect(lines.at(-1)?.['decision']).toMatchObject({ action: 'refused' });
-    expect(lines.at(-1)?.['decision'].reasons).toContain('arguments-content');
+    const refused = (await linesOf(id, 4)).filter((line) => line['decision'].action === 'refused');
+    expect(refused).toHaveLength(2);
+    for (const line of refused) expect(line['decision'].reasons).toEqual(['arguments-content']);
   });
 
   it("that holds the caller's own token stays here too", async () => {
@@ -255,10 +258,10 @@ describe('a question that may not pass', () => {
   });
 
   async function expectRefused(question: JsonObject, reason: string, code: number) {
-    const { asked, told } = await ask(question);
+    const { id, asked, told } = await ask(question);
     expect(asked).toEqual([]);
-    expect(told).toMatchObject({ id: 'q', error: { code } });
-    const lines = (await linesOf(String(question['method']))).slice(-2);
+    expect(told).toMatchObject({ id, error: { code } });
+    const lines = await linesOf(id, 2);
     expect(lines.map((line) => line['type'])).toEqual(['mcp.decision', 'mcp.outcome']);
     for (const line of lines) {
       expect(line['decision']).toMatchObject({ verdict: 'deny', action: 'refused' });
