@@ -1,0 +1,154 @@
+// The stations of exchange.ts before anything leaves, one function each, in the order in which they are
+// called there. A station answers with its value or with a refusal, and leaves its notes in the record.
+
+import { guardArguments } from '../inspect/arguments.js';
+import { admitPost } from '../mcp/admit.js';
+import type { Admitted } from '../mcp/admitted.js';
+import type { AdmittedArray } from '../mcp/arrays.js';
+import { checkCarried, checkParamHeaders, versionsOffered } from '../mcp/carried.js';
+import { decodeParamHeaders } from '../mcp/headers.js';
+import type { JsonObject } from '../mcp/message.js';
+import { decideRequest } from '../policy/decide.js';
+import type { Allow } from '../policy/decision.js';
+import { grantsFor } from '../policy/grants.js';
+import type { Principal } from '../policy/principal.js';
+import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
+import { type Cleared, settle } from '../settle/settle.js';
+import { type Call, noteAdmitted, noteDecision, presentedToken } from './call.js';
+import { findMisplaced } from './channel.js';
+import { addressRequest } from './channel-request.js';
+import { narrowListen } from './narrow.js';
+import { contentOf, openRetry } from './retry.js';
+
+/** Who calls: a verified principal, or 401 and 503. */
+export async function authenticate(call: Call): Promise<Principal | Refusal> {
+  const outcome = call.ports.authenticate(call.incoming);
+  const principal = outcome instanceof Promise ? await outcome : outcome;
+  if (outcome instanceof Promise) renewView(call);
+  call.record.latency.auth = performance.now() - call.incoming.startedMs;
+  if (typeof principal === 'string') return refuseWith(principal);
+  call.record.principal = principal;
+  return principal;
+}
+
+/** What was listed or reloaded during a wait counts: whether a view is fresh is told of now. */
+function renewView(call: Call): void {
+  call.view = call.ports.view(call.incoming.upstream) ?? call.view;
+  call.record.versions = call.view.versions;
+}
+
+/** Whether it is valid protocol for an era that we police: one message, or 400 and 404. */
+export function admit(call: Call, principal: Principal): Admitted | AdmittedArray | Refusal {
+  const { incoming, ports, view } = call;
+  const { upstream } = incoming;
+  const misplaced = findMisplaced(call);
+  if (misplaced !== undefined) return refuseFault(misplaced);
+  const outcome = admitPost({
+    headers: incoming.headers,
+    repeated: incoming.repeated,
+    body: incoming.body,
+    isChannel: incoming.channel === 'message',
+    openSession: (sealed) => ports.openSession(sealed, upstream, principal),
+    openQuestion: (id, session) => ports.openQuestion(id, { upstream, principal, session }),
+    grants: () => grantsFor(view.policies, principal, view.upstream),
+    supportedVersions: versionsOffered(view.carried),
+  });
+  if (outcome.kind === 'fault') return refuseFault(outcome);
+  if (outcome.kind === 'array') return outcome;
+  call.admitted = outcome;
+  noteAdmitted(call, outcome);
+  return outcome;
+}
+
+/** Whether policy and pins allow it: pure, but for a listing that may have to be renewed first. */
+export async function decide(
+  call: Call,
+  principal: Principal,
+  admitted: Admitted,
+): Promise<Allow | Refusal> {
+  const startedMs = performance.now();
+  // The answer to a question belongs to what was asked for before.
+  const asksForThing = admitted.rule.subject !== 'none' && admitted.rule.subject !== 'question';
+  if (!call.view.isFresh && (asksForThing || call.view.carried === undefined)) {
+    await call.ports.freshen(call.incoming.upstream);
+    renewView(call);
+  }
+  const { policies, carried, isFresh } = call.view;
+  const catalogue = call.view.catalogueFor(admitted.era);
+  const mismatch = checkCarried(admitted, carried);
+  if (mismatch !== undefined) return refuseFault(mismatch);
+  const args = admitted.args ?? 'unknown';
+  const decision = decideRequest(policies, {
+    principal,
+    upstream: catalogue.upstream,
+    target: admitted.target,
+    args,
+    catalogue,
+  });
+  call.record.latency.policy = performance.now() - startedMs;
+  noteDecision(call, decision);
+  if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
+  if (asksForThing && !isFresh) return refuseWith('pins-stale');
+  const header = checkParamHeaders(admitted, catalogue);
+  return header === undefined ? decision : refuseFault(header);
+}
+
+/** What the client carries for us is opened, what it may not listen to taken out; a channel's ids are sealed. */
+export function restore(
+  call: Call,
+  principal: Principal,
+  admitted: Admitted,
+  allow: Allow,
+): Admitted | Refusal {
+  if (admitted.era === '2024') return addressRequest(call, principal, admitted, allow);
+  const isStream = admitted.rule.response === 'subscription';
+  if (isStream && !call.ports.hasRoomForStream(call.incoming.upstream, principal))
+    return refuseWith('overloaded');
+  const restored = isStream
+    ? narrowListen(call, principal, admitted)
+    : openRetry(call, principal, admitted);
+  if (restored.kind === 'admitted') call.admitted = restored;
+  return restored;
+}
+
+/** Whether the content of the arguments may leave: no secret, and never the caller's own token. */
+export function guard(call: Call, admitted: Admitted): Refusal | undefined {
+  const startedMs = performance.now();
+  const { text } = admitted;
+  const value = contentOf(admitted);
+  const headers = decodeParamHeaders(admitted.paramHeaders);
+  const refusal =
+    guardContent(call, value, text) ??
+    // A header that mirrors no argument goes along unread by anyone else.
+    (headers === undefined ? undefined : guardContent(call, headers, JSON.stringify(headers)));
+  call.record.latency.inspect += performance.now() - startedMs;
+  return refusal;
+}
+
+function guardContent(call: Call, value: JsonObject, text: string): Refusal | undefined {
+  const { profile } = call.view;
+  const presented = presentedToken(call.incoming);
+  const outcome = guardArguments({ value, text, profile, presentedToken: presented });
+  call.record.findings.push(...outcome.findings);
+  return outcome.kind === 'clear' ? undefined : refuseWith(outcome.reason);
+}
+
+/** Whether what the decision asks for besides is met: limits. */
+export async function clear(
+  call: Call,
+  allow: Allow,
+  admitted: Admitted,
+  principal: Principal,
+): Promise<Cleared | Refusal> {
+  const outcome = settle(allow, admitted, principal, { limits: call.ports.limits });
+  const cleared = outcome instanceof Promise ? await outcome : outcome;
+  return 'verdict' in cleared ? { kind: 'refused', stage: 'settle', deny: cleared } : cleared;
+}
+
+/** Whether the decision stands in the audit log: what cannot be recorded may not happen. */
+export async function putOnRecord(call: Call): Promise<Refusal | undefined> {
+  call.record.decision.action = 'forwarded';
+  if (await call.ports.recordDecision(call.record)) return undefined;
+  call.record.decision.action = 'refused';
+  return refuseWith('audit-unavailable');
+}
