@@ -5,18 +5,18 @@ import type { Requirement } from './requirement.js';
 export const demoRequirements: readonly Requirement[] = [
   {
     id: 'D-01',
-    source: 'issue, proved with things not written here: upstreams, clients',
+    source: 'scope: proved with things not written here: upstreams, clients',
     behaviour: 'server-everything runs beside the tests and answers SDK v1 and SDK v2 in sessions.',
   },
   {
     id: 'D-02',
-    source: 'issue, proved with things not written here: upstreams, clients',
+    source: 'scope: proved with things not written here: upstreams, clients',
     behaviour:
       'A server on SDK v2 answers SDK v2 in both eras, with structured results, progress, prompts, resources and a mirrored header.',
   },
   {
     id: 'D-03',
-    source: 'issue point 1; MCP 2025-11-25 and 2026-07-28 transports',
+    source: 'scope: two commands on a fresh machine; MCP 2025-11-25 and 2026-07-28 transports',
     behaviour:
       'The demo upstream is a real MCP server of both eras: the SDKs list, page, call, read, and hear progress and list changes.',
   },
@@ -39,19 +39,19 @@ export const demoRequirements: readonly Requirement[] = [
   },
   {
     id: 'D-07',
-    source: 'issue point 1',
+    source: 'scope: two commands on a fresh machine',
     behaviour:
       'The demo upstream misbehaves on request: three kinds of drift, leaked secrets derived at run time, active content and hidden characters.',
   },
   {
     id: 'D-08',
-    source: 'issue point 1',
+    source: 'scope: two commands on a fresh machine',
     behaviour:
       'The tour announces each outcome before the call and compares it after; against an upstream without a gateway it fails and says where.',
   },
   {
     id: 'D-09',
-    source: 'issue point 1; contract §3 and §4',
+    source: 'scope: two commands on a fresh machine; contract §3 and §4',
     behaviour: 'The files of the demo are a valid configuration and policy.',
   },
   {
@@ -67,7 +67,7 @@ export const demoRequirements: readonly Requirement[] = [
   },
   {
     id: 'D-12',
-    source: 'issue point 1',
+    source: 'scope: two commands on a fresh machine',
     behaviour:
       'npm test and npm run demo install what is missing and nothing when nothing is missing.',
   },

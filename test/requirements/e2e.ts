@@ -11,7 +11,7 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-02',
-    source: 'issue point 2; MCP 2025-11-25 tools, pagination',
+    source: 'scope: both eras on one endpoint; MCP 2025-11-25 tools, pagination',
     behaviour:
       'In sessions, tools are listed over all pages and called by both SDKs: text, structured content, images.',
   },
@@ -46,13 +46,13 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-08',
-    source: 'issue point 2; mcp-spec.md §4, capabilities',
+    source: 'scope: both eras on one endpoint; mcp-spec.md §4, capabilities',
     behaviour:
       'Sampling, elicitation and roots are gone from the capabilities that an upstream sees, in both eras.',
   },
   {
     id: 'E-09',
-    source: 'issue point 2; MCP 2025-11-25 and 2026-07-28, receiving messages',
+    source: 'scope: both eras on one endpoint; MCP 2025-11-25 and 2026-07-28, receiving messages',
     behaviour:
       'A request of a server reaches no client: -32601 in session eras (ping is answered), dropped in 2026; recorded.',
   },
@@ -64,7 +64,8 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-11',
-    source: 'issue point 2; MCP 2026-07-28 tools, prompts, resources, custom headers',
+    source:
+      'scope: both eras on one endpoint; MCP 2026-07-28 tools, prompts, resources, custom headers',
     behaviour:
       'SDK v2 in the stateless era lists, calls, gets and reads; a mirrored parameter is compared with the body and carried on.',
   },
@@ -85,7 +86,7 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-15',
-    source: 'issue, proved with things not written here',
+    source: 'scope: proved with things not written here',
     behaviour: 'SDK v2 held to sessions works with a server on SDK v2 that issues none.',
   },
   {
@@ -95,7 +96,7 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-17',
-    source: 'issue point 2; MCP 2026-07-28 backward compatibility',
+    source: 'scope: both eras on one endpoint; MCP 2026-07-28 backward compatibility',
     behaviour: 'Both SDKs held to sessions use a server of the stateless era alone.',
   },
   {
@@ -105,7 +106,7 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-19',
-    source: 'issue point 2; MCP transports',
+    source: 'scope: both eras on one endpoint; MCP transports',
     behaviour:
       'An event of a streamed answer arrives before the upstream ends; comments are kept, event ids leave sealed.',
   },
@@ -117,7 +118,7 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-21',
-    source: 'issue point 5; contract §5',
+    source: 'scope: pins; contract §5',
     behaviour:
       'A drift is hidden and announced on open streams, whether the upstream announces it or the gateway finds it.',
   },
@@ -135,7 +136,7 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-24',
-    source: 'issue, proved with things not written here; RFC 7591, 7636, 8414, 8707, 9728',
+    source: 'scope: proved with things not written here; RFC 7591, 7636, 8414, 8707, 9728',
     behaviour:
       'Both SDKs walk from the 401 of the gateway to a call, with a real authorization server found by discovery.',
   },
@@ -164,7 +165,7 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-29',
-    source: 'issue point 6; contract §6, row "content withheld from a result"',
+    source: 'scope: inspection; contract §6, row "content withheld from a result"',
     behaviour: 'Both eras read the rest of a result around a placeholder, and the findings.',
   },
   {
@@ -216,7 +217,7 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-38',
-    source: 'issue point 2; mcp-spec.md §2.1, outcome matrix',
+    source: 'scope: both eras on one endpoint; mcp-spec.md §2.1, outcome matrix',
     behaviour:
       'Until an upstream was asked in every era, nothing is told of any: no client is sent to another era by a listing that is half done.',
   },

@@ -5,7 +5,7 @@ import type { Requirement } from './requirement.js';
 export const integrationRequirements: readonly Requirement[] = [
   {
     id: 'G-01',
-    source: 'contract §9; issue point 7',
+    source: 'contract §9; scope: witness',
     behaviour: 'Each metric of the contract moves by what it counts.',
   },
   {
@@ -15,7 +15,7 @@ export const integrationRequirements: readonly Requirement[] = [
   },
   {
     id: 'G-03',
-    source: 'contract §2; issue point 7',
+    source: 'contract §2; scope: witness',
     behaviour:
       'Alive is alive; ready means that the audit can be written, whatever upstreams and issuers do.',
   },
@@ -33,7 +33,7 @@ export const integrationRequirements: readonly Requirement[] = [
   },
   {
     id: 'G-06',
-    source: 'contract §5; issue point 5',
+    source: 'contract §5; scope: pins',
     behaviour:
       'A drift is seen though no client lists, announced on open streams, recorded, hidden and refused, or stops the upstream.',
   },
@@ -44,7 +44,7 @@ export const integrationRequirements: readonly Requirement[] = [
   },
   {
     id: 'G-08',
-    source: 'contract §2; issue point 7',
+    source: 'contract §2; scope: witness',
     behaviour:
       'The admin listener shows the state of every control, and never without a credential.',
   },
@@ -60,13 +60,13 @@ export const integrationRequirements: readonly Requirement[] = [
   },
   {
     id: 'G-11',
-    source: 'issue point 2; MCP 2026-07-28, versioning',
+    source: 'scope: both eras on one endpoint; MCP 2026-07-28, versioning',
     behaviour:
       'A client of an era that the upstream does not speak is served in its own; a version of no era is refused.',
   },
   {
     id: 'G-12',
-    source: 'issue point 2',
+    source: 'scope: both eras on one endpoint',
     behaviour:
       'What is not carried is refused in both directions, and its capabilities reach neither side.',
   },

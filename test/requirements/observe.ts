@@ -127,12 +127,12 @@ export const observeRequirements: readonly Requirement[] = [
   { id: 'O-31', source: 'contract §8', behaviour: 'A restart goes on with the chain of the file.' },
   {
     id: 'O-32',
-    source: 'issue, bad input; attack 89',
+    source: 'scope: bad input; attack 89',
     behaviour: 'A removed, rotated or cut file is opened anew, and the new line says so.',
   },
   {
     id: 'O-33',
-    source: 'issue, bad input; attack 89',
+    source: 'scope: bad input; attack 89',
     behaviour: 'A full disk or a missing folder refuses, and recovery needs no restart.',
   },
   {
@@ -159,7 +159,7 @@ export const observeRequirements: readonly Requirement[] = [
   },
   {
     id: 'O-41',
-    source: 'contract §9; issue point 7',
+    source: 'contract §9; scope: witness',
     behaviour: 'Every metric of the contract moves, with exactly its labels.',
   },
   {
@@ -180,13 +180,13 @@ export const observeRequirements: readonly Requirement[] = [
   },
   {
     id: 'O-50',
-    source: 'issue point 7; attacks 90, 92',
+    source: 'scope: witness; attacks 90, 92',
     behaviour:
       'The process log writes named fields only, one line each, without tokens or control characters.',
   },
   {
     id: 'O-51',
-    source: 'issue point 7',
+    source: 'scope: witness',
     behaviour: 'Each control shows its state, why, and since when.',
   },
   {

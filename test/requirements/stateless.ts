@@ -56,7 +56,7 @@ export const statelessRequirements: readonly Requirement[] = [
   },
   {
     id: 'T-10',
-    source: 'mcp-spec.md §4; issue point 3',
+    source: 'mcp-spec.md §4; scope: resource server',
     behaviour:
       'Answers are guarded like arguments; keys of our own reach neither side; members of a dialogue stand on three methods only.',
   },

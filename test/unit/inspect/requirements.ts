@@ -55,7 +55,7 @@ export const inspectRequirements: readonly Requirement[] = [
   ),
   row(
     '15',
-    'attack 61; issue point 6',
+    'attack 61; scope: inspection',
     'Terminal escape sequences are removed whatever the profile says.',
   ),
   row(
@@ -81,17 +81,17 @@ export const inspectRequirements: readonly Requirement[] = [
   ),
   row(
     '21',
-    'attack 68; issue point 6',
+    'attack 68; scope: inspection',
     'Secrets and personal data are redacted in every carrier, and the findings are told without them.',
   ),
   row(
     '22',
-    'issue point 6',
+    'scope: inspection',
     'Exempt are only the listed members and the bytes of images and sound.',
   ),
   row(
     '23',
-    'issue point 6; lessons, obot',
+    'scope: inspection; lessons, obot',
     'A card or secret written as a number is redacted, in structured content and in its text copy alike.',
   ),
   row(
@@ -117,16 +117,16 @@ export const inspectRequirements: readonly Requirement[] = [
   ),
   row(
     '29',
-    'attack 75; issue point 6',
+    'attack 75; scope: inspection',
     'Past a cap on depth, strings or work a message is withheld, never cut.',
   ),
   row(
     '30',
-    'issue point 6',
+    'scope: inspection',
     'A second, independent check withholds whatever a sabotaged first pass left.',
   ),
   row('31', 'attack 76', 'An inspector that throws withholds: never the original.'),
-  row('32', 'issue point 6', 'Inspecting a second time changes nothing more.'),
+  row('32', 'scope: inspection', 'Inspecting a second time changes nothing more.'),
   row('33', 'contract §3', 'Secrets in arguments are refused or flagged as the profile says.'),
   row(
     '34',

@@ -142,7 +142,7 @@ export const mcpRequirements: readonly Requirement[] = [
   },
   {
     id: 'M-25',
-    source: 'issue point 2',
+    source: 'scope: both eras on one endpoint',
     behaviour:
       'Last-Event-ID is 400 on messages of sessions, opened on their GET, and ignored in 2026.',
   },
