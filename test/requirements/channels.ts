@@ -36,7 +36,7 @@ export const channelRequirements: readonly Requirement[] = [
   },
   {
     id: 'V-06',
-    source: 'issue 3, speed and memory',
+    source: 'scope: every era, speed and memory',
     behaviour: 'A client that leaves frees the stream of the server, and its session is unknown.',
   },
   {

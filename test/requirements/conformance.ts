@@ -5,13 +5,13 @@ import type { Requirement } from './requirement.js';
 export const conformanceRequirements: readonly Requirement[] = [
   {
     id: 'N-01',
-    source: 'issue 3 point 7; mcp-spec.md §7',
+    source: 'scope: every era; mcp-spec.md §7',
     behaviour:
       'A check that passes directly and not through the gateway is found, whatever it became on the way.',
   },
   {
     id: 'N-02',
-    source: 'issue 3 point 7',
+    source: 'scope: every era',
     behaviour:
       'What is not carried is listed check by check; an entry that is carried after all is a failure.',
   },

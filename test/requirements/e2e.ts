@@ -91,7 +91,7 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-16',
-    source: 'issue 3, point 5; MCP 2026-07-28 versioning',
+    source: 'scope: every era; MCP 2026-07-28 versioning',
     behaviour: 'SDK v2 held to the stateless era uses the reference server of sessions.',
   },
   {

@@ -11,7 +11,7 @@ export const questionRequirements: readonly Requirement[] = [
   },
   {
     id: 'Q-02',
-    source: 'issue 3 point 4; MCP 2025-11-25 lifecycle, elicitation capabilities',
+    source: 'scope: every era; MCP 2025-11-25 lifecycle, elicitation capabilities',
     behaviour:
       'Of what a client declares, admission cuts exactly what is not granted; an elicitation without its last mode goes whole.',
   },
@@ -23,7 +23,7 @@ export const questionRequirements: readonly Requirement[] = [
   },
   {
     id: 'Q-04',
-    source: 'issue 3 point 2; MCP 2025-11-25 sampling, elicitation, roots',
+    source: 'scope: every era; MCP 2025-11-25 sampling, elicitation, roots',
     behaviour:
       'A granted question passes, on answers and on the stream of the session, under a sealed id; the answer reaches the server under its own id; both are recorded.',
   },
@@ -47,7 +47,7 @@ export const questionRequirements: readonly Requirement[] = [
   },
   {
     id: 'Q-08',
-    source: 'issue 3 point 2; contract §3, inspection of requests',
+    source: 'scope: every era; contract §3, inspection of requests',
     behaviour:
       "The content of an answer is guarded like arguments: a secret or the caller's token keeps it, and the server is told that none will come.",
   },
@@ -89,13 +89,13 @@ export const questionRequirements: readonly Requirement[] = [
   },
   {
     id: 'Q-15',
-    source: 'issue 3 point 2; contract §10',
+    source: 'scope: every era; contract §10',
     behaviour:
       'A second gateway with the same key serves a session, answers of its questions and its resumed streams.',
   },
   {
     id: 'Q-16',
-    source: 'mcp-spec.md row 33; issue 3 point 2',
+    source: 'mcp-spec.md row 33; scope: every era',
     behaviour:
       'Ended, foreign, altered and unknown sessions, and those that the upstream has lost, are one and the same 404.',
   },

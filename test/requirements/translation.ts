@@ -10,7 +10,7 @@ export const translationRequirements: readonly Requirement[] = [
   },
   {
     id: 'Y-02',
-    source: 'contract §4 to §7; issue 3, point 5',
+    source: 'contract §4 to §7; scope: every era',
     behaviour: 'Every control holds over every pair of client era and upstream era.',
   },
   {
