@@ -56,6 +56,9 @@ export function createWitness({ settings, hashes }: Version, ports: WitnessPorts
   return { metrics, controls, audit, auditFault: () => fault };
 }
 
+/** Every group is preceded by a look at the path: what was confirmed must be in the file that is there. */
+const LOOK_EVERY_MS = 0;
+
 type Sink = AuditSettings['sinks'][number];
 
 function newWriter(
@@ -64,7 +67,7 @@ function newWriter(
 ): ReturnType<typeof createAuditFile> {
   switch (sink.type) {
     case 'file':
-      return createAuditFile(sink.path);
+      return createAuditFile(sink.path, LOOK_EVERY_MS);
     case 'stdout':
       return createAuditStream(writeStdout);
   }
