@@ -6,8 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { requirements } from './requirements.js';
 import { listFiles, stripComments } from './support/source-tree.js';
 
-const CITATION = /\[([A-Z]-\d{2,3}(?:,\s*[A-Z]-\d{2,3})*)\]/g;
-const ID = /^[A-Z]-\d{2,3}$/;
+const CITATION = /\[([A-Z]{1,3}-\d{2,3}(?:,\s*[A-Z]{1,3}-\d{2,3})*)\]/g;
+const ID = /^[A-Z]{1,3}-\d{2,3}$/;
 const SELF = 'coverage.test.ts';
 
 /** Ids that a test file cites outside comments: in titles, or in rows of a table of titles. */

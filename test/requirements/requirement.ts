@@ -1,7 +1,7 @@
 // One requirement: what must hold, where that is written, and the id by which tests cite it.
 
 export type Requirement = {
-  /** A letter for the part and a number: `D-01`. Cited in test titles in brackets. */
+  /** One to three letters for the part and a number: `D-01`. Cited in test titles in brackets. */
   readonly id: string;
   /** Contract, specification section, RFC or attack case. */
   readonly source: string;
