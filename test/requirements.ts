@@ -13,6 +13,7 @@ import { integrationRequirements } from './requirements/integration.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
+import { protocolRequirements } from './requirements/protocol.js';
 import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
 import { runtimeRequirements } from './requirements/runtime.js';
@@ -39,6 +40,7 @@ export const requirements: readonly Requirement[] = [
   ...observeRequirements,
   ...pinRequirements,
   ...policyRequirements,
+  ...protocolRequirements,
   ...questionRequirements,
   ...runtimeRequirements,
   ...translationRequirements,

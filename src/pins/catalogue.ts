@@ -39,6 +39,7 @@ export function createCatalogue(input: CatalogueInput): Catalogue {
     prompt: new Map<string, Standing>(),
     template: new Map<string, Standing>(),
   };
+  const ranks: { [kind in PinKind]?: ReadonlyMap<string, number> } = {};
   return {
     upstream,
     mode,
@@ -54,8 +55,21 @@ export function createCatalogue(input: CatalogueInput): Catalogue {
       return standing;
     },
     names: (kind) => [...(lock?.pins[kind].keys() ?? [])],
+    rankOf(kind, name) {
+      ranks[kind] ??= ranksOf(input, kind);
+      return ranks[kind].get(name);
+    },
     instructions: approvedInstructions(input),
   };
+}
+
+/** The place of each name in the listings of this era, or of any where none is meant. */
+function ranksOf({ observed, era }: CatalogueInput, kind: PinKind): ReadonlyMap<string, number> {
+  const eras = (observed?.eras ?? []).filter((each) => era === undefined || each.era === era);
+  const names = eras.flatMap((each) => [...each.seen[kind].keys()]);
+  const ranks = new Map<string, number>();
+  for (const name of names) if (!ranks.has(name)) ranks.set(name, ranks.size);
+  return ranks;
 }
 
 function unpinned(observed: Observed | undefined, kind: PinKind, name: string): Standing {

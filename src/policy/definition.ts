@@ -60,6 +60,8 @@ export interface Catalogue {
   readonly isStopped: boolean;
   standing(kind: PinKind, name: string): Standing;
   names(kind: PinKind): readonly string[];
+  /** Where a name stands in lists: as it was first listed. `undefined` for names that no listing showed. */
+  rankOf?(kind: PinKind, name: string): number | undefined;
   /** The approved instructions text, if any. */
   readonly instructions: string | undefined;
 }

@@ -210,6 +210,9 @@ function listInput(
       if (pin !== undefined) noteOnce(pin);
       return isItemListed(call, cleared, pin, item);
     },
+    ...(pin === undefined
+      ? {}
+      : { rankOf: (name: string) => call.view.catalogueFor(era).rankOf?.(pin, name) }),
   };
 }
 
