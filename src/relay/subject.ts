@@ -13,6 +13,7 @@ import type { Refusal } from '../policy/refusal.js';
 import type { OwedByAnswer } from '../settle/settle.js';
 import type { Call } from './call.js';
 import { profileOf } from './profile.js';
+import { takeRelated } from './related-task.js';
 
 /** What becomes of one message. `text` is absent where it may pass byte for byte. */
 export type Verdict =
@@ -50,8 +51,23 @@ export type Subject = {
 export const DROP: Verdict = { kind: 'drop' };
 const MAX_BYTES_A_CHAR = 3;
 
-/** One inspection of one message. What it finds goes on record, whether or not anything passes. */
+/**
+ * One inspection of one message. What it finds goes on record, whether or not anything passes. The id of the
+ * task that it belongs to is no content: its client gets the one that it knows.
+ */
 export function inspect(subject: Subject, reading: Read, output?: CompiledSchema): Inspection {
+  const { call, principal } = subject;
+  const { tasks } = call.ports;
+  const place = { upstream: call.incoming.upstream, principal };
+  const related = takeRelated(reading, { tasks, place, own: call.admitted?.task });
+  if (related === undefined) return inspectContent(subject, reading, output);
+  const outcome = inspectContent(subject, related.reading, output);
+  if (outcome.kind === 'withhold') return outcome;
+  const text = related.restore(outcome.kind === 'changed' ? outcome.text : related.reading.text);
+  return { ...outcome, kind: 'changed', text, value: JSON.parse(text) };
+}
+
+function inspectContent(subject: Subject, reading: Read, output?: CompiledSchema): Inspection {
   const { call, owed } = subject;
   const { text, value } = reading;
   const maxBytes = owed?.maxResultBytes;

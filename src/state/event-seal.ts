@@ -48,13 +48,14 @@ export function openEvent(
 
 /** A request as it stands in a sealed value. */
 export function writeRequest(request: RequestFacts): readonly unknown[] {
-  const { id, method, target, maxResultBytes, profiles } = request;
-  return [id, method, target.kind, nameIn(target), maxResultBytes ?? null, profiles];
+  const { id, method, target, maxResultBytes, profiles, mayDefer = false, task } = request;
+  const plan = [id, method, target.kind, nameIn(target), maxResultBytes ?? null, profiles];
+  return mayDefer || task !== undefined ? [...plan, mayDefer, task ?? null] : plan;
 }
 
 /** Reads what `writeRequest` wrote; `undefined` for anything else. */
 export function readRequest(plan: readonly unknown[]): RequestFacts | undefined {
-  const [id, method, kind, name, maxResultBytes, profiles] = plan;
+  const [id, method, kind, name, maxResultBytes, profiles, mayDefer, task] = plan;
   const target = targetOf(kind, name);
   if (typeof id !== 'string' && typeof id !== 'number') return undefined;
   if (typeof method !== 'string' || target === undefined || !Array.isArray(profiles)) {
@@ -66,6 +67,8 @@ export function readRequest(plan: readonly unknown[]): RequestFacts | undefined 
     target,
     maxResultBytes: typeof maxResultBytes === 'number' ? maxResultBytes : undefined,
     profiles: profiles.filter((one): one is string => typeof one === 'string'),
+    mayDefer: mayDefer === true,
+    task: typeof task === 'string' ? task : undefined,
   };
 }
 
@@ -79,6 +82,8 @@ function nameIn(target: Target): string {
       return target.uri;
     case 'template':
       return target.uriTemplate;
+    case 'task':
+      return target.tool ?? '';
     case 'none':
       return '';
   }
@@ -94,6 +99,8 @@ function targetOf(kind: unknown, name: unknown): Target | undefined {
       return { kind, uri: name };
     case 'template':
       return { kind, uriTemplate: name };
+    case 'task':
+      return { kind, tool: name };
     case 'none':
       return { kind };
     default: {

@@ -1,0 +1,58 @@
+// The tasks that callers were given of late, by the server's own id: so that a list, or a word of the server
+// about one, can be told by the id that its client knows. One replica's memory, bounded a caller and in all;
+// what is not found is not told, and the client, who has the sealed id, asks by it.
+// Source: MCP 2025-11-25, tasks (listing, status notifications, related tasks).
+
+import type { OpenedTask } from '../mcp/admitted.js';
+
+/** Tasks of one caller, and callers, past which the oldest are forgotten first. */
+export const MAX_TASKS_A_CALLER = 256;
+export const MAX_TASK_CALLERS = 4096;
+/** Questions of one task that are known to have been asked. */
+const MAX_ASKED_A_TASK = 256;
+
+type Given = { readonly task: OpenedTask; readonly asked: Set<string> };
+
+export type GivenTasks = {
+  /** Enters a task that was given, or shown, to a caller. */
+  add(caller: string, task: OpenedTask): void;
+  find(caller: string, id: string): OpenedTask | undefined;
+  /** Notes a question of a task; false where it was noted before. */
+  noteQuestion(caller: string, id: string, key: string): boolean;
+};
+
+/** An empty memory. */
+export function createGivenTasks(): GivenTasks {
+  const callers = new Map<string, Map<string, Given>>();
+
+  function tasksOf(caller: string): Map<string, Given> {
+    const known = callers.get(caller);
+    if (known !== undefined) return known;
+    const made = new Map<string, Given>();
+    makeRoom(callers, MAX_TASK_CALLERS);
+    callers.set(caller, made);
+    return made;
+  }
+
+  return {
+    add(caller, task) {
+      const tasks = tasksOf(caller);
+      if (tasks.get(task.id)?.task.sealed === task.sealed) return;
+      makeRoom(tasks, MAX_TASKS_A_CALLER);
+      tasks.set(task.id, { task, asked: tasks.get(task.id)?.asked ?? new Set() });
+    },
+    find: (caller, id) => callers.get(caller)?.get(id)?.task,
+    noteQuestion(caller, id, key) {
+      const asked = callers.get(caller)?.get(id)?.asked;
+      if (asked === undefined) return true;
+      if (asked.has(key)) return false;
+      if (asked.size < MAX_ASKED_A_TASK) asked.add(key);
+      return true;
+    },
+  };
+}
+
+function makeRoom(map: Map<string, unknown>, max: number): void {
+  const [oldest] = map.keys();
+  if (map.size >= max && oldest !== undefined) map.delete(oldest);
+}
