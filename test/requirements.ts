@@ -1,6 +1,7 @@
 // What the system must do, as data: the source of each requirement and the tests that cite it.
 // One file a part under requirements/, gathered here; coverage.test.ts proves that none is uncited.
 
+import { appRequirements } from './requirements/apps.js';
 import { attackRequirements } from './requirements/attacks.js';
 import { channelRequirements } from './requirements/channels.js';
 import { clientRequirements } from './requirements/clients.js';
@@ -26,6 +27,7 @@ import { mcpRequirements } from './unit/mcp/requirements.js';
 
 export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,
+  ...appRequirements,
   ...attackRequirements,
   ...clientRequirements,
   ...channelRequirements,
