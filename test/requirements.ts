@@ -1,6 +1,7 @@
 // What the system must do, as data: the source of each requirement and the tests that cite it.
 // One file a part under requirements/, gathered here; coverage.test.ts proves that none is uncited.
 
+import { appRequirements } from './requirements/apps.js';
 import { attackRequirements } from './requirements/attacks.js';
 import { channelRequirements } from './requirements/channels.js';
 import { clientRequirements } from './requirements/clients.js';
@@ -18,6 +19,7 @@ import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
 import { runtimeRequirements } from './requirements/runtime.js';
 import { statelessRequirements } from './requirements/stateless.js';
+import { taskRequirements } from './requirements/tasks.js';
 import { translationRequirements } from './requirements/translation.js';
 import { wireRequirements } from './requirements/wire.js';
 import { AUTHN_REQUIREMENTS } from './unit/authn/requirements.js';
@@ -26,6 +28,7 @@ import { mcpRequirements } from './unit/mcp/requirements.js';
 
 export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,
+  ...appRequirements,
   ...attackRequirements,
   ...clientRequirements,
   ...channelRequirements,
@@ -43,6 +46,7 @@ export const requirements: readonly Requirement[] = [
   ...protocolRequirements,
   ...questionRequirements,
   ...runtimeRequirements,
+  ...taskRequirements,
   ...translationRequirements,
   ...statelessRequirements,
   ...wireRequirements,

@@ -34,7 +34,7 @@ import { findMethod, isDefinedMethod } from './methods.js';
 import { readParams } from './params.js';
 import { type CapabilityCut, ownMetaEdits } from './removal.js';
 import { type Reply, readReply } from './replies.js';
-import { readTasks } from './task-requests.js';
+import { checkDeclared, readTasks } from './task-requests.js';
 
 type Text = Extract<JsonReading, { readonly ok: true }>;
 
@@ -145,6 +145,9 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
   if (rule.method === ROOTS_CHANGED && !mayTellRoots(input, classified)) {
     return faultOf('method-forbidden', METHOD_NOT_FOUND, 'Method not found', place);
   }
+  const context = { input, classified, rule, call, text: text.text, meta, place };
+  const undeclared = checkDeclared(context);
+  if (undeclared !== undefined) return undeclared;
   const params = readParams(rule.method, call.params, classified.era);
   if (!params.ok) return invalidParams(place, params.why);
   if (text.suspectNumbers && isAmbiguous(text.text)) {
@@ -152,9 +155,7 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
   }
   const paramHeaders = checkMirrors(input, classified.era, call, place);
   if (isFault(paramHeaders)) return paramHeaders;
-  const { target } = params;
-  const context = { input, classified, rule, call, text: text.text, meta, target, place };
-  const tasks = readTasks(context);
+  const tasks = readTasks({ ...context, target: params.target });
   if (tasks.kind === 'fault') return tasks;
   const own = ownMetaEdits(text.text, meta);
   const cut = cutEra(input, classified, text.text, call, meta);

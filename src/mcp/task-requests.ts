@@ -50,15 +50,13 @@ export function readTasks(context: TaskContext): TaskReading | ProtocolFault {
     const text = 'task must be an object with a time to live, or without.';
     return faultOf('invalid-message', INVALID_PARAMS, text, context.place);
   }
-  const fault = findUndeclared(context);
-  if (fault !== undefined) return fault;
   const edits = classified.era === '2025' && mayDefer ? [] : wishEdits(context);
   if (target.kind !== 'task') return { kind: 'read', target, mayDefer, task: undefined, edits };
   const task = openTask(context);
   return { kind: 'read', target: { kind: 'task', tool: task?.tool }, mayDefer, task, edits };
 }
 
-function usesOf({ classified }: TaskContext): readonly TaskUse[] {
+function usesOf({ classified }: Pick<TaskContext, 'classified'>): readonly TaskUse[] {
   return classified.session?.tasks ?? [];
 }
 
@@ -70,8 +68,11 @@ function readMayDefer(context: TaskContext): boolean {
   return call.params?.['task'] !== undefined && usesOf(context).includes('call');
 }
 
-/** What needs a declaration, of the client in 2026, of the server in a session. */
-function findUndeclared(context: TaskContext): ProtocolFault | undefined {
+/**
+ * The fault of a request that needs tasks to be declared, by its client in 2026, by its server in a session,
+ * and they are not.
+ */
+export function checkDeclared(context: Omit<TaskContext, 'target'>): ProtocolFault | undefined {
   const { classified, rule, call, meta, place } = context;
   if (classified.era === '2026') {
     const isAbout = rule.subject === 'task' || listensToTasks(rule, call);

@@ -5,7 +5,14 @@
 import type { ListedEra } from '../mcp/listing.js';
 import type { Catalogue, PinKind, Standing } from '../policy/definition.js';
 import type { CompileDefinition } from './definition-compiler.js';
-import { approvedVersions, type Lock, type Pin, type PinVersion, versionsOf } from './lock.js';
+import {
+  approvedVersions,
+  type Lock,
+  PIN_KINDS,
+  type Pin,
+  type PinVersion,
+  versionsOf,
+} from './lock.js';
 import { namesSeen, type Observed, type Sighting, sightingsOf } from './observed.js';
 
 export type CatalogueInput = {
@@ -38,6 +45,7 @@ export function createCatalogue(input: CatalogueInput): Catalogue {
     tool: new Map<string, Standing>(),
     prompt: new Map<string, Standing>(),
     template: new Map<string, Standing>(),
+    resource: new Map<string, Standing>(),
   };
   const ranks: { [kind in PinKind]?: ReadonlyMap<string, number> } = {};
   return {
@@ -132,7 +140,7 @@ function chooseVersion(
 function hasDrift(lock: Lock | undefined, observed: Observed | undefined): boolean {
   if (lock === undefined || observed === undefined) return false;
   if (haveInstructionsChanged(lock, observed)) return true;
-  return (['tool', 'prompt', 'template'] as const).some((kind) => {
+  return PIN_KINDS.some((kind) => {
     const seen = namesSeen(observed, kind);
     return [...lock.pins[kind]].some(([name, pin]) => {
       if (!seen.has(name) || approvedVersions(pin).length === 0) return false;

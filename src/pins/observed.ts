@@ -75,6 +75,7 @@ export function observeListing(listing: Listing): EraObserved {
       tool: sightItems('tool', listing.tools),
       prompt: sightItems('prompt', listing.prompts),
       template: sightItems('template', listing.templates),
+      resource: sightItems('resource', listing.resources),
     },
     instructions: instructions === undefined ? undefined : sightText(instructions),
     capabilities: listing.capabilities,
@@ -140,7 +141,12 @@ function inOrderOf(before: EraObserved, listed: EraObserved): EraObserved {
     // A name that is set again keeps its place.
     return new Map([...kept, ...seen]);
   };
-  const seen = { tool: ordered('tool'), prompt: ordered('prompt'), template: ordered('template') };
+  const seen = {
+    tool: ordered('tool'),
+    prompt: ordered('prompt'),
+    template: ordered('template'),
+    resource: ordered('resource'),
+  };
   return { ...listed, seen };
 }
 

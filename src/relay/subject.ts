@@ -55,19 +55,29 @@ const MAX_BYTES_A_CHAR = 3;
  * One inspection of one message. What it finds goes on record, whether or not anything passes. The id of the
  * task that it belongs to is no content: its client gets the one that it knows.
  */
-export function inspect(subject: Subject, reading: Read, output?: CompiledSchema): Inspection {
+export function inspect(
+  subject: Subject,
+  reading: Read,
+  output?: CompiledSchema,
+  approved: readonly string[] = [],
+): Inspection {
   const { call, principal } = subject;
   const { tasks } = call.ports;
   const place = { upstream: call.incoming.upstream, principal };
   const related = takeRelated(reading, { tasks, place, own: call.admitted?.task });
-  if (related === undefined) return inspectContent(subject, reading, output);
-  const outcome = inspectContent(subject, related.reading, output);
+  if (related === undefined) return inspectContent(subject, reading, output, approved);
+  const outcome = inspectContent(subject, related.reading, output, approved);
   if (outcome.kind === 'withhold') return outcome;
   const text = related.restore(outcome.kind === 'changed' ? outcome.text : related.reading.text);
   return { ...outcome, kind: 'changed', text, value: JSON.parse(text) };
 }
 
-function inspectContent(subject: Subject, reading: Read, output?: CompiledSchema): Inspection {
+function inspectContent(
+  subject: Subject,
+  reading: Read,
+  output: CompiledSchema | undefined,
+  approved: readonly string[],
+): Inspection {
   const { call, owed } = subject;
   const { text, value } = reading;
   const maxBytes = owed?.maxResultBytes;
@@ -76,7 +86,7 @@ function inspectContent(subject: Subject, reading: Read, output?: CompiledSchema
   }
   const startedMs = performance.now();
   const profile = profileOf(call, owed);
-  const outcome = inspectMessage({ text, value, profile, output, carry: subject.carry });
+  const outcome = inspectMessage({ text, value, profile, output, carry: subject.carry, approved });
   call.record.latency.inspect += performance.now() - startedMs;
   note(call, outcome.findings);
   if (outcome.kind !== 'withhold') subject.carry = outcome.carry;

@@ -67,8 +67,8 @@ export function readRequest(plan: readonly unknown[]): RequestFacts | undefined 
     target,
     maxResultBytes: typeof maxResultBytes === 'number' ? maxResultBytes : undefined,
     profiles: profiles.filter((one): one is string => typeof one === 'string'),
-    mayDefer: mayDefer === true,
-    task: typeof task === 'string' ? task : undefined,
+    ...(mayDefer === true ? { mayDefer } : {}),
+    ...(typeof task === 'string' ? { task } : {}),
   };
 }
 

@@ -59,10 +59,11 @@ function readSession(text: string): SessionFacts | undefined {
   if (!Array.isArray(value)) return undefined;
   const [version, upstreamSession, askable, tasks]: readonly unknown[] = value;
   if (typeof version !== 'string' || !Array.isArray(askable)) return undefined;
+  const uses = TASK_USES.filter((use) => Array.isArray(tasks) && tasks.includes(use));
   return {
     version,
     upstreamSession: typeof upstreamSession === 'string' ? upstreamSession : undefined,
     askable: QUESTION_NAMES.filter((name) => askable.includes(name)),
-    tasks: TASK_USES.filter((use) => Array.isArray(tasks) && tasks.includes(use)),
+    ...(uses.length === 0 ? {} : { tasks: uses }),
   };
 }
