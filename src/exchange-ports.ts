@@ -93,8 +93,11 @@ export type TaskPorts = {
   open(sealed: string, place: TaskPlace): TaskFacts | undefined;
   /** The task of this caller that the server knows by this id, where this replica has seen it of late. */
   recall(id: string, place: TaskPlace): OpenedTask | undefined;
-  /** Notes a question that a task asks at every look at it; false where it is known to have been asked. */
-  noteQuestion(id: string, key: string, place: TaskPlace): boolean;
+  /**
+   * Notes a question that a task asks at every look at it, by a hash of what it says; false where it is
+   * known to have been asked.
+   */
+  noteQuestion(id: string, question: string, place: TaskPlace): boolean;
 };
 
 /** What the gateway tells a server that asked: that it lives, or why nobody will answer. */

@@ -27,7 +27,7 @@ export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
         openTask(ring, binding, one, now() + livesMs / 2) !== undefined;
       if (known !== undefined && isSame(known, task) && isYoung(known.sealed)) return known.sealed;
       const sealed = sealTask(ring, binding, task, now() + livesMs);
-      if (sealed !== undefined) given.add(caller, { ...task, sealed });
+      if (sealed !== undefined) given.begin(caller, { ...task, sealed });
       return sealed;
     },
     open(sealed, place) {
@@ -37,7 +37,7 @@ export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
       return task;
     },
     recall: (id, place) => given.find(callerOf(place), id),
-    noteQuestion: (id, key, place) => given.noteQuestion(callerOf(place), id, key),
+    noteQuestion: (id, question, place) => given.noteQuestion(callerOf(place), id, question),
   };
 }
 

@@ -85,7 +85,7 @@ function findFault({ questions }: Asking, askable: Asked['askable']): Fault | un
 export async function settleQuestions(
   { call, principal, askable }: Asked,
   asking: Asking,
-  isNew: (key: string) => boolean = () => true,
+  isNew: (question: KeyedQuestion) => boolean = () => true,
 ): Promise<Fault | undefined> {
   const fault = findFault(asking, askable);
   if (fault !== undefined) return fault;
@@ -95,7 +95,7 @@ export async function settleQuestions(
     const { name } = question;
     const decision = decideQuestion(policies, { principal, upstream, catalogue, name });
     if (decision.verdict === 'deny') return { reason: UNDECLARED[name], question };
-    if (!isNew(question.key)) continue;
+    if (!isNew(question)) continue;
     const limited = await meetLimits(decision, principal, call.ports.limits);
     if (limited !== undefined) return { reason: limited.reason, question };
   }

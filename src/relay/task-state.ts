@@ -71,9 +71,11 @@ async function judgeQuestions(
   if (asking === undefined) return BROKEN;
   const { call, principal } = subject;
   const place = { upstream: call.incoming.upstream, principal };
-  const fault = await settleQuestions({ call, principal, askable }, asking, (key) =>
-    call.ports.tasks.noteQuestion(task.id, key, place),
-  );
+  const fault = await settleQuestions({ call, principal, askable }, asking, (question) => {
+    // By all that it says: under a key that was used before, another question is another one.
+    const said = call.ports.keyedHash('arguments', JSON.stringify(question));
+    return call.ports.tasks.noteQuestion(task.id, said, place);
+  });
   if (fault === undefined) return asking;
   noteWithheld(call, fault.question);
   return { reason: fault.reason };

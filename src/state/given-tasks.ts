@@ -14,11 +14,13 @@ const MAX_ASKED_A_TASK = 256;
 type Given = { readonly task: OpenedTask; readonly asked: Set<string> };
 
 export type GivenTasks = {
-  /** Enters a task that was given, or shown, to a caller. */
+  /** Enters a task that has just begun: whatever went by its id before is over. */
+  begin(caller: string, task: OpenedTask): void;
+  /** Enters a task that its caller has shown. */
   add(caller: string, task: OpenedTask): void;
   find(caller: string, id: string): OpenedTask | undefined;
   /** Notes a question of a task; false where it was noted before. */
-  noteQuestion(caller: string, id: string, key: string): boolean;
+  noteQuestion(caller: string, id: string, question: string): boolean;
 };
 
 /** An empty memory. */
@@ -35,6 +37,12 @@ export function createGivenTasks(): GivenTasks {
   }
 
   return {
+    begin(caller, task) {
+      const tasks = tasksOf(caller);
+      tasks.delete(task.id);
+      makeRoom(tasks, MAX_TASKS_A_CALLER);
+      tasks.set(task.id, { task, asked: new Set() });
+    },
     add(caller, task) {
       const tasks = tasksOf(caller);
       if (tasks.get(task.id)?.task.sealed === task.sealed) return;
@@ -42,11 +50,11 @@ export function createGivenTasks(): GivenTasks {
       tasks.set(task.id, { task, asked: tasks.get(task.id)?.asked ?? new Set() });
     },
     find: (caller, id) => callers.get(caller)?.get(id)?.task,
-    noteQuestion(caller, id, key) {
+    noteQuestion(caller, id, question) {
       const asked = callers.get(caller)?.get(id)?.asked;
       if (asked === undefined) return true;
-      if (asked.has(key)) return false;
-      if (asked.size < MAX_ASKED_A_TASK) asked.add(key);
+      if (asked.has(question)) return false;
+      if (asked.size < MAX_ASKED_A_TASK) asked.add(question);
       return true;
     },
   };
