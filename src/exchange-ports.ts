@@ -82,6 +82,9 @@ export type SessionPlace = {
 /** Whose a task is, and at which upstream. */
 export type TaskPlace = { readonly upstream: string; readonly principal: Principal };
 
+/** What a task is known to have asked. */
+export type AskedOfTask = { has(question: string): boolean; add(question: string): void };
+
 /** The ids of tasks, which clients carry sealed. */
 export type TaskPorts = {
   /**
@@ -93,11 +96,8 @@ export type TaskPorts = {
   open(sealed: string, place: TaskPlace): TaskFacts | undefined;
   /** The task of this caller that the server knows by this id, where this replica has seen it of late. */
   recall(id: string, place: TaskPlace): OpenedTask | undefined;
-  /**
-   * Notes a question that a task asks at every look at it, by a hash of what it says; false where it is
-   * known to have been asked.
-   */
-  noteQuestion(id: string, question: string, place: TaskPlace): boolean;
+  /** The questions of a task that were put before, which it asks again at every look: by a hash of what they say. */
+  asked(id: string, place: TaskPlace): AskedOfTask;
 };
 
 /** What the gateway tells a server that asked: that it lives, or why nobody will answer. */

@@ -37,7 +37,7 @@ export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
       return task;
     },
     recall: (id, place) => given.find(callerOf(place), id),
-    noteQuestion: (id, question, place) => given.noteQuestion(callerOf(place), id, question),
+    asked: (id, place) => given.asked(callerOf(place), id),
   };
 }
 

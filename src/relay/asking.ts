@@ -3,6 +3,7 @@
 // is sealed. One question that may not pass withholds the whole result, because its dialogue cannot go on.
 // Source: MCP 2026-07-28, multi-round-trip requests; elicitation.
 
+import type { AskedOfTask } from '../exchange-ports.js';
 import { checkForm, readLink } from '../inspect/elicitation.js';
 import { setMember } from '../inspect/members.js';
 import { type Asking, type KeyedQuestion, readAsking } from '../mcp/asking.js';
@@ -62,6 +63,13 @@ export async function judgeAsking(
   return { ...verdict, text: setMember(inspected, ['result'], 'requestState', sealed) };
 }
 
+const NOTHING_ASKED: AskedOfTask = { has: () => false, add: () => undefined };
+
+/** By all that it says: under a key that was used before, another question is another one. */
+function hashOf({ ports }: Call, question: KeyedQuestion): string {
+  return ports.keyedHash('arguments', JSON.stringify(question));
+}
+
 type Fault = { readonly reason: Reason; readonly question: KeyedQuestion };
 
 /** Who is asked, and what may be asked of them by what they declare and were granted. */
@@ -85,7 +93,7 @@ function findFault({ questions }: Asking, askable: Asked['askable']): Fault | un
 export async function settleQuestions(
   { call, principal, askable }: Asked,
   asking: Asking,
-  isNew: (question: KeyedQuestion) => boolean = () => true,
+  asked: AskedOfTask = NOTHING_ASKED,
 ): Promise<Fault | undefined> {
   const fault = findFault(asking, askable);
   if (fault !== undefined) return fault;
@@ -95,9 +103,11 @@ export async function settleQuestions(
     const { name } = question;
     const decision = decideQuestion(policies, { principal, upstream, catalogue, name });
     if (decision.verdict === 'deny') return { reason: UNDECLARED[name], question };
-    if (!isNew(question)) continue;
+    const said = asked === NOTHING_ASKED ? '' : hashOf(call, question);
+    if (asked.has(said)) continue;
     const limited = await meetLimits(decision, principal, call.ports.limits);
     if (limited !== undefined) return { reason: limited.reason, question };
+    asked.add(said);
   }
   return undefined;
 }

@@ -71,11 +71,8 @@ async function judgeQuestions(
   if (asking === undefined) return BROKEN;
   const { call, principal } = subject;
   const place = { upstream: call.incoming.upstream, principal };
-  const fault = await settleQuestions({ call, principal, askable }, asking, (question) => {
-    // By all that it says: under a key that was used before, another question is another one.
-    const said = call.ports.keyedHash('arguments', JSON.stringify(question));
-    return call.ports.tasks.noteQuestion(task.id, said, place);
-  });
+  const asked = call.ports.tasks.asked(task.id, place);
+  const fault = await settleQuestions({ call, principal, askable }, asking, asked);
   if (fault === undefined) return asking;
   noteWithheld(call, fault.question);
   return { reason: fault.reason };

@@ -19,8 +19,11 @@ export type GivenTasks = {
   /** Enters a task that its caller has shown. */
   add(caller: string, task: OpenedTask): void;
   find(caller: string, id: string): OpenedTask | undefined;
-  /** Notes a question of a task; false where it was noted before. */
-  noteQuestion(caller: string, id: string, question: string): boolean;
+  /** The questions of a task that were put before; of one that is not known none is remembered. */
+  asked(
+    caller: string,
+    id: string,
+  ): { has(question: string): boolean; add(question: string): void };
 };
 
 /** An empty memory. */
@@ -50,12 +53,14 @@ export function createGivenTasks(): GivenTasks {
       tasks.set(task.id, { task, asked: tasks.get(task.id)?.asked ?? new Set() });
     },
     find: (caller, id) => callers.get(caller)?.get(id)?.task,
-    noteQuestion(caller, id, question) {
+    asked(caller, id) {
       const asked = callers.get(caller)?.get(id)?.asked;
-      if (asked === undefined) return true;
-      if (asked.has(question)) return false;
-      if (asked.size < MAX_ASKED_A_TASK) asked.add(question);
-      return true;
+      return {
+        has: (question) => asked?.has(question) === true,
+        add(question) {
+          if (asked !== undefined && asked.size < MAX_ASKED_A_TASK) asked.add(question);
+        },
+      };
     },
   };
 }

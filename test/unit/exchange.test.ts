@@ -121,7 +121,7 @@ describe('an exchange', () => {
         enter: refuseUse,
         say: refuseUse,
       },
-      tasks: { seal: refuseUse, open: refuseUse, recall: refuseUse, noteQuestion: refuseUse },
+      tasks: { seal: refuseUse, open: refuseUse, recall: refuseUse, asked: refuseUse },
       sealSession: refuseUse,
       sealQuestion: refuseUse,
       openQuestion: refuseUse,
