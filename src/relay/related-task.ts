@@ -35,10 +35,15 @@ function findRelated(message: unknown): { readonly holder: string; readonly id: 
   return undefined;
 }
 
-/** Takes the id out of a message of a server; `undefined` where it names none. */
-export function takeRelated(reading: Read, { tasks, place, own }: Known): Unrelated | undefined {
+/** Whether a message names its task: few do. */
+export function namesTask(message: unknown): boolean {
+  return findRelated(message) !== undefined;
+}
+
+/** Takes the id out of a message of a server, if it names one. */
+export function takeRelated(reading: Read, { tasks, place, own }: Known): Unrelated {
   const related = findRelated(reading.value);
-  if (related === undefined) return undefined;
+  if (related === undefined) return { reading, restore: (text) => text };
   const { holder, id } = related;
   const path = [holder, '_meta'];
   const task = id === own?.id ? own : typeof id === 'string' ? tasks.recall(id, place) : undefined;

@@ -13,7 +13,7 @@ import type { Refusal } from '../policy/refusal.js';
 import type { OwedByAnswer } from '../settle/settle.js';
 import type { Call } from './call.js';
 import { profileOf } from './profile.js';
-import { takeRelated } from './related-task.js';
+import { namesTask, takeRelated, type Unrelated } from './related-task.js';
 
 /** What becomes of one message. `text` is absent where it may pass byte for byte. */
 export type Verdict =
@@ -61,15 +61,18 @@ export function inspect(
   output?: CompiledSchema,
   approved: readonly string[] = [],
 ): Inspection {
-  const { call, principal } = subject;
-  const { tasks } = call.ports;
-  const place = { upstream: call.incoming.upstream, principal };
-  const related = takeRelated(reading, { tasks, place, own: call.admitted?.task });
-  if (related === undefined) return inspectContent(subject, reading, output, approved);
+  if (!namesTask(reading.value)) return inspectContent(subject, reading, output, approved);
+  const related = relatedOf(subject, reading);
   const outcome = inspectContent(subject, related.reading, output, approved);
   if (outcome.kind === 'withhold') return outcome;
   const text = related.restore(outcome.kind === 'changed' ? outcome.text : related.reading.text);
   return { ...outcome, kind: 'changed', text, value: JSON.parse(text) };
+}
+
+/** The message without the id of its task. */
+export function relatedOf({ call, principal }: Subject, reading: Read): Unrelated {
+  const place = { upstream: call.incoming.upstream, principal };
+  return takeRelated(reading, { tasks: call.ports.tasks, place, own: call.admitted?.task });
 }
 
 function inspectContent(

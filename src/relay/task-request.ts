@@ -4,7 +4,7 @@
 
 import type { View } from '../exchange-ports.js';
 import { amendAdmitted } from '../mcp/admit.js';
-import type { Admitted, ProtocolFault, TextEdit } from '../mcp/admitted.js';
+import type { Admitted, ProtocolFault } from '../mcp/admitted.js';
 import { eraTowards } from '../mcp/carried.js';
 import { faultOf, METHOD_NOT_FOUND } from '../mcp/faults.js';
 import { spanOf } from '../mcp/json.js';
@@ -14,7 +14,7 @@ import { encodeHeaderValue } from '../mcp/translate/mirrored-headers.js';
 import type { Catalogue } from '../policy/definition.js';
 import type { Principal } from '../policy/principal.js';
 import type { Call } from './call.js';
-import { relatedEdits } from './related-task.js';
+import { namesTask, relatedEdits } from './related-task.js';
 
 const NOT_TRANSLATED =
   'Tasks are not carried between revisions, and this server speaks another one.';
@@ -47,14 +47,13 @@ function supportsTasks({ execution }: JsonObject): boolean {
 /** The message under the ids that its server knows. */
 export function addressTask(call: Call, principal: Principal, admitted: Admitted): Admitted {
   const { task, text, message } = admitted;
+  if (task === undefined && !namesTask(message)) return admitted;
   const place = { upstream: call.incoming.upstream, principal };
-  const edits: TextEdit[] = [
-    ...relatedEdits(text, message, (sealed) => call.ports.tasks.open(sealed, place)),
-  ];
+  const edits = relatedEdits(text, message, (sealed) => call.ports.tasks.open(sealed, place));
   if (task === undefined) return amendAdmitted(admitted, edits);
   const span = spanOf(text, ['params', 'taskId']);
   if (span === undefined) throw new Error('a request about a task has its id');
-  edits.push({ ...span, text: JSON.stringify(task.id) });
+  const own = { ...span, text: JSON.stringify(task.id) };
   const nameHeader = admitted.era === '2026' ? encodeHeaderValue(task.id) : undefined;
-  return { ...amendAdmitted(admitted, edits), nameHeader };
+  return { ...amendAdmitted(admitted, [...edits, own]), nameHeader };
 }

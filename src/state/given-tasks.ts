@@ -5,11 +5,11 @@
 
 import type { OpenedTask } from '../mcp/admitted.js';
 
-/** Tasks of one caller, and callers, past which the oldest are forgotten first. */
+/** Tasks of one caller, and of all, past which the oldest are forgotten first. */
 export const MAX_TASKS_A_CALLER = 256;
-export const MAX_TASK_CALLERS = 4096;
+export const MAX_TASKS = 10_000;
 /** Questions of one task that are known to have been asked. */
-const MAX_ASKED_A_TASK = 256;
+const MAX_ASKED_A_TASK = 64;
 
 type Given = { readonly task: OpenedTask; readonly asked: Set<string> };
 
@@ -27,30 +27,34 @@ export type GivenTasks = {
 };
 
 /** An empty memory. */
-export function createGivenTasks(): GivenTasks {
+export function createGivenTasks(maxTasks = MAX_TASKS): GivenTasks {
   const callers = new Map<string, Map<string, Given>>();
+  let size = 0;
 
-  function tasksOf(caller: string): Map<string, Given> {
-    const known = callers.get(caller);
-    if (known !== undefined) return known;
-    const made = new Map<string, Given>();
-    makeRoom(callers, MAX_TASK_CALLERS);
-    callers.set(caller, made);
-    return made;
+  function forgetOldest(caller: string, tasks: Map<string, Given>): void {
+    const [oldest] = tasks.keys();
+    if (oldest !== undefined && tasks.delete(oldest)) size -= 1;
+    if (tasks.size === 0) callers.delete(caller);
+  }
+
+  function enter(caller: string, given: Given): void {
+    const before = callers.get(caller);
+    if (before?.delete(given.task.id) === true) size -= 1;
+    if (before !== undefined && before.size >= MAX_TASKS_A_CALLER) forgetOldest(caller, before);
+    const [oldest] = callers;
+    if (size >= maxTasks && oldest !== undefined) forgetOldest(...oldest);
+    const tasks = callers.get(caller) ?? new Map<string, Given>();
+    callers.set(caller, tasks);
+    tasks.set(given.task.id, given);
+    size += 1;
   }
 
   return {
-    begin(caller, task) {
-      const tasks = tasksOf(caller);
-      tasks.delete(task.id);
-      makeRoom(tasks, MAX_TASKS_A_CALLER);
-      tasks.set(task.id, { task, asked: new Set() });
-    },
+    begin: (caller, task) => enter(caller, { task, asked: new Set() }),
     add(caller, task) {
-      const tasks = tasksOf(caller);
-      if (tasks.get(task.id)?.task.sealed === task.sealed) return;
-      makeRoom(tasks, MAX_TASKS_A_CALLER);
-      tasks.set(task.id, { task, asked: tasks.get(task.id)?.asked ?? new Set() });
+      const known = callers.get(caller)?.get(task.id);
+      if (known?.task.sealed === task.sealed) return;
+      enter(caller, { task, asked: known?.asked ?? new Set() });
     },
     find: (caller, id) => callers.get(caller)?.get(id)?.task,
     asked(caller, id) {
@@ -63,9 +67,4 @@ export function createGivenTasks(): GivenTasks {
       };
     },
   };
-}
-
-function makeRoom(map: Map<string, unknown>, max: number): void {
-  const [oldest] = map.keys();
-  if (map.size >= max && oldest !== undefined) map.delete(oldest);
 }

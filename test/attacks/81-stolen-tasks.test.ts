@@ -3,6 +3,7 @@
 // Source: the Tasks extension (error handling); MCP 2025-11-25, tasks (security); attacks.md 81.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { TASK_GRACE_MS } from '../../src/gateway/task-ports.js';
 import {
   type AttackRig,
   decisionOf,
@@ -154,6 +155,32 @@ describe('in a session', () => {
       expect(rig.upstream.seen().at(-1)?.message?.['params']).toMatchObject({ taskId: 'mine-1' });
     },
   );
+});
+
+describe('too late', () => {
+  it('[TSK-02] a task is unknown like any other, whatever its server still knows', async () => {
+    let lateMs = 0;
+    const late = await startRig({
+      prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
+      upstream: ['authentication: none', 'pinning: {maxAge: 24h}'],
+      now: () => Date.now() + lateMs,
+    });
+    try {
+      const anyone = late.as(undefined);
+      late.upstream.obey(createTaskServer().order);
+      const taskId = await beginStateless(anyone);
+      lateMs = 60_000 + TASK_GRACE_MS - 30_000;
+      expect(resultOf(await askStateless(anyone, 'tasks/get', { taskId }))['taskId']).toBe(taskId);
+      lateMs += 60_000;
+      late.upstream.forget();
+      const reply = await askStateless(anyone, 'tasks/get', { taskId });
+      expect([reply.status, errorOf(reply)['code']]).toEqual([200, -32602]);
+      await expectRefusedLines(late, reply, 'unknown-task');
+      expect(late.upstream.seen().some(({ method }) => method === 'tasks/get')).toBe(false);
+    } finally {
+      await late.close();
+    }
+  });
 });
 
 describe('of another upstream', () => {

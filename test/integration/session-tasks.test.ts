@@ -249,6 +249,20 @@ describe('a list of tasks', () => {
   });
 });
 
+describe('how tasks stand', () => {
+  it('[TSK-04] is one text to its reader: a secret in two of them is found', async () => {
+    server = createTaskServer('split');
+    await begin();
+    await begin();
+    const [head, tail] = [SECRET.slice(0, 16), SECRET.slice(16)];
+    server.say('split-1', { statusMessage: head });
+    server.say('split-2', { statusMessage: tail });
+    const listed = await session.request('tasks/list');
+    expect(resultOf(listed)['tasks']).toHaveLength(2);
+    expect(listed.text).not.toContain(tail);
+  });
+});
+
 describe('what is said of a task', () => {
   it('[TSK-09] reaches its caller under the id that the caller has, or nobody', async () => {
     const taskId = await begin();

@@ -227,6 +227,15 @@ describe('what a task brings', () => {
     await expect.poll(actions).toContain('redact');
   });
 
+  it('[TSK-04] active content in its status is made inert, as in every text', async () => {
+    const taskId = await beginStateless(rig.access);
+    const picture = '![x](https://evil.example/p.png?q=1)';
+    server.say('up-1', { statusMessage: `Working ${picture}` });
+    const reply = await look(taskId);
+    expect(resultOf(reply)['status']).toBe('working');
+    expect(reply.text).not.toContain(picture);
+  });
+
   it('[TSK-04] the result satisfies the schema that was approved, or is withheld', async () => {
     const taskId = await beginStateless(rig.access, 'compute');
     server.say('up-1', { status: 'completed', result: { structuredContent: { sum: 'many' } } });
@@ -363,6 +372,13 @@ describe('questions of a task', () => {
       expect(errorOf(await look(taskId, ASKING))['code']).toBe(1429);
     await rig.gateway.writePolicy('questions', grantQuestions('elicitation: [form]'));
     await reload();
+  });
+
+  it('[TSK-07] a secret in the place of an id that nobody reads does not leave either', async () => {
+    const params = { name: 'talk', arguments: {}, taskId: SECRET };
+    const reply = await askStateless(rig.access, 'tools/call', params);
+    await expectRefusedLines(rig, reply, 'arguments-content');
+    expectNothingForwarded(rig);
   });
 
   it('[TSK-07] a secret in an answer does not leave', async () => {

@@ -109,6 +109,20 @@ describe('what is remembered of tasks', () => {
     expect(given.find('ada', 't0')).toBeUndefined();
     expect(given.find('ada', 't1')?.sealed).toBe('s1');
     expect(given.find('eve', 't1')).toBeUndefined();
+    const small = createGivenTasks(3);
+    for (const [caller, id] of [
+      ['ada', 'a1'],
+      ['ada', 'a2'],
+      ['eve', 'e1'],
+      ['eve', 'e1'],
+      ['bob', 'b1'],
+      ['bob', 'b2'],
+    ] as const)
+      small.begin(caller, { ...TASK, id, sealed: id });
+    const found = ['a1', 'a2'].map((id) => small.find('ada', id));
+    expect(found).toEqual([undefined, undefined]);
+    expect(small.find('eve', 'e1')?.sealed).toBe('e1');
+    expect(small.find('bob', 'b2')?.sealed).toBe('b2');
   });
 
   test('[TSK-07] a question is known once it was put, until its task begins anew', () => {
