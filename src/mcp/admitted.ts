@@ -26,8 +26,6 @@ export type ProtocolFault = {
   /** Echoed when the envelope could be read. */
   readonly id?: RequestId;
   readonly era: Era | undefined;
-  /** The method that this path has, where the status says that it has not this one; POST where absent. */
-  readonly allowed?: 'GET';
 };
 
 /** A row of the one method table (mcp/methods.ts). A method without a row is refused. */
@@ -72,6 +70,8 @@ export type RequestFacts = {
   readonly target: Target;
   readonly maxResultBytes: number | undefined;
   readonly profiles: readonly string[];
+  /** Under which it asked for its progress. */
+  readonly progressToken?: RequestId | undefined;
 };
 
 /** What a resumed stream is judged by: what the sealed id of one of its events says. */

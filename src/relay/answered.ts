@@ -44,11 +44,12 @@ export function planOf(
   session: SessionFacts,
   principal: Principal,
 ): Answered | undefined {
-  const { id, method, target, maxResultBytes, profiles } = request;
+  const { id, method, target, maxResultBytes, profiles, progressToken } = request;
   const era = sessionEra(session.version);
   const rule = findMethod(era, 'client', method);
   if (rule?.type !== 'request') return undefined;
-  const message = { kind: 'request', id, method, params: undefined } as const;
+  const params = progressToken === undefined ? undefined : { _meta: { progressToken } };
+  const message = { kind: 'request', id, method, params } as const;
   const { version, askable = [] } = session;
   return {
     admitted: { era, version, session, rule, target, message, askable },

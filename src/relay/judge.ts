@@ -15,6 +15,7 @@ import type { Answered } from './answered.js';
 import { judgeAsking } from './asking.js';
 import type { Call } from './call.js';
 import { type Filtering, filterAnswer, recallList } from './filter.js';
+import { createAnswerGate } from './progress.js';
 import { isRetry } from './retry.js';
 import { repairError } from './stateless-error.js';
 import { type Inspection, inspect, type Read, type Subject, type Verdict } from './subject.js';
@@ -45,6 +46,7 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
     session: admitted.session,
     carry: NO_CARRY,
     refusedQuestions: 0,
+    gate: createAnswerGate(admitted.message, call.progress),
   };
   const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
 

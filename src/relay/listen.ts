@@ -9,6 +9,7 @@ import type { ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
 import { sessionEra } from '../mcp/versions.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
+import { notAcceptable, takesStream } from './acceptance.js';
 import { type Answered, maySee, resumeAnswered } from './answered.js';
 import { type Call, nameOf } from './call.js';
 import { answerEventIds, sessionEventIds } from './event-ids.js';
@@ -53,6 +54,7 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
       ports.openEvent(id, { upstream: incoming.upstream, principal, session }),
   });
   if (admitted.kind === 'fault') return refuseFault(admitted);
+  if (!takesStream(incoming)) return refuseFault(notAcceptable({ era: '2025' }));
   const { session, resumed } = admitted;
   noteSession(call, session, 'GET');
   const answered =

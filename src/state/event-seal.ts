@@ -48,13 +48,14 @@ export function openEvent(
 
 /** A request as it stands in a sealed value. */
 export function writeRequest(request: RequestFacts): readonly unknown[] {
-  const { id, method, target, maxResultBytes, profiles } = request;
-  return [id, method, target.kind, nameIn(target), maxResultBytes ?? null, profiles];
+  const { id, method, target, maxResultBytes, profiles, progressToken } = request;
+  const plan = [id, method, target.kind, nameIn(target), maxResultBytes ?? null, profiles];
+  return progressToken === undefined ? plan : [...plan, progressToken];
 }
 
 /** Reads what `writeRequest` wrote; `undefined` for anything else. */
 export function readRequest(plan: readonly unknown[]): RequestFacts | undefined {
-  const [id, method, kind, name, maxResultBytes, profiles] = plan;
+  const [id, method, kind, name, maxResultBytes, profiles, token] = plan;
   const target = targetOf(kind, name);
   if (typeof id !== 'string' && typeof id !== 'number') return undefined;
   if (typeof method !== 'string' || target === undefined || !Array.isArray(profiles)) {
@@ -66,6 +67,7 @@ export function readRequest(plan: readonly unknown[]): RequestFacts | undefined 
     target,
     maxResultBytes: typeof maxResultBytes === 'number' ? maxResultBytes : undefined,
     profiles: profiles.filter((one): one is string => typeof one === 'string'),
+    ...(typeof token === 'string' || typeof token === 'number' ? { progressToken: token } : {}),
   };
 }
 

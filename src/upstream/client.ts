@@ -137,7 +137,11 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     forwardAs(_cleared, form, signal, mayRest) {
       const pool = mayRest ? streams : calls;
       const headers = formHeaders(form.headers, credentials);
-      return dispatch(pool, { method: 'POST', headers, body: form.body }, signal);
+      return dispatch(
+        pool,
+        { method: 'POST', target: form.target, headers, body: form.body },
+        signal,
+      );
     },
     subscribe(form, signal) {
       const headers = formHeaders(form.headers, credentials);

@@ -37,7 +37,7 @@ import {
 import { listenForSession } from './session-stream.js';
 
 export type TranslationSettings = {
-  readonly client: UpstreamClient;
+  readonly client: Omit<UpstreamClient, 'openChannel'>;
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
   /** Told to upstreams in `clientInfo`. */
