@@ -4,13 +4,14 @@ import type { UpstreamSettings } from '../config/settings.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
 import { createBridge } from '../upstream/bridge/sessions.js';
 import { createChannelRequest } from '../upstream/channel-listing.js';
-import { createUpstreamClient, type UpstreamClient } from '../upstream/client.js';
+import {
+  createUpstreamClient,
+  type SessionUpstream,
+  type UpstreamClient,
+} from '../upstream/client.js';
 import { connectOptionsFor } from '../upstream/connect.js';
 import type { ListingRequest } from '../upstream/listing-call.js';
 import { createListingRequest } from '../upstream/listing-port.js';
-
-/** What speaks to an upstream in sessions. */
-export type SessionUpstream = Omit<UpstreamClient, 'openChannel'>;
 
 export type UpstreamConnection = {
   readonly client: UpstreamClient;

@@ -10,11 +10,11 @@ import {
   observeListing,
   type Page,
 } from '../pins/observed.js';
-import type { UpstreamClient } from '../upstream/client.js';
+import type { SessionUpstream, UpstreamClient } from '../upstream/client.js';
 import type { ListingFault } from '../upstream/listing-call.js';
 import { createLister } from '../upstream/relist.js';
 import { createTranslation, type Translation } from '../upstream/translate/translation.js';
-import { connectUpstream, type SessionUpstream } from './upstream-connection.js';
+import { connectUpstream } from './upstream-connection.js';
 
 export type UpstreamRuntime = {
   readonly settings: UpstreamSettings;

@@ -9,15 +9,21 @@ const MAX_RANGES = 32;
 /** True where an `Accept` takes this type, such as `text/event-stream`: the most exact range decides. */
 export function acceptsType(accept: string | undefined, type: string): boolean {
   if (accept === undefined || accept.trim() === '') return true;
-  const family = `${type.slice(0, type.indexOf('/'))}/*`;
   let exactness = 0;
   let isTaken = false;
   for (const range of accept.split(',', MAX_RANGES)) {
     const [name = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
-    const found = name === type ? 3 : name === family ? 2 : name === '*/*' ? 1 : 0;
+    const found = exactnessOf(name, type);
     if (found <= exactness) continue;
     exactness = found;
     isTaken = !parameters.some((one) => NO_WEIGHT.test(one));
   }
   return isTaken;
+}
+
+/** How exactly a range names a type; 0 where it does not. */
+function exactnessOf(range: string, type: string): number {
+  if (range === type) return 3;
+  if (range === '*/*') return 1;
+  return range === `${type.slice(0, type.indexOf('/'))}/*` ? 2 : 0;
 }

@@ -30,16 +30,23 @@ export type Bridged = {
 
 /** Relays until someone leaves, or the session is lost at the upstream: then the channel ends with it. */
 export async function relayBridged(bridged: Bridged, leave: AbortSignal): Promise<void> {
-  let lastEventId: string | undefined;
-  while (!leave.aborted) {
-    const outcome = await open(bridged, leave, lastEventId);
-    if (outcome === undefined || leave.aborted) return;
-    if (outcome.kind === 'answer' && NO_STREAM.has(outcome.status)) return aborted(leave);
-    if (outcome.kind === 'answer' && SESSION_LOST.has(outcome.status)) return;
-    if (outcome.kind === 'answer' && isStream(outcome))
-      lastEventId = await relayOne(bridged, outcome, leave, lastEventId);
+  const at: Position = { lastEventId: undefined };
+  while (!leave.aborted && (await relayNext(bridged, leave, at))) {
     await sleep(AGAIN_AFTER_MS, undefined, { signal: leave, ref: false }).catch(() => undefined);
   }
+}
+
+/** The event after which the next stream of the upstream goes on. */
+type Position = { lastEventId: string | undefined };
+
+/** Relays one stream of the upstream, if it gives one; false where there will be no other. */
+async function relayNext(bridged: Bridged, leave: AbortSignal, at: Position): Promise<boolean> {
+  const outcome = await open(bridged, leave, at.lastEventId);
+  if (outcome === undefined) return false;
+  if (outcome.kind === 'fault') return true;
+  if (NO_STREAM.has(outcome.status)) await aborted(leave);
+  if (isStream(outcome)) await relayOne(bridged, outcome, leave, at);
+  return !SESSION_LOST.has(outcome.status);
 }
 
 async function open(
@@ -59,28 +66,25 @@ function isStream({ status, headers }: UpstreamAnswer): boolean {
   return status === 200 && mediaType(headers['content-type']) === 'text/event-stream';
 }
 
-/** Relays one stream of the upstream; gives the id of its last event, after which the next goes on. */
 async function relayOne(
   { call, principal, session }: Bridged,
   answer: UpstreamAnswer,
   leave: AbortSignal,
-  before: string | undefined,
-): Promise<string | undefined> {
+  at: Position,
+): Promise<void> {
   const facts = session();
   const abort = (): void => answer.abort();
   leave.addEventListener('abort', abort, { once: true });
   if (leave.aborted || facts === undefined) abort();
-  let lastEventId = before;
   const judge = facts === undefined ? undefined : createUnaskedJudge(call, principal, facts);
   await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
     // Judged under the version that stands now, not the one under which the channel was opened.
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
     if (event.kind !== 'message') return undefined;
-    lastEventId = event.id ?? lastEventId;
+    at.lastEventId = event.id ?? at.lastEventId;
     const text = event.data === '' ? undefined : await judge?.(event.data);
     if (text !== undefined) await call.outgoing.write(encodeSseMessage(text));
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
   leave.removeEventListener('abort', abort);
-  return lastEventId;
 }

@@ -80,6 +80,9 @@ export type UpstreamClient = {
   close(): Promise<void>;
 };
 
+/** What speaks to an upstream in sessions, or without. */
+export type SessionUpstream = Omit<UpstreamClient, 'openChannel'>;
+
 type Sent = {
   readonly method: 'POST' | 'GET' | 'DELETE';
   readonly target?: string | undefined;

@@ -76,28 +76,33 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
   function route(text: string, value: Json | undefined): void {
     if (!isObject(value)) return;
     const { id, method } = value as { readonly [name: string]: Json | undefined };
-    if (typeof method !== 'string') return answerTo(id, text);
-    if (method === 'ping' && isId(id)) return settings.tell({ jsonrpc: '2.0', id, result: {} });
-    if (isId(id)) return ask(id, text);
-    const box = method === 'notifications/progress' ? ofToken(value['params']) : undefined;
-    // What belongs to no request is told to whoever listens; where nobody does, with the one that waits.
+    if (typeof method !== 'string') answerTo(id, text);
+    else if (isId(id)) ask(id, method, text);
+    else notify(method, value['params'], text);
+  }
+
+  /** What belongs to no request is told to whoever listens; where nobody does, with the one that waits. */
+  function notify(method: string, params: Json | undefined, text: string): void {
+    const box = method === 'notifications/progress' ? ofToken(params) : undefined;
     (box ?? (own.isRead ? own : (sole() ?? own))).put(text);
   }
 
   function answerTo(id: Json | undefined, text: string): void {
     const found = isId(id) ? pending.get(keyOf(id)) : undefined;
     // Nobody's: whoever judges the session's own stream drops it, and records that.
-    if (found === undefined) return own.put(text);
+    const box = found?.box ?? own;
+    box.put(text);
+    if (found === undefined) return;
     pending.delete(keyOf(found.request.id));
-    found.box.put(text);
-    found.box.end('complete');
+    box.end('complete');
   }
 
   /** A question belongs to the call that waits. Where that is not clear, a stream must be there to take it. */
-  function ask(id: RequestId, text: string): void {
+  function ask(id: RequestId, method: string, text: string): void {
     const box = sole() ?? (own.isRead ? own : undefined);
-    if (box !== undefined) return box.put(text);
-    settings.tell({ jsonrpc: '2.0', id, error: NOBODY });
+    if (method === 'ping') settings.tell({ jsonrpc: '2.0', id, result: {} });
+    else if (box === undefined) settings.tell({ jsonrpc: '2.0', id, error: NOBODY });
+    else box.put(text);
   }
 
   function sole(): Mailbox | undefined {

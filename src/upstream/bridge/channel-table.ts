@@ -36,15 +36,11 @@ export function createChannelTable(restMs: number): ChannelTable {
 
   /** Of a caller with many the one that rests goes, before a new one is refused. */
   function makeRoom(owner: string): boolean {
-    let own = 0;
-    for (const session of open.values()) if (session.owner === owner) own += 1;
-    if (own < MAX_CHANNELS_A_CALLER) return true;
-    for (const [id, session] of open) {
-      if (session.owner !== owner || !session.isResting) continue;
-      end(id, session);
-      return true;
-    }
-    return false;
+    const own = [...open].filter(([, session]) => session.owner === owner);
+    if (own.length < MAX_CHANNELS_A_CALLER) return true;
+    const resting = own.find(([, session]) => session.isResting);
+    if (resting !== undefined) end(...resting);
+    return resting !== undefined;
   }
 
   return {

@@ -3,7 +3,7 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, resumability.
 
 import type { ForwardFault } from '../../mcp/transport.js';
-import type { Conversation } from '../translate/own-answer.js';
+import type { Conversation, Said } from '../translate/own-answer.js';
 
 /** Bytes that all mailboxes of an upstream hold together. */
 export type Ledger = { bytesLeft: number };
@@ -93,20 +93,35 @@ export function createMailbox(settings: MailboxSettings): Mailbox {
     });
   }
 
-  async function* tell(own: number, after: number, isPrimed: boolean): Conversation {
-    let at = after;
-    if (isPrimed) yield { kind: 'primed', eventId: `${key}-${at}` };
+  /** What stands at a place; `complete` behind the last of all, `undefined` where more is to come. */
+  function look(place: { at: number }): Said | 'complete' | undefined {
+    // What was forgotten meanwhile is passed over.
+    const at = Math.max(place.at, gone);
+    const text = held[at - gone];
+    if (text === undefined) return end === undefined || end === 'complete' ? end : faulty(end);
+    place.at = at + 1;
+    taken = Math.max(taken, place.at);
+    return { kind: 'message', text, eventId: `${key}-${place.at}` };
+  }
+
+  /** The next to be told to this reader, once there is one; nothing more where it is over. */
+  async function nextFor(own: number, place: { at: number }): Promise<Said | 'complete'> {
     while (own === reader) {
-      const text = held[at - gone];
-      if (text !== undefined) {
-        at += 1;
-        taken = Math.max(taken, at);
-        yield { kind: 'message', text, eventId: `${key}-${at}` };
-      } else if (end !== undefined) {
-        return end === 'complete' ? undefined : yield { kind: 'fault', reason: end };
-      } else if (!(await awaitMore()) && own === reader) {
-        return yield { kind: 'fault', reason: 'upstream-timeout' };
-      }
+      const found = look(place);
+      if (found !== undefined) return found;
+      if (!(await awaitMore()) && own === reader) return faulty('upstream-timeout');
+    }
+    return 'complete';
+  }
+
+  async function* tell(own: number, after: number, isPrimed: boolean): Conversation {
+    if (isPrimed) yield { kind: 'primed', eventId: `${key}-${after}` };
+    const place = { at: after };
+    for (;;) {
+      const said = await nextFor(own, place);
+      if (said === 'complete') return;
+      yield said;
+      if (said.kind === 'fault') return;
     }
   }
 
@@ -153,4 +168,8 @@ export function createMailbox(settings: MailboxSettings): Mailbox {
       finish('upstream-unavailable');
     },
   };
+}
+
+function faulty(reason: ForwardFault): Said {
+  return { kind: 'fault', reason };
 }

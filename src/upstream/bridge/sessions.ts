@@ -8,7 +8,7 @@ import type { RequestId } from '../../mcp/message.js';
 import { refusal } from '../../mcp/translate/to-stateless.js';
 import type { ForwardOutcome } from '../../mcp/transport.js';
 import type { Cleared } from '../../settle/settle.js';
-import type { OwnRequest, SessionRef, UpstreamClient } from '../client.js';
+import type { OwnRequest, SessionRef, SessionUpstream } from '../client.js';
 import { streamAnswer, wholeAnswer } from '../translate/own-answer.js';
 import type { ChannelSession, NotSent } from './channel-session.js';
 import {
@@ -21,8 +21,8 @@ import {
 import type { Mailbox, Reading } from './mailbox.js';
 import { readSent, type SentMessage, tokenIn } from './own-message.js';
 
-/** What a client of an upstream of sessions can do. */
-export type SessionUpstream = Omit<UpstreamClient, 'openChannel'> & {
+/** An upstream of sessions. */
+export type Bridge = SessionUpstream & {
   /** Channels that are open for sessions. */
   readonly openSessions: number;
 };
@@ -39,7 +39,7 @@ const NOT_SENT: { readonly [why in NotSent]: string } = {
 };
 
 /** Serves sessions over one upstream of HTTP+SSE. Opens nothing before the first. */
-export function createBridge(settings: BridgeSettings): SessionUpstream {
+export function createBridge(settings: BridgeSettings): Bridge {
   const { client } = settings;
   const channels = createChannels(settings);
 

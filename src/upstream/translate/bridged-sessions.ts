@@ -5,7 +5,13 @@
 
 import type { SessionFacts } from '../../mcp/admitted.js';
 import { applyEdits } from '../../mcp/json.js';
-import { isObject, type QuestionName } from '../../mcp/message.js';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  type QuestionName,
+  type RequestId,
+} from '../../mcp/message.js';
 import { changeMembers } from '../../mcp/translate/members.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
 import { CHANNEL_VERSION } from '../../mcp/versions.js';
@@ -122,14 +128,26 @@ async function readHandshake(
   const id = message.kind === 'request' ? message.id : undefined;
   for await (const heard of hear(answer, bounds)) {
     if (heard.kind === 'fault') return heard;
-    if (heard.kind !== 'message' || !isObject(heard.value)) continue;
-    const { value, text } = heard;
-    if (value['id'] !== id || 'method' in value) continue;
-    if (!isObject(value['result'])) return wholeAnswer(answer.status, text);
-    const session = readOpened(value['result'], answer.headers);
-    if (session === undefined) break;
-    const set = { protocolVersion: CHANNEL_VERSION };
-    return { ...session, text: changeMembers(text, { path: ['result'], set }) };
+    if (heard.kind === 'message' && isAnswerTo(heard.value, id))
+      return openedBy(answer, heard.text, heard.value);
   }
-  return { kind: 'fault', reason: 'upstream-protocol' };
+  return PROTOCOL;
 }
+
+function isAnswerTo(value: Json | undefined, id: RequestId | undefined): value is JsonObject {
+  return isObject(value) && value['id'] === id && !('method' in value);
+}
+
+function openedBy(
+  answer: UpstreamAnswer,
+  text: string,
+  value: JsonObject,
+): Opened | ForwardOutcome {
+  if (!isObject(value['result'])) return wholeAnswer(answer.status, text);
+  const session = readOpened(value['result'], answer.headers);
+  if (session === undefined) return PROTOCOL;
+  const set = { protocolVersion: CHANNEL_VERSION };
+  return { ...session, text: changeMembers(text, { path: ['result'], set }) };
+}
+
+const PROTOCOL = { kind: 'fault', reason: 'upstream-protocol' } as const;
