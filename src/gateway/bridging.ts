@@ -16,7 +16,6 @@ import { wholeAnswer } from '../upstream/translate/own-answer.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 
 const NOT_INITIALIZED = 'This session has not begun. Initialize first.';
-const NEVER = new AbortController().signal;
 
 export type BridgedMessage = {
   readonly runtime: UpstreamRuntime;
@@ -39,7 +38,7 @@ export function isPlaced(
 
 /** Sends a message of a channel; `forward` sends it once it is one of an upstream's session. */
 export async function forwardBridged(
-  { runtime, carried, cleared, channel, signal = NEVER }: BridgedMessage,
+  { runtime, carried, cleared, channel, signal }: BridgedMessage,
   forward: (inner: Cleared) => Promise<ForwardOutcome>,
 ): Promise<ForwardOutcome> {
   const { bridged } = runtime.translation;

@@ -57,7 +57,7 @@ export type UpstreamClient = {
   forwardAs(
     cleared: Cleared,
     form: TranslatedForm,
-    signal: AbortSignal,
+    signal: AbortSignal | undefined,
     mayRest: boolean,
   ): Promise<ForwardOutcome>;
   /** Opens a stream of the gateway's own asking: it carries no principal's words. */

@@ -39,6 +39,8 @@ export type ChannelSession = {
   cancel(id: RequestId): void;
   /** Nothing more is wanted of what this mailbox holds. */
   drop(box: Mailbox): void;
+  /** All was told. It is held for a while, among the newest, for a reader who has not got it. */
+  keep(box: Mailbox): void;
   /** The session's own stream, or one that goes on after an event. */
   read(lastEventId: string | undefined, isPrimed: boolean): Reading | undefined;
   /** Frees what nobody came back for; true while somebody uses the session. */
@@ -52,6 +54,9 @@ export type ChannelSession = {
 const MAX_PENDING = 256;
 /** What nobody reads is worth no more than this. */
 const MAX_OWN_BYTES = 256 * 1024;
+/** Answers of a session that are held after they were told, and the largest of them. */
+const MAX_KEPT = 8;
+const MAX_KEPT_BYTES = 256 * 1024;
 const OWN_KEY = '0';
 const EVENT_ID = /^([0-9]{1,15})-([0-9]{1,15})$/;
 
@@ -67,6 +72,7 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
   const { answer, bounds, idleMs, ledger, now } = settings;
   const pending = new Map<string, Pending>();
   const boxes = new Map<string, Mailbox>();
+  let kept: Mailbox[] = [];
   let lastKey = 0;
   let usedAtMs = now();
   const mailbox = (overflow: 'forget' | 'fail', key: string, maxBytes: number): Mailbox =>
@@ -121,6 +127,7 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
   function drop(box: Mailbox): void {
     for (const [key, entry] of pending) if (entry.box === box) pending.delete(key);
     boxes.delete(box.key);
+    kept = kept.filter((one) => one !== box);
     box.drop();
   }
 
@@ -160,6 +167,12 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
       if (found !== undefined) drop(found.box);
     },
     drop,
+    keep(box) {
+      if (box.bytes > MAX_KEPT_BYTES) return drop(box);
+      kept.push(box);
+      const oldest = kept.length > MAX_KEPT ? kept.shift() : undefined;
+      if (oldest !== undefined) drop(oldest);
+    },
     read(lastEventId, isPrimed) {
       usedAtMs = now();
       if (lastEventId === undefined) return own.read(own.unread, { isPrimed });
@@ -171,10 +184,10 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
       const isRested = ({ isRead, usedAtMs: at }: Mailbox): boolean =>
         !isRead && now() - at >= restMs;
       for (const box of [...boxes.values()]) if (isRested(box)) drop(box);
-      return boxes.size > 0 || own.isRead || now() - usedAtMs < restMs;
+      return pending.size > 0 || own.isRead || now() - usedAtMs < restMs;
     },
     get isResting() {
-      return boxes.size === 0 && !own.isRead;
+      return pending.size === 0 && !own.isRead;
     },
     close() {
       answer.abort();

@@ -24,7 +24,11 @@ export type BridgeSettings = {
 };
 
 /** Posts a message to the address that a channel named. */
-export type Post = (target: string, body: string, signal: AbortSignal) => Promise<ForwardOutcome>;
+export type Post = (
+  target: string,
+  body: string,
+  signal: AbortSignal | undefined,
+) => Promise<ForwardOutcome>;
 
 /** An `initialize` that opens a session. */
 export type Handshake = {

@@ -32,6 +32,8 @@ export type Mailbox = {
   read(after: number, how: { readonly isPrimed: boolean }): Reading | undefined;
   /** Messages before the first that nobody has read. */
   readonly unread: number;
+  /** What is held, in characters. */
+  readonly bytes: number;
   readonly isRead: boolean;
   readonly isOver: boolean;
   /** When somebody read it last, or something came. */
@@ -153,6 +155,9 @@ export function createMailbox(settings: MailboxSettings): Mailbox {
     },
     get unread() {
       return Math.max(gone, taken);
+    },
+    get bytes() {
+      return bytes;
     },
     get isRead() {
       return isRead;

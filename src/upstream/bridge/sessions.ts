@@ -120,7 +120,7 @@ async function say(
   { text, signal, post }: Sending & { readonly post: Post },
   { method, params }: SentMessage,
 ): Promise<ForwardOutcome> {
-  const posted = await post(session.endpoint, text, signal ?? NEVER);
+  const posted = await post(session.endpoint, text, signal);
   if (posted.kind === 'fault') return posted;
   posted.release();
   const id = params['requestId'];
@@ -129,25 +129,29 @@ async function say(
   return wholeAnswer(posted.status < FIRST_REFUSAL ? 202 : posted.status);
 }
 
-const NEVER = new AbortController().signal;
-
 type Asked = Sending & { readonly post: Post; readonly sent: SentMessage; readonly id: RequestId };
 
 /** A request: its answer is told as a stream, which a client can leave and come back to. */
 async function ask(session: ChannelSession, asked: Asked): Promise<ForwardOutcome> {
-  const { signal = NEVER } = asked;
+  const { signal, version } = asked;
   const begun = await begin(session, asked);
   if ('kind' in begun) return begun;
-  const drop = (): void => session.drop(begun.box);
+  const { box, reading } = begun;
+  const drop = (): void => session.drop(box);
   // Given up, not only left: nobody comes back for it.
-  signal.addEventListener('abort', drop, { once: true });
-  return tell(begun.reading, signal, drop);
+  signal?.addEventListener('abort', drop, { once: true });
+  return tell(reading, signal, () => {
+    signal?.removeEventListener('abort', drop);
+    // A client whose connection broke just now has not got it yet.
+    if (version === undefined) drop();
+    else session.keep(box);
+  });
 }
 
 type Begun = { readonly box: Mailbox; readonly reading: Reading };
 
 async function begin(session: ChannelSession, asked: Asked): Promise<Begun | ForwardOutcome> {
-  const { sent, id, text, signal = NEVER, version, post } = asked;
+  const { sent, id, text, signal, version, post } = asked;
   const box = session.begin({ id, token: tokenIn(sent) });
   if (typeof box === 'string') return wholeAnswer(200, refusal(id, NOT_SENT[box], INVALID_REQUEST));
   const posted = await post(session.endpoint, text, signal);
@@ -164,22 +168,21 @@ async function begin(session: ChannelSession, asked: Asked): Promise<Begun | For
 /** A reading as an event stream. `onDone`: its reader has all that it wants. */
 function tell(
   { conversation, leave }: Reading,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
   onDone: () => void = () => undefined,
 ): ForwardOutcome {
-  signal.addEventListener('abort', leave, { once: true });
-  if (signal.aborted) leave();
-  const end = (): void => signal.removeEventListener('abort', leave);
+  signal?.addEventListener('abort', leave, { once: true });
+  if (signal?.aborted === true) leave();
+  const end = (): void => {
+    signal?.removeEventListener('abort', leave);
+    leave();
+  };
   return streamAnswer(conversation, {
     release() {
       end();
-      leave();
       onDone();
     },
-    abort() {
-      end();
-      leave();
-    },
+    abort: end,
   });
 }
 

@@ -23,7 +23,7 @@ import { wholeAnswer } from './own-answer.js';
 
 export type BridgedSessions = {
   /** Opens a session of the upstream by the handshake of a channel's client, in a version of the upstream's. */
-  open(cleared: Cleared, version: string, signal: AbortSignal): Promise<ForwardOutcome>;
+  open(cleared: Cleared, version: string, signal: AbortSignal | undefined): Promise<ForwardOutcome>;
   /** Enters a session that only the gateway knows, and gives it. */
   enter(cleared: Cleared, upstreamSession: string, version: string): SessionFacts | undefined;
   /** The upstream's session behind a channel; `undefined` before its handshake. */
