@@ -14,8 +14,10 @@ import { pumpEvents } from './events.js';
 import { aborted } from './held-stream.js';
 import { createUnaskedJudge } from './unowned.js';
 
-/** A client of HTTP+SSE cannot ask for the stream again, so the gateway does, after this time. */
+/** A client of HTTP+SSE cannot ask for the stream again, so the gateway does, first after this time. */
 const AGAIN_AFTER_MS = 1_000;
+/** Where none is given, each wait is twice the one before, up to this. */
+const MAX_AGAIN_AFTER_MS = 30_000;
 /** A server without a stream of its own; what the gateway sees is announced all the same. */
 const NO_STREAM: ReadonlySet<number> = new Set([405]);
 const SESSION_LOST: ReadonlySet<number> = new Set([400, 404]);
@@ -30,22 +32,26 @@ export type Bridged = {
 
 /** Relays until someone leaves, or the session is lost at the upstream: then the channel ends with it. */
 export async function relayBridged(bridged: Bridged, leave: AbortSignal): Promise<void> {
-  const at: Position = { lastEventId: undefined };
+  const at: Position = { lastEventId: undefined, waitMs: AGAIN_AFTER_MS };
   while (!leave.aborted && (await relayNext(bridged, leave, at))) {
-    await sleep(AGAIN_AFTER_MS, undefined, { signal: leave, ref: false }).catch(() => undefined);
+    await sleep(at.waitMs, undefined, { signal: leave, ref: false }).catch(() => undefined);
   }
 }
 
-/** The event after which the next stream of the upstream goes on. */
-type Position = { lastEventId: string | undefined };
+/** The event after which the next stream of the upstream goes on, and how long it is waited for. */
+type Position = { lastEventId: string | undefined; waitMs: number };
 
 /** Relays one stream of the upstream, if it gives one; false where there will be no other. */
 async function relayNext(bridged: Bridged, leave: AbortSignal, at: Position): Promise<boolean> {
   const outcome = await open(bridged, leave, at.lastEventId);
   if (outcome === undefined) return false;
+  at.waitMs = Math.min(2 * at.waitMs, MAX_AGAIN_AFTER_MS);
   if (outcome.kind === 'fault') return true;
   if (NO_STREAM.has(outcome.status)) await aborted(leave);
-  if (isStream(outcome)) await relayOne(bridged, outcome, leave, at);
+  if (isStream(outcome)) {
+    at.waitMs = AGAIN_AFTER_MS;
+    await relayOne(bridged, outcome, leave, at);
+  }
   return !SESSION_LOST.has(outcome.status);
 }
 

@@ -94,7 +94,8 @@ function underOwnToken(channel: Channel, envelope: Envelope, data: string): stri
   if (typeof sealed !== 'string' || channel.answered.has(sealed)) return data;
   const sent = openSent(channel, sealed);
   const span = spanOf(data, ['params', 'progressToken']);
-  if (sent?.progressToken === undefined || span === undefined) return data;
+  if (sent?.progressToken === undefined || span === undefined || isLate(channel.call, sent))
+    return data;
   channel.heard = countOf(channel, sealed);
   return applyEdits(data, [{ ...span, text: JSON.stringify(sent.progressToken) }]);
 }
@@ -121,7 +122,7 @@ async function writeAnswer(channel: Channel, sent: SentFacts, data: string): Pro
   const answering = openAnswering(call, plan, sent);
   const writes = gatherWrites(call.outgoing);
   try {
-    const verdict = await judge(answering, plan, text);
+    const verdict = isLate(call, sent) ? LATE : await judge(answering, plan, text);
     if (verdict.kind === 'own' && !verdict.isError && sent.method === 'initialize')
       learnAskable(channel, sent);
     writeVerdict({ call: answering, writes }, verdict, text, undefined);
@@ -133,6 +134,13 @@ async function writeAnswer(channel: Channel, sent: SentFacts, data: string): Pro
   }
   await writes.flush();
 }
+
+/** An exchange takes no longer than it may, though its answer comes apart. */
+function isLate({ view }: Call, { sentAt }: SentFacts): boolean {
+  return Date.now() - sentAt > view.limits.exchangeMaxMs;
+}
+
+const LATE: Verdict = { kind: 'refused', refusal: refuseWith('upstream-timeout') };
 
 /** Judged under the version that stands now: who may no longer see a thing gets no more of it. */
 async function judge(call: Call, plan: Answered, text: string): Promise<Verdict> {

@@ -3,6 +3,7 @@
 // room; ended with its client, its token, its session or its upstream.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; contract §2.
 
+import { setMaxListeners } from 'node:events';
 import type { SessionFacts } from '../mcp/admitted.js';
 import { BRIDGED_CHANNEL, channelAddress } from '../mcp/eras/channels.js';
 import { encodeSseMessage } from '../mcp/sse.js';
@@ -101,6 +102,8 @@ async function serve(channel: OpenedChannel, ground: Ground): Promise<void> {
   call.record.result = { ...call.record.result, status: 'ok', http: 200 };
   outgoing.open(200, STREAM_HEADERS);
   const over = new AbortController();
+  // Every call under way for the channel listens.
+  setMaxListeners(0, over.signal);
   const announce = (method: string): void =>
     void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
   const leave = ports.channels.enter(session, {

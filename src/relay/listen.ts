@@ -17,6 +17,7 @@ import { pumpEvents } from './events.js';
 import { gatherWrites } from './gathered-writes.js';
 import { aborted, holdStream } from './held-stream.js';
 import { createJudge } from './judge.js';
+import { timeLeftMs } from './open-answer.js';
 import {
   faultOfEnd,
   STREAM_HEADERS,
@@ -156,13 +157,20 @@ async function relayResumed(
     isGone = !maySee(admitted.target, principal, call.view);
     if (isGone) answer.abort();
   });
+  let isLate = false;
+  const late = setTimeout(() => {
+    isLate = true;
+    answer.abort();
+  }, timeLeftMs(call));
   const writes = gatherWrites(call.outgoing);
   const idOf = answerEventIds(call, answered);
   const parts = { call, judge, idOf, writes, isGone: () => isGone };
   const end = await writeEvents(answer, { ...parts, isResumable: true });
   forget();
+  clearTimeout(late);
   const isOver = end === 'stopped' || end === 'resumable' || leave.aborted || isGone;
-  if (!isOver) writeFailure(call, refuseWith(faultOfEnd(end)), writes);
+  if (isLate) writeFailure(call, refuseWith('upstream-timeout'), writes);
+  else if (!isOver) writeFailure(call, refuseWith(faultOfEnd(end)), writes);
   await writes.flush();
 }
 

@@ -6,11 +6,12 @@ import type { Admitted, SessionFacts } from '../mcp/admitted.js';
 import { isObject, type JsonObject, type Message, type RequestId } from '../mcp/message.js';
 import type { Call } from './call.js';
 
-/** Notices of one exchange, or of one stream, in a second. */
+/** Progress and log messages of one exchange, or of one stream, in a second. */
 export const MAX_NOTICES_A_SECOND = 100;
 const SECOND_MS = 1_000;
 
 const PROGRESS = 'notifications/progress';
+const MESSAGE = 'notifications/message';
 
 /** Why a notice is dropped, as findings name it. */
 export type NoticeFault = 'stale-progress' | 'notice-flood';
@@ -63,7 +64,9 @@ export function createGate(countOf: CountOf): NoticeGate {
   let second = 0;
   let noticed = 0;
 
-  function isFlood(): boolean {
+  function isFlood(method: string): boolean {
+    // Of what has changed, each notice is needed; of what goes on, the newest.
+    if (method !== PROGRESS && method !== MESSAGE) return false;
     const now = Math.floor(performance.now() / SECOND_MS);
     if (now !== second) noticed = 0;
     second = now;
@@ -74,7 +77,7 @@ export function createGate(countOf: CountOf): NoticeGate {
   return {
     find(method, params) {
       if (method === PROGRESS && !advance(params, countOf)) return 'stale-progress';
-      return isFlood() ? 'notice-flood' : undefined;
+      return isFlood(method) ? 'notice-flood' : undefined;
     },
   };
 }

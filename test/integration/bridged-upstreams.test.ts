@@ -250,6 +250,15 @@ describe('a session over a channel', () => {
     for (const { text } of await Promise.all(calls)) expect(text).not.toContain('createMessage');
   });
 
+  it('[LEG-02] is refused an answer that readers of JSON do not read alike', async () => {
+    const session = await open();
+    face.hold('tools/call');
+    const waiting = session.ask(42, 'tools/call', CALL);
+    await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
+    face.sayText('{"jsonrpc":"2.0","id":42,"id":43,"result":{"content":[]}}');
+    expect((await waiting).messages).toMatchObject([{ id: 42, error: {} }]);
+  });
+
   it('[LEG-04] refuses a second request under an id that is under way', async () => {
     const session = await open();
     face.hold('tools/call');

@@ -99,6 +99,18 @@ describe('the time of an exchange', () => {
     await response.text();
   });
 
+  it('[LEG-10] ends where a broken answer is resumed', async () => {
+    const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
+    rig.upstream.obeyOnce(onMethod('tools/call', () => streamed(['id: one\ndata: \n\n'])));
+    const { text } = await session.ask(4, 'tools/call', TOKEN);
+    const id = /^id: (.*)$/m.exec(text)?.[1] ?? '';
+    rig.upstream.obey((request) => (request.httpMethod === 'GET' ? endlessProgress() : undefined));
+    const headers = { accept: 'text/event-stream', ...session.headers, 'last-event-id': id };
+    const resumed = await (await fetch(rig.access.url, { headers })).text();
+    expect(resumed).toContain('"progress":1');
+    expect(resumed).toMatch(/"id":4,"error"/);
+  });
+
   it('[LEG-10] leaves the stream of a session alone', async () => {
     const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
     const notice = {

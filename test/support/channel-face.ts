@@ -24,6 +24,7 @@ export type ChannelFace = {
   release(): void;
   /** Says a message on every channel. */
   say(message: JsonObject): void;
+  sayText(text: string): void;
   /** Breaks every channel off. */
   cut(): void;
   close(): Promise<void>;
@@ -119,6 +120,9 @@ export async function startChannelFace(upstreamUrl: string): Promise<ChannelFace
     },
     say(message) {
       for (const { response } of channels.values()) response.write(event(message));
+    },
+    sayText(text) {
+      for (const { response } of channels.values()) response.write(`data: ${text}\n\n`);
     },
     cut() {
       for (const { response } of channels.values()) response.destroy();

@@ -80,11 +80,15 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
   const own = mailbox('forget', OWN_KEY, MAX_OWN_BYTES);
 
   function route(text: string, value: Json | undefined): void {
-    if (!isObject(value)) return;
-    const { id, method } = value as { readonly [name: string]: Json | undefined };
+    // What no reader of JSON takes is refused by whoever judges it.
+    if (isObject(value)) routeMessage(text, value);
+    else (sole() ?? own).put(text);
+  }
+
+  function routeMessage(text: string, { id, method, params }: JsonObject): void {
     if (typeof method !== 'string') answerTo(id, text);
     else if (isId(id)) ask(id, method, text);
-    else notify(method, value['params'], text);
+    else notify(method, params, text);
   }
 
   /** What belongs to no request is told to whoever listens; where nobody does, with the one that waits. */
