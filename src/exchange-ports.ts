@@ -3,7 +3,14 @@
 
 import type { InspectionProfile } from './config/settings.js';
 import type { PageCache } from './inspect/page-cache.js';
-import type { EventFacts, QuestionFacts, SentFacts, SessionFacts } from './mcp/admitted.js';
+import type {
+  EventFacts,
+  OpenedTask,
+  QuestionFacts,
+  SentFacts,
+  SessionFacts,
+  TaskFacts,
+} from './mcp/admitted.js';
 import type { ListedEra } from './mcp/listing.js';
 import type { Era, Json, JsonObject, RequestId } from './mcp/message.js';
 import type { ChannelOutcome, ForwardOutcome, Incoming, Outgoing } from './mcp/transport.js';
@@ -74,6 +81,27 @@ export type SessionPlace = {
   readonly session: SessionFacts;
 };
 
+/** Whose a task is, and at which upstream. */
+export type TaskPlace = { readonly upstream: string; readonly principal: Principal };
+
+/** What a task is known to have asked. */
+export type AskedOfTask = { has(question: string): boolean; add(question: string): void };
+
+/** The ids of tasks, which clients carry sealed. */
+export type TaskPorts = {
+  /**
+   * Seals a task into the id under which this caller knows it, for the `ttlMs` that its server names, with
+   * a bound; `undefined` where what it must carry is too long.
+   */
+  seal(task: TaskFacts, ttlMs: number | null | undefined, place: TaskPlace): string | undefined;
+  /** Opens such an id; `undefined` for one that was not given to this caller, or has expired. */
+  open(sealed: string, place: TaskPlace): TaskFacts | undefined;
+  /** The task of this caller that the server knows by this id, where this replica has seen it of late. */
+  recall(id: string, place: TaskPlace): OpenedTask | undefined;
+  /** The questions of a task that were put before, which it asks again at every look: by a hash of what they say. */
+  asked(id: string, place: TaskPlace): AskedOfTask;
+};
+
 /** What the gateway tells a server that asked: that it lives, or why nobody will answer. */
 export type OwnAnswer = 'pong' | { readonly code: number; readonly message: string };
 
@@ -109,6 +137,7 @@ export type ChannelPorts = {
 
 export type Ports = {
   readonly channels: ChannelPorts;
+  readonly tasks: TaskPorts;
   view(upstream: string): View | undefined;
   authenticate(incoming: Incoming): Principal | Reason | Promise<Principal | Reason>;
   /** Opens a sealed session id for this caller; `undefined` for every other id, whatever its fault. */

@@ -20,6 +20,7 @@ import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
 import { runtimeRequirements } from './requirements/runtime.js';
 import { statelessRequirements } from './requirements/stateless.js';
+import { taskRequirements } from './requirements/tasks.js';
 import { translationRequirements } from './requirements/translation.js';
 import { wireRequirements } from './requirements/wire.js';
 import { AUTHN_REQUIREMENTS } from './unit/authn/requirements.js';
@@ -47,6 +48,7 @@ export const requirements: readonly Requirement[] = [
   ...protocolRequirements,
   ...questionRequirements,
   ...runtimeRequirements,
+  ...taskRequirements,
   ...translationRequirements,
   ...statelessRequirements,
   ...wireRequirements,

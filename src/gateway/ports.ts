@@ -33,6 +33,7 @@ import { createChannelPorts } from './channel-ports.js';
 import { createForwarding } from './forwarding.js';
 import { bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { StreamRegistry } from './streams.js';
+import { createTaskPorts } from './task-ports.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 import type { Version } from './version.js';
 import type { ViewOf } from './view.js';
@@ -119,6 +120,7 @@ export function createPorts(parts: Parts): Ports {
     channels: createChannelPorts(ring, now, (upstream, signal) =>
       runtimeOf(upstream).client.openChannel(signal),
     ),
+    tasks: createTaskPorts(ring, now),
     newDecisionId: randomUUID,
     endSession(sealed, upstream) {
       ended.add(ring.hmac('session', sealed), now() + SESSION_TTL_MS);

@@ -7,6 +7,7 @@ import type { Target } from '../mcp/message.js';
 import { encodeSseMessage } from '../mcp/sse.js';
 import type { Incoming, Outgoing } from '../mcp/transport.js';
 import type { Decision } from '../policy/decision.js';
+import type { PinKind } from '../policy/definition.js';
 import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
 import { type Refusal, renderRefusal } from '../policy/refusal.js';
@@ -85,15 +86,15 @@ export function nameOf(target: Target): string | undefined {
       return target.uriTemplate;
     case 'question':
       return target.name;
+    case 'task':
+      return target.tool;
     case 'none':
       return undefined;
   }
 }
 
-function isPinnedKind(
-  target: Target,
-): target is Extract<Target, { kind: 'tool' | 'prompt' | 'template' }> {
-  return target.kind === 'tool' || target.kind === 'prompt' || target.kind === 'template';
+function isPinnedKind(kind: Target['kind']): kind is PinKind {
+  return kind === 'tool' || kind === 'prompt' || kind === 'template';
 }
 
 /** What the record knows after the decision: the verdict, its rule, and the pin that it rests on. */
@@ -106,8 +107,9 @@ export function noteDecision(call: Call, decision: Decision): void {
   if (decision.verdict === 'deny') record.decision.reasons.push(decision.reason);
   const target = admitted?.target ?? NO_TARGET;
   const name = nameOf(target);
-  if (name === undefined || !isPinnedKind(target)) return;
-  const standing = view.catalogueFor(admitted?.era ?? '2025').standing(target.kind, name);
+  const kind = target.kind === 'task' ? 'tool' : target.kind;
+  if (name === undefined || !isPinnedKind(kind)) return;
+  const standing = view.catalogueFor(admitted?.era ?? '2025').standing(kind, name);
   record.target.definition = standing.observed;
   record.target.pin = standing.pinned?.digest;
 }

@@ -18,10 +18,11 @@ const NO_IDS: EventIds = () => undefined;
 
 /** The ids of a stream that answers a request of a session. */
 export function answerEventIds(call: Call, { admitted, principal, owed }: Answered): EventIds {
-  const { session, message, rule, target } = admitted;
+  const { session, message, rule, target, mayDefer, task } = admitted;
   if (session === undefined || message.kind !== 'request') return NO_IDS;
   const { maxResultBytes, profiles } = owed;
-  const plan = { id: message.id, method: rule.method, target, maxResultBytes, profiles };
+  const asked = { id: message.id, method: rule.method, target, mayDefer, task: task?.sealed };
+  const plan = { ...asked, maxResultBytes, profiles };
   const request = { ...plan, progressToken: tokenOf(message) };
   return eventIds(call, principal, session, request);
 }

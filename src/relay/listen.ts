@@ -59,7 +59,11 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
   const { session, resumed } = admitted;
   noteSession(call, session, 'GET');
   const answered =
-    resumed?.request && resumeAnswered(resumed.request, session, principal, call.view);
+    resumed?.request &&
+    resumeAnswered(resumed.request, session, principal, {
+      view: call.view,
+      openTask: (id) => ports.tasks.open(id, { upstream: incoming.upstream, principal }),
+    });
   if (resumed?.request !== undefined && answered === undefined)
     return refuseWith('unknown-session');
   if (answered !== undefined) noteResumed(call, answered);

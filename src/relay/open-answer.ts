@@ -82,7 +82,7 @@ function tellServer({ incoming, ports }: Call, { admitted }: Cleared): void {
 /** Asks again, under the version that now stands, who calls and whether they may; why not, if so. */
 async function renew(call: Call, cleared: Cleared, judge: Judge): Promise<Refusal | undefined> {
   const { incoming, ports } = call;
-  const { era, target, args = 'unknown' } = cleared.admitted;
+  const { era, target, task, args = 'unknown' } = cleared.admitted;
   const principal = await ports.authenticate(incoming);
   if (typeof principal === 'string') return refuseWith(principal);
   const view = ports.view(incoming.upstream);
@@ -92,7 +92,7 @@ async function renew(call: Call, cleared: Cleared, judge: Judge): Promise<Refusa
   const decision = decideRequest(view.policies, { principal, upstream, target, args, catalogue });
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
   call.view = view;
-  judge.renew(owedByAnswer(decision));
+  judge.renew(owedByAnswer(decision, task));
   return undefined;
 }
 

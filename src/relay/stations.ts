@@ -20,8 +20,10 @@ import { withoutStream } from './acceptance.js';
 import { type Call, noteAdmitted, noteDecision, presentedToken } from './call.js';
 import { findChannel, isBridged } from './channel-outgoing.js';
 import { addressRequest } from './channel-request.js';
+import { contentOf } from './guarded-content.js';
 import { narrowListen } from './narrow.js';
-import { contentOf, openRetry } from './retry.js';
+import { openRetry } from './retry.js';
+import { addressTask, checkTaskUse } from './task-request.js';
 
 /** Who calls: a verified principal, or 401 and 503. */
 export async function authenticate(call: Call): Promise<Principal | Refusal> {
@@ -51,6 +53,7 @@ export function admit(call: Call, principal: Principal): Admitted | AdmittedArra
     isChannel: incoming.channel === 'message',
     openSession: (sealed) => ports.openSession(sealed, upstream, principal),
     openQuestion: (id, session) => ports.openQuestion(id, { upstream, principal, session }),
+    openTask: (sealed) => ports.tasks.open(sealed, { upstream, principal }),
     grants: () => grantsHere(view, principal),
     supportedVersions: versionsOffered(view.carried),
   });
@@ -97,8 +100,9 @@ export async function decide(
   noteDecision(call, decision);
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
   if (asksForThing && !isFresh) return refuseWith('pins-stale');
-  const header = checkParamHeaders(admitted, catalogue);
-  return header === undefined ? decision : refuseFault(header);
+  const fault =
+    checkParamHeaders(admitted, catalogue) ?? checkTaskUse(admitted, call.view, catalogue);
+  return fault === undefined ? decision : refuseFault(fault);
 }
 
 /** What the client carries for us is opened, what it may not listen to taken out; a channel's ids are sealed. */
@@ -113,9 +117,10 @@ export function restore(
   const isStream = admitted.rule.response === 'subscription';
   if (isStream && !call.ports.hasRoomForStream(call.incoming.upstream, principal))
     return refuseWith('overloaded');
+  const addressed = addressTask(call, principal, admitted);
   const restored = isStream
-    ? narrowListen(call, principal, admitted)
-    : openRetry(call, principal, admitted);
+    ? narrowListen(call, principal, addressed)
+    : openRetry(call, principal, addressed);
   if (restored.kind === 'admitted') call.admitted = restored;
   return restored;
 }

@@ -15,10 +15,14 @@ import type { Call } from './call.js';
 import { createSessionGate, type NoticeGate } from './progress.js';
 import { judgeQuestion } from './question.js';
 import { DROP, drop, inspect, type Read, type Subject, type Verdict } from './subject.js';
+import { judgeTaskNotice } from './task-notice.js';
 
 const LIST_CHANGED = /^notifications\/(?:tools|prompts|resources)\/list_changed$/;
 
-type OwnAnswer = Extract<Answer, { kind: 'own-result' | 'own-error' | 'own-question' }>;
+type OwnAnswer = Extract<
+  Answer,
+  { kind: 'own-result' | 'own-error' | 'own-question' | 'own-task' }
+>;
 
 function isOwn(answer: Answer): answer is OwnAnswer {
   return answer.kind.startsWith('own-');
@@ -84,6 +88,8 @@ function judgeNotification(
   const { call } = subject;
   if (LIST_CHANGED.test(answer.method)) return passListChanged(call, answer.method);
   if (answer.method === 'notifications/cancelled') return takeBack(subject, reading, answer.params);
+  if (answer.method === 'notifications/tasks/status')
+    return judgeTaskNotice(subject, reading, answer.params);
   if (!concernsClient(subject, answer)) {
     drop(call, 'unasked-notice');
     return DROP;

@@ -129,6 +129,7 @@ describe('an exchange', () => {
         enter: refuseUse,
         find: refuseUse,
       },
+      tasks: { seal: refuseUse, open: refuseUse, recall: refuseUse, asked: refuseUse },
       sealSession: refuseUse,
       sealQuestion: refuseUse,
       openQuestion: refuseUse,
