@@ -27,8 +27,6 @@ export type ProtocolFault = {
   /** Echoed when the envelope could be read. */
   readonly id?: RequestId;
   readonly era: Era | undefined;
-  /** The method that this path has, where the status says that it has not this one; POST where absent. */
-  readonly allowed?: 'GET';
 };
 
 /** A row of the one method table (mcp/methods.ts). A method without a row is refused. */
@@ -86,6 +84,8 @@ export type RequestFacts = {
   readonly target: Target;
   readonly maxResultBytes: number | undefined;
   readonly profiles: readonly string[];
+  /** Under which it asked for its progress. */
+  readonly progressToken?: RequestId | undefined;
   /** Its answer may be a task. */
   readonly mayDefer?: boolean;
   /** Of a request about a task: the sealed id. */

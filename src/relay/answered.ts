@@ -54,11 +54,13 @@ export function planOf(
   principal: Principal,
   task?: OpenedTask,
 ): Answered | undefined {
-  const { id, method, target, maxResultBytes, profiles, mayDefer = false } = request;
+  const { id, method, target, maxResultBytes, profiles, progressToken } = request;
+  const { mayDefer = false } = request;
   const era = sessionEra(session.version);
   const rule = findMethod(era, 'client', method, session.version);
   if (rule?.type !== 'request') return undefined;
-  const message = { kind: 'request', id, method, params: undefined } as const;
+  const params = progressToken === undefined ? undefined : { _meta: { progressToken } };
+  const message = { kind: 'request', id, method, params } as const;
   const { version, askable = [] } = session;
   return {
     admitted: { era, version, session, rule, target, message, askable, mayDefer, task },

@@ -4,6 +4,7 @@
 import type { Ports, View } from '../exchange-ports.js';
 import type { Admitted } from '../mcp/admitted.js';
 import type { Target } from '../mcp/message.js';
+import { encodeSseMessage } from '../mcp/sse.js';
 import type { Incoming, Outgoing } from '../mcp/transport.js';
 import type { Decision } from '../policy/decision.js';
 import type { PinKind } from '../policy/definition.js';
@@ -11,15 +12,19 @@ import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
 import { type Refusal, renderRefusal } from '../policy/refusal.js';
 import type { AnsweredMessage } from './answered.js';
+import type { FollowedProgress } from './progress.js';
 
 /** `view` may be replaced; `admitted` is set by admission, or by the stream that is resumed. */
 export type Call = {
   readonly incoming: Incoming;
-  readonly outgoing: Outgoing;
+  /** Where it is answered: on a channel, from when its message is on its way. */
+  outgoing: Outgoing;
   readonly ports: Ports;
   readonly record: ExchangeRecord;
   view: View;
   admitted: AnsweredMessage | undefined;
+  /** How far the request says that it is, where it asked to be told. */
+  progress?: FollowedProgress | undefined;
 };
 
 const NO_TARGET: Target = { kind: 'none' };
@@ -131,7 +136,9 @@ export function refuse(call: Call, refusal: Refusal): void {
  */
 function sayOnChannel({ admitted, ports }: Call, json: string): boolean {
   if (admitted?.era !== '2024' || admitted.message.kind !== 'request') return false;
-  return admitted.session !== undefined && ports.channels.say(admitted.session, json);
+  const end = admitted.session === undefined ? undefined : ports.channels.find(admitted.session);
+  void end?.write(encodeSseMessage(json));
+  return end !== undefined;
 }
 
 /** What has no answer but its status is refused by it (MCP transports, sending messages to the server). */
@@ -155,13 +162,19 @@ const WITHHELD = { code: -32603, message: 'The answer was withheld.' };
  * True when the exchange broke off because its client left, which is how the 2026 era cancels: nobody is
  * there to be answered, and no upstream has failed (MCP 2026-07-28, cancellation).
  */
-export function isLeft({ admitted, incoming, record }: Call, refusal: Refusal): boolean {
+export function isLeft(call: Call, refusal: Refusal): boolean {
+  const { record } = call;
   return (
-    admitted?.era === '2026' &&
+    hasLeft(call) &&
     record.decision.action === 'forwarded' &&
-    REASONS[refusal.deny.reason].stage === 'forward' &&
-    incoming.signal.aborted
+    REASONS[refusal.deny.reason].stage === 'forward'
   );
+}
+
+/** In 2026 the connection is the request's own; in 2024 it is the channel, and nothing outlives it. */
+function hasLeft({ admitted, incoming, outgoing }: Call): boolean {
+  if (admitted?.era === '2026') return incoming.signal.aborted;
+  return admitted?.era === '2024' && outgoing.isClosed;
 }
 
 /** Notes a refusal: before forwarding nothing left, afterwards something came that was withheld. */

@@ -6,6 +6,7 @@ import type { EventFacts, SessionFacts } from '../mcp/admitted.js';
 import type { Principal } from '../policy/principal.js';
 import type { Answered } from './answered.js';
 import type { Call } from './call.js';
+import { tokenOf } from './progress.js';
 
 /** The id to write for an event of the upstream; `undefined` where it has none that can be resumed after. */
 export type EventIds = (upstreamId: string | undefined) => string | undefined;
@@ -21,7 +22,8 @@ export function answerEventIds(call: Call, { admitted, principal, owed }: Answer
   if (session === undefined || message.kind !== 'request') return NO_IDS;
   const { maxResultBytes, profiles } = owed;
   const asked = { id: message.id, method: rule.method, target, mayDefer, task: task?.sealed };
-  const request = { ...asked, maxResultBytes, profiles };
+  const plan = { ...asked, maxResultBytes, profiles };
+  const request = { ...plan, progressToken: tokenOf(message) };
   return eventIds(call, principal, session, request);
 }
 

@@ -25,6 +25,7 @@ import type { Cleared } from '../settle/settle.js';
 import { type Call, noteRefusal, refusalContext } from './call.js';
 import { allowedFilter, type ListenedTasks } from './narrow.js';
 import { profileOf } from './profile.js';
+import { createAnswerGate } from './progress.js';
 import { drop as noteDrop, type Subject } from './subject.js';
 import { tellTaskNotice } from './task-notice.js';
 
@@ -174,6 +175,7 @@ async function tellTask(
     session: undefined,
     carry: NO_CARRY,
     refusedQuestions: 0,
+    gate: createAnswerGate(admitted.message),
   };
   const text = await tellTaskNotice(subject, reading, task, admitted.askable);
   return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };

@@ -1,11 +1,13 @@
 // The stations of exchange.ts before anything leaves, one function each, in the order in which they are
 // called there. A station answers with its value or with a refusal, and leaves its notes in the record.
 
+import type { View } from '../exchange-ports.js';
 import { guardArguments } from '../inspect/arguments.js';
 import { admitPost } from '../mcp/admit.js';
 import type { Admitted } from '../mcp/admitted.js';
 import type { AdmittedArray } from '../mcp/arrays.js';
 import { checkCarried, checkParamHeaders, versionsOffered } from '../mcp/carried.js';
+import { type Grants, NO_GRANTS } from '../mcp/grants.js';
 import { decodeParamHeaders } from '../mcp/headers.js';
 import type { JsonObject } from '../mcp/message.js';
 import { decideRequest } from '../policy/decide.js';
@@ -14,8 +16,9 @@ import { grantsFor } from '../policy/grants.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
 import { type Cleared, settle } from '../settle/settle.js';
+import { withoutStream } from './acceptance.js';
 import { type Call, noteAdmitted, noteDecision, presentedToken } from './call.js';
-import { findMisplaced } from './channel.js';
+import { findChannel, isBridged } from './channel-outgoing.js';
 import { addressRequest } from './channel-request.js';
 import { contentOf } from './guarded-content.js';
 import { narrowListen } from './narrow.js';
@@ -43,8 +46,6 @@ function renewView(call: Call): void {
 export function admit(call: Call, principal: Principal): Admitted | AdmittedArray | Refusal {
   const { incoming, ports, view } = call;
   const { upstream } = incoming;
-  const misplaced = findMisplaced(call);
-  if (misplaced !== undefined) return refuseFault(misplaced);
   const outcome = admitPost({
     headers: incoming.headers,
     repeated: incoming.repeated,
@@ -53,14 +54,21 @@ export function admit(call: Call, principal: Principal): Admitted | AdmittedArra
     openSession: (sealed) => ports.openSession(sealed, upstream, principal),
     openQuestion: (id, session) => ports.openQuestion(id, { upstream, principal, session }),
     openTask: (sealed) => ports.tasks.open(sealed, { upstream, principal }),
-    grants: () => grantsFor(view.policies, principal, view.upstream),
+    grants: () => grantsHere(view, principal),
     supportedVersions: versionsOffered(view.carried),
   });
   if (outcome.kind === 'fault') return refuseFault(outcome);
   if (outcome.kind === 'array') return outcome;
-  call.admitted = outcome;
+  const admitted = withoutStream(call, outcome);
+  call.admitted = admitted.kind === 'admitted' ? admitted : outcome;
   noteAdmitted(call, outcome);
-  return outcome;
+  return admitted;
+}
+
+/** What servers may ask here: before one of HTTP+SSE nothing that came after it. */
+function grantsHere({ policies, upstream, channel }: View, principal: Principal): Grants {
+  const grants = grantsFor(policies, principal, upstream);
+  return channel.isDirect ? { ...grants, elicitation: NO_GRANTS.elicitation } : grants;
 }
 
 /** Whether policy and pins allow it: pure, but for a listing that may have to be renewed first. */
@@ -104,6 +112,7 @@ export function restore(
   admitted: Admitted,
   allow: Allow,
 ): Admitted | Refusal {
+  if (isBridged(call, admitted)) return findChannel(call, admitted) ?? admitted;
   if (admitted.era === '2024') return addressRequest(call, principal, admitted, allow);
   const isStream = admitted.rule.response === 'subscription';
   if (isStream && !call.ports.hasRoomForStream(call.incoming.upstream, principal))

@@ -13,6 +13,7 @@ import type { Refusal } from '../policy/refusal.js';
 import type { OwedByAnswer } from '../settle/settle.js';
 import type { Call } from './call.js';
 import { profileOf } from './profile.js';
+import type { NoticeGate } from './progress.js';
 import { namesTask, takeRelated, type Unrelated } from './related-task.js';
 
 /** What becomes of one message. `text` is absent where it may pass byte for byte. */
@@ -46,6 +47,7 @@ export type Subject = {
   readonly session: SessionFacts | undefined;
   carry: Carry;
   refusedQuestions: number;
+  readonly gate: NoticeGate;
 };
 
 export const DROP: Verdict = { kind: 'drop' };

@@ -48,14 +48,16 @@ export function openEvent(
 
 /** A request as it stands in a sealed value. */
 export function writeRequest(request: RequestFacts): readonly unknown[] {
-  const { id, method, target, maxResultBytes, profiles, mayDefer = false, task } = request;
+  const { id, method, target, maxResultBytes, profiles } = request;
+  const { progressToken = null, mayDefer = false, task = null } = request;
   const plan = [id, method, target.kind, nameIn(target), maxResultBytes ?? null, profiles];
-  return mayDefer || task !== undefined ? [...plan, mayDefer, task ?? null] : plan;
+  const isPlain = progressToken === null && task === null && !mayDefer;
+  return isPlain ? plan : [...plan, progressToken, mayDefer, task];
 }
 
 /** Reads what `writeRequest` wrote; `undefined` for anything else. */
 export function readRequest(plan: readonly unknown[]): RequestFacts | undefined {
-  const [id, method, kind, name, maxResultBytes, profiles, mayDefer, task] = plan;
+  const [id, method, kind, name, maxResultBytes, profiles, token, mayDefer, task] = plan;
   const target = targetOf(kind, name);
   if (typeof id !== 'string' && typeof id !== 'number') return undefined;
   if (typeof method !== 'string' || target === undefined || !Array.isArray(profiles)) {
@@ -67,6 +69,7 @@ export function readRequest(plan: readonly unknown[]): RequestFacts | undefined 
     target,
     maxResultBytes: typeof maxResultBytes === 'number' ? maxResultBytes : undefined,
     profiles: profiles.filter((one): one is string => typeof one === 'string'),
+    ...(typeof token === 'string' || typeof token === 'number' ? { progressToken: token } : {}),
     ...(mayDefer === true ? { mayDefer } : {}),
     ...(typeof task === 'string' ? { task } : {}),
   };
