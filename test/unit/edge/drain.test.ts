@@ -30,6 +30,7 @@ async function listen(): Promise<Listening> {
       hosts,
       origins: new Set(),
       refusesForwarded: () => false,
+      addressOf: (peer) => peer,
     }),
     async exchange(_incoming, outgoing) {
       await new Promise<void>((resolve) => waiting.push(resolve));
