@@ -54,7 +54,7 @@ export async function makeProofHolder(alg = 'ES256', size?: number): Promise<Pro
         .setProtectedHeader(
           present({ typ: 'dpop+jwt', alg, jwk: publicJwk, ...header }) as { alg: string },
         )
-        .sign(signer);
+        .sign(signer, { crit: { exp: true } });
     },
   };
 }
