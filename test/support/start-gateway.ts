@@ -34,6 +34,9 @@ export type GatewayUnderTest = {
   readonly listener?: readonly string[];
   /** Files beside the gateway file, by name, written before it is read. */
   readonly files?: Readonly<Record<string, string>>;
+  /** Further YAML members of the ops and of the admin listener. */
+  readonly ops?: readonly string[];
+  readonly admin?: readonly string[];
   /** Certificate and key of the data listener, which then speaks TLS; `clientCa` asks clients for theirs. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa?: string };
   /** Path of `publicUrl`, which a proxy before the gateway would strip. */
@@ -80,7 +83,11 @@ const TLS_FILES = 'cert: ./data.crt, key: {file: ./data.key}';
 function listenerText({ listener = [], tls }: GatewayUnderTest): string {
   const clientCa = tls?.clientCa === undefined ? '' : ', clientCa: ./clients.crt';
   const secure = tls === undefined ? [] : [`tls: {${TLS_FILES}${clientCa}}`];
-  return [...listener, ...secure].map((member) => `, ${member}`).join('');
+  return flowText([...listener, ...secure]);
+}
+
+function flowText(members: readonly string[] = []): string {
+  return members.map((member) => `, ${member}`).join('');
 }
 
 function schemeOf({ tls }: GatewayUnderTest): string {
@@ -107,8 +114,8 @@ function gatewayText(options: GatewayUnderTest, issuer: string, data: number, op
 publicUrl: ${schemeOf(options)}://127.0.0.1:${data}${options.publicPath ?? ''}
 listeners:
   data: {host: 127.0.0.1, port: ${data}${listenerText(options)}}
-  ops: {host: 127.0.0.1, port: ${ops}}
-  admin: {host: 127.0.0.1, port: 0}
+  ops: {host: 127.0.0.1, port: ${ops}${flowText(options.ops)}}
+  admin: {host: 127.0.0.1, port: 0${flowText(options.admin)}}
 issuers:
   test: {issuer: ${JSON.stringify(issuer)}, network: loopback, algorithms: [ES256, RS256]}
 upstreams:
