@@ -29,7 +29,7 @@ const TEXT = JSON.stringify(body);
 const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-describe('a token that is bound to a key', () => {
+describe('[X-48] a token that is bound to a key', () => {
   let rig: AttackRig;
   let holder: ProofHolder;
   let thief: ProofHolder;

@@ -109,7 +109,7 @@ async function expectRefused(answer: Answer): Promise<void> {
   expect(upstream.uses()).toEqual([]);
 }
 
-describe('a token that is bound to a certificate', () => {
+describe('[X-49] a token that is bound to a certificate', () => {
   it('[BND-16] passes over a connection that proved it, and is on record as bound', async () => {
     const token = await boundTo(alice);
     expect((await send(gateway.url('target'), bearer(token), alice)).status).toBe(200);
