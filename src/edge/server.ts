@@ -83,7 +83,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   });
 
   const sockets = new Set<Socket>();
-  app.server.on('connection', (socket: Socket) => {
+  app.server.on(secure === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });

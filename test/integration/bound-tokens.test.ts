@@ -3,10 +3,12 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectLoginLine, startRig, UPSTREAM } from '../support/attack-rig.js';
+import { initializeMessage, openRawChannel, postMessage } from '../support/channel-client.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import { PATIENT } from '../support/patience.js';
 import { makeProofHolder, type ProofHolder, type ProofOptions } from '../support/proofs.js';
-import { ALLOW_ALL } from '../support/start-gateway.js';
+import { startSseServer } from '../support/sse-server.js';
+import { ALLOW_ALL, startTestGateway } from '../support/start-gateway.js';
 import {
   type HeaderLines,
   post,
@@ -263,6 +265,37 @@ describe('an upstream that demands bound tokens', () => {
   it('[BND-15] is armed in the table of controls', async () => {
     const armed = 'sallyport_control_state{control="binding:target",state="armed"} 1';
     await expect.poll(() => rig.gateway.metrics(), PATIENT).toContain(armed);
+  });
+});
+
+describe('the paths of HTTP+SSE', () => {
+  it('[BND-09] are each named by the proofs of their requests', async () => {
+    const server = await startSseServer();
+    const running = await startTestGateway({
+      upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse', 'binding: dpop'] }],
+    });
+    try {
+      const url = running.url('old');
+      const holder = await makeProofHolder();
+      const token = await running.token('old', { cnf: { jkt: holder.thumbprint } });
+      const prove = async (method: string, path: string): Promise<HeaderLines> => ({
+        authorization: `DPoP ${token}`,
+        dpop: await holder.prove(method, `${url}${path}`, { token }),
+      });
+      expect((await fetch(`${url}/sse`, { headers: await prove('GET', '') })).status).toBe(401);
+      const channel = await openRawChannel(`${url}/sse`, await prove('GET', '/sse'));
+      expect(channel.status).toBe(200);
+      const hello = initializeMessage(1);
+      const wrong = await prove('POST', '/sse');
+      expect((await postMessage(channel.address, undefined, hello, wrong)).status).toBe(401);
+      const right = await prove('POST', '/message');
+      expect((await postMessage(channel.address, undefined, hello, right)).status).toBe(202);
+      expect(await channel.answer(1)).toHaveProperty('result');
+      channel.leave();
+    } finally {
+      await running.close();
+      await server.close();
+    }
   });
 });
 
