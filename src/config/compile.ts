@@ -15,6 +15,7 @@ import type {
   UpstreamFile,
 } from './gateway-file.js';
 import { readKeyText } from './keys.js';
+import type { ListenerTls } from './listener-certificates.js';
 import { type Secrets, secretAt } from './secrets.js';
 import type {
   AdminSettings,
@@ -28,7 +29,6 @@ import type {
   UpstreamCredentials,
   UpstreamSettings,
 } from './settings.js';
-import type { ListenerTls } from './tls-files.js';
 import { readDurationMs, readSizeBytes } from './units.js';
 
 export type CompileInput = {

@@ -18,12 +18,12 @@ import {
 } from './fault.js';
 import type { Files } from './files.js';
 import type { GatewayFile } from './gateway-file.js';
+import { readListenerTls } from './listener-certificates.js';
 import { type Outline, outlineOf } from './outline.js';
 import { placeFault } from './positions.js';
 import { GATEWAY_SCHEMA } from './schema-gateway.js';
 import { readSecrets } from './secrets.js';
 import type { Settings } from './settings.js';
-import { readListenerTls } from './tls-files.js';
 import { validateShape } from './validation.js';
 import { readYaml } from './yaml.js';
 
