@@ -122,7 +122,10 @@ async function openGateway(
   // A file that changed between the first reading and the watch would otherwise wait for the next change.
   await reload();
   isOpen = true;
-  const looking = setInterval(look, CONTROLS_EVERY_MS);
+  const looking = setInterval(() => {
+    current.identity.keepFresh();
+    look();
+  }, CONTROLS_EVERY_MS);
   looking.unref();
   return {
     listening,
@@ -147,8 +150,7 @@ function assemble(
   const { settings } = version;
   const witness = createWitness(version, { build, ring, log, writeStdout, now });
   const guarded = createGuardedFetch();
-  const { fetchJson } = guarded;
-  const identity = buildIdentity(settings, { fetchJson, now, ring });
+  const identity = buildIdentity(settings, { ...guarded, now, ring });
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), ring.publicKeys());
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(witness.metrics.openStreams);
@@ -174,7 +176,7 @@ function assemble(
   function apply(next: Version): void {
     const before = current.version;
     current.version = next;
-    current.identity = buildIdentity(next.settings, { fetchJson, now, ring }, current.identity);
+    current.identity = buildIdentity(next.settings, { ...guarded, now, ring }, current.identity);
     current.tables = tablesOf(next.settings);
     runtimes.replace(next.settings);
     witness.metrics.setNames(next.settings);

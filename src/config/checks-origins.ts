@@ -11,7 +11,7 @@ import {
   parseUrl,
 } from './addresses.js';
 import type { FilePath, Report } from './fault.js';
-import { mapAt, textAt, textsAt, valueAt } from './tree.js';
+import { textAt, textsAt, valueAt } from './tree.js';
 
 /** True where `publicUrl` is on loopback. A URL that cannot be read counts as public: the stricter. */
 export function isLoopbackGateway(root: unknown): boolean {

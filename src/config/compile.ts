@@ -3,8 +3,8 @@
 // Contract §3; the result is settings.ts.
 
 import { dirname, resolve } from 'node:path';
-import type { FilePath } from './fault.js';
 import { compileIssuer } from './compile-issuer.js';
+import type { FilePath } from './fault.js';
 import { freezeDeep } from './freeze.js';
 import type {
   AdminFile,

@@ -50,11 +50,11 @@ function isSame(one: Version, other: Version): boolean {
   const { config, policy, pins } = one.hashes;
   const isUnchanged =
     config === other.hashes.config && policy === other.hashes.policy && pins === other.hashes.pins;
-  return isUnchanged && upstreamsOf(one.settings) === upstreamsOf(other.settings);
+  return isUnchanged && partsWithSecrets(one.settings) === partsWithSecrets(other.settings);
 }
 
-function upstreamsOf({ upstreams }: Settings): string {
-  return JSON.stringify([...upstreams.values()]);
+function partsWithSecrets({ issuers, upstreams }: Settings): string {
+  return JSON.stringify([[...issuers.values()], [...upstreams.values()]]);
 }
 
 function reject(faults: readonly Fault[], why: string, ports: ReloadPorts): readonly Fault[] {

@@ -5,7 +5,7 @@ import type { ControlState } from './metrics.js';
 
 /**
  * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
- * `authn:<issuer> pins:<upstream> inspection:<profile>`.
+ * `authn:<issuer> audience:<upstream> pins:<upstream> inspection:<profile>`.
  */
 export type ControlName =
   | 'policy'
@@ -14,6 +14,7 @@ export type ControlName =
   | 'admin'
   | 'edge'
   | `authn:${string}`
+  | `audience:${string}`
   | `pins:${string}`
   | `inspection:${string}`;
 
