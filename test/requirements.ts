@@ -17,6 +17,7 @@ import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
 import { runtimeRequirements } from './requirements/runtime.js';
 import { statelessRequirements } from './requirements/stateless.js';
+import { tokenRequirements } from './requirements/tokens.js';
 import { translationRequirements } from './requirements/translation.js';
 import { wireRequirements } from './requirements/wire.js';
 import { AUTHN_REQUIREMENTS } from './unit/authn/requirements.js';
@@ -41,6 +42,7 @@ export const requirements: readonly Requirement[] = [
   ...policyRequirements,
   ...questionRequirements,
   ...runtimeRequirements,
+  ...tokenRequirements,
   ...translationRequirements,
   ...statelessRequirements,
   ...wireRequirements,

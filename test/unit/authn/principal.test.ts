@@ -3,14 +3,17 @@ import { anonymousPrincipal } from '../../../src/authn/principal.js';
 import { type AuthnOutcome, isFault } from '../../../src/authn/verify.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import { startTestIssuer, type TestIssuer } from '../../support/issuer.js';
-import { makeAuthenticator, RESOURCE } from './fixture.js';
+import { ACCEPTANCE, makeAuthenticator, RESOURCE } from './fixture.js';
 
 let issuer: TestIssuer;
 let authenticator: ReturnType<typeof makeAuthenticator>;
 
 beforeAll(async () => {
   issuer = await startTestIssuer({ alg: 'RS256' });
-  authenticator = makeAuthenticator([issuer.settings()]);
+  authenticator = makeAuthenticator([
+    issuer.settings(),
+    issuer.settings({ name: 'legacy', tokenType: 'JWT' }),
+  ]);
 });
 
 afterAll(async () => {
