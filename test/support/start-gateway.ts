@@ -111,7 +111,7 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     writeFile(join(folder, `policies/${name}.policy.yaml`), text);
   for (const [name, text] of Object.entries(options.policies ?? { open: ALLOW_ALL }))
     await writePolicy(name, text);
-  const approvePins = (): Promise<void> => fetchPins(file);
+  const approvePins = (): Promise<void> => fetchPins(file, options.env);
   if (options.pin !== false) await approvePins();
   let logged = '';
   const started = await startGateway({
