@@ -29,9 +29,13 @@ export function isOtherKind(
   return facts.audience === facts.client && !facts.hasScopes;
 }
 
-/** RFC 7662 §2.2 (`token_type`): undefined and `Bearer` are bearer tokens. */
+/**
+ * RFC 7662 §2.2 (`token_type`): a bearer token, said or unsaid, or one that is bound to a key and says to
+ * which (RFC 9449 §6.2).
+ */
 export function judgeTokenType(claims: JsonObject): 'token-type' | 'token-binding' | undefined {
   const type = lower(own(claims, 'token_type'));
   if (type === undefined || type === 'bearer') return undefined;
-  return type === 'dpop' ? 'token-binding' : 'token-type';
+  if (type !== 'dpop') return 'token-type';
+  return Object.hasOwn(claims, 'cnf') ? undefined : 'token-binding';
 }
