@@ -1,5 +1,5 @@
 // Asks one issuer whether a token that it issued is active. Questions are bounded in number and in rate,
-// and an issuer that fails is left alone for a moment; what an answer means is judged elsewhere.
+// and an issuer that is out is left alone for a moment; what an answer means is judged elsewhere.
 // Signed answers (RFC 9701) are not read. RFC 7662 §2 and §4; RFC 6749 §2.3.1.
 
 import * as oauth from 'oauth4webapi';
@@ -10,10 +10,13 @@ import { createQuestionBudget } from './question-budget.js';
 
 const MAX_ANSWER_BYTES = 64 * 1024;
 const ANSWER_TIMEOUT_MS = 5_000;
-/** Questions that may wait for an answer at once. */
+/** Questions that may wait for an answer at once, and those of them that are about unknown tokens. */
 const MAX_WAITING = 64;
-/** After a failure nothing is asked for this long. */
-const FAILURE_PAUSE_MS = 1_000;
+const MAX_STRANGERS_WAITING = MAX_WAITING / 2;
+/** After an outage nothing is asked for this long. */
+const OUTAGE_PAUSE_MS = 1_000;
+/** There is nothing to ask at this address any more. */
+const GONE: ReadonlySet<number> = new Set([404, 405, 410]);
 /** The endpoint is looked for again after this, and after each failure. */
 const DISCOVERY_AGE_MS = 60 * 60_000;
 
@@ -67,8 +70,20 @@ type Ports = {
   readonly now: () => number;
 };
 
-/** A failure in our own words. */
-class AskFault extends Error {}
+const NO_ANSWER = 'the introspection endpoint answered with something that is no introspection';
+
+/**
+ * A failure in our own words. An outage is one of the issuer, whatever was asked; what else goes wrong may
+ * be the work of one token, and must not stand in the way of others.
+ */
+class AskFault extends Error {
+  readonly isOutage: boolean;
+
+  constructor(why: string, isOutage: boolean) {
+    super(why);
+    this.isOutage = isOutage;
+  }
+}
 
 type Asking = {
   readonly issuer: IssuerSettings;
@@ -86,13 +101,15 @@ export function createIntrospector(
   const budget = createQuestionBudget(introspection.maxPerSecond, ports.now);
   let endpoint: { readonly url: URL; readonly foundAt: number } | undefined;
   let failure: string | undefined;
-  let failedAt = Number.NEGATIVE_INFINITY;
+  let outageAt = Number.NEGATIVE_INFINITY;
   let waiting = 0;
   let looking: Promise<URL> | undefined;
 
-  function fail(why: string): void {
-    failure = why;
-    failedAt = ports.now();
+  function fail(error: unknown): void {
+    const fault = error instanceof AskFault ? error : new AskFault(NO_ANSWER, false);
+    failure = fault.message;
+    if (!fault.isOutage) return;
+    outageAt = ports.now();
     endpoint = undefined;
   }
 
@@ -109,13 +126,13 @@ export function createIntrospector(
 
   async function lookForEndpoint(): Promise<URL> {
     const found = await discover(issuer, 'introspection_endpoint', ports.fetchJson);
-    if (!found.ok) throw new AskFault(found.detail);
+    if (!found.ok) throw new AskFault(found.detail, true);
     endpoint = { url: found.url, foundAt: ports.now() };
     return found.url;
   }
 
   function isPaused(): boolean {
-    return ports.now() - failedAt < FAILURE_PAUSE_MS;
+    return ports.now() - outageAt < OUTAGE_PAUSE_MS;
   }
 
   async function ask(token: string): Promise<Introspection> {
@@ -124,16 +141,15 @@ export function createIntrospector(
       failure = undefined;
       return answer['active'] === true ? { kind: 'active', claims: answer } : { kind: 'inactive' };
     } catch (error) {
-      fail(describe(error));
+      fail(error);
       return { kind: 'unavailable' };
     }
   }
 
   return {
     async introspect(token, isKnown) {
-      if (isPaused() || waiting >= MAX_WAITING || !budget.take(isKnown)) {
-        return { kind: 'unavailable' };
-      }
+      const isFull = waiting >= (isKnown ? MAX_WAITING : MAX_STRANGERS_WAITING);
+      if (isPaused() || isFull || !budget.take(isKnown)) return { kind: 'unavailable' };
       waiting += 1;
       try {
         return await ask(token);
@@ -144,12 +160,9 @@ export function createIntrospector(
     keepFresh() {
       const isFound = introspection.endpoint !== undefined || endpoint !== undefined;
       if (isFound || looking !== undefined || isPaused()) return;
-      findEndpoint().then(
-        () => {
-          failure = undefined;
-        },
-        (error: unknown) => fail(describe(error)),
-      );
+      findEndpoint().then(() => {
+        failure = undefined;
+      }, fail);
     },
     generation: () => 0,
     status() {
@@ -182,7 +195,7 @@ async function askEndpoint(
     additionalParameters: { token_type_hint: 'access_token' },
   });
   const answer = await oauth.processIntrospectionResponse(server, client, response);
-  if (!isObject(answer)) throw new AskFault('the answer is not an object');
+  if (!isObject(answer)) throw new AskFault(NO_ANSWER, false);
   return answer;
 }
 
@@ -204,13 +217,18 @@ async function post(
       timeoutMs: ANSWER_TIMEOUT_MS,
     },
   );
-  if (!outcome.ok) throw new AskFault(`the introspection endpoint ${outcome.detail}`);
-  if (outcome.status !== 200) {
-    throw new AskFault(`the introspection endpoint answered with status ${outcome.status}`);
+  if (!outcome.ok) throw new AskFault(`the introspection endpoint ${outcome.detail}`, true);
+  const { status } = outcome;
+  if (status !== 200) {
+    const why = `the introspection endpoint answered with status ${status}`;
+    throw new AskFault(why, GONE.has(status));
   }
   // Anything else, a signed answer included, would be read without a check of its own.
   if (!/^application\/json *(;|$)/i.test(outcome.contentType)) {
-    throw new AskFault('the introspection endpoint answered with something that is not JSON');
+    throw new AskFault(
+      'the introspection endpoint answered with something that is not JSON',
+      false,
+    );
   }
   // Copied, because a body of a response must own its bytes.
   const headersOut = { 'content-type': 'application/json' };
@@ -221,10 +239,4 @@ function originsOf(issuer: IssuerSettings): readonly string[] {
   const { origins } = learnedUrlRule(issuer);
   const named = issuer.introspection?.endpoint;
   return named === undefined ? origins : [...origins, named.origin];
-}
-
-function describe(error: unknown): string {
-  return error instanceof AskFault
-    ? error.message
-    : 'the introspection endpoint answered with something that is no introspection';
 }

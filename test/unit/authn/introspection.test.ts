@@ -285,9 +285,9 @@ describe('[TOK-02] an issuer is asked', () => {
 });
 
 describe('[TOK-03] an issuer that cannot be asked', () => {
-  const outages: readonly Misbehaviour[] = ['down', 'error', 'html', 'huge', 'redirect'];
-  it.each(outages)(
-    'is no verdict on a token, and is asked again after a moment: %s',
+  const outages: readonly Misbehaviour[] = ['down', 'huge', 'redirect'];
+  it.each<Misbehaviour>([...outages, 'error', 'html'])(
+    'is no verdict on a token, shows, and is over with the next answer: %s',
     async (how) => {
       issuer.answerAbout(() => answer());
       const { verdict, introspectors } = make();
@@ -297,14 +297,51 @@ describe('[TOK-03] an issuer that cannot be asked', () => {
       expect(status).toMatchObject({ state: 'degraded' });
       expect(status?.failure).toMatch(/^the introspection endpoint /);
       issuer.misbehave('none');
-      const before = questions();
-      expect(await verdict(TOKEN)).toBe('keys-unavailable');
-      expect(questions()).toBe(before);
       clock.offsetMs += 1_500;
       expect(await verdict(TOKEN)).toBe('ok');
       expect(introspectors.get('corp')?.status()).toEqual({ state: 'armed', failure: undefined });
     },
   );
+
+  it.each(outages)('is left alone for a moment: %s', async (how) => {
+    issuer.answerAbout(() => answer());
+    const { verdict } = make();
+    issuer.misbehave(how, 'introspection');
+    expect(await verdict(TOKEN)).toBe('keys-unavailable');
+    issuer.misbehave('none');
+    const before = questions();
+    expect(await verdict(TOKEN)).toBe('keys-unavailable');
+    expect(questions()).toBe(before);
+  });
+
+  it('for one token is no outage for the next', async () => {
+    issuer.answerAbout((token) => (token === TOKEN ? answer() : 'what is this?'));
+    const { verdict } = make();
+    expect(await verdict(makeSecret())).toBe('keys-unavailable');
+    expect(await verdict(TOKEN)).toBe('ok');
+    issuer.misbehave('error', 'introspection');
+    expect(await verdict(makeSecret())).toBe('keys-unavailable');
+    issuer.misbehave('none');
+    clock.offsetMs += 31_000;
+    issuer.answerAbout(() => answer());
+    expect(await verdict(TOKEN)).toBe('ok');
+  });
+
+  it('keeps room for known callers while strangers wait', async () => {
+    issuer.answerAbout(() => answer());
+    const { verdict } = make({ maxPerSecond: 1000 });
+    expect(await verdict(TOKEN)).toBe('ok');
+    clock.offsetMs += 31_000;
+    issuer.misbehave('silent', 'introspection');
+    const before = questions();
+    const strangers = Array.from({ length: 100 }, () => verdict(makeSecret()));
+    await expect.poll(questions).toBeGreaterThan(before);
+    const sentAway = await Promise.race([...strangers, verdict(makeSecret())]);
+    expect(sentAway).toBe('keys-unavailable');
+    issuer.misbehave('none');
+    expect(await verdict(TOKEN)).toBe('ok');
+    await Promise.all(strangers);
+  }, 15_000);
 
   it.each([
     ['no JSON object', () => []],
