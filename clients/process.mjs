@@ -55,7 +55,7 @@ export function runToEnd(command, args, { env = {}, cwd, input } = {}) {
 }
 
 /** Starts a server and waits until `url` answers anything at all. */
-export async function serve(command, args, { env = {}, url }) {
+export async function serve(command, args, { env = {}, url, withinMs = READY_WITHIN_MS }) {
   const child = spawn(command, args, {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -64,7 +64,7 @@ export async function serve(command, args, { env = {}, url }) {
   child.stderr.setEncoding('utf8').on('data', (text) => {
     said = `${said}${text}`.slice(-2_000);
   });
-  const deadline = Date.now() + READY_WITHIN_MS;
+  const deadline = Date.now() + withinMs;
   while (Date.now() < deadline && child.exitCode === null) {
     if (await answers(url)) return { close: () => end(child) };
     await sleep(READY_PAUSE_MS);
