@@ -49,6 +49,7 @@ async function startKeycloak(home, password) {
     {
       url: `${base}/realms/master`,
       withinMs: STARTED_WITHIN_MS,
+      hasChildren: true,
       env: { KC_BOOTSTRAP_ADMIN_USERNAME: 'admin', KC_BOOTSTRAP_ADMIN_PASSWORD: password },
     },
   );

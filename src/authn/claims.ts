@@ -5,14 +5,18 @@
 
 import type { IssuerSettings } from '../config/settings.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
-import type { Actor } from '../policy/principal.js';
+import type { Actor, Confirmation } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import { claimAt, own } from './claim-path.js';
+import { readConfirmation } from './confirmation.js';
 import { type Groups, readGroups } from './group-claim.js';
 import { isOtherKind, judgeTokenType } from './token-kind.js';
 
 /** Why a caller could not be verified. */
-export type AuthnReason = Extract<Reason, `token-${string}` | 'keys-unavailable'>;
+export type AuthnReason = Extract<
+  Reason,
+  `token-${string}` | 'keys-unavailable' | 'store-unavailable'
+>;
 
 /** How far the issuer's clock may be ahead of ours. An expiry gets no tolerance. */
 export const CLOCK_TOLERANCE_MS = 30_000;
@@ -35,6 +39,8 @@ export type ClaimFacts = {
   readonly groups: Exclude<Groups, undefined>;
   readonly actors: readonly Actor[];
   readonly tokenId: string | undefined;
+  /** Undefined where the token is bound to nothing. */
+  readonly boundTo: Confirmation | undefined;
 };
 
 /**
@@ -152,12 +158,12 @@ function isOfIssuer(claims: JsonObject, { issuer, source }: ClaimRules): boolean
 }
 
 /**
- * Judges `claims` and reads them, or says why the token is refused.
- * A confirmation claim means that the token is bound to a key; as a bearer it proves nothing
- * (RFC 7800 §3.1, RFC 9449 §7.1).
+ * Judges `claims` and reads them, or says why the token is refused. What it is bound to is read here and
+ * proved elsewhere, at every request; a confirmation that nobody could prove is a refusal (RFC 7800 §3.1).
  */
 export function judgeClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts | AuthnReason {
-  if (Object.hasOwn(claims, 'cnf')) return 'token-binding';
+  const boundTo = readConfirmation(own(claims, 'cnf'));
+  if (boundTo === 'unknown') return 'token-binding';
   if (!isOfIssuer(claims, rules)) return 'token-issuer';
   const type = rules.source === 'introspection' ? judgeTokenType(claims) : undefined;
   if (type !== undefined) return type;
@@ -169,7 +175,7 @@ export function judgeClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts |
   if (facts === undefined) return 'token-malformed';
   const hasScopes = firstOf(claims, rules.issuer.claims.scope) !== undefined;
   const isOther = rules.source !== 'at+jwt' && isOtherKind(claims, { ...facts, hasScopes });
-  return isOther ? 'token-type' : facts;
+  return isOther ? 'token-type' : { ...facts, boundTo };
 }
 
 function readFacts(
@@ -177,7 +183,7 @@ function readFacts(
   { issuer: { claims: names }, source }: ClaimRules,
   audience: string,
   { expiresAt }: Times,
-): ClaimFacts | undefined {
+): Omit<ClaimFacts, 'boundTo'> | undefined {
   const subject = readIdentity(own(claims, 'sub'));
   const client = readIdentity(firstOf(claims, names.client));
   if (subject === undefined || client === undefined) return undefined;

@@ -1,7 +1,8 @@
 // Decides who calls: one canonical bearer token, verified with the keys of the one issuer that it
 // names or by asking it, for exactly this upstream. Verified tokens are remembered until they expire, a
 // short time passes or the issuer's keys change; nothing is looked up by a spelling that another could
-// share. It fails closed: what is not proved is a fault.
+// share. What a token is bound to is proved at every request, remembered or not (binding.ts).
+// It fails closed: what is not proved is a fault.
 // RFC 9068 §4, RFC 6750 §2.1, RFC 7662 §2 and §4, RFC 8707 §2.
 
 import { hash } from 'node:crypto';
@@ -9,10 +10,12 @@ import type { IssuerSettings, UpstreamSettings } from '../config/settings.js';
 import type { JsonObject } from '../mcp/message.js';
 import type { Principal } from '../policy/principal.js';
 import { readBearer } from './bearer.js';
+import { type AuthnFault, type BindingDemand, type Possession, proveBinding } from './binding.js';
 import { type AuthnReason, type ClaimSource, judgeClaims } from './claims.js';
 import type { Introspector } from './introspection.js';
 import type { KeySource } from './keys.js';
 import { makePrincipal } from './principal.js';
+import type { ProofSubject, ProofVerdict } from './proof.js';
 import { verifySignature } from './signature.js';
 import { planVerification, type SignaturePlan, type TokenPlan } from './token.js';
 import { createGenerationCache } from './token-cache.js';
@@ -24,8 +27,7 @@ const MAX_REFUSED_ENTRIES = 1_000;
 const MAX_REFUSED_AGE_MS = 10_000;
 
 /** What of a request speaks for its caller. Names of headers are lower-case. */
-export type Credentials = {
-  readonly headers: { readonly [name: string]: string | undefined };
+export type Credentials = Possession & {
   readonly repeated: ReadonlySet<string>;
   readonly query: string;
 };
@@ -34,9 +36,10 @@ export type Credentials = {
  * Whose tokens are accepted, and for which audience. Verdicts are remembered for this very object, so
  * pass the frozen one of the configuration, not a copy for each request.
  */
-export type Acceptance = Pick<UpstreamSettings, 'issuers' | 'audiences' | 'resource'>;
-
-export type AuthnFault = { readonly reason: AuthnReason };
+export type Acceptance = Pick<UpstreamSettings, 'issuers' | 'audiences' | 'resource'> & {
+  /** `none` where absent; a token that is bound must prove it all the same. */
+  readonly binding?: BindingDemand;
+};
 
 export type AuthnOutcome = Principal | AuthnFault;
 
@@ -61,6 +64,7 @@ export type AuthenticatorPorts = {
   readonly now: () => number;
   /** Keyed digest under the gateway's key for one purpose; the result is safe to record. */
   readonly hmac: (purpose: string, bytes: Uint8Array) => string;
+  readonly judgeProof: (subject: ProofSubject) => Promise<ProofVerdict>;
 };
 
 /** What an outcome rests on: it holds while the generation stands and the time lasts. */
@@ -224,24 +228,37 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
       : verifyByAsking(cacheKey, verification);
   }
 
+  /** Whose token it is, whoever sends it. */
+  function verifyToken(
+    token: string,
+    acceptance: Acceptance,
+    admission: Admission,
+  ): AuthnOutcome | Promise<AuthnOutcome> {
+    const cacheKey = keyFor(token, admission);
+    const known = recall(cacheKey) ?? inFlight.get(cacheKey);
+    if (known !== undefined) return known;
+    const plan = planVerification(token, admission.issuers);
+    if (!isPlan(plan)) return { reason: plan };
+    const audiences = acceptedAudiences(acceptance, plan.issuer.name);
+    const verdict = verify(cacheKey, { token, plan, audiences }).finally(() =>
+      inFlight.delete(cacheKey),
+    );
+    inFlight.set(cacheKey, verdict);
+    return verdict;
+  }
+
   return {
-    authenticate({ headers, repeated, query }, acceptance) {
+    authenticate(credentials, acceptance) {
+      const { headers, repeated, query } = credentials;
       const admission = admissionFor(acceptance);
-      const bearer = readBearer(headers, repeated, query, admission.mayBeOpaque);
-      if (bearer === 'missing') return { reason: 'token-missing' };
-      if (bearer === 'malformed') return { reason: 'token-malformed' };
-      const { token } = bearer;
-      const cacheKey = keyFor(token, admission);
-      const known = recall(cacheKey) ?? inFlight.get(cacheKey);
-      if (known !== undefined) return known;
-      const plan = planVerification(token, admission.issuers);
-      if (!isPlan(plan)) return { reason: plan };
-      const audiences = acceptedAudiences(acceptance, plan.issuer.name);
-      const verdict = verify(cacheKey, { token, plan, audiences }).finally(() =>
-        inFlight.delete(cacheKey),
-      );
-      inFlight.set(cacheKey, verdict);
-      return verdict;
+      const presented = readBearer(headers, repeated, query, admission.mayBeOpaque);
+      if (presented === 'missing') return { reason: 'token-missing' };
+      if (presented === 'malformed') return { reason: 'token-malformed' };
+      const terms = { demand: acceptance.binding ?? 'none', judgeProof: ports.judgeProof };
+      const prove = (outcome: AuthnOutcome): AuthnOutcome | Promise<AuthnOutcome> =>
+        isFault(outcome) ? outcome : proveBinding(outcome, presented, credentials, terms);
+      const outcome = verifyToken(presented.token, acceptance, admission);
+      return outcome instanceof Promise ? outcome.then(prove) : prove(outcome);
     },
   };
 }

@@ -58,7 +58,10 @@ function secretPlaces(root: unknown): readonly Place[] {
     }),
   );
   const token: Place = { path: ['admin', 'breakGlass', 'token'], judge: judgeToken };
-  return [...keyPlaces, ...headerPlaces, ...clientPlaces, token];
+  const tlsKeys = ['data', 'ops', 'admin'].map(
+    (name): Place => ({ path: ['listeners', name, 'tls', 'key'], judge: () => undefined }),
+  );
+  return [...keyPlaces, ...headerPlaces, ...clientPlaces, ...tlsKeys, token];
 }
 
 function readSecret(

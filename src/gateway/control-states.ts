@@ -31,9 +31,28 @@ export function refreshControls(
   else controls.set('admin', 'armed');
   setAudit(controls, settings, sources.auditFault);
   setIssuers(controls, metrics, sources.identity);
-  for (const upstream of settings.upstreams.values()) setAudience(controls, upstream);
+  setTls(controls, settings);
+  for (const upstream of settings.upstreams.values()) {
+    setAudience(controls, upstream);
+    setBinding(controls, upstream);
+  }
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
   for (const runtime of sources.runtimes) setPins(controls, runtime);
+}
+
+/** TLS that ends elsewhere is not ours to vouch for. */
+function setTls(controls: Controls, { listeners: { data } }: Settings): void {
+  if (data.tls === undefined) controls.set('tls:data', 'off', 'the listener speaks plain HTTP');
+  else if (data.tls.expiresAtMs <= Date.now())
+    controls.set('tls:data', 'degraded', 'the certificate has expired');
+  else controls.set('tls:data', 'armed');
+}
+
+/** What is demanded of every token; a bound token has to prove it under any of these. */
+function setBinding(controls: Controls, { name, binding, authentication }: UpstreamSettings): void {
+  if (authentication === 'none') controls.set(`binding:${name}`, 'off', 'authentication is none');
+  else if (binding === 'none') controls.set(`binding:${name}`, 'off', 'binding is none');
+  else controls.set(`binding:${name}`, 'armed');
 }
 
 function setAudit(controls: Controls, { audit }: Settings, fault: string | undefined): void {
@@ -72,10 +91,9 @@ export function removeControls(controls: Controls, before: Settings, after: Sett
   for (const name of before.issuers.keys())
     if (!after.issuers.has(name)) controls.remove(`authn:${name}`);
   for (const name of before.upstreams.keys())
-    if (!after.upstreams.has(name)) {
-      controls.remove(`pins:${name}`);
-      controls.remove(`audience:${name}`);
-    }
+    if (!after.upstreams.has(name))
+      for (const control of ['pins', 'audience', 'binding'] as const)
+        controls.remove(`${control}:${name}`);
   for (const name of before.profiles.keys())
     if (!after.profiles.has(name)) controls.remove(`inspection:${name}`);
 }

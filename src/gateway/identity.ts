@@ -7,8 +7,11 @@ import {
   type IntrospectorStatus,
 } from '../authn/introspection.js';
 import { createKeySource, type KeySource, type KeySourceStatus } from '../authn/keys.js';
+import { createProofJudge } from '../authn/proof.js';
+import { createProofNonces, type ProofNonces } from '../authn/proof-nonce.js';
 import { type Authenticator, createAuthenticator } from '../authn/verify.js';
 import type { IssuerSettings, Settings } from '../config/settings.js';
+import type { ReplayStore } from '../policy/replay-store.js';
 import type { KeyRing } from '../state/key-ring.js';
 import type { FetchJson, PostForm } from '../upstream/guarded-fetch.js';
 
@@ -22,6 +25,8 @@ export type Identity = {
   keepFresh(): void;
   /** How each issuer stands; `lastSuccessAt` is of its keys, in milliseconds since the epoch. */
   statuses(): ReadonlyMap<string, IntrospectorStatus & Partial<KeySourceStatus>>;
+  /** Where every proof of possession must carry a nonce. */
+  readonly proofNonces: ProofNonces | undefined;
 };
 
 type IdentityPorts = {
@@ -29,6 +34,8 @@ type IdentityPorts = {
   readonly postForm: PostForm;
   readonly now: () => number;
   readonly ring: KeyRing;
+  /** Outlives every version: what was used before a reload stays used. */
+  readonly replays: ReplayStore;
 };
 
 /** Builds the identity of a version; `before` is that of the version that it replaces. */
@@ -37,7 +44,8 @@ export function buildIdentity(
   ports: IdentityPorts,
   before?: Identity,
 ): Identity {
-  const { now, ring } = ports;
+  const { now, ring, replays } = ports;
+  const { dpop } = settings.listeners.data;
   const keySources = new Map<string, KeySource>();
   const introspectors = new Map<string, Introspector>();
   for (const issuer of settings.issuers.values()) {
@@ -45,12 +53,21 @@ export function buildIdentity(
     if (introspection === undefined) keySources.set(name, keySourceFor(issuer, ports, before));
     else introspectors.set(name, introspectorFor(issuer, introspection, ports, before));
   }
+  const proofNonces =
+    dpop.nonce === 'required' ? createProofNonces({ now, hmacAll: ring.hmacAll }) : undefined;
   const authenticator = createAuthenticator({
     issuers: settings.issuers,
     keySources,
     introspectors,
     now,
     hmac: (purpose, bytes) => ring.hmac(purpose, bytes),
+    judgeProof: createProofJudge({
+      now,
+      hmac: ring.hmac,
+      replays,
+      nonces: proofNonces,
+      maxAgeMs: dpop.maxAgeMs,
+    }),
   });
   const all = [...keySources, ...introspectors];
   return {
@@ -58,6 +75,7 @@ export function buildIdentity(
     keySources,
     introspectors,
     issuers: settings.issuers,
+    proofNonces,
     keepFresh() {
       for (const [, source] of all) source.keepFresh();
     },

@@ -5,7 +5,8 @@ import type { ControlState } from './metrics.js';
 
 /**
  * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
- * `authn:<issuer> audience:<upstream> pins:<upstream> inspection:<profile>`.
+ * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream> inspection:<profile>
+ * tls:<listener>`.
  */
 export type ControlName =
   | 'policy'
@@ -16,6 +17,8 @@ export type ControlName =
   | `authn:${string}`
   | `audience:${string}`
   | `pins:${string}`
+  | `binding:${string}`
+  | 'tls:data'
   | `inspection:${string}`;
 
 export type ControlRow = {
