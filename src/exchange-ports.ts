@@ -210,7 +210,14 @@ export type Ports = {
   /** The client has cancelled a request of its session: a stream that goes on all the same is ended. */
   cancelAnswer(session: string, id: RequestId): void;
   /** Enters a request of a session that asked for its progress; the returned function takes it out. */
-  registerProgress(session: string, token: RequestId, count: { last: number }): () => void;
+  registerProgress(
+    session: string,
+    token: RequestId,
+    count: { last: number },
+    mayDefer: boolean,
+  ): () => void;
+  /** How far a request is that may have become a task. */
+  findDeferred(session: string, token: RequestId): { last: number } | undefined;
   /** How far the request of this session and token is; `undefined` where none of them is under way here. */
   findProgress(session: string, token: RequestId): { last: number } | undefined;
   /** Tells the server of a session that nobody waits for the answer to this request any more. */

@@ -152,6 +152,7 @@ export function createPorts(parts: Parts): Ports {
     cancelAnswer: answers.cancel,
     registerProgress: progress.enter,
     findProgress: progress.find,
+    findDeferred: progress.findDeferred,
     onVersion: parts.onVersion,
     report(error, decisionId) {
       parts.log.write('error', 'exchange failed', { decision: decisionId, code: faultCode(error) });

@@ -12,7 +12,6 @@ import {
 import { filterHandshake, type HandshakeOutcome } from '../inspect/handshake.js';
 import type { CachedPage } from '../inspect/page-cache.js';
 import { filterServerCapabilities, type TaskForm } from '../mcp/capabilities.js';
-import { eraTowards } from '../mcp/carried.js';
 import { hasInexactNumber, type JsonReading } from '../mcp/json.js';
 import { listedEra } from '../mcp/listing.js';
 import type { Era, JsonObject, RequestId, Target } from '../mcp/message.js';
@@ -26,6 +25,7 @@ import type { Answered } from './answered.js';
 import type { Call } from './call.js';
 import { profileOf } from './profile.js';
 import type { Verdict } from './subject.js';
+import { hasNoTasks } from './task-request.js';
 
 type Read = Extract<JsonReading, { readonly ok: true }>;
 
@@ -145,9 +145,8 @@ function filterHandshakeAnswer(
   };
 }
 
-/** Where the upstream speaks another era than the client, nobody has tasks (mcp-spec.md §2.3 and §2.4). */
 function taskForm({ view }: Call, era: Era, result: JsonObject): TaskForm {
-  if (era === '2024' || eraTowards(era, view.carried) !== era) return 'none';
+  if (hasNoTasks(view, era)) return 'none';
   if (era === '2026') return 'extension';
   return result['protocolVersion'] === TASK_SESSION_VERSION ? 'session' : 'none';
 }

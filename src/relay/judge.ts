@@ -53,7 +53,7 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
     session: admitted.session,
     carry: NO_CARRY,
     refusedQuestions: 0,
-    gate: createAnswerGate(admitted.message, call.progress),
+    gate: createAnswerGate(call, admitted),
   };
   const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
 

@@ -175,7 +175,7 @@ async function tellTask(
     session: undefined,
     carry: NO_CARRY,
     refusedQuestions: 0,
-    gate: createAnswerGate(admitted.message),
+    gate: createAnswerGate(call, admitted),
   };
   const text = await tellTaskNotice(subject, reading, task, admitted.askable);
   return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };

@@ -44,14 +44,21 @@ export function followProgress({ ports }: Call, admitted: Admitted): FollowedPro
   const { session } = admitted;
   if (session?.hash === undefined) return { ...count, end: () => undefined };
   const followed = { ...count, end: () => leave() };
-  const leave = ports.registerProgress(session.hash, token, followed);
+  const leave = ports.registerProgress(session.hash, token, followed, admitted.mayDefer);
   return followed;
 }
 
-/** The gate of what comes with the answer to a request: its own token alone is live. */
-export function createAnswerGate(message: Message, count = createCount()): NoticeGate {
+/** The gate of what comes with the answer to a request: its own token is live, and those of tasks. */
+export function createAnswerGate(
+  { ports, progress }: Call,
+  { message, session }: Pick<Admitted, 'message' | 'session'>,
+): NoticeGate {
   const token = tokenOf(message);
-  return createGate((named) => (named === token ? count : undefined));
+  const count = progress ?? createCount();
+  return createGate((named) => {
+    if (named === token) return count;
+    return session?.hash === undefined ? undefined : ports.findDeferred(session.hash, named);
+  });
 }
 
 /** The gate of a stream that nobody asked for: tokens of requests of its session that are under way are live. */

@@ -9,7 +9,7 @@ import { eraTowards } from '../mcp/carried.js';
 import { faultOf, METHOD_NOT_FOUND } from '../mcp/faults.js';
 import { spanOf } from '../mcp/json.js';
 import { listedEra } from '../mcp/listing.js';
-import { isObject, type JsonObject } from '../mcp/message.js';
+import { type Era, isObject, type JsonObject } from '../mcp/message.js';
 import { encodeHeaderValue } from '../mcp/translate/mirrored-headers.js';
 import type { Catalogue } from '../policy/definition.js';
 import type { Principal } from '../policy/principal.js';
@@ -26,17 +26,26 @@ const NO_TASK_TOOL = 'Method not found: this tool cannot be called as a task.';
  */
 export function checkTaskUse(
   { era, rule, target, message, mayDefer }: Admitted,
-  { carried }: Pick<View, 'carried'>,
+  view: Pick<View, 'carried' | 'channel'>,
   catalogue: Catalogue,
 ): ProtocolFault | undefined {
   const place = { era, id: message.kind === 'request' ? message.id : undefined };
   const status = era === '2026' ? 404 : 200;
-  if (rule.subject === 'task' && eraTowards(listedEra(era), carried) !== era)
+  const isLater = era === '2025' && mayDefer && view.channel.isDirect;
+  if (isLater || (rule.subject === 'task' && hasNoTasks(view, era)))
     return faultOf('method-forbidden', METHOD_NOT_FOUND, NOT_TRANSLATED, place, status);
   if (era !== '2025' || !mayDefer || target.kind !== 'tool') return undefined;
   const { pinned } = catalogue.standing('tool', target.name);
   if (pinned === undefined || supportsTasks(pinned.definition)) return undefined;
   return faultOf('method-forbidden', METHOD_NOT_FOUND, NO_TASK_TOOL, place, status);
+}
+
+/** Where the upstream speaks another era than the client, nobody has tasks (mcp-spec.md §2.3 and §2.4). */
+export function hasNoTasks(
+  { carried, channel }: Pick<View, 'carried' | 'channel'>,
+  era: Era,
+): boolean {
+  return channel.isDirect || eraTowards(listedEra(era), carried) !== era;
 }
 
 function supportsTasks({ execution }: JsonObject): boolean {

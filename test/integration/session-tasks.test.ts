@@ -265,14 +265,16 @@ describe('how tasks stand', () => {
 
 describe('what is said of a task', () => {
   it('[TSK-09] reaches its caller under the id that the caller has, or nobody', async () => {
-    const taskId = await begin();
+    const begun = { name: 'talk', task: { ttl: 60_000 }, _meta: { progressToken: 1 } };
+    const task = resultOf(await session.request('tools/call', begun))['task'] as JsonObject;
+    const { taskId } = task as { taskId: string };
     const status = (id: string, state: JsonObject) => ({
       method: 'notifications/tasks/status',
       params: sessionTaskOf(id, state),
     });
-    const progress = (id: string) => ({
+    const progress = (id: string, step: number) => ({
       method: 'notifications/progress',
-      params: { progressToken: 1, progress: 1, ...related(id) },
+      params: { progressToken: 1, progress: step, ...related(id) },
     });
     play((request) =>
       request.method === 'tools/call' && request.name === 'read_record'
@@ -281,8 +283,8 @@ describe('what is said of a task', () => {
             [
               status('up-1', { statusMessage: `with ${SECRET}` }),
               status('up-77', {}),
-              progress('up-1'),
-              progress('up-77'),
+              progress('up-1', 1),
+              progress('up-77', 2),
             ],
             { result: text('done') },
           )

@@ -149,6 +149,7 @@ describe('an exchange', () => {
       giveUp: refuseUse,
       registerProgress: refuseUse,
       findProgress: refuseUse,
+      findDeferred: refuseUse,
       notePage: refuseUse,
       noteListChanged: refuseUse,
       hasRoomForStream: () => true,

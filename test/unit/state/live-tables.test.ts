@@ -1,7 +1,7 @@
 // What this replica remembers of open channels and of requests under way: by session, and gone with its cause.
 
 import { describe, expect, it } from 'vitest';
-import { createLiveProgress } from '../../../src/state/live-progress.js';
+import { createLiveProgress, MAX_DEFERRED } from '../../../src/state/live-progress.js';
 import { createOpenChannels } from '../../../src/state/open-channels.js';
 
 describe('[LEG-06] the open channels', () => {
@@ -20,7 +20,7 @@ describe('[LEG-13] the requests that told a token', () => {
   it('are found by session and token, and forgotten when they end', () => {
     const live = createLiveProgress();
     const count = { last: 0 };
-    const leave = live.enter('one', 1, count);
+    const leave = live.enter('one', 1, count, false);
     expect(live.find('one', 1)).toBe(count);
     expect([live.find('one', '1'), live.find('two', 1)]).toEqual([undefined, undefined]);
     leave();
@@ -29,10 +29,22 @@ describe('[LEG-13] the requests that told a token', () => {
 
   it('are not forgotten with an older one of the same token', () => {
     const live = createLiveProgress();
-    const leaveFirst = live.enter('one', 1, { last: 0 });
+    const leaveFirst = live.enter('one', 1, { last: 0 }, false);
     const second = { last: 0 };
-    live.enter('one', 1, second);
+    live.enter('one', 1, second, false);
     leaveFirst();
     expect(live.find('one', 1)).toBe(second);
+  });
+
+  it('live on with the task that one became, as many as are held', () => {
+    const live = createLiveProgress();
+    const count = { last: 3 };
+    const leave = live.enter('one', 1, count, true);
+    expect(live.findDeferred('one', 1)).toBeUndefined();
+    leave();
+    expect([live.find('one', 1), live.findDeferred('one', 1)]).toEqual([count, count]);
+    for (let token = 0; token < MAX_DEFERRED; token += 1)
+      live.enter('two', token, { last: 0 }, true)();
+    expect([live.find('one', 1), live.size]).toEqual([undefined, MAX_DEFERRED]);
   });
 });
