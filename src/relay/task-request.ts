@@ -31,8 +31,7 @@ export function checkTaskUse(
 ): ProtocolFault | undefined {
   const place = { era, id: message.kind === 'request' ? message.id : undefined };
   const status = era === '2026' ? 404 : 200;
-  const isLater = era === '2025' && mayDefer && view.channel.isDirect;
-  if (isLater || (rule.subject === 'task' && hasNoTasks(view, era)))
+  if (rule.subject === 'task' && hasNoTasks(view, era))
     return faultOf('method-forbidden', METHOD_NOT_FOUND, NOT_TRANSLATED, place, status);
   if (era !== '2025' || !mayDefer || target.kind !== 'tool') return undefined;
   const { pinned } = catalogue.standing('tool', target.name);
