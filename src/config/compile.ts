@@ -3,11 +3,18 @@
 // Contract §3; the result is settings.ts.
 
 import { dirname, resolve } from 'node:path';
+import {
+  type CredentialPlace,
+  compileCredentials,
+  compileIdentity,
+  compileOwnCredentials,
+  compileTls,
+  watchedFilesOf,
+} from './compile-credentials.js';
 import type { FilePath } from './fault.js';
 import { freezeDeep } from './freeze.js';
 import type {
   AdminFile,
-  CredentialsFile,
   GatewayFile,
   IssuerFile,
   ListenerFile,
@@ -15,19 +22,19 @@ import type {
   UpstreamFile,
 } from './gateway-file.js';
 import { readKeyText } from './keys.js';
-import { type Secrets, secretAt } from './secrets.js';
+import { requireSecret, type Secrets } from './secrets.js';
 import type {
   AdminSettings,
   GatewayKey,
   InspectionProfile,
   IssuerSettings,
   ListenerSettings,
+  OwnCredentials,
   PiiKind,
   Settings,
-  UpstreamCredentials,
   UpstreamSettings,
 } from './settings.js';
-import { readDurationMs, readSizeBytes } from './units.js';
+import { readSizeBytes, requireDurationMs } from './units.js';
 
 export type CompileInput = {
   /** Absolute path of the file. */
@@ -50,6 +57,9 @@ export function compileSettings(input: CompileInput): Settings {
   const publicBase = root.publicUrl.replace(/\/$/, '');
   const policiesDir = resolve(folder, root.policies.dir);
   const pinsDir = root.pins?.dir;
+  const ownAudiences = Object.entries(root.upstreams).flatMap(([name, upstream]) =>
+    ownAudiencesOf(name, upstream, publicBase),
+  );
   return freezeDeep({
     file,
     publicUrl,
@@ -65,7 +75,7 @@ export function compileSettings(input: CompileInput): Settings {
     keys: (root.keys ?? []).map((_, index) => compileKey(secrets, index)),
     issuers: mapOf(root.issuers, compileIssuer),
     upstreams: mapOf(root.upstreams, (name, upstream) =>
-      compileUpstream(name, upstream, publicBase, secrets),
+      compileUpstream(name, upstream, { publicBase, secrets, ownAudiences }),
     ),
     policiesDir,
     pinsDir: pinsDir === undefined ? resolve(policiesDir, 'pins') : resolve(folder, pinsDir),
@@ -77,10 +87,11 @@ export function compileSettings(input: CompileInput): Settings {
           : { type: 'stdout', durability: sink.durability },
       ),
       onFailure: root.audit.onFailure,
-      checkpointEveryMs: durationMs(root.audit.checkpoint.every),
+      checkpointEveryMs: requireDurationMs(root.audit.checkpoint.every),
     },
     metrics: { toolLabel: root.metrics.toolLabel, maxSeries: root.metrics.maxSeries },
     admin: root.admin && compileAdmin(root.admin, root.listeners.admin, secrets),
+    watchedFiles: watchedFilesOf(root, folder),
     hash: input.hash,
   });
 }
@@ -110,28 +121,41 @@ function compileIssuer(name: string, file: IssuerFile): IssuerSettings {
     network: file.network,
     algorithms: [...file.algorithms],
     tokenType: file.tokenType,
-    maxLifetimeMs: durationMs(file.maxLifetime),
+    maxLifetimeMs: requireDurationMs(file.maxLifetime),
     claims: { client: [client].flat(), scope: [scope].flat(), groups: [groups].flat() },
   };
+}
+
+type Around = {
+  readonly publicBase: string;
+  readonly secrets: Secrets;
+  readonly ownAudiences: readonly string[];
+};
+
+function resourceOf(name: string, file: UpstreamFile, publicBase: string): string {
+  return publicBase + (file.path ?? `/${name}`);
+}
+
+/** What tokens for an upstream carry as audience: none of these may be handed on. */
+function ownAudiencesOf(name: string, file: UpstreamFile, publicBase: string): readonly string[] {
+  return [resourceOf(name, file, publicBase), ...Object.values(file.audiences).flat()];
 }
 
 function compileUpstream(
   name: string,
   file: UpstreamFile,
-  publicBase: string,
-  secrets: Secrets,
+  { publicBase, secrets, ownAudiences }: Around,
 ): UpstreamSettings {
   const at: FilePath = ['upstreams', name];
   const path = file.path ?? `/${name}`;
-  const resource = publicBase + path;
+  const resource = resourceOf(name, file, publicBase);
   const issuers = [...(file.issuers ?? [])];
   const audiences: Record<string, readonly string[]> = Object.create(null);
   for (const issuer of issuers) {
     const mapped = Object.hasOwn(file.audiences, issuer) ? file.audiences[issuer] : undefined;
     audiences[issuer] = mapped === undefined ? [resource] : [...mapped];
   }
-  const credentials = compileCredentials(file.credentials, [...at, 'credentials'], secrets);
-  const own = file.pinning.credentials;
+  const place = { secrets, url: file.url, ownAudiences };
   return {
     name,
     url: new URL(file.url),
@@ -143,43 +167,40 @@ function compileUpstream(
     issuers,
     audiences,
     scopesSupported: [...file.scopesSupported],
-    credentials,
+    credentials: compileCredentials(file.credentials, { ...place, at: [...at, 'credentials'] }),
+    tls: compileTls(file, name, secrets),
+    identity: compileIdentity(file),
     pinning: {
       mode: file.pinning.mode,
-      maxAgeMs: durationMs(file.pinning.maxAge),
+      maxAgeMs: requireDurationMs(file.pinning.maxAge),
       onDrift: file.pinning.onDrift,
-      credentials:
-        own === undefined
-          ? credentials
-          : compileCredentials(own, [...at, 'pinning', 'credentials'], secrets),
+      credentials: compilePinningCredentials(file, at, place),
     },
     inspect: file.inspect,
     limits: {
-      requestTimeoutMs: durationMs(file.limits.requestTimeout),
-      streamIdleMs: durationMs(file.limits.streamIdle),
+      requestTimeoutMs: requireDurationMs(file.limits.requestTimeout),
+      streamIdleMs: requireDurationMs(file.limits.streamIdle),
       maxRequestBytes: sizeBytes(file.limits.maxRequestBytes),
       maxResponseBytes: sizeBytes(file.limits.maxResponseBytes),
       concurrency: file.limits.concurrency,
-      listTtlMs: durationMs(file.limits.listTtl),
+      listTtlMs: requireDurationMs(file.limits.listTtl),
     },
   };
 }
 
-function compileCredentials(
-  file: CredentialsFile,
+/** The file may leave them out where the upstream's own need no caller. */
+function compilePinningCredentials(
+  { credentials, pinning }: UpstreamFile,
   at: FilePath,
-  secrets: Secrets,
-): UpstreamCredentials {
-  switch (file.type) {
-    case 'none':
-      return { type: 'none' };
-    case 'static':
-      return {
-        type: 'static',
-        header: file.header.toLowerCase(),
-        value: requireSecret(secrets, [...at, 'value']),
-      };
+  place: Omit<CredentialPlace, 'at'>,
+): OwnCredentials {
+  if (pinning.credentials !== undefined) {
+    const own = { ...place, at: [...at, 'pinning', 'credentials'] };
+    return compileOwnCredentials(pinning.credentials, own);
   }
+  if (credentials.type === 'token-exchange')
+    throw new Error('the credentials of pinning were not checked before use');
+  return compileOwnCredentials(credentials, { ...place, at: [...at, 'credentials'] });
 }
 
 const ALL_PII_KINDS: readonly PiiKind[] = ['card', 'iban', 'ssn'];
@@ -211,18 +232,6 @@ function compileAdmin(file: AdminFile, listener: ListenerFile, secrets: Secrets)
     issuers,
     breakGlassToken: file.breakGlass && requireSecret(secrets, ['admin', 'breakGlass', 'token']),
   };
-}
-
-function requireSecret(secrets: Secrets, path: FilePath): string {
-  const secret = secretAt(secrets, path);
-  if (secret === undefined) throw new Error('a secret was not read before use');
-  return secret;
-}
-
-function durationMs(text: string): number {
-  const ms = readDurationMs(text);
-  if (ms === undefined) throw new Error('a duration was not checked before use');
-  return ms;
 }
 
 function sizeBytes(text: string): number {

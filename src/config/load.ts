@@ -23,6 +23,7 @@ import { placeFault } from './positions.js';
 import { GATEWAY_SCHEMA } from './schema-gateway.js';
 import { readSecrets, type Secrets } from './secrets.js';
 import type { Settings } from './settings.js';
+import { readTlsFiles } from './tls-files.js';
 import { validateShape } from './validation.js';
 import { readYaml } from './yaml.js';
 
@@ -93,5 +94,7 @@ function judge(
   checkAudit(root, report);
   checkAdmin(root, report);
   if (sources.secrets === 'skip') return undefined;
-  return readSecrets(root, { files: sources, env: sources.env, folder }, report);
+  const places = { files: sources, env: sources.env, folder };
+  const secrets = readSecrets(root, places, report);
+  return new Map([...secrets, ...readTlsFiles(root, places, secrets, report)]);
 }

@@ -5,9 +5,9 @@ import type { OwnAnswer, Ports, View } from '../exchange-ports.js';
 import type { SessionFacts } from '../mcp/admitted.js';
 import { eraTowards } from '../mcp/carried.js';
 import type { RequestId } from '../mcp/message.js';
+import type { Caller } from '../policy/caller.js';
 import type { Cleared } from '../settle/settle.js';
 import { addressOf } from '../upstream/client.js';
-import { credentialHeader } from '../upstream/credentials.js';
 import { OWN_SESSION } from '../upstream/translate/for-sessions.js';
 import { headersIn } from '../upstream/translate/open-session.js';
 import { wholeAnswer } from '../upstream/translate/own-answer.js';
@@ -43,36 +43,37 @@ export function createForwarding(
   }
 
   return {
-    forward(upstream, cleared, signal) {
+    forward(upstream, cleared, by, signal) {
       const runtime = runtimeOf(upstream);
       const { era, session } = cleared.admitted;
-      if (era === '2026') return forwardStateless(runtime, viewOf(runtime), cleared, signal);
+      if (era === '2026')
+        return forwardStateless(runtime, viewOf(runtime), { cleared, by, signal });
       const route = session === undefined ? undefined : routeOf(runtime, session);
       if (route === 'lost') return Promise.resolve(wholeAnswer(404));
       const view = viewOf(runtime);
       const isTranslated = route === 'translated' || (route === undefined && speaksAnother(view));
       return isTranslated
-        ? runtime.translation.sessions.forward(cleared, mirroredOf(view, cleared))
-        : runtime.client.forward(cleared, signal);
+        ? runtime.translation.sessions.forward(cleared, by, mirroredOf(view, cleared))
+        : runtime.client.forward(cleared, by, signal);
     },
-    openStream(upstream, session, signal, lastEventId) {
+    openStream(upstream, { session, by, signal, lastEventId }) {
       const runtime = runtimeOf(upstream);
       switch (routeOf(runtime, session)) {
         case 'direct':
-          return runtime.client.openStream(session, signal, lastEventId);
+          return runtime.client.openStream(session, by, signal, lastEventId);
         case 'translated':
-          return runtime.translation.sessions.openStream(session, signal);
+          return runtime.translation.sessions.openStream(session, by, signal);
         case 'lost':
           return Promise.resolve(wholeAnswer(404));
       }
     },
-    forwardSessionEnd(upstream, session) {
+    forwardSessionEnd(upstream, session, by) {
       const { client, translation } = runtimeOf(upstream);
       return session.upstreamSession === OWN_SESSION
         ? Promise.resolve(translation.sessions.endSession(session))
-        : client.endSession(session);
+        : client.endSession(session, by);
     },
-    answerServer(upstream, session, id, own) {
+    answerServer(upstream, { session, id, by }, own) {
       const runtime = runtimeOf(upstream);
       if (session.upstreamSession === OWN_SESSION) {
         const error = own === 'pong' ? undefined : own;
@@ -81,7 +82,7 @@ export function createForwarding(
       const underWay = answering.get(runtime) ?? 0;
       if (underWay >= MAX_OWN_ANSWERS) return;
       answering.set(runtime, underWay + 1);
-      void sendOwn(runtime, session, answerBody(id, own)).then(() => {
+      void sendOwn(runtime, session, by, answerBody(id, own)).then(() => {
         answering.set(runtime, (answering.get(runtime) ?? 1) - 1);
       });
     },
@@ -93,18 +94,23 @@ function speaksAnother({ carried }: View): boolean {
   return eraTowards('2025', carried) === '2026';
 }
 
+type Leaving = {
+  readonly cleared: Cleared;
+  readonly by: Caller;
+  readonly signal: AbortSignal | undefined;
+};
+
 function forwardStateless(
   { client, translation }: UpstreamRuntime,
   { carried }: View,
-  cleared: Cleared,
-  signal: AbortSignal | undefined,
+  { cleared, by, signal }: Leaving,
 ): ReturnType<Ports['forward']> {
   if (carried === undefined || eraTowards('2026', carried) === '2026')
-    return client.forward(cleared, signal);
-  return translation.stateless.forward(cleared, carried.sessions, signal);
+    return client.forward(cleared, by, signal);
+  return translation.stateless.forward(cleared, by, carried.sessions, signal);
 }
 
-type Mirrored = Parameters<UpstreamRuntime['translation']['sessions']['forward']>[1];
+type Mirrored = Parameters<UpstreamRuntime['translation']['sessions']['forward']>[2];
 
 /** What the approved schema of the tool mirrors into headers. */
 function mirroredOf(view: View, { admitted: { target } }: Cleared): Mirrored {
@@ -113,19 +119,19 @@ function mirroredOf(view: View, { admitted: { target } }: Cleared): Mirrored {
 }
 
 async function sendOwn(
-  { client, settings }: UpstreamRuntime,
+  { client }: UpstreamRuntime,
   session: SessionFacts,
+  by: Caller,
   body: string,
 ): Promise<void> {
   const target = addressOf(session);
-  const credential = credentialHeader(settings.credentials);
-  const headers: Record<string, string> = {
+  const headers = {
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',
     ...(target === undefined ? headersIn(session) : {}),
   };
-  if (credential !== undefined) headers[credential.name] = credential.value;
   const outcome = await client.request({
+    by,
     method: 'POST',
     target,
     headers,

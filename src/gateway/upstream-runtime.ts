@@ -12,13 +12,16 @@ import {
 } from '../pins/observed.js';
 import type { UpstreamClient } from '../upstream/client.js';
 import type { ListingFault } from '../upstream/listing-call.js';
+import type { Presenter } from '../upstream/presenter.js';
 import { createLister } from '../upstream/relist.js';
 import { createTranslation, type Translation } from '../upstream/translate/translation.js';
-import { connectUpstream } from './upstream-connection.js';
+import { type ConnectionPorts, connectUpstream } from './upstream-connection.js';
 
 export type UpstreamRuntime = {
   readonly settings: UpstreamSettings;
   readonly client: UpstreamClient;
+  /** How the credentials stand. */
+  readonly presenter: Pick<Presenter, 'states'>;
   /** The same upstream, for clients of an era that it does not speak. */
   readonly translation: Translation;
   /** The newest observation, or `undefined` before the first listing. */
@@ -32,9 +35,8 @@ export type UpstreamRuntime = {
   close(): Promise<void>;
 };
 
-export type RuntimePorts = {
+export type RuntimePorts = ConnectionPorts & {
   readonly gatewayVersion: string;
-  readonly now: () => number;
   /** What is offered differs from what was seen before. */
   readonly onSight: (runtime: UpstreamRuntime) => void;
   readonly onListed: (runtime: UpstreamRuntime) => void;
@@ -44,11 +46,10 @@ export type RuntimePorts = {
 /** Opens an upstream: from now on it is listed by itself. Nothing is connected before the first listing. */
 export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): UpstreamRuntime {
   const { now } = ports;
-  const { credentials, limits, pinning } = settings;
-  const { client, request, sessionVersions } = connectUpstream(settings);
+  const { limits, pinning } = settings;
+  const { client, presenter, request, sessionVersions } = connectUpstream(settings, ports);
   const translation = createTranslation({
     client,
-    credentials,
     gatewayVersion: ports.gatewayVersion,
     maxResponseBytes: limits.maxResponseBytes,
     requestTimeoutMs: limits.requestTimeoutMs,
@@ -83,6 +84,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
   const runtime: UpstreamRuntime = {
     settings,
     client,
+    presenter,
     translation,
     observed: () => observed,
     isFresh: () => lister.isFresh(pinning.maxAgeMs),

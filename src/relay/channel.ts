@@ -11,7 +11,7 @@ import type { UpstreamAnswer } from '../mcp/transport.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
-import { type Call, noteRefusal } from './call.js';
+import { type Call, callerOf, noteRefusal } from './call.js';
 import { createChannelWriter } from './channel-answer.js';
 import { pumpEvents } from './events.js';
 import { holdStream } from './held-stream.js';
@@ -52,7 +52,7 @@ async function openChannel(call: Call, principal: Principal): Promise<Refusal | 
   noteSession(call, { version: CHANNEL_VERSION, upstreamSession: undefined }, 'GET');
   if (!ports.hasRoomForStream(upstream, principal)) return refuseWith('overloaded');
   if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
-  const outcome = await ports.channels.open(upstream, incoming.signal);
+  const outcome = await ports.channels.open(upstream, callerOf(call), incoming.signal);
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
   const facts = { version: CHANNEL_VERSION, upstreamSession: outcome.endpoint };
   const sealed = ports.sealSession(facts, upstream, principal);
