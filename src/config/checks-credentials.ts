@@ -26,13 +26,11 @@ const MIN_ASSERTION_MS = 1_000;
 /** Checks what one upstream is shown and how it is known. */
 export function checkPresented(root: unknown, name: string, report: Report): void {
   const at: FilePath = ['upstreams', name];
-  for (const place of [
-    [...at, 'credentials'],
-    [...at, 'pinning', 'credentials'],
-  ]) {
-    checkStaticHeader(root, place, report);
-    checkTokenRequest(root, place, report);
-  }
+  const callers = [...at, 'credentials'];
+  const own = [...at, 'pinning', 'credentials'];
+  for (const place of [callers, own]) checkStaticHeader(root, place, report);
+  checkTokenRequest(root, callers, ['client-credentials', 'token-exchange'], report);
+  checkTokenRequest(root, own, ['client-credentials'], report);
   checkExchange(root, at, report);
   checkTls(root, at, report);
   checkIdentity(root, at, report);
@@ -51,9 +49,13 @@ function checkStaticHeader(root: unknown, place: FilePath, report: Report): void
 }
 
 /** `client-credentials` and `token-exchange`: one server, one way to prove oneself, one audience not ours. */
-function checkTokenRequest(root: unknown, place: FilePath, report: Report): void {
-  const type = textAt(root, [...place, 'type']);
-  if (type !== 'client-credentials' && type !== 'token-exchange') return;
+function checkTokenRequest(
+  root: unknown,
+  place: FilePath,
+  types: readonly string[],
+  report: Report,
+): void {
+  if (!types.includes(textAt(root, [...place, 'type']) ?? '')) return;
   checkOneOf(root, place, ['issuer', 'tokenEndpoint'], report);
   checkOneOf(root, place, ['clientSecret', 'privateKey'], report);
   for (const key of ['issuer', 'tokenEndpoint']) checkOriginAt(root, place, key, report);

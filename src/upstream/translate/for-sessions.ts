@@ -5,10 +5,8 @@
 import type { SessionFacts } from '../../mcp/admitted.js';
 import { mayAskFirst } from '../../mcp/asking.js';
 import type { MirroredParameter } from '../../mcp/headers.js';
-import { applyEdits } from '../../mcp/json.js';
-import { isObject, type Json, type JsonObject, type RequestId } from '../../mcp/message.js';
+import type { Json, JsonObject, RequestId } from '../../mcp/message.js';
 import {
-  capabilitiesFor,
   discoverForm,
   type RequestEnvelope,
   refusal,
@@ -20,6 +18,7 @@ import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { UpstreamClient } from '../client.js';
 import { converse, toldOf } from './dialogue.js';
+import { envelopeOf, handshakeEnvelope } from './envelopes.js';
 import { hear, hearWhole, isJson, isStream } from './messages.js';
 import {
   acceptedAnswer,
@@ -81,7 +80,7 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
     openStream(session, by, signal) {
       const notes = parts.book.of(keyOf(session));
       return listenForSession(
-        { ...parts, by, envelope: envelopeOf(parts, [], undefined) },
+        { ...parts, by, envelope: envelopeOf(parts.gatewayVersion, [], undefined) },
         notes,
         signal,
       );
@@ -169,8 +168,8 @@ async function send(request: Request): Promise<ForwardOutcome> {
   const { admitted } = cleared;
   const isHandshake = admitted.rule.method === 'initialize';
   const envelope = isHandshake
-    ? handshakeEnvelope(parts, cleared)
-    : envelopeOf(parts, admitted.askable, notes?.logLevel);
+    ? handshakeEnvelope(parts.gatewayVersion, cleared)
+    : envelopeOf(parts.gatewayVersion, admitted.askable, notes?.logLevel);
   const form = isHandshake
     ? discoverForm(id, envelope)
     : statelessForm(admitted, envelope, mirrored);
@@ -284,25 +283,4 @@ async function withDialogue(
 /** A quick look, that may be wrong to say yes. */
 function asks(bytes: Uint8Array): boolean {
   return new TextDecoder().decode(bytes).includes('input_required');
-}
-
-function handshakeEnvelope(parts: Parts, { admitted }: Cleared): RequestEnvelope {
-  const params: unknown = JSON.parse(applyEdits(admitted.text, admitted.edits));
-  const declared = isObject(params) && isObject(params['params']) ? params['params'] : {};
-  const { capabilities, clientInfo } = declared as { readonly [name: string]: Json | undefined };
-  const own = envelopeOf(parts, [], undefined);
-  return {
-    ...own,
-    capabilities: isObject(capabilities) ? capabilities : {},
-    clientInfo: isObject(clientInfo) ? clientInfo : own.clientInfo,
-  };
-}
-
-function envelopeOf(
-  parts: TranslationSettings,
-  askable: Parameters<typeof capabilitiesFor>[0],
-  logLevel: string | undefined,
-): RequestEnvelope {
-  const clientInfo = { name: 'sallyport', version: parts.gatewayVersion };
-  return { capabilities: capabilitiesFor(askable), clientInfo, logLevel };
 }
