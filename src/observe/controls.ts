@@ -5,7 +5,8 @@ import type { ControlState } from './metrics.js';
 
 /**
  * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
- * `authn:<issuer> pins:<upstream> inspection:<profile>`.
+ * `authn:<issuer> pins:<upstream> upstream-credentials:<upstream> upstream-identity:<upstream>
+ * inspection:<profile>`.
  */
 export type ControlName =
   | 'policy'
@@ -15,6 +16,8 @@ export type ControlName =
   | 'edge'
   | `authn:${string}`
   | `pins:${string}`
+  | `upstream-credentials:${string}`
+  | `upstream-identity:${string}`
   | `inspection:${string}`;
 
 export type ControlRow = {

@@ -76,6 +76,7 @@ export const credentialRequirements: readonly Requirement[] = [
   {
     id: 'CRD-13',
     source: 'scope: state of the controls',
-    behaviour: 'The controls say of each upstream what it is shown and whether it is told who calls.',
+    behaviour:
+      'The controls say of each upstream what it is shown and whether it is told who calls.',
   },
 ];

@@ -2,7 +2,13 @@
 // that TLS is tested with real handshakes and no fixture ever expires. P-256 and SHA-256 alone.
 // RFC 5280 §4; ITU-T X.690.
 
-import { generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
+import {
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+  X509Certificate,
+} from 'node:crypto';
 import { isIPv4 } from 'node:net';
 
 /** PEM texts. */

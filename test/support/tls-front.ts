@@ -1,8 +1,8 @@
 // TLS before a plain server: ends real handshakes and passes the bytes on. It tells which certificates its
 // clients showed.
 
-import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { createServer, type TLSSocket } from 'node:tls';
 import type { CertifiedKey } from './authority.js';
 

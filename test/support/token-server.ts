@@ -53,7 +53,7 @@ export function mintJwt(claims: object): string {
 export function honestAnswer(
   { form }: TokenRequest,
   more: { readonly claims?: object; readonly answer?: object } = {},
-): { readonly kind: 'json'; readonly body: object } {
+): Extract<TokenReply, { readonly kind: 'json' }> {
   const now = Math.floor(Date.now() / 1000);
   const token = mintJwt({
     iss: 'https://as.example',
