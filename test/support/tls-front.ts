@@ -10,7 +10,7 @@ export type TlsFront = {
   readonly port: number;
   /** Common names of the clients whose handshake succeeded; empty where none was shown. */
   readonly clients: string[];
-  /** Shows another certificate from the next handshake on. */
+  /** Shows another certificate from the next handshake on, and ends the connections that there are. */
   show(next: CertifiedKey): void;
   close(): Promise<void>;
 };
@@ -43,7 +43,10 @@ export async function startTlsFront(
   return {
     port: (server.address() as AddressInfo).port,
     clients,
-    show: ({ cert, key }) => server.setSecureContext({ cert, key }),
+    show({ cert, key }) {
+      server.setSecureContext({ cert, key });
+      for (const socket of sockets) socket.destroy();
+    },
     async close() {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
