@@ -2,7 +2,7 @@
 
 import { expect } from 'vitest';
 import { type AttackRig, startRig } from './attack-rig.js';
-import type { HostileRequest } from './hostile-upstream.js';
+import type { HostileRequest, HostileUpstream } from './hostile-upstream.js';
 import { makeSecretFiles } from './secret-files.js';
 import { startTokenServer, type TokenServer } from './token-server.js';
 
@@ -20,6 +20,7 @@ export async function startExchangeRig(
     readonly more?: string;
     readonly upstream?: readonly string[];
     readonly pinning?: string;
+    readonly prepare?: (upstream: HostileUpstream) => void;
   } = {},
 ): Promise<ExchangeRig> {
   const server = await startTokenServer();
@@ -28,6 +29,7 @@ export async function startExchangeRig(
   const secret = await files.write('client', crypto.randomUUID());
   const own = await files.write('own', ownValue);
   const rig = await startRig({
+    ...(options.prepare === undefined ? {} : { prepare: options.prepare }),
     upstream: [
       `credentials: {type: token-exchange, tokenEndpoint: ${JSON.stringify(server.url)}, network: loopback, clientId: gateway, clientSecret: {file: ${secret}}${options.more ?? ''}}`,
       `pinning: {maxAge: ${options.pinning ?? '10m'}, credentials: {type: static, header: X-Own, value: {file: ${own}}}}`,
@@ -47,6 +49,12 @@ export async function startExchangeRig(
       await files.close();
     },
   };
+}
+
+/** The claims of a JWT, unverified. */
+export function claimsOf(token: string): Readonly<Record<string, unknown>> {
+  const claims = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
+  return JSON.parse(claims) as Readonly<Record<string, unknown>>;
 }
 
 /** Parts of a token of which each would be enough to find it again. */
