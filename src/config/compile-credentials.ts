@@ -28,8 +28,8 @@ export type CredentialPlace = {
   readonly secrets: Secrets;
   /** The upstream's `url`, as written. */
   readonly url: string;
-  /** Audiences that the gateway accepts itself, of every upstream. */
-  readonly ownAudiences: readonly string[];
+  /** What tokens for the gateway itself carry as audience. */
+  readonly own: TokenRequestSettings['own'];
 };
 
 /** The credentials that leave with callers' messages. */
@@ -76,7 +76,7 @@ function compileRequest(file: TokenRequestFile, place: CredentialPlace): TokenRe
     scopes: [...file.scopes],
     resource: file.resource ?? (audience === undefined ? place.url : undefined),
     audience,
-    ownAudiences: place.ownAudiences,
+    own: place.own,
   };
 }
 

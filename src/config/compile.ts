@@ -57,9 +57,6 @@ export function compileSettings(input: CompileInput): Settings {
   const publicBase = root.publicUrl.replace(/\/$/, '');
   const policiesDir = resolve(folder, root.policies.dir);
   const pinsDir = root.pins?.dir;
-  const ownAudiences = Object.entries(root.upstreams).flatMap(([name, upstream]) =>
-    ownAudiencesOf(name, upstream, publicBase),
-  );
   return freezeDeep({
     file,
     publicUrl,
@@ -75,7 +72,7 @@ export function compileSettings(input: CompileInput): Settings {
     keys: (root.keys ?? []).map((_, index) => compileKey(secrets, index)),
     issuers: mapOf(root.issuers, compileIssuer),
     upstreams: mapOf(root.upstreams, (name, upstream) =>
-      compileUpstream(name, upstream, { publicBase, secrets, ownAudiences }),
+      compileUpstream(name, upstream, publicBase, secrets),
     ),
     policiesDir,
     pinsDir: pinsDir === undefined ? resolve(policiesDir, 'pins') : resolve(folder, pinsDir),
@@ -126,36 +123,23 @@ function compileIssuer(name: string, file: IssuerFile): IssuerSettings {
   };
 }
 
-type Around = {
-  readonly publicBase: string;
-  readonly secrets: Secrets;
-  readonly ownAudiences: readonly string[];
-};
-
-function resourceOf(name: string, file: UpstreamFile, publicBase: string): string {
-  return publicBase + (file.path ?? `/${name}`);
-}
-
-/** What tokens for an upstream carry as audience: none of these may be handed on. */
-function ownAudiencesOf(name: string, file: UpstreamFile, publicBase: string): readonly string[] {
-  return [resourceOf(name, file, publicBase), ...Object.values(file.audiences).flat()];
-}
-
 function compileUpstream(
   name: string,
   file: UpstreamFile,
-  { publicBase, secrets, ownAudiences }: Around,
+  publicBase: string,
+  secrets: Secrets,
 ): UpstreamSettings {
   const at: FilePath = ['upstreams', name];
   const path = file.path ?? `/${name}`;
-  const resource = resourceOf(name, file, publicBase);
+  const resource = publicBase + path;
   const issuers = [...(file.issuers ?? [])];
   const audiences: Record<string, readonly string[]> = Object.create(null);
   for (const issuer of issuers) {
     const mapped = Object.hasOwn(file.audiences, issuer) ? file.audiences[issuer] : undefined;
     audiences[issuer] = mapped === undefined ? [resource] : [...mapped];
   }
-  const place = { secrets, url: file.url, ownAudiences };
+  const own = { audiences: Object.values(audiences).flat(), base: publicBase };
+  const place = { secrets, url: file.url, own };
   return {
     name,
     url: new URL(file.url),

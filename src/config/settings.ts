@@ -50,8 +50,11 @@ export type TokenRequestSettings = {
   /** At least one of both is there; the token must carry each that is. */
   readonly resource: string | undefined;
   readonly audience: string | undefined;
-  /** Audiences of the gateway itself: a token that carries one is refused. */
-  readonly ownAudiences: readonly string[];
+  /**
+   * Audiences of the gateway itself, and `publicUrl`, under which all of its resources lie: a token that
+   * carries one of them is refused.
+   */
+  readonly own: { readonly audiences: readonly string[]; readonly base: string };
 };
 
 export type ActorToken = { readonly token: string; readonly type: 'jwt' | 'access_token' };

@@ -5,10 +5,11 @@
 
 import type { Principal } from './principal.js';
 
-declare const tokenBrand: unique symbol;
+/** Only this file can name the member: no serializer visits it, and no other code reads it. */
+const TOKEN = Symbol('subject token');
 
 /** The caller's token, closed: it shows in no text, no JSON and no log. */
-export type SubjectToken = { readonly [tokenBrand]: true };
+export type SubjectToken = { readonly [TOKEN]: string };
 
 export type Caller = {
   readonly principal: Principal;
@@ -20,18 +21,14 @@ export type Caller = {
   signed: number;
 };
 
-const tokens = new WeakMap<SubjectToken, string>();
-
 /** Closes a token. */
 export function closeToken(token: string): SubjectToken {
-  const closed = Object.freeze({}) as SubjectToken;
-  tokens.set(closed, token);
-  return closed;
+  return { [TOKEN]: token };
 }
 
 /** INVARIANT: called by the token exchange alone, which sends it to the configured server and nowhere else. */
 export function openToken(token: SubjectToken): string {
-  return tokens.get(token) ?? '';
+  return token[TOKEN];
 }
 
 /** The same caller for what outlives the exchange: the token is not kept. */

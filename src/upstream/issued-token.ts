@@ -16,7 +16,7 @@ export type TokenAnswer = {
 };
 
 export type Asked = {
-  readonly request: Pick<TokenRequestSettings, 'scopes' | 'resource' | 'audience' | 'ownAudiences'>;
+  readonly request: Pick<TokenRequestSettings, 'scopes' | 'resource' | 'audience' | 'own'>;
   /** The token that was given in exchange; absent where none was. */
   readonly subjectToken: string | undefined;
   readonly nowMs: number;
@@ -81,13 +81,23 @@ function faultOfClaims(claims: JsonObject, { request }: Asked): string | undefin
   const audiences = textsOf(claims['aud']);
   const wanted = [request.resource, request.audience].filter((one) => one !== undefined);
   if (!wanted.every((one) => audiences.includes(one))) return 'the token has another audience';
-  if (audiences.some((one) => request.ownAudiences.includes(one))) {
+  if (audiences.some((one) => isOwn(one, wanted, request.own))) {
     return 'the token is one for the gateway itself';
   }
   const scopes = [claims['scope'], claims['scp']].flatMap(textsOf).join(' ');
   return isWider(scopes, request.scopes)
     ? 'the token has scopes beyond those asked for'
     : undefined;
+}
+
+/** With such an audience the upstream could come back with the token as its caller. */
+function isOwn(
+  audience: string,
+  wanted: readonly string[],
+  { audiences, base }: TokenRequestSettings['own'],
+): boolean {
+  if (wanted.includes(audience)) return false;
+  return audiences.includes(audience) || audience === base || audience.startsWith(`${base}/`);
 }
 
 function textsOf(value: unknown): readonly string[] {

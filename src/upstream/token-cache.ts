@@ -77,8 +77,7 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
   }
 
   async function askOnce(key: string, by: OnBehalf): Promise<Shown> {
-    const answer = await ports.ask(by);
-    asking.delete(key);
+    const answer = await ports.ask(by).finally(() => asking.delete(key));
     if (answer.kind === 'fault') return fail(key, answer);
     failedUntilMs.delete(key);
     state = { state: 'armed', detail: '' };

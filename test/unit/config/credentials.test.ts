@@ -56,7 +56,10 @@ describe('[CRD-03] credentials', () => {
       scopes: [],
       resource: 'https://github.example.com/mcp',
       audience: undefined,
-      ownAudiences: ['https://mcp.example.com/github'],
+      own: {
+        audiences: ['https://mcp.example.com/github'],
+        base: 'https://mcp.example.com',
+      },
     };
     const found = github(`credentials: {type: client-credentials, ${SERVER}}`);
     expect(found?.credentials).toEqual({ type: 'client-credentials', request });

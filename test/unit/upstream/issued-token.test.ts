@@ -15,7 +15,7 @@ function asked(parts: Partial<Asked['request']> = {}, subjectToken?: string): As
     scopes: [],
     resource: RESOURCE,
     audience: undefined,
-    ownAudiences: [OWN],
+    own: { audiences: [OWN], base: 'https://mcp.example.com' },
     ...parts,
   };
   return { request, subjectToken, nowMs: NOW_MS };
@@ -47,6 +47,12 @@ describe('[CRD-06] an issued token', () => {
     ['an audience', jwt({ aud: 'x' }), asked(), 'another audience'],
     ['one audience of two', jwt({}), asked({ audience: 'api' }), 'another audience'],
     ['our audience', jwt({ aud: [RESOURCE, OWN] }), asked(), 'for the gateway itself'],
+    [
+      'an audience under ours',
+      jwt({ aud: [RESOURCE, `${OWN}2`] }),
+      asked(),
+      'for the gateway itself',
+    ],
     ['a type', answer({ token_type: 'dpop' }), asked(), 'no bearer token'],
     ['an end', answer({ expires_in: 0 }), asked(), 'expired'],
     ['spelling', answer({ access_token: 'a b' }), asked(), 'cannot stand in a header'],
