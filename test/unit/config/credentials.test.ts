@@ -1,6 +1,7 @@
 // What credentials, TLS and identity of an upstream need, and what they become.
 
 import { generateKeyPairSync } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { makeAuthority } from '../../support/authority.js';
 import { FOLDER, faultLines, GOOD, type Surroundings, settingsOf } from './reading.js';
@@ -230,5 +231,31 @@ describe('[CRD-03] identity', () => {
       'error "credentials" has this header too',
     ]);
     expect(faults('identity: {ttl: 1h}')).toEqual(['error an assertion is valid for 1s to 10m']);
+  });
+});
+
+describe('[CRD-03] the page on credentials', () => {
+  const page = readFileSync(
+    new URL('../../../docs/reference/upstream-credentials.md', import.meta.url),
+    'utf8',
+  );
+  const blocks = [...page.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text = '']) => text);
+
+  it.each(blocks)('shows what is accepted: %#', (block) => {
+    const around: Surroundings = {
+      env: { ...AROUND.env, AS_SECRET: 'secret', UPSTREAM_AUTHORIZATION: 'Bearer x' },
+      files: {
+        ...AROUND.files,
+        [`${FOLDER}/tls/internal-ca.pem`]: authority.cert,
+        [`${FOLDER}/tls/sallyport.pem`]: own.cert,
+        [`${FOLDER}/tls/sallyport.key`]: own.key,
+        '/run/secrets/as-key': own.key,
+      },
+    };
+    expect(faultLines(upstream(...block.trimEnd().split('\n')), around)).toEqual([]);
+  });
+
+  it('shows every kind', () => {
+    expect(blocks).toHaveLength(5);
   });
 });
