@@ -164,6 +164,8 @@ function compileUpstream(
     limits: {
       requestTimeoutMs: requireDurationMs(file.limits.requestTimeout),
       streamIdleMs: requireDurationMs(file.limits.streamIdle),
+      exchangeMaxMs: requireDurationMs(file.limits.exchangeMax),
+      keepAliveMs: requireDurationMs(file.limits.keepAlive),
       maxRequestBytes: sizeBytes(file.limits.maxRequestBytes),
       maxResponseBytes: sizeBytes(file.limits.maxResponseBytes),
       concurrency: file.limits.concurrency,

@@ -21,7 +21,7 @@ export async function observeOnce(
 ): Promise<OnceObserved> {
   const guarded = createGuardedFetch();
   const troubles: string[] = [];
-  const { client, request, sessionVersions } = connectUpstream(upstream, {
+  const { client, sessions, request, sessionVersions } = connectUpstream(upstream, {
     guarded,
     now: Date.now,
     signer: assertionSigner(createKeyRing(keysOf(gateway))),
@@ -42,6 +42,7 @@ export async function observeOnce(
     const [trouble] = troubles;
     return { ...outcome, why: trouble === undefined ? outcome.why : `${outcome.why}: ${trouble}` };
   } finally {
+    await sessions.close();
     await client.close();
     await guarded.close();
   }

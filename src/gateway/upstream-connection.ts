@@ -4,8 +4,13 @@
 import type { UpstreamSettings } from '../config/settings.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
 import { type AssertionSigner, createAssertion } from '../upstream/assertion.js';
+import { createBridge } from '../upstream/bridge/sessions.js';
 import { createChannelRequest } from '../upstream/channel-listing.js';
-import { createUpstreamClient, type UpstreamClient } from '../upstream/client.js';
+import {
+  createUpstreamClient,
+  type SessionUpstream,
+  type UpstreamClient,
+} from '../upstream/client.js';
 import { connectOptionsFor } from '../upstream/connect.js';
 import { createCredentialSource } from '../upstream/credential-sources.js';
 import type { GuardedFetch } from '../upstream/guarded-fetch.js';
@@ -16,6 +21,7 @@ import { createPresenter, type Presenter } from '../upstream/presenter.js';
 export type UpstreamConnection = {
   readonly client: UpstreamClient;
   readonly presenter: Presenter;
+  readonly sessions: SessionUpstream;
   /** The port of a lister. */
   readonly request: ListingRequest;
   /** Versions of sessions on this transport; `undefined` for those of streamable HTTP. */
@@ -47,6 +53,7 @@ export function connectUpstream(
       return {
         client,
         presenter,
+        sessions: client,
         request: createListingRequest(client, 'gateway'),
         sessionVersions: undefined,
       };
@@ -54,6 +61,7 @@ export function connectUpstream(
       return {
         client,
         presenter,
+        sessions: createBridge({ client, ...limits, now: ports.now }),
         request: createChannelRequest(client),
         sessionVersions: [CHANNEL_VERSION],
       };

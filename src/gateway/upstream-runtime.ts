@@ -10,7 +10,7 @@ import {
   observeListing,
   type Page,
 } from '../pins/observed.js';
-import type { UpstreamClient } from '../upstream/client.js';
+import type { SessionUpstream, UpstreamClient } from '../upstream/client.js';
 import type { ListingFault } from '../upstream/listing-call.js';
 import type { Presenter } from '../upstream/presenter.js';
 import { createLister } from '../upstream/relist.js';
@@ -22,6 +22,8 @@ export type UpstreamRuntime = {
   readonly client: UpstreamClient;
   /** How the credentials stand. */
   readonly presenter: Pick<Presenter, 'states'>;
+  /** The same upstream in sessions: over channels where it speaks HTTP+SSE. */
+  readonly sessions: SessionUpstream;
   /** The same upstream, for clients of an era that it does not speak. */
   readonly translation: Translation;
   /** The newest observation, or `undefined` before the first listing. */
@@ -47,9 +49,10 @@ export type RuntimePorts = ConnectionPorts & {
 export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): UpstreamRuntime {
   const { now } = ports;
   const { limits, pinning } = settings;
-  const { client, presenter, request, sessionVersions } = connectUpstream(settings, ports);
+  const connection = connectUpstream(settings, ports);
+  const { client, sessions, presenter, request, sessionVersions } = connection;
   const translation = createTranslation({
-    client,
+    client: sessions,
     gatewayVersion: ports.gatewayVersion,
     maxResponseBytes: limits.maxResponseBytes,
     requestTimeoutMs: limits.requestTimeoutMs,
@@ -85,6 +88,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     settings,
     client,
     presenter,
+    sessions,
     translation,
     observed: () => observed,
     isFresh: () => lister.isFresh(pinning.maxAgeMs),
@@ -98,6 +102,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     async close() {
       await lister.close();
       translation.close();
+      await sessions.close();
       await client.close();
     },
   };

@@ -60,7 +60,7 @@ export type UpstreamClient = {
     cleared: Cleared,
     by: Caller,
     form: TranslatedForm,
-    signal: AbortSignal,
+    signal: AbortSignal | undefined,
     mayRest: boolean,
   ): Promise<ForwardOutcome>;
   /** Opens a stream of the gateway's own asking: it carries no principal's words. */
@@ -83,6 +83,9 @@ export type UpstreamClient = {
   request(own: OwnRequest): Promise<ForwardOutcome>;
   close(): Promise<void>;
 };
+
+/** What speaks to an upstream in sessions, or without. */
+export type SessionUpstream = Omit<UpstreamClient, 'openChannel'>;
 
 type Sent = {
   readonly by: OnBehalf;
@@ -156,7 +159,8 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     forwardAs(_cleared, by, form, signal, mayRest) {
       const pool = mayRest ? streams : calls;
       const headers = formHeaders(form.headers);
-      return dispatch(pool, { by, method: 'POST', headers, body: form.body }, signal);
+      const { body, target } = form;
+      return dispatch(pool, { by, method: 'POST', target, headers, body }, signal);
     },
     subscribe(form, by, signal) {
       const headers = formHeaders(form.headers);

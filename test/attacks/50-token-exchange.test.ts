@@ -20,7 +20,7 @@ describe('an exchange that goes wrong', () => {
   beforeAll(async () => {
     rig = await startExchangeRig({
       more: ', scopes: ["records:read"]',
-      upstream: ['limits: {requestTimeout: 500ms}'],
+      upstream: ['limits: {requestTimeout: 3s}'],
     });
   });
   afterEach(() => rig.server.repent());

@@ -7,13 +7,13 @@ import type { Json } from '../../mcp/message.js';
 import { ownForm, type RequestEnvelope, tellNotice } from '../../mcp/translate/to-stateless.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
 import type { Caller } from '../../policy/caller.js';
-import type { UpstreamClient } from '../client.js';
+import type { SessionUpstream } from '../client.js';
 import { type HearingBounds, hear, isStream } from './messages.js';
 import { type Conversation, type Said, streamAnswer, wholeAnswer } from './own-answer.js';
 import type { SessionNotes } from './session-notes.js';
 
 type StreamParts = HearingBounds & {
-  readonly client: UpstreamClient;
+  readonly client: Pick<SessionUpstream, 'subscribe'>;
   readonly by: Caller;
   readonly envelope: RequestEnvelope;
 };
