@@ -65,7 +65,10 @@ function secretPlaces(root: unknown): readonly Place[] {
     { path: ['upstreams', name, 'tls', 'key'], judge: judgeTlsKey },
   ]);
   const token: Place = { path: ['admin', 'breakGlass', 'token'], judge: judgeToken };
-  return [...keyPlaces, ...upstreamPlaces, token];
+  const tlsKeys = ['data', 'ops', 'admin'].map(
+    (name): Place => ({ path: ['listeners', name, 'tls', 'key'], judge: () => undefined }),
+  );
+  return [...keyPlaces, ...upstreamPlaces, ...tlsKeys, token];
 }
 
 /** The secrets that credentials of one kind or another have. */

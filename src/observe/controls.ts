@@ -5,8 +5,8 @@ import type { ControlState } from './metrics.js';
 
 /**
  * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
- * `authn:<issuer> pins:<upstream> upstream-credentials:<upstream> upstream-identity:<upstream>
- * inspection:<profile>`.
+ * `authn:<issuer> pins:<upstream> binding:<upstream> upstream-credentials:<upstream>
+ * upstream-identity:<upstream> inspection:<profile> tls:<listener>`.
  */
 export type ControlName =
   | 'policy'
@@ -18,6 +18,8 @@ export type ControlName =
   | `pins:${string}`
   | `upstream-credentials:${string}`
   | `upstream-identity:${string}`
+  | `binding:${string}`
+  | 'tls:data'
   | `inspection:${string}`;
 
 export type ControlRow = {
