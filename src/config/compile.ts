@@ -11,12 +11,12 @@ import {
   compileTls,
   watchedFilesOf,
 } from './compile-credentials.js';
+import { compileIssuer } from './compile-issuer.js';
 import type { FilePath } from './fault.js';
 import { freezeDeep } from './freeze.js';
 import type {
   AdminFile,
   GatewayFile,
-  IssuerFile,
   ListenerFile,
   ProfileFile,
   UpstreamFile,
@@ -28,7 +28,6 @@ import type {
   AdminSettings,
   GatewayKey,
   InspectionProfile,
-  IssuerSettings,
   ListenerSettings,
   OwnCredentials,
   PiiKind,
@@ -77,7 +76,12 @@ export function compileSettings(input: CompileInput): Settings {
       ops: compileListener(root.listeners.ops, input.tls.ops),
     },
     keys: (root.keys ?? []).map((_, index) => compileKey(secrets, index)),
-    issuers: mapOf(root.issuers, compileIssuer),
+    issuers: mapOf(root.issuers, (name, issuer) =>
+      compileIssuer(name, issuer, {
+        secretAt: (path) => requireSecret(secrets, path),
+        durationMs: requireDurationMs,
+      }),
+    ),
     upstreams: mapOf(root.upstreams, (name, upstream) =>
       compileUpstream(name, upstream, publicBase, secrets),
     ),
@@ -120,19 +124,6 @@ function compileKey(secrets: Secrets, index: number): GatewayKey {
   const key = readKeyText(requireSecret(secrets, ['keys', index]));
   if (key === undefined) throw new Error('a gateway key was not checked before use');
   return key;
-}
-
-function compileIssuer(name: string, file: IssuerFile): IssuerSettings {
-  const { client, scope, groups } = file.claims;
-  return {
-    name,
-    issuer: file.issuer,
-    network: file.network,
-    algorithms: [...file.algorithms],
-    tokenType: file.tokenType,
-    maxLifetimeMs: requireDurationMs(file.maxLifetime),
-    claims: { client: [client].flat(), scope: [scope].flat(), groups: [groups].flat() },
-  };
 }
 
 function compileUpstream(

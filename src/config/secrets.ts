@@ -64,11 +64,17 @@ function secretPlaces(root: unknown): readonly Place[] {
     ...credentialPlaces(['upstreams', name, 'pinning', 'credentials']),
     { path: ['upstreams', name, 'tls', 'key'], judge: judgeTlsKey },
   ]);
+  const clientPlaces = Object.keys(mapAt(root, ['issuers'])).map(
+    (name): Place => ({
+      path: ['issuers', name, 'introspection', 'clientSecret'],
+      judge: judgeClientSecret,
+    }),
+  );
   const token: Place = { path: ['admin', 'breakGlass', 'token'], judge: judgeToken };
   const tlsKeys = ['data', 'ops', 'admin'].map(
     (name): Place => ({ path: ['listeners', name, 'tls', 'key'], judge: () => undefined }),
   );
-  return [...keyPlaces, ...upstreamPlaces, ...tlsKeys, token];
+  return [...keyPlaces, ...upstreamPlaces, ...clientPlaces, ...tlsKeys, token];
 }
 
 /** The secrets that credentials of one kind or another have. */
@@ -133,11 +139,6 @@ function judgeKey(secret: string): string | undefined {
   return 'this secret is not a gateway key: 32 bytes as base64 or hex, or what `sallyport keys new` prints';
 }
 
-/** RFC 6749 Appendix A.2. */
-function judgeClientSecret(secret: string): string | undefined {
-  return /^[\x20-\x7e]+$/.test(secret) ? undefined : 'this secret cannot be a client secret';
-}
-
 /** RFC 8693 §2.1: the form depends on the type; what is no visible text is none. */
 function judgeActorToken(secret: string): string | undefined {
   return /^[\x21-\x7e]+$/.test(secret) ? undefined : 'this secret cannot be a token';
@@ -147,6 +148,11 @@ function judgeActorToken(secret: string): string | undefined {
 function judgeHeader(secret: string): string | undefined {
   if (/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(secret)) return undefined;
   return 'this secret cannot be the value of an HTTP header';
+}
+
+/** RFC 6749, appendix A.2. */
+function judgeClientSecret(secret: string): string | undefined {
+  return /^[\x20-\x7e]+$/.test(secret) ? undefined : 'this secret cannot be that of a client';
 }
 
 function judgeToken(secret: string): string | undefined {

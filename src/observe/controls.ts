@@ -5,8 +5,8 @@ import type { ControlState } from './metrics.js';
 
 /**
  * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
- * `authn:<issuer> pins:<upstream> binding:<upstream> upstream-credentials:<upstream>
- * upstream-identity:<upstream> inspection:<profile> tls:<listener>`.
+ * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream>
+ * upstream-credentials:<upstream> upstream-identity:<upstream> inspection:<profile> tls:<listener>`.
  */
 export type ControlName =
   | 'policy'
@@ -15,6 +15,7 @@ export type ControlName =
   | 'admin'
   | 'edge'
   | `authn:${string}`
+  | `audience:${string}`
   | `pins:${string}`
   | `upstream-credentials:${string}`
   | `upstream-identity:${string}`
