@@ -1,29 +1,14 @@
 // What a schema cannot say about upstreams: their paths, who vouches for callers, which audiences.
 // Reports and changes nothing. Contract §3, "serve refuses to start when".
 
-import { isLoopbackHost, judgePath, suggestPath } from './addresses.js';
+import { isLoopbackHost, judgePath, pathOfUpstream, suggestPath } from './addresses.js';
+import { checkPresented } from './checks-credentials.js';
 import { checkUpstreamUrl, isLoopbackGateway } from './checks-origins.js';
 import type { FilePath, Report } from './fault.js';
 import { quote } from './schema-faults.js';
 import { nearestWord } from './suggestion.js';
 import { mapAt, textAt, textsAt, valueAt } from './tree.js';
 import { readDurationMs } from './units.js';
-
-/** Headers that the gateway or the connection owns: a static credential may not take their place. */
-const OWNED_HEADERS: ReadonlySet<string> = new Set([
-  ...['host', 'connection', 'content-length', 'content-type', 'content-encoding', 'te', 'trailer'],
-  ...[
-    'transfer-encoding',
-    'upgrade',
-    'keep-alive',
-    'accept',
-    'accept-encoding',
-    'origin',
-    'expect',
-  ],
-  ...['last-event-id', 'forwarded', 'via', 'traceparent', 'tracestate', 'baggage'],
-]);
-const OWNED_HEADER_PREFIXES = ['mcp-', 'proxy-', 'sec-', 'x-forwarded-', 'sallyport-'];
 
 /** Checks every upstream by itself and all of them together. */
 export function checkUpstreams(root: unknown, report: Report): void {
@@ -35,16 +20,10 @@ export function checkUpstreams(root: unknown, report: Report): void {
     checkAudienceNames(root, name, report);
     checkProfileName(root, name, report);
     checkTimes(root, name, report);
-    checkHeader(root, ['upstreams', name, 'credentials'], report);
-    checkHeader(root, ['upstreams', name, 'pinning', 'credentials'], report);
+    checkPresented(root, name, report);
   }
   checkPathsDiffer(root, report);
   checkAudiencesDiffer(root, report);
-}
-
-/** The path of an upstream: what is written, or `/<name>`. */
-export function pathOfUpstream(root: unknown, name: string): string {
-  return textAt(root, ['upstreams', name, 'path']) ?? `/${name}`;
 }
 
 function checkPath(root: unknown, name: string, report: Report): void {
@@ -150,16 +129,6 @@ function checkName(
     rule: 'unknown-name',
     ...(suggestion === undefined ? {} : { suggestion }),
   });
-}
-
-function checkHeader(root: unknown, path: FilePath, report: Report): void {
-  const header = textAt(root, [...path, 'header'])?.toLowerCase();
-  if (header === undefined) return;
-  const isOwned =
-    OWNED_HEADERS.has(header) || OWNED_HEADER_PREFIXES.some((prefix) => header.startsWith(prefix));
-  if (isOwned) {
-    report([...path, 'header'], 'the gateway sets this header itself', { rule: 'conflict' });
-  }
 }
 
 /** Suffixes that clients of the HTTP+SSE transport use below an upstream's path (contract §2). */

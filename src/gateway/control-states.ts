@@ -37,7 +37,10 @@ export function refreshControls(
     setBinding(controls, upstream);
   }
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
-  for (const runtime of sources.runtimes) setPins(controls, runtime);
+  for (const runtime of sources.runtimes) {
+    setPins(controls, runtime);
+    setPresented(controls, runtime);
+  }
 }
 
 /** TLS that ends elsewhere is not ours to vouch for. */
@@ -91,11 +94,31 @@ export function removeControls(controls: Controls, before: Settings, after: Sett
   for (const name of before.issuers.keys())
     if (!after.issuers.has(name)) controls.remove(`authn:${name}`);
   for (const name of before.upstreams.keys())
-    if (!after.upstreams.has(name))
-      for (const control of ['pins', 'audience', 'binding'] as const)
-        controls.remove(`${control}:${name}`);
+    if (!after.upstreams.has(name)) removeUpstream(controls, name);
   for (const name of before.profiles.keys())
     if (!after.profiles.has(name)) controls.remove(`inspection:${name}`);
+}
+
+const OF_UPSTREAMS = [
+  'pins',
+  'audience',
+  'binding',
+  'upstream-credentials',
+  'upstream-identity',
+] as const;
+
+function removeUpstream(controls: Controls, name: string): void {
+  for (const control of OF_UPSTREAMS) controls.remove(`${control}:${name}`);
+}
+
+/** What the upstream is shown: the credential for callers counts, and trouble with either. */
+function setPresented(controls: Controls, { settings, presenter }: UpstreamRuntime): void {
+  const { name, identity } = settings;
+  const states = presenter.states();
+  const shown = states.find(({ state }) => state === 'degraded') ?? states[0];
+  if (shown !== undefined) controls.set(`upstream-credentials:${name}`, shown.state, shown.detail);
+  if (identity === undefined) controls.set(`upstream-identity:${name}`, 'off', 'not configured');
+  else controls.set(`upstream-identity:${name}`, 'armed');
 }
 
 function setProfile(controls: Controls, { name, request, result }: InspectionProfile): void {

@@ -5,8 +5,8 @@ import type { ControlState } from './metrics.js';
 
 /**
  * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
- * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream> inspection:<profile>
- * tls:<listener>`.
+ * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream>
+ * upstream-credentials:<upstream> upstream-identity:<upstream> inspection:<profile> tls:<listener>`.
  */
 export type ControlName =
   | 'policy'
@@ -17,6 +17,8 @@ export type ControlName =
   | `authn:${string}`
   | `audience:${string}`
   | `pins:${string}`
+  | `upstream-credentials:${string}`
+  | `upstream-identity:${string}`
   | `binding:${string}`
   | 'tls:data'
   | `inspection:${string}`;
