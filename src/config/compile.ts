@@ -8,6 +8,7 @@ import { freezeDeep } from './freeze.js';
 import type {
   AdminFile,
   CredentialsFile,
+  EndpointFile,
   GatewayFile,
   IssuerFile,
   ListenerFile,
@@ -15,9 +16,11 @@ import type {
   UpstreamFile,
 } from './gateway-file.js';
 import { readKeyText } from './keys.js';
+import { defaultPrefix } from './prefixes.js';
 import { type Secrets, secretAt } from './secrets.js';
 import type {
   AdminSettings,
+  EndpointSettings,
   GatewayKey,
   InspectionProfile,
   IssuerSettings,
@@ -67,6 +70,7 @@ export function compileSettings(input: CompileInput): Settings {
     upstreams: mapOf(root.upstreams, (name, upstream) =>
       compileUpstream(name, upstream, publicBase, secrets),
     ),
+    endpoints: mapOf(root.endpoints, (name, endpoint) => compileEndpoint(name, endpoint, root)),
     policiesDir,
     pinsDir: pinsDir === undefined ? resolve(policiesDir, 'pins') : resolve(folder, pinsDir),
     profiles: mapOf(root.inspection.profiles, compileProfile),
@@ -124,12 +128,6 @@ function compileUpstream(
   const at: FilePath = ['upstreams', name];
   const path = file.path ?? `/${name}`;
   const resource = publicBase + path;
-  const issuers = [...(file.issuers ?? [])];
-  const audiences: Record<string, readonly string[]> = Object.create(null);
-  for (const issuer of issuers) {
-    const mapped = Object.hasOwn(file.audiences, issuer) ? file.audiences[issuer] : undefined;
-    audiences[issuer] = mapped === undefined ? [resource] : [...mapped];
-  }
   const credentials = compileCredentials(file.credentials, [...at, 'credentials'], secrets);
   const own = file.pinning.credentials;
   return {
@@ -140,8 +138,7 @@ function compileUpstream(
     resource,
     network: file.network,
     authentication: file.authentication,
-    issuers,
-    audiences,
+    ...compileVouchers(file, resource),
     scopesSupported: [...file.scopesSupported],
     credentials,
     pinning: {
@@ -162,6 +159,39 @@ function compileUpstream(
       concurrency: file.limits.concurrency,
       listTtlMs: durationMs(file.limits.listTtl),
     },
+  };
+}
+
+/** Who vouches for callers of a resource, and for which audience. */
+function compileVouchers(
+  file: Pick<UpstreamFile, 'issuers' | 'audiences'>,
+  resource: string,
+): Pick<UpstreamSettings, 'issuers' | 'audiences'> {
+  const issuers = [...(file.issuers ?? [])];
+  const audiences: Record<string, readonly string[]> = Object.create(null);
+  for (const issuer of issuers) {
+    const mapped = Object.hasOwn(file.audiences, issuer) ? file.audiences[issuer] : undefined;
+    audiences[issuer] = mapped === undefined ? [resource] : [...mapped];
+  }
+  return { issuers, audiences };
+}
+
+function compileEndpoint(name: string, file: EndpointFile, root: GatewayFile): EndpointSettings {
+  const path = file.path ?? `/${name}`;
+  const resource = root.publicUrl.replace(/\/$/, '') + path;
+  const members = Object.entries(file.upstreams).map(([upstream, { prefix }]) => ({
+    upstream,
+    prefix: prefix ?? defaultPrefix(upstream),
+  }));
+  const scopes = members.flatMap(({ upstream }) => root.upstreams[upstream]?.scopesSupported ?? []);
+  return {
+    name,
+    path,
+    resource,
+    authentication: file.authentication,
+    ...compileVouchers(file, resource),
+    scopesSupported: [...new Set(scopes)],
+    members,
   };
 }
 
