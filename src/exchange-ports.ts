@@ -5,6 +5,8 @@ import type { InspectionProfile } from './config/settings.js';
 import type { PageCache } from './inspect/page-cache.js';
 import type { EventFacts, QuestionFacts, SentFacts, SessionFacts } from './mcp/admitted.js';
 import type { ListedEra } from './mcp/listing.js';
+import type { ServerName } from './mcp/merge/handshakes.js';
+import type { Member } from './mcp/merge/prefixes.js';
 import type { Era, Json, JsonObject, RequestId } from './mcp/message.js';
 import type { ChannelOutcome, ForwardOutcome, Incoming } from './mcp/transport.js';
 import type { Catalogue, PinKind } from './policy/definition.js';
@@ -45,6 +47,26 @@ export type View = {
   challenge(reason: Reason, scopes: readonly string[] | undefined): string;
 };
 
+/** Several upstreams under one path: whose members they are, and how each of them stands there. */
+export type Endpoint = {
+  readonly name: string;
+  /** In the order in which lists show them. */
+  readonly members: readonly Member[];
+  readonly versions: View['versions'];
+  /** What it says of itself as a server. */
+  readonly server: ServerName;
+  challenge: View['challenge'];
+  /** A member as it stands here: its own view, but for names that look like another member's. */
+  view(upstream: string): View | undefined;
+};
+
+/** A list of an endpoint that is read page by page: whose it is, and which. */
+export type ListPlace = {
+  readonly endpoint: string;
+  readonly principal: Principal;
+  readonly method: string;
+};
+
 /** What the state of a dialogue is bound to besides its caller (2026). */
 export type StateSubject = {
   readonly upstream: string;
@@ -57,6 +79,8 @@ export type StateSubject = {
 /** An open stream of a client, as the registry of streams needs to know it. */
 export type OpenStream = {
   readonly upstream: string;
+  /** The endpoint of several upstreams that it goes through. */
+  readonly endpoint?: string | undefined;
   readonly principal: Principal;
   /** The sealed id of its session. */
   readonly session: string | undefined;
@@ -105,6 +129,16 @@ export type ChannelPorts = {
 export type Ports = {
   readonly channels: ChannelPorts;
   view(upstream: string): View | undefined;
+  /** An endpoint of several upstreams. */
+  endpoint(name: string): Endpoint | undefined;
+  /** Seals where each member's list goes on. */
+  sealCursor(cursors: ReadonlyMap<string, string>, place: ListPlace): string;
+  /** Opens such a cursor; `undefined` for every other. */
+  openCursor(sealed: string, place: ListPlace): ReadonlyMap<string, string> | undefined;
+  /** Notes that a member listed these resources, so that it is known whose they are. */
+  noteResources(endpoint: string, upstream: string, uris: readonly string[]): void;
+  /** The members of the endpoint that listed a resource, as far as this replica remembers. */
+  recallResource(endpoint: string, uri: string): readonly string[];
   authenticate(incoming: Incoming): Principal | Reason | Promise<Principal | Reason>;
   /** Opens a sealed session id for this caller; `undefined` for every other id, whatever its fault. */
   openSession(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;

@@ -9,6 +9,7 @@ import { sessionInQuery } from '../mcp/eras/channels.js';
 import type { Incoming, Outgoing } from '../mcp/transport.js';
 import { createBodyReader, type UnreadBody } from './body.js';
 import { createOutgoing } from './outgoing.js';
+import { createPlaces } from './places.js';
 import { edgeBody } from './refusal-body.js';
 import { checkRequest, type EdgeRefusal } from './request.js';
 import type { EdgeRoute, EdgeTables } from './routes.js';
@@ -42,7 +43,7 @@ const TOO_LARGE = { status: 413, reason: 'body-too-large' } as const;
 
 /** Builds the listener; nothing is open before `listen`. */
 export function createDataServer(ports: DataServerPorts): DataServer {
-  const running = new Map<string, number>();
+  const places = createPlaces();
   const bodies = createBodyReader(MAX_BODIES_BYTES);
   const app: FastifyInstance = fastify({
     logger: false,
@@ -95,20 +96,12 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     response: ServerResponse,
     facts: Facts,
   ): Promise<void> {
-    const { upstream, concurrency } = facts.route;
-    let hasPlace = false;
-    function enter(): boolean {
-      const inflight = running.get(upstream) ?? 0;
-      if (hasPlace || inflight >= concurrency) return hasPlace;
-      running.set(upstream, inflight + 1);
-      hasPlace = true;
-      return true;
-    }
+    const taken = places.forOne(facts.route);
     try {
-      const incoming = toIncoming(request, response, facts, enter);
+      const incoming = toIncoming(request, response, facts, taken.enter);
       await ports.exchange(incoming, createOutgoing(response));
     } finally {
-      if (hasPlace) running.set(upstream, (running.get(upstream) ?? 1) - 1);
+      taken.leave();
     }
   }
 
@@ -216,7 +209,7 @@ function toIncoming(
   request: IncomingMessage,
   response: ServerResponse,
   facts: Facts,
-  enter: () => boolean,
+  enter: Incoming['enter'],
 ): Incoming {
   let gone: AbortController | undefined;
   return {

@@ -1,16 +1,19 @@
 // Says of every control whether it is armed, from what the parts report of themselves. A control that is
 // weaker than configured is `degraded`, one that the configuration turns off is `off`; both say why.
 
-import type { InspectionProfile, Settings } from '../config/settings.js';
+import type { EndpointSettings, InspectionProfile, Settings } from '../config/settings.js';
 import type { Controls } from '../observe/controls.js';
 import type { Metrics } from '../observe/metrics.js';
+import type { Endpoints } from './endpoints.js';
 import type { Identity } from './identity.js';
+import type { Runtimes } from './runtimes.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 
 export type ControlSources = {
   readonly settings: Settings;
   readonly identity: Identity;
-  readonly runtimes: Iterable<UpstreamRuntime>;
+  readonly runtimes: Pick<Runtimes, 'get' | 'all'>;
+  readonly endpoints: Endpoints;
   /** `undefined` while every sink works. */
   readonly auditFault: string | undefined;
 };
@@ -32,7 +35,8 @@ export function refreshControls(
   setAudit(controls, settings, sources.auditFault);
   setIssuers(controls, metrics, sources.identity);
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
-  for (const runtime of sources.runtimes) setPins(controls, runtime);
+  for (const runtime of sources.runtimes.all()) setPins(controls, runtime);
+  for (const endpoint of settings.endpoints.values()) setEndpoint(controls, endpoint, sources);
 }
 
 function setAudit(controls: Controls, { audit }: Settings, fault: string | undefined): void {
@@ -55,6 +59,8 @@ export function removeControls(controls: Controls, before: Settings, after: Sett
     if (!after.issuers.has(name)) controls.remove(`authn:${name}`);
   for (const name of before.upstreams.keys())
     if (!after.upstreams.has(name)) controls.remove(`pins:${name}`);
+  for (const name of before.endpoints.keys())
+    if (!after.endpoints.has(name)) controls.remove(`endpoint:${name}`);
   for (const name of before.profiles.keys())
     if (!after.profiles.has(name)) controls.remove(`inspection:${name}`);
 }
@@ -89,4 +95,19 @@ function setPins(controls: Controls, runtime: UpstreamRuntime): void {
       'degraded',
       'the definitions were not verified within pinning.maxAge',
     );
+}
+
+/** An endpoint says which of its members are missing, and how many names it hides. */
+function setEndpoint(
+  controls: Controls,
+  { name, members }: EndpointSettings,
+  { runtimes, endpoints }: ControlSources,
+): void {
+  const missing = members.filter(({ upstream }) => runtimes.get(upstream)?.isUp() !== true);
+  const hidden = endpoints.countHidden(name);
+  const reasons = [
+    ...(missing.length > 0 ? [`down: ${missing.map(({ upstream }) => upstream).join(', ')}`] : []),
+    ...(hidden > 0 ? [`hidden because they look alike: ${hidden} names`] : []),
+  ];
+  controls.set(`endpoint:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
 }

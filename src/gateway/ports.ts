@@ -28,7 +28,9 @@ import {
 import { createRunningStreams } from '../state/running-streams.js';
 import { openSession, sealSession } from '../state/session-seal.js';
 import { createChannelPorts } from './channel-ports.js';
+import type { Endpoints } from './endpoints.js';
 import { createForwarding } from './forwarding.js';
+import { createListPorts } from './list-ports.js';
 import { bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { StreamRegistry } from './streams.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
@@ -51,6 +53,7 @@ export type Parts = {
   readonly limits: LimitStore;
   readonly ended: EndedSessions;
   readonly streams: StreamRegistry;
+  readonly endpoints: Endpoints;
   readonly onVersion: Ports['onVersion'];
   readonly now: () => number;
 };
@@ -94,8 +97,11 @@ export function createPorts(parts: Parts): Ports {
       const runtime = parts.runtime(upstream);
       return runtime === undefined ? undefined : parts.view(runtime, parts.version());
     },
+    endpoint: parts.endpoints.get,
+    ...createListPorts(ring, now),
     authenticate(incoming) {
-      const upstream = parts.version().settings.upstreams.get(incoming.upstream);
+      const { upstreams, endpoints } = parts.version().settings;
+      const upstream = upstreams.get(incoming.upstream) ?? endpoints.get(incoming.upstream);
       if (upstream === undefined) return 'internal';
       if (upstream.authentication === 'none') return anonymousPrincipal(upstream);
       const outcome = parts.authenticator().authenticate(incoming, upstream);

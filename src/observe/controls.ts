@@ -5,7 +5,7 @@ import type { ControlState } from './metrics.js';
 
 /**
  * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
- * `authn:<issuer> pins:<upstream> inspection:<profile>`.
+ * `authn:<issuer> pins:<upstream> inspection:<profile> endpoint:<endpoint>`.
  */
 export type ControlName =
   | 'policy'
@@ -15,7 +15,8 @@ export type ControlName =
   | 'edge'
   | `authn:${string}`
   | `pins:${string}`
-  | `inspection:${string}`;
+  | `inspection:${string}`
+  | `endpoint:${string}`;
 
 export type ControlRow = {
   readonly control: string;

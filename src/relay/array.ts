@@ -22,7 +22,7 @@ const CODE_OF_STATUS = 1000;
 
 /** Runs the elements. The array itself is recorded too: that it was admitted, and how it was answered. */
 export async function relayArray(
-  call: Call,
+  call: Pick<Call, 'incoming' | 'outgoing' | 'ports' | 'record'>,
   array: AdmittedArray,
   run: RunExchange,
 ): Promise<Refusal | undefined> {

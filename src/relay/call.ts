@@ -33,7 +33,7 @@ export function presentedToken(incoming: Incoming): string | undefined {
 }
 
 /** What the record knows after admission. */
-export function noteAdmitted(call: Call, admitted: Admitted): void {
+export function noteAdmitted(call: Pick<Call, 'record' | 'ports'>, admitted: Admitted): void {
   const { record, ports } = call;
   const { message, target, args } = admitted;
   record.client.era = admitted.era;
