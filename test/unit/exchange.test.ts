@@ -97,6 +97,11 @@ describe('an exchange', () => {
     };
     const ports: Ports = {
       view: () => current,
+      endpoint: refuseUse,
+      sealCursor: refuseUse,
+      openCursor: refuseUse,
+      noteResources: refuseUse,
+      recallResource: refuseUse,
       async authenticate() {
         await Promise.resolve();
         current = after;
