@@ -74,9 +74,9 @@ async function settleListings(
 ): Promise<void> {
   await vi.waitFor(
     async () =>
-      expect((await gateway.metrics()).match(/^sallyport_upstream_up\{[^}]*\} [01]$/gm)).toHaveLength(
-        upstreams.length,
-      ),
+      expect(
+        (await gateway.metrics()).match(/^sallyport_upstream_up\{[^}]*\} [01]$/gm),
+      ).toHaveLength(upstreams.length),
     { timeout: 10_000, interval: 10 },
   );
   const count = (): number => upstreams.reduce((sum, one) => sum + one.seen().length, 0);

@@ -23,8 +23,8 @@ export type FanOut = {
   readonly answers: readonly Answered[];
   /** Sends the joined answer, as the last event where a stream has begun. */
   send(text: string, headers?: Readonly<Record<string, string>>): void;
-  /** Answers in the words of one member, where nothing could be joined. */
-  fail(): void;
+  /** Answers in the words of one member: of this one, or of any where nothing could be joined. */
+  fail(member?: Answered): void;
 };
 
 /** Asks every part; resolves when all have answered, or those that answered have waited long enough. */
@@ -55,8 +55,8 @@ export async function askMembers(whole: Whole, parts: readonly PartOf[]): Promis
       if (isOpen) finish(outgoing, text);
       else outgoing.send(200, { ...JSON_HEADERS, ...headers }, text);
     },
-    fail() {
-      const { status, headers, body, text } = chooseFailure(answers);
+    fail(member) {
+      const { status, headers, body, text } = member?.answer ?? chooseFailure(answers);
       if (!isOpen) outgoing.send(status, headers, body);
       else if (text === undefined) outgoing.end();
       else finish(outgoing, text);

@@ -28,8 +28,9 @@ export async function joinHandshakes(
   const parts = members.map((member) => ({ member }));
   const fan = await askMembers(whole, parts);
   const handshakes = handshakesIn(fan.answers);
-  if (handshakes.length === 0 || findFatal(fan.answers, false) !== undefined) {
-    fan.fail();
+  const fatal = findFatal(fan.answers, false);
+  if (handshakes.length === 0 || fatal !== undefined) {
+    fan.fail(fatal);
     return undefined;
   }
   if (rule.method === 'initialize') return openTogether(verified, message.id, handshakes, fan);

@@ -28,9 +28,9 @@ export async function joinLists(
   if (parts === undefined) return refuseCursor(admitted);
   const fan = await askMembers(whole, parts);
   const pages = fan.answers.flatMap((answered) => pageOf(answered, rule.method));
-  const isLost = findFatal(fan.answers, admitted.session !== undefined) !== undefined;
-  if (isLost || (pages.length === 0 && parts.length > 0)) {
-    fan.fail();
+  const fatal = findFatal(fan.answers, admitted.session !== undefined);
+  if (fatal !== undefined || (pages.length === 0 && parts.length > 0)) {
+    fan.fail(fatal);
     return undefined;
   }
   for (const { upstream, uris } of pages)

@@ -128,7 +128,7 @@ async function askAll(verified: Verified, admitted: Admitted): Promise<undefined
   const fan = await askMembers(verified.whole, partsOf(verified, admitted));
   const fatal = findFatal(fan.answers, admitted.session !== undefined);
   const good = fan.answers.find(({ answer }) => answer.text?.includes('"result"') === true);
-  if (fatal !== undefined || good === undefined) fan.fail();
+  if (fatal !== undefined || good === undefined) fan.fail(fatal);
   else fan.send(good.answer.body);
   return undefined;
 }
@@ -137,9 +137,10 @@ async function askAll(verified: Verified, admitted: Admitted): Promise<undefined
 async function tellAll(verified: Verified, admitted: Admitted): Promise<undefined> {
   const { whole } = verified;
   const fan = await askMembers(whole, partsOf(verified, admitted));
+  const fatal = findFatal(fan.answers, true);
   const isAccepted = fan.answers.some(({ answer }) => answer.status === 202);
-  if (isAccepted && findFatal(fan.answers, true) === undefined) whole.outgoing.send(202, {}, '');
-  else fan.fail();
+  if (isAccepted && fatal === undefined) whole.outgoing.send(202, {}, '');
+  else fan.fail(fatal);
   return undefined;
 }
 
