@@ -79,7 +79,7 @@ export function joinPages(pages: readonly MemberPage[], list: JoinedList): strin
   ];
   if (nextCursor !== undefined) members.push(`"nextCursor":${JSON.stringify(nextCursor)}`);
   if (era === '2026') {
-    const ttlMs = isWhole ? Math.min(...pages.map((page) => page.ttlMs)) : 0;
+    const ttlMs = isWhole && pages.length > 0 ? Math.min(...pages.map((page) => page.ttlMs)) : 0;
     members.push('"resultType":"complete"', '"cacheScope":"private"', `"ttlMs":${ttlMs}`);
   }
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{${members.join(',')}}}`;

@@ -4,6 +4,7 @@
 
 import type { Admitted } from '../../mcp/admitted.js';
 import { faultOf, INVALID_PARAMS, METHOD_NOT_FOUND } from '../../mcp/faults.js';
+import { resultOf } from '../../mcp/merge/handshakes.js';
 import { isList } from '../../mcp/merge/lists.js';
 import { type Member, memberOfName, withText } from '../../mcp/merge/prefixes.js';
 import type { Target } from '../../mcp/message.js';
@@ -127,7 +128,7 @@ function sealedIdOf(body: Uint8Array): string {
 async function askAll(verified: Verified, admitted: Admitted): Promise<undefined> {
   const fan = await askMembers(verified.whole, partsOf(verified, admitted));
   const fatal = findFatal(fan.answers, admitted.session !== undefined);
-  const good = fan.answers.find(({ answer }) => answer.text?.includes('"result"') === true);
+  const good = fan.answers.find(({ answer }) => answer.text && resultOf(answer.text));
   if (fatal !== undefined || good === undefined) fan.fail(fatal);
   else fan.send(good.answer.body);
   return undefined;

@@ -44,7 +44,8 @@ export function openLive({ whole, principal }: Verified, sealed: string): Sessio
   const session = whole.ports.openSession(sealed, whole.endpoint.name, principal);
   if (session === undefined) return undefined;
   const members = membersIn(whole, principal, session);
-  return hasLostMember(whole, session, members) ? undefined : session;
+  const isLost = members.length === 0 || hasLostMember(whole, session, members);
+  return isLost ? undefined : session;
 }
 
 /** The members that have a part in the session, in the endpoint's order; one whose part has ended has none. */
