@@ -26,7 +26,8 @@ export type Endpoints = {
   countHidden(name: string): number;
 };
 
-const KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
+/** The kinds that have names. Of URIs that two members have, it is decided whose they are when one is read. */
+const KINDS: readonly PinKind[] = ['tool', 'prompt'];
 
 type Sight = {
   readonly settings: EndpointSettings;
@@ -127,8 +128,7 @@ function hiddenNames(sights: readonly Sight[]): Hidden {
   );
   for (const kind of KINDS) {
     const groups = findLookAlikes(
-      sights.map((sight) => ({ prefix: prefixOf(sight, kind), names: offered(sight, kind) })),
-      kind !== 'template',
+      sights.map((sight) => ({ prefix: sight.member.prefix, names: offered(sight, kind) })),
     );
     for (const one of groups.flat()) hide(one, kind, sights, hidden);
   }
@@ -145,11 +145,6 @@ function hide(
   const names = kinds?.get(kind) ?? new Set<string>();
   names.add(name);
   kinds?.set(kind, names);
-}
-
-/** Templates are URIs and have no prefix. */
-function prefixOf({ member }: Sight, kind: PinKind): string {
-  return kind === 'template' ? '' : member.prefix;
 }
 
 /** What a caller could be shown: what is approved and there, or, without pins, all that was seen. */

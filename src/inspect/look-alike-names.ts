@@ -27,16 +27,13 @@ export type NameOf = { readonly member: number; readonly name: string };
 
 /**
  * The groups of names that look alike and belong to several members. Names of one member are its own affair:
- * its definitions were reviewed together. Without `isFolded` only equal names are alike.
+ * its definitions were reviewed together.
  */
-export function findLookAlikes(
-  members: readonly MemberNames[],
-  isFolded = true,
-): readonly (readonly NameOf[])[] {
+export function findLookAlikes(members: readonly MemberNames[]): readonly (readonly NameOf[])[] {
   const byLook = new Map<string, NameOf[]>();
   for (const [member, { prefix, names }] of members.entries()) {
     for (const name of names) {
-      const look = isFolded ? lookOf(prefix + name) : prefix + name;
+      const look = lookOf(prefix + name);
       const same = byLook.get(look);
       if (same === undefined) byLook.set(look, [{ member, name }]);
       else same.push({ member, name });
