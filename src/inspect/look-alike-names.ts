@@ -16,7 +16,9 @@ const DIGITS: ReadonlyMap<string, string> = new Map([
 export function lookOf(name: string): string {
   const letters = skeletonOf(name.normalize('NFKD')).replace(NO_LETTER, '');
   if (letters === '') return name;
-  return foldName(letters).replace(/[01]/g, (digit) => DIGITS.get(digit) ?? digit);
+  // Capitals look like other letters than small ones do, so both are read.
+  const folded = foldName(skeletonOf(foldName(letters)));
+  return folded.replace(/[01]/g, (digit) => DIGITS.get(digit) ?? digit);
 }
 
 /** The names of one member of an endpoint, and what stands before them there. */

@@ -1,0 +1,43 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { openCursor, sealCursor } from '../../../src/state/cursor-seal.js';
+import { createKeyRing } from '../../../src/state/key-ring.js';
+import { createListedResources } from '../../../src/state/listed-resources.js';
+
+const ring = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
+const BINDING = { upstream: 'all', issuer: 'i', subject: 's', client: 'c', method: 'tools/list' };
+
+describe('[MRG-13] a cursor over members', () => {
+  it('opens to what was sealed, the empty text too', () => {
+    const cursors = fc.array(fc.tuple(fc.string(), fc.string()), { maxLength: 16 });
+    fc.assert(
+      fc.property(cursors, (entries) => {
+        const given = new Map(entries);
+        const sealed = sealCursor(ring, BINDING, given, 100);
+        expect(openCursor(ring, BINDING, sealed, 99)).toEqual(given);
+      }),
+    );
+  });
+
+  it('opens for nobody else, nowhere else and not for ever', () => {
+    const sealed = sealCursor(ring, BINDING, new Map([['a', '']]), 100);
+    for (const change of ['upstream', 'issuer', 'subject', 'client', 'method'] as const)
+      expect(openCursor(ring, { ...BINDING, [change]: 'x' }, sealed, 1)).toBeUndefined();
+    expect(openCursor(ring, BINDING, sealed, 100)).toBeUndefined();
+    expect(openCursor(ring, BINDING, `${sealed}A`, 1)).toBeUndefined();
+    expect(openCursor(ring, BINDING, '', 1)).toBeUndefined();
+  });
+});
+
+describe('[MRG-05] what was listed', () => {
+  it('is remembered by endpoint, and the oldest forgotten first', () => {
+    const listed = createListedResources(2);
+    listed.note('all', 'left', ['a://1']);
+    listed.note('all', 'right', ['a://1', 'a://2']);
+    expect(listed.recall('all', 'a://1')).toEqual(['left', 'right']);
+    expect(listed.recall('other', 'a://1')).toEqual([]);
+    listed.note('all', 'left', ['a://3', 'a://2']);
+    expect(listed.recall('all', 'a://1')).toEqual([]);
+    expect(listed.recall('all', 'a://2')).toEqual(['right', 'left']);
+  });
+});
