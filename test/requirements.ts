@@ -11,6 +11,7 @@ import { demoRequirements } from './requirements/demo.js';
 import { e2eRequirements } from './requirements/e2e.js';
 import { hardeningRequirements } from './requirements/hardening.js';
 import { integrationRequirements } from './requirements/integration.js';
+import { mergedRequirements } from './requirements/merged.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
@@ -39,6 +40,7 @@ export const requirements: readonly Requirement[] = [
   ...inspectRequirements,
   ...mcpRequirements,
   ...integrationRequirements,
+  ...mergedRequirements,
   ...observeRequirements,
   ...pinRequirements,
   ...policyRequirements,

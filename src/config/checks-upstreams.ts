@@ -67,7 +67,8 @@ export function checkVouchers(root: unknown, path: FilePath, report: Report): vo
 function checkOpen(root: unknown, path: FilePath, hasIssuers: boolean, report: Report): void {
   const at = [...path, 'authentication'];
   if (hasIssuers) {
-    report(at, 'an upstream has issuers or "authentication: none", not both', { rule: 'conflict' });
+    const owner = path[0] === 'endpoints' ? 'an endpoint' : 'an upstream';
+    report(at, `${owner} has issuers or "authentication: none", not both`, { rule: 'conflict' });
   }
   const host = textAt(root, ['listeners', 'data', 'host']);
   if (host !== undefined && !isLoopbackHost(host)) {

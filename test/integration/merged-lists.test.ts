@@ -161,6 +161,19 @@ describe('[MRG-14] names of two members that look alike', () => {
   });
 });
 
+describe('[MRG-14] a gateway whose pins show such names', () => {
+  it('does not start, and says which', async () => {
+    const started = startMergedRig({
+      endpoint: 'issuers: [test], upstreams: {left: {prefix: git_}, right: {prefix: github_}}',
+      prepare(left, right) {
+        left.offer(() => [tool('hub_search')]);
+        right.offer(() => [tool('search')]);
+      },
+    });
+    await expect(started).rejects.toThrow(/names that look alike: .*git_hub_search.* of left/);
+  });
+});
+
 describe('what changes', () => {
   let rig: MergedRig;
   beforeAll(async () => {

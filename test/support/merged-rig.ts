@@ -44,6 +44,7 @@ export async function startMergedRig(options: MergedOptions = {}): Promise<Merge
   const [left, right] = [await startHostileUpstream(), await startHostileUpstream()];
   prepare?.(left, right);
   const members = endpoint ?? 'issuers: [test], upstreams: {left: {prefix: l_}, right: {}}';
+  const closeUpstreams = (): Promise<unknown> => Promise.all([left.close(), right.close()]);
   const gateway = await startTestGateway({
     ...rest,
     upstreams: [
@@ -51,6 +52,9 @@ export async function startMergedRig(options: MergedOptions = {}): Promise<Merge
       { name: 'right', url: right.url, more: upstream },
     ],
     more: `endpoints:\n  ${ENDPOINT}: {${members}}\n${more}`,
+  }).catch(async (error: unknown) => {
+    await closeUpstreams();
+    throw error;
   });
   await settleListings(gateway, [left, right]);
   const access = { url: gateway.url(ENDPOINT), token: await gateway.token(ENDPOINT) };
@@ -63,7 +67,7 @@ export async function startMergedRig(options: MergedOptions = {}): Promise<Merge
     ...{ gateway, left, right, access, forget },
     async close() {
       await gateway.close();
-      await Promise.all([left.close(), right.close()]);
+      await closeUpstreams();
     },
   };
 }
