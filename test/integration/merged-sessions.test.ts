@@ -5,7 +5,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/asking.js';
-import { onMethod, sseEvent } from '../support/hostile-acts.js';
+import { jsonBody, onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileUpstream } from '../support/hostile-upstream.js';
 import { type MergedRig, saidBy, startMergedRig } from '../support/merged-rig.js';
 import { PATIENT } from '../support/patience.js';
@@ -20,6 +20,7 @@ import {
   type Reply,
   readReply,
   requestInSession,
+  requestStateless,
   resultOf,
   sessionHeaders,
   toolNames,
@@ -27,6 +28,7 @@ import {
 
 const CALL = { name: 'l_read_record', arguments: { id: 'one' } };
 const ROOTS = { method: 'roots/list' };
+const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
 const GET = { accept: 'text/event-stream' };
 
 let rig: MergedRig;
@@ -238,6 +240,42 @@ describe('[MRG-11] a question of a member', () => {
   });
 });
 
+describe('[MRG-11] a result of the stateless era that asks first', () => {
+  const params = { ...CALL, _meta: { [CAPABILITIES]: { elicitation: { form: {} } } } };
+  const requestedSchema = { type: 'object', properties: { who: { type: 'string' } } };
+  const form = { mode: 'form', message: 'Who?', requestedSchema };
+
+  it('is answered at the same member, whose state opens for nobody else', async () => {
+    rig.left.obey(
+      onMethod('tools/call', (request) => {
+        const given = request.message?.['params'] as JsonObject;
+        const result =
+          given['requestState'] === undefined
+            ? {
+                resultType: 'input_required',
+                inputRequests: { a: { method: 'elicitation/create', params: form } },
+                requestState: 'its own',
+              }
+            : { resultType: 'complete', content: [{ type: 'text', text: given['requestState'] }] };
+        return jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, result });
+      }),
+    );
+    const asked = resultOf(await requestStateless(rig.access, 'tools/call', params));
+    expect(asked['inputRequests']).toMatchObject({ a: { method: 'elicitation/create' } });
+    const answered = {
+      ...params,
+      requestState: asked['requestState'] ?? '',
+      inputResponses: { a: { action: 'accept', content: { who: 'Ada' } } },
+    };
+    expect(saidBy(await requestStateless(rig.access, 'tools/call', answered))).toBe('its own');
+    rig.forget();
+    const elsewhere = { ...answered, name: 'right_read_record' };
+    const refused = await requestStateless(rig.access, 'tools/call', elsewhere);
+    expect(errorOf(refused)['code']).toBe(-32602);
+    expect([...rig.left.seen(), ...rig.right.seen()]).toEqual([]);
+  });
+});
+
 describe('[MRG-12] the stream of a session', () => {
   const log = (data: string): JsonObject => ({
     ...{ jsonrpc: '2.0', method: 'notifications/message' },
@@ -280,6 +318,26 @@ describe('[MRG-12] the stream of a session', () => {
     await resumed.body?.cancel().catch(() => undefined);
     const other = await openSession(rig.access);
     expect((await open(other.id, { 'last-event-id': id })).status).toBe(404);
+  });
+
+  it('resumes the answer of a member that broke off, alone', async () => {
+    const session = await openSession(rig.access);
+    const priming = 'id: answer-0\nretry: 250\ndata: \n\n';
+    const chunks = (text: string): Act => ({
+      ...{ kind: 'chunks', contentType: 'text/event-stream', chunks: [text], ending: 'end' },
+    });
+    rig.left.obey(({ method, httpMethod }) => {
+      if (method === 'tools/call') return chunks(priming);
+      const result = { content: [{ type: 'text', text: 'late' }] };
+      return httpMethod === 'GET' ? chunks(sseEvent({ jsonrpc: '2.0', id: 7, result })) : undefined;
+    });
+    const broken = await session.call('l_read_record', { id: 'one' });
+    const id = /^id: (.+)$/m.exec(broken.text)?.[1] ?? '';
+    rig.forget();
+    const resumed = await readReply(await open(session.id, { 'last-event-id': id }));
+    expect(saidBy(resumed)).toBe('late');
+    expect(rig.left.seen().map(({ headers }) => headers['last-event-id'])).toEqual(['answer-0']);
+    expect(rig.right.seen()).toEqual([]);
   });
 
   it('opens though a member has none of its own, and ends with the session', async () => {
