@@ -135,6 +135,11 @@ export type Ports = {
   sealCursor(cursors: ReadonlyMap<string, string>, place: ListPlace): string;
   /** Opens such a cursor; `undefined` for every other. */
   openCursor(sealed: string, place: ListPlace): ReadonlyMap<string, string> | undefined;
+  /**
+   * Notes that a member lost its part of a caller's session; false where it does so again and again, and is
+   * then left out instead of ending the session.
+   */
+  tellLoss(endpoint: string, upstream: string, principal: Principal): boolean;
   /** Notes that a member listed these resources, so that it is known whose they are. */
   noteResources(endpoint: string, upstream: string, uris: readonly string[]): void;
   /** The members of the endpoint that listed a resource, as far as this replica remembers. */

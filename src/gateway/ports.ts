@@ -28,9 +28,9 @@ import {
 import { createRunningStreams } from '../state/running-streams.js';
 import { openSession, sealSession } from '../state/session-seal.js';
 import { createChannelPorts } from './channel-ports.js';
+import { createEndpointPorts } from './endpoint-ports.js';
 import type { Endpoints } from './endpoints.js';
 import { createForwarding } from './forwarding.js';
-import { createListPorts } from './list-ports.js';
 import { bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { StreamRegistry } from './streams.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
@@ -98,7 +98,7 @@ export function createPorts(parts: Parts): Ports {
       return runtime === undefined ? undefined : parts.view(runtime, parts.version());
     },
     endpoint: parts.endpoints.get,
-    ...createListPorts(ring, now),
+    ...createEndpointPorts(ring, now),
     authenticate(incoming) {
       const { upstreams, endpoints } = parts.version().settings;
       const upstream = upstreams.get(incoming.upstream) ?? endpoints.get(incoming.upstream);

@@ -147,6 +147,29 @@ describe('a session', () => {
     expect(saidBy(await again.call('right_read_record', { id: 'one' }))).toBe('read_record one');
   });
 
+  it('[MRG-09] goes on without a member that loses its part again and again', async () => {
+    const access = await accessOf('patient');
+    rig.right.obey((request) =>
+      request.headers['mcp-session-id'] === undefined ? undefined : { kind: 'http', status: 404 },
+    );
+    const statuses: number[] = [];
+    let listed: Reply | undefined;
+    while (listed?.status !== 200 && statuses.length < 10) {
+      listed = await (await openSession(access)).request('tools/list');
+      statuses.push(listed.status);
+    }
+    expect(statuses.slice(0, -1).every((status) => status === 404)).toBe(true);
+    expect(statuses.length).toBeGreaterThan(1);
+    expect(toolNames(listed ?? { message: undefined })).toEqual([
+      'l_read_record',
+      'l_write_record',
+    ]);
+    rig.right.repent();
+    // It is one caller's trouble alone.
+    const others = await openSession(await accessOf('another'));
+    expect(toolNames(await others.request('tools/list'))).toHaveLength(4);
+  });
+
   it('[MRG-10] refuses what belongs to nobody in particular, and says why', async () => {
     const session = await openSession(rig.access);
     rig.forget();

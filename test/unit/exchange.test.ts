@@ -100,6 +100,7 @@ describe('an exchange', () => {
       endpoint: refuseUse,
       sealCursor: refuseUse,
       openCursor: refuseUse,
+      tellLoss: refuseUse,
       noteResources: refuseUse,
       recallResource: refuseUse,
       async authenticate() {

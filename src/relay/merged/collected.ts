@@ -21,7 +21,8 @@ export type Collected = {
   readonly answer: Promise<MemberAnswer>;
 };
 
-const BROKEN_OFF = 502;
+/** The status of an answer that never came. */
+export const BROKEN_OFF = 0;
 const NOTHING: MemberAnswer = { status: BROKEN_OFF, headers: {}, body: '', text: undefined };
 const decoder = new TextDecoder();
 

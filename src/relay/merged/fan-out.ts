@@ -5,16 +5,21 @@
 import type { RequestId } from '../../mcp/message.js';
 import { encodeSseMessage } from '../../mcp/sse.js';
 import type { Outgoing } from '../../mcp/transport.js';
+import { refuseWith } from '../../policy/refusal.js';
 import { STREAM_HEADERS } from '../stream-writer.js';
-import { collectAnswer, type MemberAnswer } from './collected.js';
+import { BROKEN_OFF, collectAnswer, type MemberAnswer } from './collected.js';
 import { type PartOf, runPart } from './part.js';
-import type { Whole } from './whole.js';
+import { refuseWhole, renderWhole, type Verified, type Whole } from './whole.js';
 
 /** How long members that still think are waited for once another has answered. */
 const PATIENCE_MS = 10_000;
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
-const METHOD_NOT_FOUND_STATUS = 404;
+const UNAUTHORIZED = 401;
+const NOT_FOUND = 404;
+const FIRST_REFUSAL = 400;
 const FIRST_SERVER_FAULT = 500;
+/** Where a member said nothing that could be passed on. */
+const BROKEN = refuseWith('upstream-protocol');
 
 export type Answered = { readonly part: PartOf; readonly answer: MemberAnswer };
 
@@ -57,9 +62,9 @@ export async function askMembers(whole: Whole, parts: readonly PartOf[]): Promis
     },
     fail(member) {
       const { status, headers, body, text } = member?.answer ?? chooseFailure(answers);
-      if (!isOpen) outgoing.send(status, headers, body);
-      else if (text === undefined) outgoing.end();
-      else finish(outgoing, text);
+      if (isOpen) finish(outgoing, text ?? renderWhole(whole, BROKEN).body);
+      else if (status === BROKEN_OFF) refuseWhole(whole, BROKEN);
+      else outgoing.send(status, headers, body);
     },
   };
 }
@@ -81,7 +86,8 @@ async function settleAll(asked: readonly Promise<Answered>[]): Promise<readonly 
     for (const [index, one] of asked.entries()) {
       void one.then((answered) => {
         settled.set(index, answered);
-        if (answered.answer.status < METHOD_NOT_FOUND_STATUS)
+        const { status } = answered.answer;
+        if (status !== BROKEN_OFF && status < FIRST_REFUSAL)
           timer ??= setTimeout(resolve, PATIENCE_MS);
       });
     }
@@ -103,9 +109,17 @@ function chooseFailure(answers: readonly Answered[]): MemberAnswer {
  * The answer of a member that says that the whole must be given up: the caller is not known any more, or the
  * session with this member is lost, which only a new one mends.
  */
-export function findFatal(answers: readonly Answered[], hasSession: boolean): Answered | undefined {
-  return answers.find(
-    ({ answer: { status } }) =>
-      status === 401 || (hasSession && status === METHOD_NOT_FOUND_STATUS),
+export function findFatal(
+  { whole: { endpoint, ports }, principal }: Verified,
+  answers: readonly Answered[],
+  hasSession: boolean,
+): Answered | undefined {
+  const isTold = (upstream: string): boolean => ports.tellLoss(endpoint.name, upstream, principal);
+  return (
+    answers.find(({ answer: { status } }) => status === UNAUTHORIZED) ??
+    answers.find(
+      ({ part, answer: { status } }) =>
+        hasSession && status === NOT_FOUND && isTold(part.member.upstream),
+    )
   );
 }

@@ -28,7 +28,7 @@ export async function joinHandshakes(
   const parts = members.map((member) => ({ member }));
   const fan = await askMembers(whole, parts);
   const handshakes = handshakesIn(fan.answers);
-  const fatal = findFatal(fan.answers, false);
+  const fatal = findFatal(verified, fan.answers, false);
   if (handshakes.length === 0 || fatal !== undefined) {
     fan.fail(fatal);
     return undefined;

@@ -28,7 +28,7 @@ export async function joinLists(
   if (parts === undefined) return refuseCursor(admitted);
   const fan = await askMembers(whole, parts);
   const pages = fan.answers.flatMap((answered) => pageOf(answered, rule.method));
-  const fatal = findFatal(fan.answers, admitted.session !== undefined);
+  const fatal = findFatal(verified, fan.answers, admitted.session !== undefined);
   if (fatal !== undefined || (pages.length === 0 && parts.length > 0)) {
     fan.fail(fatal);
     return undefined;

@@ -127,7 +127,7 @@ function sealedIdOf(body: Uint8Array): string {
 /** Asked of every member, because each of them has a session to keep or a level to set; one answer will do. */
 async function askAll(verified: Verified, admitted: Admitted): Promise<undefined> {
   const fan = await askMembers(verified.whole, partsOf(verified, admitted));
-  const fatal = findFatal(fan.answers, admitted.session !== undefined);
+  const fatal = findFatal(verified, fan.answers, admitted.session !== undefined);
   const good = fan.answers.find(({ answer }) => answer.text && resultOf(answer.text));
   if (fatal !== undefined || good === undefined) fan.fail(fatal);
   else fan.send(good.answer.body);
@@ -138,7 +138,7 @@ async function askAll(verified: Verified, admitted: Admitted): Promise<undefined
 async function tellAll(verified: Verified, admitted: Admitted): Promise<undefined> {
   const { whole } = verified;
   const fan = await askMembers(whole, partsOf(verified, admitted));
-  const fatal = findFatal(fan.answers, true);
+  const fatal = findFatal(verified, fan.answers, true);
   const isAccepted = fan.answers.some(({ answer }) => answer.status === 202);
   if (isAccepted && fatal === undefined) whole.outgoing.send(202, {}, '');
   else fan.fail(fatal);

@@ -38,14 +38,17 @@ export function sealTogether(
 
 /**
  * Opens a session of the endpoint; `undefined` for every id that was not given out here to this caller. A
- * session that a member has lost is lost as a whole: its client begins anew, and has all members again.
+ * session that a member has lost is lost as a whole: its client begins anew, and has all members again. A
+ * member that loses it again and again is left out instead.
  */
 export function openLive({ whole, principal }: Verified, sealed: string): SessionFacts | undefined {
-  const session = whole.ports.openSession(sealed, whole.endpoint.name, principal);
+  const { endpoint, ports } = whole;
+  const session = ports.openSession(sealed, endpoint.name, principal);
   if (session === undefined) return undefined;
   const members = membersIn(whole, principal, session);
-  const isLost = members.length === 0 || hasLostMember(whole, session, members);
-  return isLost ? undefined : session;
+  const lost = lostMembers(whole, session, members);
+  const isTold = lost.map((upstream) => ports.tellLoss(endpoint.name, upstream, principal));
+  return members.length === 0 || isTold.includes(true) ? undefined : session;
 }
 
 /** The members that have a part in the session, in the endpoint's order; one whose part has ended has none. */
@@ -79,14 +82,17 @@ export function partsOf({ whole, principal }: Verified, { session }: Admitted): 
     : membersIn(whole, principal, session).map(partIn);
 }
 
-function hasLostMember(
-  whole: Pick<Whole, 'endpoint'>,
+/** Members that had a part in the session, and have none any more. */
+function lostMembers(
+  { endpoint }: Pick<Whole, 'endpoint'>,
   session: SessionFacts,
   members: readonly MemberSession[],
-): boolean {
+): readonly string[] {
   const had = readEntries(session.upstreamSession);
   const known = new Set(members.map(({ member }) => member.upstream));
-  return whole.endpoint.members.some(({ upstream }) => had.has(upstream) && !known.has(upstream));
+  return endpoint.members.flatMap(({ upstream }) =>
+    had.has(upstream) && !known.has(upstream) ? [upstream] : [],
+  );
 }
 
 /** Finds the member in whose session `open` succeeds: ids that a member gave out open nowhere else. */

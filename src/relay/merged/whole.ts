@@ -36,15 +36,12 @@ export function refuseUnknown(): Refusal {
   return refuseWith('no-matching-allow', { listed: false });
 }
 
-/** Answers with a refusal of the endpoint's own, if no answer has begun, and notes it. */
-export function refuseWhole(whole: Whole, refusal: Refusal): void {
-  const { admitted, endpoint, incoming, outgoing, record } = whole;
-  whole.isPassedOn = false;
-  if (admitted !== undefined) noteAdmitted(whole, admitted);
-  record.decision.verdict = 'deny';
-  record.decision.stage = refusal.stage;
-  record.decision.reasons.push(refusal.deny.reason);
-  const rendered = renderRefusal(refusal, {
+/** The wire form of a refusal of the endpoint's own. */
+export function renderWhole(
+  { admitted, endpoint, incoming }: Whole,
+  refusal: Refusal,
+): ReturnType<typeof renderRefusal> {
+  return renderRefusal(refusal, {
     decisionId: incoming.id,
     era: admitted?.era,
     requestId: admitted?.message.kind === 'request' ? admitted.message.id : undefined,
@@ -52,6 +49,17 @@ export function refuseWhole(whole: Whole, refusal: Refusal): void {
     method: admitted?.rule.method,
     challenge: endpoint.challenge,
   });
+}
+
+/** Answers with a refusal of the endpoint's own, if no answer has begun, and notes it. */
+export function refuseWhole(whole: Whole, refusal: Refusal): void {
+  const { admitted, outgoing, record } = whole;
+  whole.isPassedOn = false;
+  if (admitted !== undefined) noteAdmitted(whole, admitted);
+  record.decision.verdict = 'deny';
+  record.decision.stage = refusal.stage;
+  record.decision.reasons.push(refusal.deny.reason);
+  const rendered = renderWhole(whole, refusal);
   const isAnswered = admitted === undefined || admitted.message.kind === 'request';
   const status = rendered.status === 200 && !isAnswered ? 400 : rendered.status;
   record.result.http = status;

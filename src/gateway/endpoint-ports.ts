@@ -1,21 +1,23 @@
-// The ports of lists that several upstreams fill: cursors by the keys of the gateway, which resources are whose
-// by the memory of this replica.
+// The ports of endpoints of several upstreams: cursors by the keys of the gateway; which resources are whose, and
+// who keeps losing sessions, by the memory of this replica.
 
 import type { ListPlace, Ports } from '../exchange-ports.js';
 import { openCursor, sealCursor } from '../state/cursor-seal.js';
 import type { KeyRing } from '../state/key-ring.js';
 import { createListedResources } from '../state/listed-resources.js';
+import { createLostParts } from '../state/lost-parts.js';
 import { bindingOf } from './sealed-ids.js';
 
 /** How long a client may wait between two pages. */
 const CURSOR_TTL_MS = 60 * 60 * 1000;
 
 /** Builds the ports. */
-export function createListPorts(
+export function createEndpointPorts(
   ring: KeyRing,
   now: () => number,
-): Pick<Ports, 'sealCursor' | 'openCursor' | 'noteResources' | 'recallResource'> {
+): Pick<Ports, 'sealCursor' | 'openCursor' | 'noteResources' | 'recallResource' | 'tellLoss'> {
   const listed = createListedResources();
+  const lost = createLostParts(now);
   const bindingAt = ({ endpoint, principal, method }: ListPlace) => ({
     ...bindingOf(endpoint, principal),
     method,
@@ -24,6 +26,12 @@ export function createListPorts(
     sealCursor: (cursors, place) =>
       sealCursor(ring, bindingAt(place), cursors, now() + CURSOR_TTL_MS),
     openCursor: (sealed, place) => openCursor(ring, bindingAt(place), sealed, now()),
+    tellLoss(endpoint, upstream, principal) {
+      const key = JSON.stringify([bindingOf(endpoint, principal), upstream]);
+      if (lost.isFrequent(key)) return false;
+      lost.note(key);
+      return true;
+    },
     noteResources: listed.note,
     recallResource: listed.recall,
   };
