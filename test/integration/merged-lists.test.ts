@@ -161,6 +161,26 @@ describe('[MRG-14] names of two members that look alike', () => {
   });
 });
 
+describe('[MRG-06] a member that cannot be listed', () => {
+  it('is shown as down, by the controls and by the metrics', async () => {
+    const rig = await startMergedRig({
+      policies: { open: RULES },
+      upstream: ['pinning: {maxAge: 1s}'],
+    });
+    rig.right.obey(() => ({ kind: 'destroy' }));
+    const metrics = () => rig.gateway.metrics();
+    await expect.poll(metrics, PATIENT).toContain('sallyport_upstream_up{upstream="right"} 0');
+    await expect
+      .poll(metrics, PATIENT)
+      .toContain('sallyport_control_state{control="endpoint:all",state="degraded"} 1');
+    rig.right.repent();
+    await expect
+      .poll(metrics, PATIENT)
+      .toContain('sallyport_control_state{control="endpoint:all",state="armed"} 1');
+    await rig.close();
+  });
+});
+
 describe('[MRG-14] a gateway whose pins show such names', () => {
   it('does not start, and says which', async () => {
     const started = startMergedRig({

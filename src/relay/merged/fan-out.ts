@@ -33,7 +33,8 @@ export type FanOut = {
 };
 
 /** Asks every part; resolves when all have answered, or those that answered have waited long enough. */
-export async function askMembers(whole: Whole, parts: readonly PartOf[]): Promise<FanOut> {
+export async function askMembers(verified: Verified, parts: readonly PartOf[]): Promise<FanOut> {
+  const { whole } = verified;
   const { outgoing } = whole;
   const id = requestIdOf(whole);
   let isOpen = false;
@@ -48,7 +49,7 @@ export async function askMembers(whole: Whole, parts: readonly PartOf[]): Promis
   const asked = parts.map(async (part): Promise<Answered> => {
     const collected = collectAnswer(id, () => isOver || outgoing.isClosed, passOn);
     // A part that ends without a word has answered nothing.
-    const run = runPart(whole, { ...part, isOneOfMany: true }, collected.outgoing);
+    const run = runPart(verified, { ...part, isOneOfMany: true }, collected.outgoing);
     void run.then(() => collected.outgoing.end());
     return { part, answer: await collected.answer };
   });

@@ -26,7 +26,7 @@ export async function joinHandshakes(
   const { members, server } = whole.endpoint;
   if (message.kind !== 'request') return refuseWith('invalid-message');
   const parts = members.map((member) => ({ member }));
-  const fan = await askMembers(whole, parts);
+  const fan = await askMembers(verified, parts);
   const handshakes = handshakesIn(fan.answers);
   const fatal = findFatal(verified, fan.answers, false);
   if (handshakes.length === 0 || fatal !== undefined) {

@@ -26,7 +26,7 @@ export async function joinLists(
   if (message.kind !== 'request') return refuseWith('invalid-message');
   const parts = partsToAsk(verified, admitted);
   if (parts === undefined) return refuseCursor(admitted);
-  const fan = await askMembers(whole, parts);
+  const fan = await askMembers(verified, parts);
   const pages = fan.answers.flatMap((answered) => pageOf(answered, rule.method));
   const fatal = findFatal(verified, fan.answers, admitted.session !== undefined);
   if (fatal !== undefined || (pages.length === 0 && parts.length > 0)) {

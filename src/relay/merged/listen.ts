@@ -63,7 +63,7 @@ export async function listenTogether(
   await Promise.all(
     parts.map((part) => {
       const end = partOf(joined);
-      return runPart(whole, { ...part, isOneOfMany: true }, end.outgoing).then(end.decide);
+      return runPart(verified, { ...part, isOneOfMany: true }, end.outgoing).then(end.decide);
     }),
   );
   clearTimeout(joined.timer);

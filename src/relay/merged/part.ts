@@ -3,11 +3,11 @@
 // are made anew.
 // Source: MCP 2026-07-28, transports (standard request headers); MCP 2025-11-25, session management.
 
-import type { Endpoint, Ports } from '../../exchange-ports.js';
+import type { Ports } from '../../exchange-ports.js';
 import type { Member } from '../../mcp/merge/prefixes.js';
 import { encodeHeaderValue } from '../../mcp/translate/mirrored-headers.js';
 import type { Incoming, Outgoing } from '../../mcp/transport.js';
-import type { Whole } from './whole.js';
+import type { Verified } from './whole.js';
 
 /** How a part differs from the whole. */
 export type PartOf = {
@@ -25,28 +25,22 @@ export type PartOf = {
 };
 
 /** Runs one part. Never rejects; the answer goes to `outgoing`. */
-export function runPart(whole: Whole, part: PartOf, outgoing: Outgoing): Promise<void> {
+export function runPart(verified: Verified, part: PartOf, outgoing: Outgoing): Promise<void> {
+  const { whole } = verified;
   const { endpoint, incoming, ports } = whole;
   const { member, text, isOneOfMany = false } = part;
   whole.isPassedOn = true;
   const own: Incoming = {
+    ...incoming,
     id: isOneOfMany ? ports.newDecisionId() : incoming.id,
     upstream: member.upstream,
     endpoint: endpoint.name,
-    httpMethod: incoming.httpMethod,
     headers: headersOf(incoming, part),
-    repeated: incoming.repeated,
-    query: incoming.query,
     body: text === undefined ? incoming.body : new TextEncoder().encode(text),
-    remoteAddress: incoming.remoteAddress,
     enter: () => incoming.enter(member.upstream),
-    get signal() {
-      return incoming.signal;
-    },
-    receivedAt: incoming.receivedAt,
     startedMs: isOneOfMany ? performance.now() : incoming.startedMs,
   };
-  return whole.run(own, outgoing, portsOf(endpoint, ports));
+  return whole.run(own, outgoing, portsOf(verified));
 }
 
 /** A session of the endpoint is none of the member's: each has its own. */
@@ -65,7 +59,10 @@ function headersOf(
 }
 
 /** The ports of a member's part: the same, but that the caller is the endpoint's and so is the sight. */
-function portsOf({ name }: Endpoint, ports: Ports): Ports {
+function portsOf({ whole, principal }: Verified): Ports {
+  const { ports } = whole;
+  const { name } = whole.endpoint;
+  let isVerified = true;
   return {
     ...ports,
     view: (upstream) => ports.endpoint(name)?.view(upstream),
@@ -73,7 +70,11 @@ function portsOf({ name }: Endpoint, ports: Ports): Ports {
       const endpoint = ports.endpoint(name);
       const isMember = endpoint?.members.some(({ upstream }) => upstream === incoming.upstream);
       // A reload may have taken the member out while a stream of it was open.
-      return isMember === true ? ports.authenticate({ ...incoming, upstream: name }) : 'internal';
+      if (isMember !== true) return 'upstream-unavailable';
+      // The whole was verified a moment ago; whoever asks again later asks what stands then.
+      if (!isVerified) return ports.authenticate({ ...incoming, upstream: name });
+      isVerified = false;
+      return principal;
     },
   };
 }

@@ -87,9 +87,8 @@ async function passOn(
   edited: Pick<PartOf, 'text' | 'name'>,
 ): Promise<Refusal | undefined> {
   const part = partsOf(verified, admitted).find((one) => one.member.upstream === member.upstream);
-  const { whole } = verified;
   if (part === undefined) return refuseAbsent(verified, admitted, member, target);
-  await runPart(whole, { ...part, ...edited }, whole.outgoing);
+  await runPart(verified, { ...part, ...edited }, verified.whole.outgoing);
   return undefined;
 }
 
@@ -108,14 +107,15 @@ function refuseAbsent(
 }
 
 /** The answer to a question goes to the member whose sealed id it carries. */
-async function reply({ whole, principal }: Verified, admitted: Admitted): Promise<undefined> {
+async function reply(verified: Verified, admitted: Admitted): Promise<undefined> {
+  const { whole, principal } = verified;
   const { incoming, ports, outgoing } = whole;
   const members =
     admitted.session === undefined ? [] : membersIn(whole, principal, admitted.session);
   const sealed = sealedIdOf(incoming.body);
   const found = findMember(members, (place) => ports.openQuestion(sealed, place), principal);
   if (found === undefined) throw new Error('an admitted answer has a question');
-  await runPart(whole, partIn(found.session), outgoing);
+  await runPart(verified, partIn(found.session), outgoing);
   return undefined;
 }
 
@@ -126,7 +126,7 @@ function sealedIdOf(body: Uint8Array): string {
 
 /** Asked of every member, because each of them has a session to keep or a level to set; one answer will do. */
 async function askAll(verified: Verified, admitted: Admitted): Promise<undefined> {
-  const fan = await askMembers(verified.whole, partsOf(verified, admitted));
+  const fan = await askMembers(verified, partsOf(verified, admitted));
   const fatal = findFatal(verified, fan.answers, admitted.session !== undefined);
   const good = fan.answers.find(({ answer }) => answer.text && resultOf(answer.text));
   if (fatal !== undefined || good === undefined) fan.fail(fatal);
@@ -137,7 +137,7 @@ async function askAll(verified: Verified, admitted: Admitted): Promise<undefined
 /** A notification that every member of the session may need; it is accepted where one accepts it. */
 async function tellAll(verified: Verified, admitted: Admitted): Promise<undefined> {
   const { whole } = verified;
-  const fan = await askMembers(whole, partsOf(verified, admitted));
+  const fan = await askMembers(verified, partsOf(verified, admitted));
   const fatal = findFatal(verified, fan.answers, true);
   const isAccepted = fan.answers.some(({ answer }) => answer.status === 202);
   if (isAccepted && fatal === undefined) whole.outgoing.send(202, {}, '');

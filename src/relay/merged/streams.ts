@@ -27,7 +27,7 @@ export async function openStreams(verified: Verified): Promise<Refusal | undefin
   const joined = joinStreams(outgoing);
   await Promise.all(
     parts.map((part) =>
-      runPart(whole, { ...part, isOneOfMany: parts.length > 1 }, joined.partOf()),
+      runPart(verified, { ...part, isOneOfMany: parts.length > 1 }, joined.partOf()),
     ),
   );
   joined.end();
@@ -107,7 +107,7 @@ export async function endSessions(verified: Verified): Promise<Refusal | undefin
         () => false,
         () => undefined,
       );
-      return runPart(whole, { ...partIn(member), isOneOfMany: true }, own);
+      return runPart(verified, { ...partIn(member), isOneOfMany: true }, own);
     }),
   );
   outgoing.send(204, {}, '');

@@ -8,6 +8,7 @@ import type { Incoming, Outgoing } from '../../../src/mcp/transport.js';
 import { openRecord } from '../../../src/policy/open-record.js';
 import { askMembers } from '../../../src/relay/merged/fan-out.js';
 import type { RunExchange, Whole } from '../../../src/relay/merged/whole.js';
+import { principal } from '../policy/samples.js';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const PARTS = ['left', 'right'].map((upstream) => ({
@@ -68,7 +69,7 @@ describe('[MRG-06] members that are asked together', () => {
       await new Promise(() => undefined);
     });
     let isDone = false;
-    const asked = askMembers(whole, PARTS).then((fan) => {
+    const asked = askMembers({ whole, principal: principal() }, PARTS).then((fan) => {
       isDone = true;
       return fan;
     });
@@ -89,7 +90,7 @@ describe('[MRG-06] members that are asked together', () => {
       await new Promise((resolve) => setTimeout(resolve, 60_000));
       outgoing.send(200, JSON_TYPE, answer('right'));
     });
-    const asked = askMembers(whole, PARTS);
+    const asked = askMembers({ whole, principal: principal() }, PARTS);
     await vi.advanceTimersByTimeAsync(60_000);
     const { answers } = await asked;
     expect(answers.map(({ answer: { status } }) => status)).toEqual([502, 200]);
@@ -97,7 +98,7 @@ describe('[MRG-06] members that are asked together', () => {
 
   it('have answered nothing when their exchange ends without a word', async () => {
     const { whole, written } = wholeWith(() => Promise.resolve());
-    const fan = await askMembers(whole, PARTS);
+    const fan = await askMembers({ whole, principal: principal() }, PARTS);
     expect(fan.answers.map(({ answer: { text } }) => text)).toEqual([undefined, undefined]);
     fan.fail();
     expect(written).toHaveLength(1);
@@ -112,7 +113,7 @@ describe('[MRG-06] members that are asked together', () => {
       void outgoing.write(encodeSseMessage(answer(upstream)));
       outgoing.end();
     });
-    const fan = await askMembers(whole, PARTS);
+    const fan = await askMembers({ whole, principal: principal() }, PARTS);
     fan.send('joined');
     expect(written).toEqual([
       ...['open 200', encodeSseMessage(question), encodeSseMessage('joined'), 'end'],
