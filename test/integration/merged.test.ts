@@ -12,6 +12,7 @@ import {
   saidBy,
   startMergedRig,
 } from '../support/merged-rig.js';
+import { makeGithubToken } from '../support/sensitive-values.js';
 import { onlyIn, type UpstreamEra } from '../support/upstream-eras.js';
 import { errorOf, post, resultOf, statelessParts, toolNames } from '../support/wire-client.js';
 
@@ -26,6 +27,11 @@ rules:
     effect: allow
     who: {anyone: true}
     what: {upstreams: [right], tools: [read_record, delete_record], resources: ["memo://**"]}
+  - id: limited
+    effect: allow
+    who: {anyone: true}
+    what: {upstreams: [left], tools: [limited_record]}
+    limits: {rate: 1/h, per: subject}
   - id: scoped
     effect: allow
     who: {anyone: true}
@@ -35,6 +41,7 @@ rules:
 const TOOLS: readonly JsonObject[] = [
   ...HONEST_TOOLS,
   { name: 'delete_record', description: 'Deletes.', inputSchema: { type: 'object' } },
+  { name: 'limited_record', description: 'Seldom.', inputSchema: { type: 'object' } },
   { name: 'audit_record', description: 'Audits.', inputSchema: { type: 'object' } },
 ];
 
@@ -76,6 +83,7 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
     expect(toolNames(listed)).toEqual([
       'l_read_record',
       'l_write_record',
+      'l_limited_record',
       'l_audit_record',
       'right_read_record',
       'right_delete_record',
@@ -142,6 +150,23 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
     expect(challenge).toContain('/.well-known/oauth-protected-resource/all"');
   });
 
+  it('[MRG-03] holds what goes and what comes to the controls of the member', async () => {
+    const secret = makeGithubToken();
+    const blocked = await caller.call('l_write_record', { id: 'one', text: `Use ${secret}.` });
+    expect(blocked.text).toContain('arguments-content');
+    expect(rig.left.uses()).toEqual([]);
+    const invalid = await caller.call('l_read_record', { id: 7 });
+    expect(invalid.text).toContain('arguments-invalid');
+    expect(rig.left.uses()).toEqual([]);
+    const redacted = await caller.call('right_delete_record', { id: '4111111111111111' });
+    expect(saidBy(redacted)).toContain('[redacted:');
+    const first = await caller.call('l_limited_record');
+    expect(saidBy(first)).toContain('left limited_record');
+    const second = await caller.call('l_limited_record');
+    expect(second.text).toContain('rate-limited');
+    expect(rig.left.uses()).toHaveLength(1);
+  });
+
   it('[MRG-05] reads a resource from the member whose rules let the caller', async () => {
     const reply = await caller.request('resources/read', { uri: 'memo://one' });
     expect(reply.text).toContain('One.');
@@ -160,7 +185,7 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
       'right read_record one',
     );
     rig.left.obey(onlyIn(upstreamEra));
-    expect(toolNames(await caller.request('tools/list'))).toHaveLength(5);
+    expect(toolNames(await caller.request('tools/list'))).toHaveLength(6);
   });
 });
 
