@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkMergedNames } from '../../../src/gateway/merged-names.js';
+import { buildTables } from '../../../src/gateway/tables.js';
 import type { Catalogue } from '../../../src/policy/definition.js';
 import { FILE, faultLines, GOOD, LOCAL, lineOf, read, settingsOf } from './reading.js';
 
@@ -110,6 +111,39 @@ describe('[MRG-20] an endpoint in the configuration', () => {
     );
     const named = `${TWO}endpoints:\n  web: {path: /x, issuers: [corp], ${MEMBERS}}\n`;
     expect(faultLines(named).join('\n')).toContain('an upstream has this name too');
+  });
+});
+
+describe('[MRG-19] the path of an endpoint', () => {
+  it('takes what its strictest member takes, and places of each member', () => {
+    const text = withEndpoint(
+      `issuers: [corp], ${MEMBERS}`,
+      TWO.replace(
+        '/github.example.com/mcp\n',
+        '/github.example.com/mcp\n    limits: {concurrency: 3}\n',
+      ).replace(
+        '/web.example.com/mcp\n',
+        '/web.example.com/mcp\n    limits: {maxRequestBytes: 2KiB}\n',
+      ),
+    );
+    const { routes, documents } = buildTables(settingsOf(text), 1, []);
+    expect(routes.get('/all')).toMatchObject({
+      upstream: 'all',
+      maxRequestBytes: 2048,
+      members: new Map([
+        ['github', 3],
+        ['web', 100],
+      ]),
+    });
+    const document = documents.get('/.well-known/oauth-protected-resource/all') ?? '';
+    expect(JSON.parse(document)).toMatchObject({ scopes_supported: ['g', 's', 'w'] });
+  });
+
+  it('is as local as its members where nobody authenticates', () => {
+    const open = withEndpoint('authentication: none, upstreams: {demo: {}}', LOCAL);
+    const { refusesForwarded, documents } = buildTables(settingsOf(open), 1, []);
+    expect(refusesForwarded('all')).toBe(true);
+    expect(documents.has('/.well-known/oauth-protected-resource/all')).toBe(false);
   });
 });
 
