@@ -9,7 +9,7 @@ import { jsonBody, onMethod, sseEvent } from '../support/hostile-acts.js';
 import type { Act, HostileUpstream } from '../support/hostile-upstream.js';
 import { type MergedRig, saidBy, startMergedRig } from '../support/merged-rig.js';
 import { PATIENT } from '../support/patience.js';
-import { openRawSession } from '../support/raw-mcp.js';
+import { openRawSession, postStateless } from '../support/raw-mcp.js';
 import { ALLOW_ALL } from '../support/start-gateway.js';
 import {
   type Access,
@@ -215,6 +215,40 @@ describe('a session', () => {
     expect(reply.messages.map(({ id }) => id)).toEqual([1, 2]);
     expect(rig.left.uses()).toHaveLength(1);
     expect(rig.right.uses()).toHaveLength(1);
+  });
+});
+
+describe('[MRG-19] the places of a member', () => {
+  it('are its own, whoever asks: by its path, by the endpoint, in an array', async () => {
+    const small = await startMergedRig({
+      policies: { open: ALLOW_ALL },
+      upstream: ['pinning: {maxAge: 10m}', 'limits: {concurrency: 1}'],
+    });
+    const session = await openRawSession(small.access.url, {
+      token: small.access.token ?? '',
+      version: '2025-03-26',
+    });
+    small.left.obey(onMethod('tools/call', () => ({ kind: 'hold' })));
+    const gone = new AbortController();
+    const params = { name: 'read_record', arguments: { id: 'held' } };
+    const own = { token: await small.gateway.token('left'), signal: gone.signal };
+    const held = postStateless(small.gateway.url('left'), 'tools/call', params, own);
+    await expect.poll(() => small.left.uses().length, PATIENT).toBe(1);
+    const call = (id: number, name: string): JsonObject => ({
+      ...{ jsonrpc: '2.0', id, method: 'tools/call' },
+      params: { name, arguments: { id: 'x' } },
+    });
+    const array = JSON.stringify([call(1, 'l_read_record'), call(2, 'right_read_record')]);
+    const reply = await post(small.access, array, session.headers);
+    expect(reply.messages.map((message) => [message['id'], errorOf({ message })['code']])).toEqual([
+      [1, 1503],
+      [2, undefined],
+    ]);
+    const listed = await requestInSession(small.access, session.id ?? '', 'tools/list');
+    expect(toolNames(listed)).toEqual(['right_read_record', 'right_write_record']);
+    gone.abort();
+    await expect(held).rejects.toThrow();
+    await small.close();
   });
 });
 

@@ -56,7 +56,8 @@ async function travel(whole: Whole): Promise<Refusal | undefined> {
   if (admitted.kind === 'refused') return admitted;
   if (admitted.kind === 'array')
     return relayArray({ incoming, outgoing, ports, record }, admitted, (one, part) =>
-      runMerged(one, part, ports, run),
+      // The array has taken no place: its elements take those of their members.
+      runMerged({ ...one, enter: incoming.enter }, part, ports, run),
     );
   return route(verified, admitted);
 }

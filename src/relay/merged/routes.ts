@@ -88,7 +88,10 @@ async function passOn(
 ): Promise<Refusal | undefined> {
   const part = partsOf(verified, admitted).find((one) => one.member.upstream === member.upstream);
   if (part === undefined) return refuseAbsent(verified, admitted, member, target);
-  await runPart(verified, { ...part, ...edited }, verified.whole.outgoing);
+  const { incoming, outgoing } = verified.whole;
+  // Asked here too, where the refusal can name the request: an element of an array has no other answer.
+  if (!incoming.enter(member.upstream)) return refuseWith('overloaded');
+  await runPart(verified, { ...part, ...edited }, outgoing);
   return undefined;
 }
 
