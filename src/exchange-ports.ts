@@ -67,6 +67,20 @@ export type ListPlace = {
   readonly method: string;
 };
 
+/** What a member of an endpoint listed of its resources; `isLast`: its list ends there. */
+export type ListedPage = {
+  readonly upstream: string;
+  readonly uris: readonly string[];
+  readonly isLast: boolean;
+};
+
+/** A resource that a caller of an endpoint asks for. */
+export type ResourcePlace = {
+  readonly endpoint: string;
+  readonly principal: Principal;
+  readonly uri: string;
+};
+
 /** What the state of a dialogue is bound to besides its caller (2026). */
 export type StateSubject = {
   readonly upstream: string;
@@ -140,10 +154,10 @@ export type Ports = {
    * then left out instead of ending the session.
    */
   tellLoss(endpoint: string, upstream: string, principal: Principal): boolean;
-  /** Notes that a member listed these resources, so that it is known whose they are. */
-  noteResources(endpoint: string, upstream: string, uris: readonly string[]): void;
-  /** The members of the endpoint that listed a resource, as far as this replica remembers. */
-  recallResource(endpoint: string, uri: string): readonly string[];
+  /** Notes what a member listed to a caller of an endpoint, so that it is known whose a resource is. */
+  noteResources(endpoint: string, principal: Principal, page: ListedPage): void;
+  /** Of these members, those that listed a resource, where this replica saw all that each of them lists. */
+  recallResource(place: ResourcePlace, members: readonly string[]): readonly string[];
   authenticate(incoming: Incoming): Principal | Reason | Promise<Principal | Reason>;
   /** Opens a sealed session id for this caller; `undefined` for every other id, whatever its fault. */
   openSession(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;

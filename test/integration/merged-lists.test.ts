@@ -291,6 +291,11 @@ describe('what changes', () => {
         return { kind: 'http', status: 200, headers: { 'content-type': 'application/json' }, body };
       });
     rig.right.obey(list(['memo://one']));
+    // Who is alone to show a list may claim what another has.
+    rig.left.obey(() => ({ kind: 'destroy' }));
+    await requestStateless(rig.access, 'resources/list');
+    expect(errorOf(await read())['message']).toContain('Several servers');
+    rig.left.obey(list([]));
     await requestStateless(rig.access, 'resources/list');
     expect((await read()).text).toContain('One.');
     expect(rig.right.uses()).toHaveLength(1);

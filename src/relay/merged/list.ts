@@ -21,7 +21,6 @@ export async function joinLists(
   verified: Verified,
   admitted: Admitted,
 ): Promise<Refusal | undefined> {
-  const { whole } = verified;
   const { era, rule, message } = admitted;
   if (message.kind !== 'request') return refuseWith('invalid-message');
   const parts = partsToAsk(verified, admitted);
@@ -33,10 +32,9 @@ export async function joinLists(
     fan.fail(fatal);
     return undefined;
   }
-  for (const { upstream, uris } of pages)
-    if (uris.length > 0) whole.ports.noteResources(whole.endpoint.name, upstream, uris);
-  const none = fan.answers.filter(({ answer }) => hasNoSuchList(answer.text)).length;
-  const isWhole = pages.length + none === parts.length;
+  const without = fan.answers.filter(({ answer }) => hasNoSuchList(answer.text));
+  if (rule.method === 'resources/list') noteResources(verified, pages, without);
+  const isWhole = pages.length + without.length === parts.length;
   const nextCursor = cursorOf(verified, rule.method, pages);
   fan.send(joinPages(pages, { id: message.id, era, method: rule.method, nextCursor, isWhole }));
   return undefined;
@@ -61,6 +59,22 @@ function goOn(
 ): readonly PartOf[] {
   const own = cursors.get(part.member.upstream);
   return own === undefined ? [] : [{ ...part, text: withText(text, ['params', 'cursor'], own) }];
+}
+
+/** What was listed tells whose a resource is when it is read. */
+function noteResources(
+  { whole: { endpoint, ports }, principal }: Verified,
+  pages: readonly Page[],
+  without: readonly Answered[],
+): void {
+  for (const { upstream, uris, nextCursor } of pages) {
+    const isLast = nextCursor === undefined;
+    ports.noteResources(endpoint.name, principal, { upstream, uris, isLast });
+  }
+  for (const { part } of without) {
+    const { upstream } = part.member;
+    ports.noteResources(endpoint.name, principal, { upstream, uris: [], isLast: true });
+  }
 }
 
 function pageOf({ part, answer }: Answered, method: string): readonly Page[] {

@@ -1,5 +1,5 @@
 // Whose a resource is. URIs have no prefix, so a member serves one where its rules let this caller see it;
-// of several such members, the one that listed it, or whose approved template it fits. Where that leaves
+// of several such members, the one that alone listed it, or whose approved template it fits. Where that leaves
 // several, nobody guesses: another server could answer in the place of the right one.
 
 import type { Admitted } from '../../mcp/admitted.js';
@@ -14,13 +14,16 @@ export function findServing(
   verified: Verified,
   { target, era }: Pick<Admitted, 'target' | 'era'>,
 ): Member | 'nobody' | 'several' {
-  const { whole } = verified;
+  const { whole, principal } = verified;
   const seen = whole.endpoint.members.filter((member) => maySee(verified, member, target, era));
   const [only, ...others] = seen;
   if (only === undefined) return 'nobody';
   if (others.length === 0) return only;
   if (target.kind !== 'resource') return 'several';
-  const listing = whole.ports.recallResource(whole.endpoint.name, target.uri);
+  const listing = whole.ports.recallResource(
+    { endpoint: whole.endpoint.name, principal, uri: target.uri },
+    seen.map(({ upstream }) => upstream),
+  );
   return (
     onlyOne(seen.filter(({ upstream }) => listing.includes(upstream))) ??
     onlyOne(seen.filter((member) => hasTemplateFor(verified, member, target.uri, era))) ??

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openCursor, sealCursor } from '../../../src/state/cursor-seal.js';
 import { createKeyRing } from '../../../src/state/key-ring.js';
-import { createListedResources } from '../../../src/state/listed-resources.js';
 
 const ring = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
 const BINDING = { upstream: 'all', issuer: 'i', subject: 's', client: 'c', method: 'tools/list' };
@@ -26,18 +25,5 @@ describe('[MRG-13] a cursor over members', () => {
     expect(openCursor(ring, BINDING, sealed, 100)).toBeUndefined();
     expect(openCursor(ring, BINDING, `${sealed}A`, 1)).toBeUndefined();
     expect(openCursor(ring, BINDING, '', 1)).toBeUndefined();
-  });
-});
-
-describe('[MRG-05] what was listed', () => {
-  it('is remembered by endpoint, and the oldest forgotten first', () => {
-    const listed = createListedResources(2);
-    listed.note('all', 'left', ['a://1']);
-    listed.note('all', 'right', ['a://1', 'a://2']);
-    expect(listed.recall('all', 'a://1')).toEqual(['left', 'right']);
-    expect(listed.recall('other', 'a://1')).toEqual([]);
-    listed.note('all', 'left', ['a://3', 'a://2']);
-    expect(listed.recall('all', 'a://1')).toEqual([]);
-    expect(listed.recall('all', 'a://2')).toEqual(['right', 'left']);
   });
 });
