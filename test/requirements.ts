@@ -11,6 +11,7 @@ import { demoRequirements } from './requirements/demo.js';
 import { e2eRequirements } from './requirements/e2e.js';
 import { hardeningRequirements } from './requirements/hardening.js';
 import { integrationRequirements } from './requirements/integration.js';
+import { legacyRequirements } from './requirements/legacy.js';
 import { mergedRequirements } from './requirements/merged.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
@@ -20,6 +21,7 @@ import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
 import { runtimeRequirements } from './requirements/runtime.js';
 import { statelessRequirements } from './requirements/stateless.js';
+import { taskRequirements } from './requirements/tasks.js';
 import { translationRequirements } from './requirements/translation.js';
 import { wireRequirements } from './requirements/wire.js';
 import { AUTHN_REQUIREMENTS } from './unit/authn/requirements.js';
@@ -41,12 +43,14 @@ export const requirements: readonly Requirement[] = [
   ...mcpRequirements,
   ...integrationRequirements,
   ...mergedRequirements,
+  ...legacyRequirements,
   ...observeRequirements,
   ...pinRequirements,
   ...policyRequirements,
   ...protocolRequirements,
   ...questionRequirements,
   ...runtimeRequirements,
+  ...taskRequirements,
   ...translationRequirements,
   ...statelessRequirements,
   ...wireRequirements,

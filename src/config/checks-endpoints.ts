@@ -29,16 +29,6 @@ export function checkEndpoints(root: unknown, report: Report): void {
 function checkMember(root: unknown, name: string, upstream: string, report: Report): void {
   const path = ['endpoints', name];
   const member = ['upstreams', upstream];
-  if (textAt(root, [...member, 'transport']) === 'http-sse') {
-    report(
-      [...path, 'upstreams', upstream],
-      'an upstream of HTTP+SSE is reached on its own path only',
-      {
-        at: 'key',
-        rule: 'not-available',
-      },
-    );
-  }
   const isOpen = textAt(root, [...path, 'authentication']) === 'none';
   if (isOpen && textAt(root, [...member, 'authentication']) !== 'none') {
     report([...path, 'authentication'], `the member ${quote(upstream)} asks for a token`, {

@@ -22,10 +22,8 @@ export function buildTables(
   for (const upstream of settings.upstreams.values()) {
     const route = routeOf(upstream);
     routes.set(upstream.path, route);
-    if (upstream.transport === 'http-sse') {
-      routes.set(`${upstream.path}/sse`, { ...route, channel: 'events' });
-      routes.set(`${upstream.path}/message`, { ...route, channel: 'message' });
-    }
+    routes.set(`${upstream.path}/sse`, { ...route, channel: 'events' });
+    routes.set(`${upstream.path}/message`, { ...route, channel: 'message' });
   }
   const endpoints = [...settings.endpoints.values()];
   for (const endpoint of endpoints) routes.set(endpoint.path, routeOfEndpoint(endpoint, settings));

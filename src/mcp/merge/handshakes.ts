@@ -3,6 +3,7 @@
 // Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, server/discover.
 
 import { isObject, type Json, type JsonObject, type RequestId } from '../message.js';
+import { declaresTasks, readTaskUses, TASKS_EXTENSION, writeTaskUses } from '../tasks.js';
 import type { Member } from './prefixes.js';
 
 /** A member's answer to a handshake. */
@@ -92,6 +93,9 @@ function joinCapabilities(handshakes: readonly MemberHandshake[]): JsonObject {
     const maySubscribe = lists.some((one) => isObject(one) && one['subscribe'] === true);
     joined[name] = maySubscribe ? { subscribe: true, listChanged: true } : { listChanged: true };
   }
+  const uses = new Set(declared.flatMap(readTaskUses));
+  if (uses.size > 0) joined['tasks'] = writeTaskUses([...uses]);
+  if (declared.some(declaresTasks)) joined['extensions'] = { [TASKS_EXTENSION]: {} };
   return joined;
 }
 

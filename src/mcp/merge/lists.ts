@@ -6,7 +6,7 @@ import { elementSpans, spanOf } from '../json.js';
 import { type Era, isObject, type Json, type RequestId } from '../message.js';
 import { withText } from './prefixes.js';
 
-/** Where the items of a list stand, and whether they have names that take a prefix; resources have URIs. */
+/** Where the items of a list stand, and whether they have names that take a prefix; resources have URIs, tasks sealed ids. */
 type Place = { readonly member: string; readonly isNamed: boolean };
 
 const PLACES: ReadonlyMap<string, Place> = new Map([
@@ -14,6 +14,7 @@ const PLACES: ReadonlyMap<string, Place> = new Map([
   ['prompts/list', { member: 'prompts', isNamed: true }],
   ['resources/list', { member: 'resources', isNamed: false }],
   ['resources/templates/list', { member: 'resourceTemplates', isNamed: false }],
+  ['tasks/list', { member: 'tasks', isNamed: false }],
 ]);
 
 /** A page of one member, ready to be joined with others. */

@@ -7,6 +7,7 @@ import type { Admitted } from '../../mcp/admitted.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../../mcp/message.js';
 import { encodeSseComment, encodeSseMessage } from '../../mcp/sse.js';
 import {
+  EMPTY_FILTER,
   LIST_FILTERS,
   type ListenFilter,
   readFilter,
@@ -124,10 +125,8 @@ function take(joined: Joined, text: string, decide: () => void): void | Promise<
 
 function filterOf(message: JsonObject): ListenFilter {
   const params = message['params'];
-  return readFilter(isObject(params) ? params['notifications'] : undefined) ?? NOTHING;
+  return readFilter(isObject(params) ? params['notifications'] : undefined) ?? EMPTY_FILTER;
 }
-
-const NOTHING: ListenFilter = { lists: [], uris: [] };
 
 /** The first message of the stream: what any member agreed to. Nothing where none did. */
 function acknowledge(joined: Joined): void {
@@ -137,6 +136,7 @@ function acknowledge(joined: Joined): void {
   const together: ListenFilter = {
     lists: LIST_FILTERS.filter((filter) => agreed.some(({ lists }) => lists.includes(filter))),
     uris: [...new Set(agreed.flatMap(({ uris }) => uris))],
+    tasks: agreed.flatMap(({ tasks }) => tasks),
   };
   outgoing.open(200, STREAM_HEADERS);
   void outgoing.write(encodeSseMessage(renderAcknowledged(id, together)));

@@ -14,6 +14,7 @@ import { relayArray } from '../array.js';
 import { route } from './routes.js';
 import { findMember, membersIn, openLive } from './sessions.js';
 import { endSessions, openStreams } from './streams.js';
+import { findTask } from './tasks.js';
 import { type RunExchange, refuseWhole, type Verified, type Whole } from './whole.js';
 
 /** Carries one request to an endpoint. Never rejects; answers once. `run` carries what a member is asked. */
@@ -85,6 +86,7 @@ function admit(verified: Verified): Admitted | AdmittedArray | Refusal {
         (place) => ports.openQuestion(id, place),
         principal,
       )?.opened,
+    openTask: (sealed) => findTask(verified, sealed)?.task,
   });
   if (outcome.kind === 'fault') return refuseFault(outcome);
   if (outcome.kind === 'admitted') whole.admitted = outcome;

@@ -16,6 +16,7 @@ import { joinLists } from './list.js';
 import { listenTogether } from './listen.js';
 import { type PartOf, runPart } from './part.js';
 import { findMember, membersIn, partIn, partsOf } from './sessions.js';
+import { findTask } from './tasks.js';
 import { findServing } from './uris.js';
 import { refuseUnknown, type Verified } from './whole.js';
 
@@ -34,6 +35,10 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ['resources/subscribe', callByUri],
   ['resources/unsubscribe', callByUri],
   ['subscriptions/listen', listenTogether],
+  ['tasks/get', callByTask],
+  ['tasks/result', callByTask],
+  ['tasks/cancel', callByTask],
+  ['tasks/update', callByTask],
   ['ping', askAll],
   ['logging/setLevel', askAll],
   ['notifications/initialized', tellAll],
@@ -70,6 +75,12 @@ async function callByUri(verified: Verified, admitted: Admitted): Promise<Refusa
   if (serving === 'nobody') return refuseUnknown();
   if (serving === 'several') return refuseAmbiguous(admitted);
   return passOn(verified, admitted, serving, admitted.target, {});
+}
+
+async function callByTask(verified: Verified, admitted: Admitted): Promise<Refusal | undefined> {
+  const found = admitted.task && findTask(verified, admitted.task.sealed);
+  if (found === undefined) return refuseWith('unknown-task', { listed: false });
+  return passOn(verified, admitted, found.member, admitted.target, {});
 }
 
 function complete(verified: Verified, admitted: Admitted): Promise<Refusal | undefined> {

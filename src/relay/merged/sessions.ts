@@ -31,7 +31,8 @@ export function sealTogether(
     ports.openSession(sealed, member.upstream, principal),
   );
   const askable = [...new Set(opened.flatMap((facts) => facts?.askable ?? []))];
-  const facts = { version, upstreamSession: JSON.stringify(entries), askable };
+  const tasks = [...new Set(opened.flatMap((facts) => facts?.tasks ?? []))];
+  const facts = { version, upstreamSession: JSON.stringify(entries), askable, tasks };
   const sealed = ports.sealSession(facts, endpoint.name, principal);
   return sealed.length > MAX_SEALED_CHARS ? undefined : sealed;
 }
