@@ -46,25 +46,29 @@ const TOOLS: readonly JsonObject[] = [
 ];
 
 type ClientEra = 'sessions' | 'stateless';
-const PAIRS: readonly (readonly [ClientEra, UpstreamEra])[] = [
+const PAIRS: readonly (readonly [ClientEra, UpstreamEra | 'channels'])[] = [
   ['sessions', 'sessions'],
   ['sessions', 'stateless'],
   ['stateless', 'sessions'],
   ['stateless', 'stateless'],
+  ['sessions', 'channels'],
+  ['stateless', 'channels'],
 ];
 
 describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era, upstreamEra) => {
   let rig: MergedRig;
   let caller: MergedCaller;
+  const order = onlyIn(upstreamEra === 'channels' ? 'sessions' : upstreamEra);
   beforeAll(async () => {
     rig = await startMergedRig({
       policies: { merged: RULES },
+      behindChannels: upstreamEra === 'channels',
       prepare(left, right) {
         for (const [name, upstream] of [
           ['left', left],
           ['right', right],
         ] as const) {
-          upstream.obey(onlyIn(upstreamEra));
+          upstream.obey(order);
           upstream.offer(() => TOOLS);
           upstream.answerCalls((tool, args) => ({
             content: [{ type: 'text', text: `${name} ${tool} ${String(args['id'])}` }],
@@ -174,7 +178,9 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
     expect(rig.right.uses()).toHaveLength(1);
   });
 
-  it('[MRG-06] one member that is down hides its own items alone', async () => {
+  // The face of HTTP+SSE that tests have cannot be down.
+  const hasFace = upstreamEra === 'channels';
+  it.skipIf(hasFace)('[MRG-06] one member that is down hides its own items alone', async () => {
     rig.left.obey(() => ({ kind: 'destroy' }));
     const listed = await caller.request('tools/list');
     expect(toolNames(listed)).toEqual(['right_read_record', 'right_delete_record']);
@@ -184,7 +190,7 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
     expect(saidBy(await caller.call('right_read_record', { id: 'one' }))).toBe(
       'right read_record one',
     );
-    rig.left.obey(onlyIn(upstreamEra));
+    rig.left.obey(order);
     expect(toolNames(await caller.request('tools/list'))).toHaveLength(6);
   });
 });

@@ -122,4 +122,10 @@ export const mergedRequirements: readonly Requirement[] = [
     behaviour:
       'An endpoint is refused whose issuers a member does not accept, which is open where a member is not, whose path, audience or name is taken, or whose prefixes cannot be told apart.',
   },
+  {
+    id: 'MRG-21',
+    source: 'MCP 2025-11-25, tasks; the Tasks extension; attacks.md 81',
+    behaviour:
+      'A task begun at an endpoint is asked for at the member that began it, for the caller that began it; to everyone else it is unknown.',
+  },
 ];

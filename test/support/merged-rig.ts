@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
+import { startChannelFace } from './channel-face.js';
 import { type HostileUpstream, startHostileUpstream } from './hostile-upstream.js';
 import { type GatewayUnderTest, type RunningGateway, startTestGateway } from './start-gateway.js';
 import {
@@ -36,20 +37,34 @@ export type MergedOptions = Partial<Omit<GatewayUnderTest, 'upstreams'>> & {
   /** Members of both upstreams. */
   readonly upstream?: readonly string[];
   readonly prepare?: (left: HostileUpstream, right: HostileUpstream) => void;
+  /** The upstreams are reached through faces of HTTP+SSE. */
+  readonly behindChannels?: boolean;
 };
 
 /** Starts all of them and waits until the definitions were verified. */
 export async function startMergedRig(options: MergedOptions = {}): Promise<MergedRig> {
-  const { endpoint, upstream = ['pinning: {maxAge: 10m}'], prepare, more = '', ...rest } = options;
+  const {
+    endpoint,
+    upstream = ['pinning: {maxAge: 10m}'],
+    prepare,
+    more = '',
+    ...others
+  } = options;
+  const { behindChannels = false, ...rest } = others;
   const [left, right] = [await startHostileUpstream(), await startHostileUpstream()];
   prepare?.(left, right);
   const members = endpoint ?? 'issuers: [test], upstreams: {left: {prefix: l_}, right: {}}';
-  const closeUpstreams = (): Promise<unknown> => Promise.all([left.close(), right.close()]);
+  const faces = behindChannels
+    ? await Promise.all([startChannelFace(left.url), startChannelFace(right.url)])
+    : [];
+  const settings = behindChannels ? [...upstream, 'transport: http-sse'] : upstream;
+  const closeUpstreams = (): Promise<unknown> =>
+    Promise.all([left, right, ...faces].map((one) => one.close()));
   const gateway = await startTestGateway({
     ...rest,
     upstreams: [
-      { name: 'left', url: left.url, more: upstream },
-      { name: 'right', url: right.url, more: upstream },
+      { name: 'left', url: faces[0]?.url ?? left.url, more: settings },
+      { name: 'right', url: faces[1]?.url ?? right.url, more: settings },
     ],
     more: `endpoints:\n  ${ENDPOINT}: {${members}}\n${more}`,
   }).catch(async (error: unknown) => {
