@@ -21,6 +21,7 @@ import { createStreamRegistry, mayStay, type StreamRegistry } from './gateway/st
 import { buildTables } from './gateway/tables.js';
 import { loadVersion, type Version, type VersionReading } from './gateway/version.js';
 import { createViews, type ViewOf } from './gateway/view.js';
+import { targetsOf } from './gateway/watched.js';
 import { createWitness, type Witness } from './gateway/witness.js';
 import { mirroredParameters } from './mcp/headers.js';
 import { faultCode, type Log } from './observe/log.js';
@@ -30,6 +31,7 @@ import { compileSchema } from './policy/schema.js';
 import { createEndedSessions } from './state/ended-sessions.js';
 import { createKeyRing, type KeyRing } from './state/key-ring.js';
 import { createMemoryLimits } from './state/memory-limits.js';
+import { createMemoryReplays } from './state/memory-replays.js';
 import { createGuardedFetch, type GuardedFetch } from './upstream/guarded-fetch.js';
 
 export type GatewayOptions = {
@@ -150,7 +152,8 @@ function assemble(
   const witness = createWitness(version, { build, ring, log, writeStdout, now });
   const guarded = createGuardedFetch();
   const { fetchJson } = guarded;
-  const identity = buildIdentity(settings, { fetchJson, now, ring });
+  const identityPorts = { fetchJson, now, ring, replays: createMemoryReplays(now) };
+  const identity = buildIdentity(settings, identityPorts);
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), ring.publicKeys());
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(witness.metrics.openStreams);
@@ -182,7 +185,7 @@ function assemble(
   function apply(next: Version): void {
     const before = current.version;
     current.version = next;
-    current.identity = buildIdentity(next.settings, { fetchJson, now, ring }, current.identity);
+    current.identity = buildIdentity(next.settings, identityPorts, current.identity);
     current.tables = tablesOf(next.settings);
     runtimes.replace(next.settings);
     witness.metrics.setNames(next.settings);
@@ -210,7 +213,7 @@ function openListeners(
     version: () => current.version,
     runtime: runtimes.get,
     view,
-    authenticator,
+    identity: () => current.identity,
     ring,
     audit,
     metrics,
@@ -225,7 +228,7 @@ function openListeners(
     },
     now,
   });
-  return createListeners(current.version.settings, {
+  const listeners = createListeners(current.version.settings, {
     witness,
     authenticator,
     isReady: () => isOpen() && audit.isWritable(),
@@ -239,6 +242,8 @@ function openListeners(
       refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
+  followers.add(() => listeners.renew(current.version.settings));
+  return listeners;
 }
 
 async function watchFiles(
@@ -274,15 +279,4 @@ function keysOf(settings: Settings): readonly GatewayKey[] {
   const made = readKeyText(writeKeyText(randomBytes(KEY_BYTES)));
   if (made === undefined) throw new Error('a key that was made cannot be read');
   return [made];
-}
-
-function targetsOf(settings: Settings): Parameters<typeof watchConfiguration>[0]['targets'] {
-  const { file, policiesDir, pinsDir } = settings;
-  return {
-    files: [file],
-    folders: [
-      { path: policiesDir, suffix: '.policy.yaml' },
-      { path: pinsDir, suffix: '.lock.yaml' },
-    ],
-  };
 }

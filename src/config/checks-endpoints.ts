@@ -22,6 +22,7 @@ export function checkEndpoints(root: unknown, report: Report): void {
       if (upstreams.includes(upstream)) checkMember(root, name, upstream, report);
     }
     checkPrefixes(root, name, report);
+    checkBinding(root, name, report);
   }
 }
 
@@ -46,6 +47,16 @@ function checkMember(root: unknown, name: string, upstream: string, report: Repo
       },
     );
   }
+}
+
+/** Proofs and certificates are never both asked for. */
+function checkBinding(root: unknown, name: string, report: Report): void {
+  const bindings = membersOf(root, name).map(({ upstream }) =>
+    textAt(root, ['upstreams', upstream, 'binding']),
+  );
+  if (!bindings.includes('dpop') || !bindings.includes('mtls')) return;
+  const message = 'one member wants tokens bound by "dpop", another by "mtls"';
+  report(['endpoints', name, 'upstreams'], message, { at: 'key', rule: 'conflict' });
 }
 
 /** No prefix begins with another, in whatever case: a name belongs to one member, or to none. */

@@ -16,6 +16,8 @@ import type {
   UpstreamFile,
 } from './gateway-file.js';
 import { readKeyText } from './keys.js';
+import type { ListenerTls } from './listener-certificates.js';
+import { strictestBinding } from './member-binding.js';
 import { defaultPrefix } from './prefixes.js';
 import { type Secrets, secretAt } from './secrets.js';
 import type {
@@ -27,6 +29,7 @@ import type {
   ListenerSettings,
   PiiKind,
   Settings,
+  TlsSettings,
   UpstreamCredentials,
   UpstreamSettings,
 } from './settings.js';
@@ -37,6 +40,7 @@ export type CompileInput = {
   readonly file: string;
   readonly root: GatewayFile;
   readonly secrets: Secrets;
+  readonly tls: ListenerTls;
   /** SHA-256 of the file, lower-case hex. */
   readonly hash: string;
 };
@@ -59,11 +63,15 @@ export function compileSettings(input: CompileInput): Settings {
     publicBase,
     listeners: {
       data: {
-        ...compileListener(root.listeners.data),
+        ...compileListener(root.listeners.data, input.tls.data),
         allowedOrigins: [...root.listeners.data.allowedOrigins],
         trustedProxies: [...root.listeners.data.trustedProxies],
+        dpop: {
+          nonce: root.listeners.data.dpop.nonce,
+          maxAgeMs: durationMs(root.listeners.data.dpop.maxAge),
+        },
       },
-      ops: compileListener(root.listeners.ops),
+      ops: compileListener(root.listeners.ops, input.tls.ops),
     },
     keys: (root.keys ?? []).map((_, index) => compileKey(secrets, index)),
     issuers: mapOf(root.issuers, compileIssuer),
@@ -84,7 +92,9 @@ export function compileSettings(input: CompileInput): Settings {
       checkpointEveryMs: durationMs(root.audit.checkpoint.every),
     },
     metrics: { toolLabel: root.metrics.toolLabel, maxSeries: root.metrics.maxSeries },
-    admin: root.admin && compileAdmin(root.admin, root.listeners.admin, secrets),
+    admin:
+      root.admin &&
+      compileAdmin(root.admin, compileListener(root.listeners.admin, input.tls.admin), secrets),
     hash: input.hash,
   });
 }
@@ -96,8 +106,11 @@ function mapOf<From, To>(
   return new Map(Object.entries(entries).map(([name, value]) => [name, compile(name, value)]));
 }
 
-function compileListener(listener: ListenerFile): ListenerSettings {
-  return { host: listener.host, port: listener.port };
+function compileListener(
+  { host, port }: ListenerFile,
+  tls: TlsSettings | undefined,
+): ListenerSettings {
+  return tls === undefined ? { host, port } : { host, port, tls };
 }
 
 function compileKey(secrets: Secrets, index: number): GatewayKey {
@@ -139,6 +152,7 @@ function compileUpstream(
     network: file.network,
     authentication: file.authentication,
     ...compileVouchers(file, resource),
+    binding: file.binding,
     scopesSupported: [...file.scopesSupported],
     credentials,
     pinning: {
@@ -185,13 +199,17 @@ function compileEndpoint(name: string, file: EndpointFile, root: GatewayFile): E
     upstream,
     prefix: prefix ?? defaultPrefix(upstream),
   }));
-  const scopes = members.flatMap(({ upstream }) => root.upstreams[upstream]?.scopesSupported ?? []);
+  const upstreams = members.flatMap(({ upstream }) => root.upstreams[upstream] ?? []);
+  const binding = strictestBinding(upstreams.map((upstream) => upstream.binding));
+  if (binding === undefined) throw new Error('an endpoint was not checked before use');
+  const scopes = upstreams.flatMap((upstream) => upstream.scopesSupported);
   return {
     name,
     path,
     resource,
     authentication: file.authentication,
     ...compileVouchers(file, resource),
+    binding,
     scopesSupported: [...new Set(scopes)],
     members,
   };
@@ -226,7 +244,11 @@ function compileProfile(name: string, file: ProfileFile): InspectionProfile {
   };
 }
 
-function compileAdmin(file: AdminFile, listener: ListenerFile, secrets: Secrets): AdminSettings {
+function compileAdmin(
+  file: AdminFile,
+  listener: ListenerSettings,
+  secrets: Secrets,
+): AdminSettings {
   const issuers: Record<string, AdminSettings['issuers'][string]> = Object.create(null);
   for (const [name, { audience, roles }] of Object.entries(file.issuers ?? {})) {
     issuers[name] = {
@@ -239,7 +261,7 @@ function compileAdmin(file: AdminFile, listener: ListenerFile, secrets: Secrets)
     };
   }
   return {
-    listener: compileListener(listener),
+    listener,
     issuers,
     breakGlassToken: file.breakGlass && requireSecret(secrets, ['admin', 'breakGlass', 'token']),
   };

@@ -34,6 +34,7 @@ export type Outline = {
   readonly pinsDir: string | undefined;
   readonly opsHost: string | undefined;
   readonly opsPort: number | undefined;
+  readonly isOpsSecure: boolean;
 };
 
 /** The outline of a gateway file whose defaults have been filled in. `file` is its absolute path. */
@@ -61,6 +62,7 @@ export function outlineOf(root: unknown, file: string, locate: Locate): Outline 
     pinsDir:
       pins === undefined ? policiesDir && resolve(policiesDir, 'pins') : resolve(folder, pins),
     opsHost: textAt(root, ['listeners', 'ops', 'host']),
+    isOpsSecure: valueAt(root, ['listeners', 'ops', 'tls']) !== undefined,
     opsPort: typeof port === 'number' ? port : undefined,
   };
 }

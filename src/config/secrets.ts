@@ -52,7 +52,10 @@ function secretPlaces(root: unknown): readonly Place[] {
     { path: ['upstreams', name, 'pinning', 'credentials', 'value'], judge: judgeHeader },
   ]);
   const token: Place = { path: ['admin', 'breakGlass', 'token'], judge: judgeToken };
-  return [...keyPlaces, ...headerPlaces, token];
+  const tlsKeys = ['data', 'ops', 'admin'].map(
+    (name): Place => ({ path: ['listeners', name, 'tls', 'key'], judge: () => undefined }),
+  );
+  return [...keyPlaces, ...headerPlaces, ...tlsKeys, token];
 }
 
 function readSecret(

@@ -1,7 +1,12 @@
 // Says of every control whether it is armed, from what the parts report of themselves. A control that is
 // weaker than configured is `degraded`, one that the configuration turns off is `off`; both say why.
 
-import type { EndpointSettings, InspectionProfile, Settings } from '../config/settings.js';
+import type {
+  EndpointSettings,
+  InspectionProfile,
+  Settings,
+  UpstreamSettings,
+} from '../config/settings.js';
 import type { Controls } from '../observe/controls.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { Endpoints } from './endpoints.js';
@@ -34,9 +39,26 @@ export function refreshControls(
   else controls.set('admin', 'armed');
   setAudit(controls, settings, sources.auditFault);
   setIssuers(controls, metrics, sources.identity);
+  setTls(controls, settings);
+  for (const upstream of settings.upstreams.values()) setBinding(controls, upstream);
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
   for (const runtime of sources.runtimes.all()) setPins(controls, runtime);
   for (const endpoint of settings.endpoints.values()) setEndpoint(controls, endpoint, sources);
+}
+
+/** TLS that ends elsewhere is not ours to vouch for. */
+function setTls(controls: Controls, { listeners: { data } }: Settings): void {
+  if (data.tls === undefined) controls.set('tls:data', 'off', 'the listener speaks plain HTTP');
+  else if (data.tls.expiresAtMs <= Date.now())
+    controls.set('tls:data', 'degraded', 'the certificate has expired');
+  else controls.set('tls:data', 'armed');
+}
+
+/** What is demanded of every token; a bound token has to prove it under any of these. */
+function setBinding(controls: Controls, { name, binding, authentication }: UpstreamSettings): void {
+  if (authentication === 'none') controls.set(`binding:${name}`, 'off', 'authentication is none');
+  else if (binding === 'none') controls.set(`binding:${name}`, 'off', 'binding is none');
+  else controls.set(`binding:${name}`, 'armed');
 }
 
 function setAudit(controls: Controls, { audit }: Settings, fault: string | undefined): void {
@@ -55,14 +77,15 @@ function setIssuers(controls: Controls, metrics: Metrics, { keySources }: Identi
 
 /** Takes out the controls of what a reload removed. */
 export function removeControls(controls: Controls, before: Settings, after: Settings): void {
-  for (const name of before.issuers.keys())
-    if (!after.issuers.has(name)) controls.remove(`authn:${name}`);
-  for (const name of before.upstreams.keys())
-    if (!after.upstreams.has(name)) controls.remove(`pins:${name}`);
-  for (const name of before.endpoints.keys())
-    if (!after.endpoints.has(name)) controls.remove(`endpoint:${name}`);
-  for (const name of before.profiles.keys())
-    if (!after.profiles.has(name)) controls.remove(`inspection:${name}`);
+  const gone = (kind: 'issuers' | 'upstreams' | 'endpoints' | 'profiles'): readonly string[] =>
+    [...before[kind].keys()].filter((name) => !after[kind].has(name));
+  for (const name of gone('issuers')) controls.remove(`authn:${name}`);
+  for (const name of gone('upstreams')) {
+    controls.remove(`pins:${name}`);
+    controls.remove(`binding:${name}`);
+  }
+  for (const name of gone('endpoints')) controls.remove(`endpoint:${name}`);
+  for (const name of gone('profiles')) controls.remove(`inspection:${name}`);
 }
 
 function setProfile(controls: Controls, { name, request, result }: InspectionProfile): void {

@@ -2,8 +2,11 @@
 // issuers that a reload left alone stay, with the keys that they have.
 
 import { createKeySource, type KeySource } from '../authn/keys.js';
+import { createProofJudge } from '../authn/proof.js';
+import { createProofNonces, type ProofNonces } from '../authn/proof-nonce.js';
 import { type Authenticator, createAuthenticator } from '../authn/verify.js';
 import type { IssuerSettings, Settings } from '../config/settings.js';
+import type { ReplayStore } from '../policy/replay-store.js';
 import type { KeyRing } from '../state/key-ring.js';
 import type { FetchJson } from '../upstream/guarded-fetch.js';
 
@@ -12,12 +15,16 @@ export type Identity = {
   /** By name of the issuer. */
   readonly keySources: ReadonlyMap<string, KeySource>;
   readonly issuers: ReadonlyMap<string, IssuerSettings>;
+  /** Where every proof of possession must carry a nonce. */
+  readonly proofNonces: ProofNonces | undefined;
 };
 
 type IdentityPorts = {
   readonly fetchJson: FetchJson;
   readonly now: () => number;
   readonly ring: KeyRing;
+  /** Outlives every version: what was used before a reload stays used. */
+  readonly replays: ReplayStore;
 };
 
 /** Builds the identity of a version; `before` is that of the version that it replaces. */
@@ -26,7 +33,8 @@ export function buildIdentity(
   ports: IdentityPorts,
   before?: Identity,
 ): Identity {
-  const { fetchJson, now, ring } = ports;
+  const { fetchJson, now, ring, replays } = ports;
+  const { dpop } = settings.listeners.data;
   const keySources = new Map<string, KeySource>();
   for (const issuer of settings.issuers.values()) {
     const kept = isSame(before?.issuers.get(issuer.name), issuer)
@@ -37,13 +45,22 @@ export function buildIdentity(
     if (kept === undefined) void source.refresh();
     keySources.set(issuer.name, source);
   }
+  const proofNonces =
+    dpop.nonce === 'required' ? createProofNonces({ now, hmacAll: ring.hmacAll }) : undefined;
   const authenticator = createAuthenticator({
     issuers: settings.issuers,
     keySources,
     now,
     hmac: (purpose, bytes) => ring.hmac(purpose, bytes),
+    judgeProof: createProofJudge({
+      now,
+      hmac: ring.hmac,
+      replays,
+      nonces: proofNonces,
+      maxAgeMs: dpop.maxAgeMs,
+    }),
   });
-  return { authenticator, keySources, issuers: settings.issuers };
+  return { authenticator, keySources, issuers: settings.issuers, proofNonces };
 }
 
 function isSame(one: IssuerSettings | undefined, other: IssuerSettings): boolean {

@@ -3,8 +3,6 @@
 
 import { randomUUID } from 'node:crypto';
 import { anonymousPrincipal } from '../authn/principal.js';
-import type { Authenticator } from '../authn/verify.js';
-import { isFault } from '../authn/verify.js';
 import type { Ports, StateSubject } from '../exchange-ports.js';
 import { createPageCache } from '../inspect/page-cache.js';
 import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
@@ -33,6 +31,8 @@ import { createChannelPorts } from './channel-ports.js';
 import { createEndpointPorts } from './endpoint-ports.js';
 import type { Endpoints } from './endpoints.js';
 import { createForwarding } from './forwarding.js';
+import type { Identity } from './identity.js';
+import { login } from './login.js';
 import { bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { StreamRegistry } from './streams.js';
 import { createTaskPorts } from './task-ports.js';
@@ -48,7 +48,7 @@ export type Parts = {
   version(): Version;
   runtime(upstream: string): UpstreamRuntime | undefined;
   readonly view: ViewOf;
-  authenticator(): Authenticator;
+  identity(): Identity;
   readonly ring: KeyRing;
   readonly audit: Audit;
   readonly metrics: Metrics;
@@ -103,15 +103,12 @@ export function createPorts(parts: Parts): Ports {
     },
     endpoint: parts.endpoints.get,
     ...createEndpointPorts(ring, now),
-    authenticate(incoming) {
+    authenticate(incoming, outgoing) {
       const { upstreams, endpoints } = parts.version().settings;
       const upstream = upstreams.get(incoming.upstream) ?? endpoints.get(incoming.upstream);
-      if (upstream === undefined) return 'internal';
+      if (upstream === undefined) return { reason: 'internal' };
       if (upstream.authentication === 'none') return anonymousPrincipal(upstream);
-      const outcome = parts.authenticator().authenticate(incoming, upstream);
-      if (outcome instanceof Promise)
-        return outcome.then((late) => (isFault(late) ? late.reason : late));
-      return isFault(outcome) ? outcome.reason : outcome;
+      return login(parts.identity(), upstream, incoming, outgoing);
     },
     openSession(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);

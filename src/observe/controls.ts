@@ -5,7 +5,8 @@ import type { ControlState } from './metrics.js';
 
 /**
  * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
- * `authn:<issuer> pins:<upstream> inspection:<profile> endpoint:<endpoint>`.
+ * `authn:<issuer> pins:<upstream> binding:<upstream> inspection:<profile> endpoint:<endpoint>
+ * tls:<listener>`.
  */
 export type ControlName =
   | 'policy'
@@ -15,6 +16,8 @@ export type ControlName =
   | 'edge'
   | `authn:${string}`
   | `pins:${string}`
+  | `binding:${string}`
+  | 'tls:data'
   | `inspection:${string}`
   | `endpoint:${string}`;
 

@@ -12,6 +12,7 @@ import {
   saidBy,
   startMergedRig,
 } from '../support/merged-rig.js';
+import { makeProofHolder, proofHeaders } from '../support/proofs.js';
 import { makeGithubToken } from '../support/sensitive-values.js';
 import { onlyIn, type UpstreamEra } from '../support/upstream-eras.js';
 import { errorOf, post, resultOf, statelessParts, toolNames } from '../support/wire-client.js';
@@ -222,6 +223,42 @@ describe('a token at an endpoint', () => {
     expect(await (await fetch(url)).json()).toMatchObject({
       resource: rig.gateway.url('all'),
       authorization_servers: [rig.gateway.issuer.issuer],
+    });
+  });
+});
+
+describe('[MRG-22] a token that is bound to a key, at an endpoint', () => {
+  let rig: MergedRig;
+  beforeAll(async () => {
+    rig = await startMergedRig({ upstream: ['pinning: {maxAge: 10m}', 'binding: dpop'] });
+  });
+  afterAll(() => rig.close());
+
+  it('is proved once for all members, and not once more', async () => {
+    const { url } = rig.access;
+    const holder = await makeProofHolder();
+    const token = await rig.gateway.token('all', { cnf: { jkt: holder.thumbprint } });
+    const proved = await proofHeaders(holder, { url, token });
+    const { headers, body } = statelessParts('tools/list');
+    const send = (own: Readonly<Record<string, string>>) =>
+      post({ url, token: undefined }, JSON.stringify(body), { ...headers, ...own });
+    expect(toolNames(await send(proved))).toHaveLength(4);
+    const again = await send(proved);
+    expect(again.status).toBe(401);
+    expect(again.headers.get('www-authenticate')).toContain('DPoP');
+    const elsewhere = { url: rig.gateway.url('left'), token };
+    expect((await send(await proofHeaders(holder, elsewhere))).status).toBe(401);
+  });
+
+  it('is demanded because the members demand it', async () => {
+    const { headers, body } = statelessParts('tools/list');
+    rig.forget();
+    const plain = await post(rig.access, JSON.stringify(body), headers);
+    expect(plain.status).toBe(401);
+    expect([...rig.left.seen(), ...rig.right.seen()]).toEqual([]);
+    const document = `${rig.gateway.publicUrl}/.well-known/oauth-protected-resource/all`;
+    expect(await (await fetch(document)).json()).toMatchObject({
+      dpop_bound_access_tokens_required: true,
     });
   });
 });

@@ -128,4 +128,10 @@ export const mergedRequirements: readonly Requirement[] = [
     behaviour:
       'A task begun at an endpoint is asked for at the member that began it, for the caller that began it; to everyone else it is unknown.',
   },
+  {
+    id: 'MRG-22',
+    source: 'RFC 9449 §11.1; contract §6, no or bad token',
+    behaviour:
+      'An endpoint demands the binding of tokens that satisfies all its members; a proof is judged once, however many members are asked, and is good for nothing else.',
+  },
 ];

@@ -45,6 +45,8 @@ export function collectAnswer(
       get isClosed() {
         return isGone();
       },
+      // The whole has told the client what there is to tell.
+      also: () => undefined,
       send(status, headers, body) {
         const text = typeof body === 'string' ? body : decoder.decode(body);
         const isMessage = headers['content-type']?.startsWith('application/json') === true;

@@ -84,6 +84,8 @@ function partOf(joined: Joined): { readonly outgoing: Outgoing; decide(): void }
     get isClosed() {
       return joined.outgoing.isClosed;
     },
+    // The whole has told the client what there is to tell.
+    also: () => undefined,
     send(status, headers, body) {
       joined.failure ??= { status, headers, body };
       decide();

@@ -11,6 +11,7 @@ import { openRecord } from '../../policy/open-record.js';
 import type { Principal } from '../../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../../policy/refusal.js';
 import { relayArray } from '../array.js';
+import { proofOf } from '../stations.js';
 import { route } from './routes.js';
 import { findMember, membersIn, openLive } from './sessions.js';
 import { endSessions, openStreams } from './streams.js';
@@ -63,10 +64,11 @@ async function travel(whole: Whole): Promise<Refusal | undefined> {
   return route(verified, admitted);
 }
 
-async function authenticate({ incoming, ports, record }: Whole): Promise<Principal | Refusal> {
-  const principal = await ports.authenticate(incoming);
+async function authenticate(whole: Whole): Promise<Principal | Refusal> {
+  const { incoming, outgoing, ports, record } = whole;
+  const principal = await ports.authenticate(incoming, outgoing);
   record.latency.auth = performance.now() - incoming.startedMs;
-  if (typeof principal === 'string') return refuseWith(principal);
+  if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
   record.principal = principal;
   return principal;
 }

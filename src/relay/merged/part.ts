@@ -66,13 +66,13 @@ function portsOf({ whole, principal }: Verified): Ports {
   return {
     ...ports,
     view: (upstream) => ports.endpoint(name)?.view(upstream),
-    authenticate(incoming) {
+    authenticate(incoming, outgoing) {
       const endpoint = ports.endpoint(name);
       const isMember = endpoint?.members.some(({ upstream }) => upstream === incoming.upstream);
       // A reload may have taken the member out while a stream of it was open.
-      if (isMember !== true) return 'upstream-unavailable';
+      if (isMember !== true) return { reason: 'upstream-unavailable' };
       // The whole was verified a moment ago; whoever asks again later asks what stands then.
-      if (!isVerified) return ports.authenticate({ ...incoming, upstream: name });
+      if (!isVerified) return ports.authenticate({ ...incoming, upstream: name }, outgoing);
       isVerified = false;
       return principal;
     },

@@ -68,6 +68,8 @@ function joinStreams(outgoing: Outgoing): { partOf(): Outgoing; end(): void } {
       get isClosed() {
         return outgoing.isClosed;
       },
+      // The whole has told the client what there is to tell.
+      also: () => undefined,
       send(status, headers, body) {
         failure ??= { status, headers, body };
       },

@@ -7,7 +7,7 @@ import type { Incoming, Outgoing } from '../../mcp/transport.js';
 import type { Principal } from '../../policy/principal.js';
 import type { ExchangeRecord } from '../../policy/record.js';
 import { type Refusal, refuseWith, renderRefusal } from '../../policy/refusal.js';
-import { noteAdmitted } from '../call.js';
+import { noteAdmitted, presentedScheme } from '../call.js';
 
 /** How a member's part is run: src/exchange.ts. */
 export type RunExchange = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => Promise<void>;
@@ -47,7 +47,8 @@ export function renderWhole(
     requestId: admitted?.message.kind === 'request' ? admitted.message.id : undefined,
     target: admitted?.target ?? NO_TARGET,
     method: admitted?.rule.method,
-    challenge: endpoint.challenge,
+    challenge: (reason, scopes, proof) =>
+      endpoint.challenge(reason, scopes, { scheme: presentedScheme(incoming), proof }),
   });
 }
 

@@ -25,6 +25,7 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       authentication: 'required',
       issuers: ['corp'],
       audiences: { corp: ['https://mcp.example.com/together'] },
+      binding: 'none',
       scopesSupported: ['g', 's', 'w'],
       members: [
         { upstream: 'github', prefix: 'gh_' },
@@ -32,6 +33,29 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       ],
     });
     expect(settingsOf(TWO).endpoints.size).toBe(0);
+  });
+
+  it.each([
+    ['none', 'any', 'any'],
+    ['dpop', 'any', 'dpop'],
+    ['none', 'dpop', 'dpop'],
+  ])('demands what satisfies members of %s and %s: %s', (one, other, demanded) => {
+    const base = TWO.replace('issuers: [corp]', `binding: ${one}\n    issuers: [corp]`).replace(
+      'w, s]',
+      `w, s]\n    binding: ${other}`,
+    );
+    const { endpoints } = settingsOf(withEndpoint(`issuers: [corp], ${MEMBERS}`, base));
+    expect(endpoints.get('all')?.binding).toBe(demanded);
+  });
+
+  it('is refused where one member wants proofs and another certificates', () => {
+    const base = TWO.replace('issuers: [corp]', 'binding: mtls\n    issuers: [corp]').replace(
+      'w, s]',
+      'w, s]\n    binding: dpop',
+    );
+    expect(faultLines(withEndpoint(`issuers: [corp], ${MEMBERS}`, base)).join('\n')).toContain(
+      'one member wants tokens bound by "dpop", another by "mtls"',
+    );
   });
 
   it('has the path of its name, and may be open where all its members are', () => {

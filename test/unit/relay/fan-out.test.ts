@@ -36,6 +36,7 @@ function wholeWith(run: RunExchange): { whole: Whole; written: string[] } {
   const written: string[] = [];
   const outgoing: Outgoing = {
     isClosed: false,
+    also: () => undefined,
     send: (status, _headers, body) => void written.push(`${status} ${String(body)}`),
     open: (status) => void written.push(`open ${status}`),
     write: (text) => void written.push(String(text)),
