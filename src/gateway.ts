@@ -126,7 +126,10 @@ async function openGateway(
   // A file that changed between the first reading and the watch would otherwise wait for the next change.
   await reload();
   isOpen = true;
-  const looking = setInterval(look, CONTROLS_EVERY_MS);
+  const looking = setInterval(() => {
+    current.identity.keepFresh();
+    look();
+  }, CONTROLS_EVERY_MS);
   looking.unref();
   return {
     listening,
@@ -151,8 +154,7 @@ function assemble(
   const { settings } = version;
   const witness = createWitness(version, { build, ring, log, writeStdout, now });
   const guarded = createGuardedFetch();
-  const { fetchJson } = guarded;
-  const identityPorts = { fetchJson, now, ring, replays: createMemoryReplays(now) };
+  const identityPorts = { ...guarded, now, ring, replays: createMemoryReplays(now) };
   const identity = buildIdentity(settings, identityPorts);
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), ring.publicKeys());
   const current: Current = { version, identity, tables: tablesOf(settings) };

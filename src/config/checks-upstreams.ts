@@ -63,7 +63,22 @@ export function checkVouchers(root: unknown, path: FilePath, report: Report): vo
   for (const [index, issuer] of textsAt(root, [...path, 'issuers'])) {
     checkName([...path, 'issuers', index], 'issuer', issuer, known, report);
   }
+  checkIntrospected(root, path, report);
   checkAudienceNames(root, path, report);
+}
+
+/** A token that does not say whose it is must not be shown to issuers in turn (RFC 7662 §4). */
+function checkIntrospected(root: unknown, owner: FilePath, report: Report): void {
+  const path = [...owner, 'issuers'];
+  const asked = textsAt(root, path).filter(
+    ([, issuer]) => valueAt(root, ['issuers', issuer, 'introspection']) !== undefined,
+  );
+  for (const [index] of asked.slice(1)) {
+    const noun = owner[0] === 'endpoints' ? 'an endpoint' : 'an upstream';
+    report([...path, index], `one issuer of ${noun} may be introspected, not several`, {
+      rule: 'conflict',
+    });
+  }
 }
 
 function checkOpen(root: unknown, path: FilePath, hasIssuers: boolean, report: Report): void {

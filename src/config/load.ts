@@ -5,8 +5,9 @@
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { checkEndpoints } from './checks-endpoints.js';
+import { checkIssuers } from './checks-issuers.js';
 import { checkAdmin, checkAudit, checkKeys } from './checks-operation.js';
-import { checkIssuers, checkListeners, checkPublicUrl } from './checks-origins.js';
+import { checkListeners, checkPublicUrl } from './checks-origins.js';
 import { checkResources } from './checks-resources.js';
 import { checkUpstreams } from './checks-upstreams.js';
 import { type CompileInput, compileSettings } from './compile.js';

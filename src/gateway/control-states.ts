@@ -40,10 +40,16 @@ export function refreshControls(
   setAudit(controls, settings, sources.auditFault);
   setIssuers(controls, metrics, sources.identity);
   setTls(controls, settings);
-  for (const upstream of settings.upstreams.values()) setBinding(controls, upstream);
+  for (const upstream of settings.upstreams.values()) {
+    setAudience(controls, upstream);
+    setBinding(controls, upstream);
+  }
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
   for (const runtime of sources.runtimes.all()) setPins(controls, runtime);
-  for (const endpoint of settings.endpoints.values()) setEndpoint(controls, endpoint, sources);
+  for (const endpoint of settings.endpoints.values()) {
+    setAudience(controls, endpoint);
+    setEndpoint(controls, endpoint, sources);
+  }
 }
 
 /** TLS that ends elsewhere is not ours to vouch for. */
@@ -67,11 +73,34 @@ function setAudit(controls: Controls, { audit }: Settings, fault: string | undef
   else controls.set('audit', 'degraded', 'onFailure is continue: calls pass when it fails');
 }
 
-function setIssuers(controls: Controls, metrics: Metrics, { keySources }: Identity): void {
-  for (const [name, source] of keySources) {
-    const { state, failure, lastSuccessAt } = source.status();
+function setIssuers(controls: Controls, metrics: Metrics, identity: Identity): void {
+  for (const [name, { state, failure, lastSuccessAt }] of identity.statuses()) {
     controls.set(`authn:${name}`, state, failure ?? (state === 'armed' ? '' : 'no keys yet'));
     if (lastSuccessAt !== undefined) metrics.jwksSuccess(name, lastSuccessAt / MS_PER_SECOND);
+  }
+}
+
+/**
+ * RFC 8707 §2: a token is for the resource. Where an issuer cannot say so, its tokens may have been meant
+ * for something else of the same name.
+ */
+function setAudience(
+  controls: Controls,
+  upstream: Pick<
+    UpstreamSettings,
+    'name' | 'authentication' | 'issuers' | 'audiences' | 'resource'
+  >,
+): void {
+  const { name, authentication, issuers, audiences, resource } = upstream;
+  if (authentication === 'none') {
+    controls.set(`audience:${name}`, 'off', 'authentication is none');
+    return;
+  }
+  const mapped = issuers.filter((issuer) => audiences[issuer]?.join('\n') !== resource);
+  if (mapped.length === 0) controls.set(`audience:${name}`, 'armed');
+  else {
+    const why = 'are accepted by mapped audiences, not for the resource';
+    controls.set(`audience:${name}`, 'degraded', `tokens of ${mapped.join(', ')} ${why}`);
   }
 }
 
@@ -83,8 +112,12 @@ export function removeControls(controls: Controls, before: Settings, after: Sett
   for (const name of gone('upstreams')) {
     controls.remove(`pins:${name}`);
     controls.remove(`binding:${name}`);
+    controls.remove(`audience:${name}`);
   }
-  for (const name of gone('endpoints')) controls.remove(`endpoint:${name}`);
+  for (const name of gone('endpoints')) {
+    controls.remove(`endpoint:${name}`);
+    controls.remove(`audience:${name}`);
+  }
   for (const name of gone('profiles')) controls.remove(`inspection:${name}`);
 }
 

@@ -5,7 +5,7 @@ import type { ControlState } from './metrics.js';
 
 /**
  * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
- * `authn:<issuer> pins:<upstream> binding:<upstream> inspection:<profile> endpoint:<endpoint>
+ * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream> inspection:<profile> endpoint:<endpoint>
  * tls:<listener>`.
  */
 export type ControlName =
@@ -15,6 +15,7 @@ export type ControlName =
   | 'admin'
   | 'edge'
   | `authn:${string}`
+  | `audience:${string}`
   | `pins:${string}`
   | `binding:${string}`
   | 'tls:data'

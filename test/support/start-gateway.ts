@@ -28,6 +28,12 @@ export type GatewayUnderTest = {
   readonly more?: string;
   /** The `audit:` block. Default: a file in the folder. */
   readonly audit?: string;
+  /** Members of the issuer `test`, in flow style, in place of `algorithms`. */
+  readonly issuer?: readonly string[];
+  /** Further issuers, a line each: `other: {issuer: …}`. */
+  readonly issuers?: readonly string[];
+  /** What secret references may name. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Identifier of an issuer that is trusted in place of the test's own, which then mints in vain. */
   readonly issuerUrl?: string;
   /** Further YAML members of the data listener, in flow style: `allowedOrigins: [...]`. */
@@ -108,10 +114,12 @@ export async function writeFilesBeside(
 
 function gatewayText(options: GatewayUnderTest, issuer: string, data: number, ops: number): string {
   const upstreams = options.upstreams.map(({ name, url, more = [] }) => {
-    const auth = more.some((line) => line.startsWith('authentication:')) ? [] : ['issuers: [test]'];
+    const isToldWho = more.some((line) => /^(authentication|issuers):/.test(line));
+    const auth = isToldWho ? [] : ['issuers: [test]'];
     const members = [`url: ${JSON.stringify(url)}`, 'network: loopback', ...auth, ...more];
     return `  ${name}:\n${members.map((member) => `    ${member}\n`).join('')}`;
   });
+  const verification = (options.issuer ?? ['algorithms: [ES256, RS256]']).join(', ');
   return `version: 1
 publicUrl: ${schemeOf(options)}://127.0.0.1:${data}${options.publicPath ?? ''}
 listeners:
@@ -119,8 +127,8 @@ listeners:
   ops: {host: 127.0.0.1, port: ${ops}${flowText(options.ops)}}
   admin: {host: 127.0.0.1, port: 0${flowText(options.admin)}}
 issuers:
-  test: {issuer: ${JSON.stringify(issuer)}, network: loopback, algorithms: [ES256, RS256]}
-upstreams:
+  test: {issuer: ${JSON.stringify(issuer)}, network: loopback, ${verification}}
+${(options.issuers ?? []).map((line) => `  ${line}\n`).join('')}upstreams:
 ${upstreams.join('')}policies: {dir: ./policies}
 pins: {dir: ./policies/pins}
 ${options.audit ?? 'audit: {sinks: [{type: file, path: ./audit.jsonl}]}'}
@@ -142,12 +150,12 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     writeFile(join(folder, `policies/${name}.policy.yaml`), text);
   for (const [name, text] of Object.entries(options.policies ?? { open: ALLOW_ALL }))
     await writePolicy(name, text);
-  const approvePins = (): Promise<void> => fetchPins(file);
+  const approvePins = (): Promise<void> => fetchPins(file, options.env);
   if (options.pin !== false) await approvePins();
   let logged = '';
   const started = await startGateway({
     file,
-    env: {},
+    env: options.env ?? {},
     log: createLog((line) => {
       logged += line;
     }, 'debug'),

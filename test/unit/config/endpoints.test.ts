@@ -124,6 +124,16 @@ describe('[MRG-20] an endpoint in the configuration', () => {
     expect(faultLines(withEndpoint(text)).join('\n')).toContain(message);
   });
 
+  it('is refused where tokens would be shown to several issuers in turn', () => {
+    const introspected = 'introspection: {clientId: gateway, clientSecret: {env: KEY}}';
+    const base = TWO.replace('algorithms: [ES256]', introspected).replace(
+      'upstreams:',
+      `  other: {issuer: "https://other.example.com", ${introspected}}\nupstreams:`,
+    );
+    const lines = faultLines(withEndpoint(`issuers: [corp, other], ${MEMBERS}`, base)).join('\n');
+    expect(lines).toContain('one issuer of an endpoint may be introspected, not several');
+  });
+
   it('is refused where a member does not accept its issuer, or has its name', () => {
     const second = TWO.replace(
       'upstreams:',
