@@ -5,10 +5,11 @@ import type { Fault } from './config/fault.js';
 import type { Settings } from './config/settings.js';
 import { type ConfigWatch, watchConfiguration } from './config/watch.js';
 import type { EdgeTables } from './edge/routes.js';
-import { runExchange } from './exchange.js';
 import { refreshControls, removeControls } from './gateway/control-states.js';
 import { createDriftReport } from './gateway/drift.js';
 import { createEdgeRecorder } from './gateway/edge-refusal.js';
+import { createEndpoints, type Endpoints } from './gateway/endpoints.js';
+import { createExchange } from './gateway/exchange-of-path.js';
 import { buildIdentity, type Identity } from './gateway/identity.js';
 import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
 import { createPorts } from './gateway/ports.js';
@@ -16,7 +17,7 @@ import { createReload } from './gateway/reload.js';
 import { keysOf } from './gateway/run-keys.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
 import { assertionSigner, publishedKeys } from './gateway/signing.js';
-import { createStreamRegistry, type StreamRegistry } from './gateway/streams.js';
+import { createStreamRegistry, mayStay, type StreamRegistry } from './gateway/streams.js';
 import { buildTables } from './gateway/tables.js';
 import { loadVersion, type Version, type VersionReading } from './gateway/version.js';
 import { createViews, type ViewOf } from './gateway/view.js';
@@ -69,6 +70,7 @@ type Assembly = {
   readonly streams: StreamRegistry;
   readonly guarded: GuardedFetch;
   readonly view: ViewOf;
+  readonly endpoints: Endpoints;
   /** Brings the table of controls up to date. */
   look(): void;
   /** Makes a version the current one, at once. */
@@ -169,13 +171,19 @@ function assemble(
     log,
     onSight: (runtime) => drift.tell(runtime, current.version),
   });
+  const endpoints = createEndpoints({
+    version: () => current.version,
+    runtime: runtimes.get,
+    view,
+    gatewayVersion: build.version,
+  });
   function look(): void {
     const {
       version: { settings: shown },
       identity: known,
     } = current;
     const auditFault = witness.auditFault();
-    const sources = { settings: shown, identity: known, runtimes: runtimes.all(), auditFault };
+    const sources = { settings: shown, identity: known, runtimes, endpoints, auditFault };
     refreshControls(witness.controls, witness.metrics, sources);
   }
   function apply(next: Version): void {
@@ -188,17 +196,17 @@ function assemble(
     witness.metrics.setConfig(next.hashes);
     witness.audit.setVersions(next.hashes);
     removeControls(witness.controls, before.settings, next.settings);
-    streams.endWhere((stream) => !mayStay(next.settings, stream.upstream, stream.principal.issuer));
+    streams.endWhere((stream) => !mayStay(next.settings, stream));
     for (const runtime of runtimes.all()) drift.tell(runtime, next);
     for (const follow of followers) follow();
     look();
   }
-  return { current, witness, runtimes, streams, guarded, view, look, apply, followers };
+  return { current, witness, runtimes, streams, guarded, view, endpoints, look, apply, followers };
 }
 
 function openListeners(
   { log, now = Date.now }: GatewayOptions,
-  { current, witness, runtimes, streams, view, look, followers }: Assembly,
+  { current, witness, runtimes, streams, view, endpoints, look, followers }: Assembly,
   ring: KeyRing,
   isOpen: () => boolean,
 ): Listeners {
@@ -217,6 +225,7 @@ function openListeners(
     limits: createMemoryLimits(),
     ended: createEndedSessions(now),
     streams,
+    endpoints,
     onVersion(told) {
       followers.add(told);
       return () => followers.delete(told);
@@ -233,14 +242,7 @@ function openListeners(
     },
     data: {
       tables: () => current.tables,
-      async exchange(incoming, outgoing) {
-        metrics.inflight(incoming.upstream, 1);
-        try {
-          await runExchange(incoming, outgoing, ports);
-        } finally {
-          metrics.inflight(incoming.upstream, -1);
-        }
-      },
+      exchange: createExchange(ports, endpoints, metrics.inflight),
       refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
@@ -273,9 +275,4 @@ async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void>
   await witness.audit.close();
   await listeners.closeRest();
   await guarded.close();
-}
-
-function mayStay(settings: Settings, upstream: string, issuer: string): boolean {
-  const found = settings.upstreams.get(upstream);
-  return found !== undefined && (found.authentication === 'none' || found.issuers.includes(issuer));
 }

@@ -14,6 +14,7 @@ import { e2eRequirements } from './requirements/e2e.js';
 import { hardeningRequirements } from './requirements/hardening.js';
 import { integrationRequirements } from './requirements/integration.js';
 import { legacyRequirements } from './requirements/legacy.js';
+import { mergedRequirements } from './requirements/merged.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
@@ -46,6 +47,7 @@ export const requirements: readonly Requirement[] = [
   ...inspectRequirements,
   ...mcpRequirements,
   ...integrationRequirements,
+  ...mergedRequirements,
   ...legacyRequirements,
   ...observeRequirements,
   ...pinRequirements,

@@ -16,6 +16,7 @@ import type { FilePath } from './fault.js';
 import { freezeDeep } from './freeze.js';
 import type {
   AdminFile,
+  EndpointFile,
   GatewayFile,
   ListenerFile,
   ProfileFile,
@@ -23,9 +24,12 @@ import type {
 } from './gateway-file.js';
 import { readKeyText } from './keys.js';
 import type { ListenerTls } from './listener-certificates.js';
+import { strictestBinding } from './member-binding.js';
+import { defaultPrefix } from './prefixes.js';
 import { requireSecret, type Secrets } from './secrets.js';
 import type {
   AdminSettings,
+  EndpointSettings,
   GatewayKey,
   InspectionProfile,
   ListenerSettings,
@@ -85,6 +89,7 @@ export function compileSettings(input: CompileInput): Settings {
     upstreams: mapOf(root.upstreams, (name, upstream) =>
       compileUpstream(name, upstream, publicBase, secrets),
     ),
+    endpoints: mapOf(root.endpoints, (name, endpoint) => compileEndpoint(name, endpoint, root)),
     policiesDir,
     pinsDir: pinsDir === undefined ? resolve(policiesDir, 'pins') : resolve(folder, pinsDir),
     profiles: mapOf(root.inspection.profiles, compileProfile),
@@ -135,13 +140,10 @@ function compileUpstream(
   const at: FilePath = ['upstreams', name];
   const path = file.path ?? `/${name}`;
   const resource = publicBase + path;
-  const issuers = [...(file.issuers ?? [])];
-  const audiences: Record<string, readonly string[]> = Object.create(null);
-  for (const issuer of issuers) {
-    const mapped = Object.hasOwn(file.audiences, issuer) ? file.audiences[issuer] : undefined;
-    audiences[issuer] = mapped === undefined ? [resource] : [...mapped];
-  }
-  const own = { audiences: Object.values(audiences).flat(), base: publicBase };
+  const own = {
+    audiences: Object.values(compileVouchers(file, resource).audiences).flat(),
+    base: publicBase,
+  };
   const place = { secrets, url: file.url, own };
   return {
     name,
@@ -151,8 +153,7 @@ function compileUpstream(
     resource,
     network: file.network,
     authentication: file.authentication,
-    issuers,
-    audiences,
+    ...compileVouchers(file, resource),
     binding: file.binding,
     scopesSupported: [...file.scopesSupported],
     credentials: compileCredentials(file.credentials, { ...place, at: [...at, 'credentials'] }),
@@ -175,6 +176,43 @@ function compileUpstream(
       concurrency: file.limits.concurrency,
       listTtlMs: requireDurationMs(file.limits.listTtl),
     },
+  };
+}
+
+/** Who vouches for callers of a resource, and for which audience. */
+function compileVouchers(
+  file: Pick<UpstreamFile, 'issuers' | 'audiences'>,
+  resource: string,
+): Pick<UpstreamSettings, 'issuers' | 'audiences'> {
+  const issuers = [...(file.issuers ?? [])];
+  const audiences: Record<string, readonly string[]> = Object.create(null);
+  for (const issuer of issuers) {
+    const mapped = Object.hasOwn(file.audiences, issuer) ? file.audiences[issuer] : undefined;
+    audiences[issuer] = mapped === undefined ? [resource] : [...mapped];
+  }
+  return { issuers, audiences };
+}
+
+function compileEndpoint(name: string, file: EndpointFile, root: GatewayFile): EndpointSettings {
+  const path = file.path ?? `/${name}`;
+  const resource = root.publicUrl.replace(/\/$/, '') + path;
+  const members = Object.entries(file.upstreams).map(([upstream, { prefix }]) => ({
+    upstream,
+    prefix: prefix ?? defaultPrefix(upstream),
+  }));
+  const upstreams = members.flatMap(({ upstream }) => root.upstreams[upstream] ?? []);
+  const binding = strictestBinding(upstreams.map((upstream) => upstream.binding));
+  if (binding === undefined) throw new Error('an endpoint was not checked before use');
+  const scopes = upstreams.flatMap((upstream) => upstream.scopesSupported);
+  return {
+    name,
+    path,
+    resource,
+    authentication: file.authentication,
+    ...compileVouchers(file, resource),
+    binding,
+    scopesSupported: [...new Set(scopes)],
+    members,
   };
 }
 

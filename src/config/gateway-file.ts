@@ -107,6 +107,14 @@ export type UpstreamFile = {
   };
 };
 
+export type EndpointFile = {
+  readonly path?: string;
+  readonly authentication: 'required' | 'none';
+  readonly issuers?: readonly string[];
+  readonly audiences: { readonly [issuer: string]: readonly string[] };
+  readonly upstreams: { readonly [name: string]: { readonly prefix?: string } };
+};
+
 type PiiAction = InspectionProfile['result']['pii']['action'];
 
 export type ProfileFile = {
@@ -149,6 +157,7 @@ export type GatewayFile = {
   readonly keys?: readonly SecretReference[];
   readonly issuers: { readonly [name: string]: IssuerFile };
   readonly upstreams: { readonly [name: string]: UpstreamFile };
+  readonly endpoints: { readonly [name: string]: EndpointFile };
   readonly policies: { readonly dir: string };
   readonly pins?: { readonly dir?: string };
   readonly inspection: { readonly profiles: { readonly [name: string]: ProfileFile } };

@@ -6,7 +6,8 @@ import type { ControlState } from './metrics.js';
 /**
  * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
  * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream>
- * upstream-credentials:<upstream> upstream-identity:<upstream> inspection:<profile> tls:<listener>`.
+ * upstream-credentials:<upstream> upstream-identity:<upstream> inspection:<profile> endpoint:<endpoint>
+ * tls:<listener>`.
  */
 export type ControlName =
   | 'policy'
@@ -21,7 +22,8 @@ export type ControlName =
   | `upstream-identity:${string}`
   | `binding:${string}`
   | 'tls:data'
-  | `inspection:${string}`;
+  | `inspection:${string}`
+  | `endpoint:${string}`;
 
 export type ControlRow = {
   readonly control: string;
