@@ -13,7 +13,7 @@ export type AuthnReason = Extract<Reason, `token-${string}` | 'keys-unavailable'
 /** How far the issuer's clock may be ahead of ours. An expiry gets no tolerance. */
 export const CLOCK_TOLERANCE_MS = 30_000;
 /** Added to the configured lifetime, for issuers that round. */
-const LIFETIME_SKEW_MS = 60_000;
+export const LIFETIME_SKEW_MS = 60_000;
 const MAX_ACTORS = 8;
 
 /** Printable ASCII without the quotation mark, the backslash and the space (RFC 6749 §3.3). */
@@ -26,6 +26,8 @@ export type ClaimFacts = {
   readonly audience: string;
   /** Milliseconds since the epoch. */
   readonly expiresAt: number;
+  /** Milliseconds since the epoch. */
+  readonly issuedAt: number;
   readonly scopes: readonly string[];
   readonly groups: readonly string[];
   readonly actors: readonly Actor[];
@@ -40,7 +42,7 @@ export type ClaimRules = {
   readonly now: number;
 };
 
-type Times = { readonly expiresAt: number };
+type Times = { readonly expiresAt: number; readonly issuedAt: number };
 
 function own(claims: JsonObject, name: string): Json | undefined {
   return Object.hasOwn(claims, name) ? claims[name] : undefined;
@@ -81,7 +83,7 @@ function judgeTimes(claims: JsonObject, { issuer, now }: ClaimRules): Times | Au
   if (Math.max(issuedAt, notBefore) > now + CLOCK_TOLERANCE_MS) return 'token-not-yet-valid';
   if (expiresAt <= now) return 'token-expired';
   if (expiresAt - issuedAt > issuer.maxLifetimeMs + LIFETIME_SKEW_MS) return 'token-lifetime';
-  return { expiresAt };
+  return { expiresAt, issuedAt };
 }
 
 /** A token for several audiences can be replayed by each of them at the others, so it is refused. */
@@ -156,7 +158,7 @@ function readFacts(
   claims: JsonObject,
   { claims: names }: IssuerSettings,
   audience: string,
-  { expiresAt }: Times,
+  times: Times,
 ): ClaimFacts | undefined {
   const subject = readIdentity(own(claims, 'sub'));
   const client = readIdentity(firstOf(claims, names.client));
@@ -167,5 +169,5 @@ function readFacts(
   if (scopes === undefined || groups === undefined || actors === undefined) return undefined;
   const tokenId = readTokenId(own(claims, 'jti'));
   if (tokenId === null) return undefined;
-  return { subject, client, audience, expiresAt, scopes, groups, actors, tokenId };
+  return { subject, client, audience, ...times, scopes, groups, actors, tokenId };
 }

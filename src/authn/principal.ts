@@ -28,14 +28,15 @@ function freezeDeep(value: unknown, depth: number): boolean {
 }
 
 /**
- * Makes the principal of a verified token. `tokenId` is the keyed digest that records carry.
+ * Makes the principal of a verified token. `tokenIds` are the keyed digests of its id: the one that
+ * records carry, then those under older keys.
  * Undefined when the claims are nested too deeply.
  */
 export function makePrincipal(
   issuer: { readonly name: string; readonly issuer: string },
   facts: ClaimFacts,
   claims: JsonObject,
-  tokenId: string,
+  [tokenId, ...formerIds]: readonly [string, ...string[]],
 ): Principal | undefined {
   // Without a prototype, so that no policy reads a claim that no issuer wrote.
   const copy: JsonObject = Object.assign(Object.create(null), claims);
@@ -51,8 +52,10 @@ export function makePrincipal(
     actors: Object.freeze(facts.actors),
     token: Object.freeze({
       id: tokenId,
+      formerIds: Object.freeze(formerIds),
       audience: facts.audience,
       expiresAt: facts.expiresAt,
+      issuedAt: facts.issuedAt,
       binding: 'none' as const,
     }),
   });
@@ -71,8 +74,10 @@ export function anonymousPrincipal(upstream: { readonly resource: string }): Pri
     actors: Object.freeze([]),
     token: Object.freeze({
       id: 'none',
+      formerIds: Object.freeze([]),
       audience: upstream.resource,
       expiresAt: Number.POSITIVE_INFINITY,
+      issuedAt: undefined,
       binding: 'none' as const,
     }),
   });

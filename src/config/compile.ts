@@ -12,6 +12,7 @@ import type {
   IssuerFile,
   ListenerFile,
   ProfileFile,
+  StateFile,
   UpstreamFile,
 } from './gateway-file.js';
 import { readKeyText } from './keys.js';
@@ -24,6 +25,7 @@ import type {
   ListenerSettings,
   PiiKind,
   Settings,
+  StateSettings,
   UpstreamCredentials,
   UpstreamSettings,
 } from './settings.js';
@@ -70,6 +72,7 @@ export function compileSettings(input: CompileInput): Settings {
     policiesDir,
     pinsDir: pinsDir === undefined ? resolve(policiesDir, 'pins') : resolve(folder, pinsDir),
     profiles: mapOf(root.inspection.profiles, compileProfile),
+    state: compileState(root.state, secrets),
     audit: {
       sinks: root.audit.sinks.map((sink) =>
         sink.type === 'file'
@@ -192,6 +195,21 @@ function compileProfile(name: string, file: ProfileFile): InspectionProfile {
     request: { ...file.request },
     result: { ...rest, pii: { action, kinds: [...kinds] } },
   };
+}
+
+function compileState(file: StateFile, secrets: Secrets): StateSettings {
+  switch (file.type) {
+    case 'memory':
+      return { type: 'memory' };
+    case 'redis':
+      return {
+        type: 'redis',
+        url: requireSecret(secrets, ['state', 'url']),
+        prefix: file.prefix,
+        commandTimeoutMs: durationMs(file.commandTimeout),
+        maxAgeMs: durationMs(file.maxAge),
+      };
+  }
 }
 
 function compileAdmin(file: AdminFile, listener: ListenerFile, secrets: Secrets): AdminSettings {

@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
-import { checkAdmin, checkAudit, checkKeys } from './checks-operation.js';
+import { checkAdmin, checkAudit, checkKeys, checkState } from './checks-operation.js';
 import { checkIssuers, checkListeners, checkPublicUrl } from './checks-origins.js';
 import { checkUpstreams } from './checks-upstreams.js';
 import { compileSettings } from './compile.js';
@@ -91,6 +91,7 @@ function judge(
   checkIssuers(root, report);
   checkUpstreams(root, report);
   checkAudit(root, report);
+  checkState(root, report);
   checkAdmin(root, report);
   if (sources.secrets === 'skip') return undefined;
   return readSecrets(root, { files: sources, env: sources.env, folder }, report);

@@ -52,7 +52,8 @@ function secretPlaces(root: unknown): readonly Place[] {
     { path: ['upstreams', name, 'pinning', 'credentials', 'value'], judge: judgeHeader },
   ]);
   const token: Place = { path: ['admin', 'breakGlass', 'token'], judge: judgeToken };
-  return [...keyPlaces, ...headerPlaces, token];
+  const store: Place = { path: ['state', 'url'], judge: judgeStore };
+  return [...keyPlaces, ...headerPlaces, token, store];
 }
 
 function readSecret(
@@ -117,6 +118,13 @@ function judgeToken(secret: string): string | undefined {
   if (!/^[\x21-\x7e]+$/.test(secret)) return 'this secret cannot be a bearer token';
   if (secret.length >= MIN_BREAK_GLASS_LENGTH) return undefined;
   return `this secret is shorter than ${MIN_BREAK_GLASS_LENGTH} characters`;
+}
+
+function judgeStore(secret: string): string | undefined {
+  const url = URL.canParse(secret) ? new URL(secret) : undefined;
+  const isStore = url?.protocol === 'redis:' || url?.protocol === 'rediss:';
+  if (isStore && url.hostname !== '') return undefined;
+  return 'this secret is no redis:// or rediss:// URL with a host';
 }
 
 function checkKeysDiffer(root: unknown, secrets: Secrets, report: Report): void {

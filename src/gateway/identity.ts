@@ -41,7 +41,7 @@ export function buildIdentity(
     issuers: settings.issuers,
     keySources,
     now,
-    hmac: (purpose, bytes) => ring.hmac(purpose, bytes),
+    tokenIds: (bytes) => ring.hmacAll('token-id', bytes),
   });
   return { authenticator, keySources, issuers: settings.issuers };
 }

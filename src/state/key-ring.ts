@@ -48,7 +48,7 @@ export interface KeyRing {
   /** Keyed digest under the first key: HMAC-SHA-256, base64url. */
   hmac(purpose: string, bytes: Uint8Array | string): string;
   /** Keyed digests under every key, in the order of the configuration: for finding a known value. */
-  hmacAll(purpose: string, bytes: Uint8Array | string): readonly string[];
+  hmacAll(purpose: string, bytes: Uint8Array | string): readonly [string, ...string[]];
   /** Signs with the first key. */
   sign(bytes: Uint8Array): Signature;
   /** Public halves of all signing keys, in the order of the configuration. */
@@ -131,7 +131,10 @@ export function createKeyRing(keys: readonly GatewayKey[]): KeyRing {
       return undefined;
     },
     hmac: (purpose, bytes) => digest(first, purpose, bytes),
-    hmacAll: (purpose, bytes) => derived.map((key) => digest(key, purpose, bytes)),
+    hmacAll: (purpose, bytes) => [
+      digest(first, purpose, bytes),
+      ...derived.slice(1).map((key) => digest(key, purpose, bytes)),
+    ],
     sign: (bytes) => ({
       keyId: first.id,
       signature: sign(null, bytes, first.signing).toString('base64url'),

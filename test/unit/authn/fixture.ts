@@ -39,7 +39,7 @@ export function makeAuthenticator(issuers: readonly IssuerSettings[], clock = ma
     issuers: new Map(issuers.map((issuer) => [issuer.name, issuer])),
     keySources,
     now: clock.now,
-    hmac: (purpose, bytes) => createHmac('sha256', purpose).update(bytes).digest('base64url'),
+    tokenIds: (bytes) => [createHmac('sha256', 'token-id').update(bytes).digest('base64url')],
   });
   const ask = (token: string, acceptance = ACCEPTANCE) =>
     authenticate(
