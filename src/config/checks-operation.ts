@@ -51,10 +51,14 @@ export const MIN_STORE_AGE_MS = 2000;
 export function checkState(root: unknown, report: Report): void {
   if (textAt(root, ['state', 'type']) !== 'redis') return;
   if (valueAt(root, ['keys']) === undefined && isLoopbackGateway(root)) {
-    report(['state'], 'a shared store needs "keys": with a key of its own, a replica shares nothing', {
-      at: 'key',
-      rule: 'missing-key',
-    });
+    report(
+      ['state'],
+      'a shared store needs "keys": with a key of its own, a replica shares nothing',
+      {
+        at: 'key',
+        rule: 'missing-key',
+      },
+    );
   }
   const maxAgeMs = readDurationMs(textAt(root, ['state', 'maxAge']) ?? '');
   const timeoutMs = readDurationMs(textAt(root, ['state', 'commandTimeout']) ?? '');

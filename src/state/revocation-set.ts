@@ -14,13 +14,14 @@ export type RevocationSet = {
   hasCaller(principal: Principal): boolean;
   /** Whether one of these is the keyed digest of a revoked session. */
   hasSession(digests: readonly string[]): boolean;
-  /** True where nothing but this changed. */
+  /** False for one that is known. What others made is added whatever the bound. */
   add(revocation: Revocation): boolean;
+  /** False where no further one may be made. */
+  hasRoom(): boolean;
   remove(id: string): boolean;
   get(id: string): Revocation | undefined;
   /** Those in force, the newest first. */
   list(): readonly Revocation[];
-  readonly size: number;
 };
 
 type Tables = {
@@ -35,7 +36,10 @@ export function tokenIdBytes(issuer: string, tokenId: string): Buffer {
 }
 
 /** An empty set. `ring` finds tokens that are named by their own ids; `now` is since the epoch. */
-export function createRevocationSet(ring: Pick<KeyRing, 'hmacAll'>, now: () => number): RevocationSet {
+export function createRevocationSet(
+  ring: Pick<KeyRing, 'hmacAll'>,
+  now: () => number,
+): RevocationSet {
   const known = new Map<string, Revocation>();
   let tables: Tables = emptyTables();
   /** A caller that was looked up and found clean, until the set changes. */
@@ -65,12 +69,15 @@ export function createRevocationSet(ring: Pick<KeyRing, 'hmacAll'>, now: () => n
     hasSession: (digests) =>
       tables.sessions.size > 0 && digests.some((digest) => tables.sessions.has(digest)),
     add(revocation) {
-      sweep();
-      if (known.has(revocation.id) || known.size >= MAX_REVOCATIONS) return false;
+      if (known.has(revocation.id)) return false;
       known.set(revocation.id, revocation);
       enter(tables, revocation, ring);
       clean = new WeakSet();
       return true;
+    },
+    hasRoom() {
+      sweep();
+      return known.size < MAX_REVOCATIONS;
     },
     remove(id) {
       const wasKnown = known.delete(id);
@@ -81,9 +88,6 @@ export function createRevocationSet(ring: Pick<KeyRing, 'hmacAll'>, now: () => n
     list() {
       sweep();
       return [...known.values()].sort((one, other) => other.atMs - one.atMs);
-    },
-    get size() {
-      return known.size;
     },
   };
 }
