@@ -75,7 +75,13 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
   const redis = new Redis(settings.url, { ...options, socketTimeout: SILENT_CONNECTION_MS });
   const listener = new Redis(settings.url, options);
   // Without these an unreachable store would end the process; every command tells of it anyway.
-  redis.on('error', () => undefined);
+  let refused: unknown;
+  redis.on('error', (error) => {
+    refused = error;
+  });
+  redis.on('ready', () => {
+    refused = undefined;
+  });
   listener.on('error', () => undefined);
 
   // The braces put all keys into one slot, so that a script may touch several.
@@ -107,7 +113,8 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
   return {
     isPrivate: isPrivate(settings.url),
     opened: () => firstTry(redis),
-    describe: describeFault,
+    // A command without a connection says nothing; why there is none was said before.
+    describe: (error) => describeFault(refused ?? error),
     async look(replica, mark) {
       const keys = [version, keyOf('replicas'), ended];
       const reply = await run(SCRIPTS.look, keys, [
