@@ -16,6 +16,7 @@ import { createListeners, type Listeners, type Listening } from './gateway/liste
 import { createPorts } from './gateway/ports.js';
 import { createReload } from './gateway/reload.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
+import { endWhatIsRevoked, openState } from './gateway/state.js';
 import { createStreamRegistry, type StreamRegistry } from './gateway/streams.js';
 import { buildTables } from './gateway/tables.js';
 import { loadVersion, type Version, type VersionReading } from './gateway/version.js';
@@ -26,9 +27,8 @@ import { faultCode, type Log } from './observe/log.js';
 import type { Build } from './observe/metrics.js';
 import { createDefinitionCompiler } from './pins/definition-compiler.js';
 import { compileSchema } from './policy/schema.js';
-import { createEndedSessions } from './state/ended-sessions.js';
+import type { GatewayState } from './state/gateway-state.js';
 import { createKeyRing, type KeyRing } from './state/key-ring.js';
-import { createMemoryLimits } from './state/memory-limits.js';
 import { createGuardedFetch, type GuardedFetch } from './upstream/guarded-fetch.js';
 
 export type GatewayOptions = {
@@ -65,6 +65,7 @@ type Assembly = {
   readonly witness: Witness;
   readonly runtimes: Runtimes;
   readonly streams: StreamRegistry;
+  readonly state: GatewayState;
   readonly guarded: GuardedFetch;
   readonly view: ViewOf;
   /** Brings the table of controls up to date. */
@@ -105,6 +106,7 @@ async function openGateway(
   const { current, witness, look } = assembly;
   const listeners = openListeners(options, assembly, ring, () => isOpen);
   await witness.audit.start();
+  await assembly.state.start();
   witness.metrics.setConfig(version.hashes);
   assembly.runtimes.replace(version.settings);
   look();
@@ -148,11 +150,16 @@ function assemble(
   const witness = createWitness(version, { build, ring, log, writeStdout, now });
   const guarded = createGuardedFetch();
   const { fetchJson } = guarded;
-  const identity = buildIdentity(settings, { fetchJson, now, ring });
+  const state = openState(settings.state, { ring, now });
+  const identityPorts = { fetchJson, now, ring, revocations: state.revocations };
+  const identity = buildIdentity(settings, identityPorts);
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), ring.publicKeys());
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(witness.metrics.openStreams);
   const followers = new Set<() => void>();
+  endWhatIsRevoked(state, { ring }, streams, () => {
+    for (const follow of followers) follow();
+  });
   const view = createViews(compile);
   const drift = createDriftReport({ ...witness, log, streams, view, now });
   const runtimes = createRuntimes({
@@ -168,13 +175,15 @@ function assemble(
       identity: known,
     } = current;
     const auditFault = witness.auditFault();
-    const sources = { settings: shown, identity: known, runtimes: runtimes.all(), auditFault };
-    refreshControls(witness.controls, witness.metrics, sources);
+    refreshControls(witness.controls, witness.metrics, {
+      ...{ settings: shown, identity: known, runtimes: runtimes.all(), auditFault },
+      store: state.status(),
+    });
   }
   function apply(next: Version): void {
     const before = current.version;
     current.version = next;
-    current.identity = buildIdentity(next.settings, { fetchJson, now, ring }, current.identity);
+    current.identity = buildIdentity(next.settings, identityPorts, current.identity);
     current.tables = tablesOf(next.settings);
     runtimes.replace(next.settings);
     witness.metrics.setNames(next.settings);
@@ -186,12 +195,12 @@ function assemble(
     for (const follow of followers) follow();
     look();
   }
-  return { current, witness, runtimes, streams, guarded, view, look, apply, followers };
+  return { current, witness, runtimes, streams, state, guarded, view, look, apply, followers };
 }
 
 function openListeners(
   { log, now = Date.now }: GatewayOptions,
-  { current, witness, runtimes, streams, view, look, followers }: Assembly,
+  { current, witness, runtimes, streams, state, view, look, followers }: Assembly,
   ring: KeyRing,
   isOpen: () => boolean,
 ): Listeners {
@@ -207,8 +216,7 @@ function openListeners(
     audit,
     metrics,
     log,
-    limits: createMemoryLimits(),
-    ended: createEndedSessions(now),
+    state,
     streams,
     onVersion(told) {
       followers.add(told);
@@ -218,7 +226,7 @@ function openListeners(
   });
   return createListeners(current.version.settings, {
     witness,
-    authenticator,
+    authenticator: () => current.identity.adminAuthenticator,
     isReady: () => isOpen() && audit.isWritable(),
     controls() {
       look();
@@ -257,10 +265,11 @@ async function watchFiles(
 
 /** Callers first, then upstreams, then the witnesses: what happens last is still recorded. */
 async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
-  const { streams, runtimes, witness, guarded } = assembly;
+  const { streams, runtimes, state, witness, guarded } = assembly;
   streams.endWhere(() => true);
   await listeners.closeData(DRAIN_MS);
   await runtimes.close();
+  await state.close();
   await witness.audit.close();
   await listeners.closeRest();
   await guarded.close();

@@ -8,7 +8,10 @@ import type { Actor } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 
 /** Why a caller could not be verified. */
-export type AuthnReason = Extract<Reason, `token-${string}` | 'keys-unavailable'>;
+export type AuthnReason = Extract<
+  Reason,
+  `token-${string}` | 'keys-unavailable' | 'store-unavailable'
+>;
 
 /** How far the issuer's clock may be ahead of ours. An expiry gets no tolerance. */
 export const CLOCK_TOLERANCE_MS = 30_000;

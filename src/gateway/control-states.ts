@@ -4,6 +4,7 @@
 import type { InspectionProfile, Settings } from '../config/settings.js';
 import type { Controls } from '../observe/controls.js';
 import type { Metrics } from '../observe/metrics.js';
+import type { StoreStatus } from '../state/gateway-state.js';
 import type { Identity } from './identity.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 
@@ -13,6 +14,7 @@ export type ControlSources = {
   readonly runtimes: Iterable<UpstreamRuntime>;
   /** `undefined` while every sink works. */
   readonly auditFault: string | undefined;
+  readonly store: StoreStatus;
 };
 
 const MS_PER_SECOND = 1000;
@@ -30,6 +32,8 @@ export function refreshControls(
   if (settings.admin === undefined) controls.set('admin', 'off', 'not configured');
   else controls.set('admin', 'armed');
   setAudit(controls, settings, sources.auditFault);
+  controls.set('store', sources.store.state, sources.store.reason);
+  metrics.setStoreDegraded(sources.store.isUnreachable);
   setIssuers(controls, metrics, sources.identity);
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
   for (const runtime of sources.runtimes) setPins(controls, runtime);

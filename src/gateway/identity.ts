@@ -2,13 +2,20 @@
 // issuers that a reload left alone stay, with the keys that they have.
 
 import { createKeySource, type KeySource } from '../authn/keys.js';
+import { refuseRevoked } from '../authn/revoked.js';
 import { type Authenticator, createAuthenticator } from '../authn/verify.js';
 import type { IssuerSettings, Settings } from '../config/settings.js';
+import type { Revocations } from '../state/gateway-state.js';
 import type { KeyRing } from '../state/key-ring.js';
 import type { FetchJson } from '../upstream/guarded-fetch.js';
 
 export type Identity = {
   readonly authenticator: Authenticator;
+  /**
+   * For the admin listener: whoever is known to be revoked is refused there too, but what the store cannot
+   * tell shuts nobody out who would see why, or revoke.
+   */
+  readonly adminAuthenticator: Authenticator;
   /** By name of the issuer. */
   readonly keySources: ReadonlyMap<string, KeySource>;
   readonly issuers: ReadonlyMap<string, IssuerSettings>;
@@ -18,6 +25,7 @@ type IdentityPorts = {
   readonly fetchJson: FetchJson;
   readonly now: () => number;
   readonly ring: KeyRing;
+  readonly revocations: Pick<Revocations, 'judge' | 'isRevoked'>;
 };
 
 /** Builds the identity of a version; `before` is that of the version that it replaces. */
@@ -26,7 +34,7 @@ export function buildIdentity(
   ports: IdentityPorts,
   before?: Identity,
 ): Identity {
-  const { fetchJson, now, ring } = ports;
+  const { fetchJson, now, ring, revocations } = ports;
   const keySources = new Map<string, KeySource>();
   for (const issuer of settings.issuers.values()) {
     const kept = isSame(before?.issuers.get(issuer.name), issuer)
@@ -43,7 +51,14 @@ export function buildIdentity(
     now,
     tokenIds: (bytes) => ring.hmacAll('token-id', bytes),
   });
-  return { authenticator, keySources, issuers: settings.issuers };
+  return {
+    authenticator: refuseRevoked(authenticator, revocations.judge),
+    adminAuthenticator: refuseRevoked(authenticator, (principal) =>
+      revocations.isRevoked(principal) ? 'token-revoked' : undefined,
+    ),
+    keySources,
+    issuers: settings.issuers,
+  };
 }
 
 function isSame(one: IssuerSettings | undefined, other: IssuerSettings): boolean {

@@ -15,8 +15,7 @@ import { digestListed } from '../pins/digest.js';
 import type { Principal } from '../policy/principal.js';
 import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
-import type { LimitStore } from '../settle/limits.js';
-import type { EndedSessions } from '../state/ended-sessions.js';
+import type { GatewayState } from '../state/gateway-state.js';
 import type { KeyRing } from '../state/key-ring.js';
 import { createOpenedSessions } from '../state/opened-sessions.js';
 import {
@@ -48,8 +47,7 @@ export type Parts = {
   readonly audit: Audit;
   readonly metrics: Metrics;
   readonly log: Log;
-  readonly limits: LimitStore;
-  readonly ended: EndedSessions;
+  readonly state: GatewayState;
   readonly streams: StreamRegistry;
   readonly onVersion: Ports['onVersion'];
   readonly now: () => number;
@@ -61,7 +59,8 @@ function bytesEqual(one: Uint8Array, other: Uint8Array): boolean {
 
 /** Builds the ports. */
 export function createPorts(parts: Parts): Ports {
-  const { ring, audit, metrics, ended, streams, now } = parts;
+  const { ring, audit, metrics, streams, now } = parts;
+  const { limits, ended, revocations } = parts.state;
   const decided = new WeakSet<ExchangeRecord>();
   const answers = createRunningStreams();
 
@@ -73,7 +72,9 @@ export function createPorts(parts: Parts): Ports {
 
   const opened = createOpenedSessions((sealed, upstream, principal) => {
     const session = openSession(ring, bindingOf(upstream, principal), sealed, now());
-    return session === undefined ? undefined : { ...session, hash: ring.hmac('session', sealed) };
+    if (session === undefined) return undefined;
+    const hashes = ring.hmacAll('session', sealed);
+    return { ...session, hash: hashes[0], hashes };
   }, now);
 
   function stateOf(subject: StateSubject, principal: Principal): StateBinding {
@@ -83,7 +84,7 @@ export function createPorts(parts: Parts): Ports {
   }
 
   return {
-    limits: parts.limits,
+    limits,
     pages: createPageCache({
       maxPages: MAX_PAGES,
       maxBytes: MAX_PAGE_BYTES,
@@ -105,7 +106,8 @@ export function createPorts(parts: Parts): Ports {
     },
     openSession(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);
-      return session === undefined || ended.has(session.hash) ? undefined : session;
+      if (session === undefined || revocations.hasSession(session.hashes)) return undefined;
+      return session.hashes.some(ended.has) ? undefined : session;
     },
     sealSession: (facts, upstream, principal) =>
       sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
@@ -115,7 +117,7 @@ export function createPorts(parts: Parts): Ports {
     ),
     newDecisionId: randomUUID,
     endSession(sealed, upstream) {
-      ended.add(ring.hmac('session', sealed), now() + SESSION_TTL_MS);
+      for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, now() + SESSION_TTL_MS);
       streams.endWhere((stream) => stream.session === sealed && stream.upstream === upstream);
     },
     sealState: (state, subject, principal) =>

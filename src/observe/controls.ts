@@ -4,7 +4,7 @@
 import type { ControlState } from './metrics.js';
 
 /**
- * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
+ * A control by name: `policy audit metrics admin edge store`, or one of several with what it guards:
  * `authn:<issuer> pins:<upstream> inspection:<profile>`.
  */
 export type ControlName =
@@ -13,6 +13,7 @@ export type ControlName =
   | 'metrics'
   | 'admin'
   | 'edge'
+  | 'store'
   | `authn:${string}`
   | `pins:${string}`
   | `inspection:${string}`;

@@ -351,7 +351,6 @@ describe('[C-11] what is read and refused', () => {
       '12:35',
       '"token-exchange"',
     ],
-    ['Redis', `${GOOD}state: {type: redis, url: {env: REDIS_URL}}\n`, '13:15', '"redis"'],
     ['TLS of an upstream', upstream('tls: {ca: ca.pem}'), '12:5', '"tls"'],
     ['TLS of a listener', `${GOOD}listeners: {data: {tls: {cert: a, key: b}}}\n`, '13:20', '"tls"'],
     ['tracing', `${GOOD}tracing: {otlp: {env: OTLP}}\n`, '13:1', '"tracing"'],
