@@ -1,10 +1,8 @@
 // The composition root: builds every part from one version of the files, wires them, and swaps versions.
 // It decides nothing about messages; their way is exchange.ts.
 
-import { randomBytes } from 'node:crypto';
 import type { Fault } from './config/fault.js';
-import { KEY_BYTES, readKeyText, writeKeyText } from './config/keys.js';
-import type { GatewayKey, Settings } from './config/settings.js';
+import type { Settings } from './config/settings.js';
 import { type ConfigWatch, watchConfiguration } from './config/watch.js';
 import type { EdgeTables } from './edge/routes.js';
 import { runExchange } from './exchange.js';
@@ -13,8 +11,10 @@ import { createDriftReport } from './gateway/drift.js';
 import { createEdgeRecorder } from './gateway/edge-refusal.js';
 import { buildIdentity, type Identity } from './gateway/identity.js';
 import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
+import { keysOf } from './gateway/own-keys.js';
 import { createPorts } from './gateway/ports.js';
 import { createReload } from './gateway/reload.js';
+import { createRevocationDesk } from './gateway/revocation-desk.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
 import { endWhatIsRevoked, openState } from './gateway/state.js';
 import { createStreamRegistry, type StreamRegistry } from './gateway/streams.js';
@@ -228,6 +228,10 @@ function openListeners(
     witness,
     authenticator: () => current.identity.adminAuthenticator,
     isReady: () => isOpen() && audit.isWritable(),
+    revocations: createRevocationDesk({
+      ...{ ring, now, revocations: state.revocations },
+      settings: () => current.version.settings,
+    }),
     controls() {
       look();
       return controls.snapshot();
@@ -273,14 +277,6 @@ async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void>
   await witness.audit.close();
   await listeners.closeRest();
   await guarded.close();
-}
-
-/** On loopback a missing key is made for the run; the configuration refuses that anywhere else. */
-function keysOf(settings: Settings): readonly GatewayKey[] {
-  if (settings.keys.length > 0) return settings.keys;
-  const made = readKeyText(writeKeyText(randomBytes(KEY_BYTES)));
-  if (made === undefined) throw new Error('a key that was made cannot be read');
-  return [made];
 }
 
 function mayStay(settings: Settings, upstream: string, issuer: string): boolean {

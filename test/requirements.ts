@@ -15,6 +15,7 @@ import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
 import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
+import { revocationRequirements } from './requirements/revocation.js';
 import { runtimeRequirements } from './requirements/runtime.js';
 import { statelessRequirements } from './requirements/stateless.js';
 import { translationRequirements } from './requirements/translation.js';
@@ -40,6 +41,7 @@ export const requirements: readonly Requirement[] = [
   ...pinRequirements,
   ...policyRequirements,
   ...questionRequirements,
+  ...revocationRequirements,
   ...runtimeRequirements,
   ...translationRequirements,
   ...statelessRequirements,

@@ -30,6 +30,8 @@ export type GatewayUnderTest = {
   readonly audit?: string;
   /** Identifier of an issuer that is trusted in place of the test's own, which then mints in vain. */
   readonly issuerUrl?: string;
+  /** The environment that secret references are read from. Default: empty. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Path of `publicUrl`, which a proxy before the gateway would strip. */
   readonly publicPath?: string;
 };
@@ -92,6 +94,7 @@ ${options.more ?? ''}
 
 /** Starts issuer and gateway. Close it in `afterAll`; everything it made goes with it. */
 export async function startTestGateway(options: GatewayUnderTest): Promise<RunningGateway> {
+  const { env = {} } = options;
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-test-'));
   const issuer = await startTestIssuer();
   const [data, ops] = [await findFreePort(), await findFreePort()];
@@ -103,12 +106,12 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     writeFile(join(folder, `policies/${name}.policy.yaml`), text);
   for (const [name, text] of Object.entries(options.policies ?? { open: ALLOW_ALL }))
     await writePolicy(name, text);
-  const approvePins = (): Promise<void> => fetchPins(file);
+  const approvePins = (): Promise<void> => fetchPins(file, env);
   if (options.pin !== false) await approvePins();
   let logged = '';
   const started = await startGateway({
     file,
-    env: {},
+    env,
     log: createLog((line) => {
       logged += line;
     }, 'debug'),
