@@ -1,6 +1,7 @@
 // What the system must do, as data: the source of each requirement and the tests that cite it.
 // One file a part under requirements/, gathered here; coverage.test.ts proves that none is uncited.
 
+import { appRequirements } from './requirements/apps.js';
 import { attackRequirements } from './requirements/attacks.js';
 import { channelRequirements } from './requirements/channels.js';
 import { clientRequirements } from './requirements/clients.js';
@@ -13,6 +14,7 @@ import { integrationRequirements } from './requirements/integration.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
+import { protocolRequirements } from './requirements/protocol.js';
 import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
 import { revocationRequirements } from './requirements/revocation.js';
@@ -26,6 +28,7 @@ import { mcpRequirements } from './unit/mcp/requirements.js';
 
 export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,
+  ...appRequirements,
   ...attackRequirements,
   ...clientRequirements,
   ...channelRequirements,
@@ -40,6 +43,7 @@ export const requirements: readonly Requirement[] = [
   ...observeRequirements,
   ...pinRequirements,
   ...policyRequirements,
+  ...protocolRequirements,
   ...questionRequirements,
   ...revocationRequirements,
   ...runtimeRequirements,
