@@ -163,4 +163,10 @@ export const revocationRequirements: readonly Requirement[] = [
     source: 'contract §10',
     behaviour: 'Replicas with one store share limits, ended sessions and revocations end to end.',
   },
+  {
+    id: 'REV-32',
+    source: 'contract §10',
+    behaviour:
+      'The chart allows more than one replica with a shared store alone, and one audit file for each.',
+  },
 ];
