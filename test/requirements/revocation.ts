@@ -169,4 +169,10 @@ export const revocationRequirements: readonly Requirement[] = [
     behaviour:
       'The chart allows more than one replica with a shared store alone, and one audit file for each.',
   },
+  {
+    id: 'REV-40',
+    source: 'attacks 47, 92; RFC 9700 §4.10',
+    behaviour:
+      'No token of a caller, nor a part of its signature, is ever seen by an upstream or stands in a log, a metric, an audit file, an error or any answer.',
+  },
 ];

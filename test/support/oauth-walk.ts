@@ -10,6 +10,7 @@ import type {
   OAuthClientInformationMixed,
   OAuthTokens,
 } from '@modelcontextprotocol/sdk/shared/auth.js';
+import { canary } from './canary.js';
 
 export type WalkFacts = {
   /** The URL that the SDK would have opened in a browser. */
@@ -58,6 +59,7 @@ export function createWalkProvider(options: WalkOptions = {}): WalkProvider {
     },
     tokens: () => tokens,
     saveTokens: (given) => {
+      canary.recordToken(given.access_token);
       tokens = given;
     },
     redirectToAuthorization: (url) => {
