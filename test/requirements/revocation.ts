@@ -175,4 +175,22 @@ export const revocationRequirements: readonly Requirement[] = [
     behaviour:
       'No token of a caller, nor a part of its signature, is ever seen by an upstream or stands in a log, a metric, an audit file, an error or any answer.',
   },
+  {
+    id: 'REV-50',
+    source: 'contract §1 (dev); MCP 2025-11-25, authorization',
+    behaviour:
+      'Clients of the official SDKs log in at the development issuer with no manual step, by registration or by document, and refresh.',
+  },
+  {
+    id: 'REV-51',
+    source: 'RFC 6749 §6; RFC 9700 §4.14.2',
+    behaviour:
+      'The development issuer refreshes a login once a refresh token, for its client, resource and scopes; a reuse ends the login.',
+  },
+  {
+    id: 'REV-52',
+    source: 'MCP 2025-11-25, authorization (client ID metadata documents)',
+    behaviour:
+      'The development issuer knows clients by the document that their id names exactly, and sends codes to this machine alone.',
+  },
 ];

@@ -21,7 +21,7 @@ export type Canary = {
   recordSeen(where: string, text: string): void;
   /** Ports of a gateway: what it receives is its own business, what it answers is searched. */
   watchGateway(...ports: readonly number[]): void;
-  /** An issuer may see its own tokens. */
+  /** An issuer may see its own tokens, and so may a server that a test asks without a gateway. */
   watchIssuer(port: number): void;
   /** Keeps what every server of this process receives from now on. */
   watchServers(): void;

@@ -26,6 +26,8 @@ export type WalkOptions = {
   /** Where the code arrives; nothing listens there. */
   readonly redirectUrl?: string;
   readonly scope?: string;
+  /** The URL of a document by which the client names itself, where the issuer takes such. */
+  readonly documentUrl?: string;
 };
 
 const DEFAULT_REDIRECT = 'http://127.0.0.1:9/callback';
@@ -43,11 +45,12 @@ export function createWalkProvider(options: WalkOptions = {}): WalkProvider {
     get redirectUrl() {
       return redirectUrl;
     },
+    ...(options.documentUrl === undefined ? {} : { clientMetadataUrl: options.documentUrl }),
     get clientMetadata() {
       return {
         client_name: 'sallyport-test',
         redirect_uris: [redirectUrl],
-        grant_types: ['authorization_code'],
+        grant_types: ['authorization_code', 'refresh_token'],
         response_types: ['code'],
         token_endpoint_auth_method: 'none',
         ...(options.scope === undefined ? {} : { scope: options.scope }),

@@ -58,10 +58,12 @@ async function pass(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
 }
 
-describeState('the memory', async () =>
-  createMemoryState({ ring: createKeyRing([KEY]), now: Date.now }),
-);
-describeState('a store', () => replica());
+describe('[REV-02, REV-03, REV-04, REV-05, REV-06, REV-07]', () => {
+  describeState('the memory', async () =>
+    createMemoryState({ ring: createKeyRing([KEY]), now: Date.now }),
+  );
+  describeState('a store', () => replica());
+});
 
 describe('several replicas', () => {
   it('[REV-10] all know what one was told, after the next look', async () => {
