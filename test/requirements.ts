@@ -11,6 +11,7 @@ import { demoRequirements } from './requirements/demo.js';
 import { e2eRequirements } from './requirements/e2e.js';
 import { hardeningRequirements } from './requirements/hardening.js';
 import { integrationRequirements } from './requirements/integration.js';
+import { legacyRequirements } from './requirements/legacy.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
@@ -20,6 +21,7 @@ import type { Requirement } from './requirements/requirement.js';
 import { revocationRequirements } from './requirements/revocation.js';
 import { runtimeRequirements } from './requirements/runtime.js';
 import { statelessRequirements } from './requirements/stateless.js';
+import { taskRequirements } from './requirements/tasks.js';
 import { translationRequirements } from './requirements/translation.js';
 import { wireRequirements } from './requirements/wire.js';
 import { AUTHN_REQUIREMENTS } from './unit/authn/requirements.js';
@@ -40,6 +42,7 @@ export const requirements: readonly Requirement[] = [
   ...inspectRequirements,
   ...mcpRequirements,
   ...integrationRequirements,
+  ...legacyRequirements,
   ...observeRequirements,
   ...pinRequirements,
   ...policyRequirements,
@@ -47,6 +50,7 @@ export const requirements: readonly Requirement[] = [
   ...questionRequirements,
   ...revocationRequirements,
   ...runtimeRequirements,
+  ...taskRequirements,
   ...translationRequirements,
   ...statelessRequirements,
   ...wireRequirements,

@@ -7,6 +7,7 @@ import type { FilePath, Report } from './fault.js';
 import { quote } from './schema-faults.js';
 import { nearestWord } from './suggestion.js';
 import { mapAt, textAt, textsAt, valueAt } from './tree.js';
+import { readDurationMs } from './units.js';
 
 /** Headers that the gateway or the connection owns: a static credential may not take their place. */
 const OWNED_HEADERS: ReadonlySet<string> = new Set([
@@ -32,6 +33,7 @@ export function checkUpstreams(root: unknown, report: Report): void {
     checkVouchers(root, name, report);
     checkAudienceNames(root, name, report);
     checkProfileName(root, name, report);
+    checkTimes(root, name, report);
     checkHeader(root, ['upstreams', name, 'credentials'], report);
     checkHeader(root, ['upstreams', name, 'pinning', 'credentials'], report);
   }
@@ -102,6 +104,18 @@ function checkProfileName(root: unknown, name: string, report: Report): void {
   if (profile === undefined) return;
   const known = ['default', ...Object.keys(mapAt(root, ['inspection', 'profiles']))];
   checkName(['upstreams', name, 'inspect'], 'inspection profile', profile, known, report);
+}
+
+/** An exchange that must end before its first byte may come would always end so. */
+function checkTimes(root: unknown, name: string, report: Report): void {
+  const limits = ['upstreams', name, 'limits'];
+  const [first, whole] = ['requestTimeout', 'exchangeMax'].map((key) =>
+    readDurationMs(textAt(root, [...limits, key]) ?? ''),
+  );
+  if (first === undefined || whole === undefined || first <= whole) return;
+  report([...limits, 'exchangeMax'], '"exchangeMax" is shorter than "requestTimeout"', {
+    rule: 'conflict',
+  });
 }
 
 function checkName(

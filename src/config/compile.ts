@@ -160,6 +160,8 @@ function compileUpstream(
     limits: {
       requestTimeoutMs: durationMs(file.limits.requestTimeout),
       streamIdleMs: durationMs(file.limits.streamIdle),
+      exchangeMaxMs: durationMs(file.limits.exchangeMax),
+      keepAliveMs: durationMs(file.limits.keepAlive),
       maxRequestBytes: sizeBytes(file.limits.maxRequestBytes),
       maxResponseBytes: sizeBytes(file.limits.maxResponseBytes),
       concurrency: file.limits.concurrency,

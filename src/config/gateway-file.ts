@@ -44,6 +44,8 @@ export type UpstreamFile = {
   readonly limits: {
     readonly requestTimeout: string;
     readonly streamIdle: string;
+    readonly exchangeMax: string;
+    readonly keepAlive: string;
     readonly maxRequestBytes: string;
     readonly maxResponseBytes: string;
     readonly concurrency: number;

@@ -26,6 +26,9 @@ export type IssuerSettings = {
 export type UpstreamLimits = {
   readonly requestTimeoutMs: number;
   readonly streamIdleMs: number;
+  /** Of an exchange from its first byte to its last, progress or not. */
+  readonly exchangeMaxMs: number;
+  readonly keepAliveMs: number;
   readonly maxRequestBytes: number;
   readonly maxResponseBytes: number;
   readonly concurrency: number;

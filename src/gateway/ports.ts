@@ -7,6 +7,7 @@ import type { Authenticator } from '../authn/verify.js';
 import { isFault } from '../authn/verify.js';
 import type { Ports, StateSubject } from '../exchange-ports.js';
 import { createPageCache } from '../inspect/page-cache.js';
+import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
 import type { Json } from '../mcp/message.js';
 import type { Audit } from '../observe/audit.js';
 import { faultCode, type Log, logRefusal } from '../observe/log.js';
@@ -17,6 +18,7 @@ import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
 import type { GatewayState } from '../state/gateway-state.js';
 import type { KeyRing } from '../state/key-ring.js';
+import { createLiveProgress } from '../state/live-progress.js';
 import { createOpenedSessions } from '../state/opened-sessions.js';
 import {
   openRequestState,
@@ -30,6 +32,7 @@ import { createChannelPorts } from './channel-ports.js';
 import { createForwarding } from './forwarding.js';
 import { bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { StreamRegistry } from './streams.js';
+import { createTaskPorts } from './task-ports.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 import type { Version } from './version.js';
 import type { ViewOf } from './view.js';
@@ -63,6 +66,7 @@ export function createPorts(parts: Parts): Ports {
   const { limits, ended, revocations } = parts.state;
   const decided = new WeakSet<ExchangeRecord>();
   const answers = createRunningStreams();
+  const progress = createLiveProgress();
 
   function runtimeOf(upstream: string): UpstreamRuntime {
     const runtime = parts.runtime(upstream);
@@ -107,7 +111,10 @@ export function createPorts(parts: Parts): Ports {
     openSession(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);
       if (session === undefined || revocations.hasSession(session.hashes)) return undefined;
-      return session.hashes.some(ended.has) ? undefined : session;
+      if (session.hashes.some(ended.has)) return undefined;
+      if (session.upstreamSession !== BRIDGED_CHANNEL) return session;
+      // What may be asked is known since the handshake, which came after the session.
+      return { ...session, askable: runtimeOf(upstream).translation.bridged.askable(session) };
     },
     sealSession: (facts, upstream, principal) =>
       sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
@@ -115,6 +122,7 @@ export function createPorts(parts: Parts): Ports {
     channels: createChannelPorts(ring, now, (upstream, signal) =>
       runtimeOf(upstream).client.openChannel(signal),
     ),
+    tasks: createTaskPorts(ring, now),
     newDecisionId: randomUUID,
     endSession(sealed, upstream) {
       for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, now() + SESSION_TTL_MS);
@@ -147,6 +155,8 @@ export function createPorts(parts: Parts): Ports {
     registerStream: streams.register,
     registerAnswer: answers.enter,
     cancelAnswer: answers.cancel,
+    registerProgress: progress.enter,
+    findProgress: progress.find,
     onVersion: parts.onVersion,
     report(error, decisionId) {
       parts.log.write('error', 'exchange failed', { decision: decisionId, code: faultCode(error) });

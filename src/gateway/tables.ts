@@ -22,10 +22,8 @@ export function buildTables(
   for (const upstream of settings.upstreams.values()) {
     const route = routeOf(upstream);
     routes.set(upstream.path, route);
-    if (upstream.transport === 'http-sse') {
-      routes.set(`${upstream.path}/sse`, { ...route, channel: 'events' });
-      routes.set(`${upstream.path}/message`, { ...route, channel: 'message' });
-    }
+    routes.set(`${upstream.path}/sse`, { ...route, channel: 'events' });
+    routes.set(`${upstream.path}/message`, { ...route, channel: 'message' });
     // Where nobody authenticates there is no authorization server to name.
     if (upstream.authentication === 'none') continue;
     const document = metadataDocument(upstream, settings.issuers);

@@ -79,7 +79,7 @@ export function renderRefusal(refusal: Refusal, context: RefusalContext): Render
       headers: {
         ...JSON_TYPE,
         ...decision,
-        ...(fault.status === 405 ? { allow: fault.allowed ?? 'POST' } : {}),
+        ...(fault.status === 405 ? { allow: 'POST' } : {}),
       },
       body,
       rpcCode: fault.code,

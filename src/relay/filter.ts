@@ -11,10 +11,12 @@ import {
 } from '../inspect/filter-list.js';
 import { filterHandshake, type HandshakeOutcome } from '../inspect/handshake.js';
 import type { CachedPage } from '../inspect/page-cache.js';
-import { filterServerCapabilities } from '../mcp/capabilities.js';
+import { filterServerCapabilities, type TaskForm } from '../mcp/capabilities.js';
+import { eraTowards } from '../mcp/carried.js';
 import { hasInexactNumber, type JsonReading } from '../mcp/json.js';
 import { listedEra } from '../mcp/listing.js';
 import type { Era, JsonObject, RequestId, Target } from '../mcp/message.js';
+import { readTaskUses, TASK_SESSION_VERSION } from '../mcp/tasks.js';
 import { CHANNEL_VERSION, SESSION_VERSIONS, STATELESS_VERSIONS } from '../mcp/versions.js';
 import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind } from '../policy/definition.js';
@@ -94,6 +96,7 @@ function filterHandshakeAnswer(
   method: 'initialize' | 'server/discover',
 ): Verdict {
   const { era } = cleared.admitted;
+  const form = taskForm(call, era, result);
   const outcome = filterHandshake({
     text: reading.text,
     value: reading.value,
@@ -104,7 +107,7 @@ function filterHandshakeAnswer(
       ? call.view.catalogueFor(era).instructions
       : undefined,
     listTtlMs: call.view.limits.listTtlMs,
-    filterCapabilities: filterServerCapabilities,
+    filterCapabilities: (declared) => filterServerCapabilities(declared, form),
   });
   if (outcome.kind === 'withhold') return withheld(call, outcome);
   call.record.findings.push(...outcome.findings);
@@ -123,7 +126,12 @@ function filterHandshakeAnswer(
     return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
   const version = String(result['protocolVersion']);
   const sealed = call.ports.sealSession(
-    { version, upstreamSession: issued, askable: cleared.admitted.askable },
+    {
+      version,
+      upstreamSession: issued,
+      askable: cleared.admitted.askable,
+      tasks: form === 'session' ? readTaskUses(result['capabilities']) : [],
+    },
     call.incoming.upstream,
     cleared.principal,
   );
@@ -135,6 +143,13 @@ function filterHandshakeAnswer(
     isError: false,
     rpcCode: undefined,
   };
+}
+
+/** Where the upstream speaks another era than the client, nobody has tasks (mcp-spec.md §2.3 and §2.4). */
+function taskForm({ view }: Call, era: Era, result: JsonObject): TaskForm {
+  if (era === '2024' || eraTowards(era, view.carried) !== era) return 'none';
+  if (era === '2026') return 'extension';
+  return result['protocolVersion'] === TASK_SESSION_VERSION ? 'session' : 'none';
 }
 
 /** Instructions steer a model towards things; who may see none of them is told nothing (contract §4, law 1). */

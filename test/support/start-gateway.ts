@@ -35,6 +35,8 @@ export type GatewayUnderTest = {
   readonly env?: Readonly<Record<string, string>>;
   /** Path of `publicUrl`, which a proxy before the gateway would strip. */
   readonly publicPath?: string;
+  /** The clock of the gateway, in milliseconds since the epoch; that of its tokens' issuer stays. */
+  readonly now?: () => number;
 };
 
 export const ALLOW_ALL = `version: 1
@@ -128,6 +130,7 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     }, 'debug'),
     build: { version: '0.0.0-test', node: process.version },
     writeStdout: () => Promise.resolve(),
+    ...(options.now === undefined ? {} : { now: options.now }),
   });
   if (started.kind === 'refused')
     throw new Error(`the gateway refused its files: ${JSON.stringify(started.faults, null, 2)}`);

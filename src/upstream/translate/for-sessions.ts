@@ -17,7 +17,7 @@ import {
 } from '../../mcp/translate/to-stateless.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
 import type { Cleared } from '../../settle/settle.js';
-import type { UpstreamClient } from '../client.js';
+import type { SessionUpstream } from '../client.js';
 import { converse, toldOf } from './dialogue.js';
 import { hear, hearWhole, isJson, isStream } from './messages.js';
 import {
@@ -37,7 +37,7 @@ import {
 import { listenForSession } from './session-stream.js';
 
 export type TranslationSettings = {
-  readonly client: UpstreamClient;
+  readonly client: SessionUpstream;
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
   /** Told to upstreams in `clientInfo`. */

@@ -90,6 +90,8 @@ describe('[C-01] a gateway file becomes settings', () => {
     expect(github?.limits).toEqual({
       requestTimeoutMs: 30_000,
       streamIdleMs: 300_000,
+      exchangeMaxMs: 600_000,
+      keepAliveMs: 25_000,
       maxRequestBytes: 1_048_576,
       maxResponseBytes: 8_388_608,
       concurrency: 100,

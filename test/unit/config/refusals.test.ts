@@ -87,6 +87,15 @@ describe('[C-07, MCP-66] serve refuses to start: origins', () => {
   ])('%s', (_, text, line) => expect(faultLines(text)).toContain(line));
 });
 
+describe('[LEG-10] serve refuses to start: times', () => {
+  it('an exchange must end before its first byte may come', () => {
+    const limits = 'issuers: [corp]\n    limits: {requestTimeout: 30s, exchangeMax: 10s}';
+    expect(faultLines(swap('issuers: [corp]', limits))).toEqual([
+      '12:48 error "exchangeMax" is shorter than "requestTimeout"',
+    ]);
+  });
+});
+
 describe('[C-08] serve refuses to start: keys and secrets', () => {
   it('keys are missing outside loopback', () => {
     expect(faultLines(swap('keys: [{env: KEY}]\n', ''))).toEqual([
