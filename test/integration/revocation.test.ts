@@ -3,12 +3,12 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectLoginLine, startRig } from '../support/attack-rig.js';
+import type { Listening } from '../support/listening.js';
 import {
   ADMINS,
   type Admins,
   adminsOf,
   idOf,
-  type Listening,
   LONG_ANSWERS,
   openSessionStreams,
   openStatelessStreams,

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../src/mcp/message.js';
 import { UPSTREAM } from './attack-rig.js';
 import { onMethod, resultFor, sseEvent, textResult } from './hostile-acts.js';
 import type { Order } from './hostile-upstream.js';
+import { type Listening, listenOn } from './listening.js';
 import type { RunningGateway } from './start-gateway.js';
 import { type Access, bearer, openSession, sessionHeaders, statelessParts } from './wire-client.js';
 
@@ -72,25 +73,6 @@ export function idOf(token: string): string {
   return (JSON.parse(claims) as { jti: string }).jti;
 }
 
-export type Listening = { text(): string; isOver(): boolean };
-
-async function read(response: Response): Promise<Listening> {
-  if (response.status !== 200)
-    throw new Error(`no stream: ${response.status} ${await response.text()}`);
-  let text = '';
-  let isOver = false;
-  async function run(): Promise<void> {
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body ?? []) text += decoder.decode(chunk as Uint8Array);
-  }
-  void run()
-    .catch(() => undefined)
-    .finally(() => {
-      isOver = true;
-    });
-  return { text: () => text, isOver: () => isOver };
-}
-
 const STEP_MS = 50;
 const STEPS = 1_000;
 
@@ -124,7 +106,7 @@ async function postStream(
   params: JsonObject,
 ): Promise<Listening> {
   const { headers, body } = statelessParts(method, params);
-  return read(
+  return listenOn(
     await fetch(url, {
       method: 'POST',
       headers: { ...POST, ...bearer(token), ...headers },
@@ -151,8 +133,10 @@ export async function openSessionStreams(
   const headers = { ...bearer(access.token), ...sessionHeaders(id) };
   const body = { jsonrpc: '2.0', id: 8, method: 'tools/call', params: CALL };
   const streams = [
-    await read(await fetch(access.url, { headers: { ...headers, accept: 'text/event-stream' } })),
-    await read(
+    await listenOn(
+      await fetch(access.url, { headers: { ...headers, accept: 'text/event-stream' } }),
+    ),
+    await listenOn(
       await fetch(access.url, {
         method: 'POST',
         headers: { ...POST, ...headers },
