@@ -15,7 +15,7 @@ import type { ListedEra } from './mcp/listing.js';
 import type { Era, Json, JsonObject, RequestId } from './mcp/message.js';
 import type { ChannelOutcome, ForwardOutcome, Incoming, Outgoing } from './mcp/transport.js';
 import type { Catalogue, PinKind } from './policy/definition.js';
-import type { Principal } from './policy/principal.js';
+import type { Principal, ProofFault } from './policy/principal.js';
 import type { PolicySet } from './policy/question.js';
 import type { Reason } from './policy/reasons.js';
 import type { ExchangeRecord } from './policy/record.js';
@@ -50,8 +50,12 @@ export type View = {
   readonly channel: { readonly messageUrl: string; readonly isDirect: boolean };
   /** True while every page was verified within `pinning.maxAge`, or pinning is off. */
   readonly isFresh: boolean;
-  /** Builds the WWW-Authenticate value for a refusal here. */
-  challenge(reason: Reason, scopes: readonly string[] | undefined): string;
+  /** Builds the WWW-Authenticate value for a refusal here; `scheme` is the one that the request used. */
+  challenge(
+    reason: Reason,
+    scopes: readonly string[] | undefined,
+    login: { readonly scheme: string | undefined; readonly proof: ProofFault | undefined },
+  ): string;
 };
 
 /** What the state of a dialogue is bound to besides its caller (2026). */
@@ -135,11 +139,18 @@ export type ChannelPorts = {
   find(session: SessionFacts): ClientEnd | undefined;
 };
 
+/** A login that was refused; `proof` where its challenge must speak of a proof of possession. */
+export type LoginFault = { readonly reason: Reason; readonly proof?: ProofFault };
+
 export type Ports = {
   readonly channels: ChannelPorts;
   readonly tasks: TaskPorts;
   view(upstream: string): View | undefined;
-  authenticate(incoming: Incoming): Principal | Reason | Promise<Principal | Reason>;
+  /** Who calls. `outgoing` is told what the next proof must carry. */
+  authenticate(
+    incoming: Incoming,
+    outgoing: Pick<Outgoing, 'also'>,
+  ): Principal | LoginFault | Promise<Principal | LoginFault>;
   /** Opens a sealed session id for this caller; `undefined` for every other id, whatever its fault. */
   openSession(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;
   sealSession(facts: SessionFacts, upstream: string, principal: Principal): string;

@@ -21,6 +21,7 @@ import { createStreamRegistry, type StreamRegistry } from './gateway/streams.js'
 import { buildTables } from './gateway/tables.js';
 import { loadVersion, type Version, type VersionReading } from './gateway/version.js';
 import { createViews, type ViewOf } from './gateway/view.js';
+import { targetsOf } from './gateway/watched.js';
 import { createWitness, type Witness } from './gateway/witness.js';
 import { mirroredParameters } from './mcp/headers.js';
 import { faultCode, type Log } from './observe/log.js';
@@ -151,7 +152,7 @@ function assemble(
   const guarded = createGuardedFetch();
   const { fetchJson } = guarded;
   const state = openState(settings.state, { ring, now });
-  const identityPorts = { fetchJson, now, ring, revocations: state.revocations };
+  const identityPorts = { ...state, fetchJson, now, ring };
   const identity = buildIdentity(settings, identityPorts);
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), ring.publicKeys());
   const current: Current = { version, identity, tables: tablesOf(settings) };
@@ -205,13 +206,12 @@ function openListeners(
   isOpen: () => boolean,
 ): Listeners {
   const { metrics, audit, controls } = witness;
-  const authenticator = () => current.identity.authenticator;
   const recordRefusal = createEdgeRecorder({ audit, metrics, now });
   const ports = createPorts({
     version: () => current.version,
     runtime: runtimes.get,
     view,
-    authenticator,
+    identity: () => current.identity,
     ring,
     audit,
     metrics,
@@ -224,7 +224,7 @@ function openListeners(
     },
     now,
   });
-  return createListeners(current.version.settings, {
+  const listeners = createListeners(current.version.settings, {
     witness,
     authenticator: () => current.identity.adminAuthenticator,
     isReady: () => isOpen() && audit.isWritable(),
@@ -249,6 +249,8 @@ function openListeners(
       refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
+  followers.add(() => listeners.renew(current.version.settings));
+  return listeners;
 }
 
 async function watchFiles(
@@ -282,15 +284,4 @@ async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void>
 function mayStay(settings: Settings, upstream: string, issuer: string): boolean {
   const found = settings.upstreams.get(upstream);
   return found !== undefined && (found.authentication === 'none' || found.issuers.includes(issuer));
-}
-
-function targetsOf(settings: Settings): Parameters<typeof watchConfiguration>[0]['targets'] {
-  const { file, policiesDir, pinsDir } = settings;
-  return {
-    files: [file],
-    folders: [
-      { path: policiesDir, suffix: '.policy.yaml' },
-      { path: pinsDir, suffix: '.lock.yaml' },
-    ],
-  };
 }

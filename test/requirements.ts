@@ -3,6 +3,7 @@
 
 import { appRequirements } from './requirements/apps.js';
 import { attackRequirements } from './requirements/attacks.js';
+import { boundRequirements } from './requirements/bound.js';
 import { channelRequirements } from './requirements/channels.js';
 import { clientRequirements } from './requirements/clients.js';
 import { configRequirements } from './requirements/config.js';
@@ -32,6 +33,7 @@ export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,
   ...appRequirements,
   ...attackRequirements,
+  ...boundRequirements,
   ...clientRequirements,
   ...channelRequirements,
   ...configRequirements,

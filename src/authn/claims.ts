@@ -4,8 +4,9 @@
 
 import type { IssuerSettings } from '../config/settings.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
-import type { Actor } from '../policy/principal.js';
+import type { Actor, Confirmation } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
+import { readConfirmation } from './confirmation.js';
 
 /** Why a caller could not be verified. */
 export type AuthnReason = Extract<
@@ -35,6 +36,8 @@ export type ClaimFacts = {
   readonly groups: readonly string[];
   readonly actors: readonly Actor[];
   readonly tokenId: string | undefined;
+  /** Undefined where the token is bound to nothing. */
+  readonly boundTo: Confirmation | undefined;
 };
 
 export type ClaimRules = {
@@ -143,18 +146,19 @@ function readTokenId(value: Json | undefined): string | undefined | null {
 }
 
 /**
- * Judges `claims` and reads them, or says why the token is refused.
- * A confirmation claim means that the token is bound to a key; as a bearer it proves nothing
- * (RFC 7800 §3.1, RFC 9449 §7.1).
+ * Judges `claims` and reads them, or says why the token is refused. What it is bound to is read here and
+ * proved elsewhere, at every request; a confirmation that nobody could prove is a refusal (RFC 7800 §3.1).
  */
 export function judgeClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts | AuthnReason {
-  if (Object.hasOwn(claims, 'cnf')) return 'token-binding';
+  const boundTo = readConfirmation(own(claims, 'cnf'));
+  if (boundTo === 'unknown') return 'token-binding';
   if (own(claims, 'iss') !== rules.issuer.issuer) return 'token-issuer';
   const audience = readAudience(own(claims, 'aud'), rules.audiences);
   if (audience === undefined) return 'token-audience';
   const times = judgeTimes(claims, rules);
   if (typeof times === 'string') return times;
-  return readFacts(claims, rules.issuer, audience, times) ?? 'token-malformed';
+  const facts = readFacts(claims, rules.issuer, audience, times);
+  return facts === undefined ? 'token-malformed' : { ...facts, boundTo };
 }
 
 function readFacts(
@@ -162,7 +166,7 @@ function readFacts(
   { claims: names }: IssuerSettings,
   audience: string,
   times: Times,
-): ClaimFacts | undefined {
+): Omit<ClaimFacts, 'boundTo'> | undefined {
   const subject = readIdentity(own(claims, 'sub'));
   const client = readIdentity(firstOf(claims, names.client));
   if (subject === undefined || client === undefined) return undefined;

@@ -4,7 +4,7 @@
 // RFC 9068 §2.2; contract §3 (`authentication: none`).
 
 import type { JsonObject } from '../mcp/message.js';
-import type { Principal } from '../policy/principal.js';
+import type { Confirmation, Principal } from '../policy/principal.js';
 import type { ClaimFacts } from './claims.js';
 
 /** Deeper claims are refused: no rule could read them, and freezing must end. */
@@ -56,9 +56,18 @@ export function makePrincipal(
       audience: facts.audience,
       expiresAt: facts.expiresAt,
       issuedAt: facts.issuedAt,
-      binding: 'none' as const,
+      ...bindingOf(facts.boundTo),
     }),
   });
+}
+
+/** A token that names a key and a certificate has to prove both; records name the key. */
+function bindingOf(
+  boundTo: Confirmation | undefined,
+): Pick<Principal['token'], 'binding' | 'boundTo'> {
+  if (boundTo === undefined) return { binding: 'none' };
+  const binding = boundTo.proofKey === undefined ? 'mtls' : 'dpop';
+  return { binding, boundTo: Object.freeze(boundTo) };
 }
 
 /** The caller of an upstream that asks for no token. It never expires and has no rights of its own. */

@@ -1,6 +1,7 @@
 // Decides who calls: one canonical bearer token, verified with the keys of the one issuer that it
 // names, for exactly this upstream. Verified tokens are remembered until they expire, five minutes
 // pass or the issuer's keys change; nothing is looked up by a spelling that another could share.
+// What a token is bound to is proved at every request, remembered or not (binding.ts).
 // It fails closed: what is not proved is a fault. RFC 9068 §4, RFC 6750 §2.1, RFC 8707 §2.
 
 import { hash } from 'node:crypto';
@@ -9,9 +10,11 @@ import type { IssuerSettings, UpstreamSettings } from '../config/settings.js';
 import type { JsonObject } from '../mcp/message.js';
 import type { Principal } from '../policy/principal.js';
 import { readBearer } from './bearer.js';
+import { type AuthnFault, type BindingDemand, type Possession, proveBinding } from './binding.js';
 import { type AuthnReason, CLOCK_TOLERANCE_MS, judgeClaims } from './claims.js';
 import type { KeySource } from './keys.js';
 import { makePrincipal } from './principal.js';
+import type { ProofSubject, ProofVerdict } from './proof.js';
 import { planVerification, type TokenPlan } from './token.js';
 import { createGenerationCache } from './token-cache.js';
 
@@ -22,8 +25,7 @@ const MAX_REFUSED_ENTRIES = 1_000;
 const MAX_REFUSED_AGE_MS = 10_000;
 
 /** What of a request speaks for its caller. Names of headers are lower-case. */
-export type Credentials = {
-  readonly headers: { readonly [name: string]: string | undefined };
+export type Credentials = Possession & {
   readonly repeated: ReadonlySet<string>;
   readonly query: string;
 };
@@ -32,9 +34,10 @@ export type Credentials = {
  * Whose tokens are accepted, and for which audience. Verdicts are remembered for this very object, so
  * pass the frozen one of the configuration, not a copy for each request.
  */
-export type Acceptance = Pick<UpstreamSettings, 'issuers' | 'audiences' | 'resource'>;
-
-export type AuthnFault = { readonly reason: AuthnReason };
+export type Acceptance = Pick<UpstreamSettings, 'issuers' | 'audiences' | 'resource'> & {
+  /** `none` where absent; a token that is bound must prove it all the same. */
+  readonly binding?: BindingDemand;
+};
 
 export type AuthnOutcome = Principal | AuthnFault;
 
@@ -57,6 +60,7 @@ export type AuthenticatorPorts = {
   readonly now: () => number;
   /** Keyed digests of a token's id under each gateway key, the first of which is safe to record. */
   readonly tokenIds: (bytes: Uint8Array) => readonly [string, ...string[]];
+  readonly judgeProof: (subject: ProofSubject) => Promise<ProofVerdict>;
 };
 
 type Entry = {
@@ -210,23 +214,34 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     return planVerification(token, issuers);
   }
 
+  /** Whose token it is, whoever sends it. */
+  function verifyToken(
+    token: string,
+    acceptance: Acceptance,
+  ): AuthnOutcome | Promise<AuthnOutcome> {
+    const cacheKey = keyFor(token, acceptance);
+    const known = recall(cacheKey) ?? inFlight.get(cacheKey);
+    if (known !== undefined) return known;
+    const planned = plan(token, acceptance);
+    if (!isPlan(planned)) return { reason: planned };
+    const audiences = acceptedAudiences(acceptance, planned.issuer.name);
+    const verdict = verify(cacheKey, { token, plan: planned, audiences }).finally(() =>
+      inFlight.delete(cacheKey),
+    );
+    inFlight.set(cacheKey, verdict);
+    return verdict;
+  }
+
   return {
     authenticate(credentials, acceptance) {
-      const bearer = readBearer(credentials.headers, credentials.repeated, credentials.query);
-      if (bearer === 'missing') return { reason: 'token-missing' };
-      if (bearer === 'malformed') return { reason: 'token-malformed' };
-      const { token } = bearer;
-      const cacheKey = keyFor(token, acceptance);
-      const known = recall(cacheKey) ?? inFlight.get(cacheKey);
-      if (known !== undefined) return known;
-      const planned = plan(token, acceptance);
-      if (!isPlan(planned)) return { reason: planned };
-      const audiences = acceptedAudiences(acceptance, planned.issuer.name);
-      const verdict = verify(cacheKey, { token, plan: planned, audiences }).finally(() =>
-        inFlight.delete(cacheKey),
-      );
-      inFlight.set(cacheKey, verdict);
-      return verdict;
+      const presented = readBearer(credentials.headers, credentials.repeated, credentials.query);
+      if (presented === 'missing') return { reason: 'token-missing' };
+      if (presented === 'malformed') return { reason: 'token-malformed' };
+      const terms = { demand: acceptance.binding ?? 'none', judgeProof: ports.judgeProof };
+      const prove = (outcome: AuthnOutcome): AuthnOutcome | Promise<AuthnOutcome> =>
+        isFault(outcome) ? outcome : proveBinding(outcome, presented, credentials, terms);
+      const outcome = verifyToken(presented.token, acceptance);
+      return outcome instanceof Promise ? outcome.then(prove) : prove(outcome);
     },
   };
 }

@@ -12,6 +12,7 @@ import {
 } from './addresses.js';
 import type { FilePath, Report } from './fault.js';
 import { mapAt, textAt, textsAt, valueAt } from './tree.js';
+import { readDurationMs } from './units.js';
 
 /** True where `publicUrl` is on loopback. A URL that cannot be read counts as public: the stricter. */
 export function isLoopbackGateway(root: unknown): boolean {
@@ -131,6 +132,8 @@ export function checkListeners(root: unknown, report: Report): void {
   const names = valueAt(root, ['admin']) === undefined ? ['data', 'ops'] : ['data', 'ops', 'admin'];
   for (const name of names) checkListener(root, name, bound, report);
   checkOrigins(root, report);
+  checkTls(root, report);
+  checkProofAge(root, report);
   for (const [index, range] of textsAt(root, ['listeners', 'data', 'trustedProxies'])) {
     if (isAddressOrRange(range)) continue;
     report(
@@ -138,6 +141,36 @@ export function checkListeners(root: unknown, report: Report): void {
       'expected an IP address or a CIDR range',
     );
   }
+}
+
+/** What the listener speaks must fit what clients are told; only the listener itself sees certificates. */
+function checkTls(root: unknown, report: Report): void {
+  const tls = ['listeners', 'data', 'tls'];
+  const isTls = valueAt(root, tls) !== undefined;
+  if (isTls && textAt(root, ['publicUrl'])?.startsWith('http:') === true) {
+    report(tls, 'a data listener with TLS needs a publicUrl of https', {
+      at: 'key',
+      rule: 'conflict',
+    });
+  }
+  if (textAt(root, [...tls, 'clientCa']) !== undefined) return;
+  for (const name of Object.keys(mapAt(root, ['upstreams']))) {
+    const path = ['upstreams', name, 'binding'];
+    if (textAt(root, path) !== 'mtls') continue;
+    report(path, '"mtls" needs "listeners.data.tls.clientCa": no header of a proxy proves one', {
+      rule: 'conflict',
+    });
+  }
+}
+
+/** Every proof is remembered for as long as it is good. */
+const MAX_PROOF_AGE_MS = 5 * 60_000;
+
+function checkProofAge(root: unknown, report: Report): void {
+  const path = ['listeners', 'data', 'dpop', 'maxAge'];
+  const ageMs = readDurationMs(textAt(root, path) ?? '');
+  if (ageMs !== undefined && ageMs > MAX_PROOF_AGE_MS)
+    report(path, 'a proof is good for 5m at most');
 }
 
 type Bound = { readonly name: string; readonly host: string; readonly port: unknown };

@@ -77,6 +77,11 @@ function checkOpen(root: unknown, path: FilePath, hasIssuers: boolean, report: R
   if (hasIssuers) {
     report(at, 'an upstream has issuers or "authentication: none", not both', { rule: 'conflict' });
   }
+  if ((textAt(root, [...path, 'binding']) ?? 'none') !== 'none') {
+    report([...path, 'binding'], 'without authentication there is no token to be bound', {
+      rule: 'conflict',
+    });
+  }
   const host = textAt(root, ['listeners', 'data', 'host']);
   if (host !== undefined && !isLoopbackHost(host)) {
     report(at, '"authentication: none" needs a data listener on loopback', { rule: 'unsafe' });

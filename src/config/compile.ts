@@ -16,6 +16,7 @@ import type {
   UpstreamFile,
 } from './gateway-file.js';
 import { readKeyText } from './keys.js';
+import type { ListenerTls } from './listener-certificates.js';
 import { type Secrets, secretAt } from './secrets.js';
 import type {
   AdminSettings,
@@ -26,6 +27,7 @@ import type {
   PiiKind,
   Settings,
   StateSettings,
+  TlsSettings,
   UpstreamCredentials,
   UpstreamSettings,
 } from './settings.js';
@@ -36,6 +38,7 @@ export type CompileInput = {
   readonly file: string;
   readonly root: GatewayFile;
   readonly secrets: Secrets;
+  readonly tls: ListenerTls;
   /** SHA-256 of the file, lower-case hex. */
   readonly hash: string;
 };
@@ -58,11 +61,15 @@ export function compileSettings(input: CompileInput): Settings {
     publicBase,
     listeners: {
       data: {
-        ...compileListener(root.listeners.data),
+        ...compileListener(root.listeners.data, input.tls.data),
         allowedOrigins: [...root.listeners.data.allowedOrigins],
         trustedProxies: [...root.listeners.data.trustedProxies],
+        dpop: {
+          nonce: root.listeners.data.dpop.nonce,
+          maxAgeMs: durationMs(root.listeners.data.dpop.maxAge),
+        },
       },
-      ops: compileListener(root.listeners.ops),
+      ops: compileListener(root.listeners.ops, input.tls.ops),
     },
     keys: (root.keys ?? []).map((_, index) => compileKey(secrets, index)),
     issuers: mapOf(root.issuers, compileIssuer),
@@ -83,7 +90,9 @@ export function compileSettings(input: CompileInput): Settings {
       checkpointEveryMs: durationMs(root.audit.checkpoint.every),
     },
     metrics: { toolLabel: root.metrics.toolLabel, maxSeries: root.metrics.maxSeries },
-    admin: root.admin && compileAdmin(root.admin, root.listeners.admin, secrets),
+    admin:
+      root.admin &&
+      compileAdmin(root.admin, compileListener(root.listeners.admin, input.tls.admin), secrets),
     hash: input.hash,
   });
 }
@@ -95,8 +104,11 @@ function mapOf<From, To>(
   return new Map(Object.entries(entries).map(([name, value]) => [name, compile(name, value)]));
 }
 
-function compileListener(listener: ListenerFile): ListenerSettings {
-  return { host: listener.host, port: listener.port };
+function compileListener(
+  { host, port }: ListenerFile,
+  tls: TlsSettings | undefined,
+): ListenerSettings {
+  return tls === undefined ? { host, port } : { host, port, tls };
 }
 
 function compileKey(secrets: Secrets, index: number): GatewayKey {
@@ -145,6 +157,7 @@ function compileUpstream(
     authentication: file.authentication,
     issuers,
     audiences,
+    binding: file.binding,
     scopesSupported: [...file.scopesSupported],
     credentials,
     pinning: {
@@ -214,7 +227,11 @@ function compileState(file: StateFile, secrets: Secrets): StateSettings {
   }
 }
 
-function compileAdmin(file: AdminFile, listener: ListenerFile, secrets: Secrets): AdminSettings {
+function compileAdmin(
+  file: AdminFile,
+  listener: ListenerSettings,
+  secrets: Secrets,
+): AdminSettings {
   const issuers: Record<string, AdminSettings['issuers'][string]> = Object.create(null);
   for (const [name, { audience, roles }] of Object.entries(file.issuers ?? {})) {
     issuers[name] = {
@@ -227,7 +244,7 @@ function compileAdmin(file: AdminFile, listener: ListenerFile, secrets: Secrets)
     };
   }
   return {
-    listener: compileListener(listener),
+    listener,
     issuers,
     breakGlassToken: file.breakGlass && requireSecret(secrets, ['admin', 'breakGlass', 'token']),
   };

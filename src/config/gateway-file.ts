@@ -5,7 +5,15 @@ import type { InspectionProfile, Network, PiiKind } from './settings.js';
 
 export type SecretReference = { readonly env: string } | { readonly file: string };
 
-export type ListenerFile = { readonly host: string; readonly port: number };
+export type ListenerFile = {
+  readonly host: string;
+  readonly port: number;
+  readonly tls?: {
+    readonly cert: string;
+    readonly key: SecretReference;
+    readonly clientCa?: string;
+  };
+};
 
 export type CredentialsFile =
   | { readonly type: 'none' }
@@ -32,6 +40,7 @@ export type UpstreamFile = {
   readonly authentication: 'required' | 'none';
   readonly issuers?: readonly string[];
   readonly audiences: { readonly [issuer: string]: readonly string[] };
+  readonly binding: 'none' | 'any' | 'dpop' | 'mtls';
   readonly scopesSupported: readonly string[];
   readonly credentials: CredentialsFile;
   readonly pinning: {
@@ -97,6 +106,7 @@ export type GatewayFile = {
     readonly data: ListenerFile & {
       readonly allowedOrigins: readonly string[];
       readonly trustedProxies: readonly string[];
+      readonly dpop: { readonly nonce: 'off' | 'required'; readonly maxAge: string };
     };
     readonly ops: ListenerFile;
     readonly admin: ListenerFile;

@@ -2,6 +2,7 @@
 // Values only. Contract §3 names every key; what a schema cannot say is in the checks-*.ts files.
 
 import { INSPECTION_SCHEMA } from './schema-inspection.js';
+import { LISTENERS_SCHEMA } from './schema-listeners.js';
 import {
   count,
   DIALECT,
@@ -20,40 +21,6 @@ import {
   words,
 } from './schema-parts.js';
 import { UPSTREAM_SCHEMA } from './schema-upstream.js';
-
-const MAX_PORT = 65_535;
-
-function listener(
-  description: string,
-  port: number,
-  more: Readonly<Record<string, Schema>>,
-): Schema {
-  return record(
-    description,
-    {
-      host: text('Address to listen on.', { default: '127.0.0.1' }),
-      port: count('Port to listen on; 0 takes a free one.', { min: 0, max: MAX_PORT }, port),
-      ...more,
-      tls: unavailable('Keys: `cert`, `key`, `clientCa`.', 'non-empty'),
-    },
-    { default: {} },
-  );
-}
-
-const LISTENERS = record(
-  'Where the gateway listens.',
-  {
-    data: listener('For MCP clients.', 8080, {
-      allowedOrigins: textList('Browser origins that may call, exactly.', { default: [] }),
-      trustedProxies: textList('Addresses or CIDR ranges whose forwarding headers are believed.', {
-        default: [],
-      }),
-    }),
-    ops: listener('For probes and metrics.', 9464, {}),
-    admin: listener('For the console; opens only where `admin` is configured.', 9090, {}),
-  },
-  { default: {} },
-);
 
 function claimNames(description: string, fallback: string | readonly string[]): Schema {
   return {
@@ -220,7 +187,7 @@ export const GATEWAY_SCHEMA: Schema = {
     {
       version: { const: 1, description: 'Version of this format.' },
       publicUrl: text('The URL under which clients reach the data listener.'),
-      listeners: LISTENERS,
+      listeners: LISTENERS_SCHEMA,
       keys: {
         type: 'array',
         items: secret('A key made by `sallyport keys new`.'),

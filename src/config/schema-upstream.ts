@@ -112,6 +112,11 @@ export const UPSTREAM_SCHEMA: Schema = record(
       textList('Accepted audiences, compared exactly.', { minItems: 1 }),
       { default: {} },
     ),
+    binding: words(
+      'What tokens must be bound to here: a key by proofs of possession (`dpop`), a client certificate (`mtls`), either (`any`). With `none` an unbound token is taken too; a bound one is never taken without its proof.',
+      ['none', 'any', 'dpop', 'mtls'],
+      { default: 'none' },
+    ),
     scopesSupported: scopeList('Scopes that the metadata document offers: the minimal set.', {
       default: [],
     }),

@@ -52,8 +52,11 @@ function secretPlaces(root: unknown): readonly Place[] {
     { path: ['upstreams', name, 'pinning', 'credentials', 'value'], judge: judgeHeader },
   ]);
   const token: Place = { path: ['admin', 'breakGlass', 'token'], judge: judgeToken };
+  const tlsKeys = ['data', 'ops', 'admin'].map(
+    (name): Place => ({ path: ['listeners', name, 'tls', 'key'], judge: () => undefined }),
+  );
   const store: Place = { path: ['state', 'url'], judge: judgeStore };
-  return [...keyPlaces, ...headerPlaces, token, store];
+  return [...keyPlaces, ...headerPlaces, ...tlsKeys, token, store];
 }
 
 function readSecret(

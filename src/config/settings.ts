@@ -4,7 +4,25 @@
 /** Where an origin may resolve. */
 export type Network = 'public' | 'private' | 'loopback';
 
-export type ListenerSettings = { readonly host: string; readonly port: number };
+/** TLS of a listener: PEM texts, and the files that they came from. */
+export type TlsSettings = {
+  readonly cert: string;
+  readonly key: string;
+  /** Whose client certificates are asked for. */
+  readonly clientCa: string | undefined;
+  /** Of the certificate, in milliseconds since the epoch. */
+  readonly expiresAtMs: number;
+  readonly files: readonly string[];
+};
+
+export type ListenerSettings = {
+  readonly host: string;
+  readonly port: number;
+  readonly tls?: TlsSettings;
+};
+
+/** Proofs of possession at the data listener (RFC 9449). */
+export type ProofSettings = { readonly nonce: 'off' | 'required'; readonly maxAgeMs: number };
 
 export type IssuerSettings = {
   readonly name: string;
@@ -63,6 +81,8 @@ export type UpstreamSettings = {
   readonly issuers: readonly string[];
   /** Accepted audiences by issuer name; `[resource]` unless the configuration maps others. */
   readonly audiences: { readonly [issuer: string]: readonly string[] };
+  /** What tokens must be bound to here; a bound token must prove it in any case. */
+  readonly binding: 'none' | 'any' | 'dpop' | 'mtls';
   readonly scopesSupported: readonly string[];
   readonly credentials: UpstreamCredentials;
   readonly pinning: PinningSettings;
@@ -143,6 +163,7 @@ export type Settings = {
     readonly data: ListenerSettings & {
       readonly allowedOrigins: readonly string[];
       readonly trustedProxies: readonly string[];
+      readonly dpop: ProofSettings;
     };
     readonly ops: ListenerSettings;
   };

@@ -12,6 +12,9 @@ export function createOutgoing(response: ServerResponse): Outgoing {
     get isClosed() {
       return response.destroyed || response.writableEnded;
     },
+    also(name, value) {
+      if (!response.headersSent) response.setHeader(name, value);
+    },
     send(status, headers, body) {
       if (response.headersSent || response.destroyed) return;
       const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;

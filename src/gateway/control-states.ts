@@ -1,7 +1,7 @@
 // Says of every control whether it is armed, from what the parts report of themselves. A control that is
 // weaker than configured is `degraded`, one that the configuration turns off is `off`; both say why.
 
-import type { InspectionProfile, Settings } from '../config/settings.js';
+import type { InspectionProfile, Settings, UpstreamSettings } from '../config/settings.js';
 import type { Controls } from '../observe/controls.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { StoreStatus } from '../state/gateway-state.js';
@@ -35,8 +35,25 @@ export function refreshControls(
   controls.set('store', sources.store.state, sources.store.reason);
   metrics.setStoreDegraded(sources.store.isUnreachable);
   setIssuers(controls, metrics, sources.identity);
+  setTls(controls, settings);
+  for (const upstream of settings.upstreams.values()) setBinding(controls, upstream);
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
   for (const runtime of sources.runtimes) setPins(controls, runtime);
+}
+
+/** TLS that ends elsewhere is not ours to vouch for. */
+function setTls(controls: Controls, { listeners: { data } }: Settings): void {
+  if (data.tls === undefined) controls.set('tls:data', 'off', 'the listener speaks plain HTTP');
+  else if (data.tls.expiresAtMs <= Date.now())
+    controls.set('tls:data', 'degraded', 'the certificate has expired');
+  else controls.set('tls:data', 'armed');
+}
+
+/** What is demanded of every token; a bound token has to prove it under any of these. */
+function setBinding(controls: Controls, { name, binding, authentication }: UpstreamSettings): void {
+  if (authentication === 'none') controls.set(`binding:${name}`, 'off', 'authentication is none');
+  else if (binding === 'none') controls.set(`binding:${name}`, 'off', 'binding is none');
+  else controls.set(`binding:${name}`, 'armed');
 }
 
 function setAudit(controls: Controls, { audit }: Settings, fault: string | undefined): void {
@@ -58,7 +75,8 @@ export function removeControls(controls: Controls, before: Settings, after: Sett
   for (const name of before.issuers.keys())
     if (!after.issuers.has(name)) controls.remove(`authn:${name}`);
   for (const name of before.upstreams.keys())
-    if (!after.upstreams.has(name)) controls.remove(`pins:${name}`);
+    if (!after.upstreams.has(name))
+      for (const control of ['pins', 'binding'] as const) controls.remove(`${control}:${name}`);
   for (const name of before.profiles.keys())
     if (!after.profiles.has(name)) controls.remove(`inspection:${name}`);
 }

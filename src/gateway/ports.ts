@@ -3,8 +3,6 @@
 
 import { randomUUID } from 'node:crypto';
 import { anonymousPrincipal } from '../authn/principal.js';
-import type { Authenticator } from '../authn/verify.js';
-import { isFault } from '../authn/verify.js';
 import type { Ports, StateSubject } from '../exchange-ports.js';
 import { createPageCache } from '../inspect/page-cache.js';
 import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
@@ -30,6 +28,8 @@ import { createRunningStreams } from '../state/running-streams.js';
 import { openSession, sealSession } from '../state/session-seal.js';
 import { createChannelPorts } from './channel-ports.js';
 import { createForwarding } from './forwarding.js';
+import type { Identity } from './identity.js';
+import { login } from './login.js';
 import { bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { StreamRegistry } from './streams.js';
 import { createTaskPorts } from './task-ports.js';
@@ -45,7 +45,7 @@ export type Parts = {
   version(): Version;
   runtime(upstream: string): UpstreamRuntime | undefined;
   readonly view: ViewOf;
-  authenticator(): Authenticator;
+  identity(): Identity;
   readonly ring: KeyRing;
   readonly audit: Audit;
   readonly metrics: Metrics;
@@ -99,14 +99,11 @@ export function createPorts(parts: Parts): Ports {
       const runtime = parts.runtime(upstream);
       return runtime === undefined ? undefined : parts.view(runtime, parts.version());
     },
-    authenticate(incoming) {
+    authenticate(incoming, outgoing) {
       const upstream = parts.version().settings.upstreams.get(incoming.upstream);
-      if (upstream === undefined) return 'internal';
+      if (upstream === undefined) return { reason: 'internal' };
       if (upstream.authentication === 'none') return anonymousPrincipal(upstream);
-      const outcome = parts.authenticator().authenticate(incoming, upstream);
-      if (outcome instanceof Promise)
-        return outcome.then((late) => (isFault(late) ? late.reason : late));
-      return isFault(outcome) ? outcome.reason : outcome;
+      return login(parts.identity(), upstream, incoming, outgoing);
     },
     openSession(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);

@@ -5,7 +5,7 @@ import type { ControlState } from './metrics.js';
 
 /**
  * A control by name: `policy audit metrics admin edge store`, or one of several with what it guards:
- * `authn:<issuer> pins:<upstream> inspection:<profile>`.
+ * `authn:<issuer> pins:<upstream> binding:<upstream> inspection:<profile> tls:<listener>`.
  */
 export type ControlName =
   | 'policy'
@@ -16,6 +16,8 @@ export type ControlName =
   | 'store'
   | `authn:${string}`
   | `pins:${string}`
+  | `binding:${string}`
+  | 'tls:data'
   | `inspection:${string}`;
 
 export type ControlRow = {

@@ -60,6 +60,7 @@ function elementOf(incoming: Incoming, element: string, id: string): Incoming {
     body: new TextEncoder().encode(element),
     // The array has taken the place of them all: they go one after the other.
     enter: () => true,
+    isProofUsed: true,
     startedMs: performance.now(),
     receivedAt: Date.now(),
   };
@@ -82,6 +83,8 @@ function createPart(
     get isClosed() {
       return whole.isClosed;
     },
+    // The array has told the client what there is to tell.
+    also: () => undefined,
     send(sent: number, headers: AnswerHeaders, body) {
       status = sent;
       if (id === undefined) return;

@@ -38,6 +38,11 @@ export function presentedToken(incoming: Incoming): string | undefined {
   return header === undefined || space === -1 ? undefined : header.slice(space + 1).trim();
 }
 
+/** The scheme of the credential, lower-case; a word that the client chose, to compare and not to show. */
+function presentedScheme(incoming: Incoming): string | undefined {
+  return incoming.headers['authorization']?.split(' ', 1)[0]?.toLowerCase();
+}
+
 /** What the record knows after admission. */
 export function noteAdmitted(call: Call, admitted: Admitted): void {
   const { record, ports } = call;
@@ -196,6 +201,7 @@ export function refusalContext(call: Call): Parameters<typeof renderRefusal>[1] 
     requestId: admitted?.message.kind === 'request' ? admitted.message.id : undefined,
     target: admitted?.target ?? NO_TARGET,
     method: admitted?.rule.method,
-    challenge: view.challenge,
+    challenge: (reason, scopes, proof) =>
+      view.challenge(reason, scopes, { scheme: presentedScheme(incoming), proof }),
   };
 }

@@ -48,6 +48,8 @@ function onChannel(end: ClientEnd, id: RequestId): Outgoing {
     get isClosed() {
       return isCut || end.isClosed;
     },
+    // The message was answered with 202; its headers have gone.
+    also: () => undefined,
     send: (status, headers, body) =>
       void write(encodeSseMessage(messageIn(id, status, headers, body))),
     open: () => undefined,

@@ -81,10 +81,10 @@ function tellServer({ incoming, ports }: Call, { admitted }: Cleared): void {
 
 /** Asks again, under the version that now stands, who calls and whether they may; why not, if so. */
 async function renew(call: Call, cleared: Cleared, judge: Judge): Promise<Refusal | undefined> {
-  const { incoming, ports } = call;
+  const { incoming, outgoing, ports } = call;
   const { era, target, task, args = 'unknown', session } = cleared.admitted;
-  const principal = await ports.authenticate(incoming);
-  if (typeof principal === 'string') return refuseWith(principal);
+  const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
+  if ('reason' in principal) return refuseWith(principal.reason);
   const sealed = incoming.headers['mcp-session-id'];
   const isOver =
     session !== undefined &&

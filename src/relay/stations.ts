@@ -1,7 +1,7 @@
 // The stations of exchange.ts before anything leaves, one function each, in the order in which they are
 // called there. A station answers with its value or with a refusal, and leaves its notes in the record.
 
-import type { View } from '../exchange-ports.js';
+import type { LoginFault, View } from '../exchange-ports.js';
 import { guardArguments } from '../inspect/arguments.js';
 import { admitPost } from '../mcp/admit.js';
 import type { Admitted } from '../mcp/admitted.js';
@@ -11,7 +11,7 @@ import { type Grants, NO_GRANTS } from '../mcp/grants.js';
 import { decodeParamHeaders } from '../mcp/headers.js';
 import type { JsonObject } from '../mcp/message.js';
 import { decideRequest } from '../policy/decide.js';
-import type { Allow } from '../policy/decision.js';
+import type { Allow, Deny } from '../policy/decision.js';
 import { grantsFor } from '../policy/grants.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
@@ -27,13 +27,17 @@ import { addressTask, checkTaskUse } from './task-request.js';
 
 /** Who calls: a verified principal, or 401 and 503. */
 export async function authenticate(call: Call): Promise<Principal | Refusal> {
-  const outcome = call.ports.authenticate(call.incoming);
+  const outcome = call.ports.authenticate(call.incoming, call.outgoing);
   const principal = outcome instanceof Promise ? await outcome : outcome;
   if (outcome instanceof Promise) renewView(call);
   call.record.latency.auth = performance.now() - call.incoming.startedMs;
-  if (typeof principal === 'string') return refuseWith(principal);
+  if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
   call.record.principal = principal;
   return principal;
+}
+
+function proofOf({ proof }: LoginFault): Pick<Deny, 'proof'> {
+  return proof === undefined ? {} : { proof };
 }
 
 /** What was listed or reloaded during a wait counts: whether a view is fresh is told of now. */

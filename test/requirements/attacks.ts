@@ -65,6 +65,8 @@ export const attackRequirements: readonly Requirement[] = [
     '47',
     "The client's token reaches no upstream and no record, wherever the client puts it.",
   ),
+  attack('48', 'A token that is bound to a key is a 401 without a fresh proof of that key.'),
+  attack('49', 'A token that is bound to a certificate is a 401 over every other connection.'),
   attack(
     '51',
     'Key sets that cannot be had are 503, and good keys serve on while an issuer is down.',

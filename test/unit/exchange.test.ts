@@ -97,6 +97,7 @@ describe('an exchange', () => {
     const answers: number[] = [];
     const outgoing: Outgoing = {
       isClosed: false,
+      also: () => undefined,
       send: (status) => void answers.push(status),
       open: refuseUse,
       write: refuseUse,

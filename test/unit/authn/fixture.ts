@@ -40,6 +40,7 @@ export function makeAuthenticator(issuers: readonly IssuerSettings[], clock = ma
     keySources,
     now: clock.now,
     tokenIds: (bytes) => [createHmac('sha256', 'token-id').update(bytes).digest('base64url')],
+    judgeProof: () => Promise.resolve('invalid_dpop_proof'),
   });
   const ask = (token: string, acceptance = ACCEPTANCE) =>
     authenticate(

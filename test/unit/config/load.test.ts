@@ -58,7 +58,13 @@ describe('[C-01] a gateway file becomes settings', () => {
   it('fills in the defaults of the contract', () => {
     const settings = settingsOf(GOOD);
     expect(settings.listeners).toEqual({
-      data: { host: '127.0.0.1', port: 8080, allowedOrigins: [], trustedProxies: [] },
+      data: {
+        host: '127.0.0.1',
+        port: 8080,
+        allowedOrigins: [],
+        trustedProxies: [],
+        dpop: { nonce: 'off', maxAgeMs: 60_000 },
+      },
       ops: { host: '127.0.0.1', port: 9464 },
     });
     expect(settings.issuers.get('corp')).toEqual({

@@ -361,7 +361,6 @@ describe('[C-11] what is read and refused', () => {
       '"token-exchange"',
     ],
     ['TLS of an upstream', upstream('tls: {ca: ca.pem}'), '12:5', '"tls"'],
-    ['TLS of a listener', `${GOOD}listeners: {data: {tls: {cert: a, key: b}}}\n`, '13:20', '"tls"'],
     ['tracing', `${GOOD}tracing: {otlp: {env: OTLP}}\n`, '13:1', '"tracing"'],
     ['first use', upstream('pinning: {mode: trust-on-first-use}'), '12:21', '"trust-on-first-use"'],
     ['observe', swap('dir: policies', 'dir: policies, mode: observe'), '12:33', '"observe"'],
