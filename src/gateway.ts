@@ -125,7 +125,10 @@ async function openGateway(
   // A file that changed between the first reading and the watch would otherwise wait for the next change.
   await reload();
   isOpen = true;
-  const looking = setInterval(look, CONTROLS_EVERY_MS);
+  const looking = setInterval(() => {
+    current.identity.keepFresh();
+    look();
+  }, CONTROLS_EVERY_MS);
   looking.unref();
   return {
     listening,
@@ -150,9 +153,8 @@ function assemble(
   const { settings } = version;
   const witness = createWitness(version, { build, ring, log, writeStdout, now });
   const guarded = createGuardedFetch();
-  const { fetchJson } = guarded;
   const state = openState(settings.state, { ring, now });
-  const identityPorts = { ...state, fetchJson, now, ring };
+  const identityPorts = { ...guarded, ...state, now, ring };
   const identity = buildIdentity(settings, identityPorts);
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), ring.publicKeys());
   const current: Current = { version, identity, tables: tablesOf(settings) };

@@ -23,6 +23,7 @@ import { revocationRequirements } from './requirements/revocation.js';
 import { runtimeRequirements } from './requirements/runtime.js';
 import { statelessRequirements } from './requirements/stateless.js';
 import { taskRequirements } from './requirements/tasks.js';
+import { tokenRequirements } from './requirements/tokens.js';
 import { translationRequirements } from './requirements/translation.js';
 import { wireRequirements } from './requirements/wire.js';
 import { AUTHN_REQUIREMENTS } from './unit/authn/requirements.js';
@@ -53,6 +54,7 @@ export const requirements: readonly Requirement[] = [
   ...revocationRequirements,
   ...runtimeRequirements,
   ...taskRequirements,
+  ...tokenRequirements,
   ...translationRequirements,
   ...statelessRequirements,
   ...wireRequirements,

@@ -1,10 +1,19 @@
 // Finds the one token of a request, in its one canonical spelling, or says why there is none.
-// A token in a query, two headers, padding, whitespace or spare bits make it malformed, so that one
-// token has one spelling wherever it is hashed. It decodes and verifies nothing.
-// RFC 6750 §2.1; RFC 9449 §7.1; RFC 7515 §3.1 and Appendix C; RFC 4648 §3.5.
+// A token in a query, two headers, whitespace and, in a compact form, padding or spare bits make it
+// malformed, so that one token has one spelling wherever it is hashed. It decodes and verifies nothing.
+// RFC 6750 §2.1; RFC 9449 §7.1; RFC 7515 §3.1 and Appendix C; RFC 7516 §3.1; RFC 4648 §3.5.
 
 const MAX_TOKEN_BYTES = 8 * 1024;
 const SCHEMES = ['bearer', 'dpop'] as const;
+
+/** Shorter ones could be guessed (RFC 6749 §10.10), and found by chance in the text of a message. */
+const MIN_OPAQUE_LENGTH = 16;
+
+/** RFC 6750 §2.1, but for the signs that are only padding elsewhere: those stand at the end. */
+const OPAQUE = /^[A-Za-z0-9._~+/-]+={0,2}$/;
+
+/** Three parts or five: whatever else it may be, it can be read as a JWS or a JWE. */
+const COMPACT = /^[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*){2}(?:(?:\.[A-Za-z0-9_-]*){2})?$/;
 
 /** Three parts: unsecured tokens have an empty third, encrypted ones have five (RFC 7516 §3.1). */
 const COMPACT_JWS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
@@ -23,7 +32,7 @@ export type TokenScheme = (typeof SCHEMES)[number];
 export type Bearer = { readonly token: string; readonly scheme: TokenScheme };
 
 function isCanonicalPart(part: string): boolean {
-  return CANONICAL_ENDS[part.length % 4]?.includes(part.slice(-1)) === true;
+  return part === '' || CANONICAL_ENDS[part.length % 4]?.includes(part.slice(-1)) === true;
 }
 
 /** Some frameworks read names without regard to case, so every spelling counts. */
@@ -46,15 +55,23 @@ export function isCompactJws(text: string): boolean {
   return COMPACT_JWS.test(text) && text.split('.').every(isCanonicalPart);
 }
 
+/** A token that only its issuer can read; what has a compact form still has one spelling. */
+function isOpaque(token: string): boolean {
+  if (token.length < MIN_OPAQUE_LENGTH || !OPAQUE.test(token)) return false;
+  return !COMPACT.test(token) || token.split('.').every(isCanonicalPart);
+}
+
 /**
  * Reads the token of a request. `headers` has lower-case names, `repeated` those that came more than
  * once, `query` no `?`. `missing`: no token was sent. `malformed`: one was, but not as a single canonical
- * compact JWS of at most 8 KiB in a single header, or with two proofs.
+ * compact JWS of at most 8 KiB in a single header, or with two proofs; with `mayBeOpaque` other tokens of
+ * that size pass too, for their issuer to read.
  */
 export function readBearer(
   headers: { readonly [name: string]: string | undefined },
   repeated: ReadonlySet<string>,
   query: string,
+  mayBeOpaque = false,
 ): Bearer | 'missing' | 'malformed' {
   if (carriesToken(query) || repeated.has('authorization') || repeated.has('dpop')) {
     return 'malformed';
@@ -67,5 +84,5 @@ export function readBearer(
   if (header.length > tokenStart + MAX_TOKEN_BYTES) return 'malformed';
   if (header[scheme.length] !== ' ') return 'malformed';
   const token = header.slice(tokenStart);
-  return isCompactJws(token) ? { token, scheme } : 'malformed';
+  return isCompactJws(token) || (mayBeOpaque && isOpaque(token)) ? { token, scheme } : 'malformed';
 }

@@ -36,7 +36,7 @@ export function checkPublicUrl(root: unknown, report: Report): void {
 }
 
 /** Refuses what no URL of the configuration may be; `undefined` where it cannot be judged further. */
-function checkUrl(path: FilePath, written: string, report: Report): URL | undefined {
+export function checkUrl(path: FilePath, written: string, report: Report): URL | undefined {
   const url = parseUrl(written);
   if (url === undefined || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
     report(path, 'expected an http or https URL');
@@ -69,25 +69,6 @@ function refusePlainHttp(path: FilePath, url: URL, report: Report): void {
   });
 }
 
-/** Issuers: their URLs and networks, and no two of one identifier. */
-export function checkIssuers(root: unknown, report: Report): void {
-  const seen = new Map<string, string>();
-  for (const name of Object.keys(mapAt(root, ['issuers']))) {
-    const path = ['issuers', name, 'issuer'];
-    const written = textAt(root, path);
-    if (written === undefined) continue;
-    const url = checkUrl(path, written, report);
-    if (url === undefined) continue;
-    if (url.search !== '') report(path, 'an issuer identifier has no query');
-    checkNetwork(root, ['issuers', name], path, url, report);
-    const other = seen.get(written);
-    if (other !== undefined) {
-      report(path, `the issuer "${other}" has this identifier too`, { rule: 'conflict' });
-    }
-    seen.set(written, name);
-  }
-}
-
 /** The URL of one upstream and its network. */
 export function checkUpstreamUrl(root: unknown, name: string, report: Report): void {
   const path = ['upstreams', name, 'url'];
@@ -96,7 +77,8 @@ export function checkUpstreamUrl(root: unknown, name: string, report: Report): v
   if (url !== undefined) checkNetwork(root, ['upstreams', name], path, url, report);
 }
 
-function checkNetwork(
+/** An origin of the configuration lies in the network of its owner; plain http only on loopback. */
+export function checkNetwork(
   root: unknown,
   owner: FilePath,
   urlPath: FilePath,

@@ -31,6 +31,7 @@ export function checkUpstreams(root: unknown, report: Report): void {
     checkUpstreamUrl(root, name, report);
     checkPath(root, name, report);
     checkVouchers(root, name, report);
+    checkIntrospected(root, name, report);
     checkAudienceNames(root, name, report);
     checkProfileName(root, name, report);
     checkTimes(root, name, report);
@@ -69,6 +70,19 @@ function checkVouchers(root: unknown, name: string, report: Report): void {
   const known = Object.keys(mapAt(root, ['issuers']));
   for (const [index, issuer] of textsAt(root, [...path, 'issuers'])) {
     checkName([...path, 'issuers', index], 'issuer', issuer, known, report);
+  }
+}
+
+/** A token that does not say whose it is must not be shown to issuers in turn (RFC 7662 §4). */
+function checkIntrospected(root: unknown, name: string, report: Report): void {
+  const path = ['upstreams', name, 'issuers'];
+  const asked = textsAt(root, path).filter(
+    ([, issuer]) => valueAt(root, ['issuers', issuer, 'introspection']) !== undefined,
+  );
+  for (const [index] of asked.slice(1)) {
+    report([...path, index], 'one issuer of an upstream may be introspected, not several', {
+      rule: 'conflict',
+    });
   }
 }
 

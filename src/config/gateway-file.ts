@@ -19,17 +19,30 @@ export type CredentialsFile =
   | { readonly type: 'none' }
   | { readonly type: 'static'; readonly header: string; readonly value: SecretReference };
 
+export type IntrospectionFile = {
+  readonly clientId: string;
+  readonly clientSecret: SecretReference;
+  readonly authentication: 'client_secret_basic' | 'client_secret_post';
+  readonly endpoint?: string;
+  readonly cacheTtl: string;
+  readonly maxPerSecond: number;
+};
+
 export type IssuerFile = {
   readonly issuer: string;
   readonly network: Network;
-  readonly algorithms: readonly string[];
+  /** Absent where tokens are introspected. */
+  readonly algorithms?: readonly string[];
   readonly tokenType: string;
   readonly maxLifetime: string;
+  readonly keysMaxAge: string;
+  readonly introspection?: IntrospectionFile;
   readonly claims: {
     readonly client: string | readonly string[];
     readonly scope: string | readonly string[];
     readonly groups: string | readonly string[];
   };
+  readonly scopeHierarchy: { readonly [scope: string]: readonly string[] };
 };
 
 export type UpstreamFile = {

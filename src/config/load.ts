@@ -4,8 +4,9 @@
 
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
+import { checkIssuers } from './checks-issuers.js';
 import { checkAdmin, checkAudit, checkKeys, checkState } from './checks-operation.js';
-import { checkIssuers, checkListeners, checkPublicUrl } from './checks-origins.js';
+import { checkListeners, checkPublicUrl } from './checks-origins.js';
 import { checkUpstreams } from './checks-upstreams.js';
 import { type CompileInput, compileSettings } from './compile.js';
 import {

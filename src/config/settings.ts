@@ -24,21 +24,39 @@ export type ListenerSettings = {
 /** Proofs of possession at the data listener (RFC 9449). */
 export type ProofSettings = { readonly nonce: 'off' | 'required'; readonly maxAgeMs: number };
 
+/** How the tokens of an issuer are introspected (RFC 7662). */
+export type IntrospectionSettings = {
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly authentication: 'client_secret_basic' | 'client_secret_post';
+  /** Absent: where the issuer's metadata says. */
+  readonly endpoint: URL | undefined;
+  readonly cacheTtlMs: number;
+  readonly maxPerSecond: number;
+};
+
 export type IssuerSettings = {
   readonly name: string;
   /** The issuer identifier, exactly as tokens carry it in `iss`. */
   readonly issuer: string;
   readonly network: Network;
+  /** Empty where tokens are introspected. */
   readonly algorithms: readonly string[];
-  /** The `typ` that access tokens carry (RFC 9068 §2.1). */
+  /** The `typ` that access tokens carry (RFC 9068 §2.1); `none` where they carry none. */
   readonly tokenType: string;
   readonly maxLifetimeMs: number;
-  /** Claim names, the first present wins. */
+  /** How long the last good keys serve while no others can be had. */
+  readonly keysMaxAgeMs: number;
+  /** Present: no token is verified by a signature, each is asked for. */
+  readonly introspection: IntrospectionSettings | undefined;
+  /** Claim names or, where they begin with `/`, JSON Pointers; the first present wins. */
   readonly claims: {
     readonly client: readonly string[];
     readonly scope: readonly string[];
     readonly groups: readonly string[];
   };
+  /** Every scope that a broader one includes, by the broader one, through all steps. */
+  readonly impliedScopes: { readonly [scope: string]: readonly string[] };
 };
 
 export type UpstreamLimits = {

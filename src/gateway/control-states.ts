@@ -36,7 +36,10 @@ export function refreshControls(
   metrics.setStoreDegraded(sources.store.isUnreachable);
   setIssuers(controls, metrics, sources.identity);
   setTls(controls, settings);
-  for (const upstream of settings.upstreams.values()) setBinding(controls, upstream);
+  for (const upstream of settings.upstreams.values()) {
+    setAudience(controls, upstream);
+    setBinding(controls, upstream);
+  }
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
   for (const runtime of sources.runtimes) setPins(controls, runtime);
 }
@@ -62,11 +65,28 @@ function setAudit(controls: Controls, { audit }: Settings, fault: string | undef
   else controls.set('audit', 'degraded', 'onFailure is continue: calls pass when it fails');
 }
 
-function setIssuers(controls: Controls, metrics: Metrics, { keySources }: Identity): void {
-  for (const [name, source] of keySources) {
-    const { state, failure, lastSuccessAt } = source.status();
+function setIssuers(controls: Controls, metrics: Metrics, identity: Identity): void {
+  for (const [name, { state, failure, lastSuccessAt }] of identity.statuses()) {
     controls.set(`authn:${name}`, state, failure ?? (state === 'armed' ? '' : 'no keys yet'));
     if (lastSuccessAt !== undefined) metrics.jwksSuccess(name, lastSuccessAt / MS_PER_SECOND);
+  }
+}
+
+/**
+ * RFC 8707 §2: a token is for the resource. Where an issuer cannot say so, its tokens may have been meant
+ * for something else of the same name.
+ */
+function setAudience(controls: Controls, upstream: UpstreamSettings): void {
+  const { name, authentication, issuers, audiences, resource } = upstream;
+  if (authentication === 'none') {
+    controls.set(`audience:${name}`, 'off', 'authentication is none');
+    return;
+  }
+  const mapped = issuers.filter((issuer) => audiences[issuer]?.join('\n') !== resource);
+  if (mapped.length === 0) controls.set(`audience:${name}`, 'armed');
+  else {
+    const why = 'are accepted by mapped audiences, not for the resource';
+    controls.set(`audience:${name}`, 'degraded', `tokens of ${mapped.join(', ')} ${why}`);
   }
 }
 
@@ -76,7 +96,8 @@ export function removeControls(controls: Controls, before: Settings, after: Sett
     if (!after.issuers.has(name)) controls.remove(`authn:${name}`);
   for (const name of before.upstreams.keys())
     if (!after.upstreams.has(name))
-      for (const control of ['pins', 'binding'] as const) controls.remove(`${control}:${name}`);
+      for (const control of ['pins', 'audience', 'binding'] as const)
+        controls.remove(`${control}:${name}`);
   for (const name of before.profiles.keys())
     if (!after.profiles.has(name)) controls.remove(`inspection:${name}`);
 }

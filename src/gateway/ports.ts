@@ -153,6 +153,7 @@ export function createPorts(parts: Parts): Ports {
     registerAnswer: answers.enter,
     cancelAnswer: answers.cancel,
     registerProgress: progress.enter,
+    keepProgress: progress.keep,
     findProgress: progress.find,
     onVersion: parts.onVersion,
     report(error, decisionId) {

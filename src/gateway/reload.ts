@@ -54,8 +54,8 @@ function isSame(one: Version, other: Version): boolean {
 }
 
 /** What holds texts of other files: credentials and certificates. */
-function secretsOf({ upstreams, listeners, admin }: Settings): string {
-  return JSON.stringify([[...upstreams.values()], listeners, admin]);
+function secretsOf({ issuers, upstreams, listeners, admin }: Settings): string {
+  return JSON.stringify([[...issuers.values()], [...upstreams.values()], listeners, admin]);
 }
 
 function reject(faults: readonly Fault[], why: string, ports: ReloadPorts): readonly Fault[] {

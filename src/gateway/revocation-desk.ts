@@ -78,8 +78,15 @@ function plan(order: RevocationOrder, { ring, issuers, atMs }: Known): Plan | un
   }
 }
 
+/**
+ * Of an issuer that is asked about its tokens and need not say since when they are: a token of now that lives
+ * too long to be accepted may be accepted when less of it is left.
+ */
+const UNSAID_LIFE_MS = 24 * 24 * 60 * 60 * 1000;
+
 /** How long a token that exists now can be accepted for. */
-function longestLife({ maxLifetimeMs }: IssuerSettings): number {
+function longestLife({ maxLifetimeMs, introspection }: IssuerSettings): number {
+  if (introspection !== undefined) return UNSAID_LIFE_MS;
   return maxLifetimeMs + LIFETIME_SKEW_MS + CLOCK_TOLERANCE_MS;
 }
 

@@ -5,7 +5,8 @@ import type { ControlState } from './metrics.js';
 
 /**
  * A control by name: `policy audit metrics admin edge store`, or one of several with what it guards:
- * `authn:<issuer> pins:<upstream> binding:<upstream> inspection:<profile> tls:<listener>`.
+ * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream> inspection:<profile>
+ * tls:<listener>`.
  */
 export type ControlName =
   | 'policy'
@@ -15,6 +16,7 @@ export type ControlName =
   | 'edge'
   | 'store'
   | `authn:${string}`
+  | `audience:${string}`
   | `pins:${string}`
   | `binding:${string}`
   | 'tls:data'

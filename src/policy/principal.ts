@@ -26,8 +26,14 @@ export type Principal = {
   readonly issuerUrl: string;
   readonly subject: string;
   readonly client: string;
+  /** Empty where they are unknown. */
   readonly groups: readonly string[];
+  /** The caller has groups that its token does not name (OpenID Connect Core §5.6.2). */
+  readonly areGroupsUnknown?: true;
+  /** What the token grants, and what that includes by the configured hierarchy. */
   readonly scopes: readonly string[];
+  /** What the token itself says, where the hierarchy added to it. */
+  readonly statedScopes?: readonly string[];
   readonly claims: { readonly [name: string]: unknown };
   readonly actors: readonly Actor[];
   readonly token: {

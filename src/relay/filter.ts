@@ -11,12 +11,11 @@ import {
 } from '../inspect/filter-list.js';
 import { filterHandshake, type HandshakeOutcome } from '../inspect/handshake.js';
 import type { CachedPage } from '../inspect/page-cache.js';
-import { filterServerCapabilities, type TaskForm } from '../mcp/capabilities.js';
-import { eraTowards } from '../mcp/carried.js';
+import { filterServerCapabilities } from '../mcp/capabilities.js';
 import { hasInexactNumber, type JsonReading } from '../mcp/json.js';
 import { listedEra } from '../mcp/listing.js';
 import type { Era, JsonObject, RequestId, Target } from '../mcp/message.js';
-import { readTaskUses, TASK_SESSION_VERSION } from '../mcp/tasks.js';
+import { readTaskUses } from '../mcp/tasks.js';
 import { CHANNEL_VERSION, SESSION_VERSIONS, STATELESS_VERSIONS } from '../mcp/versions.js';
 import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind } from '../policy/definition.js';
@@ -26,6 +25,7 @@ import type { Answered } from './answered.js';
 import type { Call } from './call.js';
 import { profileOf } from './profile.js';
 import type { Verdict } from './subject.js';
+import { taskForm } from './task-request.js';
 
 type Read = Extract<JsonReading, { readonly ok: true }>;
 
@@ -143,13 +143,6 @@ function filterHandshakeAnswer(
     isError: false,
     rpcCode: undefined,
   };
-}
-
-/** Where the upstream speaks another era than the client, nobody has tasks (mcp-spec.md §2.3 and §2.4). */
-function taskForm({ view }: Call, era: Era, result: JsonObject): TaskForm {
-  if (era === '2024' || eraTowards(era, view.carried) !== era) return 'none';
-  if (era === '2026') return 'extension';
-  return result['protocolVersion'] === TASK_SESSION_VERSION ? 'session' : 'none';
 }
 
 /** Instructions steer a model towards things; who may see none of them is told nothing (contract §4, law 1). */

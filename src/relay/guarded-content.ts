@@ -9,7 +9,7 @@ import { paramsOf } from './retry.js';
 
 /** The content of a message as it is guarded. */
 export function contentOf(admitted: Admitted): JsonObject {
-  const { message, rule, task, era } = admitted;
+  const { message, rule, task } = admitted;
   if (message.kind === 'error') return message.error;
   let content = message.kind === 'result' ? message.result : paramsOf(admitted);
   if (content['requestState'] !== undefined) content = omit(content, 'requestState');
@@ -17,8 +17,7 @@ export function contentOf(admitted: Admitted): JsonObject {
   const { notifications, _meta: meta } = content as { readonly [name: string]: JsonObject };
   if (rule.response === 'subscription' && isObject(notifications))
     content = { ...content, notifications: omit(notifications, 'taskIds') };
-  // On HTTP+SSE nothing is put in its place.
-  if (era !== '2024' && isObject(meta) && relatedTaskId(meta) !== undefined)
+  if (isObject(meta) && relatedTaskId(meta) !== undefined)
     content = { ...content, _meta: omit(meta, RELATED_TASK_KEY) };
   return content;
 }

@@ -16,7 +16,7 @@ import { reviewAppContent } from './app-resource.js';
 import { judgeAsking } from './asking.js';
 import { type Call, nameOf } from './call.js';
 import { type Filtering, filterAnswer, recallList } from './filter.js';
-import { createAnswerGate } from './progress.js';
+import { createAnswerGate, createTaskGate } from './progress.js';
 import { isRetry } from './retry.js';
 import { repairError } from './stateless-error.js';
 import { type Inspection, inspect, type Read, type Subject, type Verdict } from './subject.js';
@@ -53,7 +53,10 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
     session: admitted.session,
     carry: NO_CARRY,
     refusedQuestions: 0,
-    gate: createAnswerGate(admitted.message, call.progress),
+    gate:
+      admitted.task === undefined
+        ? createAnswerGate(admitted.message, call.progress)
+        : createTaskGate(call, admitted, call.progress),
   };
   const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
 

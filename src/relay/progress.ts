@@ -26,7 +26,11 @@ export type NoticeGate = {
 export type ProgressCount = { last: number };
 
 /** That of a request under way, which is known in its session until `end`. */
-export type FollowedProgress = ProgressCount & { end(): void };
+export type FollowedProgress = ProgressCount & {
+  end(): void;
+  /** Its answer is a task, whose progress has the same token (MCP 2025-11-25, tasks). */
+  keep(): void;
+};
 
 /** The count of a live token; `undefined` for a token that nobody waits for. */
 type CountOf = (token: RequestId) => ProgressCount | undefined;
@@ -42,9 +46,11 @@ export function followProgress({ ports }: Call, admitted: Admitted): FollowedPro
   if (token === undefined || admitted.message.kind !== 'request') return undefined;
   const count = createCount();
   const { session } = admitted;
-  if (session?.hash === undefined) return { ...count, end: () => undefined };
-  const followed = { ...count, end: () => leave() };
-  const leave = ports.registerProgress(session.hash, token, followed);
+  const hash = session?.hash;
+  if (hash === undefined) return { ...count, end: () => undefined, keep: () => undefined };
+  const keep = (): void => ports.keepProgress(hash, token);
+  const followed = { ...count, end: () => leave(), keep };
+  const leave = ports.registerProgress(hash, token, followed);
   return followed;
 }
 
@@ -52,6 +58,20 @@ export function followProgress({ ports }: Call, admitted: Admitted): FollowedPro
 export function createAnswerGate(message: Message, count = createCount()): NoticeGate {
   const token = tokenOf(message);
   return createGate((named) => (named === token ? count : undefined));
+}
+
+/** The gate of what comes with the result of a task: the token of the call that began it is live too. */
+export function createTaskGate(
+  { ports }: Call,
+  { message, session }: Pick<Admitted, 'message' | 'session'>,
+  count = createCount(),
+): NoticeGate {
+  const token = tokenOf(message);
+  const hash = session?.hash;
+  return createGate((named) => {
+    if (named === token) return count;
+    return hash === undefined ? undefined : ports.findProgress(hash, named);
+  });
 }
 
 /** The gate of a stream that nobody asked for: tokens of requests of its session that are under way are live. */

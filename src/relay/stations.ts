@@ -116,12 +116,12 @@ export function restore(
   admitted: Admitted,
   allow: Allow,
 ): Admitted | Refusal {
-  if (isBridged(call, admitted)) return findChannel(call, admitted) ?? admitted;
-  if (admitted.era === '2024') return addressRequest(call, principal, admitted, allow);
+  const addressed = addressTask(call, principal, admitted);
+  if (isBridged(call, admitted)) return findChannel(call, addressed) ?? addressed;
+  if (admitted.era === '2024') return addressRequest(call, principal, addressed, allow);
   const isStream = admitted.rule.response === 'subscription';
   if (isStream && !call.ports.hasRoomForStream(call.incoming.upstream, principal))
     return refuseWith('overloaded');
-  const addressed = addressTask(call, principal, admitted);
   const restored = isStream
     ? narrowListen(call, principal, addressed)
     : openRetry(call, principal, addressed);

@@ -43,6 +43,7 @@ export function judgeCreated(
   if (!cut.ok) return withhold('upstream-protocol');
   const outcome = inspect(subject, cut);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
+  call.progress?.keep();
   const inspected = outcome.kind === 'changed' ? outcome.text : cut.text;
   const told = setMember(inspected, path, 'taskId', sealed);
   return own(result['cacheScope'] === undefined ? told : unshared(told), false);

@@ -5,11 +5,13 @@
 import type { View } from '../exchange-ports.js';
 import { amendAdmitted } from '../mcp/admit.js';
 import type { Admitted, ProtocolFault } from '../mcp/admitted.js';
+import type { TaskForm } from '../mcp/capabilities.js';
 import { eraTowards } from '../mcp/carried.js';
 import { faultOf, METHOD_NOT_FOUND } from '../mcp/faults.js';
 import { spanOf } from '../mcp/json.js';
 import { listedEra } from '../mcp/listing.js';
-import { isObject, type JsonObject } from '../mcp/message.js';
+import { type Era, isObject, type JsonObject } from '../mcp/message.js';
+import { TASK_SESSION_VERSION } from '../mcp/tasks.js';
 import { encodeHeaderValue } from '../mcp/translate/mirrored-headers.js';
 import type { Catalogue } from '../policy/definition.js';
 import type { Principal } from '../policy/principal.js';
@@ -37,6 +39,14 @@ export function checkTaskUse(
   const { pinned } = catalogue.standing('tool', target.name);
   if (pinned === undefined || supportsTasks(pinned.definition)) return undefined;
   return faultOf('method-forbidden', METHOD_NOT_FOUND, NO_TASK_TOOL, place, status);
+}
+
+/** How a client is told of the tasks of its server. Where the upstream speaks another era than the client, nobody has tasks (mcp-spec.md §2.3 and §2.4). */
+export function taskForm({ view }: Call, era: Era, result: JsonObject): TaskForm {
+  const isTranslated = era === '2024' || eraTowards(era, view.carried) !== era;
+  if (isTranslated || view.channel.isDirect) return 'none';
+  if (era === '2026') return 'extension';
+  return result['protocolVersion'] === TASK_SESSION_VERSION ? 'session' : 'none';
 }
 
 function supportsTasks({ execution }: JsonObject): boolean {

@@ -71,7 +71,7 @@ describe.each(CLIENTS)('[REV-50] %s', (_, connect, createTransport) => {
   }
 
   it('registers, logs in and calls, and refreshes without asking anyone', async () => {
-    const provider = createWalkProvider({ redirectUrl: REDIRECT });
+    const provider = createWalkProvider({ redirectUrl: REDIRECT, refreshes: true });
     await login(provider);
     const { tokens, client, authorizationUrl } = provider.facts();
     expect(decodeJwt(tokens?.access_token ?? '')).toMatchObject({

@@ -63,8 +63,9 @@ function play(
   });
 }
 
-async function begin(from: OpenSession = session, name = 'talk', args: JsonObject = {}) {
-  const reply = await from.request('tools/call', { name, arguments: args, task: { ttl: 60_000 } });
+async function begin(from: OpenSession = session, name = 'talk', more: JsonObject = {}) {
+  const params = { name, arguments: {}, task: { ttl: 60_000 }, ...more };
+  const reply = await from.request('tools/call', params);
   const task = resultOf(reply)['task'] as JsonObject | undefined;
   if (typeof task?.['taskId'] !== 'string') throw new Error(`no task: ${reply.text}`);
   return task['taskId'];
@@ -265,30 +266,31 @@ describe('how tasks stand', () => {
 
 describe('what is said of a task', () => {
   it('[TSK-09] reaches its caller under the id that the caller has, or nobody', async () => {
-    const taskId = await begin();
+    const taskId = await begin(session, 'talk', { _meta: { progressToken: 'p' } });
     const status = (id: string, state: JsonObject) => ({
       method: 'notifications/tasks/status',
       params: sessionTaskOf(id, state),
     });
-    const progress = (id: string) => ({
+    const progress = (id: string, step: number, progressToken = 'p') => ({
       method: 'notifications/progress',
-      params: { progressToken: 1, progress: 1, ...related(id) },
+      params: { progressToken, progress: step, ...related(id) },
     });
     play((request) =>
-      request.method === 'tools/call' && request.name === 'read_record'
+      request.method === 'tasks/result'
         ? streamOf(
             request,
             [
               status('up-1', { statusMessage: `with ${SECRET}` }),
               status('up-77', {}),
-              progress('up-1'),
-              progress('up-77'),
+              progress('up-1', 1),
+              progress('up-1', 1, 'another'),
+              progress('up-77', 2),
             ],
             { result: text('done') },
           )
         : undefined,
     );
-    const reply = await session.call('read_record', { id: 'one' });
+    const reply = await session.request('tasks/result', { taskId });
     expect(reply.messages.map(({ method }) => method)).toEqual([
       'notifications/tasks/status',
       'notifications/progress',

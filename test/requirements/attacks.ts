@@ -71,6 +71,8 @@ export const attackRequirements: readonly Requirement[] = [
     '51',
     'Key sets that cannot be had are 503, and good keys serve on while an issuer is down.',
   ),
+  attack('52', 'Scopes are exact, and a challenge for them reflects nothing of the request.'),
+  attack('53', 'Metadata of the resource come from the configuration alone.'),
   attack('54', 'A definition that changes in any member is hidden, refused, recorded and counted.'),
   attack(
     '55',

@@ -46,10 +46,17 @@ export async function startOidcProvider(
     readonly user?: string;
     readonly groups?: readonly string[];
     readonly scopes?: string;
+    /** What access tokens look like. `opaque`: the machine may ask about them. Default JWTs. */
+    readonly format?: 'jwt' | 'opaque';
+    /** How long access tokens live. Default ten minutes. */
+    readonly lifetimeSeconds?: number;
+    /** Clients that ask for it get a refresh token with every code. */
+    readonly refreshes?: boolean;
     readonly pageUrl?: string;
   } = {},
 ): Promise<OidcProvider> {
   const { user = 'alice', groups = ['eng'], scopes = DEFAULT_SCOPES, pageUrl } = options;
+  const { format = 'jwt', lifetimeSeconds = 600, refreshes = false } = options;
   const machine = { clientId: 'test-machine', clientSecret: randomBytes(16).toString('hex') };
   const certified = { clientId: 'test-certified', clientSecret: randomBytes(16).toString('hex') };
   const page = { clientId: 'test-page' };
@@ -92,7 +99,13 @@ export async function startOidcProvider(
     cookies: { keys: [randomBytes(16).toString('hex')] },
     scopes: ['openid', 'offline_access', ...scopes.split(' ')],
     pkce: { required: () => true },
-    ttl: { AccessToken: 600, ClientCredentials: 600, Session: 600, Interaction: 600, Grant: 600 },
+    ttl: {
+      AccessToken: lifetimeSeconds,
+      ClientCredentials: lifetimeSeconds,
+      RefreshToken: 600,
+      ...{ Session: 600, Interaction: 600, Grant: 600 },
+    },
+    ...(refreshes ? { issueRefreshToken: () => true } : {}),
     findAccount: (_context: Context, accountId: string) => ({
       accountId,
       claims: () => ({ sub: accountId }),
@@ -113,6 +126,7 @@ export async function startOidcProvider(
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
       registration: { enabled: true },
+      introspection: { enabled: true },
       mTLS: {
         enabled: true,
         certificateBoundAccessTokens: true,
@@ -128,8 +142,8 @@ export async function startOidcProvider(
         getResourceServerInfo: (_context: Context, resource: string) => ({
           scope: scopes,
           audience: resource,
-          accessTokenFormat: 'jwt',
-          jwt: { sign: { alg: 'ES256' } },
+          accessTokenFormat: format,
+          ...(format === 'jwt' ? { jwt: { sign: { alg: 'ES256' } } } : {}),
         }),
       },
     },

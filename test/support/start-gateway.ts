@@ -29,10 +29,14 @@ export type GatewayUnderTest = {
   readonly more?: string;
   /** The `audit:` block. Default: a file in the folder. */
   readonly audit?: string;
+  /** Members of the issuer `test`, in flow style, in place of `algorithms`. */
+  readonly issuer?: readonly string[];
+  /** Further issuers, a line each: `other: {issuer: …}`. */
+  readonly issuers?: readonly string[];
+  /** What secret references may name. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Identifier of an issuer that is trusted in place of the test's own, which then mints in vain. */
   readonly issuerUrl?: string;
-  /** The environment that secret references are read from. Default: empty. */
-  readonly env?: Readonly<Record<string, string>>;
   /** Further YAML members of the data listener, in flow style: `allowedOrigins: [...]`. */
   readonly listener?: readonly string[];
   /** Files beside the gateway file, by name, written before it is read. */
@@ -111,10 +115,12 @@ export async function writeFilesBeside(
 
 function gatewayText(options: GatewayUnderTest, issuer: string, data: number, ops: number): string {
   const upstreams = options.upstreams.map(({ name, url, more = [] }) => {
-    const auth = more.some((line) => line.startsWith('authentication:')) ? [] : ['issuers: [test]'];
+    const isToldWho = more.some((line) => /^(authentication|issuers):/.test(line));
+    const auth = isToldWho ? [] : ['issuers: [test]'];
     const members = [`url: ${JSON.stringify(url)}`, 'network: loopback', ...auth, ...more];
     return `  ${name}:\n${members.map((member) => `    ${member}\n`).join('')}`;
   });
+  const verification = (options.issuer ?? ['algorithms: [ES256, RS256]']).join(', ');
   return `version: 1
 publicUrl: ${schemeOf(options)}://127.0.0.1:${data}${options.publicPath ?? ''}
 listeners:
@@ -122,8 +128,8 @@ listeners:
   ops: {host: 127.0.0.1, port: ${ops}${flowText(options.ops)}}
   admin: {host: 127.0.0.1, port: 0${flowText(options.admin)}}
 issuers:
-  test: {issuer: ${JSON.stringify(issuer)}, network: loopback, algorithms: [ES256, RS256]}
-upstreams:
+  test: {issuer: ${JSON.stringify(issuer)}, network: loopback, ${verification}}
+${(options.issuers ?? []).map((line) => `  ${line}\n`).join('')}upstreams:
 ${upstreams.join('')}policies: {dir: ./policies}
 pins: {dir: ./policies/pins}
 ${options.audit ?? 'audit: {sinks: [{type: file, path: ./audit.jsonl}]}'}
@@ -142,7 +148,6 @@ async function recordFiles(folder: string): Promise<void> {
 
 /** Starts issuer and gateway. Close it in `afterAll`; everything it made goes with it. */
 export async function startTestGateway(options: GatewayUnderTest): Promise<RunningGateway> {
-  const { env = {} } = options;
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-test-'));
   const issuer = await startTestIssuer();
   const [data, ops] = [await findFreePort(), await findFreePort()];
@@ -156,12 +161,12 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     writeFile(join(folder, `policies/${name}.policy.yaml`), text);
   for (const [name, text] of Object.entries(options.policies ?? { open: ALLOW_ALL }))
     await writePolicy(name, text);
-  const approvePins = (): Promise<void> => fetchPins(file, env);
+  const approvePins = (): Promise<void> => fetchPins(file, options.env);
   if (options.pin !== false) await approvePins();
   let logged = '';
   const started = await startGateway({
     file,
-    env,
+    env: options.env ?? {},
     log: createLog((line) => {
       logged += line;
     }, 'debug'),

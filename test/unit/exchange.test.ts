@@ -148,6 +148,7 @@ describe('an exchange', () => {
       answerServer: refuseUse,
       giveUp: refuseUse,
       registerProgress: refuseUse,
+      keepProgress: refuseUse,
       findProgress: refuseUse,
       notePage: refuseUse,
       noteListChanged: refuseUse,

@@ -74,6 +74,9 @@ describe('[C-01] a gateway file becomes settings', () => {
       algorithms: ['ES256'],
       tokenType: 'at+jwt',
       maxLifetimeMs: 3_600_000,
+      keysMaxAgeMs: 3_600_000,
+      introspection: undefined,
+      impliedScopes: {},
       claims: { client: ['client_id', 'azp'], scope: ['scope', 'scp'], groups: ['groups'] },
     });
     const github = settings.upstreams.get('github');
