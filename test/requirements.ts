@@ -21,6 +21,7 @@ import { policyRequirements } from './requirements/policy.js';
 import { protocolRequirements } from './requirements/protocol.js';
 import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
+import { revocationRequirements } from './requirements/revocation.js';
 import { runtimeRequirements } from './requirements/runtime.js';
 import { statelessRequirements } from './requirements/stateless.js';
 import { taskRequirements } from './requirements/tasks.js';
@@ -54,6 +55,7 @@ export const requirements: readonly Requirement[] = [
   ...policyRequirements,
   ...protocolRequirements,
   ...questionRequirements,
+  ...revocationRequirements,
   ...runtimeRequirements,
   ...taskRequirements,
   ...tokenRequirements,

@@ -20,6 +20,7 @@ import type {
   GatewayFile,
   ListenerFile,
   ProfileFile,
+  StateFile,
   UpstreamFile,
 } from './gateway-file.js';
 import { readKeyText } from './keys.js';
@@ -36,6 +37,7 @@ import type {
   OwnCredentials,
   PiiKind,
   Settings,
+  StateSettings,
   TlsSettings,
   UpstreamSettings,
 } from './settings.js';
@@ -93,6 +95,7 @@ export function compileSettings(input: CompileInput): Settings {
     policiesDir,
     pinsDir: pinsDir === undefined ? resolve(policiesDir, 'pins') : resolve(folder, pinsDir),
     profiles: mapOf(root.inspection.profiles, compileProfile),
+    state: compileState(root.state, secrets),
     audit: {
       sinks: root.audit.sinks.map((sink) =>
         sink.type === 'file'
@@ -241,6 +244,21 @@ function compileProfile(name: string, file: ProfileFile): InspectionProfile {
     request: { ...file.request },
     result: { ...rest, pii: { action, kinds: [...kinds] } },
   };
+}
+
+function compileState(file: StateFile, secrets: Secrets): StateSettings {
+  switch (file.type) {
+    case 'memory':
+      return { type: 'memory' };
+    case 'redis':
+      return {
+        type: 'redis',
+        url: requireSecret(secrets, ['state', 'url']),
+        prefix: file.prefix,
+        commandTimeoutMs: requireDurationMs(file.commandTimeout),
+        maxAgeMs: requireDurationMs(file.maxAge),
+      };
+  }
 }
 
 function compileAdmin(

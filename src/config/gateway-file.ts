@@ -128,6 +128,16 @@ export type SinkFile =
   | { readonly type: 'file'; readonly path: string }
   | { readonly type: 'stdout'; readonly durability?: 'handed-over' };
 
+export type StateFile =
+  | { readonly type: 'memory' }
+  | {
+      readonly type: 'redis';
+      readonly url: SecretReference;
+      readonly prefix: string;
+      readonly commandTimeout: string;
+      readonly maxAge: string;
+    };
+
 export type AdminFile = {
   readonly issuers?: {
     readonly [issuer: string]: {
@@ -161,6 +171,7 @@ export type GatewayFile = {
   readonly policies: { readonly dir: string };
   readonly pins?: { readonly dir?: string };
   readonly inspection: { readonly profiles: { readonly [name: string]: ProfileFile } };
+  readonly state: StateFile;
   readonly audit: {
     readonly sinks: readonly SinkFile[];
     readonly onFailure: 'block' | 'continue';

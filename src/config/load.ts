@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { checkEndpoints } from './checks-endpoints.js';
 import { checkIssuers } from './checks-issuers.js';
-import { checkAdmin, checkAudit, checkKeys } from './checks-operation.js';
+import { checkAdmin, checkAudit, checkKeys, checkState } from './checks-operation.js';
 import { checkListeners, checkPublicUrl } from './checks-origins.js';
 import { checkResources } from './checks-resources.js';
 import { checkUpstreams } from './checks-upstreams.js';
@@ -98,6 +98,7 @@ function judge(
   checkEndpoints(root, report);
   checkResources(root, report);
   checkAudit(root, report);
+  checkState(root, report);
   checkAdmin(root, report);
   if (sources.secrets === 'skip') return undefined;
   const places = { files: sources, env: sources.env, folder };

@@ -30,11 +30,24 @@ const STATE = {
       { type: { const: 'memory' } },
       { title: 'state memory' },
     ),
-    {
-      type: 'object',
-      title: 'state redis',
-      properties: { type: { const: 'redis', [NOT_AVAILABLE]: true } },
-    },
+    record(
+      'In Redis or Valkey, shared by all replicas.',
+      {
+        type: { const: 'redis' },
+        url: secret('A `redis://` or `rediss://` URL, with the user and the password in it.'),
+        prefix: text('What every key in the store begins with.', {
+          title: 'up to 64 letters, digits, `.`, `_` and `-`',
+          pattern: '^[A-Za-z0-9._-]{1,64}$',
+          default: 'sallyport',
+        }),
+        commandTimeout: duration('How long one command may take.', '500ms'),
+        maxAge: duration(
+          'How old the newest look at the revocations may be; past it calls are refused.',
+          '30s',
+        ),
+      },
+      { title: 'state redis', required: ['type', 'url'] },
+    ),
   ]),
   default: { type: 'memory' },
 };

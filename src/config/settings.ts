@@ -217,6 +217,18 @@ export type AuditSettings = {
   readonly checkpointEveryMs: number;
 };
 
+/** Where what replicas share lives: in this process alone, or in a store that all of them reach. */
+export type StateSettings =
+  | { readonly type: 'memory' }
+  | {
+      readonly type: 'redis';
+      /** With its credentials: never shown. */
+      readonly url: string;
+      readonly prefix: string;
+      readonly commandTimeoutMs: number;
+      readonly maxAgeMs: number;
+    };
+
 export type AdminSettings = {
   readonly listener: ListenerSettings;
   readonly issuers: {
@@ -257,6 +269,7 @@ export type Settings = {
   readonly policiesDir: string;
   readonly pinsDir: string;
   readonly profiles: ReadonlyMap<string, InspectionProfile>;
+  readonly state: StateSettings;
   readonly audit: AuditSettings;
   readonly metrics: { readonly toolLabel: boolean; readonly maxSeries: number };
   readonly admin: AdminSettings | undefined;

@@ -9,6 +9,7 @@ import type {
 } from '../config/settings.js';
 import type { Controls } from '../observe/controls.js';
 import type { Metrics } from '../observe/metrics.js';
+import type { StoreStatus } from '../state/gateway-state.js';
 import type { Endpoints } from './endpoints.js';
 import type { Identity } from './identity.js';
 import type { Runtimes } from './runtimes.js';
@@ -21,6 +22,7 @@ export type ControlSources = {
   readonly endpoints: Endpoints;
   /** `undefined` while every sink works. */
   readonly auditFault: string | undefined;
+  readonly store: StoreStatus;
 };
 
 const MS_PER_SECOND = 1000;
@@ -38,6 +40,8 @@ export function refreshControls(
   if (settings.admin === undefined) controls.set('admin', 'off', 'not configured');
   else controls.set('admin', 'armed');
   setAudit(controls, settings, sources.auditFault);
+  controls.set('store', sources.store.state, sources.store.reason);
+  metrics.setStoreDegraded(sources.store.isUnreachable);
   setIssuers(controls, metrics, sources.identity);
   setTls(controls, settings);
   for (const upstream of settings.upstreams.values()) {

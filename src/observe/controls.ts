@@ -4,7 +4,7 @@
 import type { ControlState } from './metrics.js';
 
 /**
- * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
+ * A control by name: `policy audit metrics admin edge store`, or one of several with what it guards:
  * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream>
  * upstream-credentials:<upstream> upstream-identity:<upstream> inspection:<profile> endpoint:<endpoint>
  * tls:<listener>`.
@@ -15,6 +15,7 @@ export type ControlName =
   | 'metrics'
   | 'admin'
   | 'edge'
+  | 'store'
   | `authn:${string}`
   | `audience:${string}`
   | `pins:${string}`
