@@ -3,6 +3,7 @@
 // Contract §3; the result is settings.ts.
 
 import { dirname, resolve } from 'node:path';
+import { ownAudiences } from './checks-resources.js';
 import {
   type CredentialPlace,
   compileCredentials,
@@ -39,6 +40,7 @@ import type {
   Settings,
   StateSettings,
   TlsSettings,
+  TokenRequestSettings,
   UpstreamSettings,
 } from './settings.js';
 import { readSizeBytes, requireDurationMs } from './units.js';
@@ -65,6 +67,7 @@ export function compileSettings(input: CompileInput): Settings {
   const publicBase = root.publicUrl.replace(/\/$/, '');
   const policiesDir = resolve(folder, root.policies.dir);
   const pinsDir = root.pins?.dir;
+  const audiences = [...ownAudiences(root)];
   return freezeDeep({
     file,
     publicUrl,
@@ -89,7 +92,7 @@ export function compileSettings(input: CompileInput): Settings {
       }),
     ),
     upstreams: mapOf(root.upstreams, (name, upstream) =>
-      compileUpstream(name, upstream, publicBase, secrets),
+      compileUpstream(name, upstream, { base: publicBase, audiences }, secrets),
     ),
     endpoints: mapOf(root.endpoints, (name, endpoint) => compileEndpoint(name, endpoint, root)),
     policiesDir,
@@ -137,16 +140,12 @@ function compileKey(secrets: Secrets, index: number): GatewayKey {
 function compileUpstream(
   name: string,
   file: UpstreamFile,
-  publicBase: string,
+  own: TokenRequestSettings['own'],
   secrets: Secrets,
 ): UpstreamSettings {
   const at: FilePath = ['upstreams', name];
   const path = file.path ?? `/${name}`;
-  const resource = publicBase + path;
-  const own = {
-    audiences: Object.values(compileVouchers(file, resource).audiences).flat(),
-    base: publicBase,
-  };
+  const resource = own.base + path;
   const place = { secrets, url: file.url, own };
   return {
     name,
