@@ -16,6 +16,7 @@ import type { ServerName } from './mcp/merge/handshakes.js';
 import type { Member } from './mcp/merge/prefixes.js';
 import type { Era, Json, JsonObject, RequestId } from './mcp/message.js';
 import type { ChannelOutcome, ForwardOutcome, Incoming, Outgoing } from './mcp/transport.js';
+import type { Caller } from './policy/caller.js';
 import type { Catalogue, PinKind } from './policy/definition.js';
 import type { Principal, ProofFault } from './policy/principal.js';
 import type { PolicySet } from './policy/question.js';
@@ -123,6 +124,22 @@ export type SessionPlace = {
   readonly session: SessionFacts;
 };
 
+/** A stream of a session that is to be opened. */
+export type StreamAsked = {
+  readonly session: SessionFacts;
+  readonly by: Caller;
+  readonly signal: AbortSignal;
+  /** The upstream's own, where a stream is resumed after it. */
+  readonly lastEventId: string | undefined;
+};
+
+/** A request in a session, of the server's or to it, and on whose behalf something is said of it. */
+export type ServerAsked = {
+  readonly session: SessionFacts;
+  readonly id: RequestId;
+  readonly by: Caller;
+};
+
 /** Whose a task is, and at which upstream. */
 export type TaskPlace = { readonly upstream: string; readonly principal: Principal };
 
@@ -164,7 +181,7 @@ export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & { readonly signal
 /** The channels of HTTP+SSE: one stream a session, on which every answer comes. */
 export type ChannelPorts = {
   /** Opens a channel of the upstream and waits until it says where it wants messages. */
-  open(upstream: string, signal: AbortSignal): Promise<ChannelOutcome>;
+  open(upstream: string, by: Caller, signal: AbortSignal): Promise<ChannelOutcome>;
   /** Seals a request into the id under which the server knows it; `undefined` where it is too long. */
   sealRequest(sent: SentFacts, place: SessionPlace): string | undefined;
   /** Opens such an id; `undefined` for one that was not sent in this session of this caller. */
@@ -238,18 +255,13 @@ export type Ports = {
   forward(
     upstream: string,
     cleared: Cleared,
+    by: Caller,
     signal: AbortSignal | undefined,
   ): Promise<ForwardOutcome>;
-  /** Opens a stream of a session; `lastEventId` is the upstream's own, where one is resumed. */
-  openStream(
-    upstream: string,
-    session: SessionFacts,
-    signal: AbortSignal,
-    lastEventId?: string,
-  ): Promise<ForwardOutcome>;
-  forwardSessionEnd(upstream: string, session: SessionFacts): Promise<ForwardOutcome>;
-  /** Answers a request of the server's own within a session, in the gateway's name. */
-  answerServer(upstream: string, session: SessionFacts, id: RequestId, answer: OwnAnswer): void;
+  openStream(upstream: string, stream: StreamAsked): Promise<ForwardOutcome>;
+  forwardSessionEnd(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
+  /** Answers a request of the server's own within a caller's session, in the gateway's words. */
+  answerServer(upstream: string, asked: ServerAsked, answer: OwnAnswer): void;
   /** What a page of a list showed; it counts for everyone at once. */
   notePage(upstream: string, page: SeenPage): void;
   /** The upstream says that a list changed; resolves when the definitions were verified again. */
@@ -269,7 +281,7 @@ export type Ports = {
   keepProgress(session: string, token: RequestId): void;
   findProgress(session: string, token: RequestId): { last: number } | undefined;
   /** Tells the server of a session that nobody waits for the answer to this request any more. */
-  giveUp(upstream: string, session: SessionFacts, id: RequestId): void;
+  giveUp(upstream: string, given: ServerAsked): void;
   /** Tells of every version that is applied from now on; the returned function ends that. */
   onVersion(told: () => void): () => void;
   readonly pages: PageCache;

@@ -1,10 +1,8 @@
 // The composition root: builds every part from one version of the files, wires them, and swaps versions.
 // It decides nothing about messages; their way is exchange.ts.
 
-import { randomBytes } from 'node:crypto';
 import type { Fault } from './config/fault.js';
-import { KEY_BYTES, readKeyText, writeKeyText } from './config/keys.js';
-import type { GatewayKey, Settings } from './config/settings.js';
+import type { Settings } from './config/settings.js';
 import { type ConfigWatch, watchConfiguration } from './config/watch.js';
 import type { EdgeTables } from './edge/routes.js';
 import { refreshControls, removeControls } from './gateway/control-states.js';
@@ -16,7 +14,9 @@ import { buildIdentity, type Identity } from './gateway/identity.js';
 import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
 import { createPorts } from './gateway/ports.js';
 import { createReload } from './gateway/reload.js';
+import { keysOf } from './gateway/run-keys.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
+import { assertionSigner, publishedKeys } from './gateway/signing.js';
 import { createStreamRegistry, mayStay, type StreamRegistry } from './gateway/streams.js';
 import { buildTables } from './gateway/tables.js';
 import { loadVersion, type Version, type VersionReading } from './gateway/version.js';
@@ -114,7 +114,7 @@ async function openGateway(
   look();
   const listening = await listeners.open((port) => {
     dataPort = port;
-    current.tables = buildTables(version.settings, port, ring.publicKeys());
+    current.tables = buildTables(version.settings, port, publishedKeys(ring));
   });
   const reload = createReload({
     ...assembly,
@@ -156,7 +156,7 @@ function assemble(
   const guarded = createGuardedFetch();
   const identityPorts = { ...guarded, now, ring, replays: createMemoryReplays(now) };
   const identity = buildIdentity(settings, identityPorts);
-  const tablesOf = (of: Settings) => buildTables(of, dataPort(), ring.publicKeys());
+  const tablesOf = (of: Settings) => buildTables(of, dataPort(), publishedKeys(ring));
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(witness.metrics.openStreams);
   const followers = new Set<() => void>();
@@ -165,6 +165,8 @@ function assemble(
   const runtimes = createRuntimes({
     gatewayVersion: build.version,
     now,
+    guarded,
+    signer: assertionSigner(ring),
     metrics: witness.metrics,
     log,
     onSight: (runtime) => drift.tell(runtime, current.version),
@@ -273,12 +275,4 @@ async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void>
   await witness.audit.close();
   await listeners.closeRest();
   await guarded.close();
-}
-
-/** On loopback a missing key is made for the run; the configuration refuses that anywhere else. */
-function keysOf(settings: Settings): readonly GatewayKey[] {
-  if (settings.keys.length > 0) return settings.keys;
-  const made = readKeyText(writeKeyText(randomBytes(KEY_BYTES)));
-  if (made === undefined) throw new Error('a key that was made cannot be read');
-  return [made];
 }

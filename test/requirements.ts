@@ -8,6 +8,7 @@ import { channelRequirements } from './requirements/channels.js';
 import { clientRequirements } from './requirements/clients.js';
 import { configRequirements } from './requirements/config.js';
 import { conformanceRequirements } from './requirements/conformance.js';
+import { credentialRequirements } from './requirements/credentials.js';
 import { demoRequirements } from './requirements/demo.js';
 import { e2eRequirements } from './requirements/e2e.js';
 import { hardeningRequirements } from './requirements/hardening.js';
@@ -39,6 +40,7 @@ export const requirements: readonly Requirement[] = [
   ...channelRequirements,
   ...configRequirements,
   ...conformanceRequirements,
+  ...credentialRequirements,
   ...demoRequirements,
   ...e2eRequirements,
   ...hardeningRequirements,

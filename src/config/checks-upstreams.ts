@@ -2,28 +2,13 @@
 // Reports and changes nothing. Contract §3, "serve refuses to start when".
 
 import { isLoopbackHost, judgePath, suggestPath } from './addresses.js';
+import { checkPresented } from './checks-credentials.js';
 import { checkUpstreamUrl, isLoopbackGateway } from './checks-origins.js';
 import type { FilePath, Report } from './fault.js';
 import { quote } from './schema-faults.js';
 import { nearestWord } from './suggestion.js';
 import { mapAt, textAt, textsAt, valueAt } from './tree.js';
 import { readDurationMs } from './units.js';
-
-/** Headers that the gateway or the connection owns: a static credential may not take their place. */
-const OWNED_HEADERS: ReadonlySet<string> = new Set([
-  ...['host', 'connection', 'content-length', 'content-type', 'content-encoding', 'te', 'trailer'],
-  ...[
-    'transfer-encoding',
-    'upgrade',
-    'keep-alive',
-    'accept',
-    'accept-encoding',
-    'origin',
-    'expect',
-  ],
-  ...['last-event-id', 'forwarded', 'via', 'traceparent', 'tracestate', 'baggage'],
-]);
-const OWNED_HEADER_PREFIXES = ['mcp-', 'proxy-', 'sec-', 'x-forwarded-', 'sallyport-'];
 
 /** Checks every upstream by itself. */
 export function checkUpstreams(root: unknown, report: Report): void {
@@ -33,8 +18,7 @@ export function checkUpstreams(root: unknown, report: Report): void {
     checkVouchers(root, ['upstreams', name], report);
     checkProfileName(root, name, report);
     checkTimes(root, name, report);
-    checkHeader(root, ['upstreams', name, 'credentials'], report);
-    checkHeader(root, ['upstreams', name, 'pinning', 'credentials'], report);
+    checkPresented(root, name, report);
   }
 }
 
@@ -149,14 +133,4 @@ export function checkName(
     rule: 'unknown-name',
     ...(suggestion === undefined ? {} : { suggestion }),
   });
-}
-
-function checkHeader(root: unknown, path: FilePath, report: Report): void {
-  const header = textAt(root, [...path, 'header'])?.toLowerCase();
-  if (header === undefined) return;
-  const isOwned =
-    OWNED_HEADERS.has(header) || OWNED_HEADER_PREFIXES.some((prefix) => header.startsWith(prefix));
-  if (isOwned) {
-    report([...path, 'header'], 'the gateway sets this header itself', { rule: 'conflict' });
-  }
 }

@@ -27,6 +27,7 @@ import { placeFault } from './positions.js';
 import { GATEWAY_SCHEMA } from './schema-gateway.js';
 import { readSecrets } from './secrets.js';
 import type { Settings } from './settings.js';
+import { readTlsFiles } from './tls-files.js';
 import { validateShape } from './validation.js';
 import { readYaml } from './yaml.js';
 
@@ -99,6 +100,8 @@ function judge(
   checkAudit(root, report);
   checkAdmin(root, report);
   if (sources.secrets === 'skip') return undefined;
-  const secrets = readSecrets(root, { files: sources, env: sources.env, folder }, report);
+  const places = { files: sources, env: sources.env, folder };
+  const keys = readSecrets(root, places, report);
+  const secrets = new Map([...keys, ...readTlsFiles(root, places, keys, report)]);
   return { secrets, tls: readListenerTls(root, { files: sources, folder, secrets }, report) };
 }

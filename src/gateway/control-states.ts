@@ -45,7 +45,10 @@ export function refreshControls(
     setBinding(controls, upstream);
   }
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
-  for (const runtime of sources.runtimes.all()) setPins(controls, runtime);
+  for (const runtime of sources.runtimes.all()) {
+    setPins(controls, runtime);
+    setPresented(controls, runtime);
+  }
   for (const endpoint of settings.endpoints.values()) {
     setAudience(controls, endpoint);
     setEndpoint(controls, endpoint, sources);
@@ -109,16 +112,34 @@ export function removeControls(controls: Controls, before: Settings, after: Sett
   const gone = (kind: 'issuers' | 'upstreams' | 'endpoints' | 'profiles'): readonly string[] =>
     [...before[kind].keys()].filter((name) => !after[kind].has(name));
   for (const name of gone('issuers')) controls.remove(`authn:${name}`);
-  for (const name of gone('upstreams')) {
-    controls.remove(`pins:${name}`);
-    controls.remove(`binding:${name}`);
-    controls.remove(`audience:${name}`);
-  }
+  for (const name of gone('upstreams')) removeUpstream(controls, name);
   for (const name of gone('endpoints')) {
     controls.remove(`endpoint:${name}`);
     controls.remove(`audience:${name}`);
   }
   for (const name of gone('profiles')) controls.remove(`inspection:${name}`);
+}
+
+const OF_UPSTREAMS = [
+  'pins',
+  'audience',
+  'binding',
+  'upstream-credentials',
+  'upstream-identity',
+] as const;
+
+function removeUpstream(controls: Controls, name: string): void {
+  for (const control of OF_UPSTREAMS) controls.remove(`${control}:${name}`);
+}
+
+/** What the upstream is shown: the credential for callers counts, and trouble with either. */
+function setPresented(controls: Controls, { settings, presenter }: UpstreamRuntime): void {
+  const { name, identity } = settings;
+  const states = presenter.states();
+  const shown = states.find(({ state }) => state === 'degraded') ?? states[0];
+  if (shown !== undefined) controls.set(`upstream-credentials:${name}`, shown.state, shown.detail);
+  if (identity === undefined) controls.set(`upstream-identity:${name}`, 'off', 'not configured');
+  else controls.set(`upstream-identity:${name}`, 'armed');
 }
 
 function setProfile(controls: Controls, { name, request, result }: InspectionProfile): void {

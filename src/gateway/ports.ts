@@ -120,8 +120,8 @@ export function createPorts(parts: Parts): Ports {
     sealSession: (facts, upstream, principal) =>
       sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
     ...createSealedIds(ring, now),
-    channels: createChannelPorts(ring, now, (upstream, signal) =>
-      runtimeOf(upstream).client.openChannel(signal),
+    channels: createChannelPorts(ring, now, (upstream, by, signal) =>
+      runtimeOf(upstream).client.openChannel(by, signal),
     ),
     tasks: createTaskPorts(ring, now),
     newDecisionId: randomUUID,

@@ -12,13 +12,16 @@ import {
 } from '../pins/observed.js';
 import type { SessionUpstream, UpstreamClient } from '../upstream/client.js';
 import type { ListingFault } from '../upstream/listing-call.js';
+import type { Presenter } from '../upstream/presenter.js';
 import { createLister } from '../upstream/relist.js';
 import { createTranslation, type Translation } from '../upstream/translate/translation.js';
-import { connectUpstream } from './upstream-connection.js';
+import { type ConnectionPorts, connectUpstream } from './upstream-connection.js';
 
 export type UpstreamRuntime = {
   readonly settings: UpstreamSettings;
   readonly client: UpstreamClient;
+  /** How the credentials stand. */
+  readonly presenter: Pick<Presenter, 'states'>;
   /** The same upstream in sessions: over channels where it speaks HTTP+SSE. */
   readonly sessions: SessionUpstream;
   /** The same upstream, for clients of an era that it does not speak. */
@@ -36,9 +39,8 @@ export type UpstreamRuntime = {
   close(): Promise<void>;
 };
 
-export type RuntimePorts = {
+export type RuntimePorts = ConnectionPorts & {
   readonly gatewayVersion: string;
-  readonly now: () => number;
   /** What is offered differs from what was seen before. */
   readonly onSight: (runtime: UpstreamRuntime) => void;
   readonly onListed: (runtime: UpstreamRuntime) => void;
@@ -48,11 +50,11 @@ export type RuntimePorts = {
 /** Opens an upstream: from now on it is listed by itself. Nothing is connected before the first listing. */
 export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): UpstreamRuntime {
   const { now } = ports;
-  const { credentials, limits, pinning } = settings;
-  const { client, sessions, request, sessionVersions } = connectUpstream(settings, now);
+  const { limits, pinning } = settings;
+  const connection = connectUpstream(settings, ports);
+  const { client, sessions, presenter, request, sessionVersions } = connection;
   const translation = createTranslation({
     client: sessions,
-    credentials,
     gatewayVersion: ports.gatewayVersion,
     maxResponseBytes: limits.maxResponseBytes,
     requestTimeoutMs: limits.requestTimeoutMs,
@@ -92,6 +94,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
   const runtime: UpstreamRuntime = {
     settings,
     client,
+    presenter,
     sessions,
     translation,
     observed: () => observed,

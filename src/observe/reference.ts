@@ -135,7 +135,10 @@ const TYPES: readonly (readonly [string, string])[] = [
     'auth.failure',
     'No valid token. `detail.suppressed`: failures before it that were counted only.',
   ],
-  ['pin.drift', 'A definition differs from its pin. `detail.change` says in what way.'],
+  [
+    'pin.drift',
+    'A definition differs from its pin, or a server calls itself otherwise (kind `server`). `detail.change` says in what way.',
+  ],
   ['pin.approval', 'A definition was approved.'],
   ['pin.block', 'A definition was blocked.'],
   ['config.reload', 'Files changed: `detail.result` is `applied` or `rejected`.'],
