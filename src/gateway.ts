@@ -5,19 +5,21 @@ import type { Fault } from './config/fault.js';
 import type { Settings } from './config/settings.js';
 import { type ConfigWatch, watchConfiguration } from './config/watch.js';
 import type { EdgeTables } from './edge/routes.js';
-import { runExchange } from './exchange.js';
 import { refreshControls, removeControls } from './gateway/control-states.js';
 import { createDriftReport } from './gateway/drift.js';
 import { createEdgeRecorder } from './gateway/edge-refusal.js';
+import { createEndpoints, type Endpoints } from './gateway/endpoints.js';
+import { createExchange } from './gateway/exchange-of-path.js';
 import { buildIdentity, type Identity } from './gateway/identity.js';
 import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
-import { keysOf } from './gateway/own-keys.js';
 import { createPorts } from './gateway/ports.js';
 import { createReload } from './gateway/reload.js';
 import { createRevocationDesk } from './gateway/revocation-desk.js';
+import { keysOf } from './gateway/run-keys.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
+import { assertionSigner, publishedKeys } from './gateway/signing.js';
 import { endWhatIsRevoked, openState } from './gateway/state.js';
-import { createStreamRegistry, type StreamRegistry } from './gateway/streams.js';
+import { createStreamRegistry, mayStay, type StreamRegistry } from './gateway/streams.js';
 import { buildTables } from './gateway/tables.js';
 import { loadVersion, type Version, type VersionReading } from './gateway/version.js';
 import { createViews, type ViewOf } from './gateway/view.js';
@@ -69,6 +71,7 @@ type Assembly = {
   readonly state: GatewayState;
   readonly guarded: GuardedFetch;
   readonly view: ViewOf;
+  readonly endpoints: Endpoints;
   /** Brings the table of controls up to date. */
   look(): void;
   /** Makes a version the current one, at once. */
@@ -113,7 +116,7 @@ async function openGateway(
   look();
   const listening = await listeners.open((port) => {
     dataPort = port;
-    current.tables = buildTables(version.settings, port, ring.publicKeys());
+    current.tables = buildTables(version.settings, port, publishedKeys(ring));
   });
   const reload = createReload({
     ...assembly,
@@ -156,7 +159,7 @@ function assemble(
   const state = openState(settings.state, { ring, now });
   const identityPorts = { ...guarded, ...state, now, ring };
   const identity = buildIdentity(settings, identityPorts);
-  const tablesOf = (of: Settings) => buildTables(of, dataPort(), ring.publicKeys());
+  const tablesOf = (of: Settings) => buildTables(of, dataPort(), publishedKeys(ring));
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(witness.metrics.openStreams);
   const followers = new Set<() => void>();
@@ -168,9 +171,17 @@ function assemble(
   const runtimes = createRuntimes({
     gatewayVersion: build.version,
     now,
+    guarded,
+    signer: assertionSigner(ring),
     metrics: witness.metrics,
     log,
     onSight: (runtime) => drift.tell(runtime, current.version),
+  });
+  const endpoints = createEndpoints({
+    version: () => current.version,
+    runtime: runtimes.get,
+    view,
+    gatewayVersion: build.version,
   });
   function look(): void {
     const {
@@ -178,10 +189,8 @@ function assemble(
       identity: known,
     } = current;
     const auditFault = witness.auditFault();
-    refreshControls(witness.controls, witness.metrics, {
-      ...{ settings: shown, identity: known, runtimes: runtimes.all(), auditFault },
-      store: state.status(),
-    });
+    const sources = { settings: shown, identity: known, runtimes, endpoints, auditFault };
+    refreshControls(witness.controls, witness.metrics, { ...sources, store: state.status() });
   }
   function apply(next: Version): void {
     const before = current.version;
@@ -193,17 +202,18 @@ function assemble(
     witness.metrics.setConfig(next.hashes);
     witness.audit.setVersions(next.hashes);
     removeControls(witness.controls, before.settings, next.settings);
-    streams.endWhere((stream) => !mayStay(next.settings, stream.upstream, stream.principal.issuer));
+    streams.endWhere((stream) => !mayStay(next.settings, stream));
     for (const runtime of runtimes.all()) drift.tell(runtime, next);
     for (const follow of followers) follow();
     look();
   }
-  return { current, witness, runtimes, streams, state, guarded, view, look, apply, followers };
+  const shared = { state, guarded, view, endpoints, look, apply, followers };
+  return { current, witness, runtimes, streams, ...shared };
 }
 
 function openListeners(
   { log, now = Date.now }: GatewayOptions,
-  { current, witness, runtimes, streams, state, view, look, followers }: Assembly,
+  { current, witness, runtimes, streams, state, view, endpoints, look, followers }: Assembly,
   ring: KeyRing,
   isOpen: () => boolean,
 ): Listeners {
@@ -220,6 +230,7 @@ function openListeners(
     log,
     state,
     streams,
+    endpoints,
     onVersion(told) {
       followers.add(told);
       return () => followers.delete(told);
@@ -240,14 +251,7 @@ function openListeners(
     },
     data: {
       tables: () => current.tables,
-      async exchange(incoming, outgoing) {
-        metrics.inflight(incoming.upstream, 1);
-        try {
-          await runExchange(incoming, outgoing, ports);
-        } finally {
-          metrics.inflight(incoming.upstream, -1);
-        }
-      },
+      exchange: createExchange(ports, endpoints, metrics.inflight),
       refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
@@ -281,9 +285,4 @@ async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void>
   await witness.audit.close();
   await listeners.closeRest();
   await guarded.close();
-}
-
-function mayStay(settings: Settings, upstream: string, issuer: string): boolean {
-  const found = settings.upstreams.get(upstream);
-  return found !== undefined && (found.authentication === 'none' || found.issuers.includes(issuer));
 }

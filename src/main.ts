@@ -65,7 +65,8 @@ async function pinPorts() {
   const { DISK_FILES } = await import('./config/files.js');
   const { observeOnce } = await import('./gateway/observe-once.js');
   const { replaceFile } = await import('./gateway/write-file.js');
-  const observe = (upstream: UpstreamSettings) => observeOnce(upstream, version);
+  const observe = (upstream: UpstreamSettings, gateway: Settings) =>
+    observeOnce(upstream, gateway, version);
   return { files: DISK_FILES, writeFile: replaceFile, observe, now: Date.now };
 }
 

@@ -8,11 +8,13 @@ import { channelRequirements } from './requirements/channels.js';
 import { clientRequirements } from './requirements/clients.js';
 import { configRequirements } from './requirements/config.js';
 import { conformanceRequirements } from './requirements/conformance.js';
+import { credentialRequirements } from './requirements/credentials.js';
 import { demoRequirements } from './requirements/demo.js';
 import { e2eRequirements } from './requirements/e2e.js';
 import { hardeningRequirements } from './requirements/hardening.js';
 import { integrationRequirements } from './requirements/integration.js';
 import { legacyRequirements } from './requirements/legacy.js';
+import { mergedRequirements } from './requirements/merged.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
@@ -39,12 +41,14 @@ export const requirements: readonly Requirement[] = [
   ...channelRequirements,
   ...configRequirements,
   ...conformanceRequirements,
+  ...credentialRequirements,
   ...demoRequirements,
   ...e2eRequirements,
   ...hardeningRequirements,
   ...inspectRequirements,
   ...mcpRequirements,
   ...integrationRequirements,
+  ...mergedRequirements,
   ...legacyRequirements,
   ...observeRequirements,
   ...pinRequirements,

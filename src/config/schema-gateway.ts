@@ -1,6 +1,7 @@
 // The JSON Schema of the gateway file. Its defaults are the defaults: reading fills them in from here.
 // Values only. Contract §3 names every key; what a schema cannot say is in the checks-*.ts files.
 
+import { ENDPOINT_SCHEMA } from './schema-endpoint.js';
 import { INSPECTION_SCHEMA } from './schema-inspection.js';
 import { ISSUER_SCHEMA } from './schema-issuer.js';
 import { LISTENERS_SCHEMA } from './schema-listeners.js';
@@ -152,6 +153,9 @@ export const GATEWAY_SCHEMA: Schema = {
       },
       issuers: named('Authorization servers by name.', ISSUER_SCHEMA, { default: {} }),
       upstreams: named('MCP servers by name.', UPSTREAM_SCHEMA, { minProperties: 1 }),
+      endpoints: named('Several upstreams under one path, by name.', ENDPOINT_SCHEMA, {
+        default: {},
+      }),
       policies: record(
         'Where policies are.',
         {

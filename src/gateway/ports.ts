@@ -27,6 +27,8 @@ import {
 import { createRunningStreams } from '../state/running-streams.js';
 import { openSession, sealSession } from '../state/session-seal.js';
 import { createChannelPorts } from './channel-ports.js';
+import { createEndpointPorts } from './endpoint-ports.js';
+import type { Endpoints } from './endpoints.js';
 import { createForwarding } from './forwarding.js';
 import type { Identity } from './identity.js';
 import { login } from './login.js';
@@ -52,6 +54,7 @@ export type Parts = {
   readonly log: Log;
   readonly state: GatewayState;
   readonly streams: StreamRegistry;
+  readonly endpoints: Endpoints;
   readonly onVersion: Ports['onVersion'];
   readonly now: () => number;
 };
@@ -99,8 +102,11 @@ export function createPorts(parts: Parts): Ports {
       const runtime = parts.runtime(upstream);
       return runtime === undefined ? undefined : parts.view(runtime, parts.version());
     },
+    endpoint: parts.endpoints.get,
+    ...createEndpointPorts(ring, now),
     authenticate(incoming, outgoing) {
-      const upstream = parts.version().settings.upstreams.get(incoming.upstream);
+      const { upstreams, endpoints } = parts.version().settings;
+      const upstream = upstreams.get(incoming.upstream) ?? endpoints.get(incoming.upstream);
       if (upstream === undefined) return { reason: 'internal' };
       if (upstream.authentication === 'none') return anonymousPrincipal(upstream);
       return login(parts.identity(), upstream, incoming, outgoing);
@@ -116,8 +122,8 @@ export function createPorts(parts: Parts): Ports {
     sealSession: (facts, upstream, principal) =>
       sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
     ...createSealedIds(ring, now),
-    channels: createChannelPorts(ring, now, (upstream, signal) =>
-      runtimeOf(upstream).client.openChannel(signal),
+    channels: createChannelPorts(ring, now, (upstream, by, signal) =>
+      runtimeOf(upstream).client.openChannel(by, signal),
     ),
     tasks: createTaskPorts(ring, now),
     newDecisionId: randomUUID,

@@ -168,14 +168,18 @@ function foreign(text: string | undefined, mask: MaskText | undefined): string {
   return text === undefined ? 'null' : quoteForeign(text, mask);
 }
 
-function targetText({ upstream, target }: ExchangeRecord, mask: MaskText | undefined): string {
+function targetText(
+  { upstream, endpoint, target }: ExchangeRecord,
+  mask: MaskText | undefined,
+): string {
   // A pinned name was reviewed; every other name is the client's own words.
   const name = target.pin === undefined ? foreign(target.name, mask) : quoteOptional(target.name);
   const method =
     target.method === undefined
       ? foreign(target.receivedMethod, mask)
       : quoteVerified(target.method);
-  return `{"upstream":${quoteVerified(upstream)},"method":${method},"kind":${quoteOptional(target.kind)},"name":${name},"definition":${quoteOptional(target.definition)},"pin":${quoteOptional(target.pin)},"request_id":${requestId(target.requestId, mask)}}`;
+  const through = endpoint === undefined ? '' : `,"endpoint":${quoteVerified(endpoint)}`;
+  return `{"upstream":${quoteVerified(upstream)}${through},"method":${method},"kind":${quoteOptional(target.kind)},"name":${name},"definition":${quoteOptional(target.definition)},"pin":${quoteOptional(target.pin)},"request_id":${requestId(target.requestId, mask)}}`;
 }
 
 function argsText({ args }: ExchangeRecord, mask: MaskText | undefined): string {

@@ -5,7 +5,8 @@ import type { ControlState } from './metrics.js';
 
 /**
  * A control by name: `policy audit metrics admin edge store`, or one of several with what it guards:
- * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream> inspection:<profile>
+ * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream>
+ * upstream-credentials:<upstream> upstream-identity:<upstream> inspection:<profile> endpoint:<endpoint>
  * tls:<listener>`.
  */
 export type ControlName =
@@ -18,9 +19,12 @@ export type ControlName =
   | `authn:${string}`
   | `audience:${string}`
   | `pins:${string}`
+  | `upstream-credentials:${string}`
+  | `upstream-identity:${string}`
   | `binding:${string}`
   | 'tls:data'
-  | `inspection:${string}`;
+  | `inspection:${string}`
+  | `endpoint:${string}`;
 
 export type ControlRow = {
   readonly control: string;

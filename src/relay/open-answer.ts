@@ -6,7 +6,7 @@ import type { UpstreamAnswer } from '../mcp/transport.js';
 import { decideRequest } from '../policy/decide.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { type Cleared, owedByAnswer } from '../settle/settle.js';
-import type { Call } from './call.js';
+import { type Call, callerOf } from './call.js';
 import { CUT_AFTER_MS, timerMs } from './held-stream.js';
 import type { Judge } from './judge.js';
 
@@ -73,10 +73,11 @@ export function timeLeftMs({ incoming, view }: Call): number {
 }
 
 /** A connection that closes cancels nothing in a session; a notice does (MCP 2025-11-25, cancellation). */
-function tellServer({ incoming, ports }: Call, { admitted }: Cleared): void {
+function tellServer(call: Call, { admitted }: Cleared): void {
+  const { incoming, ports } = call;
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request') return;
-  ports.giveUp(incoming.upstream, session, message.id);
+  ports.giveUp(incoming.upstream, { session, id: message.id, by: callerOf(call) });
 }
 
 /** Asks again, under the version that now stands, who calls and whether they may; why not, if so. */
