@@ -12,12 +12,12 @@ import {
   compileTls,
   watchedFilesOf,
 } from './compile-credentials.js';
+import { compileEndpoint, compileVouchers } from './compile-endpoint.js';
 import { compileIssuer } from './compile-issuer.js';
 import type { FilePath } from './fault.js';
 import { freezeDeep } from './freeze.js';
 import type {
   AdminFile,
-  EndpointFile,
   GatewayFile,
   ListenerFile,
   ProfileFile,
@@ -26,12 +26,9 @@ import type {
 } from './gateway-file.js';
 import { readKeyText } from './keys.js';
 import type { ListenerTls } from './listener-certificates.js';
-import { strictestBinding } from './member-binding.js';
-import { defaultPrefix } from './prefixes.js';
 import { requireSecret, type Secrets } from './secrets.js';
 import type {
   AdminSettings,
-  EndpointSettings,
   GatewayKey,
   InspectionProfile,
   ListenerSettings,
@@ -178,43 +175,6 @@ function compileUpstream(
       concurrency: file.limits.concurrency,
       listTtlMs: requireDurationMs(file.limits.listTtl),
     },
-  };
-}
-
-/** Who vouches for callers of a resource, and for which audience. */
-function compileVouchers(
-  file: Pick<UpstreamFile, 'issuers' | 'audiences'>,
-  resource: string,
-): Pick<UpstreamSettings, 'issuers' | 'audiences'> {
-  const issuers = [...(file.issuers ?? [])];
-  const audiences: Record<string, readonly string[]> = Object.create(null);
-  for (const issuer of issuers) {
-    const mapped = Object.hasOwn(file.audiences, issuer) ? file.audiences[issuer] : undefined;
-    audiences[issuer] = mapped === undefined ? [resource] : [...mapped];
-  }
-  return { issuers, audiences };
-}
-
-function compileEndpoint(name: string, file: EndpointFile, root: GatewayFile): EndpointSettings {
-  const path = file.path ?? `/${name}`;
-  const resource = root.publicUrl.replace(/\/$/, '') + path;
-  const members = Object.entries(file.upstreams).map(([upstream, { prefix }]) => ({
-    upstream,
-    prefix: prefix ?? defaultPrefix(upstream),
-  }));
-  const upstreams = members.flatMap(({ upstream }) => root.upstreams[upstream] ?? []);
-  const binding = strictestBinding(upstreams.map((upstream) => upstream.binding));
-  if (binding === undefined) throw new Error('an endpoint was not checked before use');
-  const scopes = upstreams.flatMap((upstream) => upstream.scopesSupported);
-  return {
-    name,
-    path,
-    resource,
-    authentication: file.authentication,
-    ...compileVouchers(file, resource),
-    binding,
-    scopesSupported: [...new Set(scopes)],
-    members,
   };
 }
 
