@@ -284,6 +284,8 @@ export type Ports = {
   giveUp(upstream: string, given: ServerAsked): void;
   /** Tells of every version that is applied from now on; the returned function ends that. */
   onVersion(told: () => void): () => void;
+  /** How often that was told so far: whoever begins to listen late can see what it missed. */
+  countVersions(): number;
   readonly pages: PageCache;
   /** A bug or an I/O fault: for the process log. */
   report(error: unknown, decisionId: string): void;

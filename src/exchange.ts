@@ -40,6 +40,7 @@ export async function runExchange(
     outgoing,
     ports,
     record: openRecord(incoming),
+    since: ports.countVersions(),
     view,
     admitted: undefined,
   };

@@ -219,6 +219,10 @@ function openListeners(
 ): Listeners {
   const { metrics, audit, controls } = witness;
   const recordRefusal = createEdgeRecorder({ audit, metrics, now });
+  let versions = 0;
+  followers.add(() => {
+    versions += 1;
+  });
   const ports = createPorts({
     version: () => current.version,
     runtime: runtimes.get,
@@ -235,6 +239,7 @@ function openListeners(
       followers.add(told);
       return () => followers.delete(told);
     },
+    countVersions: () => versions,
     now,
   });
   const listeners = createListeners(current.version.settings, {

@@ -57,6 +57,7 @@ export type Parts = {
   readonly streams: StreamRegistry;
   readonly endpoints: Endpoints;
   readonly onVersion: Ports['onVersion'];
+  readonly countVersions: Ports['countVersions'];
   readonly now: () => number;
 };
 
@@ -168,6 +169,7 @@ export function createPorts(parts: Parts): Ports {
     keepProgress: progress.keep,
     findProgress: progress.find,
     onVersion: parts.onVersion,
+    countVersions: parts.countVersions,
     report(error, decisionId) {
       parts.log.write('error', 'exchange failed', { decision: decisionId, code: faultCode(error) });
     },

@@ -22,6 +22,8 @@ export type Call = {
   outgoing: Outgoing;
   readonly ports: Ports;
   readonly record: ExchangeRecord;
+  /** The count of versions when it began: what is told before a stream opens, its watch has missed. */
+  readonly since: number;
   view: View;
   admitted: AnsweredMessage | undefined;
   caller?: Caller;

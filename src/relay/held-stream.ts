@@ -23,11 +23,12 @@ export type Told = {
  * client leaves, the token ends, or the stream is told to end.
  */
 export async function holdStream(
-  { incoming, outgoing, ports, view }: Call,
+  call: Call,
   principal: Principal,
   { session, announce }: Told,
   run: (leave: AbortSignal, end: () => void) => Promise<void>,
 ): Promise<void> {
+  const { incoming, outgoing, ports, view } = call;
   const leave = new AbortController();
   let cutting: NodeJS.Timeout | undefined;
   const end = (): void => {
@@ -41,6 +42,7 @@ export async function holdStream(
   const unregister = ports.registerStream(stream);
   incoming.signal.addEventListener('abort', end, { once: true });
   try {
+    if (ports.countVersions() !== call.since && (await isOver(call, session))) end();
     await run(leave.signal, end);
   } finally {
     unregister();
@@ -49,6 +51,17 @@ export async function holdStream(
     clearTimeout(cutting);
     outgoing.end();
   }
+}
+
+/** Whether caller, session or upstream went while the stream was being opened, when nobody knew of it. */
+async function isOver(
+  { incoming, outgoing, ports }: Call,
+  session: string | undefined,
+): Promise<boolean> {
+  const { upstream } = incoming;
+  const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
+  if ('reason' in principal || ports.view(upstream) === undefined) return true;
+  return session !== undefined && ports.openSession(session, upstream, principal) === undefined;
 }
 
 /** A stream that says by a comment that it lives, whenever it was silent for a while. */

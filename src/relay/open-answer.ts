@@ -46,7 +46,7 @@ export function watchAnswer(
     end(refuseWith('upstream-timeout'));
     tellServer(call, cleared);
   }, timeLeftMs(call));
-  const forget = ports.onVersion(() => {
+  function askAgain(): void {
     renew(call, cleared, judge).then(
       (refusal) => refusal !== undefined && end(refusal),
       (error: unknown) => {
@@ -54,7 +54,10 @@ export function watchAnswer(
         end(refuseWith('internal'));
       },
     );
-  });
+  }
+  const forget = ports.onVersion(askAgain);
+  // The upstream took its time to begin, and somebody may have been revoked meanwhile.
+  if (ports.countVersions() !== call.since) askAgain();
   return {
     gone: () => gone,
     close() {

@@ -3,7 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectLoginLine, startRig } from '../support/attack-rig.js';
-import type { Listening } from '../support/listening.js';
+import { type Listening, listenOn } from '../support/listening.js';
 import { startMergedRig } from '../support/merged-rig.js';
 import {
   ADMINS,
@@ -16,12 +16,16 @@ import {
   tokenOf,
 } from '../support/revocations.js';
 import {
+  bearer,
   callStateless,
   openSession,
   type Reply,
   requestInSession,
+  sessionHeaders,
 } from '../support/wire-client.js';
 
+const JSON_TYPE = 'application/json';
+const SSE_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n';
 const WITHIN_TWO_SECONDS = { timeout: 2_000, interval: 10 };
 
 let rig: AttackRig;
@@ -119,6 +123,33 @@ describe('a revoked token at an endpoint of several upstreams', () => {
       await merged.close();
     }
   });
+
+  it.each(['GET', 'tools/call'])(
+    '[REV-22] gets no stream that its upstream opens late: %s',
+    async (what) => {
+      const token = await tokenOf(rig.gateway, 'ada');
+      const access = rig.as(token);
+      const { id } = await openSession(access);
+      rig.upstream.obey(({ httpMethod, method }) =>
+        what === (method ?? httpMethod)
+          ? { kind: 'raw', chunks: ['', SSE_HEAD, ': one\n\n'], paceMs: 300, ending: 'hold' }
+          : undefined,
+      );
+      const params = { name: 'read_record', arguments: { id: 'one' } };
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 8, method: what, params });
+      const accept = what === 'GET' ? 'text/event-stream' : 'application/json, text/event-stream';
+      const opening = fetch(access.url, {
+        headers: { ...bearer(token), ...sessionHeaders(id), accept, 'content-type': JSON_TYPE },
+        ...(what === 'GET' ? {} : { method: 'POST', body }),
+      });
+      await expect
+        .poll(() => rig.upstream.seen().some((one) => what === (one.method ?? one.httpMethod)))
+        .toBe(true);
+      await admins.revoke({ token: { issuer: 'test', jti: idOf(token) } });
+      const stream = await listenOn(await opening);
+      await expect.poll(() => stream.isOver(), { timeout: 2_000 }).toBe(true);
+    },
+  );
 });
 
 describe('a revoked subject', () => {

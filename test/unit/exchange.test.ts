@@ -163,6 +163,7 @@ describe('an exchange', () => {
       registerAnswer: refuseUse,
       cancelAnswer: refuseUse,
       onVersion: refuseUse,
+      countVersions: () => 0,
       pages: { find: refuseUse, keep: refuseUse },
       report(error) {
         throw error;
