@@ -11,6 +11,7 @@ import { e2eRequirements } from './requirements/e2e.js';
 import { hardeningRequirements } from './requirements/hardening.js';
 import { integrationRequirements } from './requirements/integration.js';
 import { observeRequirements } from './requirements/observe.js';
+import { performanceRequirements } from './requirements/performance.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
 import { questionRequirements } from './requirements/questions.js';
@@ -37,6 +38,7 @@ export const requirements: readonly Requirement[] = [
   ...mcpRequirements,
   ...integrationRequirements,
   ...observeRequirements,
+  ...performanceRequirements,
   ...pinRequirements,
   ...policyRequirements,
   ...questionRequirements,

@@ -13,7 +13,7 @@ import { BORDER_CHARS } from './joins.js';
 import { setMember } from './members.js';
 import type { Profile } from './profile.js';
 import { findRemains, type Recheck } from './recheck.js';
-import { isSurelyClean } from './sanitize/gate.js';
+import { isSurelyClean, isSurelyCleanJson } from './sanitize/gate.js';
 import { type SanitizeText, sanitizeText } from './sanitize/sanitize.js';
 
 /** Bounds of one inspection. Past one of them the message is withheld. */
@@ -149,7 +149,7 @@ function satisfies(value: Json, output: CompiledSchema | undefined): boolean {
 
 /** Whether the raw text, and every text that a reader joins from it, needs no closer look. */
 function isWhollyClean(input: InspectionInput, tail: string): boolean {
-  if (!isSurelyClean(input.text)) return false;
+  if (!isSurelyCleanJson(input.text)) return false;
   const texts = readerTextsOf(input.value);
   if (tail !== '' && !isSurelyClean(tail + (texts[0] ?? '').slice(0, BORDER_CHARS))) return false;
   if (texts.length > 1 && !(isSurelyClean(texts.join('')) && isSurelyClean(texts.join(' ')))) {
