@@ -1,6 +1,7 @@
 // Makes what the other languages need in a temporary folder: a virtual environment with the Python SDK,
-// the Go programs, and the Java parser. A language that the machine lacks is told as such and left out.
+// the Go programs, and the Java classes. A language that the machine lacks is told as such and left out.
 
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { firstLine, isInstalled, run } from './process.mjs';
@@ -36,15 +37,26 @@ export async function prepareGo(folder) {
   };
 }
 
-/** The compiled parser, or `undefined` where there is no Java compiler or no Maven. */
+/** The compiled classes, or `undefined` where there is no Java compiler or no Maven. */
 export async function prepareJava(folder) {
   if (!isInstalled('javac', ['-version']) || !isInstalled('mvn', ['-v'])) return undefined;
   const [lib, out] = [join(folder, 'java-lib'), join(folder, 'java-out')];
   const copy = ['dependency:copy-dependencies', `-DoutputDirectory=${lib}`];
   await run('mvn', ['-q', '-B', '-f', here('./java/pom.xml'), ...copy]);
-  await run('javac', ['-cp', `${lib}/*`, '-d', out, here('./java/Parser.java')]);
+  const sources = ['Client', 'Parser', 'Server'].map((name) => here(`./java/${name}.java`));
+  await run('javac', ['-cp', `${lib}/*`, '-d', out, ...sources]);
+  const java = (name) => ['java', '-cp', `${lib}/*:${out}`, name];
   return {
     version: firstLine('javac', ['-version']),
-    parser: ['java', '-cp', `${lib}/*:${out}`, 'Parser'],
+    sdk: await sdkVersion(lib),
+    client: java('Client'),
+    server: java('Server'),
+    parser: java('Parser'),
   };
+}
+
+/** The version of the SDK among the copied libraries: its classes do not tell it. */
+async function sdkVersion(lib) {
+  const names = await readdir(lib);
+  return names.map((name) => /^mcp-core-(.+)\.jar$/.exec(name)?.[1]).find((version) => version);
 }

@@ -1,5 +1,5 @@
-// `npm run clients`: clients that people use, in four languages, through the gateway to servers in three,
-// and the parsers of those languages against ours. Prints a table; ends with 1 when one outcome is not as
+// `npm run clients`: clients that people use, in four languages, through the gateway to servers in as
+// many, and the parsers of those languages against ours. Prints a table; ends with 1 when one outcome is not as
 // it must be. What the machine lacks is named as not run.
 
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -18,16 +18,19 @@ const UNKNOWN_TOOL = 'no_such_tool';
 const TYPESCRIPT = [process.execPath, fileURLToPath(new URL('./typescript.mjs', import.meta.url))];
 
 /** Each client by the era that it asks for; `auto` asks for the newest and falls back. */
-function clientsOf({ python, go, noInspector }) {
-  const asked = (program) => async (order) => {
-    const [command, ...args] = program;
-    const env = { CLIENT_ORDER: JSON.stringify(order) };
-    return JSON.parse(await run(command, args, { env }));
-  };
+function clientsOf({ python, go, java, noInspector }) {
+  const asked =
+    ({ client: program, sdk }) =>
+    async (order) => {
+      const [command, ...args] = program;
+      const env = { CLIENT_ORDER: JSON.stringify(order) };
+      const found = JSON.parse(await run(command, args, { env }));
+      return { ...found, sdk: found.sdk ?? sdk };
+    };
   const of = (language, title, mode) => ({
     title,
     mode,
-    ask: language && asked(language.client),
+    ask: language && asked(language),
     missing: language ? undefined : 'its language is not installed',
   });
   const typescript = { client: TYPESCRIPT };
@@ -40,16 +43,18 @@ function clientsOf({ python, go, noInspector }) {
     of(python, 'Python SDK, automatic', 'auto'),
     of(go, 'Go SDK, sessions', '2025-11-25'),
     of(go, 'Go SDK, automatic', 'auto'),
+    of(java, 'Java SDK', ''),
   ];
 }
 
-async function startUpstreams({ python, go }, upstreams) {
+async function startUpstreams({ python, go, java }, upstreams) {
   upstreams.push(await startDesk());
   upstreams.push(await startEverything());
   for (const [name, title, language, more] of [
     ['python', 'Python SDK server', python, {}],
     ['go', 'Go SDK, sessions', go, {}],
     ['go-stateless', 'Go SDK, stateless', go, { STATELESS: '1' }],
+    ['java', 'Java SDK server', java, {}],
   ])
     if (language) upstreams.push(await startRecords(name, title, language.server, more));
 }
@@ -106,10 +111,10 @@ async function main() {
     ]);
     const versions = [python, go, java].flatMap((one) => one?.version ?? []);
     console.log(`${[`Node ${process.version}`, ...versions].join(', ')}\n`);
-    await startUpstreams({ python, go }, upstreams);
+    await startUpstreams({ python, go, java }, upstreams);
     printRow(['client', 'version', 'upstream', 'protocol', 'list, call, hidden, redacted']);
     const failures =
-      (await tryAll(clientsOf({ python, go, noInspector }), upstreams)) +
+      (await tryAll(clientsOf({ python, go, java, noInspector }), upstreams)) +
       (await compareParsers({ python, go, java }));
     console.log(failures === 0 ? '\nall of it holds' : `\n${failures} failed`);
     process.exitCode = failures === 0 ? 0 : 1;

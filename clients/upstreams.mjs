@@ -1,5 +1,5 @@
-// The servers behind the gateway: the demo's, the reference server, and one each of the Python and the
-// Go SDK. Each has a tool to call, one that leaks a secret, and one that the policy grants to nobody.
+// The servers behind the gateway: the demo's, the reference server, and one each of the Python, Go and
+// Java SDK. Each has a tool to call, one that leaks a secret, and one that the policy grants to nobody.
 
 import { randomBytes } from 'node:crypto';
 import { createRequire } from 'node:module';

@@ -1,6 +1,7 @@
 // What the system must do, as data: the source of each requirement and the tests that cite it.
 // One file a part under requirements/, gathered here; coverage.test.ts proves that none is uncited.
 
+import { appRequirements } from './requirements/apps.js';
 import { attackRequirements } from './requirements/attacks.js';
 import { channelRequirements } from './requirements/channels.js';
 import { clientRequirements } from './requirements/clients.js';
@@ -14,6 +15,7 @@ import { observeRequirements } from './requirements/observe.js';
 import { performanceRequirements } from './requirements/performance.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
+import { protocolRequirements } from './requirements/protocol.js';
 import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
 import { runtimeRequirements } from './requirements/runtime.js';
@@ -26,6 +28,7 @@ import { mcpRequirements } from './unit/mcp/requirements.js';
 
 export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,
+  ...appRequirements,
   ...attackRequirements,
   ...clientRequirements,
   ...channelRequirements,
@@ -41,6 +44,7 @@ export const requirements: readonly Requirement[] = [
   ...performanceRequirements,
   ...pinRequirements,
   ...policyRequirements,
+  ...protocolRequirements,
   ...questionRequirements,
   ...runtimeRequirements,
   ...translationRequirements,

@@ -76,7 +76,7 @@ function decided(command: Commander, word: string): Commander {
     .argument('<tool>', 'name of the tool; of a template, its uriTemplate');
   return shared(added).addOption(
     new Option('--kind <kind>', 'what the name is of')
-      .choices(['tool', 'prompt', 'template', 'instructions'])
+      .choices(['tool', 'prompt', 'template', 'resource', 'instructions'])
       .default('tool'),
   );
 }

@@ -55,6 +55,7 @@ export const LOCK_SCHEMA: Schema = {
       tools: entries('Tools by name.'),
       prompts: entries('Prompts by name.'),
       resourceTemplates: entries('Resource templates by uriTemplate.'),
+      resources: entries('Content of the `ui://` resources that tools refer to, by uri.'),
     },
     { title: 'a lock file', required: ['lockfileVersion', 'upstream'] },
   ),

@@ -24,6 +24,7 @@ const LIST_CHANGED: { readonly [kind in PinKind]: string } = {
   tool: 'notifications/tools/list_changed',
   prompt: 'notifications/prompts/list_changed',
   template: 'notifications/resources/list_changed',
+  resource: 'notifications/resources/list_changed',
 };
 const PIN_STATES: readonly PinState[] = [
   'approved',

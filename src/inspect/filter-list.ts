@@ -37,6 +37,8 @@ export type ListInput = {
   /** Digest of an item on its original bytes; undefined where it has none (never equal to a pin). */
   digestOf(item: JsonObject, itemText: string): string | undefined;
   isVisible(item: ListItem): boolean;
+  /** Where an item stands by the first listing; one that has no place stands last. */
+  rankOf?(name: string): number | undefined;
 };
 
 export type ListOutcome =
@@ -71,8 +73,11 @@ export function filterList(input: ListInput): ListOutcome {
   const spans = elementSpans(text, span);
   const candidates = readItems(input, list, spans);
   const names = countNames(candidates);
-  const kept = candidates.filter(({ item }) => names.get(item.name) === 1 && input.isVisible(item));
-  let filtered = cutHidden(text, span, kept, spans.length);
+  const visible = candidates.filter(
+    ({ item }) => names.get(item.name) === 1 && input.isVisible(item),
+  );
+  const kept = inOrder(visible, input);
+  let filtered = cutHidden(text, span, kept, kept === visible ? spans.length : undefined);
   if (input.era === '2026') filtered = setPrivate(filtered, result, input.listTtlMs);
   const rest = inspectRest(input, filtered, `/result/${member}`);
   if (rest.kind === 'withhold') return rest;
@@ -106,8 +111,22 @@ function countNames(candidates: readonly Candidate[]): ReadonlyMap<string, numbe
   return counts;
 }
 
-/** The text with only the kept elements in the array; the same text where all are kept as they are. */
-function cutHidden(text: string, array: Span, kept: readonly Candidate[], total: number): string {
+/** The items in their known order, whatever order this page has; the same list where it has that one. */
+function inOrder(items: readonly Candidate[], { rankOf }: ListInput): readonly Candidate[] {
+  if (rankOf === undefined) return items;
+  const ranks = items.map(({ item }) => rankOf(item.name) ?? Number.MAX_SAFE_INTEGER);
+  if (ranks.every((rank, at) => at === 0 || (ranks[at - 1] ?? 0) <= rank)) return items;
+  const order = new Map(items.map((each, at) => [each, ranks[at] ?? 0]));
+  return [...items].sort((a, b) => (order.get(a) ?? 0) - (order.get(b) ?? 0));
+}
+
+/** The text with only the kept elements in the array; the same text where all are kept in their places. */
+function cutHidden(
+  text: string,
+  array: Span,
+  kept: readonly Candidate[],
+  total: number | undefined,
+): string {
   const withIcons = kept.filter(({ value }) => hasRemoteIcons(value));
   if (kept.length === total && withIcons.length === 0) return text;
   const elements = kept.map(({ value, span }) => {

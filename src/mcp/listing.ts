@@ -26,6 +26,8 @@ export type Listing = {
   readonly tools: readonly ListedItem[];
   readonly prompts: readonly ListedItem[];
   readonly templates: readonly ListedItem[];
+  /** Content of the `ui://` resources that tools refer to, as `{uri, contents}`. */
+  readonly resources: readonly ListedItem[];
   readonly instructions: string | undefined;
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject | undefined;

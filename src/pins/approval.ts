@@ -52,7 +52,12 @@ export function mergeFetched(input: {
     }
     return pins;
   };
-  const pins = { tool: merged('tool'), prompt: merged('prompt'), template: merged('template') };
+  const pins = {
+    tool: merged('tool'),
+    prompt: merged('prompt'),
+    template: merged('template'),
+    resource: merged('resource'),
+  };
   const texts = observed.eras.flatMap(({ instructions }) => instructions ?? []);
   const offered = texts.map(({ digest, text }) => ({ digest, definition: text }));
   const isUnusable = texts.some(({ digest }) => digest === NO_DIGEST);

@@ -5,7 +5,14 @@
 import type { ListedEra } from '../mcp/listing.js';
 import type { Catalogue, PinKind, Standing } from '../policy/definition.js';
 import type { CompileDefinition } from './definition-compiler.js';
-import { approvedVersions, type Lock, type Pin, type PinVersion, versionsOf } from './lock.js';
+import {
+  approvedVersions,
+  type Lock,
+  PIN_KINDS,
+  type Pin,
+  type PinVersion,
+  versionsOf,
+} from './lock.js';
 import { namesSeen, type Observed, type Sighting, sightingsOf } from './observed.js';
 
 export type CatalogueInput = {
@@ -38,7 +45,9 @@ export function createCatalogue(input: CatalogueInput): Catalogue {
     tool: new Map<string, Standing>(),
     prompt: new Map<string, Standing>(),
     template: new Map<string, Standing>(),
+    resource: new Map<string, Standing>(),
   };
+  const ranks: { [kind in PinKind]?: ReadonlyMap<string, number> } = {};
   return {
     upstream,
     mode,
@@ -54,8 +63,21 @@ export function createCatalogue(input: CatalogueInput): Catalogue {
       return standing;
     },
     names: (kind) => [...(lock?.pins[kind].keys() ?? [])],
+    rankOf(kind, name) {
+      ranks[kind] ??= ranksOf(input, kind);
+      return ranks[kind].get(name);
+    },
     instructions: approvedInstructions(input),
   };
+}
+
+/** The place of each name in the listings of this era, or of any where none is meant. */
+function ranksOf({ observed, era }: CatalogueInput, kind: PinKind): ReadonlyMap<string, number> {
+  const eras = (observed?.eras ?? []).filter((each) => era === undefined || each.era === era);
+  const names = eras.flatMap((each) => [...each.seen[kind].keys()]);
+  const ranks = new Map<string, number>();
+  for (const name of names) if (!ranks.has(name)) ranks.set(name, ranks.size);
+  return ranks;
 }
 
 function unpinned(observed: Observed | undefined, kind: PinKind, name: string): Standing {
@@ -118,7 +140,7 @@ function chooseVersion(
 function hasDrift(lock: Lock | undefined, observed: Observed | undefined): boolean {
   if (lock === undefined || observed === undefined) return false;
   if (haveInstructionsChanged(lock, observed)) return true;
-  return (['tool', 'prompt', 'template'] as const).some((kind) => {
+  return PIN_KINDS.some((kind) => {
     const seen = namesSeen(observed, kind);
     return [...lock.pins[kind]].some(([name, pin]) => {
       if (!seen.has(name) || approvedVersions(pin).length === 0) return false;

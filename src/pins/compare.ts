@@ -25,7 +25,7 @@ export const CHANGES = [
 export type Change = (typeof CHANGES)[number];
 
 /** Members of a definition that a reader or a model is told. */
-const TOLD = ['title', 'description', 'arguments', 'mimeType', 'name', 'uriTemplate'];
+const TOLD = ['title', 'description', 'arguments', 'mimeType', 'name', 'uriTemplate', 'contents'];
 const SCHEMAS = new Set(['inputSchema', 'outputSchema']);
 
 /**

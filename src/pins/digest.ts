@@ -13,6 +13,7 @@ const DOMAINS: { readonly [kind in PinnedKind]: string } = {
   tool: 'sallyport.tool/1\n',
   prompt: 'sallyport.prompt/1\n',
   template: 'sallyport.resource-template/1\n',
+  resource: 'sallyport.resource/1\n',
   instructions: 'sallyport.instructions/1\n',
 };
 

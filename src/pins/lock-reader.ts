@@ -30,6 +30,7 @@ const LOCK_KEYS = [
   'tools',
   'prompts',
   'resourceTemplates',
+  'resources',
 ];
 const VERSION_KEYS = ['status', 'sha256', 'approval', 'definition'];
 const TEXT_KEYS = ['status', 'sha256', 'approval', 'text'];
@@ -90,6 +91,7 @@ function readFile(reading: Reading, value: Json, expected: string | undefined): 
       tool: readSection(reading, 'tools', 'tool', root['tools']),
       prompt: readSection(reading, 'prompts', 'prompt', root['prompts']),
       template: readSection(reading, 'resourceTemplates', 'template', root['resourceTemplates']),
+      resource: readSection(reading, 'resources', 'resource', root['resources']),
     },
   };
 }

@@ -34,6 +34,7 @@ export function writeLock(lock: Lock): string {
     ...writePins('tools', lock.pins.tool),
     ...writePins('prompts', lock.pins.prompt),
     ...writePins('resourceTemplates', lock.pins.template),
+    ...(lock.pins.resource.size === 0 ? [] : writePins('resources', lock.pins.resource)),
   ];
   return `${LOCK_HEADER}${lines.join('\n')}\n${LOCK_END}\n`;
 }

@@ -7,7 +7,12 @@ import type { PinKind } from '../policy/definition.js';
 
 export const LOCKFILE_VERSION = 1;
 export const LOCK_SUFFIX = '.lock.yaml';
-export const PIN_KINDS = ['tool', 'prompt', 'template'] as const satisfies readonly PinKind[];
+export const PIN_KINDS = [
+  'tool',
+  'prompt',
+  'template',
+  'resource',
+] as const satisfies readonly PinKind[];
 
 /** `pending`: seen, not yet judged. Nothing but `approved` grants anything. */
 export type PinStatus = 'pending' | 'approved' | 'blocked';
@@ -34,19 +39,27 @@ export type Pins = ReadonlyMap<string, Pin>;
 export type Lock = {
   readonly upstream: string;
   readonly instructions: Pin<string> | undefined;
-  /** By name; templates by their `uriTemplate`. */
+  /** By name; templates by their `uriTemplate`, resources by their `uri`. */
   readonly pins: { readonly [kind in PinKind]: Pins };
 };
 
 /** A lock file with nothing in it, which is also what a missing file means. */
 export function emptyLock(upstream: string): Lock {
-  const pins = { tool: new Map(), prompt: new Map(), template: new Map() };
+  const pins = { tool: new Map(), prompt: new Map(), template: new Map(), resource: new Map() };
   return { upstream, instructions: undefined, pins };
 }
 
 /** The member of a definition that names it. */
-export function nameMember(kind: PinKind): 'name' | 'uriTemplate' {
-  return kind === 'template' ? 'uriTemplate' : 'name';
+export function nameMember(kind: PinKind): 'name' | 'uriTemplate' | 'uri' {
+  switch (kind) {
+    case 'tool':
+    case 'prompt':
+      return 'name';
+    case 'template':
+      return 'uriTemplate';
+    case 'resource':
+      return 'uri';
+  }
 }
 
 /** The name of a definition, or `undefined` where it has none. */

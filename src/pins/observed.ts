@@ -75,6 +75,7 @@ export function observeListing(listing: Listing): EraObserved {
       tool: sightItems('tool', listing.tools),
       prompt: sightItems('prompt', listing.prompts),
       template: sightItems('template', listing.templates),
+      resource: sightItems('resource', listing.resources),
     },
     instructions: instructions === undefined ? undefined : sightText(instructions),
     capabilities: listing.capabilities,
@@ -118,7 +119,8 @@ export function mergeObserved(eras: readonly EraObserved[]): Observed {
  */
 export function noteListing(observed: Observed | undefined, listed: EraObserved): Observed {
   const others = (observed?.eras ?? []).filter((era) => era.era !== listed.era);
-  const eras = [...others, listed];
+  const before = observed?.eras.find((era) => era.era === listed.era);
+  const eras = [...others, before === undefined ? listed : inOrderOf(before, listed)];
   const verifiedAtMs = Math.min(...eras.map((era) => era.verifiedAtMs));
   const noted = new Map<string, readonly NotedItem[]>();
   for (const [key, items] of observed?.noted ?? []) {
@@ -126,6 +128,26 @@ export function noteListing(observed: Observed | undefined, listed: EraObserved)
     if (left.length > 0) noted.set(key, left);
   }
   return seal(eras, noted);
+}
+
+/** The listing with its names where they stood before, new ones last: an order that changes by itself is none. */
+function inOrderOf(before: EraObserved, listed: EraObserved): EraObserved {
+  const ordered = (kind: PinKind): ReadonlyMap<string, ListedSighting> => {
+    const seen = listed.seen[kind];
+    const kept = [...before.seen[kind].keys()].flatMap((name) => {
+      const sighting = seen.get(name);
+      return sighting === undefined ? [] : [[name, sighting] as const];
+    });
+    // A name that is set again keeps its place.
+    return new Map([...kept, ...seen]);
+  };
+  const seen = {
+    tool: ordered('tool'),
+    prompt: ordered('prompt'),
+    template: ordered('template'),
+    resource: ordered('resource'),
+  };
+  return { ...listed, seen };
 }
 
 /** The observation without an era that the upstream no longer speaks; `undefined` when none is left. */

@@ -11,7 +11,7 @@ import { chooseAlternative, collectObligations } from './obligations.js';
 import type { Principal } from './principal.js';
 import type { PolicySet, Question } from './question.js';
 import type { Reason } from './reasons.js';
-import { normalizeUri } from './resource-uri.js';
+import { isAppUri, normalizeUri } from './resource-uri.js';
 import {
   type AllowRule,
   type Candidates,
@@ -126,7 +126,9 @@ function readSubject(target: Exclude<Target, { readonly kind: 'none' }>): Subjec
       return target;
     case 'resource': {
       const name = normalizeUri(target.uri);
-      return name === undefined ? undefined : { kind: 'resource', name };
+      // What is pinned by its URI has one spelling; another one would be read past its pin.
+      const isOdd = name === undefined || (isAppUri(name) && name !== target.uri);
+      return isOdd ? undefined : { kind: 'resource', name };
     }
   }
 }
@@ -149,10 +151,10 @@ type Pin = {
 
 const UNPINNED_KIND: Pin = { refusal: undefined, pinned: undefined, isRequired: false };
 
-/** Concrete resources and questions are not pinned (contract §5); a stopped upstream stops them too. */
+/** Questions and resources other than `ui://` are not pinned (contract §5); a stopped upstream stops them too. */
 function standingOf(catalogue: Catalogue, { kind, name }: Subject): Pin {
   if (catalogue.isStopped) return { ...UNPINNED_KIND, refusal: 'tool-changed' };
-  if (kind === 'resource' || kind === 'question') return UNPINNED_KIND;
+  if (kind === 'question' || (kind === 'resource' && !isAppUri(name))) return UNPINNED_KIND;
   const { state, pinned } = catalogue.standing(kind satisfies PinKind, name);
   const approved = state === 'approved' ? pinned : undefined;
   if (catalogue.mode === 'off') return { ...UNPINNED_KIND, pinned: approved };

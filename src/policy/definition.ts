@@ -3,8 +3,11 @@
 
 import type { Json, JsonObject } from '../mcp/message.js';
 
-/** The kinds that are pinned by definition. Concrete resources are decided by URI rules (contract §5). */
-export type PinKind = 'tool' | 'prompt' | 'template';
+/**
+ * The kinds that are pinned. `resource` is the content of a `ui://` resource that a tool refers to; all
+ * other concrete resources are decided by URI rules alone (contract §5).
+ */
+export type PinKind = 'tool' | 'prompt' | 'template' | 'resource';
 
 /**
  * `approved`: pinned, approved, and last seen upstream exactly so. `pending`: in the lock file, not approved.
@@ -60,6 +63,8 @@ export interface Catalogue {
   readonly isStopped: boolean;
   standing(kind: PinKind, name: string): Standing;
   names(kind: PinKind): readonly string[];
+  /** Where a name stands in lists: as it was first listed. `undefined` for names that no listing showed. */
+  rankOf?(kind: PinKind, name: string): number | undefined;
   /** The approved instructions text, if any. */
   readonly instructions: string | undefined;
 }

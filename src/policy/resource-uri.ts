@@ -21,6 +21,11 @@ const HOST_SCHEMES: ReadonlyMap<string, string> = new Map([
 ]);
 const UNRESERVED = /^[A-Za-z0-9\-._~]$/;
 
+/** True for the resources that hosts run beside a tool (MCP Apps extension). Their content is pinned. */
+export function isAppUri(uri: string): boolean {
+  return uri.startsWith('ui:');
+}
+
 /** The normal form of a URI, or undefined where it does not parse or has more than one reading. */
 export function normalizeUri(uri: string): string | undefined {
   if (uri.length > MAX_URI_CHARS || !URI_CHARACTERS.test(uri)) return undefined;

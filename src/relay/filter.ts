@@ -210,6 +210,9 @@ function listInput(
       if (pin !== undefined) noteOnce(pin);
       return isItemListed(call, cleared, pin, item);
     },
+    ...(pin === undefined
+      ? {}
+      : { rankOf: (name: string) => call.view.catalogueFor(era).rankOf?.(pin, name) }),
   };
 }
 
@@ -227,7 +230,15 @@ function isItemListed(
 }
 
 function targetOf(kind: PinKind, name: string): Target {
-  return kind === 'template' ? { kind, uriTemplate: name } : { kind, name };
+  switch (kind) {
+    case 'tool':
+    case 'prompt':
+      return { kind, name };
+    case 'template':
+      return { kind, uriTemplate: name };
+    case 'resource':
+      return { kind, uri: name };
+  }
 }
 
 function isListed(call: Call, { principal, admitted }: Answered, target: Target): boolean {

@@ -12,6 +12,7 @@ import type { CompiledSchema } from '../policy/definition.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { OwedByAnswer } from '../settle/settle.js';
 import type { Answered } from './answered.js';
+import { reviewAppContent } from './app-resource.js';
 import { judgeAsking } from './asking.js';
 import type { Call } from './call.js';
 import { type Filtering, filterAnswer, recallList } from './filter.js';
@@ -32,6 +33,8 @@ export type Judge = {
 type Waiting = Pick<Filtering, 'cleared' | 'issued' | 'bytes'>;
 
 const NO_HEADERS = {};
+/** What a reviewer has approved byte for byte. */
+const APP_CONTENT = ['/result/contents'];
 const NO_ERROR = { isError: false, rpcCode: undefined } as const;
 
 /** A judge of everything that answers one cleared message. `issued` is the session id of the answer, if any. */
@@ -97,8 +100,12 @@ function judgeResult(
   const isError = result['isError'] === true;
   if (rule.response === 'filter')
     return filterAnswer({ ...waiting, call: subject.call, reading, result });
+  const app = reviewAppContent(subject.call, cleared, reading, result);
+  if (app === 'changed') return { kind: 'refused', refusal: refuseWith('tool-changed') };
   const output = outputOf(subject.call, cleared);
-  const verdict = own(inspect(subject, reading, output), { isError, rpcCode: undefined });
+  const reviewed = app === 'approved' ? APP_CONTENT : undefined;
+  const inspection = inspect(subject, reading, output, reviewed);
+  const verdict = own(inspection, { isError, rpcCode: undefined });
   if (subject.era !== '2026' || verdict.kind !== 'own' || !isCacheable(rule.method, result))
     return verdict;
   const inspected = verdict.text ?? reading.text;

@@ -51,7 +51,12 @@ export const DROP: Verdict = { kind: 'drop' };
 const MAX_BYTES_A_CHAR = 3;
 
 /** One inspection of one message. What it finds goes on record, whether or not anything passes. */
-export function inspect(subject: Subject, reading: Read, output?: CompiledSchema): Inspection {
+export function inspect(
+  subject: Subject,
+  reading: Read,
+  output?: CompiledSchema,
+  approved: readonly string[] = [],
+): Inspection {
   const { call, owed } = subject;
   const { text, value } = reading;
   const maxBytes = owed?.maxResultBytes;
@@ -60,7 +65,7 @@ export function inspect(subject: Subject, reading: Read, output?: CompiledSchema
   }
   const startedMs = performance.now();
   const profile = profileOf(call, owed);
-  const outcome = inspectMessage({ text, value, profile, output, carry: subject.carry });
+  const outcome = inspectMessage({ text, value, profile, output, carry: subject.carry, approved });
   call.record.latency.inspect += performance.now() - startedMs;
   note(call, outcome.findings);
   if (outcome.kind !== 'withhold') subject.carry = outcome.carry;

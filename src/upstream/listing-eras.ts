@@ -5,6 +5,7 @@
 
 import type { Listing } from '../mcp/listing.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
+import { encodeHeaderValue } from '../mcp/translate/mirrored-headers.js';
 import {
   FIRST_VERSION_WITH_HEADER,
   LATEST_SESSION_VERSION,
@@ -91,9 +92,7 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
   if (versions.length === 0 || !isObject(capabilities)) return { kind: 'not-spoken' };
   const instructions = readInstructions(result);
   if (instructions === 'malformed') return PROTOCOL;
-  const walk = await walkLists(capabilities, ports.caps, (method, cursor) =>
-    ask(method, cursor === undefined ? {} : { cursor }),
-  );
+  const walk = await walkLists(capabilities, ports.caps, ask);
   if (walk.kind !== 'lists') return walkFailure(walk);
   const meta = result['_meta'];
   const serverInfo = isObject(meta) ? meta['io.modelcontextprotocol/serverInfo'] : undefined;
@@ -125,8 +124,13 @@ function statelessCall(ports: EraPorts, version: string, method: string, params:
     version,
     method,
     params: { ...params, _meta: meta },
-    headers: { 'mcp-protocol-version': version, 'mcp-method': method },
+    headers: { 'mcp-protocol-version': version, 'mcp-method': method, ...nameHeader(params) },
   };
+}
+
+/** A read names its resource in a header too (MCP 2026-07-28, standard request headers). */
+function nameHeader({ uri }: JsonObject): { readonly [name: string]: string } {
+  return typeof uri === 'string' ? { 'mcp-name': encodeHeaderValue(uri) } : {};
 }
 
 export type SessionListing = {
@@ -172,10 +176,9 @@ async function listInSession(
   const budget = budgetOf(ports);
   const headers = sessionHeaders(session);
   const { version } = session;
-  const walk = await walkLists(session.capabilities, ports.caps, (method, cursor) => {
-    const params: JsonObject = cursor === undefined ? {} : { cursor };
-    return callUpstream(ports, { era: '2025', version, method, params, headers }, budget);
-  });
+  const walk = await walkLists(session.capabilities, ports.caps, (method, params) =>
+    callUpstream(ports, { era: '2025', version, method, params, headers }, budget),
+  );
   if (walk.kind === 'lists') {
     const { capabilities, serverInfo, instructions } = session;
     const said = { capabilities, serverInfo, instructions };

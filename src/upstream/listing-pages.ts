@@ -5,6 +5,7 @@
 import { elementSpans, hasInexactNumber, spanOf } from '../mcp/json.js';
 import type { ListedItem } from '../mcp/listing.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
+import { type Ask, readAppResources } from './listing-apps.js';
 import type { CallOutcome, ListingFault } from './listing-call.js';
 
 /** Caps of one listing, over all its lists. */
@@ -34,7 +35,10 @@ const LISTS = {
 
 type ListName = keyof typeof LISTS;
 
-export type Lists = { readonly [name in ListName]: readonly ListedItem[] };
+export type Lists = { readonly [name in ListName]: readonly ListedItem[] } & {
+  /** What tools refer to. */
+  readonly resources: readonly ListedItem[];
+};
 
 /** Why a walk ended early. `refused` carries the HTTP status of the answer. */
 export type WalkFault =
@@ -43,17 +47,14 @@ export type WalkFault =
 
 export type Walk = { readonly kind: 'lists'; readonly lists: Lists } | WalkFault;
 
-/** Asks for one page; `cursor` is undefined for the first. */
-export type AskPage = (method: string, cursor: string | undefined) => Promise<CallOutcome>;
-
 /** JSON-RPC 2.0 §5.1. */
 const METHOD_NOT_FOUND = -32601;
 
-/** Every page of every list whose capability the upstream declares. */
+/** Every page of every list whose capability the upstream declares, and what its tools refer to. */
 export async function walkLists(
   capabilities: JsonObject,
   caps: ListingCaps,
-  ask: AskPage,
+  ask: Ask,
 ): Promise<Walk> {
   const left = { pages: caps.maxPages, items: caps.maxItems };
   const lists: Record<ListName, readonly ListedItem[]> = { tools: [], prompts: [], templates: [] };
@@ -63,7 +64,10 @@ export async function walkLists(
     if (walked.kind !== 'items') return walked;
     lists[name] = walked.items;
   }
-  return { kind: 'lists', lists };
+  const apps = await readAppResources(lists.tools, capabilities, ask);
+  return apps.kind === 'items'
+    ? { kind: 'lists', lists: { ...lists, resources: apps.items } }
+    : apps;
 }
 
 type ListWalk = { readonly kind: 'items'; readonly items: readonly ListedItem[] } | WalkFault;
@@ -73,7 +77,7 @@ const PROTOCOL: WalkFault = { kind: 'failed', why: 'protocol' };
 async function walkList(
   name: ListName,
   left: { pages: number; items: number },
-  ask: AskPage,
+  ask: Ask,
 ): Promise<ListWalk> {
   const items: ListedItem[] = [];
   const asked = new Set<string | undefined>();
@@ -82,7 +86,7 @@ async function walkList(
     left.pages -= 1;
     if (left.pages < 0 || asked.has(cursor)) return PROTOCOL;
     asked.add(cursor);
-    const answer = await ask(LISTS[name].method, cursor);
+    const answer = await ask(LISTS[name].method, cursor === undefined ? {} : { cursor });
     if (answer.kind !== 'result') return walkFault(name, answer, cursor);
     const page = readPage(name, answer);
     left.items -= page?.items.length ?? 0;

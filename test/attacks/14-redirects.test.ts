@@ -53,7 +53,7 @@ describe('a redirect of the upstream', () => {
     'http://[fd00:ec2::254]/',
     '//169.254.169.254/',
     '/mcp/',
-  ])('[X-14] to %s is not followed', async (target) => {
+  ])('[X-14, MCP-65] to %s is not followed', async (target) => {
     rig.upstream.forget();
     rig.upstream.obey(onMethod('tools/call', () => redirectTo(target)));
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });

@@ -66,7 +66,7 @@ describe('a connection', () => {
     expect(rig.upstream.uses().map(({ message }) => message?.['id'])).toEqual([1, 3]);
   });
 
-  it('[X-16] of a stateless client that goes away cancels the upstream, and is recorded', async () => {
+  it('[X-16, MCP-19] of a stateless client that goes away cancels the upstream, and is recorded', async () => {
     rig.upstream.forget();
     rig.upstream.obey(
       onMethod('tools/call', (request) =>
@@ -92,7 +92,7 @@ describe('a connection', () => {
     expect(next.text).toContain('read_record two');
   });
 
-  it('[X-16] of a session client that goes away cancels nothing', async () => {
+  it('[X-16, MCP-20] of a session client that goes away cancels nothing', async () => {
     rig.upstream.forget();
     rig.upstream.obey(
       onMethod('tools/call', (request) => slowBody(resultFor(request, textResult('slow')), 20)),

@@ -213,7 +213,7 @@ describe('headers that mirror a body', () => {
     expectNothingForwarded(rig);
   });
 
-  it('[X-34] tools with annotations that may not be are neither listed nor callable', async () => {
+  it('[X-34, MCP-50] tools with annotations that may not be are neither listed nor callable', async () => {
     const listed = await requestStateless(rig.access, 'tools/list');
     expect(listed.text).toContain('"query"');
     expect(listed.text).not.toMatch(/invalid_\d|twice/);

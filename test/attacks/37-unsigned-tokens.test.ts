@@ -27,7 +27,7 @@ describe('a token that nobody signed', () => {
   }
 
   it.each(['none', 'nOnE', 'NONE', '', 'HS256', 'HS512'])(
-    '[X-37] is a 401 with alg %j',
+    '[X-37, MCP-39] is a 401 with alg %j',
     async (alg) => {
       const { kid } = rig.gateway.issuer.currentKey();
       const header = { alg, kid, typ: 'at+jwt' };

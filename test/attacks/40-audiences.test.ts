@@ -35,7 +35,7 @@ describe('a token for another audience', () => {
     ['everything', () => '*'],
   ];
 
-  it.each(WRONG)('[X-40] is a 401: %s', async (_name, audience) => {
+  it.each(WRONG)('[X-40, MCP-40] is a 401: %s', async (_name, audience) => {
     const token = await rig.gateway.token('target', { aud: audience(rig.access.url) });
     const reply = await callStateless(rig.as(token), 'read_record', { id: 'one' });
     expect(reply.status).toBe(401);

@@ -95,7 +95,7 @@ describe('a token that is not for calling this', () => {
   );
 
   it.each(['JWT', 'dpop+jwt', 'id_token', 'logout+jwt', 'at+jwt2', undefined])(
-    '[X-41] only access tokens call: typ %s',
+    '[X-41, MCP-47] only access tokens call: typ %s',
     async (typ) => {
       await expectRefused(await mint({ header: { typ } }));
     },
@@ -120,7 +120,7 @@ describe('a token that is not for calling this', () => {
     ['the issuer with a slash', () => ({ iss: `${rig.gateway.issuer.issuer}/` })],
     ['scopes that are an object', () => ({ scope: { a: 1 } })],
     ['scopes with a tab', () => ({ scope: 'notes:read\tnotes:write' })],
-  ])('[X-42] claims are what they must be: %s', async (_what, claims) => {
+  ])('[X-42, MCP-39] claims are what they must be: %s', async (_what, claims) => {
     await expectRefused(await mint({ claims: claims() }));
   });
 

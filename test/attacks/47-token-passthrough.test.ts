@@ -46,7 +46,7 @@ describe("the client's token", () => {
     }
   }
 
-  it('[X-47] does not go along with calls, lists, sessions, streams and their ends', async () => {
+  it('[X-47, MCP-42] does not go along with calls, lists, sessions, streams and their ends', async () => {
     await callStateless(rig.as(token), 'read_record', { id: 'one' });
     await requestStateless(rig.as(token), 'tools/list');
     await requestStateless(rig.as(token), 'server/discover');

@@ -32,7 +32,7 @@ describe.each([
     await issuer.close();
   });
 
-  it('[X-51] makes calls wait with 503, not log in again with 401', async () => {
+  it('[X-51, MCP-46] makes calls wait with 503, not log in again with 401', async () => {
     const token = await issuer.mint(rig.access.url);
     const reply = await callStateless(rig.as(token), 'read_record', { id: 'one' });
     expect(reply.status).toBe(503);

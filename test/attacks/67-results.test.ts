@@ -42,12 +42,15 @@ describe('a result', () => {
     ['a member too many', { ok: true, extra: 1 }],
     ['a list', []],
     ['null', null],
-  ])('[X-67] that breaks its approved schema is withheld: %s', async (_what, structuredContent) => {
-    const reply = await answered({ content: [], structuredContent } as JsonObject, 'typed');
-    expect(resultOf(reply)).toMatchObject({ isError: true });
-    expect(resultOf(reply)).not.toHaveProperty('structuredContent');
-    await expectWithheldLines(rig, reply, 'result-invalid');
-  });
+  ])(
+    '[X-67, MCP-53] that breaks its approved schema is withheld: %s',
+    async (_what, structuredContent) => {
+      const reply = await answered({ content: [], structuredContent } as JsonObject, 'typed');
+      expect(resultOf(reply)).toMatchObject({ isError: true });
+      expect(resultOf(reply)).not.toHaveProperty('structuredContent');
+      await expectWithheldLines(rig, reply, 'result-invalid');
+    },
+  );
 
   it('[X-67] without the structure that its schema promises is withheld', async () => {
     const reply = await answered(textResult('no structure'), 'typed');
@@ -55,7 +58,7 @@ describe('a result', () => {
     await expectWithheldLines(rig, reply, 'result-invalid');
   });
 
-  it('[X-67] whose text differs from its structure is cleaned in both, and still valid', async () => {
+  it('[X-67, MCP-54] whose text differs from its structure is cleaned in both, and still valid', async () => {
     const [one, other] = [makeGithubToken(), makeGithubToken()];
     const reply = await answered(
       {

@@ -43,7 +43,7 @@ describe("a session in another caller's hands", () => {
     ['a subject with a space', { sub: 'alice ' }],
   ];
 
-  it.each(THIEVES)('[X-81] is a 404 like an unknown one: %s', async (_name, claims) => {
+  it.each(THIEVES)('[X-81, MCP-33] is a 404 like an unknown one: %s', async (_name, claims) => {
     const thief = rig.as(await rig.gateway.token('target', claims));
     const stolen = await requestInSession(thief, session.id, 'tools/call', call);
     const unknown = await requestInSession(thief, 'never-was', 'tools/call', call);
@@ -102,7 +102,7 @@ describe("a session in another caller's hands", () => {
     expect((await requestInSession(renewed, session.id, 'tools/call', call)).status).toBe(200);
   });
 
-  it('[X-81] is unknown to its owner too once it has ended', async () => {
+  it('[X-81, MCP-33] is unknown to its owner too once it has ended', async () => {
     const own = await rig.openSession();
     expect((await own.end()).status).toBe(204);
     rig.upstream.forget();

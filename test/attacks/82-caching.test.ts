@@ -55,7 +55,7 @@ describe('results that an upstream calls public', () => {
     }
   });
 
-  it('[X-82] are never the list of another caller, in whatever order they ask', async () => {
+  it('[X-82, MCP-27] are never the list of another caller, in whatever order they ask', async () => {
     const admin = rig.as(await rig.gateway.token('target', { sub: 'root', groups: ['admins'] }));
     for (const [access, names] of [
       [admin, ['read_record', 'write_record']],

@@ -119,7 +119,7 @@ describe('a dialogue', () => {
 });
 
 describe('a subscription', () => {
-  it('[T-01, T-02, T-05] is agreed to, told of changes, and closed', async () => {
+  it('[T-01, T-02, T-05, MCP-21] is agreed to, told of changes, and closed', async () => {
     const { client } = await open('somebody');
     const told: string[] = [];
     client.setNotificationHandler('notifications/tools/list_changed', () => {

@@ -230,7 +230,7 @@ describe('a question that may not pass', () => {
     ['a card', form({ a: { type: 'string', description: 'Credit card number' } })],
     ['a format', form({ a: { type: 'string', format: 'password' } })],
     ['its message', form({ a: { type: 'string' } }, 'Enter your password to go on')],
-  ])('[Q-05] asks for %s', async (_what, question) => {
+  ])('[Q-05, MCP-57] asks for %s', async (_what, question) => {
     await expectRefused(question, 'elicitation-sensitive', -32602);
   });
 
@@ -240,7 +240,7 @@ describe('a question that may not pass', () => {
     'data:text/html,hello',
     'https://user:pass@example.com/',
     `https://example.com/?key=${SECRET}`,
-  ])('[Q-06] links to %s', async (url) => {
+  ])('[Q-06, MCP-58] links to %s', async (url) => {
     await expectRefused(link(url), 'elicitation-url', -32602);
   });
 

@@ -176,7 +176,7 @@ describe('a request of a server', () => {
     await client.close();
   });
 
-  it('[E-09] in a stateless answer is dropped, for that era has none', async () => {
+  it('[E-09, MCP-18] in a stateless answer is dropped, for that era has none', async () => {
     asking.obey(askFirst);
     const client = new ClientV2(IDENTITY, {
       versionNegotiation: { mode: { pin: '2026-07-28' } },

@@ -55,7 +55,7 @@ afterAll(() => rig.close());
 const submit = (body: unknown, headers = session.headers) =>
   postRaw(rig.access.url, body, { headers });
 
-describe('[Q-14] an array', () => {
+describe('[Q-14, MCP-31] an array', () => {
   it('is decided element by element: what is hidden in it is refused, the rest is answered', async () => {
     const ping = { jsonrpc: '2.0', id: 2, method: 'ping' };
     const secret = call(4, 'read_record', { id: makeGithubToken() });

@@ -185,7 +185,7 @@ describe('a question', () => {
     ],
     ['sampling that is not declared', 'asked', {}, { a: SAMPLING }, 'sampling-forbidden'],
     ['one of two', 'asked', { elicitation: {} }, { a: FORM, b: SAMPLING }, 'sampling-forbidden'],
-  ])('[T-07] is withheld: %s', async (_what, as, capabilities, requests, reason) => {
+  ])('[T-07, MCP-26] is withheld: %s', async (_what, as, capabilities, requests, reason) => {
     ask(requests);
     const reply = await call({ as, capabilities });
     expect([reply.status, decisionReason(reply)]).toEqual([200, reason]);
@@ -224,7 +224,7 @@ describe('a question', () => {
     expect(reply.text).toContain('[redacted:');
   });
 
-  it('[T-06] is a protocol fault on other methods, and where it is none', async () => {
+  it('[T-06, MCP-23] is a protocol fault on other methods, and where it is none', async () => {
     const result = { resultType: 'input_required', inputRequests: { a: FORM } };
     for (const method of ['tools/list', 'server/discover']) {
       rig.upstream.obey(
@@ -278,7 +278,7 @@ describe('a question', () => {
     expect((await call({ as: 'plain' })).text).not.toContain('inputRequests');
   });
 
-  it('[T-11] is never cached, nor is what a retry brings', async () => {
+  it('[T-11, MCP-28] is never cached, nor is what a retry brings', async () => {
     ask({ a: FORM }, undefined, { ttlMs: 60_000, cacheScope: 'public' });
     const asked = resultOf(await call());
     expect([asked['ttlMs'], asked['cacheScope']]).toEqual([undefined, undefined]);
@@ -314,7 +314,7 @@ describe('the state of a dialogue', () => {
     return String(state);
   }
 
-  it('[T-09] is sealed towards the client and restored byte for byte', async () => {
+  it('[T-09, MCP-24] is sealed towards the client and restored byte for byte', async () => {
     const sealed = await firstLeg();
     expect(sealed).not.toContain('state');
     expect(sealed).toMatch(/^[A-Za-z0-9_-]{60,}$/);
@@ -333,7 +333,7 @@ describe('the state of a dialogue', () => {
     expect(lastSent()['requestState']).toBe(STATE);
   });
 
-  it('[T-09] does not open when changed, for another caller, tool or argument', async () => {
+  it('[T-09, MCP-25] does not open when changed, for another caller, tool or argument', async () => {
     const sealed = await firstLeg();
     rig.upstream.forget();
     const flipped = `${sealed.slice(0, -2)}${sealed.at(-2) === 'A' ? 'B' : 'A'}${sealed.at(-1)}`;

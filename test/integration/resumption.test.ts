@@ -108,7 +108,7 @@ describe('[Q-12] an answer that is polled for', () => {
   });
 });
 
-describe('[Q-10] a stream that is resumed', () => {
+describe('[Q-10, MCP-35] a stream that is resumed', () => {
   it('asks the upstream by its own event id, and carries the answer to the request', async () => {
     const id = await callAndBreak();
     replay('stream-1/0', [ownAnswer('resumed')]);
@@ -208,7 +208,7 @@ describe('[Q-10] a stream that is resumed', () => {
   });
 });
 
-describe('[Q-11] an event id', () => {
+describe('[Q-11, MCP-35] an event id', () => {
   it('of another caller, session or gateway, altered or made up, is one 404', async () => {
     const id = await callAndBreak();
     rig.upstream.forget();

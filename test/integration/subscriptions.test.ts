@@ -137,7 +137,7 @@ describe('what a subscription asks for', () => {
 });
 
 describe('what comes on the stream', () => {
-  it('[T-02] passes where it was asked for, and is dropped and recorded where not', async () => {
+  it('[T-02, MCP-21] passes where it was asked for, and is dropped and recorded where not', async () => {
     const secret = ['sk', 'live', 'a8Kq2ZrT7mXw4Lp9Nv3Bd6Yh'].join('_');
     rig.upstream.obey(
       streamOf([

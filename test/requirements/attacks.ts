@@ -49,6 +49,8 @@ export const attackRequirements: readonly Requirement[] = [
     '35',
     'Mcp-Param headers agree with the arguments by the pinned schema, or the call is 400.',
   ),
+  attack('36', 'A name breaks out of no header, log line or label.'),
+  attack('62', 'Instructions hidden in any place are treated like those in a description.'),
   attack('37', 'A token that nobody signed, or that the public key signed, is a 401.'),
   attack('38', 'A key id is only a name, and unknown ones do not drive requests to the issuer.'),
   attack('39', 'Headers of a token that bring a key are never trusted.'),

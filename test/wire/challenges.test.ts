@@ -72,7 +72,7 @@ describe('challenges', () => {
     ]);
   });
 
-  it('[G-09] for a missing scope name every scope that the call needs', async () => {
+  it('[G-09, MCP-43] for a missing scope name every scope that the call needs', async () => {
     const token = await rig.gateway.token('target', { scope: 'notes:read' });
     rig.upstream.forget();
     const args = { id: 'one', text: 'x' };

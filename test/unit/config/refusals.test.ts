@@ -9,7 +9,7 @@ function swap(part: string, by: string, text: string = GOOD): string {
 
 const PLAIN = 'error plain http is possible only on loopback';
 
-describe('[C-07] serve refuses to start: origins', () => {
+describe('[C-07, MCP-66] serve refuses to start: origins', () => {
   it.each([
     [
       'publicUrl is plain http outside loopback',

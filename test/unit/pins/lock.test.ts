@@ -256,6 +256,8 @@ test('[L-05] a lock of every kind reads back', () => {
   };
   const definition = { uriTemplate: 'repo://{owner}', name: 'repo' };
   const template: Pin = { ...pinOf(definition), sha256: digestOf(definition, 'template') };
+  const shown = { uri: 'ui://a/b.html', contents: [{ uri: 'ui://a/b.html', text: '<p>\n</p>' }] };
+  const resource: Pin = { ...pinOf(shown), sha256: digestOf(shown, 'resource') };
   const lock: Lock = {
     upstream: 'github',
     instructions: { ...textPin('Be brief.'), variants: [{ ...textPin('Be long.', 'pending') }] },
@@ -263,6 +265,7 @@ test('[L-05] a lock of every kind reads back', () => {
       tool: new Map([['a', pinOf(toolOf('a'), 'blocked')]]),
       prompt: new Map([['greet', prompt]]),
       template: new Map([['repo://{owner}', template]]),
+      resource: new Map([['ui://a/b.html', resource]]),
     },
   };
   const { lock: read } = readLock(FILE, writeLock(lock));

@@ -57,6 +57,7 @@ export type Offer = {
   readonly atMs?: number;
   readonly prompts?: readonly JsonObject[];
   readonly templates?: readonly JsonObject[];
+  readonly resources?: readonly JsonObject[];
   readonly instructions?: string;
   readonly isExact?: boolean;
 };
@@ -70,6 +71,7 @@ export function listingOf(tools: readonly JsonObject[], offer: Offer = {}): List
     tools: items(tools),
     prompts: items(offer.prompts ?? []),
     templates: items(offer.templates ?? []),
+    resources: items(offer.resources ?? []),
     instructions: offer.instructions,
     capabilities: { tools: {} },
     serverInfo: undefined,

@@ -31,7 +31,7 @@ describe('the sealed state of a dialogue', () => {
     );
   });
 
-  test('[T-09] does not open late, nor under any other binding', () => {
+  test('[T-09, MCP-25] does not open late, nor under any other binding', () => {
     const sealed = sealRequestState(ring, BINDING, 'state', NOW + 1) ?? '';
     expect(openRequestState(ring, BINDING, sealed, NOW)).toBe('state');
     expect(openRequestState(ring, BINDING, sealed, NOW + 1)).toBeUndefined();

@@ -56,7 +56,7 @@ describe('the guarded fetch', () => {
     expect(seen).toEqual([['identity', undefined]]);
   });
 
-  it('[A-03] never follows a redirect, and names its target without the query', async () => {
+  it('[A-03, MCP-65] never follows a redirect, and names its target without the query', async () => {
     let hits = 0;
     const { base } = await serve((_request, response) => {
       hits += 1;
@@ -136,7 +136,7 @@ describe('the guarded fetch', () => {
     expect(outcome).toMatchObject({ ok: false, why: 'invalid' });
   });
 
-  it('[A-08] refuses IP literals in every spelling before anything is sent', async () => {
+  it('[A-08, MCP-65] refuses IP literals in every spelling before anything is sent', async () => {
     let hits = 0;
     const { port } = await serve((_request, response) => {
       hits += 1;
