@@ -6,7 +6,7 @@ import type { PageCache } from './inspect/page-cache.js';
 import type { EventFacts, QuestionFacts, SentFacts, SessionFacts } from './mcp/admitted.js';
 import type { ListedEra } from './mcp/listing.js';
 import type { Era, Json, JsonObject, RequestId } from './mcp/message.js';
-import type { ChannelOutcome, ForwardOutcome, Incoming } from './mcp/transport.js';
+import type { ChannelOutcome, ForwardOutcome, Incoming, LeaveSignal } from './mcp/transport.js';
 import type { Catalogue, PinKind } from './policy/definition.js';
 import type { Principal } from './policy/principal.js';
 import type { PolicySet } from './policy/question.js';
@@ -89,7 +89,7 @@ export type SeenPage = {
 /** The channels of HTTP+SSE: one stream a session, on which every answer comes. */
 export type ChannelPorts = {
   /** Opens a channel of the upstream and waits until it says where it wants messages. */
-  open(upstream: string, signal: AbortSignal): Promise<ChannelOutcome>;
+  open(upstream: string, signal: LeaveSignal): Promise<ChannelOutcome>;
   /** Seals a request into the id under which the server knows it; `undefined` where it is too long. */
   sealRequest(sent: SentFacts, place: SessionPlace): string | undefined;
   /** Opens such an id; `undefined` for one that was not sent in this session of this caller. */
@@ -140,13 +140,13 @@ export type Ports = {
   forward(
     upstream: string,
     cleared: Cleared,
-    signal: AbortSignal | undefined,
+    signal: LeaveSignal | undefined,
   ): Promise<ForwardOutcome>;
   /** Opens a stream of a session; `lastEventId` is the upstream's own, where one is resumed. */
   openStream(
     upstream: string,
     session: SessionFacts,
-    signal: AbortSignal,
+    signal: LeaveSignal,
     lastEventId?: string,
   ): Promise<ForwardOutcome>;
   forwardSessionEnd(upstream: string, session: SessionFacts): Promise<ForwardOutcome>;

@@ -6,8 +6,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import { sessionInQuery } from '../mcp/eras/channels.js';
-import type { Incoming, Outgoing } from '../mcp/transport.js';
+import type { Incoming, LeaveSignal, Outgoing } from '../mcp/transport.js';
 import { createBodyReader, type UnreadBody } from './body.js';
+import { ClientLeave } from './client-leave.js';
 import { createOutgoing } from './outgoing.js';
 import { edgeBody } from './refusal-body.js';
 import { checkRequest, type EdgeRefusal } from './request.js';
@@ -83,11 +84,11 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     if (check.kind === 'document') return sendDocument(response, check.body);
     if (check.kind === 'refused') return refuse(request, response, check.refusal, id);
     const { route, query, repeated } = check;
-    const facts = { id, receivedAt, startedMs, route, query, repeated };
     const body =
       request.method === 'POST' ? await bodies.read(request, route.maxRequestBytes) : NO_BODY;
-    if (typeof body === 'string') return refuseBody(request, response, body, facts);
-    await pass(request, response, { ...facts, body });
+    if (typeof body === 'string') return refuseBody(request, response, body, { id, route });
+    const facts = { id, receivedAt, startedMs, route, query, repeated, body };
+    await pass(request, response, facts);
   }
 
   async function pass(
@@ -218,28 +219,23 @@ function toIncoming(
   facts: Facts,
   enter: () => boolean,
 ): Incoming {
-  let gone: AbortController | undefined;
+  let leave: ClientLeave | undefined;
+  const { headers, repeated } = headersOf(request, facts);
   return {
     id: facts.id,
     upstream: facts.route.upstream,
     httpMethod: request.method === 'GET' ? 'GET' : request.method === 'DELETE' ? 'DELETE' : 'POST',
     channel: facts.route.channel,
-    ...headersOf(request, facts),
+    headers,
+    repeated,
     query: facts.query,
     body: facts.body,
     remoteAddress: request.socket.remoteAddress ?? '',
     enter,
     // Made when first asked for: most exchanges end before anyone needs to know that the client left.
-    get signal(): AbortSignal {
-      if (gone === undefined) {
-        const controller = new AbortController();
-        gone = controller;
-        if (response.destroyed) controller.abort();
-        response.on('close', () => {
-          if (!response.writableFinished) controller.abort();
-        });
-      }
-      return gone.signal;
+    get signal(): LeaveSignal {
+      leave ??= new ClientLeave(response);
+      return leave;
     },
     receivedAt: facts.receivedAt,
     startedMs: facts.startedMs,

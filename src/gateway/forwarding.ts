@@ -5,6 +5,7 @@ import type { OwnAnswer, Ports, View } from '../exchange-ports.js';
 import type { SessionFacts } from '../mcp/admitted.js';
 import { eraTowards } from '../mcp/carried.js';
 import type { RequestId } from '../mcp/message.js';
+import type { LeaveSignal } from '../mcp/transport.js';
 import type { Cleared } from '../settle/settle.js';
 import { addressOf } from '../upstream/client.js';
 import { credentialHeader } from '../upstream/credentials.js';
@@ -97,7 +98,7 @@ function forwardStateless(
   { client, translation }: UpstreamRuntime,
   { carried }: View,
   cleared: Cleared,
-  signal: AbortSignal | undefined,
+  signal: LeaveSignal | undefined,
 ): ReturnType<Ports['forward']> {
   if (carried === undefined || eraTowards('2026', carried) === '2026')
     return client.forward(cleared, signal);

@@ -7,7 +7,7 @@ import type { ProtocolFault, SessionFacts } from '../mcp/admitted.js';
 import { channelAddress } from '../mcp/eras/channels.js';
 import { faultOf, INVALID_REQUEST } from '../mcp/faults.js';
 import { encodeSseMessage } from '../mcp/sse.js';
-import type { UpstreamAnswer } from '../mcp/transport.js';
+import type { LeaveSignal, UpstreamAnswer } from '../mcp/transport.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
@@ -87,7 +87,7 @@ async function relayChannel(
   principal: Principal,
   session: SessionFacts,
   answer: UpstreamAnswer,
-  leave: AbortSignal,
+  leave: LeaveSignal,
 ): Promise<void> {
   const abort = (): void => answer.abort();
   leave.addEventListener('abort', abort, { once: true });

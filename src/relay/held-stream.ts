@@ -3,6 +3,7 @@
 // Source: contract §3; MCP 2025-11-25 and 2026-07-28, transports (keep-alive by comments).
 
 import { encodeSseComment } from '../mcp/sse.js';
+import type { LeaveSignal } from '../mcp/transport.js';
 import type { Principal } from '../policy/principal.js';
 import type { Call } from './call.js';
 
@@ -27,7 +28,7 @@ export async function holdStream(
   { incoming, outgoing, ports }: Call,
   principal: Principal,
   { session, announce }: Told,
-  run: (leave: AbortSignal, end: () => void) => Promise<void>,
+  run: (leave: LeaveSignal, end: () => void) => Promise<void>,
 ): Promise<void> {
   const leave = new AbortController();
   let cutting: NodeJS.Timeout | undefined;
@@ -54,7 +55,7 @@ export async function holdStream(
 }
 
 /** Resolves when the signal is aborted. */
-export function aborted(signal: AbortSignal): Promise<void> {
+export function aborted(signal: LeaveSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) =>
     signal.addEventListener('abort', () => resolve(), { once: true }),

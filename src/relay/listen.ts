@@ -5,7 +5,7 @@
 import type { SessionFacts } from '../mcp/admitted.js';
 import { encodeSseMessage } from '../mcp/sse.js';
 import { admitSessionEnd, admitStreamOpen } from '../mcp/streams.js';
-import type { ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../mcp/transport.js';
 import { sessionEra } from '../mcp/versions.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
@@ -125,7 +125,7 @@ function refusalOf(outcome: ForwardOutcome, isAnswer: boolean): Refusal | undefi
 async function relayUntil(
   { call, principal, session, answered }: Stream,
   answer: UpstreamAnswer,
-  leave: AbortSignal,
+  leave: LeaveSignal,
 ): Promise<void> {
   leave.addEventListener('abort', () => answer.abort(), { once: true });
   if (answered !== undefined) return relayResumed(call, answered, answer, leave);
@@ -144,7 +144,7 @@ async function relayResumed(
   call: Call,
   answered: Answered,
   answer: UpstreamAnswer,
-  leave: AbortSignal,
+  leave: LeaveSignal,
 ): Promise<void> {
   const { admitted, principal } = answered;
   const judge = createJudge(call, answered, undefined);

@@ -13,7 +13,7 @@ import {
   renderFarewell,
   renderNotice,
 } from '../mcp/subscriptions.js';
-import type { Incoming, UpstreamAnswer } from '../mcp/transport.js';
+import type { Incoming, LeaveSignal, UpstreamAnswer } from '../mcp/transport.js';
 import type { Reason } from '../policy/reasons.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Cleared } from '../settle/settle.js';
@@ -115,7 +115,7 @@ async function serve(
 async function run(
   subscription: Subscription,
   answer: UpstreamAnswer | undefined,
-  leave: AbortSignal,
+  leave: LeaveSignal,
 ): Promise<void> {
   if (answer === undefined) acknowledgeOwn(subscription);
   else await relayNotices(subscription, answer, leave);
@@ -123,7 +123,7 @@ async function run(
 }
 
 /** A stream that the gateway ends, ends in good order; one that broke off upstream breaks off here too. */
-async function sayFarewell(subscription: Subscription, leave: AbortSignal): Promise<void> {
+async function sayFarewell(subscription: Subscription, leave: LeaveSignal): Promise<void> {
   const { call, id, agreed, isOurs, isOver } = subscription;
   if (agreed === undefined || isOver || !(isOurs || leave.aborted)) return;
   await call.outgoing.write(encodeSseMessage(renderFarewell(id)));
@@ -160,7 +160,7 @@ function acknowledgeOwn(subscription: Subscription): void {
 async function relayNotices(
   subscription: Subscription,
   answer: UpstreamAnswer,
-  leave: AbortSignal,
+  leave: LeaveSignal,
 ): Promise<void> {
   const { call } = subscription;
   const { outgoing } = call;

@@ -6,7 +6,7 @@ import type { buildConnector } from 'undici';
 import { Pool } from 'undici';
 import { applyEdits } from '../mcp/json.js';
 import type { TranslatedForm } from '../mcp/translate/to-stateless.js';
-import type { ChannelOutcome, ForwardOutcome } from '../mcp/transport.js';
+import type { ChannelOutcome, ForwardOutcome, LeaveSignal } from '../mcp/transport.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
 import type { Cleared } from '../settle/settle.js';
 import { createAnswerReader, faultOf } from './answer.js';
@@ -52,27 +52,27 @@ const MAX_HEADER_BYTES = 16 * 1024;
 
 export type UpstreamClient = {
   /** Sends an admitted message that every station has cleared; the signal gives the exchange up. */
-  forward(cleared: Cleared, signal: AbortSignal | undefined): Promise<ForwardOutcome>;
+  forward(cleared: Cleared, signal: LeaveSignal | undefined): Promise<ForwardOutcome>;
   /** Sends a cleared message in the form of another era. `mayRest`: its answer may wait for somebody. */
   forwardAs(
     cleared: Cleared,
     form: TranslatedForm,
-    signal: AbortSignal,
+    signal: LeaveSignal,
     mayRest: boolean,
   ): Promise<ForwardOutcome>;
   /** Opens a stream of the gateway's own asking: it carries no principal's words. */
-  subscribe(form: TranslatedForm, signal: AbortSignal): Promise<ForwardOutcome>;
+  subscribe(form: TranslatedForm, signal: LeaveSignal): Promise<ForwardOutcome>;
   /** Opens the session's GET stream, or resumes a stream after an event of the upstream's own. */
   openStream(
     session: SessionRef,
-    signal: AbortSignal,
+    signal: LeaveSignal,
     lastEventId?: string,
   ): Promise<ForwardOutcome>;
   /**
    * Opens a channel of HTTP+SSE and waits for the address that it wants messages at, under `shown` instead of
    * the upstream's credentials where given. An address of another origin is `upstream-protocol`.
    */
-  openChannel(signal: AbortSignal, shown?: UpstreamCredentials): Promise<ChannelOutcome>;
+  openChannel(signal: LeaveSignal, shown?: UpstreamCredentials): Promise<ChannelOutcome>;
   /** Ends a session. */
   endSession(session: SessionRef): Promise<ForwardOutcome>;
   /** The gateway's own traffic: it carries no principal's words. */
@@ -105,18 +105,15 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   function dispatch(
     pool: Pool,
     { method, target = path, headers, body = null }: Sent,
-    signal?: AbortSignal,
+    signal?: LeaveSignal,
   ): Promise<ForwardOutcome> {
     return new Promise((resolve) => {
       if (signal?.aborted === true)
         return resolve({ kind: 'fault', reason: 'upstream-unavailable' });
       const settleOnce = (outcome: ForwardOutcome): void => resolve(checkAnswer(outcome));
-      const reader = createAnswerReader(settleOnce);
+      const reader = createAnswerReader(settleOnce, signal);
       try {
-        pool.dispatch(
-          { path: target, method, headers, body },
-          signal === undefined ? reader : abortable(reader, signal),
-        );
+        pool.dispatch({ path: target, method, headers, body }, reader);
       } catch (error) {
         resolve({ kind: 'fault', reason: faultOf(error) });
       }
@@ -182,28 +179,4 @@ function checkAnswer(outcome: ForwardOutcome): ForwardOutcome {
   if (!isEncoded && (outcome.status < 300 || outcome.status >= 400)) return outcome;
   outcome.abort();
   return { kind: 'fault', reason: 'upstream-protocol' };
-}
-
-function abortable(
-  reader: ReturnType<typeof createAnswerReader>,
-  signal: AbortSignal,
-): ReturnType<typeof createAnswerReader> {
-  let stop: (() => void) | undefined;
-  return {
-    ...reader,
-    onRequestStart(controller, context) {
-      stop = () => controller.abort(new Error('exchange given up'));
-      if (signal.aborted) stop();
-      else signal.addEventListener('abort', stop, { once: true });
-      reader.onRequestStart?.(controller, context);
-    },
-    onResponseEnd(controller, trailers) {
-      if (stop !== undefined) signal.removeEventListener('abort', stop);
-      reader.onResponseEnd?.(controller, trailers);
-    },
-    onResponseError(controller, error) {
-      if (stop !== undefined) signal.removeEventListener('abort', stop);
-      reader.onResponseError?.(controller, error);
-    },
-  };
 }

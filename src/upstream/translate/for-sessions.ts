@@ -3,6 +3,7 @@
 // Source: MCP 2025-11-25; MCP 2026-07-28; mcp-spec.md §2.3.
 
 import type { SessionFacts } from '../../mcp/admitted.js';
+import { amendAnswer } from '../../mcp/amended-answer.js';
 import { mayAskFirst } from '../../mcp/asking.js';
 import type { MirroredParameter } from '../../mcp/headers.js';
 import { applyEdits } from '../../mcp/json.js';
@@ -15,7 +16,7 @@ import {
   type SessionReader,
   statelessForm,
 } from '../../mcp/translate/to-stateless.js';
-import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { UpstreamClient } from '../client.js';
 import { converse, toldOf } from './dialogue.js';
@@ -49,7 +50,7 @@ export const OWN_SESSION = 'sallyport:stateless-upstream';
 
 export type SessionClients = {
   forward(cleared: Cleared, mirrored: readonly MirroredParameter[]): Promise<ForwardOutcome>;
-  openStream(session: SessionFacts, signal: AbortSignal): Promise<ForwardOutcome>;
+  openStream(session: SessionFacts, signal: LeaveSignal): Promise<ForwardOutcome>;
   endSession(session: SessionFacts): ForwardOutcome;
   /** What the gateway itself says to a question. */
   answerQuestion(session: SessionFacts, id: RequestId, reply: QuestionReply): void;
@@ -205,8 +206,7 @@ function tell(request: Request, answer: UpstreamAnswer, reader: SessionReader): 
   leave(request);
   // To a client of sessions a status says nothing of a method: what the body says does.
   const status = isJson(answer) ? 200 : statusOf(answer.status);
-  return {
-    ...answer,
+  return amendAnswer(answer, {
     status,
     headers: { 'content-type': answer.headers['content-type'] },
     async whole(maxBytes, withinMs) {
@@ -217,7 +217,7 @@ function tell(request: Request, answer: UpstreamAnswer, reader: SessionReader): 
       const told = heard.kind === 'message' ? toldOf(heard, reader) : heard;
       return told.kind === 'message' ? new TextEncoder().encode(told.text) : bytes;
     },
-  };
+  });
 }
 
 /** A 404 would say that the session is lost, which no server without sessions can know. */

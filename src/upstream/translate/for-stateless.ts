@@ -4,6 +4,7 @@
 // Source: MCP 2026-07-28; MCP 2025-11-25; mcp-spec.md §2.4.
 
 import type { Admitted } from '../../mcp/admitted.js';
+import { amendAnswer } from '../../mcp/amended-answer.js';
 import { mayAskFirst } from '../../mcp/asking.js';
 import { spanOf } from '../../mcp/json.js';
 import type { JsonObject, RequestId } from '../../mcp/message.js';
@@ -15,7 +16,12 @@ import {
   tellStateless,
 } from '../../mcp/translate/to-sessions.js';
 import { capabilitiesFor, refusal } from '../../mcp/translate/to-stateless.js';
-import type { ForwardFault, ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type {
+  ForwardFault,
+  ForwardOutcome,
+  LeaveSignal,
+  UpstreamAnswer,
+} from '../../mcp/transport.js';
 import { LATEST_SESSION_VERSION } from '../../mcp/versions.js';
 import type { Cleared } from '../../settle/settle.js';
 import { credentialHeader, type UpstreamCredentials } from '../credentials.js';
@@ -46,7 +52,7 @@ export type StatelessClients = {
   forward(
     cleared: Cleared,
     carried: readonly string[],
-    signal: AbortSignal | undefined,
+    signal: LeaveSignal | undefined,
   ): Promise<ForwardOutcome>;
   close(): void;
 };
@@ -116,7 +122,7 @@ async function forward(
   parts: StatelessParts,
   cleared: Cleared,
   carried: readonly string[],
-  signal: AbortSignal | undefined,
+  signal: LeaveSignal | undefined,
 ): Promise<ForwardOutcome> {
   const { admitted } = cleared;
   if (admitted.message.kind !== 'request') return wholeAnswer(202);
@@ -187,7 +193,7 @@ async function send(
   parts: StatelessParts,
   cleared: Cleared,
   session: PooledSession,
-  signal: AbortSignal | undefined,
+  signal: LeaveSignal | undefined,
 ): Promise<ForwardOutcome | 'lost'> {
   const { admitted } = cleared;
   const sent = sentAs(admitted, session.nextId());
@@ -235,8 +241,7 @@ async function send(
 function tellWhole(answer: UpstreamAnswer, sent: SentAs, end: () => void): UpstreamAnswer {
   end();
   if (!isJson(answer)) return answer;
-  return {
-    ...answer,
+  return amendAnswer(answer, {
     async whole(maxBytes, withinMs) {
       const bytes = await answer.whole(maxBytes, withinMs);
       if (typeof bytes === 'string') return bytes;
@@ -246,14 +251,14 @@ function tellWhole(answer: UpstreamAnswer, sent: SentAs, end: () => void): Upstr
       const told = tellStateless(heard.text, heard.value, sent);
       return told === undefined ? bytes : new TextEncoder().encode(told);
     },
-  };
+  });
 }
 
 /** The second leg of a dialogue: what waited in mid-call goes on with the client's answer. */
 function answerParked(
   parts: StatelessParts,
   cleared: Cleared,
-  signal: AbortSignal | undefined,
+  signal: LeaveSignal | undefined,
 ): ForwardOutcome {
   const { admitted } = cleared;
   const id: RequestId = admitted.message.kind === 'request' ? admitted.message.id : 0;

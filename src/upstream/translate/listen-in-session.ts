@@ -14,7 +14,12 @@ import {
 } from '../../mcp/subscriptions.js';
 import { changeMembers } from '../../mcp/translate/members.js';
 import { refusal } from '../../mcp/translate/to-stateless.js';
-import type { ForwardFault, ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type {
+  ForwardFault,
+  ForwardOutcome,
+  LeaveSignal,
+  UpstreamAnswer,
+} from '../../mcp/transport.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { StatelessParts } from './for-stateless.js';
 import { hear, isStream } from './messages.js';
@@ -31,7 +36,7 @@ export async function listenInSession(
   parts: StatelessParts,
   cleared: Cleared,
   open: () => Promise<UpstreamSession | ForwardFault>,
-  signal: AbortSignal | undefined,
+  signal: LeaveSignal | undefined,
 ): Promise<ForwardOutcome> {
   const { message } = cleared.admitted;
   if (message.kind !== 'request') return wholeAnswer(202);

@@ -7,7 +7,7 @@ import { mayAskFirst } from '../../mcp/asking.js';
 import { isObject, type Json, type JsonObject, type QuestionName } from '../../mcp/message.js';
 import { readQuestion } from '../../mcp/questions.js';
 import { questionResult, type SentAs, tellStateless } from '../../mcp/translate/to-sessions.js';
-import type { UpstreamAnswer } from '../../mcp/transport.js';
+import type { LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
 import type { StatelessParts } from './for-stateless.js';
 import { type Heard, hear } from './messages.js';
 import { type Conversation, type Said, streamAnswer } from './own-answer.js';
@@ -43,7 +43,7 @@ export function relayInSession(call: SessionCall, answer: UpstreamAnswer): Upstr
 export async function* resume(
   { call, rest, question, key }: Parked,
   admitted: Admitted,
-  signal: AbortSignal | undefined,
+  signal: LeaveSignal | undefined,
 ): Conversation {
   signal?.addEventListener('abort', call.cancel, { once: true });
   const { message } = admitted;

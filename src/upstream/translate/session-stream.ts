@@ -5,7 +5,7 @@
 
 import type { Json } from '../../mcp/message.js';
 import { ownForm, type RequestEnvelope, tellNotice } from '../../mcp/translate/to-stateless.js';
-import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
 import type { UpstreamClient } from '../client.js';
 import { type HearingBounds, hear, isStream } from './messages.js';
 import { type Conversation, type Said, streamAnswer, wholeAnswer } from './own-answer.js';
@@ -22,7 +22,7 @@ const LISTEN_ID = 1;
 export async function listenForSession(
   parts: StreamParts,
   notes: SessionNotes,
-  signal: AbortSignal,
+  signal: LeaveSignal,
 ): Promise<ForwardOutcome> {
   const first = await subscribe(parts, notes, signal);
   if (first.kind === 'fault') return first;
@@ -48,7 +48,7 @@ type Subscribed =
 async function subscribe(
   { client, envelope }: StreamParts,
   notes: SessionNotes,
-  signal: AbortSignal,
+  signal: LeaveSignal,
 ): Promise<Subscribed> {
   const notifications: Record<string, Json> = {
     toolsListChanged: true,
@@ -80,7 +80,7 @@ async function* tell(
   parts: StreamParts,
   notes: SessionNotes,
   first: Extract<Subscribed, { readonly kind: 'subscribed' }>,
-  signal: AbortSignal,
+  signal: LeaveSignal,
 ): Conversation {
   let current = first;
   for (;;) {
