@@ -20,7 +20,7 @@ import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/tran
 import type { Cleared } from '../../settle/settle.js';
 import type { UpstreamClient } from '../client.js';
 import { converse, toldOf } from './dialogue.js';
-import { hear, hearWhole, isJson, isStream } from './messages.js';
+import { asks, hear, hearWhole, isJson, isStream } from './messages.js';
 import {
   acceptedAnswer,
   type Conversation,
@@ -36,6 +36,7 @@ import {
   type SessionNotes,
 } from './session-notes.js';
 import { listenForSession } from './session-stream.js';
+import { createToldPages, type ToldPages } from './told-pages.js';
 
 export type TranslationSettings = {
   readonly client: UpstreamClient;
@@ -56,7 +57,7 @@ export type SessionClients = {
   answerQuestion(session: SessionFacts, id: RequestId, reply: QuestionReply): void;
 };
 
-type Parts = TranslationSettings & { readonly book: NotesBook };
+type Parts = TranslationSettings & { readonly book: NotesBook; readonly pages: ToldPages };
 type Request = {
   readonly parts: Parts;
   readonly cleared: Cleared;
@@ -70,7 +71,7 @@ const TOO_MANY = 'This session has subscribed to as many resources as are kept.'
 
 /** Serves them over one upstream. */
 export function createSessionClients(settings: TranslationSettings): SessionClients {
-  const parts: Parts = { ...settings, book: createNotesBook() };
+  const parts: Parts = { ...settings, book: createNotesBook(), pages: createToldPages() };
   return {
     forward: (cleared, mirrored) => forward(parts, cleared, mirrored),
     openStream(session, signal) {
@@ -212,10 +213,14 @@ function tell(request: Request, answer: UpstreamAnswer, reader: SessionReader): 
     async whole(maxBytes, withinMs) {
       const bytes = await answer.whole(maxBytes, withinMs);
       if (typeof bytes === 'string') return bytes;
-      const heard = hearWhole(bytes);
-      // What is no JSON is not told otherwise: it is refused by whoever reads it.
-      const told = heard.kind === 'message' ? toldOf(heard, reader) : heard;
-      return told.kind === 'message' ? new TextEncoder().encode(told.text) : bytes;
+      const ids = { heard: reader.sentId, told: reader.id };
+      return request.parts.pages.tell(reader.method, bytes, ids, () => {
+        const heard = hearWhole(bytes);
+        // What is no JSON is not told otherwise: it is refused by whoever reads it.
+        if (heard.kind !== 'message') return undefined;
+        const told = toldOf(heard, reader);
+        return told.kind === 'message' ? { heard: heard.text, told: told.text } : undefined;
+      });
     },
   });
 }
@@ -271,11 +276,6 @@ async function withDialogue(
   });
   const stop = (): void => controller.abort();
   return streamAnswer(conversation, { release: stop, abort: stop });
-}
-
-/** A quick look, that may be wrong to say yes. */
-function asks(bytes: Uint8Array): boolean {
-  return new TextDecoder().decode(bytes).includes('input_required');
 }
 
 function handshakeEnvelope(parts: Parts, { admitted }: Cleared): RequestEnvelope {

@@ -39,6 +39,7 @@ import {
   type SessionPool,
   type UpstreamSession,
 } from './session-pool.js';
+import { createToldPages, type ToldPages } from './told-pages.js';
 
 export type StatelessSettings = TranslationSettings & {
   readonly credentials: UpstreamCredentials;
@@ -61,6 +62,7 @@ export type StatelessClients = {
 export type StatelessParts = StatelessSettings & {
   readonly pool: SessionPool;
   readonly parking: Parking;
+  readonly pages: ToldPages;
   /** Says something in a session in the gateway's own name; what is answered is not read. */
   tell(session: Pick<UpstreamSession, 'version' | 'upstreamSession'>, message: JsonObject): void;
 };
@@ -84,7 +86,13 @@ export function createStatelessClients(settings: StatelessSettings): StatelessCl
     now: settings.now,
     end: (session) => endSession(settings, session),
   });
-  const parts: StatelessParts = { ...settings, pool, parking: createParking(), tell };
+  const parts: StatelessParts = {
+    ...settings,
+    pool,
+    parking: createParking(),
+    pages: createToldPages(),
+    tell,
+  };
   return {
     forward: (cleared, carried, signal) => forward(parts, cleared, carried, signal),
     close() {
@@ -234,22 +242,32 @@ async function send(
     return 'lost';
   }
   const call = { parts, session, sent, cancel, end, askable: admitted.askable };
-  return isStream(outcome) ? relayInSession(call, outcome) : tellWhole(outcome, sent, end);
+  return isStream(outcome)
+    ? relayInSession(call, outcome)
+    : tellWhole(outcome, sent, end, parts.pages);
 }
 
 /** An answer that came whole. */
-function tellWhole(answer: UpstreamAnswer, sent: SentAs, end: () => void): UpstreamAnswer {
+function tellWhole(
+  answer: UpstreamAnswer,
+  sent: SentAs,
+  end: () => void,
+  pages: ToldPages,
+): UpstreamAnswer {
   end();
   if (!isJson(answer)) return answer;
   return amendAnswer(answer, {
     async whole(maxBytes, withinMs) {
       const bytes = await answer.whole(maxBytes, withinMs);
       if (typeof bytes === 'string') return bytes;
-      const heard = hearWhole(bytes);
-      // What is no JSON is not told otherwise: it is refused by whoever reads it.
-      if (heard.kind !== 'message' || heard.value === undefined) return bytes;
-      const told = tellStateless(heard.text, heard.value, sent);
-      return told === undefined ? bytes : new TextEncoder().encode(told);
+      const ids = { heard: sent.sentId, told: sent.id };
+      return pages.tell(sent.method, bytes, ids, () => {
+        const heard = hearWhole(bytes);
+        // What is no JSON is not told otherwise: it is refused by whoever reads it.
+        if (heard.kind !== 'message' || heard.value === undefined) return undefined;
+        const told = tellStateless(heard.text, heard.value, sent);
+        return told === undefined ? undefined : { heard: heard.text, told };
+      });
     },
   });
 }
