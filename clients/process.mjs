@@ -1,5 +1,5 @@
 // Starts and ends the programs of a run: those that end by themselves, and servers that are waited for.
-// Every child is ended by its own process object.
+// Every child is ended by its own process object, or with the group that it leads.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { createServer } from 'node:net';
@@ -55,21 +55,27 @@ export function runToEnd(command, args, { env = {}, cwd, input } = {}) {
 }
 
 /** Starts a server and waits until `url` answers anything at all. */
-export async function serve(command, args, { env = {}, url }) {
+export async function serve(
+  command,
+  args,
+  { env = {}, url, withinMs = READY_WITHIN_MS, hasChildren = false },
+) {
   const child = spawn(command, args, {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
+    // A group of its own, so that what it starts ends with it.
+    detached: hasChildren,
   });
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text) => {
     said = `${said}${text}`.slice(-2_000);
   });
-  const deadline = Date.now() + READY_WITHIN_MS;
+  const deadline = Date.now() + withinMs;
   while (Date.now() < deadline && child.exitCode === null) {
-    if (await answers(url)) return { close: () => end(child) };
+    if (await answers(url)) return { close: () => end(child, hasChildren) };
     await sleep(READY_PAUSE_MS);
   }
-  await end(child);
+  await end(child, hasChildren);
   throw new Error(`${command} did not answer at ${url}: ${said}`);
 }
 
@@ -83,12 +89,16 @@ async function answers(url) {
   }
 }
 
-function end(child) {
+function end(child, isGroup) {
   return new Promise((resolve) => {
     if (child.exitCode !== null || child.signalCode !== null) return resolve();
-    child.once('exit', resolve);
-    child.kill('SIGTERM');
-    setTimeout(() => child.kill('SIGKILL'), END_WITHIN_MS).unref();
+    const tell = (signal) => (isGroup ? process.kill(-child.pid, signal) : child.kill(signal));
+    const timer = setTimeout(() => tell('SIGKILL'), END_WITHIN_MS);
+    child.once('exit', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+    tell('SIGTERM');
   });
 }
 

@@ -3,12 +3,25 @@
 
 import type { InspectionProfile } from './config/settings.js';
 import type { PageCache } from './inspect/page-cache.js';
-import type { EventFacts, QuestionFacts, SentFacts, SessionFacts } from './mcp/admitted.js';
+import type {
+  EventFacts,
+  OpenedTask,
+  QuestionFacts,
+  SentFacts,
+  SessionFacts,
+  TaskFacts,
+} from './mcp/admitted.js';
 import type { ListedEra } from './mcp/listing.js';
 import type { Era, Json, JsonObject, RequestId } from './mcp/message.js';
-import type { ChannelOutcome, ForwardOutcome, Incoming, LeaveSignal } from './mcp/transport.js';
+import type {
+  ChannelOutcome,
+  ForwardOutcome,
+  Incoming,
+  LeaveSignal,
+  Outgoing,
+} from './mcp/transport.js';
 import type { Catalogue, PinKind } from './policy/definition.js';
-import type { Principal } from './policy/principal.js';
+import type { Principal, ProofFault } from './policy/principal.js';
 import type { PolicySet } from './policy/question.js';
 import type { Reason } from './policy/reasons.js';
 import type { ExchangeRecord } from './policy/record.js';
@@ -30,6 +43,8 @@ export type View = {
     readonly listTtlMs: number;
     readonly requestTimeoutMs: number;
     readonly streamIdleMs: number;
+    readonly exchangeMaxMs: number;
+    readonly keepAliveMs: number;
   };
   /** The versions that the upstream carries and we police, by era; `undefined` before the first listing. */
   readonly carried:
@@ -37,12 +52,16 @@ export type View = {
     | undefined;
   /** The definitions under this version's lock file and the newest listing, as this era offers them. */
   catalogueFor(era: Era): Catalogue;
-  /** Where clients of HTTP+SSE post to; only where the upstream speaks HTTP+SSE, and then nothing else is spoken. */
-  readonly channel?: { readonly messageUrl: string } | undefined;
+  /** Where clients of HTTP+SSE post to. `isDirect`: the upstream speaks HTTP+SSE itself. */
+  readonly channel: { readonly messageUrl: string; readonly isDirect: boolean };
   /** True while every page was verified within `pinning.maxAge`, or pinning is off. */
   readonly isFresh: boolean;
-  /** Builds the WWW-Authenticate value for a refusal here. */
-  challenge(reason: Reason, scopes: readonly string[] | undefined): string;
+  /** Builds the WWW-Authenticate value for a refusal here; `scheme` is the one that the request used. */
+  challenge(
+    reason: Reason,
+    scopes: readonly string[] | undefined,
+    login: { readonly scheme: string | undefined; readonly proof: ProofFault | undefined },
+  ): string;
 };
 
 /** What the state of a dialogue is bound to besides its caller (2026). */
@@ -72,6 +91,27 @@ export type SessionPlace = {
   readonly session: SessionFacts;
 };
 
+/** Whose a task is, and at which upstream. */
+export type TaskPlace = { readonly upstream: string; readonly principal: Principal };
+
+/** What a task is known to have asked. */
+export type AskedOfTask = { has(question: string): boolean; add(question: string): void };
+
+/** The ids of tasks, which clients carry sealed. */
+export type TaskPorts = {
+  /**
+   * Seals a task into the id under which this caller knows it, for the `ttlMs` that its server names, with
+   * a bound; `undefined` where what it must carry is too long.
+   */
+  seal(task: TaskFacts, ttlMs: number | null | undefined, place: TaskPlace): string | undefined;
+  /** Opens such an id; `undefined` for one that was not given to this caller, or has expired. */
+  open(sealed: string, place: TaskPlace): TaskFacts | undefined;
+  /** The task of this caller that the server knows by this id, where this replica has seen it of late. */
+  recall(id: string, place: TaskPlace): OpenedTask | undefined;
+  /** The questions of a task that were put before, which it asks again at every look: by a hash of what they say. */
+  asked(id: string, place: TaskPlace): AskedOfTask;
+};
+
 /** What the gateway tells a server that asked: that it lives, or why nobody will answer. */
 export type OwnAnswer = 'pong' | { readonly code: number; readonly message: string };
 
@@ -86,6 +126,9 @@ export type SeenPage = {
   }[];
 };
 
+/** The client's end of a channel: what is written are whole events. The signal is aborted with the channel. */
+export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & { readonly signal: LeaveSignal };
+
 /** The channels of HTTP+SSE: one stream a session, on which every answer comes. */
 export type ChannelPorts = {
   /** Opens a channel of the upstream and waits until it says where it wants messages. */
@@ -97,15 +140,23 @@ export type ChannelPorts = {
   /** The sealed id of a request that was sent a moment ago, where this replica knows it. */
   recallRequest(id: RequestId, session: SessionFacts): string | undefined;
   /** Enters the client's end of a channel; the returned function takes it out again. */
-  enter(session: SessionFacts, write: (json: string) => void): () => void;
-  /** Says a message of our own on the client's end; false where this replica does not hold it. */
-  say(session: SessionFacts, json: string): boolean;
+  enter(session: SessionFacts, end: ClientEnd): () => void;
+  /** The client's end of a channel; `undefined` where this replica does not hold it. */
+  find(session: SessionFacts): ClientEnd | undefined;
 };
+
+/** A login that was refused; `proof` where its challenge must speak of a proof of possession. */
+export type LoginFault = { readonly reason: Reason; readonly proof?: ProofFault };
 
 export type Ports = {
   readonly channels: ChannelPorts;
+  readonly tasks: TaskPorts;
   view(upstream: string): View | undefined;
-  authenticate(incoming: Incoming): Principal | Reason | Promise<Principal | Reason>;
+  /** Who calls. `outgoing` is told what the next proof must carry. */
+  authenticate(
+    incoming: Incoming,
+    outgoing: Pick<Outgoing, 'also'>,
+  ): Principal | LoginFault | Promise<Principal | LoginFault>;
   /** Opens a sealed session id for this caller; `undefined` for every other id, whatever its fault. */
   openSession(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;
   sealSession(facts: SessionFacts, upstream: string, principal: Principal): string;
@@ -164,6 +215,14 @@ export type Ports = {
   registerAnswer(session: string, id: RequestId, end: () => void): () => void;
   /** The client has cancelled a request of its session: a stream that goes on all the same is ended. */
   cancelAnswer(session: string, id: RequestId): void;
+  /** Enters a request of a session that asked for its progress; the returned function takes it out. */
+  registerProgress(session: string, token: RequestId, count: { last: number }): () => void;
+  /** How far the request of this session and token is; `undefined` where none of them is under way here. */
+  /** Its answer is a task: it is known on, within a bound. */
+  keepProgress(session: string, token: RequestId): void;
+  findProgress(session: string, token: RequestId): { last: number } | undefined;
+  /** Tells the server of a session that nobody waits for the answer to this request any more. */
+  giveUp(upstream: string, session: SessionFacts, id: RequestId): void;
   /** Tells of every version that is applied from now on; the returned function ends that. */
   onVersion(told: () => void): () => void;
   readonly pages: PageCache;

@@ -11,7 +11,9 @@ import { relayAnswer } from './relay/answer.js';
 import { relayArray } from './relay/array.js';
 import { type Call, refuse } from './relay/call.js';
 import { openStream } from './relay/channel.js';
+import { moveToChannel } from './relay/channel-outgoing.js';
 import { endSession } from './relay/listen.js';
+import { followProgress } from './relay/progress.js';
 import {
   admit,
   authenticate,
@@ -50,6 +52,7 @@ export async function runExchange(
     ports.report(error, incoming.id);
     refuse(call, refuseWith('internal'));
   } finally {
+    call.progress?.end();
     ports.closeRecord(call.record);
   }
 }
@@ -92,10 +95,13 @@ function takePlace(incoming: Incoming): boolean {
   return asksForStream(incoming) || incoming.enter();
 }
 
-/** The only way to an upstream. In 2026 a client that goes away cancels; in session eras it does not. */
+/** The only way to an upstream. In 2026 a client that goes away cancels; in sessions the end of a channel alone does. */
 async function forward(call: Call, cleared: Cleared): Promise<UpstreamAnswer | Refusal> {
+  const { admitted } = cleared;
   const startedMs = performance.now();
-  const signal = cleared.admitted.era === '2026' ? call.incoming.signal : undefined;
+  const onChannel = moveToChannel(call, admitted);
+  const signal = admitted.era === '2026' ? call.incoming.signal : onChannel;
+  call.progress = followProgress(call, admitted);
   const outcome = await call.ports.forward(call.incoming.upstream, cleared, signal);
   call.record.latency.upstream = performance.now() - startedMs;
   return outcome.kind === 'fault' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);

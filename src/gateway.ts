@@ -20,6 +20,7 @@ import { createStreamRegistry, type StreamRegistry } from './gateway/streams.js'
 import { buildTables } from './gateway/tables.js';
 import { loadVersion, type Version, type VersionReading } from './gateway/version.js';
 import { createViews, type ViewOf } from './gateway/view.js';
+import { targetsOf } from './gateway/watched.js';
 import { createWitness, type Witness } from './gateway/witness.js';
 import { mirroredParameters } from './mcp/headers.js';
 import { faultCode, type Log } from './observe/log.js';
@@ -29,6 +30,7 @@ import { compileSchema } from './policy/schema.js';
 import { createEndedSessions } from './state/ended-sessions.js';
 import { createKeyRing, type KeyRing } from './state/key-ring.js';
 import { createMemoryLimits } from './state/memory-limits.js';
+import { createMemoryReplays } from './state/memory-replays.js';
 import { createGuardedFetch, type GuardedFetch } from './upstream/guarded-fetch.js';
 
 export type GatewayOptions = {
@@ -122,7 +124,10 @@ async function openGateway(
   // A file that changed between the first reading and the watch would otherwise wait for the next change.
   await reload();
   isOpen = true;
-  const looking = setInterval(look, CONTROLS_EVERY_MS);
+  const looking = setInterval(() => {
+    current.identity.keepFresh();
+    look();
+  }, CONTROLS_EVERY_MS);
   looking.unref();
   return {
     listening,
@@ -147,8 +152,8 @@ function assemble(
   const { settings } = version;
   const witness = createWitness(version, { build, ring, log, writeStdout, now });
   const guarded = createGuardedFetch();
-  const { fetchJson } = guarded;
-  const identity = buildIdentity(settings, { fetchJson, now, ring });
+  const identityPorts = { ...guarded, now, ring, replays: createMemoryReplays(now) };
+  const identity = buildIdentity(settings, identityPorts);
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), ring.publicKeys());
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(witness.metrics.openStreams);
@@ -174,7 +179,7 @@ function assemble(
   function apply(next: Version): void {
     const before = current.version;
     current.version = next;
-    current.identity = buildIdentity(next.settings, { fetchJson, now, ring }, current.identity);
+    current.identity = buildIdentity(next.settings, identityPorts, current.identity);
     current.tables = tablesOf(next.settings);
     runtimes.replace(next.settings);
     witness.metrics.setNames(next.settings);
@@ -202,7 +207,7 @@ function openListeners(
     version: () => current.version,
     runtime: runtimes.get,
     view,
-    authenticator,
+    identity: () => current.identity,
     ring,
     audit,
     metrics,
@@ -216,7 +221,7 @@ function openListeners(
     },
     now,
   });
-  return createListeners(current.version.settings, {
+  const listeners = createListeners(current.version.settings, {
     witness,
     authenticator,
     isReady: () => isOpen() && audit.isWritable(),
@@ -237,6 +242,8 @@ function openListeners(
       refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
+  followers.add(() => listeners.renew(current.version.settings));
+  return listeners;
 }
 
 async function watchFiles(
@@ -277,15 +284,4 @@ function keysOf(settings: Settings): readonly GatewayKey[] {
 function mayStay(settings: Settings, upstream: string, issuer: string): boolean {
   const found = settings.upstreams.get(upstream);
   return found !== undefined && (found.authentication === 'none' || found.issuers.includes(issuer));
-}
-
-function targetsOf(settings: Settings): Parameters<typeof watchConfiguration>[0]['targets'] {
-  const { file, policiesDir, pinsDir } = settings;
-  return {
-    files: [file],
-    folders: [
-      { path: policiesDir, suffix: '.policy.yaml' },
-      { path: pinsDir, suffix: '.lock.yaml' },
-    ],
-  };
 }

@@ -3,6 +3,7 @@
 
 import { appRequirements } from './requirements/apps.js';
 import { attackRequirements } from './requirements/attacks.js';
+import { boundRequirements } from './requirements/bound.js';
 import { channelRequirements } from './requirements/channels.js';
 import { clientRequirements } from './requirements/clients.js';
 import { configRequirements } from './requirements/config.js';
@@ -11,6 +12,7 @@ import { demoRequirements } from './requirements/demo.js';
 import { e2eRequirements } from './requirements/e2e.js';
 import { hardeningRequirements } from './requirements/hardening.js';
 import { integrationRequirements } from './requirements/integration.js';
+import { legacyRequirements } from './requirements/legacy.js';
 import { observeRequirements } from './requirements/observe.js';
 import { performanceRequirements } from './requirements/performance.js';
 import { pinRequirements } from './requirements/pins.js';
@@ -20,6 +22,8 @@ import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
 import { runtimeRequirements } from './requirements/runtime.js';
 import { statelessRequirements } from './requirements/stateless.js';
+import { taskRequirements } from './requirements/tasks.js';
+import { tokenRequirements } from './requirements/tokens.js';
 import { translationRequirements } from './requirements/translation.js';
 import { wireRequirements } from './requirements/wire.js';
 import { AUTHN_REQUIREMENTS } from './unit/authn/requirements.js';
@@ -30,6 +34,7 @@ export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,
   ...appRequirements,
   ...attackRequirements,
+  ...boundRequirements,
   ...clientRequirements,
   ...channelRequirements,
   ...configRequirements,
@@ -40,6 +45,7 @@ export const requirements: readonly Requirement[] = [
   ...inspectRequirements,
   ...mcpRequirements,
   ...integrationRequirements,
+  ...legacyRequirements,
   ...observeRequirements,
   ...performanceRequirements,
   ...pinRequirements,
@@ -47,6 +53,8 @@ export const requirements: readonly Requirement[] = [
   ...protocolRequirements,
   ...questionRequirements,
   ...runtimeRequirements,
+  ...taskRequirements,
+  ...tokenRequirements,
   ...translationRequirements,
   ...statelessRequirements,
   ...wireRequirements,

@@ -1,10 +1,19 @@
-// Finds the one bearer token of a request, in its one canonical spelling, or says why there is none.
-// A token in a query, two headers, padding, whitespace or spare bits make it malformed, so that one
-// token has one spelling wherever it is hashed. It decodes and verifies nothing.
-// RFC 6750 §2.1; RFC 7515 §3.1 and Appendix C; RFC 4648 §3.5.
+// Finds the one token of a request, in its one canonical spelling, or says why there is none.
+// A token in a query, two headers, whitespace and, in a compact form, padding or spare bits make it
+// malformed, so that one token has one spelling wherever it is hashed. It decodes and verifies nothing.
+// RFC 6750 §2.1; RFC 9449 §7.1; RFC 7515 §3.1 and Appendix C; RFC 7516 §3.1; RFC 4648 §3.5.
 
 const MAX_TOKEN_BYTES = 8 * 1024;
-const SCHEME = 'bearer';
+const SCHEMES = ['bearer', 'dpop'] as const;
+
+/** Shorter ones could be guessed (RFC 6749 §10.10), and found by chance in the text of a message. */
+const MIN_OPAQUE_LENGTH = 16;
+
+/** RFC 6750 §2.1, but for the signs that are only padding elsewhere: those stand at the end. */
+const OPAQUE = /^[A-Za-z0-9._~+/-]+={0,2}$/;
+
+/** Three parts or five: whatever else it may be, it can be read as a JWS or a JWE. */
+const COMPACT = /^[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*){2}(?:(?:\.[A-Za-z0-9_-]*){2})?$/;
 
 /** Three parts: unsecured tokens have an empty third, encrypted ones have five (RFC 7516 §3.1). */
 const COMPACT_JWS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
@@ -17,10 +26,13 @@ const CANONICAL_ENDS: readonly (string | undefined)[] = [
   'AEIMQUYcgkosw048',
 ];
 
-export type Bearer = { readonly token: string } | 'missing' | 'malformed';
+/** How a token is presented: as it is, or with a proof that the caller holds the key that it is bound to. */
+export type TokenScheme = (typeof SCHEMES)[number];
+
+export type Bearer = { readonly token: string; readonly scheme: TokenScheme };
 
 function isCanonicalPart(part: string): boolean {
-  return CANONICAL_ENDS[part.length % 4]?.includes(part.slice(-1)) === true;
+  return part === '' || CANONICAL_ENDS[part.length % 4]?.includes(part.slice(-1)) === true;
 }
 
 /** Some frameworks read names without regard to case, so every spelling counts. */
@@ -32,24 +44,45 @@ function carriesToken(query: string): boolean {
   return false;
 }
 
+/** The scheme of a credential, compared without case (RFC 9110 §11.1); `undefined` for every other scheme. */
+export function schemeOf(header: string | undefined): TokenScheme | undefined {
+  if (header === undefined) return undefined;
+  return SCHEMES.find((scheme) => header.slice(0, scheme.length).toLowerCase() === scheme);
+}
+
+/** True for a compact JWS that no other text decodes to. */
+export function isCompactJws(text: string): boolean {
+  return COMPACT_JWS.test(text) && text.split('.').every(isCanonicalPart);
+}
+
+/** A token that only its issuer can read; what has a compact form still has one spelling. */
+function isOpaque(token: string): boolean {
+  if (token.length < MIN_OPAQUE_LENGTH || !OPAQUE.test(token)) return false;
+  return !COMPACT.test(token) || token.split('.').every(isCanonicalPart);
+}
+
 /**
  * Reads the token of a request. `headers` has lower-case names, `repeated` those that came more than
- * once, `query` no `?`. `missing`: no bearer credential was sent. `malformed`: one was, but not as a
- * single canonical compact JWS of at most 8 KiB in a single header.
+ * once, `query` no `?`. `missing`: no token was sent. `malformed`: one was, but not as a single canonical
+ * compact JWS of at most 8 KiB in a single header, or with two proofs; with `mayBeOpaque` other tokens of
+ * that size pass too, for their issuer to read.
  */
 export function readBearer(
   headers: { readonly [name: string]: string | undefined },
   repeated: ReadonlySet<string>,
   query: string,
-): Bearer {
-  if (carriesToken(query) || repeated.has('authorization')) return 'malformed';
+  mayBeOpaque = false,
+): Bearer | 'missing' | 'malformed' {
+  if (carriesToken(query) || repeated.has('authorization') || repeated.has('dpop')) {
+    return 'malformed';
+  }
   const header = headers['authorization'];
-  // Another scheme is no bearer credential, and gets the challenge without an error (RFC 6750 §3.1).
-  if (header?.slice(0, SCHEME.length).toLowerCase() !== SCHEME) return 'missing';
-  const tokenStart = SCHEME.length + 1;
+  const scheme = schemeOf(header);
+  // Another scheme brings no token, and gets the challenge without an error (RFC 6750 §3.1).
+  if (header === undefined || scheme === undefined) return 'missing';
+  const tokenStart = scheme.length + 1;
   if (header.length > tokenStart + MAX_TOKEN_BYTES) return 'malformed';
-  if (header[SCHEME.length] !== ' ') return 'malformed';
+  if (header[scheme.length] !== ' ') return 'malformed';
   const token = header.slice(tokenStart);
-  if (!COMPACT_JWS.test(token) || !token.split('.').every(isCanonicalPart)) return 'malformed';
-  return { token };
+  return isCompactJws(token) || (mayBeOpaque && isOpaque(token)) ? { token, scheme } : 'malformed';
 }

@@ -1,14 +1,22 @@
-// Judges the claims of a token whose signature, issuer and type already hold, and reads from them what
-// a principal is made of. Pure: no clock, no keys, no cache.
-// RFC 9068 §2.2 and §4, RFC 7519 §4.1, RFC 8707 §2, RFC 8693 §4.1, RFC 7800 §3.1, RFC 6749 §3.3.
+// Judges the claims of a token whose signature, issuer and type already hold, or for which its issuer
+// answered, and reads from them what a principal is made of. Pure: no clock, no keys, no cache.
+// RFC 9068 §2.2 and §4, RFC 7519 §4.1, RFC 8707 §2, RFC 8693 §4.1, RFC 7800 §3.1, RFC 6749 §3.3,
+// RFC 7662 §2.2.
 
 import type { IssuerSettings } from '../config/settings.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
-import type { Actor } from '../policy/principal.js';
+import type { Actor, Confirmation } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
+import { claimAt, own } from './claim-path.js';
+import { readConfirmation } from './confirmation.js';
+import { type Groups, readGroups } from './group-claim.js';
+import { isOtherKind, judgeTokenType } from './token-kind.js';
 
 /** Why a caller could not be verified. */
-export type AuthnReason = Extract<Reason, `token-${string}` | 'keys-unavailable'>;
+export type AuthnReason = Extract<
+  Reason,
+  `token-${string}` | 'keys-unavailable' | 'store-unavailable'
+>;
 
 /** How far the issuer's clock may be ahead of ours. An expiry gets no tolerance. */
 export const CLOCK_TOLERANCE_MS = 30_000;
@@ -26,14 +34,24 @@ export type ClaimFacts = {
   readonly audience: string;
   /** Milliseconds since the epoch. */
   readonly expiresAt: number;
+  /** As the token has them. */
   readonly scopes: readonly string[];
-  readonly groups: readonly string[];
+  readonly groups: Exclude<Groups, undefined>;
   readonly actors: readonly Actor[];
   readonly tokenId: string | undefined;
+  /** Undefined where the token is bound to nothing. */
+  readonly boundTo: Confirmation | undefined;
 };
+
+/**
+ * What stands behind the claims. `at+jwt`: a token of that type; `jwt`: one whose type tells nothing;
+ * `introspection`: the answer of the issuer, where it may leave more unsaid.
+ */
+export type ClaimSource = 'at+jwt' | 'jwt' | 'introspection';
 
 export type ClaimRules = {
   readonly issuer: IssuerSettings;
+  readonly source: ClaimSource;
   /** Accepted audiences, compared exactly. Empty accepts nothing. */
   readonly audiences: readonly string[];
   /** Milliseconds since the epoch. */
@@ -42,14 +60,13 @@ export type ClaimRules = {
 
 type Times = { readonly expiresAt: number };
 
-function own(claims: JsonObject, name: string): Json | undefined {
-  return Object.hasOwn(claims, name) ? claims[name] : undefined;
-}
-
 /** The first of several claims that is present. */
 function firstOf(claims: JsonObject, names: readonly string[]): Json | undefined {
-  const name = names.find((candidate) => Object.hasOwn(claims, candidate));
-  return name === undefined ? undefined : claims[name];
+  for (const name of names) {
+    const value = claimAt(claims, name);
+    if (value !== undefined) return value;
+  }
+  return undefined;
 }
 
 function hasControlCharacter(text: string): boolean {
@@ -70,9 +87,11 @@ function readTime(value: Json | undefined): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value * 1000 : undefined;
 }
 
-function judgeTimes(claims: JsonObject, { issuer, now }: ClaimRules): Times | AuthnReason {
+function judgeTimes(claims: JsonObject, { issuer, source, now }: ClaimRules): Times | AuthnReason {
   const expiresAt = readTime(own(claims, 'exp'));
-  const issuedAt = readTime(own(claims, 'iat'));
+  // An answer need not say since when: what is left of the token is bounded then (RFC 7662 §2.2).
+  const isUnsaid = source === 'introspection' && !Object.hasOwn(claims, 'iat');
+  const issuedAt = isUnsaid ? now : readTime(own(claims, 'iat'));
   const hasNotBefore = own(claims, 'nbf') !== undefined;
   const notBefore = hasNotBefore ? readTime(own(claims, 'nbf')) : issuedAt;
   if (expiresAt === undefined || issuedAt === undefined || notBefore === undefined) {
@@ -111,11 +130,6 @@ function readStrings(
   return texts;
 }
 
-function readGroups(value: Json | undefined): readonly string[] | undefined {
-  if (value === undefined) return [];
-  return readStrings(typeof value === 'string' ? [value] : value, (group) => group !== '');
-}
-
 /** The chain of those who act for the subject, the current one first. */
 function readActors(value: Json | undefined): readonly Actor[] | undefined {
   const actors: Actor[] = [];
@@ -137,35 +151,48 @@ function readTokenId(value: Json | undefined): string | undefined | null {
   return value === undefined ? undefined : (readIdentity(value) ?? null);
 }
 
+/** An answer about a token may leave out who issued it: its issuer was asked (RFC 7662 §2.2). */
+function isOfIssuer(claims: JsonObject, { issuer, source }: ClaimRules): boolean {
+  const named = own(claims, 'iss');
+  return named === issuer.issuer || (named === undefined && source === 'introspection');
+}
+
 /**
- * Judges `claims` and reads them, or says why the token is refused.
- * A confirmation claim means that the token is bound to a key; as a bearer it proves nothing
- * (RFC 7800 §3.1, RFC 9449 §7.1).
+ * Judges `claims` and reads them, or says why the token is refused. What it is bound to is read here and
+ * proved elsewhere, at every request; a confirmation that nobody could prove is a refusal (RFC 7800 §3.1).
  */
 export function judgeClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts | AuthnReason {
-  if (Object.hasOwn(claims, 'cnf')) return 'token-binding';
-  if (own(claims, 'iss') !== rules.issuer.issuer) return 'token-issuer';
+  const boundTo = readConfirmation(own(claims, 'cnf'));
+  if (boundTo === 'unknown') return 'token-binding';
+  if (!isOfIssuer(claims, rules)) return 'token-issuer';
+  const type = rules.source === 'introspection' ? judgeTokenType(claims) : undefined;
+  if (type !== undefined) return type;
   const audience = readAudience(own(claims, 'aud'), rules.audiences);
   if (audience === undefined) return 'token-audience';
   const times = judgeTimes(claims, rules);
   if (typeof times === 'string') return times;
-  return readFacts(claims, rules.issuer, audience, times) ?? 'token-malformed';
+  const facts = readFacts(claims, rules, audience, times);
+  if (facts === undefined) return 'token-malformed';
+  const hasScopes = firstOf(claims, rules.issuer.claims.scope) !== undefined;
+  const isOther = rules.source !== 'at+jwt' && isOtherKind(claims, { ...facts, hasScopes });
+  return isOther ? 'token-type' : { ...facts, boundTo };
 }
 
 function readFacts(
   claims: JsonObject,
-  { claims: names }: IssuerSettings,
+  { issuer: { claims: names }, source }: ClaimRules,
   audience: string,
   { expiresAt }: Times,
-): ClaimFacts | undefined {
+): Omit<ClaimFacts, 'boundTo'> | undefined {
   const subject = readIdentity(own(claims, 'sub'));
   const client = readIdentity(firstOf(claims, names.client));
   if (subject === undefined || client === undefined) return undefined;
   const scopes = readScopes(firstOf(claims, names.scope));
-  const groups = readGroups(firstOf(claims, names.groups));
+  const groups = readGroups(claims, names.groups);
   const actors = readActors(own(claims, 'act'));
   if (scopes === undefined || groups === undefined || actors === undefined) return undefined;
   const tokenId = readTokenId(own(claims, 'jti'));
-  if (tokenId === null) return undefined;
+  // RFC 9068 §2.2: tokens of that type have an identifier.
+  if (tokenId === null || (tokenId === undefined && source === 'at+jwt')) return undefined;
   return { subject, client, audience, expiresAt, scopes, groups, actors, tokenId };
 }

@@ -1,6 +1,6 @@
-// Finds where an issuer publishes its keys: authorization server metadata, then OpenID Connect.
-// A document that names another issuer is discarded, and the key set must be of the issuer's own
-// origin or public https. It verifies no token and keeps no state.
+// Finds where an issuer publishes its keys or answers about tokens: authorization server metadata, then
+// OpenID Connect. A document that names another issuer is discarded, and what it names must be of the
+// issuer's own origin or public https. It verifies no token and keeps no state.
 // RFC 8414 §3 and §3.3; OpenID Connect Discovery 1.0 §4; MCP 2026-07-28, authorization server discovery.
 
 import type { IssuerSettings, Network } from '../config/settings.js';
@@ -20,8 +20,14 @@ export type FetchJson = (
   | { readonly ok: false; readonly why: string; readonly detail: string }
 >;
 
+/** The members of the metadata that are looked for, and what each is called when it is missing. */
+const ENDPOINTS = {
+  jwks_uri: 'key set',
+  introspection_endpoint: 'introspection endpoint',
+} as const;
+
 export type Discovery =
-  | { readonly ok: true; readonly jwksUri: URL }
+  | { readonly ok: true; readonly url: URL }
   | { readonly ok: false; readonly detail: string };
 
 const MAX_METADATA_BYTES = 64 * 1024;
@@ -49,24 +55,29 @@ function failed(detail: string): Discovery {
   return { ok: false, detail };
 }
 
-function readMetadata(document: Json, issuer: IssuerSettings): Discovery {
+function readMetadata(
+  document: Json,
+  issuer: IssuerSettings,
+  member: keyof typeof ENDPOINTS,
+): Discovery {
   if (!isObject(document)) return failed('the metadata is not an object');
   // Compared as strings, without normalization (RFC 8414 §3.3).
   if (document['issuer'] !== issuer.issuer) return failed('the metadata names another issuer');
-  const jwksUri = document['jwks_uri'];
-  if (typeof jwksUri !== 'string' || !URL.canParse(jwksUri)) {
-    return failed('the metadata names no key set');
+  const written = document[member];
+  if (typeof written !== 'string' || !URL.canParse(written)) {
+    return failed(`the metadata names no ${ENDPOINTS[member]}`);
   }
-  return { ok: true, jwksUri: new URL(jwksUri) };
+  return { ok: true, url: new URL(written) };
 }
 
 /**
- * Finds the key set of `issuer`. A document that is absent, invalid or of another issuer counts as
- * not found, and the next is tried. Whether the key set's own URL is allowed is checked when it is
- * fetched (see {@link keySetRule}).
+ * Finds one URL of the metadata of `issuer`. A document that is absent, invalid or of another issuer
+ * counts as not found, and the next is tried. Whether that URL itself is allowed is checked when it is
+ * fetched (see {@link learnedUrlRule}).
  */
-export async function discoverKeySet(
+export async function discover(
   issuer: IssuerSettings,
+  member: keyof typeof ENDPOINTS,
   fetchJson: FetchJson,
 ): Promise<Discovery> {
   let last = failed('no metadata was found');
@@ -77,7 +88,7 @@ export async function discoverKeySet(
       timeoutMs: METADATA_TIMEOUT_MS,
     });
     if (outcome.ok) {
-      last = readMetadata(outcome.value, issuer);
+      last = readMetadata(outcome.value, issuer, member);
       if (last.ok) return last;
     } else {
       last = failed(`the metadata ${outcome.detail}`);
@@ -87,8 +98,8 @@ export async function discoverKeySet(
   return last;
 }
 
-/** Where a key set may live: the issuer's own origin, in its network, or public https. */
-export function keySetRule(issuer: IssuerSettings): {
+/** Where what the metadata names may live: the issuer's own origin, in its network, or public https. */
+export function learnedUrlRule(issuer: IssuerSettings): {
   readonly network: Network;
   readonly origins: readonly string[];
 } {

@@ -5,15 +5,13 @@
 
 import type { CryptoKey } from 'jose';
 import type { IssuerSettings } from '../config/settings.js';
-import { discoverKeySet, type FetchJson, keySetRule } from './discovery.js';
+import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
 import { type KeySet, readKeySet, selectKey } from './key-set.js';
 
 const MAX_KEY_SET_BYTES = 64 * 1024;
 const KEY_SET_TIMEOUT_MS = 5_000;
-/** Keys older than this are fetched again while the old ones serve. */
+/** Keys older than this, or than half of what they may become, are fetched again while they serve. */
 const REFRESH_AGE_MS = 10 * 60_000;
-/** Keys older than this serve no more. */
-const MAX_AGE_MS = 60 * 60_000;
 /** Where the keys live is asked again after this, and after each failure. */
 const DISCOVERY_AGE_MS = 60 * 60_000;
 /** Between two fetches that unknown key ids cause. */
@@ -22,6 +20,8 @@ const UNKNOWN_KEY_COOLDOWN_MS = 30_000;
 const MAX_WAITING = 64;
 /** Between two attempts while the issuer fails. */
 const FAILURE_PAUSE_MS = 5_000;
+/** The longest pause between attempts that no request asked for: it doubles up to this. */
+const MAX_IDLE_PAUSE_MS = 60_000;
 
 /** `unknown`: the issuer does not publish such a key. `unavailable`: that cannot be known now. */
 export type KeyLookup =
@@ -43,6 +43,8 @@ export type KeySource = {
   keysFor(header: Header): Promise<KeyLookup>;
   /** Fetches now, for a warm start. True when the keys are there. */
   refresh(): Promise<boolean>;
+  /** To be called now and then: fetches ahead of need, so that an outage finds keys that are young. */
+  keepFresh(): void;
   /** Grows when the set of keys changes: what was verified before is to be verified again. */
   generation(): number;
   status(): KeySourceStatus;
@@ -60,6 +62,7 @@ type State = {
   jwksUri: { readonly url: URL; readonly foundAt: number } | undefined;
   lastSuccessAt: number | undefined;
   lastFailureAt: number | undefined;
+  failures: number;
   failure: string | undefined;
   unknownKeyFetchAt: number | undefined;
 };
@@ -78,12 +81,12 @@ async function fetchKeySet(
     state.jwksUri === undefined ||
     hasPassed(state.jwksUri.foundAt, DISCOVERY_AGE_MS, ports.now())
   ) {
-    const discovery = await discoverKeySet(issuer, ports.fetchJson);
+    const discovery = await discover(issuer, 'jwks_uri', ports.fetchJson);
     if (!discovery.ok) return discovery.detail;
-    state.jwksUri = { url: discovery.jwksUri, foundAt: ports.now() };
+    state.jwksUri = { url: discovery.url, foundAt: ports.now() };
   }
   const outcome = await ports.fetchJson(state.jwksUri.url, {
-    ...keySetRule(issuer),
+    ...learnedUrlRule(issuer),
     maxBytes: MAX_KEY_SET_BYTES,
     timeoutMs: KEY_SET_TIMEOUT_MS,
   });
@@ -102,16 +105,18 @@ async function fetchAndNote(issuer: IssuerSettings, ports: Ports, state: State):
   if (failure === undefined) {
     state.lastSuccessAt = ports.now();
     state.lastFailureAt = undefined;
+    state.failures = 0;
     return true;
   }
   state.lastFailureAt = ports.now();
+  state.failures += 1;
   state.jwksUri = undefined;
   return false;
 }
 
 /** The keys that may serve now; undefined when there are none or they are too old. */
-function currentKeys(state: State, now: number): KeySet | undefined {
-  return hasPassed(state.lastSuccessAt, MAX_AGE_MS, now) ? undefined : state.keys;
+function currentKeys(state: State, maxAgeMs: number, now: number): KeySet | undefined {
+  return hasPassed(state.lastSuccessAt, maxAgeMs, now) ? undefined : state.keys;
 }
 
 /** Makes the key source of one issuer. It opens nothing until it is asked, and needs no closing. */
@@ -123,9 +128,12 @@ export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource
     jwksUri: undefined,
     lastSuccessAt: undefined,
     lastFailureAt: undefined,
+    failures: 0,
     failure: undefined,
     unknownKeyFetchAt: undefined,
   };
+  const { keysMaxAgeMs } = issuer;
+  const refreshAgeMs = Math.min(REFRESH_AGE_MS, keysMaxAgeMs / 2);
   let running: Promise<boolean> | undefined;
   let waiting = 0;
 
@@ -142,16 +150,24 @@ export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource
 
   /** Keys that are too old to serve are waited for; those that are merely old are not. */
   async function freshKeys(): Promise<KeySet | undefined> {
-    const keys = currentKeys(state, ports.now());
+    const keys = currentKeys(state, keysMaxAgeMs, ports.now());
     if (keys === undefined) {
       if (mayRetry()) await refresh();
-      return currentKeys(state, ports.now());
+      return currentKeys(state, keysMaxAgeMs, ports.now());
     }
-    const isDue =
-      state.failure !== undefined || hasPassed(state.lastSuccessAt, REFRESH_AGE_MS, ports.now());
     // `refresh` notes its failures and does not reject.
-    if (isDue && mayRetry()) void refresh();
+    if (isDue() && mayRetry()) void refresh();
     return keys;
+  }
+
+  function isDue(): boolean {
+    return state.failure !== undefined || hasPassed(state.lastSuccessAt, refreshAgeMs, ports.now());
+  }
+
+  function keepFresh(): void {
+    const pauseMs = Math.min(FAILURE_PAUSE_MS * 2 ** (state.failures - 1), MAX_IDLE_PAUSE_MS);
+    const hasWaited = state.failures === 0 || hasPassed(state.lastFailureAt, pauseMs, ports.now());
+    if (isDue() && hasWaited) void refresh();
   }
 
   function mayAskForUnknownKey(): boolean {
@@ -186,7 +202,7 @@ export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource
   }
 
   function isAtHand(header: Header): boolean {
-    const keys = currentKeys(state, ports.now());
+    const keys = currentKeys(state, keysMaxAgeMs, ports.now());
     return keys !== undefined && selectKey(keys, header) !== undefined;
   }
 
@@ -202,10 +218,11 @@ export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource
       }
     },
     refresh,
+    keepFresh,
     generation: () => state.generation,
     status: () => ({
       state:
-        state.failure === undefined && currentKeys(state, ports.now()) !== undefined
+        state.failure === undefined && currentKeys(state, keysMaxAgeMs, ports.now()) !== undefined
           ? 'armed'
           : 'degraded',
       lastSuccessAt: state.lastSuccessAt,

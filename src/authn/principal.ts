@@ -3,8 +3,9 @@
 // the token cache hands the same principal to many requests.
 // RFC 9068 §2.2; contract §3 (`authentication: none`).
 
+import type { IssuerSettings } from '../config/settings.js';
 import type { JsonObject } from '../mcp/message.js';
-import type { Principal } from '../policy/principal.js';
+import type { Confirmation, Principal } from '../policy/principal.js';
 import type { ClaimFacts } from './claims.js';
 
 /** Deeper claims are refused: no rule could read them, and freezing must end. */
@@ -27,12 +28,25 @@ function freezeDeep(value: unknown, depth: number): boolean {
   return Object.values(value).every((member) => freezeDeep(member, depth - 1));
 }
 
+/** The scopes with all that they include; the same list where that is nothing more. */
+function widen(
+  scopes: readonly string[],
+  implied: IssuerSettings['impliedScopes'],
+): readonly string[] {
+  const all = new Set(scopes);
+  for (const scope of scopes) {
+    if (!Object.hasOwn(implied, scope)) continue;
+    for (const narrower of implied[scope] ?? []) all.add(narrower);
+  }
+  return all.size === new Set(scopes).size ? scopes : [...all];
+}
+
 /**
  * Makes the principal of a verified token. `tokenId` is the keyed digest that records carry.
  * Undefined when the claims are nested too deeply.
  */
 export function makePrincipal(
-  issuer: { readonly name: string; readonly issuer: string },
+  issuer: Pick<IssuerSettings, 'name' | 'issuer' | 'impliedScopes'>,
   facts: ClaimFacts,
   claims: JsonObject,
   tokenId: string,
@@ -40,22 +54,35 @@ export function makePrincipal(
   // Without a prototype, so that no policy reads a claim that no issuer wrote.
   const copy: JsonObject = Object.assign(Object.create(null), claims);
   if (!freezeDeep(copy, MAX_CLAIM_DEPTH)) return undefined;
+  const scopes = widen(facts.scopes, issuer.impliedScopes);
+  const isUnknown = facts.groups === 'unknown';
   return brand({
     issuer: issuer.name,
     issuerUrl: issuer.issuer,
     subject: facts.subject,
     client: facts.client,
-    groups: Object.freeze(facts.groups),
-    scopes: Object.freeze(facts.scopes),
+    groups: Object.freeze(isUnknown ? [] : facts.groups),
+    ...(isUnknown ? { areGroupsUnknown: true } : {}),
+    scopes: Object.freeze(scopes),
+    ...(scopes === facts.scopes ? {} : { statedScopes: Object.freeze(facts.scopes) }),
     claims: copy,
     actors: Object.freeze(facts.actors),
     token: Object.freeze({
       id: tokenId,
       audience: facts.audience,
       expiresAt: facts.expiresAt,
-      binding: 'none' as const,
+      ...bindingOf(facts.boundTo),
     }),
   });
+}
+
+/** A token that names a key and a certificate has to prove both; records name the key. */
+function bindingOf(
+  boundTo: Confirmation | undefined,
+): Pick<Principal['token'], 'binding' | 'boundTo'> {
+  if (boundTo === undefined) return { binding: 'none' };
+  const binding = boundTo.proofKey === undefined ? 'mtls' : 'dpop';
+  return { binding, boundTo: Object.freeze(boundTo) };
 }
 
 /** The caller of an upstream that asks for no token. It never expires and has no rights of its own. */

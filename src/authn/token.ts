@@ -1,22 +1,35 @@
 // Reads what an unverified token says of itself, only to choose how it is verified: the issuer whose
-// keys are asked, the type, the algorithm, the key id. Nothing read here is ever believed.
-// RFC 7515 §4.1, RFC 8725 §3.1, §3.10 and §3.11, RFC 9068 §4.
+// keys are used or which is asked, the type, the algorithm, the key id. Nothing read here is believed.
+// RFC 7515 §4.1, RFC 8725 §3.1, §3.10 and §3.11, RFC 9068 §4, RFC 7662 §4.
 
 import type { IssuerSettings } from '../config/settings.js';
-import { isObject, type JsonObject } from '../mcp/message.js';
-import type { AuthnReason } from './claims.js';
+import { isObject, type Json, type JsonObject } from '../mcp/message.js';
+import { isCompactJws } from './bearer.js';
+import type { AuthnReason, ClaimSource } from './claims.js';
 
 /** Header members that would bring a key or change what is verified (RFC 7515 §4.1.2 to §4.1.6, §4.1.11). */
 const FORBIDDEN_MEMBERS = ['jku', 'jwk', 'x5u', 'x5c', 'crit', 'b64'];
 const MAX_KEY_ID_LENGTH = 256;
 
+/** The configured type of issuers whose access tokens carry none. */
+const NO_TYPE = 'none';
+const ACCESS_TOKEN_TYPE = 'at+jwt';
+/** Types that issuers give to access tokens; a token of any other is nothing to ask about. */
+const ASKABLE_TYPES: readonly unknown[] = [undefined, 'jwt', ACCESS_TOKEN_TYPE];
+
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** How one token is to be verified. */
-export type TokenPlan = {
-  readonly issuer: IssuerSettings;
-  readonly header: { readonly kid?: string; readonly alg: string };
-};
+/** How one token is to be verified: with a key of its issuer, or by asking it. */
+export type TokenPlan =
+  | {
+      readonly kind: 'signature';
+      readonly issuer: IssuerSettings;
+      readonly header: { readonly kid?: string; readonly alg: string };
+      readonly source: Exclude<ClaimSource, 'introspection'>;
+    }
+  | { readonly kind: 'introspection'; readonly issuer: IssuerSettings };
+
+export type SignaturePlan = Extract<TokenPlan, { readonly kind: 'signature' }>;
 
 function readPart(part: string | undefined): JsonObject | undefined {
   try {
@@ -33,7 +46,7 @@ function normalizeType(type: string): string {
   return lower.startsWith('application/') ? lower.slice('application/'.length) : lower;
 }
 
-function readHeader(header: JsonObject): TokenPlan['header'] | undefined {
+function readHeader(header: JsonObject): SignaturePlan['header'] | undefined {
   if (FORBIDDEN_MEMBERS.some((member) => Object.hasOwn(header, member))) return undefined;
   const { alg, kid } = header;
   if (typeof alg !== 'string') return undefined;
@@ -42,24 +55,48 @@ function readHeader(header: JsonObject): TokenPlan['header'] | undefined {
   return { alg, kid };
 }
 
+function isConfiguredType(typ: Json | undefined, configured: string): boolean {
+  if (configured === NO_TYPE) return typ === undefined;
+  return typeof typ === 'string' && normalizeType(typ) === normalizeType(configured);
+}
+
+/** Type, algorithm and key of a token that an issuer's keys verify. */
+function planSignature(head: JsonObject, issuer: IssuerSettings): TokenPlan | AuthnReason {
+  const header = readHeader(head);
+  if (header === undefined) return 'token-malformed';
+  if (!isConfiguredType(head['typ'], issuer.tokenType)) return 'token-type';
+  if (!issuer.algorithms.includes(header.alg)) return 'token-signature';
+  const isTyped = normalizeType(issuer.tokenType) === ACCESS_TOKEN_TYPE;
+  return { kind: 'signature', issuer, header, source: isTyped ? 'at+jwt' : 'jwt' };
+}
+
+function planQuestion(head: JsonObject, issuer: IssuerSettings): TokenPlan | AuthnReason {
+  const { typ } = head;
+  const type = typeof typ === 'string' ? normalizeType(typ) : typ;
+  return ASKABLE_TYPES.includes(type) ? { kind: 'introspection', issuer } : 'token-type';
+}
+
 /**
- * Plans the verification of a canonical compact JWS, or says why there is none: the token is judged by
- * that issuer of `issuers` which its `iss` names exactly, and by no other.
+ * Plans the verification of a token in its canonical spelling, or says why there is none. A JWT is judged
+ * by that issuer of `issuers` which its `iss` names exactly, and by no other. What says nothing of
+ * itself is shown to the one issuer that is asked about its tokens, where there is one.
  */
 export function planVerification(
   token: string,
   issuers: readonly IssuerSettings[],
 ): TokenPlan | AuthnReason {
-  const [headPart, bodyPart] = token.split('.', 2);
+  const asked = issuers.find((issuer) => issuer.introspection !== undefined);
+  const [headPart, bodyPart] = isCompactJws(token) ? token.split('.', 2) : [];
   const head = readPart(headPart);
   const claims = readPart(bodyPart);
-  const header = head && readHeader(head);
-  if (head === undefined || header === undefined || claims === undefined) return 'token-malformed';
-  const issuer = issuers.find((candidate) => candidate.issuer === claims['iss']);
-  if (issuer === undefined) return 'token-issuer';
-  const { typ } = head;
-  if (typeof typ !== 'string' || normalizeType(typ) !== normalizeType(issuer.tokenType)) {
-    return 'token-type';
+  if (head === undefined || claims === undefined) {
+    return asked === undefined ? 'token-malformed' : { kind: 'introspection', issuer: asked };
   }
-  return issuer.algorithms.includes(header.alg) ? { issuer, header } : 'token-signature';
+  const issuer = issuers.find((candidate) => candidate.issuer === claims['iss']);
+  // INVARIANT: a JWT of a stranger is shown to nobody.
+  if (issuer === undefined)
+    return readHeader(head) === undefined ? 'token-malformed' : 'token-issuer';
+  return issuer.introspection === undefined
+    ? planSignature(head, issuer)
+    : planQuestion(head, issuer);
 }

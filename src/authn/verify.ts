@@ -1,18 +1,23 @@
 // Decides who calls: one canonical bearer token, verified with the keys of the one issuer that it
-// names, for exactly this upstream. Verified tokens are remembered until they expire, five minutes
-// pass or the issuer's keys change; nothing is looked up by a spelling that another could share.
-// It fails closed: what is not proved is a fault. RFC 9068 §4, RFC 6750 §2.1, RFC 8707 §2.
+// names or by asking it, for exactly this upstream. Verified tokens are remembered until they expire, a
+// short time passes or the issuer's keys change; nothing is looked up by a spelling that another could
+// share. What a token is bound to is proved at every request, remembered or not (binding.ts).
+// It fails closed: what is not proved is a fault.
+// RFC 9068 §4, RFC 6750 §2.1, RFC 7662 §2 and §4, RFC 8707 §2.
 
 import { hash } from 'node:crypto';
-import { type CryptoKey, errors, jwtVerify } from 'jose';
 import type { IssuerSettings, UpstreamSettings } from '../config/settings.js';
 import type { JsonObject } from '../mcp/message.js';
 import type { Principal } from '../policy/principal.js';
 import { readBearer } from './bearer.js';
-import { type AuthnReason, CLOCK_TOLERANCE_MS, judgeClaims } from './claims.js';
+import { type AuthnFault, type BindingDemand, type Possession, proveBinding } from './binding.js';
+import { type AuthnReason, type ClaimSource, judgeClaims } from './claims.js';
+import type { Introspector } from './introspection.js';
 import type { KeySource } from './keys.js';
 import { makePrincipal } from './principal.js';
-import { planVerification, type TokenPlan } from './token.js';
+import type { ProofSubject, ProofVerdict } from './proof.js';
+import { verifySignature } from './signature.js';
+import { planVerification, type SignaturePlan, type TokenPlan } from './token.js';
 import { createGenerationCache } from './token-cache.js';
 
 const MAX_ACCEPTED_ENTRIES = 10_000;
@@ -22,8 +27,7 @@ const MAX_REFUSED_ENTRIES = 1_000;
 const MAX_REFUSED_AGE_MS = 10_000;
 
 /** What of a request speaks for its caller. Names of headers are lower-case. */
-export type Credentials = {
-  readonly headers: { readonly [name: string]: string | undefined };
+export type Credentials = Possession & {
   readonly repeated: ReadonlySet<string>;
   readonly query: string;
 };
@@ -32,9 +36,10 @@ export type Credentials = {
  * Whose tokens are accepted, and for which audience. Verdicts are remembered for this very object, so
  * pass the frozen one of the configuration, not a copy for each request.
  */
-export type Acceptance = Pick<UpstreamSettings, 'issuers' | 'audiences' | 'resource'>;
-
-export type AuthnFault = { readonly reason: AuthnReason };
+export type Acceptance = Pick<UpstreamSettings, 'issuers' | 'audiences' | 'resource'> & {
+  /** `none` where absent; a token that is bound must prove it all the same. */
+  readonly binding?: BindingDemand;
+};
 
 export type AuthnOutcome = Principal | AuthnFault;
 
@@ -53,72 +58,41 @@ export type AuthenticatorPorts = {
   /** By name in the configuration. */
   readonly issuers: ReadonlyMap<string, IssuerSettings>;
   readonly keySources: ReadonlyMap<string, KeySource>;
+  /** Of the issuers that are asked about their tokens. */
+  readonly introspectors: ReadonlyMap<string, Introspector>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** Keyed digest under the gateway's key for one purpose; the result is safe to record. */
   readonly hmac: (purpose: string, bytes: Uint8Array) => string;
+  readonly judgeProof: (subject: ProofSubject) => Promise<ProofVerdict>;
 };
 
-type Entry = {
-  readonly outcome: AuthnOutcome;
-  readonly until: number;
-  readonly source: KeySource;
+/** What an outcome rests on: it holds while the generation stands and the time lasts. */
+type Ground = {
+  readonly source: Pick<KeySource, 'generation'>;
   readonly generation: number;
+  readonly maxAgeMs: number;
 };
 
-type Verification = {
+type Entry = Ground & { readonly outcome: AuthnOutcome; readonly until: number };
+
+type Verification<Plan = TokenPlan> = {
   readonly token: string;
-  readonly plan: TokenPlan;
+  readonly plan: Plan;
   readonly audiences: readonly string[];
+};
+
+/** What is known of an acceptance before any token is read. */
+type Admission = {
+  readonly id: string;
+  readonly issuers: readonly IssuerSettings[];
+  /** One of the issuers is asked about tokens that it alone can read. */
+  readonly mayBeOpaque: boolean;
 };
 
 /** True for the fault of a caller that could not be verified. */
 export function isFault(outcome: AuthnOutcome): outcome is AuthnFault {
   return 'reason' in outcome;
-}
-
-const CLAIM_REASONS: ReadonlyMap<string, AuthnReason> = new Map([
-  ['typ', 'token-type'],
-  ['iss', 'token-issuer'],
-  ['aud', 'token-audience'],
-]);
-
-/** The reason behind an error of jose; undefined when it is no verdict on the token. */
-function reasonOf(error: unknown): AuthnReason | undefined {
-  if (error instanceof errors.JWTExpired) return 'token-expired';
-  if (error instanceof errors.JWTClaimValidationFailed) {
-    // Other reasons mean that the claim is absent or no number.
-    if (error.claim === 'nbf' && error.reason === 'check_failed') return 'token-not-yet-valid';
-    return CLAIM_REASONS.get(error.claim) ?? 'token-malformed';
-  }
-  if (error instanceof errors.JWSSignatureVerificationFailed) return 'token-signature';
-  if (error instanceof errors.JOSEAlgNotAllowed) return 'token-signature';
-  return error instanceof errors.JOSEError ? 'token-malformed' : undefined;
-}
-
-/** The claims of the token once its signature, type, issuer and audience hold. */
-async function verifySignature(
-  { token, plan, audiences }: Verification,
-  key: CryptoKey,
-  now: number,
-): Promise<JsonObject | AuthnReason> {
-  try {
-    const { payload } = await jwtVerify(token, key, {
-      algorithms: [plan.header.alg],
-      issuer: plan.issuer.issuer,
-      audience: [...audiences],
-      typ: plan.issuer.tokenType,
-      requiredClaims: ['exp', 'iat', 'sub', 'aud', 'iss'],
-      clockTolerance: CLOCK_TOLERANCE_MS / 1000,
-      currentDate: new Date(now),
-    });
-    // jose parsed it from JSON, so its members are JSON.
-    return payload as JsonObject;
-  } catch (error) {
-    const reason = reasonOf(error);
-    if (reason === undefined) throw error;
-    return reason;
-  }
 }
 
 function acceptedAudiences(acceptance: Acceptance, issuer: string): readonly string[] {
@@ -138,57 +112,67 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   const accepted = createGenerationCache<Entry>(MAX_ACCEPTED_ENTRIES);
   const refused = createGenerationCache<Entry>(MAX_REFUSED_ENTRIES);
   const inFlight = new Map<string, Promise<AuthnOutcome>>();
-  const acceptanceIds = new WeakMap<Acceptance, string>();
+  const admissions = new WeakMap<Acceptance, Admission>();
   let lastAcceptanceId = 0;
 
-  /** INVARIANT: what one acceptance let in is never an answer for another. */
-  function keyFor(token: string, acceptance: Acceptance): string {
-    let id = acceptanceIds.get(acceptance);
-    if (id === undefined) {
-      lastAcceptanceId += 1;
-      id = String(lastAcceptanceId);
-      acceptanceIds.set(acceptance, id);
-    }
-    // The digest is of fixed length, so what stands behind it cannot be confused with it.
+  function admissionFor(acceptance: Acceptance): Admission {
+    const known = admissions.get(acceptance);
+    if (known !== undefined) return known;
+    lastAcceptanceId += 1;
+    const issuers = acceptance.issuers.flatMap((name) => ports.issuers.get(name) ?? []);
+    const mayBeOpaque = issuers.some((issuer) => issuer.introspection !== undefined);
+    const made = { id: String(lastAcceptanceId), issuers, mayBeOpaque };
+    admissions.set(acceptance, made);
+    return made;
+  }
+
+  /**
+   * INVARIANT: what one acceptance let in is never an answer for another. The digest is of fixed length,
+   * so what stands behind it cannot be confused with it.
+   */
+  function keyFor(token: string, { id }: Admission): string {
     return hash('sha256', token, 'base64') + id;
   }
 
-  function recall(cacheKey: string): AuthnOutcome | undefined {
-    const entry = accepted.get(cacheKey) ?? refused.get(cacheKey);
+  function holding(entry: Entry | undefined): AuthnOutcome | undefined {
     if (entry === undefined || entry.until <= ports.now()) return undefined;
     return entry.source.generation() === entry.generation ? entry.outcome : undefined;
   }
 
-  function remember(
-    cacheKey: string,
-    outcome: AuthnOutcome,
-    origin: Pick<Entry, 'source' | 'generation'>,
-  ): void {
+  function recall(cacheKey: string): AuthnOutcome | undefined {
+    return holding(accepted.get(cacheKey)) ?? holding(refused.get(cacheKey));
+  }
+
+  function remember(cacheKey: string, outcome: AuthnOutcome, ground: Ground): void {
     const now = ports.now();
     if (!isFault(outcome)) {
-      const until = Math.min(outcome.token.expiresAt, now + MAX_ACCEPTED_AGE_MS);
-      accepted.set(cacheKey, { outcome, until, ...origin });
+      const until = Math.min(outcome.token.expiresAt, now + ground.maxAgeMs);
+      accepted.set(cacheKey, { outcome, until, ...ground });
     } else if (outcome.reason !== 'token-not-yet-valid') {
-      refused.set(cacheKey, { outcome, until: now + MAX_REFUSED_AGE_MS, ...origin });
+      const maxAgeMs = Math.min(MAX_REFUSED_AGE_MS, ground.maxAgeMs);
+      refused.set(cacheKey, { outcome, until: now + maxAgeMs, ...ground });
     }
   }
 
-  /** A principal, when the signature and every claim hold. */
-  async function judge(verification: Verification, key: CryptoKey): Promise<AuthnOutcome> {
-    const { token, plan, audiences } = verification;
-    const now = ports.now();
-    const claims = await verifySignature(verification, key, now);
-    if (typeof claims === 'string') return { reason: claims };
-    const facts = judgeClaims(claims, { issuer: plan.issuer, audiences, now });
+  /** A principal, when every claim holds that a signature or an answer of the issuer vouches for. */
+  function judge(
+    { token, plan: { issuer }, audiences }: Verification,
+    claims: JsonObject,
+    source: ClaimSource,
+  ): AuthnOutcome {
+    const facts = judgeClaims(claims, { issuer, source, audiences, now: ports.now() });
     if (typeof facts === 'string') return { reason: facts };
     // A token id is unique within its issuer alone (RFC 7519 §4.1.7).
-    const named = facts.tokenId === undefined ? token : `${plan.issuer.issuer}\n${facts.tokenId}`;
+    const named = facts.tokenId === undefined ? token : `${issuer.issuer}\n${facts.tokenId}`;
     const id = ports.hmac('token-id', Buffer.from(named));
-    return makePrincipal(plan.issuer, facts, claims, id) ?? { reason: 'token-malformed' };
+    return makePrincipal(issuer, facts, claims, id) ?? { reason: 'token-malformed' };
   }
 
-  async function verify(cacheKey: string, verification: Verification): Promise<AuthnOutcome> {
-    const { header, issuer } = verification.plan;
+  async function verifyByKey(
+    cacheKey: string,
+    verification: Verification<SignaturePlan>,
+  ): Promise<AuthnOutcome> {
+    const { header, issuer, source: claimSource } = verification.plan;
     const source = ports.keySources.get(issuer.name);
     if (source === undefined) return { reason: 'keys-unavailable' };
     const lookup = await source.keysFor(header);
@@ -198,35 +182,83 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
       case 'unknown':
         return { reason: 'token-signature' };
       case 'key': {
-        const outcome = await judge(verification, lookup.key);
-        remember(cacheKey, outcome, { source, generation: lookup.generation });
+        const claims = await verifySignature(verification, lookup.key, ports.now());
+        const outcome =
+          typeof claims === 'string'
+            ? { reason: claims }
+            : judge(verification, claims, claimSource);
+        const { generation } = lookup;
+        remember(cacheKey, outcome, { source, generation, maxAgeMs: MAX_ACCEPTED_AGE_MS });
         return outcome;
       }
     }
   }
 
-  function plan(token: string, acceptance: Acceptance): TokenPlan | AuthnReason {
-    const issuers = acceptance.issuers.flatMap((name) => ports.issuers.get(name) ?? []);
-    return planVerification(token, issuers);
+  async function verifyByAsking(
+    cacheKey: string,
+    verification: Verification,
+  ): Promise<AuthnOutcome> {
+    const { issuer } = verification.plan;
+    const source = ports.introspectors.get(issuer.name);
+    if (source === undefined) return { reason: 'keys-unavailable' };
+    const isKnown = accepted.get(cacheKey) !== undefined;
+    const answer = await source.introspect(verification.token, isKnown);
+    const maxAgeMs = issuer.introspection?.cacheTtlMs ?? 0;
+    const ground = { source, generation: source.generation(), maxAgeMs };
+    switch (answer.kind) {
+      case 'unavailable':
+        return { reason: 'keys-unavailable' };
+      case 'inactive': {
+        const outcome = { reason: 'token-signature' } as const;
+        remember(cacheKey, outcome, ground);
+        return outcome;
+      }
+      case 'active': {
+        const outcome = judge(verification, answer.claims, 'introspection');
+        remember(cacheKey, outcome, ground);
+        return outcome;
+      }
+    }
+  }
+
+  function verify(cacheKey: string, verification: Verification): Promise<AuthnOutcome> {
+    const { plan } = verification;
+    return plan.kind === 'signature'
+      ? verifyByKey(cacheKey, { ...verification, plan })
+      : verifyByAsking(cacheKey, verification);
+  }
+
+  /** Whose token it is, whoever sends it. */
+  function verifyToken(
+    token: string,
+    acceptance: Acceptance,
+    admission: Admission,
+  ): AuthnOutcome | Promise<AuthnOutcome> {
+    const cacheKey = keyFor(token, admission);
+    const known = recall(cacheKey) ?? inFlight.get(cacheKey);
+    if (known !== undefined) return known;
+    const plan = planVerification(token, admission.issuers);
+    if (!isPlan(plan)) return { reason: plan };
+    const audiences = acceptedAudiences(acceptance, plan.issuer.name);
+    const verdict = verify(cacheKey, { token, plan, audiences }).finally(() =>
+      inFlight.delete(cacheKey),
+    );
+    inFlight.set(cacheKey, verdict);
+    return verdict;
   }
 
   return {
     authenticate(credentials, acceptance) {
-      const bearer = readBearer(credentials.headers, credentials.repeated, credentials.query);
-      if (bearer === 'missing') return { reason: 'token-missing' };
-      if (bearer === 'malformed') return { reason: 'token-malformed' };
-      const { token } = bearer;
-      const cacheKey = keyFor(token, acceptance);
-      const known = recall(cacheKey) ?? inFlight.get(cacheKey);
-      if (known !== undefined) return known;
-      const planned = plan(token, acceptance);
-      if (!isPlan(planned)) return { reason: planned };
-      const audiences = acceptedAudiences(acceptance, planned.issuer.name);
-      const verdict = verify(cacheKey, { token, plan: planned, audiences }).finally(() =>
-        inFlight.delete(cacheKey),
-      );
-      inFlight.set(cacheKey, verdict);
-      return verdict;
+      const { headers, repeated, query } = credentials;
+      const admission = admissionFor(acceptance);
+      const presented = readBearer(headers, repeated, query, admission.mayBeOpaque);
+      if (presented === 'missing') return { reason: 'token-missing' };
+      if (presented === 'malformed') return { reason: 'token-malformed' };
+      const terms = { demand: acceptance.binding ?? 'none', judgeProof: ports.judgeProof };
+      const prove = (outcome: AuthnOutcome): AuthnOutcome | Promise<AuthnOutcome> =>
+        isFault(outcome) ? outcome : proveBinding(outcome, presented, credentials, terms);
+      const outcome = verifyToken(presented.token, acceptance, admission);
+      return outcome instanceof Promise ? outcome.then(prove) : prove(outcome);
     },
   };
 }

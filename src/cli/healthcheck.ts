@@ -13,7 +13,7 @@ const WILDCARD_HOSTS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]']);
 
 export type HealthcheckPorts = {
   readonly files: Pick<Files, 'readFile'>;
-  /** The status of a GET. Rejects where nothing answers in time. */
+  /** The status of a GET, whatever certificate the listener shows. Rejects where nothing answers in time. */
   readonly fetchStatus: (url: string, timeoutMs: number) => Promise<number>;
 };
 
@@ -25,7 +25,7 @@ export async function runHealthcheck(
   io: CliIo,
   ports: HealthcheckPorts,
 ): Promise<number> {
-  const url = `http://${await addressOf(options, io, ports)}/livez`;
+  const url = `${await originOf(options, io, ports)}/livez`;
   try {
     const status = await ports.fetchStatus(url, HEALTHCHECK_TIMEOUT_MS);
     if (status === 200) return EXIT_FINE;
@@ -36,7 +36,7 @@ export async function runHealthcheck(
   return EXIT_FAILED;
 }
 
-async function addressOf(
+async function originOf(
   options: HealthcheckOptions,
   io: CliIo,
   ports: HealthcheckPorts,
@@ -45,8 +45,9 @@ async function addressOf(
     options.config === undefined ? undefined : await readOutline(options.config, io, ports);
   const host = outline?.opsHost;
   const port = options.port ?? outline?.opsPort ?? DEFAULT_OPS_PORT;
-  if (host === undefined || WILDCARD_HOSTS.has(host)) return `127.0.0.1:${port}`;
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  const scheme = outline?.isOpsSecure === true ? 'https' : 'http';
+  if (host === undefined || WILDCARD_HOSTS.has(host)) return `${scheme}://127.0.0.1:${port}`;
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 /** Loaded only where a file is named: a container asks every few seconds, and reading YAML is dear. */

@@ -12,6 +12,7 @@ export type ServedGateway = {
     readonly listener: string;
     readonly host: string;
     readonly port: number;
+    readonly isSecure: boolean;
   }[];
   reload(): Promise<unknown>;
   close(): Promise<void>;
@@ -46,10 +47,12 @@ export async function runServe(
     return EXIT_UNCHECKED;
   }
   const { gateway } = started;
-  for (const { listener, host, port } of gateway.listening)
+  for (const { listener, host, port, isSecure } of gateway.listening) {
+    const scheme = isSecure ? 'https' : 'http';
     io.stdout(
-      `${listener} listening on http://${host.includes(':') ? `[${host}]` : host}:${port}\n`,
+      `${listener} listening on ${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}\n`,
     );
+  }
   const code = await ports.untilSignal(() => void gateway.reload());
   await gateway.close();
   return code === 0 ? EXIT_FINE : code;

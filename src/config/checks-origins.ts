@@ -12,6 +12,7 @@ import {
 } from './addresses.js';
 import type { FilePath, Report } from './fault.js';
 import { mapAt, textAt, textsAt, valueAt } from './tree.js';
+import { readDurationMs } from './units.js';
 
 /** True where `publicUrl` is on loopback. A URL that cannot be read counts as public: the stricter. */
 export function isLoopbackGateway(root: unknown): boolean {
@@ -35,7 +36,7 @@ export function checkPublicUrl(root: unknown, report: Report): void {
 }
 
 /** Refuses what no URL of the configuration may be; `undefined` where it cannot be judged further. */
-function checkUrl(path: FilePath, written: string, report: Report): URL | undefined {
+export function checkUrl(path: FilePath, written: string, report: Report): URL | undefined {
   const url = parseUrl(written);
   if (url === undefined || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
     report(path, 'expected an http or https URL');
@@ -68,25 +69,6 @@ function refusePlainHttp(path: FilePath, url: URL, report: Report): void {
   });
 }
 
-/** Issuers: their URLs and networks, and no two of one identifier. */
-export function checkIssuers(root: unknown, report: Report): void {
-  const seen = new Map<string, string>();
-  for (const name of Object.keys(mapAt(root, ['issuers']))) {
-    const path = ['issuers', name, 'issuer'];
-    const written = textAt(root, path);
-    if (written === undefined) continue;
-    const url = checkUrl(path, written, report);
-    if (url === undefined) continue;
-    if (url.search !== '') report(path, 'an issuer identifier has no query');
-    checkNetwork(root, ['issuers', name], path, url, report);
-    const other = seen.get(written);
-    if (other !== undefined) {
-      report(path, `the issuer "${other}" has this identifier too`, { rule: 'conflict' });
-    }
-    seen.set(written, name);
-  }
-}
-
 /** The URL of one upstream and its network. */
 export function checkUpstreamUrl(root: unknown, name: string, report: Report): void {
   const path = ['upstreams', name, 'url'];
@@ -95,7 +77,8 @@ export function checkUpstreamUrl(root: unknown, name: string, report: Report): v
   if (url !== undefined) checkNetwork(root, ['upstreams', name], path, url, report);
 }
 
-function checkNetwork(
+/** An origin of the configuration lies in the network of its owner; plain http only on loopback. */
+export function checkNetwork(
   root: unknown,
   owner: FilePath,
   urlPath: FilePath,
@@ -131,6 +114,8 @@ export function checkListeners(root: unknown, report: Report): void {
   const names = valueAt(root, ['admin']) === undefined ? ['data', 'ops'] : ['data', 'ops', 'admin'];
   for (const name of names) checkListener(root, name, bound, report);
   checkOrigins(root, report);
+  checkTls(root, report);
+  checkProofAge(root, report);
   for (const [index, range] of textsAt(root, ['listeners', 'data', 'trustedProxies'])) {
     if (isAddressOrRange(range)) continue;
     report(
@@ -138,6 +123,36 @@ export function checkListeners(root: unknown, report: Report): void {
       'expected an IP address or a CIDR range',
     );
   }
+}
+
+/** What the listener speaks must fit what clients are told; only the listener itself sees certificates. */
+function checkTls(root: unknown, report: Report): void {
+  const tls = ['listeners', 'data', 'tls'];
+  const isTls = valueAt(root, tls) !== undefined;
+  if (isTls && textAt(root, ['publicUrl'])?.startsWith('http:') === true) {
+    report(tls, 'a data listener with TLS needs a publicUrl of https', {
+      at: 'key',
+      rule: 'conflict',
+    });
+  }
+  if (textAt(root, [...tls, 'clientCa']) !== undefined) return;
+  for (const name of Object.keys(mapAt(root, ['upstreams']))) {
+    const path = ['upstreams', name, 'binding'];
+    if (textAt(root, path) !== 'mtls') continue;
+    report(path, '"mtls" needs "listeners.data.tls.clientCa": no header of a proxy proves one', {
+      rule: 'conflict',
+    });
+  }
+}
+
+/** Every proof is remembered for as long as it is good. */
+const MAX_PROOF_AGE_MS = 5 * 60_000;
+
+function checkProofAge(root: unknown, report: Report): void {
+  const path = ['listeners', 'data', 'dpop', 'maxAge'];
+  const ageMs = readDurationMs(textAt(root, path) ?? '');
+  if (ageMs !== undefined && ageMs > MAX_PROOF_AGE_MS)
+    report(path, 'a proof is good for 5m at most');
 }
 
 type Bound = { readonly name: string; readonly host: string; readonly port: unknown };

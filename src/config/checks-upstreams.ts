@@ -7,6 +7,7 @@ import type { FilePath, Report } from './fault.js';
 import { quote } from './schema-faults.js';
 import { nearestWord } from './suggestion.js';
 import { mapAt, textAt, textsAt, valueAt } from './tree.js';
+import { readDurationMs } from './units.js';
 
 /** Headers that the gateway or the connection owns: a static credential may not take their place. */
 const OWNED_HEADERS: ReadonlySet<string> = new Set([
@@ -30,8 +31,10 @@ export function checkUpstreams(root: unknown, report: Report): void {
     checkUpstreamUrl(root, name, report);
     checkPath(root, name, report);
     checkVouchers(root, name, report);
+    checkIntrospected(root, name, report);
     checkAudienceNames(root, name, report);
     checkProfileName(root, name, report);
+    checkTimes(root, name, report);
     checkHeader(root, ['upstreams', name, 'credentials'], report);
     checkHeader(root, ['upstreams', name, 'pinning', 'credentials'], report);
   }
@@ -70,10 +73,28 @@ function checkVouchers(root: unknown, name: string, report: Report): void {
   }
 }
 
+/** A token that does not say whose it is must not be shown to issuers in turn (RFC 7662 §4). */
+function checkIntrospected(root: unknown, name: string, report: Report): void {
+  const path = ['upstreams', name, 'issuers'];
+  const asked = textsAt(root, path).filter(
+    ([, issuer]) => valueAt(root, ['issuers', issuer, 'introspection']) !== undefined,
+  );
+  for (const [index] of asked.slice(1)) {
+    report([...path, index], 'one issuer of an upstream may be introspected, not several', {
+      rule: 'conflict',
+    });
+  }
+}
+
 function checkOpen(root: unknown, path: FilePath, hasIssuers: boolean, report: Report): void {
   const at = [...path, 'authentication'];
   if (hasIssuers) {
     report(at, 'an upstream has issuers or "authentication: none", not both', { rule: 'conflict' });
+  }
+  if ((textAt(root, [...path, 'binding']) ?? 'none') !== 'none') {
+    report([...path, 'binding'], 'without authentication there is no token to be bound', {
+      rule: 'conflict',
+    });
   }
   const host = textAt(root, ['listeners', 'data', 'host']);
   if (host !== undefined && !isLoopbackHost(host)) {
@@ -102,6 +123,18 @@ function checkProfileName(root: unknown, name: string, report: Report): void {
   if (profile === undefined) return;
   const known = ['default', ...Object.keys(mapAt(root, ['inspection', 'profiles']))];
   checkName(['upstreams', name, 'inspect'], 'inspection profile', profile, known, report);
+}
+
+/** An exchange that must end before its first byte may come would always end so. */
+function checkTimes(root: unknown, name: string, report: Report): void {
+  const limits = ['upstreams', name, 'limits'];
+  const [first, whole] = ['requestTimeout', 'exchangeMax'].map((key) =>
+    readDurationMs(textAt(root, [...limits, key]) ?? ''),
+  );
+  if (first === undefined || whole === undefined || first <= whole) return;
+  report([...limits, 'exchangeMax'], '"exchangeMax" is shorter than "requestTimeout"', {
+    rule: 'conflict',
+  });
 }
 
 function checkName(

@@ -3,27 +3,28 @@
 // Contract §3; the result is settings.ts.
 
 import { dirname, resolve } from 'node:path';
+import { compileIssuer } from './compile-issuer.js';
 import type { FilePath } from './fault.js';
 import { freezeDeep } from './freeze.js';
 import type {
   AdminFile,
   CredentialsFile,
   GatewayFile,
-  IssuerFile,
   ListenerFile,
   ProfileFile,
   UpstreamFile,
 } from './gateway-file.js';
 import { readKeyText } from './keys.js';
+import type { ListenerTls } from './listener-certificates.js';
 import { type Secrets, secretAt } from './secrets.js';
 import type {
   AdminSettings,
   GatewayKey,
   InspectionProfile,
-  IssuerSettings,
   ListenerSettings,
   PiiKind,
   Settings,
+  TlsSettings,
   UpstreamCredentials,
   UpstreamSettings,
 } from './settings.js';
@@ -34,6 +35,7 @@ export type CompileInput = {
   readonly file: string;
   readonly root: GatewayFile;
   readonly secrets: Secrets;
+  readonly tls: ListenerTls;
   /** SHA-256 of the file, lower-case hex. */
   readonly hash: string;
 };
@@ -56,14 +58,23 @@ export function compileSettings(input: CompileInput): Settings {
     publicBase,
     listeners: {
       data: {
-        ...compileListener(root.listeners.data),
+        ...compileListener(root.listeners.data, input.tls.data),
         allowedOrigins: [...root.listeners.data.allowedOrigins],
         trustedProxies: [...root.listeners.data.trustedProxies],
+        dpop: {
+          nonce: root.listeners.data.dpop.nonce,
+          maxAgeMs: durationMs(root.listeners.data.dpop.maxAge),
+        },
       },
-      ops: compileListener(root.listeners.ops),
+      ops: compileListener(root.listeners.ops, input.tls.ops),
     },
     keys: (root.keys ?? []).map((_, index) => compileKey(secrets, index)),
-    issuers: mapOf(root.issuers, compileIssuer),
+    issuers: mapOf(root.issuers, (name, issuer) =>
+      compileIssuer(name, issuer, {
+        secretAt: (path) => requireSecret(secrets, path),
+        durationMs,
+      }),
+    ),
     upstreams: mapOf(root.upstreams, (name, upstream) =>
       compileUpstream(name, upstream, publicBase, secrets),
     ),
@@ -80,7 +91,9 @@ export function compileSettings(input: CompileInput): Settings {
       checkpointEveryMs: durationMs(root.audit.checkpoint.every),
     },
     metrics: { toolLabel: root.metrics.toolLabel, maxSeries: root.metrics.maxSeries },
-    admin: root.admin && compileAdmin(root.admin, root.listeners.admin, secrets),
+    admin:
+      root.admin &&
+      compileAdmin(root.admin, compileListener(root.listeners.admin, input.tls.admin), secrets),
     hash: input.hash,
   });
 }
@@ -92,27 +105,17 @@ function mapOf<From, To>(
   return new Map(Object.entries(entries).map(([name, value]) => [name, compile(name, value)]));
 }
 
-function compileListener(listener: ListenerFile): ListenerSettings {
-  return { host: listener.host, port: listener.port };
+function compileListener(
+  { host, port }: ListenerFile,
+  tls: TlsSettings | undefined,
+): ListenerSettings {
+  return tls === undefined ? { host, port } : { host, port, tls };
 }
 
 function compileKey(secrets: Secrets, index: number): GatewayKey {
   const key = readKeyText(requireSecret(secrets, ['keys', index]));
   if (key === undefined) throw new Error('a gateway key was not checked before use');
   return key;
-}
-
-function compileIssuer(name: string, file: IssuerFile): IssuerSettings {
-  const { client, scope, groups } = file.claims;
-  return {
-    name,
-    issuer: file.issuer,
-    network: file.network,
-    algorithms: [...file.algorithms],
-    tokenType: file.tokenType,
-    maxLifetimeMs: durationMs(file.maxLifetime),
-    claims: { client: [client].flat(), scope: [scope].flat(), groups: [groups].flat() },
-  };
 }
 
 function compileUpstream(
@@ -142,6 +145,7 @@ function compileUpstream(
     authentication: file.authentication,
     issuers,
     audiences,
+    binding: file.binding,
     scopesSupported: [...file.scopesSupported],
     credentials,
     pinning: {
@@ -157,6 +161,8 @@ function compileUpstream(
     limits: {
       requestTimeoutMs: durationMs(file.limits.requestTimeout),
       streamIdleMs: durationMs(file.limits.streamIdle),
+      exchangeMaxMs: durationMs(file.limits.exchangeMax),
+      keepAliveMs: durationMs(file.limits.keepAlive),
       maxRequestBytes: sizeBytes(file.limits.maxRequestBytes),
       maxResponseBytes: sizeBytes(file.limits.maxResponseBytes),
       concurrency: file.limits.concurrency,
@@ -194,7 +200,11 @@ function compileProfile(name: string, file: ProfileFile): InspectionProfile {
   };
 }
 
-function compileAdmin(file: AdminFile, listener: ListenerFile, secrets: Secrets): AdminSettings {
+function compileAdmin(
+  file: AdminFile,
+  listener: ListenerSettings,
+  secrets: Secrets,
+): AdminSettings {
   const issuers: Record<string, AdminSettings['issuers'][string]> = Object.create(null);
   for (const [name, { audience, roles }] of Object.entries(file.issuers ?? {})) {
     issuers[name] = {
@@ -207,7 +217,7 @@ function compileAdmin(file: AdminFile, listener: ListenerFile, secrets: Secrets)
     };
   }
   return {
-    listener: compileListener(listener),
+    listener,
     issuers,
     breakGlassToken: file.breakGlass && requireSecret(secrets, ['admin', 'breakGlass', 'token']),
   };

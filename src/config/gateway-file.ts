@@ -5,23 +5,44 @@ import type { InspectionProfile, Network, PiiKind } from './settings.js';
 
 export type SecretReference = { readonly env: string } | { readonly file: string };
 
-export type ListenerFile = { readonly host: string; readonly port: number };
+export type ListenerFile = {
+  readonly host: string;
+  readonly port: number;
+  readonly tls?: {
+    readonly cert: string;
+    readonly key: SecretReference;
+    readonly clientCa?: string;
+  };
+};
 
 export type CredentialsFile =
   | { readonly type: 'none' }
   | { readonly type: 'static'; readonly header: string; readonly value: SecretReference };
 
+export type IntrospectionFile = {
+  readonly clientId: string;
+  readonly clientSecret: SecretReference;
+  readonly authentication: 'client_secret_basic' | 'client_secret_post';
+  readonly endpoint?: string;
+  readonly cacheTtl: string;
+  readonly maxPerSecond: number;
+};
+
 export type IssuerFile = {
   readonly issuer: string;
   readonly network: Network;
-  readonly algorithms: readonly string[];
+  /** Absent where tokens are introspected. */
+  readonly algorithms?: readonly string[];
   readonly tokenType: string;
   readonly maxLifetime: string;
+  readonly keysMaxAge: string;
+  readonly introspection?: IntrospectionFile;
   readonly claims: {
     readonly client: string | readonly string[];
     readonly scope: string | readonly string[];
     readonly groups: string | readonly string[];
   };
+  readonly scopeHierarchy: { readonly [scope: string]: readonly string[] };
 };
 
 export type UpstreamFile = {
@@ -32,6 +53,7 @@ export type UpstreamFile = {
   readonly authentication: 'required' | 'none';
   readonly issuers?: readonly string[];
   readonly audiences: { readonly [issuer: string]: readonly string[] };
+  readonly binding: 'none' | 'any' | 'dpop' | 'mtls';
   readonly scopesSupported: readonly string[];
   readonly credentials: CredentialsFile;
   readonly pinning: {
@@ -44,6 +66,8 @@ export type UpstreamFile = {
   readonly limits: {
     readonly requestTimeout: string;
     readonly streamIdle: string;
+    readonly exchangeMax: string;
+    readonly keepAlive: string;
     readonly maxRequestBytes: string;
     readonly maxResponseBytes: string;
     readonly concurrency: number;
@@ -85,6 +109,7 @@ export type GatewayFile = {
     readonly data: ListenerFile & {
       readonly allowedOrigins: readonly string[];
       readonly trustedProxies: readonly string[];
+      readonly dpop: { readonly nonce: 'off' | 'required'; readonly maxAge: string };
     };
     readonly ops: ListenerFile;
     readonly admin: ListenerFile;

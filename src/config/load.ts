@@ -4,10 +4,11 @@
 
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
+import { checkIssuers } from './checks-issuers.js';
 import { checkAdmin, checkAudit, checkKeys } from './checks-operation.js';
-import { checkIssuers, checkListeners, checkPublicUrl } from './checks-origins.js';
+import { checkListeners, checkPublicUrl } from './checks-origins.js';
 import { checkUpstreams } from './checks-upstreams.js';
-import { compileSettings } from './compile.js';
+import { type CompileInput, compileSettings } from './compile.js';
 import {
   type Fault,
   faultOfFile,
@@ -18,10 +19,11 @@ import {
 } from './fault.js';
 import type { Files } from './files.js';
 import type { GatewayFile } from './gateway-file.js';
+import { readListenerTls } from './listener-certificates.js';
 import { type Outline, outlineOf } from './outline.js';
 import { placeFault } from './positions.js';
 import { GATEWAY_SCHEMA } from './schema-gateway.js';
-import { readSecrets, type Secrets } from './secrets.js';
+import { readSecrets } from './secrets.js';
 import type { Settings } from './settings.js';
 import { validateShape } from './validation.js';
 import { readYaml } from './yaml.js';
@@ -60,12 +62,12 @@ export function loadGateway(file: string, sources: GatewaySources): GatewayReadi
   }
   const root = source.value;
   const found: PathFault[] = [...validateShape(GATEWAY_SCHEMA, root)];
-  const secrets = judge(root, dirname(absolute), sources, found);
+  const read = judge(root, dirname(absolute), sources, found);
   const placed = found.map((fault) => placeFault(file, source.locate, fault));
   const result = { faults: sortFaults(placed), outline: outlineOf(root, dirname(absolute)) };
-  if (hasErrors(placed) || secrets === undefined) return { settings: undefined, ...result };
+  if (hasErrors(placed) || read === undefined) return { settings: undefined, ...result };
   const hash = createHash('sha256').update(bytes).digest('hex');
-  const settings = compileSettings({ file: absolute, root: root as GatewayFile, secrets, hash });
+  const settings = compileSettings({ file: absolute, root: root as GatewayFile, ...read, hash });
   return { settings, ...result };
 }
 
@@ -74,7 +76,7 @@ function judge(
   folder: string,
   sources: GatewaySources,
   found: PathFault[],
-): Secrets | undefined {
+): Pick<CompileInput, 'secrets' | 'tls'> | undefined {
   const report: Report = (path, message, more = {}) => {
     found.push({
       path,
@@ -93,5 +95,6 @@ function judge(
   checkAudit(root, report);
   checkAdmin(root, report);
   if (sources.secrets === 'skip') return undefined;
-  return readSecrets(root, { files: sources, env: sources.env, folder }, report);
+  const secrets = readSecrets(root, { files: sources, env: sources.env, folder }, report);
+  return { secrets, tls: readListenerTls(root, { files: sources, folder, secrets }, report) };
 }

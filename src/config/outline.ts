@@ -21,6 +21,7 @@ export type Outline = {
   readonly pinsDir: string | undefined;
   readonly opsHost: string | undefined;
   readonly opsPort: number | undefined;
+  readonly isOpsSecure: boolean;
 };
 
 /** The outline of a gateway file whose defaults have been filled in. `folder` is the file's own. */
@@ -41,6 +42,7 @@ export function outlineOf(root: unknown, folder: string): Outline {
     pinsDir:
       pins === undefined ? policiesDir && resolve(policiesDir, 'pins') : resolve(folder, pins),
     opsHost: textAt(root, ['listeners', 'ops', 'host']),
+    isOpsSecure: valueAt(root, ['listeners', 'ops', 'tls']) !== undefined,
     opsPort: typeof port === 'number' ? port : undefined,
   };
 }

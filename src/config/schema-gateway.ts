@@ -2,6 +2,8 @@
 // Values only. Contract §3 names every key; what a schema cannot say is in the checks-*.ts files.
 
 import { INSPECTION_SCHEMA } from './schema-inspection.js';
+import { ISSUER_SCHEMA } from './schema-issuer.js';
+import { LISTENERS_SCHEMA } from './schema-listeners.js';
 import {
   count,
   DIALECT,
@@ -9,7 +11,6 @@ import {
   flag,
   NOT_AVAILABLE,
   named,
-  networkOf,
   record,
   type Schema,
   secret,
@@ -20,85 +21,6 @@ import {
   words,
 } from './schema-parts.js';
 import { UPSTREAM_SCHEMA } from './schema-upstream.js';
-
-const MAX_PORT = 65_535;
-
-function listener(
-  description: string,
-  port: number,
-  more: Readonly<Record<string, Schema>>,
-): Schema {
-  return record(
-    description,
-    {
-      host: text('Address to listen on.', { default: '127.0.0.1' }),
-      port: count('Port to listen on; 0 takes a free one.', { min: 0, max: MAX_PORT }, port),
-      ...more,
-      tls: unavailable('Keys: `cert`, `key`, `clientCa`.', 'non-empty'),
-    },
-    { default: {} },
-  );
-}
-
-const LISTENERS = record(
-  'Where the gateway listens.',
-  {
-    data: listener('For MCP clients.', 8080, {
-      allowedOrigins: textList('Browser origins that may call, exactly.', { default: [] }),
-      trustedProxies: textList('Addresses or CIDR ranges whose forwarding headers are believed.', {
-        default: [],
-      }),
-    }),
-    ops: listener('For probes and metrics.', 9464, {}),
-    admin: listener('For the console; opens only where `admin` is configured.', 9090, {}),
-  },
-  { default: {} },
-);
-
-function claimNames(description: string, fallback: string | readonly string[]): Schema {
-  return {
-    type: ['string', 'array'],
-    title: 'a claim name or a list of them',
-    minLength: 1,
-    minItems: 1,
-    items: { type: 'string', minLength: 1, title: 'a claim name' },
-    description,
-    default: fallback,
-  };
-}
-
-const ISSUER = record(
-  'One authorization server.',
-  {
-    issuer: text('Its issuer identifier, exactly as tokens carry it in `iss`.'),
-    network: networkOf(true),
-    algorithms: {
-      type: 'array',
-      minItems: 1,
-      uniqueItems: true,
-      description: 'Signature algorithms accepted from it.',
-      items: {
-        type: 'string',
-        enum: [
-          ...['ES256', 'ES384', 'ES512', 'RS256', 'RS384', 'RS512'],
-          ...['PS256', 'PS384', 'PS512', 'EdDSA', 'Ed25519'],
-        ],
-      },
-    },
-    tokenType: text('The `typ` that its access tokens carry.', { default: 'at+jwt' }),
-    maxLifetime: duration('Longest lifetime of a token, from `iat` to `exp`.', '1h'),
-    claims: record(
-      'Where tokens say what; of several names the first present counts.',
-      {
-        client: claimNames('The client.', ['client_id', 'azp']),
-        scope: claimNames('The scopes.', ['scope', 'scp']),
-        groups: claimNames('The groups.', 'groups'),
-      },
-      { default: {} },
-    ),
-  },
-  { required: ['issuer', 'algorithms'] },
-);
 
 const STATE = {
   ...union('type', 'Where shared state lives.', [
@@ -207,7 +129,7 @@ export const GATEWAY_SCHEMA: Schema = {
     {
       version: { const: 1, description: 'Version of this format.' },
       publicUrl: text('The URL under which clients reach the data listener.'),
-      listeners: LISTENERS,
+      listeners: LISTENERS_SCHEMA,
       keys: {
         type: 'array',
         items: secret('A key made by `sallyport keys new`.'),
@@ -215,7 +137,7 @@ export const GATEWAY_SCHEMA: Schema = {
         description:
           'Keys of the gateway: the first seals and signs, all open and verify. May be absent only where `publicUrl` is loopback.',
       },
-      issuers: named('Authorization servers by name.', ISSUER, { default: {} }),
+      issuers: named('Authorization servers by name.', ISSUER_SCHEMA, { default: {} }),
       upstreams: named('MCP servers by name.', UPSTREAM_SCHEMA, { minProperties: 1 }),
       policies: record(
         'Where policies are.',

@@ -14,7 +14,7 @@ export const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
 const NAME_PATTERN = '^[a-z0-9][a-z0-9_-]{0,62}$';
 /** RFC 6749 §3.3. */
-const SCOPE_PATTERN = '^[\\x21\\x23-\\x5B\\x5D-\\x7E]{1,256}$';
+export const SCOPE_PATTERN = '^[\\x21\\x23-\\x5B\\x5D-\\x7E]{1,256}$';
 
 export function text(description: string, more: Schema = {}): Schema {
   return { type: 'string', minLength: 1, description, ...more };

@@ -79,6 +79,11 @@ const LIMITS = record(
   {
     requestTimeout: duration('Longest wait for the first byte of an answer.', '30s'),
     streamIdle: duration('Longest silence on a stream.', '5m'),
+    exchangeMax: duration(
+      'Longest time of an exchange, whatever comes meanwhile; streams of GET and subscriptions are exempt.',
+      '10m',
+    ),
+    keepAlive: duration('How often a silent stream tells its client that it lives.', '25s'),
     maxRequestBytes: size('Largest request body.', '1MiB'),
     maxResponseBytes: size('Largest answer, decoded.', '8MiB'),
     concurrency: count('Requests in flight.', { min: 1, max: 100_000 }, 100),
@@ -106,6 +111,11 @@ export const UPSTREAM_SCHEMA: Schema = record(
       'Audiences accepted by issuer name, for issuers that cannot mint `publicUrl` + `path`.',
       textList('Accepted audiences, compared exactly.', { minItems: 1 }),
       { default: {} },
+    ),
+    binding: words(
+      'What tokens must be bound to here: a key by proofs of possession (`dpop`), a client certificate (`mtls`), either (`any`). With `none` an unbound token is taken too; a bound one is never taken without its proof.',
+      ['none', 'any', 'dpop', 'mtls'],
+      { default: 'none' },
     ),
     scopesSupported: scopeList('Scopes that the metadata document offers: the minimal set.', {
       default: [],

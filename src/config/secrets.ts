@@ -51,8 +51,17 @@ function secretPlaces(root: unknown): readonly Place[] {
     { path: ['upstreams', name, 'credentials', 'value'], judge: judgeHeader },
     { path: ['upstreams', name, 'pinning', 'credentials', 'value'], judge: judgeHeader },
   ]);
+  const clientPlaces = Object.keys(mapAt(root, ['issuers'])).map(
+    (name): Place => ({
+      path: ['issuers', name, 'introspection', 'clientSecret'],
+      judge: judgeClientSecret,
+    }),
+  );
   const token: Place = { path: ['admin', 'breakGlass', 'token'], judge: judgeToken };
-  return [...keyPlaces, ...headerPlaces, token];
+  const tlsKeys = ['data', 'ops', 'admin'].map(
+    (name): Place => ({ path: ['listeners', name, 'tls', 'key'], judge: () => undefined }),
+  );
+  return [...keyPlaces, ...headerPlaces, ...clientPlaces, ...tlsKeys, token];
 }
 
 function readSecret(
@@ -111,6 +120,11 @@ function judgeKey(secret: string): string | undefined {
 function judgeHeader(secret: string): string | undefined {
   if (/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(secret)) return undefined;
   return 'this secret cannot be the value of an HTTP header';
+}
+
+/** RFC 6749, appendix A.2. */
+function judgeClientSecret(secret: string): string | undefined {
+  return /^[\x20-\x7e]+$/.test(secret) ? undefined : 'this secret cannot be that of a client';
 }
 
 function judgeToken(secret: string): string | undefined {

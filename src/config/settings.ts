@@ -4,28 +4,67 @@
 /** Where an origin may resolve. */
 export type Network = 'public' | 'private' | 'loopback';
 
-export type ListenerSettings = { readonly host: string; readonly port: number };
+/** TLS of a listener: PEM texts, and the files that they came from. */
+export type TlsSettings = {
+  readonly cert: string;
+  readonly key: string;
+  /** Whose client certificates are asked for. */
+  readonly clientCa: string | undefined;
+  /** Of the certificate, in milliseconds since the epoch. */
+  readonly expiresAtMs: number;
+  readonly files: readonly string[];
+};
+
+export type ListenerSettings = {
+  readonly host: string;
+  readonly port: number;
+  readonly tls?: TlsSettings;
+};
+
+/** Proofs of possession at the data listener (RFC 9449). */
+export type ProofSettings = { readonly nonce: 'off' | 'required'; readonly maxAgeMs: number };
+
+/** How the tokens of an issuer are introspected (RFC 7662). */
+export type IntrospectionSettings = {
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly authentication: 'client_secret_basic' | 'client_secret_post';
+  /** Absent: where the issuer's metadata says. */
+  readonly endpoint: URL | undefined;
+  readonly cacheTtlMs: number;
+  readonly maxPerSecond: number;
+};
 
 export type IssuerSettings = {
   readonly name: string;
   /** The issuer identifier, exactly as tokens carry it in `iss`. */
   readonly issuer: string;
   readonly network: Network;
+  /** Empty where tokens are introspected. */
   readonly algorithms: readonly string[];
-  /** The `typ` that access tokens carry (RFC 9068 §2.1). */
+  /** The `typ` that access tokens carry (RFC 9068 §2.1); `none` where they carry none. */
   readonly tokenType: string;
   readonly maxLifetimeMs: number;
-  /** Claim names, the first present wins. */
+  /** How long the last good keys serve while no others can be had. */
+  readonly keysMaxAgeMs: number;
+  /** Present: no token is verified by a signature, each is asked for. */
+  readonly introspection: IntrospectionSettings | undefined;
+  /** Claim names or, where they begin with `/`, JSON Pointers; the first present wins. */
   readonly claims: {
     readonly client: readonly string[];
     readonly scope: readonly string[];
     readonly groups: readonly string[];
   };
+  /** Every scope that a broader one includes, by the broader one, through all steps. */
+  readonly impliedScopes: { readonly [scope: string]: readonly string[] };
 };
 
 export type UpstreamLimits = {
   readonly requestTimeoutMs: number;
   readonly streamIdleMs: number;
+  /** Of an exchange from its first byte to its last, progress or not. */
+  readonly exchangeMaxMs: number;
+  readonly keepAliveMs: number;
   readonly maxRequestBytes: number;
   readonly maxResponseBytes: number;
   readonly concurrency: number;
@@ -60,6 +99,8 @@ export type UpstreamSettings = {
   readonly issuers: readonly string[];
   /** Accepted audiences by issuer name; `[resource]` unless the configuration maps others. */
   readonly audiences: { readonly [issuer: string]: readonly string[] };
+  /** What tokens must be bound to here; a bound token must prove it in any case. */
+  readonly binding: 'none' | 'any' | 'dpop' | 'mtls';
   readonly scopesSupported: readonly string[];
   readonly credentials: UpstreamCredentials;
   readonly pinning: PinningSettings;
@@ -128,6 +169,7 @@ export type Settings = {
     readonly data: ListenerSettings & {
       readonly allowedOrigins: readonly string[];
       readonly trustedProxies: readonly string[];
+      readonly dpop: ProofSettings;
     };
     readonly ops: ListenerSettings;
   };

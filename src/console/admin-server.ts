@@ -5,11 +5,11 @@
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { ListenerSettings } from '../config/settings.js';
 import type { ControlRow } from '../observe/controls.js';
 import {
   createHttpListener,
   type HttpListener,
+  type ListenerAddress,
   type PlainAnswer,
 } from '../observe/http-listener.js';
 import { ADMIN_PAGE, ADMIN_PAGE_POLICY } from './admin-page.js';
@@ -74,7 +74,7 @@ function isSame(one: string, other: string): boolean {
   return timingSafeEqual(digest(one), digest(other));
 }
 
-function servedHosts({ host }: ListenerSettings, more: readonly string[]): ReadonlySet<string> {
+function servedHosts({ host }: ListenerAddress, more: readonly string[]): ReadonlySet<string> {
   const own = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
   const names = [...LOOPBACK_NAMES, ...more, ...(ANY_ADDRESS.has(host) ? [] : [own])];
   return new Set(names.map((name) => name.toLowerCase()));
@@ -162,7 +162,7 @@ async function answerTo(
 }
 
 /** The admin listener; closed until `start`. */
-export function createAdminServer(listener: ListenerSettings, ports: AdminPorts): HttpListener {
+export function createAdminServer(listener: ListenerAddress, ports: AdminPorts): HttpListener {
   const hosts = servedHosts(listener, ports.hosts ?? []);
   return createHttpListener(listener, async (request) => {
     const { answer, subject, action } = await answerTo(request, ports, hosts);

@@ -1,6 +1,6 @@
 // Builds the protected resource metadata of an upstream and says on which paths it is answered.
 // It is made of the configuration alone: no header of a request, Host included, has any part in it.
-// RFC 9728 §2, §3 and §3.1; contract §2.
+// RFC 9728 §2, §3 and §3.1; RFC 9449 §5.1; contract §2.
 
 import type { IssuerSettings, UpstreamSettings } from '../config/settings.js';
 
@@ -10,7 +10,17 @@ const WELL_KNOWN = '/.well-known/oauth-protected-resource';
 const NEVER_OFFERED = 'offline_access';
 
 /** What the document is made of. */
-export type MetadataSource = Pick<UpstreamSettings, 'resource' | 'issuers' | 'scopesSupported'>;
+export type MetadataSource = Pick<
+  UpstreamSettings,
+  'resource' | 'issuers' | 'scopesSupported' | 'binding'
+>;
+
+/** What the listener can prove of the holder of a token. */
+export type PossessionSupport = {
+  readonly proofAlgorithms: readonly string[];
+  /** Client certificates are asked for. */
+  readonly takesCertificates: boolean;
+};
 
 /** The path of the public URL without a trailing slash: empty at the root. */
 function publicPath(publicUrl: URL): string {
@@ -25,6 +35,7 @@ function publicPath(publicUrl: URL): string {
 export function metadataDocument(
   upstream: MetadataSource,
   issuers: ReadonlyMap<string, Pick<IssuerSettings, 'issuer'>>,
+  support: PossessionSupport,
 ): string {
   const scopes = upstream.scopesSupported.filter((scope) => scope !== NEVER_OFFERED);
   return JSON.stringify({
@@ -32,7 +43,22 @@ export function metadataDocument(
     authorization_servers: upstream.issuers.flatMap((name) => issuers.get(name)?.issuer ?? []),
     ...(scopes.length > 0 ? { scopes_supported: scopes } : {}),
     bearer_methods_supported: ['header'],
+    ...possessionMembers(upstream, support),
   });
+}
+
+/** RFC 9728 §2: what may be bound to what, and what must be. */
+function possessionMembers(
+  { binding }: MetadataSource,
+  { proofAlgorithms, takesCertificates }: PossessionSupport,
+): Readonly<Record<string, unknown>> {
+  return {
+    ...(takesCertificates ? { tls_client_certificate_bound_access_tokens: true } : {}),
+    ...(binding === 'mtls' ? {} : { dpop_signing_alg_values_supported: proofAlgorithms }),
+    ...(binding === 'dpop' || (binding === 'any' && !takesCertificates)
+      ? { dpop_bound_access_tokens_required: true }
+      : {}),
+  };
 }
 
 /**

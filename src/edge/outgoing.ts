@@ -22,6 +22,10 @@ class ResponseWriter implements Outgoing {
     return this.#response.destroyed || this.#response.writableEnded;
   }
 
+  also(name: string, value: string): void {
+    if (!this.#response.headersSent) this.#response.setHeader(name, value);
+  }
+
   send(status: number, headers: AnswerHeaders, body: Uint8Array | string): void {
     const response = this.#response;
     if (response.headersSent || response.destroyed) return;

@@ -3,6 +3,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Reason } from '../policy/reasons.js';
+import { type CorsHeaders, isPreflight, preflightHeaders } from './cors.js';
 import { type EdgeRoute, type EdgeTables, hasForwardingHeader } from './routes.js';
 
 /** A request refused at the edge. `upstream` is absent where the path is unknown. */
@@ -22,9 +23,12 @@ export type EdgeCheck =
       readonly repeated: ReadonlySet<string>;
     }
   | { readonly kind: 'document'; readonly body: string }
+  /** A browser asks whether a page may ask. */
+  | { readonly kind: 'preflight'; readonly headers: CorsHeaders }
   | { readonly kind: 'refused'; readonly refusal: EdgeRefusal };
 
 const METHODS: readonly string[] = ['POST', 'GET', 'DELETE'];
+const DOCUMENT_METHODS: readonly string[] = ['GET', 'HEAD'];
 /** Each path of HTTP+SSE has one method (MCP 2024-11-05, transports). */
 const CHANNEL_METHODS = { events: ['GET'], message: ['POST'] };
 const NO_NAMES: ReadonlySet<string> = new Set();
@@ -48,9 +52,15 @@ export function checkRequest(request: IncomingMessage, tables: EdgeTables): Edge
   const route = tables.routes.get(path);
   if (route === undefined && document === undefined) return refused(404, undefined, undefined);
   const repeated = repeatedHeaders(request.rawHeaders);
-  const stranger = checkOrigin(request, tables, repeated, route?.upstream);
+  const stranger = checkHost(request, tables, repeated, route?.upstream);
   if (stranger !== undefined) return stranger;
+  // Documents are for everyone, whatever page asks.
   if (route === undefined) return checkDocument(request, document ?? '');
+  const foreign = checkOrigin(request, tables, repeated, route.upstream);
+  if (foreign !== undefined) return foreign;
+  if (isPreflight(request.method, request.headers)) {
+    return { kind: 'preflight', headers: permissionsOf(request, methodsOf(route)) };
+  }
   return checkFraming(request, route) ?? { kind: 'route', route, query, repeated };
 }
 
@@ -61,28 +71,43 @@ function splitTarget(url: string): { readonly path: string; readonly query: stri
     : { path: url.slice(0, mark), query: url.slice(mark + 1) };
 }
 
-/** Host and Origin: who is asked for, and which page asks (DNS rebinding; attacks 5 and 7). */
-function checkOrigin(
+/** Who is asked for (DNS rebinding; attack 5). */
+function checkHost(
   { headers }: IncomingMessage,
   tables: EdgeTables,
   repeated: ReadonlySet<string>,
   upstream: string | undefined,
 ): EdgeCheck | undefined {
   const host = (headers.host ?? '').toLowerCase();
-  if (repeated.has('host') || !tables.hosts.has(host)) {
-    return refused(421, 'host-forbidden', upstream);
-  }
+  if (!repeated.has('host') && tables.hosts.has(host)) return undefined;
+  return refused(421, 'host-forbidden', upstream);
+}
+
+/** Which page asks (attack 7), and whether somebody asks for somebody else where nobody is known. */
+function checkOrigin(
+  { headers }: IncomingMessage,
+  tables: EdgeTables,
+  repeated: ReadonlySet<string>,
+  upstream: string,
+): EdgeCheck | undefined {
   const { origin } = headers;
   if (repeated.has('origin') || (origin !== undefined && !tables.origins.has(origin))) {
     return refused(403, 'origin-forbidden', upstream);
   }
-  const isOpen = upstream !== undefined && tables.refusesForwarded(upstream);
-  return isOpen && hasForwardingHeader(headers)
+  return tables.refusesForwarded(upstream) && hasForwardingHeader(headers)
     ? refused(421, 'host-forbidden', upstream)
     : undefined;
 }
 
+function permissionsOf({ headers }: IncomingMessage, methods: readonly string[]): CorsHeaders {
+  return preflightHeaders(methods, headers['access-control-request-headers']);
+}
+
 function checkDocument(request: IncomingMessage, body: string): EdgeCheck {
+  if (isPreflight(request.method, request.headers)) {
+    const permissions = permissionsOf(request, DOCUMENT_METHODS);
+    return { kind: 'preflight', headers: { ...permissions, 'access-control-allow-origin': '*' } };
+  }
   if (request.method === 'GET' || request.method === 'HEAD') return { kind: 'document', body };
   return refused(405, undefined, undefined, { allow: 'GET' });
 }

@@ -1,6 +1,8 @@
 // Which paths exist, and for which Host and Origin. Paths are compared as they stand on the request
 // line: every other spelling of a path is another path, and unknown (attack 6).
 
+import type { AddressOf } from './peer.js';
+
 /** What the edge knows of one upstream. */
 export type EdgeRoute = {
   readonly upstream: string;
@@ -23,6 +25,8 @@ export type EdgeTables = {
   readonly origins: ReadonlySet<string>;
   /** True where nobody authenticates: forwarding headers then mean that the caller is not local. */
   readonly refusesForwarded: (upstream: string) => boolean;
+  /** Whose address is recorded; decides nothing. */
+  readonly addressOf: AddressOf;
 };
 
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];

@@ -3,16 +3,18 @@
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Server as SecureServer } from 'node:https';
 import type { Socket } from 'node:net';
-import fastify, { type FastifyInstance } from 'fastify';
-import { sessionInQuery } from '../mcp/eras/channels.js';
-import type { Incoming, LeaveSignal, Outgoing } from '../mcp/transport.js';
+import type { TlsOptions } from 'node:tls';
+import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
+import type { Incoming, Outgoing } from '../mcp/transport.js';
 import { createBodyReader, type UnreadBody } from './body.js';
-import { ClientLeave } from './client-leave.js';
+import { type CorsHeaders, corsHeaders } from './cors.js';
+import { type Facts, toIncoming } from './incoming.js';
 import { createOutgoing } from './outgoing.js';
 import { edgeBody } from './refusal-body.js';
 import { checkRequest, type EdgeRefusal } from './request.js';
-import type { EdgeRoute, EdgeTables } from './routes.js';
+import type { EdgeTables } from './routes.js';
 
 export type DataServerPorts = {
   /** The tables of the current version, read once a request. */
@@ -28,6 +30,8 @@ export type DataServer = {
   listen(host: string, port: number): Promise<number>;
   /** Stops accepting, then waits for what runs, at most `graceMs`. */
   close(graceMs: number): Promise<void>;
+  /** Takes other certificates for the connections that come; only where it began with TLS. */
+  renew(secure: TlsOptions): void;
 };
 
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -41,28 +45,36 @@ const NO_BODY = new Uint8Array(0);
 const OVERLOADED = { status: 503, reason: 'overloaded', headers: { 'retry-after': '1' } } as const;
 const TOO_LARGE = { status: 413, reason: 'body-too-large' } as const;
 
-/** Builds the listener; nothing is open before `listen`. */
-export function createDataServer(ports: DataServerPorts): DataServer {
-  const running = new Map<string, number>();
-  const bodies = createBodyReader(MAX_BODIES_BYTES);
-  const app: FastifyInstance = fastify({
+/** The framework for the socket and its limits, with TLS or without. */
+function createApp(secure: TlsOptions | undefined): FastifyInstance {
+  const options = {
     logger: false,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     trustProxy: false,
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
-    http: {
-      maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      connectionsCheckingInterval: 5_000,
-    },
     // A path that does not even parse is one more unknown path.
     frameworkErrors: (_error, _request, reply) => {
       reply.hijack();
       sendNothing(reply.raw);
     },
-  });
+  } satisfies FastifyServerOptions;
+  const http = {
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    connectionsCheckingInterval: 5_000,
+  };
+  if (secure === undefined) return fastify({ ...options, http });
+  // The two kinds of server differ in nothing that is used here.
+  return fastify({ ...options, https: { ...http, ...secure } }) as unknown as FastifyInstance;
+}
+
+/** Builds the listener; nothing is open before `listen`. `secure` makes it speak TLS, and nothing else. */
+export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): DataServer {
+  const running = new Map<string, number>();
+  const bodies = createBodyReader(MAX_BODIES_BYTES);
+  const app = createApp(secure);
   // Before anything of the framework reads a header: what it would refuse, it would refuse in its own
   // words, unrecorded, and before the checks of the edge.
   app.addHook('onRequest', (request, reply) => {
@@ -71,7 +83,7 @@ export function createDataServer(ports: DataServerPorts): DataServer {
   });
 
   const sockets = new Set<Socket>();
-  app.server.on('connection', (socket: Socket) => {
+  app.server.on(secure === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
@@ -80,14 +92,21 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     const receivedAt = Date.now();
     const startedMs = performance.now();
     const id = randomUUID();
-    const check = checkRequest(request, ports.tables());
+    const tables = ports.tables();
+    allowOrigin(request, response, tables);
+    const remoteAddress = addressOf(request, tables);
+    const check = checkRequest(request, tables);
     if (check.kind === 'document') return sendDocument(response, check.body);
-    if (check.kind === 'refused') return refuse(request, response, check.refusal, id);
+    if (check.kind === 'preflight') return sendPermissions(response, check.headers);
+    if (check.kind === 'refused') {
+      return refuse(request, response, check.refusal, { id, remoteAddress });
+    }
     const { route, query, repeated } = check;
     const body =
       request.method === 'POST' ? await bodies.read(request, route.maxRequestBytes) : NO_BODY;
-    if (typeof body === 'string') return refuseBody(request, response, body, { id, route });
-    const facts = { id, receivedAt, startedMs, route, query, repeated, body };
+    if (typeof body === 'string')
+      return refuseBody(request, response, body, { id, route, remoteAddress });
+    const facts = { id, receivedAt, startedMs, route, query, repeated, remoteAddress, body };
     await pass(request, response, facts);
   }
 
@@ -117,17 +136,18 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     request: IncomingMessage,
     response: ServerResponse,
     why: UnreadBody,
-    { id, route: { upstream } }: Pick<Facts, 'id' | 'route'>,
+    facts: Pick<Facts, 'id' | 'route' | 'remoteAddress'>,
   ): void {
+    const { upstream } = facts.route;
     switch (why) {
       case 'aborted':
         response.destroy();
         return;
       case 'too-large':
-        refuse(request, response, { ...TOO_LARGE, upstream }, id);
+        refuse(request, response, { ...TOO_LARGE, upstream }, facts);
         return;
       case 'crowded-out':
-        refuse(request, response, { ...OVERLOADED, upstream }, id);
+        refuse(request, response, { ...OVERLOADED, upstream }, facts);
         return;
     }
   }
@@ -136,9 +156,9 @@ export function createDataServer(ports: DataServerPorts): DataServer {
     request: IncomingMessage,
     response: ServerResponse,
     refusal: EdgeRefusal,
-    id: string,
+    { id, remoteAddress }: Pick<Facts, 'id' | 'remoteAddress'>,
   ): void {
-    ports.refused(refusal, id, request.socket.remoteAddress ?? '');
+    ports.refused(refusal, id, remoteAddress);
     const { headers, text } = edgeBody(refusal.reason, id);
     const closes = refusal.status === 413 || refusal.status === 400;
     response.writeHead(refusal.status, {
@@ -170,7 +190,33 @@ export function createDataServer(ports: DataServerPorts): DataServer {
       clearInterval(sweep);
       clearTimeout(timer);
     },
+    renew(next) {
+      (app.server as unknown as SecureServer).setSecureContext(next);
+      // What was proved to the old authorities is proved anew to the new ones.
+      app.server.closeIdleConnections();
+    },
   };
+}
+
+/** Whatever is answered, refusals too, a page of an allowed origin may read it. */
+function allowOrigin(
+  { headers: { origin } }: IncomingMessage,
+  response: ServerResponse,
+  { origins }: EdgeTables,
+): void {
+  if (origin === undefined || !origins.has(origin)) return;
+  for (const [name, value] of Object.entries(corsHeaders(origin))) response.setHeader(name, value);
+}
+
+function addressOf({ headers, socket }: IncomingMessage, tables: EdgeTables): string {
+  const forwardedFor = headers['x-forwarded-for'];
+  const written = Array.isArray(forwardedFor) ? forwardedFor.join(',') : forwardedFor;
+  return tables.addressOf(socket.remoteAddress ?? '', written);
+}
+
+function sendPermissions(response: ServerResponse, headers: CorsHeaders): void {
+  response.writeHead(204, headers);
+  response.end();
 }
 
 function sendNothing(response: ServerResponse): void {
@@ -187,57 +233,4 @@ function sendDocument(response: ServerResponse, body: string): void {
     'access-control-allow-origin': '*',
   });
   response.end(body);
-}
-
-type Facts = {
-  readonly id: string;
-  readonly receivedAt: number;
-  readonly startedMs: number;
-  readonly route: EdgeRoute;
-  readonly query: string;
-  readonly repeated: ReadonlySet<string>;
-  readonly body: Uint8Array;
-};
-
-/** The session of HTTP+SSE stands in the query; from here on it stands where other sessions stand. */
-function headersOf(
-  request: IncomingMessage,
-  { route, query, repeated }: Facts,
-): Pick<Incoming, 'headers' | 'repeated'> {
-  const headers = request.headers as Incoming['headers'];
-  if (route.channel !== 'message') return { headers, repeated };
-  const named = { ...headers, 'mcp-session-id': sessionInQuery(query) };
-  // Two sessions are one too many.
-  return headers['mcp-session-id'] === undefined
-    ? { headers: named, repeated }
-    : { headers: named, repeated: new Set([...repeated, 'mcp-session-id']) };
-}
-
-function toIncoming(
-  request: IncomingMessage,
-  response: ServerResponse,
-  facts: Facts,
-  enter: () => boolean,
-): Incoming {
-  let leave: ClientLeave | undefined;
-  const { headers, repeated } = headersOf(request, facts);
-  return {
-    id: facts.id,
-    upstream: facts.route.upstream,
-    httpMethod: request.method === 'GET' ? 'GET' : request.method === 'DELETE' ? 'DELETE' : 'POST',
-    channel: facts.route.channel,
-    headers,
-    repeated,
-    query: facts.query,
-    body: facts.body,
-    remoteAddress: request.socket.remoteAddress ?? '',
-    enter,
-    // Made when first asked for: most exchanges end before anyone needs to know that the client left.
-    get signal(): LeaveSignal {
-      leave ??= new ClientLeave(response);
-      return leave;
-    },
-    receivedAt: facts.receivedAt,
-    startedMs: facts.startedMs,
-  };
 }

@@ -8,6 +8,16 @@ import type { View } from '../exchange-ports.js';
 /** RFC 6750 §3: no error is named where no token was sent. */
 export function challengeOf(settings: Settings, upstream: UpstreamSettings): View['challenge'] {
   const url = metadataUrl(settings.publicUrl, upstream.path);
-  return (reason, scopes) =>
-    challengeFor(reason, { metadataUrl: url, scopes: scopes ?? upstream.scopesSupported });
+  const takesCertificates = settings.listeners.data.tls?.clientCa !== undefined;
+  return (reason, scopes, { scheme, proof }) =>
+    challengeFor(reason, {
+      metadataUrl: url,
+      scopes: scopes ?? upstream.scopesSupported,
+      possession: {
+        demand: upstream.binding,
+        takesCertificates,
+        usesProofs: scheme === 'dpop' || proof !== undefined,
+        proof,
+      },
+    });
 }

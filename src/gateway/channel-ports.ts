@@ -27,7 +27,7 @@ export function createChannelPorts(
     },
     openRequest: (sealed, place) => openRequest(ring, bindingIn(place), sealed, now()),
     recallRequest: (id, session) => sent.find(session.hash ?? '', id),
-    enter: (session, write) => channels.enter(session.hash ?? '', write),
-    say: (session, json) => channels.say(session.hash ?? '', json),
+    enter: (session, end) => channels.enter(session.hash ?? '', end),
+    find: (session) => channels.find(session.hash ?? ''),
   };
 }

@@ -1,7 +1,7 @@
 // Says of every control whether it is armed, from what the parts report of themselves. A control that is
 // weaker than configured is `degraded`, one that the configuration turns off is `off`; both say why.
 
-import type { InspectionProfile, Settings } from '../config/settings.js';
+import type { InspectionProfile, Settings, UpstreamSettings } from '../config/settings.js';
 import type { Controls } from '../observe/controls.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { Identity } from './identity.js';
@@ -31,8 +31,28 @@ export function refreshControls(
   else controls.set('admin', 'armed');
   setAudit(controls, settings, sources.auditFault);
   setIssuers(controls, metrics, sources.identity);
+  setTls(controls, settings);
+  for (const upstream of settings.upstreams.values()) {
+    setAudience(controls, upstream);
+    setBinding(controls, upstream);
+  }
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
   for (const runtime of sources.runtimes) setPins(controls, runtime);
+}
+
+/** TLS that ends elsewhere is not ours to vouch for. */
+function setTls(controls: Controls, { listeners: { data } }: Settings): void {
+  if (data.tls === undefined) controls.set('tls:data', 'off', 'the listener speaks plain HTTP');
+  else if (data.tls.expiresAtMs <= Date.now())
+    controls.set('tls:data', 'degraded', 'the certificate has expired');
+  else controls.set('tls:data', 'armed');
+}
+
+/** What is demanded of every token; a bound token has to prove it under any of these. */
+function setBinding(controls: Controls, { name, binding, authentication }: UpstreamSettings): void {
+  if (authentication === 'none') controls.set(`binding:${name}`, 'off', 'authentication is none');
+  else if (binding === 'none') controls.set(`binding:${name}`, 'off', 'binding is none');
+  else controls.set(`binding:${name}`, 'armed');
 }
 
 function setAudit(controls: Controls, { audit }: Settings, fault: string | undefined): void {
@@ -41,11 +61,28 @@ function setAudit(controls: Controls, { audit }: Settings, fault: string | undef
   else controls.set('audit', 'degraded', 'onFailure is continue: calls pass when it fails');
 }
 
-function setIssuers(controls: Controls, metrics: Metrics, { keySources }: Identity): void {
-  for (const [name, source] of keySources) {
-    const { state, failure, lastSuccessAt } = source.status();
+function setIssuers(controls: Controls, metrics: Metrics, identity: Identity): void {
+  for (const [name, { state, failure, lastSuccessAt }] of identity.statuses()) {
     controls.set(`authn:${name}`, state, failure ?? (state === 'armed' ? '' : 'no keys yet'));
     if (lastSuccessAt !== undefined) metrics.jwksSuccess(name, lastSuccessAt / MS_PER_SECOND);
+  }
+}
+
+/**
+ * RFC 8707 §2: a token is for the resource. Where an issuer cannot say so, its tokens may have been meant
+ * for something else of the same name.
+ */
+function setAudience(controls: Controls, upstream: UpstreamSettings): void {
+  const { name, authentication, issuers, audiences, resource } = upstream;
+  if (authentication === 'none') {
+    controls.set(`audience:${name}`, 'off', 'authentication is none');
+    return;
+  }
+  const mapped = issuers.filter((issuer) => audiences[issuer]?.join('\n') !== resource);
+  if (mapped.length === 0) controls.set(`audience:${name}`, 'armed');
+  else {
+    const why = 'are accepted by mapped audiences, not for the resource';
+    controls.set(`audience:${name}`, 'degraded', `tokens of ${mapped.join(', ')} ${why}`);
   }
 }
 
@@ -54,7 +91,9 @@ export function removeControls(controls: Controls, before: Settings, after: Sett
   for (const name of before.issuers.keys())
     if (!after.issuers.has(name)) controls.remove(`authn:${name}`);
   for (const name of before.upstreams.keys())
-    if (!after.upstreams.has(name)) controls.remove(`pins:${name}`);
+    if (!after.upstreams.has(name))
+      for (const control of ['pins', 'audience', 'binding'] as const)
+        controls.remove(`${control}:${name}`);
   for (const name of before.profiles.keys())
     if (!after.profiles.has(name)) controls.remove(`inspection:${name}`);
 }

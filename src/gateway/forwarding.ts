@@ -1,17 +1,21 @@
-// The ports that lead to an upstream, and in which era it is spoken to: the one place where a message is translated or not; what may leave was decided before.
+// The ports that lead to an upstream, and in which era and transport it is spoken to: the one place where a
+// message is translated or not; what may leave was decided before.
 // Source: MCP 2026-07-28, versioning; MCP 2025-11-25, session management; mcp-spec.md §2.
 
 import type { OwnAnswer, Ports, View } from '../exchange-ports.js';
 import type { SessionFacts } from '../mcp/admitted.js';
 import { eraTowards } from '../mcp/carried.js';
-import type { RequestId } from '../mcp/message.js';
-import type { LeaveSignal } from '../mcp/transport.js';
+import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
+import type { JsonObject } from '../mcp/message.js';
+import type { ForwardOutcome, LeaveSignal } from '../mcp/transport.js';
+import { CHANNEL_VERSION, SESSION_VERSIONS } from '../mcp/versions.js';
 import type { Cleared } from '../settle/settle.js';
 import { addressOf } from '../upstream/client.js';
 import { credentialHeader } from '../upstream/credentials.js';
 import { OWN_SESSION } from '../upstream/translate/for-sessions.js';
 import { headersIn } from '../upstream/translate/open-session.js';
 import { wholeAnswer } from '../upstream/translate/own-answer.js';
+import { forwardBridged, isPlaced } from './bridging.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 
 /** How long an answer to a server's own request may take. */
@@ -21,7 +25,7 @@ const MAX_OWN_ANSWERS = 4;
 
 type ForwardingPorts = Pick<
   Ports,
-  'forward' | 'openStream' | 'forwardSessionEnd' | 'answerServer' | 'notePage'
+  'forward' | 'openStream' | 'forwardSessionEnd' | 'answerServer' | 'giveUp' | 'notePage'
 >;
 
 /** How a session's messages reach its upstream; `lost` where it was opened in an era that is gone there. */
@@ -43,51 +47,108 @@ export function createForwarding(
     return isOwn ? 'translated' : 'direct';
   }
 
+  function forwardInSession(
+    runtime: UpstreamRuntime,
+    cleared: Cleared,
+    signal: LeaveSignal | undefined,
+  ): Promise<ForwardOutcome> {
+    const { session } = cleared.admitted;
+    const view = viewOf(runtime);
+    const route = session === undefined ? undefined : routeOf(runtime, session);
+    if (route === 'lost') return Promise.resolve(wholeAnswer(404));
+    const isTranslated = route === 'translated' || (route === undefined && speaksAnother(view));
+    return isTranslated
+      ? runtime.translation.sessions.forward(cleared, mirroredOf(view, cleared))
+      : runtime.sessions.forward(cleared, signal);
+  }
+
+  function openInSession(
+    runtime: UpstreamRuntime,
+    session: SessionFacts,
+    signal: LeaveSignal,
+    lastEventId: string | undefined,
+  ): Promise<ForwardOutcome> {
+    switch (routeOf(runtime, session)) {
+      case 'direct':
+        return runtime.sessions.openStream(session, signal, lastEventId);
+      case 'translated':
+        return runtime.translation.sessions.openStream(session, signal);
+      case 'lost':
+        return Promise.resolve(wholeAnswer(404));
+    }
+  }
+
+  /** Says something in a session in the gateway's name, unless too much of that is under way. */
+  function tell(runtime: UpstreamRuntime, session: SessionFacts, message: JsonObject): void {
+    const underWay = answering.get(runtime) ?? 0;
+    if (underWay >= MAX_OWN_ANSWERS) return;
+    answering.set(runtime, underWay + 1);
+    void sendOwn(runtime, session, JSON.stringify(message)).then(() => {
+      answering.set(runtime, (answering.get(runtime) ?? 1) - 1);
+    });
+  }
+
   return {
     forward(upstream, cleared, signal) {
       const runtime = runtimeOf(upstream);
       const { era, session } = cleared.admitted;
       if (era === '2026') return forwardStateless(runtime, viewOf(runtime), cleared, signal);
-      const route = session === undefined ? undefined : routeOf(runtime, session);
-      if (route === 'lost') return Promise.resolve(wholeAnswer(404));
-      const view = viewOf(runtime);
-      const isTranslated = route === 'translated' || (route === undefined && speaksAnother(view));
-      return isTranslated
-        ? runtime.translation.sessions.forward(cleared, mirroredOf(view, cleared))
-        : runtime.client.forward(cleared, signal);
+      if (era === '2025') return forwardInSession(runtime, cleared, signal);
+      if (!isPlaced(runtime, session)) return Promise.resolve(wholeAnswer(404));
+      if (session?.upstreamSession !== BRIDGED_CHANNEL)
+        return runtime.client.forward(cleared, signal);
+      const { carried } = viewOf(runtime);
+      const parts = { runtime, carried, cleared, channel: session, signal };
+      return forwardBridged(parts, (inner) => forwardInSession(runtime, inner, signal));
     },
-    openStream(upstream, session, signal, lastEventId) {
+    async openStream(upstream, session, signal, lastEventId) {
       const runtime = runtimeOf(upstream);
-      switch (routeOf(runtime, session)) {
-        case 'direct':
-          return runtime.client.openStream(session, signal, lastEventId);
-        case 'translated':
-          return runtime.translation.sessions.openStream(session, signal);
-        case 'lost':
-          return Promise.resolve(wholeAnswer(404));
-      }
+      if (session.upstreamSession !== BRIDGED_CHANNEL)
+        return openInSession(runtime, session, signal, lastEventId);
+      const inner = await runtime.translation.bridged.begun(session, signal);
+      return inner === undefined
+        ? { kind: 'fault', reason: 'upstream-unavailable' }
+        : openInSession(runtime, inner, signal, lastEventId);
     },
     forwardSessionEnd(upstream, session) {
-      const { client, translation } = runtimeOf(upstream);
-      return session.upstreamSession === OWN_SESSION
-        ? Promise.resolve(translation.sessions.endSession(session))
-        : client.endSession(session);
+      const { sessions, translation } = runtimeOf(upstream);
+      const isBridged = session.upstreamSession === BRIDGED_CHANNEL;
+      const inner = isBridged ? translation.bridged.forget(session) : session;
+      if (inner === undefined) return Promise.resolve(wholeAnswer(200));
+      if (inner.upstreamSession === OWN_SESSION)
+        return Promise.resolve(translation.sessions.endSession(inner));
+      // A server that gave its session no id has nothing to end.
+      return inner.upstreamSession === undefined && isBridged
+        ? Promise.resolve(wholeAnswer(200))
+        : sessions.endSession(inner);
     },
     answerServer(upstream, session, id, own) {
       const runtime = runtimeOf(upstream);
-      if (session.upstreamSession === OWN_SESSION) {
-        const error = own === 'pong' ? undefined : own;
-        return runtime.translation.sessions.answerQuestion(session, id, { kind: 'error', error });
-      }
-      const underWay = answering.get(runtime) ?? 0;
-      if (underWay >= MAX_OWN_ANSWERS) return;
-      answering.set(runtime, underWay + 1);
-      void sendOwn(runtime, session, answerBody(id, own)).then(() => {
-        answering.set(runtime, (answering.get(runtime) ?? 1) - 1);
-      });
+      const inner = innerOf(runtime, session);
+      if (inner === undefined) return;
+      if (inner.upstreamSession !== OWN_SESSION)
+        return tell(runtime, inner, { jsonrpc: '2.0', id, ...answerOf(own) });
+      const error = own === 'pong' ? undefined : own;
+      return runtime.translation.sessions.answerQuestion(inner, id, { kind: 'error', error });
+    },
+    giveUp(upstream, session, id) {
+      const runtime = runtimeOf(upstream);
+      const inner = innerOf(runtime, session);
+      // Without sessions the connection that closes says it all.
+      if (inner === undefined || inner.upstreamSession === OWN_SESSION) return;
+      const params = { requestId: id, reason: 'The exchange took too long.' };
+      tell(runtime, inner, { jsonrpc: '2.0', method: 'notifications/cancelled', params });
     },
     notePage: (upstream, page) => runtimeOf(upstream).notePage(page),
   };
+}
+
+/** The session that the upstream knows. */
+function innerOf(
+  { translation }: UpstreamRuntime,
+  session: SessionFacts,
+): SessionFacts | undefined {
+  return session.upstreamSession === BRIDGED_CHANNEL ? translation.bridged.find(session) : session;
 }
 
 function speaksAnother({ carried }: View): boolean {
@@ -95,14 +156,17 @@ function speaksAnother({ carried }: View): boolean {
 }
 
 function forwardStateless(
-  { client, translation }: UpstreamRuntime,
+  { client, translation, settings }: UpstreamRuntime,
   { carried }: View,
   cleared: Cleared,
   signal: LeaveSignal | undefined,
-): ReturnType<Ports['forward']> {
-  if (carried === undefined || eraTowards('2026', carried) === '2026')
+): Promise<ForwardOutcome> {
+  // No server speaks this era over HTTP+SSE, listed or not.
+  const isDirect = settings.transport === 'http-sse';
+  if (!isDirect && (carried === undefined || eraTowards('2026', carried) === '2026'))
     return client.forward(cleared, signal);
-  return translation.stateless.forward(cleared, carried.sessions, signal);
+  const versions = carried?.sessions ?? SESSION_VERSIONS;
+  return translation.stateless.forward(cleared, versions, signal);
 }
 
 type Mirrored = Parameters<UpstreamRuntime['translation']['sessions']['forward']>[1];
@@ -113,8 +177,9 @@ function mirroredOf(view: View, { admitted: { target } }: Cleared): Mirrored {
   return view.catalogueFor('2026').standing('tool', target.name).pinned?.mirrored ?? [];
 }
 
+/** In a session of HTTP+SSE that is spoken directly, messages have an address of their own. */
 async function sendOwn(
-  { client, settings }: UpstreamRuntime,
+  { client, sessions, settings }: UpstreamRuntime,
   session: SessionFacts,
   body: string,
 ): Promise<void> {
@@ -126,20 +191,12 @@ async function sendOwn(
     ...(target === undefined ? headersIn(session) : {}),
   };
   if (credential !== undefined) headers[credential.name] = credential.value;
-  const outcome = await client.request({
-    method: 'POST',
-    target,
-    headers,
-    body,
-    timeoutMs: OWN_ANSWER_TIMEOUT_MS,
-  });
+  const own = { method: 'POST', target, headers, body, timeoutMs: OWN_ANSWER_TIMEOUT_MS } as const;
+  const speaker = session.version === CHANNEL_VERSION ? client : sessions;
+  const outcome = await speaker.request(own);
   if (outcome.kind === 'answer') outcome.release();
 }
 
-function answerBody(id: RequestId, answer: OwnAnswer): string {
-  return JSON.stringify(
-    answer === 'pong'
-      ? { jsonrpc: '2.0', id, result: {} }
-      : { jsonrpc: '2.0', id, error: { code: answer.code, message: answer.message } },
-  );
+function answerOf(own: OwnAnswer): JsonObject {
+  return own === 'pong' ? { result: {} } : { error: { code: own.code, message: own.message } };
 }

@@ -1,23 +1,41 @@
-// Who may vouch for callers: one key source an issuer, one authenticator a version. Key sources of
-// issuers that a reload left alone stay, with the keys that they have.
+// Who may vouch for callers: one key source or introspector an issuer, one authenticator a version. Those
+// of issuers that a reload left alone stay, with the keys that they have.
 
-import { createKeySource, type KeySource } from '../authn/keys.js';
+import {
+  createIntrospector,
+  type Introspector,
+  type IntrospectorStatus,
+} from '../authn/introspection.js';
+import { createKeySource, type KeySource, type KeySourceStatus } from '../authn/keys.js';
+import { createProofJudge } from '../authn/proof.js';
+import { createProofNonces, type ProofNonces } from '../authn/proof-nonce.js';
 import { type Authenticator, createAuthenticator } from '../authn/verify.js';
 import type { IssuerSettings, Settings } from '../config/settings.js';
+import type { ReplayStore } from '../policy/replay-store.js';
 import type { KeyRing } from '../state/key-ring.js';
-import type { FetchJson } from '../upstream/guarded-fetch.js';
+import type { FetchJson, PostForm } from '../upstream/guarded-fetch.js';
 
 export type Identity = {
   readonly authenticator: Authenticator;
   /** By name of the issuer. */
   readonly keySources: ReadonlyMap<string, KeySource>;
+  readonly introspectors: ReadonlyMap<string, Introspector>;
   readonly issuers: ReadonlyMap<string, IssuerSettings>;
+  /** To be called now and then: fetches keys and looks for endpoints ahead of need. */
+  keepFresh(): void;
+  /** How each issuer stands; `lastSuccessAt` is of its keys, in milliseconds since the epoch. */
+  statuses(): ReadonlyMap<string, IntrospectorStatus & Partial<KeySourceStatus>>;
+  /** Where every proof of possession must carry a nonce. */
+  readonly proofNonces: ProofNonces | undefined;
 };
 
 type IdentityPorts = {
   readonly fetchJson: FetchJson;
+  readonly postForm: PostForm;
   readonly now: () => number;
   readonly ring: KeyRing;
+  /** Outlives every version: what was used before a reload stays used. */
+  readonly replays: ReplayStore;
 };
 
 /** Builds the identity of a version; `before` is that of the version that it replaces. */
@@ -26,26 +44,74 @@ export function buildIdentity(
   ports: IdentityPorts,
   before?: Identity,
 ): Identity {
-  const { fetchJson, now, ring } = ports;
+  const { now, ring, replays } = ports;
+  const { dpop } = settings.listeners.data;
   const keySources = new Map<string, KeySource>();
+  const introspectors = new Map<string, Introspector>();
   for (const issuer of settings.issuers.values()) {
-    const kept = isSame(before?.issuers.get(issuer.name), issuer)
-      ? before?.keySources.get(issuer.name)
-      : undefined;
-    const source = kept ?? createKeySource(issuer, { fetchJson, now });
-    // A warm start: the first caller should not wait for keys. Its failure shows in the controls.
-    if (kept === undefined) void source.refresh();
-    keySources.set(issuer.name, source);
+    const { name, introspection } = issuer;
+    if (introspection === undefined) keySources.set(name, keySourceFor(issuer, ports, before));
+    else introspectors.set(name, introspectorFor(issuer, introspection, ports, before));
   }
+  const proofNonces =
+    dpop.nonce === 'required' ? createProofNonces({ now, hmacAll: ring.hmacAll }) : undefined;
   const authenticator = createAuthenticator({
     issuers: settings.issuers,
     keySources,
+    introspectors,
     now,
     hmac: (purpose, bytes) => ring.hmac(purpose, bytes),
+    judgeProof: createProofJudge({
+      now,
+      hmac: ring.hmac,
+      replays,
+      nonces: proofNonces,
+      maxAgeMs: dpop.maxAgeMs,
+    }),
   });
-  return { authenticator, keySources, issuers: settings.issuers };
+  const all = [...keySources, ...introspectors];
+  return {
+    authenticator,
+    keySources,
+    introspectors,
+    issuers: settings.issuers,
+    proofNonces,
+    keepFresh() {
+      for (const [, source] of all) source.keepFresh();
+    },
+    statuses: () => new Map(all.map(([name, source]) => [name, source.status()])),
+  };
 }
 
-function isSame(one: IssuerSettings | undefined, other: IssuerSettings): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
+function keySourceFor(
+  issuer: IssuerSettings,
+  { fetchJson, now }: IdentityPorts,
+  before: Identity | undefined,
+): KeySource {
+  const kept = before?.keySources.get(issuer.name);
+  const old = before?.issuers.get(issuer.name);
+  if (kept !== undefined && old !== undefined && keyFacts(old) === keyFacts(issuer)) return kept;
+  const source = createKeySource(issuer, { fetchJson, now });
+  // A warm start: the first caller should not wait for keys. Its failure shows in the controls.
+  void source.refresh();
+  return source;
+}
+
+/** What the keys of an issuer depend on: with any other change they serve on. */
+function keyFacts({ issuer, network, algorithms, keysMaxAgeMs }: IssuerSettings): string {
+  return JSON.stringify([issuer, network, algorithms, keysMaxAgeMs]);
+}
+
+function introspectorFor(
+  issuer: IssuerSettings,
+  introspection: NonNullable<IssuerSettings['introspection']>,
+  ports: IdentityPorts,
+  before: Identity | undefined,
+): Introspector {
+  const kept = before?.introspectors.get(issuer.name);
+  const isSame = JSON.stringify(before?.issuers.get(issuer.name)) === JSON.stringify(issuer);
+  if (kept !== undefined && isSame) return kept;
+  const introspector = createIntrospector(issuer, introspection, ports);
+  introspector.keepFresh();
+  return introspector;
 }

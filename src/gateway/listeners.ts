@@ -2,12 +2,14 @@
 // "ready" before calls can be served.
 
 import type { Authenticator } from '../authn/verify.js';
-import type { Settings } from '../config/settings.js';
+import type { ListenerSettings, Settings } from '../config/settings.js';
 import { createAdminServer } from '../console/admin-server.js';
 import { createDataServer, type DataServerPorts } from '../edge/server.js';
 import type { ControlRow } from '../observe/controls.js';
+import type { ListenerAddress } from '../observe/http-listener.js';
 import { createOpsServer } from '../observe/ops-server.js';
 import { createAdminAccess } from './admin-access.js';
+import { secureOptions } from './listener-tls.js';
 import type { Witness } from './witness.js';
 
 export type ListenerName = 'data' | 'ops' | 'admin';
@@ -15,6 +17,7 @@ export type Listening = {
   readonly listener: ListenerName;
   readonly host: string;
   readonly port: number;
+  readonly isSecure: boolean;
 };
 
 export type ListenerPorts = {
@@ -32,21 +35,24 @@ export type Listeners = {
   /** Ends data first, within `graceMs`; the others serve until `closeRest`. */
   closeData(graceMs: number): Promise<void>;
   closeRest(): Promise<void>;
+  /** Takes up the certificates of the next settings. */
+  renew(next: Settings): void;
 };
 
 /** Makes the listeners of the settings; nothing is open before `open`. */
 export function createListeners(settings: Settings, ports: ListenerPorts): Listeners {
   const { metrics, audit } = ports.witness;
   const { listeners, admin } = settings;
-  const data = createDataServer(ports.data);
-  const ops = createOpsServer(listeners.ops, {
+  let current = settings;
+  const data = createDataServer(ports.data, secureOptions(listeners.data.tls, 'asked'));
+  const ops = createOpsServer(withTls(listeners.ops, 'asked'), {
     renderMetrics: metrics.render,
     isReady: ports.isReady,
   });
   const console =
     admin === undefined
       ? undefined
-      : createAdminServer(admin.listener, {
+      : createAdminServer(withTls(admin.listener, 'required'), {
           breakGlassToken: admin.breakGlassToken,
           authenticateAdmin: createAdminAccess(admin, ports.authenticator),
           controls: ports.controls,
@@ -54,16 +60,28 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
         });
   return {
     async open(onDataPort) {
-      const { host } = listeners.data;
-      const port = await data.listen(host, listeners.data.port);
+      const port = await data.listen(listeners.data.host, listeners.data.port);
       onDataPort(port);
-      const open: Listening[] = [{ listener: 'data', host, port }];
-      open.push({ listener: 'ops', host: listeners.ops.host, port: (await ops.start()).port });
+      const open: Listening[] = [openAs('data', listeners.data, port)];
+      open.push(openAs('ops', listeners.ops, (await ops.start()).port));
       if (console !== undefined && admin !== undefined) {
-        const { host: adminHost } = admin.listener;
-        open.push({ listener: 'admin', host: adminHost, port: (await console.start()).port });
+        open.push(openAs('admin', admin.listener, (await console.start()).port));
       }
       return open;
+    },
+    renew(next) {
+      const before = current;
+      current = next;
+      const { data: nextData, ops: nextOps } = next.listeners;
+      if (isOther(before.listeners.data, nextData)) {
+        const secure = secureOptions(nextData.tls, 'asked');
+        if (secure !== undefined) data.renew(secure);
+      }
+      if (isOther(before.listeners.ops, nextOps)) ops.renew(withTls(nextOps, 'asked').secure);
+      const [last, shown] = [before.admin?.listener, next.admin?.listener];
+      if (last !== undefined && shown !== undefined && isOther(last, shown)) {
+        console?.renew(withTls(shown, 'required').secure);
+      }
     },
     closeData: (graceMs) => data.close(graceMs),
     async closeRest() {
@@ -71,4 +89,16 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
       await ops.close();
     },
   };
+}
+
+function openAs(listener: ListenerName, { host, tls }: ListenerSettings, port: number): Listening {
+  return { listener, host, port, isSecure: tls !== undefined };
+}
+
+function isOther(one: ListenerSettings, other: ListenerSettings): boolean {
+  return JSON.stringify(one.tls) !== JSON.stringify(other.tls);
+}
+
+function withTls(listener: ListenerSettings, clients: 'asked' | 'required'): ListenerAddress {
+  return { host: listener.host, port: listener.port, secure: secureOptions(listener.tls, clients) };
 }

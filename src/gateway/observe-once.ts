@@ -14,7 +14,7 @@ export async function observeOnce(
   upstream: UpstreamSettings,
   gatewayVersion: string,
 ): Promise<OnceObserved> {
-  const { client, request, sessionVersions } = connectUpstream(upstream);
+  const { client, sessions, request, sessionVersions } = connectUpstream(upstream, Date.now);
   const { requestTimeoutMs } = upstream.limits;
   try {
     const outcome = await listOnce(
@@ -24,6 +24,7 @@ export async function observeOnce(
     if (outcome.kind === 'unreachable') return outcome;
     return { kind: 'observed', observed: mergeObserved(outcome.listings.map(observeListing)) };
   } finally {
+    await sessions.close();
     await client.close();
   }
 }

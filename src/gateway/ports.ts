@@ -3,10 +3,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { anonymousPrincipal } from '../authn/principal.js';
-import type { Authenticator } from '../authn/verify.js';
-import { isFault } from '../authn/verify.js';
 import type { Ports, StateSubject } from '../exchange-ports.js';
 import { createPageCache } from '../inspect/page-cache.js';
+import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
 import type { Json } from '../mcp/message.js';
 import type { Audit, Recorded } from '../observe/audit.js';
 import { faultCode, type Log, logRefusal } from '../observe/log.js';
@@ -18,6 +17,7 @@ import type { ExchangeRecord } from '../policy/record.js';
 import type { LimitStore } from '../settle/limits.js';
 import type { EndedSessions } from '../state/ended-sessions.js';
 import type { KeyRing } from '../state/key-ring.js';
+import { createLiveProgress } from '../state/live-progress.js';
 import { createOpenedSessions } from '../state/opened-sessions.js';
 import {
   openRequestState,
@@ -29,8 +29,11 @@ import { createRunningStreams } from '../state/running-streams.js';
 import { openSession, sealSession } from '../state/session-seal.js';
 import { createChannelPorts } from './channel-ports.js';
 import { createForwarding } from './forwarding.js';
+import type { Identity } from './identity.js';
+import { login } from './login.js';
 import { bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
 import type { StreamRegistry } from './streams.js';
+import { createTaskPorts } from './task-ports.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 import type { Version } from './version.js';
 import type { ViewOf } from './view.js';
@@ -43,7 +46,7 @@ export type Parts = {
   version(): Version;
   runtime(upstream: string): UpstreamRuntime | undefined;
   readonly view: ViewOf;
-  authenticator(): Authenticator;
+  identity(): Identity;
   readonly ring: KeyRing;
   readonly audit: Audit;
   readonly metrics: Metrics;
@@ -63,6 +66,7 @@ function bytesEqual(one: Uint8Array, other: Uint8Array): boolean {
 export function createPorts(parts: Parts): Ports {
   const { ring, audit, metrics, ended, streams, now } = parts;
   const answers = createRunningStreams();
+  const progress = createLiveProgress();
 
   function runtimeOf(upstream: string): UpstreamRuntime {
     const runtime = parts.runtime(upstream);
@@ -104,18 +108,18 @@ export function createPorts(parts: Parts): Ports {
       const runtime = parts.runtime(upstream);
       return runtime === undefined ? undefined : parts.view(runtime, parts.version());
     },
-    authenticate(incoming) {
+    authenticate(incoming, outgoing) {
       const upstream = parts.version().settings.upstreams.get(incoming.upstream);
-      if (upstream === undefined) return 'internal';
+      if (upstream === undefined) return { reason: 'internal' };
       if (upstream.authentication === 'none') return anonymousPrincipal(upstream);
-      const outcome = parts.authenticator().authenticate(incoming, upstream);
-      if (outcome instanceof Promise)
-        return outcome.then((late) => (isFault(late) ? late.reason : late));
-      return isFault(outcome) ? outcome.reason : outcome;
+      return login(parts.identity(), upstream, incoming, outgoing);
     },
     openSession(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);
-      return session === undefined || ended.has(session.hash) ? undefined : session;
+      if (session === undefined || ended.has(session.hash)) return undefined;
+      if (session.upstreamSession !== BRIDGED_CHANNEL) return session;
+      // What may be asked is known since the handshake, which came after the session.
+      return { ...session, askable: runtimeOf(upstream).translation.bridged.askable(session) };
     },
     sealSession: (facts, upstream, principal) =>
       sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
@@ -123,6 +127,7 @@ export function createPorts(parts: Parts): Ports {
     channels: createChannelPorts(ring, now, (upstream, signal) =>
       runtimeOf(upstream).client.openChannel(signal),
     ),
+    tasks: createTaskPorts(ring, now),
     newDecisionId: randomUUID,
     endSession(sealed, upstream) {
       ended.add(ring.hmac('session', sealed), now() + SESSION_TTL_MS);
@@ -155,6 +160,9 @@ export function createPorts(parts: Parts): Ports {
     registerStream: streams.register,
     registerAnswer: answers.enter,
     cancelAnswer: answers.cancel,
+    registerProgress: progress.enter,
+    keepProgress: progress.keep,
+    findProgress: progress.find,
     onVersion: parts.onVersion,
     report(error, decisionId) {
       parts.log.write('error', 'exchange failed', { decision: decisionId, code: faultCode(error) });

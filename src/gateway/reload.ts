@@ -50,11 +50,12 @@ function isSame(one: Version, other: Version): boolean {
   const { config, policy, pins } = one.hashes;
   const isUnchanged =
     config === other.hashes.config && policy === other.hashes.policy && pins === other.hashes.pins;
-  return isUnchanged && upstreamsOf(one.settings) === upstreamsOf(other.settings);
+  return isUnchanged && secretsOf(one.settings) === secretsOf(other.settings);
 }
 
-function upstreamsOf({ upstreams }: Settings): string {
-  return JSON.stringify([...upstreams.values()]);
+/** What holds texts of other files: credentials and certificates. */
+function secretsOf({ issuers, upstreams, listeners, admin }: Settings): string {
+  return JSON.stringify([[...issuers.values()], [...upstreams.values()], listeners, admin]);
 }
 
 function reject(faults: readonly Fault[], why: string, ports: ReloadPorts): readonly Fault[] {

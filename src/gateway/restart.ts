@@ -1,7 +1,7 @@
 // What a reload cannot swap, because sockets, keys and chains are opened once: such a change is rejected
 // with its name, so that nobody believes it to be in force.
 
-import type { Settings } from '../config/settings.js';
+import type { ListenerSettings, Settings } from '../config/settings.js';
 
 /** Why the next settings need a restart, or `undefined`. */
 export function restartReason(before: Settings, after: Settings): string | undefined {
@@ -10,7 +10,7 @@ export function restartReason(before: Settings, after: Settings): string | undef
     ['listeners', addresses(before), addresses(after)],
     ['keys', before.keys.map((key) => key.id), after.keys.map((key) => key.id)],
     ['audit', before.audit, after.audit],
-    ['admin', before.admin, after.admin],
+    ['admin', adminWithoutCertificates(before), adminWithoutCertificates(after)],
     ['metrics', before.metrics, after.metrics],
   ];
   const changed = fixed
@@ -20,6 +20,14 @@ export function restartReason(before: Settings, after: Settings): string | undef
 }
 
 function addresses({ listeners }: Settings): unknown {
-  const { data, ops } = listeners;
-  return [data.host, data.port, data.trustedProxies, ops.host, ops.port];
+  return [addressOf(listeners.data), addressOf(listeners.ops)];
+}
+
+/** Certificates may change while a listener is open; whether it speaks TLS, and asks for them, may not. */
+function addressOf({ host, port, tls }: ListenerSettings): unknown {
+  return [host, port, tls !== undefined, tls?.clientCa !== undefined];
+}
+
+function adminWithoutCertificates({ admin }: Settings): unknown {
+  return admin && { ...admin, listener: addressOf(admin.listener) };
 }

@@ -1,7 +1,9 @@
 // The edge's tables of one version: paths, documents, hosts and origins, made from settings alone.
 
+import { PROOF_ALGORITHMS } from '../authn/proof-key.js';
 import type { Settings, UpstreamSettings } from '../config/settings.js';
 import { metadataDocument, metadataPaths } from '../edge/metadata.js';
+import { createAddressOf } from '../edge/peer.js';
 import { type EdgeRoute, type EdgeTables, servedHosts } from '../edge/routes.js';
 import type { PublicKey } from '../state/key-ring.js';
 
@@ -17,18 +19,20 @@ export function buildTables(
   listenPort: number,
   keys: readonly PublicKey[],
 ): EdgeTables {
+  const takesCertificates = settings.listeners.data.tls?.clientCa !== undefined;
   const routes = new Map<string, EdgeRoute>();
   const documents = new Map([[KEY_SET_PATH, keySetDocument(keys)]]);
   for (const upstream of settings.upstreams.values()) {
     const route = routeOf(upstream);
     routes.set(upstream.path, route);
-    if (upstream.transport === 'http-sse') {
-      routes.set(`${upstream.path}/sse`, { ...route, channel: 'events' });
-      routes.set(`${upstream.path}/message`, { ...route, channel: 'message' });
-    }
+    routes.set(`${upstream.path}/sse`, { ...route, channel: 'events' });
+    routes.set(`${upstream.path}/message`, { ...route, channel: 'message' });
     // Where nobody authenticates there is no authorization server to name.
     if (upstream.authentication === 'none') continue;
-    const document = metadataDocument(upstream, settings.issuers);
+    const document = metadataDocument(upstream, settings.issuers, {
+      proofAlgorithms: PROOF_ALGORITHMS,
+      takesCertificates,
+    });
     for (const path of metadataPaths(settings.publicUrl, upstream.path))
       documents.set(path, document);
   }
@@ -43,6 +47,7 @@ export function buildTables(
     hosts: servedHosts(settings.publicUrl, listenPort),
     origins: new Set([settings.publicUrl.origin, ...settings.listeners.data.allowedOrigins]),
     refusesForwarded: (upstream) => open.has(upstream),
+    addressOf: createAddressOf(settings.listeners.data.trustedProxies),
   };
 }
 

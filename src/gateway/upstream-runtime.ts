@@ -10,7 +10,7 @@ import {
   observeListing,
   type Page,
 } from '../pins/observed.js';
-import type { UpstreamClient } from '../upstream/client.js';
+import type { SessionUpstream, UpstreamClient } from '../upstream/client.js';
 import type { ListingFault } from '../upstream/listing-call.js';
 import { createLister } from '../upstream/relist.js';
 import { createTranslation, type Translation } from '../upstream/translate/translation.js';
@@ -19,6 +19,8 @@ import { connectUpstream } from './upstream-connection.js';
 export type UpstreamRuntime = {
   readonly settings: UpstreamSettings;
   readonly client: UpstreamClient;
+  /** The same upstream in sessions: over channels where it speaks HTTP+SSE. */
+  readonly sessions: SessionUpstream;
   /** The same upstream, for clients of an era that it does not speak. */
   readonly translation: Translation;
   /** The newest observation, or `undefined` before the first listing. */
@@ -45,9 +47,9 @@ export type RuntimePorts = {
 export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): UpstreamRuntime {
   const { now } = ports;
   const { credentials, limits, pinning } = settings;
-  const { client, request, sessionVersions } = connectUpstream(settings);
+  const { client, sessions, request, sessionVersions } = connectUpstream(settings, now);
   const translation = createTranslation({
-    client,
+    client: sessions,
     credentials,
     gatewayVersion: ports.gatewayVersion,
     maxResponseBytes: limits.maxResponseBytes,
@@ -83,6 +85,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
   const runtime: UpstreamRuntime = {
     settings,
     client,
+    sessions,
     translation,
     observed: () => observed,
     isFresh: () => lister.isFresh(pinning.maxAgeMs),
@@ -96,6 +99,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     async close() {
       await lister.close();
       translation.close();
+      await sessions.close();
       await client.close();
     },
   };

@@ -4,6 +4,7 @@
 import type { View } from '../exchange-ports.js';
 import { eraTowards } from '../mcp/carried.js';
 import { listedEra } from '../mcp/listing.js';
+import { SESSION_VERSIONS } from '../mcp/versions.js';
 import { createCatalogue } from '../pins/catalogue.js';
 import type { CompileDefinition } from '../pins/definition-compiler.js';
 import type { Observed } from '../pins/observed.js';
@@ -49,7 +50,8 @@ function buildView(
   const lock = version.locks.get(upstream.name);
   const catalogueOf = (era: '2025' | '2026'): Catalogue =>
     createCatalogue({ upstream: upstream.name, lock, observed, mode, onDrift, compile, era });
-  const carried = carriedBy(observed);
+  const isDirect = upstream.transport === 'http-sse';
+  const carried = carriedBy(observed, isDirect);
   const catalogues = { '2025': catalogueOf('2025'), '2026': catalogueOf('2026') };
   return {
     id,
@@ -62,10 +64,10 @@ function buildView(
     carried,
     // What a translated client is shown is what was listed in the era that its upstream speaks.
     catalogueFor: (era) => catalogues[eraTowards(listedEra(era), carried)],
-    channel:
-      upstream.transport === 'http-sse'
-        ? { messageUrl: `${upstream.resource}/message` }
-        : undefined,
+    channel: {
+      messageUrl: `${upstream.resource}/message`,
+      isDirect,
+    },
     get isFresh() {
       return mode === 'off' || runtime.isFresh();
     },
@@ -73,9 +75,14 @@ function buildView(
   };
 }
 
-function carriedBy(observed: Observed | undefined): View['carried'] {
+/** What an upstream carries towards clients. Of HTTP+SSE that is every version of sessions: they are bridged. */
+function carriedBy(observed: Observed | undefined, isDirect: boolean): View['carried'] {
   if (observed === undefined) return undefined;
   const versionsOf = (era: '2025' | '2026'): readonly string[] =>
     observed.eras.find((listed) => listed.era === era)?.protocolVersions ?? [];
-  return { sessions: versionsOf('2025'), stateless: versionsOf('2026') };
+  const sessions = versionsOf('2025');
+  return {
+    sessions: isDirect && sessions.length > 0 ? SESSION_VERSIONS : sessions,
+    stateless: versionsOf('2026'),
+  };
 }

@@ -38,14 +38,22 @@ export function isExempt(steps: readonly (string | number)[]): boolean {
   return steps.length <= MAX_EXEMPT_DEPTH && EXEMPT.has(pointerOf(steps));
 }
 
-/** The text of a block, an error, a progress note or a log line: what a reader reads as one text. */
+/** The text of a block, an error, a progress note, a log line or a task: what a reader reads as one text. */
 export function isReaderText(steps: readonly (string | number)[]): boolean {
   const last = steps.at(-1);
+  if (last === 'statusMessage') return isOfTask(steps);
   if (steps.length === 2) {
     if (steps[0] === 'error') return last === 'message';
     return steps[0] === 'params' && (last === 'message' || last === 'data');
   }
   return last === 'text' && steps[0] === 'result' && steps[1] !== 'structuredContent';
+}
+
+/** How a task stands, alone, within the answer that began it, or in a list. */
+function isOfTask([holder, member, ...rest]: readonly (string | number)[]): boolean {
+  if (rest.length === 0) return holder === 'result' || holder === 'params';
+  if (holder !== 'result') return false;
+  return rest.length === 1 ? member === 'task' : rest.length === 2 && member === 'tasks';
 }
 
 /** True for strings of structured content, at any depth. */

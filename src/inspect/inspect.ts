@@ -197,6 +197,10 @@ const PROSE_PLACES: readonly (readonly string[])[] = [
   ['error', 'message'],
   ['params', 'message'],
   ['params', 'data'],
+  ['params', 'statusMessage'],
+  ['result', 'statusMessage'],
+  ['result', 'task', 'statusMessage'],
+  ['result', 'tasks'],
 ];
 
 function pushBlockText(block: Json, texts: string[]): void {
@@ -205,6 +209,8 @@ function pushBlockText(block: Json, texts: string[]): void {
     const text = isObject(holder) ? holder['text'] : undefined;
     if (typeof text === 'string') texts.push(text);
   }
+  const status = block['statusMessage'];
+  if (typeof status === 'string') texts.push(status);
 }
 
 function carryOn(tail: string, texts: readonly string[]): Carry {

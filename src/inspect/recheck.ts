@@ -82,7 +82,7 @@ function gatherMembers(value: JsonObject, spot: Spot, gathered: Gathered): void 
 }
 
 const PROSE =
-  /^\/(?:result\/(?!structuredContent\/)(?:.{0,4096}\/)?text|error\/message|params\/(?:message|data))$/;
+  /^\/(?:result\/(?!structuredContent\/)(?:.{0,4096}\/)?text|error\/message|params\/(?:message|data)|(?:params|result(?:\/task|\/tasks\/\d+)?)\/statusMessage)$/;
 
 function gatherText(text: string, spot: Spot, gathered: Gathered): void {
   if (PROSE.test(spot.pointer)) {

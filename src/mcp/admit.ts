@@ -34,6 +34,7 @@ import { findMethod, isDefinedMethod } from './methods.js';
 import { readParams } from './params.js';
 import { type CapabilityCut, ownMetaEdits } from './removal.js';
 import { type Reply, readReply } from './replies.js';
+import { checkDeclared, readTasks } from './task-requests.js';
 
 type Text = Extract<JsonReading, { readonly ok: true }>;
 
@@ -122,6 +123,8 @@ function admitReply(input: AdmissionInput, text: string, reply: Reply): Admitted
     args: undefined,
     session,
     askable: session.askable ?? [],
+    mayDefer: false,
+    task: undefined,
     bytes: input.body,
     text,
     nameHeader: undefined,
@@ -137,11 +140,14 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
   const classified = classify(input, call, meta);
   if (classified.kind === 'fault') return classified;
   const place = placeOf(classified.era, call);
-  const rule = findRule(classified.era, call, place);
+  const rule = findRule(classified, call, place);
   if ('kind' in rule) return rule;
   if (rule.method === ROOTS_CHANGED && !mayTellRoots(input, classified)) {
     return faultOf('method-forbidden', METHOD_NOT_FOUND, 'Method not found', place);
   }
+  const context = { input, classified, rule, call, text: text.text, meta, place };
+  const undeclared = checkDeclared(context);
+  if (undeclared !== undefined) return undeclared;
   const params = readParams(rule.method, call.params, classified.era);
   if (!params.ok) return invalidParams(place, params.why);
   if (text.suspectNumbers && isAmbiguous(text.text)) {
@@ -149,6 +155,8 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
   }
   const paramHeaders = checkMirrors(input, classified.era, call, place);
   if (isFault(paramHeaders)) return paramHeaders;
+  const tasks = readTasks({ ...context, target: params.target });
+  if (tasks.kind === 'fault') return tasks;
   const own = ownMetaEdits(text.text, meta);
   const cut = cutEra(input, classified, text.text, call, meta);
   return admit({
@@ -157,14 +165,16 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
     version: classified.version,
     message: call,
     rule,
-    target: params.target,
+    target: tasks.target,
     args: params.args,
     session: classified.session,
     askable: cut.askable,
+    mayDefer: tasks.mayDefer,
+    task: tasks.task,
     bytes: input.body,
     text: text.text,
     nameHeader: classified.era === '2026' ? input.headers['mcp-name']?.trim() : undefined,
-    edits: own.edits.length === 0 ? cut.edits : merge(cut.edits, own.edits),
+    edits: mergeAll(cut.edits, own.edits, tasks.edits),
     paramHeaders,
     selfReported: selfReported(call, meta),
     removed: own.removed,
@@ -176,13 +186,25 @@ function admit(message: { readonly [key in Exclude<keyof Admitted, symbol>]: Adm
   return message as Admitted;
 }
 
+function mergeAll(
+  cut: readonly TextEdit[],
+  own: readonly TextEdit[],
+  tasks: readonly TextEdit[],
+): readonly TextEdit[] {
+  return own.length + tasks.length === 0 ? cut : merge(cut, [...own, ...tasks]);
+}
+
 /** The message with further edits, which its restoring or its narrowing by policy asks for. */
 export function amendAdmitted(admitted: Admitted, edits: readonly TextEdit[]): Admitted {
   return edits.length === 0 ? admitted : { ...admitted, edits: merge(admitted.edits, edits) };
 }
 
-function findRule(era: CarriedEra, call: Call, place: FaultPlace): MethodRule | ProtocolFault {
-  const rule = findMethod(era, 'client', call.method);
+function findRule(
+  { era, version }: Classified,
+  call: Call,
+  place: FaultPlace,
+): MethodRule | ProtocolFault {
+  const rule = findMethod(era, 'client', call.method, version);
   if (rule?.type === call.kind) return rule;
   if (rule?.type === 'request') {
     return invalidMessage(place, 'This method is a request and needs an id.');

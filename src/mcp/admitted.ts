@@ -1,6 +1,7 @@
 // A message that is valid protocol, and what makes it so. Only mcp/admit.ts makes one.
 
 import type { Era, Json, JsonObject, Message, QuestionName, RequestId, Target } from './message.js';
+import type { TaskUse } from './tasks.js';
 
 declare const admittedBrand: unique symbol;
 
@@ -26,24 +27,33 @@ export type ProtocolFault = {
   /** Echoed when the envelope could be read. */
   readonly id?: RequestId;
   readonly era: Era | undefined;
-  /** The method that this path has, where the status says that it has not this one; POST where absent. */
-  readonly allowed?: 'GET';
 };
 
 /** A row of the one method table (mcp/methods.ts). A method without a row is refused. */
 export type MethodRule = {
   readonly method: string;
   readonly eras: readonly Era[];
+  /** The revisions that have it, where not all of its eras do. */
+  readonly versions?: readonly string[];
   readonly from: 'client' | 'server';
   readonly type: 'request' | 'notification';
   /** What a policy decides about: the kind of target, or `none` for protocol upkeep. */
-  readonly subject: 'tool' | 'resource' | 'template' | 'prompt' | 'reference' | 'question' | 'none';
+  readonly subject:
+    | 'tool'
+    | 'resource'
+    | 'template'
+    | 'prompt'
+    | 'reference'
+    | 'question'
+    | 'task'
+    | 'none';
   readonly request: 'name-only' | 'arguments';
   /**
    * `envelope`: only the envelope is read (still sanitized). `filter`: a list or a handshake. `inspect`:
-   * content. `subscription`: a stream that lives on, of notices that were asked for.
+   * content. `subscription`: a stream that lives on, of notices that were asked for. `task`: how a task
+   * stands, with what its call will have answered.
    */
-  readonly response: 'envelope' | 'filter' | 'inspect' | 'subscription';
+  readonly response: 'envelope' | 'filter' | 'inspect' | 'subscription' | 'task';
 };
 
 /** An opened session (2024 and 2025 eras): what the sealed id says. */
@@ -55,6 +65,8 @@ export type SessionFacts = {
   readonly upstreamSession: string | undefined;
   /** What a server may ask in it: declared by the client and granted when it was opened. Absent: nothing. */
   readonly askable?: readonly QuestionName[];
+  /** What of tasks its server declared when it was opened. Absent: nothing. */
+  readonly tasks?: readonly TaskUse[];
 };
 
 /** A question of a server that was passed on: what the sealed id of its answer says. */
@@ -72,7 +84,29 @@ export type RequestFacts = {
   readonly target: Target;
   readonly maxResultBytes: number | undefined;
   readonly profiles: readonly string[];
+  /** Under which it asked for its progress. */
+  readonly progressToken?: RequestId | undefined;
+  /** Its answer may be a task. */
+  readonly mayDefer?: boolean;
+  /** Of a request about a task: the sealed id. */
+  readonly task?: string | undefined;
 };
+
+/** A task, and what its result will be judged by: what the sealed id says under which its client knows it. */
+export type TaskFacts = {
+  /** The id that the server gave it. */
+  readonly id: string;
+  /** The form that it has: tasks of one era are unknown in the other. */
+  readonly era: '2025' | '2026';
+  /** The tool whose call began it. */
+  readonly tool: string;
+  /** What the rules of the call asked of its answer. */
+  readonly maxResultBytes: number | undefined;
+  readonly profiles: readonly string[];
+};
+
+/** A task whose sealed id was opened. */
+export type OpenedTask = TaskFacts & { readonly sealed: string };
 
 /** What a resumed stream is judged by: what the sealed id of one of its events says. */
 export type EventFacts = {
@@ -107,6 +141,10 @@ export type Admitted<M extends Message = Message> = {
   readonly session: SessionFacts | undefined;
   /** What a server may ask of this client, here and now by what it declared and was granted. */
   readonly askable: readonly QuestionName[];
+  /** The answer may be a task: declared by this very request (2026), or wished for by it (2025-11-25). */
+  readonly mayDefer: boolean;
+  /** The task that a request is about, where its id was given to this caller. */
+  readonly task: OpenedTask | undefined;
   /** The body exactly as received: what leaves when there are no edits. */
   readonly bytes: Uint8Array;
   /** The text of the body as decoded once; what leaves is this text with `edits` applied, else the raw bytes. */

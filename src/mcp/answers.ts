@@ -4,9 +4,17 @@
 
 import type { MethodRule } from './admitted.js';
 import { readEnvelope } from './jsonrpc.js';
-import type { Era, Json, JsonObject, RequestId, RpcError } from './message.js';
+import {
+  type Era,
+  isObject,
+  type Json,
+  type JsonObject,
+  type RequestId,
+  type RpcError,
+} from './message.js';
 import { findMethod, isSubscriptionNotice } from './methods.js';
 import { isMisspelt, RESULT_SPELLING } from './spelling.js';
+import { TASK_SESSION_VERSION } from './tasks.js';
 
 /** What the exchange waits for. On a stream that nobody asked for, `id` is undefined. */
 export type Expectation = {
@@ -17,12 +25,16 @@ export type Expectation = {
   readonly isListening?: boolean;
   /** The method whose answer may be a question (2026), where it is one of the three. */
   readonly mayAsk?: boolean;
+  /** Whether the answer may be a task, where a task could be the answer. */
+  readonly mayDefer?: boolean | undefined;
 };
 
 export type Answer =
   | { readonly kind: 'own-result'; readonly result: JsonObject }
   /** A result that asks for input first; what it asks is not looked at here. */
   | { readonly kind: 'own-question'; readonly result: JsonObject }
+  /** The answer comes later: what is told is the task that it comes by. */
+  | { readonly kind: 'own-task'; readonly result: JsonObject }
   | { readonly kind: 'own-error'; readonly error: RpcError }
   | {
       readonly kind: 'notification';
@@ -43,8 +55,8 @@ export type Answer =
 
 /**
  * Classifies one message of an upstream. An id must equal the expected one in type and value.
- * In 2026 a result is complete, or, of the methods that may ask, a question; any other `resultType` is
- * malformed here.
+ * In 2026 a result is complete, or a question or a task where it may be one; any other `resultType` is
+ * malformed here. In 2025-11-25 a task stands in a member of the result.
  * Source: MCP 2026-07-28, base protocol, resultType (absent means complete).
  */
 export function readAnswer(value: Json, expect: Expectation): Answer {
@@ -57,7 +69,7 @@ export function readAnswer(value: Json, expect: Expectation): Answer {
       return { ...message, kind: 'server-request' };
     case 'notification': {
       const { method, params } = message;
-      const rule = findMethod(expect.era, 'server', method);
+      const rule = findMethod(expect.era, 'server', method, expect.version);
       return rule?.type === 'notification' && isInPlace(method, expect)
         ? { kind: 'notification', rule, method, params }
         : { kind: 'foreign' };
@@ -79,12 +91,26 @@ function isInPlace(method: string, { era, isListening = false }: Expectation): b
   return era !== '2026' || isSubscriptionNotice(method) === isListening;
 }
 
-function readResult(result: JsonObject, { era, mayAsk }: Expectation): Answer {
+function readResult(result: JsonObject, expect: Expectation): Answer {
   if (isMisspelt(result, RESULT_SPELLING)) return { kind: 'malformed' };
-  const type = result['resultType'];
-  if (era !== '2026' || type === undefined || type === 'complete')
-    return { kind: 'own-result', result };
-  return type === 'input_required' && mayAsk === true
-    ? { kind: 'own-question', result }
-    : { kind: 'malformed' };
+  if (expect.era !== '2026') return readSessionResult(result, expect);
+  switch (result['resultType']) {
+    case undefined:
+    case 'complete':
+      return { kind: 'own-result', result };
+    case 'input_required':
+      return expect.mayAsk === true ? { kind: 'own-question', result } : { kind: 'malformed' };
+    case 'task':
+      return expect.mayDefer === true ? { kind: 'own-task', result } : { kind: 'malformed' };
+    default:
+      return { kind: 'malformed' };
+  }
+}
+
+/** A server that knows no tasks answers the call at once, whatever was wished for. */
+function readSessionResult(result: JsonObject, { version, mayDefer }: Expectation): Answer {
+  const isTask =
+    version === TASK_SESSION_VERSION && mayDefer !== undefined && isObject(result['task']);
+  if (!isTask) return { kind: 'own-result', result };
+  return mayDefer === true ? { kind: 'own-task', result } : { kind: 'malformed' };
 }

@@ -2,7 +2,7 @@
 // Where body and headers disagree it refuses; it never follows one of the two.
 // Source: MCP 2026-07-28, versioning and transports (backward compatibility); MCP 2025-11-25, transports.
 
-import type { ProtocolFault, QuestionFacts, SessionFacts } from './admitted.js';
+import type { ProtocolFault, QuestionFacts, SessionFacts, TaskFacts } from './admitted.js';
 import { checkChannel } from './eras/channels.js';
 import { withoutAgreedMirrors } from './eras/early-mirrors.js';
 import { checkInitialize, checkSession, type OpenSession } from './eras/sessions.js';
@@ -31,6 +31,8 @@ export type AdmissionInput = {
   readonly openQuestion?:
     | ((id: string, session: SessionFacts) => QuestionFacts | undefined)
     | undefined;
+  /** Opens the id of a task that this caller was given; `undefined` for every other id. */
+  readonly openTask?: ((id: string) => TaskFacts | undefined) | undefined;
 };
 
 /** A message that asks for something: what a client may post. */

@@ -43,6 +43,8 @@ export type Target =
   | { readonly kind: 'resource'; readonly uri: string }
   | { readonly kind: 'template'; readonly uriTemplate: string }
   | { readonly kind: 'question'; readonly name: QuestionName }
+  /** What a call began; `tool` is undefined where the caller has no such task. */
+  | { readonly kind: 'task'; readonly tool: string | undefined }
   | { readonly kind: 'none' };
 
 /** True for a plain JSON object (not null, not an array). */

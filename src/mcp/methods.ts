@@ -4,12 +4,16 @@
 
 import type { MethodRule } from './admitted.js';
 import type { Era } from './message.js';
+import { TASK_SESSION_VERSION } from './tasks.js';
+import { STATELESS_VERSIONS } from './versions.js';
 
 /** Sessions on either transport. */
 const SESSIONS: readonly Era[] = ['2024', '2025'];
 /** Elicitation came after HTTP+SSE. */
 const ELICITING: readonly Era[] = ['2025'];
 const STATELESS: readonly Era[] = ['2026'];
+/** Tasks came with the last revision of sessions. */
+const TASKING: readonly Era[] = ['2025', '2026'];
 const ALL: readonly Era[] = ['2024', '2025', '2026'];
 
 type Shape = Pick<MethodRule, 'subject' | 'request' | 'response'>;
@@ -19,6 +23,7 @@ const LIST: Shape = { subject: 'none', request: 'name-only', response: 'filter' 
 const CONTENT: Shape = { subject: 'none', request: 'name-only', response: 'inspect' };
 const LISTEN: Shape = { subject: 'none', request: 'name-only', response: 'subscription' };
 const QUESTION: Shape = { subject: 'question', request: 'arguments', response: 'inspect' };
+const TASK: Shape = { subject: 'task', request: 'name-only', response: 'task' };
 const SUBSCRIPTION: Shape = { subject: 'resource', request: 'name-only', response: 'envelope' };
 
 function request(method: string, eras: readonly Era[], shape: Shape): MethodRule {
@@ -37,6 +42,13 @@ function note(
 ): MethodRule {
   return { method, eras, from, type: 'notification', ...shape };
 }
+
+/** The rows of a method that no earlier revision of its eras has. */
+function since(versions: readonly string[], rule: MethodRule): MethodRule {
+  return { ...rule, versions };
+}
+
+const TASK_VERSIONS: readonly string[] = [TASK_SESSION_VERSION, ...STATELESS_VERSIONS];
 
 /** Every method that is carried. */
 export const METHODS: readonly MethodRule[] = [
@@ -63,6 +75,11 @@ export const METHODS: readonly MethodRule[] = [
   }),
   request('logging/setLevel', SESSIONS, UPKEEP),
   request('subscriptions/listen', STATELESS, LISTEN),
+  since(TASK_VERSIONS, request('tasks/get', TASKING, TASK)),
+  since(TASK_VERSIONS, request('tasks/cancel', TASKING, TASK)),
+  since(TASK_VERSIONS, request('tasks/result', ELICITING, { ...TASK, response: 'inspect' })),
+  since(TASK_VERSIONS, request('tasks/list', ELICITING, LIST)),
+  request('tasks/update', STATELESS, { ...TASK, request: 'arguments' }),
 
   note('notifications/initialized', SESSIONS, 'client', UPKEEP),
   note('notifications/cancelled', SESSIONS, 'client', UPKEEP),
@@ -83,6 +100,8 @@ export const METHODS: readonly MethodRule[] = [
   note('notifications/resources/list_changed', ALL, 'server', UPKEEP),
   note('notifications/resources/updated', ALL, 'server', UPKEEP),
   note('notifications/elicitation/complete', ELICITING, 'server', UPKEEP),
+  since(TASK_VERSIONS, note('notifications/tasks/status', ELICITING, 'server', TASK)),
+  note('notifications/tasks', STATELESS, 'server', TASK),
 ];
 
 /** In 2026 these come on the stream of a subscription, and nothing else does (subscriptions). */
@@ -92,20 +111,22 @@ const NOTICES: ReadonlySet<string> = new Set([
   'notifications/prompts/list_changed',
   'notifications/resources/list_changed',
   'notifications/resources/updated',
+  'notifications/tasks',
 ]);
 
-// Defined by some revision or extension and refused here, because nothing here judges what they carry.
-const REFUSED = [
-  'tasks/get',
-  'tasks/result',
-  'tasks/list',
-  'tasks/cancel',
-  'tasks/update',
-  'notifications/tasks',
-  'notifications/tasks/status',
+/**
+ * Defined by some revision and refused here: clients are not told that servers may put questions off, so no
+ * task is a client's, and nobody asks one for it. By who would send them.
+ */
+export const REFUSED: readonly Pick<MethodRule, 'method' | 'from'>[] = [
+  { method: 'tasks/get', from: 'server' },
+  { method: 'tasks/result', from: 'server' },
+  { method: 'tasks/list', from: 'server' },
+  { method: 'tasks/cancel', from: 'server' },
+  { method: 'notifications/tasks/status', from: 'client' },
 ];
 
-const DEFINED: ReadonlySet<string> = new Set([...METHODS.map((rule) => rule.method), ...REFUSED]);
+const DEFINED: ReadonlySet<string> = new Set([...METHODS, ...REFUSED].map(({ method }) => method));
 
 const RULES: { readonly [era in Era]: { readonly [from in MethodRule['from']]: Rules } } = {
   '2024': { client: rulesOf('2024', 'client'), server: rulesOf('2024', 'server') },
@@ -120,13 +141,19 @@ function rulesOf(era: Era, from: MethodRule['from']): Rules {
   return new Map(rows.map((rule) => [rule.method, rule]));
 }
 
-/** The row of a method, matched exactly; `undefined` means refused. */
+/**
+ * The row of a method, matched exactly; `undefined` means refused. Where a revision is named, only what that
+ * revision has.
+ */
 export function findMethod(
   era: Era,
   from: MethodRule['from'],
   method: string,
+  version?: string,
 ): MethodRule | undefined {
-  return RULES[era][from].get(method);
+  const rule = RULES[era][from].get(method);
+  if (rule?.versions === undefined || version === undefined) return rule;
+  return rule.versions.includes(version) ? rule : undefined;
 }
 
 /** True for a notification of 2026 that only the stream of a subscription may carry. */

@@ -40,6 +40,7 @@ const DEFINED_MEMBERS: ReadonlyMap<string, string> = new Map(
     'requestId',
     'requestState',
     'task',
+    'taskId',
     'total',
     'uri',
   ].map((name) => [foldName(name), name]),
@@ -71,6 +72,11 @@ const READERS: ReadonlyMap<string, (params: JsonObject) => ParamsReading> = new 
   ['completion/complete', readCompletion],
   ['logging/setLevel', readLevel],
   ['subscriptions/listen', readListen],
+  ['tasks/get', readTaskId],
+  ['tasks/result', readTaskId],
+  ['tasks/cancel', readTaskId],
+  ['tasks/update', readUpdate],
+  ['tasks/list', readCursor],
   ['notifications/cancelled', readCancelled],
   ['notifications/progress', readProgress],
 ]);
@@ -109,14 +115,14 @@ function findUnclear(params: JsonObject): string | undefined {
   return isValid ? undefined : 'progressToken must be a string or an integer.';
 }
 
-/** Members that would turn a call into something else: a task, or the answer to a question (2026 only). */
+/** Members that would turn a call into something else: the answer to a question (2026 only). */
 function findUncarried(method: string, params: JsonObject, era: Era): string | undefined {
-  if (params['task'] !== undefined) return 'Tasks are not carried.';
   const { responses, state } = {
     responses: params['inputResponses'],
     state: params['requestState'],
   };
   if (responses === undefined && state === undefined) return undefined;
+  if (method === 'tasks/update' && state === undefined) return undefined;
   if (era !== '2026' || !mayAskFirst(method)) return 'This request cannot answer a question.';
   if (responses !== undefined && !isObject(responses)) return 'inputResponses must be an object.';
   const isValid = state === undefined || typeof state === 'string';
@@ -127,6 +133,19 @@ function readListen(params: JsonObject): ParamsReading {
   return readFilter(params['notifications']) === undefined
     ? wrong('notifications must say what to listen to.')
     : NOTHING;
+}
+
+/** Whose task it is, and which tool it belongs to, stands in the sealed id. */
+function readTaskId(params: JsonObject): ParamsReading {
+  const id = params['taskId'];
+  if (typeof id !== 'string') return wrong('taskId must be a string.');
+  return { ok: true, target: { kind: 'task', tool: undefined }, args: undefined };
+}
+
+function readUpdate(params: JsonObject): ParamsReading {
+  return isObject(params['inputResponses'])
+    ? readTaskId(params)
+    : wrong('inputResponses must be an object.');
 }
 
 function readInitialize(params: JsonObject): ParamsReading {

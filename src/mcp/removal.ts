@@ -8,6 +8,7 @@ import { type Grants, NO_GRANTS } from './grants.js';
 import { removalEdits, spanOf } from './json.js';
 import { isObject, type Json, type JsonObject, type QuestionName } from './message.js';
 import { declaredQuestions, isGranted } from './questions.js';
+import { declaresTasks, TASKS_EXTENSION } from './tasks.js';
 
 /** Members of `_meta` under this prefix are ours alone and never cross from one side to the other. */
 export const OWN_PREFIX = 'dev.sallyport/';
@@ -53,24 +54,37 @@ export function isOwnMember(name: string): boolean {
 /**
  * Cuts the capabilities that are not carried or not granted out of the object at `path`. Of elicitation
  * the modes are granted one by one; with its last mode it goes whole, because empty it would mean forms.
+ * `carriesTasks`: the extension for tasks stays.
  */
 export function cutCapabilities(
   text: string,
   path: readonly string[],
   capabilities: Json | undefined,
   grantsOf: () => Grants,
+  carriesTasks = false,
 ): CapabilityCut {
   if (!isObject(capabilities) || Object.keys(capabilities).length === 0) return NOTHING;
   const grants = grantsOf();
   const askable = declaredQuestions(capabilities).filter((name) => isGranted(grants, name));
   const hasMode = askable.some((name) => name.startsWith('elicitation/'));
-  const isCut = (name: string): boolean =>
-    isRemovedCapability(name, grants) || (name === 'elicitation' && !hasMode);
-  const modes = hasMode ? modeEdits(text, [...path, 'elicitation'], capabilities, grants) : [];
-  if (!Object.keys(capabilities).some(isCut)) return { edits: modes, askable };
-  const span = spanOf(text, path);
-  const edits = span === undefined ? [] : [...removalEdits(text, span, isCut), ...modes];
+  const hasTasks = carriesTasks && declaresTasks(capabilities);
+  const isCut = (name: string): boolean => {
+    if (name === 'extensions') return !hasTasks;
+    return isRemovedCapability(name, grants) || (name === 'elicitation' && !hasMode);
+  };
+  const within = [
+    ...(hasMode ? modeEdits(text, [...path, 'elicitation'], capabilities, grants) : []),
+    ...(hasTasks ? extensionEdits(text, [...path, 'extensions']) : []),
+  ];
+  const span = Object.keys(capabilities).some(isCut) ? spanOf(text, path) : undefined;
+  const edits = span === undefined ? within : [...removalEdits(text, span, isCut), ...within];
   return { edits: edits.sort((one, other) => one.start - other.start), askable };
+}
+
+/** Of the extensions one is carried. */
+function extensionEdits(text: string, path: readonly string[]): readonly TextEdit[] {
+  const span = spanOf(text, path);
+  return span === undefined ? [] : removalEdits(text, span, (name) => name !== TASKS_EXTENSION);
 }
 
 function modeEdits(

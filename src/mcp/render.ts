@@ -80,6 +80,8 @@ function notFound(era: Era | undefined, kind: Target['kind']): readonly [number,
       return [era === '2026' ? INVALID_PARAMS : RESOURCE_NOT_FOUND, 'Resource not found'];
     case 'template':
       return [INVALID_PARAMS, 'Unknown resource template'];
+    case 'task':
+      return [INVALID_PARAMS, 'Task not found'];
     case 'question':
     case 'none':
       return [METHOD_NOT_FOUND, 'Method not found'];

@@ -57,6 +57,26 @@ export const RESULT_SPELLING = spellingOf([
   'ttlMs',
 ]);
 
+/** What a task of some revision consists of, wherever it stands. */
+export const TASK_SPELLING = spellingOf([
+  '_meta',
+  'cacheScope',
+  'createdAt',
+  'error',
+  'inputRequests',
+  'lastUpdatedAt',
+  'pollInterval',
+  'pollIntervalMs',
+  'requestState',
+  'result',
+  'resultType',
+  'status',
+  'statusMessage',
+  'taskId',
+  'ttl',
+  'ttlMs',
+]);
+
 /** True when a member is a defined one but for its case. Linear in the names. */
 export function isMisspelt(object: JsonObject, { exact, folded }: Spelling): boolean {
   for (const name in object) {

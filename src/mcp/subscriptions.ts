@@ -20,7 +20,12 @@ export type ListFilter = (typeof LIST_FILTERS)[number];
 export type ListenFilter = {
   readonly lists: readonly ListFilter[];
   readonly uris: readonly string[];
+  /** Ids of tasks (Tasks extension). */
+  readonly tasks: readonly string[];
 };
+
+/** What listens to nothing. */
+export const EMPTY_FILTER: ListenFilter = Object.freeze({ lists: [], uris: [], tasks: [] });
 
 const NOTICES: { readonly [filter in ListFilter]: string } = {
   toolsListChanged: 'notifications/tools/list_changed',
@@ -30,6 +35,8 @@ const NOTICES: { readonly [filter in ListFilter]: string } = {
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 /** Resources that one stream may listen to. */
 const MAX_URIS = 512;
+/** Tasks that one stream may listen to. */
+const MAX_TASKS = 512;
 
 /** The part of a filter that a list-changed notice belongs to; `undefined` for any other method. */
 export function filterOfNotice(method: string): ListFilter | undefined {
@@ -45,22 +52,24 @@ export function readFilter(value: Json | undefined): ListenFilter | undefined {
     if (typeof isWanted !== 'boolean') return undefined;
     if (isWanted) lists.push(filter);
   }
-  const uris = readUris(value['resourceSubscriptions']);
-  return uris === undefined ? undefined : { lists, uris };
+  const uris = readNames(value['resourceSubscriptions'], MAX_URIS);
+  const tasks = readNames(value['taskIds'], MAX_TASKS);
+  return uris === undefined || tasks === undefined ? undefined : { lists, uris, tasks };
 }
 
-function readUris(value: Json | undefined): readonly string[] | undefined {
+function readNames(value: Json | undefined, max: number): readonly string[] | undefined {
   if (value === undefined) return [];
-  if (!Array.isArray(value) || value.length > MAX_URIS) return undefined;
-  const uris = value.filter((uri): uri is string => typeof uri === 'string' && uri !== '');
-  return uris.length === value.length ? uris : undefined;
+  if (!Array.isArray(value) || value.length > max) return undefined;
+  const names = value.filter((name): name is string => typeof name === 'string' && name !== '');
+  return names.length === value.length ? names : undefined;
 }
 
 /** A filter as `notifications` has it: what is not listened to is absent. */
-export function writeFilter({ lists, uris }: ListenFilter): JsonObject {
+export function writeFilter({ lists, uris, tasks }: ListenFilter): JsonObject {
   const written: Record<string, Json> = {};
   for (const filter of lists) written[filter] = true;
   if (uris.length > 0) written['resourceSubscriptions'] = uris;
+  if (tasks.length > 0) written['taskIds'] = tasks;
   return written;
 }
 
@@ -68,7 +77,7 @@ export function writeFilter({ lists, uris }: ListenFilter): JsonObject {
 export function saysExactly(value: Json | undefined, filter: ListenFilter): boolean {
   const read = readFilter(value);
   if (read === undefined || !isObject(value)) return false;
-  const known = new Set<string>([...LIST_FILTERS, 'resourceSubscriptions']);
+  const known = new Set<string>([...LIST_FILTERS, 'resourceSubscriptions', 'taskIds']);
   return (
     Object.keys(value).every((name) => known.has(name)) &&
     JSON.stringify(writeFilter(read)) === JSON.stringify(writeFilter(filter))

@@ -23,7 +23,15 @@ export type Incoming = {
   readonly query: string;
   /** The bytes of the body, exactly as received. Empty for GET and DELETE. */
   readonly body: Uint8Array;
+  /** Who asks: the peer, or whom a trusted proxy names. For records alone. */
   readonly remoteAddress: string;
+  /** Thumbprint of the client certificate that the connection proved (`x5t#S256`, RFC 8705 §3.1). */
+  readonly clientCertificate?: string | undefined;
+  /**
+   * What proved the caller's key was judged with the request of which this is a part, or a moment ago; it
+   * is good for one use, and is not asked for again.
+   */
+  readonly isProofUsed?: boolean;
   /**
    * Takes one of the places that the upstream's exchanges share, for as long as this one runs; false
    * where none is left. Asked once it is known who calls, so that nobody else can fill them.
@@ -43,6 +51,8 @@ export type AnswerHeaders = { readonly [name: string]: string };
 export interface Outgoing {
   /** True once the client is gone or the answer has ended. */
   readonly isClosed: boolean;
+  /** A header that goes with the answer, whoever answers. To be called before the answer begins. */
+  also(name: string, value: string): void;
   /** A whole answer. An empty body sends no content type. */
   send(status: number, headers: AnswerHeaders, body: Uint8Array | string): void;
   /** Opens an event stream: headers now, body by `write`. */

@@ -5,7 +5,8 @@ import type { ControlState } from './metrics.js';
 
 /**
  * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
- * `authn:<issuer> pins:<upstream> inspection:<profile>`.
+ * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream> inspection:<profile>
+ * tls:<listener>`.
  */
 export type ControlName =
   | 'policy'
@@ -14,7 +15,10 @@ export type ControlName =
   | 'admin'
   | 'edge'
   | `authn:${string}`
+  | `audience:${string}`
   | `pins:${string}`
+  | `binding:${string}`
+  | 'tls:data'
   | `inspection:${string}`;
 
 export type ControlRow = {

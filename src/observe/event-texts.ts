@@ -48,7 +48,7 @@ export function provedText(principal: Principal): string {
     .map((actor) => `{"iss":${quoteOptional(actor.issuer)},"sub":${quoteVerified(actor.subject)}}`);
   const text = flat(
     `{"iss":${quoteVerified(principal.issuerUrl)},"sub":${quoteVerified(principal.subject)},"client_id":${quoteVerified(principal.client)},"act":[${act.join()}],` +
-      `"token":{"id":${quoteVerified(token.id)},"aud":${quoteVerified(token.audience)},"scopes":${quoteList(principal.scopes, MAX_LISTED)},"exp":${quoteNumber(token.expiresAt / 1000)},"binding":"${token.binding}"},"groups_used":`,
+      `"token":{"id":${quoteVerified(token.id)},"aud":${quoteVerified(token.audience)},"scopes":${quoteList(principal.statedScopes ?? principal.scopes, MAX_LISTED)},"exp":${quoteNumber(token.expiresAt / 1000)},"binding":"${token.binding}"},"groups_used":`,
   );
   provedTexts.set(principal, text);
   return text;

@@ -3,8 +3,9 @@
 // It decides nothing about paths or callers.
 
 import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import type { ListenerSettings } from '../config/settings.js';
+import type { TlsOptions } from 'node:tls';
 
 const MAX_HEADER_BYTES = 8 * 1024;
 const HEADERS_WITHIN_MS = 5_000;
@@ -19,10 +20,19 @@ export type PlainAnswer = {
   readonly body: string;
 };
 
+/** Where a listener listens, and what it needs for TLS where it has it. */
+export type ListenerAddress = {
+  readonly host: string;
+  readonly port: number;
+  readonly secure?: TlsOptions | undefined;
+};
+
 export interface HttpListener {
   /** Opens the listener; resolves with the port that it has. Rejects when it cannot be opened. */
   start(): Promise<{ readonly port: number }>;
   close(): Promise<void>;
+  /** Takes other certificates for the connections that come; nothing where it speaks plain HTTP. */
+  renew(secure: TlsOptions | undefined): void;
 }
 
 /** Headers that every answer carries. */
@@ -44,15 +54,17 @@ function portOf(server: Server): number {
 
 /** A listener that answers each request with `answer`; a fault in it is a 500 that says nothing. */
 export function createHttpListener(
-  { host, port }: ListenerSettings,
+  { host, port, secure }: ListenerAddress,
   answer: (request: IncomingMessage) => PlainAnswer | Promise<PlainAnswer>,
 ): HttpListener {
-  const server = createServer({
+  const limits = {
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: HEADERS_WITHIN_MS,
     requestTimeout: REQUEST_WITHIN_MS,
     keepAliveTimeout: IDLE_MS,
-  });
+  };
+  const secured = secure && createSecureServer({ ...secure, ...limits });
+  const server = secured ?? createServer(limits);
   server.maxConnections = MAX_CONNECTIONS;
   server.on('request', (request, response) => {
     request.resume();
@@ -79,5 +91,8 @@ export function createHttpListener(
         server.close(() => resolve());
         server.closeAllConnections();
       }),
+    renew(next) {
+      if (next !== undefined) secured?.setSecureContext(next);
+    },
   };
 }

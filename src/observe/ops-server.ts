@@ -3,8 +3,13 @@
 // dead upstream or issuer does not make it unready. It names no upstream and needs no credential.
 
 import type { IncomingMessage } from 'node:http';
-import type { ListenerSettings } from '../config/settings.js';
-import { createHttpListener, type HttpListener, type PlainAnswer } from './http-listener.js';
+import { TLSSocket } from 'node:tls';
+import {
+  createHttpListener,
+  type HttpListener,
+  type ListenerAddress,
+  type PlainAnswer,
+} from './http-listener.js';
 
 export type OpsPorts = {
   readonly renderMetrics: () => Promise<string>;
@@ -17,9 +22,18 @@ const METRICS_TEXT = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8
 const ALIVE: PlainAnswer = { status: 200, headers: TEXT, body: 'alive\n' };
 const READY: PlainAnswer = { status: 200, headers: TEXT, body: 'ready\n' };
 const NOT_READY: PlainAnswer = { status: 503, headers: TEXT, body: 'not ready\n' };
+const FORBIDDEN: PlainAnswer = {
+  status: 403,
+  headers: TEXT,
+  body: 'a client certificate is required\n',
+};
 const NOT_FOUND: PlainAnswer = { status: 404, headers: TEXT, body: 'not found\n' };
 
-async function answer(request: IncomingMessage, ports: OpsPorts): Promise<PlainAnswer> {
+async function answer(
+  request: IncomingMessage,
+  ports: OpsPorts,
+  mayRead: boolean,
+): Promise<PlainAnswer> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return NOT_FOUND;
   switch (request.url) {
     case '/livez':
@@ -27,13 +41,22 @@ async function answer(request: IncomingMessage, ports: OpsPorts): Promise<PlainA
     case '/readyz':
       return ports.isReady() ? READY : NOT_READY;
     case '/metrics':
+      if (!mayRead) return FORBIDDEN;
       return { status: 200, headers: METRICS_TEXT, body: await ports.renderMetrics() };
     default:
       return NOT_FOUND;
   }
 }
 
-/** The ops listener; closed until `start`. */
-export function createOpsServer(listener: ListenerSettings, ports: OpsPorts): HttpListener {
-  return createHttpListener(listener, (request) => answer(request, ports));
+/**
+ * The ops listener; closed until `start`. Where it asks for client certificates, metrics are shown to whoever
+ * proves one; probes, which cannot have any, are answered to all.
+ */
+export function createOpsServer(listener: ListenerAddress, ports: OpsPorts): HttpListener {
+  const wantsCertificate = listener.secure?.requestCert === true;
+  return createHttpListener(listener, (request) => {
+    const { socket } = request;
+    const isProved = socket instanceof TLSSocket && socket.authorized;
+    return answer(request, ports, isProved || !wantsCertificate);
+  });
 }

@@ -43,7 +43,7 @@ export function compileRule(
     id: `${policy}/${written.id}`,
     policy,
     rule: written.id,
-    matchesWho: compileWho(written.who),
+    matchesWho: compileWho(written.who, written.effect),
     upstreams: compileUpstreams(written.what.upstreams, report),
     targets: compileTargets(written.what, report),
     grants: compileGrants(written.what),

@@ -23,6 +23,7 @@ import {
   readsArguments,
   type TargetKind,
 } from './rules.js';
+import { judgeTaskRules } from './task-rules.js';
 
 /** Longest name that is looked up, in characters; URIs have their own bound. */
 const MAX_NAME_CHARS = 1024;
@@ -97,7 +98,8 @@ function judge(policies: PolicySet, question: Question): Decision {
   const { principal, upstream, target, args } = question;
   if (target.kind === 'none') return allow(PROTOCOL_RULE, []);
   const subject = readSubject(target);
-  if (subject === undefined) return deny('resource-forbidden', false);
+  if (subject === undefined)
+    return deny(target.kind === 'task' ? 'unknown-task' : 'resource-forbidden', false);
   if (subject.kind !== 'resource' && subject.name.length > MAX_NAME_CHARS) {
     return deny('no-matching-allow', false);
   }
@@ -112,6 +114,7 @@ function judge(policies: PolicySet, question: Question): Decision {
   const pin = standingOf(question.catalogue, subject);
   if (pin.refusal !== undefined) return deny(pin.refusal, false);
   if (args === 'unknown') return allow(first, []);
+  if (target.kind === 'task') return judgeTask(candidates, callOf(question, subject, args, pin));
   return judgeCall(candidates, callOf(question, subject, args, pin));
 }
 
@@ -124,6 +127,9 @@ function readSubject(target: Exclude<Target, { readonly kind: 'none' }>): Subjec
       return { kind: 'template', name: target.uriTemplate };
     case 'question':
       return target;
+    // What a task may do is what its tool may.
+    case 'task':
+      return target.tool === undefined ? undefined : { kind: 'tool', name: target.tool };
     case 'resource': {
       const name = normalizeUri(target.uri);
       // What is pinned by its URI has one spelling; another one would be read past its pin.
@@ -173,6 +179,16 @@ function callOf(question: Question, subject: Subject, args: JsonObject, pin: Pin
     name: hasName ? subject.name : '',
     uri: subject.kind === 'resource' ? subject.name : undefined,
   });
+}
+
+/** Of a task nobody learns more than that there is none, but which scope its tool asks for. */
+function judgeTask(candidates: Candidates, call: Call): Decision {
+  const entitled = candidates.allows.filter((rule) => countMissing(rule, call) === 0);
+  if (entitled.length === 0) return denyForScope(candidates.allows, call);
+  const verdict = judgeTaskRules(candidates, entitled, call);
+  return verdict.kind === 'allow'
+    ? allow(verdict.rule, verdict.owed)
+    : deny(verdict.reason, false, verdict.rule);
 }
 
 /** The caller sees the thing: from here every refusal may say why. */

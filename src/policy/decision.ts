@@ -1,6 +1,7 @@
 // What a decision is: the two verdicts, what an allow still owes, and what is recorded of both.
 // There is no third state: an error is a deny.
 
+import type { ProofFault } from './principal.js';
 import type { Reason } from './reasons.js';
 
 declare const allowBrand: unique symbol;
@@ -53,6 +54,8 @@ export type Deny = {
   /** A sentence that a model can act on. Built by us from schema positions and rule texts, never from traffic. */
   readonly advice?: string;
   readonly retryAfterSeconds?: number;
+  /** For a refused login, where its challenge must speak of a proof of possession. */
+  readonly proof?: ProofFault;
 };
 
 export type Decision = Allow | Deny;

@@ -127,8 +127,10 @@ function argumentsMap(args: JsonObject): CelInput {
 function principalMap(principal: Principal): CelInput {
   const known = mapsByPrincipal.get(principal);
   if (known !== undefined) return known;
-  const { issuer, subject, client, groups, scopes, claims } = principal;
-  const map = toMap({ issuer, subject, client, groups, scopes, claims: claims as JsonObject });
+  const { issuer, subject, client, scopes, claims } = principal;
+  // Unknown groups are absent, so that whatever reads them is an error and not an answer (law 5).
+  const groups = principal.areGroupsUnknown === true ? {} : { groups: principal.groups };
+  const map = toMap({ issuer, subject, client, ...groups, scopes, claims: claims as JsonObject });
   mapsByPrincipal.set(principal, map);
   return map;
 }

@@ -194,6 +194,8 @@ export const REASONS = {
   ),
   'roots-forbidden': refusal('inspect', 'info', 1431, 'The server may not ask for roots here.'),
 
+  'unknown-task': hidden('decide', 'info', 'This caller has no such task, or it has expired.'),
+
   'elicitation-forbidden': refusal(
     'inspect',
     'info',

@@ -10,6 +10,7 @@ import {
   renderToolRefusal,
 } from '../mcp/render.js';
 import type { Deny, Stage } from './decision.js';
+import type { ProofFault } from './principal.js';
 import { REASONS, type Reason } from './reasons.js';
 
 /** A refusal of any station. */
@@ -29,7 +30,11 @@ export type RefusalContext = {
   readonly target: Target;
   readonly method: string | undefined;
   /** Builds the WWW-Authenticate value. */
-  challenge(reason: Reason, scopes: readonly string[] | undefined): string;
+  challenge(
+    reason: Reason,
+    scopes: readonly string[] | undefined,
+    proof: ProofFault | undefined,
+  ): string;
 };
 
 export type RenderedRefusal = {
@@ -79,7 +84,7 @@ export function renderRefusal(refusal: Refusal, context: RefusalContext): Render
       headers: {
         ...JSON_TYPE,
         ...decision,
-        ...(fault.status === 405 ? { allow: fault.allowed ?? 'POST' } : {}),
+        ...(fault.status === 405 ? { allow: 'POST' } : {}),
       },
       body,
       rpcCode: fault.code,
@@ -99,7 +104,7 @@ export function renderRefusal(refusal: Refusal, context: RefusalContext): Render
         status: rendering.status,
         headers: {
           'content-type': 'text/plain; charset=utf-8',
-          'www-authenticate': context.challenge(deny.reason, deny.scopes),
+          'www-authenticate': context.challenge(deny.reason, deny.scopes, deny.proof),
           ...decision,
         },
         body: row.text,

@@ -7,12 +7,15 @@ import { statusOfAnswer } from '../mcp/eras/stateless-errors.js';
 import type { UpstreamAnswer } from '../mcp/transport.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Cleared } from '../settle/settle.js';
+import { takesStream } from './acceptance.js';
 import { type Call, noteRefusal } from './call.js';
+import { isBridged } from './channel-outgoing.js';
 import { answerEventIds } from './event-ids.js';
 import { pumpEvents } from './events.js';
 import { type GatheredWrites, gatherWrites } from './gathered-writes.js';
+import { keepAlive } from './held-stream.js';
 import { createJudge, type Judge } from './judge.js';
-import { type Gone, watchAnswer } from './open-answer.js';
+import { type Gone, timeLeftMs, watchAnswer } from './open-answer.js';
 import {
   faultOfEnd,
   noteResult,
@@ -35,9 +38,9 @@ export async function relayAnswer(
   answer: UpstreamAnswer,
 ): Promise<Refusal | undefined> {
   const { admitted } = cleared;
-  // On a channel the answer comes apart from what was posted.
-  if (admitted.message.kind !== 'request' || admitted.era === '2024')
-    return acknowledge(call, answer);
+  // From a server of HTTP+SSE the answer comes apart from what was posted.
+  const isApart = admitted.era === '2024' && !isBridged(call, admitted);
+  if (admitted.message.kind !== 'request' || isApart) return acknowledge(call, answer);
   const status = refuseStatus(call, answer, admitted.session);
   if (status !== undefined) {
     answer.release();
@@ -47,8 +50,8 @@ export async function relayAnswer(
   const judge = createJudge(call, cleared, answer.headers['mcp-session-id']);
   if (type === 'application/json') return relayWhole(call, answer, judge);
   if (type === 'text/event-stream' && answer.status === 200) {
-    return admitted.rule.method === 'initialize'
-      ? relayHandshake(call, answer, judge)
+    return isAlone(call, admitted)
+      ? relayAlone(call, answer, judge)
       : relayEvents(call, cleared, answer, judge);
   }
   answer.release();
@@ -109,7 +112,8 @@ async function relayWhole(
   judge: Judge,
 ): Promise<Refusal | undefined> {
   const { maxResponseBytes, requestTimeoutMs } = call.view.limits;
-  const bytes = await answer.whole(maxResponseBytes, requestTimeoutMs);
+  const withinMs = Math.min(requestTimeoutMs, timeLeftMs(call));
+  const bytes = await answer.whole(maxResponseBytes, withinMs);
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
   const judged = judge.judgeBytes(bytes);
@@ -117,13 +121,26 @@ async function relayWhole(
   return sendOwn(call, verdict, answer.status, bytes);
 }
 
-/** The answer to initialize waits for its session id, which stands in a header: the stream is read first. */
-async function relayHandshake(
+/**
+ * The answer to initialize waits for its session id, which stands in a header; a client that takes no stream
+ * waits for its answer.
+ */
+function isAlone({ incoming }: Call, { rule, era }: Cleared['admitted']): boolean {
+  return rule.method === 'initialize' || (era !== '2024' && !takesStream(incoming));
+}
+
+/** The answer without what came before it: the stream is read first. */
+async function relayAlone(
   call: Call,
   answer: UpstreamAnswer,
   judge: Judge,
 ): Promise<Refusal | undefined> {
   let own: Verdict | undefined;
+  let isLate = false;
+  const late = setTimeout(() => {
+    isLate = true;
+    answer.abort();
+  }, timeLeftMs(call));
   const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
     if (event.kind !== 'message' || event.data === '') return undefined;
     const verdict = await judge.judgeText(event.data);
@@ -134,7 +151,9 @@ async function relayHandshake(
         : verdict;
     return 'stop';
   });
-  return own === undefined ? refuseWith(faultOfEnd(end)) : sendOwn(call, own, 200, '');
+  clearTimeout(late);
+  if (own !== undefined) return sendOwn(call, own, 200, '');
+  return refuseWith(isLate ? 'upstream-timeout' : faultOfEnd(end));
 }
 
 /** Sends a whole answer that was judged, or says why it may not pass. */
@@ -166,7 +185,8 @@ async function relayEvents(
   const watch = watchAnswer(call, cleared, { answer, judge });
   const idOf = answerEventIds(call, cleared);
   const isGone = (): boolean => watch.gone() !== undefined;
-  const writes = gatherWrites(outgoing);
+  const alive = keepAlive(outgoing, call.view.limits.keepAliveMs);
+  const writes = gatherWrites(alive);
   try {
     const end = await writeEvents(answer, { call, judge, idOf, writes, isGone });
     writeEnd(call, end, watch.gone(), writes);
@@ -176,6 +196,7 @@ async function relayEvents(
     writeFailure(call, refuseWith('internal'), writes);
   }
   await writes.flush();
+  alive.stop();
   watch.close();
   outgoing.end();
   return undefined;

@@ -3,7 +3,13 @@
 // Source: architecture, "how a response finds its plan"; MCP 2025-11-25, resumability.
 
 import type { View } from '../exchange-ports.js';
-import type { Admitted, RequestFacts, SessionFacts } from '../mcp/admitted.js';
+import type {
+  Admitted,
+  OpenedTask,
+  RequestFacts,
+  SessionFacts,
+  TaskFacts,
+} from '../mcp/admitted.js';
 import type { Target } from '../mcp/message.js';
 import { findMethod } from '../mcp/methods.js';
 import { sessionEra } from '../mcp/versions.js';
@@ -14,7 +20,7 @@ import type { OwedByAnswer } from '../settle/settle.js';
 /** Of an admitted message, what its answer is judged by. */
 export type AnsweredMessage = Pick<
   Admitted,
-  'era' | 'version' | 'session' | 'rule' | 'target' | 'message' | 'askable'
+  'era' | 'version' | 'session' | 'rule' | 'target' | 'message' | 'askable' | 'mayDefer' | 'task'
 >;
 
 /** A cleared message is one of these. */
@@ -25,17 +31,20 @@ export type Answered = {
 };
 
 /**
- * The plan of a stream that is resumed; `undefined` where its method is not carried any more, or where the
- * caller may no longer see what was asked for.
+ * The plan of a stream that is resumed; `undefined` where its method is not carried any more, where the
+ * caller may no longer see what was asked for, or where the task that it is about has expired.
  */
 export function resumeAnswered(
   request: RequestFacts,
   session: SessionFacts,
   principal: Principal,
-  view: View,
+  { view, openTask }: { readonly view: View; openTask(sealed: string): TaskFacts | undefined },
 ): Answered | undefined {
   if (!maySee(request.target, principal, view)) return undefined;
-  return planOf(request, session, principal);
+  const sealed = request.task;
+  if (sealed === undefined) return planOf(request, session, principal);
+  const facts = openTask(sealed);
+  return facts && planOf(request, session, principal, { ...facts, sealed });
 }
 
 /** What the answer to a sealed request is judged by; `undefined` where its method is not carried any more. */
@@ -43,15 +52,18 @@ export function planOf(
   request: RequestFacts,
   session: SessionFacts,
   principal: Principal,
+  task?: OpenedTask,
 ): Answered | undefined {
-  const { id, method, target, maxResultBytes, profiles } = request;
+  const { id, method, target, maxResultBytes, profiles, progressToken } = request;
+  const { mayDefer = false } = request;
   const era = sessionEra(session.version);
-  const rule = findMethod(era, 'client', method);
+  const rule = findMethod(era, 'client', method, session.version);
   if (rule?.type !== 'request') return undefined;
-  const message = { kind: 'request', id, method, params: undefined } as const;
+  const params = progressToken === undefined ? undefined : { _meta: { progressToken } };
+  const message = { kind: 'request', id, method, params } as const;
   const { version, askable = [] } = session;
   return {
-    admitted: { era, version, session, rule, target, message, askable },
+    admitted: { era, version, session, rule, target, message, askable, mayDefer, task },
     principal,
     owed: { maxResultBytes, profiles, captures: [] },
   };

@@ -6,19 +6,18 @@
 import type { Ports } from '../exchange-ports.js';
 import type { AdmittedArray } from '../mcp/arrays.js';
 import type { RequestId } from '../mcp/message.js';
-import { renderError } from '../mcp/render.js';
 import { encodeSseMessage } from '../mcp/sse.js';
 import type { AnswerHeaders, Incoming, Outgoing } from '../mcp/transport.js';
-import { type Refusal, refuseWith } from '../policy/refusal.js';
+import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
+import { notAcceptable, takesStream } from './acceptance.js';
 import type { Call } from './call.js';
+import { messageIn } from './channel-outgoing.js';
 import { STREAM_HEADERS } from './stream-writer.js';
 
 type RunExchange = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => Promise<void>;
 
 const ACCEPTED = 202;
 const FIRST_REFUSAL = 400;
-/** Own codes of refusals that have a status and no message: outside -32768..-32000. */
-const CODE_OF_STATUS = 1000;
 
 /** Runs the elements. The array itself is recorded too: that it was admitted, and how it was answered. */
 export async function relayArray(
@@ -27,6 +26,8 @@ export async function relayArray(
   run: RunExchange,
 ): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record } = call;
+  if (array.hasRequests && !takesStream(incoming))
+    return refuseFault(notAcceptable({ era: '2025' }));
   record.client.era = '2025';
   record.client.version = array.session.version;
   record.client.session = array.session.hash;
@@ -59,6 +60,7 @@ function elementOf(incoming: Incoming, element: string, id: string): Incoming {
     body: new TextEncoder().encode(element),
     // The array has taken the place of them all: they go one after the other.
     enter: () => true,
+    isProofUsed: true,
     startedMs: performance.now(),
     receivedAt: Date.now(),
   };
@@ -81,12 +83,12 @@ function createPart(
     get isClosed() {
       return whole.isClosed;
     },
+    // The array has told the client what there is to tell.
+    also: () => undefined,
     send(sent: number, headers: AnswerHeaders, body) {
       status = sent;
       if (id === undefined) return;
-      const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
-      const isMessage = headers['content-type']?.startsWith('application/json') === true;
-      void write(isMessage ? text : renderError(id, CODE_OF_STATUS + sent, text));
+      void write(messageIn(id, sent, headers, body));
     },
     open(opened) {
       status = opened;

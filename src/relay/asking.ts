@@ -3,6 +3,7 @@
 // is sealed. One question that may not pass withholds the whole result, because its dialogue cannot go on.
 // Source: MCP 2026-07-28, multi-round-trip requests; elicitation.
 
+import type { AskedOfTask } from '../exchange-ports.js';
 import { checkForm, readLink } from '../inspect/elicitation.js';
 import { setMember } from '../inspect/members.js';
 import { type Asking, type KeyedQuestion, readAsking } from '../mcp/asking.js';
@@ -17,6 +18,8 @@ import type { Answered } from './answered.js';
 import type { Call } from './call.js';
 import { stateSubject } from './retry.js';
 import type { Read, Verdict } from './subject.js';
+
+export type { Asking } from '../mcp/asking.js';
 
 /** Inspects a text as its own answer is inspected, without the schema of a complete result. */
 type Inspect = (reading: Read) => Verdict;
@@ -40,7 +43,9 @@ export async function judgeAsking(
 ): Promise<Verdict> {
   const asking = readAsking(result);
   if (asking === undefined) return withhold('upstream-protocol');
-  const fault = findFault(asking, cleared) ?? (await settleQuestions(call, cleared, asking));
+  const { principal } = cleared;
+  const { askable } = cleared.admitted;
+  const fault = await settleQuestions({ call, principal, askable }, asking);
   if (fault !== undefined) {
     noteWithheld(call, fault.question);
     return withhold(fault.reason);
@@ -49,7 +54,7 @@ export async function judgeAsking(
   if (!reading.ok) return withhold('upstream-protocol');
   const verdict = inspect(reading);
   if (verdict.kind !== 'own') return verdict;
-  const inspected = showLinks(verdict.text ?? reading.text, asking);
+  const inspected = showLinks(verdict.text ?? reading.text, asking, ['result']);
   if (inspected === undefined) return withhold('elicitation-url');
   if (asking.state === undefined) return { ...verdict, text: inspected };
   const subject = stateSubject(call.incoming.upstream, cleared.admitted);
@@ -58,33 +63,51 @@ export async function judgeAsking(
   return { ...verdict, text: setMember(inspected, ['result'], 'requestState', sealed) };
 }
 
-function findFault(
-  { questions }: Asking,
-  { admitted }: Answered,
-): { readonly reason: Reason; readonly question: KeyedQuestion } | undefined {
+const NOTHING_ASKED: AskedOfTask = { has: () => false, add: () => undefined };
+
+/** By all that it says: under a key that was used before, another question is another one. */
+function hashOf({ ports }: Call, question: KeyedQuestion): string {
+  return ports.keyedHash('arguments', JSON.stringify(question));
+}
+
+type Fault = { readonly reason: Reason; readonly question: KeyedQuestion };
+
+/** Who is asked, and what may be asked of them by what they declare and were granted. */
+type Asked = Pick<Answered, 'principal'> &
+  Pick<Answered['admitted'], 'askable'> & { readonly call: Call };
+
+function findFault({ questions }: Asking, askable: Asked['askable']): Fault | undefined {
   for (const question of questions) {
     const { name, params } = question;
-    if (!admitted.askable.includes(name)) return { reason: UNDECLARED[name], question };
+    if (!askable.includes(name)) return { reason: UNDECLARED[name], question };
     const reason = judgeContent(name, params);
     if (reason !== undefined) return { reason, question };
   }
   return undefined;
 }
 
-/** Each question by the rules that stand now, and within their limits: counted when it is asked. */
-async function settleQuestions(
-  call: Call,
-  { principal }: Answered,
-  { questions }: Asking,
-): Promise<{ readonly reason: Reason; readonly question: KeyedQuestion } | undefined> {
+/**
+ * The first question that may not be put, and why. Each by the rules that stand now, and within their limits:
+ * counted when it is asked, and where it is asked again, once.
+ */
+export async function settleQuestions(
+  { call, principal, askable }: Asked,
+  asking: Asking,
+  asked: AskedOfTask = NOTHING_ASKED,
+): Promise<Fault | undefined> {
+  const fault = findFault(asking, askable);
+  if (fault !== undefined) return fault;
   const { policies, upstream } = call.view;
   const catalogue = call.view.catalogueFor('2026');
-  for (const question of questions) {
+  for (const question of asking.questions) {
     const { name } = question;
     const decision = decideQuestion(policies, { principal, upstream, catalogue, name });
     if (decision.verdict === 'deny') return { reason: UNDECLARED[name], question };
+    const said = asked === NOTHING_ASKED ? '' : hashOf(call, question);
+    if (asked.has(said)) continue;
     const limited = await meetLimits(decision, principal, call.ports.limits);
     if (limited !== undefined) return { reason: limited.reason, question };
+    asked.add(said);
   }
   return undefined;
 }
@@ -104,11 +127,15 @@ function judgeContent(name: QuestionName, params: JsonObject): Reason | undefine
 }
 
 /** Where inspection has cut something out of a link, it held what may not pass; the rest is plain. */
-function showLinks(text: string, { questions }: Asking): string | undefined {
+export function showLinks(
+  text: string,
+  { questions }: Asking,
+  holder: readonly string[],
+): string | undefined {
   let shown = text;
   for (const { key, name, params } of questions) {
     if (name !== 'elicitation/url') continue;
-    const span = spanOf(shown, ['result', 'inputRequests', key, 'params', 'url']);
+    const span = spanOf(shown, [...holder, 'inputRequests', key, 'params', 'url']);
     const link = readLink(params['url']);
     if (span === undefined || link === undefined) return undefined;
     if (JSON.parse(shown.slice(span.start, span.end)) !== params['url']) return undefined;
@@ -127,7 +154,8 @@ function cutMembers(text: string): string {
   );
 }
 
-function noteWithheld(call: Call, { name }: KeyedQuestion): void {
+/** Notes the question for whose sake a result was withheld. */
+export function noteWithheld(call: Call, { name }: KeyedQuestion): void {
   addFinding(call.record.findings, {
     detector: `question:${name}`,
     direction: 'to-client',

@@ -4,21 +4,27 @@
 import type { Ports, View } from '../exchange-ports.js';
 import type { Admitted } from '../mcp/admitted.js';
 import type { Target } from '../mcp/message.js';
+import { encodeSseMessage } from '../mcp/sse.js';
 import type { Incoming, Outgoing } from '../mcp/transport.js';
 import type { Decision } from '../policy/decision.js';
+import type { PinKind } from '../policy/definition.js';
 import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
 import { type Refusal, renderRefusal } from '../policy/refusal.js';
 import type { AnsweredMessage } from './answered.js';
+import type { FollowedProgress } from './progress.js';
 
 /** `view` may be replaced; `admitted` is set by admission, or by the stream that is resumed. */
 export type Call = {
   readonly incoming: Incoming;
-  readonly outgoing: Outgoing;
+  /** Where it is answered: on a channel, from when its message is on its way. */
+  outgoing: Outgoing;
   readonly ports: Ports;
   readonly record: ExchangeRecord;
   view: View;
   admitted: AnsweredMessage | undefined;
+  /** How far the request says that it is, where it asked to be told. */
+  progress?: FollowedProgress | undefined;
 };
 
 const NO_TARGET: Target = { kind: 'none' };
@@ -30,6 +36,11 @@ export function presentedToken(incoming: Incoming): string | undefined {
   const header = incoming.headers['authorization'];
   const space = header?.indexOf(' ') ?? -1;
   return header === undefined || space === -1 ? undefined : header.slice(space + 1).trim();
+}
+
+/** The scheme of the credential, lower-case; a word that the client chose, to compare and not to show. */
+function presentedScheme(incoming: Incoming): string | undefined {
+  return incoming.headers['authorization']?.split(' ', 1)[0]?.toLowerCase();
 }
 
 /** What the record knows after admission. */
@@ -80,15 +91,15 @@ export function nameOf(target: Target): string | undefined {
       return target.uriTemplate;
     case 'question':
       return target.name;
+    case 'task':
+      return target.tool;
     case 'none':
       return undefined;
   }
 }
 
-function isPinnedKind(
-  target: Target,
-): target is Extract<Target, { kind: 'tool' | 'prompt' | 'template' }> {
-  return target.kind === 'tool' || target.kind === 'prompt' || target.kind === 'template';
+function isPinnedKind(kind: Target['kind']): kind is PinKind {
+  return kind === 'tool' || kind === 'prompt' || kind === 'template';
 }
 
 /** What the record knows after the decision: the verdict, its rule, and the pin that it rests on. */
@@ -101,8 +112,9 @@ export function noteDecision(call: Call, decision: Decision): void {
   if (decision.verdict === 'deny') record.decision.reasons.push(decision.reason);
   const target = admitted?.target ?? NO_TARGET;
   const name = nameOf(target);
-  if (name === undefined || !isPinnedKind(target)) return;
-  const standing = view.catalogueFor(admitted?.era ?? '2025').standing(target.kind, name);
+  const kind = target.kind === 'task' ? 'tool' : target.kind;
+  if (name === undefined || !isPinnedKind(kind)) return;
+  const standing = view.catalogueFor(admitted?.era ?? '2025').standing(kind, name);
   record.target.definition = standing.observed;
   record.target.pin = standing.pinned?.digest;
 }
@@ -129,7 +141,9 @@ export function refuse(call: Call, refusal: Refusal): void {
  */
 function sayOnChannel({ admitted, ports }: Call, json: string): boolean {
   if (admitted?.era !== '2024' || admitted.message.kind !== 'request') return false;
-  return admitted.session !== undefined && ports.channels.say(admitted.session, json);
+  const end = admitted.session === undefined ? undefined : ports.channels.find(admitted.session);
+  void end?.write(encodeSseMessage(json));
+  return end !== undefined;
 }
 
 /** What has no answer but its status is refused by it (MCP transports, sending messages to the server). */
@@ -153,13 +167,19 @@ const WITHHELD = { code: -32603, message: 'The answer was withheld.' };
  * True when the exchange broke off because its client left, which is how the 2026 era cancels: nobody is
  * there to be answered, and no upstream has failed (MCP 2026-07-28, cancellation).
  */
-export function isLeft({ admitted, incoming, record }: Call, refusal: Refusal): boolean {
+export function isLeft(call: Call, refusal: Refusal): boolean {
+  const { record } = call;
   return (
-    admitted?.era === '2026' &&
+    hasLeft(call) &&
     record.decision.action === 'forwarded' &&
-    REASONS[refusal.deny.reason].stage === 'forward' &&
-    incoming.signal.aborted
+    REASONS[refusal.deny.reason].stage === 'forward'
   );
+}
+
+/** In 2026 the connection is the request's own; in 2024 it is the channel, and nothing outlives it. */
+function hasLeft({ admitted, incoming, outgoing }: Call): boolean {
+  if (admitted?.era === '2026') return incoming.signal.aborted;
+  return admitted?.era === '2024' && outgoing.isClosed;
 }
 
 /** Notes a refusal: before forwarding nothing left, afterwards something came that was withheld. */
@@ -181,6 +201,7 @@ export function refusalContext(call: Call): Parameters<typeof renderRefusal>[1] 
     requestId: admitted?.message.kind === 'request' ? admitted.message.id : undefined,
     target: admitted?.target ?? NO_TARGET,
     method: admitted?.rule.method,
-    challenge: view.challenge,
+    challenge: (reason, scopes, proof) =>
+      view.challenge(reason, scopes, { scheme: presentedScheme(incoming), proof }),
   };
 }

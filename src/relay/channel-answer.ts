@@ -14,12 +14,14 @@ import { type Answered, maySee, planOf } from './answered.js';
 import { type Call, nameOf } from './call.js';
 import { gatherWrites } from './gathered-writes.js';
 import { createJudge } from './judge.js';
+import { createCount, createGate, type NoticeGate, type ProgressCount } from './progress.js';
 import { writeFailure, writeVerdict } from './stream-writer.js';
 import { drop, type Verdict } from './subject.js';
 import { createUnaskedJudge } from './unowned.js';
 
 /** Requests whose second answer is known as such; of older ones clients know it themselves. */
 const MAX_ANSWERED = 1024;
+const PROGRESS = 'notifications/progress';
 
 type Channel = {
   readonly call: Call;
@@ -27,6 +29,10 @@ type Channel = {
   session: SessionFacts;
   judgeUnasked: (data: string) => Promise<string | undefined>;
   readonly answered: Set<string>;
+  /** How far requests are that told of it, by their sealed ids. */
+  readonly counts: Map<string, ProgressCount>;
+  /** That of the message at hand, where it tells progress of a live request. */
+  heard: ProgressCount | undefined;
 };
 
 /** Writes what may pass of each message of a channel, one at a time and in order. */
@@ -39,32 +45,72 @@ export function createChannelWriter(
     call,
     principal,
     session,
-    judgeUnasked: createUnaskedJudge(call, principal, session),
+    judgeUnasked: async () => undefined,
     answered: new Set(),
+    counts: new Map(),
+    heard: undefined,
   };
+  channel.judgeUnasked = createUnaskedJudge(call, principal, session, gateOf(channel));
   return async (data) => {
-    const sent = readAnswered(channel, data);
+    const reading = readJsonText(data);
+    const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
+    const sent = readAnswered(channel, envelope);
     if (sent !== undefined) return writeAnswer(channel, sent, data);
-    const text = await channel.judgeUnasked(data);
+    const text = await channel.judgeUnasked(underOwnToken(channel, envelope, data));
     if (text !== undefined) await call.outgoing.write(encodeSseMessage(text));
   };
 }
 
+type Envelope = ReturnType<typeof readEnvelope> | undefined;
+
 /** What a message answers, if it answers anything that was asked in this session. */
-function readAnswered(channel: Channel, data: string): SentFacts | undefined {
-  const { call, principal, session, answered } = channel;
-  const reading = readJsonText(data);
-  const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
+function readAnswered(channel: Channel, envelope: Envelope): SentFacts | undefined {
+  const { answered, counts } = channel;
   if (envelope?.kind !== 'result' && envelope?.kind !== 'error') return undefined;
   const { id } = envelope;
   if (typeof id !== 'string' || answered.has(id)) return undefined;
-  const { upstream } = call.incoming;
-  const sent = call.ports.channels.openRequest(id, { upstream, principal, session });
+  const sent = openSent(channel, id);
   if (sent === undefined) return undefined;
   const [oldest] = answered;
   if (answered.size >= MAX_ANSWERED && oldest !== undefined) answered.delete(oldest);
   answered.add(id);
+  counts.delete(id);
   return sent;
+}
+
+function openSent({ call, principal, session }: Channel, id: string): SentFacts | undefined {
+  return call.ports.channels.openRequest(id, {
+    upstream: call.incoming.upstream,
+    principal,
+    session,
+  });
+}
+
+/** Progress under the token that the client gave; what names no live request stays as it came, and is dropped. */
+function underOwnToken(channel: Channel, envelope: Envelope, data: string): string {
+  if (envelope?.kind !== 'notification' || envelope.method !== PROGRESS) return data;
+  const sealed = envelope.params?.['progressToken'];
+  channel.heard = undefined;
+  if (typeof sealed !== 'string' || channel.answered.has(sealed)) return data;
+  const sent = openSent(channel, sealed);
+  const span = spanOf(data, ['params', 'progressToken']);
+  if (sent?.progressToken === undefined || span === undefined || isLate(channel.call, sent))
+    return data;
+  channel.heard = countOf(channel, sealed);
+  return applyEdits(data, [{ ...span, text: JSON.stringify(sent.progressToken) }]);
+}
+
+function countOf({ counts }: Channel, sealed: string): ProgressCount {
+  const count = counts.get(sealed) ?? createCount();
+  const [oldest] = counts.keys();
+  if (counts.size >= MAX_ANSWERED && oldest !== undefined) counts.delete(oldest);
+  counts.set(sealed, count);
+  return count;
+}
+
+/** Of progress, the request that the message at hand named is the one that counts. */
+function gateOf(channel: Channel): NoticeGate {
+  return createGate(() => channel.heard);
 }
 
 async function writeAnswer(channel: Channel, sent: SentFacts, data: string): Promise<void> {
@@ -76,7 +122,7 @@ async function writeAnswer(channel: Channel, sent: SentFacts, data: string): Pro
   const answering = openAnswering(call, plan, sent);
   const writes = gatherWrites(call.outgoing);
   try {
-    const verdict = await judge(answering, plan, text);
+    const verdict = isLate(call, sent) ? LATE : await judge(answering, plan, text);
     if (verdict.kind === 'own' && !verdict.isError && sent.method === 'initialize')
       learnAskable(channel, sent);
     writeVerdict({ call: answering, writes }, verdict, text, undefined);
@@ -89,6 +135,13 @@ async function writeAnswer(channel: Channel, sent: SentFacts, data: string): Pro
   await writes.flush();
 }
 
+/** An exchange takes no longer than it may, though its answer comes apart. */
+function isLate({ view }: Call, { sentAt }: SentFacts): boolean {
+  return Date.now() - sentAt > view.limits.exchangeMaxMs;
+}
+
+const LATE: Verdict = { kind: 'refused', refusal: refuseWith('upstream-timeout') };
+
 /** Judged under the version that stands now: who may no longer see a thing gets no more of it. */
 async function judge(call: Call, plan: Answered, text: string): Promise<Verdict> {
   if (!maySee(plan.admitted.target, plan.principal, call.view))
@@ -100,7 +153,7 @@ async function judge(call: Call, plan: Answered, text: string): Promise<Verdict>
 function learnAskable(channel: Channel, { askable }: SentFacts): void {
   const { call, principal, session } = channel;
   channel.session = { ...session, askable };
-  channel.judgeUnasked = createUnaskedJudge(call, principal, channel.session);
+  channel.judgeUnasked = createUnaskedJudge(call, principal, channel.session, gateOf(channel));
 }
 
 /** The exchange of the answer: it was allowed when it was asked for, and its record begins then. */

@@ -12,6 +12,7 @@ import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault } from '../policy/refusal.js';
 import { owedByAnswer } from '../settle/settle.js';
 import type { Call } from './call.js';
+import { tokenOf } from './progress.js';
 
 /** The message under the id that the server is to know it by. */
 export function addressRequest(
@@ -30,12 +31,21 @@ export function addressRequest(
     target: admitted.target,
     maxResultBytes,
     profiles,
+    progressToken: tokenOf(message),
     askable: admitted.rule.method === 'initialize' ? admitted.askable : [],
     sentAt: Date.now(),
   });
-  if (sealed !== undefined) return replace(admitted, ['id'], sealed);
+  if (sealed !== undefined) return underSealed(admitted, sealed);
   const place = { era: admitted.era, id: message.id };
   return refuseFault(invalidParams(place, 'The id and the name of what it asks for are too long.'));
+}
+
+/** The sealed id is its progress token too: whoever holds the stream knows by it whose progress it is. */
+function underSealed(admitted: Admitted, sealed: string): Admitted {
+  const addressed = replace(admitted, ['id'], sealed);
+  return tokenOf(admitted.message) === undefined
+    ? addressed
+    : replace(addressed, ['params', '_meta', 'progressToken'], sealed);
 }
 
 function seal(

@@ -3,14 +3,16 @@
 // room; ended with its client, its token, its session or its upstream.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; contract §2.
 
-import type { ProtocolFault, SessionFacts } from '../mcp/admitted.js';
-import { channelAddress } from '../mcp/eras/channels.js';
-import { faultOf, INVALID_REQUEST } from '../mcp/faults.js';
+import { setMaxListeners } from 'node:events';
+import type { SessionFacts } from '../mcp/admitted.js';
+import { BRIDGED_CHANNEL, channelAddress } from '../mcp/eras/channels.js';
 import { encodeSseMessage } from '../mcp/sse.js';
-import type { LeaveSignal, UpstreamAnswer } from '../mcp/transport.js';
+import type { UpstreamAnswer } from '../mcp/transport.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
 import type { Principal } from '../policy/principal.js';
-import { type Refusal, refuseWith } from '../policy/refusal.js';
+import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
+import { notAcceptable, takesStream } from './acceptance.js';
+import { relayBridged } from './bridged-channel.js';
 import { type Call, noteRefusal } from './call.js';
 import { createChannelWriter } from './channel-answer.js';
 import { pumpEvents } from './events.js';
@@ -24,70 +26,118 @@ export function openStream(call: Call, principal: Principal): Promise<Refusal | 
 }
 
 /**
- * True on a channel's own path, and on the upstream's own for a client that probes for this transport
- * (MCP 2025-11-25, transports, backwards compatibility).
+ * True on a channel's own path, and on the upstream's own for a client that probes for this transport: it
+ * knows no header of a later one (MCP 2025-11-25, transports, backwards compatibility).
  */
-function opensChannel({ incoming, view }: Call): boolean {
-  const { channel, headers } = incoming;
-  if (view.channel === undefined || headers['mcp-session-id'] !== undefined) return false;
-  return channel === 'events' || headers['accept']?.includes('text/event-stream') === true;
+function opensChannel({ incoming: { channel, headers } }: Call): boolean {
+  if (channel === 'events') return true;
+  const isOfSession = LATER_HEADERS.some((name) => headers[name] !== undefined);
+  return !isOfSession && headers['accept']?.includes('text/event-stream') === true;
 }
 
-/**
- * The fault of a message on a path that takes none: before an upstream of HTTP+SSE all are posted to channels.
- * Its code is none by which a client would take this for a server of another era.
- */
-export function findMisplaced({ incoming, view }: Call): ProtocolFault | undefined {
-  const isPlaced = (view.channel !== undefined) === (incoming.channel === 'message');
-  if (isPlaced) return undefined;
-  const text = 'This server speaks HTTP+SSE: open a stream by GET.';
-  const fault = faultOf('method-forbidden', INVALID_REQUEST, text, { era: undefined }, 405);
-  return { ...fault, allowed: 'GET' };
-}
+const LATER_HEADERS = ['mcp-session-id', 'mcp-protocol-version', 'last-event-id'];
+
+/** What a channel stands on at the upstream: where messages go, and who tells what is said there. */
+type Ground = {
+  readonly endpoint: string;
+  relay(channel: OpenedChannel, leave: AbortSignal): Promise<void>;
+  abort(): void;
+};
+
+type OpenedChannel = {
+  readonly call: Call;
+  readonly principal: Principal;
+  readonly sealed: string;
+  readonly session: SessionFacts;
+};
 
 /** Opens a channel on both sides and keeps it until one of them leaves. */
 async function openChannel(call: Call, principal: Principal): Promise<Refusal | undefined> {
-  const { incoming, outgoing, ports } = call;
+  const { incoming, ports } = call;
   const { upstream } = incoming;
   noteSession(call, { version: CHANNEL_VERSION, upstreamSession: undefined }, 'GET');
+  if (!takesStream(incoming)) return refuseFault(notAcceptable({ era: '2024' }));
   if (!ports.hasRoomForStream(upstream, principal)) return refuseWith('overloaded');
   if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
-  const outcome = await ports.channels.open(upstream, incoming.signal);
-  if (outcome.kind === 'fault') return refuseWith(outcome.reason);
-  const facts = { version: CHANNEL_VERSION, upstreamSession: outcome.endpoint };
+  const ground = call.view.channel.isDirect ? await openDirect(call) : BRIDGE;
+  if ('kind' in ground) return ground;
+  const facts = { version: CHANNEL_VERSION, upstreamSession: ground.endpoint };
   const sealed = ports.sealSession(facts, upstream, principal);
   const session = ports.openSession(sealed, upstream, principal);
-  const { channel } = call.view;
-  if (session === undefined || channel === undefined) {
-    outcome.answer.abort();
+  if (session === undefined) {
+    ground.abort();
     return refuseWith('internal');
   }
+  await serve({ call, principal, sealed, session }, ground);
+  return undefined;
+}
+
+async function openDirect({ incoming, ports }: Call): Promise<Ground | Refusal> {
+  const outcome = await ports.channels.open(incoming.upstream, incoming.signal);
+  if (outcome.kind === 'fault') return refuseWith(outcome.reason);
+  const { endpoint, answer } = outcome;
+  return {
+    endpoint,
+    relay: (channel, leave) => relayChannel(channel, answer, leave),
+    abort: () => answer.abort(),
+  };
+}
+
+/** The upstream speaks another transport, and its session begins with the client's handshake. */
+const BRIDGE: Ground = {
+  endpoint: BRIDGED_CHANNEL,
+  relay({ call, principal, sealed }, leave) {
+    const { ports, incoming } = call;
+    const session = (): SessionFacts | undefined =>
+      ports.openSession(sealed, incoming.upstream, principal);
+    return relayBridged({ call, principal, session }, leave);
+  },
+  abort: () => undefined,
+};
+
+async function serve(channel: OpenedChannel, ground: Ground): Promise<void> {
+  const { call, principal, sealed, session } = channel;
+  const { outgoing, ports, incoming } = call;
   call.record.client.session = session.hash;
   call.record.result = { ...call.record.result, status: 'ok', http: 200 };
   outgoing.open(200, STREAM_HEADERS);
-  const say = (json: string): void => void outgoing.write(encodeSseMessage(json));
-  const announce = (method: string): void => say(JSON.stringify({ jsonrpc: '2.0', method }));
-  const leave = ports.channels.enter(session, say);
-  const address = channelAddress(channel.messageUrl, sealed);
+  const over = new AbortController();
+  // Every call under way for the channel listens.
+  setMaxListeners(0, over.signal);
+  const announce = (method: string): void =>
+    void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
+  const leave = ports.channels.enter(session, {
+    get isClosed() {
+      return outgoing.isClosed;
+    },
+    write: (text) => outgoing.write(text),
+    signal: over.signal,
+  });
+  const address = channelAddress(call.view.channel.messageUrl, sealed);
   void outgoing.write(encodeSseMessage(address, { event: 'endpoint' }));
   try {
     await holdStream(call, principal, { session: sealed, announce }, (signal) =>
-      relayChannel(call, principal, session, outcome.answer, signal),
+      ground.relay(channel, signal),
     );
   } finally {
     leave();
     // Nothing can answer in it any more.
-    ports.endSession(sealed, upstream);
+    over.abort();
+    ports.endSession(sealed, incoming.upstream);
+    if (ground === BRIDGE) await endAtUpstream(channel);
   }
-  return undefined;
+}
+
+/** The session that was opened for the channel ends with it. */
+async function endAtUpstream({ call, session }: OpenedChannel): Promise<void> {
+  const ended = await call.ports.forwardSessionEnd(call.incoming.upstream, session);
+  if (ended.kind === 'answer') ended.release();
 }
 
 async function relayChannel(
-  call: Call,
-  principal: Principal,
-  session: SessionFacts,
+  { call, principal, session }: OpenedChannel,
   answer: UpstreamAnswer,
-  leave: LeaveSignal,
+  leave: AbortSignal,
 ): Promise<void> {
   const abort = (): void => answer.abort();
   leave.addEventListener('abort', abort, { once: true });

@@ -6,6 +6,7 @@ import type { EventFacts, SessionFacts } from '../mcp/admitted.js';
 import type { Principal } from '../policy/principal.js';
 import type { Answered } from './answered.js';
 import type { Call } from './call.js';
+import { tokenOf } from './progress.js';
 
 /** The id to write for an event of the upstream; `undefined` where it has none that can be resumed after. */
 export type EventIds = (upstreamId: string | undefined) => string | undefined;
@@ -17,10 +18,12 @@ const NO_IDS: EventIds = () => undefined;
 
 /** The ids of a stream that answers a request of a session. */
 export function answerEventIds(call: Call, { admitted, principal, owed }: Answered): EventIds {
-  const { session, message, rule, target } = admitted;
+  const { session, message, rule, target, mayDefer, task } = admitted;
   if (session === undefined || message.kind !== 'request') return NO_IDS;
   const { maxResultBytes, profiles } = owed;
-  const request = { id: message.id, method: rule.method, target, maxResultBytes, profiles };
+  const asked = { id: message.id, method: rule.method, target, mayDefer, task: task?.sealed };
+  const plan = { ...asked, maxResultBytes, profiles };
+  const request = { ...plan, progressToken: tokenOf(message) };
   return eventIds(call, principal, session, request);
 }
 

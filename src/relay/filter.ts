@@ -15,6 +15,7 @@ import { filterServerCapabilities } from '../mcp/capabilities.js';
 import { hasInexactNumber, type JsonReading } from '../mcp/json.js';
 import { listedEra } from '../mcp/listing.js';
 import type { Era, JsonObject, RequestId, Target } from '../mcp/message.js';
+import { readTaskUses } from '../mcp/tasks.js';
 import { CHANNEL_VERSION, SESSION_VERSIONS, STATELESS_VERSIONS } from '../mcp/versions.js';
 import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind } from '../policy/definition.js';
@@ -24,6 +25,7 @@ import type { Answered } from './answered.js';
 import type { Call } from './call.js';
 import { profileOf } from './profile.js';
 import type { Verdict } from './subject.js';
+import { taskForm } from './task-request.js';
 
 type Read = Extract<JsonReading, { readonly ok: true }>;
 
@@ -94,6 +96,7 @@ function filterHandshakeAnswer(
   method: 'initialize' | 'server/discover',
 ): Verdict {
   const { era } = cleared.admitted;
+  const form = taskForm(call, era, result);
   const outcome = filterHandshake({
     text: reading.text,
     value: reading.value,
@@ -104,7 +107,7 @@ function filterHandshakeAnswer(
       ? call.view.catalogueFor(era).instructions
       : undefined,
     listTtlMs: call.view.limits.listTtlMs,
-    filterCapabilities: filterServerCapabilities,
+    filterCapabilities: (declared) => filterServerCapabilities(declared, form),
   });
   if (outcome.kind === 'withhold') return withheld(call, outcome);
   call.record.findings.push(...outcome.findings);
@@ -123,7 +126,12 @@ function filterHandshakeAnswer(
     return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
   const version = String(result['protocolVersion']);
   const sealed = call.ports.sealSession(
-    { version, upstreamSession: issued, askable: cleared.admitted.askable },
+    {
+      version,
+      upstreamSession: issued,
+      askable: cleared.admitted.askable,
+      tasks: form === 'session' ? readTaskUses(result['capabilities']) : [],
+    },
     call.incoming.upstream,
     cleared.principal,
   );

@@ -10,7 +10,7 @@ export type GatheredWrites = {
 };
 
 /** Gathers writes to an open stream. Whoever adds must flush. */
-export function gatherWrites(outgoing: Outgoing): GatheredWrites {
+export function gatherWrites(outgoing: Pick<Outgoing, 'write'>): GatheredWrites {
   let gathered = '';
   return {
     add(text) {

@@ -3,12 +3,10 @@
 // Source: contract §3; MCP 2025-11-25 and 2026-07-28, transports (keep-alive by comments).
 
 import { encodeSseComment } from '../mcp/sse.js';
-import type { LeaveSignal } from '../mcp/transport.js';
+import type { Outgoing } from '../mcp/transport.js';
 import type { Principal } from '../policy/principal.js';
 import type { Call } from './call.js';
 
-/** How often an idle stream says that it lives; shorter than the idle cuts of common load balancers. */
-const KEEP_ALIVE_MS = 25_000;
 /** A client that takes nothing more holds its stream no longer than this after it was ended. */
 export const CUT_AFTER_MS = 1_000;
 /** Longest wait of a timer in Node; a stream of a caller without token would ask for more. */
@@ -25,10 +23,10 @@ export type Told = {
  * client leaves, the token ends, or the stream is told to end.
  */
 export async function holdStream(
-  { incoming, outgoing, ports }: Call,
+  { incoming, outgoing, ports, view }: Call,
   principal: Principal,
   { session, announce }: Told,
-  run: (leave: LeaveSignal, end: () => void) => Promise<void>,
+  run: (leave: AbortSignal, end: () => void) => Promise<void>,
 ): Promise<void> {
   const leave = new AbortController();
   let cutting: NodeJS.Timeout | undefined;
@@ -36,10 +34,8 @@ export async function holdStream(
     leave.abort();
     cutting ??= setTimeout(() => outgoing.cut(), CUT_AFTER_MS);
   };
-  const timers = [
-    setInterval(() => void outgoing.write(encodeSseComment('')), KEEP_ALIVE_MS),
-    setTimeout(end, timerMs(principal.token.expiresAt - Date.now())),
-  ];
+  const alive = keepAlive(outgoing, view.limits.keepAliveMs);
+  const expiry = setTimeout(end, timerMs(principal.token.expiresAt - Date.now()));
   const { upstream } = incoming;
   const unregister = ports.registerStream({ upstream, principal, session, announce, end });
   incoming.signal.addEventListener('abort', end, { once: true });
@@ -47,15 +43,37 @@ export async function holdStream(
     await run(leave.signal, end);
   } finally {
     unregister();
-    clearInterval(timers[0]);
-    clearTimeout(timers[1]);
+    alive.stop();
+    clearTimeout(expiry);
     clearTimeout(cutting);
     outgoing.end();
   }
 }
 
+/** A stream that says by a comment that it lives, whenever it was silent for a while. */
+export type LivingStream = Pick<Outgoing, 'write'> & { stop(): void };
+
+/**
+ * Keeps a stream from being taken for dead by whoever stands between: a comment has no id, so nothing is
+ * resumed after it. What is written by the stream that is returned counts as a sign of life.
+ */
+export function keepAlive(outgoing: Outgoing, everyMs: number): LivingStream {
+  let isSilent = true;
+  const timer = setInterval(() => {
+    if (isSilent) void outgoing.write(encodeSseComment(''));
+    isSilent = true;
+  }, everyMs);
+  return {
+    write(bytes) {
+      isSilent = false;
+      return outgoing.write(bytes);
+    },
+    stop: () => clearInterval(timer),
+  };
+}
+
 /** Resolves when the signal is aborted. */
-export function aborted(signal: LeaveSignal): Promise<void> {
+export function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) =>
     signal.addEventListener('abort', () => resolve(), { once: true }),

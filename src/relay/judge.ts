@@ -14,11 +14,14 @@ import type { OwedByAnswer } from '../settle/settle.js';
 import type { Answered } from './answered.js';
 import { reviewAppContent } from './app-resource.js';
 import { judgeAsking } from './asking.js';
-import type { Call } from './call.js';
+import { type Call, nameOf } from './call.js';
 import { type Filtering, filterAnswer, recallList } from './filter.js';
+import { createAnswerGate, createTaskGate } from './progress.js';
 import { isRetry } from './retry.js';
 import { repairError } from './stateless-error.js';
 import { type Inspection, inspect, type Read, type Subject, type Verdict } from './subject.js';
+import { judgeCreated, judgeTaskAnswer } from './task-answer.js';
+import { judgeTaskList } from './task-list.js';
 import { judgeUnowned } from './unowned.js';
 import { judgeUrlError, URL_ELICITATION_REQUIRED } from './url-error.js';
 
@@ -33,6 +36,8 @@ export type Judge = {
 type Waiting = Pick<Filtering, 'cleared' | 'issued' | 'bytes'>;
 
 const NO_HEADERS = {};
+/** Methods whose answer would be taken for a task if it looked like one. */
+const MAY_DEFER: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
 /** What a reviewer has approved byte for byte. */
 const APP_CONTENT = ['/result/contents'];
 const NO_ERROR = { isError: false, rpcCode: undefined } as const;
@@ -48,6 +53,10 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
     session: admitted.session,
     carry: NO_CARRY,
     refusedQuestions: 0,
+    gate:
+      admitted.task === undefined
+        ? createAnswerGate(admitted.message, call.progress)
+        : createTaskGate(call, admitted, call.progress),
   };
   const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
 
@@ -55,12 +64,15 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
     if (!reading.ok) return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
     const { era, version, rule } = admitted;
     const mayAsk = mayAskFirst(rule.method);
-    const answer = readAnswer(reading.value, { era, id, version, mayAsk });
+    const mayDefer = MAY_DEFER.has(rule.method) ? admitted.mayDefer : undefined;
+    const answer = readAnswer(reading.value, { era, id, version, mayAsk, mayDefer });
     switch (answer.kind) {
       case 'own-question': {
         const asking = { text: reading.text, result: answer.result };
         return judgeAsking(call, cleared, asking, (cut) => own(inspect(subject, cut), NO_ERROR));
       }
+      case 'own-task':
+        return judgeCreated(subject, cleared, reading, answer.result);
       case 'own-result':
         return judgeResult(subject, reading, answer.result, { cleared, issued, bytes });
       case 'own-error': {
@@ -94,10 +106,12 @@ function judgeResult(
   reading: Read,
   result: JsonObject,
   waiting: Waiting,
-): Verdict {
+): Verdict | Promise<Verdict> {
   const { cleared } = waiting;
   const { rule } = cleared.admitted;
   const isError = result['isError'] === true;
+  if (rule.response === 'task') return judgeTaskAnswer(subject, cleared, reading);
+  if (rule.method === 'tasks/list') return judgeTaskList(subject, reading);
   if (rule.response === 'filter')
     return filterAnswer({ ...waiting, call: subject.call, reading, result });
   const app = reviewAppContent(subject.call, cleared, reading, result);
@@ -139,6 +153,7 @@ function own(
 
 function outputOf(call: Call, { admitted }: Answered): CompiledSchema | undefined {
   const { era, target } = admitted;
-  if (target.kind !== 'tool') return undefined;
-  return call.view.catalogueFor(era).standing('tool', target.name).pinned?.output;
+  const tool = nameOf(target);
+  if ((target.kind !== 'tool' && target.kind !== 'task') || tool === undefined) return undefined;
+  return call.view.catalogueFor(era).standing('tool', tool).pinned?.output;
 }

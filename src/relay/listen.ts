@@ -5,10 +5,11 @@
 import type { SessionFacts } from '../mcp/admitted.js';
 import { encodeSseMessage } from '../mcp/sse.js';
 import { admitSessionEnd, admitStreamOpen } from '../mcp/streams.js';
-import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../mcp/transport.js';
+import type { ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
 import { sessionEra } from '../mcp/versions.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
+import { notAcceptable, takesStream } from './acceptance.js';
 import { type Answered, maySee, resumeAnswered } from './answered.js';
 import { type Call, nameOf } from './call.js';
 import { answerEventIds, sessionEventIds } from './event-ids.js';
@@ -16,6 +17,7 @@ import { pumpEvents } from './events.js';
 import { gatherWrites } from './gathered-writes.js';
 import { aborted, holdStream } from './held-stream.js';
 import { createJudge } from './judge.js';
+import { timeLeftMs } from './open-answer.js';
 import {
   faultOfEnd,
   STREAM_HEADERS,
@@ -53,10 +55,15 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
       ports.openEvent(id, { upstream: incoming.upstream, principal, session }),
   });
   if (admitted.kind === 'fault') return refuseFault(admitted);
+  if (!takesStream(incoming)) return refuseFault(notAcceptable({ era: '2025' }));
   const { session, resumed } = admitted;
   noteSession(call, session, 'GET');
   const answered =
-    resumed?.request && resumeAnswered(resumed.request, session, principal, call.view);
+    resumed?.request &&
+    resumeAnswered(resumed.request, session, principal, {
+      view: call.view,
+      openTask: (id) => ports.tasks.open(id, { upstream: incoming.upstream, principal }),
+    });
   if (resumed?.request !== undefined && answered === undefined)
     return refuseWith('unknown-session');
   if (answered !== undefined) noteResumed(call, answered);
@@ -125,7 +132,7 @@ function refusalOf(outcome: ForwardOutcome, isAnswer: boolean): Refusal | undefi
 async function relayUntil(
   { call, principal, session, answered }: Stream,
   answer: UpstreamAnswer,
-  leave: LeaveSignal,
+  leave: AbortSignal,
 ): Promise<void> {
   leave.addEventListener('abort', () => answer.abort(), { once: true });
   if (answered !== undefined) return relayResumed(call, answered, answer, leave);
@@ -144,7 +151,7 @@ async function relayResumed(
   call: Call,
   answered: Answered,
   answer: UpstreamAnswer,
-  leave: LeaveSignal,
+  leave: AbortSignal,
 ): Promise<void> {
   const { admitted, principal } = answered;
   const judge = createJudge(call, answered, undefined);
@@ -154,13 +161,20 @@ async function relayResumed(
     isGone = !maySee(admitted.target, principal, call.view);
     if (isGone) answer.abort();
   });
+  let isLate = false;
+  const late = setTimeout(() => {
+    isLate = true;
+    answer.abort();
+  }, timeLeftMs(call));
   const writes = gatherWrites(call.outgoing);
   const idOf = answerEventIds(call, answered);
   const parts = { call, judge, idOf, writes, isGone: () => isGone };
   const end = await writeEvents(answer, { ...parts, isResumable: true });
   forget();
+  clearTimeout(late);
   const isOver = end === 'stopped' || end === 'resumable' || leave.aborted || isGone;
-  if (!isOver) writeFailure(call, refuseWith(faultOfEnd(end)), writes);
+  if (isLate) writeFailure(call, refuseWith('upstream-timeout'), writes);
+  else if (!isOver) writeFailure(call, refuseWith(faultOfEnd(end)), writes);
   await writes.flush();
 }
 

@@ -1,12 +1,14 @@
 // What of a subscription a caller may listen to (2026): notices about a list where they are shown something
-// of its kind, notices about a resource where they may read it. The rest is taken out of the request.
+// of its kind, notices about a resource where they may read it, notices about tasks of their own. The rest is
+// taken out of the request.
 // Source: MCP 2026-07-28, subscriptions; contract §4, law 2.
 
-import type { View } from '../exchange-ports.js';
 import { amendAdmitted } from '../mcp/admit.js';
-import type { Admitted } from '../mcp/admitted.js';
+import type { Admitted, OpenedTask } from '../mcp/admitted.js';
+import { eraTowards } from '../mcp/carried.js';
 import { spanOf } from '../mcp/json.js';
 import {
+  EMPTY_FILTER,
   type ListenFilter,
   type ListFilter,
   readFilter,
@@ -19,6 +21,7 @@ import { addFinding } from '../policy/record.js';
 import { type ListedKind, listsKind } from '../policy/visible-kinds.js';
 import type { Call } from './call.js';
 import { paramsOf } from './retry.js';
+import { mayKnowTask } from './task-notice.js';
 
 const KINDS: { readonly [filter in ListFilter]: ListedKind } = {
   toolsListChanged: 'tool',
@@ -29,28 +32,52 @@ const KINDS: { readonly [filter in ListFilter]: ListedKind } = {
 /** The message, asking for no more than its caller may listen to. */
 export function narrowListen(call: Call, principal: Principal, admitted: Admitted): Admitted {
   const requested = paramsOf(admitted)['notifications'];
-  const allowed = allowedFilter(call.view, principal, readFilter(requested) ?? NOTHING);
-  if (saysExactly(requested, allowed)) return admitted;
+  const asked = readFilter(requested) ?? EMPTY_FILTER;
+  const listened = openListened(call, principal, asked.tasks);
+  const allowed = allowedFilter(call, principal, asked, listened);
+  if (allowed.tasks.length === 0 && saysExactly(requested, allowed)) return admitted;
   const span = spanOf(admitted.text, ['params', 'notifications']);
   if (span === undefined) throw new Error('an admitted subscription has notifications');
-  addFinding(call.record.findings, {
-    detector: 'subscription',
-    direction: 'to-upstream',
-    path: '/params/notifications',
-    count: 1,
-    action: 'strip',
-  });
-  return amendAdmitted(admitted, [{ ...span, text: JSON.stringify(writeFilter(allowed)) }]);
+  if (!saysExactly(requested, allowed)) {
+    addFinding(call.record.findings, {
+      detector: 'subscription',
+      direction: 'to-upstream',
+      path: '/params/notifications',
+      count: 1,
+      action: 'strip',
+    });
+  }
+  const sent = { ...allowed, tasks: allowed.tasks.map((sealed) => listened.get(sealed)?.id ?? '') };
+  return amendAdmitted(admitted, [{ ...span, text: JSON.stringify(writeFilter(sent)) }]);
 }
 
-const NOTHING: ListenFilter = { lists: [], uris: [] };
+/** Tasks that are listened to, by the ids that their client knows. */
+export type ListenedTasks = ReadonlyMap<string, OpenedTask>;
+
+/** Those of these ids that are tasks of the caller here. */
+export function openListened(
+  { incoming, ports, view }: Call,
+  principal: Principal,
+  ids: readonly string[],
+): ListenedTasks {
+  const opened = new Map<string, OpenedTask>();
+  // Where the upstream speaks another era, nobody has tasks.
+  if (eraTowards('2026', view.carried) !== '2026') return opened;
+  for (const sealed of ids) {
+    const facts = ports.tasks.open(sealed, { upstream: incoming.upstream, principal });
+    if (facts?.era === '2026') opened.set(sealed, { ...facts, sealed });
+  }
+  return opened;
+}
 
 /** What of a filter one version of the rules allows this caller. */
 export function allowedFilter(
-  view: View,
+  call: Call,
   principal: Principal,
-  { lists, uris }: ListenFilter,
+  { lists, uris, tasks }: ListenFilter,
+  listened: ListenedTasks,
 ): ListenFilter {
+  const { view } = call;
   const { policies } = view;
   const catalogue = view.catalogueFor('2026');
   const { upstream } = catalogue;
@@ -60,6 +87,12 @@ export function allowedFilter(
       const target = { kind: 'resource', uri } as const;
       const question = { principal, upstream, target, args: 'unknown', catalogue } as const;
       return decideRequest(policies, question).verdict === 'allow';
+    }),
+    tasks: tasks.filter((sealed) => {
+      const task = listened.get(sealed);
+      return (
+        task !== undefined && mayKnowTask({ call, principal, era: '2026' }, task) !== undefined
+      );
     }),
   };
 }

@@ -2,12 +2,13 @@
 // still be known, is it clean. Answers the text to write and whether the stream ends with it.
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
 
-import { inspectMessage } from '../inspect/inspect.js';
-import { setMember } from '../inspect/members.js';
+import { inspectMessage, NO_CARRY } from '../inspect/inspect.js';
+import { removeMember, setMember } from '../inspect/members.js';
 import { type Answer, readAnswer } from '../mcp/answers.js';
 import { type JsonReading, readJsonText } from '../mcp/json.js';
-import type { JsonObject, RequestId } from '../mcp/message.js';
+import type { Json, JsonObject, RequestId } from '../mcp/message.js';
 import {
+  EMPTY_FILTER,
   filterOfNotice,
   isOfSubscription,
   type ListenFilter,
@@ -22,9 +23,11 @@ import { refuseWith, renderRefusal } from '../policy/refusal.js';
 import { normalizeUri } from '../policy/resource-uri.js';
 import type { Cleared } from '../settle/settle.js';
 import { type Call, noteRefusal, refusalContext } from './call.js';
-import { allowedFilter } from './narrow.js';
+import { allowedFilter, type ListenedTasks } from './narrow.js';
 import { profileOf } from './profile.js';
-import { drop as noteDrop } from './subject.js';
+import { createAnswerGate } from './progress.js';
+import { drop as noteDrop, type Subject } from './subject.js';
+import { tellTaskNotice } from './task-notice.js';
 
 /** One open subscription. `agreed` is what was acknowledged; nothing passes before. */
 export type Subscription = {
@@ -32,6 +35,8 @@ export type Subscription = {
   readonly cleared: Cleared;
   readonly id: RequestId;
   readonly requested: ListenFilter;
+  /** Tasks that were asked for; `agreed` says which of them are listened to. */
+  readonly listened: ListenedTasks;
   agreed: ListenFilter | undefined;
   /** The upstream tells nothing here: the gateway alone keeps it open. */
   isOurs: boolean;
@@ -49,6 +54,7 @@ type Notification = Extract<Answer, { readonly kind: 'notification' }>;
 const NOTHING: Judged = { text: undefined, isLast: false };
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 const UPDATED = 'notifications/resources/updated';
+const TASK_STATUS = 'notifications/tasks';
 
 /** Judges one message of the upstream. */
 export async function judgeNotice(subscription: Subscription, data: string): Promise<Judged> {
@@ -68,6 +74,7 @@ export async function judgeNotice(subscription: Subscription, data: string): Pro
     case 'foreign':
       return drop(subscription, 'foreign-message');
     case 'own-question':
+    case 'own-task':
     case 'malformed':
       return fail(subscription, 'upstream-protocol');
   }
@@ -104,6 +111,7 @@ async function judgeNotification(
     const isWanted = allowedNow(subscription, agreed).lists.includes(filter);
     return isWanted ? tellChange(subscription, filter) : drop(subscription, 'unasked-notice');
   }
+  if (method === TASK_STATUS) return tellTask(subscription, reading, params?.['taskId']);
   const uri = params?.['uri'];
   if (method !== UPDATED || typeof uri !== 'string' || !mayHearOf(subscription, agreed, uri))
     return drop(subscription, 'unasked-notice');
@@ -122,17 +130,55 @@ function acknowledge(
 ): Judged {
   const honored = readFilter(params?.['notifications']);
   if (honored === undefined) return fail(subscription, 'upstream-protocol');
-  const { lists, uris } = subscription.requested;
-  const agreed = { lists, uris: uris.filter((uri) => honored.uris.includes(uri)) };
-  const inspected = inspect(subscription, reading);
+  const { requested, listened } = subscription;
+  const agreed = {
+    lists: requested.lists,
+    uris: requested.uris.filter((uri) => honored.uris.includes(uri)),
+    tasks: requested.tasks.filter((sealed) =>
+      honored.tasks.includes(listened.get(sealed)?.id ?? ''),
+    ),
+  };
+  const inspected = inspect(subscription, withoutTasks(reading, honored));
   if (inspected === undefined) return fail(subscription, 'result-content');
   subscription.agreed = agreed;
-  subscription.isOurs = honored.lists.length + honored.uris.length === 0;
+  subscription.isOurs = honored.lists.length + honored.uris.length + honored.tasks.length === 0;
   const isExact = saysExactly(params?.['notifications'], agreed);
   const text = isExact
     ? inspected
     : setMember(inspected, ['params'], 'notifications', writeFilter(agreed));
   return { text, isLast: false };
+}
+
+/** The ids of a server look like secrets, and none of them is told. */
+function withoutTasks(reading: Read, { tasks }: ListenFilter): Read {
+  if (tasks.length === 0) return reading;
+  const cut = readJsonText(removeMember(reading.text, ['params', 'notifications'], 'taskIds'));
+  return cut.ok ? cut : reading;
+}
+
+/** How a task stands, told as the answer to a look at it would be. */
+async function tellTask(
+  subscription: Subscription,
+  reading: Read,
+  id: Json | undefined,
+): Promise<Judged> {
+  const { call, cleared, listened, agreed } = subscription;
+  const sealed = agreed?.tasks.find((one) => listened.get(one)?.id === id);
+  const task = sealed === undefined ? undefined : listened.get(sealed);
+  if (task === undefined) return drop(subscription, 'unasked-notice');
+  const { principal, admitted } = cleared;
+  const subject: Subject = {
+    call,
+    owed: undefined,
+    principal,
+    era: '2026',
+    session: undefined,
+    carry: NO_CARRY,
+    refusedQuestions: 0,
+    gate: createAnswerGate(admitted.message),
+  };
+  const text = await tellTaskNotice(subject, reading, task, admitted.askable);
+  return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };
 }
 
 /** Listed again first: a client that asks at once must not be shown what has not been verified. */
@@ -158,11 +204,11 @@ function mayHearOf(subscription: Subscription, { uris }: ListenFilter, uri: stri
     if (above === undefined) return false;
     return named === above || named.startsWith(above.endsWith('/') ? above : `${above}/`);
   });
-  return isSubscribed && allowedNow(subscription, { lists: [], uris: [uri] }).uris.length > 0;
+  return isSubscribed && allowedNow(subscription, { ...EMPTY_FILTER, uris: [uri] }).uris.length > 0;
 }
 
-function allowedNow({ call, cleared }: Subscription, filter: ListenFilter): ListenFilter {
-  return allowedFilter(call.view, cleared.principal, filter);
+function allowedNow({ call, cleared, listened }: Subscription, filter: ListenFilter): ListenFilter {
+  return allowedFilter(call, cleared.principal, filter, listened);
 }
 
 function inspect({ call, cleared }: Subscription, { text, value }: Read): string | undefined {

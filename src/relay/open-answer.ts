@@ -42,6 +42,10 @@ export function watchAnswer(
     () => end(refuseWith('token-expired')),
     timerMs(expiresAt - Date.now()),
   );
+  const late = setTimeout(() => {
+    end(refuseWith('upstream-timeout'));
+    tellServer(call, cleared);
+  }, timeLeftMs(call));
   const forget = ports.onVersion(() => {
     renew(call, cleared, judge).then(
       (refusal) => refusal !== undefined && end(refusal),
@@ -57,17 +61,30 @@ export function watchAnswer(
       leave();
       forget();
       clearTimeout(expiry);
+      clearTimeout(late);
       clearTimeout(cutting);
     },
   };
 }
 
+/** What is left of the time that an exchange may take, whatever it is told meanwhile. */
+export function timeLeftMs({ incoming, view }: Call): number {
+  return timerMs(view.limits.exchangeMaxMs - (performance.now() - incoming.startedMs));
+}
+
+/** A connection that closes cancels nothing in a session; a notice does (MCP 2025-11-25, cancellation). */
+function tellServer({ incoming, ports }: Call, { admitted }: Cleared): void {
+  const { message, session } = admitted;
+  if (session === undefined || message.kind !== 'request') return;
+  ports.giveUp(incoming.upstream, session, message.id);
+}
+
 /** Asks again, under the version that now stands, who calls and whether they may; why not, if so. */
 async function renew(call: Call, cleared: Cleared, judge: Judge): Promise<Refusal | undefined> {
-  const { incoming, ports } = call;
-  const { era, target, args = 'unknown' } = cleared.admitted;
-  const principal = await ports.authenticate(incoming);
-  if (typeof principal === 'string') return refuseWith(principal);
+  const { incoming, outgoing, ports } = call;
+  const { era, target, task, args = 'unknown' } = cleared.admitted;
+  const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
+  if ('reason' in principal) return refuseWith(principal.reason);
   const view = ports.view(incoming.upstream);
   if (view === undefined) return refuseWith('upstream-unavailable');
   const catalogue = view.catalogueFor(era);
@@ -75,7 +92,7 @@ async function renew(call: Call, cleared: Cleared, judge: Judge): Promise<Refusa
   const decision = decideRequest(view.policies, { principal, upstream, target, args, catalogue });
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
   call.view = view;
-  judge.renew(owedByAnswer(decision));
+  judge.renew(owedByAnswer(decision, task));
   return undefined;
 }
 

@@ -19,7 +19,7 @@ import { addFinding, type ExchangeRecord } from '../policy/record.js';
 import { meetLimits } from '../settle/limits.js';
 import { owedByAnswer } from '../settle/settle.js';
 import { profileOf } from './profile.js';
-import { DROP, drop, type Read, type Subject, type Verdict } from './subject.js';
+import { DROP, drop, type Read, relatedOf, type Subject, type Verdict } from './subject.js';
 
 type ServerRequest = Extract<Answer, { readonly kind: 'server-request' }>;
 
@@ -146,13 +146,15 @@ function inspectQuestion(
   const startedMs = performance.now();
   const owed = owedByAnswer(allow);
   const profile = profileOf(subject.call, owed);
-  const { text, value } = reading;
+  const related = relatedOf(subject, reading);
+  const { text, value } = related.reading;
   const outcome = inspectMessage({ text, value, profile, carry: subject.carry });
   record.latency.inspect = performance.now() - startedMs;
   for (const finding of outcome.findings) addFinding(record.findings, finding);
   if (outcome.kind === 'withhold') return outcome.reason;
   subject.carry = outcome.carry;
-  const shown = outcome.kind === 'changed' ? outcome : { text, value };
+  const { text: inspected, value: left } = outcome.kind === 'changed' ? outcome : { text, value };
+  const shown = { text: related.restore(inspected), value: left };
   const params = asked.params ?? {};
   switch (name) {
     case 'sampling':

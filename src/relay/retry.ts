@@ -32,17 +32,6 @@ export function isRetry(admitted: Pick<Admitted, 'message'>): boolean {
   return params['inputResponses'] !== undefined || params['requestState'] !== undefined;
 }
 
-/** What of a message is the client's own: the sealed state is ours, and looks like a secret. */
-export function contentOf(admitted: Admitted): JsonObject {
-  const { message } = admitted;
-  if (message.kind === 'result') return message.result;
-  if (message.kind === 'error') return message.error;
-  const params = paramsOf(admitted);
-  if (params['requestState'] === undefined) return params;
-  const { requestState: _, ...content } = params;
-  return content;
-}
-
 /** What the state of this request is bound to. */
 export function stateSubject(upstream: string, admitted: AnsweredMessage): StateSubject {
   const kept: Record<string, Json> = {};

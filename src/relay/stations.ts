@@ -1,29 +1,33 @@
 // The stations of exchange.ts before anything leaves, one function each, in the order in which they are
 // called there. A station answers with its value or with a refusal, and leaves its notes in the record.
 
+import type { LoginFault, View } from '../exchange-ports.js';
 import { guardArguments } from '../inspect/arguments.js';
 import { admitPost } from '../mcp/admit.js';
 import type { Admitted } from '../mcp/admitted.js';
 import type { AdmittedArray } from '../mcp/arrays.js';
 import { checkCarried, checkParamHeaders, versionsOffered } from '../mcp/carried.js';
+import { type Grants, NO_GRANTS } from '../mcp/grants.js';
 import { decodeParamHeaders } from '../mcp/headers.js';
 import type { JsonObject } from '../mcp/message.js';
 import { decideRequest } from '../policy/decide.js';
 import type { Allow, Deny } from '../policy/decision.js';
 import { grantsFor } from '../policy/grants.js';
 import type { Principal } from '../policy/principal.js';
-import type { Reason } from '../policy/reasons.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
 import { type Cleared, settle } from '../settle/settle.js';
+import { withoutStream } from './acceptance.js';
 import { type Call, noteAdmitted, noteDecision, presentedToken } from './call.js';
-import { findMisplaced } from './channel.js';
+import { findChannel, isBridged } from './channel-outgoing.js';
 import { addressRequest } from './channel-request.js';
+import { contentOf } from './guarded-content.js';
 import { narrowListen } from './narrow.js';
-import { contentOf, openRetry } from './retry.js';
+import { openRetry } from './retry.js';
+import { addressTask, checkTaskUse } from './task-request.js';
 
 /** Who calls: a verified principal, or 401 and 503. At once where the token was seen before. */
 export function authenticate(call: Call): Principal | Refusal | Promise<Principal | Refusal> {
-  const outcome = call.ports.authenticate(call.incoming);
+  const outcome = call.ports.authenticate(call.incoming, call.outgoing);
   if (!(outcome instanceof Promise)) return noteCaller(call, outcome);
   return outcome.then((late) => {
     renewView(call);
@@ -31,11 +35,15 @@ export function authenticate(call: Call): Principal | Refusal | Promise<Principa
   });
 }
 
-function noteCaller(call: Call, principal: Principal | Reason): Principal | Refusal {
+function noteCaller(call: Call, principal: Principal | LoginFault): Principal | Refusal {
   call.record.latency.auth = performance.now() - call.incoming.startedMs;
-  if (typeof principal === 'string') return refuseWith(principal);
+  if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
   call.record.principal = principal;
   return principal;
+}
+
+function proofOf({ proof }: LoginFault): Pick<Deny, 'proof'> {
+  return proof === undefined ? {} : { proof };
 }
 
 /** What was listed or reloaded during a wait counts: whether a view is fresh is told of now. */
@@ -48,8 +56,6 @@ function renewView(call: Call): void {
 export function admit(call: Call, principal: Principal): Admitted | AdmittedArray | Refusal {
   const { incoming, ports, view } = call;
   const { upstream } = incoming;
-  const misplaced = findMisplaced(call);
-  if (misplaced !== undefined) return refuseFault(misplaced);
   const outcome = admitPost({
     headers: incoming.headers,
     repeated: incoming.repeated,
@@ -57,14 +63,22 @@ export function admit(call: Call, principal: Principal): Admitted | AdmittedArra
     isChannel: incoming.channel === 'message',
     openSession: (sealed) => ports.openSession(sealed, upstream, principal),
     openQuestion: (id, session) => ports.openQuestion(id, { upstream, principal, session }),
-    grants: () => grantsFor(view.policies, principal, view.upstream),
+    openTask: (sealed) => ports.tasks.open(sealed, { upstream, principal }),
+    grants: () => grantsHere(view, principal),
     supportedVersions: versionsOffered(view.carried),
   });
   if (outcome.kind === 'fault') return refuseFault(outcome);
   if (outcome.kind === 'array') return outcome;
-  call.admitted = outcome;
+  const admitted = withoutStream(call, outcome);
+  call.admitted = admitted.kind === 'admitted' ? admitted : outcome;
   noteAdmitted(call, outcome);
-  return outcome;
+  return admitted;
+}
+
+/** What servers may ask here: before one of HTTP+SSE nothing that came after it. */
+function grantsHere({ policies, upstream, channel }: View, principal: Principal): Grants {
+  const grants = grantsFor(policies, principal, upstream);
+  return channel.isDirect ? { ...grants, elicitation: NO_GRANTS.elicitation } : grants;
 }
 
 /** Whether policy and pins allow it: pure, but for a listing that may have to be renewed first. */
@@ -110,8 +124,9 @@ function decideNow(
   noteDecision(call, decision);
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
   if (asksForThing(admitted) && !isFresh) return refuseWith('pins-stale');
-  const header = checkParamHeaders(admitted, catalogue);
-  return header === undefined ? decision : refuseFault(header);
+  const fault =
+    checkParamHeaders(admitted, catalogue) ?? checkTaskUse(admitted, call.view, catalogue);
+  return fault === undefined ? decision : refuseFault(fault);
 }
 
 /** What the client carries for us is opened, what it may not listen to taken out; a channel's ids are sealed. */
@@ -121,13 +136,15 @@ export function restore(
   admitted: Admitted,
   allow: Allow,
 ): Admitted | Refusal {
-  if (admitted.era === '2024') return addressRequest(call, principal, admitted, allow);
+  const addressed = addressTask(call, principal, admitted);
+  if (isBridged(call, admitted)) return findChannel(call, addressed) ?? addressed;
+  if (admitted.era === '2024') return addressRequest(call, principal, addressed, allow);
   const isStream = admitted.rule.response === 'subscription';
   if (isStream && !call.ports.hasRoomForStream(call.incoming.upstream, principal))
     return refuseWith('overloaded');
   const restored = isStream
-    ? narrowListen(call, principal, admitted)
-    : openRetry(call, principal, admitted);
+    ? narrowListen(call, principal, addressed)
+    : openRetry(call, principal, addressed);
   if (restored.kind === 'admitted') call.admitted = restored;
   return restored;
 }

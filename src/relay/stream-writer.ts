@@ -152,7 +152,8 @@ export function noteResult(
   result.http = http;
   result.bytes += typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
   // Lists are known by the pins that they show; what was read or called is known by its digest alone.
-  if (call.admitted?.rule.response === 'inspect')
+  const response = call.admitted?.rule.response;
+  if (response === 'inspect' || response === 'task')
     result.digest = call.ports.keyedHash('result', body);
 }
 

@@ -13,6 +13,8 @@ import type { Refusal } from '../policy/refusal.js';
 import type { OwedByAnswer } from '../settle/settle.js';
 import type { Call } from './call.js';
 import { profileOf } from './profile.js';
+import type { NoticeGate } from './progress.js';
+import { namesTask, takeRelated, type Unrelated } from './related-task.js';
 
 /** What becomes of one message. `text` is absent where it may pass byte for byte. */
 export type Verdict =
@@ -45,17 +47,41 @@ export type Subject = {
   readonly session: SessionFacts | undefined;
   carry: Carry;
   refusedQuestions: number;
+  readonly gate: NoticeGate;
 };
 
 export const DROP: Verdict = { kind: 'drop' };
 const MAX_BYTES_A_CHAR = 3;
 
-/** One inspection of one message. What it finds goes on record, whether or not anything passes. */
+/**
+ * One inspection of one message. What it finds goes on record, whether or not anything passes. The id of the
+ * task that it belongs to is no content: its client gets the one that it knows.
+ */
 export function inspect(
   subject: Subject,
   reading: Read,
   output?: CompiledSchema,
   approved: readonly string[] = [],
+): Inspection {
+  if (!namesTask(reading.value)) return inspectContent(subject, reading, output, approved);
+  const related = relatedOf(subject, reading);
+  const outcome = inspectContent(subject, related.reading, output, approved);
+  if (outcome.kind === 'withhold') return outcome;
+  const text = related.restore(outcome.kind === 'changed' ? outcome.text : related.reading.text);
+  return { ...outcome, kind: 'changed', text, value: JSON.parse(text) };
+}
+
+/** The message without the id of its task. */
+export function relatedOf({ call, principal }: Subject, reading: Read): Unrelated {
+  const place = { upstream: call.incoming.upstream, principal };
+  return takeRelated(reading, { tasks: call.ports.tasks, place, own: call.admitted?.task });
+}
+
+function inspectContent(
+  subject: Subject,
+  reading: Read,
+  output: CompiledSchema | undefined,
+  approved: readonly string[],
 ): Inspection {
   const { call, owed } = subject;
   const { text, value } = reading;

@@ -6,6 +6,7 @@
 import type { RequestId } from '../mcp/message.js';
 import { encodeSseComment, encodeSseMessage } from '../mcp/sse.js';
 import {
+  EMPTY_FILTER,
   filterOfNotice,
   type ListenFilter,
   readFilter,
@@ -13,7 +14,7 @@ import {
   renderFarewell,
   renderNotice,
 } from '../mcp/subscriptions.js';
-import type { Incoming, LeaveSignal, UpstreamAnswer } from '../mcp/transport.js';
+import type { Incoming, UpstreamAnswer } from '../mcp/transport.js';
 import type { Reason } from '../policy/reasons.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Cleared } from '../settle/settle.js';
@@ -23,7 +24,7 @@ import { pumpEvents } from './events.js';
 import { gatherWrites } from './gathered-writes.js';
 import { aborted, holdStream } from './held-stream.js';
 import { createJudge } from './judge.js';
-import { allowedFilter } from './narrow.js';
+import { allowedFilter, openListened } from './narrow.js';
 import { judgeNotice, type Subscription } from './notice.js';
 import { paramsOf } from './retry.js';
 import { faultOfEnd, STREAM_HEADERS, writeFailure } from './stream-writer.js';
@@ -115,7 +116,7 @@ async function serve(
 async function run(
   subscription: Subscription,
   answer: UpstreamAnswer | undefined,
-  leave: LeaveSignal,
+  leave: AbortSignal,
 ): Promise<void> {
   if (answer === undefined) acknowledgeOwn(subscription);
   else await relayNotices(subscription, answer, leave);
@@ -123,7 +124,7 @@ async function run(
 }
 
 /** A stream that the gateway ends, ends in good order; one that broke off upstream breaks off here too. */
-async function sayFarewell(subscription: Subscription, leave: LeaveSignal): Promise<void> {
+async function sayFarewell(subscription: Subscription, leave: AbortSignal): Promise<void> {
   const { call, id, agreed, isOurs, isOver } = subscription;
   if (agreed === undefined || isOver || !(isOurs || leave.aborted)) return;
   await call.outgoing.write(encodeSseMessage(renderFarewell(id)));
@@ -131,12 +132,14 @@ async function sayFarewell(subscription: Subscription, leave: LeaveSignal): Prom
 
 function openSubscription(call: Call, cleared: Cleared): Subscription {
   const { admitted, principal } = cleared;
-  const asked = readFilter(paramsOf(admitted)['notifications']) ?? { lists: [], uris: [] };
+  const asked = readFilter(paramsOf(admitted)['notifications']) ?? EMPTY_FILTER;
+  const listened = openListened(call, principal, asked.tasks);
   return {
     call,
     cleared,
     id: idOf(admitted.message),
-    requested: allowedFilter(call.view, principal, asked),
+    requested: allowedFilter(call, principal, asked, listened),
+    listened,
     agreed: undefined,
     isOurs: false,
     isOver: false,
@@ -153,14 +156,14 @@ function idOf(message: Cleared['admitted']['message']): RequestId {
 function acknowledgeOwn(subscription: Subscription): void {
   const { call, id, requested } = subscription;
   subscription.isOurs = true;
-  subscription.agreed = { lists: requested.lists, uris: [] };
+  subscription.agreed = { ...EMPTY_FILTER, lists: requested.lists };
   void call.outgoing.write(encodeSseMessage(renderAcknowledged(id, subscription.agreed)));
 }
 
 async function relayNotices(
   subscription: Subscription,
   answer: UpstreamAnswer,
-  leave: LeaveSignal,
+  leave: AbortSignal,
 ): Promise<void> {
   const { call } = subscription;
   const { outgoing } = call;
@@ -199,10 +202,10 @@ function announce(subscription: Subscription, method: string): void {
 }
 
 /** What was agreed to, as far as the rules of now allow it. */
-function stillAllowed({ call, cleared, agreed }: Subscription): ListenFilter {
-  if (agreed === undefined) return { lists: [], uris: [] };
+function stillAllowed({ call, cleared, agreed, listened }: Subscription): ListenFilter {
+  if (agreed === undefined) return EMPTY_FILTER;
   const view = call.ports.view(call.incoming.upstream) ?? call.view;
-  return allowedFilter(view, cleared.principal, agreed);
+  return allowedFilter({ ...call, view }, cleared.principal, agreed, listened);
 }
 
 function hasPurpose(subscription: Subscription): boolean {
@@ -210,5 +213,6 @@ function hasPurpose(subscription: Subscription): boolean {
 }
 
 function isEmpty(filter: ListenFilter | undefined): boolean {
-  return filter === undefined || filter.lists.length + filter.uris.length === 0;
+  if (filter === undefined) return true;
+  return filter.lists.length + filter.uris.length + filter.tasks.length === 0;
 }

@@ -12,12 +12,17 @@ import { isListed } from '../policy/decide.js';
 import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { Call } from './call.js';
+import { createSessionGate, type NoticeGate } from './progress.js';
 import { judgeQuestion } from './question.js';
 import { DROP, drop, inspect, type Read, type Subject, type Verdict } from './subject.js';
+import { judgeTaskNotice } from './task-notice.js';
 
 const LIST_CHANGED = /^notifications\/(?:tools|prompts|resources)\/list_changed$/;
 
-type OwnAnswer = Extract<Answer, { kind: 'own-result' | 'own-error' | 'own-question' }>;
+type OwnAnswer = Extract<
+  Answer,
+  { kind: 'own-result' | 'own-error' | 'own-question' | 'own-task' }
+>;
 
 function isOwn(answer: Answer): answer is OwnAnswer {
   return answer.kind.startsWith('own-');
@@ -28,6 +33,7 @@ export function createUnaskedJudge(
   call: Call,
   principal: Principal,
   session: SessionFacts,
+  gate: NoticeGate = createSessionGate(call, session),
 ): (data: string) => Promise<string | undefined> {
   const { version } = session;
   const era = sessionEra(version);
@@ -39,6 +45,7 @@ export function createUnaskedJudge(
     session,
     carry: NO_CARRY,
     refusedQuestions: 0,
+    gate,
   };
   return async (data) => {
     const reading = readJsonText(data);
@@ -81,7 +88,17 @@ function judgeNotification(
   const { call } = subject;
   if (LIST_CHANGED.test(answer.method)) return passListChanged(call, answer.method);
   if (answer.method === 'notifications/cancelled') return takeBack(subject, reading, answer.params);
-  if (!concernsClient(subject, answer)) return DROP;
+  if (answer.method === 'notifications/tasks/status')
+    return judgeTaskNotice(subject, reading, answer.params);
+  if (!concernsClient(subject, answer)) {
+    drop(call, 'unasked-notice');
+    return DROP;
+  }
+  const fault = subject.gate.find(answer.method, answer.params);
+  if (fault !== undefined) {
+    drop(call, fault);
+    return DROP;
+  }
   const outcome = inspect(subject, reading);
   if (outcome.kind === 'withhold') return DROP;
   return { kind: 'pass', text: outcome.kind === 'changed' ? outcome.text : undefined };

@@ -2,7 +2,7 @@
 // Cleared is made, which is all that forwarding accepts. The only station that asks the store.
 // Architecture §1; contract §4, law 3.
 
-import type { Admitted } from '../mcp/admitted.js';
+import type { Admitted, TaskFacts } from '../mcp/admitted.js';
 import type { Message } from '../mcp/message.js';
 import type { Allow, Deny } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
@@ -59,7 +59,7 @@ function clear<M extends Message>(
   admitted: Admitted<M>,
   principal: Principal,
 ): Cleared<M> {
-  return { allow, admitted, principal, owed: owedByAnswer(allow) } as Cleared<M>;
+  return { allow, admitted, principal, owed: owedByAnswer(allow, admitted.task) } as Cleared<M>;
 }
 
 const NOTHING_OWED: OwedByAnswer = Object.freeze({
@@ -68,11 +68,16 @@ const NOTHING_OWED: OwedByAnswer = Object.freeze({
   captures: [],
 });
 
-/** The obligations that are met while the answer passes, gathered. */
-export function owedByAnswer(allow: Allow): OwedByAnswer {
-  if (allow.obligations.length === 0) return NOTHING_OWED;
-  let maxResultBytes: number | undefined;
-  const profiles: string[] = [];
+/**
+ * The obligations that are met while the answer passes, gathered; of a task those too that its call left.
+ */
+export function owedByAnswer(
+  allow: Allow,
+  task?: Pick<TaskFacts, 'maxResultBytes' | 'profiles'>,
+): OwedByAnswer {
+  if (allow.obligations.length === 0 && task === undefined) return NOTHING_OWED;
+  let maxResultBytes = task?.maxResultBytes;
+  const profiles: string[] = [...(task?.profiles ?? [])];
   const captures: string[] = [];
   for (const owed of allow.obligations) {
     switch (owed.kind) {
@@ -82,7 +87,7 @@ export function owedByAnswer(allow: Allow): OwedByAnswer {
         maxResultBytes = Math.min(owed.bytes, maxResultBytes ?? owed.bytes);
         break;
       case 'inspect':
-        profiles.push(owed.profile);
+        if (!profiles.includes(owed.profile)) profiles.push(owed.profile);
         break;
       case 'capture':
         captures.push(...owed.pointers);

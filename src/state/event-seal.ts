@@ -49,12 +49,15 @@ export function openEvent(
 /** A request as it stands in a sealed value. */
 export function writeRequest(request: RequestFacts): readonly unknown[] {
   const { id, method, target, maxResultBytes, profiles } = request;
-  return [id, method, target.kind, nameIn(target), maxResultBytes ?? null, profiles];
+  const { progressToken = null, mayDefer = false, task = null } = request;
+  const plan = [id, method, target.kind, nameIn(target), maxResultBytes ?? null, profiles];
+  const isPlain = progressToken === null && task === null && !mayDefer;
+  return isPlain ? plan : [...plan, progressToken, mayDefer, task];
 }
 
 /** Reads what `writeRequest` wrote; `undefined` for anything else. */
 export function readRequest(plan: readonly unknown[]): RequestFacts | undefined {
-  const [id, method, kind, name, maxResultBytes, profiles] = plan;
+  const [id, method, kind, name, maxResultBytes, profiles, token, mayDefer, task] = plan;
   const target = targetOf(kind, name);
   if (typeof id !== 'string' && typeof id !== 'number') return undefined;
   if (typeof method !== 'string' || target === undefined || !Array.isArray(profiles)) {
@@ -66,6 +69,9 @@ export function readRequest(plan: readonly unknown[]): RequestFacts | undefined 
     target,
     maxResultBytes: typeof maxResultBytes === 'number' ? maxResultBytes : undefined,
     profiles: profiles.filter((one): one is string => typeof one === 'string'),
+    ...(typeof token === 'string' || typeof token === 'number' ? { progressToken: token } : {}),
+    ...(mayDefer === true ? { mayDefer } : {}),
+    ...(typeof task === 'string' ? { task } : {}),
   };
 }
 
@@ -79,6 +85,8 @@ function nameIn(target: Target): string {
       return target.uri;
     case 'template':
       return target.uriTemplate;
+    case 'task':
+      return target.tool ?? '';
     case 'none':
       return '';
   }
@@ -94,6 +102,8 @@ function targetOf(kind: unknown, name: unknown): Target | undefined {
       return { kind, uri: name };
     case 'template':
       return { kind, uriTemplate: name };
+    case 'task':
+      return { kind, tool: name };
     case 'none':
       return { kind };
     default: {

@@ -1,27 +1,38 @@
-// The clients' ends of the channels of HTTP+SSE that this replica holds, by session, so that a refusal reaches
-// the stream on which its answer is awaited. One replica's memory; forgets a channel when it ends.
+// The clients' ends of the channels of HTTP+SSE that this replica holds, by session, so that answers and refusals
+// reach the stream on which they are awaited. One replica's memory; forgets a channel when it ends.
+
+import type { LeaveSignal } from '../mcp/transport.js';
+
+/** The stream of one client. */
+export type ClientEnd = {
+  readonly isClosed: boolean;
+  /** Writes whole events; resolves when more may be written. */
+  write(text: Uint8Array | string): void | Promise<void>;
+  /** Aborted when the channel ends. */
+  readonly signal: LeaveSignal;
+};
 
 export type OpenChannels = {
   /** `session` is the keyed hash of the sealed id. The returned function takes the channel out again. */
-  enter(session: string, write: (json: string) => void): () => void;
-  /** False where no channel of this session is held here. */
-  say(session: string, json: string): boolean;
+  enter(session: string, end: ClientEnd): () => void;
+  /** `undefined` where no channel of this session is held here. */
+  find(session: string): ClientEnd | undefined;
+  readonly size: number;
 };
 
 /** No channels. */
 export function createOpenChannels(): OpenChannels {
-  const open = new Map<string, (json: string) => void>();
+  const open = new Map<string, ClientEnd>();
   return {
-    enter(session, write) {
-      open.set(session, write);
+    enter(session, end) {
+      open.set(session, end);
       return () => {
-        if (open.get(session) === write) open.delete(session);
+        if (open.get(session) === end) open.delete(session);
       };
     },
-    say(session, json) {
-      const write = open.get(session);
-      write?.(json);
-      return write !== undefined;
+    find: (session) => open.get(session),
+    get size() {
+      return open.size;
     },
   };
 }

@@ -57,7 +57,7 @@ export type UpstreamClient = {
   forwardAs(
     cleared: Cleared,
     form: TranslatedForm,
-    signal: LeaveSignal,
+    signal: LeaveSignal | undefined,
     mayRest: boolean,
   ): Promise<ForwardOutcome>;
   /** Opens a stream of the gateway's own asking: it carries no principal's words. */
@@ -79,6 +79,9 @@ export type UpstreamClient = {
   request(own: OwnRequest): Promise<ForwardOutcome>;
   close(): Promise<void>;
 };
+
+/** What speaks to an upstream in sessions, or without. */
+export type SessionUpstream = Omit<UpstreamClient, 'openChannel'>;
 
 type Sent = {
   readonly method: 'POST' | 'GET' | 'DELETE';
@@ -134,7 +137,11 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     forwardAs(_cleared, form, signal, mayRest) {
       const pool = mayRest ? streams : calls;
       const headers = formHeaders(form.headers, credentials);
-      return dispatch(pool, { method: 'POST', headers, body: form.body }, signal);
+      return dispatch(
+        pool,
+        { method: 'POST', target: form.target, headers, body: form.body },
+        signal,
+      );
     },
     subscribe(form, signal) {
       const headers = formHeaders(form.headers, credentials);

@@ -1,6 +1,7 @@
-// The one fetch for URLs that are learned at configuration or run time: JSON documents of issuers.
-// It connects only where the rule allows, asks for identity encoding, caps bytes and time, and never
-// follows a redirect or sends a credential. What a document means is the caller's business.
+// The one fetch for URLs that are learned at configuration or run time: JSON documents of issuers, and
+// forms that are posted to them. It connects only where the rule allows, asks for identity encoding, caps
+// bytes and time, never follows a redirect and sends no credential but what a caller puts into a form or
+// its headers. What an answer means is the caller's business.
 // Contract §3 (addresses); RFC 9110 §8.4, §15.4.
 
 import { Agent, type Dispatcher } from 'undici';
@@ -42,9 +43,29 @@ export type FetchOutcome =
 
 export type FetchJson = (url: URL, rule: FetchRule) => Promise<FetchOutcome>;
 
+/** A form (`application/x-www-form-urlencoded`) with the headers that go along. */
+export type FormRequest = {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+/** An answer of any status but a redirect: errors of OAuth endpoints have bodies too (RFC 6749 §5.2). */
+export type FormOutcome =
+  | {
+      readonly ok: true;
+      readonly status: number;
+      readonly contentType: string;
+      readonly bytes: Uint8Array;
+    }
+  | Refused;
+
+export type PostForm = (url: URL, form: FormRequest, rule: FetchRule) => Promise<FormOutcome>;
+
 export type GuardedFetch = {
   /** Fetches one JSON document. Expected failures are values; it does not throw. */
   readonly fetchJson: FetchJson;
+  /** Posts one form, once. Expected failures are values; it does not throw. */
+  readonly postForm: PostForm;
   /** Ends idle connections. A later call fails with `unreachable`. */
   close(): Promise<void>;
 };
@@ -80,12 +101,17 @@ function describeTarget(location: unknown, base: URL): string {
   return `${target.protocol}//${target.host}${target.pathname}`.slice(0, MAX_TARGET_LENGTH);
 }
 
-function findHeadFault(response: Dispatcher.ResponseData, url: URL): Refused | undefined {
+function findHeadFault(
+  response: Dispatcher.ResponseData,
+  url: URL,
+  takesErrors: boolean,
+): Refused | undefined {
   const { statusCode, headers } = response;
   if (statusCode >= 300 && statusCode < 400) {
     return refuse('redirect', `redirected to ${describeTarget(headers['location'], url)}`);
   }
-  if (statusCode !== 200) return refuse('status', `answered with status ${statusCode}`);
+  const isAnswer = statusCode === 200 || (takesErrors && statusCode >= 400);
+  if (!isAnswer) return refuse('status', `answered with status ${statusCode}`);
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding === 'identity') return undefined;
   return refuse('invalid', 'answered with a content encoding that was not asked for');
@@ -116,31 +142,48 @@ function parseBody(bytes: Uint8Array): { readonly value: Json } | undefined {
   }
 }
 
-async function request(
+type Received = { readonly response: Dispatcher.ResponseData; readonly bytes: Uint8Array };
+
+/** One request and its whole body, under the caps. */
+async function exchange(
   agent: Agent,
   url: URL,
-  maxBytes: number,
-  signal: AbortSignal,
-): Promise<FetchOutcome> {
+  form: FormRequest | undefined,
+  { maxBytes, signal }: { readonly maxBytes: number; readonly signal: AbortSignal },
+): Promise<Received | Refused> {
   const response = await agent.request({
     origin: url.origin,
     path: url.pathname + url.search,
-    method: 'GET',
-    headers: REQUEST_HEADERS,
+    method: form === undefined ? 'GET' : 'POST',
+    headers: { ...form?.headers, ...REQUEST_HEADERS },
+    ...(form === undefined ? {} : { body: form.body }),
     signal,
   });
   // A body that is not read must be destroyed, and its late error has no reader.
   response.body.on('error', () => {});
-  const fault = findHeadFault(response, url);
+  const fault = findHeadFault(response, url, form !== undefined);
   if (fault !== undefined) {
     response.body.destroy();
     return fault;
   }
   const bytes = await readBody(response.body, maxBytes);
-  if (bytes === undefined) return refuse('too-large', `answered with more than ${maxBytes} bytes`);
-  const parsed = parseBody(bytes);
+  return bytes === undefined
+    ? refuse('too-large', `answered with more than ${maxBytes} bytes`)
+    : { response, bytes };
+}
+
+function readDocument(received: Received | Refused): FetchOutcome {
+  if ('ok' in received) return received;
+  const parsed = parseBody(received.bytes);
   if (parsed === undefined) return refuse('invalid', 'answered with something that is not JSON');
-  return { ok: true, value: parsed.value, headers: response.headers };
+  return { ok: true, value: parsed.value, headers: received.response.headers };
+}
+
+function readAnswer(received: Received | Refused): FormOutcome {
+  if ('ok' in received) return received;
+  const { statusCode: status, headers } = received.response;
+  const contentType = String(headers['content-type'] ?? '');
+  return { ok: true, status, contentType, bytes: received.bytes };
 }
 
 function describeFailure(error: unknown, hasTimedOut: boolean, network: Network): Refused {
@@ -165,21 +208,25 @@ export function createGuardedFetch(settings: ConnectSettings = {}): GuardedFetch
     loopback: agentFor('loopback'),
   };
 
+  async function run(url: URL, rule: FetchRule, form?: FormRequest): Promise<Received | Refused> {
+    const network = networkFor(url, rule);
+    const fault = findUrlFault(url, network);
+    if (fault !== undefined) return fault;
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(), rule.timeoutMs);
+    const caps = { maxBytes: rule.maxBytes, signal: deadline.signal };
+    try {
+      return await exchange(agents[network], url, form, caps);
+    } catch (error) {
+      return describeFailure(error, deadline.signal.aborted, network);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   return {
-    async fetchJson(url, rule) {
-      const network = networkFor(url, rule);
-      const fault = findUrlFault(url, network);
-      if (fault !== undefined) return fault;
-      const deadline = new AbortController();
-      const timer = setTimeout(() => deadline.abort(), rule.timeoutMs);
-      try {
-        return await request(agents[network], url, rule.maxBytes, deadline.signal);
-      } catch (error) {
-        return describeFailure(error, deadline.signal.aborted, network);
-      } finally {
-        clearTimeout(timer);
-      }
-    },
+    fetchJson: async (url, rule) => readDocument(await run(url, rule)),
+    postForm: async (url, form, rule) => readAnswer(await run(url, rule, form)),
     async close() {
       await Promise.all(Object.values(agents).map((agent) => agent.destroy()));
     },

@@ -203,6 +203,7 @@ function readOwn(
     case 'own-error':
       return { kind: 'refused', status, error: answer.error };
     case 'own-question':
+    case 'own-task':
     case 'malformed':
       return status >= 300 ? undefined : { kind: 'failed', why: 'protocol' };
     case 'notification':

@@ -71,11 +71,20 @@ describe('a request with two credentials', () => {
     expectNothingForwarded(rig);
   });
 
-  it('[X-04] is a 401 where the second one has another scheme', async () => {
-    const headers = await sendTwo('Basic YTpi', `Bearer ${rig.access.token}`);
-    await expectLoginLine(rig, { headers }, 'token-malformed');
-    expectNothingForwarded(rig);
-  });
+  it.each(['Basic YTpi', 'DPoP a.b.c'])(
+    '[X-04] is a 401 where one of them has another scheme: %s',
+    async (other) => {
+      const good = `Bearer ${rig.access.token}`;
+      for (const [first, second] of [
+        [other, good],
+        [good, other],
+      ] as const) {
+        const headers = await sendTwo(first, second);
+        await expectLoginLine(rig, { headers }, 'token-malformed');
+      }
+      expectNothingForwarded(rig);
+    },
+  );
 
   it.each(['access_token', 'ACCESS_TOKEN', 'a=b&access_token'])(
     '[X-04] is a 401 for a header and ?%s=',

@@ -77,8 +77,8 @@ describe('a request that lies about where it belongs', () => {
     '/target\\',
     '/target#a',
     '/',
-    '/target/message',
-    '/target/sse',
+    '/target/message/',
+    '/target/SSE',
   ])('[X-06] is a 404 that names nothing: %s', async (path) => {
     const reply = await send(path, [own()]);
     expect([400, 404]).toContain(reply.status);

@@ -207,7 +207,6 @@ describe('a session in an address', () => {
       ['/sse', 'POST', 'GET'],
       ['/message', 'GET', 'POST'],
       ['/message', 'DELETE', 'POST'],
-      ['', 'POST', 'GET'],
     ] as const) {
       const refused = await ask(path, method);
       expect([path, refused.status, refused.headers.get('allow')]).toEqual([path, 405, allow]);

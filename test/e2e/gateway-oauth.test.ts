@@ -1,10 +1,14 @@
 // The whole OAuth walk of both SDKs through the running gateway, with an authorization server that knows
 // nothing of it. Sources: MCP 2025-11-25 authorization; RFC 7591, 7636, 8414, 8707, 9068, 9728.
 
-import type { OAuthClientInformationMixed } from '@modelcontextprotocol/sdk/shared/auth.js';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createWalkProvider, finishWalk, type WalkProvider } from '../support/oauth-walk.js';
+import {
+  createWalkProvider,
+  finishWalk,
+  registerClient,
+  type WalkProvider,
+} from '../support/oauth-walk.js';
 import { type OidcProvider, startOidcProvider } from '../support/oidc-provider.js';
 import { postStateless } from '../support/raw-mcp.js';
 import {
@@ -64,19 +68,6 @@ async function walkFor(upstream: string): Promise<string> {
   const provider = createWalkProvider();
   await walk(provider, gateway.url(upstream));
   return provider.facts().tokens?.access_token ?? '';
-}
-
-/** Registers a client at the authorization server (RFC 7591). */
-async function register(metadata: object): Promise<OAuthClientInformationMixed> {
-  const discovery = await fetch(`${issuer.issuer}/.well-known/openid-configuration`);
-  const { registration_endpoint: endpoint } = (await discovery.json()) as Record<string, string>;
-  const answer = await fetch(endpoint ?? '', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(metadata),
-  });
-  expect(answer.status).toBe(201);
-  return (await answer.json()) as OAuthClientInformationMixed;
 }
 
 describe('OAuth walk through the gateway', () => {
@@ -151,7 +142,7 @@ describe('OAuth walk through the gateway', () => {
     expect(challenge).toContain('notes:write');
     const provider = createWalkProvider();
     // Registered without a list of scopes, so that the authorization server decides about each.
-    provider.saveClientInformation?.(await register(provider.clientMetadata));
+    provider.saveClientInformation?.(await registerClient(issuer.issuer, provider.clientMetadata));
     await walk(provider, url);
     const { client, close } = await connectSdkV1(url, { provider });
     // The SDK answers the challenge by asking the user for more; the second walk grants it.

@@ -81,6 +81,7 @@ describe('handshake', () => {
     prompts: { listChanged: true },
     resources: { subscribe: true, listChanged: true },
     tools: { listChanged: true },
+    tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } },
   };
 
   it('[E-01] gives SDK v1 a sealed session, what is carried, and the approved instructions', async () => {

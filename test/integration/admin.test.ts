@@ -36,6 +36,15 @@ describe('the admin listener', () => {
     return fetch(`${adminUrl}/api/controls`, { headers: bearer(token) });
   }
 
+  it('[BND-03] takes no token that is bound: nothing here could prove it', async () => {
+    const admin = { aud: AUDIENCE, groups: ['sec'] };
+    const mint = (claims: object) => rig.gateway.token('target', { ...admin, ...claims });
+    expect((await controls(await mint({}))).status).toBe(200);
+    const print = 'A'.repeat(43);
+    for (const cnf of [{ jkt: print }, { 'x5t#S256': print }])
+      expect((await controls(await mint({ cnf }))).status).toBe(401);
+  });
+
   it('[G-08] shows every control to the break-glass token, and records who looked', async () => {
     const answer = await controls(secret);
     expect(answer.status).toBe(200);

@@ -12,6 +12,7 @@ import {
   openRawChannel,
   postMessage,
 } from '../support/channel-client.js';
+import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { startTestIssuer, type TestIssuer } from '../support/issuer.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
 import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
@@ -24,6 +25,7 @@ rules:
 const SECRET = `ghp_${'Ab3dEf6hIj'.repeat(4).slice(0, 36)}`;
 
 let server: SseServer;
+let upstream: HostileUpstream;
 let issuer: TestIssuer;
 let folder: string;
 let one: RunningGateway;
@@ -31,7 +33,10 @@ let two: RunningGateway;
 
 const start = (): Promise<RunningGateway> =>
   startTestGateway({
-    upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse'] }],
+    upstreams: [
+      { name: 'old', url: server.url, more: ['transport: http-sse'] },
+      { name: 'new', url: upstream.url },
+    ],
     policies: { some: POLICY },
     issuerUrl: issuer.issuer,
     more: `keys: [{file: ${JSON.stringify(join(folder, 'key'))}}]`,
@@ -41,6 +46,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sallyport-channels-'));
   await writeFile(join(folder, 'key'), writeKeyText(randomBytes(32)), { mode: 0o600 });
   server = await startSseServer(SECRET);
+  upstream = await startHostileUpstream();
   issuer = await startTestIssuer();
   one = await start();
   two = await start();
@@ -50,6 +56,7 @@ afterAll(async () => {
   await two?.close();
   await issuer?.close();
   await server?.close();
+  await upstream?.close();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -74,6 +81,19 @@ describe('[V-12] another replica', () => {
     expect(refused.status).toBe(400);
     expect(await refused.json()).toMatchObject({ id: 'd', error: { code: -32602 } });
     expect(server.seen()).toEqual([]);
+    channel.leave();
+  });
+
+  it('[LEG-08] takes nothing for a stream whose upstream speaks another transport', async () => {
+    const authorization = `Bearer ${await issuer.mint(one.url('new'))}`;
+    const channel = await openRawChannel(`${one.url('new')}/sse`, { authorization });
+    const token = await issuer.mint(two.url('new'));
+    const address = channel.address.replace(one.publicUrl, two.publicUrl);
+    upstream.forget();
+    const refused = await postMessage(address, token, initializeMessage(0));
+    expect(refused.status).toBe(404);
+    await refused.text();
+    expect(upstream.seen().filter(({ body }) => body.includes('"raw"'))).toEqual([]);
     channel.leave();
   });
 });

@@ -4,6 +4,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
 import { type AttackRig, expectRefusedLines, linesOf, startRig } from '../support/attack-rig.js';
+import { openChannelCaller } from '../support/channel-caller.js';
+import { postMessage, type RawChannel } from '../support/channel-client.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { makeGithubToken } from '../support/sensitive-values.js';
@@ -39,31 +41,28 @@ rules:
     scopes: [audit]
 `;
 
-type ClientEra = 'sessions' | 'stateless';
+type PairEra = 'channels' | UpstreamEra;
 type Caller = {
   request(method: string, params?: JsonObject): Promise<Reply>;
   call(name: string, args?: JsonObject): Promise<Reply>;
   readonly session: OpenSession | undefined;
+  readonly channel: RawChannel | undefined;
 };
+const ERAS = { channels: '2024', sessions: '2025', stateless: '2026' } as const;
 
-/** A client of one era, so that a test says the same in both. */
-async function connect(era: ClientEra, access: Access): Promise<Caller> {
+/** A client of one era, so that a test says the same in all. */
+async function connect(era: PairEra, access: Access): Promise<Caller> {
   const session = era === 'sessions' ? await openSession(access) : undefined;
+  const caller = era === 'channels' ? await openChannelCaller(access) : undefined;
   const request = (method: string, params: JsonObject = {}): Promise<Reply> =>
-    session === undefined
-      ? requestStateless(access, method, params)
-      : session.request(method, params);
+    (caller ?? session)?.request(method, params) ?? requestStateless(access, method, params);
   const call = (name: string, args: JsonObject = {}): Promise<Reply> =>
     request('tools/call', { name, arguments: args });
-  return { request, call, session };
+  return { request, call, session, channel: caller?.channel };
 }
 
-const PAIRS: readonly (readonly [ClientEra, UpstreamEra])[] = [
-  ['sessions', 'sessions'],
-  ['sessions', 'stateless'],
-  ['stateless', 'sessions'],
-  ['stateless', 'stateless'],
-];
+const ALL: readonly PairEra[] = ['channels', 'sessions', 'stateless'];
+const PAIRS = ALL.flatMap((client) => ALL.map((upstream) => [client, upstream] as const));
 
 describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upstreamEra) => {
   let rig: AttackRig;
@@ -72,8 +71,9 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
     rig = await startRig({
       policies: { pairs: RULES },
       upstream: ['pinning: {maxAge: 10m}'],
+      behindChannels: upstreamEra === 'channels',
       prepare(upstream) {
-        upstream.obey(onlyIn(upstreamEra));
+        upstream.obey(onlyIn(upstreamEra === 'channels' ? 'sessions' : upstreamEra));
         upstream.offer(() => TOOLS);
         upstream.answerCalls(answerHonestly);
       },
@@ -82,7 +82,10 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
     rig.upstream.forget();
   });
   afterEach(() => rig.upstream.forget());
-  afterAll(() => rig.close());
+  afterAll(async () => {
+    caller.channel?.leave();
+    await rig.close();
+  });
 
   function answerHonestly(name: string, args: JsonObject): JsonObject {
     return { content: [{ type: 'text', text: `${name} ${String(args['id'])}` }] };
@@ -90,6 +93,11 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
 
   /** What reached the upstream, in the one form that it knows. */
   function expectSpoken(): void {
+    for (const { httpMethod, headers, url } of rig.face?.seen() ?? []) {
+      expect(url).toMatch(httpMethod === 'GET' ? /^\/events$/ : /^\/post\?channel=/);
+      expect(headers['authorization']).toBeUndefined();
+      expect(Object.keys(headers).filter((name) => name.startsWith('mcp-'))).toEqual([]);
+    }
     for (const { headers, method } of rig.upstream.seen()) {
       const isStateless = headers['mcp-protocol-version'] === '2026-07-28';
       expect([method, isStateless]).toEqual([method, upstreamEra === 'stateless']);
@@ -103,7 +111,7 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
     const result = resultOf(listed);
     const own = clientEra === 'stateless' ? { resultType: 'complete', cacheScope: 'private' } : {};
     expect(result).toMatchObject(own);
-    if (clientEra === 'sessions') expect(result).not.toHaveProperty('resultType');
+    if (clientEra !== 'stateless') expect(result).not.toHaveProperty('resultType');
     const reply = await caller.call('read_record', { id: 'one' });
     expect(reply.status).toBe(200);
     expect(resultOf(reply)['content']).toEqual([{ type: 'text', text: 'read_record one' }]);
@@ -116,7 +124,7 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
     const read = await caller.request('resources/read', { uri: 'memo://one' });
     expect(read.text).toContain('One.');
     const missing = await caller.request('resources/read', { uri: 'memo://two' });
-    expect(errorOf(missing)['code']).toBe(clientEra === 'sessions' ? -32002 : -32602);
+    expect(errorOf(missing)['code']).toBe(clientEra === 'stateless' ? -32602 : -32002);
     expectSpoken();
   });
 
@@ -171,7 +179,7 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
     expect([decision?.['type'], outcome?.['type']]).toEqual(['mcp.decision', 'mcp.outcome']);
     expect(decision?.['target']).toMatchObject({ method: 'tools/call', name: 'read_record' });
     expect(decision?.['decision']).toMatchObject({ verdict: 'allow', action: 'forwarded' });
-    expect(decision?.['client'].era).toBe(clientEra === 'sessions' ? '2025' : '2026');
+    expect(decision?.['client'].era).toBe(ERAS[clientEra]);
     expect(decision?.['decision'].id).toBe(outcome?.['decision'].id);
   });
 
@@ -183,16 +191,23 @@ describe.each(PAIRS)('a client of %s before an upstream of %s', (clientEra, upst
       expect(rig.upstream.seen()).toEqual([]);
       return;
     }
+    if (caller.channel !== undefined) {
+      const message = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+      const stolen = await postMessage(caller.channel.address, thief.token, message);
+      expect(stolen.status).toBe(404);
+      expect(rig.upstream.seen()).toEqual([]);
+      return;
+    }
     await caller.call('read_record', { id: 'one' });
     await requestStateless(thief, 'tools/call', { name: 'read_record', arguments: { id: 'two' } });
     const used = rig.upstream.uses().map(({ headers }) => headers['mcp-session-id']);
     // The one upstream session of a caller is never that of another.
-    if (upstreamEra === 'sessions') expect(new Set(used).size).toBe(2);
+    if (upstreamEra !== 'stateless') expect(new Set(used).size).toBe(2);
     else expect(used).toEqual([undefined, undefined]);
   });
 
   it('[Y-02] has the state of a dialogue bound to it', async () => {
-    if (clientEra === 'sessions' || upstreamEra === 'sessions') return;
+    if (clientEra !== 'stateless' || upstreamEra !== 'stateless') return;
     const params = { name: 'read_record', arguments: { id: 'one' } };
     rig.upstream.obeyOnce(
       onMethod('tools/call', (request) =>

@@ -12,6 +12,8 @@ import { type HostileUpstream, startHostileUpstream } from '../support/hostile-u
 import { startTestIssuer, type TestIssuer } from '../support/issuer.js';
 import { openRawSession, postRaw, type RawSession } from '../support/raw-mcp.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { askStateless, beginStateless, createTaskServer } from '../support/task-server.js';
+import { errorOf, resultOf } from '../support/wire-client.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 
@@ -81,6 +83,19 @@ describe('[Q-15] another replica', () => {
     const headers = await elsewhere(two);
     expect((await postRaw(two.url('shared'), answer, { headers })).status).toBe(202);
     expect(answersTo(upstream).get('q')).toMatchObject({ result: { roots: [] } });
+  });
+
+  it('[TSK-01] [TSK-02] knows a task that the first has given, and whose it is', async () => {
+    upstream.obey(createTaskServer().order);
+    const mint = (gateway: RunningGateway, sub: string) =>
+      issuer.mint(gateway.url('shared'), { claims: { sub } });
+    const first = { url: one.url('shared'), token: await mint(one, 'ada') };
+    const second = { url: two.url('shared'), token: await mint(two, 'ada') };
+    const stranger = { url: two.url('shared'), token: await mint(two, 'eve') };
+    const taskId = await beginStateless(first, 'read_record', { id: 'one' });
+    expect(resultOf(await askStateless(second, 'tasks/get', { taskId }))['taskId']).toBe(taskId);
+    const stolen = await askStateless(stranger, 'tasks/get', { taskId });
+    expect(errorOf(stolen)['code']).toBe(-32602);
   });
 
   it('resumes a stream that broke off at the first', async () => {

@@ -29,9 +29,9 @@ function idsOf(text: string): readonly string[] {
 }
 
 /** Calls with an upstream that gives a priming event, then closes. Its event id, as the client sees it. */
-async function callAndBreak(place = session): Promise<string> {
+async function callAndBreak(place = session, params: JsonObject = CALL): Promise<string> {
   rig.upstream.obeyOnce((request) => (isCall(request) ? streamed([PRIMING]) : undefined));
-  const answer = await place.ask(7, 'tools/call', CALL);
+  const answer = await place.ask(7, 'tools/call', params);
   const [id = ''] = idsOf(answer.text);
   return id;
 }
@@ -122,7 +122,7 @@ describe('[Q-10, MCP-35] a stream that is resumed', () => {
   });
 
   it('goes on for as often as it breaks off', async () => {
-    const id = await callAndBreak();
+    const id = await callAndBreak(session, { ...CALL, _meta: { progressToken: 1 } });
     const progress = {
       jsonrpc: '2.0',
       method: 'notifications/progress',

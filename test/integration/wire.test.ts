@@ -43,7 +43,7 @@ describe('what stands around a message', () => {
   afterAll(() => rig.close());
 
   it.each([
-    ['GET', {}],
+    ['GET', { 'mcp-protocol-version': '2025-11-25' }],
     ['DELETE', {}],
     ['GET', { 'mcp-protocol-version': '2026-07-28' }],
     ['DELETE', { 'mcp-protocol-version': '2026-07-28' }],

@@ -65,10 +65,14 @@ export const attackRequirements: readonly Requirement[] = [
     '47',
     "The client's token reaches no upstream and no record, wherever the client puts it.",
   ),
+  attack('48', 'A token that is bound to a key is a 401 without a fresh proof of that key.'),
+  attack('49', 'A token that is bound to a certificate is a 401 over every other connection.'),
   attack(
     '51',
     'Key sets that cannot be had are 503, and good keys serve on while an issuer is down.',
   ),
+  attack('52', 'Scopes are exact, and a challenge for them reflects nothing of the request.'),
+  attack('53', 'Metadata of the resource come from the configuration alone.'),
   attack('54', 'A definition that changes in any member is hidden, refused, recorded and counted.'),
   attack(
     '55',

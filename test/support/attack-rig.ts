@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import { isObject, type Json, type JsonObject } from '../../src/mcp/message.js';
 import type { Reason } from '../../src/policy/reasons.js';
+import { type ChannelFace, startChannelFace } from './channel-face.js';
 import { type HostileUpstream, startHostileUpstream } from './hostile-upstream.js';
 import {
   type AuditLine,
@@ -22,6 +23,8 @@ const QUIET_MS = 60;
 export type AttackRig = {
   readonly gateway: RunningGateway;
   readonly upstream: HostileUpstream;
+  /** Where it was asked for. */
+  readonly face: ChannelFace | undefined;
   readonly port: number;
   readonly path: string;
   /** A good caller. */
@@ -38,16 +41,21 @@ export type RigOptions = Partial<Omit<GatewayUnderTest, 'upstreams'>> & {
   readonly upstream?: readonly string[];
   /** Orders given before the pins are fetched. */
   readonly prepare?: (upstream: HostileUpstream) => void;
+  /** The upstream is reached through a face of HTTP+SSE. */
+  readonly behindChannels?: boolean;
 };
 
 /** Starts both and waits until the definitions were verified; then the upstream forgets what it saw. */
 export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
-  const { upstream: members = ['pinning: {maxAge: 10m}'], prepare, ...rest } = options;
+  const { upstream: members = ['pinning: {maxAge: 10m}'], prepare, ...others } = options;
+  const { behindChannels = false, ...rest } = others;
   const upstream = await startHostileUpstream();
   prepare?.(upstream);
+  const face = behindChannels ? await startChannelFace(upstream.url) : undefined;
+  const more = face === undefined ? members : [...members, 'transport: http-sse'];
   const gateway = await startTestGateway({
     ...rest,
-    upstreams: [{ name: UPSTREAM, url: upstream.url, more: members }],
+    upstreams: [{ name: UPSTREAM, url: face?.url ?? upstream.url, more }],
   });
   await settleListing(gateway, upstream);
   upstream.forget();
@@ -56,6 +64,7 @@ export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
   return {
     gateway,
     upstream,
+    face,
     port: Number(new URL(url).port),
     path: new URL(url).pathname,
     access,
@@ -63,6 +72,7 @@ export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
     openSession: () => openSession(access),
     async close() {
       await gateway.close();
+      await face?.close();
       await upstream.close();
     },
   };

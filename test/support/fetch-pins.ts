@@ -7,12 +7,15 @@ import { observeOnce } from '../../src/gateway/observe-once.js';
 import { replaceFile } from '../../src/gateway/write-file.js';
 
 /** Runs `pin fetch --approve`; throws with what it printed when it fails. */
-export async function fetchPins(file: string): Promise<void> {
+export async function fetchPins(
+  file: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<void> {
   let printed = '';
   const print = (text: string): void => {
     printed += text;
   };
-  const io = { stdout: print, stderr: print, env: {}, cwd: dirname(file), isTty: false };
+  const io = { stdout: print, stderr: print, env, cwd: dirname(file), isTty: false };
   const ports = {
     files: DISK_FILES,
     writeFile: replaceFile,

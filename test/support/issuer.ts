@@ -42,6 +42,12 @@ export type MintOptions = {
   readonly key?: SigningKey;
 };
 
+/** The JSON of an answer about a token; `asked` has the form and the header that came. */
+export type IntrospectionAnswers = (
+  token: string,
+  asked: { readonly form: URLSearchParams; readonly authorization: string | undefined },
+) => unknown;
+
 export type TestIssuer = {
   readonly issuer: string;
   /** Requests so far, by path. */
@@ -63,7 +69,9 @@ export type TestIssuer = {
   rotate(options?: { readonly keepOld?: boolean; readonly alg?: string }): Promise<SigningKey>;
   /** Publishes exactly these keys. */
   publish(keys: readonly JWK[]): void;
-  misbehave(how: Misbehaviour, where?: 'metadata' | 'keys'): void;
+  /** What its introspection endpoint answers about each token; by default that it is not active. */
+  answerAbout(answers: IntrospectionAnswers): void;
+  misbehave(how: Misbehaviour, where?: 'metadata' | 'keys' | 'introspection'): void;
   close(): Promise<void>;
 };
 
@@ -139,18 +147,38 @@ export async function startTestIssuer(
   let key = options.key ?? (await makeSigningKey(options.alg));
   let published: readonly JWK[] = [key.publicJwk];
   let misbehaviour: Misbehaviour = 'none';
-  let misbehavingPart: 'metadata' | 'keys' = 'keys';
+  let misbehavingPart: 'metadata' | 'keys' | 'introspection' = 'keys';
+  let answers: IntrospectionAnswers = () => ({ active: false });
+
+  async function introspect(request: IncomingMessage): Promise<unknown> {
+    let text = '';
+    for await (const chunk of request) text += String(chunk);
+    const form = new URLSearchParams(text);
+    return answers(form.get('token') ?? '', { form, authorization: request.headers.authorization });
+  }
+
+  const PARTS: Readonly<Record<string, 'keys' | 'introspection'>> = {
+    '/keys': 'keys',
+    '/introspect': 'introspection',
+  };
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
     const path = request.url ?? '';
     hits.set(path, (hits.get(path) ?? 0) + 1);
-    const part = path === metadataAt ? 'metadata' : path === '/keys' ? 'keys' : undefined;
+    const part = path === metadataAt ? 'metadata' : PARTS[path];
     if (part === undefined) {
       response.writeHead(404).end('{}');
       return;
     }
     if (part === misbehavingPart && misbehaveOn(misbehaviour, response)) return;
     response.setHeader('content-type', 'application/json');
+    if (part === 'introspection') {
+      introspect(request).then(
+        (said) => response.end(JSON.stringify(said)),
+        () => response.destroy(),
+      );
+      return;
+    }
     response.end(JSON.stringify(part === 'keys' ? { keys: published } : metadata()));
   }
 
@@ -158,6 +186,7 @@ export async function startTestIssuer(
     return {
       issuer: misbehaviour === 'wrong-issuer' ? `${issuer}/` : issuer,
       jwks_uri: misbehaviour === 'foreign-keys' ? `http://localhost:${port}/keys` : `${base}/keys`,
+      introspection_endpoint: `${base}/introspect`,
     };
   }
 
@@ -194,6 +223,9 @@ export async function startTestIssuer(
       algorithms: ['ES256', 'RS256'],
       tokenType: 'at+jwt',
       maxLifetimeMs: 3_600_000,
+      keysMaxAgeMs: 3_600_000,
+      introspection: undefined,
+      impliedScopes: {},
       claims: { client: ['client_id', 'azp'], scope: ['scope', 'scp'], groups: ['groups'] },
       ...overrides,
     }),
@@ -218,6 +250,9 @@ export async function startTestIssuer(
     },
     publish(keys) {
       published = keys;
+    },
+    answerAbout(given) {
+      answers = given;
     },
     misbehave(how, where = how === 'wrong-issuer' || how === 'foreign-keys' ? 'metadata' : 'keys') {
       misbehaviour = how;

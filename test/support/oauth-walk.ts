@@ -25,6 +25,8 @@ export type WalkOptions = {
   /** Where the code arrives; nothing listens there. */
   readonly redirectUrl?: string;
   readonly scope?: string;
+  /** Asks for refresh tokens too. */
+  readonly refreshes?: boolean;
 };
 
 const DEFAULT_REDIRECT = 'http://127.0.0.1:9/callback';
@@ -46,7 +48,7 @@ export function createWalkProvider(options: WalkOptions = {}): WalkProvider {
       return {
         client_name: 'sallyport-test',
         redirect_uris: [redirectUrl],
-        grant_types: ['authorization_code'],
+        grant_types: ['authorization_code', ...(options.refreshes ? ['refresh_token'] : [])],
         response_types: ['code'],
         token_endpoint_auth_method: 'none',
         ...(options.scope === undefined ? {} : { scope: options.scope }),
@@ -130,4 +132,23 @@ export async function finishWalk(
   if (code === null) throw new Error(`no code: ${answer.get('error') ?? 'no error either'}`);
   await transport.finishAuth(code, answer.get('iss') ?? undefined);
   return answer;
+}
+
+/**
+ * Registers a client at the authorization server (RFC 7591) without a list of scopes, so that the server
+ * decides about each: what an SDK registers is held to the scopes of the first challenge.
+ */
+export async function registerClient(
+  issuer: string,
+  metadata: object,
+): Promise<OAuthClientInformationMixed> {
+  const discovery = await fetch(`${issuer}/.well-known/openid-configuration`);
+  const { registration_endpoint: endpoint } = (await discovery.json()) as Record<string, string>;
+  const answer = await fetch(endpoint ?? '', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(metadata),
+  });
+  if (answer.status !== 201) throw new Error(`the registration ended with ${answer.status}`);
+  return (await answer.json()) as OAuthClientInformationMixed;
 }

@@ -3,6 +3,7 @@ declare module 'oidc-provider' {
   import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 
   export type Context = {
+    get(header: string): string;
     readonly oidc: {
       readonly client: { readonly clientId: string };
       readonly session: { readonly accountId: string };

@@ -12,12 +12,18 @@ export type OidcProvider = {
   readonly issuer: string;
   /** A client of its own, for client credentials. */
   readonly machine: { readonly clientId: string; readonly clientSecret: string };
+  /** A client whose tokens are bound to the certificate that stands in `CERTIFICATE_HEADER`. */
+  readonly certified: { readonly clientId: string; readonly clientSecret: string };
+  /** A client without a secret, in a page; it returns to `pageUrl`. */
+  readonly page: { readonly clientId: string };
   close(): Promise<void>;
 };
 
 /** Scopes that a resource offers unless the test names others. */
 const DEFAULT_SCOPES = 'notes:read notes:write';
 const INTERACTION_PATH = '/interaction/';
+/** What a proxy that ends TLS before the provider would set: percent-encoded PEM. The gateway knows no such header. */
+export const CERTIFICATE_HEADER = 'x-test-client-certificate';
 
 async function signingJwks(): Promise<object> {
   const keys = [];
@@ -39,10 +45,20 @@ export async function startOidcProvider(
     readonly user?: string;
     readonly groups?: readonly string[];
     readonly scopes?: string;
+    /** What access tokens look like. `opaque`: the machine may ask about them. Default JWTs. */
+    readonly format?: 'jwt' | 'opaque';
+    /** How long access tokens live. Default ten minutes. */
+    readonly lifetimeSeconds?: number;
+    /** Clients that ask for it get a refresh token with every code. */
+    readonly refreshes?: boolean;
+    readonly pageUrl?: string;
   } = {},
 ): Promise<OidcProvider> {
-  const { user = 'alice', groups = ['eng'], scopes = DEFAULT_SCOPES } = options;
+  const { user = 'alice', groups = ['eng'], scopes = DEFAULT_SCOPES, pageUrl } = options;
+  const { format = 'jwt', lifetimeSeconds = 600, refreshes = false } = options;
   const machine = { clientId: 'test-machine', clientSecret: randomBytes(16).toString('hex') };
+  const certified = { clientId: 'test-certified', clientSecret: randomBytes(16).toString('hex') };
+  const page = { clientId: 'test-page' };
   const jwks = await signingJwks();
 
   const server = createServer();
@@ -59,11 +75,34 @@ export async function startOidcProvider(
         redirect_uris: [],
         response_types: [],
       },
+      {
+        client_id: certified.clientId,
+        client_secret: certified.clientSecret,
+        grant_types: ['client_credentials'],
+        redirect_uris: [],
+        response_types: [],
+        tls_client_certificate_bound_access_tokens: true,
+      },
+      {
+        client_id: page.clientId,
+        application_type: 'native',
+        grant_types: ['authorization_code'],
+        redirect_uris: [pageUrl ?? 'http://127.0.0.1:9/page'],
+        response_types: ['code'],
+        token_endpoint_auth_method: 'none',
+      },
     ],
+    clientBasedCORS: () => true,
     cookies: { keys: [randomBytes(16).toString('hex')] },
     scopes: ['openid', 'offline_access', ...scopes.split(' ')],
     pkce: { required: () => true },
-    ttl: { AccessToken: 600, ClientCredentials: 600, Session: 600, Interaction: 600, Grant: 600 },
+    ttl: {
+      AccessToken: lifetimeSeconds,
+      ClientCredentials: lifetimeSeconds,
+      RefreshToken: 600,
+      ...{ Session: 600, Interaction: 600, Grant: 600 },
+    },
+    ...(refreshes ? { issueRefreshToken: () => true } : {}),
     findAccount: (_context: Context, accountId: string) => ({
       accountId,
       claims: () => ({ sub: accountId }),
@@ -84,6 +123,15 @@ export async function startOidcProvider(
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
       registration: { enabled: true },
+      introspection: { enabled: true },
+      mTLS: {
+        enabled: true,
+        certificateBoundAccessTokens: true,
+        getCertificate: (context: Context) => {
+          const pem = decodeURIComponent(context.get(CERTIFICATE_HEADER));
+          return pem === '' ? undefined : pem;
+        },
+      },
       resourceIndicators: {
         enabled: true,
         defaultResource: () => undefined,
@@ -91,8 +139,8 @@ export async function startOidcProvider(
         getResourceServerInfo: (_context: Context, resource: string) => ({
           scope: scopes,
           audience: resource,
-          accessTokenFormat: 'jwt',
-          jwt: { sign: { alg: 'ES256' } },
+          accessTokenFormat: format,
+          ...(format === 'jwt' ? { jwt: { sign: { alg: 'ES256' } } } : {}),
         }),
       },
     },
@@ -112,6 +160,8 @@ export async function startOidcProvider(
   return {
     issuer,
     machine,
+    certified,
+    page,
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

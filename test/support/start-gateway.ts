@@ -28,10 +28,27 @@ export type GatewayUnderTest = {
   readonly more?: string;
   /** The `audit:` block. Default: a file in the folder. */
   readonly audit?: string;
+  /** Members of the issuer `test`, in flow style, in place of `algorithms`. */
+  readonly issuer?: readonly string[];
+  /** Further issuers, a line each: `other: {issuer: …}`. */
+  readonly issuers?: readonly string[];
+  /** What secret references may name. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Identifier of an issuer that is trusted in place of the test's own, which then mints in vain. */
   readonly issuerUrl?: string;
+  /** Further YAML members of the data listener, in flow style: `allowedOrigins: [...]`. */
+  readonly listener?: readonly string[];
+  /** Files beside the gateway file, by name, written before it is read. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** Further YAML members of the ops and of the admin listener. */
+  readonly ops?: readonly string[];
+  readonly admin?: readonly string[];
+  /** Certificate and key of the data listener, which then speaks TLS; `clientCa` asks clients for theirs. */
+  readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa?: string };
   /** Path of `publicUrl`, which a proxy before the gateway would strip. */
   readonly publicPath?: string;
+  /** The clock of the gateway, in milliseconds since the epoch; that of its tokens' issuer stays. */
+  readonly now?: () => number;
 };
 
 export const ALLOW_ALL = `version: 1
@@ -68,21 +85,50 @@ export type RunningGateway = {
 // biome-ignore lint/suspicious/noExplicitAny: lines are read by their members in tests
 export type AuditLine = { readonly [member: string]: any };
 
+const TLS_FILES = 'cert: ./data.crt, key: {file: ./data.key}';
+
+/** The members of the data listener besides its address. */
+function listenerText({ listener = [], tls }: GatewayUnderTest): string {
+  const clientCa = tls?.clientCa === undefined ? '' : ', clientCa: ./clients.crt';
+  const secure = tls === undefined ? [] : [`tls: {${TLS_FILES}${clientCa}}`];
+  return flowText([...listener, ...secure]);
+}
+
+function flowText(members: readonly string[] = []): string {
+  return members.map((member) => `, ${member}`).join('');
+}
+
+function schemeOf({ tls }: GatewayUnderTest): string {
+  return tls === undefined ? 'http' : 'https';
+}
+
+/** Writes what stands beside the gateway file; again where certificates are renewed. */
+export async function writeFilesBeside(
+  folder: string,
+  { files = {}, tls }: Pick<GatewayUnderTest, 'files' | 'tls'>,
+): Promise<void> {
+  const named = tls && { 'data.crt': tls.cert, 'data.key': tls.key, 'clients.crt': tls.clientCa };
+  for (const [name, text] of Object.entries({ ...files, ...named }))
+    if (text !== undefined) await writeFile(join(folder, name), text);
+}
+
 function gatewayText(options: GatewayUnderTest, issuer: string, data: number, ops: number): string {
   const upstreams = options.upstreams.map(({ name, url, more = [] }) => {
-    const auth = more.some((line) => line.startsWith('authentication:')) ? [] : ['issuers: [test]'];
+    const isToldWho = more.some((line) => /^(authentication|issuers):/.test(line));
+    const auth = isToldWho ? [] : ['issuers: [test]'];
     const members = [`url: ${JSON.stringify(url)}`, 'network: loopback', ...auth, ...more];
     return `  ${name}:\n${members.map((member) => `    ${member}\n`).join('')}`;
   });
+  const verification = (options.issuer ?? ['algorithms: [ES256, RS256]']).join(', ');
   return `version: 1
-publicUrl: http://127.0.0.1:${data}${options.publicPath ?? ''}
+publicUrl: ${schemeOf(options)}://127.0.0.1:${data}${options.publicPath ?? ''}
 listeners:
-  data: {host: 127.0.0.1, port: ${data}}
-  ops: {host: 127.0.0.1, port: ${ops}}
-  admin: {host: 127.0.0.1, port: 0}
+  data: {host: 127.0.0.1, port: ${data}${listenerText(options)}}
+  ops: {host: 127.0.0.1, port: ${ops}${flowText(options.ops)}}
+  admin: {host: 127.0.0.1, port: 0${flowText(options.admin)}}
 issuers:
-  test: {issuer: ${JSON.stringify(issuer)}, network: loopback, algorithms: [ES256, RS256]}
-upstreams:
+  test: {issuer: ${JSON.stringify(issuer)}, network: loopback, ${verification}}
+${(options.issuers ?? []).map((line) => `  ${line}\n`).join('')}upstreams:
 ${upstreams.join('')}policies: {dir: ./policies}
 pins: {dir: ./policies/pins}
 ${options.audit ?? 'audit: {sinks: [{type: file, path: ./audit.jsonl}]}'}
@@ -95,25 +141,27 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-test-'));
   const issuer = await startTestIssuer();
   const [data, ops] = [await findFreePort(), await findFreePort()];
-  const publicUrl = `http://127.0.0.1:${data}`;
+  const publicUrl = `${schemeOf(options)}://127.0.0.1:${data}`;
   const file = join(folder, 'gateway.yaml');
   await mkdir(join(folder, 'policies/pins'), { recursive: true });
+  await writeFilesBeside(folder, options);
   await writeFile(file, gatewayText(options, options.issuerUrl ?? issuer.issuer, data, ops));
   const writePolicy = (name: string, text: string): Promise<void> =>
     writeFile(join(folder, `policies/${name}.policy.yaml`), text);
   for (const [name, text] of Object.entries(options.policies ?? { open: ALLOW_ALL }))
     await writePolicy(name, text);
-  const approvePins = (): Promise<void> => fetchPins(file);
+  const approvePins = (): Promise<void> => fetchPins(file, options.env);
   if (options.pin !== false) await approvePins();
   let logged = '';
   const started = await startGateway({
     file,
-    env: {},
+    env: options.env ?? {},
     log: createLog((line) => {
       logged += line;
     }, 'debug'),
     build: { version: '0.0.0-test', node: process.version },
     writeStdout: () => Promise.resolve(),
+    ...(options.now === undefined ? {} : { now: options.now }),
   });
   if (started.kind === 'refused')
     throw new Error(`the gateway refused its files: ${JSON.stringify(started.faults, null, 2)}`);

@@ -10,7 +10,14 @@ export const STATELESS_VERSION = '2026-07-28';
 
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 const CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
-const NAMED_METHODS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
+const NAMED_METHODS: ReadonlySet<string> = new Set([
+  'tools/call',
+  'prompts/get',
+  'resources/read',
+  'tasks/get',
+  'tasks/update',
+  'tasks/cancel',
+]);
 const RAW_TIMEOUT_MS = 10_000;
 
 export type HeaderLines = { readonly [name: string]: string };
@@ -99,7 +106,7 @@ export function statelessParts(
   params: JsonObject = {},
   id: Json = 1,
 ): { readonly headers: HeaderLines; readonly body: JsonObject } {
-  const about = params['name'] ?? params['uri'];
+  const about = params['name'] ?? params['uri'] ?? params['taskId'];
   const named = NAMED_METHODS.has(method) && typeof about === 'string' ? { 'mcp-name': about } : {};
   const own = isObject(params['_meta']) ? params['_meta'] : {};
   return {

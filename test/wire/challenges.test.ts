@@ -116,6 +116,10 @@ describe('challenges', () => {
         authorization_servers: [rig.gateway.issuer.issuer],
         scopes_supported: ['notes:read'],
         bearer_methods_supported: ['header'],
+        dpop_signing_alg_values_supported: [
+          ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+          ...['PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512'],
+        ],
       });
     }
     expect((await fetch(`${document}/`)).status).toBe(404);

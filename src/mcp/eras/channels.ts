@@ -20,6 +20,12 @@ const SESSION_QUERY = /^session=([A-Za-z0-9_-]+)$/;
 /** Longest address that a server may want its messages at; it is sealed into every address of ours. */
 const MAX_ENDPOINT_CHARACTERS = 2048;
 
+/**
+ * In place of a server's address: what marks a session whose server speaks another transport. No address looks
+ * like it, because addresses are paths.
+ */
+export const BRIDGED_CHANNEL = 'sallyport:bridged-channel';
+
 /** The sealed session in a query, or `undefined` where the query is not one of ours. */
 export function sessionInQuery(query: string): string | undefined {
   return SESSION_QUERY.exec(query)?.[1];

@@ -12,7 +12,7 @@ import { type CapabilityCut, cutCapabilities } from '../removal.js';
 import { STATELESS_VERSIONS } from '../versions.js';
 
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
-const CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
+export const CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
 const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
 
 /** Where a stateless request tells the name and version of its client. */
@@ -21,10 +21,13 @@ export const CLIENT_INFO_KEY = 'io.modelcontextprotocol/clientInfo';
 const ENVELOPE_KEYS = [VERSION_KEY, CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY];
 
 /** What Mcp-Name mirrors; on other methods it has no source and must be absent. */
-export const NAME_SOURCES: ReadonlyMap<string, 'name' | 'uri'> = new Map([
+export const NAME_SOURCES: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
   ['tools/call', 'name'],
   ['prompts/get', 'name'],
   ['resources/read', 'uri'],
+  ['tasks/get', 'taskId'],
+  ['tasks/update', 'taskId'],
+  ['tasks/cancel', 'taskId'],
 ]);
 
 type Call = Extract<Message, { readonly kind: 'request' | 'notification' }>;
@@ -99,7 +102,7 @@ export function cutStateless(
   grants: () => Grants,
 ): CapabilityCut {
   const path = ['params', '_meta', CAPABILITIES_KEY];
-  return cutCapabilities(text, path, meta?.[CAPABILITIES_KEY], grants);
+  return cutCapabilities(text, path, meta?.[CAPABILITIES_KEY], grants, true);
 }
 
 function checkEnvelope(meta: JsonObject | undefined, place: FaultPlace): ProtocolFault | undefined {

@@ -18,7 +18,12 @@ import { changeMembers, memberEdits } from './members.js';
 import { type HeaderPair, statelessHeaders } from './mirrored-headers.js';
 
 /** A message in the form of another era, ready to be sent. */
-export type TranslatedForm = { readonly headers: readonly HeaderPair[]; readonly body: string };
+export type TranslatedForm = {
+  readonly headers: readonly HeaderPair[];
+  readonly body: string | Uint8Array;
+  /** Path and query; those of the configured URL where absent. */
+  readonly target?: string;
+};
 
 /** What a session said once and a stateless request says every time. */
 export type RequestEnvelope = {

@@ -18,7 +18,7 @@ import {
 } from '../../mcp/translate/to-stateless.js';
 import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
 import type { Cleared } from '../../settle/settle.js';
-import type { UpstreamClient } from '../client.js';
+import type { SessionUpstream } from '../client.js';
 import { converse, toldOf } from './dialogue.js';
 import { asks, hear, hearWhole, isJson, isStream } from './messages.js';
 import {
@@ -39,7 +39,7 @@ import { listenForSession } from './session-stream.js';
 import { createToldPages, type ToldPages } from './told-pages.js';
 
 export type TranslationSettings = {
-  readonly client: UpstreamClient;
+  readonly client: SessionUpstream;
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
   /** Told to upstreams in `clientInfo`. */

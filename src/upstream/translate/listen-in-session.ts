@@ -7,6 +7,7 @@
 import { applyEdits } from '../../mcp/json.js';
 import { isObject, type Json, type JsonObject } from '../../mcp/message.js';
 import {
+  EMPTY_FILTER,
   filterOfNotice,
   type ListenFilter,
   readFilter,
@@ -73,7 +74,7 @@ function filterOf({ admitted }: Cleared): ListenFilter {
   const sent: unknown = JSON.parse(applyEdits(admitted.text, admitted.edits));
   const params = isObject(sent) ? sent['params'] : undefined;
   const asked = isObject(params) ? readFilter(params['notifications']) : undefined;
-  return asked ?? { lists: [], uris: [] };
+  return asked === undefined ? EMPTY_FILTER : { ...asked, tasks: [] };
 }
 
 async function* tell(

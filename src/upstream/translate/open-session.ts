@@ -61,7 +61,8 @@ export async function openUpstreamSession(
   return session;
 }
 
-function readOpened(
+/** The session that a handshake opened; `undefined` where its answer is none that is carried. */
+export function readOpened(
   result: JsonObject,
   headers: { readonly [name: string]: string | undefined },
 ): UpstreamSession | undefined {

@@ -3,12 +3,14 @@
 // Source: MCP 2025-11-25 and 2026-07-28, transports.
 
 import type { Json, RequestId } from '../../mcp/message.js';
-import { encodeSseComment, encodeSseMessage } from '../../mcp/sse.js';
+import { encodeSseComment, encodeSseMessage, encodeSsePriming } from '../../mcp/sse.js';
 import type { ForwardFault, UpstreamAnswer } from '../../mcp/transport.js';
 
 /** What is told: a message as JSON text, only that it lives, or why it ends without an answer. */
 export type Said =
-  | { readonly kind: 'message'; readonly text: string }
+  | { readonly kind: 'message'; readonly text: string; readonly eventId?: string | undefined }
+  /** Nothing yet, but an id after which the stream can be resumed. */
+  | { readonly kind: 'primed'; readonly eventId: string }
   | { readonly kind: 'alive' }
   | { readonly kind: 'fault'; readonly reason: ForwardFault };
 
@@ -122,5 +124,12 @@ function endOfTurn(): Promise<typeof LATER> {
 }
 
 function encodeSaid(said: Exclude<Said, { readonly kind: 'fault' }>): string {
-  return said.kind === 'alive' ? encodeSseComment('') : encodeSseMessage(said.text);
+  switch (said.kind) {
+    case 'alive':
+      return encodeSseComment('');
+    case 'primed':
+      return encodeSsePriming(said.eventId);
+    case 'message':
+      return encodeSseMessage(said.text, { id: said.eventId });
+  }
 }

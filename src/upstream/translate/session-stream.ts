@@ -6,13 +6,13 @@
 import type { Json } from '../../mcp/message.js';
 import { ownForm, type RequestEnvelope, tellNotice } from '../../mcp/translate/to-stateless.js';
 import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
-import type { UpstreamClient } from '../client.js';
+import type { SessionUpstream } from '../client.js';
 import { type HearingBounds, hear, isStream } from './messages.js';
 import { type Conversation, type Said, streamAnswer, wholeAnswer } from './own-answer.js';
 import type { SessionNotes } from './session-notes.js';
 
 type StreamParts = HearingBounds & {
-  readonly client: UpstreamClient;
+  readonly client: Pick<SessionUpstream, 'subscribe'>;
   readonly envelope: RequestEnvelope;
 };
 

@@ -12,13 +12,25 @@ function read(authorization: string | undefined, query = '') {
 
 describe('the bearer token of a request', () => {
   it('[A-20] is the one token of the one Authorization header', () => {
-    expect(read(`Bearer ${TOKEN}`)).toEqual({ token: TOKEN });
-    expect(read(`bEARER ${TOKEN}`)).toEqual({ token: TOKEN });
-    expect(read(`Bearer ${TOKEN}`, 'cursor=access_token')).toEqual({ token: TOKEN });
+    expect(read(`Bearer ${TOKEN}`)).toEqual({ token: TOKEN, scheme: 'bearer' });
+    expect(read(`bEARER ${TOKEN}`)).toEqual({ token: TOKEN, scheme: 'bearer' });
+    expect(read(`Bearer ${TOKEN}`, 'cursor=access_token')).toEqual({
+      token: TOKEN,
+      scheme: 'bearer',
+    });
+  });
+
+  it('[BND-01] comes by the scheme DPoP too, in the same one spelling', () => {
+    expect(read(`DPoP ${TOKEN}`)).toEqual({ token: TOKEN, scheme: 'dpop' });
+    expect(read(`dpop ${TOKEN}`)).toEqual({ token: TOKEN, scheme: 'dpop' });
+    for (const header of ['DPoP', 'DPoP ', `DPoP  ${TOKEN}`, `DPoP ${TOKEN}=`, `DPoPs ${TOKEN}`]) {
+      expect(read(header), header).toBe('malformed');
+    }
+    expect(readBearer({ authorization: `DPoP ${TOKEN}` }, new Set(['dpop']), '')).toBe('malformed');
   });
 
   it('[A-20] is missing without a bearer credential', () => {
-    for (const header of [undefined, '', 'Basic YTpi', `DPoP ${TOKEN}`, TOKEN]) {
+    for (const header of [undefined, '', 'Basic YTpi', TOKEN]) {
       expect(read(header), header).toBe('missing');
     }
   });
@@ -68,7 +80,9 @@ describe('the bearer token of a request', () => {
           const canonical = Buffer.from(bytes).toString('base64url');
           const other = canonical.slice(0, -1) + last;
           const isCanonical = Buffer.from(other, 'base64url').toString('base64url') === other;
-          const expected = isCanonical ? { token: `a000.b000.${other}` } : 'malformed';
+          const expected = isCanonical
+            ? { token: `a000.b000.${other}`, scheme: 'bearer' }
+            : 'malformed';
           expect(read(`Bearer a000.b000.${other}`)).toEqual(expected);
         },
       ),
@@ -78,7 +92,7 @@ describe('the bearer token of a request', () => {
   it('[A-23] is refused past 8 KiB without being looked at', () => {
     const signature = 'A'.repeat(8192 - 'aaaa.aaaa.'.length);
     const longest = `aaaa.aaaa.${signature.slice(0, signature.length - (signature.length % 4))}`;
-    expect(read(`Bearer ${longest}`)).toEqual({ token: longest });
+    expect(read(`Bearer ${longest}`)).toEqual({ token: longest, scheme: 'bearer' });
     expect(read(`Bearer ${longest}${'A'.repeat(8)}`)).toBe('malformed');
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { discoverKeySet, metadataUrls } from '../../../src/authn/discovery.js';
+import { discover as discoverUrl, metadataUrls } from '../../../src/authn/discovery.js';
 import { createGuardedFetch } from '../../../src/upstream/guarded-fetch.js';
 import { walkCodeFlow } from '../../support/code-flow.js';
 import { startTestIssuer, type TestIssuer } from '../../support/issuer.js';
@@ -21,7 +21,7 @@ async function start(options: Parameters<typeof startTestIssuer>[0] = {}): Promi
 async function discover(issuer: TestIssuer) {
   const { fetchJson, close } = createGuardedFetch();
   closers.push(close);
-  return await discoverKeySet(issuer.settings(), fetchJson);
+  return await discoverUrl(issuer.settings(), 'jwks_uri', fetchJson);
 }
 
 describe('key discovery', () => {
@@ -48,7 +48,7 @@ describe('key discovery', () => {
     it(`[A-31] finds metadata at ${metadataAt}`, async () => {
       const issuer = await start({ path: '/t1', metadataAt });
       const jwksUri = new URL('/keys', issuer.issuer);
-      expect(await discover(issuer)).toEqual({ ok: true, jwksUri });
+      expect(await discover(issuer)).toEqual({ ok: true, url: jwksUri });
     });
   }
 

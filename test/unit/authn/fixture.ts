@@ -1,6 +1,7 @@
 // What the tests of this folder share: an authenticator over a test issuer and the guarded fetch.
 
 import { createHmac } from 'node:crypto';
+import { createIntrospector, type Introspector } from '../../../src/authn/introspection.js';
 import { createKeySource, type KeySource } from '../../../src/authn/keys.js';
 import {
   type Acceptance,
@@ -31,15 +32,20 @@ export function makeClock(): TestClock {
 export function makeAuthenticator(issuers: readonly IssuerSettings[], clock = makeClock()) {
   const guarded = createGuardedFetch();
   const keySources = new Map<string, KeySource>();
+  const introspectors = new Map<string, Introspector>();
   for (const issuer of issuers) {
-    const ports = { fetchJson: guarded.fetchJson, now: clock.now };
-    keySources.set(issuer.name, createKeySource(issuer, ports));
+    const { name, introspection } = issuer;
+    const ports = { ...guarded, now: clock.now };
+    if (introspection === undefined) keySources.set(name, createKeySource(issuer, ports));
+    else introspectors.set(name, createIntrospector(issuer, introspection, ports));
   }
   const { authenticate } = createAuthenticator({
     issuers: new Map(issuers.map((issuer) => [issuer.name, issuer])),
     keySources,
+    introspectors,
     now: clock.now,
     hmac: (purpose, bytes) => createHmac('sha256', purpose).update(bytes).digest('base64url'),
+    judgeProof: () => Promise.resolve('invalid_dpop_proof'),
   });
   const ask = (token: string, acceptance = ACCEPTANCE) =>
     authenticate(
@@ -50,6 +56,7 @@ export function makeAuthenticator(issuers: readonly IssuerSettings[], clock = ma
     authenticate,
     ask,
     keySources,
+    introspectors,
     clock,
     /** The reason, or `ok`. */
     async verdict(token: string, acceptance = ACCEPTANCE): Promise<string> {

@@ -166,6 +166,42 @@ describe('the keys of an issuer', () => {
     expect(await authenticator.verdict(await issuer.mint(RESOURCE))).toBe('ok');
   });
 
+  it('[TOK-11] serve for as long as the configuration says, and are fetched in half of that', async () => {
+    const own = makeAuthenticator([issuer.settings({ keysMaxAgeMs: 4 * MINUTE_MS })], makeClock());
+    const source = own.keySources.get('corp');
+    expect(await own.verdict(await mintFor(0))).toBe('ok');
+    own.clock.offsetMs = MINUTE_MS;
+    source?.keepFresh();
+    expect(fetches()).toBe(1);
+    own.clock.offsetMs = 2 * MINUTE_MS;
+    source?.keepFresh();
+    await expect.poll(fetches).toBe(2);
+    await source?.refresh();
+    issuer.misbehave('down');
+    own.clock.offsetMs = 5 * MINUTE_MS;
+    expect(await own.verdict(await mintFor(5))).toBe('ok');
+    own.clock.offsetMs = 7 * MINUTE_MS;
+    expect(await own.verdict(await mintFor(7))).toBe('keys-unavailable');
+    await own.close();
+  });
+
+  it('[TOK-11] are asked for ever less often by nobody, while the issuer is down', async () => {
+    let second = 0;
+    const asked: number[] = [];
+    const source = createKeySource(issuer.settings(), {
+      now: () => second * 1000,
+      async fetchJson() {
+        asked.push(second);
+        return { ok: false, why: 'unreachable', detail: 'could not be reached' };
+      },
+    });
+    for (; second < 300; second += 1) {
+      source.keepFresh();
+      await new Promise(setImmediate);
+    }
+    expect(asked).toEqual([0, 5, 15, 35, 75, 135, 195, 255]);
+  });
+
   it('[A-29] of an issuer without key ids serve when there is one of the algorithm', async () => {
     const { kid: _, ...bare } = issuer.currentKey().publicJwk;
     issuer.publish([bare]);

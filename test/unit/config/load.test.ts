@@ -58,7 +58,13 @@ describe('[C-01] a gateway file becomes settings', () => {
   it('fills in the defaults of the contract', () => {
     const settings = settingsOf(GOOD);
     expect(settings.listeners).toEqual({
-      data: { host: '127.0.0.1', port: 8080, allowedOrigins: [], trustedProxies: [] },
+      data: {
+        host: '127.0.0.1',
+        port: 8080,
+        allowedOrigins: [],
+        trustedProxies: [],
+        dpop: { nonce: 'off', maxAgeMs: 60_000 },
+      },
       ops: { host: '127.0.0.1', port: 9464 },
     });
     expect(settings.issuers.get('corp')).toEqual({
@@ -68,6 +74,9 @@ describe('[C-01] a gateway file becomes settings', () => {
       algorithms: ['ES256'],
       tokenType: 'at+jwt',
       maxLifetimeMs: 3_600_000,
+      keysMaxAgeMs: 3_600_000,
+      introspection: undefined,
+      impliedScopes: {},
       claims: { client: ['client_id', 'azp'], scope: ['scope', 'scp'], groups: ['groups'] },
     });
     const github = settings.upstreams.get('github');
@@ -90,6 +99,8 @@ describe('[C-01] a gateway file becomes settings', () => {
     expect(github?.limits).toEqual({
       requestTimeoutMs: 30_000,
       streamIdleMs: 300_000,
+      exchangeMaxMs: 600_000,
+      keepAliveMs: 25_000,
       maxRequestBytes: 1_048_576,
       maxResponseBytes: 8_388_608,
       concurrency: 100,

@@ -87,6 +87,15 @@ describe('[C-07, MCP-66] serve refuses to start: origins', () => {
   ])('%s', (_, text, line) => expect(faultLines(text)).toContain(line));
 });
 
+describe('[LEG-10] serve refuses to start: times', () => {
+  it('an exchange must end before its first byte may come', () => {
+    const limits = 'issuers: [corp]\n    limits: {requestTimeout: 30s, exchangeMax: 10s}';
+    expect(faultLines(swap('issuers: [corp]', limits))).toEqual([
+      '12:48 error "exchangeMax" is shorter than "requestTimeout"',
+    ]);
+  });
+});
+
 describe('[C-08] serve refuses to start: keys and secrets', () => {
   it('keys are missing outside loopback', () => {
     expect(faultLines(swap('keys: [{env: KEY}]\n', ''))).toEqual([
@@ -353,7 +362,6 @@ describe('[C-11] what is read and refused', () => {
     ],
     ['Redis', `${GOOD}state: {type: redis, url: {env: REDIS_URL}}\n`, '13:15', '"redis"'],
     ['TLS of an upstream', upstream('tls: {ca: ca.pem}'), '12:5', '"tls"'],
-    ['TLS of a listener', `${GOOD}listeners: {data: {tls: {cert: a, key: b}}}\n`, '13:20', '"tls"'],
     ['tracing', `${GOOD}tracing: {otlp: {env: OTLP}}\n`, '13:1', '"tracing"'],
     ['first use', upstream('pinning: {mode: trust-on-first-use}'), '12:21', '"trust-on-first-use"'],
     ['observe', swap('dir: policies', 'dir: policies, mode: observe'), '12:33', '"observe"'],

@@ -4,8 +4,10 @@
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
+import { connect as secureConnect, type TlsOptions } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { createDataServer, type DataServer } from '../../../src/edge/server.js';
+import { makeAuthority } from '../../support/authority.js';
 import { PATIENT } from '../../support/patience.js';
 
 const GRACE_MS = 600_000;
@@ -19,24 +21,28 @@ type Listening = {
   running(): number;
 };
 
-async function listen(): Promise<Listening> {
+async function listen(secure?: TlsOptions): Promise<Listening> {
   const waiting: (() => void)[] = [];
   const hosts = new Set<string>();
   const route = { upstream: 'one', maxRequestBytes: 1024, concurrency: 10 };
-  const server = createDataServer({
-    tables: () => ({
-      routes: new Map([['/one', route]]),
-      documents: new Map(),
-      hosts,
-      origins: new Set(),
-      refusesForwarded: () => false,
-    }),
-    async exchange(_incoming, outgoing) {
-      await new Promise<void>((resolve) => waiting.push(resolve));
-      outgoing.send(200, { 'content-type': 'application/json' }, '{}');
+  const server = createDataServer(
+    {
+      tables: () => ({
+        routes: new Map([['/one', route]]),
+        documents: new Map(),
+        hosts,
+        origins: new Set(),
+        refusesForwarded: () => false,
+        addressOf: (peer) => peer,
+      }),
+      async exchange(_incoming, outgoing) {
+        await new Promise<void>((resolve) => waiting.push(resolve));
+        outgoing.send(200, { 'content-type': 'application/json' }, '{}');
+      },
+      refused: () => undefined,
     },
-    refused: () => undefined,
-  });
+    secure,
+  );
   const port = await server.listen(HOST, 0);
   hosts.add(`${HOST}:${port}`);
   return {
@@ -81,5 +87,19 @@ describe('a drain of the data listener', () => {
     await server.close(GRACE_MS);
     await ended;
     expect(silent.bytesRead).toBe(0);
+  });
+});
+
+describe('a drain of a data listener with TLS', () => {
+  it('[BND-21] does not wait for a connection that only shook hands', async () => {
+    const authority = makeAuthority();
+    const { cert, key } = authority.issue();
+    const { server, port } = await listen({ cert, key });
+    const silent = secureConnect({ port, host: HOST, ca: authority.cert });
+    await once(silent, 'secureConnect');
+    const ended = once(silent, 'close');
+    await server.close(GRACE_MS);
+    await ended;
+    expect(silent.bytesWritten).toBe(0);
   });
 });

@@ -15,7 +15,7 @@ const DECLARED = {
 
 describe('capabilities of a server', () => {
   test('[M-31] keep what is carried, with our own listChanged', () => {
-    expect(filterServerCapabilities(DECLARED)).toEqual({
+    expect(filterServerCapabilities(DECLARED, 'none')).toEqual({
       completions: {},
       logging: {},
       prompts: { listChanged: true },
@@ -24,10 +24,30 @@ describe('capabilities of a server', () => {
     });
   });
 
+  test('[TSK-05] tasks are declared in the form of the revision, and in no other', () => {
+    const whole = {
+      ...DECLARED,
+      tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } },
+    };
+    expect(filterServerCapabilities(whole, 'session')).toMatchObject({ tasks: whole.tasks });
+    expect(filterServerCapabilities(whole, 'session')).not.toHaveProperty('extensions');
+    expect(filterServerCapabilities(whole, 'extension')).not.toHaveProperty('tasks');
+    const extensions = { ...DECLARED.extensions, 'io.modelcontextprotocol/other': {} };
+    expect(filterServerCapabilities({ extensions }, 'extension')).toEqual({
+      extensions: { 'io.modelcontextprotocol/tasks': {} },
+    });
+    for (const form of ['session', 'extension', 'none'] as const) {
+      expect(filterServerCapabilities({ tasks: { list: {} } }, form)).toEqual({});
+      expect(filterServerCapabilities({ extensions: { x: {} } }, form)).toEqual({});
+    }
+  });
+
   test('[M-31] nothing appears that was not declared as an object', () => {
-    expect(filterServerCapabilities({})).toEqual({});
-    expect(filterServerCapabilities({ tools: true, resources: null, prompts: [] })).toEqual({});
-    expect(filterServerCapabilities({ resources: { subscribe: 'yes' } })).toEqual({
+    expect(filterServerCapabilities({}, 'none')).toEqual({});
+    expect(
+      filterServerCapabilities({ tools: true, resources: null, prompts: [] }, 'session'),
+    ).toEqual({});
+    expect(filterServerCapabilities({ resources: { subscribe: 'yes' } }, 'extension')).toEqual({
       resources: { listChanged: true },
     });
   });

@@ -25,6 +25,10 @@ describe('the method table', () => {
       'resources/subscribe',
       'resources/templates/list',
       'resources/unsubscribe',
+      'tasks/cancel',
+      'tasks/get',
+      'tasks/list',
+      'tasks/result',
       'tools/call',
       'tools/list',
     ]);
@@ -40,6 +44,9 @@ describe('the method table', () => {
       'resources/templates/list',
       'server/discover',
       'subscriptions/listen',
+      'tasks/cancel',
+      'tasks/get',
+      'tasks/update',
       'tools/call',
       'tools/list',
     ]);
@@ -55,6 +62,7 @@ describe('the method table', () => {
       'notifications/prompts/list_changed',
       'notifications/resources/list_changed',
       'notifications/resources/updated',
+      'notifications/tasks/status',
       'notifications/tools/list_changed',
       'roots/list',
       'sampling/createMessage',
@@ -66,6 +74,7 @@ describe('the method table', () => {
       'notifications/resources/list_changed',
       'notifications/resources/updated',
       'notifications/subscriptions/acknowledged',
+      'notifications/tasks',
       'notifications/tools/list_changed',
     ]);
     const asking = METHODS.filter(({ from, type }) => from === 'server' && type === 'request');
@@ -90,8 +99,8 @@ describe('the method table', () => {
     '__proto__',
     'constructor',
     '',
-    'tasks/get',
-    'tasks/result',
+    'tasks/Get',
+    'tasks',
   ])('[M-09] %j is carried nowhere', (method) => {
     for (const era of ['2024', '2025', '2026'] as const) {
       expect(findMethod(era, 'client', method)).toBeUndefined();

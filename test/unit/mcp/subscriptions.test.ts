@@ -11,6 +11,7 @@ import {
 const filters: fc.Arbitrary<ListenFilter> = fc.record({
   lists: fc.subarray([...LIST_FILTERS]),
   uris: fc.array(fc.string({ minLength: 1 }), { maxLength: 5 }),
+  tasks: fc.array(fc.string({ minLength: 1 }), { maxLength: 5 }),
 });
 
 describe('a filter', () => {
@@ -24,9 +25,9 @@ describe('a filter', () => {
   });
 
   test('[T-01] says no more than what is read of it', () => {
-    const filter: ListenFilter = { lists: ['toolsListChanged'], uris: [] };
+    const filter: ListenFilter = { lists: ['toolsListChanged'], uris: [], tasks: [] };
     expect(saysExactly({ toolsListChanged: true, promptsListChanged: false }, filter)).toBe(true);
-    expect(saysExactly({ toolsListChanged: true, taskIds: [] }, filter)).toBe(false);
+    expect(saysExactly({ toolsListChanged: true, taskIds: ['t'] }, filter)).toBe(false);
     expect(saysExactly({ toolsListChanged: true, ToolsListChanged: true }, filter)).toBe(false);
     expect(saysExactly({ promptsListChanged: true }, filter)).toBe(false);
   });
@@ -40,9 +41,10 @@ describe('a filter', () => {
       { toolsListChanged: 1 },
       { resourceSubscriptions: 'memo://one' },
       { resourceSubscriptions: [''] },
+      { taskIds: [1] },
       { resourceSubscriptions: Array.from({ length: 513 }, (_, i) => `memo://${i}`) },
     ])
       expect(readFilter(wrong as never)).toBeUndefined();
-    expect(readFilter({})).toEqual({ lists: [], uris: [] });
+    expect(readFilter({})).toEqual({ lists: [], uris: [], tasks: [] });
   });
 });

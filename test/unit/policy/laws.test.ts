@@ -208,6 +208,8 @@ describe('law 2: listed', () => {
         );
       case 'template':
         return (written.what.templates ?? []).includes(at.uriTemplate);
+      case 'task':
+        return false;
       case 'resource': {
         const uri = at.uri === 'REPO://ACME/%78' ? 'repo://acme/x' : at.uri;
         if (uri.includes('..')) return false;

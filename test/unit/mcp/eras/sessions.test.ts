@@ -215,7 +215,7 @@ describe('initialize', () => {
 
 describe('methods and params in a session', () => {
   test.each([
-    ['tasks/get', 'method-forbidden'],
+    ['tasks/update', 'method-forbidden'],
     ['subscriptions/listen', 'method-forbidden'],
     ['server/discover', 'method-forbidden'],
     ['sampling/createMessage', 'method-forbidden'],
@@ -300,7 +300,6 @@ describe('methods and params in a session', () => {
     ['tools/call', { name: 't', _Meta: {} }],
     ['tools/call', { name: 't', _meta: [] }],
     ['tools/call', { name: 't', _meta: { progressToken: {} } }],
-    ['tools/call', { name: 't', task: { ttl: 1 } }],
     ['tools/call', { name: 't', requestState: 'x' }],
     ['tools/call', { name: 't', inputResponses: {} }],
     ['prompts/get', { name: 1 }],

@@ -156,7 +156,8 @@ describe('methods', () => {
     ['ping', 'method-forbidden'],
     ['logging/setLevel', 'method-forbidden'],
     ['resources/subscribe', 'method-forbidden'],
-    ['tasks/get', 'method-forbidden'],
+    ['tasks/list', 'method-forbidden'],
+    ['tasks/result', 'method-forbidden'],
     ['notifications/cancelled', 'method-forbidden'],
     ['no/such', 'method-unknown'],
   ])('[M-17] %s is 404 with -32601', (method, reason) => {
@@ -198,7 +199,6 @@ describe('methods', () => {
       { inputResponses: null },
       { requestState: 1 },
       { requestState: null },
-      { task: {} },
       { InputResponses: {} },
     ]) {
       expect(stateless('tools/call', { name: 't', ...extra })).toMatchObject({

@@ -1,0 +1,242 @@
+// Asks one issuer whether a token that it issued is active. Questions are bounded in number and in rate,
+// and an issuer that is out is left alone for a moment; what an answer means is judged elsewhere.
+// Signed answers (RFC 9701) are not read. RFC 7662 §2 and §4; RFC 6749 §2.3.1.
+
+import * as oauth from 'oauth4webapi';
+import type { IntrospectionSettings, IssuerSettings } from '../config/settings.js';
+import { isObject, type JsonObject } from '../mcp/message.js';
+import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
+import { createQuestionBudget } from './question-budget.js';
+
+const MAX_ANSWER_BYTES = 64 * 1024;
+const ANSWER_TIMEOUT_MS = 5_000;
+/** Questions that may wait for an answer at once, and those of them that are about unknown tokens. */
+const MAX_WAITING = 64;
+const MAX_STRANGERS_WAITING = MAX_WAITING / 2;
+/** After an outage nothing is asked for this long. */
+const OUTAGE_PAUSE_MS = 1_000;
+/** There is nothing to ask at this address any more. */
+const GONE: ReadonlySet<number> = new Set([404, 405, 410]);
+/** The endpoint is looked for again after this, and after each failure. */
+const DISCOVERY_AGE_MS = 60 * 60_000;
+
+/** `unavailable`: the issuer cannot be asked now, or was asked too often. */
+export type Introspection =
+  | { readonly kind: 'active'; readonly claims: JsonObject }
+  | { readonly kind: 'inactive' }
+  | { readonly kind: 'unavailable' };
+
+export type IntrospectorStatus = {
+  /** `degraded`: the endpoint is not known, or the last question failed. */
+  readonly state: 'armed' | 'degraded';
+  /** Why; holds no text of the issuer but the target of a redirect. */
+  readonly failure: string | undefined;
+};
+
+export type Introspector = {
+  /**
+   * Asks about one token. `isKnown`: it was active a while ago, so that it may use the part of the rate
+   * which strangers cannot.
+   */
+  introspect(token: string, isKnown: boolean): Promise<Introspection>;
+  /** To be called at start, and now and then: looks for the endpoint where it is not known. */
+  keepFresh(): void;
+  /** What was answered holds for its time, whatever keys do. */
+  generation(): number;
+  status(): IntrospectorStatus;
+};
+
+/** The part of the guarded fetch that introspection uses. */
+export type PostForm = (
+  url: URL,
+  form: { readonly headers: Readonly<Record<string, string>>; readonly body: string },
+  rule: ReturnType<typeof learnedUrlRule> & {
+    readonly maxBytes: number;
+    readonly timeoutMs: number;
+  },
+) => Promise<
+  | {
+      readonly ok: true;
+      readonly status: number;
+      readonly contentType: string;
+      readonly bytes: Uint8Array;
+    }
+  | { readonly ok: false; readonly detail: string }
+>;
+
+type Ports = {
+  readonly fetchJson: FetchJson;
+  readonly postForm: PostForm;
+  readonly now: () => number;
+};
+
+const NO_ANSWER = 'the introspection endpoint answered with something that is no introspection';
+
+/**
+ * A failure in our own words. An outage is one of the issuer, whatever was asked; what else goes wrong may
+ * be the work of one token, and must not stand in the way of others.
+ */
+class AskFault extends Error {
+  readonly isOutage: boolean;
+
+  constructor(why: string, isOutage: boolean) {
+    super(why);
+    this.isOutage = isOutage;
+  }
+}
+
+type Asking = {
+  readonly issuer: IssuerSettings;
+  readonly introspection: IntrospectionSettings;
+  readonly ports: Ports;
+};
+
+/** Makes the introspector of one issuer. It opens nothing until it is asked, and needs no closing. */
+export function createIntrospector(
+  issuer: IssuerSettings,
+  introspection: IntrospectionSettings,
+  ports: Ports,
+): Introspector {
+  const asking: Asking = { issuer, introspection, ports };
+  const budget = createQuestionBudget(introspection.maxPerSecond, ports.now);
+  let endpoint: { readonly url: URL; readonly foundAt: number } | undefined;
+  let failure: string | undefined;
+  let outageAt = Number.NEGATIVE_INFINITY;
+  let waiting = 0;
+  let looking: Promise<URL> | undefined;
+
+  function fail(error: unknown): void {
+    const fault = error instanceof AskFault ? error : new AskFault(NO_ANSWER, false);
+    failure = fault.message;
+    if (!fault.isOutage) return;
+    outageAt = ports.now();
+    endpoint = undefined;
+  }
+
+  async function findEndpoint(): Promise<URL> {
+    if (introspection.endpoint !== undefined) return introspection.endpoint;
+    if (endpoint !== undefined && ports.now() - endpoint.foundAt < DISCOVERY_AGE_MS) {
+      return endpoint.url;
+    }
+    looking ??= lookForEndpoint().finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  }
+
+  async function lookForEndpoint(): Promise<URL> {
+    const found = await discover(issuer, 'introspection_endpoint', ports.fetchJson);
+    if (!found.ok) throw new AskFault(found.detail, true);
+    endpoint = { url: found.url, foundAt: ports.now() };
+    return found.url;
+  }
+
+  function isPaused(): boolean {
+    return ports.now() - outageAt < OUTAGE_PAUSE_MS;
+  }
+
+  async function ask(token: string): Promise<Introspection> {
+    try {
+      const answer = await askEndpoint(await findEndpoint(), token, asking);
+      failure = undefined;
+      return answer['active'] === true ? { kind: 'active', claims: answer } : { kind: 'inactive' };
+    } catch (error) {
+      fail(error);
+      return { kind: 'unavailable' };
+    }
+  }
+
+  return {
+    async introspect(token, isKnown) {
+      const isFull = waiting >= (isKnown ? MAX_WAITING : MAX_STRANGERS_WAITING);
+      if (isPaused() || isFull || !budget.take(isKnown)) return { kind: 'unavailable' };
+      waiting += 1;
+      try {
+        return await ask(token);
+      } finally {
+        waiting -= 1;
+      }
+    },
+    keepFresh() {
+      const isFound = introspection.endpoint !== undefined || endpoint !== undefined;
+      if (isFound || looking !== undefined || isPaused()) return;
+      findEndpoint().then(() => {
+        failure = undefined;
+      }, fail);
+    },
+    generation: () => 0,
+    status() {
+      const isFound = introspection.endpoint !== undefined || endpoint !== undefined;
+      if (failure !== undefined) return { state: 'degraded', failure };
+      return isFound
+        ? { state: 'armed', failure: undefined }
+        : { state: 'degraded', failure: 'the introspection endpoint is not known yet' };
+    },
+  };
+}
+
+/** The answer to one question. Throws where there is none that may be believed. */
+async function askEndpoint(
+  url: URL,
+  token: string,
+  { issuer, introspection, ports }: Asking,
+): Promise<JsonObject> {
+  const server = { issuer: issuer.issuer, introspection_endpoint: url.href };
+  const client = { client_id: introspection.clientId };
+  const prove =
+    introspection.authentication === 'client_secret_post'
+      ? oauth.ClientSecretPost(introspection.clientSecret)
+      : oauth.ClientSecretBasic(introspection.clientSecret);
+  const response = await oauth.introspectionRequest(server, client, prove, token, {
+    // Whether plain http is possible is for the guarded fetch to say: on loopback alone.
+    [oauth.allowInsecureRequests]: true,
+    [oauth.customFetch]: (_href, { headers, body }) =>
+      post(url, headers, String(body), issuer, ports),
+    additionalParameters: { token_type_hint: 'access_token' },
+  });
+  const answer = await oauth.processIntrospectionResponse(server, client, response);
+  if (!isObject(answer)) throw new AskFault(NO_ANSWER, false);
+  return answer;
+}
+
+async function post(
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+  issuer: IssuerSettings,
+  ports: Ports,
+): Promise<Response> {
+  const outcome = await ports.postForm(
+    url,
+    { headers, body },
+    // An endpoint that the file names may resolve where its issuer may, like a learned one of its origin.
+    {
+      network: issuer.network,
+      origins: originsOf(issuer),
+      maxBytes: MAX_ANSWER_BYTES,
+      timeoutMs: ANSWER_TIMEOUT_MS,
+    },
+  );
+  if (!outcome.ok) throw new AskFault(`the introspection endpoint ${outcome.detail}`, true);
+  const { status } = outcome;
+  if (status !== 200) {
+    const why = `the introspection endpoint answered with status ${status}`;
+    throw new AskFault(why, GONE.has(status));
+  }
+  // Anything else, a signed answer included, would be read without a check of its own.
+  if (!/^application\/json *(;|$)/i.test(outcome.contentType)) {
+    throw new AskFault(
+      'the introspection endpoint answered with something that is not JSON',
+      false,
+    );
+  }
+  // Copied, because a body of a response must own its bytes.
+  const headersOut = { 'content-type': 'application/json' };
+  return new Response(new Uint8Array(outcome.bytes), { status: 200, headers: headersOut });
+}
+
+function originsOf(issuer: IssuerSettings): readonly string[] {
+  const { origins } = learnedUrlRule(issuer);
+  const named = issuer.introspection?.endpoint;
+  return named === undefined ? origins : [...origins, named.origin];
+}

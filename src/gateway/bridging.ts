@@ -1,0 +1,70 @@
+// Messages of a channel of HTTP+SSE on their way to an upstream of another era: the handshake opens a session
+// there, everything else goes on in it. What may leave was decided before, in the form of the channel.
+// Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; mcp-spec.md §2.
+
+import type { View } from '../exchange-ports.js';
+import type { SessionFacts } from '../mcp/admitted.js';
+import { eraTowards } from '../mcp/carried.js';
+import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
+import { INVALID_REQUEST } from '../mcp/faults.js';
+import { refusal } from '../mcp/translate/to-stateless.js';
+import type { ForwardOutcome, LeaveSignal } from '../mcp/transport.js';
+import { CHANNEL_VERSION, LATEST_SESSION_VERSION } from '../mcp/versions.js';
+import type { Cleared } from '../settle/settle.js';
+import { OWN_SESSION } from '../upstream/translate/for-sessions.js';
+import { wholeAnswer } from '../upstream/translate/own-answer.js';
+import type { UpstreamRuntime } from './upstream-runtime.js';
+
+const NOT_INITIALIZED = 'This session has not begun. Initialize first.';
+
+export type BridgedMessage = {
+  readonly runtime: UpstreamRuntime;
+  readonly carried: View['carried'];
+  readonly cleared: Cleared;
+  /** The session of the channel. */
+  readonly channel: SessionFacts;
+  /** Aborted when the channel ends. */
+  readonly signal: LeaveSignal | undefined;
+};
+
+/** True where the session is of the kind that its upstream has now: a reload may have changed that. */
+export function isPlaced(
+  { settings }: UpstreamRuntime,
+  session: SessionFacts | undefined,
+): boolean {
+  const isBridged = session?.upstreamSession === BRIDGED_CHANNEL;
+  return isBridged !== (settings.transport === 'http-sse');
+}
+
+/** Sends a message of a channel; `forward` sends it once it is one of an upstream's session. */
+export async function forwardBridged(
+  { runtime, carried, cleared, channel, signal }: BridgedMessage,
+  forward: (inner: Cleared) => Promise<ForwardOutcome>,
+): Promise<ForwardOutcome> {
+  const { bridged } = runtime.translation;
+  const { message, rule } = cleared.admitted;
+  if (rule.method === 'initialize') {
+    if (eraTowards('2025', carried) !== '2026') {
+      // The version nearest to that of channels: what came later is then not sent.
+      const [oldest = LATEST_SESSION_VERSION] = carried?.sessions ?? [];
+      return bridged.open(cleared, oldest, signal);
+    }
+    const own = bridged.enter(cleared, OWN_SESSION, CHANNEL_VERSION);
+    return own === undefined ? wholeAnswer(404) : forward(inSession(cleared, own));
+  }
+  const inner = bridged.find(channel);
+  if (inner === undefined) {
+    return message.kind === 'request'
+      ? wholeAnswer(200, refusal(message.id, NOT_INITIALIZED, INVALID_REQUEST))
+      : wholeAnswer(400);
+  }
+  const outcome = await forward(inSession(cleared, inner));
+  if (rule.method === 'notifications/initialized') bridged.begin(channel);
+  return outcome;
+}
+
+function inSession(cleared: Cleared, session: SessionFacts): Cleared {
+  const { admitted } = cleared;
+  const { version } = session;
+  return { ...cleared, admitted: { ...admitted, era: '2025', version, session } };
+}

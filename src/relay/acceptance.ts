@@ -1,0 +1,42 @@
+// What a client that takes no event streams, or nothing that is sent here, is given. A client that says nothing
+// takes all; one that takes JSON alone gets the answer alone, and is asked nothing on the way.
+// Source: MCP 2025-11-25, transports (the client must accept both); RFC 9110 §12.5.1 and §15.5.7.
+
+import { acceptsType } from '../mcp/accept.js';
+import type { Admitted, ProtocolFault } from '../mcp/admitted.js';
+import { type FaultPlace, faultOf, INVALID_REQUEST } from '../mcp/faults.js';
+import type { Incoming } from '../mcp/transport.js';
+import { type Refusal, refuseFault } from '../policy/refusal.js';
+import type { Call } from './call.js';
+
+const STREAM = 'text/event-stream';
+const JSON_BODY = 'application/json';
+const NOT_ACCEPTABLE = 406;
+
+/** True where the client takes an event stream. */
+export function takesStream({ headers }: Incoming): boolean {
+  return acceptsType(headers['accept'], STREAM);
+}
+
+/** 406: nothing of what this request is answered with is taken. */
+export function notAcceptable(place: FaultPlace): ProtocolFault {
+  const text = 'The Accept header leaves out what this request is answered with.';
+  return faultOf('invalid-message', INVALID_REQUEST, text, place, NOT_ACCEPTABLE);
+}
+
+/**
+ * The message of a client that takes no stream: nobody can ask it anything in the middle of an answer. A
+ * message that is answered by its status, or on a channel, asks for no type.
+ */
+export function withoutStream(
+  { incoming }: Pick<Call, 'incoming'>,
+  admitted: Admitted,
+): Admitted | Refusal {
+  const { message, era, session, rule } = admitted;
+  if (message.kind !== 'request' || era === '2024' || takesStream(incoming)) return admitted;
+  const takesJson = acceptsType(incoming.headers['accept'], JSON_BODY);
+  if (!takesJson || rule.response === 'subscription')
+    return refuseFault(notAcceptable({ era, id: message.id }));
+  if (era === '2026' || session === undefined) return admitted;
+  return { ...admitted, askable: [], session: { ...session, askable: [] } };
+}

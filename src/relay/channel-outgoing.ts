@@ -1,0 +1,75 @@
+// The answer to what was posted to a channel, where the upstream answers as other eras do: the POST is done with
+// 202, and what the exchange writes goes to the stream that its client holds. Decides nothing.
+// Source: MCP 2024-11-05, transports, HTTP with SSE.
+
+import type { ClientEnd } from '../exchange-ports.js';
+import type { Admitted } from '../mcp/admitted.js';
+import type { RequestId } from '../mcp/message.js';
+import { renderError } from '../mcp/render.js';
+import { encodeSseMessage } from '../mcp/sse.js';
+import type { AnswerHeaders, LeaveSignal, Outgoing } from '../mcp/transport.js';
+import { type Refusal, refuseWith } from '../policy/refusal.js';
+import type { Call } from './call.js';
+
+/** Own codes of refusals that have a status and no message: outside -32768..-32000. */
+const CODE_OF_STATUS = 1000;
+
+/** True for a message of HTTP+SSE before an upstream that does not speak it. */
+export function isBridged({ view }: Pick<Call, 'view'>, { era }: Pick<Admitted, 'era'>): boolean {
+  return era === '2024' && !view.channel.isDirect;
+}
+
+/** Refuses what is answered on a stream that another replica holds: nobody could hear the answer. */
+export function findChannel(call: Call, { session }: Admitted): Refusal | undefined {
+  const isHeld = session !== undefined && call.ports.channels.find(session) !== undefined;
+  return isHeld ? undefined : refuseWith('unknown-session');
+}
+
+/**
+ * From here on the exchange answers on the channel. Returns the signal of the channel's end, which ends what is
+ * under way for it; `undefined` for every message that is not answered there.
+ */
+export function moveToChannel(call: Call, admitted: Admitted): LeaveSignal | undefined {
+  const { message, session } = admitted;
+  if (session === undefined || message.kind !== 'request' || !isBridged(call, admitted))
+    return undefined;
+  const end = call.ports.channels.find(session);
+  if (end === undefined) return AbortSignal.abort();
+  call.outgoing.send(202, {}, '');
+  call.outgoing = onChannel(end, message.id);
+  return end.signal;
+}
+
+function onChannel(end: ClientEnd, id: RequestId): Outgoing {
+  let isCut = false;
+  const write = (bytes: Uint8Array | string): void | Promise<void> =>
+    isCut ? undefined : end.write(bytes);
+  return {
+    get isClosed() {
+      return isCut || end.isClosed;
+    },
+    // The message was answered with 202; its headers have gone.
+    also: () => undefined,
+    send: (status, headers, body) =>
+      void write(encodeSseMessage(messageIn(id, status, headers, body))),
+    open: () => undefined,
+    write,
+    // The channel goes on; only this exchange says no more.
+    end: () => undefined,
+    cut() {
+      isCut = true;
+    },
+  };
+}
+
+/** A whole answer as the message that it is; one that is none, such as a page of an error, as an error. */
+export function messageIn(
+  id: RequestId,
+  status: number,
+  headers: AnswerHeaders,
+  body: Uint8Array | string,
+): string {
+  const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
+  const isMessage = headers['content-type']?.startsWith('application/json') === true;
+  return isMessage ? text : renderError(id, CODE_OF_STATUS + status, text);
+}

@@ -1,0 +1,88 @@
+// Answers that are tasks, and answers about tasks: the one that begins one, a look at how one stands, and the
+// bare acknowledgement of an update or a cancellation.
+// Source: MCP 2025-11-25, tasks; the Tasks extension.
+
+import { setMember } from '../inspect/members.js';
+import { applyEdits, readJsonText, removalEdits, spanOf } from '../mcp/json.js';
+import type { JsonObject } from '../mcp/message.js';
+import { readCreatedTask, readPlainTask } from '../mcp/tasks.js';
+import type { Reason } from '../policy/reasons.js';
+import { refuseWith } from '../policy/refusal.js';
+import type { Answered } from './answered.js';
+import { inspect, type Read, type Subject, type Verdict } from './subject.js';
+import { tellTask } from './task-state.js';
+
+const NO_HEADERS = {};
+/** What an acknowledgement consists of (Tasks extension: an empty result). */
+const ACK_MEMBERS: ReadonlySet<string> = new Set(['resultType', '_meta']);
+
+/** Judges the answer to a call that is a task: its client gets an id that is good for it alone. */
+export function judgeCreated(
+  subject: Subject,
+  { admitted, owed }: Answered,
+  { text }: Read,
+  result: JsonObject,
+): Verdict {
+  const { call, principal, era } = subject;
+  const path = era === '2026' ? ['result'] : ['result', 'task'];
+  const task = era === '2026' ? readCreatedTask(result) : readPlainTask(result['task']);
+  if (task === undefined || admitted.target.kind !== 'tool') return withhold('upstream-protocol');
+  const { maxResultBytes, profiles } = owed;
+  const facts = {
+    id: task.id,
+    era: era === '2026' ? era : '2025',
+    tool: admitted.target.name,
+    maxResultBytes,
+    profiles,
+  } as const;
+  const place = { upstream: call.incoming.upstream, principal };
+  const sealed = call.ports.tasks.seal(facts, task.ttlMs, place);
+  if (sealed === undefined) return withhold('result-too-large');
+  // The server's id looks like a secret, and ours would too.
+  const cut = readJsonText(setMember(text, path, 'taskId', ''));
+  if (!cut.ok) return withhold('upstream-protocol');
+  const outcome = inspect(subject, cut);
+  if (outcome.kind === 'withhold') return withhold(outcome.reason);
+  call.progress?.keep();
+  const inspected = outcome.kind === 'changed' ? outcome.text : cut.text;
+  const told = setMember(inspected, path, 'taskId', sealed);
+  return own(result['cacheScope'] === undefined ? told : unshared(told), false);
+}
+
+/** Judges the answer to a request about a task. */
+export async function judgeTaskAnswer(
+  subject: Subject,
+  { admitted }: Answered,
+  reading: Read,
+): Promise<Verdict> {
+  const { rule, task, askable } = admitted;
+  if (task === undefined) return withhold('internal');
+  if (subject.era === '2026' && rule.method !== 'tasks/get') return acknowledge(subject, reading);
+  const told = await tellTask({ subject, task, askable }, reading, 'result');
+  return 'reason' in told ? withhold(told.reason) : own(told.text, told.isError);
+}
+
+/** Nothing but that it was heard: whatever else a server says here is judged nowhere. */
+function acknowledge(subject: Subject, reading: Read): Verdict {
+  const span = spanOf(reading.text, ['result']);
+  const edits =
+    span === undefined ? [] : removalEdits(reading.text, span, (name) => !ACK_MEMBERS.has(name));
+  const cut = edits.length === 0 ? reading : readJsonText(applyEdits(reading.text, edits));
+  if (!cut.ok) return withhold('upstream-protocol');
+  const outcome = inspect(subject, cut);
+  if (outcome.kind === 'withhold') return withhold(outcome.reason);
+  if (outcome.kind === 'changed') return own(outcome.text, false);
+  return own(cut === reading ? undefined : cut.text, false);
+}
+
+function unshared(text: string): string {
+  return setMember(text, ['result'], 'cacheScope', 'private');
+}
+
+function own(text: string | undefined, isError: boolean): Verdict {
+  return { kind: 'own', text, headers: NO_HEADERS, isError, rpcCode: undefined };
+}
+
+function withhold(reason: Reason): Verdict {
+  return { kind: 'refused', refusal: refuseWith(reason) };
+}

@@ -1,0 +1,141 @@
+// How a task stands, as its client may be told: under the id that it knows, and with whatever the task has
+// brought judged as the answer of its call would have been, result, error and questions alike. What is not
+// of this task, or says more than its status has, is no answer.
+// Source: MCP 2025-11-25, tasks; the Tasks extension (task status, polling, notifications).
+
+import { setMember } from '../inspect/members.js';
+import type { OpenedTask } from '../mcp/admitted.js';
+import { readAsking } from '../mcp/asking.js';
+import { applyEdits, readJsonText, spanOf } from '../mcp/json.js';
+import { readEnvelope } from '../mcp/jsonrpc.js';
+import { isObject, type Json, type JsonObject, type QuestionName } from '../mcp/message.js';
+import { readDetailedTask, readPlainTask, type Task, type TaskState } from '../mcp/tasks.js';
+import type { CompiledSchema } from '../policy/definition.js';
+import type { Reason } from '../policy/reasons.js';
+import { type Asking, noteWithheld, settleQuestions, showLinks } from './asking.js';
+import { inspect, type Read, type Subject } from './subject.js';
+
+/** A word about one task. `askable` is what its server may ask of whoever hears it. */
+export type Telling = {
+  readonly subject: Subject;
+  readonly task: OpenedTask;
+  readonly askable: readonly QuestionName[];
+};
+
+/** What may pass, or why nothing does. */
+export type Told =
+  | { readonly text: string; readonly isError: boolean }
+  | { readonly reason: Reason };
+
+type Holder = 'result' | 'params';
+/** What the task has brought, where it stands in the word, and as its client may have it. */
+type Payload = { readonly member: string; readonly text: string; readonly isError: boolean };
+
+const BROKEN = { reason: 'upstream-protocol' } as const;
+
+/** Judges a task as it stands in the result of an answer, or in the params of a notice. */
+export async function tellTask(telling: Telling, reading: Read, holder: Holder): Promise<Told> {
+  const { subject, task } = telling;
+  const held = isObject(reading.value) ? reading.value[holder] : undefined;
+  const read = readTask(subject, held);
+  if (read === undefined || !isObject(held) || read.id !== task.id) return BROKEN;
+  const asking = await judgeQuestions(telling, held, read.state);
+  if ('reason' in asking) return asking;
+  const outer = inspectOuter(subject, reading, holder, read);
+  if ('reason' in outer) return outer;
+  const payload = inspectPayload(telling, reading.text, holder, read);
+  if (payload !== undefined && 'reason' in payload) return payload;
+  const named = setMember(outer.text, [holder], 'taskId', task.sealed);
+  const whole =
+    payload === undefined ? named : replaceAt(named, [holder, payload.member], payload.text);
+  const text = whole && showLinks(whole, asking, [holder]);
+  if (text === undefined) return { reason: 'elicitation-url' };
+  return { text: withoutSharing(text, holder, held), isError: payload?.isError === true };
+}
+
+function readTask({ era }: Subject, held: Json | undefined): Task | undefined {
+  if (era !== '2026') return readPlainTask(held);
+  return isObject(held) ? readDetailedTask(held) : undefined;
+}
+
+const NO_QUESTIONS: Asking = { questions: [], state: undefined };
+
+/** Asked again at every look, a question is counted once. All may have been answered a moment ago. */
+async function judgeQuestions(
+  { subject, task, askable }: Telling,
+  held: JsonObject,
+  state: TaskState,
+): Promise<Asking | { readonly reason: Reason }> {
+  if (state.kind !== 'asking' || Object.keys(state.inputRequests).length === 0) return NO_QUESTIONS;
+  const asking = readAsking(held);
+  if (asking === undefined) return BROKEN;
+  const { call, principal } = subject;
+  const place = { upstream: call.incoming.upstream, principal };
+  const asked = call.ports.tasks.asked(task.id, place);
+  const fault = await settleQuestions({ call, principal, askable }, asking, asked);
+  if (fault === undefined) return asking;
+  noteWithheld(call, fault.question);
+  return { reason: fault.reason };
+}
+
+/** All but what the task has brought, which is judged by itself, and its id, which looks like a secret. */
+function inspectOuter(
+  subject: Subject,
+  reading: Read,
+  holder: Holder,
+  { state }: Task,
+): { readonly text: string } | { readonly reason: Reason } {
+  let text = setMember(reading.text, [holder], 'taskId', '');
+  if (state.kind === 'result' || state.kind === 'error')
+    text = replaceAt(text, [holder, state.kind], '{}') ?? text;
+  const cut = readJsonText(text);
+  if (!cut.ok) return BROKEN;
+  const outcome = inspect(subject, cut);
+  switch (outcome.kind) {
+    case 'withhold':
+      return { reason: outcome.reason };
+    case 'changed':
+      return { text: outcome.text };
+    case 'clean':
+      return { text };
+  }
+}
+
+/** The result or the error, as a message of its own: what its call would have been answered. */
+function inspectPayload(
+  { subject, task }: Telling,
+  text: string,
+  holder: Holder,
+  { state }: Task,
+): Payload | { readonly reason: Reason } | undefined {
+  if (state.kind !== 'result' && state.kind !== 'error') return undefined;
+  const member = state.kind;
+  const span = spanOf(text, [holder, member]);
+  if (span === undefined) return BROKEN;
+  const answer = `{"jsonrpc":"2.0","id":0,"${member}":${text.slice(span.start, span.end)}}`;
+  const reading = readJsonText(answer);
+  if (!reading.ok || readEnvelope(reading.value).kind !== member) return BROKEN;
+  const isError = state.kind === 'error' || state.result['isError'] === true;
+  const outcome = inspect(subject, reading, outputOf(subject, task));
+  if (outcome.kind === 'withhold') return { reason: outcome.reason };
+  const inspected = outcome.kind === 'changed' ? outcome.text : answer;
+  const kept = spanOf(inspected, [member]);
+  if (kept === undefined) return BROKEN;
+  return { member, text: inspected.slice(kept.start, kept.end), isError };
+}
+
+function outputOf({ call, era }: Subject, { tool }: OpenedTask): CompiledSchema | undefined {
+  return call.view.catalogueFor(era).standing('tool', tool).pinned?.output;
+}
+
+function replaceAt(text: string, path: readonly string[], value: string): string | undefined {
+  const span = spanOf(text, path);
+  return span === undefined ? undefined : applyEdits(text, [{ ...span, text: value }]);
+}
+
+/** A task is one caller's. Its time to live is none of a cache's, and its server may mean it as one. */
+function withoutSharing(text: string, holder: Holder, held: JsonObject): string {
+  return held['cacheScope'] === undefined
+    ? text
+    : setMember(text, [holder], 'cacheScope', 'private');
+}

@@ -1,0 +1,62 @@
+// The open channels of one upstream of HTTP+SSE, by the id under which a session of the gateway's own names them.
+// Bounded, together and by caller; what nobody uses is ended, and nothing of it stays.
+// Source: MCP 2025-11-25, session management; contract §10 (never shared between principals).
+
+import type { ChannelSession } from './channel-session.js';
+
+export type ChannelTable = {
+  /** False where neither everyone together nor this caller may have another. */
+  hasRoom(owner: string): boolean;
+  enter(id: string, session: ChannelSession): void;
+  find(id: string | undefined): ChannelSession | undefined;
+  leave(id: string): void;
+  close(): void;
+  readonly size: number;
+};
+
+/** Channels of one upstream, and of one caller there. */
+export const MAX_CHANNELS = 1_000;
+export const MAX_CHANNELS_A_CALLER = 64;
+const SWEEPS_A_REST = 2;
+
+/** None open. `restMs`: how long one may rest. */
+export function createChannelTable(restMs: number): ChannelTable {
+  const open = new Map<string, ChannelSession>();
+  const sweeping = setInterval(sweep, Math.max(restMs / SWEEPS_A_REST, 1));
+  sweeping.unref();
+
+  function sweep(): void {
+    for (const [id, session] of open) if (!session.isUsed(restMs)) end(id, session);
+  }
+
+  function end(id: string, session: ChannelSession): void {
+    open.delete(id);
+    session.close();
+  }
+
+  /** Of a caller with many the one that rests goes, before a new one is refused. */
+  function makeRoom(owner: string): boolean {
+    const own = [...open].filter(([, session]) => session.owner === owner);
+    if (own.length < MAX_CHANNELS_A_CALLER) return true;
+    const resting = own.find(([, session]) => session.isResting);
+    if (resting !== undefined) end(...resting);
+    return resting !== undefined;
+  }
+
+  return {
+    hasRoom: (owner) => makeRoom(owner) && open.size < MAX_CHANNELS,
+    enter: (id, session) => void open.set(id, session),
+    find: (id) => (id === undefined ? undefined : open.get(id)),
+    leave(id) {
+      const session = open.get(id);
+      if (session !== undefined) end(id, session);
+    },
+    close() {
+      clearInterval(sweeping);
+      for (const [id, session] of open) end(id, session);
+    },
+    get size() {
+      return open.size;
+    },
+  };
+}

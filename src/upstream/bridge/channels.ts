@@ -1,0 +1,154 @@
+// Opens channels, and the sessions over them: a session begins with its channel and with the handshake on it,
+// and ends with either. A handshake is in the version of channels, whatever its client asks for.
+// Source: MCP 2024-11-05, lifecycle and transports (HTTP with SSE).
+
+import { randomUUID } from 'node:crypto';
+import type { JsonObject, RequestId } from '../../mcp/message.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
+import type { UpstreamClient } from '../client.js';
+import { credentialHeader, type UpstreamCredentials } from '../credentials.js';
+import { wholeAnswer } from '../translate/own-answer.js';
+import { type ChannelSession, createChannelSession } from './channel-session.js';
+import { type ChannelTable, createChannelTable } from './channel-table.js';
+import type { Ledger, Reading } from './mailbox.js';
+import { askChannelVersion, readAnswered, tellVersion } from './own-message.js';
+
+export type BridgeSettings = {
+  readonly client: UpstreamClient;
+  readonly credentials: UpstreamCredentials;
+  readonly maxResponseBytes: number;
+  readonly requestTimeoutMs: number;
+  /** Longest silence of an answer, and longest rest of a session. */
+  readonly streamIdleMs: number;
+  readonly now: () => number;
+};
+
+/** Posts a message to the address that a channel named. */
+export type Post = (
+  target: string,
+  body: string,
+  signal: LeaveSignal | undefined,
+) => Promise<ForwardOutcome>;
+
+/** An `initialize` that opens a session. */
+export type Handshake = {
+  readonly text: string;
+  readonly id: RequestId;
+  readonly params: JsonObject;
+  /** Whose session it will be. */
+  readonly owner: string;
+  readonly post: Post;
+};
+
+export type Channels = Omit<ChannelTable, 'enter' | 'hasRoom'> & {
+  /** The answer to the handshake, with the id of the session where one was opened. */
+  open(handshake: Handshake): Promise<ForwardOutcome>;
+};
+
+/** What a gateway holds of all channels of one upstream. */
+const MAX_HELD_BYTES = 128 * 1024 * 1024;
+/** How long the server may take for what the gateway itself says. */
+const OWN_TIMEOUT_MS = 5_000;
+const FIRST_REFUSAL = 300;
+const UNAVAILABLE = { kind: 'fault', reason: 'upstream-unavailable' } as const;
+
+/** None open. */
+export function createChannels(settings: BridgeSettings): Channels {
+  const table = createChannelTable(settings.streamIdleMs);
+  const ledger: Ledger = { bytesLeft: MAX_HELD_BYTES };
+  return {
+    find: table.find,
+    leave: table.leave,
+    close: table.close,
+    get size() {
+      return table.size;
+    },
+    async open(handshake) {
+      if (!table.hasRoom(handshake.owner)) return UNAVAILABLE;
+      const life = new AbortController();
+      const opened = await settings.client.openChannel(life.signal);
+      if (opened.kind === 'fault') return opened;
+      const id = randomUUID();
+      const { endpoint, answer } = opened;
+      const session = createChannelSession({
+        endpoint,
+        answer,
+        owner: handshake.owner,
+        bounds: settings,
+        idleMs: settings.streamIdleMs,
+        ledger,
+        now: settings.now,
+        tell: createTeller(settings, endpoint),
+        onEnd: () => table.leave(id),
+      });
+      const told = await shake(session, handshake, settings.requestTimeoutMs);
+      if (told.kind === 'fault' || told.headers['mcp-session-id'] === undefined) {
+        session.close();
+        return told;
+      }
+      table.enter(id, session);
+      return { ...told, headers: { ...told.headers, 'mcp-session-id': id } };
+    },
+  };
+}
+
+/** The answer to a handshake; with a session id, still to be given, where it succeeded. */
+async function shake(
+  session: ChannelSession,
+  { text, id, params, post }: Handshake,
+  withinMs: number,
+): Promise<ForwardOutcome> {
+  const box = session.begin({ id, token: undefined });
+  if (typeof box === 'string') return UNAVAILABLE;
+  const posted = await post(
+    session.endpoint,
+    askChannelVersion(text),
+    AbortSignal.timeout(withinMs),
+  );
+  if (posted.kind === 'fault') return posted;
+  posted.release();
+  if (posted.status >= FIRST_REFUSAL) return wholeAnswer(posted.status);
+  const reading = box.read(0, { isPrimed: false });
+  const answered = reading === undefined ? UNAVAILABLE : await awaitAnswer(reading, withinMs);
+  session.drop(box);
+  if (answered.kind === 'fault') return answered;
+  const told = wholeAnswer(200, tellVersion(answered.text, params['protocolVersion']));
+  const headers = answered.isResult ? { ...told.headers, 'mcp-session-id': '' } : told.headers;
+  return { ...told, headers };
+}
+
+type Awaited =
+  | { readonly kind: 'text'; readonly text: string; readonly isResult: boolean }
+  | Exclude<ForwardOutcome, UpstreamAnswer>;
+
+/** The answer alone, without what comes before it. */
+export async function awaitAnswer(reading: Reading, withinMs: number): Promise<Awaited> {
+  const timer = setTimeout(reading.leave, withinMs);
+  try {
+    for await (const said of reading.conversation) {
+      if (said.kind === 'fault') return said;
+      const answered = said.kind === 'message' ? readAnswered(said.text) : undefined;
+      if (answered !== undefined) return { kind: 'text', ...answered };
+    }
+    return { kind: 'fault', reason: 'upstream-timeout' };
+  } finally {
+    clearTimeout(timer);
+    reading.leave();
+  }
+}
+
+function createTeller(
+  { client, credentials }: BridgeSettings,
+  target: string,
+): (message: JsonObject) => void {
+  const credential = credentialHeader(credentials);
+  const shown = credential === undefined ? {} : { [credential.name]: credential.value };
+  const headers = { 'content-type': 'application/json', ...shown };
+  return (message) => {
+    const body = JSON.stringify(message);
+    const told = { method: 'POST', target, headers, body, timeoutMs: OWN_TIMEOUT_MS } as const;
+    void client.request(told).then((outcome) => {
+      if (outcome.kind === 'answer') outcome.release();
+    });
+  };
+}

@@ -1,0 +1,180 @@
+// What a server of HTTP+SSE has said to one exchange, or to no exchange, until somebody reads it, and as long as
+// it may be read again: its channel has no ids of events, so they are made here. Bounded in bytes.
+// Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, resumability.
+
+import type { ForwardFault } from '../../mcp/transport.js';
+import type { Conversation, Said } from '../translate/own-answer.js';
+
+/** Bytes that all mailboxes of an upstream hold together. */
+export type Ledger = { bytesLeft: number };
+
+export type MailboxSettings = {
+  /** Stands in the ids of its events. */
+  readonly key: string;
+  readonly maxBytes: number;
+  readonly ledger: Ledger;
+  /** Longest silence that a reader waits through. */
+  readonly idleMs: number;
+  /** `forget`: past the bound the oldest goes. `fail`: past it nothing more is told. */
+  readonly overflow: 'forget' | 'fail';
+  readonly now: () => number;
+};
+
+/** One reading: it ends when another begins, or when its reader leaves. */
+export type Reading = { readonly conversation: Conversation; leave(): void };
+
+export type Mailbox = {
+  readonly key: string;
+  put(text: string): void;
+  /** Nothing more comes: all was said, or why not. The first end counts. */
+  end(how: 'complete' | ForwardFault): void;
+  /** Reads from the message after the `after`-th; `undefined` where that is no longer held. */
+  read(after: number, how: { readonly isPrimed: boolean }): Reading | undefined;
+  /** Messages before the first that nobody has read. */
+  readonly unread: number;
+  /** What is held, in characters. */
+  readonly bytes: number;
+  readonly isRead: boolean;
+  readonly isOver: boolean;
+  /** When somebody read it last, or something came. */
+  readonly usedAtMs: number;
+  /** Gives up what is held. */
+  drop(): void;
+};
+
+/** An empty one. */
+export function createMailbox(settings: MailboxSettings): Mailbox {
+  const { key, maxBytes, ledger, idleMs, overflow, now } = settings;
+  const held: string[] = [];
+  /** Messages that were held before the first of `held`. */
+  let gone = 0;
+  let bytes = 0;
+  let taken = 0;
+  let end: 'complete' | ForwardFault | undefined;
+  let reader = 0;
+  let isRead = false;
+  let usedAtMs = now();
+  let wake: () => void = () => undefined;
+
+  function forgetOldest(): void {
+    const text = held.shift() ?? '';
+    gone += 1;
+    bytes -= text.length;
+    ledger.bytesLeft += text.length;
+  }
+
+  function forgetAll(): void {
+    while (held.length > 0) forgetOldest();
+  }
+
+  function isFull(): boolean {
+    return bytes > maxBytes || ledger.bytesLeft < 0;
+  }
+
+  function finish(how: 'complete' | ForwardFault): void {
+    end ??= how;
+    wake();
+  }
+
+  function leave(own: number): void {
+    if (own !== reader) return;
+    reader += 1;
+    isRead = false;
+    usedAtMs = now();
+    wake();
+  }
+
+  /** True once something may have come; false after a silence that is too long. */
+  function awaitMore(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), idleMs);
+      wake = () => {
+        clearTimeout(timer);
+        resolve(true);
+      };
+    });
+  }
+
+  /** What stands at a place; `complete` behind the last of all, `undefined` where more is to come. */
+  function look(place: { at: number }): Said | 'complete' | undefined {
+    // What was forgotten meanwhile is passed over.
+    const at = Math.max(place.at, gone);
+    const text = held[at - gone];
+    if (text === undefined) return end === undefined || end === 'complete' ? end : faulty(end);
+    place.at = at + 1;
+    taken = Math.max(taken, place.at);
+    return { kind: 'message', text, eventId: `${key}-${place.at}` };
+  }
+
+  /** The next to be told to this reader, once there is one; nothing more where it is over. */
+  async function nextFor(own: number, place: { at: number }): Promise<Said | 'complete'> {
+    while (own === reader) {
+      const found = look(place);
+      if (found !== undefined) return found;
+      if (!(await awaitMore()) && own === reader) return faulty('upstream-timeout');
+    }
+    return 'complete';
+  }
+
+  async function* tell(own: number, after: number, isPrimed: boolean): Conversation {
+    if (isPrimed) yield { kind: 'primed', eventId: `${key}-${after}` };
+    const place = { at: after };
+    for (;;) {
+      const said = await nextFor(own, place);
+      if (said === 'complete') return;
+      yield said;
+      if (said.kind === 'fault') return;
+    }
+  }
+
+  return {
+    key,
+    put(text) {
+      if (end !== undefined) return;
+      held.push(text);
+      bytes += text.length;
+      ledger.bytesLeft -= text.length;
+      usedAtMs = now();
+      const mayGo = (): boolean => held.length > 1 && (overflow === 'forget' || gone < taken);
+      while (isFull() && mayGo()) forgetOldest();
+      if (isFull()) {
+        forgetAll();
+        if (overflow === 'fail') finish('upstream-protocol');
+      }
+      wake();
+    },
+    end: finish,
+    read(after, { isPrimed }) {
+      if (after < gone || after > gone + held.length) return undefined;
+      reader += 1;
+      const own = reader;
+      isRead = true;
+      usedAtMs = now();
+      wake();
+      return { conversation: tell(own, after, isPrimed), leave: () => leave(own) };
+    },
+    get unread() {
+      return Math.max(gone, taken);
+    },
+    get bytes() {
+      return bytes;
+    },
+    get isRead() {
+      return isRead;
+    },
+    get isOver() {
+      return end !== undefined;
+    },
+    get usedAtMs() {
+      return usedAtMs;
+    },
+    drop() {
+      forgetAll();
+      finish('upstream-unavailable');
+    },
+  };
+}
+
+function faulty(reason: ForwardFault): Said {
+  return { kind: 'fault', reason };
+}

@@ -1,0 +1,213 @@
+// An upstream of HTTP+SSE as one of sessions: a channel a session, messages posted to the address that the
+// channel named, and what comes on it told as answers and streams of the later transport. It stands where
+// the client of such an upstream stands, behind every control, and decides nothing.
+// Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports; mcp-spec.md §2.
+
+import { applyEdits } from '../../mcp/json.js';
+import type { RequestId } from '../../mcp/message.js';
+import { refusal } from '../../mcp/translate/to-stateless.js';
+import type { ForwardOutcome, LeaveSignal } from '../../mcp/transport.js';
+import type { Cleared } from '../../settle/settle.js';
+import type { OwnRequest, SessionRef, SessionUpstream } from '../client.js';
+import { streamAnswer, wholeAnswer } from '../translate/own-answer.js';
+import type { ChannelSession, NotSent } from './channel-session.js';
+import {
+  awaitAnswer,
+  type BridgeSettings,
+  type Channels,
+  createChannels,
+  type Post,
+} from './channels.js';
+import type { Mailbox, Reading } from './mailbox.js';
+import { readSent, type SentMessage, tokenIn } from './own-message.js';
+
+/** An upstream of sessions. */
+export type Bridge = SessionUpstream & {
+  /** Channels that are open for sessions. */
+  readonly openSessions: number;
+};
+
+/** From this version on a stream begins with an id after which it can be resumed. */
+const FIRST_PRIMED_VERSION = '2025-11-25';
+const OWN = 'sallyport';
+const FIRST_REFUSAL = 300;
+const INVALID_REQUEST = -32600;
+
+const NOT_SENT: { readonly [why in NotSent]: string } = {
+  'id-in-use': 'A request with this id is under way in this session.',
+  'too-many': 'As many requests as are carried wait in this session.',
+};
+
+/** Serves sessions over one upstream of HTTP+SSE. Opens nothing before the first. */
+export function createBridge(settings: BridgeSettings): Bridge {
+  const { client } = settings;
+  const channels = createChannels(settings);
+
+  /** Sends what a caller says, within a session or as the handshake that opens one. */
+  function send(cleared: Cleared, from: Sending): Promise<ForwardOutcome> {
+    const post: Post = (target, body, within) =>
+      client.forwardAs(cleared, { headers: [], body, target }, within, false);
+    return sendTo(channels, { ...from, post });
+  }
+
+  return {
+    forward(cleared, signal) {
+      const { admitted, principal } = cleared;
+      const { issuerUrl, subject, client: party } = principal;
+      return send(cleared, {
+        session: admitted.session?.upstreamSession,
+        text: applyEdits(admitted.text, admitted.edits),
+        owner: JSON.stringify([issuerUrl, subject, party]),
+        signal,
+        version: admitted.version,
+      });
+    },
+    forwardAs(cleared, { headers, body }, signal) {
+      const session = headers.find(([name]) => name === 'mcp-session-id')?.[1];
+      const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
+      return send(cleared, { session, text, owner: OWN, signal, version: undefined });
+    },
+    subscribe: () => Promise.resolve(wholeAnswer(405)),
+    openStream({ version, upstreamSession }, signal, lastEventId) {
+      const session = channels.find(upstreamSession);
+      if (session === undefined) return Promise.resolve(wholeAnswer(404));
+      const reading = session.read(lastEventId, version >= FIRST_PRIMED_VERSION);
+      // Past what is held there is nothing to go on with; the session lives on.
+      return Promise.resolve(reading === undefined ? wholeAnswer(400) : tell(reading, signal));
+    },
+    endSession({ upstreamSession }: SessionRef) {
+      const isKnown = channels.find(upstreamSession) !== undefined;
+      channels.leave(upstreamSession ?? '');
+      return Promise.resolve(wholeAnswer(isKnown ? 200 : 404));
+    },
+    request: (own) => requestOwn(settings, channels, own),
+    close() {
+      channels.close();
+      return Promise.resolve();
+    },
+    get openSessions() {
+      return channels.size;
+    },
+  };
+}
+
+/** What is to be sent, and whose it is. `version`: where its answer may be resumed, the version that says how. */
+type Sending = {
+  readonly session: string | undefined;
+  readonly text: string;
+  readonly owner: string;
+  readonly signal: LeaveSignal | undefined;
+  readonly version: string | undefined;
+};
+
+async function sendTo(
+  channels: Channels,
+  sending: Sending & { readonly post: Post },
+): Promise<ForwardOutcome> {
+  const { text, owner, post } = sending;
+  const sent = readSent(text);
+  if (sent.method === 'initialize' && sent.id !== undefined)
+    return channels.open({ ...sent, id: sent.id, text, owner, post });
+  const session = channels.find(sending.session);
+  if (session === undefined) return wholeAnswer(404);
+  if (sent.id !== undefined) return ask(session, { ...sending, sent, id: sent.id });
+  return say(session, sending, sent);
+}
+
+/** A notification, or the answer to a question. */
+async function say(
+  session: ChannelSession,
+  { text, signal, post }: Sending & { readonly post: Post },
+  { method, params }: SentMessage,
+): Promise<ForwardOutcome> {
+  const posted = await post(session.endpoint, text, signal);
+  if (posted.kind === 'fault') return posted;
+  posted.release();
+  const id = params['requestId'];
+  if (method === 'notifications/cancelled' && (typeof id === 'string' || typeof id === 'number'))
+    session.cancel(id);
+  return wholeAnswer(posted.status < FIRST_REFUSAL ? 202 : posted.status);
+}
+
+type Asked = Sending & { readonly post: Post; readonly sent: SentMessage; readonly id: RequestId };
+
+/** A request: its answer is told as a stream, which a client can leave and come back to. */
+async function ask(session: ChannelSession, asked: Asked): Promise<ForwardOutcome> {
+  const { signal, version } = asked;
+  const begun = await begin(session, asked);
+  if ('kind' in begun) return begun;
+  const { box, reading } = begun;
+  const drop = (): void => session.drop(box);
+  // Given up, not only left: nobody comes back for it.
+  signal?.addEventListener('abort', drop, { once: true });
+  return tell(reading, signal, () => {
+    signal?.removeEventListener('abort', drop);
+    // A client whose connection broke just now has not got it yet.
+    if (version === undefined) drop();
+    else session.keep(box);
+  });
+}
+
+type Begun = { readonly box: Mailbox; readonly reading: Reading };
+
+async function begin(session: ChannelSession, asked: Asked): Promise<Begun | ForwardOutcome> {
+  const { sent, id, text, signal, version, post } = asked;
+  const box = session.begin({ id, token: tokenIn(sent) });
+  if (typeof box === 'string') return wholeAnswer(200, refusal(id, NOT_SENT[box], INVALID_REQUEST));
+  const posted = await post(session.endpoint, text, signal);
+  if (posted.kind === 'answer') posted.release();
+  if (posted.kind === 'fault' || posted.status >= FIRST_REFUSAL) {
+    session.drop(box);
+    return posted.kind === 'fault' ? posted : wholeAnswer(posted.status);
+  }
+  const isPrimed = version !== undefined && version >= FIRST_PRIMED_VERSION;
+  const reading = box.read(0, { isPrimed });
+  return reading === undefined ? { kind: 'fault', reason: 'upstream-protocol' } : { box, reading };
+}
+
+/** A reading as an event stream. `onDone`: its reader has all that it wants. */
+function tell(
+  { conversation, leave }: Reading,
+  signal: LeaveSignal | undefined,
+  onDone: () => void = () => undefined,
+): ForwardOutcome {
+  signal?.addEventListener('abort', leave, { once: true });
+  if (signal?.aborted === true) leave();
+  const end = (): void => {
+    signal?.removeEventListener('abort', leave);
+    leave();
+  };
+  return streamAnswer(conversation, {
+    release() {
+      end();
+      onDone();
+    },
+    abort: end,
+  });
+}
+
+/** The gateway's own traffic: a handshake, a notice, an answer, or a request whose answer is wanted whole. */
+async function requestOwn(
+  { client }: BridgeSettings,
+  channels: Channels,
+  { method, headers, body = '', timeoutMs }: OwnRequest,
+): Promise<ForwardOutcome> {
+  const { 'mcp-session-id': id, 'mcp-protocol-version': _, ...shown } = headers;
+  if (method === 'DELETE') {
+    channels.leave(id ?? '');
+    return wholeAnswer(200);
+  }
+  const post: Post = (target, text) =>
+    client.request({ method, target, headers: shown, body: text, timeoutMs });
+  const sent = readSent(body);
+  const session = channels.find(id);
+  const signal = AbortSignal.timeout(timeoutMs);
+  const sending = { session: id, text: body, owner: OWN, signal, version: undefined, post };
+  if (sent.id === undefined || sent.method === 'initialize' || session === undefined)
+    return sendTo(channels, sending);
+  const begun = await begin(session, { ...sending, sent, id: sent.id });
+  if ('kind' in begun) return begun;
+  const answered = await awaitAnswer(begun.reading, timeoutMs);
+  session.drop(begun.box);
+  return answered.kind === 'fault' ? answered : wholeAnswer(200, answered.text);
+}

@@ -1,0 +1,153 @@
+// The upstream sessions of clients of HTTP+SSE, whose own session is there before its handshake: which session
+// of the upstream stands behind a channel, what may be asked in it, and whether it has begun. Known to the
+// replica that holds the channel, and gone with it.
+// Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; mcp-spec.md §2.
+
+import type { SessionFacts } from '../../mcp/admitted.js';
+import { applyEdits } from '../../mcp/json.js';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  type QuestionName,
+  type RequestId,
+} from '../../mcp/message.js';
+import { changeMembers } from '../../mcp/translate/members.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
+import { CHANNEL_VERSION } from '../../mcp/versions.js';
+import type { Cleared } from '../../settle/settle.js';
+import type { UpstreamClient } from '../client.js';
+import { type HearingBounds, hear, isJson, isStream } from './messages.js';
+import { readOpened } from './open-session.js';
+import { wholeAnswer } from './own-answer.js';
+
+export type BridgedSessions = {
+  /** Opens a session of the upstream by the handshake of a channel's client, in a version of the upstream's. */
+  open(cleared: Cleared, version: string, signal: LeaveSignal | undefined): Promise<ForwardOutcome>;
+  /** Enters a session that only the gateway knows, and gives it. */
+  enter(cleared: Cleared, upstreamSession: string, version: string): SessionFacts | undefined;
+  /** The upstream's session behind a channel; `undefined` before its handshake. */
+  find(channel: SessionFacts): SessionFacts | undefined;
+  /** What a server may ask in it, as it was declared and granted in the handshake. */
+  askable(channel: SessionFacts): readonly QuestionName[];
+  /** The client has said that it is initialized. */
+  begin(channel: SessionFacts): void;
+  /** The session once it has begun; `undefined` where the channel ends before. */
+  begun(channel: SessionFacts, signal: LeaveSignal): Promise<SessionFacts | undefined>;
+  /** Takes it out, and gives what is to be ended at the upstream. */
+  forget(channel: SessionFacts): SessionFacts | undefined;
+  readonly size: number;
+};
+
+type Entry = { readonly inner: SessionFacts; hasBegun: boolean };
+
+type Parts = HearingBounds & { readonly client: Pick<UpstreamClient, 'forwardAs'> };
+
+/** None. `client` speaks to the upstream in sessions. */
+export function createBridgedSessions(parts: Parts): BridgedSessions {
+  const entries = new Map<string, Entry>();
+  const waiting = new Map<string, () => void>();
+
+  function enter(cleared: Cleared, upstreamSession: string | undefined, version: string) {
+    const { session, askable } = cleared.admitted;
+    if (session?.hash === undefined) return undefined;
+    const { hash } = session;
+    const inner: SessionFacts = { version, hash, upstreamSession, askable };
+    entries.set(hash, { inner, hasBegun: false });
+    return inner;
+  }
+
+  return {
+    async open(cleared, version, signal) {
+      const outcome = await parts.client.forwardAs(
+        cleared,
+        handshakeForm(cleared, version),
+        signal,
+        false,
+      );
+      if (outcome.kind === 'fault' || !(isStream(outcome) || isJson(outcome))) return outcome;
+      const opened = await readHandshake(outcome, cleared, parts);
+      if ('kind' in opened) return opened;
+      enter(cleared, opened.upstreamSession, opened.version);
+      return wholeAnswer(outcome.status, opened.text);
+    },
+    enter,
+    find: ({ hash = '' }) => entries.get(hash)?.inner,
+    askable: ({ hash = '' }) => entries.get(hash)?.inner.askable ?? [],
+    begin({ hash = '' }) {
+      const entry = entries.get(hash);
+      if (entry === undefined) return;
+      entry.hasBegun = true;
+      waiting.get(hash)?.();
+    },
+    begun({ hash = '' }, signal) {
+      const known = entries.get(hash);
+      if (known?.hasBegun === true || signal.aborted)
+        return Promise.resolve(signal.aborted ? undefined : known?.inner);
+      return new Promise((resolve) => {
+        const settle = (): void => {
+          waiting.delete(hash);
+          signal.removeEventListener('abort', settle);
+          resolve(signal.aborted ? undefined : entries.get(hash)?.inner);
+        };
+        waiting.set(hash, settle);
+        signal.addEventListener('abort', settle, { once: true });
+      });
+    },
+    forget({ hash = '' }) {
+      const inner = entries.get(hash)?.inner;
+      entries.delete(hash);
+      waiting.get(hash)?.();
+      return inner;
+    },
+    get size() {
+      return entries.size;
+    },
+  };
+}
+
+function handshakeForm({ admitted }: Cleared, version: string): { headers: []; body: string } {
+  const text = applyEdits(admitted.text, admitted.edits);
+  const set = { protocolVersion: version };
+  return { headers: [], body: changeMembers(text, { path: ['params'], set }) };
+}
+
+type Opened = {
+  readonly text: string;
+  readonly version: string;
+  readonly upstreamSession: string | undefined;
+};
+
+/** The session in the answer, and the answer in the version of channels; an error as it came. */
+async function readHandshake(
+  answer: UpstreamAnswer,
+  { admitted }: Cleared,
+  bounds: HearingBounds,
+): Promise<Opened | ForwardOutcome> {
+  const { message } = admitted;
+  const id = message.kind === 'request' ? message.id : undefined;
+  for await (const heard of hear(answer, bounds)) {
+    if (heard.kind === 'fault') return heard;
+    if (heard.kind === 'message' && isAnswerTo(heard.value, id))
+      return openedBy(answer, heard.text, heard.value);
+  }
+  return PROTOCOL;
+}
+
+function isAnswerTo(value: Json | undefined, id: RequestId | undefined): value is JsonObject {
+  return isObject(value) && value['id'] === id && !('method' in value);
+}
+
+function openedBy(
+  answer: UpstreamAnswer,
+  text: string,
+  value: JsonObject,
+): Opened | ForwardOutcome {
+  if (!isObject(value['result'])) return wholeAnswer(answer.status, text);
+  const session = readOpened(value['result'], answer.headers);
+  if (session === undefined) return PROTOCOL;
+  const set = { protocolVersion: CHANNEL_VERSION };
+  return { ...session, text: changeMembers(text, { path: ['result'], set }) };
+}
+
+const PROTOCOL = { kind: 'fault', reason: 'upstream-protocol' } as const;

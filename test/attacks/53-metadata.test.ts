@@ -1,0 +1,78 @@
+// Case 53 and mapped audiences: what the gateway says of itself comes from its configuration, whatever a
+// request says; and where tokens carry another audience than the resource, everyone can see it.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { expectCallPasses, expectLoginRefused } from '../support/login-refusals.js';
+import { hasWholeAnswer, sendRaw } from '../support/wire-client.js';
+
+const MAPPED = 'api://target';
+
+describe('the metadata of a resource', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({
+      upstream: ['pinning: {maxAge: 10m}', `audiences: {test: ["${MAPPED}"]}`],
+    });
+  });
+  afterAll(() => rig.close());
+
+  const PATH = '/.well-known/oauth-protected-resource/target';
+
+  it.each([
+    ['Host', 'evil.example', 421],
+    ['X-Forwarded-Host', 'evil.example', 200],
+    ['Forwarded', 'host=evil.example;proto=https', 200],
+    ['X-Forwarded-Proto', 'https', 200],
+    ['Origin', 'https://evil.example', 403],
+  ])('[X-53] is made without %s', async (name, value, status) => {
+    const host = name === 'Host' ? [] : [`Host: 127.0.0.1:${rig.port}`];
+    const request = [`GET ${PATH} HTTP/1.1`, ...host, `${name}: ${value}`, '', ''].join('\r\n');
+    const reply = await sendRaw(rig.port, [request], hasWholeAnswer);
+    expect(reply.status).toBe(status);
+    expect(reply.text).not.toContain('evil.example');
+    if (status !== 200) return;
+    const [, body = ''] = reply.text.split('\r\n\r\n');
+    expect(JSON.parse(body)).toEqual({
+      resource: rig.access.url,
+      authorization_servers: [rig.gateway.issuer.issuer],
+      bearer_methods_supported: ['header'],
+    });
+  });
+
+  it('[X-40, TOK-05] names the resource, while a mapped audience, exactly, is what opens it', async () => {
+    await expectCallPasses(rig, await rig.gateway.token('target', { aud: MAPPED }));
+    const wrong = [rig.access.url, `${MAPPED}/`, 'api://TARGET', [MAPPED, rig.access.url], 'api:'];
+    for (const aud of wrong) {
+      await expectLoginRefused(rig, await rig.gateway.token('target', { aud }), 'token-audience');
+    }
+  });
+
+  it('[TOK-05] is contradicted openly: the log at start and the controls name who and where', async () => {
+    const lines = rig.gateway
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('audience:target'))
+      .map((line) => JSON.parse(line));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatchObject({
+      level: 'warn',
+      control: 'audience:target',
+      state: 'degraded',
+    });
+    expect(lines[0].detail).toContain('test');
+    expect(await rig.gateway.metrics()).toContain(
+      'sallyport_control_state{control="audience:target",state="degraded"} 1',
+    );
+  });
+});
+
+describe('an audience that is not mapped', () => {
+  it('[TOK-05] is armed', async () => {
+    const rig = await startRig();
+    expect(await rig.gateway.metrics()).toContain(
+      'sallyport_control_state{control="audience:target",state="armed"} 1',
+    );
+    await rig.close();
+  });
+});

@@ -1,0 +1,339 @@
+// Clients of later eras before a server of HTTP+SSE: sessions over channels, answers that can be resumed, whose
+// a question is, what cannot be carried, and what is left behind.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/mcp/message.js';
+import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/asking.js';
+import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
+import type { ChannelFace } from '../support/channel-face.js';
+import { onMethod } from '../support/hostile-acts.js';
+import { PATIENT } from '../support/patience.js';
+import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
+import { ALLOW_ALL } from '../support/start-gateway.js';
+import { sessionsOnly } from '../support/upstream-eras.js';
+import { bearer, post, requestStateless, resultOf } from '../support/wire-client.js';
+
+const CALL = { name: 'read_record', arguments: { id: 'one' } };
+const SAMPLING = {
+  method: 'sampling/createMessage',
+  params: { maxTokens: 1, messages: [{ role: 'user', content: { type: 'text', text: 'x' } }] },
+};
+const FORM = {
+  method: 'elicitation/create',
+  params: { message: 'x', requestedSchema: { type: 'object', properties: {} } },
+};
+const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
+
+let rig: AttackRig;
+let face: ChannelFace;
+
+beforeAll(async () => {
+  rig = await startRig({
+    policies: { open: ALLOW_ALL, questions: grantQuestions() },
+    behindChannels: true,
+    prepare: (upstream) => upstream.obey(sessionsOnly),
+  });
+  if (rig.face === undefined) throw new Error('there is no face');
+  face = rig.face;
+});
+afterEach(() => {
+  face.release();
+  rig.upstream.obey(sessionsOnly);
+  rig.upstream.forget();
+  face.forget();
+});
+afterAll(() => rig.close());
+
+function open(capabilities: object = {}, claims?: Record<string, unknown>): Promise<RawSession> {
+  return rig.gateway
+    .token(UPSTREAM, claims)
+    .then((token) => openRawSession(rig.access.url, { token, capabilities }));
+}
+
+function bodies(method: string): readonly JsonObject[] {
+  return face
+    .seen()
+    .filter(({ body }) => body.includes(`"${method}"`))
+    .map(({ body }) => JSON.parse(body) as JsonObject);
+}
+
+/** What a handshake declares. */
+function capabilitiesIn(handshake: JsonObject | undefined): readonly string[] {
+  const params = (handshake?.['params'] ?? {}) as JsonObject;
+  return Object.keys((params['capabilities'] ?? {}) as object).sort();
+}
+
+/** Calls, and leaves as soon as there is an event to come back to; its id. */
+async function callAndLeave(session: RawSession, id: number): Promise<string> {
+  const left = new AbortController();
+  const body = { jsonrpc: '2.0', id, method: 'tools/call', params: CALL };
+  const { headers } = session;
+  const response = await sendRaw(rig.access.url, body, { headers, signal: left.signal });
+  const chunk = await response.body?.getReader().read();
+  left.abort();
+  return /^id: (.*)$/m.exec(new TextDecoder().decode(chunk?.value))?.[1] ?? '';
+}
+
+async function resume(lastEventId: string, headers: Record<string, string>) {
+  const response = await fetch(rig.access.url, {
+    headers: { accept: 'text/event-stream', ...headers, 'last-event-id': lastEventId },
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+async function listen(session: RawSession): Promise<{ text(): string; leave(): void }> {
+  const left = new AbortController();
+  const headers = { accept: 'text/event-stream', ...session.headers };
+  const response = await fetch(rig.access.url, { headers, signal: left.signal });
+  expect(response.status).toBe(200);
+  let heard = '';
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  void (async () => {
+    for (;;) {
+      const chunk = await reader?.read().catch(() => undefined);
+      if (chunk?.value === undefined) return;
+      heard += decoder.decode(chunk.value, { stream: true });
+    }
+  })();
+  return { text: () => heard, leave: () => left.abort() };
+}
+
+const findingsOf = async (detector: string): Promise<number> =>
+  (await rig.gateway.audit()).filter((line) =>
+    JSON.stringify(line['findings'] ?? []).includes(`"${detector}"`),
+  ).length;
+
+describe('a session over a channel', () => {
+  it('[LEG-02] is in the version of its client, and of channels towards its server', async () => {
+    const session = await open();
+    expect(session.opened.messages[0].result.protocolVersion).toBe('2025-11-25');
+    const [asked] = bodies('initialize');
+    expect(asked).toMatchObject({ params: { protocolVersion: '2024-11-05' } });
+    const posted = face.seen().filter(({ httpMethod }) => httpMethod === 'POST');
+    expect(posted.flatMap(({ headers }) => Object.keys(headers))).not.toContain('mcp-session-id');
+    expect(JSON.stringify(posted)).not.toContain(session.id);
+  });
+
+  it('[LEG-03] is not cancelled by leaving, and its answer is there for whoever comes back', async () => {
+    const session = await open();
+    face.hold('tools/call');
+    const id = await callAndLeave(session, 21);
+    expect(id).toMatch(/^[\w-]{60,}$/);
+    await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
+    face.release();
+    const { status, text } = await resume(id, session.headers);
+    expect(status).toBe(200);
+    expect(text).toContain('read_record one');
+    expect(text).toContain('"id":21');
+    expect(bodies('notifications/cancelled')).toEqual([]);
+    expect(rig.upstream.uses()).toHaveLength(1);
+    // Whose connection broke while the answer was on its way comes once more, and asks nothing anew.
+    expect((await resume(id, session.headers)).text).toContain('read_record one');
+    expect(rig.upstream.uses()).toHaveLength(1);
+  });
+
+  it('[LEG-03] is resumed by nobody else, and in no other session', async () => {
+    const session = await open();
+    face.hold('tools/call');
+    const id = await callAndLeave(session, 22);
+    const thief = await open({}, { sub: 'mallory' });
+    const other = await open();
+    expect((await resume(id, thief.headers)).status).toBe(404);
+    expect((await resume(id, other.headers)).status).toBe(404);
+    const stolen = {
+      ...session.headers,
+      ...bearer(await rig.gateway.token(UPSTREAM, { sub: 'm' })),
+    };
+    expect((await resume(id, stolen)).status).toBe(404);
+  });
+
+  it('[LEG-04] cancels by its notice', async () => {
+    const session = await open();
+    face.hold('tools/call');
+    const waiting = session.ask(23, 'tools/call', CALL);
+    await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
+    const notice = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 23 } };
+    const told = await post(rig.access, JSON.stringify(notice), session.headers);
+    expect(told.status).toBe(202);
+    expect((await waiting).messages.filter(({ result }) => result !== undefined)).toEqual([]);
+    expect(bodies('notifications/cancelled')).toMatchObject([{ params: { requestId: 23 } }]);
+  });
+
+  it('[LEG-04] tells on its stream what belongs to no request, and drops what answers none', async () => {
+    const session = await open();
+    const stream = await listen(session);
+    const before = await findingsOf('foreign-message');
+    face.say({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' });
+    face.say({
+      jsonrpc: '2.0',
+      method: 'notifications/message',
+      params: { level: 'info', data: 'x' },
+    });
+    face.say({ jsonrpc: '2.0', id: 99, result: { forged: true } });
+    await expect.poll(stream.text, PATIENT).toContain('notifications/message');
+    await expect.poll(stream.text, PATIENT).toContain('notifications/tools/list_changed');
+    expect(stream.text()).not.toContain('forged');
+    stream.leave();
+    await expect.poll(() => findingsOf('foreign-message'), PATIENT).toBeGreaterThan(before);
+  });
+
+  it('[LEG-05] is asked in the call that waits, and its answer goes back by the id of the server', async () => {
+    const session = await open(ALL_QUESTIONS);
+    rig.upstream.obey(
+      (request) =>
+        onMethod('tools/call', (call) => askThenAnswer(call, [{ id: 'q1', ...SAMPLING }], 5))(
+          request,
+        ) ?? sessionsOnly(request),
+    );
+    const { messages } = await session.ask(24, 'tools/call', CALL);
+    expect(messages.map(({ method }) => method)).toEqual(['sampling/createMessage', undefined]);
+    expect(messages[0].id).not.toBe('q1');
+    const result = { model: 'm', role: 'assistant', content: { type: 'text', text: 'y' } };
+    const answer = { jsonrpc: '2.0', id: messages[0].id, result };
+    expect((await post(rig.access, JSON.stringify(answer), session.headers)).status).toBe(202);
+    await expect.poll(() => answersTo(rig.upstream).get('q1'), PATIENT).toMatchObject({ result });
+  });
+
+  it('[LEG-05] asks a stateless client by a result, and goes on with its answer', async () => {
+    rig.upstream.obey(
+      (request) =>
+        onMethod('tools/call', (call) => askThenAnswer(call, [{ id: 'q2', ...SAMPLING }], 5))(
+          request,
+        ) ?? sessionsOnly(request),
+    );
+    const _meta = { [CAPABILITIES]: { sampling: {} } };
+    const asked = resultOf(await requestStateless(rig.access, 'tools/call', { ...CALL, _meta }));
+    expect(asked['resultType']).toBe('input_required');
+    const [key = ''] = Object.keys(asked['inputRequests'] as JsonObject);
+    const answer = { model: 'm', role: 'assistant', content: { type: 'text', text: 'z' } };
+    const again = { ...CALL, _meta, inputResponses: { [key]: answer } };
+    const params = { ...again, requestState: String(asked['requestState']) };
+    const done = await requestStateless(rig.access, 'tools/call', params, { id: 2 });
+    expect(resultOf(done)['content']).toEqual([{ type: 'text', text: 'answered' }]);
+    await expect
+      .poll(() => answersTo(rig.upstream).get('q2'), PATIENT)
+      .toMatchObject({ result: answer });
+  });
+
+  it('[LEG-05] has no elicitation: it is not declared, and refused where it comes all the same', async () => {
+    const session = await open(ALL_QUESTIONS);
+    const [asked] = bodies('initialize');
+    expect(capabilitiesIn(asked)).toEqual(['roots', 'sampling']);
+    rig.upstream.obey(
+      (request) =>
+        onMethod('tools/call', (call) => askThenAnswer(call, [{ id: 'q3', ...FORM }], 5))(
+          request,
+        ) ?? sessionsOnly(request),
+    );
+    const { messages } = await session.ask(25, 'tools/call', CALL);
+    expect(messages.map(({ method }) => method)).toEqual([undefined]);
+    await expect
+      .poll(() => answersTo(rig.upstream).get('q3'), PATIENT)
+      .toMatchObject({ error: { code: -32601 } });
+    const refused = (await rig.gateway.audit()).filter(
+      (line) => line['target']?.name === 'elicitation/form' && line['type'] === 'mcp.outcome',
+    );
+    expect(refused.at(-1)?.['decision']).toMatchObject({ verdict: 'deny', action: 'refused' });
+  });
+
+  it('[LEG-05] refuses a question where nobody can tell whose it is, and says why', async () => {
+    const session = await open(ALL_QUESTIONS);
+    face.hold('tools/call');
+    const calls = [31, 32].map((id) => session.ask(id, 'tools/call', CALL));
+    await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(2);
+    face.say({ jsonrpc: '2.0', id: 'whose', ...SAMPLING });
+    await expect
+      .poll(() => answersTo(rig.upstream).get('whose'), PATIENT)
+      .toMatchObject({ error: { message: expect.stringContaining('more than one') } });
+    face.release();
+    for (const { text } of await Promise.all(calls)) expect(text).not.toContain('createMessage');
+  });
+
+  it('[LEG-02] is refused an answer that readers of JSON do not read alike', async () => {
+    const session = await open();
+    face.hold('tools/call');
+    const waiting = session.ask(42, 'tools/call', CALL);
+    await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
+    face.sayText('{"jsonrpc":"2.0","id":42,"id":43,"result":{"content":[]}}');
+    expect((await waiting).messages).toMatchObject([{ id: 42, error: {} }]);
+  });
+
+  it('[LEG-04] refuses a second request under an id that is under way', async () => {
+    const session = await open();
+    face.hold('tools/call');
+    const first = session.ask(41, 'tools/call', CALL);
+    await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
+    const second = await session.ask(41, 'tools/call', CALL);
+    expect(second.messages).toMatchObject([{ id: 41, error: { code: -32600 } }]);
+    face.release();
+    expect((await first).text).toContain('read_record one');
+    expect(rig.upstream.uses()).toHaveLength(1);
+  });
+});
+
+describe('a channel that ends', () => {
+  it('[LEG-06] breaks its calls off, and its session is unknown from then on', async () => {
+    const session = await open();
+    face.hold('tools/call');
+    const waiting = session.ask(51, 'tools/call', CALL);
+    await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
+    face.cut();
+    // The stream can be resumed, and then says that there is nothing more.
+    expect((await waiting).messages).toEqual([]);
+    expect((await session.ask(52, 'tools/call', CALL)).status).toBe(404);
+    const next = await open();
+    face.release();
+    expect((await next.ask(53, 'tools/call', CALL)).status).toBe(200);
+  });
+
+  it('[LEG-06] ends with its session, and with the pooled one that a lost call had', async () => {
+    const before = face.channels();
+    const session = await open();
+    expect(face.channels()).toBe(before + 1);
+    const { status } = await fetch(rig.access.url, { method: 'DELETE', headers: session.headers });
+    expect(status).toBe(204);
+    await expect.poll(() => face.channels(), PATIENT).toBe(before);
+  });
+
+  it('[LEG-07] cancels the call of a stateless client that leaves', async () => {
+    face.hold('tools/call');
+    const left = new AbortController();
+    const headers = {
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': CALL.name,
+      ...bearer(rig.access.token),
+    };
+    const _meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', [CAPABILITIES]: {} };
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...CALL, _meta } };
+    const waiting = sendRaw(rig.access.url, body, { headers, signal: left.signal }).then(
+      (response) => response.text(),
+    );
+    await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
+    const sent = rig.upstream.uses()[0]?.id;
+    left.abort();
+    await expect(waiting).rejects.toThrow();
+    await expect
+      .poll(() => bodies('notifications/cancelled'), PATIENT)
+      .toMatchObject([{ params: { requestId: sent } }]);
+  });
+});
+
+describe('a session that nobody uses', () => {
+  it('[LEG-06] is ended, and its channel with it', async () => {
+    const short = await startRig({
+      behindChannels: true,
+      upstream: ['pinning: {maxAge: 10m}', 'limits: {streamIdle: 300ms}'],
+      prepare: (upstream) => upstream.obey(sessionsOnly),
+    });
+    try {
+      const session = await openRawSession(short.access.url, { token: short.access.token ?? '' });
+      expect((await session.ask(1, 'tools/call', CALL)).status).toBe(200);
+      await expect.poll(() => short.face?.channels(), PATIENT).toBe(0);
+      expect((await session.ask(2, 'tools/call', CALL)).status).toBe(404);
+    } finally {
+      await short.close();
+    }
+  });
+});

@@ -1,0 +1,128 @@
+// What is left when clients go away: of calls, streams, channels and sessions that they abandon nothing stays open
+// at the upstream, and nothing in the gateway's count of open streams.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { openChannelCaller } from '../support/channel-caller.js';
+import { stream } from '../support/hostile-acts.js';
+import type { HostileRequest } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/patience.js';
+import { sendRaw } from '../support/raw-mcp.js';
+import { bearer, sessionHeaders, statelessParts } from '../support/wire-client.js';
+
+const CALL = { name: 'read_record', arguments: { id: 'one' } };
+const CLIENTS = 5;
+
+let rig: AttackRig;
+let gone: AbortController;
+
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterEach(() => {
+  rig.upstream.repent();
+  rig.upstream.forget();
+});
+afterAll(() => rig.close());
+
+/** Every call, stream and subscription is held open by the upstream. */
+function holdAll(): void {
+  rig.upstream.obey((request) =>
+    request.method === 'tools/call' ||
+    request.method === 'subscriptions/listen' ||
+    request.httpMethod === 'GET'
+      ? stream([], 'hold')
+      : undefined,
+  );
+}
+
+const heldNow = (): readonly HostileRequest[] =>
+  rig.upstream
+    .seen()
+    .filter(
+      ({ method, httpMethod, isAborted }) =>
+        !isAborted &&
+        (httpMethod === 'GET' || method === 'tools/call' || method === 'subscriptions/listen'),
+    );
+
+async function openStreams(): Promise<number> {
+  const metrics = await rig.gateway.metrics();
+  return Number(/^sallyport_open_streams\{[^}]*\} (\d+)$/m.exec(metrics)?.[1] ?? 0);
+}
+
+/** Sends it, and does not wait for its end. */
+function begin(url: string, init: RequestInit): void {
+  void fetch(url, { ...init, signal: gone.signal }).then(
+    (response) => response.text().catch(() => undefined),
+    () => undefined,
+  );
+}
+
+describe('[LEG-06] when its clients leave', () => {
+  it('a stateless call and a subscription free their upstream requests', async () => {
+    holdAll();
+    gone = new AbortController();
+    for (let client = 0; client < CLIENTS; client += 1) {
+      for (const [method, params] of [
+        ['tools/call', CALL],
+        ['subscriptions/listen', { notifications: { toolsListChanged: true } }],
+      ] as const) {
+        const { headers, body } = statelessParts(method, params);
+        const all = { ...headers, ...bearer(rig.access.token) };
+        void sendRaw(rig.access.url, body, { headers: all, signal: gone.signal }).then(
+          (response) => response.text().catch(() => undefined),
+          () => undefined,
+        );
+      }
+    }
+    await expect.poll(() => heldNow().length, PATIENT).toBe(2 * CLIENTS);
+    await expect.poll(openStreams, PATIENT).toBe(CLIENTS);
+    gone.abort();
+    await expect.poll(() => heldNow().length, { timeout: 1_000, interval: 20 }).toBe(0);
+    await expect.poll(openStreams, PATIENT).toBe(0);
+  });
+
+  it('the streams of sessions are closed here and there, and the ended session is unknown', async () => {
+    gone = new AbortController();
+    const sessions = await Promise.all(Array.from({ length: CLIENTS }, () => rig.openSession()));
+    holdAll();
+    for (const { id } of sessions) {
+      const headers = { ...bearer(rig.access.token), ...sessionHeaders(id) };
+      begin(rig.access.url, { headers: { ...headers, accept: 'text/event-stream' } });
+    }
+    await expect.poll(() => heldNow().length, PATIENT).toBe(CLIENTS);
+    await expect.poll(openStreams, PATIENT).toBe(CLIENTS);
+    const [first] = sessions;
+    await first?.end();
+    await expect.poll(() => heldNow().length, PATIENT).toBe(CLIENTS - 1);
+    gone.abort();
+    await expect.poll(() => heldNow().length, PATIENT).toBe(0);
+    await expect.poll(openStreams, PATIENT).toBe(0);
+    expect((await first?.call('read_record', { id: 'one' }))?.status).toBe(404);
+  });
+
+  it('channels take their calls, streams and upstream sessions along', async () => {
+    holdAll();
+    const callers = await Promise.all(
+      Array.from({ length: CLIENTS }, () => openChannelCaller(rig.access)),
+    );
+    const opened = new Set(
+      rig.upstream.seen().flatMap(({ headers }) => headers['mcp-session-id'] ?? []),
+    );
+    for (const caller of callers) void caller.request('tools/call', CALL).catch(() => undefined);
+    await expect.poll(() => heldNow().length, PATIENT).toBe(2 * CLIENTS);
+    await expect.poll(openStreams, PATIENT).toBe(CLIENTS);
+    for (const { channel } of callers) channel.leave();
+    await expect.poll(() => heldNow().length, PATIENT).toBe(0);
+    await expect.poll(openStreams, PATIENT).toBe(0);
+    const ended = (): number =>
+      new Set(
+        rig.upstream
+          .seen()
+          .filter(({ httpMethod }) => httpMethod === 'DELETE')
+          .map(({ headers }) => headers['mcp-session-id']),
+      ).size;
+    await expect.poll(ended, PATIENT).toBe(CLIENTS);
+    expect(opened.size).toBeGreaterThanOrEqual(CLIENTS);
+  });
+});

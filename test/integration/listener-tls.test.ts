@@ -1,0 +1,97 @@
+// TLS on the listeners of the gateway's own: metrics and the console for those who hold a client certificate,
+// probes for everyone, nothing in the clear. Source: contract §2.
+
+import { randomBytes } from 'node:crypto';
+import { request as ask } from 'node:https';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runHealthcheck } from '../../src/cli/healthcheck.js';
+import { DISK_FILES } from '../../src/config/files.js';
+import { type CertifiedKey, makeAuthority } from '../support/authority.js';
+import { startHostileUpstream } from '../support/hostile-upstream.js';
+import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+
+const authority = makeAuthority();
+const [own, client] = [authority.issue(), authority.issue()];
+const foreign = makeAuthority().issue();
+const token = randomBytes(32).toString('hex');
+const TLS = 'tls: {cert: ./own.crt, key: {file: ./own.key}, clientCa: ./ca.crt}';
+
+let upstream: Awaited<ReturnType<typeof startHostileUpstream>>;
+let running: RunningGateway;
+
+beforeAll(async () => {
+  upstream = await startHostileUpstream();
+  running = await startTestGateway({
+    upstreams: [{ name: 'target', url: upstream.url }],
+    ops: [TLS],
+    admin: [TLS],
+    files: { 'own.crt': own.cert, 'own.key': own.key, 'ca.crt': authority.cert, token },
+    more: 'admin: {breakGlass: {token: {file: ./token}}}',
+  });
+});
+afterAll(async () => {
+  await running?.close();
+  await upstream?.close();
+});
+
+function get(
+  url: string,
+  as?: Pick<CertifiedKey, 'cert' | 'key'>,
+): Promise<{ readonly status: number; readonly text: string }> {
+  return new Promise((resolve, reject) => {
+    const identity = as === undefined ? {} : { cert: as.cert, key: as.key };
+    const headers = { authorization: `Bearer ${token}` };
+    ask(url, { agent: false, ca: authority.cert, headers, ...identity }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+    })
+      .on('error', reject)
+      .end();
+  });
+}
+
+const opsUrl = (): string => running.opsUrl.replace('http:', 'https:');
+
+describe('listeners of the gateway’s own with TLS', () => {
+  it('[BND-23] metrics are for those who prove a certificate, probes for everyone', async () => {
+    expect((await get(`${opsUrl()}/metrics`, client)).text).toContain('sallyport_build_info');
+    for (const as of [undefined, foreign]) {
+      expect(await get(`${opsUrl()}/metrics`, as)).toEqual({
+        status: 403,
+        text: 'a client certificate is required\n',
+      });
+      expect((await get(`${opsUrl()}/livez`, as)).status).toBe(200);
+      expect((await get(`${opsUrl()}/readyz`, as)).status).toBe(200);
+    }
+    await expect(fetch(`${running.opsUrl}/metrics`)).rejects.toThrow();
+  });
+
+  it('[BND-23] nobody reaches the console without a certificate, a token alone does not help', async () => {
+    const listening = running.gateway.listening.find(({ listener }) => listener === 'admin');
+    expect(listening?.isSecure).toBe(true);
+    const url = `https://127.0.0.1:${listening?.port}/api/controls`;
+    expect((await get(url, client)).status).toBe(200);
+    await expect(get(url)).rejects.toThrow();
+    await expect(get(url, foreign)).rejects.toThrow();
+  });
+
+  it('[BND-23] the health check asks by TLS where the ops listener speaks it', async () => {
+    const asked: string[] = [];
+    const io = { cwd: running.folder, env: {}, stdout: () => undefined, stderr: () => undefined };
+    const code = await runHealthcheck(
+      { config: 'gateway.yaml' },
+      io as unknown as Parameters<typeof runHealthcheck>[1],
+      {
+        files: DISK_FILES,
+        async fetchStatus(url) {
+          asked.push(url);
+          return (await get(url)).status;
+        },
+      },
+    );
+    expect([code, asked]).toEqual([0, [`${opsUrl()}/livez`]]);
+  });
+});

@@ -1,0 +1,135 @@
+// A face of HTTP+SSE before a hostile upstream: each channel is a session there, and each answer comes on the
+// channel, in the version of channels. It records what it is sent, and says what a test tells it to say.
+
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { JsonObject } from '../../src/mcp/message.js';
+import { readReply } from './wire-client.js';
+
+export type FaceRequest = {
+  readonly httpMethod: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+export type ChannelFace = {
+  readonly url: string;
+  seen(): readonly FaceRequest[];
+  forget(): void;
+  /** Channels that are open now. */
+  channels(): number;
+  /** Answers of this method are kept back until `release`. */
+  hold(method: string | undefined): void;
+  release(): void;
+  /** Says a message on every channel. */
+  say(message: JsonObject): void;
+  sayText(text: string): void;
+  /** Breaks every channel off. */
+  cut(): void;
+  close(): Promise<void>;
+};
+
+type Channel = { readonly response: ServerResponse; session: string | undefined };
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function event(message: unknown): string {
+  return `event: message\ndata: ${JSON.stringify(message)}\n\n`;
+}
+
+/** Starts it on a free port of loopback. */
+export async function startChannelFace(upstreamUrl: string): Promise<ChannelFace> {
+  const seen: FaceRequest[] = [];
+  const channels = new Map<string, Channel>();
+  let last = 0;
+  let held: string | undefined;
+  let waiting: (() => void)[] = [];
+
+  async function pass(channel: Channel, body: string): Promise<void> {
+    const message = JSON.parse(body) as { method?: string; id?: unknown; params?: JsonObject };
+    const isHandshake = message.method === 'initialize';
+    const sent = isHandshake
+      ? { ...message, params: { ...message.params, protocolVersion: '2025-11-25' } }
+      : message;
+    const response = await fetch(upstreamUrl, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        ...(channel.session === undefined
+          ? {}
+          : { 'mcp-session-id': channel.session, 'mcp-protocol-version': '2025-11-25' }),
+      },
+      body: JSON.stringify(sent),
+    });
+    const reply = await readReply(response);
+    if (isHandshake) channel.session = reply.headers.get('mcp-session-id') ?? undefined;
+    if (held !== undefined && message.method === held)
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    for (const said of reply.messages) {
+      const result = said['result'] as JsonObject | undefined;
+      const told = isHandshake
+        ? { ...said, result: { ...result, protocolVersion: '2024-11-05' } }
+        : said;
+      channel.response.write(event(told));
+    }
+  }
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await bodyOf(request);
+    const url = new URL(request.url ?? '', 'http://face.test');
+    const headers = request.headers as Record<string, string>;
+    seen.push({ httpMethod: request.method ?? '', url: request.url ?? '', headers, body });
+    if (request.method === 'GET' && url.pathname === '/events') {
+      last += 1;
+      const id = String(last);
+      channels.set(id, { response, session: undefined });
+      response.once('close', () => channels.delete(id));
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(`event: endpoint\ndata: /post?channel=${id}\n\n`);
+      return;
+    }
+    const channel = channels.get(url.searchParams.get('channel') ?? '');
+    if (request.method !== 'POST' || url.pathname !== '/post' || channel === undefined) {
+      response.writeHead(404).end();
+      return;
+    }
+    response.writeHead(202).end('Accepted');
+    await pass(channel, body);
+  }
+
+  const server = createServer((request, response) => void serve(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`,
+    seen: () => [...seen],
+    forget: () => void seen.splice(0),
+    channels: () => channels.size,
+    hold(method) {
+      held = method;
+    },
+    release() {
+      held = undefined;
+      for (const go of waiting) go();
+      waiting = [];
+    },
+    say(message) {
+      for (const { response } of channels.values()) response.write(event(message));
+    },
+    sayText(text) {
+      for (const { response } of channels.values()) response.write(`data: ${text}\n\n`);
+    },
+    cut() {
+      for (const { response } of channels.values()) response.destroy();
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

@@ -1,0 +1,160 @@
+// Whether a caller may still have to do with a task, by the rules of the tool that began it.
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../../src/mcp/message.js';
+import { decide, decideRequest, isListed } from '../../../src/policy/decide.js';
+import type { Decision } from '../../../src/policy/decision.js';
+import type { RuleDocument } from '../../../src/policy/document.js';
+import type { Principal } from '../../../src/policy/principal.js';
+import { owedByAnswer } from '../../../src/settle/settle.js';
+import { type CatalogueSample, catalogue, policiesOf, principal } from './samples.js';
+
+const INPUT: JsonObject = {
+  type: 'object',
+  properties: { owner: { type: 'string' } },
+  required: ['owner'],
+};
+const PINS: CatalogueSample = { tools: { build: { inputSchema: INPUT } } };
+const WHAT = { upstreams: ['github'], tools: ['build'] };
+const ALLOW: RuleDocument = { id: 'a', effect: 'allow', who: { groups: ['eng'] }, what: WHAT };
+const ENGINEER = principal({ groups: ['eng'], scopes: [] });
+
+function ask(
+  rules: readonly RuleDocument[],
+  { tool = 'build', who = ENGINEER, pins = PINS }: Asked = {},
+): Decision {
+  const target = { kind: 'task', tool } as const;
+  return decideRequest(policiesOf(rules), {
+    principal: who,
+    upstream: 'github',
+    target,
+    args: 'unknown',
+    catalogue: catalogue(pins),
+  });
+}
+
+type Asked = {
+  readonly tool?: string;
+  readonly who?: Principal;
+  readonly pins?: CatalogueSample;
+};
+
+describe('a task', () => {
+  it('is decided by its tool, though its arguments are gone [TSK-06]', () => {
+    expect(ask([ALLOW])).toMatchObject({ verdict: 'allow', rule: 'a', obligations: [] });
+    const byArguments = { ...ALLOW, args: { owner: { const: 'acme' } } } satisfies RuleDocument;
+    expect(ask([byArguments]).verdict).toBe('allow');
+  });
+
+  it('is unknown where its tool is, for whatever reason [TSK-06]', () => {
+    const hidden = { verdict: 'deny', listed: false };
+    expect(ask([])).toMatchObject({ ...hidden, reason: 'no-matching-allow' });
+    expect(ask([ALLOW], { tool: 'other' })).toMatchObject(hidden);
+    expect(ask([ALLOW], { who: principal({ groups: [] }) })).toMatchObject(hidden);
+    const deny: RuleDocument = { id: 'd', effect: 'deny', who: { anyone: true }, what: WHAT };
+    expect(ask([ALLOW, deny])).toMatchObject({ ...hidden, reason: 'denied-by-rule' });
+    expect(ask([ALLOW], { pins: { tools: {} } })).toMatchObject({
+      ...hidden,
+      reason: 'tool-unpinned',
+    });
+    const question = { upstream: 'github', principal: ENGINEER, args: 'unknown' } as const;
+    const unknown = { ...question, target: { kind: 'task', tool: undefined } } as const;
+    expect(decide(policiesOf([ALLOW]), { ...unknown, catalogue: catalogue(PINS) })).toEqual({
+      ...hidden,
+      reason: 'unknown-task',
+    });
+  });
+
+  it('needs the scopes of its tool, and conditions on its caller hold [TSK-06]', () => {
+    const scoped: RuleDocument = { ...ALLOW, scopes: ['repo:build'] };
+    expect(ask([scoped])).toMatchObject({ reason: 'insufficient-scope', scopes: ['repo:build'] });
+    const holder = principal({ groups: ['eng'], scopes: ['repo:build'] });
+    expect(ask([scoped], { who: holder }).verdict).toBe('allow');
+    const conditional: RuleDocument = {
+      id: 'd',
+      effect: 'deny',
+      who: { anyone: true },
+      what: WHAT,
+      when: "principal.subject == 'ada'",
+    };
+    expect(
+      ask([ALLOW, conditional], { who: principal({ groups: ['eng'], subject: 'ada' }) }),
+    ).toMatchObject({
+      reason: 'denied-by-rule',
+      listed: false,
+    });
+    expect(
+      ask([ALLOW, conditional], { who: principal({ groups: ['eng'], subject: 'bob' }) }).verdict,
+    ).toBe('allow');
+  });
+
+  it('owes what rules ask of its answer, and nothing that counts calls [TSK-06]', () => {
+    const limited: RuleDocument = {
+      ...ALLOW,
+      limits: { rate: { count: 1, windowMs: 60_000 }, per: 'subject' },
+    };
+    const require: RuleDocument = {
+      id: 'r',
+      effect: 'require',
+      who: { anyone: true },
+      what: WHAT,
+      maxResultBytes: 1024,
+      limits: { rate: { count: 1, windowMs: 60_000 }, per: 'subject' },
+    };
+    const byArguments: RuleDocument = {
+      ...require,
+      id: 's',
+      args: { owner: { const: 'acme' } },
+      maxResultBytes: 10,
+    };
+    const decision = ask([limited, require, byArguments]);
+    expect(decision).toMatchObject({
+      verdict: 'allow',
+      obligations: [{ kind: 'max-result-bytes', bytes: 1024 }],
+    });
+    if (decision.verdict !== 'allow') throw new Error('it is allowed');
+    expect(owedByAnswer(decision, { maxResultBytes: 10, profiles: ['quiet'] })).toMatchObject({
+      maxResultBytes: 10,
+      profiles: ['quiet'],
+    });
+    expect(owedByAnswer(decision, { maxResultBytes: 4096, profiles: [] }).maxResultBytes).toBe(
+      1024,
+    );
+  });
+
+  it('is never allowed where its tool is not listed [TSK-06]', () => {
+    const rule = fc.record({
+      effect: fc.constantFrom('allow' as const, 'deny' as const),
+      who: fc.constantFrom({ anyone: true }, { groups: ['eng'] }, { groups: ['ops'] }),
+      tools: fc.constantFrom(['build'], ['*'], ['other']),
+      isConditional: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(
+        fc.array(rule, { maxLength: 5 }),
+        fc.constantFrom('eng', 'ops', 'none'),
+        (drawn, group) => {
+          const rules = drawn.map(
+            ({ effect, who, tools, isConditional }, index): RuleDocument => ({
+              id: `r${index}`,
+              effect,
+              who,
+              what: { upstreams: ['github'], tools },
+              ...(isConditional ? { args: { owner: { const: 'acme' } } } : {}),
+            }),
+          );
+          const who = principal({ groups: [group] });
+          const listed = isListed(
+            policiesOf(rules),
+            who,
+            'github',
+            { kind: 'tool', name: 'build' },
+            catalogue(PINS),
+          );
+          expect(ask(rules, { who }).verdict === 'allow').toBe(listed);
+        },
+      ),
+    );
+  });
+});

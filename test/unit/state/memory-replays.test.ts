@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createMemoryReplays } from '../../../src/state/memory-replays.js';
+
+describe('the memory of what was used', () => {
+  it('[BND-29] lets each thing be used once within its life, whatever came between', () => {
+    const step = fc.record({
+      key: fc.constantFrom('a', 'b', 'c', 'd'),
+      lifeMs: fc.integer({ min: 1, max: 50 }),
+      waitMs: fc.integer({ min: 0, max: 30 }),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        let nowMs = 0;
+        const replays = createMemoryReplays(() => nowMs);
+        const until = new Map<string, number>();
+        for (const { key, lifeMs, waitMs } of steps) {
+          nowMs += waitMs;
+          const isLive = (until.get(key) ?? 0) > nowMs;
+          expect(replays.useOnce(key, nowMs + lifeMs)).toBe(!isLive);
+          if (!isLive) until.set(key, nowMs + lifeMs);
+        }
+      }),
+    );
+  });
+
+  it('[BND-29] is bounded, forgets nothing before its time, and says so when it is full', () => {
+    let nowMs = 0;
+    const replays = createMemoryReplays(() => nowMs, 3);
+    for (const key of ['a', 'b', 'c']) expect(replays.useOnce(key, 1_000)).toBe(true);
+    expect(replays.useOnce('d', 1_000)).toBe('unavailable');
+    expect(replays.useOnce('a', 1_000)).toBe(false);
+    expect(replays.size).toBe(3);
+    nowMs = 2_500;
+    expect(replays.useOnce('d', 3_000)).toBe(true);
+    expect(replays.size).toBe(1);
+  });
+});
