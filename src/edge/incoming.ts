@@ -39,7 +39,7 @@ export function toIncoming(
   request: IncomingMessage,
   response: ServerResponse,
   facts: Facts,
-  enter: () => boolean,
+  enter: Incoming['enter'],
 ): Incoming {
   let leave: ClientLeave | undefined;
   const { headers, repeated } = headersOf(request, facts);

@@ -10,6 +10,7 @@ import { INVALID_REQUEST } from '../mcp/faults.js';
 import { refusal } from '../mcp/translate/to-stateless.js';
 import type { ForwardOutcome, LeaveSignal } from '../mcp/transport.js';
 import { CHANNEL_VERSION, LATEST_SESSION_VERSION } from '../mcp/versions.js';
+import type { Caller } from '../policy/caller.js';
 import type { Cleared } from '../settle/settle.js';
 import { OWN_SESSION } from '../upstream/translate/for-sessions.js';
 import { wholeAnswer } from '../upstream/translate/own-answer.js';
@@ -21,6 +22,7 @@ export type BridgedMessage = {
   readonly runtime: UpstreamRuntime;
   readonly carried: View['carried'];
   readonly cleared: Cleared;
+  readonly by: Caller;
   /** The session of the channel. */
   readonly channel: SessionFacts;
   /** Aborted when the channel ends. */
@@ -38,7 +40,7 @@ export function isPlaced(
 
 /** Sends a message of a channel; `forward` sends it once it is one of an upstream's session. */
 export async function forwardBridged(
-  { runtime, carried, cleared, channel, signal }: BridgedMessage,
+  { runtime, carried, cleared, by, channel, signal }: BridgedMessage,
   forward: (inner: Cleared) => Promise<ForwardOutcome>,
 ): Promise<ForwardOutcome> {
   const { bridged } = runtime.translation;
@@ -47,7 +49,7 @@ export async function forwardBridged(
     if (eraTowards('2025', carried) !== '2026') {
       // The version nearest to that of channels: what came later is then not sent.
       const [oldest = LATEST_SESSION_VERSION] = carried?.sessions ?? [];
-      return bridged.open(cleared, oldest, signal);
+      return bridged.open(cleared, by, oldest, signal);
     }
     const own = bridged.enter(cleared, OWN_SESSION, CHANNEL_VERSION);
     return own === undefined ? wholeAnswer(404) : forward(inSession(cleared, own));

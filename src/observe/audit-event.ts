@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Principal } from '../policy/principal.js';
 import type { ExchangeRecord } from '../policy/record.js';
+import { detailText, foreignDetail } from './event-detail.js';
 import { pinnedTargetText, provedText, ruledText, versionsText } from './event-texts.js';
 import {
   type MaskText,
@@ -74,6 +75,8 @@ export type AuditEvent =
       readonly action: string;
       readonly status: number;
       readonly ip: string;
+      /** Whom it was about, under names of our own. */
+      readonly detail?: Readonly<Record<string, string>> | undefined;
     }
   | {
       readonly type: 'lifecycle';
@@ -133,7 +136,7 @@ function foreign(text: string | undefined, mask: MaskText | undefined): string {
 }
 
 function targetText(record: ExchangeRecord, mask: MaskText | undefined): string {
-  const { upstream, target } = record;
+  const { upstream, endpoint, target } = record;
   const id = requestId(target.requestId, mask);
   // A pinned name was reviewed; every other name is the client's own words.
   if (target.pin !== undefined && target.method !== undefined)
@@ -143,7 +146,8 @@ function targetText(record: ExchangeRecord, mask: MaskText | undefined): string 
     target.method === undefined
       ? foreign(target.receivedMethod, mask)
       : quoteVerified(target.method);
-  return `{"upstream":${quoteVerified(upstream)},"method":${method},"kind":${quoteOptional(target.kind)},"name":${name},"definition":${quoteOptional(target.definition)},"pin":${quoteOptional(target.pin)},"request_id":${id}}`;
+  const through = endpoint === undefined ? '' : `,"endpoint":${quoteVerified(endpoint)}`;
+  return `{"upstream":${quoteVerified(upstream)}${through},"method":${method},"kind":${quoteOptional(target.kind)},"name":${name},"definition":${quoteOptional(target.definition)},"pin":${quoteOptional(target.pin)},"request_id":${id}}`;
 }
 
 function argsText({ args }: ExchangeRecord, mask: MaskText | undefined): string {
@@ -220,16 +224,6 @@ export function outcomeEvent(
   return exchangeText('mcp.outcome', record, context, totalMs);
 }
 
-function detailText(detail: Readonly<Record<string, string | number | undefined>>): string {
-  let text = '';
-  for (const [name, value] of Object.entries(detail)) {
-    if (value === undefined) continue;
-    const quoted = typeof value === 'number' ? quoteNumber(value) : quoteVerified(value);
-    text += `${text === '' ? '' : ','}${quoteVerified(name)}:${quoted}`;
-  }
-  return `{${text}}`;
-}
-
 function pinTarget(
   event: { readonly upstream: string; readonly kind: string; readonly name: string },
   definition: string | undefined,
@@ -251,7 +245,7 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
     case 'config.reload':
       return `"detail":${detailText({ result: event.result, faults: event.faults })}`;
     case 'admin.action':
-      return `"actor":{"sub":${quoteOptional(event.subject)}},"client":{"ip":${quoteForeign(event.ip)}},"detail":{"action":${quoteForeign(event.action, mask)},"status":${quoteNumber(event.status)}}`;
+      return `"actor":{"sub":${quoteOptional(event.subject)}},"client":{"ip":${quoteForeign(event.ip)}},"detail":{"action":${quoteForeign(event.action, mask)},"status":${quoteNumber(event.status)}${foreignDetail(event.detail, mask)}}`;
     case 'lifecycle':
       return `"detail":${detailText({ event: event.event, ...event.detail })}`;
     case 'checkpoint':

@@ -56,6 +56,7 @@ export function provedText(principal: Principal): string {
 
 type Pinned = {
   readonly upstream: string;
+  readonly endpoint: string | undefined;
   readonly method: string | undefined;
   readonly kind: string | undefined;
   readonly name: string | undefined;
@@ -63,11 +64,12 @@ type Pinned = {
   readonly text: string;
 };
 
-function isOf(kept: Pinned, upstream: string, target: ExchangeRecord['target']): boolean {
+function isOf(kept: Pinned, { upstream, endpoint, target }: ExchangeRecord): boolean {
   return (
     kept.method === target.method &&
     kept.name === target.name &&
     kept.upstream === upstream &&
+    kept.endpoint === endpoint &&
     kept.kind === target.kind &&
     kept.definition === target.definition
   );
@@ -77,15 +79,17 @@ function isOf(kept: Pinned, upstream: string, target: ExchangeRecord['target']):
 const targetTexts = new Map<string, Pinned>();
 
 /** The target of a call to something pinned, up to the id of the request. */
-export function pinnedTargetText({ upstream, target }: ExchangeRecord): string {
+export function pinnedTargetText(record: ExchangeRecord): string {
+  const { upstream, endpoint, target } = record;
   const { method, kind, name, definition, pin = '' } = target;
   const kept = targetTexts.get(pin);
-  if (kept !== undefined && isOf(kept, upstream, target)) return kept.text;
+  if (kept !== undefined && isOf(kept, record)) return kept.text;
+  const through = endpoint === undefined ? '' : `,"endpoint":${quoteVerified(endpoint)}`;
   const text = flat(
-    `{"upstream":${quoteVerified(upstream)},"method":${quoteOptional(method)},"kind":${quoteOptional(kind)},"name":${quoteOptional(name)},"definition":${quoteOptional(definition)},"pin":${quoteOptional(pin)},"request_id":`,
+    `{"upstream":${quoteVerified(upstream)}${through},"method":${quoteOptional(method)},"kind":${quoteOptional(kind)},"name":${quoteOptional(name)},"definition":${quoteOptional(definition)},"pin":${quoteOptional(pin)},"request_id":`,
   );
   if (targetTexts.size >= MAX_TARGETS) targetTexts.clear();
-  targetTexts.set(pin, { upstream, method, kind, name, definition, text });
+  targetTexts.set(pin, { upstream, endpoint, method, kind, name, definition, text });
   return text;
 }
 

@@ -10,7 +10,7 @@ const NO_GROUPS: readonly string[] = Object.freeze([]);
 export function openRecord(
   incoming: Pick<
     Incoming,
-    'id' | 'receivedAt' | 'startedMs' | 'upstream' | 'httpMethod' | 'remoteAddress'
+    'id' | 'receivedAt' | 'startedMs' | 'upstream' | 'endpoint' | 'httpMethod' | 'remoteAddress'
   >,
 ): ExchangeRecord {
   return {
@@ -18,6 +18,7 @@ export function openRecord(
     receivedAt: incoming.receivedAt,
     startedMs: incoming.startedMs,
     upstream: incoming.upstream,
+    endpoint: incoming.endpoint,
     httpMethod: incoming.httpMethod,
     versions: undefined,
     isDecisionWritten: false,

@@ -42,7 +42,8 @@ function noteCaller(call: Call, principal: Principal | LoginFault): Principal | 
   return principal;
 }
 
-function proofOf({ proof }: LoginFault): Pick<Deny, 'proof'> {
+/** What the challenge of a refused login must say of a proof of possession. */
+export function proofOf({ proof }: LoginFault): Pick<Deny, 'proof'> {
   return proof === undefined ? {} : { proof };
 }
 

@@ -15,6 +15,7 @@ import {
 import { changeMembers } from '../../mcp/translate/members.js';
 import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
 import { CHANNEL_VERSION } from '../../mcp/versions.js';
+import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { UpstreamClient } from '../client.js';
 import { type HearingBounds, hear, isJson, isStream } from './messages.js';
@@ -23,7 +24,12 @@ import { wholeAnswer } from './own-answer.js';
 
 export type BridgedSessions = {
   /** Opens a session of the upstream by the handshake of a channel's client, in a version of the upstream's. */
-  open(cleared: Cleared, version: string, signal: LeaveSignal | undefined): Promise<ForwardOutcome>;
+  open(
+    cleared: Cleared,
+    by: Caller,
+    version: string,
+    signal: LeaveSignal | undefined,
+  ): Promise<ForwardOutcome>;
   /** Enters a session that only the gateway knows, and gives it. */
   enter(cleared: Cleared, upstreamSession: string, version: string): SessionFacts | undefined;
   /** The upstream's session behind a channel; `undefined` before its handshake. */
@@ -58,9 +64,10 @@ export function createBridgedSessions(parts: Parts): BridgedSessions {
   }
 
   return {
-    async open(cleared, version, signal) {
+    async open(cleared, by, version, signal) {
       const outcome = await parts.client.forwardAs(
         cleared,
+        by,
         handshakeForm(cleared, version),
         signal,
         false,
