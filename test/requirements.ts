@@ -16,6 +16,7 @@ import { integrationRequirements } from './requirements/integration.js';
 import { legacyRequirements } from './requirements/legacy.js';
 import { mergedRequirements } from './requirements/merged.js';
 import { observeRequirements } from './requirements/observe.js';
+import { performanceRequirements } from './requirements/performance.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
 import { protocolRequirements } from './requirements/protocol.js';
@@ -51,6 +52,7 @@ export const requirements: readonly Requirement[] = [
   ...mergedRequirements,
   ...legacyRequirements,
   ...observeRequirements,
+  ...performanceRequirements,
   ...pinRequirements,
   ...policyRequirements,
   ...protocolRequirements,

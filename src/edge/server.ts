@@ -103,11 +103,12 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
       return refuse(request, response, check.refusal, { id, remoteAddress });
     }
     const { route, query, repeated } = check;
-    const facts = { id, receivedAt, startedMs, route, query, repeated, remoteAddress };
     const body =
       request.method === 'POST' ? await bodies.read(request, route.maxRequestBytes) : NO_BODY;
-    if (typeof body === 'string') return refuseBody(request, response, body, facts);
-    await pass(request, response, { ...facts, body });
+    if (typeof body === 'string')
+      return refuseBody(request, response, body, { id, route, remoteAddress });
+    const facts = { id, receivedAt, startedMs, route, query, repeated, remoteAddress, body };
+    await pass(request, response, facts);
   }
 
   async function pass(

@@ -8,7 +8,7 @@ import { eraTowards } from '../mcp/carried.js';
 import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
 import { INVALID_REQUEST } from '../mcp/faults.js';
 import { refusal } from '../mcp/translate/to-stateless.js';
-import type { ForwardOutcome } from '../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal } from '../mcp/transport.js';
 import { CHANNEL_VERSION, LATEST_SESSION_VERSION } from '../mcp/versions.js';
 import type { Caller } from '../policy/caller.js';
 import type { Cleared } from '../settle/settle.js';
@@ -26,7 +26,7 @@ export type BridgedMessage = {
   /** The session of the channel. */
   readonly channel: SessionFacts;
   /** Aborted when the channel ends. */
-  readonly signal: AbortSignal | undefined;
+  readonly signal: LeaveSignal | undefined;
 };
 
 /** True where the session is of the kind that its upstream has now: a reload may have changed that. */

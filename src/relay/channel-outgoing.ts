@@ -7,7 +7,7 @@ import type { Admitted } from '../mcp/admitted.js';
 import type { RequestId } from '../mcp/message.js';
 import { renderError } from '../mcp/render.js';
 import { encodeSseMessage } from '../mcp/sse.js';
-import type { AnswerHeaders, Outgoing } from '../mcp/transport.js';
+import type { AnswerHeaders, LeaveSignal, Outgoing } from '../mcp/transport.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Call } from './call.js';
 
@@ -29,7 +29,7 @@ export function findChannel(call: Call, { session }: Admitted): Refusal | undefi
  * From here on the exchange answers on the channel. Returns the signal of the channel's end, which ends what is
  * under way for it; `undefined` for every message that is not answered there.
  */
-export function moveToChannel(call: Call, admitted: Admitted): AbortSignal | undefined {
+export function moveToChannel(call: Call, admitted: Admitted): LeaveSignal | undefined {
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request' || !isBridged(call, admitted))
     return undefined;

@@ -4,7 +4,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { JsonObject, RequestId } from '../../mcp/message.js';
-import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
 import { withoutToken } from '../../policy/caller.js';
 import type { UpstreamClient } from '../client.js';
 import type { OnBehalf } from '../presenter.js';
@@ -27,7 +27,7 @@ export type BridgeSettings = {
 export type Post = (
   target: string,
   body: string,
-  signal: AbortSignal | undefined,
+  signal: LeaveSignal | undefined,
 ) => Promise<ForwardOutcome>;
 
 /** An `initialize` that opens a session. */

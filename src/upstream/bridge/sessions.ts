@@ -6,7 +6,7 @@
 import { applyEdits } from '../../mcp/json.js';
 import type { RequestId } from '../../mcp/message.js';
 import { refusal } from '../../mcp/translate/to-stateless.js';
-import type { ForwardOutcome } from '../../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal } from '../../mcp/transport.js';
 import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { OwnRequest, SessionRef, SessionUpstream } from '../client.js';
@@ -103,7 +103,7 @@ type Sending = {
   readonly session: string | undefined;
   readonly text: string;
   readonly owner: string;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: LeaveSignal | undefined;
   readonly version: string | undefined;
 };
 
@@ -175,7 +175,7 @@ async function begin(session: ChannelSession, asked: Asked): Promise<Begun | For
 /** A reading as an event stream. `onDone`: its reader has all that it wants. */
 function tell(
   { conversation, leave }: Reading,
-  signal: AbortSignal | undefined,
+  signal: LeaveSignal | undefined,
   onDone: () => void = () => undefined,
 ): ForwardOutcome {
   signal?.addEventListener('abort', leave, { once: true });

@@ -13,7 +13,7 @@ import {
   type RequestId,
 } from '../../mcp/message.js';
 import { changeMembers } from '../../mcp/translate/members.js';
-import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
 import { CHANNEL_VERSION } from '../../mcp/versions.js';
 import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
@@ -28,7 +28,7 @@ export type BridgedSessions = {
     cleared: Cleared,
     by: Caller,
     version: string,
-    signal: AbortSignal | undefined,
+    signal: LeaveSignal | undefined,
   ): Promise<ForwardOutcome>;
   /** Enters a session that only the gateway knows, and gives it. */
   enter(cleared: Cleared, upstreamSession: string, version: string): SessionFacts | undefined;
@@ -39,7 +39,7 @@ export type BridgedSessions = {
   /** The client has said that it is initialized. */
   begin(channel: SessionFacts): void;
   /** The session once it has begun; `undefined` where the channel ends before. */
-  begun(channel: SessionFacts, signal: AbortSignal): Promise<SessionFacts | undefined>;
+  begun(channel: SessionFacts, signal: LeaveSignal): Promise<SessionFacts | undefined>;
   /** Takes it out, and gives what is to be ended at the upstream. */
   forget(channel: SessionFacts): SessionFacts | undefined;
   readonly size: number;
