@@ -120,8 +120,14 @@ export type SeenPage = {
   }[];
 };
 
-/** The client's end of a channel: what is written are whole events. The signal is aborted with the channel. */
-export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & { readonly signal: AbortSignal };
+/**
+ * The client's end of a channel: what is written are whole events. The signal is aborted with the channel.
+ * `isLagging`: its client leaves so much unread that nothing more is asked for it.
+ */
+export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
+  readonly isLagging: boolean;
+  readonly signal: AbortSignal;
+};
 
 /** The channels of HTTP+SSE: one stream a session, on which every answer comes. */
 export type ChannelPorts = {

@@ -16,6 +16,7 @@ import { wholeAnswer } from '../upstream/translate/own-answer.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 
 const NOT_INITIALIZED = 'This session has not begun. Initialize first.';
+const INITIALIZED = 'This session has begun. It is initialized once.';
 
 export type BridgedMessage = {
   readonly runtime: UpstreamRuntime;
@@ -44,6 +45,9 @@ export async function forwardBridged(
   const { bridged } = runtime.translation;
   const { message, rule } = cleared.admitted;
   if (rule.method === 'initialize') {
+    // A second one would leave the session of the first behind.
+    if (message.kind === 'request' && bridged.hasOpened(channel))
+      return wholeAnswer(200, refusal(message.id, INITIALIZED, INVALID_REQUEST));
     if (eraTowards('2025', carried) !== '2026') {
       // The version nearest to that of channels: what came later is then not sent.
       const [oldest = LATEST_SESSION_VERSION] = carried?.sessions ?? [];

@@ -12,7 +12,7 @@ export type ChannelSessionSettings = {
   /** Where the server wants messages. */
   readonly endpoint: string;
   /** Whose it is, for bounds. */
-  readonly owner: string;
+  readonly owner: string | undefined;
   readonly answer: UpstreamAnswer;
   readonly bounds: HearingBounds;
   readonly idleMs: number;
@@ -32,7 +32,7 @@ export type NotSent = 'id-in-use' | 'too-many';
 
 export type ChannelSession = {
   readonly endpoint: string;
-  readonly owner: string;
+  readonly owner: string | undefined;
   /** Enters a request before it is sent, so that no answer comes too early. */
   begin(request: PendingRequest): Mailbox | NotSent;
   /** Nobody wants the answer to this request any more. */
@@ -47,6 +47,8 @@ export type ChannelSession = {
   isUsed(restMs: number): boolean;
   /** True while nothing waits and nobody listens. */
   readonly isResting: boolean;
+  /** The channel has ended: nothing that is sent is ever answered. */
+  readonly isOver: boolean;
   close(): void;
 };
 
@@ -75,6 +77,7 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
   let kept: Mailbox[] = [];
   let lastKey = 0;
   let usedAtMs = now();
+  let isOver = false;
   const mailbox = (overflow: 'forget' | 'fail', key: string, maxBytes: number): Mailbox =>
     createMailbox({ key, maxBytes, ledger, idleMs, overflow, now });
   const own = mailbox('forget', OWN_KEY, MAX_OWN_BYTES);
@@ -136,6 +139,7 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
   }
 
   function over(why: ForwardFault): void {
+    isOver = true;
     for (const { box } of pending.values()) box.end(why);
     pending.clear();
     own.end(why);
@@ -192,6 +196,9 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
     },
     get isResting() {
       return pending.size === 0 && !own.isRead;
+    },
+    get isOver() {
+      return isOver;
     },
     close() {
       answer.abort();

@@ -29,7 +29,6 @@ export type Bridge = SessionUpstream & {
 
 /** From this version on a stream begins with an id after which it can be resumed. */
 const FIRST_PRIMED_VERSION = '2025-11-25';
-const OWN = 'sallyport';
 const FIRST_REFUSAL = 300;
 const INVALID_REQUEST = -32600;
 
@@ -65,7 +64,7 @@ export function createBridge(settings: BridgeSettings): Bridge {
     forwardAs(cleared, { headers, body }, signal) {
       const session = headers.find(([name]) => name === 'mcp-session-id')?.[1];
       const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
-      return send(cleared, { session, text, owner: OWN, signal, version: undefined });
+      return send(cleared, { session, text, owner: undefined, signal, version: undefined });
     },
     subscribe: () => Promise.resolve(wholeAnswer(405)),
     openStream({ version, upstreamSession }, signal, lastEventId) {
@@ -95,7 +94,7 @@ export function createBridge(settings: BridgeSettings): Bridge {
 type Sending = {
   readonly session: string | undefined;
   readonly text: string;
-  readonly owner: string;
+  readonly owner: string | undefined;
   readonly signal: AbortSignal | undefined;
   readonly version: string | undefined;
 };
@@ -202,7 +201,7 @@ async function requestOwn(
   const sent = readSent(body);
   const session = channels.find(id);
   const signal = AbortSignal.timeout(timeoutMs);
-  const sending = { session: id, text: body, owner: OWN, signal, version: undefined, post };
+  const sending = { session: id, text: body, owner: undefined, signal, version: undefined, post };
   if (sent.id === undefined || sent.method === 'initialize' || session === undefined)
     return sendTo(channels, sending);
   const begun = await begin(session, { ...sending, sent, id: sent.id });
