@@ -217,9 +217,9 @@ export type Ports = {
   cancelAnswer(session: string, id: RequestId): void;
   /** Enters a request of a session that asked for its progress; the returned function takes it out. */
   registerProgress(session: string, token: RequestId, count: { last: number }): () => void;
-  /** How far the request of this session and token is; `undefined` where none of them is under way here. */
   /** Its answer is a task: it is known on, within a bound. */
   keepProgress(session: string, token: RequestId): void;
+  /** How far the request of this session and token is; `undefined` where none of them is under way here. */
   findProgress(session: string, token: RequestId): { last: number } | undefined;
   /** Tells the server of a session that nobody waits for the answer to this request any more. */
   giveUp(upstream: string, session: SessionFacts, id: RequestId): void;

@@ -50,8 +50,15 @@ export function moveToChannel(call: Call, admitted: Admitted): AbortSignal | und
 
 function onChannel(end: ClientEnd, id: RequestId): Outgoing {
   let isCut = false;
-  const write = (bytes: Uint8Array | string): void | Promise<void> =>
-    isCut ? undefined : end.write(bytes);
+  let cut: () => void = () => undefined;
+  const whenCut = new Promise<void>((resolve) => {
+    cut = resolve;
+  });
+  // Whoever is cut off waits no longer for a client that does not read.
+  const write = (bytes: Uint8Array | string): void | Promise<void> => {
+    const written = isCut ? undefined : end.write(bytes);
+    return written && Promise.race([written, whenCut]);
+  };
   return {
     get isClosed() {
       return isCut || end.isClosed;
@@ -68,6 +75,7 @@ function onChannel(end: ClientEnd, id: RequestId): Outgoing {
     end: () => undefined,
     cut() {
       isCut = true;
+      cut();
     },
   };
 }

@@ -21,7 +21,8 @@ function refuseUse(): never {
 function session(
   id: string,
   owner: string | undefined,
-  state: { isResting: boolean }): ChannelSession {
+  state: { isResting: boolean },
+): ChannelSession {
   return {
     endpoint: '/',
     owner,
