@@ -12,8 +12,11 @@ import type {
   TaskFacts,
 } from './mcp/admitted.js';
 import type { ListedEra } from './mcp/listing.js';
+import type { ServerName } from './mcp/merge/handshakes.js';
+import type { Member } from './mcp/merge/prefixes.js';
 import type { Era, Json, JsonObject, RequestId } from './mcp/message.js';
 import type { ChannelOutcome, ForwardOutcome, Incoming, Outgoing } from './mcp/transport.js';
+import type { Caller } from './policy/caller.js';
 import type { Catalogue, PinKind } from './policy/definition.js';
 import type { Principal, ProofFault } from './policy/principal.js';
 import type { PolicySet } from './policy/question.js';
@@ -58,6 +61,40 @@ export type View = {
   ): string;
 };
 
+/** Several upstreams under one path: whose members they are, and how each of them stands there. */
+export type Endpoint = {
+  readonly name: string;
+  /** In the order in which lists show them. */
+  readonly members: readonly Member[];
+  readonly versions: View['versions'];
+  /** What it says of itself as a server. */
+  readonly server: ServerName;
+  challenge: View['challenge'];
+  /** A member as it stands here: its own view, but for names that look like another member's. */
+  view(upstream: string): View | undefined;
+};
+
+/** A list of an endpoint that is read page by page: whose it is, and which. */
+export type ListPlace = {
+  readonly endpoint: string;
+  readonly principal: Principal;
+  readonly method: string;
+};
+
+/** What a member of an endpoint listed of its resources; `isLast`: its list ends there. */
+export type ListedPage = {
+  readonly upstream: string;
+  readonly uris: readonly string[];
+  readonly isLast: boolean;
+};
+
+/** A resource that a caller of an endpoint asks for. */
+export type ResourcePlace = {
+  readonly endpoint: string;
+  readonly principal: Principal;
+  readonly uri: string;
+};
+
 /** What the state of a dialogue is bound to besides its caller (2026). */
 export type StateSubject = {
   readonly upstream: string;
@@ -70,6 +107,8 @@ export type StateSubject = {
 /** An open stream of a client, as the registry of streams needs to know it. */
 export type OpenStream = {
   readonly upstream: string;
+  /** The endpoint of several upstreams that it goes through. */
+  readonly endpoint?: string | undefined;
   readonly principal: Principal;
   /** The sealed id of its session. */
   readonly session: string | undefined;
@@ -83,6 +122,22 @@ export type SessionPlace = {
   readonly upstream: string;
   readonly principal: Principal;
   readonly session: SessionFacts;
+};
+
+/** A stream of a session that is to be opened. */
+export type StreamAsked = {
+  readonly session: SessionFacts;
+  readonly by: Caller;
+  readonly signal: AbortSignal;
+  /** The upstream's own, where a stream is resumed after it. */
+  readonly lastEventId: string | undefined;
+};
+
+/** A request in a session, of the server's or to it, and on whose behalf something is said of it. */
+export type ServerAsked = {
+  readonly session: SessionFacts;
+  readonly id: RequestId;
+  readonly by: Caller;
 };
 
 /** Whose a task is, and at which upstream. */
@@ -132,7 +187,7 @@ export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
 /** The channels of HTTP+SSE: one stream a session, on which every answer comes. */
 export type ChannelPorts = {
   /** Opens a channel of the upstream and waits until it says where it wants messages. */
-  open(upstream: string, signal: AbortSignal): Promise<ChannelOutcome>;
+  open(upstream: string, by: Caller, signal: AbortSignal): Promise<ChannelOutcome>;
   /** Seals a request into the id under which the server knows it; `undefined` where it is too long. */
   sealRequest(sent: SentFacts, place: SessionPlace): string | undefined;
   /** Opens such an id; `undefined` for one that was not sent in this session of this caller. */
@@ -152,6 +207,21 @@ export type Ports = {
   readonly channels: ChannelPorts;
   readonly tasks: TaskPorts;
   view(upstream: string): View | undefined;
+  /** An endpoint of several upstreams. */
+  endpoint(name: string): Endpoint | undefined;
+  /** Seals where each member's list goes on. */
+  sealCursor(cursors: ReadonlyMap<string, string>, place: ListPlace): string;
+  /** Opens such a cursor; `undefined` for every other. */
+  openCursor(sealed: string, place: ListPlace): ReadonlyMap<string, string> | undefined;
+  /**
+   * Notes that a member lost its part of a caller's session; false where it does so again and again, and is
+   * then left out instead of ending the session.
+   */
+  tellLoss(endpoint: string, upstream: string, principal: Principal): boolean;
+  /** Notes what a member listed to a caller of an endpoint, so that it is known whose a resource is. */
+  noteResources(endpoint: string, principal: Principal, page: ListedPage): void;
+  /** Of these members, those that listed a resource, where this replica saw all that each of them lists. */
+  recallResource(place: ResourcePlace, members: readonly string[]): readonly string[];
   /** Who calls. `outgoing` is told what the next proof must carry. */
   authenticate(
     incoming: Incoming,
@@ -191,18 +261,13 @@ export type Ports = {
   forward(
     upstream: string,
     cleared: Cleared,
+    by: Caller,
     signal: AbortSignal | undefined,
   ): Promise<ForwardOutcome>;
-  /** Opens a stream of a session; `lastEventId` is the upstream's own, where one is resumed. */
-  openStream(
-    upstream: string,
-    session: SessionFacts,
-    signal: AbortSignal,
-    lastEventId?: string,
-  ): Promise<ForwardOutcome>;
-  forwardSessionEnd(upstream: string, session: SessionFacts): Promise<ForwardOutcome>;
-  /** Answers a request of the server's own within a session, in the gateway's name. */
-  answerServer(upstream: string, session: SessionFacts, id: RequestId, answer: OwnAnswer): void;
+  openStream(upstream: string, stream: StreamAsked): Promise<ForwardOutcome>;
+  forwardSessionEnd(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
+  /** Answers a request of the server's own within a caller's session, in the gateway's words. */
+  answerServer(upstream: string, asked: ServerAsked, answer: OwnAnswer): void;
   /** What a page of a list showed; it counts for everyone at once. */
   notePage(upstream: string, page: SeenPage): void;
   /** The upstream says that a list changed; resolves when the definitions were verified again. */
@@ -222,7 +287,7 @@ export type Ports = {
   /** How far the request of this session and token is; `undefined` where none of them is under way here. */
   findProgress(session: string, token: RequestId): { last: number } | undefined;
   /** Tells the server of a session that nobody waits for the answer to this request any more. */
-  giveUp(upstream: string, session: SessionFacts, id: RequestId): void;
+  giveUp(upstream: string, given: ServerAsked): void;
   /** Tells of every version that is applied from now on; the returned function ends that. */
   onVersion(told: () => void): () => void;
   readonly pages: PageCache;

@@ -9,7 +9,7 @@ import { openRecord } from './policy/open-record.js';
 import { type Refusal, refuseWith } from './policy/refusal.js';
 import { relayAnswer } from './relay/answer.js';
 import { relayArray } from './relay/array.js';
-import { type Call, refuse } from './relay/call.js';
+import { type Call, callerOf, refuse } from './relay/call.js';
 import { openStream } from './relay/channel.js';
 import { moveToChannel } from './relay/channel-outgoing.js';
 import { endSession } from './relay/listen.js';
@@ -102,7 +102,8 @@ async function forward(call: Call, cleared: Cleared): Promise<UpstreamAnswer | R
   const onChannel = moveToChannel(call, admitted);
   const signal = admitted.era === '2026' ? call.incoming.signal : onChannel;
   call.progress = followProgress(call, admitted);
-  const outcome = await call.ports.forward(call.incoming.upstream, cleared, signal);
+  const { upstream } = call.incoming;
+  const outcome = await call.ports.forward(upstream, cleared, callerOf(call), signal);
   call.record.latency.upstream = performance.now() - startedMs;
   return outcome.kind === 'fault' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);
 }

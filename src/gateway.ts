@@ -1,22 +1,25 @@
 // The composition root: builds every part from one version of the files, wires them, and swaps versions.
 // It decides nothing about messages; their way is exchange.ts.
 
-import { randomBytes } from 'node:crypto';
 import type { Fault } from './config/fault.js';
-import { KEY_BYTES, readKeyText, writeKeyText } from './config/keys.js';
-import type { GatewayKey, Settings } from './config/settings.js';
+import type { Settings } from './config/settings.js';
 import { type ConfigWatch, watchConfiguration } from './config/watch.js';
 import type { EdgeTables } from './edge/routes.js';
-import { runExchange } from './exchange.js';
 import { refreshControls, removeControls } from './gateway/control-states.js';
 import { createDriftReport } from './gateway/drift.js';
 import { createEdgeRecorder } from './gateway/edge-refusal.js';
+import { createEndpoints, type Endpoints } from './gateway/endpoints.js';
+import { createExchange } from './gateway/exchange-of-path.js';
 import { buildIdentity, type Identity } from './gateway/identity.js';
 import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
 import { createPorts } from './gateway/ports.js';
 import { createReload } from './gateway/reload.js';
+import { createRevocationDesk } from './gateway/revocation-desk.js';
+import { keysOf } from './gateway/run-keys.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
-import { createStreamRegistry, type StreamRegistry } from './gateway/streams.js';
+import { assertionSigner, publishedKeys } from './gateway/signing.js';
+import { endWhatIsRevoked, openState } from './gateway/state.js';
+import { createStreamRegistry, mayStay, type StreamRegistry } from './gateway/streams.js';
 import { buildTables } from './gateway/tables.js';
 import { loadVersion, type Version, type VersionReading } from './gateway/version.js';
 import { createViews, type ViewOf } from './gateway/view.js';
@@ -27,10 +30,8 @@ import { faultCode, type Log } from './observe/log.js';
 import type { Build } from './observe/metrics.js';
 import { createDefinitionCompiler } from './pins/definition-compiler.js';
 import { compileSchema } from './policy/schema.js';
-import { createEndedSessions } from './state/ended-sessions.js';
+import type { GatewayState } from './state/gateway-state.js';
 import { createKeyRing, type KeyRing } from './state/key-ring.js';
-import { createMemoryLimits } from './state/memory-limits.js';
-import { createMemoryReplays } from './state/memory-replays.js';
 import { createGuardedFetch, type GuardedFetch } from './upstream/guarded-fetch.js';
 
 export type GatewayOptions = {
@@ -67,8 +68,10 @@ type Assembly = {
   readonly witness: Witness;
   readonly runtimes: Runtimes;
   readonly streams: StreamRegistry;
+  readonly state: GatewayState;
   readonly guarded: GuardedFetch;
   readonly view: ViewOf;
+  readonly endpoints: Endpoints;
   /** Brings the table of controls up to date. */
   look(): void;
   /** Makes a version the current one, at once. */
@@ -107,12 +110,13 @@ async function openGateway(
   const { current, witness, look } = assembly;
   const listeners = openListeners(options, assembly, ring, () => isOpen);
   await witness.audit.start();
+  await assembly.state.start();
   witness.metrics.setConfig(version.hashes);
   assembly.runtimes.replace(version.settings);
   look();
   const listening = await listeners.open((port) => {
     dataPort = port;
-    current.tables = buildTables(version.settings, port, ring.publicKeys());
+    current.tables = buildTables(version.settings, port, publishedKeys(ring));
   });
   const reload = createReload({
     ...assembly,
@@ -152,20 +156,32 @@ function assemble(
   const { settings } = version;
   const witness = createWitness(version, { build, ring, log, writeStdout, now });
   const guarded = createGuardedFetch();
-  const identityPorts = { ...guarded, now, ring, replays: createMemoryReplays(now) };
+  const state = openState(settings.state, { ring, now });
+  const identityPorts = { ...guarded, ...state, now, ring };
   const identity = buildIdentity(settings, identityPorts);
-  const tablesOf = (of: Settings) => buildTables(of, dataPort(), ring.publicKeys());
+  const tablesOf = (of: Settings) => buildTables(of, dataPort(), publishedKeys(ring));
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(witness.metrics.openStreams);
   const followers = new Set<() => void>();
+  endWhatIsRevoked(state, { ring }, streams, () => {
+    for (const follow of followers) follow();
+  });
   const view = createViews(compile);
   const drift = createDriftReport({ ...witness, log, streams, view, now });
   const runtimes = createRuntimes({
     gatewayVersion: build.version,
     now,
+    guarded,
+    signer: assertionSigner(ring),
     metrics: witness.metrics,
     log,
     onSight: (runtime) => drift.tell(runtime, current.version),
+  });
+  const endpoints = createEndpoints({
+    version: () => current.version,
+    runtime: runtimes.get,
+    view,
+    gatewayVersion: build.version,
   });
   function look(): void {
     const {
@@ -173,8 +189,10 @@ function assemble(
       identity: known,
     } = current;
     const auditFault = witness.auditFault();
-    const sources = { settings: shown, identity: known, runtimes: runtimes.all(), auditFault };
-    refreshControls(witness.controls, witness.metrics, sources);
+    refreshControls(witness.controls, witness.metrics, {
+      ...{ settings: shown, identity: known, runtimes, endpoints, auditFault },
+      store: state.status(),
+    });
   }
   function apply(next: Version): void {
     const before = current.version;
@@ -186,22 +204,22 @@ function assemble(
     witness.metrics.setConfig(next.hashes);
     witness.audit.setVersions(next.hashes);
     removeControls(witness.controls, before.settings, next.settings);
-    streams.endWhere((stream) => !mayStay(next.settings, stream.upstream, stream.principal.issuer));
+    streams.endWhere((stream) => !mayStay(next.settings, stream));
     for (const runtime of runtimes.all()) drift.tell(runtime, next);
     for (const follow of followers) follow();
     look();
   }
-  return { current, witness, runtimes, streams, guarded, view, look, apply, followers };
+  const parts = { current, witness, runtimes, streams, state, guarded, view, endpoints };
+  return { ...parts, look, apply, followers };
 }
 
 function openListeners(
   { log, now = Date.now }: GatewayOptions,
-  { current, witness, runtimes, streams, view, look, followers }: Assembly,
+  { current, witness, runtimes, streams, state, view, endpoints, look, followers }: Assembly,
   ring: KeyRing,
   isOpen: () => boolean,
 ): Listeners {
   const { metrics, audit, controls } = witness;
-  const authenticator = () => current.identity.authenticator;
   const recordRefusal = createEdgeRecorder({ audit, metrics, now });
   const ports = createPorts({
     version: () => current.version,
@@ -212,9 +230,9 @@ function openListeners(
     audit,
     metrics,
     log,
-    limits: createMemoryLimits(),
-    ended: createEndedSessions(now),
+    state,
     streams,
+    endpoints,
     onVersion(told) {
       followers.add(told);
       return () => followers.delete(told);
@@ -223,22 +241,19 @@ function openListeners(
   });
   const listeners = createListeners(current.version.settings, {
     witness,
-    authenticator,
+    authenticator: () => current.identity.adminAuthenticator,
     isReady: () => isOpen() && audit.isWritable(),
+    revocations: createRevocationDesk({
+      ...{ ring, now, revocations: state.revocations },
+      settings: () => current.version.settings,
+    }),
     controls() {
       look();
       return controls.snapshot();
     },
     data: {
       tables: () => current.tables,
-      async exchange(incoming, outgoing) {
-        metrics.inflight(incoming.upstream, 1);
-        try {
-          await runExchange(incoming, outgoing, ports);
-        } finally {
-          metrics.inflight(incoming.upstream, -1);
-        }
-      },
+      exchange: createExchange(ports, endpoints, metrics.inflight),
       refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
@@ -264,24 +279,12 @@ async function watchFiles(
 
 /** Callers first, then upstreams, then the witnesses: what happens last is still recorded. */
 async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
-  const { streams, runtimes, witness, guarded } = assembly;
+  const { streams, runtimes, state, witness, guarded } = assembly;
   streams.endWhere(() => true);
   await listeners.closeData(DRAIN_MS);
   await runtimes.close();
+  await state.close();
   await witness.audit.close();
   await listeners.closeRest();
   await guarded.close();
-}
-
-/** On loopback a missing key is made for the run; the configuration refuses that anywhere else. */
-function keysOf(settings: Settings): readonly GatewayKey[] {
-  if (settings.keys.length > 0) return settings.keys;
-  const made = readKeyText(writeKeyText(randomBytes(KEY_BYTES)));
-  if (made === undefined) throw new Error('a key that was made cannot be read');
-  return [made];
-}
-
-function mayStay(settings: Settings, upstream: string, issuer: string): boolean {
-  const found = settings.upstreams.get(upstream);
-  return found !== undefined && (found.authentication === 'none' || found.issuers.includes(issuer));
 }

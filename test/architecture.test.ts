@@ -238,6 +238,11 @@ describe('each module', () => {
     expect(found).toContain(home);
   });
 
+  it("[D-10] [CRD-05] opens a caller's token in the token exchange alone", () => {
+    const found = offenders((module) => /\bopenToken\b/.test(module.code));
+    expect(found).toEqual(['policy/caller.ts', 'upstream/token-exchange.ts']);
+  });
+
   it(`[D-10] has at most ${MAX_LINES} lines`, () => {
     const long = modules
       .map((module) => [module.path, module.text.split('\n').length - 1] as const)

@@ -8,17 +8,20 @@ import { channelRequirements } from './requirements/channels.js';
 import { clientRequirements } from './requirements/clients.js';
 import { configRequirements } from './requirements/config.js';
 import { conformanceRequirements } from './requirements/conformance.js';
+import { credentialRequirements } from './requirements/credentials.js';
 import { demoRequirements } from './requirements/demo.js';
 import { e2eRequirements } from './requirements/e2e.js';
 import { hardeningRequirements } from './requirements/hardening.js';
 import { integrationRequirements } from './requirements/integration.js';
 import { legacyRequirements } from './requirements/legacy.js';
+import { mergedRequirements } from './requirements/merged.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
 import { protocolRequirements } from './requirements/protocol.js';
 import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
+import { revocationRequirements } from './requirements/revocation.js';
 import { runtimeRequirements } from './requirements/runtime.js';
 import { statelessRequirements } from './requirements/stateless.js';
 import { taskRequirements } from './requirements/tasks.js';
@@ -38,18 +41,21 @@ export const requirements: readonly Requirement[] = [
   ...channelRequirements,
   ...configRequirements,
   ...conformanceRequirements,
+  ...credentialRequirements,
   ...demoRequirements,
   ...e2eRequirements,
   ...hardeningRequirements,
   ...inspectRequirements,
   ...mcpRequirements,
   ...integrationRequirements,
+  ...mergedRequirements,
   ...legacyRequirements,
   ...observeRequirements,
   ...pinRequirements,
   ...policyRequirements,
   ...protocolRequirements,
   ...questionRequirements,
+  ...revocationRequirements,
   ...runtimeRequirements,
   ...taskRequirements,
   ...tokenRequirements,

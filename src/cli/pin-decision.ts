@@ -50,8 +50,9 @@ export async function runPinApprove(
   }
   const locked = readNamed(options, io, ports);
   if (locked === undefined) return EXIT_UNCHECKED;
-  const settings = trySettings(options.config, io, ports)?.upstreams.get(options.upstream);
-  const observed = settings && (await observeTarget({ settings, locked }, io, ports));
+  const gateway = trySettings(options.config, io, ports);
+  const settings = gateway?.upstreams.get(options.upstream);
+  const observed = gateway && settings && (await observeTarget({ settings, gateway }, io, ports));
   if (observed === undefined) io.stderr('note: the lock file alone was asked\n');
   const { lock } = locked;
   const change: PinChange =

@@ -1,7 +1,7 @@
 // `sallyport pin diff` and `pin verify`: what upstreams offer otherwise than their lock files say.
 // Writes nothing. Contract §1: in CI, exit 1 on drift, 2 where it could not be checked.
 
-import { findDifferences } from '../pins/drift.js';
+import { findDifferences, isNotice } from '../pins/drift.js';
 import type { PinPorts } from './pin-files.js';
 import {
   differenceLine,
@@ -20,7 +20,7 @@ export async function runPinDiff(options: PinOptions, io: CliIo, ports: PinPorts
   return found.isWhole ? EXIT_FINE : EXIT_UNCHECKED;
 }
 
-/** The same as a check. Exit 1: something differs; 2: nothing differs where it could be checked. */
+/** The same as a check. Exit 1: something differs (another version of the server is none of it); 2: nothing differs where it could be checked. */
 export async function runPinVerify(
   options: PinOptions,
   io: CliIo,
@@ -29,7 +29,10 @@ export async function runPinVerify(
   const found = await findDrift(options, io, ports);
   if (found === undefined) return EXIT_UNCHECKED;
   printDifferences(options, found.upstreams, io, false);
-  if (found.upstreams.some(({ differences }) => differences.length > 0)) return EXIT_FAILED;
+  const hasDrift = found.upstreams.some(({ differences }) =>
+    differences.some((one) => !isNotice(one)),
+  );
+  if (hasDrift) return EXIT_FAILED;
   return found.isWhole ? EXIT_FINE : EXIT_UNCHECKED;
 }
 

@@ -25,7 +25,10 @@ export type PinPorts = {
   /** Replaces the file at once (a new file, then a rename), making its folder. Rejects on failure. */
   writeFile(path: string, text: string): Promise<void>;
   /** Lists an upstream in every era it speaks, with the credentials of `pinning`. Never rejects. */
-  observe(upstream: UpstreamSettings): Promise<Observation>;
+  observe(
+    upstream: UpstreamSettings,
+    gateway: Pick<Settings, 'keys' | 'publicBase'>,
+  ): Promise<Observation>;
   /** Milliseconds since the epoch. */
   now(): number;
 };

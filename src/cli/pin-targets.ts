@@ -1,7 +1,7 @@
 // Which upstreams a `pin` command is about, what their lock files say and what they offer now.
 // Prints every mistake it meets; decides nothing. Contract §1 (`pin`).
 
-import type { UpstreamSettings } from '../config/settings.js';
+import type { Settings, UpstreamSettings } from '../config/settings.js';
 import { escapeForTerminal } from '../pins/characters.js';
 import type { Approval } from '../pins/lock.js';
 import type { Observed } from '../pins/observed.js';
@@ -22,7 +22,12 @@ export type PinOptions = {
 };
 
 /** An upstream that a command is about, with its lock file. */
-export type PinTarget = { readonly settings: UpstreamSettings; readonly locked: LockFile };
+export type PinTarget = {
+  readonly settings: UpstreamSettings;
+  /** For whom the upstream is asked. */
+  readonly gateway: Pick<Settings, 'keys' | 'publicBase'>;
+  readonly locked: LockFile;
+};
 
 /** The upstreams a command is about; `undefined` once a mistake was printed. */
 export function readTargets(
@@ -41,25 +46,26 @@ export function readTargets(
   // All are read before one is missed: every mistake is told in one run.
   const targets = meant.map((one) => ({
     settings: one,
+    gateway: settings,
     locked: readLockFile(settings.pinsDir, one.name, io, ports),
   }));
-  return targets.every(isRead) ? targets : undefined;
+  const read = targets.filter(isRead);
+  return read.length === targets.length ? read : undefined;
 }
 
-function isRead(target: {
-  readonly settings: UpstreamSettings;
-  readonly locked: LockFile | 'invalid';
-}): target is PinTarget {
+function isRead<Read extends Omit<PinTarget, 'locked'>>(
+  target: Read & { readonly locked: LockFile | 'invalid' },
+): target is Read & PinTarget {
   return target.locked !== 'invalid';
 }
 
 /** What an upstream offers; `undefined` once it was printed why it could not be asked. */
 export async function observeTarget(
-  { settings }: PinTarget,
+  { settings, gateway }: Omit<PinTarget, 'locked'>,
   io: CliIo,
   ports: PinPorts,
 ): Promise<Observed | undefined> {
-  const observation = await ports.observe(settings);
+  const observation = await ports.observe(settings, gateway);
   if (observation.kind === 'observed') return observation.observed;
   const why = escapeForTerminal(observation.why);
   io.stderr(`error: ${settings.name} could not be listed: ${why}\n`);

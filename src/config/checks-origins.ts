@@ -71,10 +71,15 @@ function refusePlainHttp(path: FilePath, url: URL, report: Report): void {
 
 /** The URL of one upstream and its network. */
 export function checkUpstreamUrl(root: unknown, name: string, report: Report): void {
-  const path = ['upstreams', name, 'url'];
+  checkOriginAt(root, ['upstreams', name], 'url', report);
+}
+
+/** A URL that stands under `key`, and the network beside it: https outside loopback, in normal form. */
+export function checkOriginAt(root: unknown, owner: FilePath, key: string, report: Report): void {
+  const path = [...owner, key];
   const written = textAt(root, path);
   const url = written === undefined ? undefined : checkUrl(path, written, report);
-  if (url !== undefined) checkNetwork(root, ['upstreams', name], path, url, report);
+  if (url !== undefined) checkNetwork(root, owner, path, url, report);
 }
 
 /** An origin of the configuration lies in the network of its owner; plain http only on loopback. */

@@ -3,32 +3,42 @@
 // Contract §3; the result is settings.ts.
 
 import { dirname, resolve } from 'node:path';
+import {
+  type CredentialPlace,
+  compileCredentials,
+  compileIdentity,
+  compileOwnCredentials,
+  compileTls,
+  watchedFilesOf,
+} from './compile-credentials.js';
+import { compileEndpoint, compileVouchers } from './compile-endpoint.js';
 import { compileIssuer } from './compile-issuer.js';
 import type { FilePath } from './fault.js';
 import { freezeDeep } from './freeze.js';
 import type {
   AdminFile,
-  CredentialsFile,
   GatewayFile,
   ListenerFile,
   ProfileFile,
+  StateFile,
   UpstreamFile,
 } from './gateway-file.js';
 import { readKeyText } from './keys.js';
 import type { ListenerTls } from './listener-certificates.js';
-import { type Secrets, secretAt } from './secrets.js';
+import { requireSecret, type Secrets } from './secrets.js';
 import type {
   AdminSettings,
   GatewayKey,
   InspectionProfile,
   ListenerSettings,
+  OwnCredentials,
   PiiKind,
   Settings,
+  StateSettings,
   TlsSettings,
-  UpstreamCredentials,
   UpstreamSettings,
 } from './settings.js';
-import { readDurationMs, readSizeBytes } from './units.js';
+import { readSizeBytes, requireDurationMs } from './units.js';
 
 export type CompileInput = {
   /** Absolute path of the file. */
@@ -63,7 +73,7 @@ export function compileSettings(input: CompileInput): Settings {
         trustedProxies: [...root.listeners.data.trustedProxies],
         dpop: {
           nonce: root.listeners.data.dpop.nonce,
-          maxAgeMs: durationMs(root.listeners.data.dpop.maxAge),
+          maxAgeMs: requireDurationMs(root.listeners.data.dpop.maxAge),
         },
       },
       ops: compileListener(root.listeners.ops, input.tls.ops),
@@ -72,15 +82,17 @@ export function compileSettings(input: CompileInput): Settings {
     issuers: mapOf(root.issuers, (name, issuer) =>
       compileIssuer(name, issuer, {
         secretAt: (path) => requireSecret(secrets, path),
-        durationMs,
+        durationMs: requireDurationMs,
       }),
     ),
     upstreams: mapOf(root.upstreams, (name, upstream) =>
       compileUpstream(name, upstream, publicBase, secrets),
     ),
+    endpoints: mapOf(root.endpoints, (name, endpoint) => compileEndpoint(name, endpoint, root)),
     policiesDir,
     pinsDir: pinsDir === undefined ? resolve(policiesDir, 'pins') : resolve(folder, pinsDir),
     profiles: mapOf(root.inspection.profiles, compileProfile),
+    state: compileState(root.state, secrets),
     audit: {
       sinks: root.audit.sinks.map((sink) =>
         sink.type === 'file'
@@ -88,12 +100,13 @@ export function compileSettings(input: CompileInput): Settings {
           : { type: 'stdout', durability: sink.durability },
       ),
       onFailure: root.audit.onFailure,
-      checkpointEveryMs: durationMs(root.audit.checkpoint.every),
+      checkpointEveryMs: requireDurationMs(root.audit.checkpoint.every),
     },
     metrics: { toolLabel: root.metrics.toolLabel, maxSeries: root.metrics.maxSeries },
     admin:
       root.admin &&
       compileAdmin(root.admin, compileListener(root.listeners.admin, input.tls.admin), secrets),
+    watchedFiles: watchedFilesOf(root, folder),
     hash: input.hash,
   });
 }
@@ -127,14 +140,9 @@ function compileUpstream(
   const at: FilePath = ['upstreams', name];
   const path = file.path ?? `/${name}`;
   const resource = publicBase + path;
-  const issuers = [...(file.issuers ?? [])];
-  const audiences: Record<string, readonly string[]> = Object.create(null);
-  for (const issuer of issuers) {
-    const mapped = Object.hasOwn(file.audiences, issuer) ? file.audiences[issuer] : undefined;
-    audiences[issuer] = mapped === undefined ? [resource] : [...mapped];
-  }
-  const credentials = compileCredentials(file.credentials, [...at, 'credentials'], secrets);
-  const own = file.pinning.credentials;
+  const vouchers = compileVouchers(file, resource);
+  const own = { audiences: Object.values(vouchers.audiences).flat(), base: publicBase };
+  const place = { secrets, url: file.url, own };
   return {
     name,
     url: new URL(file.url),
@@ -143,49 +151,45 @@ function compileUpstream(
     resource,
     network: file.network,
     authentication: file.authentication,
-    issuers,
-    audiences,
+    ...vouchers,
     binding: file.binding,
     scopesSupported: [...file.scopesSupported],
-    credentials,
+    credentials: compileCredentials(file.credentials, { ...place, at: [...at, 'credentials'] }),
+    tls: compileTls(file, name, secrets),
+    identity: compileIdentity(file),
     pinning: {
       mode: file.pinning.mode,
-      maxAgeMs: durationMs(file.pinning.maxAge),
+      maxAgeMs: requireDurationMs(file.pinning.maxAge),
       onDrift: file.pinning.onDrift,
-      credentials:
-        own === undefined
-          ? credentials
-          : compileCredentials(own, [...at, 'pinning', 'credentials'], secrets),
+      credentials: compilePinningCredentials(file, at, place),
     },
     inspect: file.inspect,
     limits: {
-      requestTimeoutMs: durationMs(file.limits.requestTimeout),
-      streamIdleMs: durationMs(file.limits.streamIdle),
-      exchangeMaxMs: durationMs(file.limits.exchangeMax),
-      keepAliveMs: durationMs(file.limits.keepAlive),
+      requestTimeoutMs: requireDurationMs(file.limits.requestTimeout),
+      streamIdleMs: requireDurationMs(file.limits.streamIdle),
+      exchangeMaxMs: requireDurationMs(file.limits.exchangeMax),
+      keepAliveMs: requireDurationMs(file.limits.keepAlive),
       maxRequestBytes: sizeBytes(file.limits.maxRequestBytes),
       maxResponseBytes: sizeBytes(file.limits.maxResponseBytes),
       concurrency: file.limits.concurrency,
-      listTtlMs: durationMs(file.limits.listTtl),
+      listTtlMs: requireDurationMs(file.limits.listTtl),
     },
   };
 }
 
-function compileCredentials(
-  file: CredentialsFile,
+/** The file may leave them out where the upstream's own need no caller. */
+function compilePinningCredentials(
+  { credentials, pinning }: UpstreamFile,
   at: FilePath,
-  secrets: Secrets,
-): UpstreamCredentials {
-  switch (file.type) {
-    case 'none':
-      return { type: 'none' };
-    case 'static':
-      return {
-        type: 'static',
-        header: file.header.toLowerCase(),
-        value: requireSecret(secrets, [...at, 'value']),
-      };
+  place: Omit<CredentialPlace, 'at'>,
+): OwnCredentials {
+  if (pinning.credentials !== undefined) {
+    const own = { ...place, at: [...at, 'pinning', 'credentials'] };
+    return compileOwnCredentials(pinning.credentials, own);
   }
+  if (credentials.type === 'token-exchange')
+    throw new Error('the credentials of pinning were not checked before use');
+  return compileOwnCredentials(credentials, { ...place, at: [...at, 'credentials'] });
 }
 
 const ALL_PII_KINDS: readonly PiiKind[] = ['card', 'iban', 'ssn'];
@@ -198,6 +202,21 @@ function compileProfile(name: string, file: ProfileFile): InspectionProfile {
     request: { ...file.request },
     result: { ...rest, pii: { action, kinds: [...kinds] } },
   };
+}
+
+function compileState(file: StateFile, secrets: Secrets): StateSettings {
+  switch (file.type) {
+    case 'memory':
+      return { type: 'memory' };
+    case 'redis':
+      return {
+        type: 'redis',
+        url: requireSecret(secrets, ['state', 'url']),
+        prefix: file.prefix,
+        commandTimeoutMs: requireDurationMs(file.commandTimeout),
+        maxAgeMs: requireDurationMs(file.maxAge),
+      };
+  }
 }
 
 function compileAdmin(
@@ -221,18 +240,6 @@ function compileAdmin(
     issuers,
     breakGlassToken: file.breakGlass && requireSecret(secrets, ['admin', 'breakGlass', 'token']),
   };
-}
-
-function requireSecret(secrets: Secrets, path: FilePath): string {
-  const secret = secretAt(secrets, path);
-  if (secret === undefined) throw new Error('a secret was not read before use');
-  return secret;
-}
-
-function durationMs(text: string): number {
-  const ms = readDurationMs(text);
-  if (ms === undefined) throw new Error('a duration was not checked before use');
-  return ms;
 }
 
 function sizeBytes(text: string): number {

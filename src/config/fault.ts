@@ -15,7 +15,8 @@ export type FaultRule =
   | 'unsafe'
   | 'conflict'
   | 'policy'
-  | 'lock';
+  | 'lock'
+  | 'certificate';
 
 export type Severity = 'error' | 'warning';
 

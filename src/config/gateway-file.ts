@@ -15,9 +15,39 @@ export type ListenerFile = {
   };
 };
 
-export type CredentialsFile =
+export type TokenRequestFile = {
+  readonly issuer?: string;
+  readonly tokenEndpoint?: string;
+  readonly network: Network;
+  readonly clientId: string;
+  readonly clientSecret?: SecretReference;
+  readonly clientAuthentication: 'client_secret_basic' | 'client_secret_post';
+  readonly privateKey?: SecretReference;
+  readonly scopes: readonly string[];
+  readonly resource?: string;
+  readonly audience?: string;
+};
+
+export type OwnCredentialsFile =
   | { readonly type: 'none' }
-  | { readonly type: 'static'; readonly header: string; readonly value: SecretReference };
+  | { readonly type: 'static'; readonly header: string; readonly value: SecretReference }
+  | (TokenRequestFile & { readonly type: 'client-credentials' });
+
+export type CredentialsFile =
+  | OwnCredentialsFile
+  | (TokenRequestFile & {
+      readonly type: 'token-exchange';
+      readonly actorToken?: SecretReference;
+      readonly actorTokenType: 'jwt' | 'access_token';
+    });
+
+export type UpstreamTlsFile = {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: SecretReference;
+  readonly serverName?: string;
+  readonly pins?: readonly string[];
+};
 
 export type IntrospectionFile = {
   readonly clientId: string;
@@ -56,11 +86,13 @@ export type UpstreamFile = {
   readonly binding: 'none' | 'any' | 'dpop' | 'mtls';
   readonly scopesSupported: readonly string[];
   readonly credentials: CredentialsFile;
+  readonly tls: UpstreamTlsFile;
+  readonly identity?: { readonly header: string; readonly ttl: string };
   readonly pinning: {
     readonly mode: 'strict' | 'off';
     readonly maxAge: string;
     readonly onDrift: 'hide-tool' | 'stop-upstream';
-    readonly credentials?: CredentialsFile;
+    readonly credentials?: OwnCredentialsFile;
   };
   readonly inspect: string;
   readonly limits: {
@@ -75,6 +107,14 @@ export type UpstreamFile = {
   };
 };
 
+export type EndpointFile = {
+  readonly path?: string;
+  readonly authentication: 'required' | 'none';
+  readonly issuers?: readonly string[];
+  readonly audiences: { readonly [issuer: string]: readonly string[] };
+  readonly upstreams: { readonly [name: string]: { readonly prefix?: string } };
+};
+
 type PiiAction = InspectionProfile['result']['pii']['action'];
 
 export type ProfileFile = {
@@ -87,6 +127,16 @@ export type ProfileFile = {
 export type SinkFile =
   | { readonly type: 'file'; readonly path: string }
   | { readonly type: 'stdout'; readonly durability?: 'handed-over' };
+
+export type StateFile =
+  | { readonly type: 'memory' }
+  | {
+      readonly type: 'redis';
+      readonly url: SecretReference;
+      readonly prefix: string;
+      readonly commandTimeout: string;
+      readonly maxAge: string;
+    };
 
 export type AdminFile = {
   readonly issuers?: {
@@ -117,9 +167,11 @@ export type GatewayFile = {
   readonly keys?: readonly SecretReference[];
   readonly issuers: { readonly [name: string]: IssuerFile };
   readonly upstreams: { readonly [name: string]: UpstreamFile };
+  readonly endpoints: { readonly [name: string]: EndpointFile };
   readonly policies: { readonly dir: string };
   readonly pins?: { readonly dir?: string };
   readonly inspection: { readonly profiles: { readonly [name: string]: ProfileFile } };
+  readonly state: StateFile;
   readonly audit: {
     readonly sinks: readonly SinkFile[];
     readonly onFailure: 'block' | 'continue';

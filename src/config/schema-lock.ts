@@ -47,6 +47,16 @@ export const LOCK_SCHEMA: Schema = {
     {
       lockfileVersion: { const: 1, description: 'Version of this format.' },
       upstream: text('Name of the upstream in the gateway file.'),
+      server: record(
+        'What the server called itself when it was approved. A change is drift that hides nothing.',
+        {
+          name: text('Its name.'),
+          title: text('Its title.'),
+          version: text('Its version; another one is told and is no drift.'),
+          websiteUrl: text('Its page.'),
+        },
+        { required: ['name'] },
+      ),
       instructions: pinned(
         'The instructions that the server may give to models.',
         'text',

@@ -2,6 +2,12 @@
 // Values only. Contract §3 names every key and its default.
 
 import {
+  callerCredentials,
+  ownCredentials,
+  UPSTREAM_IDENTITY,
+  UPSTREAM_TLS,
+} from './schema-credentials.js';
+import {
   count,
   duration,
   NOT_AVAILABLE,
@@ -10,48 +16,11 @@ import {
   record,
   type Schema,
   scopeList,
-  secret,
   size,
   text,
   textList,
-  unavailable,
-  union,
   words,
 } from './schema-parts.js';
-
-function credentials(description: string, more: Schema = {}): Schema {
-  const refused = (type: string): Schema => ({
-    type: 'object',
-    title: `credentials of type ${type}`,
-    properties: { type: { const: type, [NOT_AVAILABLE]: true } },
-  });
-  return {
-    ...union('type', description, [
-      record(
-        'Nothing is sent.',
-        { type: { const: 'none' } },
-        { title: 'credentials of type none' },
-      ),
-      record(
-        'One header with a secret value is sent.',
-        {
-          type: { const: 'static' },
-          header: {
-            type: 'string',
-            title: 'the name of an HTTP header',
-            pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$",
-            description: 'Name of the header.',
-          },
-          value: secret('The whole value of the header, for example `Bearer …`.'),
-        },
-        { title: 'credentials of type static', required: ['type', 'header', 'value'] },
-      ),
-      refused('client-credentials'),
-      refused('token-exchange'),
-    ]),
-    ...more,
-  };
-}
 
 const PINNING = record(
   'How definitions are held to their pins in the lock file.',
@@ -67,7 +36,7 @@ const PINNING = record(
       ['hide-tool', 'stop-upstream'],
       { default: 'hide-tool' },
     ),
-    credentials: credentials(
+    credentials: ownCredentials(
       "What the gateway sends when it lists for itself; the upstream's `credentials` where absent.",
     ),
   },
@@ -120,10 +89,11 @@ export const UPSTREAM_SCHEMA: Schema = record(
     scopesSupported: scopeList('Scopes that the metadata document offers: the minimal set.', {
       default: [],
     }),
-    credentials: credentials("What the server gets from us. Never the caller's token.", {
+    credentials: callerCredentials("What the server gets from us. Never the caller's token.", {
       default: { type: 'none' },
     }),
-    tls: unavailable('Keys: `ca`, `cert`, `key`, `serverName`.', 'non-empty'),
+    tls: UPSTREAM_TLS,
+    identity: UPSTREAM_IDENTITY,
     pinning: PINNING,
     inspect: text('Name of an inspection profile.', { default: 'default' }),
     limits: LIMITS,

@@ -6,6 +6,7 @@ import { resolve } from 'node:path';
 import type { FilePath, Report } from './fault.js';
 import type { Files } from './files.js';
 import { readKeyText } from './keys.js';
+import { judgeClientKey, judgeTlsKey } from './private-keys.js';
 import { mapAt, textAt, valueAt } from './tree.js';
 
 export type SecretSources = {
@@ -24,6 +25,17 @@ export const MIN_BREAK_GLASS_LENGTH = 32;
 /** The secret that was read for a place. */
 export function secretAt(secrets: Secrets, path: FilePath): string | undefined {
   return secrets.get(JSON.stringify(path));
+}
+
+/**
+ * The secret of a place where one must be.
+ *
+ * @throws Error where it was not read.
+ */
+export function requireSecret(secrets: Secrets, path: FilePath): string {
+  const secret = secretAt(secrets, path);
+  if (secret === undefined) throw new Error('a secret was not read before use');
+  return secret;
 }
 
 /** Reads every secret of a gateway file and judges its form. Places that hold no reference are skipped. */
@@ -47,9 +59,10 @@ function secretPlaces(root: unknown): readonly Place[] {
   const keyPlaces = (Array.isArray(keys) ? keys : []).map(
     (_, index): Place => ({ path: ['keys', index], judge: judgeKey }),
   );
-  const headerPlaces = Object.keys(mapAt(root, ['upstreams'])).flatMap((name): Place[] => [
-    { path: ['upstreams', name, 'credentials', 'value'], judge: judgeHeader },
-    { path: ['upstreams', name, 'pinning', 'credentials', 'value'], judge: judgeHeader },
+  const upstreamPlaces = Object.keys(mapAt(root, ['upstreams'])).flatMap((name): Place[] => [
+    ...credentialPlaces(['upstreams', name, 'credentials']),
+    ...credentialPlaces(['upstreams', name, 'pinning', 'credentials']),
+    { path: ['upstreams', name, 'tls', 'key'], judge: judgeTlsKey },
   ]);
   const clientPlaces = Object.keys(mapAt(root, ['issuers'])).map(
     (name): Place => ({
@@ -61,7 +74,18 @@ function secretPlaces(root: unknown): readonly Place[] {
   const tlsKeys = ['data', 'ops', 'admin'].map(
     (name): Place => ({ path: ['listeners', name, 'tls', 'key'], judge: () => undefined }),
   );
-  return [...keyPlaces, ...headerPlaces, ...clientPlaces, ...tlsKeys, token];
+  const store: Place = { path: ['state', 'url'], judge: judgeStore };
+  return [...keyPlaces, ...upstreamPlaces, ...clientPlaces, ...tlsKeys, token, store];
+}
+
+/** The secrets that credentials of one kind or another have. */
+function credentialPlaces(path: FilePath): readonly Place[] {
+  return [
+    { path: [...path, 'value'], judge: judgeHeader },
+    { path: [...path, 'clientSecret'], judge: judgeClientSecret },
+    { path: [...path, 'privateKey'], judge: judgeClientKey },
+    { path: [...path, 'actorToken'], judge: judgeActorToken },
+  ];
 }
 
 function readSecret(
@@ -116,6 +140,11 @@ function judgeKey(secret: string): string | undefined {
   return 'this secret is not a gateway key: 32 bytes as base64 or hex, or what `sallyport keys new` prints';
 }
 
+/** RFC 8693 §2.1: the form depends on the type; what is no visible text is none. */
+function judgeActorToken(secret: string): string | undefined {
+  return /^[\x21-\x7e]+$/.test(secret) ? undefined : 'this secret cannot be a token';
+}
+
 /** RFC 9110 §5.5: visible ASCII, spaces between. */
 function judgeHeader(secret: string): string | undefined {
   if (/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(secret)) return undefined;
@@ -131,6 +160,13 @@ function judgeToken(secret: string): string | undefined {
   if (!/^[\x21-\x7e]+$/.test(secret)) return 'this secret cannot be a bearer token';
   if (secret.length >= MIN_BREAK_GLASS_LENGTH) return undefined;
   return `this secret is shorter than ${MIN_BREAK_GLASS_LENGTH} characters`;
+}
+
+function judgeStore(secret: string): string | undefined {
+  const url = URL.canParse(secret) ? new URL(secret) : undefined;
+  const isStore = url?.protocol === 'redis:' || url?.protocol === 'rediss:';
+  if (isStore && url.hostname !== '') return undefined;
+  return 'this secret is no redis:// or rediss:// URL with a host';
 }
 
 function checkKeysDiffer(root: unknown, secrets: Secrets, report: Report): void {

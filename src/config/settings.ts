@@ -71,17 +71,71 @@ export type UpstreamLimits = {
   readonly listTtlMs: number;
 };
 
-/** `static` sends one header whose value comes from a secret reference. */
-export type UpstreamCredentials =
+/** How the gateway proves itself to an authorization server. The key is PKCS #8 in PEM, or a JWK as JSON. */
+export type ClientAuthentication =
+  | { readonly method: 'client_secret_basic' | 'client_secret_post'; readonly secret: string }
+  | { readonly method: 'private_key_jwt'; readonly key: string };
+
+/** A token that is asked for at an authorization server, and what it must be for. */
+export type TokenRequestSettings = {
+  readonly server:
+    | { readonly kind: 'issuer'; readonly url: string }
+    | { readonly kind: 'token-endpoint'; readonly url: string };
+  /** Where the server's origin may resolve. */
+  readonly network: Network;
+  readonly clientId: string;
+  readonly authentication: ClientAuthentication;
+  readonly scopes: readonly string[];
+  /** At least one of both is there; the token must carry each that is. */
+  readonly resource: string | undefined;
+  readonly audience: string | undefined;
+  /**
+   * Audiences of the gateway itself, and `publicUrl`, under which all of its resources lie: a token that
+   * carries one of them is refused.
+   */
+  readonly own: { readonly audiences: readonly string[]; readonly base: string };
+};
+
+export type ActorToken = { readonly token: string; readonly type: 'jwt' | 'access_token' };
+
+/** What may be shown where no caller is. `static` sends one header with a secret value. */
+export type OwnCredentials =
   | { readonly type: 'none' }
-  | { readonly type: 'static'; readonly header: string; readonly value: string };
+  | { readonly type: 'static'; readonly header: string; readonly value: string }
+  | { readonly type: 'client-credentials'; readonly request: TokenRequestSettings };
+
+/** `token-exchange`: a token issued for the caller's (RFC 8693). */
+export type UpstreamCredentials =
+  | OwnCredentials
+  | {
+      readonly type: 'token-exchange';
+      readonly request: TokenRequestSettings;
+      readonly actor: ActorToken | undefined;
+    };
+
+/** Certificates and keys are PEM texts; pins are SHA-256 of SubjectPublicKeyInfo, lower-case hex. */
+export type UpstreamTls = {
+  readonly ca: string | undefined;
+  readonly client: { readonly cert: string; readonly key: string } | undefined;
+  readonly serverName: string | undefined;
+  readonly pins: readonly string[];
+};
+
+/** How the upstream is told who calls. */
+export type UpstreamIdentity = {
+  /** Lower-case. */
+  readonly header: string;
+  readonly ttlMs: number;
+  /** The `url` of the upstream, as it is written. */
+  readonly audience: string;
+};
 
 export type PinningSettings = {
   readonly mode: 'strict' | 'off';
   readonly maxAgeMs: number;
   readonly onDrift: 'hide-tool' | 'stop-upstream';
-  /** Used when the gateway lists for itself; defaults to the upstream's credentials. */
-  readonly credentials: UpstreamCredentials;
+  /** Used when the gateway lists for itself; the upstream's own where the file gives none. */
+  readonly credentials: OwnCredentials;
 };
 
 export type UpstreamSettings = {
@@ -103,10 +157,31 @@ export type UpstreamSettings = {
   readonly binding: 'none' | 'any' | 'dpop' | 'mtls';
   readonly scopesSupported: readonly string[];
   readonly credentials: UpstreamCredentials;
+  readonly tls: UpstreamTls;
+  /** `undefined` where it is not told. */
+  readonly identity: UpstreamIdentity | undefined;
   readonly pinning: PinningSettings;
   /** Name of an inspection profile. */
   readonly inspect: string;
   readonly limits: UpstreamLimits;
+};
+
+/** One upstream of an endpoint. */
+export type MemberSettings = {
+  readonly upstream: string;
+  /** Stands before the names of its tools and prompts; none is the beginning of another's. */
+  readonly prefix: string;
+};
+
+/** Several upstreams under one path: a resource of its own, whose members keep all their settings. */
+export type EndpointSettings = Pick<
+  UpstreamSettings,
+  'name' | 'path' | 'resource' | 'authentication' | 'issuers' | 'audiences' | 'binding'
+> & {
+  /** Those of all members. */
+  readonly scopesSupported: readonly string[];
+  /** In the order of the file. */
+  readonly members: readonly MemberSettings[];
 };
 
 /** What a detector family does with a finding. */
@@ -141,6 +216,18 @@ export type AuditSettings = {
   readonly onFailure: 'block' | 'continue';
   readonly checkpointEveryMs: number;
 };
+
+/** Where what replicas share lives: in this process alone, or in a store that all of them reach. */
+export type StateSettings =
+  | { readonly type: 'memory' }
+  | {
+      readonly type: 'redis';
+      /** With its credentials: never shown. */
+      readonly url: string;
+      readonly prefix: string;
+      readonly commandTimeoutMs: number;
+      readonly maxAgeMs: number;
+    };
 
 export type AdminSettings = {
   readonly listener: ListenerSettings;
@@ -177,12 +264,17 @@ export type Settings = {
   readonly keys: readonly GatewayKey[];
   readonly issuers: ReadonlyMap<string, IssuerSettings>;
   readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
+  /** No name of an endpoint is that of an upstream. */
+  readonly endpoints: ReadonlyMap<string, EndpointSettings>;
   readonly policiesDir: string;
   readonly pinsDir: string;
   readonly profiles: ReadonlyMap<string, InspectionProfile>;
+  readonly state: StateSettings;
   readonly audit: AuditSettings;
   readonly metrics: { readonly toolLabel: boolean; readonly maxSeries: number };
   readonly admin: AdminSettings | undefined;
+  /** Files that were read into upstreams' settings and are watched besides: certificates and their keys. */
+  readonly watchedFiles: readonly string[];
   /** SHA-256 of the configuration file's bytes, lower-case hex. Secrets are not part of it. */
   readonly hash: string;
 };

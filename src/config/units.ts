@@ -37,6 +37,17 @@ export function readDurationMs(text: string): number | undefined {
   return readQuantity(text, DURATION_PATTERN, DURATION_UNITS, MAX_DURATION_MS);
 }
 
+/**
+ * Milliseconds of a duration that was checked before.
+ *
+ * @throws Error where it was not.
+ */
+export function requireDurationMs(text: string): number {
+  const ms = readDurationMs(text);
+  if (ms === undefined) throw new Error('a duration was not checked before use');
+  return ms;
+}
+
 /** Bytes of a size such as `1MiB`, or `undefined` where the text is none or too large. */
 export function readSizeBytes(text: string): number | undefined {
   return readQuantity(text, SIZE_PATTERN, SIZE_UNITS, MAX_SIZE_BYTES);

@@ -4,7 +4,7 @@
 import type { Audit } from '../observe/audit.js';
 import type { Log } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
-import { createDriftWatch, type Drift, type DriftWatch } from '../pins/drift.js';
+import { createDriftWatch, type Drift, type DriftWatch, isNotice } from '../pins/drift.js';
 import type { PinKind, PinState } from '../policy/definition.js';
 import type { StreamRegistry } from './streams.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
@@ -57,13 +57,16 @@ export function createDriftReport(ports: DriftPorts): {
   };
 }
 
-function record(
-  { upstream, kind, name, change, before, after }: Drift,
-  { audit, metrics, log }: DriftPorts,
-): void {
+function record(drift: Drift, { audit, metrics, log }: DriftPorts): void {
+  const { upstream, kind, name, change, before, after } = drift;
+  if (isNotice(drift)) {
+    log.write('info', 'server version changed', { upstream });
+    return;
+  }
   audit.event({ type: 'pin.drift', upstream, kind, name, change, before, after });
   metrics.drift(upstream, change);
-  log.write('warn', 'definition drifted', { upstream, detail: change });
+  const what = kind === 'server' ? 'server calls itself otherwise' : 'definition drifted';
+  log.write('warn', what, { upstream, detail: change });
 }
 
 /** How many tools stand in each state; what is offered without a pin counts as unpinned. */

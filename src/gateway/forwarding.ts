@@ -2,16 +2,16 @@
 // message is translated or not; what may leave was decided before.
 // Source: MCP 2026-07-28, versioning; MCP 2025-11-25, session management; mcp-spec.md §2.
 
-import type { OwnAnswer, Ports, View } from '../exchange-ports.js';
+import type { OwnAnswer, Ports, StreamAsked, View } from '../exchange-ports.js';
 import type { SessionFacts } from '../mcp/admitted.js';
 import { eraTowards } from '../mcp/carried.js';
 import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
 import type { JsonObject } from '../mcp/message.js';
 import type { ForwardOutcome } from '../mcp/transport.js';
 import { CHANNEL_VERSION, SESSION_VERSIONS } from '../mcp/versions.js';
+import type { Caller } from '../policy/caller.js';
 import type { Cleared } from '../settle/settle.js';
 import { addressOf } from '../upstream/client.js';
-import { credentialHeader } from '../upstream/credentials.js';
 import { OWN_SESSION } from '../upstream/translate/for-sessions.js';
 import { headersIn } from '../upstream/translate/open-session.js';
 import { wholeAnswer } from '../upstream/translate/own-answer.js';
@@ -31,6 +31,16 @@ type ForwardingPorts = Pick<
 /** How a session's messages reach its upstream; `lost` where it was opened in an era that is gone there. */
 type Route = 'direct' | 'translated' | 'lost';
 
+/** What leaves, and on whose behalf. */
+type Leaving = {
+  readonly cleared: Cleared;
+  readonly by: Caller;
+  readonly signal: AbortSignal | undefined;
+};
+
+/** In whose session the gateway says something in its own words. */
+type Spoken = { readonly session: SessionFacts; readonly by: Caller };
+
 /** Builds them. */
 export function createForwarding(
   runtimeOf: (upstream: string) => UpstreamRuntime,
@@ -49,8 +59,7 @@ export function createForwarding(
 
   function forwardInSession(
     runtime: UpstreamRuntime,
-    cleared: Cleared,
-    signal: AbortSignal | undefined,
+    { cleared, by, signal }: Leaving,
   ): Promise<ForwardOutcome> {
     const { session } = cleared.admitted;
     const view = viewOf(runtime);
@@ -58,59 +67,60 @@ export function createForwarding(
     if (route === 'lost') return Promise.resolve(wholeAnswer(404));
     const isTranslated = route === 'translated' || (route === undefined && speaksAnother(view));
     return isTranslated
-      ? runtime.translation.sessions.forward(cleared, mirroredOf(view, cleared))
-      : runtime.sessions.forward(cleared, signal);
+      ? runtime.translation.sessions.forward(cleared, by, mirroredOf(view, cleared))
+      : runtime.sessions.forward(cleared, by, signal);
   }
 
   function openInSession(
     runtime: UpstreamRuntime,
-    session: SessionFacts,
-    signal: AbortSignal,
-    lastEventId: string | undefined,
+    { session, by, signal, lastEventId }: StreamAsked,
   ): Promise<ForwardOutcome> {
     switch (routeOf(runtime, session)) {
       case 'direct':
-        return runtime.sessions.openStream(session, signal, lastEventId);
+        return runtime.sessions.openStream(session, by, signal, lastEventId);
       case 'translated':
-        return runtime.translation.sessions.openStream(session, signal);
+        return runtime.translation.sessions.openStream(session, by, signal);
       case 'lost':
         return Promise.resolve(wholeAnswer(404));
     }
   }
 
   /** Says something in a session in the gateway's name, unless too much of that is under way. */
-  function tell(runtime: UpstreamRuntime, session: SessionFacts, message: JsonObject): void {
+  function tell(runtime: UpstreamRuntime, { session, by }: Spoken, message: JsonObject): void {
     const underWay = answering.get(runtime) ?? 0;
     if (underWay >= MAX_OWN_ANSWERS) return;
     answering.set(runtime, underWay + 1);
-    void sendOwn(runtime, session, JSON.stringify(message)).then(() => {
+    void sendOwn(runtime, { session, by }, JSON.stringify(message)).then(() => {
       answering.set(runtime, (answering.get(runtime) ?? 1) - 1);
     });
   }
 
   return {
-    forward(upstream, cleared, signal) {
+    forward(upstream, cleared, by, signal) {
       const runtime = runtimeOf(upstream);
       const { era, session } = cleared.admitted;
-      if (era === '2026') return forwardStateless(runtime, viewOf(runtime), cleared, signal);
-      if (era === '2025') return forwardInSession(runtime, cleared, signal);
+      const leaving = { cleared, by, signal };
+      if (era === '2026') return forwardStateless(runtime, viewOf(runtime), leaving);
+      if (era === '2025') return forwardInSession(runtime, leaving);
       if (!isPlaced(runtime, session)) return Promise.resolve(wholeAnswer(404));
       if (session?.upstreamSession !== BRIDGED_CHANNEL)
-        return runtime.client.forward(cleared, signal);
+        return runtime.client.forward(cleared, by, signal);
       const { carried } = viewOf(runtime);
-      const parts = { runtime, carried, cleared, channel: session, signal };
-      return forwardBridged(parts, (inner) => forwardInSession(runtime, inner, signal));
+      const parts = { ...leaving, runtime, carried, channel: session };
+      return forwardBridged(parts, (inner) =>
+        forwardInSession(runtime, { ...leaving, cleared: inner }),
+      );
     },
-    async openStream(upstream, session, signal, lastEventId) {
+    async openStream(upstream, asked) {
+      const { session, signal } = asked;
       const runtime = runtimeOf(upstream);
-      if (session.upstreamSession !== BRIDGED_CHANNEL)
-        return openInSession(runtime, session, signal, lastEventId);
+      if (session.upstreamSession !== BRIDGED_CHANNEL) return openInSession(runtime, asked);
       const inner = await runtime.translation.bridged.begun(session, signal);
       return inner === undefined
         ? { kind: 'fault', reason: 'upstream-unavailable' }
-        : openInSession(runtime, inner, signal, lastEventId);
+        : openInSession(runtime, { ...asked, session: inner });
     },
-    forwardSessionEnd(upstream, session) {
+    forwardSessionEnd(upstream, session, by) {
       const { sessions, translation } = runtimeOf(upstream);
       const isBridged = session.upstreamSession === BRIDGED_CHANNEL;
       const inner = isBridged ? translation.bridged.forget(session) : session;
@@ -120,24 +130,25 @@ export function createForwarding(
       // A server that gave its session no id has nothing to end.
       return inner.upstreamSession === undefined && isBridged
         ? Promise.resolve(wholeAnswer(200))
-        : sessions.endSession(inner);
+        : sessions.endSession(inner, by);
     },
-    answerServer(upstream, session, id, own) {
+    answerServer(upstream, { session, id, by }, own) {
       const runtime = runtimeOf(upstream);
       const inner = innerOf(runtime, session);
       if (inner === undefined) return;
       if (inner.upstreamSession !== OWN_SESSION)
-        return tell(runtime, inner, { jsonrpc: '2.0', id, ...answerOf(own) });
+        return tell(runtime, { session: inner, by }, { jsonrpc: '2.0', id, ...answerOf(own) });
       const error = own === 'pong' ? undefined : own;
       return runtime.translation.sessions.answerQuestion(inner, id, { kind: 'error', error });
     },
-    giveUp(upstream, session, id) {
+    giveUp(upstream, { session, id, by }) {
       const runtime = runtimeOf(upstream);
       const inner = innerOf(runtime, session);
       // Without sessions the connection that closes says it all.
       if (inner === undefined || inner.upstreamSession === OWN_SESSION) return;
       const params = { requestId: id, reason: 'The exchange took too long.' };
-      tell(runtime, inner, { jsonrpc: '2.0', method: 'notifications/cancelled', params });
+      const message = { jsonrpc: '2.0', method: 'notifications/cancelled', params } as const;
+      tell(runtime, { session: inner, by }, message);
     },
     notePage: (upstream, page) => runtimeOf(upstream).notePage(page),
   };
@@ -158,18 +169,17 @@ function speaksAnother({ carried }: View): boolean {
 function forwardStateless(
   { client, translation, settings }: UpstreamRuntime,
   { carried }: View,
-  cleared: Cleared,
-  signal: AbortSignal | undefined,
+  { cleared, by, signal }: Leaving,
 ): Promise<ForwardOutcome> {
   // No server speaks this era over HTTP+SSE, listed or not.
   const isDirect = settings.transport === 'http-sse';
   if (!isDirect && (carried === undefined || eraTowards('2026', carried) === '2026'))
-    return client.forward(cleared, signal);
+    return client.forward(cleared, by, signal);
   const versions = carried?.sessions ?? SESSION_VERSIONS;
-  return translation.stateless.forward(cleared, versions, signal);
+  return translation.stateless.forward(cleared, by, versions, signal);
 }
 
-type Mirrored = Parameters<UpstreamRuntime['translation']['sessions']['forward']>[1];
+type Mirrored = Parameters<UpstreamRuntime['translation']['sessions']['forward']>[2];
 
 /** What the approved schema of the tool mirrors into headers. */
 function mirroredOf(view: View, { admitted: { target } }: Cleared): Mirrored {
@@ -179,19 +189,18 @@ function mirroredOf(view: View, { admitted: { target } }: Cleared): Mirrored {
 
 /** In a session of HTTP+SSE that is spoken directly, messages have an address of their own. */
 async function sendOwn(
-  { client, sessions, settings }: UpstreamRuntime,
-  session: SessionFacts,
+  { client, sessions }: UpstreamRuntime,
+  { session, by }: Spoken,
   body: string,
 ): Promise<void> {
   const target = addressOf(session);
-  const credential = credentialHeader(settings.credentials);
-  const headers: Record<string, string> = {
+  const headers = {
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',
     ...(target === undefined ? headersIn(session) : {}),
   };
-  if (credential !== undefined) headers[credential.name] = credential.value;
-  const own = { method: 'POST', target, headers, body, timeoutMs: OWN_ANSWER_TIMEOUT_MS } as const;
+  const timeoutMs = OWN_ANSWER_TIMEOUT_MS;
+  const own = { by, method: 'POST', target, headers, body, timeoutMs } as const;
   const speaker = session.version === CHANNEL_VERSION ? client : sessions;
   const outcome = await speaker.request(own);
   if (outcome.kind === 'answer') outcome.release();

@@ -1,8 +1,12 @@
 // Lists an upstream once, for the command line: connections that are opened here are closed here.
 
-import type { UpstreamSettings } from '../config/settings.js';
+import type { Settings, UpstreamSettings } from '../config/settings.js';
 import { mergeObserved, type Observed, observeListing } from '../pins/observed.js';
+import { createKeyRing } from '../state/key-ring.js';
+import { createGuardedFetch } from '../upstream/guarded-fetch.js';
 import { listOnce } from '../upstream/relist.js';
+import { keysOf } from './run-keys.js';
+import { assertionSigner } from './signing.js';
 import { connectUpstream } from './upstream-connection.js';
 
 export type OnceObserved =
@@ -12,19 +16,34 @@ export type OnceObserved =
 /** What the upstream offers now, in every era that it speaks. Never rejects. */
 export async function observeOnce(
   upstream: UpstreamSettings,
+  gateway: Pick<Settings, 'keys' | 'publicBase'>,
   gatewayVersion: string,
 ): Promise<OnceObserved> {
-  const { client, sessions, request, sessionVersions } = connectUpstream(upstream, Date.now);
+  const guarded = createGuardedFetch();
+  const troubles: string[] = [];
+  const { client, sessions, request, sessionVersions } = connectUpstream(upstream, {
+    guarded,
+    now: Date.now,
+    signer: assertionSigner(createKeyRing(keysOf(gateway))),
+    issuer: gateway.publicBase,
+    onTrouble: (_what, detail) => troubles.push(detail),
+  });
   const { requestTimeoutMs } = upstream.limits;
   try {
     const outcome = await listOnce(
       { requestTimeoutMs, gatewayVersion, sessionVersions },
       { request, now: Date.now },
     );
-    if (outcome.kind === 'unreachable') return outcome;
-    return { kind: 'observed', observed: mergeObserved(outcome.listings.map(observeListing)) };
+    if (outcome.kind === 'listed')
+      return {
+        kind: 'observed',
+        observed: mergeObserved(outcome.listings.map(observeListing)),
+      };
+    const [trouble] = troubles;
+    return { ...outcome, why: trouble === undefined ? outcome.why : `${outcome.why}: ${trouble}` };
   } finally {
     await sessions.close();
     await client.close();
+    await guarded.close();
   }
 }

@@ -4,6 +4,7 @@
 import type { Settings, UpstreamSettings } from '../config/settings.js';
 import type { Log } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
+import type { ConnectionPorts } from './upstream-connection.js';
 import { startUpstream, type UpstreamRuntime } from './upstream-runtime.js';
 
 export type Runtimes = {
@@ -14,9 +15,8 @@ export type Runtimes = {
   close(): Promise<void>;
 };
 
-export type RuntimesPorts = {
+export type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onTrouble'> & {
   readonly gatewayVersion: string;
-  readonly now: () => number;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly onSight: (runtime: UpstreamRuntime) => void;
@@ -27,11 +27,12 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
   const { metrics, log } = ports;
   let running = new Map<string, UpstreamRuntime>();
 
-  function start(settings: UpstreamSettings): UpstreamRuntime {
+  function start(settings: UpstreamSettings, issuer: string): UpstreamRuntime {
+    const tell = createTrouble(settings.name, ports);
     return startUpstream(settings, {
-      gatewayVersion: ports.gatewayVersion,
-      now: ports.now,
-      onSight: ports.onSight,
+      ...ports,
+      issuer,
+      onTrouble: tell,
       onListed: () => metrics.setUpstreamUp(settings.name, true),
       onFailure(_runtime, why) {
         metrics.setUpstreamUp(settings.name, false);
@@ -43,13 +44,15 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
   return {
     get: (upstream) => running.get(upstream),
     all: () => running.values(),
-    replace({ upstreams }) {
+    replace({ upstreams, publicBase }) {
       const next = new Map<string, UpstreamRuntime>();
       for (const settings of upstreams.values()) {
         const known = running.get(settings.name);
         next.set(
           settings.name,
-          known !== undefined && isSame(known.settings, settings) ? known : start(settings),
+          known !== undefined && isSame(known.settings, settings)
+            ? known
+            : start(settings, publicBase),
         );
       }
       const gone = [...running.values()].filter(
@@ -62,6 +65,28 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
     async close() {
       await Promise.all([...running.values()].map((runtime) => runtime.close()));
     },
+  };
+}
+
+const TROUBLE = {
+  credentials: 'upstream credentials could not be had',
+  connection: 'upstream connection failed',
+} as const;
+/** The same trouble of one upstream is logged once in this time: calls that fail for it come by themselves. */
+const TROUBLE_EVERY_MS = 10_000;
+const MAX_TROUBLES = 64;
+
+function createTrouble(
+  upstream: string,
+  { log, now }: Pick<RuntimesPorts, 'log' | 'now'>,
+): ConnectionPorts['onTrouble'] {
+  const toldAtMs = new Map<string, number>();
+  return (what, detail) => {
+    const last = toldAtMs.get(detail) ?? Number.NEGATIVE_INFINITY;
+    if (now() - last < TROUBLE_EVERY_MS) return;
+    if (toldAtMs.size >= MAX_TROUBLES) toldAtMs.clear();
+    toldAtMs.set(detail, now());
+    log.write('error', TROUBLE[what], { upstream, detail });
   };
 }
 

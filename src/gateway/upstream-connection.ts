@@ -1,7 +1,9 @@
-// How an upstream is reached and listed, by the transport that it speaks. Nothing connects before it is used.
+// How an upstream is reached, what it is shown and how it is listed, by the transport that it speaks. Nothing
+// connects before it is used.
 
 import type { UpstreamSettings } from '../config/settings.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
+import { type AssertionSigner, createAssertion } from '../upstream/assertion.js';
 import { createBridge } from '../upstream/bridge/sessions.js';
 import { createChannelRequest } from '../upstream/channel-listing.js';
 import {
@@ -10,11 +12,15 @@ import {
   type UpstreamClient,
 } from '../upstream/client.js';
 import { connectOptionsFor } from '../upstream/connect.js';
+import { createCredentialSource } from '../upstream/credential-sources.js';
+import type { GuardedFetch } from '../upstream/guarded-fetch.js';
 import type { ListingRequest } from '../upstream/listing-call.js';
 import { createListingRequest } from '../upstream/listing-port.js';
+import { createPresenter, type Presenter } from '../upstream/presenter.js';
 
 export type UpstreamConnection = {
   readonly client: UpstreamClient;
+  readonly presenter: Presenter;
   readonly sessions: SessionUpstream;
   /** The port of a lister. */
   readonly request: ListingRequest;
@@ -22,25 +28,61 @@ export type UpstreamConnection = {
   readonly sessionVersions: readonly string[] | undefined;
 };
 
+export type ConnectionPorts = {
+  readonly guarded: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
+  readonly now: () => number;
+  /** Who signs assertions, and as whom: `publicUrl`. */
+  readonly signer: AssertionSigner;
+  readonly issuer: string;
+  /** Told in fixed words why a credential could not be had, or a connection not be made. */
+  readonly onTrouble: (what: 'credentials' | 'connection', detail: string) => void;
+};
+
 /** Makes the connections of an upstream. Whoever makes them closes the client. */
-export function connectUpstream(settings: UpstreamSettings, now: () => number): UpstreamConnection {
-  const { url, credentials, limits, network, pinning, transport } = settings;
-  const connect = connectOptionsFor(network);
-  const client = createUpstreamClient({ url, credentials, limits, connect });
+export function connectUpstream(
+  settings: UpstreamSettings,
+  ports: ConnectionPorts,
+): UpstreamConnection {
+  const { url, limits, network, tls, transport } = settings;
+  const onFailure = (code: string): void => ports.onTrouble('connection', code);
+  const connect = connectOptionsFor(network, { tls, onFailure });
+  const presenter = presenterOf(settings, ports);
+  const client = createUpstreamClient({ url, presenter, limits, connect });
   switch (transport) {
     case 'streamable-http':
       return {
         client,
+        presenter,
         sessions: client,
-        request: createListingRequest(client, pinning.credentials),
+        request: createListingRequest(client, 'gateway'),
         sessionVersions: undefined,
       };
     case 'http-sse':
       return {
         client,
-        sessions: createBridge({ client, credentials, ...limits, now }),
-        request: createChannelRequest(client, pinning.credentials),
+        presenter,
+        sessions: createBridge({ client, ...limits, now: ports.now }),
+        request: createChannelRequest(client),
         sessionVersions: [CHANNEL_VERSION],
       };
   }
+}
+
+function presenterOf(
+  { credentials, identity, limits, pinning }: UpstreamSettings,
+  { guarded, now, signer, issuer, onTrouble }: ConnectionPorts,
+): Presenter {
+  const sources = {
+    guarded,
+    now,
+    requestTimeoutMs: limits.requestTimeoutMs,
+    onFault: (detail: string) => onTrouble('credentials', detail),
+  };
+  const callers = createCredentialSource(credentials, sources);
+  const isShared = JSON.stringify(credentials) === JSON.stringify(pinning.credentials);
+  return createPresenter({
+    callers,
+    own: isShared ? callers : createCredentialSource(pinning.credentials, sources),
+    assert: identity === undefined ? undefined : createAssertion({ identity, issuer, signer, now }),
+  });
 }

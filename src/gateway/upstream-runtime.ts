@@ -12,13 +12,16 @@ import {
 } from '../pins/observed.js';
 import type { SessionUpstream, UpstreamClient } from '../upstream/client.js';
 import type { ListingFault } from '../upstream/listing-call.js';
+import type { Presenter } from '../upstream/presenter.js';
 import { createLister } from '../upstream/relist.js';
 import { createTranslation, type Translation } from '../upstream/translate/translation.js';
-import { connectUpstream } from './upstream-connection.js';
+import { type ConnectionPorts, connectUpstream } from './upstream-connection.js';
 
 export type UpstreamRuntime = {
   readonly settings: UpstreamSettings;
   readonly client: UpstreamClient;
+  /** How the credentials stand. */
+  readonly presenter: Pick<Presenter, 'states'>;
   /** The same upstream in sessions: over channels where it speaks HTTP+SSE. */
   readonly sessions: SessionUpstream;
   /** The same upstream, for clients of an era that it does not speak. */
@@ -27,6 +30,8 @@ export type UpstreamRuntime = {
   observed(): Observed | undefined;
   /** Whether every page was verified within `pinning.maxAge`. */
   isFresh(): boolean;
+  /** Whether the newest listing came through. */
+  isUp(): boolean;
   /** Lists again where that is due; resolves whether or not it helped. */
   freshen(): Promise<void>;
   notePage(page: Omit<Page, 'atMs'>): void;
@@ -34,9 +39,8 @@ export type UpstreamRuntime = {
   close(): Promise<void>;
 };
 
-export type RuntimePorts = {
+export type RuntimePorts = ConnectionPorts & {
   readonly gatewayVersion: string;
-  readonly now: () => number;
   /** What is offered differs from what was seen before. */
   readonly onSight: (runtime: UpstreamRuntime) => void;
   readonly onListed: (runtime: UpstreamRuntime) => void;
@@ -46,17 +50,18 @@ export type RuntimePorts = {
 /** Opens an upstream: from now on it is listed by itself. Nothing is connected before the first listing. */
 export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): UpstreamRuntime {
   const { now } = ports;
-  const { credentials, limits, pinning } = settings;
-  const { client, sessions, request, sessionVersions } = connectUpstream(settings, now);
+  const { limits, pinning } = settings;
+  const connection = connectUpstream(settings, ports);
+  const { client, sessions, presenter, request, sessionVersions } = connection;
   const translation = createTranslation({
     client: sessions,
-    credentials,
     gatewayVersion: ports.gatewayVersion,
     maxResponseBytes: limits.maxResponseBytes,
     requestTimeoutMs: limits.requestTimeoutMs,
     now,
   });
   let observed: Observed | undefined;
+  let isUp = false;
 
   function see(next: Observed | undefined): void {
     const isSame = next?.sight === observed?.sight;
@@ -75,19 +80,25 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
       now,
       request,
       onListing(listing) {
+        isUp = true;
         see(noteListing(observed, observeListing(listing)));
         ports.onListed(runtime);
       },
       onEraGone: (era) => see(dropEra(observed, era)),
-      onFailure: (_era, why) => ports.onFailure(runtime, why),
+      onFailure(_era, why) {
+        isUp = false;
+        ports.onFailure(runtime, why);
+      },
     },
   );
   const runtime: UpstreamRuntime = {
     settings,
     client,
+    presenter,
     sessions,
     translation,
     observed: () => observed,
+    isUp: () => isUp,
     isFresh: () => lister.isFresh(pinning.maxAgeMs),
     async freshen() {
       await lister.ensureFresh(pinning.maxAgeMs);

@@ -1,15 +1,15 @@
-// Which files make a version: the gateway file, the folders that it names, and the certificates of the
-// listeners, which others renew without touching the gateway file.
+// Which files make a version: the gateway file, the folders that it names, and the certificates of
+// listeners and upstreams, which others renew without touching the gateway file.
 
 import type { Settings } from '../config/settings.js';
 import type { watchConfiguration } from '../config/watch.js';
 
 /** What to watch for the next change. */
 export function targetsOf(settings: Settings): Parameters<typeof watchConfiguration>[0]['targets'] {
-  const { file, policiesDir, pinsDir, listeners, admin } = settings;
+  const { file, policiesDir, pinsDir, listeners, admin, watchedFiles } = settings;
   const secured = [listeners.data, listeners.ops, ...(admin === undefined ? [] : [admin.listener])];
   return {
-    files: [file, ...new Set(secured.flatMap(({ tls }) => tls?.files ?? []))],
+    files: [file, ...new Set([...secured.flatMap(({ tls }) => tls?.files ?? []), ...watchedFiles])],
     folders: [
       { path: policiesDir, suffix: '.policy.yaml' },
       { path: pinsDir, suffix: '.lock.yaml' },

@@ -4,8 +4,9 @@
 import type { ControlState } from './metrics.js';
 
 /**
- * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
- * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream> inspection:<profile>
+ * A control by name: `policy audit metrics admin edge store`, or one of several with what it guards:
+ * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream>
+ * upstream-credentials:<upstream> upstream-identity:<upstream> inspection:<profile> endpoint:<endpoint>
  * tls:<listener>`.
  */
 export type ControlName =
@@ -14,12 +15,16 @@ export type ControlName =
   | 'metrics'
   | 'admin'
   | 'edge'
+  | 'store'
   | `authn:${string}`
   | `audience:${string}`
   | `pins:${string}`
+  | `upstream-credentials:${string}`
+  | `upstream-identity:${string}`
   | `binding:${string}`
   | 'tls:data'
-  | `inspection:${string}`;
+  | `inspection:${string}`
+  | `endpoint:${string}`;
 
 export type ControlRow = {
   readonly control: string;

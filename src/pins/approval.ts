@@ -16,6 +16,7 @@ import {
   versionsOf,
 } from './lock.js';
 import { namesSeen, type Observed } from './observed.js';
+import { mergeServer } from './server.js';
 
 type Content = JsonObject | string;
 type Offered<Definition> = { readonly digest: string; readonly definition: Definition };
@@ -65,7 +66,8 @@ export function mergeFetched(input: {
   const instructions = isUnusable
     ? before.instructions
     : mergePin(before.instructions, offered, approval);
-  return { lock: { upstream: input.upstream, instructions, pins }, unusable };
+  const server = mergeServer(before.server, observed, approval !== undefined);
+  return { lock: { upstream: input.upstream, server, instructions, pins }, unusable };
 }
 
 /** What the eras offer under a name; `undefined` where one of them cannot be pinned. */

@@ -14,10 +14,12 @@ export const CHANGES = [
   'description',
   'output',
   'annotations',
+  'server',
   'input-narrowed',
   'new-tool',
   'removed',
   'notation-only',
+  'server-version',
   // Only its digest is known: a page that a client asked for was noted without its definitions.
   'unclassified',
 ] as const;

@@ -8,11 +8,21 @@ import { type Change, compareDefinitions, compareTexts } from './compare.js';
 import type { PinnedKind } from './digest.js';
 import { approvedVersions, type Lock, PIN_KINDS, type Pin, versionsOf } from './lock.js';
 import { namesSeen, type Observed, sightingsOf } from './observed.js';
+import {
+  compareServers,
+  digestServer,
+  SERVER_MEMBERS,
+  type ServerIdentity,
+  serversSeen,
+} from './server.js';
+
+/** What can differ: what is pinned, and what the server calls itself. */
+export type DriftKind = PinnedKind | 'server';
 
 export type Drift = {
   readonly upstream: string;
-  readonly kind: PinnedKind;
-  /** `instructions` for instructions, the uriTemplate for templates. From the upstream: escape it. */
+  readonly kind: DriftKind;
+  /** `instructions` for instructions, `server` for the server, the uriTemplate for templates. From the upstream: escape it. */
   readonly name: string;
   /** The gravest of `changes`. */
   readonly change: Change;
@@ -41,7 +51,44 @@ export function findDifferences(
     const names = new Set([...pins.keys(), ...namesSeen(observed, kind), ...noted(observed, kind)]);
     return [...names].sort().flatMap((name) => differencesOf(kind, name, pins.get(name), observed));
   });
-  return [...found, ...instructionDifferences(lock?.instructions, observed)];
+  return [
+    ...found,
+    ...instructionDifferences(lock?.instructions, observed),
+    ...serverDifferences(lock?.server, observed),
+  ];
+}
+
+/** Another version is told and is no drift: servers are updated all the time. */
+export function isNotice({ change }: Pick<Difference, 'change'>): boolean {
+  return change === 'server-version';
+}
+
+/** A lock file that remembers nobody is compared with nothing. */
+function serverDifferences(
+  known: ServerIdentity | undefined,
+  observed: Observed,
+): readonly Difference[] {
+  if (known === undefined) return [];
+  return serversSeen(observed).flatMap((seen) => {
+    const changes = compareServers(known, seen);
+    const [change] = changes;
+    if (change === undefined) return [];
+    return {
+      kind: 'server' as const,
+      name: 'server',
+      change,
+      changes,
+      before: digestServer(known),
+      after: digestServer(seen),
+      beforeDefinition: asDefinition(known),
+      afterDefinition: asDefinition(seen),
+    };
+  });
+}
+
+function asDefinition(server: ServerIdentity): JsonObject {
+  const members = SERVER_MEMBERS.map((member) => [member, server[member]] as const);
+  return Object.fromEntries(members.filter(([, text]) => text !== undefined)) as JsonObject;
 }
 
 function noted(observed: Observed, kind: PinKind): readonly string[] {

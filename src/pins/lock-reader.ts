@@ -17,6 +17,7 @@ import {
 } from './lock.js';
 import { type LockFault, type LockPath, readLockSource } from './lock-source.js';
 import { LOCK_END, LOCK_HEADER } from './lock-writer.js';
+import { readServer, SERVER_MEMBERS, type ServerIdentity } from './server.js';
 import { nearestKey } from './spelling.js';
 
 export type LockReading =
@@ -26,6 +27,7 @@ export type LockReading =
 const LOCK_KEYS = [
   'lockfileVersion',
   'upstream',
+  'server',
   'instructions',
   'tools',
   'prompts',
@@ -86,6 +88,7 @@ function readFile(reading: Reading, value: Json, expected: string | undefined): 
   }
   return {
     upstream,
+    server: readServerMember(reading, root['server']),
     instructions: readInstructions(reading, root['instructions']),
     pins: {
       tool: readSection(reading, 'tools', 'tool', root['tools']),
@@ -116,6 +119,17 @@ function readSection(
     if (pin !== undefined) pins.set(name, pin);
   }
   return pins;
+}
+
+function readServerMember(reading: Reading, value: Json | undefined): ServerIdentity | undefined {
+  if (value === undefined || value === null) return undefined;
+  const entry = readObject(reading, ['server'], value, SERVER_MEMBERS);
+  if (entry === undefined) return undefined;
+  for (const member of SERVER_MEMBERS) {
+    if (entry[member] === undefined && member !== 'name') continue;
+    readText(reading, ['server', member], entry[member]);
+  }
+  return readServer(entry);
 }
 
 function readInstructions(reading: Reading, value: Json | undefined): Pin<string> | undefined {

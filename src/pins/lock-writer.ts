@@ -12,6 +12,7 @@ import {
   type PinVersion,
   versionsOf,
 } from './lock.js';
+import { SERVER_MEMBERS, type ServerIdentity } from './server.js';
 
 export const LOCK_HEADER =
   '# Written by `sallyport pin`: review the differences, approve with `sallyport pin approve`.\n';
@@ -30,6 +31,7 @@ export function writeLock(lock: Lock): string {
   const lines = [
     `lockfileVersion: ${LOCKFILE_VERSION}`,
     `upstream: ${writeText(lock.upstream)}`,
+    ...(lock.server === undefined ? [] : member('server', writeServer(lock.server))),
     ...(lock.instructions === undefined ? [] : writeInstructions(lock.instructions)),
     ...writePins('tools', lock.pins.tool),
     ...writePins('prompts', lock.pins.prompt),
@@ -37,6 +39,14 @@ export function writeLock(lock: Lock): string {
     ...(lock.pins.resource.size === 0 ? [] : writePins('resources', lock.pins.resource)),
   ];
   return `${LOCK_HEADER}${lines.join('\n')}\n${LOCK_END}\n`;
+}
+
+function writeServer(server: ServerIdentity): Written {
+  const block = SERVER_MEMBERS.flatMap((name) => {
+    const text = server[name];
+    return text === undefined ? [] : member(name, { inline: writeText(text) });
+  });
+  return { block };
 }
 
 function writePins(section: string, pins: Pins): string[] {

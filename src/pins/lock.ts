@@ -4,6 +4,7 @@
 
 import type { JsonObject } from '../mcp/message.js';
 import type { PinKind } from '../policy/definition.js';
+import type { ServerIdentity } from './server.js';
 
 export const LOCKFILE_VERSION = 1;
 export const LOCK_SUFFIX = '.lock.yaml';
@@ -38,6 +39,8 @@ export type Pins = ReadonlyMap<string, Pin>;
 
 export type Lock = {
   readonly upstream: string;
+  /** What the server calls itself; absent in files that were written without it. */
+  readonly server: ServerIdentity | undefined;
   readonly instructions: Pin<string> | undefined;
   /** By name; templates by their `uriTemplate`, resources by their `uri`. */
   readonly pins: { readonly [kind in PinKind]: Pins };
@@ -46,7 +49,7 @@ export type Lock = {
 /** A lock file with nothing in it, which is also what a missing file means. */
 export function emptyLock(upstream: string): Lock {
   const pins = { tool: new Map(), prompt: new Map(), template: new Map(), resource: new Map() };
-  return { upstream, instructions: undefined, pins };
+  return { upstream, server: undefined, instructions: undefined, pins };
 }
 
 /** The member of a definition that names it. */

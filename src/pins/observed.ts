@@ -232,10 +232,14 @@ function seal(eras: readonly EraObserved[], noted: Observed['noted']): Observed 
   return { eras: ordered, noted, sight: sha256Hex(JSON.stringify(sightParts(ordered, noted))) };
 }
 
+/** A server that calls itself otherwise shows something else. */
+const SHOWN_OF_SERVER = ['name', 'title', 'version', 'websiteUrl'] as const;
+
 function sightParts(eras: readonly EraObserved[], noted: Observed['noted']): readonly unknown[] {
   const listed = eras.map((era) => [
     era.era,
     era.instructions?.digest ?? null,
+    SHOWN_OF_SERVER.map((member) => era.serverInfo?.[member] ?? null),
     PIN_KINDS.map((kind) =>
       [...era.seen[kind]]
         .map(([name, { digest, isRepeated }]) => `${digest} ${isRepeated} ${name}`)

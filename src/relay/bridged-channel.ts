@@ -9,7 +9,7 @@ import { encodeSseMessage } from '../mcp/sse.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
 import type { Principal } from '../policy/principal.js';
 import { mediaType } from './answer.js';
-import type { Call } from './call.js';
+import { type Call, callerOf } from './call.js';
 import { pumpEvents } from './events.js';
 import { aborted } from './held-stream.js';
 import { createUnaskedJudge } from './unowned.js';
@@ -63,7 +63,12 @@ async function open(
   const facts = session();
   if (facts === undefined) return undefined;
   const { upstream } = call.incoming;
-  const outcome = await call.ports.openStream(upstream, facts, leave, lastEventId);
+  const outcome = await call.ports.openStream(upstream, {
+    session: facts,
+    by: callerOf(call),
+    signal: leave,
+    lastEventId,
+  });
   if (outcome.kind === 'answer' && !isStream(outcome)) outcome.release();
   return outcome;
 }

@@ -6,6 +6,7 @@ import type { Admitted } from '../mcp/admitted.js';
 import type { Target } from '../mcp/message.js';
 import { encodeSseMessage } from '../mcp/sse.js';
 import type { Incoming, Outgoing } from '../mcp/transport.js';
+import { type Caller, closeToken } from '../policy/caller.js';
 import type { Decision } from '../policy/decision.js';
 import type { PinKind } from '../policy/definition.js';
 import { REASONS } from '../policy/reasons.js';
@@ -25,6 +26,7 @@ export type Call = {
   admitted: AnsweredMessage | undefined;
   /** When what it answers was asked for, in epoch milliseconds, where another exchange asked. */
   askedAt?: number | undefined;
+  caller?: Caller;
   /** How far the request says that it is, where it asked to be told. */
   progress?: FollowedProgress | undefined;
 };
@@ -33,20 +35,32 @@ const NO_TARGET: Target = { kind: 'none' };
 /** Names of arguments that the record keeps; the rest are counted by the digest. */
 const MAX_RECORDED_KEYS = 32;
 
-/** The token as the client sent it, for the guard alone. */
+/** The token as the client sent it: for the guard, and closed for what is exchanged for it. */
 export function presentedToken(incoming: Incoming): string | undefined {
   const header = incoming.headers['authorization'];
   const space = header?.indexOf(' ') ?? -1;
   return header === undefined || space === -1 ? undefined : header.slice(space + 1).trim();
 }
 
+/** On whose behalf this exchange sends. Known once the caller is. */
+export function callerOf(call: Call): Caller {
+  if (call.caller !== undefined) return call.caller;
+  const { incoming, record } = call;
+  const { principal } = record;
+  if (principal === undefined) throw new Error('nothing is sent for a caller that is not known');
+  const presented = presentedToken(incoming);
+  const token = presented === undefined ? undefined : closeToken(presented);
+  call.caller = { principal, decisionId: incoming.id, token, signed: 0 };
+  return call.caller;
+}
+
 /** The scheme of the credential, lower-case; a word that the client chose, to compare and not to show. */
-function presentedScheme(incoming: Incoming): string | undefined {
+export function presentedScheme(incoming: Incoming): string | undefined {
   return incoming.headers['authorization']?.split(' ', 1)[0]?.toLowerCase();
 }
 
 /** What the record knows after admission. */
-export function noteAdmitted(call: Call, admitted: Admitted): void {
+export function noteAdmitted(call: Pick<Call, 'record' | 'ports'>, admitted: Admitted): void {
   const { record, ports } = call;
   const { message, target, args } = admitted;
   record.client.era = admitted.era;
@@ -157,11 +171,13 @@ function statusFor({ admitted }: Call, status: number): number {
 }
 
 /** A server that waits for an answer which may not leave learns that none will come. */
-function tellServer({ admitted, incoming, ports, record }: Call): void {
+function tellServer(call: Call): void {
+  const { admitted, incoming, ports, record } = call;
   if (admitted?.session === undefined || record.decision.action !== 'refused') return;
   const { message, session } = admitted;
   if ((message.kind !== 'result' && message.kind !== 'error') || message.id === undefined) return;
-  ports.answerServer(incoming.upstream, session, message.id, WITHHELD);
+  const by = callerOf(call);
+  ports.answerServer(incoming.upstream, { session, id: message.id, by }, WITHHELD);
 }
 
 const WITHHELD = { code: -32603, message: 'The answer was withheld.' };

@@ -14,7 +14,7 @@ import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
 import { notAcceptable, takesStream } from './acceptance.js';
 import { relayBridged } from './bridged-channel.js';
-import { type Call, noteRefusal } from './call.js';
+import { type Call, callerOf, noteRefusal } from './call.js';
 import { createChannelWriter } from './channel-answer.js';
 import { pumpEvents } from './events.js';
 import { holdStream } from './held-stream.js';
@@ -73,8 +73,9 @@ async function openChannel(call: Call, principal: Principal): Promise<Refusal | 
   return undefined;
 }
 
-async function openDirect({ incoming, ports }: Call): Promise<Ground | Refusal> {
-  const outcome = await ports.channels.open(incoming.upstream, incoming.signal);
+async function openDirect(call: Call): Promise<Ground | Refusal> {
+  const { incoming, ports } = call;
+  const outcome = await ports.channels.open(incoming.upstream, callerOf(call), incoming.signal);
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
   const { endpoint, answer } = outcome;
   return {
@@ -148,7 +149,7 @@ function clientEnd({ outgoing, view }: Call, signal: AbortSignal): ClientEnd {
 
 /** The session that was opened for the channel ends with it. */
 async function endAtUpstream({ call, session }: OpenedChannel): Promise<void> {
-  const ended = await call.ports.forwardSessionEnd(call.incoming.upstream, session);
+  const ended = await call.ports.forwardSessionEnd(call.incoming.upstream, session, callerOf(call));
   if (ended.kind === 'answer') ended.release();
 }
 

@@ -11,7 +11,7 @@ import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
 import { notAcceptable, takesStream } from './acceptance.js';
 import { type Answered, maySee, resumeAnswered } from './answered.js';
-import { type Call, nameOf } from './call.js';
+import { type Call, callerOf, nameOf } from './call.js';
 import { answerEventIds, sessionEventIds } from './event-ids.js';
 import { pumpEvents } from './events.js';
 import { gatherWrites } from './gathered-writes.js';
@@ -69,12 +69,12 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
   if (answered !== undefined) noteResumed(call, answered, resumed?.askedAt);
   if (!ports.hasRoomForStream(incoming.upstream, principal)) return refuseWith('overloaded');
   if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
-  const outcome = await ports.openStream(
-    incoming.upstream,
+  const outcome = await ports.openStream(incoming.upstream, {
     session,
-    incoming.signal,
-    resumed?.upstreamId,
-  );
+    by: callerOf(call),
+    signal: incoming.signal,
+    lastEventId: resumed?.upstreamId,
+  });
   const refusal = refusalOf(outcome, answered !== undefined);
   if (refusal !== undefined) return refusal;
 
@@ -201,7 +201,11 @@ export async function endSession(call: Call, principal: Principal): Promise<Refu
   if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
   const sealed = incoming.headers['mcp-session-id'];
   if (sealed !== undefined) ports.endSession(sealed, incoming.upstream);
-  const outcome = await ports.forwardSessionEnd(incoming.upstream, admitted.session);
+  const outcome = await ports.forwardSessionEnd(
+    incoming.upstream,
+    admitted.session,
+    callerOf(call),
+  );
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
   outcome.release();
   // Here the session has ended, whatever the upstream holds of it (a server may answer 405).

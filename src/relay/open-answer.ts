@@ -7,7 +7,7 @@ import { decideRequest } from '../policy/decide.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { type Cleared, owedByAnswer } from '../settle/settle.js';
 import type { Answered } from './answered.js';
-import type { Call } from './call.js';
+import { type Call, callerOf } from './call.js';
 import { CUT_AFTER_MS, timerMs } from './held-stream.js';
 import type { Judge } from './judge.js';
 
@@ -76,18 +76,25 @@ export function timeLeftMs({ incoming, view, askedAt }: Call): number {
 }
 
 /** A connection that closes cancels nothing in a session; a notice does (MCP 2025-11-25, cancellation). */
-export function tellServer({ incoming, ports }: Call, { admitted }: Answered): void {
+export function tellServer(call: Call, { admitted }: Answered): void {
+  const { incoming, ports } = call;
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request') return;
-  ports.giveUp(incoming.upstream, session, message.id);
+  ports.giveUp(incoming.upstream, { session, id: message.id, by: callerOf(call) });
 }
 
 /** Asks again, under the version that now stands, who calls and whether they may; why not, if so. */
 async function renew(call: Call, cleared: Cleared, judge: Judge): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports } = call;
-  const { era, target, task, args = 'unknown' } = cleared.admitted;
+  const { era, target, task, args = 'unknown', session } = cleared.admitted;
   const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
   if ('reason' in principal) return refuseWith(principal.reason);
+  const sealed = incoming.headers['mcp-session-id'];
+  const isOver =
+    session !== undefined &&
+    sealed !== undefined &&
+    ports.openSession(sealed, incoming.upstream, principal) === undefined;
+  if (isOver) return refuseWith('unknown-session');
   const view = ports.view(incoming.upstream);
   if (view === undefined) return refuseWith('upstream-unavailable');
   const catalogue = view.catalogueFor(era);

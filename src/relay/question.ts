@@ -18,6 +18,7 @@ import { REASONS, type Reason } from '../policy/reasons.js';
 import { addFinding, type ExchangeRecord } from '../policy/record.js';
 import { meetLimits } from '../settle/limits.js';
 import { owedByAnswer } from '../settle/settle.js';
+import { callerOf } from './call.js';
 import { profileOf } from './profile.js';
 import { DROP, drop, type Read, relatedOf, type Subject, type Verdict } from './subject.js';
 
@@ -95,7 +96,7 @@ function answerPlain(
 ): void {
   const answer =
     method === 'ping' ? 'pong' : { code: METHOD_NOT_FOUND, message: 'Method not found' };
-  call.ports.answerServer(call.incoming.upstream, session, id, answer);
+  call.ports.answerServer(call.incoming.upstream, { session, id, by: callerOf(call) }, answer);
 }
 
 /** The order of the controls, as for every message: decide, inspect, settle, record. */
@@ -199,7 +200,8 @@ function refuseQuestion(
   drop(call, 'server-request');
   const code = CODES[reason] ?? INTERNAL_ERROR;
   const message = code === METHOD_NOT_FOUND ? 'Method not found' : REASONS[reason].text;
-  call.ports.answerServer(call.incoming.upstream, session, asked.id, { code, message });
+  const to = { session, id: asked.id, by: callerOf(call) };
+  call.ports.answerServer(call.incoming.upstream, to, { code, message });
   subject.refusedQuestions += 1;
   if (subject.refusedQuestions > MAX_REFUSED_RECORDS) return DROP;
   const record = opened ?? openQuestionRecord(subject, session, asked, undefined);

@@ -28,12 +28,13 @@ const NO_TASK_TOOL = 'Method not found: this tool cannot be called as a task.';
  */
 export function checkTaskUse(
   { era, rule, target, message, mayDefer }: Admitted,
-  { carried }: Pick<View, 'carried'>,
+  { carried, channel }: Pick<View, 'carried' | 'channel'>,
   catalogue: Catalogue,
 ): ProtocolFault | undefined {
   const place = { era, id: message.kind === 'request' ? message.id : undefined };
   const status = era === '2026' ? 404 : 200;
-  if (rule.subject === 'task' && eraTowards(listedEra(era), carried) !== era)
+  const isElsewhere = channel.isDirect || eraTowards(listedEra(era), carried) !== era;
+  if (rule.subject === 'task' && isElsewhere)
     return faultOf('method-forbidden', METHOD_NOT_FOUND, NOT_TRANSLATED, place, status);
   if (era !== '2025' || !mayDefer || target.kind !== 'tool') return undefined;
   const { pinned } = catalogue.standing('tool', target.name);

@@ -22,6 +22,8 @@ export const KEY_TAG_BYTES = 8;
 
 /** INVARIANT: `keys public` derives the same key; what it prints verifies our checkpoints. */
 const SIGNING_PURPOSE = 'signing';
+/** INVARIANT: upstreams trust what this key signs; it signs assertions alone. */
+const ASSERTION_PURPOSE = 'assertion';
 const TAG_PURPOSE = 'key-tag';
 
 /** DER of a PKCS #8 Ed25519 private key up to its 32-byte seed (RFC 8410 §7). */
@@ -48,18 +50,24 @@ export interface KeyRing {
   /** Keyed digest under the first key: HMAC-SHA-256, base64url. */
   hmac(purpose: string, bytes: Uint8Array | string): string;
   /** Keyed digests under every key, in the order of the configuration: for finding a known value. */
-  hmacAll(purpose: string, bytes: Uint8Array | string): readonly string[];
+  hmacAll(purpose: string, bytes: Uint8Array | string): readonly [string, ...string[]];
   /** Signs with the first key. */
   sign(bytes: Uint8Array): Signature;
+  /** Signs an assertion with the first key's own half for that. */
+  signAssertion(bytes: Uint8Array): Signature;
   /** Public halves of all signing keys, in the order of the configuration. */
   publicKeys(): readonly PublicKey[];
+  /** Public halves of the keys for assertions, in the same order. */
+  assertionKeys(): readonly PublicKey[];
 }
+
+type SigningPair = PublicKey & { readonly privateKey: KeyObject };
 
 type DerivedKey = {
   readonly id: string;
   readonly tag: Buffer;
-  readonly signing: KeyObject;
-  readonly publicKey: string;
+  readonly signing: SigningPair;
+  readonly assertion: SigningPair;
   readonly sealing: Map<string, SealingKey>;
   readonly hashing: Map<string, Hmac>;
   readonly bytes: Uint8Array;
@@ -69,19 +77,31 @@ function derive(bytes: Uint8Array, purpose: string, length: number): Buffer {
   return Buffer.from(hkdfSync('sha256', bytes, '', `sallyport/1 ${purpose}`, length));
 }
 
-function deriveKey(key: GatewayKey): DerivedKey {
-  const seed = derive(key.bytes, SIGNING_PURPOSE, 32);
-  const signing = createPrivateKey({
+function derivePair(bytes: Uint8Array, purpose: string, keyId: string): SigningPair {
+  const seed = derive(bytes, purpose, 32);
+  const privateKey = createPrivateKey({
     key: Buffer.concat([ED25519_PKCS8_PREFIX, seed]),
     format: 'der',
     type: 'pkcs8',
   });
-  const publicKey = createPublicKey(signing).export({ format: 'jwk' }).x ?? '';
+  const publicKey = createPublicKey(privateKey).export({ format: 'jwk' }).x ?? '';
+  return { keyId, publicKey, privateKey };
+}
+
+function signWith({ keyId, privateKey }: SigningPair, bytes: Uint8Array): Signature {
+  return { keyId, signature: sign(null, bytes, privateKey).toString('base64url') };
+}
+
+function publicHalf({ keyId, publicKey }: SigningPair): PublicKey {
+  return { keyId, publicKey };
+}
+
+function deriveKey(key: GatewayKey): DerivedKey {
   return {
     id: key.id,
     tag: derive(key.bytes, TAG_PURPOSE, KEY_TAG_BYTES),
-    signing,
-    publicKey,
+    signing: derivePair(key.bytes, SIGNING_PURPOSE, key.id),
+    assertion: derivePair(key.bytes, ASSERTION_PURPOSE, `${key.id}.assertion`),
     sealing: new Map(),
     hashing: new Map(),
     bytes: key.bytes,
@@ -131,11 +151,13 @@ export function createKeyRing(keys: readonly GatewayKey[]): KeyRing {
       return undefined;
     },
     hmac: (purpose, bytes) => digest(first, purpose, bytes),
-    hmacAll: (purpose, bytes) => derived.map((key) => digest(key, purpose, bytes)),
-    sign: (bytes) => ({
-      keyId: first.id,
-      signature: sign(null, bytes, first.signing).toString('base64url'),
-    }),
-    publicKeys: () => derived.map(({ id, publicKey }) => ({ keyId: id, publicKey })),
+    hmacAll: (purpose, bytes) => [
+      digest(first, purpose, bytes),
+      ...derived.slice(1).map((key) => digest(key, purpose, bytes)),
+    ],
+    sign: (bytes) => signWith(first.signing, bytes),
+    signAssertion: (bytes) => signWith(first.assertion, bytes),
+    publicKeys: () => derived.map(({ signing }) => publicHalf(signing)),
+    assertionKeys: () => derived.map(({ assertion }) => publicHalf(assertion)),
   };
 }

@@ -8,7 +8,6 @@ import { isObject, type Json } from '../mcp/message.js';
 import { createSseFramer, type SseEvent } from '../mcp/sse.js';
 import type { UpstreamAnswer } from '../mcp/transport.js';
 import type { UpstreamClient } from './client.js';
-import { credentialHeader, type UpstreamCredentials } from './credentials.js';
 import type { ListingFault, ListingRequest } from './listing-call.js';
 import { LISTING_CAPS } from './listing-pages.js';
 import { LISTING_FAULTS } from './listing-port.js';
@@ -32,10 +31,9 @@ const FIRST_REFUSAL = 300;
 const NOT_FOUND = 404;
 const NOT_ALLOWED = 405;
 
-/** The port of a lister over a channel of an upstream, with the credentials of `pinning`. */
+/** The port of a lister over a channel of an upstream. */
 export function createChannelRequest(
   client: Pick<UpstreamClient, 'request' | 'openChannel'>,
-  credentials: UpstreamCredentials,
 ): ListingRequest {
   let channel: OwnChannel | undefined;
 
@@ -49,7 +47,7 @@ export function createChannelRequest(
     timeoutMs: number,
   ): Promise<{ readonly failure: ListingFault } | undefined> {
     close();
-    const opened = await openOwn(client, credentials, timeoutMs);
+    const opened = await openOwn(client, timeoutMs);
     if ('failure' in opened) return opened;
     channel = opened;
     return undefined;
@@ -60,7 +58,7 @@ export function createChannelRequest(
     if (fault !== undefined) return fault;
     // Not there, or broken off: the session is lost, and the lister opens another.
     if (channel?.isOpen !== true) return answerOf(NOT_FOUND);
-    return sendOwn(client, credentials, channel, input);
+    return sendOwn(client, channel, input);
   }
 
   return async (input) => {
@@ -80,12 +78,11 @@ function isInitialize(body: string | undefined): boolean {
 
 async function openOwn(
   client: Pick<UpstreamClient, 'openChannel'>,
-  credentials: UpstreamCredentials,
   timeoutMs: number,
 ): Promise<OwnChannel | { readonly failure: ListingFault }> {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), timeoutMs);
-  const opened = await client.openChannel(late.signal, credentials);
+  const opened = await client.openChannel('gateway', late.signal);
   clearTimeout(timer);
   if (opened.kind === 'fault')
     return { failure: late.signal.aborted ? 'timeout' : LISTING_FAULTS[opened.reason] };
@@ -126,7 +123,6 @@ function take({ waiting }: OwnChannel, data: string): void {
 /** Posts a message, and waits for its answer on the channel where it has one. */
 async function sendOwn(
   client: Pick<UpstreamClient, 'request'>,
-  credentials: UpstreamCredentials,
   channel: OwnChannel,
   { body = '', timeoutMs }: Input,
 ): Promise<Answered> {
@@ -134,14 +130,11 @@ async function sendOwn(
   const id = channel.lastId;
   const asked = spanOf(body, ['id']);
   const answered = asked === undefined ? undefined : awaitAnswer(channel, id, timeoutMs);
-  const credential = credentialHeader(credentials);
   const posted = await client.request({
+    by: 'gateway',
     method: 'POST',
     target: channel.endpoint,
-    headers: {
-      'content-type': 'application/json',
-      ...(credential === undefined ? {} : { [credential.name]: credential.value }),
-    },
+    headers: { 'content-type': 'application/json' },
     body: asked === undefined ? body : applyEdits(body, [{ ...asked, text: String(id) }]),
     timeoutMs,
   });

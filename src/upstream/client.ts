@@ -8,10 +8,10 @@ import { applyEdits } from '../mcp/json.js';
 import type { TranslatedForm } from '../mcp/translate/to-stateless.js';
 import type { ChannelOutcome, ForwardOutcome } from '../mcp/transport.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
+import type { Caller } from '../policy/caller.js';
 import type { Cleared } from '../settle/settle.js';
 import { createAnswerReader, faultOf } from './answer.js';
 import { awaitEndpoint } from './channel.js';
-import type { UpstreamCredentials } from './credentials.js';
 import {
   baseHeaders,
   formHeaders,
@@ -19,11 +19,12 @@ import {
   messageHeaders,
   sessionHeaders,
 } from './headers.js';
+import type { OnBehalf, Presenter, Shown } from './presenter.js';
 
 /** What a client of an upstream needs to know. Times in milliseconds. */
 export type ClientSettings = {
   readonly url: URL;
-  readonly credentials: UpstreamCredentials;
+  readonly presenter: Presenter;
   readonly limits: {
     readonly requestTimeoutMs: number;
     readonly streamIdleMs: number;
@@ -35,8 +36,9 @@ export type ClientSettings = {
 
 export type SessionRef = { readonly version: string; readonly upstreamSession: string | undefined };
 
-/** A request of the gateway's own: a listing, or an answer to a server's request. */
+/** A request in the gateway's own words: a listing, a handshake, or an answer to a server's request. */
 export type OwnRequest = {
+  readonly by: OnBehalf;
   readonly method: 'POST' | 'DELETE';
   /** Path and query; those of the configured URL where absent. */
   readonly target?: string | undefined;
@@ -52,29 +54,31 @@ const MAX_HEADER_BYTES = 16 * 1024;
 
 export type UpstreamClient = {
   /** Sends an admitted message that every station has cleared; the signal gives the exchange up. */
-  forward(cleared: Cleared, signal: AbortSignal | undefined): Promise<ForwardOutcome>;
+  forward(cleared: Cleared, by: Caller, signal: AbortSignal | undefined): Promise<ForwardOutcome>;
   /** Sends a cleared message in the form of another era. `mayRest`: its answer may wait for somebody. */
   forwardAs(
     cleared: Cleared,
+    by: Caller,
     form: TranslatedForm,
     signal: AbortSignal | undefined,
     mayRest: boolean,
   ): Promise<ForwardOutcome>;
   /** Opens a stream of the gateway's own asking: it carries no principal's words. */
-  subscribe(form: TranslatedForm, signal: AbortSignal): Promise<ForwardOutcome>;
+  subscribe(form: TranslatedForm, by: Caller, signal: AbortSignal): Promise<ForwardOutcome>;
   /** Opens the session's GET stream, or resumes a stream after an event of the upstream's own. */
   openStream(
     session: SessionRef,
+    by: Caller,
     signal: AbortSignal,
     lastEventId?: string,
   ): Promise<ForwardOutcome>;
   /**
-   * Opens a channel of HTTP+SSE and waits for the address that it wants messages at, under `shown` instead of
-   * the upstream's credentials where given. An address of another origin is `upstream-protocol`.
+   * Opens a channel of HTTP+SSE and waits for the address that it wants messages at. An address of another
+   * origin is `upstream-protocol`.
    */
-  openChannel(signal: AbortSignal, shown?: UpstreamCredentials): Promise<ChannelOutcome>;
+  openChannel(by: OnBehalf, signal: AbortSignal): Promise<ChannelOutcome>;
   /** Ends a session. */
-  endSession(session: SessionRef): Promise<ForwardOutcome>;
+  endSession(session: SessionRef, by: Caller): Promise<ForwardOutcome>;
   /** The gateway's own traffic: it carries no principal's words. */
   request(own: OwnRequest): Promise<ForwardOutcome>;
   close(): Promise<void>;
@@ -84,6 +88,7 @@ export type UpstreamClient = {
 export type SessionUpstream = Omit<UpstreamClient, 'openChannel'>;
 
 type Sent = {
+  readonly by: OnBehalf;
   readonly method: 'POST' | 'GET' | 'DELETE';
   readonly target?: string | undefined;
   readonly headers: HeaderList;
@@ -92,7 +97,7 @@ type Sent = {
 
 /** Opens the pools of one upstream. Nothing connects before the first request. */
 export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
-  const { url, credentials, limits } = settings;
+  const { url, presenter, limits } = settings;
   const path = url.pathname + url.search;
   const shared = {
     connect: settings.connect,
@@ -105,15 +110,29 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   const streams = new Pool(url.origin, { ...shared, connections: null });
   const own = new Pool(url.origin, { ...shared, connections: OWN_CONNECTIONS });
 
-  function dispatch(
+  /** Shows first what is configured: without it nothing leaves. */
+  function dispatch(pool: Pool, sent: Sent, signal?: AbortSignal): Promise<ForwardOutcome> {
+    const shown = presenter.present(sent.by);
+    return shown instanceof Promise
+      ? shown.then((late) => send(pool, sent, late, signal))
+      : send(pool, sent, shown, signal);
+  }
+
+  function send(
     pool: Pool,
-    { method, target = path, headers, body = null }: Sent,
-    signal?: AbortSignal,
+    { by, method, target = path, headers, body = null }: Sent,
+    shown: Shown,
+    signal: AbortSignal | undefined,
   ): Promise<ForwardOutcome> {
+    if (typeof shown === 'string') return Promise.resolve({ kind: 'fault', reason: shown });
+    headers.push(...shown);
     return new Promise((resolve) => {
       if (signal?.aborted === true)
         return resolve({ kind: 'fault', reason: 'upstream-unavailable' });
-      const settleOnce = (outcome: ForwardOutcome): void => resolve(checkAnswer(outcome));
+      const settleOnce = (outcome: ForwardOutcome): void => {
+        if (isRefused(outcome)) presenter.refused(by, shown);
+        resolve(checkAnswer(outcome));
+      };
       const reader = createAnswerReader(settleOnce);
       try {
         pool.dispatch(
@@ -127,48 +146,45 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   }
 
   return {
-    forward(cleared, signal) {
+    forward(cleared, by, signal) {
       const { admitted } = cleared;
       const body =
         admitted.edits.length === 0 ? admitted.bytes : applyEdits(admitted.text, admitted.edits);
       // What lives on holds up no call.
       const pool = admitted.rule.response === 'subscription' ? streams : calls;
-      const headers = messageHeaders(admitted, credentials);
+      const headers = messageHeaders(admitted);
       const target = addressOf(admitted.session);
-      return dispatch(pool, { method: 'POST', target, headers, body }, signal);
+      return dispatch(pool, { by, method: 'POST', target, headers, body }, signal);
     },
-    forwardAs(_cleared, form, signal, mayRest) {
+    forwardAs(_cleared, by, form, signal, mayRest) {
       const pool = mayRest ? streams : calls;
-      const headers = formHeaders(form.headers, credentials);
-      return dispatch(
-        pool,
-        { method: 'POST', target: form.target, headers, body: form.body },
-        signal,
-      );
+      const headers = formHeaders(form.headers);
+      const { body, target } = form;
+      return dispatch(pool, { by, method: 'POST', target, headers, body }, signal);
     },
-    subscribe(form, signal) {
-      const headers = formHeaders(form.headers, credentials);
-      return dispatch(streams, { method: 'POST', headers, body: form.body }, signal);
+    subscribe(form, by, signal) {
+      const headers = formHeaders(form.headers);
+      return dispatch(streams, { by, method: 'POST', headers, body: form.body }, signal);
     },
-    openStream(session, signal, lastEventId) {
-      const headers = sessionHeaders(session, credentials, 'text/event-stream');
+    openStream(session, by, signal, lastEventId) {
+      const headers = sessionHeaders(session, 'text/event-stream');
       if (lastEventId !== undefined) headers.push('last-event-id', lastEventId);
-      return dispatch(streams, { method: 'GET', headers }, signal);
+      return dispatch(streams, { by, method: 'GET', headers }, signal);
     },
-    async openChannel(signal, shown = credentials) {
-      const headers = baseHeaders('text/event-stream', shown);
-      const opened = await dispatch(streams, { method: 'GET', headers }, signal);
+    async openChannel(by, signal) {
+      const headers = baseHeaders('text/event-stream');
+      const opened = await dispatch(streams, { by, method: 'GET', headers }, signal);
       return awaitEndpoint(opened, url, limits.requestTimeoutMs);
     },
-    endSession(session) {
-      const headers = sessionHeaders(session, credentials, 'application/json');
-      return dispatch(calls, { method: 'DELETE', headers });
+    endSession(session, by) {
+      const headers = sessionHeaders(session, 'application/json');
+      return dispatch(calls, { by, method: 'DELETE', headers });
     },
-    request({ method, target, headers: sent, body, timeoutMs }) {
+    request({ by, method, target, headers: sent, body, timeoutMs }) {
       const headers: HeaderList = [];
       for (const name in sent) headers.push(name, sent[name] ?? '');
       headers.push('accept-encoding', 'identity');
-      return dispatch(own, { method, target, headers, body }, AbortSignal.timeout(timeoutMs));
+      return dispatch(own, { by, method, target, headers, body }, AbortSignal.timeout(timeoutMs));
     },
     async close() {
       await Promise.all([calls.destroy(), streams.destroy(), own.destroy()]);
@@ -179,6 +195,11 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
 /** Where a session of HTTP+SSE wants its messages; elsewhere the configured URL. */
 export function addressOf(session: SessionRef | undefined): string | undefined {
   return session?.version === CHANNEL_VERSION ? session.upstreamSession : undefined;
+}
+
+/** What the upstream says to a credential that it does not take (RFC 6750 §3.1). */
+function isRefused(outcome: ForwardOutcome): boolean {
+  return outcome.kind === 'answer' && (outcome.status === 401 || outcome.status === 403);
 }
 
 /** Redirects are not followed and encodings not undone: both are protocol faults (attacks 12 and 14). */

@@ -3,14 +3,18 @@
 // It holds no URL and follows nothing. undici does not call `lookup` for IP literals, and a name may
 // resolve differently the second time: each of the three checks covers what the others miss.
 
+import { createHash } from 'node:crypto';
 import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns';
 import { isIP, type Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { buildConnector } from 'undici';
-import type { Network } from '../config/settings.js';
+import type { Network, UpstreamTls } from '../config/settings.js';
 import { isAddressAllowed } from './address.js';
 
 /** `code` of the error of a connection that was refused for its address. */
 export const REFUSED_ADDRESS = 'SALLYPORT_REFUSED_ADDRESS';
+/** `code` of the error of a connection whose server has none of the pinned keys. */
+export const UNPINNED_KEY = 'SALLYPORT_UNPINNED_KEY';
 
 const DEFAULT_CONNECT_TIMEOUT_MS = 10_000;
 
@@ -25,8 +29,10 @@ export type LookupAll = (
 export type ConnectSettings = {
   readonly lookup?: LookupAll;
   readonly timeoutMs?: number;
-  /** Certificates (PEM) that are trusted instead of the system's. */
-  readonly ca?: string;
+  /** How the other side proves itself, and we to it. */
+  readonly tls?: Partial<UpstreamTls>;
+  /** Told of each connection that could not be made, by the code of its error. */
+  readonly onFailure?: (code: string) => void;
 };
 
 type LookupCallback = (
@@ -59,6 +65,22 @@ function guardLookup(network: Network, lookup: LookupAll) {
   };
 }
 
+/** True where nothing is pinned, or the server's key is. What cannot be told is not. */
+function hasPinnedKey(socket: Socket, pins: readonly string[]): boolean {
+  if (pins.length === 0) return true;
+  if (!(socket instanceof TLSSocket)) return false;
+  const spki = socket.getPeerX509Certificate()?.publicKey.export({ type: 'spki', format: 'der' });
+  return spki !== undefined && pins.includes(createHash('sha256').update(spki).digest('hex'));
+}
+
+/** `undefined` where the peer is whom we want: the right network, and the right key. */
+function faultOfPeer(socket: Socket, network: Network, pins: readonly string[]): Error | undefined {
+  if (!isPeerAllowed(socket, network)) return refusal(network);
+  if (hasPinnedKey(socket, pins)) return undefined;
+  const error = new Error("the server's key is none of those that are pinned");
+  return Object.assign(error, { code: UNPINNED_KEY });
+}
+
 function isPeerAllowed(socket: Socket, network: Network): boolean {
   return socket.remoteAddress !== undefined && isAddressAllowed(socket.remoteAddress, network);
 }
@@ -77,22 +99,31 @@ export function connectOptionsFor(
   network: Network,
   settings: ConnectSettings = {},
 ): buildConnector.connector {
+  const { tls = {}, onFailure } = settings;
+  const { serverName, pins = [] } = tls;
   const connect = buildConnector({
     timeout: settings.timeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
     lookup: guardLookup(network, settings.lookup ?? systemLookup),
-    ...(settings.ca === undefined ? {} : { ca: settings.ca }),
+    minVersion: 'TLSv1.2',
+    // A resumed session shows no certificate to compare.
+    ...(pins.length === 0 ? {} : { maxCachedSessions: 0 }),
+    ...(tls.ca === undefined ? {} : { ca: tls.ca }),
+    ...tls.client,
   });
   return (options, callback) => {
-    const host = bareHost(options.hostname);
-    if (isIP(host) !== 0 && !isAddressAllowed(host, network)) {
-      callback(refusal(network), null);
-      return;
+    function fail(error: Error): void {
+      onFailure?.('code' in error ? String(error.code) : 'no code');
+      callback(error, null);
     }
-    connect(options, (...[error, socket]) => {
-      if (error !== null) return callback(error, null);
-      if (isPeerAllowed(socket, network)) return callback(null, socket);
+    const host = bareHost(options.hostname);
+    if (isIP(host) !== 0 && !isAddressAllowed(host, network)) return fail(refusal(network));
+    const named = serverName === undefined ? options : { ...options, servername: serverName };
+    connect(named, (...[error, socket]) => {
+      if (error !== null) return fail(error);
+      const fault = faultOfPeer(socket, network, pins);
+      if (fault === undefined) return callback(null, socket);
       socket.destroy();
-      callback(refusal(network), null);
+      fail(fault);
     });
   };
 }

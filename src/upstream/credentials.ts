@@ -1,19 +1,41 @@
-// What the gateway shows an upstream to prove itself. Never the caller's token: no function here
-// receives a principal or a request (MCP security best practices, token passthrough).
+// What the gateway shows an upstream to prove itself: nothing, one header with a secret, or a token that
+// an authorization server issues. Never the caller's token (MCP security best practices, token passthrough),
+// and never one credential in place of another.
 
-/** `static` sends one header whose value was read from a secret reference. */
-export type UpstreamCredentials =
-  | { readonly type: 'none' }
-  | { readonly type: 'static'; readonly header: string; readonly value: string };
+import type { OnBehalf, Shown } from './presenter.js';
 
-/** The one header that carries the credential, or `undefined` where none is configured. */
-export function credentialHeader(
-  credentials: UpstreamCredentials,
-): { readonly name: string; readonly value: string } | undefined {
-  switch (credentials.type) {
-    case 'none':
-      return undefined;
-    case 'static':
-      return { name: credentials.header, value: credentials.value };
-  }
+/** How a credential stands, for the table of controls. */
+export type CredentialState = {
+  readonly state: 'armed' | 'degraded' | 'off';
+  readonly detail: string;
+};
+
+/** Where the header comes from. */
+export type CredentialSource = {
+  /** At once where it is at hand. Never rejects. */
+  header(by: OnBehalf): Shown | Promise<Shown>;
+  /** The upstream did not accept this value of the header. */
+  refused(by: OnBehalf, value: string | undefined): void;
+  state(): CredentialState;
+};
+
+const NOTHING: readonly string[] = Object.freeze([]);
+
+/** Shows nothing. */
+export function createNoCredential(): CredentialSource {
+  return {
+    header: () => NOTHING,
+    refused: () => undefined,
+    state: () => ({ state: 'off', detail: 'nothing is presented' }),
+  };
+}
+
+/** Shows the same header always. */
+export function createStaticCredential(name: string, value: string): CredentialSource {
+  const shown: readonly string[] = Object.freeze([name, value]);
+  return {
+    header: () => shown,
+    refused: () => undefined,
+    state: () => ({ state: 'armed', detail: '' }),
+  };
 }

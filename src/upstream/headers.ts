@@ -5,35 +5,23 @@
 import type { Admitted } from '../mcp/admitted.js';
 import type { HeaderPair } from '../mcp/translate/mirrored-headers.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
-import type { UpstreamCredentials } from './credentials.js';
-import { credentialHeader } from './credentials.js';
 
 /** Headers as undici takes them: name, value, name, value. */
 export type HeaderList = string[];
 
 const ACCEPT_BOTH = 'application/json, text/event-stream';
 
-/** What every request to an upstream has. */
-export function baseHeaders(accept: string, credentials: UpstreamCredentials): HeaderList {
-  const headers: HeaderList = [
-    'accept',
-    accept,
-    'accept-encoding',
-    'identity',
-    'user-agent',
-    'sallyport',
-  ];
-  const credential = credentialHeader(credentials);
-  if (credential !== undefined) headers.push(credential.name, credential.value);
-  return headers;
+/** What every request to an upstream has; what it shows of us and of the caller comes from the presenter. */
+export function baseHeaders(accept: string): HeaderList {
+  return ['accept', accept, 'accept-encoding', 'identity', 'user-agent', 'sallyport'];
 }
 
 /**
  * Headers of a POST that carries an admitted message. The 2026 headers are the admitted ones: they were
  * compared with the body, so they say what the body says (MCP 2026-07-28, standard headers).
  */
-export function messageHeaders(admitted: Admitted, credentials: UpstreamCredentials): HeaderList {
-  const headers = baseHeaders(ACCEPT_BOTH, credentials);
+export function messageHeaders(admitted: Admitted): HeaderList {
+  const headers = baseHeaders(ACCEPT_BOTH);
   headers.push('content-type', 'application/json');
   if (admitted.era === '2026') {
     headers.push('mcp-protocol-version', admitted.version, 'mcp-method', admitted.rule.method);
@@ -46,11 +34,8 @@ export function messageHeaders(admitted: Admitted, credentials: UpstreamCredenti
 }
 
 /** Headers of a POST in the form of another era: those of its own, which were written from the body. */
-export function formHeaders(
-  own: readonly HeaderPair[],
-  credentials: UpstreamCredentials,
-): HeaderList {
-  const headers = baseHeaders(ACCEPT_BOTH, credentials);
+export function formHeaders(own: readonly HeaderPair[]): HeaderList {
+  const headers = baseHeaders(ACCEPT_BOTH);
   headers.push('content-type', 'application/json');
   for (const [name, value] of own) headers.push(name, value);
   return headers;
@@ -59,10 +44,9 @@ export function formHeaders(
 /** Headers of a GET or DELETE within a session. */
 export function sessionHeaders(
   session: { readonly version: string; readonly upstreamSession: string | undefined },
-  credentials: UpstreamCredentials,
   accept: string,
 ): HeaderList {
-  const headers = baseHeaders(accept, credentials);
+  const headers = baseHeaders(accept);
   pushSession(headers, session);
   return headers;
 }

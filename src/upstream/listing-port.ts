@@ -1,9 +1,9 @@
-// Joins the lister to the client of an upstream: the gateway's own credentials on, the answer's bytes
-// as they come. Never sees a caller's token: its requests are the gateway's own.
+// Joins the lister to the client of an upstream: requests for the gateway itself, or for the caller whose
+// session is opened; the answer's bytes as they come. Never sees a token: whom they are for is all it knows.
 
 import type { UpstreamClient } from './client.js';
-import { credentialHeader, type UpstreamCredentials } from './credentials.js';
 import type { ListingFault, ListingRequest } from './listing-call.js';
+import type { OnBehalf } from './presenter.js';
 
 type Outcome = Awaited<ReturnType<UpstreamClient['request']>>;
 type Reason = Extract<Outcome, { readonly kind: 'fault' }>['reason'];
@@ -16,16 +16,14 @@ export const LISTING_FAULTS: { readonly [reason in Reason]: ListingFault } = {
   'upstream-credentials': 'credentials',
 };
 
-/** The port of a lister over an upstream's client, with the credentials of `pinning`. */
+/** The port of a lister over an upstream's client. */
 export function createListingRequest(
   client: Pick<UpstreamClient, 'request'>,
-  credentials: UpstreamCredentials,
+  by: OnBehalf,
 ): ListingRequest {
-  const own = credentialHeader(credentials);
   return async ({ method, headers, body, timeoutMs }) => {
-    const shown = own === undefined ? headers : { ...headers, [own.name]: own.value };
     const sent = body === undefined ? {} : { body };
-    const outcome = await client.request({ method, headers: shown, timeoutMs, ...sent });
+    const outcome = await client.request({ by, method, headers, timeoutMs, ...sent });
     if (outcome.kind === 'fault') return { failure: LISTING_FAULTS[outcome.reason] };
     const chunks = iterate(outcome);
     return {

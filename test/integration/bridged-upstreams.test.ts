@@ -250,6 +250,16 @@ describe('a session over a channel', () => {
     for (const { text } of await Promise.all(calls)) expect(text).not.toContain('createMessage');
   });
 
+  it('[LEG-02] begins no tasks, which came later, and has none', async () => {
+    const session = await open();
+    const called = await session.ask(61, 'tools/call', { ...CALL, task: { ttl: 1000 } });
+    expect(called.text).toContain('read_record one');
+    expect(rig.upstream.uses()[0]?.body).not.toContain('"task"');
+    const { messages } = await session.ask(62, 'tasks/list');
+    expect(messages).toMatchObject([{ id: 62, error: { code: -32601 } }]);
+    expect(bodies('tasks/list')).toEqual([]);
+  });
+
   it('[LEG-02] is refused an answer that readers of JSON do not read alike', async () => {
     const session = await open();
     face.hold('tools/call');

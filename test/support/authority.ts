@@ -63,6 +63,11 @@ function integer(bytes: Uint8Array): Buffer {
   return tlv(0x02, (bytes[0] ?? 0) >= 0x80 ? Buffer.from([0]) : Buffer.alloc(0), bytes);
 }
 
+/** Its first byte is neither zero nor negative, so that it is in the shortest form. */
+function serialNumber(): Buffer {
+  return Buffer.concat([Buffer.from([0x40]), randomBytes(15)]);
+}
+
 function oid(arcs: readonly number[]): Buffer {
   const [first = 0, second = 0, ...rest] = arcs;
   const bytes = [first * 40 + second];
@@ -110,7 +115,7 @@ function writeCertificate(written: Written): Buffer {
   const algorithm = sequence(oid(OID.ecdsaWithSha256));
   const body = sequence(
     tlv(0xa0, integer(Buffer.from([2]))),
-    integer(randomBytes(16)),
+    integer(serialNumber()),
     algorithm,
     named(written.issuer),
     sequence(

@@ -2,6 +2,7 @@
 
 import { dirname } from 'node:path';
 import { runPinFetch } from '../../src/cli/pin-fetch.js';
+import type { PinPorts } from '../../src/cli/pin-files.js';
 import { DISK_FILES } from '../../src/config/files.js';
 import { observeOnce } from '../../src/gateway/observe-once.js';
 import { replaceFile } from '../../src/gateway/write-file.js';
@@ -19,7 +20,8 @@ export async function fetchPins(
   const ports = {
     files: DISK_FILES,
     writeFile: replaceFile,
-    observe: (upstream: Parameters<typeof observeOnce>[0]) => observeOnce(upstream, '0.0.0-test'),
+    observe: (...[upstream, gateway]: Parameters<PinPorts['observe']>) =>
+      observeOnce(upstream, gateway, '0.0.0-test'),
     now: Date.now,
   };
   const code = await runPinFetch(

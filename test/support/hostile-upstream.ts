@@ -78,6 +78,8 @@ export type HostileUpstream = {
   repent(): void;
   /** What tools/list shows, per request. */
   offer(tools: (request: HostileRequest) => readonly JsonObject[]): void;
+  /** What it calls itself. */
+  introduce(serverInfo: Story['serverInfo']): void;
   /** What tools/call answers. */
   answerCalls(answer: (name: string, args: JsonObject) => JsonObject | undefined): void;
   seen(): readonly HostileRequest[];
@@ -120,6 +122,7 @@ type Hostile = {
   order: Order;
   once: Order[];
   tools: (request: HostileRequest) => readonly JsonObject[];
+  serverInfo: Story['serverInfo'];
   call: (name: string, args: JsonObject) => JsonObject | undefined;
   readonly seen: HostileRequest[];
   readonly sessions: Set<string>;
@@ -130,7 +133,7 @@ type Hostile = {
 
 function storyFor(hostile: Hostile, request: HostileRequest): Story {
   return {
-    serverInfo: { name: 'hostile', version: '1.0.0' },
+    serverInfo: hostile.serverInfo,
     instructions: undefined,
     pageSize: 100,
     cache: { ttlMs: 0, cacheScope: 'private' },
@@ -333,6 +336,7 @@ export async function startHostileUpstream(): Promise<HostileUpstream> {
     order: () => undefined,
     once: [],
     tools: () => HONEST_TOOLS,
+    serverInfo: { name: 'hostile', version: '1.0.0' },
     call: honestCall,
     seen: [],
     sessions: new Set(),
@@ -369,6 +373,9 @@ export async function startHostileUpstream(): Promise<HostileUpstream> {
     },
     offer: (tools) => {
       hostile.tools = tools;
+    },
+    introduce: (serverInfo) => {
+      hostile.serverInfo = serverInfo;
     },
     answerCalls: (call) => {
       hostile.call = call;

@@ -5,8 +5,9 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject, RequestId } from '../../mcp/message.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import { withoutToken } from '../../policy/caller.js';
 import type { UpstreamClient } from '../client.js';
-import { credentialHeader, type UpstreamCredentials } from '../credentials.js';
+import type { OnBehalf } from '../presenter.js';
 import { wholeAnswer } from '../translate/own-answer.js';
 import { type ChannelSession, createChannelSession } from './channel-session.js';
 import { type ChannelTable, createChannelTable } from './channel-table.js';
@@ -15,7 +16,6 @@ import { askChannelVersion, readAnswered, tellVersion } from './own-message.js';
 
 export type BridgeSettings = {
   readonly client: UpstreamClient;
-  readonly credentials: UpstreamCredentials;
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
   /** Longest silence of an answer, and longest rest of a session. */
@@ -37,6 +37,8 @@ export type Handshake = {
   readonly params: JsonObject;
   /** Whose session it will be; `undefined` for one of the gateway's own, which it counts itself. */
   readonly owner: string | undefined;
+  /** On whose behalf its channel is opened, and spoken on by the gateway. */
+  readonly by: OnBehalf;
   readonly post: Post;
 };
 
@@ -83,7 +85,7 @@ async function openIn(
   settings: BridgeSettings,
   ledger: Ledger,
 ): Promise<ForwardOutcome> {
-  const opened = await settings.client.openChannel(new AbortController().signal);
+  const opened = await settings.client.openChannel(handshake.by, new AbortController().signal);
   if (opened.kind === 'fault') return opened;
   const id = randomUUID();
   const { endpoint, answer } = opened;
@@ -95,7 +97,7 @@ async function openIn(
     idleMs: settings.streamIdleMs,
     ledger,
     now: settings.now,
-    tell: createTeller(settings, endpoint),
+    tell: createTeller(settings, handshake.by, endpoint),
     onEnd: () => table.leave(id),
   });
   const told = await shake(session, handshake, settings.requestTimeoutMs);
@@ -155,18 +157,19 @@ export async function awaitAnswer(reading: Reading, withinMs: number): Promise<A
 }
 
 function createTeller(
-  { client, credentials }: BridgeSettings,
+  { client }: BridgeSettings,
+  opener: OnBehalf,
   target: string,
 ): (message: JsonObject) => void {
-  const credential = credentialHeader(credentials);
-  const shown = credential === undefined ? {} : { [credential.name]: credential.value };
-  const headers = { 'content-type': 'application/json', ...shown };
+  // A channel outlives the exchange that opened it: what was issued is kept, and the token is not.
+  const by = opener === 'gateway' ? opener : withoutToken(opener);
+  const headers = { 'content-type': 'application/json' };
   let underWay = 0;
   return (message) => {
     if (underWay >= MAX_OWN_ANSWERS) return;
     underWay += 1;
     const body = JSON.stringify(message);
-    const told = { method: 'POST', target, headers, body, timeoutMs: OWN_TIMEOUT_MS } as const;
+    const told = { by, method: 'POST', target, headers, body, timeoutMs: OWN_TIMEOUT_MS } as const;
     void client.request(told).then((outcome) => {
       underWay -= 1;
       if (outcome.kind === 'answer') outcome.release();

@@ -7,8 +7,10 @@ import { applyEdits } from '../../mcp/json.js';
 import type { RequestId } from '../../mcp/message.js';
 import { refusal } from '../../mcp/translate/to-stateless.js';
 import type { ForwardOutcome } from '../../mcp/transport.js';
+import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { OwnRequest, SessionRef, SessionUpstream } from '../client.js';
+import type { OnBehalf } from '../presenter.js';
 import { streamAnswer, wholeAnswer } from '../translate/own-answer.js';
 import type { ChannelSession, NotSent } from './channel-session.js';
 import {
@@ -43,17 +45,21 @@ export function createBridge(settings: BridgeSettings): Bridge {
   const channels = createChannels(settings);
 
   /** Sends what a caller says, within a session or as the handshake that opens one. */
-  function send(cleared: Cleared, from: Sending): Promise<ForwardOutcome> {
+  function send(
+    cleared: Cleared,
+    from: Sending & { readonly by: Caller },
+  ): Promise<ForwardOutcome> {
     const post: Post = (target, body, within) =>
-      client.forwardAs(cleared, { headers: [], body, target }, within, false);
+      client.forwardAs(cleared, from.by, { headers: [], body, target }, within, false);
     return sendTo(channels, { ...from, post });
   }
 
   return {
-    forward(cleared, signal) {
+    forward(cleared, by, signal) {
       const { admitted, principal } = cleared;
       const { issuerUrl, subject, client: party } = principal;
       return send(cleared, {
+        by,
         session: admitted.session?.upstreamSession,
         text: applyEdits(admitted.text, admitted.edits),
         owner: JSON.stringify([issuerUrl, subject, party]),
@@ -61,13 +67,13 @@ export function createBridge(settings: BridgeSettings): Bridge {
         version: admitted.version,
       });
     },
-    forwardAs(cleared, { headers, body }, signal) {
+    forwardAs(cleared, by, { headers, body }, signal) {
       const session = headers.find(([name]) => name === 'mcp-session-id')?.[1];
       const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
-      return send(cleared, { session, text, owner: undefined, signal, version: undefined });
+      return send(cleared, { by, session, text, owner: undefined, signal, version: undefined });
     },
     subscribe: () => Promise.resolve(wholeAnswer(405)),
-    openStream({ version, upstreamSession }, signal, lastEventId) {
+    openStream({ version, upstreamSession }, _by, signal, lastEventId) {
       const session = channels.find(upstreamSession);
       if (session === undefined) return Promise.resolve(wholeAnswer(404));
       const reading = session.read(lastEventId, version >= FIRST_PRIMED_VERSION);
@@ -92,6 +98,7 @@ export function createBridge(settings: BridgeSettings): Bridge {
 
 /** What is to be sent, and whose it is. `version`: where its answer may be resumed, the version that says how. */
 type Sending = {
+  readonly by: OnBehalf;
   readonly session: string | undefined;
   readonly text: string;
   readonly owner: string | undefined;
@@ -103,10 +110,10 @@ async function sendTo(
   channels: Channels,
   sending: Sending & { readonly post: Post },
 ): Promise<ForwardOutcome> {
-  const { text, owner, post } = sending;
+  const { by, text, owner, post } = sending;
   const sent = readSent(text);
   if (sent.method === 'initialize' && sent.id !== undefined)
-    return channels.open({ ...sent, id: sent.id, text, owner, post });
+    return channels.open({ ...sent, id: sent.id, by, text, owner, post });
   const session = channels.find(sending.session);
   if (session === undefined) return wholeAnswer(404);
   if (sent.id !== undefined) return ask(session, { ...sending, sent, id: sent.id });
@@ -189,7 +196,7 @@ function tell(
 async function requestOwn(
   { client }: BridgeSettings,
   channels: Channels,
-  { method, headers, body = '', timeoutMs }: OwnRequest,
+  { by, method, headers, body = '', timeoutMs }: OwnRequest,
 ): Promise<ForwardOutcome> {
   const { 'mcp-session-id': id, 'mcp-protocol-version': _, ...shown } = headers;
   if (method === 'DELETE') {
@@ -197,11 +204,19 @@ async function requestOwn(
     return wholeAnswer(200);
   }
   const post: Post = (target, text) =>
-    client.request({ method, target, headers: shown, body: text, timeoutMs });
+    client.request({ by, method, target, headers: shown, body: text, timeoutMs });
   const sent = readSent(body);
   const session = channels.find(id);
   const signal = AbortSignal.timeout(timeoutMs);
-  const sending = { session: id, text: body, owner: undefined, signal, version: undefined, post };
+  const sending = {
+    by,
+    session: id,
+    text: body,
+    owner: undefined,
+    signal,
+    version: undefined,
+    post,
+  };
   if (sent.id === undefined || sent.method === 'initialize' || session === undefined)
     return sendTo(channels, sending);
   const begun = await begin(session, { ...sending, sent, id: sent.id });

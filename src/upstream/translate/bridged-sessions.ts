@@ -15,6 +15,7 @@ import {
 import { changeMembers } from '../../mcp/translate/members.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
 import { CHANNEL_VERSION } from '../../mcp/versions.js';
+import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { UpstreamClient } from '../client.js';
 import { type HearingBounds, hear, isJson, isStream } from './messages.js';
@@ -23,7 +24,12 @@ import { wholeAnswer } from './own-answer.js';
 
 export type BridgedSessions = {
   /** Opens a session of the upstream by the handshake of a channel's client, in a version of the upstream's. */
-  open(cleared: Cleared, version: string, signal: AbortSignal | undefined): Promise<ForwardOutcome>;
+  open(
+    cleared: Cleared,
+    by: Caller,
+    version: string,
+    signal: AbortSignal | undefined,
+  ): Promise<ForwardOutcome>;
   /** True once a channel had its handshake, or has it under way: it has one. */
   hasOpened(channel: SessionFacts): boolean;
   /** Enters a session that only the gateway knows, and gives it. */
@@ -62,11 +68,12 @@ export function createBridgedSessions(parts: Parts): BridgedSessions {
 
   async function openAtUpstream(
     cleared: Cleared,
+    by: Caller,
     version: string,
     signal: AbortSignal | undefined,
   ): Promise<ForwardOutcome> {
     const form = handshakeForm(cleared, version);
-    const outcome = await parts.client.forwardAs(cleared, form, signal, false);
+    const outcome = await parts.client.forwardAs(cleared, by, form, signal, false);
     if (outcome.kind === 'fault' || !(isStream(outcome) || isJson(outcome))) return outcome;
     const opened = await readHandshake(outcome, cleared, parts);
     if ('kind' in opened) return opened;
@@ -77,11 +84,11 @@ export function createBridgedSessions(parts: Parts): BridgedSessions {
   }
 
   return {
-    async open(cleared, version, signal) {
+    async open(cleared, by, version, signal) {
       const hash = cleared.admitted.session?.hash ?? '';
       opening.add(hash);
       try {
-        return await openAtUpstream(cleared, version, signal);
+        return await openAtUpstream(cleared, by, version, signal);
       } finally {
         opening.delete(hash);
       }

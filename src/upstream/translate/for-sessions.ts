@@ -5,10 +5,8 @@
 import type { SessionFacts } from '../../mcp/admitted.js';
 import { mayAskFirst } from '../../mcp/asking.js';
 import type { MirroredParameter } from '../../mcp/headers.js';
-import { applyEdits } from '../../mcp/json.js';
-import { isObject, type Json, type JsonObject, type RequestId } from '../../mcp/message.js';
+import type { Json, JsonObject, RequestId } from '../../mcp/message.js';
 import {
-  capabilitiesFor,
   discoverForm,
   type RequestEnvelope,
   refusal,
@@ -16,9 +14,11 @@ import {
   statelessForm,
 } from '../../mcp/translate/to-stateless.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { SessionUpstream } from '../client.js';
 import { converse, toldOf } from './dialogue.js';
+import { envelopeOf, handshakeEnvelope } from './envelopes.js';
 import { hear, hearWhole, isJson, isStream } from './messages.js';
 import {
   acceptedAnswer,
@@ -48,8 +48,12 @@ export type TranslationSettings = {
 export const OWN_SESSION = 'sallyport:stateless-upstream';
 
 export type SessionClients = {
-  forward(cleared: Cleared, mirrored: readonly MirroredParameter[]): Promise<ForwardOutcome>;
-  openStream(session: SessionFacts, signal: AbortSignal): Promise<ForwardOutcome>;
+  forward(
+    cleared: Cleared,
+    by: Caller,
+    mirrored: readonly MirroredParameter[],
+  ): Promise<ForwardOutcome>;
+  openStream(session: SessionFacts, by: Caller, signal: AbortSignal): Promise<ForwardOutcome>;
   endSession(session: SessionFacts): ForwardOutcome;
   /** What the gateway itself says to a question. */
   answerQuestion(session: SessionFacts, id: RequestId, reply: QuestionReply): void;
@@ -59,6 +63,7 @@ type Parts = TranslationSettings & { readonly book: NotesBook };
 type Request = {
   readonly parts: Parts;
   readonly cleared: Cleared;
+  readonly by: Caller;
   readonly mirrored: readonly MirroredParameter[];
   readonly id: RequestId;
   readonly notes: SessionNotes | undefined;
@@ -71,11 +76,11 @@ const TOO_MANY = 'This session has subscribed to as many resources as are kept.'
 export function createSessionClients(settings: TranslationSettings): SessionClients {
   const parts: Parts = { ...settings, book: createNotesBook() };
   return {
-    forward: (cleared, mirrored) => forward(parts, cleared, mirrored),
-    openStream(session, signal) {
+    forward: (cleared, by, mirrored) => forward(parts, cleared, by, mirrored),
+    openStream(session, by, signal) {
       const notes = parts.book.of(keyOf(session));
       return listenForSession(
-        { ...parts, envelope: envelopeOf(parts, [], undefined) },
+        { ...parts, by, envelope: envelopeOf(parts.gatewayVersion, [], undefined) },
         notes,
         signal,
       );
@@ -99,6 +104,7 @@ function keyOf({ hash }: SessionFacts): string {
 async function forward(
   parts: Parts,
   cleared: Cleared,
+  by: Caller,
   mirrored: readonly MirroredParameter[],
 ): Promise<ForwardOutcome> {
   const { message, session } = cleared.admitted;
@@ -116,7 +122,7 @@ async function forward(
       const { id, method, params } = message;
       const own = notes === undefined ? undefined : answerHere(notes, id, method, params ?? {});
       if (own !== undefined) return own;
-      return send({ parts, cleared, mirrored, id, notes, controller: new AbortController() });
+      return send({ parts, cleared, by, mirrored, id, notes, controller: new AbortController() });
     }
   }
 }
@@ -158,17 +164,17 @@ function cancel(notes: SessionNotes | undefined, id: Json | undefined): void {
 }
 
 async function send(request: Request): Promise<ForwardOutcome> {
-  const { parts, cleared, mirrored, id, notes, controller } = request;
+  const { parts, cleared, by, mirrored, id, notes, controller } = request;
   const { admitted } = cleared;
   const isHandshake = admitted.rule.method === 'initialize';
   const envelope = isHandshake
-    ? handshakeEnvelope(parts, cleared)
-    : envelopeOf(parts, admitted.askable, notes?.logLevel);
+    ? handshakeEnvelope(parts.gatewayVersion, cleared)
+    : envelopeOf(parts.gatewayVersion, admitted.askable, notes?.logLevel);
   const form = isHandshake
     ? discoverForm(id, envelope)
     : statelessForm(admitted, envelope, mirrored);
   notes?.running.set(id, controller);
-  const outcome = await parts.client.forwardAs(cleared, form, controller.signal, false);
+  const outcome = await parts.client.forwardAs(cleared, by, form, controller.signal, false);
   if (outcome.kind === 'fault') {
     leave(request);
     return outcome;
@@ -244,7 +250,7 @@ async function withDialogue(
   reader: SessionReader,
   envelope: RequestEnvelope,
 ): Promise<ForwardOutcome> {
-  const { parts, cleared, mirrored, notes, controller } = request;
+  const { parts, cleared, by, mirrored, notes, controller } = request;
   let first = answer;
   if (isJson(answer)) {
     const bytes = await answer.whole(parts.maxResponseBytes, parts.requestTimeoutMs);
@@ -263,6 +269,7 @@ async function withDialogue(
     again: (leg) =>
       parts.client.forwardAs(
         cleared,
+        by,
         statelessForm(cleared.admitted, envelope, mirrored, leg),
         controller.signal,
         false,
@@ -276,25 +283,4 @@ async function withDialogue(
 /** A quick look, that may be wrong to say yes. */
 function asks(bytes: Uint8Array): boolean {
   return new TextDecoder().decode(bytes).includes('input_required');
-}
-
-function handshakeEnvelope(parts: Parts, { admitted }: Cleared): RequestEnvelope {
-  const params: unknown = JSON.parse(applyEdits(admitted.text, admitted.edits));
-  const declared = isObject(params) && isObject(params['params']) ? params['params'] : {};
-  const { capabilities, clientInfo } = declared as { readonly [name: string]: Json | undefined };
-  const own = envelopeOf(parts, [], undefined);
-  return {
-    ...own,
-    capabilities: isObject(capabilities) ? capabilities : {},
-    clientInfo: isObject(clientInfo) ? clientInfo : own.clientInfo,
-  };
-}
-
-function envelopeOf(
-  parts: TranslationSettings,
-  askable: Parameters<typeof capabilitiesFor>[0],
-  logLevel: string | undefined,
-): RequestEnvelope {
-  const clientInfo = { name: 'sallyport', version: parts.gatewayVersion };
-  return { capabilities: capabilitiesFor(askable), clientInfo, logLevel };
 }

@@ -17,8 +17,8 @@ import {
 import { capabilitiesFor, refusal } from '../../mcp/translate/to-stateless.js';
 import type { ForwardFault, ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
 import { LATEST_SESSION_VERSION } from '../../mcp/versions.js';
+import { type Caller, withoutToken } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
-import { credentialHeader, type UpstreamCredentials } from '../credentials.js';
 import { createListingRequest } from '../listing-port.js';
 import type { TranslationSettings } from './for-sessions.js';
 import { listenInSession } from './listen-in-session.js';
@@ -35,7 +35,6 @@ import {
 } from './session-pool.js';
 
 export type StatelessSettings = TranslationSettings & {
-  readonly credentials: UpstreamCredentials;
   readonly now: () => number;
   /** Sessions with this upstream at a time, and how long one rests before it is ended. */
   readonly maxSessions?: number;
@@ -45,6 +44,7 @@ export type StatelessSettings = TranslationSettings & {
 export type StatelessClients = {
   forward(
     cleared: Cleared,
+    by: Caller,
     carried: readonly string[],
     signal: AbortSignal | undefined,
   ): Promise<ForwardOutcome>;
@@ -55,8 +55,12 @@ export type StatelessClients = {
 export type StatelessParts = StatelessSettings & {
   readonly pool: SessionPool;
   readonly parking: Parking;
-  /** Says something in a session in the gateway's own name; what is answered is not read. */
-  tell(session: Pick<UpstreamSession, 'version' | 'upstreamSession'>, message: JsonObject): void;
+  /** Says something in a caller's session in the gateway's own words; what is answered is not read. */
+  tell(
+    session: Pick<UpstreamSession, 'version' | 'upstreamSession'>,
+    by: Caller,
+    message: JsonObject,
+  ): void;
 };
 
 const MAX_SESSIONS = 1_000;
@@ -80,7 +84,7 @@ export function createStatelessClients(settings: StatelessSettings): StatelessCl
   });
   const parts: StatelessParts = { ...settings, pool, parking: createParking(), tell };
   return {
-    forward: (cleared, carried, signal) => forward(parts, cleared, carried, signal),
+    forward: (cleared, by, carried, signal) => forward({ parts, cleared, by, signal }, carried),
     close() {
       parts.parking.close();
       pool.close();
@@ -89,17 +93,15 @@ export function createStatelessClients(settings: StatelessSettings): StatelessCl
 }
 
 function createTeller(settings: StatelessSettings): StatelessParts['tell'] {
-  const { client, credentials, requestTimeoutMs: timeoutMs } = settings;
-  const credential = credentialHeader(credentials);
-  return (session, message) => {
-    const headers: Record<string, string> = {
+  const { client, requestTimeoutMs: timeoutMs } = settings;
+  return (session, by, message) => {
+    const headers = {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
       ...headersIn(session),
     };
-    if (credential !== undefined) headers[credential.name] = credential.value;
     const body = JSON.stringify(message);
-    void client.request({ method: 'POST', headers, body, timeoutMs }).then((outcome) => {
+    void client.request({ by, method: 'POST', headers, body, timeoutMs }).then((outcome) => {
       if (outcome.kind === 'answer') outcome.release();
     });
   };
@@ -107,24 +109,29 @@ function createTeller(settings: StatelessSettings): StatelessParts['tell'] {
 
 function endSession({ client }: StatelessSettings, session: UpstreamSession): void {
   if (session.upstreamSession === undefined) return;
-  void client.endSession(session).then((outcome) => {
+  void client.endSession(session, session.caller).then((outcome) => {
     if (outcome.kind === 'answer') outcome.release();
   });
 }
 
-async function forward(
-  parts: StatelessParts,
-  cleared: Cleared,
-  carried: readonly string[],
-  signal: AbortSignal | undefined,
-): Promise<ForwardOutcome> {
+/** One message on its way. */
+type Passage = {
+  readonly parts: StatelessParts;
+  readonly cleared: Cleared;
+  readonly by: Caller;
+  readonly signal: AbortSignal | undefined;
+};
+
+async function forward(passage: Passage, carried: readonly string[]): Promise<ForwardOutcome> {
+  const { parts, cleared, by, signal } = passage;
   const { admitted } = cleared;
   if (admitted.message.kind !== 'request') return wholeAnswer(202);
   const { id, method } = admitted.message;
   const open = (): Promise<UpstreamSession | ForwardFault> =>
-    openSession(parts, admitted, carried.at(-1) ?? LATEST_SESSION_VERSION);
-  if (method === 'subscriptions/listen') return listenInSession(parts, cleared, open, signal);
-  if (isAnswer(admitted)) return answerParked(parts, cleared, signal);
+    openSession(passage, carried.at(-1) ?? LATEST_SESSION_VERSION);
+  if (method === 'subscriptions/listen')
+    return listenInSession(parts, { cleared, by }, open, signal);
+  if (isAnswer(admitted)) return answerParked(passage);
   const take = (): Promise<PooledSession | ForwardFault> => parts.pool.take(keyOf(cleared), open);
   const session = await take();
   if (typeof session === 'string') return { kind: 'fault', reason: session };
@@ -132,13 +139,13 @@ async function forward(
     session.release();
     return wholeAnswer(200, discoverResult(id, session.handshake));
   }
-  const outcome = await send(parts, cleared, session, signal);
+  const outcome = await send(passage, session);
   if (outcome !== 'lost') return outcome;
   // Nobody knows what a call has done before its session was lost; whatever else may be asked again.
   if (method === 'tools/call') return wholeAnswer(200, refusal(id, LOST));
   const renewed = await take();
   if (typeof renewed === 'string') return { kind: 'fault', reason: renewed };
-  const again = await send(parts, cleared, renewed, signal);
+  const again = await send(passage, renewed);
   return again === 'lost' ? wholeAnswer(200, refusal(id, LOST)) : again;
 }
 
@@ -147,13 +154,12 @@ function isAnswer({ message }: Admitted): boolean {
 }
 
 async function openSession(
-  parts: StatelessParts,
-  admitted: Admitted,
+  { parts, cleared: { admitted }, by }: Passage,
   version: string,
 ): Promise<UpstreamSession | ForwardFault> {
-  const { client, credentials, requestTimeoutMs, gatewayVersion, now } = parts;
+  const { client, requestTimeoutMs, gatewayVersion, now } = parts;
   const ports = {
-    request: createListingRequest(client, credentials),
+    request: createListingRequest(client, by),
     now,
     requestTimeoutMs,
     setTimer(run: () => void, delayMs: number) {
@@ -162,12 +168,13 @@ async function openSession(
       return () => clearTimeout(timer);
     },
   };
-  return openUpstreamSession(ports, {
+  const opened = await openUpstreamSession(ports, {
     version,
     capabilities: capabilitiesFor(admitted.askable),
     clientInfo: { name: 'sallyport', version: gatewayVersion },
     logLevel: logLevelOf(admitted),
   });
+  return typeof opened === 'string' ? opened : { ...opened, caller: withoutToken(by) };
 }
 
 function logLevelOf({ message }: Admitted): string | undefined {
@@ -184,10 +191,8 @@ export function keyOf({ principal, admitted }: Cleared): string {
 }
 
 async function send(
-  parts: StatelessParts,
-  cleared: Cleared,
+  { parts, cleared, by, signal }: Passage,
   session: PooledSession,
-  signal: AbortSignal | undefined,
 ): Promise<ForwardOutcome | 'lost'> {
   const { admitted } = cleared;
   const sent = sentAs(admitted, session.nextId());
@@ -203,7 +208,7 @@ async function send(
     stop.abort();
     session.release();
     const params = { requestId: sent.sentId, reason: 'The client has left.' };
-    parts.tell(session, { jsonrpc: '2.0', method: 'notifications/cancelled', params });
+    parts.tell(session, by, { jsonrpc: '2.0', method: 'notifications/cancelled', params });
   };
   if (signal?.aborted === true) {
     session.release();
@@ -211,7 +216,7 @@ async function send(
   }
   signal?.addEventListener('abort', cancel, { once: true });
   const mayRest = admitted.askable.length > 0 && mayAskFirst(admitted.rule.method);
-  const outcome = await parts.client.forwardAs(cleared, form, stop.signal, mayRest);
+  const outcome = await parts.client.forwardAs(cleared, by, form, stop.signal, mayRest);
   const end = (): void => {
     isOver = true;
     signal?.removeEventListener('abort', cancel);
@@ -227,7 +232,7 @@ async function send(
     parts.pool.forget(session);
     return 'lost';
   }
-  const call = { parts, session, sent, cancel, end, askable: admitted.askable };
+  const call = { parts, by, session, sent, cancel, end, askable: admitted.askable };
   return isStream(outcome) ? relayInSession(call, outcome) : tellWhole(outcome, sent, end);
 }
 
@@ -250,17 +255,12 @@ function tellWhole(answer: UpstreamAnswer, sent: SentAs, end: () => void): Upstr
 }
 
 /** The second leg of a dialogue: what waited in mid-call goes on with the client's answer. */
-function answerParked(
-  parts: StatelessParts,
-  cleared: Cleared,
-  signal: AbortSignal | undefined,
-): ForwardOutcome {
-  const { admitted } = cleared;
+function answerParked({ parts, cleared: { admitted }, by, signal }: Passage): ForwardOutcome {
   const id: RequestId = admitted.message.kind === 'request' ? admitted.message.id : 0;
   const state = openedState(admitted);
   const parked = state === undefined ? undefined : parts.parking.leave(state);
   if (parked === undefined) return wholeAnswer(200, refusal(id, NOT_THERE, NO_ANSWERS_HERE));
-  const conversation = resume(parked, admitted, signal);
+  const conversation = resume(parked, { admitted, by }, signal);
   return streamAnswer(conversation, { release: () => undefined, abort: parked.call.cancel });
 }
 

@@ -16,6 +16,7 @@ import {
 import { changeMembers } from '../../mcp/translate/members.js';
 import { refusal } from '../../mcp/translate/to-stateless.js';
 import type { ForwardFault, ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { StatelessParts } from './for-stateless.js';
 import { hear, isStream } from './messages.js';
@@ -30,7 +31,7 @@ const UPDATED = 'notifications/resources/updated';
 /** Opens it. The session is nobody else's, and ends with the subscription. */
 export async function listenInSession(
   parts: StatelessParts,
-  cleared: Cleared,
+  { cleared, by }: { readonly cleared: Cleared; readonly by: Caller },
   open: () => Promise<UpstreamSession | ForwardFault>,
   signal: AbortSignal | undefined,
 ): Promise<ForwardOutcome> {
@@ -43,12 +44,12 @@ export async function listenInSession(
   const end = (): void => {
     if (stop.signal.aborted) return;
     stop.abort();
-    void parts.client.endSession(session).then((ended) => {
+    void parts.client.endSession(session, by).then((ended) => {
       if (ended.kind === 'answer') ended.release();
     });
   };
   signal?.addEventListener('abort', end, { once: true });
-  const outcome = await parts.client.openStream(session, stop.signal);
+  const outcome = await parts.client.openStream(session, by, stop.signal);
   if (outcome.kind === 'fault' || !isStream(outcome)) {
     if (outcome.kind === 'answer') outcome.release();
     end();
@@ -58,7 +59,7 @@ export async function listenInSession(
   }
   for (const [index, uri] of filter.uris.entries()) {
     const id = FIRST_SUBSCRIBE_ID + index;
-    parts.tell(session, { jsonrpc: '2.0', id, method: 'resources/subscribe', params: { uri } });
+    parts.tell(session, by, { jsonrpc: '2.0', id, method: 'resources/subscribe', params: { uri } });
   }
   const conversation = tell(outcome, parts, message.id, filter);
   return streamAnswer(conversation, { release: end, abort: end });

@@ -13,6 +13,9 @@ import {
 } from '../listing-call.js';
 import type { UpstreamSession } from './session-pool.js';
 
+/** A session as it was opened, before anybody is said to own it. */
+type Opened = Omit<UpstreamSession, 'caller'>;
+
 /** What a session is opened with. */
 export type SessionTerms = {
   readonly version: string;
@@ -37,7 +40,7 @@ const FAULTS: { readonly [why in ListingFault]: ForwardFault } = {
 export async function openUpstreamSession(
   ports: CallPorts,
   { version, capabilities, clientInfo, logLevel }: SessionTerms,
-): Promise<UpstreamSession | ForwardFault> {
+): Promise<Opened | ForwardFault> {
   const budget = {
     bytesLeft: MAX_HANDSHAKE_BYTES,
     deadlineMs: ports.now() + ports.requestTimeoutMs,
@@ -65,7 +68,7 @@ export async function openUpstreamSession(
 export function readOpened(
   result: JsonObject,
   headers: { readonly [name: string]: string | undefined },
-): UpstreamSession | undefined {
+): Opened | undefined {
   const version = result['protocolVersion'];
   const id = headers['mcp-session-id'];
   if (typeof version !== 'string' || !SESSION_VERSIONS.includes(version)) return undefined;

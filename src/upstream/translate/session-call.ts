@@ -8,6 +8,7 @@ import { isObject, type Json, type JsonObject, type QuestionName } from '../../m
 import { readQuestion } from '../../mcp/questions.js';
 import { questionResult, type SentAs, tellStateless } from '../../mcp/translate/to-sessions.js';
 import type { UpstreamAnswer } from '../../mcp/transport.js';
+import type { Caller } from '../../policy/caller.js';
 import type { StatelessParts } from './for-stateless.js';
 import { type Heard, hear } from './messages.js';
 import { type Conversation, type Said, streamAnswer } from './own-answer.js';
@@ -17,6 +18,7 @@ import type { PooledSession } from './session-pool.js';
 /** A call under way in a session. */
 export type SessionCall = {
   readonly parts: StatelessParts;
+  readonly by: Caller;
   readonly session: PooledSession;
   readonly sent: SentAs;
   /** What its client declared and was granted. */
@@ -42,7 +44,7 @@ export function relayInSession(call: SessionCall, answer: UpstreamAnswer): Upstr
 /** Goes on with a parked call: its server gets the client's answer, its client the rest. */
 export async function* resume(
   { call, rest, question, key }: Parked,
-  admitted: Admitted,
+  { admitted, by }: { readonly admitted: Admitted; readonly by: Caller },
   signal: AbortSignal | undefined,
 ): Conversation {
   signal?.addEventListener('abort', call.cancel, { once: true });
@@ -51,9 +53,9 @@ export async function* resume(
   const responses = params?.['inputResponses'];
   const response = isObject(responses) ? responses[key] : undefined;
   const reply: JsonObject = isObject(response) ? { result: response } : { error: DECLINED };
-  call.parts.tell(call.session, { jsonrpc: '2.0', id: question, ...reply });
+  call.parts.tell(call.session, by, { jsonrpc: '2.0', id: question, ...reply });
   const id = message.kind === 'request' ? message.id : call.sent.id;
-  return yield* tellLeg({ ...call, sent: { ...call.sent, id } }, rest);
+  return yield* tellLeg({ ...call, by, sent: { ...call.sent, id } }, rest);
 }
 
 /** Tells one leg: up to the answer, or to a question. */
@@ -125,9 +127,9 @@ function park(
   rest: AsyncIterator<Heard, unknown>,
   { id, method, params }: ServerRequest,
 ): string | undefined {
-  const { parts, session, sent, askable } = call;
+  const { parts, by, session, sent, askable } = call;
   if (method === 'ping') {
-    parts.tell(session, { jsonrpc: '2.0', id, result: {} });
+    parts.tell(session, by, { jsonrpc: '2.0', id, result: {} });
     return undefined;
   }
   const name = readQuestion(method, params);
@@ -137,7 +139,7 @@ function park(
       ? parts.parking.enter({ call, rest, question: id, key: QUESTION_KEY })
       : undefined;
   if (handle === undefined) {
-    parts.tell(session, { jsonrpc: '2.0', id, error: NO_SUCH_METHOD });
+    parts.tell(session, by, { jsonrpc: '2.0', id, error: NO_SUCH_METHOD });
     return undefined;
   }
   return questionResult(sent.id, QUESTION_KEY, { method, params }, handle);

@@ -5,6 +5,7 @@
 
 import type { JsonObject } from '../../mcp/message.js';
 import type { ForwardFault } from '../../mcp/transport.js';
+import type { Caller } from '../../policy/caller.js';
 
 /** A session as the upstream opened it. */
 export type UpstreamSession = {
@@ -12,6 +13,8 @@ export type UpstreamSession = {
   readonly upstreamSession: string | undefined;
   /** What the server said of itself. */
   readonly handshake: JsonObject;
+  /** Who opened it: on whose behalf it is ended. Without a token. */
+  readonly caller: Caller;
 };
 
 /** A session at work. Ids within it are the gateway's own, and unique. */

@@ -6,6 +6,7 @@
 import type { Json } from '../../mcp/message.js';
 import { ownForm, type RequestEnvelope, tellNotice } from '../../mcp/translate/to-stateless.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type { Caller } from '../../policy/caller.js';
 import type { SessionUpstream } from '../client.js';
 import { type HearingBounds, hear, isStream } from './messages.js';
 import { type Conversation, type Said, streamAnswer, wholeAnswer } from './own-answer.js';
@@ -13,6 +14,7 @@ import type { SessionNotes } from './session-notes.js';
 
 type StreamParts = HearingBounds & {
   readonly client: Pick<SessionUpstream, 'subscribe'>;
+  readonly by: Caller;
   readonly envelope: RequestEnvelope;
 };
 
@@ -46,7 +48,7 @@ type Subscribed =
 
 /** One subscription to what the session wants to hear now; it is given up when that changes. */
 async function subscribe(
-  { client, envelope }: StreamParts,
+  { client, by, envelope }: StreamParts,
   notes: SessionNotes,
   signal: AbortSignal,
 ): Promise<Subscribed> {
@@ -69,7 +71,7 @@ async function subscribe(
   }
   notes.listeners.add(renew);
   signal.addEventListener('abort', end, { once: true });
-  const outcome = await client.subscribe(form, controller.signal);
+  const outcome = await client.subscribe(form, by, controller.signal);
   if (outcome.kind === 'answer')
     return { kind: 'subscribed', answer: outcome, renewed: () => isRenewed };
   notes.listeners.delete(renew);

@@ -201,3 +201,30 @@ describe('[L-72] pin approve and block', () => {
     expect((await run('block github unknown', { lock: WAITING })).code).toBe(1);
   });
 });
+
+describe('[CRD-12] what a server calls itself', () => {
+  const KNOWN = { name: 'github', version: '1' };
+  const lock = writeLock({ ...lockOf([pinOf(TOOL)]), server: KNOWN });
+  const offers = (serverInfo: Record<string, string>): Observation => ({
+    kind: 'observed',
+    observed: observedOf([TOOL], { serverInfo }),
+  });
+
+  it('is drift with another name: shown by diff, failed by verify', async () => {
+    const given = { lock, offers: offers({ ...KNOWN, name: 'evil\u001b[2J' }) };
+    const shown = await run('diff', given);
+    expect(shown.out).toContain('github server server: server (sha256:');
+    expect(shown.out).toContain('evil');
+    expect(shown.out).not.toContain('\u001b');
+    expect((await run('verify', given)).code).toBe(1);
+  });
+
+  it('is shown with another version, and fails nothing', async () => {
+    const given = { lock, offers: offers({ ...KNOWN, version: '2' }) };
+    expect((await run('diff', given)).out).toContain('server-version');
+    const verified = await run('verify', given);
+    expect(verified.out).toContain('server-version');
+    expect(verified.code).toBe(0);
+    expect((await run('fetch', given)).text).toContain('  version: "2"');
+  });
+});

@@ -342,26 +342,6 @@ describe('[C-11] what is read and refused', () => {
   const upstream = (text: string): string => swap('[corp]', `[corp]\n    ${text}`);
 
   it.each([
-    [
-      'client credentials',
-      upstream('credentials: {type: client-credentials, tokenUrl: x}'),
-      '12:25',
-      '"client-credentials"',
-    ],
-    [
-      'token exchange',
-      upstream('credentials: {type: token-exchange}'),
-      '12:25',
-      '"token-exchange"',
-    ],
-    [
-      'credentials of pinning',
-      upstream('pinning: {credentials: {type: token-exchange}}'),
-      '12:35',
-      '"token-exchange"',
-    ],
-    ['Redis', `${GOOD}state: {type: redis, url: {env: REDIS_URL}}\n`, '13:15', '"redis"'],
-    ['TLS of an upstream', upstream('tls: {ca: ca.pem}'), '12:5', '"tls"'],
     ['tracing', `${GOOD}tracing: {otlp: {env: OTLP}}\n`, '13:1', '"tracing"'],
     ['first use', upstream('pinning: {mode: trust-on-first-use}'), '12:21', '"trust-on-first-use"'],
     ['observe', swap('dir: policies', 'dir: policies, mode: observe'), '12:33', '"observe"'],

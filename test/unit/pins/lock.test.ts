@@ -260,6 +260,7 @@ test('[L-05] a lock of every kind reads back', () => {
   const resource: Pin = { ...pinOf(shown), sha256: digestOf(shown, 'resource') };
   const lock: Lock = {
     upstream: 'github',
+    server: undefined,
     instructions: { ...textPin('Be brief.'), variants: [{ ...textPin('Be long.', 'pending') }] },
     pins: {
       tool: new Map([['a', pinOf(toolOf('a'), 'blocked')]]),

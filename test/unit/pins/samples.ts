@@ -59,6 +59,7 @@ export type Offer = {
   readonly templates?: readonly JsonObject[];
   readonly resources?: readonly JsonObject[];
   readonly instructions?: string;
+  readonly serverInfo?: JsonObject;
   readonly isExact?: boolean;
 };
 
@@ -74,7 +75,7 @@ export function listingOf(tools: readonly JsonObject[], offer: Offer = {}): List
     resources: items(offer.resources ?? []),
     instructions: offer.instructions,
     capabilities: { tools: {} },
-    serverInfo: undefined,
+    serverInfo: offer.serverInfo,
     protocolVersions: ['2025-11-25'],
   };
 }

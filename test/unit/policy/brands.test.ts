@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { Admitted } from '../../../src/mcp/admitted.js';
+import { type Caller, closeToken, openToken } from '../../../src/policy/caller.js';
 import { decide } from '../../../src/policy/decide.js';
 import type { Allow, Decision, Deny } from '../../../src/policy/decision.js';
 import type { Principal } from '../../../src/policy/principal.js';
@@ -19,6 +20,7 @@ declare const decision: Decision;
 declare const question: Question;
 
 const forward = (_cleared: Cleared): void => {};
+const carry = (_token: Caller['token']): void => {};
 
 // Never called: the compiler alone reads it.
 function mistakes(): void {
@@ -41,9 +43,26 @@ function mistakes(): void {
   const owed = { maxResultBytes: 1, profiles: [], captures: [] };
   // @ts-expect-error an object of the same shape is not cleared
   forward({ admitted, principal: caller, allow, owed });
+  carry(closeToken('token'));
+  // @ts-expect-error a token that stands open is not carried
+  carry('token');
+  // @ts-expect-error and a closed one is made by closing
+  carry({});
+  // @ts-expect-error and read by nobody who was not given it to open
+  void closeToken('token').toUpperCase();
   // @ts-expect-error policies are compiled, not written
   decide({ hash: '', ruleCount: 0 }, question);
 }
+
+describe('a closed token', () => {
+  it('shows in no text [CRD-05]', () => {
+    const closed = closeToken('canary');
+    for (const text of [JSON.stringify({ closed }), String(closed), JSON.stringify([closed])])
+      expect(text).not.toContain('canary');
+    expect(Object.keys(closed)).toEqual([]);
+    expect(openToken(closed)).toBe('canary');
+  });
+});
 
 describe('brands', () => {
   it('lets only what a station made reach the next [P-66]', () => {

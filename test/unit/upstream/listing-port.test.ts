@@ -9,8 +9,13 @@ import { mergeObserved, type Observed, observeListing } from '../../../src/pins/
 import { compileSchema } from '../../../src/policy/schema.js';
 import { createUpstreamClient } from '../../../src/upstream/client.js';
 import { connectOptionsFor } from '../../../src/upstream/connect.js';
-import type { UpstreamCredentials } from '../../../src/upstream/credentials.js';
+import {
+  type CredentialSource,
+  createNoCredential,
+  createStaticCredential,
+} from '../../../src/upstream/credentials.js';
 import { createListingRequest } from '../../../src/upstream/listing-port.js';
+import { createPresenter } from '../../../src/upstream/presenter.js';
 import { listOnce, type OneListing } from '../../../src/upstream/relist.js';
 import { startEverything } from '../../support/everything.js';
 import { startListingUpstream } from '../../support/listing-upstream.js';
@@ -18,7 +23,7 @@ import { startSdkV2Server } from '../../support/sdk-v2-server.js';
 import { APPROVAL } from '../pins/samples.js';
 
 const TIMEOUT_MS = 10_000;
-const NONE: UpstreamCredentials = { type: 'none' };
+const NONE = createNoCredential();
 
 let closing: (() => Promise<void>)[] = [];
 
@@ -27,15 +32,15 @@ afterEach(async () => {
   closing = [];
 });
 
-function list(url: string, credentials = NONE): Promise<OneListing> {
+function list(url: string, own: CredentialSource = NONE): Promise<OneListing> {
   const client = createUpstreamClient({
     url: new URL(url),
-    credentials: NONE,
+    presenter: createPresenter({ callers: NONE, own }),
     limits: { requestTimeoutMs: TIMEOUT_MS, streamIdleMs: TIMEOUT_MS, concurrency: 4 },
     connect: connectOptionsFor('loopback'),
   });
   closing.push(() => client.close());
-  const request = createListingRequest(client, credentials);
+  const request = createListingRequest(client, 'gateway');
   const settings = { requestTimeoutMs: TIMEOUT_MS, gatewayVersion: '0' };
   return listOnce(settings, { request, now: Date.now });
 }
@@ -94,7 +99,7 @@ test('[L-39] its own credential is shown, and only to the upstream that it is fo
   const upstream = await startListingUpstream();
   closing.push(upstream.close);
   const value = `Bearer ${'own'.repeat(3)}`;
-  const listed = await list(upstream.url, { type: 'static', header: 'authorization', value });
+  const listed = await list(upstream.url, createStaticCredential('authorization', value));
   expect(listed.kind).toBe('listed');
   expect(upstream.asked.length).toBeGreaterThan(0);
   for (const { headers } of upstream.asked) expect(headers.authorization).toBe(value);

@@ -7,8 +7,10 @@ import {
   type SessionPool,
   type UpstreamSession,
 } from '../../../../src/upstream/translate/session-pool.js';
+import { principal } from '../../policy/samples.js';
 
 const IDLE_MS = 1_000;
+const CALLER = { principal: principal(), decisionId: 'd', token: undefined, signed: 0 };
 
 let ended: (string | undefined)[];
 let opened: number;
@@ -20,6 +22,7 @@ function open(): Promise<UpstreamSession> {
     version: '2025-11-25',
     upstreamSession: `session-${opened}`,
     handshake: {},
+    caller: CALLER,
   });
 }
 
