@@ -6,7 +6,8 @@
 import { isObject, type Json, type JsonObject, type RequestId } from '../../mcp/message.js';
 import type { ForwardFault, UpstreamAnswer } from '../../mcp/transport.js';
 import { type HearingBounds, hear } from '../translate/messages.js';
-import { createMailbox, type Ledger, type Mailbox, type Reading } from './mailbox.js';
+import { createMailbox, type Mailbox, type Reading } from './mailbox.js';
+import type { Share } from './shares.js';
 
 export type ChannelSessionSettings = {
   /** Where the server wants messages. */
@@ -16,7 +17,7 @@ export type ChannelSessionSettings = {
   readonly answer: UpstreamAnswer;
   readonly bounds: HearingBounds;
   readonly idleMs: number;
-  readonly ledger: Ledger;
+  readonly ledger: Share;
   readonly now: () => number;
   /** Says something to the server in the gateway's own name. */
   readonly tell: (message: JsonObject) => void;
@@ -33,6 +34,8 @@ export type NotSent = 'id-in-use' | 'too-many';
 export type ChannelSession = {
   readonly endpoint: string;
   readonly owner: string | undefined;
+  /** What its owner may hold. */
+  readonly ledger: Share;
   /** Enters a request before it is sent, so that no answer comes too early. */
   begin(request: PendingRequest): Mailbox | NotSent;
   /** Nobody wants the answer to this request any more. */
@@ -159,6 +162,7 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
   return {
     endpoint: settings.endpoint,
     owner: settings.owner,
+    ledger,
     begin(request) {
       const key = keyOf(request.id);
       if (pending.has(key)) return 'id-in-use';
@@ -176,7 +180,7 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
     },
     drop,
     keep(box) {
-      if (box.bytes > MAX_KEPT_BYTES) return drop(box);
+      if (box.bytes > MAX_KEPT_BYTES || ledger.isHalfTaken) return drop(box);
       kept.push(box);
       const oldest = kept.length > MAX_KEPT ? kept.shift() : undefined;
       if (oldest !== undefined) drop(oldest);

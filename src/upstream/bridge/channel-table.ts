@@ -12,6 +12,8 @@ export type ChannelTable = {
    */
   takeRoom(owner: string | undefined): (() => void) | undefined;
   enter(id: string, session: ChannelSession): void;
+  /** Any other channel of this caller. */
+  findOwned(owner: string | undefined): ChannelSession | undefined;
   find(id: string | undefined): ChannelSession | undefined;
   leave(id: string): void;
   close(): void;
@@ -58,6 +60,10 @@ export function createChannelTable(restMs: number): ChannelTable {
       return () => void opening.splice(opening.indexOf(owner), 1);
     },
     enter: (id, session) => void open.set(id, session),
+    findOwned: (owner) =>
+      owner === undefined
+        ? undefined
+        : [...open.values()].find((session) => session.owner === owner),
     find: (id) => (id === undefined ? undefined : open.get(id)),
     leave(id) {
       const session = open.get(id);

@@ -13,6 +13,7 @@ import { type ChannelSession, createChannelSession } from './channel-session.js'
 import { type ChannelTable, createChannelTable } from './channel-table.js';
 import type { Ledger, Reading } from './mailbox.js';
 import { askChannelVersion, readAnswered, tellVersion } from './own-message.js';
+import { shareOf } from './shares.js';
 
 export type BridgeSettings = {
   readonly client: UpstreamClient;
@@ -42,13 +43,15 @@ export type Handshake = {
   readonly post: Post;
 };
 
-export type Channels = Omit<ChannelTable, 'enter' | 'takeRoom'> & {
+export type Channels = Omit<ChannelTable, 'enter' | 'findOwned' | 'takeRoom'> & {
   /** The answer to the handshake, with the id of the session where one was opened. */
   open(handshake: Handshake): Promise<ForwardOutcome>;
 };
 
 /** What a gateway holds of all channels of one upstream. */
 const MAX_HELD_BYTES = 128 * 1024 * 1024;
+/** One caller may hold the part of it that one of so many has, or two answers where that is more. */
+const SHARES = 4;
 /** How long the server may take for what the gateway itself says. */
 const OWN_TIMEOUT_MS = 5_000;
 /** Answers of that kind under way on one channel; a server that asks faster goes unanswered. */
@@ -89,13 +92,15 @@ async function openIn(
   if (opened.kind === 'fault') return opened;
   const id = randomUUID();
   const { endpoint, answer } = opened;
+  const shareBytes = Math.max(MAX_HELD_BYTES / SHARES, 2 * settings.maxResponseBytes);
   const session = createChannelSession({
     endpoint,
     answer,
     owner: handshake.owner,
     bounds: settings,
     idleMs: settings.streamIdleMs,
-    ledger,
+    // A session of the gateway's own has one caller, and a share to itself.
+    ledger: table.findOwned(handshake.owner)?.ledger ?? shareOf(ledger, shareBytes),
     now: settings.now,
     tell: createTeller(settings, handshake.by, endpoint),
     onEnd: () => table.leave(id),

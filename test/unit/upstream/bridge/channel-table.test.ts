@@ -8,6 +8,7 @@ import {
   MAX_CHANNELS,
   MAX_CHANNELS_A_CALLER,
 } from '../../../../src/upstream/bridge/channel-table.js';
+import { shareOf } from '../../../../src/upstream/bridge/shares.js';
 
 const REST_MS = 1_000;
 
@@ -26,6 +27,7 @@ function session(
   return {
     endpoint: '/',
     owner,
+    ledger: shareOf({ bytesLeft: 1 }, 1),
     begin: refuseUse,
     cancel: refuseUse,
     drop: refuseUse,
