@@ -181,8 +181,14 @@ export type SeenPage = {
   }[];
 };
 
-/** The client's end of a channel: what is written are whole events. The signal is aborted with the channel. */
-export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & { readonly signal: LeaveSignal };
+/**
+ * The client's end of a channel: what is written are whole events. The signal is aborted with the channel.
+ * `isLagging`: its client leaves so much unread that nothing more is asked for it.
+ */
+export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
+  readonly isLagging: boolean;
+  readonly signal: LeaveSignal;
+};
 
 /** The channels of HTTP+SSE: one stream a session, on which every answer comes. */
 export type ChannelPorts = {
@@ -282,9 +288,9 @@ export type Ports = {
   cancelAnswer(session: string, id: RequestId): void;
   /** Enters a request of a session that asked for its progress; the returned function takes it out. */
   registerProgress(session: string, token: RequestId, count: { last: number }): () => void;
-  /** How far the request of this session and token is; `undefined` where none of them is under way here. */
   /** Its answer is a task: it is known on, within a bound. */
   keepProgress(session: string, token: RequestId): void;
+  /** How far the request of this session and token is; `undefined` where none of them is under way here. */
   findProgress(session: string, token: RequestId): { last: number } | undefined;
   /** Tells the server of a session that nobody waits for the answer to this request any more. */
   giveUp(upstream: string, given: ServerAsked): void;

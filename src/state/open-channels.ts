@@ -8,6 +8,8 @@ export type ClientEnd = {
   readonly isClosed: boolean;
   /** Writes whole events; resolves when more may be written. */
   write(text: Uint8Array | string): void | Promise<void>;
+  /** True while its client leaves so much unread that nothing more is asked for it. */
+  readonly isLagging: boolean;
   /** Aborted when the channel ends. */
   readonly signal: LeaveSignal;
 };
