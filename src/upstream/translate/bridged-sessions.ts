@@ -70,7 +70,7 @@ export function createBridgedSessions(parts: Parts): BridgedSessions {
     cleared: Cleared,
     by: Caller,
     version: string,
-    signal: AbortSignal | undefined,
+    signal: LeaveSignal | undefined,
   ): Promise<ForwardOutcome> {
     const form = handshakeForm(cleared, version);
     const outcome = await parts.client.forwardAs(cleared, by, form, signal, false);
