@@ -181,10 +181,8 @@ export type SeenPage = {
   }[];
 };
 
-/**
- * The client's end of a channel: what is written are whole events. The signal is aborted with the channel.
- * `isLagging`: its client leaves so much unread that nothing more is asked for it.
- */
+// The signal is aborted with the channel; `isLagging`: so much is unread that nothing more is asked for it.
+/** The client's end of a channel: what is written are whole events. */
 export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
   readonly isLagging: boolean;
   readonly signal: LeaveSignal;
