@@ -16,6 +16,7 @@ import { createReload } from './gateway/reload.js';
 import { keysOf } from './gateway/run-keys.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
 import { assertionSigner, publishedKeys } from './gateway/signing.js';
+import { mayStay } from './gateway/stream-ground.js';
 import { createStreamRegistry, type StreamRegistry } from './gateway/streams.js';
 import { buildTables } from './gateway/tables.js';
 import { loadVersion, type Version, type VersionReading } from './gateway/version.js';
@@ -188,7 +189,7 @@ function assemble(
     witness.metrics.setConfig(next.hashes);
     witness.audit.setVersions(next.hashes);
     removeControls(witness.controls, before.settings, next.settings);
-    streams.endWhere((stream) => !mayStay(next.settings, stream.upstream, stream.principal.issuer));
+    streams.endWhere((stream) => !mayStay(stream, before.settings, next.settings));
     for (const runtime of runtimes.all()) drift.tell(runtime, next);
     for (const follow of followers) follow();
     look();
@@ -273,9 +274,4 @@ async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void>
   await witness.audit.close();
   await listeners.closeRest();
   await guarded.close();
-}
-
-function mayStay(settings: Settings, upstream: string, issuer: string): boolean {
-  const found = settings.upstreams.get(upstream);
-  return found !== undefined && (found.authentication === 'none' || found.issuers.includes(issuer));
 }
