@@ -5,6 +5,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    setupFiles: ['test/support/canary-watch.ts'],
     exclude: ['test/system/**', '**/node_modules/**'],
     testTimeout: 30_000,
     hookTimeout: 60_000,

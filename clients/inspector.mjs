@@ -3,7 +3,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { run, runToEnd } from './process.mjs';
+import { freePort, run, runToEnd } from './process.mjs';
 
 const FOLDER = fileURLToPath(new URL('./inspector', import.meta.url));
 const PACKAGE = `${FOLDER}/node_modules/@modelcontextprotocol/inspector`;
@@ -56,4 +56,38 @@ export async function askInspector(order) {
     hidden: await refusal(order.hidden),
     unknown: await refusal(order.unknown),
   };
+}
+
+/**
+ * Lets it log in by itself, as a person would: it says which page to visit, and the development issuer asks
+ * nothing there. Resolves with the names that it then lists.
+ */
+export async function loginWithInspector(url, folder) {
+  const node = existsSync(OWN_NODE) ? OWN_NODE : process.execPath;
+  const callback = `http://127.0.0.1:${await freePort()}/oauth/callback`;
+  let visited;
+  const { code, stdout, stderr } = await runToEnd(
+    node,
+    [
+      LAUNCHER,
+      ...['--cli', url, '--transport', 'http', '--method', 'tools/list'],
+      ...['--callback-url', callback],
+    ],
+    {
+      // Logins of other servers stay out of it, and nobody has a browser here.
+      env: {
+        HOME: folder,
+        MCP_INSPECTOR_SECRET_STORE: 'memory',
+        MCP_AUTO_OPEN_ENABLED: 'true',
+        PATH: '',
+      },
+      onStderr(said) {
+        const page = /navigate to: (http:\S+)\s/.exec(said)?.[1];
+        if (page !== undefined) visited ??= fetch(page).catch(() => undefined);
+      },
+    },
+  );
+  if (code !== 0) throw new Error(`the inspector ended with ${code}: ${stderr}`);
+  if (visited === undefined) throw new Error('the inspector asked for no login');
+  return JSON.parse(stdout).tools.map((tool) => tool.name);
 }

@@ -28,8 +28,8 @@ export async function run(command, args, options = {}) {
   throw new Error(`${command} ended with ${ended.code}: ${said}`);
 }
 
-/** Runs a program to its end, whatever its exit code. */
-export function runToEnd(command, args, { env = {}, cwd, input } = {}) {
+/** Runs a program to its end, whatever its exit code. `onStderr` sees all that was said so far. */
+export function runToEnd(command, args, { env = {}, cwd, input, onStderr } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,
@@ -43,6 +43,7 @@ export function runToEnd(command, args, { env = {}, cwd, input } = {}) {
     });
     child.stderr.setEncoding('utf8').on('data', (text) => {
       out.stderr += text;
+      onStderr?.(out.stderr);
     });
     child.once('error', reject);
     child.once('close', (code) => {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startGateway } from './gateway.mjs';
-import { askInspector, prepareInspector } from './inspector.mjs';
+import { askInspector, loginWithInspector, prepareInspector } from './inspector.mjs';
 import { judge } from './judge.mjs';
 import { prepareGo, prepareJava, preparePython } from './languages.mjs';
 import { compareParsers } from './parsers.mjs';
@@ -70,10 +70,26 @@ async function tryClient(client, upstream, access) {
   }
 }
 
-async function tryAll(clients, upstreams) {
+/** From a 401 to a list, with nothing but an endpoint; resolves with the failures. */
+async function tryLogin(gateway, { name, title, call }, { noInspector, folder }) {
+  if (noInspector !== undefined) return 0;
+  let verdict = 'as it must be';
+  try {
+    const { url } = await gateway.access(name);
+    const listed = await loginWithInspector(url, folder);
+    if (!listed.includes(call.name)) verdict = `FAILED: lists ${listed.join()}`;
+  } catch (error) {
+    verdict = `FAILED: ${error.message}`;
+  }
+  printRow(['MCP Inspector, its own login', '-', title, '-', verdict]);
+  return verdict.startsWith('FAILED') ? 1 : 0;
+}
+
+async function tryAll(clients, upstreams, inspector) {
   let failures = 0;
   const gateway = await startGateway(upstreams);
   try {
+    failures += await tryLogin(gateway, upstreams[0], inspector);
     for (const client of clients) {
       if (client.missing !== undefined) {
         printRow([client.title, '-', '-', '-', `not run: ${client.missing}`]);
@@ -114,8 +130,10 @@ async function main() {
     await startUpstreams({ python, go, java }, upstreams);
     printRow(['client', 'version', 'upstream', 'protocol', 'list, call, hidden, redacted']);
     const failures =
-      (await tryAll(clientsOf({ python, go, java, noInspector }), upstreams)) +
-      (await compareParsers({ python, go, java }));
+      (await tryAll(clientsOf({ python, go, java, noInspector }), upstreams, {
+        noInspector,
+        folder,
+      })) + (await compareParsers({ python, go, java }));
     console.log(failures === 0 ? '\nall of it holds' : `\n${failures} failed`);
     process.exitCode = failures === 0 ? 0 : 1;
   } finally {

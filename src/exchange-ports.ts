@@ -12,6 +12,8 @@ import type {
   TaskFacts,
 } from './mcp/admitted.js';
 import type { ListedEra } from './mcp/listing.js';
+import type { ServerName } from './mcp/merge/handshakes.js';
+import type { Member } from './mcp/merge/prefixes.js';
 import type { Era, Json, JsonObject, RequestId } from './mcp/message.js';
 import type { ChannelOutcome, ForwardOutcome, Incoming, Outgoing } from './mcp/transport.js';
 import type { Caller } from './policy/caller.js';
@@ -59,6 +61,40 @@ export type View = {
   ): string;
 };
 
+/** Several upstreams under one path: whose members they are, and how each of them stands there. */
+export type Endpoint = {
+  readonly name: string;
+  /** In the order in which lists show them. */
+  readonly members: readonly Member[];
+  readonly versions: View['versions'];
+  /** What it says of itself as a server. */
+  readonly server: ServerName;
+  challenge: View['challenge'];
+  /** A member as it stands here: its own view, but for names that look like another member's. */
+  view(upstream: string): View | undefined;
+};
+
+/** A list of an endpoint that is read page by page: whose it is, and which. */
+export type ListPlace = {
+  readonly endpoint: string;
+  readonly principal: Principal;
+  readonly method: string;
+};
+
+/** What a member of an endpoint listed of its resources; `isLast`: its list ends there. */
+export type ListedPage = {
+  readonly upstream: string;
+  readonly uris: readonly string[];
+  readonly isLast: boolean;
+};
+
+/** A resource that a caller of an endpoint asks for. */
+export type ResourcePlace = {
+  readonly endpoint: string;
+  readonly principal: Principal;
+  readonly uri: string;
+};
+
 /** What the state of a dialogue is bound to besides its caller (2026). */
 export type StateSubject = {
   readonly upstream: string;
@@ -71,6 +107,8 @@ export type StateSubject = {
 /** An open stream of a client, as the registry of streams needs to know it. */
 export type OpenStream = {
   readonly upstream: string;
+  /** The endpoint of several upstreams that it goes through. */
+  readonly endpoint?: string | undefined;
   readonly principal: Principal;
   /** The sealed id of its session. */
   readonly session: string | undefined;
@@ -163,6 +201,21 @@ export type Ports = {
   readonly channels: ChannelPorts;
   readonly tasks: TaskPorts;
   view(upstream: string): View | undefined;
+  /** An endpoint of several upstreams. */
+  endpoint(name: string): Endpoint | undefined;
+  /** Seals where each member's list goes on. */
+  sealCursor(cursors: ReadonlyMap<string, string>, place: ListPlace): string;
+  /** Opens such a cursor; `undefined` for every other. */
+  openCursor(sealed: string, place: ListPlace): ReadonlyMap<string, string> | undefined;
+  /**
+   * Notes that a member lost its part of a caller's session; false where it does so again and again, and is
+   * then left out instead of ending the session.
+   */
+  tellLoss(endpoint: string, upstream: string, principal: Principal): boolean;
+  /** Notes what a member listed to a caller of an endpoint, so that it is known whose a resource is. */
+  noteResources(endpoint: string, principal: Principal, page: ListedPage): void;
+  /** Of these members, those that listed a resource, where this replica saw all that each of them lists. */
+  recallResource(place: ResourcePlace, members: readonly string[]): readonly string[];
   /** Who calls. `outgoing` is told what the next proof must carry. */
   authenticate(
     incoming: Incoming,

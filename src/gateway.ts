@@ -5,17 +5,20 @@ import type { Fault } from './config/fault.js';
 import type { Settings } from './config/settings.js';
 import { type ConfigWatch, watchConfiguration } from './config/watch.js';
 import type { EdgeTables } from './edge/routes.js';
-import { runExchange } from './exchange.js';
 import { refreshControls, removeControls } from './gateway/control-states.js';
 import { createDriftReport } from './gateway/drift.js';
 import { createEdgeRecorder } from './gateway/edge-refusal.js';
+import { createEndpoints, type Endpoints } from './gateway/endpoints.js';
+import { createExchange } from './gateway/exchange-of-path.js';
 import { buildIdentity, type Identity } from './gateway/identity.js';
 import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
 import { createPorts } from './gateway/ports.js';
 import { createReload } from './gateway/reload.js';
+import { createRevocationDesk } from './gateway/revocation-desk.js';
 import { keysOf } from './gateway/run-keys.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
 import { assertionSigner, publishedKeys } from './gateway/signing.js';
+import { endWhatIsRevoked, openState } from './gateway/state.js';
 import { mayStay } from './gateway/stream-ground.js';
 import { createStreamRegistry, type StreamRegistry } from './gateway/streams.js';
 import { buildTables } from './gateway/tables.js';
@@ -28,10 +31,8 @@ import { faultCode, type Log } from './observe/log.js';
 import type { Build } from './observe/metrics.js';
 import { createDefinitionCompiler } from './pins/definition-compiler.js';
 import { compileSchema } from './policy/schema.js';
-import { createEndedSessions } from './state/ended-sessions.js';
+import type { GatewayState } from './state/gateway-state.js';
 import { createKeyRing, type KeyRing } from './state/key-ring.js';
-import { createMemoryLimits } from './state/memory-limits.js';
-import { createMemoryReplays } from './state/memory-replays.js';
 import { createGuardedFetch, type GuardedFetch } from './upstream/guarded-fetch.js';
 
 export type GatewayOptions = {
@@ -68,8 +69,10 @@ type Assembly = {
   readonly witness: Witness;
   readonly runtimes: Runtimes;
   readonly streams: StreamRegistry;
+  readonly state: GatewayState;
   readonly guarded: GuardedFetch;
   readonly view: ViewOf;
+  readonly endpoints: Endpoints;
   /** Brings the table of controls up to date. */
   look(): void;
   /** Makes a version the current one, at once. */
@@ -108,6 +111,7 @@ async function openGateway(
   const { current, witness, look } = assembly;
   const listeners = openListeners(options, assembly, ring, () => isOpen);
   await witness.audit.start();
+  await assembly.state.start();
   witness.metrics.setConfig(version.hashes);
   assembly.runtimes.replace(version.settings);
   look();
@@ -153,12 +157,16 @@ function assemble(
   const { settings } = version;
   const witness = createWitness(version, { build, ring, log, writeStdout, now });
   const guarded = createGuardedFetch();
-  const identityPorts = { ...guarded, now, ring, replays: createMemoryReplays(now) };
+  const state = openState(settings.state, { ring, now });
+  const identityPorts = { ...guarded, ...state, now, ring };
   const identity = buildIdentity(settings, identityPorts);
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), publishedKeys(ring));
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(witness.metrics.openStreams);
   const followers = new Set<() => void>();
+  endWhatIsRevoked(state, { ring }, streams, () => {
+    for (const follow of followers) follow();
+  });
   const view = createViews(compile);
   const drift = createDriftReport({ ...witness, log, streams, view, now });
   const runtimes = createRuntimes({
@@ -170,14 +178,22 @@ function assemble(
     log,
     onSight: (runtime) => drift.tell(runtime, current.version),
   });
+  const endpoints = createEndpoints({
+    version: () => current.version,
+    runtime: runtimes.get,
+    view,
+    gatewayVersion: build.version,
+  });
   function look(): void {
     const {
       version: { settings: shown },
       identity: known,
     } = current;
     const auditFault = witness.auditFault();
-    const sources = { settings: shown, identity: known, runtimes: runtimes.all(), auditFault };
-    refreshControls(witness.controls, witness.metrics, sources);
+    refreshControls(witness.controls, witness.metrics, {
+      ...{ settings: shown, identity: known, runtimes, endpoints, auditFault },
+      store: state.status(),
+    });
   }
   function apply(next: Version): void {
     const before = current.version;
@@ -194,17 +210,17 @@ function assemble(
     for (const follow of followers) follow();
     look();
   }
-  return { current, witness, runtimes, streams, guarded, view, look, apply, followers };
+  const parts = { current, witness, runtimes, streams, state, guarded, view, endpoints };
+  return { ...parts, look, apply, followers };
 }
 
 function openListeners(
   { log, now = Date.now }: GatewayOptions,
-  { current, witness, runtimes, streams, view, look, followers }: Assembly,
+  { current, witness, runtimes, streams, state, view, endpoints, look, followers }: Assembly,
   ring: KeyRing,
   isOpen: () => boolean,
 ): Listeners {
   const { metrics, audit, controls } = witness;
-  const authenticator = () => current.identity.authenticator;
   const recordRefusal = createEdgeRecorder({ audit, metrics, now });
   const ports = createPorts({
     version: () => current.version,
@@ -215,9 +231,9 @@ function openListeners(
     audit,
     metrics,
     log,
-    limits: createMemoryLimits(),
-    ended: createEndedSessions(now),
+    state,
     streams,
+    endpoints,
     onVersion(told) {
       followers.add(told);
       return () => followers.delete(told);
@@ -226,22 +242,19 @@ function openListeners(
   });
   const listeners = createListeners(current.version.settings, {
     witness,
-    authenticator,
+    authenticator: () => current.identity.adminAuthenticator,
     isReady: () => isOpen() && audit.isWritable(),
+    revocations: createRevocationDesk({
+      ...{ ring, now, revocations: state.revocations },
+      settings: () => current.version.settings,
+    }),
     controls() {
       look();
       return controls.snapshot();
     },
     data: {
       tables: () => current.tables,
-      async exchange(incoming, outgoing) {
-        metrics.inflight(incoming.upstream, 1);
-        try {
-          await runExchange(incoming, outgoing, ports);
-        } finally {
-          metrics.inflight(incoming.upstream, -1);
-        }
-      },
+      exchange: createExchange(ports, endpoints, metrics.inflight),
       refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
@@ -267,10 +280,11 @@ async function watchFiles(
 
 /** Callers first, then upstreams, then the witnesses: what happens last is still recorded. */
 async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
-  const { streams, runtimes, witness, guarded } = assembly;
+  const { streams, runtimes, state, witness, guarded } = assembly;
   streams.endWhere(() => true);
   await listeners.closeData(DRAIN_MS);
   await runtimes.close();
+  await state.close();
   await witness.audit.close();
   await listeners.closeRest();
   await guarded.close();

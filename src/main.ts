@@ -78,6 +78,22 @@ async function pinOffered(file: string): Promise<number> {
   return runPinFetch({ config: file, ...approval }, quiet, await pinPorts());
 }
 
+const MAX_CLIENT_DOCUMENT_BYTES = 16 * 1024;
+const CLIENT_DOCUMENT_TIMEOUT_MS = 5_000;
+
+/** The document of a client that names itself by URL: public https, or loopback in plain http. */
+async function fetchDocument(url: URL): Promise<unknown> {
+  const { createGuardedFetch } = await import('./upstream/guarded-fetch.js');
+  const guarded = createGuardedFetch();
+  const outcome = await guarded.fetchJson(url, {
+    network: url.protocol === 'http:' ? 'loopback' : 'public',
+    maxBytes: MAX_CLIENT_DOCUMENT_BYTES,
+    timeoutMs: CLIENT_DOCUMENT_TIMEOUT_MS,
+  });
+  await guarded.close();
+  return outcome.ok ? outcome.value : undefined;
+}
+
 /** Asks whether this machine's own gateway lives: nothing secret goes there, so any certificate will do. */
 async function fetchStatus(url: string, timeoutMs: number): Promise<number> {
   const signal = AbortSignal.timeout(timeoutMs);
@@ -126,7 +142,7 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   },
   async dev() {
     const { devCommand } = await import('./cli/dev.js');
-    return devCommand(io, { ...servePorts('error'), pin: pinOffered });
+    return devCommand(io, { ...servePorts('error'), pin: pinOffered, fetchDocument });
   },
   async validate() {
     const { validateCommand } = await import('./cli/validate.js');

@@ -15,12 +15,14 @@ import { e2eRequirements } from './requirements/e2e.js';
 import { hardeningRequirements } from './requirements/hardening.js';
 import { integrationRequirements } from './requirements/integration.js';
 import { legacyRequirements } from './requirements/legacy.js';
+import { mergedRequirements } from './requirements/merged.js';
 import { observeRequirements } from './requirements/observe.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
 import { protocolRequirements } from './requirements/protocol.js';
 import { questionRequirements } from './requirements/questions.js';
 import type { Requirement } from './requirements/requirement.js';
+import { revocationRequirements } from './requirements/revocation.js';
 import { runtimeRequirements } from './requirements/runtime.js';
 import { statelessRequirements } from './requirements/stateless.js';
 import { taskRequirements } from './requirements/tasks.js';
@@ -48,12 +50,14 @@ export const requirements: readonly Requirement[] = [
   ...inspectRequirements,
   ...mcpRequirements,
   ...integrationRequirements,
+  ...mergedRequirements,
   ...legacyRequirements,
   ...observeRequirements,
   ...pinRequirements,
   ...policyRequirements,
   ...protocolRequirements,
   ...questionRequirements,
+  ...revocationRequirements,
   ...runtimeRequirements,
   ...taskRequirements,
   ...tokenRequirements,

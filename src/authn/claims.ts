@@ -21,7 +21,7 @@ export type AuthnReason = Extract<
 /** How far the issuer's clock may be ahead of ours. An expiry gets no tolerance. */
 export const CLOCK_TOLERANCE_MS = 30_000;
 /** Added to the configured lifetime, for issuers that round. */
-const LIFETIME_SKEW_MS = 60_000;
+export const LIFETIME_SKEW_MS = 60_000;
 const MAX_ACTORS = 8;
 
 /** Printable ASCII without the quotation mark, the backslash and the space (RFC 6749 §3.3). */
@@ -34,6 +34,8 @@ export type ClaimFacts = {
   readonly audience: string;
   /** Milliseconds since the epoch. */
   readonly expiresAt: number;
+  /** Milliseconds since the epoch; `undefined` where the issuer does not say. */
+  readonly issuedAt: number | undefined;
   /** As the token has them. */
   readonly scopes: readonly string[];
   readonly groups: Exclude<Groups, undefined>;
@@ -58,7 +60,7 @@ export type ClaimRules = {
   readonly now: number;
 };
 
-type Times = { readonly expiresAt: number };
+type Times = Pick<ClaimFacts, 'expiresAt' | 'issuedAt'>;
 
 /** The first of several claims that is present. */
 function firstOf(claims: JsonObject, names: readonly string[]): Json | undefined {
@@ -100,7 +102,7 @@ function judgeTimes(claims: JsonObject, { issuer, source, now }: ClaimRules): Ti
   if (Math.max(issuedAt, notBefore) > now + CLOCK_TOLERANCE_MS) return 'token-not-yet-valid';
   if (expiresAt <= now) return 'token-expired';
   if (expiresAt - issuedAt > issuer.maxLifetimeMs + LIFETIME_SKEW_MS) return 'token-lifetime';
-  return { expiresAt };
+  return { expiresAt, issuedAt: isUnsaid ? undefined : issuedAt };
 }
 
 /** A token for several audiences can be replayed by each of them at the others, so it is refused. */
@@ -182,7 +184,7 @@ function readFacts(
   claims: JsonObject,
   { issuer: { claims: names }, source }: ClaimRules,
   audience: string,
-  { expiresAt }: Times,
+  times: Times,
 ): Omit<ClaimFacts, 'boundTo'> | undefined {
   const subject = readIdentity(own(claims, 'sub'));
   const client = readIdentity(firstOf(claims, names.client));
@@ -194,5 +196,5 @@ function readFacts(
   const tokenId = readTokenId(own(claims, 'jti'));
   // RFC 9068 §2.2: tokens of that type have an identifier.
   if (tokenId === null || (tokenId === undefined && source === 'at+jwt')) return undefined;
-  return { subject, client, audience, expiresAt, scopes, groups, actors, tokenId };
+  return { subject, client, audience, ...times, scopes, groups, actors, tokenId };
 }

@@ -42,14 +42,15 @@ function widen(
 }
 
 /**
- * Makes the principal of a verified token. `tokenId` is the keyed digest that records carry.
+ * Makes the principal of a verified token. `tokenIds` are the keyed digests of its id: the one that
+ * records carry, then those under older keys.
  * Undefined when the claims are nested too deeply.
  */
 export function makePrincipal(
   issuer: Pick<IssuerSettings, 'name' | 'issuer' | 'impliedScopes'>,
   facts: ClaimFacts,
   claims: JsonObject,
-  tokenId: string,
+  [tokenId, ...formerIds]: readonly [string, ...string[]],
 ): Principal | undefined {
   // Without a prototype, so that no policy reads a claim that no issuer wrote.
   const copy: JsonObject = Object.assign(Object.create(null), claims);
@@ -69,8 +70,10 @@ export function makePrincipal(
     actors: Object.freeze(facts.actors),
     token: Object.freeze({
       id: tokenId,
+      formerIds: Object.freeze(formerIds),
       audience: facts.audience,
       expiresAt: facts.expiresAt,
+      issuedAt: facts.issuedAt,
       ...bindingOf(facts.boundTo),
     }),
   });
@@ -98,8 +101,10 @@ export function anonymousPrincipal(upstream: { readonly resource: string }): Pri
     actors: Object.freeze([]),
     token: Object.freeze({
       id: 'none',
+      formerIds: Object.freeze([]),
       audience: upstream.resource,
       expiresAt: Number.POSITIVE_INFINITY,
+      issuedAt: undefined,
       binding: 'none' as const,
     }),
   });

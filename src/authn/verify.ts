@@ -64,8 +64,8 @@ export type AuthenticatorPorts = {
   readonly introspectors: ReadonlyMap<string, Introspector>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Keyed digest under the gateway's key for one purpose; the result is safe to record. */
-  readonly hmac: (purpose: string, bytes: Uint8Array) => string;
+  /** Keyed digests of a token's id under each gateway key, the first of which is safe to record. */
+  readonly tokenIds: (bytes: Uint8Array) => readonly [string, ...string[]];
   readonly judgeProof: (subject: ProofSubject) => Promise<ProofVerdict>;
 };
 
@@ -176,8 +176,8 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     // A token id is unique within its issuer alone (RFC 7519 §4.1.7).
     const named =
       facts.tokenId === undefined ? nameOf(token, source) : `${issuer.issuer}\n${facts.tokenId}`;
-    const id = ports.hmac('token-id', Buffer.from(named));
-    return makePrincipal(issuer, facts, claims, id) ?? { reason: 'token-malformed' };
+    const ids = ports.tokenIds(Buffer.from(named));
+    return makePrincipal(issuer, facts, claims, ids) ?? { reason: 'token-malformed' };
   }
 
   async function verifyByKey(

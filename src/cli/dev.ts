@@ -29,6 +29,8 @@ export type DevOptions = {
 export type DevPorts = ServePorts & {
   /** Pins and approves what the upstreams of a gateway file offer now; resolves with an exit code. */
   pin(file: string): Promise<number>;
+  /** Fetches a JSON document under the rules for learned URLs; `undefined` where there is none. */
+  fetchDocument(url: URL): Promise<unknown>;
 };
 
 const DEFAULT_PORT = 8080;
@@ -74,6 +76,7 @@ async function runUpstream(
   ports: DevPorts,
 ): Promise<number> {
   const issuer = await startIssuer({
+    fetchDocument: ports.fetchDocument,
     users: [
       {
         name: DEVELOPER.subject,
@@ -110,7 +113,10 @@ async function runUpstream(
 }
 
 async function runDemo(endsAfterTour: boolean, stage: Stage, ports: DevPorts): Promise<number> {
-  const issuer = await startIssuer({ users: [demoUser('engineer'), demoUser('support')] });
+  const issuer = await startIssuer({
+    fetchDocument: ports.fetchDocument,
+    users: [demoUser('engineer'), demoUser('support')],
+  });
   const upstream = await startDemoUpstream({});
   try {
     const publicUrl = `http://127.0.0.1:${stage.ports.data}`;

@@ -7,6 +7,7 @@ import type { Report } from './fault.js';
 import { quote } from './schema-faults.js';
 import { nearestWord } from './suggestion.js';
 import { mapAt, textAt, valueAt } from './tree.js';
+import { readDurationMs } from './units.js';
 
 /** Without a key nothing can be sealed for longer than a run; only loopback may live with that. */
 export function checkKeys(root: unknown, report: Report): void {
@@ -41,6 +42,34 @@ export function checkAudit(root: unknown, report: Report): void {
     'stdout alone with "onFailure: block" needs "durability: handed-over"',
     { rule: 'unsafe', suggestion: '{type: stdout, durability: handed-over}' },
   );
+}
+
+/** Least age of the newest look at the store: shorter, every hiccup of a network would refuse calls. */
+export const MIN_STORE_AGE_MS = 2000;
+
+/** What is asked of the store must fit into the age that its answers may have. */
+export function checkState(root: unknown, report: Report): void {
+  if (textAt(root, ['state', 'type']) !== 'redis') return;
+  if (valueAt(root, ['keys']) === undefined && isLoopbackGateway(root)) {
+    report(
+      ['state'],
+      'a shared store needs "keys": with a key of its own, a replica shares nothing',
+      {
+        at: 'key',
+        rule: 'missing-key',
+      },
+    );
+  }
+  const maxAgeMs = readDurationMs(textAt(root, ['state', 'maxAge']) ?? '');
+  const timeoutMs = readDurationMs(textAt(root, ['state', 'commandTimeout']) ?? '');
+  if (maxAgeMs === undefined || timeoutMs === undefined) return;
+  if (maxAgeMs < MIN_STORE_AGE_MS) {
+    report(['state', 'maxAge'], 'this is shorter than 2s', { rule: 'wrong-value' });
+  } else if (timeoutMs * 2 > maxAgeMs) {
+    report(['state', 'commandTimeout'], 'this is longer than half of "maxAge"', {
+      rule: 'conflict',
+    });
+  }
 }
 
 /** The console needs a credential, and its issuers must exist. */

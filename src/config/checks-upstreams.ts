@@ -1,7 +1,7 @@
-// What a schema cannot say about upstreams: their paths, who vouches for callers, which audiences.
+// What a schema cannot say about upstreams: how paths are written, who vouches for callers, which headers are ours.
 // Reports and changes nothing. Contract §3, "serve refuses to start when".
 
-import { isLoopbackHost, judgePath, pathOfUpstream, suggestPath } from './addresses.js';
+import { isLoopbackHost, judgePath, suggestPath } from './addresses.js';
 import { checkPresented } from './checks-credentials.js';
 import { checkUpstreamUrl, isLoopbackGateway } from './checks-origins.js';
 import type { FilePath, Report } from './fault.js';
@@ -10,24 +10,21 @@ import { nearestWord } from './suggestion.js';
 import { mapAt, textAt, textsAt, valueAt } from './tree.js';
 import { readDurationMs } from './units.js';
 
-/** Checks every upstream by itself and all of them together. */
+/** Checks every upstream by itself. */
 export function checkUpstreams(root: unknown, report: Report): void {
   for (const name of Object.keys(mapAt(root, ['upstreams']))) {
     checkUpstreamUrl(root, name, report);
-    checkPath(root, name, report);
-    checkVouchers(root, name, report);
-    checkIntrospected(root, name, report);
-    checkAudienceNames(root, name, report);
+    checkPath(root, ['upstreams', name], report);
+    checkVouchers(root, ['upstreams', name], report);
     checkProfileName(root, name, report);
     checkTimes(root, name, report);
     checkPresented(root, name, report);
   }
-  checkPathsDiffer(root, report);
-  checkAudiencesDiffer(root, report);
 }
 
-function checkPath(root: unknown, name: string, report: Report): void {
-  const path = ['upstreams', name, 'path'];
+/** The path of an upstream or endpoint, where one is written. */
+export function checkPath(root: unknown, owner: FilePath, report: Report): void {
+  const path = [...owner, 'path'];
   const written = textAt(root, path);
   const fault = written === undefined ? undefined : judgePath(written);
   if (written === undefined || fault === undefined) return;
@@ -35,8 +32,8 @@ function checkPath(root: unknown, name: string, report: Report): void {
   report(path, fault, suggestion === undefined ? {} : { suggestion });
 }
 
-function checkVouchers(root: unknown, name: string, report: Report): void {
-  const path = ['upstreams', name];
+/** Who vouches for the callers of an upstream or endpoint. */
+export function checkVouchers(root: unknown, path: FilePath, report: Report): void {
   const isOpen = textAt(root, [...path, 'authentication']) === 'none';
   const hasIssuers = valueAt(root, [...path, 'issuers']) !== undefined;
   if (isOpen) checkOpen(root, path, hasIssuers, report);
@@ -50,16 +47,19 @@ function checkVouchers(root: unknown, name: string, report: Report): void {
   for (const [index, issuer] of textsAt(root, [...path, 'issuers'])) {
     checkName([...path, 'issuers', index], 'issuer', issuer, known, report);
   }
+  checkIntrospected(root, path, report);
+  checkAudienceNames(root, path, report);
 }
 
 /** A token that does not say whose it is must not be shown to issuers in turn (RFC 7662 §4). */
-function checkIntrospected(root: unknown, name: string, report: Report): void {
-  const path = ['upstreams', name, 'issuers'];
+function checkIntrospected(root: unknown, owner: FilePath, report: Report): void {
+  const path = [...owner, 'issuers'];
   const asked = textsAt(root, path).filter(
     ([, issuer]) => valueAt(root, ['issuers', issuer, 'introspection']) !== undefined,
   );
   for (const [index] of asked.slice(1)) {
-    report([...path, index], 'one issuer of an upstream may be introspected, not several', {
+    const noun = owner[0] === 'endpoints' ? 'an endpoint' : 'an upstream';
+    report([...path, index], `one issuer of ${noun} may be introspected, not several`, {
       rule: 'conflict',
     });
   }
@@ -68,7 +68,8 @@ function checkIntrospected(root: unknown, name: string, report: Report): void {
 function checkOpen(root: unknown, path: FilePath, hasIssuers: boolean, report: Report): void {
   const at = [...path, 'authentication'];
   if (hasIssuers) {
-    report(at, 'an upstream has issuers or "authentication: none", not both', { rule: 'conflict' });
+    const owner = path[0] === 'endpoints' ? 'an endpoint' : 'an upstream';
+    report(at, `${owner} has issuers or "authentication: none", not both`, { rule: 'conflict' });
   }
   if ((textAt(root, [...path, 'binding']) ?? 'none') !== 'none') {
     report([...path, 'binding'], 'without authentication there is no token to be bound', {
@@ -84,14 +85,14 @@ function checkOpen(root: unknown, path: FilePath, hasIssuers: boolean, report: R
   }
 }
 
-function checkAudienceNames(root: unknown, name: string, report: Report): void {
-  const accepted = textsAt(root, ['upstreams', name, 'issuers']).map(([, issuer]) => issuer);
-  for (const issuer of Object.keys(mapAt(root, ['upstreams', name, 'audiences']))) {
+function checkAudienceNames(root: unknown, path: FilePath, report: Report): void {
+  const accepted = textsAt(root, [...path, 'issuers']).map(([, issuer]) => issuer);
+  for (const issuer of Object.keys(mapAt(root, [...path, 'audiences']))) {
     if (accepted.includes(issuer)) continue;
     const suggestion = nearestWord(issuer, accepted);
     report(
-      ['upstreams', name, 'audiences', issuer],
-      `${quote(issuer)} is not among the issuers of this upstream`,
+      [...path, 'audiences', issuer],
+      `${quote(issuer)} is not among the issuers of this ${path[0] === 'endpoints' ? 'endpoint' : 'upstream'}`,
       { at: 'key', rule: 'unknown-name', ...(suggestion === undefined ? {} : { suggestion }) },
     );
   }
@@ -116,89 +117,20 @@ function checkTimes(root: unknown, name: string, report: Report): void {
   });
 }
 
-function checkName(
+/** A name of something else in the file, which must be there. `at` says where the name stands. */
+export function checkName(
   path: FilePath,
   kind: string,
   name: string,
   known: readonly string[],
   report: Report,
+  at: 'key' | 'value' = 'value',
 ): void {
   if (known.includes(name)) return;
   const suggestion = nearestWord(name, known);
   report(path, `unknown ${kind} ${quote(name)}`, {
+    at,
     rule: 'unknown-name',
     ...(suggestion === undefined ? {} : { suggestion }),
-  });
-}
-
-/** Suffixes that clients of the HTTP+SSE transport use below an upstream's path (contract §2). */
-const TAKEN_SUFFIXES = ['', '/sse', '/message'];
-
-function checkPathsDiffer(root: unknown, report: Report): void {
-  const names = Object.keys(mapAt(root, ['upstreams']));
-  const taken = new Map<string, string>();
-  const publicPath = publicPathOf(root);
-  for (const name of names) {
-    const path = pathOfUpstream(root, name);
-    const own = new Set([
-      ...TAKEN_SUFFIXES.map((suffix) => path + suffix),
-      // Its metadata document is also served with the path of publicUrl inserted.
-      publicPath + path,
-    ]);
-    const clash = [...own].map((one) => taken.get(one)).find((other) => other !== undefined);
-    if (clash !== undefined) {
-      report(['upstreams', name, 'path'], `this path belongs to the upstream ${quote(clash)}`, {
-        rule: 'conflict',
-      });
-    }
-    for (const one of own) taken.set(one, name);
-  }
-}
-
-function publicPathOf(root: unknown): string {
-  const written = textAt(root, ['publicUrl']) ?? '';
-  if (!URL.canParse(written)) return '';
-  return new URL(written).pathname.replace(/\/$/, '');
-}
-
-/** INVARIANT: one token opens one upstream. An audience of one issuer belongs to one upstream. */
-function checkAudiencesDiffer(root: unknown, report: Report): void {
-  const owners = new Map<string, string>();
-  for (const name of Object.keys(mapAt(root, ['upstreams']))) {
-    for (const { issuer, audience, path } of audiencesOf(root, name)) {
-      const key = JSON.stringify([issuer, audience]);
-      const owner = owners.get(key);
-      if (owner !== undefined && owner !== name) {
-        report(path, `the upstream ${quote(owner)} accepts this audience of ${quote(issuer)} too`, {
-          rule: 'conflict',
-        });
-      }
-      owners.set(key, name);
-    }
-  }
-  for (const [issuer, value] of Object.entries(mapAt(root, ['admin', 'issuers']))) {
-    const audience = textAt(value, ['audience']);
-    const owner = owners.get(JSON.stringify([issuer, audience]));
-    if (audience === undefined || owner === undefined) continue;
-    report(
-      ['admin', 'issuers', issuer, 'audience'],
-      `the upstream ${quote(owner)} accepts this audience of ${quote(issuer)} too`,
-      { rule: 'conflict' },
-    );
-  }
-}
-
-function audiencesOf(
-  root: unknown,
-  name: string,
-): readonly { issuer: string; audience: string; path: FilePath }[] {
-  const own = (textAt(root, ['publicUrl']) ?? '').replace(/\/$/, '') + pathOfUpstream(root, name);
-  return textsAt(root, ['upstreams', name, 'issuers']).flatMap(([, issuer]) => {
-    const path = ['upstreams', name, 'audiences', issuer];
-    const mapped = textsAt(root, path);
-    if (valueAt(root, path) === undefined) {
-      return [{ issuer, audience: own, path: ['upstreams', name, 'path'] }];
-    }
-    return mapped.map(([index, audience]) => ({ issuer, audience, path: [...path, index] }));
   });
 }

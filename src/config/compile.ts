@@ -11,6 +11,7 @@ import {
   compileTls,
   watchedFilesOf,
 } from './compile-credentials.js';
+import { compileEndpoint, compileVouchers } from './compile-endpoint.js';
 import { compileIssuer } from './compile-issuer.js';
 import type { FilePath } from './fault.js';
 import { freezeDeep } from './freeze.js';
@@ -19,6 +20,7 @@ import type {
   GatewayFile,
   ListenerFile,
   ProfileFile,
+  StateFile,
   UpstreamFile,
 } from './gateway-file.js';
 import { readKeyText } from './keys.js';
@@ -32,6 +34,7 @@ import type {
   OwnCredentials,
   PiiKind,
   Settings,
+  StateSettings,
   TlsSettings,
   UpstreamSettings,
 } from './settings.js';
@@ -85,9 +88,11 @@ export function compileSettings(input: CompileInput): Settings {
     upstreams: mapOf(root.upstreams, (name, upstream) =>
       compileUpstream(name, upstream, publicBase, secrets),
     ),
+    endpoints: mapOf(root.endpoints, (name, endpoint) => compileEndpoint(name, endpoint, root)),
     policiesDir,
     pinsDir: pinsDir === undefined ? resolve(policiesDir, 'pins') : resolve(folder, pinsDir),
     profiles: mapOf(root.inspection.profiles, compileProfile),
+    state: compileState(root.state, secrets),
     audit: {
       sinks: root.audit.sinks.map((sink) =>
         sink.type === 'file'
@@ -135,13 +140,8 @@ function compileUpstream(
   const at: FilePath = ['upstreams', name];
   const path = file.path ?? `/${name}`;
   const resource = publicBase + path;
-  const issuers = [...(file.issuers ?? [])];
-  const audiences: Record<string, readonly string[]> = Object.create(null);
-  for (const issuer of issuers) {
-    const mapped = Object.hasOwn(file.audiences, issuer) ? file.audiences[issuer] : undefined;
-    audiences[issuer] = mapped === undefined ? [resource] : [...mapped];
-  }
-  const own = { audiences: Object.values(audiences).flat(), base: publicBase };
+  const vouchers = compileVouchers(file, resource);
+  const own = { audiences: Object.values(vouchers.audiences).flat(), base: publicBase };
   const place = { secrets, url: file.url, own };
   return {
     name,
@@ -151,8 +151,7 @@ function compileUpstream(
     resource,
     network: file.network,
     authentication: file.authentication,
-    issuers,
-    audiences,
+    ...vouchers,
     binding: file.binding,
     scopesSupported: [...file.scopesSupported],
     credentials: compileCredentials(file.credentials, { ...place, at: [...at, 'credentials'] }),
@@ -203,6 +202,21 @@ function compileProfile(name: string, file: ProfileFile): InspectionProfile {
     request: { ...file.request },
     result: { ...rest, pii: { action, kinds: [...kinds] } },
   };
+}
+
+function compileState(file: StateFile, secrets: Secrets): StateSettings {
+  switch (file.type) {
+    case 'memory':
+      return { type: 'memory' };
+    case 'redis':
+      return {
+        type: 'redis',
+        url: requireSecret(secrets, ['state', 'url']),
+        prefix: file.prefix,
+        commandTimeoutMs: requireDurationMs(file.commandTimeout),
+        maxAgeMs: requireDurationMs(file.maxAge),
+      };
+  }
 }
 
 function compileAdmin(

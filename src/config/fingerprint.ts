@@ -17,8 +17,11 @@ const SETTLED_MS = 2000;
 
 type Known = { readonly stamp: string; readonly digest: string };
 
+/** `content` is equal as long as the content is; `stamp` only as long as nothing was written at all. */
+export type Fingerprint = { readonly content: string; readonly stamp: string };
+
 /** A function that hashes what targets hold now. Remembers the digests of files that stand still. */
-export function createFingerprint(): (targets: WatchTargets) => Promise<string> {
+export function createFingerprint(): (targets: WatchTargets) => Promise<Fingerprint> {
   let known = new Map<string, Known>();
   return async (targets) => {
     const seen = new Map<string, Known>();
@@ -28,7 +31,8 @@ export function createFingerprint(): (targets: WatchTargets) => Promise<string> 
       hash.update(`${JSON.stringify(file)} ${await digestOf(file, known, seen)}\n`);
     }
     known = seen;
-    return hash.digest('hex');
+    const stamp = JSON.stringify([...seen].map(([file, one]) => [file, one.stamp]));
+    return { content: hash.digest('hex'), stamp };
   };
 }
 

@@ -107,6 +107,14 @@ export type UpstreamFile = {
   };
 };
 
+export type EndpointFile = {
+  readonly path?: string;
+  readonly authentication: 'required' | 'none';
+  readonly issuers?: readonly string[];
+  readonly audiences: { readonly [issuer: string]: readonly string[] };
+  readonly upstreams: { readonly [name: string]: { readonly prefix?: string } };
+};
+
 type PiiAction = InspectionProfile['result']['pii']['action'];
 
 export type ProfileFile = {
@@ -119,6 +127,16 @@ export type ProfileFile = {
 export type SinkFile =
   | { readonly type: 'file'; readonly path: string }
   | { readonly type: 'stdout'; readonly durability?: 'handed-over' };
+
+export type StateFile =
+  | { readonly type: 'memory' }
+  | {
+      readonly type: 'redis';
+      readonly url: SecretReference;
+      readonly prefix: string;
+      readonly commandTimeout: string;
+      readonly maxAge: string;
+    };
 
 export type AdminFile = {
   readonly issuers?: {
@@ -149,9 +167,11 @@ export type GatewayFile = {
   readonly keys?: readonly SecretReference[];
   readonly issuers: { readonly [name: string]: IssuerFile };
   readonly upstreams: { readonly [name: string]: UpstreamFile };
+  readonly endpoints: { readonly [name: string]: EndpointFile };
   readonly policies: { readonly dir: string };
   readonly pins?: { readonly dir?: string };
   readonly inspection: { readonly profiles: { readonly [name: string]: ProfileFile } };
+  readonly state: StateFile;
   readonly audit: {
     readonly sinks: readonly SinkFile[];
     readonly onFailure: 'block' | 'continue';

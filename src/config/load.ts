@@ -4,9 +4,11 @@
 
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
+import { checkEndpoints } from './checks-endpoints.js';
 import { checkIssuers } from './checks-issuers.js';
-import { checkAdmin, checkAudit, checkKeys } from './checks-operation.js';
+import { checkAdmin, checkAudit, checkKeys, checkState } from './checks-operation.js';
 import { checkListeners, checkPublicUrl } from './checks-origins.js';
+import { checkResources } from './checks-resources.js';
 import { checkUpstreams } from './checks-upstreams.js';
 import { type CompileInput, compileSettings } from './compile.js';
 import {
@@ -65,7 +67,7 @@ export function loadGateway(file: string, sources: GatewaySources): GatewayReadi
   const found: PathFault[] = [...validateShape(GATEWAY_SCHEMA, root)];
   const read = judge(root, dirname(absolute), sources, found);
   const placed = found.map((fault) => placeFault(file, source.locate, fault));
-  const result = { faults: sortFaults(placed), outline: outlineOf(root, dirname(absolute)) };
+  const result = { faults: sortFaults(placed), outline: outlineOf(root, absolute, source.locate) };
   if (hasErrors(placed) || read === undefined) return { settings: undefined, ...result };
   const hash = createHash('sha256').update(bytes).digest('hex');
   const settings = compileSettings({ file: absolute, root: root as GatewayFile, ...read, hash });
@@ -93,7 +95,10 @@ function judge(
   checkKeys(root, report);
   checkIssuers(root, report);
   checkUpstreams(root, report);
+  checkEndpoints(root, report);
+  checkResources(root, report);
   checkAudit(root, report);
+  checkState(root, report);
   checkAdmin(root, report);
   if (sources.secrets === 'skip') return undefined;
   const places = { files: sources, env: sources.env, folder };

@@ -1,7 +1,10 @@
 // What can be understood of a gateway file even where parts of it are wrong: names and folders.
 // Enough to check policies and locks in the same run; never enough to run a gateway.
 
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
+import type { Locate, Position } from './positions.js';
+import { membersOf } from './prefixes.js';
+import type { MemberSettings } from './settings.js';
 import { mapAt, textAt, textsAt, valueAt } from './tree.js';
 
 export type UpstreamOutline = {
@@ -11,7 +14,17 @@ export type UpstreamOutline = {
   readonly strict: boolean;
 };
 
+/** What an endpoint shows under which prefixes, and where the file says so. */
+export type EndpointOutline = {
+  readonly name: string;
+  readonly members: readonly MemberSettings[];
+  readonly position: Position;
+};
+
 export type Outline = {
+  /** Absolute path of the file. */
+  readonly file: string;
+  readonly endpoints: readonly EndpointOutline[];
   readonly upstreams: readonly UpstreamOutline[];
   readonly issuers: readonly string[];
   readonly profiles: readonly string[];
@@ -24,13 +37,20 @@ export type Outline = {
   readonly isOpsSecure: boolean;
 };
 
-/** The outline of a gateway file whose defaults have been filled in. `folder` is the file's own. */
-export function outlineOf(root: unknown, folder: string): Outline {
+/** The outline of a gateway file whose defaults have been filled in. `file` is its absolute path. */
+export function outlineOf(root: unknown, file: string, locate: Locate): Outline {
+  const folder = dirname(file);
   const policies = textAt(root, ['policies', 'dir']);
   const policiesDir = policies === undefined ? undefined : resolve(folder, policies);
   const pins = textAt(root, ['pins', 'dir']);
   const port = valueAt(root, ['listeners', 'ops', 'port']);
   return {
+    file,
+    endpoints: Object.keys(mapAt(root, ['endpoints'])).map((name) => ({
+      name,
+      members: membersOf(root, name),
+      position: locate(['endpoints', name], 'key'),
+    })),
     upstreams: Object.keys(mapAt(root, ['upstreams'])).map((name) => ({
       name,
       issuers: textsAt(root, ['upstreams', name, 'issuers']).map(([, issuer]) => issuer),

@@ -52,6 +52,7 @@ const CLIENT = group('Where it came from, and what the client says of itself.', 
 
 const TARGET = group('What was asked for.', {
   upstream: TEXT,
+  endpoint: TEXT,
   method: MAYBE_TEXT,
   kind: MAYBE_TEXT,
   name: MAYBE_TEXT,

@@ -1,6 +1,7 @@
 // The JSON Schema of the gateway file. Its defaults are the defaults: reading fills them in from here.
 // Values only. Contract §3 names every key; what a schema cannot say is in the checks-*.ts files.
 
+import { ENDPOINT_SCHEMA } from './schema-endpoint.js';
 import { INSPECTION_SCHEMA } from './schema-inspection.js';
 import { ISSUER_SCHEMA } from './schema-issuer.js';
 import { LISTENERS_SCHEMA } from './schema-listeners.js';
@@ -29,11 +30,24 @@ const STATE = {
       { type: { const: 'memory' } },
       { title: 'state memory' },
     ),
-    {
-      type: 'object',
-      title: 'state redis',
-      properties: { type: { const: 'redis', [NOT_AVAILABLE]: true } },
-    },
+    record(
+      'In Redis or Valkey, shared by all replicas.',
+      {
+        type: { const: 'redis' },
+        url: secret('A `redis://` or `rediss://` URL, with the user and the password in it.'),
+        prefix: text('What every key in the store begins with.', {
+          title: 'up to 64 letters, digits, `.`, `_` and `-`',
+          pattern: '^[A-Za-z0-9._-]{1,64}$',
+          default: 'sallyport',
+        }),
+        commandTimeout: duration('How long one command may take.', '500ms'),
+        maxAge: duration(
+          'How old the newest look at the revocations may be; past it calls are refused.',
+          '30s',
+        ),
+      },
+      { title: 'state redis', required: ['type', 'url'] },
+    ),
   ]),
   default: { type: 'memory' },
 };
@@ -139,6 +153,9 @@ export const GATEWAY_SCHEMA: Schema = {
       },
       issuers: named('Authorization servers by name.', ISSUER_SCHEMA, { default: {} }),
       upstreams: named('MCP servers by name.', UPSTREAM_SCHEMA, { minProperties: 1 }),
+      endpoints: named('Several upstreams under one path, by name.', ENDPOINT_SCHEMA, {
+        default: {},
+      }),
       policies: record(
         'Where policies are.',
         {

@@ -74,7 +74,8 @@ function secretPlaces(root: unknown): readonly Place[] {
   const tlsKeys = ['data', 'ops', 'admin'].map(
     (name): Place => ({ path: ['listeners', name, 'tls', 'key'], judge: () => undefined }),
   );
-  return [...keyPlaces, ...upstreamPlaces, ...clientPlaces, ...tlsKeys, token];
+  const store: Place = { path: ['state', 'url'], judge: judgeStore };
+  return [...keyPlaces, ...upstreamPlaces, ...clientPlaces, ...tlsKeys, token, store];
 }
 
 /** The secrets that credentials of one kind or another have. */
@@ -159,6 +160,13 @@ function judgeToken(secret: string): string | undefined {
   if (!/^[\x21-\x7e]+$/.test(secret)) return 'this secret cannot be a bearer token';
   if (secret.length >= MIN_BREAK_GLASS_LENGTH) return undefined;
   return `this secret is shorter than ${MIN_BREAK_GLASS_LENGTH} characters`;
+}
+
+function judgeStore(secret: string): string | undefined {
+  const url = URL.canParse(secret) ? new URL(secret) : undefined;
+  const isStore = url?.protocol === 'redis:' || url?.protocol === 'rediss:';
+  if (isStore && url.hostname !== '') return undefined;
+  return 'this secret is no redis:// or rediss:// URL with a host';
 }
 
 function checkKeysDiffer(root: unknown, secrets: Secrets, report: Report): void {

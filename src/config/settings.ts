@@ -166,6 +166,24 @@ export type UpstreamSettings = {
   readonly limits: UpstreamLimits;
 };
 
+/** One upstream of an endpoint. */
+export type MemberSettings = {
+  readonly upstream: string;
+  /** Stands before the names of its tools and prompts; none is the beginning of another's. */
+  readonly prefix: string;
+};
+
+/** Several upstreams under one path: a resource of its own, whose members keep all their settings. */
+export type EndpointSettings = Pick<
+  UpstreamSettings,
+  'name' | 'path' | 'resource' | 'authentication' | 'issuers' | 'audiences' | 'binding'
+> & {
+  /** Those of all members. */
+  readonly scopesSupported: readonly string[];
+  /** In the order of the file. */
+  readonly members: readonly MemberSettings[];
+};
+
 /** What a detector family does with a finding. */
 export type InspectionAction = 'off' | 'flag' | 'redact' | 'neutralize' | 'strip' | 'block';
 
@@ -198,6 +216,18 @@ export type AuditSettings = {
   readonly onFailure: 'block' | 'continue';
   readonly checkpointEveryMs: number;
 };
+
+/** Where what replicas share lives: in this process alone, or in a store that all of them reach. */
+export type StateSettings =
+  | { readonly type: 'memory' }
+  | {
+      readonly type: 'redis';
+      /** With its credentials: never shown. */
+      readonly url: string;
+      readonly prefix: string;
+      readonly commandTimeoutMs: number;
+      readonly maxAgeMs: number;
+    };
 
 export type AdminSettings = {
   readonly listener: ListenerSettings;
@@ -234,9 +264,12 @@ export type Settings = {
   readonly keys: readonly GatewayKey[];
   readonly issuers: ReadonlyMap<string, IssuerSettings>;
   readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
+  /** No name of an endpoint is that of an upstream. */
+  readonly endpoints: ReadonlyMap<string, EndpointSettings>;
   readonly policiesDir: string;
   readonly pinsDir: string;
   readonly profiles: ReadonlyMap<string, InspectionProfile>;
+  readonly state: StateSettings;
   readonly audit: AuditSettings;
   readonly metrics: { readonly toolLabel: boolean; readonly maxSeries: number };
   readonly admin: AdminSettings | undefined;

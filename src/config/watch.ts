@@ -58,7 +58,7 @@ class Watch implements ConfigWatch {
 
   async start(): Promise<void> {
     this.#watchFolders();
-    this.#known = await this.#fingerprint(this.#targets);
+    this.#known = (await this.#fingerprint(this.#targets)).content;
     this.#polling = setInterval(() => this.#poll(), this.#options.pollMs ?? POLL_MS);
     this.#polling.unref();
   }
@@ -93,12 +93,25 @@ class Watch implements ConfigWatch {
       this.#isDue = false;
       try {
         const found = await this.#fingerprint(this.#targets);
-        if (found === this.#known || this.#isClosed) continue;
-        this.#known = found;
-        await this.#options.onChange();
+        if (found.content === this.#known || this.#isClosed) continue;
+        this.#known = found.content;
+        await this.#tell();
+        const { stamp } = await this.#fingerprint(this.#targets);
+        if (stamp === found.stamp) continue;
+        // Written while it was told: what was read then may be neither what was found nor what stands now.
+        this.#known = '';
+        this.#isDue = true;
       } catch (error) {
         this.#options.onError(error);
       }
+    }
+  }
+
+  async #tell(): Promise<void> {
+    try {
+      await this.#options.onChange();
+    } catch (error) {
+      this.#options.onError(error);
     }
   }
 

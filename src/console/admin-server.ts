@@ -1,7 +1,7 @@
-// The admin listener (contract §2): the state of the controls, for those who may see it. Never without a
-// credential: a token of a configured issuer with a role, or the break-glass token. Checked in this
-// order: Host (DNS rebinding), Origin, path, credential, role. Every access is told, refused ones too.
-// It changes nothing, sets no cookie, and answers no cross-origin request.
+// The admin listener (contract §2): the state of the controls, for those who may see it, and the API of
+// revocations. Never without a credential: a token of a configured issuer with a role, or the break-glass
+// token. Checked in this order: Host (DNS rebinding), Origin, path, credential, role. Every access is told,
+// refused ones too. It sets no cookie, and answers no cross-origin request.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -11,13 +11,18 @@ import {
   type HttpListener,
   type ListenerAddress,
   type PlainAnswer,
+  readBody,
 } from '../observe/http-listener.js';
 import { ADMIN_PAGE, ADMIN_PAGE_POLICY } from './admin-page.js';
-
-export type AdminRole = 'viewer' | 'reviewer' | 'admin';
-
-/** Who asks, once verified. */
-export type AdminCaller = { readonly subject: string; readonly roles: readonly AdminRole[] };
+import {
+  type AccessDetail,
+  type AdminCaller,
+  answerRevocation,
+  MAX_ORDER_BYTES,
+  type RevocationDesk,
+  type RevocationRequest,
+  readRevocationRequest,
+} from './revocation-api.js';
 
 export type AdminAccess = {
   /** Verified; `undefined` when nobody was. */
@@ -26,6 +31,7 @@ export type AdminAccess = {
   readonly action: string;
   readonly status: number;
   readonly ip: string;
+  readonly detail?: AccessDetail | undefined;
 };
 
 export type AdminPorts = {
@@ -37,6 +43,7 @@ export type AdminPorts = {
     headers: Readonly<Record<string, string | undefined>>,
   ) => Promise<AdminCaller | undefined>;
   readonly controls: () => readonly ControlRow[];
+  readonly revocations: RevocationDesk;
   readonly onAccess: (access: AdminAccess) => void;
 };
 
@@ -117,9 +124,29 @@ async function authenticate(
   return ports.authenticateAdmin({ authorization });
 }
 
-type Outcome = { readonly answer: PlainAnswer; readonly subject: string | undefined };
+type Outcome = Pick<AdminAccess, 'subject' | 'detail'> & { readonly answer: PlainAnswer };
 
-async function showControls(request: IncomingMessage, ports: AdminPorts): Promise<Outcome> {
+type Asked =
+  | { readonly action: 'show-page' }
+  | { readonly action: 'show-controls' }
+  | RevocationRequest;
+
+/** What is asked for; `undefined` for what is not served. */
+function readRequest({ method, url }: IncomingMessage): Asked | undefined {
+  const isRead = method === 'GET' || method === 'HEAD';
+  if (isRead && url === '/') return { action: 'show-page' };
+  if (isRead && url === '/api/controls') return { action: 'show-controls' };
+  return readRevocationRequest(method, url);
+}
+
+/** Nothing but the page is shown to nobody in particular. */
+async function answerAsked(
+  asked: Asked,
+  request: IncomingMessage,
+  ports: AdminPorts,
+): Promise<Outcome> {
+  if (asked.action === 'show-page')
+    return { answer: { status: 200, headers: PAGE_HEADERS, body: ADMIN_PAGE }, subject: undefined };
   let caller: AdminCaller | undefined;
   try {
     caller = await authenticate(request, ports);
@@ -129,15 +156,15 @@ async function showControls(request: IncomingMessage, ports: AdminPorts): Promis
   if (caller === undefined) return { answer: UNAUTHENTICATED, subject: undefined };
   const { subject, roles } = caller;
   if (roles.length === 0) return { answer: FORBIDDEN, subject };
-  const body = `${JSON.stringify({ controls: ports.controls() })}\n`;
-  return { answer: { status: 200, headers: { ...JSON_TEXT, ...API_POLICY }, body }, subject };
-}
-
-/** What is asked for, as a fixed phrase; `undefined` for what is not served. */
-function actionOf({ method, url }: IncomingMessage): 'show-page' | 'show-controls' | undefined {
-  if (method !== 'GET' && method !== 'HEAD') return undefined;
-  if (url === '/') return 'show-page';
-  return url === '/api/controls' ? 'show-controls' : undefined;
+  if (asked.action === 'show-controls') {
+    const body = `${JSON.stringify({ controls: ports.controls() })}\n`;
+    return { answer: { status: 200, headers: { ...JSON_TEXT, ...API_POLICY }, body }, subject };
+  }
+  const sent = {
+    type: request.headers['content-type'],
+    read: () => readBody(request, MAX_ORDER_BYTES),
+  };
+  return { ...(await answerRevocation(asked, caller, sent, ports.revocations)), subject };
 }
 
 async function answerTo(
@@ -145,29 +172,22 @@ async function answerTo(
   ports: AdminPorts,
   hosts: ReadonlySet<string>,
 ): Promise<Outcome & { readonly action: string }> {
-  const action = actionOf(request);
-  const name = action ?? 'unknown';
-  const refuse = (answer: PlainAnswer) => ({ answer, subject: undefined, action: name });
+  const asked = readRequest(request);
+  const action = asked?.action ?? 'unknown';
+  const refuse = (answer: PlainAnswer) => ({ answer, subject: undefined, action });
   if (!hosts.has(hostName(request) ?? '')) return refuse(MISDIRECTED);
   if (!isOwnOrigin(request)) return refuse(CROSS_ORIGIN);
-  if (action === undefined) return refuse(NOT_FOUND);
-  if (action === 'show-page') {
-    return {
-      answer: { status: 200, headers: PAGE_HEADERS, body: ADMIN_PAGE },
-      subject: undefined,
-      action,
-    };
-  }
-  return { ...(await showControls(request, ports)), action };
+  if (asked === undefined) return refuse(NOT_FOUND);
+  return { ...(await answerAsked(asked, request, ports)), action };
 }
 
 /** The admin listener; closed until `start`. */
 export function createAdminServer(listener: ListenerAddress, ports: AdminPorts): HttpListener {
   const hosts = servedHosts(listener, ports.hosts ?? []);
   return createHttpListener(listener, async (request) => {
-    const { answer, subject, action } = await answerTo(request, ports, hosts);
     const ip = request.socket.remoteAddress ?? '';
-    ports.onAccess({ subject, action, status: answer.status, ip });
+    const { answer, ...access } = await answerTo(request, ports, hosts);
+    ports.onAccess({ ...access, status: answer.status, ip });
     return answer;
   });
 }

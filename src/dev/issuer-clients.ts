@@ -41,12 +41,17 @@ function isRedirectUri(value: unknown): value is string {
   return protocol !== 'http:' || isLoopbackHost(hostname);
 }
 
-function readRedirectUris(metadata: unknown): readonly string[] | undefined {
+/**
+ * The redirects of a client's metadata to which codes may go; `undefined` where there is none. The rest is
+ * left out, as a server may (RFC 7591 §3.2.1): editors register a web page of theirs beside loopback.
+ */
+export function usableRedirects(metadata: unknown): readonly string[] | undefined {
   if (typeof metadata !== 'object' || metadata === null) return undefined;
   const uris = 'redirect_uris' in metadata ? metadata.redirect_uris : undefined;
   if (!Array.isArray(uris) || uris.length === 0 || uris.length > MAX_REDIRECT_URIS)
     return undefined;
-  return uris.every(isRedirectUri) ? uris : undefined;
+  const usable = uris.filter(isRedirectUri);
+  return usable.length === 0 ? undefined : usable;
 }
 
 function isSameSecret(left: string, right: string): boolean {
@@ -71,7 +76,7 @@ export function createClientRegistry(machines: readonly DevMachine[]): ClientReg
   const clients = new Map<string, PublicClient>();
   return {
     register(metadata) {
-      const redirectUris = readRedirectUris(metadata);
+      const redirectUris = usableRedirects(metadata);
       if (redirectUris === undefined) return undefined;
       const oldest = clients.keys().next().value;
       if (clients.size >= MAX_CLIENTS && oldest !== undefined) clients.delete(oldest);
@@ -81,7 +86,7 @@ export function createClientRegistry(machines: readonly DevMachine[]): ClientReg
         client_id: id,
         client_id_issued_at: Math.floor(Date.now() / 1000),
         redirect_uris: redirectUris,
-        grant_types: ['authorization_code'],
+        grant_types: ['authorization_code', 'refresh_token'],
         response_types: ['code'],
         token_endpoint_auth_method: 'none',
       };

@@ -3,7 +3,7 @@
 // RFC 6749 §4.1 and §4.4, RFC 7636 §4, RFC 8707 §2, RFC 9207 §2; nothing here speaks HTTP.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { type ClientRegistry, type DevMachine, isRegisteredRedirect } from './issuer-clients.js';
+import { type DevMachine, isRegisteredRedirect, type PublicClient } from './issuer-clients.js';
 
 const CODE_LIFETIME_MS = 60_000;
 const MAX_CODES = 1_000;
@@ -36,7 +36,8 @@ export type Authorization =
   | { readonly kind: 'refused'; readonly error: OAuthError };
 
 export type GrantDesk = {
-  authorize(parameters: Parameters): Authorization;
+  /** `client` is the one that the request names; `undefined` where it is unknown. */
+  authorize(parameters: Parameters, client: PublicClient | undefined): Authorization;
   redeem(parameters: Parameters, clientId: string): Grant | OAuthError;
   grantMachine(parameters: Parameters, machine: DevMachine): Grant | OAuthError;
 };
@@ -111,7 +112,6 @@ function isVerifier(verifier: string | undefined, challenge: string): boolean {
 export function createGrantDesk(
   issuer: string,
   users: readonly [DevUser, ...DevUser[]],
-  clients: ClientRegistry,
 ): GrantDesk {
   const codes = new Map<string, Code>();
 
@@ -148,8 +148,7 @@ export function createGrantDesk(
   }
 
   return {
-    authorize(parameters) {
-      const client = clients.find(parameters.get('client_id') ?? '');
+    authorize(parameters, client) {
       const redirectUri = parameters.get('redirect_uri') ?? '';
       if (client === undefined || !isRegisteredRedirect(client, redirectUri)) {
         const error = oauthError('invalid_client', 'The client or its redirect URI is unknown.');

@@ -3,11 +3,15 @@
 // alone, and `serve` never loads it. Keys live as long as the process.
 // RFC 8414, RFC 7591, RFC 6749, RFC 7636, RFC 8707, RFC 9068, RFC 9207.
 
-import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { exportJWK, generateKeyPair, SignJWT } from 'jose';
-import { createClientRegistry, type DevMachine, isLoopbackHost } from './issuer-clients.js';
+import {
+  createClientRegistry,
+  type DevMachine,
+  isLoopbackHost,
+  type PublicClient,
+} from './issuer-clients.js';
+import { createDocumentClients, type FetchDocument, isDocumentUrl } from './issuer-documents.js';
 import {
   createGrantDesk,
   type DevUser,
@@ -18,6 +22,9 @@ import {
   type Parameters,
   readParameters,
 } from './issuer-grants.js';
+import { issuerMetadata } from './issuer-metadata.js';
+import { createRefreshDesk, type RefreshDesk } from './issuer-refresh.js';
+import { createSigner, type SignToken } from './issuer-signer.js';
 
 const DEFAULT_LIFETIME_SECONDS = 3600;
 const MAX_BODY_BYTES = 16 * 1024;
@@ -32,6 +39,8 @@ export type IssuerOptions = {
   readonly users: readonly [DevUser, ...DevUser[]];
   /** Clients with a secret, for client credentials. */
   readonly machines?: readonly DevMachine[];
+  /** Fetches the documents of clients that name themselves by URL; without it they are unknown. */
+  readonly fetchDocument?: FetchDocument;
 };
 
 /** What a minted token says. Unset values are those of the first user. */
@@ -57,33 +66,18 @@ type Answer = {
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
 };
-type SignToken = (grant: Grant, lifetimeSeconds: number) => Promise<string>;
 type Desk = ReturnType<typeof createGrantDesk>;
 type Registry = ReturnType<typeof createClientRegistry>;
 type Parts = {
   readonly issuer: string;
   readonly jwks: object;
   readonly clients: Registry;
+  readonly metadata: object;
+  findClient(id: string): Promise<PublicClient | undefined>;
+  readonly refreshes: RefreshDesk;
   readonly desk: Desk;
   readonly sign: SignToken;
 };
-
-function metadata(issuer: string): object {
-  return {
-    issuer,
-    authorization_endpoint: `${issuer}/authorize`,
-    token_endpoint: `${issuer}/token`,
-    registration_endpoint: `${issuer}/register`,
-    jwks_uri: `${issuer}/jwks.json`,
-    response_types_supported: ['code'],
-    grant_types_supported: ['authorization_code', 'client_credentials'],
-    code_challenge_methods_supported: ['S256'],
-    token_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],
-    authorization_response_iss_parameter_supported: true,
-    subject_types_supported: ['public'],
-    id_token_signing_alg_values_supported: ['ES256'],
-  };
-}
 
 function refusal(error: OAuthError, status = 400): Answer {
   return { status, body: error };
@@ -126,22 +120,33 @@ function readClient(
   return { id, secret };
 }
 
+type Given = { readonly grant: Grant; readonly refreshToken?: string };
+
 function grantFor(
   request: IncomingMessage,
   parameters: Parameters,
   parts: Parts,
-): Grant | OAuthError {
+): Given | OAuthError {
   const client = readClient(request, parameters);
   switch (parameters.get('grant_type')) {
-    case 'authorization_code':
-      return parts.desk.redeem(parameters, client.id);
+    case 'authorization_code': {
+      const grant = parts.desk.redeem(parameters, client.id);
+      return isGrant(grant) ? { grant, refreshToken: parts.refreshes.issue(grant) } : grant;
+    }
+    case 'refresh_token':
+      return parts.refreshes.refresh(parameters, client.id);
     case 'client_credentials': {
       const machine = parts.clients.authenticate(client.id, client.secret ?? '');
-      if (machine !== undefined) return parts.desk.grantMachine(parameters, machine);
-      return oauthError('invalid_client', 'The client is unknown or its secret is wrong.');
+      if (machine === undefined)
+        return oauthError('invalid_client', 'The client is unknown or its secret is wrong.');
+      const grant = parts.desk.grantMachine(parameters, machine);
+      return isGrant(grant) ? { grant } : grant;
     }
     default:
-      return oauthError('unsupported_grant_type', 'Use authorization_code or client_credentials.');
+      return oauthError(
+        'unsupported_grant_type',
+        'Use authorization_code, refresh_token or client_credentials.',
+      );
   }
 }
 
@@ -151,8 +156,9 @@ async function answerToken(request: IncomingMessage, parts: Parts): Promise<Answ
   if (parameters === undefined) {
     return refusal(oauthError('invalid_request', 'The request is too large or repeats a name.'));
   }
-  const grant = grantFor(request, parameters, parts);
-  if (!isGrant(grant)) return refusal(grant, grant.error === 'invalid_client' ? 401 : 400);
+  const given = grantFor(request, parameters, parts);
+  if ('error' in given) return refusal(given, given.error === 'invalid_client' ? 401 : 400);
+  const { grant, refreshToken } = given;
   return {
     status: 200,
     body: {
@@ -160,6 +166,7 @@ async function answerToken(request: IncomingMessage, parts: Parts): Promise<Answ
       token_type: 'Bearer',
       expires_in: DEFAULT_LIFETIME_SECONDS,
       scope: grant.scopes.join(' '),
+      ...(refreshToken === undefined ? {} : { refresh_token: refreshToken }),
     },
   };
 }
@@ -172,12 +179,13 @@ async function answerRegistration(request: IncomingMessage, parts: Parts): Promi
   return refusal(oauthError('invalid_redirect_uri', description));
 }
 
-function answerAuthorization(url: URL, parts: Parts): Answer {
+async function answerAuthorization(url: URL, parts: Parts): Promise<Answer> {
   const parameters = readParameters(url.searchParams);
   if (parameters === undefined) {
     return refusal(oauthError('invalid_request', 'A parameter is repeated.'));
   }
-  const outcome = parts.desk.authorize(parameters);
+  const client = await parts.findClient(parameters.get('client_id') ?? '');
+  const outcome = parts.desk.authorize(parameters, client);
   if (outcome.kind === 'refused') return refusal(outcome.error);
   return { status: 302, headers: { location: outcome.location } };
 }
@@ -187,11 +195,11 @@ async function answer(request: IncomingMessage, parts: Parts): Promise<Answer> {
   switch (`${request.method} ${url.pathname}`) {
     case 'GET /.well-known/oauth-authorization-server':
     case 'GET /.well-known/openid-configuration':
-      return { status: 200, body: metadata(parts.issuer) };
+      return { status: 200, body: parts.metadata };
     case 'GET /jwks.json':
       return { status: 200, body: parts.jwks };
     case 'GET /authorize':
-      return answerAuthorization(url, parts);
+      return await answerAuthorization(url, parts);
     case 'POST /token':
       return await answerToken(request, parts);
     case 'POST /register':
@@ -208,6 +216,7 @@ function crossOriginHeaders(origin: string | undefined): Readonly<Record<string,
   return {
     'access-control-allow-origin': origin,
     'access-control-allow-headers': 'authorization, content-type, mcp-protocol-version',
+    'access-control-allow-methods': 'GET, POST',
     vary: 'origin',
   };
 }
@@ -234,32 +243,6 @@ async function respond(
   response.end(body === undefined ? undefined : JSON.stringify(body));
 }
 
-async function createSigner(): Promise<{
-  readonly jwks: object;
-  readonly signFor: (issuer: string) => SignToken;
-}> {
-  const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
-  const kid = randomUUID();
-  const jwks = { keys: [{ ...(await exportJWK(publicKey)), kid, alg: 'ES256', use: 'sig' }] };
-  const signFor =
-    (issuer: string): SignToken =>
-    async ({ subject, client, resource, groups, scopes }, lifetimeSeconds) => {
-      const now = Math.floor(Date.now() / 1000);
-      // A token that has expired was issued before it did.
-      const issuedAt = Math.min(now, now + lifetimeSeconds - 1);
-      return await new SignJWT({ client_id: client, scope: scopes.join(' '), groups })
-        .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt', kid })
-        .setIssuer(issuer)
-        .setSubject(subject)
-        .setAudience(resource)
-        .setJti(randomUUID())
-        .setIssuedAt(issuedAt)
-        .setExpirationTime(now + lifetimeSeconds)
-        .sign(privateKey);
-    };
-  return { jwks, signFor };
-}
-
 /** Starts the issuer. Rejects for a host that is not loopback, or a port that is taken. */
 export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
   const { host = '127.0.0.1', port = 0, users, machines = [] } = options;
@@ -273,7 +256,21 @@ export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
   const issuer = `http://${host === '::1' ? '[::1]' : host}:${actual}`;
   const clients = createClientRegistry(machines);
   const sign = signFor(issuer);
-  const parts = { issuer, jwks, clients, desk: createGrantDesk(issuer, users, clients), sign };
+  const { fetchDocument } = options;
+  const findByDocument = fetchDocument && createDocumentClients(fetchDocument);
+  const parts: Parts = {
+    issuer,
+    jwks,
+    clients,
+    metadata: issuerMetadata(issuer, findByDocument !== undefined),
+    async findClient(id) {
+      if (findByDocument !== undefined && isDocumentUrl(id)) return findByDocument(id);
+      return clients.find(id);
+    },
+    refreshes: createRefreshDesk(),
+    desk: createGrantDesk(issuer, users),
+    sign,
+  };
   server.on('request', (request, response) => {
     respond(request, response, parts).catch(() => response.destroy());
   });

@@ -38,7 +38,7 @@ export function toIncoming(
   request: IncomingMessage,
   response: ServerResponse,
   facts: Facts,
-  enter: () => boolean,
+  enter: Incoming['enter'],
 ): Incoming {
   let gone: AbortController | undefined;
   return {

@@ -3,9 +3,11 @@
 
 import type { AddressOf } from './peer.js';
 
-/** What the edge knows of one upstream. */
+/** What the edge knows of one upstream, or of an endpoint of several. */
 export type EdgeRoute = {
   readonly upstream: string;
+  /** Of an endpoint, the members' exchanges that may run at once, by name; its own `concurrency` is then unused. */
+  readonly members?: ReadonlyMap<string, number>;
   /** A path of HTTP+SSE below the upstream's own, and the one method that it has. */
   readonly channel?: 'events' | 'message';
   readonly maxRequestBytes: number;

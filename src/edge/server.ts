@@ -13,6 +13,7 @@ import { type CorsHeaders, corsHeaders } from './cors.js';
 import { type Facts, toIncoming } from './incoming.js';
 import { createOutgoing } from './outgoing.js';
 import { disproveCertificate } from './peer.js';
+import { createPlaces } from './places.js';
 import { edgeBody } from './refusal-body.js';
 import { checkRequest, type EdgeRefusal } from './request.js';
 import type { EdgeTables } from './routes.js';
@@ -76,7 +77,7 @@ function createApp(secure: TlsOptions | undefined): FastifyInstance {
 
 /** Builds the listener; nothing is open before `listen`. `secure` makes it speak TLS, and nothing else. */
 export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): DataServer {
-  const running = new Map<string, number>();
+  const places = createPlaces();
   const bodies = createBodyReader(MAX_BODIES_BYTES);
   const app = createApp(secure);
   // Before anything of the framework reads a header: what it would refuse, it would refuse in its own
@@ -128,21 +129,13 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     response: ServerResponse,
     facts: Facts,
   ): Promise<void> {
-    const { upstream, concurrency } = facts.route;
     if (outdated.has(request.socket)) response.shouldKeepAlive = false;
-    let hasPlace = false;
-    function enter(): boolean {
-      const inflight = running.get(upstream) ?? 0;
-      if (hasPlace || inflight >= concurrency) return hasPlace;
-      running.set(upstream, inflight + 1);
-      hasPlace = true;
-      return true;
-    }
+    const taken = places.forOne(facts.route);
     try {
-      const incoming = toIncoming(request, response, facts, enter);
+      const incoming = toIncoming(request, response, facts, taken.enter);
       await ports.exchange(incoming, createOutgoing(response));
     } finally {
-      if (hasPlace) running.set(upstream, (running.get(upstream) ?? 1) - 1);
+      taken.leave();
     }
   }
 

@@ -3,7 +3,7 @@
 
 import { type Authenticator, isFault } from '../authn/verify.js';
 import type { AdminSettings } from '../config/settings.js';
-import type { AdminCaller, AdminRole } from '../console/admin-server.js';
+import type { AdminCaller, AdminRole } from '../console/revocation-api.js';
 
 const ROLES: readonly AdminRole[] = ['viewer', 'reviewer', 'admin'];
 const NOTHING_REPEATED: ReadonlySet<string> = new Set();

@@ -1,4 +1,4 @@
-// The challenge of one upstream: what a 401 offers and a 403 asks for, made from settings and policy.
+// The challenge of one upstream or endpoint: what a 401 offers and a 403 asks for, made from settings and policy.
 
 import { challengeFor } from '../authn/challenge.js';
 import type { Settings, UpstreamSettings } from '../config/settings.js';
@@ -6,7 +6,10 @@ import { metadataUrl } from '../edge/metadata.js';
 import type { View } from '../exchange-ports.js';
 
 /** RFC 6750 §3: no error is named where no token was sent. */
-export function challengeOf(settings: Settings, upstream: UpstreamSettings): View['challenge'] {
+export function challengeOf(
+  settings: Settings,
+  upstream: Pick<UpstreamSettings, 'path' | 'scopesSupported' | 'binding'>,
+): View['challenge'] {
   const url = metadataUrl(settings.publicUrl, upstream.path);
   const takesCertificates = settings.listeners.data.tls?.clientCa !== undefined;
   return (reason, scopes, { scheme, proof }) =>

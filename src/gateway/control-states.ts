@@ -1,18 +1,28 @@
 // Says of every control whether it is armed, from what the parts report of themselves. A control that is
 // weaker than configured is `degraded`, one that the configuration turns off is `off`; both say why.
 
-import type { InspectionProfile, Settings, UpstreamSettings } from '../config/settings.js';
+import type {
+  EndpointSettings,
+  InspectionProfile,
+  Settings,
+  UpstreamSettings,
+} from '../config/settings.js';
 import type { Controls } from '../observe/controls.js';
 import type { Metrics } from '../observe/metrics.js';
+import type { StoreStatus } from '../state/gateway-state.js';
+import type { Endpoints } from './endpoints.js';
 import type { Identity } from './identity.js';
+import type { Runtimes } from './runtimes.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 
 export type ControlSources = {
   readonly settings: Settings;
   readonly identity: Identity;
-  readonly runtimes: Iterable<UpstreamRuntime>;
+  readonly runtimes: Pick<Runtimes, 'get' | 'all'>;
+  readonly endpoints: Endpoints;
   /** `undefined` while every sink works. */
   readonly auditFault: string | undefined;
+  readonly store: StoreStatus;
 };
 
 const MS_PER_SECOND = 1000;
@@ -30,6 +40,8 @@ export function refreshControls(
   if (settings.admin === undefined) controls.set('admin', 'off', 'not configured');
   else controls.set('admin', 'armed');
   setAudit(controls, settings, sources.auditFault);
+  controls.set('store', sources.store.state, sources.store.reason);
+  metrics.setStoreDegraded(sources.store.isUnreachable);
   setIssuers(controls, metrics, sources.identity);
   setTls(controls, settings);
   for (const upstream of settings.upstreams.values()) {
@@ -37,9 +49,13 @@ export function refreshControls(
     setBinding(controls, upstream);
   }
   for (const profile of settings.profiles.values()) setProfile(controls, profile);
-  for (const runtime of sources.runtimes) {
+  for (const runtime of sources.runtimes.all()) {
     setPins(controls, runtime);
     setPresented(controls, runtime);
+  }
+  for (const endpoint of settings.endpoints.values()) {
+    setAudience(controls, endpoint);
+    setEndpoint(controls, endpoint, sources);
   }
 }
 
@@ -75,7 +91,13 @@ function setIssuers(controls: Controls, metrics: Metrics, identity: Identity): v
  * RFC 8707 §2: a token is for the resource. Where an issuer cannot say so, its tokens may have been meant
  * for something else of the same name.
  */
-function setAudience(controls: Controls, upstream: UpstreamSettings): void {
+function setAudience(
+  controls: Controls,
+  upstream: Pick<
+    UpstreamSettings,
+    'name' | 'authentication' | 'issuers' | 'audiences' | 'resource'
+  >,
+): void {
   const { name, authentication, issuers, audiences, resource } = upstream;
   if (authentication === 'none') {
     controls.set(`audience:${name}`, 'off', 'authentication is none');
@@ -91,12 +113,15 @@ function setAudience(controls: Controls, upstream: UpstreamSettings): void {
 
 /** Takes out the controls of what a reload removed. */
 export function removeControls(controls: Controls, before: Settings, after: Settings): void {
-  for (const name of before.issuers.keys())
-    if (!after.issuers.has(name)) controls.remove(`authn:${name}`);
-  for (const name of before.upstreams.keys())
-    if (!after.upstreams.has(name)) removeUpstream(controls, name);
-  for (const name of before.profiles.keys())
-    if (!after.profiles.has(name)) controls.remove(`inspection:${name}`);
+  const gone = (kind: 'issuers' | 'upstreams' | 'endpoints' | 'profiles'): readonly string[] =>
+    [...before[kind].keys()].filter((name) => !after[kind].has(name));
+  for (const name of gone('issuers')) controls.remove(`authn:${name}`);
+  for (const name of gone('upstreams')) removeUpstream(controls, name);
+  for (const name of gone('endpoints')) {
+    controls.remove(`endpoint:${name}`);
+    controls.remove(`audience:${name}`);
+  }
+  for (const name of gone('profiles')) controls.remove(`inspection:${name}`);
 }
 
 const OF_UPSTREAMS = [
@@ -151,4 +176,19 @@ function setPins(controls: Controls, runtime: UpstreamRuntime): void {
       'degraded',
       'the definitions were not verified within pinning.maxAge',
     );
+}
+
+/** An endpoint says which of its members are missing, and how many names it hides. */
+function setEndpoint(
+  controls: Controls,
+  { name, members }: EndpointSettings,
+  { runtimes, endpoints }: ControlSources,
+): void {
+  const missing = members.filter(({ upstream }) => runtimes.get(upstream)?.isUp() !== true);
+  const hidden = endpoints.countHidden(name);
+  const reasons = [
+    ...(missing.length > 0 ? [`down: ${missing.map(({ upstream }) => upstream).join(', ')}`] : []),
+    ...(hidden > 0 ? [`hidden because they look alike: ${hidden} names`] : []),
+  ];
+  controls.set(`endpoint:${name}`, reasons.length === 0 ? 'armed' : 'degraded', reasons.join('; '));
 }

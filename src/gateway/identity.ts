@@ -9,14 +9,21 @@ import {
 import { createKeySource, type KeySource, type KeySourceStatus } from '../authn/keys.js';
 import { createProofJudge } from '../authn/proof.js';
 import { createProofNonces, type ProofNonces } from '../authn/proof-nonce.js';
+import { refuseRevoked } from '../authn/revoked.js';
 import { type Authenticator, createAuthenticator } from '../authn/verify.js';
 import type { IssuerSettings, Settings } from '../config/settings.js';
 import type { ReplayStore } from '../policy/replay-store.js';
+import type { Revocations } from '../state/gateway-state.js';
 import type { KeyRing } from '../state/key-ring.js';
 import type { FetchJson, PostForm } from '../upstream/guarded-fetch.js';
 
 export type Identity = {
   readonly authenticator: Authenticator;
+  /**
+   * For the admin listener: whoever is known to be revoked is refused there too, but what the store cannot
+   * tell shuts nobody out who would see why, or revoke.
+   */
+  readonly adminAuthenticator: Authenticator;
   /** By name of the issuer. */
   readonly keySources: ReadonlyMap<string, KeySource>;
   readonly introspectors: ReadonlyMap<string, Introspector>;
@@ -34,6 +41,7 @@ type IdentityPorts = {
   readonly postForm: PostForm;
   readonly now: () => number;
   readonly ring: KeyRing;
+  readonly revocations: Pick<Revocations, 'judge' | 'isRevoked'>;
   /** Outlives every version: what was used before a reload stays used. */
   readonly replays: ReplayStore;
 };
@@ -44,7 +52,7 @@ export function buildIdentity(
   ports: IdentityPorts,
   before?: Identity,
 ): Identity {
-  const { now, ring, replays } = ports;
+  const { now, ring, replays, revocations } = ports;
   const { dpop } = settings.listeners.data;
   const keySources = new Map<string, KeySource>();
   const introspectors = new Map<string, Introspector>();
@@ -60,7 +68,7 @@ export function buildIdentity(
     keySources,
     introspectors,
     now,
-    hmac: (purpose, bytes) => ring.hmac(purpose, bytes),
+    tokenIds: (bytes) => ring.hmacAll('token-id', bytes),
     judgeProof: createProofJudge({
       now,
       hmac: ring.hmac,
@@ -71,7 +79,10 @@ export function buildIdentity(
   });
   const all = [...keySources, ...introspectors];
   return {
-    authenticator,
+    authenticator: refuseRevoked(authenticator, revocations.judge),
+    adminAuthenticator: refuseRevoked(authenticator, (principal) =>
+      revocations.isRevoked(principal) ? 'token-revoked' : undefined,
+    ),
     keySources,
     introspectors,
     issuers: settings.issuers,

@@ -4,6 +4,7 @@
 import type { Authenticator } from '../authn/verify.js';
 import type { ListenerSettings, Settings } from '../config/settings.js';
 import { createAdminServer } from '../console/admin-server.js';
+import type { RevocationDesk } from '../console/revocation-api.js';
 import { createDataServer, type DataServerPorts } from '../edge/server.js';
 import type { ControlRow } from '../observe/controls.js';
 import type { ListenerAddress } from '../observe/http-listener.js';
@@ -27,6 +28,7 @@ export type ListenerPorts = {
   readonly isReady: () => boolean;
   /** The state of all controls, looked at now. */
   readonly controls: () => readonly ControlRow[];
+  readonly revocations: RevocationDesk;
 };
 
 export type Listeners = {
@@ -56,6 +58,7 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
           breakGlassToken: admin.breakGlassToken,
           authenticateAdmin: createAdminAccess(admin, ports.authenticator),
           controls: ports.controls,
+          revocations: ports.revocations,
           onAccess: (access) => audit.event({ type: 'admin.action', ...access }),
         });
   return {

@@ -2,6 +2,7 @@
 
 import type { Fault } from '../config/fault.js';
 import { DISK_FILES } from '../config/files.js';
+import type { Outline } from '../config/outline.js';
 import { mirroredParameters } from '../mcp/headers.js';
 import { createCatalogue } from '../pins/catalogue.js';
 import { type CompileDefinition, createDefinitionCompiler } from '../pins/definition-compiler.js';
@@ -9,6 +10,7 @@ import type { Lock } from '../pins/lock.js';
 import { loadLocks } from '../pins/lock-folder.js';
 import type { Catalogue } from '../policy/definition.js';
 import { compileSchema } from '../policy/schema.js';
+import { checkMergedNames } from './merged-names.js';
 
 /** What is pinned for an upstream; `undefined` where it has no lock file. */
 export function pinsOf(
@@ -30,7 +32,10 @@ export function pinsOf(
 }
 
 /** Reads the lock files of a folder for `validate`. */
-export async function readLocksForPolicies(folder: string): Promise<{
+export async function readLocksForPolicies(
+  folder: string,
+  outline: Pick<Outline, 'file' | 'endpoints'>,
+): Promise<{
   readonly upstreams: Iterable<string>;
   readonly faults: readonly Fault[];
   readonly pins: (upstream: string) => Catalogue | undefined;
@@ -40,5 +45,7 @@ export async function readLocksForPolicies(folder: string): Promise<{
     readDir: DISK_FILES.listFolder,
   });
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
-  return { upstreams: locks.keys(), faults, pins: pinsOf(locks, compile) };
+  const pins = pinsOf(locks, compile);
+  const alike = checkMergedNames(outline, pins, 'error');
+  return { upstreams: locks.keys(), faults: [...faults, ...alike], pins };
 }

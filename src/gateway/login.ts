@@ -10,7 +10,7 @@ import type { Identity } from './identity.js';
 /** Verifies the caller, and tells it the nonce of its next proof where it uses proofs. */
 export function login(
   { authenticator, proofNonces }: Identity,
-  upstream: UpstreamSettings,
+  upstream: Pick<UpstreamSettings, 'resource' | 'issuers' | 'audiences' | 'binding'>,
   incoming: Incoming,
   outgoing: Pick<Outgoing, 'also'>,
 ): AuthnOutcome | Promise<AuthnOutcome> {

@@ -14,8 +14,7 @@ import { digestListed } from '../pins/digest.js';
 import type { Principal } from '../policy/principal.js';
 import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
-import type { LimitStore } from '../settle/limits.js';
-import type { EndedSessions } from '../state/ended-sessions.js';
+import type { GatewayState } from '../state/gateway-state.js';
 import type { KeyRing } from '../state/key-ring.js';
 import { createLiveProgress } from '../state/live-progress.js';
 import { createOpenedSessions } from '../state/opened-sessions.js';
@@ -28,6 +27,8 @@ import {
 import { createRunningStreams } from '../state/running-streams.js';
 import { openSession, sealSession } from '../state/session-seal.js';
 import { createChannelPorts } from './channel-ports.js';
+import { createEndpointPorts } from './endpoint-ports.js';
+import type { Endpoints } from './endpoints.js';
 import { createForwarding } from './forwarding.js';
 import type { Identity } from './identity.js';
 import { login } from './login.js';
@@ -51,9 +52,9 @@ export type Parts = {
   readonly audit: Audit;
   readonly metrics: Metrics;
   readonly log: Log;
-  readonly limits: LimitStore;
-  readonly ended: EndedSessions;
+  readonly state: GatewayState;
   readonly streams: StreamRegistry;
+  readonly endpoints: Endpoints;
   readonly onVersion: Ports['onVersion'];
   readonly now: () => number;
 };
@@ -64,7 +65,8 @@ function bytesEqual(one: Uint8Array, other: Uint8Array): boolean {
 
 /** Builds the ports. */
 export function createPorts(parts: Parts): Ports {
-  const { ring, audit, metrics, ended, streams, now } = parts;
+  const { ring, audit, metrics, streams, now } = parts;
+  const { limits, ended, revocations } = parts.state;
   const decided = new WeakSet<ExchangeRecord>();
   const answers = createRunningStreams();
   const progress = createLiveProgress();
@@ -77,7 +79,9 @@ export function createPorts(parts: Parts): Ports {
 
   const opened = createOpenedSessions((sealed, upstream, principal) => {
     const session = openSession(ring, bindingOf(upstream, principal), sealed, now());
-    return session === undefined ? undefined : { ...session, hash: ring.hmac('session', sealed) };
+    if (session === undefined) return undefined;
+    const hashes = ring.hmacAll('session', sealed);
+    return { ...session, hash: hashes[0], hashes };
   }, now);
 
   function stateOf(subject: StateSubject, principal: Principal): StateBinding {
@@ -87,7 +91,7 @@ export function createPorts(parts: Parts): Ports {
   }
 
   return {
-    limits: parts.limits,
+    limits,
     pages: createPageCache({
       maxPages: MAX_PAGES,
       maxBytes: MAX_PAGE_BYTES,
@@ -98,15 +102,19 @@ export function createPorts(parts: Parts): Ports {
       const runtime = parts.runtime(upstream);
       return runtime === undefined ? undefined : parts.view(runtime, parts.version());
     },
+    endpoint: parts.endpoints.get,
+    ...createEndpointPorts(ring, now),
     authenticate(incoming, outgoing) {
-      const upstream = parts.version().settings.upstreams.get(incoming.upstream);
+      const { upstreams, endpoints } = parts.version().settings;
+      const upstream = upstreams.get(incoming.upstream) ?? endpoints.get(incoming.upstream);
       if (upstream === undefined) return { reason: 'internal' };
       if (upstream.authentication === 'none') return anonymousPrincipal(upstream);
       return login(parts.identity(), upstream, incoming, outgoing);
     },
     openSession(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);
-      if (session === undefined || ended.has(session.hash)) return undefined;
+      if (session === undefined || revocations.hasSession(session.hashes)) return undefined;
+      if (session.hashes.some(ended.has)) return undefined;
       if (session.upstreamSession !== BRIDGED_CHANNEL) return session;
       // What may be asked is known since the handshake, which came after the session.
       return { ...session, askable: runtimeOf(upstream).translation.bridged.askable(session) };
@@ -120,7 +128,7 @@ export function createPorts(parts: Parts): Ports {
     tasks: createTaskPorts(ring, now),
     newDecisionId: randomUUID,
     endSession(sealed, upstream) {
-      ended.add(ring.hmac('session', sealed), now() + SESSION_TTL_MS);
+      for (const hash of ring.hmacAll('session', sealed)) ended.add(hash, now() + SESSION_TTL_MS);
       streams.endWhere((stream) => stream.session === sealed && stream.upstream === upstream);
     },
     sealState: (state, subject, principal) =>

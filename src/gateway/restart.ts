@@ -9,6 +9,7 @@ export function restartReason(before: Settings, after: Settings): string | undef
     ['publicUrl', before.publicBase, after.publicBase],
     ['listeners', addresses(before), addresses(after)],
     ['keys', before.keys.map((key) => key.id), after.keys.map((key) => key.id)],
+    ['state', before.state, after.state],
     ['audit', before.audit, after.audit],
     ['admin', adminWithoutCertificates(before), adminWithoutCertificates(after)],
     ['metrics', before.metrics, after.metrics],

@@ -1,7 +1,7 @@
 // The edge's tables of one version: paths, documents, hosts and origins, made from settings alone.
 
 import { PROOF_ALGORITHMS } from '../authn/proof-key.js';
-import type { Settings, UpstreamSettings } from '../config/settings.js';
+import type { EndpointSettings, Settings, UpstreamSettings } from '../config/settings.js';
 import { metadataDocument, metadataPaths } from '../edge/metadata.js';
 import { createAddressOf } from '../edge/peer.js';
 import { type EdgeRoute, type EdgeTables, servedHosts } from '../edge/routes.js';
@@ -27,19 +27,22 @@ export function buildTables(
     routes.set(upstream.path, route);
     routes.set(`${upstream.path}/sse`, { ...route, channel: 'events' });
     routes.set(`${upstream.path}/message`, { ...route, channel: 'message' });
+  }
+  const endpoints = [...settings.endpoints.values()];
+  for (const endpoint of endpoints) routes.set(endpoint.path, routeOfEndpoint(endpoint, settings));
+  const resources = [...settings.upstreams.values(), ...endpoints];
+  for (const resource of resources) {
     // Where nobody authenticates there is no authorization server to name.
-    if (upstream.authentication === 'none') continue;
-    const document = metadataDocument(upstream, settings.issuers, {
+    if (resource.authentication === 'none') continue;
+    const document = metadataDocument(resource, settings.issuers, {
       proofAlgorithms: PROOF_ALGORITHMS,
       takesCertificates,
     });
-    for (const path of metadataPaths(settings.publicUrl, upstream.path))
+    for (const path of metadataPaths(settings.publicUrl, resource.path))
       documents.set(path, document);
   }
   const open = new Set(
-    [...settings.upstreams.values()]
-      .filter((upstream) => upstream.authentication === 'none')
-      .map((upstream) => upstream.name),
+    resources.filter(({ authentication }) => authentication === 'none').map(({ name }) => name),
   );
   return {
     routes,
@@ -68,4 +71,15 @@ function keySetDocument(keys: readonly PublicKey[]): string {
 function routeOf(upstream: UpstreamSettings): EdgeRoute {
   const { maxRequestBytes, concurrency } = upstream.limits;
   return { upstream: upstream.name, maxRequestBytes, concurrency };
+}
+
+/** No member gets a larger body than its own limit allows. */
+function routeOfEndpoint({ name, members }: EndpointSettings, { upstreams }: Settings): EdgeRoute {
+  const limits = members.flatMap(({ upstream }) => upstreams.get(upstream) ?? []);
+  return {
+    upstream: name,
+    members: new Map(limits.map((member) => [member.name, member.limits.concurrency])),
+    maxRequestBytes: Math.min(...limits.map((member) => member.limits.maxRequestBytes)),
+    concurrency: 0,
+  };
 }

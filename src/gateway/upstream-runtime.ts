@@ -30,6 +30,8 @@ export type UpstreamRuntime = {
   observed(): Observed | undefined;
   /** Whether every page was verified within `pinning.maxAge`. */
   isFresh(): boolean;
+  /** Whether the newest listing came through. */
+  isUp(): boolean;
   /** Lists again where that is due; resolves whether or not it helped. */
   freshen(): Promise<void>;
   notePage(page: Omit<Page, 'atMs'>): void;
@@ -59,6 +61,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     now,
   });
   let observed: Observed | undefined;
+  let isUp = false;
 
   function see(next: Observed | undefined): void {
     const isSame = next?.sight === observed?.sight;
@@ -77,11 +80,15 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
       now,
       request,
       onListing(listing) {
+        isUp = true;
         see(noteListing(observed, observeListing(listing)));
         ports.onListed(runtime);
       },
       onEraGone: (era) => see(dropEra(observed, era)),
-      onFailure: (_era, why) => ports.onFailure(runtime, why),
+      onFailure(_era, why) {
+        isUp = false;
+        ports.onFailure(runtime, why);
+      },
     },
   );
   const runtime: UpstreamRuntime = {
@@ -91,6 +98,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     sessions,
     translation,
     observed: () => observed,
+    isUp: () => isUp,
     isFresh: () => lister.isFresh(pinning.maxAgeMs),
     async freshen() {
       await lister.ensureFresh(pinning.maxAgeMs);

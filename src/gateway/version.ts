@@ -13,6 +13,7 @@ import { loadLocks } from '../pins/lock-folder.js';
 import { compilePolicies } from '../policy/compile.js';
 import type { PolicySet } from '../policy/question.js';
 import { pinsOf } from './locks.js';
+import { checkMergedNames } from './merged-names.js';
 
 /** A version that may be used: nothing in it is invalid. */
 export type Version = {
@@ -54,16 +55,15 @@ export async function loadVersion(
           readFile: DISK_FILES.readFile,
           readDir: DISK_FILES.listFolder,
         });
+  const pinned = pinsOf(pins?.locks ?? new Map(), sources.compile);
   const policies =
     outline.policiesDir === undefined
       ? undefined
-      : readPolicies(
-          outline.policiesDir,
-          outline,
-          pinsOf(pins?.locks ?? new Map(), sources.compile),
-          policyInForce,
-        );
-  const found = [...faults, ...(policies?.faults ?? []), ...(pins?.faults ?? [])];
+      : readPolicies(outline.policiesDir, outline, pinned, policyInForce);
+  // Once it runs, names that look alike are hidden, and what is taken out of a lock file must take effect.
+  const severity = policyInForce === undefined ? 'error' : 'warning';
+  const alike = checkMergedNames(outline, pinned, severity);
+  const found = [...faults, ...(policies?.faults ?? []), ...(pins?.faults ?? []), ...alike];
   if (
     settings === undefined ||
     policies?.policies === undefined ||

@@ -5,7 +5,10 @@
 export type Incoming = {
   /** The decision id: a lower-case UUID, the same in the audit log, in errors and in headers. */
   readonly id: string;
+  /** On the path of an endpoint its name, until the message is a member's. */
   readonly upstream: string;
+  /** The endpoint of several upstreams that it came through. */
+  readonly endpoint?: string | undefined;
   /** The path of HTTP+SSE below the upstream's own that was asked for; absent on the upstream's own. */
   readonly channel?: 'events' | 'message' | undefined;
   readonly httpMethod: 'POST' | 'GET' | 'DELETE';
@@ -27,9 +30,10 @@ export type Incoming = {
   readonly isProofUsed?: boolean;
   /**
    * Takes one of the places that the upstream's exchanges share, for as long as this one runs; false
-   * where none is left. Asked once it is known who calls, so that nobody else can fill them.
+   * where none is left. Asked once it is known who calls, so that nobody else can fill them. `member` names
+   * the upstream where the path is that of an endpoint.
    */
-  enter(): boolean;
+  enter(member?: string): boolean;
   /** Aborted when the client's connection ends before the answer does. */
   readonly signal: AbortSignal;
   /** Milliseconds since the epoch, and a monotonic reading in milliseconds, both at arrival. */

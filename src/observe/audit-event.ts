@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Principal } from '../policy/principal.js';
 import type { ExchangeRecord } from '../policy/record.js';
+import { detailText, foreignDetail } from './event-detail.js';
 import {
   type MaskText,
   quoteForeign,
@@ -73,6 +74,8 @@ export type AuditEvent =
       readonly action: string;
       readonly status: number;
       readonly ip: string;
+      /** Whom it was about, under names of our own. */
+      readonly detail?: Readonly<Record<string, string>> | undefined;
     }
   | {
       readonly type: 'lifecycle';
@@ -165,14 +168,18 @@ function foreign(text: string | undefined, mask: MaskText | undefined): string {
   return text === undefined ? 'null' : quoteForeign(text, mask);
 }
 
-function targetText({ upstream, target }: ExchangeRecord, mask: MaskText | undefined): string {
+function targetText(
+  { upstream, endpoint, target }: ExchangeRecord,
+  mask: MaskText | undefined,
+): string {
   // A pinned name was reviewed; every other name is the client's own words.
   const name = target.pin === undefined ? foreign(target.name, mask) : quoteOptional(target.name);
   const method =
     target.method === undefined
       ? foreign(target.receivedMethod, mask)
       : quoteVerified(target.method);
-  return `{"upstream":${quoteVerified(upstream)},"method":${method},"kind":${quoteOptional(target.kind)},"name":${name},"definition":${quoteOptional(target.definition)},"pin":${quoteOptional(target.pin)},"request_id":${requestId(target.requestId, mask)}}`;
+  const through = endpoint === undefined ? '' : `,"endpoint":${quoteVerified(endpoint)}`;
+  return `{"upstream":${quoteVerified(upstream)}${through},"method":${method},"kind":${quoteOptional(target.kind)},"name":${name},"definition":${quoteOptional(target.definition)},"pin":${quoteOptional(target.pin)},"request_id":${requestId(target.requestId, mask)}}`;
 }
 
 function argsText({ args }: ExchangeRecord, mask: MaskText | undefined): string {
@@ -248,16 +255,6 @@ export function outcomeEvent(
   return exchangeText('mcp.outcome', record, context, totalMs);
 }
 
-function detailText(detail: Readonly<Record<string, string | number | undefined>>): string {
-  let text = '';
-  for (const [name, value] of Object.entries(detail)) {
-    if (value === undefined) continue;
-    const quoted = typeof value === 'number' ? quoteNumber(value) : quoteVerified(value);
-    text += `${text === '' ? '' : ','}${quoteVerified(name)}:${quoted}`;
-  }
-  return `{${text}}`;
-}
-
 function pinTarget(
   event: { readonly upstream: string; readonly kind: string; readonly name: string },
   definition: string | undefined,
@@ -279,7 +276,7 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
     case 'config.reload':
       return `"detail":${detailText({ result: event.result, faults: event.faults })}`;
     case 'admin.action':
-      return `"actor":{"sub":${quoteOptional(event.subject)}},"client":{"ip":${quoteForeign(event.ip)}},"detail":{"action":${quoteForeign(event.action, mask)},"status":${quoteNumber(event.status)}}`;
+      return `"actor":{"sub":${quoteOptional(event.subject)}},"client":{"ip":${quoteForeign(event.ip)}},"detail":{"action":${quoteForeign(event.action, mask)},"status":${quoteNumber(event.status)}${foreignDetail(event.detail, mask)}}`;
     case 'lifecycle':
       return `"detail":${detailText({ event: event.event, ...event.detail })}`;
     case 'checkpoint':

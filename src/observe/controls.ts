@@ -4,9 +4,10 @@
 import type { ControlState } from './metrics.js';
 
 /**
- * A control by name: `policy audit metrics admin edge`, or one of several with what it guards:
+ * A control by name: `policy audit metrics admin edge store`, or one of several with what it guards:
  * `authn:<issuer> audience:<upstream> pins:<upstream> binding:<upstream>
- * upstream-credentials:<upstream> upstream-identity:<upstream> inspection:<profile> tls:<listener>`.
+ * upstream-credentials:<upstream> upstream-identity:<upstream> inspection:<profile> endpoint:<endpoint>
+ * tls:<listener>`.
  */
 export type ControlName =
   | 'policy'
@@ -14,6 +15,7 @@ export type ControlName =
   | 'metrics'
   | 'admin'
   | 'edge'
+  | 'store'
   | `authn:${string}`
   | `audience:${string}`
   | `pins:${string}`
@@ -21,7 +23,8 @@ export type ControlName =
   | `upstream-identity:${string}`
   | `binding:${string}`
   | 'tls:data'
-  | `inspection:${string}`;
+  | `inspection:${string}`
+  | `endpoint:${string}`;
 
 export type ControlRow = {
   readonly control: string;

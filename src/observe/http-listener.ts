@@ -1,5 +1,5 @@
 // The small HTTP servers of the gateway's own (ops and admin): one function answers, everything else is
-// the same for both: no body is read, headers are capped, connections are few, closing ends them.
+// the same for both: no body is read unless it is asked for, headers are capped, connections are few, closing ends them.
 // It decides nothing about paths or callers.
 
 import { createServer, type IncomingMessage, type Server } from 'node:http';
@@ -52,6 +52,25 @@ function portOf(server: Server): number {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
+/** Reads a body of UTF-8; `undefined` where it is larger than `maxBytes`, or broke off. */
+export async function readBody(
+  request: IncomingMessage,
+  maxBytes: number,
+): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let total = 0;
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      total += chunk.length;
+      if (total > maxBytes) return undefined;
+      chunks.push(chunk);
+    }
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  } catch {
+    return undefined;
+  }
+}
+
 /** A listener that answers each request with `answer`; a fault in it is a 500 that says nothing. */
 export function createHttpListener(
   { host, port, secure }: ListenerAddress,
@@ -67,13 +86,15 @@ export function createHttpListener(
   const server = secured ?? createServer(limits);
   server.maxConnections = MAX_CONNECTIONS;
   server.on('request', (request, response) => {
-    request.resume();
     Promise.resolve()
       .then(() => answer(request))
       .catch(() => FAILED)
       .then(({ status, headers, body }) => {
-        response.writeHead(status, { ...ALWAYS, ...headers });
+        // What was not read goes with the connection.
+        const rest = request.complete ? {} : { connection: 'close' };
+        response.writeHead(status, { ...ALWAYS, ...headers, ...rest });
         response.end(request.method === 'HEAD' ? undefined : body);
+        request.resume();
       })
       .catch(() => response.destroy());
   });

@@ -43,7 +43,7 @@ export interface Metrics {
     readonly pins: string;
   }): void;
   /** Names that labels may have from now on. */
-  setNames(names: Pick<Settings, 'upstreams' | 'issuers'>): void;
+  setNames(names: Pick<Settings, 'upstreams' | 'endpoints' | 'issuers'>): void;
   auditEvent(sink: string, result: string, count: number): void;
   setAuditQueue(length: number): void;
   setChainSeq(seq: number): void;
@@ -152,12 +152,12 @@ function recordContent(families: Families, record: ExchangeRecord, upstream: str
 
 /** Makes the metrics. One for the life of the process; `maxSeries` is taken at the start. */
 export function createMetrics(
-  settings: Pick<Settings, 'metrics' | 'upstreams' | 'issuers'>,
+  settings: Pick<Settings, 'metrics' | 'upstreams' | 'endpoints' | 'issuers'>,
   build: Build,
 ): Metrics {
   const { toolLabel } = settings.metrics;
   const { families, render } = createFamilies(settings.metrics.maxSeries, toolLabel);
-  let { upstreams, issuers } = settings;
+  let { upstreams, endpoints, issuers } = settings;
   const countInflight = createCounts();
   const countStreams = createCounts();
   const controls = new Map<string, ControlState>();
@@ -165,7 +165,8 @@ export function createMetrics(
   families.sallyport_store_degraded.write(0);
   families.sallyport_audit_queue_length.write(0);
 
-  const upstreamLabel = (name: string): string => (upstreams.has(name) ? name : OTHER);
+  const upstreamLabel = (name: string): string =>
+    upstreams.has(name) || endpoints.has(name) ? name : OTHER;
 
   function writeControl(control: string, current: ControlState): void {
     for (const state of CONTROL_STATES) {
@@ -216,7 +217,7 @@ export function createMetrics(
       families.sallyport_config_info.write(1, hashes.config, hashes.policy, hashes.pins);
     },
     setNames(names) {
-      ({ upstreams, issuers } = names);
+      ({ upstreams, endpoints, issuers } = names);
     },
     auditEvent: (sink, result, count) =>
       families.sallyport_audit_events_total.write(count, sink, result),

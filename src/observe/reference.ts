@@ -107,7 +107,7 @@ const MEMBERS: readonly (readonly [string, string])[] = [
   ],
   [
     'target',
-    '`upstream method kind name definition pin request_id`: what was asked for, the digest of its definition as last seen, and of the one pinned.',
+    '`upstream method kind name definition pin request_id`: what was asked for, the digest of its definition as last seen, and of the one pinned. `endpoint` too, where the message came through an endpoint of several upstreams; what is refused there before it is known whose it is has the endpoint as `upstream`.',
   ],
   ['args', '`digest` (keyed), `bytes`, `keys`, and what rules ask to be `captured`.'],
   [

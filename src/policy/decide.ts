@@ -147,6 +147,7 @@ const PIN_REFUSALS: { readonly [state in PinState]: Reason | undefined } = {
   changed: 'tool-changed',
   blocked: 'tool-blocked',
   invalid: 'tool-invalid',
+  shadowed: 'tool-shadowed',
 };
 
 type Pin = {
@@ -163,6 +164,7 @@ function standingOf(catalogue: Catalogue, { kind, name }: Subject): Pin {
   if (kind === 'question' || (kind === 'resource' && !isAppUri(name))) return UNPINNED_KIND;
   const { state, pinned } = catalogue.standing(kind satisfies PinKind, name);
   const approved = state === 'approved' ? pinned : undefined;
+  if (state === 'shadowed') return { ...UNPINNED_KIND, refusal: PIN_REFUSALS.shadowed };
   if (catalogue.mode === 'off') return { ...UNPINNED_KIND, pinned: approved };
   const refusal = PIN_REFUSALS[state] ?? (approved === undefined ? 'tool-unpinned' : undefined);
   return { refusal, pinned: approved, isRequired: true };

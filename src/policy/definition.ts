@@ -14,6 +14,7 @@ export type PinKind = 'tool' | 'prompt' | 'template' | 'resource';
  * `unpinned`: not in the lock file. `changed`: seen upstream different from every approved definition.
  * `absent`: approved but not offered upstream at the last listing. `blocked`: by a reviewer.
  * `invalid`: approved, but unusable (hostile schema, invalid x-mcp-header).
+ * `shadowed`: at an endpoint of several upstreams, where it looks like a definition of another one.
  */
 export type PinState =
   | 'approved'
@@ -22,7 +23,8 @@ export type PinState =
   | 'changed'
   | 'absent'
   | 'blocked'
-  | 'invalid';
+  | 'invalid'
+  | 'shadowed';
 
 /** One mistake in arguments or a result: positions and expectations, never the value. */
 export type SchemaFault = { readonly pointer: string; readonly message: string };

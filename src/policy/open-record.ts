@@ -8,7 +8,7 @@ import type { ExchangeRecord } from './record.js';
 export function openRecord(
   incoming: Pick<
     Incoming,
-    'id' | 'receivedAt' | 'startedMs' | 'upstream' | 'httpMethod' | 'remoteAddress'
+    'id' | 'receivedAt' | 'startedMs' | 'upstream' | 'endpoint' | 'httpMethod' | 'remoteAddress'
   >,
 ): ExchangeRecord {
   return {
@@ -16,6 +16,7 @@ export function openRecord(
     receivedAt: incoming.receivedAt,
     startedMs: incoming.startedMs,
     upstream: incoming.upstream,
+    endpoint: incoming.endpoint,
     httpMethod: incoming.httpMethod,
     principal: undefined,
     client: {

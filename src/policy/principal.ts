@@ -39,9 +39,13 @@ export type Principal = {
   readonly token: {
     /** Keyed HMAC of the token's `jti`, or of its bytes where it has none: for records, never the token. */
     readonly id: string;
+    /** The same under the older gateway keys, so that what names a token outlives a rotation. */
+    readonly formerIds: readonly string[];
     readonly audience: string;
     /** Milliseconds since the epoch. Streams end when it passes. `Infinity` where authentication is none. */
     readonly expiresAt: number;
+    /** Milliseconds since the epoch; `undefined` where the issuer does not say. */
+    readonly issuedAt: number | undefined;
     readonly binding: 'none' | 'dpop' | 'mtls';
     /** Absent where the token is bound to nothing. */
     readonly boundTo?: Confirmation;

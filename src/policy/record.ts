@@ -40,6 +40,8 @@ export type ExchangeRecord = {
   readonly receivedAt: number;
   readonly startedMs: number;
   readonly upstream: string;
+  /** The endpoint of several upstreams that it came through. */
+  readonly endpoint?: string | undefined;
   readonly httpMethod: string;
   /** Hashes of the files that it is decided under; the current ones where absent. */
   versions?: { readonly config: string; readonly policy: string; readonly pins: string };

@@ -21,7 +21,7 @@ const FIRST_REFUSAL = 400;
 
 /** Runs the elements. The array itself is recorded too: that it was admitted, and how it was answered. */
 export async function relayArray(
-  call: Call,
+  call: Pick<Call, 'incoming' | 'outgoing' | 'ports' | 'record'>,
   array: AdmittedArray,
   run: RunExchange,
 ): Promise<Refusal | undefined> {

@@ -53,12 +53,12 @@ export function callerOf(call: Call): Caller {
 }
 
 /** The scheme of the credential, lower-case; a word that the client chose, to compare and not to show. */
-function presentedScheme(incoming: Incoming): string | undefined {
+export function presentedScheme(incoming: Incoming): string | undefined {
   return incoming.headers['authorization']?.split(' ', 1)[0]?.toLowerCase();
 }
 
 /** What the record knows after admission. */
-export function noteAdmitted(call: Call, admitted: Admitted): void {
+export function noteAdmitted(call: Pick<Call, 'record' | 'ports'>, admitted: Admitted): void {
   const { record, ports } = call;
   const { message, target, args } = admitted;
   record.client.era = admitted.era;

@@ -36,8 +36,9 @@ export async function holdStream(
   };
   const alive = keepAlive(outgoing, view.limits.keepAliveMs);
   const expiry = setTimeout(end, timerMs(principal.token.expiresAt - Date.now()));
-  const { upstream } = incoming;
-  const unregister = ports.registerStream({ upstream, principal, session, announce, end });
+  const { upstream, endpoint } = incoming;
+  const stream = { upstream, endpoint, principal, session, announce, end };
+  const unregister = ports.registerStream(stream);
   incoming.signal.addEventListener('abort', end, { once: true });
   try {
     await run(leave.signal, end);

@@ -83,9 +83,15 @@ function tellServer(call: Call, { admitted }: Cleared): void {
 /** Asks again, under the version that now stands, who calls and whether they may; why not, if so. */
 async function renew(call: Call, cleared: Cleared, judge: Judge): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports } = call;
-  const { era, target, task, args = 'unknown' } = cleared.admitted;
+  const { era, target, task, args = 'unknown', session } = cleared.admitted;
   const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
   if ('reason' in principal) return refuseWith(principal.reason);
+  const sealed = incoming.headers['mcp-session-id'];
+  const isOver =
+    session !== undefined &&
+    sealed !== undefined &&
+    ports.openSession(sealed, incoming.upstream, principal) === undefined;
+  if (isOver) return refuseWith('unknown-session');
   const view = ports.view(incoming.upstream);
   if (view === undefined) return refuseWith('upstream-unavailable');
   const catalogue = view.catalogueFor(era);

@@ -36,7 +36,8 @@ export async function authenticate(call: Call): Promise<Principal | Refusal> {
   return principal;
 }
 
-function proofOf({ proof }: LoginFault): Pick<Deny, 'proof'> {
+/** What the challenge of a refused login must say of a proof of possession. */
+export function proofOf({ proof }: LoginFault): Pick<Deny, 'proof'> {
   return proof === undefined ? {} : { proof };
 }
 

@@ -50,7 +50,7 @@ export interface KeyRing {
   /** Keyed digest under the first key: HMAC-SHA-256, base64url. */
   hmac(purpose: string, bytes: Uint8Array | string): string;
   /** Keyed digests under every key, in the order of the configuration: for finding a known value. */
-  hmacAll(purpose: string, bytes: Uint8Array | string): readonly string[];
+  hmacAll(purpose: string, bytes: Uint8Array | string): readonly [string, ...string[]];
   /** Signs with the first key. */
   sign(bytes: Uint8Array): Signature;
   /** Signs an assertion with the first key's own half for that. */
@@ -151,7 +151,10 @@ export function createKeyRing(keys: readonly GatewayKey[]): KeyRing {
       return undefined;
     },
     hmac: (purpose, bytes) => digest(first, purpose, bytes),
-    hmacAll: (purpose, bytes) => derived.map((key) => digest(key, purpose, bytes)),
+    hmacAll: (purpose, bytes) => [
+      digest(first, purpose, bytes),
+      ...derived.slice(1).map((key) => digest(key, purpose, bytes)),
+    ],
     sign: (bytes) => signWith(first.signing, bytes),
     signAssertion: (bytes) => signWith(first.assertion, bytes),
     publicKeys: () => derived.map(({ signing }) => publicHalf(signing)),

@@ -5,8 +5,14 @@
 import type { SessionFacts } from '../mcp/admitted.js';
 import type { Principal } from '../policy/principal.js';
 
-/** An opened session with the keyed hash of its sealed id, for records and for the ended ones. */
-export type OpenedSession = SessionFacts & { readonly hash: string };
+/**
+ * An opened session with the keyed hash of its sealed id, for records; `hashes` are all those by which it
+ * may have ended, under every key.
+ */
+export type OpenedSession = SessionFacts & {
+  readonly hash: string;
+  readonly hashes: readonly string[];
+};
 
 const REMEMBERED_MS = 60_000;
 const MAX_A_CALLER = 32;

@@ -8,6 +8,7 @@ import type { JsonObject } from '../../src/mcp/message.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Order } from '../support/hostile-upstream.js';
+import { type Listening, listenOn } from '../support/listening.js';
 import { ALLOW_ALL } from '../support/start-gateway.js';
 import { bearer, rawPost, sessionHeaders, statelessParts } from '../support/wire-client.js';
 
@@ -54,23 +55,8 @@ const PARTS = statelessParts('tools/call', {
   _meta: { progressToken: 1 },
 });
 
-type Listening = { text(): string; isOver(): boolean };
-
 async function listenTo(url: string, init: RequestInit): Promise<Listening> {
-  const response = await fetch(url, init);
-  expect(response.status).toBe(200);
-  let text = '';
-  let isOver = false;
-  async function read(): Promise<void> {
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body ?? []) text += decoder.decode(chunk as Uint8Array);
-  }
-  void read()
-    .catch(() => undefined)
-    .finally(() => {
-      isOver = true;
-    });
-  return { text: () => text, isOver: () => isOver };
+  return listenOn(await fetch(url, init));
 }
 
 describe('a long stream', () => {

@@ -29,7 +29,8 @@ async function start(): Promise<RunningGateway> {
     upstreams: [{ name: 'shared', url: upstream.url, more: ['pinning: {maxAge: 10m}'] }],
     policies: { open: ALLOW_ALL, questions: grantQuestions() },
     issuerUrl: issuer.issuer,
-    more: `keys: [{file: ${JSON.stringify(join(folder, 'key'))}}]`,
+    more: `keys: [{file: ${JSON.stringify(join(folder, 'key'))}}]
+endpoints: {all: {issuers: [test], upstreams: {shared: {prefix: s_}}}}`,
   });
 }
 
@@ -118,5 +119,18 @@ describe('[Q-15] another replica', () => {
     });
     expect(resumed.status).toBe(200);
     expect(await resumed.text()).toContain('resumed');
+  });
+
+  it('[MRG-09] serves a session of an endpoint that it did not open', async () => {
+    const token = await issuer.mint(one.url('all'));
+    const opened = await openRawSession(one.url('all'), { token });
+    const headers = {
+      ...opened.headers,
+      authorization: `Bearer ${await issuer.mint(two.url('all'))}`,
+    };
+    const params = { ...CALL, name: 's_read_record' };
+    const body = { jsonrpc: '2.0', id: 5, method: 'tools/call', params };
+    const answer = await postRaw(two.url('all'), body, { headers });
+    expect(answer.messages).toMatchObject([{ id: 5, result: textResult('read_record one') }]);
   });
 });

@@ -116,7 +116,7 @@ export async function linesOf(
 
 /** A refusal of a message writes its decision and its outcome, both refused for this reason. */
 export async function expectRefusedLines(
-  rig: AttackRig,
+  rig: Pick<AttackRig, 'gateway'>,
   reply: Reply,
   reason: Reason,
 ): Promise<readonly AuditLine[]> {

@@ -4,7 +4,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { canary } from './canary.js';
 import { findFreePort } from './free-port.js';
 
 export type Everything = { readonly url: string; readonly pid: number; close(): Promise<void> };
@@ -44,6 +46,42 @@ async function endChild(child: ChildProcess): Promise<void> {
   await exited;
 }
 
+/**
+ * What another process receives can be seen on the way alone: passes all bytes on, and keeps those that go
+ * there.
+ */
+async function startTap(to: number): Promise<{ readonly port: number; close(): Promise<void> }> {
+  const sockets = new Set<Socket>();
+  const server: Server = createServer((client) => {
+    const there = connect(to, '127.0.0.1');
+    let received = '';
+    client.on('data', (chunk: Buffer) => {
+      received += chunk.toString('latin1');
+    });
+    client.once('close', () => canary.recordSeen('a request to server-everything', received));
+    for (const [socket, other] of [
+      [client, there],
+      [there, client],
+    ] as const) {
+      sockets.add(socket);
+      socket.pipe(other);
+      socket.on('error', () => other.destroy());
+      socket.once('close', () => {
+        sockets.delete(socket);
+        other.destroy();
+      });
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
 /** Starts the server and waits until it answers. Tries another port when the first was taken. */
 export async function startEverything(): Promise<Everything> {
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
@@ -54,7 +92,15 @@ export async function startEverything(): Promise<Everything> {
       stdio: 'ignore',
     });
     if (await waitUntilReady(child, url)) {
-      return { url, pid: child.pid ?? 0, close: () => endChild(child) };
+      const tap = await startTap(port);
+      return {
+        url: `http://127.0.0.1:${tap.port}/mcp`,
+        pid: child.pid ?? 0,
+        async close() {
+          await tap.close();
+          await endChild(child);
+        },
+      };
     }
     await endChild(child);
   }

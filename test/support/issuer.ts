@@ -14,6 +14,7 @@ import {
   SignJWT,
 } from 'jose';
 import type { IssuerSettings } from '../../src/config/settings.js';
+import { canary } from './canary.js';
 
 /** What the issuer's endpoints do instead of answering as they should. */
 export type Misbehaviour =
@@ -193,6 +194,7 @@ export async function startTestIssuer(
   const server = createServer(answer);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
+  canary.watchIssuer(port);
   const base = `http://127.0.0.1:${port}`;
   const path = options.path ?? '';
   const issuer = base + path;
@@ -213,6 +215,12 @@ export async function startTestIssuer(
     };
   }
 
+  /** Whatever it is worth, nobody else may see it. */
+  function given(token: string): string {
+    canary.recordToken(token);
+    return token;
+  }
+
   return {
     issuer,
     hits,
@@ -231,14 +239,16 @@ export async function startTestIssuer(
     }),
     async mint(resource, { claims = {}, header = {}, key: signer = key } = {}) {
       const head = { alg: signer.alg, kid: signer.kid, typ: 'at+jwt', ...header };
-      return await new SignJWT(withoutUndefined({ ...claimsFor(resource), ...claims }))
-        .setProtectedHeader(withoutUndefined(head) as JWTHeaderParameters)
-        .sign(signer.privateKey);
+      return given(
+        await new SignJWT(withoutUndefined({ ...claimsFor(resource), ...claims }))
+          .setProtectedHeader(withoutUndefined(head) as JWTHeaderParameters)
+          .sign(signer.privateKey),
+      );
     },
     async mintWithPublicKeyAsSecret(resource) {
       const input = `${encode({ alg: 'HS256', kid: key.kid, typ: 'at+jwt' })}.${encode(claimsFor(resource))}`;
       const secret = await exportSPKI(key.publicKey);
-      return `${input}.${createHmac('sha256', secret).update(input).digest('base64url')}`;
+      return given(`${input}.${createHmac('sha256', secret).update(input).digest('base64url')}`);
     },
     mintUnsigned: (resource, header, signature) =>
       `${encode(header)}.${encode(claimsFor(resource))}.${Buffer.from(signature).toString('base64url')}`,

@@ -10,6 +10,7 @@ import type {
   OAuthClientInformationMixed,
   OAuthTokens,
 } from '@modelcontextprotocol/sdk/shared/auth.js';
+import { canary } from './canary.js';
 
 export type WalkFacts = {
   /** The URL that the SDK would have opened in a browser. */
@@ -25,6 +26,8 @@ export type WalkOptions = {
   /** Where the code arrives; nothing listens there. */
   readonly redirectUrl?: string;
   readonly scope?: string;
+  /** The URL of a document by which the client names itself, where the issuer takes such. */
+  readonly documentUrl?: string;
   /** Asks for refresh tokens too. */
   readonly refreshes?: boolean;
 };
@@ -44,6 +47,7 @@ export function createWalkProvider(options: WalkOptions = {}): WalkProvider {
     get redirectUrl() {
       return redirectUrl;
     },
+    ...(options.documentUrl === undefined ? {} : { clientMetadataUrl: options.documentUrl }),
     get clientMetadata() {
       return {
         client_name: 'sallyport-test',
@@ -60,6 +64,7 @@ export function createWalkProvider(options: WalkOptions = {}): WalkProvider {
     },
     tokens: () => tokens,
     saveTokens: (given) => {
+      canary.recordToken(given.access_token);
       tokens = given;
     },
     redirectToAuthorization: (url) => {

@@ -7,6 +7,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair } from 'jose';
 import { type Context, Provider } from 'oidc-provider';
+import { canary } from './canary.js';
 
 export type OidcProvider = {
   readonly issuer: string;
@@ -63,7 +64,9 @@ export async function startOidcProvider(
 
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { port } = server.address() as AddressInfo;
+  const issuer = `http://127.0.0.1:${port}`;
+  canary.watchIssuer(port);
 
   const provider: Provider = new Provider(issuer, {
     jwks,

@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { canary } from './canary.js';
 
 const ROOT = join(import.meta.dirname, '../..');
 const MAIN = join(ROOT, 'dist/main.js');
@@ -56,6 +57,7 @@ async function end({ child, out }: Running): Promise<Ended> {
   const timer = setTimeout(() => child.kill('SIGKILL'), RUN_TIMEOUT_MS);
   const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
   clearTimeout(timer);
+  canary.recordSeen('the output of the program', `${out.stdout}\n${out.stderr}`);
   if (code === null) throw new Error(`ended by ${signal}: ${out.stderr}`);
   return { code, ...out };
 }

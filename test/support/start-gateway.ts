@@ -1,12 +1,13 @@
 // One real gateway in this process, from files in a folder of its own, on free ports of loopback, with a
 // real issuer. Everything a test changes, it changes as an operator would: by writing files.
 
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Fault } from '../../src/config/fault.js';
 import { type Gateway, startGateway } from '../../src/gateway.js';
 import { createLog } from '../../src/observe/log.js';
+import { canary } from './canary.js';
 import { fetchPins } from './fetch-pins.js';
 import { findFreePort } from './free-port.js';
 import { startTestIssuer, type TestIssuer } from './issuer.js';
@@ -136,12 +137,22 @@ ${options.more ?? ''}
 `;
 }
 
+/** Whatever a gateway wrote, the audit above all. */
+async function recordFiles(folder: string): Promise<void> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  for (const entry of entries.filter((one) => one.isFile())) {
+    const text = await readFile(join(entry.parentPath, entry.name), 'utf8');
+    canary.recordSeen(`the file ${entry.name}`, text);
+  }
+}
+
 /** Starts issuer and gateway. Close it in `afterAll`; everything it made goes with it. */
 export async function startTestGateway(options: GatewayUnderTest): Promise<RunningGateway> {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-test-'));
   const issuer = await startTestIssuer();
   const [data, ops] = [await findFreePort(), await findFreePort()];
   const publicUrl = `${schemeOf(options)}://127.0.0.1:${data}`;
+  canary.watchGateway(data, ops);
   const file = join(folder, 'gateway.yaml');
   await mkdir(join(folder, 'policies/pins'), { recursive: true });
   await writeFilesBeside(folder, options);
@@ -166,6 +177,7 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
   if (started.kind === 'refused')
     throw new Error(`the gateway refused its files: ${JSON.stringify(started.faults, null, 2)}`);
   const { gateway } = started;
+  canary.watchGateway(...gateway.listening.map(({ port }) => port));
   const url = (upstream: string): string => `${publicUrl}/${upstream}`;
   return {
     folder,
@@ -193,8 +205,12 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     approvePins,
     reload: () => gateway.reload(),
     async close() {
+      const measured = await fetch(`http://127.0.0.1:${ops}/metrics`).catch(() => undefined);
+      canary.recordSeen('the metrics', (await measured?.text()) ?? '');
       await gateway.close();
       await issuer.close();
+      canary.recordSeen('the process log', logged);
+      await recordFiles(folder);
       await rm(folder, { recursive: true, force: true });
     },
   };

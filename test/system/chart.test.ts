@@ -94,6 +94,39 @@ describe('the chart', () => {
     expect(unknown.code).not.toBe(0);
   });
 
+  it('[REV-32] allows more replicas with a store that all of them reach, and an audit file for each', async () => {
+    const gateway = [
+      'version: 1',
+      'state: {type: redis, url: {env: REDIS_URL}}',
+      'publicUrl: https://mcp.example.com',
+    ].join('\\n');
+    const shared = [
+      ...['--set', 'replicas=3', '--set', 'state.type=redis'],
+      ...['--set', 'state.redis.existingSecret=store'],
+    ];
+    const file = ['--set-json', `config={"gateway.yaml":"${gateway}"}`];
+    const resources = await template(...shared, ...file);
+    expect(find(resources, 'Deployment')).toMatchObject({ spec: { replicas: 3 } });
+    expect(JSON.stringify(find(resources, 'Deployment'))).not.toContain('Recreate');
+    const [container] = podOf(resources)['containers'] as unknown as readonly object[];
+    expect(container).toMatchObject({
+      env: [{ name: 'REDIS_URL', valueFrom: { secretKeyRef: { name: 'store', key: 'url' } } }],
+    });
+    const refused = async (...args: string[]) => {
+      const { code, stderr } = await run(helmProgram(), [
+        ...['template', 'edge', CHART, ...CLUSTER],
+        ...args,
+      ]);
+      expect(code).not.toBe(0);
+      return stderr;
+    };
+    expect(await refused(...shared)).toContain('gateway.yaml says memory');
+    expect(await refused(...shared, ...file, '--set', 'audit.persistence.enabled=true')).toContain(
+      '/replicas',
+    );
+    expect(await refused(...file, '--set', 'state.type=redis')).toContain('existingSecret');
+  });
+
   it('[R-05] renders every optional part', async () => {
     const resources = await template(
       '--set',

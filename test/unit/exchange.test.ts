@@ -106,6 +106,12 @@ describe('an exchange', () => {
     };
     const ports: Ports = {
       view: () => current,
+      endpoint: refuseUse,
+      sealCursor: refuseUse,
+      openCursor: refuseUse,
+      tellLoss: refuseUse,
+      noteResources: refuseUse,
+      recallResource: refuseUse,
       async authenticate() {
         await Promise.resolve();
         current = after;

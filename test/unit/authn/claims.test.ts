@@ -204,7 +204,7 @@ describe('[TOK-13] scopes', () => {
   const scopesOf = (scope: string, impliedScopes: IssuerSettings['impliedScopes']) => {
     const facts = judge({ claims: { scope } });
     if (typeof facts === 'string') throw new Error(facts);
-    const principal = makePrincipal({ ...ISSUER, impliedScopes }, facts, {}, 'id');
+    const principal = makePrincipal({ ...ISSUER, impliedScopes }, facts, {}, ['id']);
     return { scopes: principal?.scopes, stated: principal?.statedScopes };
   };
 
@@ -219,5 +219,13 @@ describe('[TOK-13] scopes', () => {
       scopes: ['constructor'],
       stated: undefined,
     });
+  });
+});
+
+describe('[REV-02] since when a token is', () => {
+  it('is what it says, and nothing where an answer of its issuer does not say', () => {
+    expect(judge({})).toMatchObject({ issuedAt: NOW_S * 1000 });
+    const unsaid = judge({ source: 'introspection', claims: { iat: undefined } });
+    expect(unsaid).toMatchObject({ subject: 'alice', issuedAt: undefined });
   });
 });

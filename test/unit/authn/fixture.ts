@@ -44,7 +44,7 @@ export function makeAuthenticator(issuers: readonly IssuerSettings[], clock = ma
     keySources,
     introspectors,
     now: clock.now,
-    hmac: (purpose, bytes) => createHmac('sha256', purpose).update(bytes).digest('base64url'),
+    tokenIds: (bytes) => [createHmac('sha256', 'token-id').update(bytes).digest('base64url')],
     judgeProof: () => Promise.resolve('invalid_dpop_proof'),
   });
   const ask = (token: string, acceptance = ACCEPTANCE) =>

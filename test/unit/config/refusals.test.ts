@@ -342,7 +342,6 @@ describe('[C-11] what is read and refused', () => {
   const upstream = (text: string): string => swap('[corp]', `[corp]\n    ${text}`);
 
   it.each([
-    ['Redis', `${GOOD}state: {type: redis, url: {env: REDIS_URL}}\n`, '13:15', '"redis"'],
     ['tracing', `${GOOD}tracing: {otlp: {env: OTLP}}\n`, '13:1', '"tracing"'],
     ['first use', upstream('pinning: {mode: trust-on-first-use}'), '12:21', '"trust-on-first-use"'],
     ['observe', swap('dir: policies', 'dir: policies, mode: observe'), '12:33', '"observe"'],

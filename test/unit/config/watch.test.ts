@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -17,6 +17,13 @@ afterEach(async () => {
   watches = [];
   await rm(folder, { recursive: true, force: true });
 });
+
+/** Puts a whole text in place at once: a look never finds a file half written. */
+async function put(file: string, text: string): Promise<void> {
+  const made = join(folder, '.put');
+  await writeFile(made, text);
+  await rename(made, file);
+}
 
 /** A watch and the means to wait for its calls. `pollMs` is long where only `check` should look. */
 async function watchOver(
@@ -55,9 +62,9 @@ const only = (...files: string[]): WatchTargets => ({ files, folders: [] });
 describe('[C-17] changes of files', () => {
   it('are told by the watch of the folder, without a poll', async () => {
     const file = join(folder, 'gateway.yaml');
-    await writeFile(file, 'a');
+    await put(file, 'a');
     const { reached } = await watchOver(only(file), NEVER_MS);
-    await writeFile(file, 'b');
+    await put(file, 'b');
     await reached(1);
   });
 
@@ -65,14 +72,14 @@ describe('[C-17] changes of files', () => {
     const file = join(folder, 'mounted', 'gateway.yaml');
     const { reached } = await watchOver(only(file), 10);
     await mkdir(join(folder, 'mounted'));
-    await writeFile(file, 'a');
+    await put(file, 'a');
     await reached(1);
   });
 
   it('are told again and again when a ConfigMap is swapped', async () => {
     const swap = async (version: string): Promise<void> => {
       await mkdir(join(folder, version));
-      await writeFile(join(folder, version, 'gateway.yaml'), version);
+      await put(join(folder, version, 'gateway.yaml'), version);
       await symlink(version, join(folder, `next-${version}`));
       await rename(join(folder, `next-${version}`), join(folder, '..data'));
     };
@@ -89,11 +96,11 @@ describe('[C-17] changes of files', () => {
   it('of files that come and go in a folder count, of others not', async () => {
     const targets = { files: [], folders: [{ path: folder, suffix: '.policy.yaml' }] };
     const { watch, calls } = await watchOver(targets, NEVER_MS);
-    await writeFile(join(folder, 'a.policy.yaml'), 'a');
+    await put(join(folder, 'a.policy.yaml'), 'a');
     await watch.check();
     expect(calls()).toBe(1);
-    await writeFile(join(folder, 'notes.txt'), 'a');
-    await writeFile(join(folder, '.b.policy.yaml'), 'a');
+    await put(join(folder, 'notes.txt'), 'a');
+    await put(join(folder, '.b.policy.yaml'), 'a');
     await watch.check();
     expect(calls()).toBe(1);
     await rm(join(folder, 'a.policy.yaml'));
@@ -103,18 +110,18 @@ describe('[C-17] changes of files', () => {
 
   it('are of content: a touch is none, and the same text written again is none', async () => {
     const file = join(folder, 'gateway.yaml');
-    await writeFile(file, 'a');
+    await put(file, 'a');
     const { watch, calls } = await watchOver(only(file), NEVER_MS);
     await utimes(file, new Date(0), new Date(0));
     await watch.check();
-    await writeFile(file, 'a');
+    await put(file, 'a');
     await watch.check();
     expect(calls()).toBe(0);
   });
 
   it('are coalesced: many writes while one is told are one further call', async () => {
     const file = join(folder, 'gateway.yaml');
-    await writeFile(file, '0');
+    await put(file, '0');
     let release = (): void => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -122,11 +129,11 @@ describe('[C-17] changes of files', () => {
     const { watch, calls, reached } = await watchOver(only(file), NEVER_MS, (call) =>
       call === 1 ? held : undefined,
     );
-    await writeFile(file, '1');
+    await put(file, '1');
     const first = watch.check();
     await reached(1);
     for (const text of ['2', '3', '4']) {
-      await writeFile(file, text);
+      await put(file, text);
       void watch.check();
     }
     expect(calls()).toBe(1);
@@ -135,15 +142,30 @@ describe('[C-17] changes of files', () => {
     expect(calls()).toBe(2);
   });
 
+  it('are told again where what was read between two equal looks was something else', async () => {
+    const file = join(folder, 'gateway.yaml');
+    await put(file, '0');
+    const reads: string[] = [];
+    const { watch } = await watchOver(only(file), NEVER_MS, async (call) => {
+      if (call === 1) await put(file, '2');
+      reads.push(await readFile(file, 'utf8'));
+      if (call === 1) await put(file, '1');
+    });
+    await put(file, '1');
+    await watch.check();
+    expect(reads[0]).toBe('2');
+    expect(reads.at(-1)).toBe('1');
+  });
+
   it('are told after a call that failed, too', async () => {
     const file = join(folder, 'gateway.yaml');
-    await writeFile(file, '0');
+    await put(file, '0');
     const failure = new Error('rejected');
     const { watch, calls, errors } = await watchOver(only(file), NEVER_MS, () => {
       throw failure;
     });
     for (const text of ['1', '2']) {
-      await writeFile(file, text);
+      await put(file, text);
       await watch.check();
     }
     expect(calls()).toBe(2);
@@ -152,8 +174,8 @@ describe('[C-17] changes of files', () => {
 
   it('of other files follow a new target, beginning with one call', async () => {
     const [before, after] = [join(folder, 'a'), join(folder, 'b')];
-    await writeFile(before, '0');
-    await writeFile(after, '0');
+    await put(before, '0');
+    await put(after, '0');
     const { watch, calls } = await watchOver(only(before), NEVER_MS);
     watch.retarget(only(before));
     await watch.check();
@@ -161,17 +183,17 @@ describe('[C-17] changes of files', () => {
     watch.retarget(only(after));
     await watch.check();
     expect(calls()).toBe(1);
-    await writeFile(before, '1');
+    await put(before, '1');
     await watch.check();
     expect(calls()).toBe(1);
   });
 
   it('are not told after close', async () => {
     const file = join(folder, 'gateway.yaml');
-    await writeFile(file, '0');
+    await put(file, '0');
     const { watch, calls } = await watchOver(only(file), 5);
     await watch.close();
-    await writeFile(file, '1');
+    await put(file, '1');
     await watch.check();
     expect(calls()).toBe(0);
   });

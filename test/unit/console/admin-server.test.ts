@@ -1,11 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type AdminAccess,
-  type AdminCaller,
-  createAdminServer,
-} from '../../../src/console/admin-server.js';
+import { type AdminAccess, createAdminServer } from '../../../src/console/admin-server.js';
+import type { AdminCaller } from '../../../src/console/revocation-api.js';
 import type { HttpListener } from '../../../src/observe/http-listener.js';
 
 const secret = randomUUID();
@@ -36,6 +33,11 @@ beforeEach(async () => {
         return Promise.resolve(callers.get(authorization ?? ''));
       },
       controls: () => [row],
+      revocations: {
+        list: () => [],
+        revoke: () => Promise.resolve({ kind: 'full' }),
+        lift: () => Promise.resolve('unknown'),
+      },
       onAccess: (access) => accesses.push(access),
     },
   );

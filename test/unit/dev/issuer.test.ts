@@ -134,9 +134,10 @@ describe('the development issuer', () => {
     for (const uris of [['https://evil.example/'], ['http://evil.example/'], ['javascript:x']]) {
       expect((await register(uris)).status).toBe(400);
     }
-    for (const uris of [undefined, [], 'x', [REDIRECT, 'https://evil.example']]) {
-      expect((await register(uris)).status).toBe(400);
-    }
+    for (const uris of [undefined, [], 'x']) expect((await register(uris)).status).toBe(400);
+    const mixed = await register([REDIRECT, 'https://evil.example/']);
+    expect(mixed.status).toBe(201);
+    expect(await mixed.json()).toMatchObject({ redirect_uris: [REDIRECT] });
     expect((await register([REDIRECT, 'cursor://callback'])).status).toBe(201);
   });
 
@@ -163,6 +164,42 @@ describe('the development issuer', () => {
     const code = await fresh();
     expect((await askToken({ ...good, code })).status).toBe(200);
     expect((await askToken({ ...good, code })).body['error']).toBe('invalid_grant');
+  });
+
+  it('[REV-51] refreshes a login, once a refresh token, for its client, resource and scopes', async () => {
+    const client = await registerClient();
+    const code = callbackOf(await authorize({ client_id: client, scope: SCOPES.join(' ') }));
+    const login = await askToken({
+      grant_type: 'authorization_code',
+      client_id: client,
+      redirect_uri: REDIRECT,
+      code: code.get('code') ?? '',
+      code_verifier: VERIFIER,
+    });
+    const refresh = (token: unknown, changes: Record<string, string> = {}) =>
+      askToken({
+        grant_type: 'refresh_token',
+        client_id: client,
+        refresh_token: String(token),
+        ...changes,
+      });
+    const first = login.body['refresh_token'];
+    const wrong: readonly [Record<string, string>, string][] = [
+      [{ client_id: await registerClient() }, 'invalid_grant'],
+      [{ refresh_token: 'guess' }, 'invalid_grant'],
+      [{ resource: `${RESOURCE}/other` }, 'invalid_target'],
+      [{ scope: 'notes:read admin:all' }, 'invalid_scope'],
+    ];
+    for (const [change, error] of wrong)
+      expect((await refresh(first, change)).body['error']).toBe(error);
+    const { body } = await refresh(first, { scope: 'notes:read', resource: RESOURCE });
+    const principal = await authenticator.ask(String(body['access_token']));
+    expect(principal).toMatchObject({ subject: 'dev', client, scopes: ['notes:read'] });
+    const next = await refresh(body['refresh_token']);
+    expect(next.body['scope']).toBe(SCOPES.join(' '));
+    // One that was shown before ends the login for whoever has its successor.
+    expect((await refresh(first)).body['error']).toBe('invalid_grant');
+    expect((await refresh(next.body['refresh_token'])).body['error']).toBe('invalid_grant');
   });
 
   it('[A-62] gives machines their own tokens for their secret, in the header or the body', async () => {
@@ -228,6 +265,73 @@ describe('the development issuer', () => {
     expect(await allowedFor('https://evil.example')).toBeNull();
     expect(await allowedFor('http://localhost.evil.example')).toBeNull();
     expect(await allowedFor('null')).toBeNull();
+  });
+
+  it('[REV-52] knows clients by the document that their id names', async () => {
+    const id = 'https://editor.example/oauth/client.json';
+    const good = { client_id: id, redirect_uris: [REDIRECT, 'https://editor.example/callback'] };
+    const documents = new Map<string, unknown>([
+      [id, good],
+      ['https://editor.example/other.json', good],
+      [
+        'https://editor.example/web.json',
+        {
+          client_id: 'https://editor.example/web.json',
+          redirect_uris: ['https://editor.example/'],
+        },
+      ],
+      [
+        'https://editor.example/secret.json',
+        {
+          ...good,
+          client_id: 'https://editor.example/secret.json',
+          token_endpoint_auth_method: 'client_secret_post',
+        },
+      ],
+      ['http://127.0.0.1:9/client.json', { ...good, client_id: 'http://127.0.0.1:9/client.json' }],
+    ]);
+    const asked: string[] = [];
+    const own = await startIssuer({
+      users: [{ name: 'dev', groups: [], scopes: [] }],
+      async fetchDocument(url) {
+        asked.push(url.href);
+        return documents.get(url.href);
+      },
+    });
+    const login = (client: string, redirect = REDIRECT) =>
+      fetch(
+        `${own.issuer}/authorize?${new URLSearchParams({
+          client_id: client,
+          redirect_uri: redirect,
+          response_type: 'code',
+          resource: RESOURCE,
+          code_challenge: CHALLENGE,
+          code_challenge_method: 'S256',
+        })}`,
+        { redirect: 'manual' },
+      );
+    try {
+      for (const known of [id, id, 'http://127.0.0.1:9/client.json'])
+        expect(callbackOf(await login(known)).get('code')).toMatch(/./);
+      expect(asked).toHaveLength(2);
+      expect((await login(id, 'https://editor.example/callback')).status).toBe(400);
+      for (const name of ['other', 'web', 'secret', 'missing'])
+        expect((await login(`https://editor.example/${name}.json`)).status).toBe(400);
+      const before = asked.length;
+      for (const strange of [
+        ...['http://editor.example/client.json', 'https://editor.example/', `${id}?x=1`, `${id}#x`],
+        ...['https://me:pw@editor.example/client.json', 'https://EDITOR.example/oauth/client.json'],
+        ...['file:///etc/passwd', 'https://editor.example/a/../oauth/client.json'],
+      ])
+        expect((await login(strange)).status).toBe(400);
+      expect(asked).toHaveLength(before);
+    } finally {
+      await own.close();
+    }
+    const metadata = `${issuer.issuer}/.well-known/openid-configuration`;
+    expect(await (await fetch(metadata)).json()).toMatchObject({
+      client_id_metadata_document_supported: false,
+    });
   });
 
   it('publishes no private key', async () => {

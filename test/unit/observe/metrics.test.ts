@@ -7,8 +7,9 @@ import { sampleRecord } from './samples.js';
 
 const names = {
   upstreams: new Map([['github', {}]]),
+  endpoints: new Map([['all', {}]]),
   issuers: new Map([['corp', {}]]),
-} as unknown as Pick<Settings, 'upstreams' | 'issuers'>;
+} as unknown as Pick<Settings, 'upstreams' | 'endpoints' | 'issuers'>;
 
 function make(change: Partial<Settings['metrics']> = {}): Metrics {
   const metrics = { toolLabel: false, maxSeries: 5000, ...change };

@@ -1,0 +1,47 @@
+// Names that a person or a model would take for one another: equal once case, look-alike letters, marks,
+// what cannot be seen and what separates words are left out. Finds them across the members of an endpoint;
+// what becomes of them is decided elsewhere.
+// Source: UTS #39 §4 (confusable detection); attacks.md 60.
+
+import { foldName } from '../mcp/case-folding.js';
+import { skeletonOf } from './sanitize/skeleton.js';
+
+const NO_LETTER = /[^\p{L}\p{N}]/gu;
+const DIGITS: ReadonlyMap<string, string> = new Map([
+  ['0', 'o'],
+  ['1', 'l'],
+]);
+
+/** What a name looks like; two that look alike have one look. A name of signs alone is its own. */
+export function lookOf(name: string): string {
+  const letters = skeletonOf(name.normalize('NFKD')).replace(NO_LETTER, '');
+  if (letters === '') return name;
+  // Capitals look like other letters than small ones do, so both are read.
+  const folded = foldName(skeletonOf(foldName(letters)));
+  return folded.replace(/[01]/g, (digit) => DIGITS.get(digit) ?? digit);
+}
+
+/** The names of one member of an endpoint, and what stands before them there. */
+export type MemberNames = { readonly prefix: string; readonly names: Iterable<string> };
+
+/** A name as its member has it, and the member's place in the list that was asked about. */
+export type NameOf = { readonly member: number; readonly name: string };
+
+/**
+ * The groups of names that look alike and belong to several members. Names of one member are its own affair:
+ * its definitions were reviewed together.
+ */
+export function findLookAlikes(members: readonly MemberNames[]): readonly (readonly NameOf[])[] {
+  const byLook = new Map<string, NameOf[]>();
+  for (const [member, { prefix, names }] of members.entries()) {
+    for (const name of names) {
+      const look = lookOf(prefix + name);
+      const same = byLook.get(look);
+      if (same === undefined) byLook.set(look, [{ member, name }]);
+      else same.push({ member, name });
+    }
+  }
+  return [...byLook.values()].filter((same) =>
+    same.some(({ member }) => member !== same[0]?.member),
+  );
+}

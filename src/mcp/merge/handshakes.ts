@@ -1,0 +1,110 @@
+// Makes one handshake out of those of several members: what any of them can, in words that say whose
+// instructions are whose. Reads answers that were filtered; what is not named here is not declared.
+// Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, server/discover.
+
+import { isObject, type Json, type JsonObject, type RequestId } from '../message.js';
+import { declaresTasks, readTaskUses, TASKS_EXTENSION, writeTaskUses } from '../tasks.js';
+import type { Member } from './prefixes.js';
+
+/** A member's answer to a handshake. */
+export type MemberHandshake = { readonly member: Member; readonly result: JsonObject };
+
+/** What the endpoint says of itself. */
+export type ServerName = { readonly name: string; readonly version: string };
+
+const PLAIN = ['completions', 'logging'];
+const WITH_LIST = ['prompts', 'resources', 'tools'];
+const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
+
+/** The result of an answer, `undefined` where it is an error. */
+export function resultOf(text: string): JsonObject | undefined {
+  const message: Json = JSON.parse(text);
+  const result = isObject(message) ? message['result'] : undefined;
+  return isObject(result) ? result : undefined;
+}
+
+/**
+ * The version of a session with all of them: the oldest that a member answered, because what a client says in
+ * it every member understands. Revisions are dates, so they compare as text.
+ */
+export function oldestVersion(handshakes: readonly MemberHandshake[]): string | undefined {
+  const versions = handshakes.flatMap(({ result }) => {
+    const version = result['protocolVersion'];
+    return typeof version === 'string' ? [version] : [];
+  });
+  return versions.sort()[0];
+}
+
+/** The answer to `initialize`. */
+export function joinInitialize(
+  handshakes: readonly MemberHandshake[],
+  { id, version, server }: { id: RequestId; version: string; server: ServerName },
+): string {
+  const result = {
+    protocolVersion: version,
+    capabilities: joinCapabilities(handshakes),
+    serverInfo: server,
+    ...instructionsOf(handshakes),
+  };
+  return JSON.stringify({ jsonrpc: '2.0', id, result });
+}
+
+/** The answer to `server/discover`: the versions that all of them carry. */
+export function joinDiscover(
+  handshakes: readonly MemberHandshake[],
+  { id, server, isWhole }: { id: RequestId; server: ServerName; isWhole: boolean },
+): string {
+  const times = handshakes.map(({ result }) => result['ttlMs']);
+  const ttlMs = Math.min(...times.map((time) => (typeof time === 'number' ? time : 0)));
+  const result = {
+    supportedVersions: sharedVersions(handshakes),
+    capabilities: joinCapabilities(handshakes),
+    ...instructionsOf(handshakes),
+    resultType: 'complete',
+    cacheScope: 'private',
+    ttlMs: isWhole ? ttlMs : 0,
+    _meta: { [SERVER_INFO_KEY]: server },
+  };
+  return JSON.stringify({ jsonrpc: '2.0', id, result });
+}
+
+function sharedVersions(handshakes: readonly MemberHandshake[]): readonly string[] {
+  const [first = [], ...rest] = handshakes.map(({ result }) =>
+    textsOf(result['supportedVersions']),
+  );
+  return first.filter((version) => rest.every((versions) => versions.includes(version)));
+}
+
+function textsOf(value: Json | undefined): readonly string[] {
+  return Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
+}
+
+/** What any of them can. Changes of lists are always told: the gateway itself tells of them. */
+function joinCapabilities(handshakes: readonly MemberHandshake[]): JsonObject {
+  const declared = handshakes.flatMap(({ result }) => {
+    const capabilities = result['capabilities'];
+    return isObject(capabilities) ? [capabilities] : [];
+  });
+  const joined: Record<string, Json> = {};
+  for (const name of PLAIN) if (declared.some((one) => isObject(one[name]))) joined[name] = {};
+  for (const name of WITH_LIST) {
+    const lists = declared.flatMap((one) => (isObject(one[name]) ? [one[name]] : []));
+    if (lists.length === 0) continue;
+    const maySubscribe = lists.some((one) => isObject(one) && one['subscribe'] === true);
+    joined[name] = maySubscribe ? { subscribe: true, listChanged: true } : { listChanged: true };
+  }
+  const uses = new Set(declared.flatMap(readTaskUses));
+  if (uses.size > 0) joined['tasks'] = writeTaskUses([...uses]);
+  if (declared.some(declaresTasks)) joined['extensions'] = { [TASKS_EXTENSION]: {} };
+  return joined;
+}
+
+/** Each member's approved instructions under a heading that says which names they speak of. */
+function instructionsOf(handshakes: readonly MemberHandshake[]): { instructions?: string } {
+  const parts = handshakes.flatMap(({ member, result }) => {
+    const told = result['instructions'];
+    if (typeof told !== 'string' || told === '') return [];
+    return [`# ${member.upstream} (its names begin with ${member.prefix})\n\n${told}`];
+  });
+  return parts.length === 0 ? {} : { instructions: parts.join('\n\n') };
+}

@@ -1,0 +1,70 @@
+// Where a member's answer goes that is to be joined with others: the one message that answers the request is
+// kept, whatever else its stream says is handed on as it comes.
+
+import { isObject, type Json, type RequestId } from '../../mcp/message.js';
+import type { AnswerHeaders, Outgoing } from '../../mcp/transport.js';
+import { readWritten } from './written-events.js';
+
+/** A member's whole answer. Without `text` it has a status and no message, or broke off. */
+export type MemberAnswer = {
+  readonly status: number;
+  readonly headers: AnswerHeaders;
+  readonly body: string;
+  /** The JSON-RPC message that answers, be it a result or an error. */
+  readonly text: string | undefined;
+};
+
+/** A member's end of a joined answer. */
+export type Collected = {
+  readonly outgoing: Outgoing;
+  /** Settles once the answer has come, or cannot come any more. */
+  readonly answer: Promise<MemberAnswer>;
+};
+
+/** The status of an answer that never came. */
+export const BROKEN_OFF = 0;
+const NOTHING: MemberAnswer = { status: BROKEN_OFF, headers: {}, body: '', text: undefined };
+const decoder = new TextDecoder();
+
+/**
+ * Collects the answer to the request `id`. `others` is told of every other message of the stream; `isGone`
+ * says that nobody waits any more.
+ */
+export function collectAnswer(
+  id: RequestId | undefined,
+  isGone: () => boolean,
+  others: (text: string) => void | Promise<void>,
+): Collected {
+  let settle: (answer: MemberAnswer) => void = () => undefined;
+  const answer = new Promise<MemberAnswer>((resolve) => {
+    settle = resolve;
+  });
+  return {
+    answer,
+    outgoing: {
+      get isClosed() {
+        return isGone();
+      },
+      // The whole has told the client what there is to tell.
+      also: () => undefined,
+      send(status, headers, body) {
+        const text = typeof body === 'string' ? body : decoder.decode(body);
+        const isMessage = headers['content-type']?.startsWith('application/json') === true;
+        settle({ status, headers, body: text, text: isMessage ? text : undefined });
+      },
+      open: () => undefined,
+      write: readWritten((event) => {
+        if (event.kind !== 'message' || event.data === '') return undefined;
+        if (!isAnswerTo(id, event.data)) return others(event.data);
+        return settle({ status: 200, headers: {}, body: event.data, text: event.data });
+      }),
+      end: () => settle(NOTHING),
+      cut: () => settle(NOTHING),
+    },
+  };
+}
+
+function isAnswerTo(id: RequestId | undefined, text: string): boolean {
+  const message: Json = JSON.parse(text);
+  return isObject(message) && message['method'] === undefined && message['id'] === id;
+}

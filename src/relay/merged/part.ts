@@ -1,0 +1,80 @@
+// What one member of an endpoint is asked: an exchange like every other, on the member's own name, with its
+// own rules, pins, limits and record, under the endpoint's identity. Only headers that belong to the path
+// are made anew.
+// Source: MCP 2026-07-28, transports (standard request headers); MCP 2025-11-25, session management.
+
+import type { Ports } from '../../exchange-ports.js';
+import type { Member } from '../../mcp/merge/prefixes.js';
+import { encodeHeaderValue } from '../../mcp/translate/mirrored-headers.js';
+import type { Incoming, Outgoing } from '../../mcp/transport.js';
+import type { Verified } from './whole.js';
+
+/** How a part differs from the whole. */
+export type PartOf = {
+  readonly member: Member;
+  /** The sealed session of the member, and its version; absent where there is none yet, or none at all. */
+  readonly session?: { readonly sealed: string; readonly version: string } | undefined;
+  /** Its own text; the client's bytes where absent. */
+  readonly text?: string;
+  /** What `Mcp-Name` says for the member, where the client sent one. */
+  readonly name?: string;
+  /** The event after which a stream of the member goes on. */
+  readonly lastEventId?: string | undefined;
+  /** A decision of its own, where several members are asked. */
+  readonly isOneOfMany?: boolean;
+};
+
+/** Runs one part. Never rejects; the answer goes to `outgoing`. */
+export function runPart(verified: Verified, part: PartOf, outgoing: Outgoing): Promise<void> {
+  const { whole } = verified;
+  const { endpoint, incoming, ports } = whole;
+  const { member, text, isOneOfMany = false } = part;
+  whole.isPassedOn = true;
+  const own: Incoming = {
+    ...incoming,
+    id: isOneOfMany ? ports.newDecisionId() : incoming.id,
+    upstream: member.upstream,
+    endpoint: endpoint.name,
+    headers: headersOf(incoming, part),
+    body: text === undefined ? incoming.body : new TextEncoder().encode(text),
+    enter: () => incoming.enter(member.upstream),
+    startedMs: isOneOfMany ? performance.now() : incoming.startedMs,
+  };
+  return whole.run(own, outgoing, portsOf(verified));
+}
+
+/** A session of the endpoint is none of the member's: each has its own. */
+function headersOf(
+  { headers }: Incoming,
+  { session, name, lastEventId }: PartOf,
+): Incoming['headers'] {
+  const own: Record<string, string | undefined> = { ...headers };
+  own['mcp-session-id'] = session?.sealed;
+  own['last-event-id'] = lastEventId;
+  if (session !== undefined && headers['mcp-protocol-version'] !== undefined)
+    own['mcp-protocol-version'] = session.version;
+  if (name !== undefined && headers['mcp-name'] !== undefined)
+    own['mcp-name'] = encodeHeaderValue(name);
+  return own;
+}
+
+/** The ports of a member's part: the same, but that the caller is the endpoint's and so is the sight. */
+function portsOf({ whole, principal }: Verified): Ports {
+  const { ports } = whole;
+  const { name } = whole.endpoint;
+  let isVerified = true;
+  return {
+    ...ports,
+    view: (upstream) => ports.endpoint(name)?.view(upstream),
+    authenticate(incoming, outgoing) {
+      const endpoint = ports.endpoint(name);
+      const isMember = endpoint?.members.some(({ upstream }) => upstream === incoming.upstream);
+      // A reload may have taken the member out while a stream of it was open.
+      if (isMember !== true) return { reason: 'upstream-unavailable' };
+      // The whole was verified a moment ago; whoever asks again later asks what stands then.
+      if (!isVerified) return ports.authenticate({ ...incoming, upstream: name }, outgoing);
+      isVerified = false;
+      return principal;
+    },
+  };
+}

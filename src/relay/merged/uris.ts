@@ -1,0 +1,52 @@
+// Whose a resource is. URIs have no prefix, so a member serves one where its rules let this caller see it;
+// of several such members, the one that alone listed it, or whose approved template it fits. Where that leaves
+// several, nobody guesses: another server could answer in the place of the right one.
+
+import type { Admitted } from '../../mcp/admitted.js';
+import type { Member } from '../../mcp/merge/prefixes.js';
+import { fitsTemplate } from '../../mcp/merge/templates.js';
+import type { Era, Target } from '../../mcp/message.js';
+import { isListed } from '../../policy/decide.js';
+import type { Verified } from './whole.js';
+
+/** The one member that serves what a message names by URI, or why there is not one. */
+export function findServing(
+  verified: Verified,
+  { target, era }: Pick<Admitted, 'target' | 'era'>,
+): Member | 'nobody' | 'several' {
+  const { whole, principal } = verified;
+  const seen = whole.endpoint.members.filter((member) => maySee(verified, member, target, era));
+  const [only, ...others] = seen;
+  if (only === undefined) return 'nobody';
+  if (others.length === 0) return only;
+  if (target.kind !== 'resource') return 'several';
+  const listing = whole.ports.recallResource(
+    { endpoint: whole.endpoint.name, principal, uri: target.uri },
+    seen.map(({ upstream }) => upstream),
+  );
+  return (
+    onlyOne(seen.filter(({ upstream }) => listing.includes(upstream))) ??
+    onlyOne(seen.filter((member) => hasTemplateFor(verified, member, target.uri, era))) ??
+    'several'
+  );
+}
+
+function maySee({ whole, principal }: Verified, { upstream }: Member, target: Target, era: Era) {
+  const view = whole.endpoint.view(upstream);
+  if (view === undefined) return false;
+  return isListed(view.policies, principal, upstream, target, view.catalogueFor(era));
+}
+
+function hasTemplateFor(verified: Verified, member: Member, uri: string, era: Era): boolean {
+  const catalogue = verified.whole.endpoint.view(member.upstream)?.catalogueFor(era);
+  const templates = catalogue?.names('template') ?? [];
+  return templates.some(
+    (uriTemplate) =>
+      fitsTemplate(uriTemplate, uri) &&
+      maySee(verified, member, { kind: 'template', uriTemplate }, era),
+  );
+}
+
+function onlyOne(members: readonly Member[]): Member | undefined {
+  return members.length === 1 ? members[0] : undefined;
+}

@@ -1,0 +1,110 @@
+// What Redis does in one step, as Lua: a script is atomic, and reads one clock, that of the store.
+// Keys come as KEYS and all are of one hash slot; everything that is written has an end. Texts only;
+// redis-link.ts sends them and reads what they return.
+
+/** What stands before the scripts that ask for the time: milliseconds since the epoch. */
+const NOW = `
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+`;
+
+/** Lets a sorted set of expiries end with its last member. */
+const EXPIRE_WITH_LAST = `
+local function expire_with_last(key, more)
+  local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+  if last[2] then
+    redis.call('PEXPIREAT', key, last[2] + 1000)
+    if more then redis.call('PEXPIREAT', more, last[2] + 1000) end
+  end
+end
+`;
+
+/**
+ * KEYS version, replicas, ended; ARGV replica, milliseconds that a replica counts as there, mark, most.
+ * Returns version, replicas, now, and hashes with their expiries in turn.
+ */
+export const LOOK = `${NOW}
+redis.call('ZADD', KEYS[2], now, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[2])
+redis.call('PEXPIRE', KEYS[2], ARGV[2])
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+local ended = redis.call('ZRANGEBYSCORE', KEYS[3], ARGV[3], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])
+return {redis.call('GET', KEYS[1]) or '', redis.call('ZCARD', KEYS[2]), now, ended}
+`;
+
+/** KEYS version, expiries, texts, lifted. Returns version, ids and texts in turn, lifted ids. */
+export const REVOCATIONS = `${NOW}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now)) do
+  redis.call('HDEL', KEYS[3], id)
+end
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', now)
+return {redis.call('GET', KEYS[1]) or '', redis.call('HGETALL', KEYS[3]), redis.call('ZRANGE', KEYS[4], 0, -1)}
+`;
+
+/**
+ * KEYS version, expiries, texts, lifted; ARGV id, text, milliseconds left, most, new version, its
+ * milliseconds, channel. Returns 0 where there is no room.
+ */
+export const ADD_REVOCATION = `${NOW}${EXPIRE_WITH_LAST}
+if redis.call('ZSCORE', KEYS[4], ARGV[1]) or redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 1 end
+if redis.call('ZCOUNT', KEYS[2], now, '+inf') >= tonumber(ARGV[4]) then return 0 end
+redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[1])
+redis.call('HSET', KEYS[3], ARGV[1], ARGV[2])
+expire_with_last(KEYS[2], KEYS[3])
+redis.call('SET', KEYS[1], ARGV[5], 'PX', ARGV[6])
+redis.call('PUBLISH', ARGV[7], '')
+return 1
+`;
+
+/** KEYS as above; ARGV id, milliseconds left, new version, its milliseconds, channel. */
+export const LIFT_REVOCATION = `${NOW}${EXPIRE_WITH_LAST}
+redis.call('ZREM', KEYS[2], ARGV[1])
+redis.call('HDEL', KEYS[3], ARGV[1])
+redis.call('ZADD', KEYS[4], now + ARGV[2], ARGV[1])
+expire_with_last(KEYS[4])
+redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
+redis.call('PUBLISH', ARGV[5], '')
+return 1
+`;
+
+/** KEYS ended; ARGV hash, milliseconds left, most. Past the bound the oldest are forgotten. */
+export const END_SESSION = `${NOW}${EXPIRE_WITH_LAST}
+redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
+redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - ARGV[3])
+expire_with_last(KEYS[1])
+return 1
+`;
+
+/**
+ * KEYS uses; ARGV count, milliseconds of a step, steps of a window. A window that slides in steps, as
+ * memory-limits.ts counts it: one step more than a window has is kept, so that it errs towards refusing.
+ * Returns 0 for a use that was counted, else milliseconds until one more fits.
+ */
+export const TAKE = `${NOW}
+local length, steps = tonumber(ARGV[2]), tonumber(ARGV[3])
+local step = math.floor(now / length)
+local fields = redis.call('HGETALL', KEYS[1])
+local total, kept = 0, {}
+for i = 1, #fields, 2 do
+  local at = tonumber(fields[i])
+  if at < step - steps then redis.call('HDEL', KEYS[1], fields[i])
+  else
+    total = total + tonumber(fields[i + 1])
+    kept[#kept + 1] = {at, tonumber(fields[i + 1])}
+  end
+end
+if total < tonumber(ARGV[1]) then
+  redis.call('HINCRBY', KEYS[1], step, 1)
+  redis.call('PEXPIRE', KEYS[1], math.ceil(length * (steps + 2)))
+  return 0
+end
+table.sort(kept, function(a, b) return a[1] < b[1] end)
+for _, use in ipairs(kept) do
+  total = total - use[2]
+  if total < tonumber(ARGV[1]) then
+    return math.max(1, math.ceil((use[1] + steps + 1) * length - now))
+  end
+end
+return math.ceil(length * steps)
+`;

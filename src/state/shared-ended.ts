@@ -1,0 +1,47 @@
+// Sessions that ended at any replica. Known here at once, to the others with their next look; what the
+// store could not be told waits until it can.
+
+import { createEndedSessions, type EndedSessions } from './ended-sessions.js';
+import type { StoreLink, StoreNews } from './store-link.js';
+
+/** Ended sessions that wait for the store; past it the oldest are known here alone. */
+const MAX_WAITING = 10_000;
+/** Looked at again each time: clocks of a store that failed over may differ by so much. */
+const MARK_OVERLAP_MS = 10_000;
+
+export type SharedEnded = EndedSessions & {
+  /** Where the next look begins. */
+  mark(): number;
+  note(news: StoreNews): void;
+  /** Tells the store of what ended here. */
+  tell(link: Pick<StoreLink, 'endSession'>): Promise<void>;
+};
+
+/** None. `now` is in milliseconds since the epoch. */
+export function createSharedEnded(now: () => number): SharedEnded {
+  const ended = createEndedSessions(now);
+  const waiting = new Map<string, number>();
+  let mark = 0;
+  return {
+    has: ended.has,
+    add(hash, expiresAtMs) {
+      ended.add(hash, expiresAtMs);
+      const [oldest] = waiting.keys();
+      if (waiting.size >= MAX_WAITING && oldest !== undefined) waiting.delete(oldest);
+      waiting.set(hash, expiresAtMs);
+    },
+    mark: () => Math.max(0, mark - MARK_OVERLAP_MS),
+    note(news) {
+      mark = Math.max(mark, news.mark);
+      for (const { hash, leftMs } of news.ended)
+        if (!ended.has(hash)) ended.add(hash, now() + leftMs);
+    },
+    async tell(link) {
+      const told = [...waiting];
+      await Promise.all(
+        told.map(([hash, expiresAtMs]) => link.endSession(hash, expiresAtMs - now())),
+      );
+      for (const [hash] of told) waiting.delete(hash);
+    },
+  };
+}

@@ -1,0 +1,123 @@
+// The state that several replicas share. Revocations and ended sessions are looked at twice a second, and
+// at once where the store hints at news, and kept here, so that no request waits for them. Whoever could not
+// look for `maxAgeMs` cannot know who was revoked, and refuses every caller until it can. Contract §10.
+
+import { randomUUID } from 'node:crypto';
+import type { GatewayState, StatePorts, StoreStatus } from './gateway-state.js';
+import { createSharedEnded } from './shared-ended.js';
+import { createSharedLimits } from './shared-limits.js';
+import { createSharedRevocations } from './shared-revocations.js';
+import type { StoreLink } from './store-link.js';
+import { createStoreLooks, type StoreLooks } from './store-looks.js';
+
+export type SharedStatePorts = StatePorts & {
+  readonly link: StoreLink;
+  /** How old the newest look may be. */
+  readonly maxAgeMs: number;
+  /** A monotonic clock, in milliseconds. */
+  readonly nowMs?: () => number;
+};
+
+/** The state of a replica among others. It knows nothing before `start`, and refuses until it does. */
+export function createSharedState(ports: SharedStatePorts): GatewayState {
+  const { ring, now, link, maxAgeMs, nowMs = () => performance.now() } = ports;
+  const replica = randomUUID();
+  const followers: (() => void)[] = [];
+  let replicas = 1;
+
+  function tell(): void {
+    for (const follow of followers) follow();
+  }
+
+  const ended = createSharedEnded(now);
+  const looks = createStoreLooks({
+    look,
+    describe: link.describe,
+    maxAgeMs,
+    nowMs,
+    onTurn: tell,
+  });
+  const { noteFault } = looks;
+  const revocations = createSharedRevocations({
+    ...{ ring, now, link },
+    onChange: tell,
+    onFault: noteFault,
+  });
+  const { known } = revocations;
+
+  async function look(): Promise<void> {
+    await ended.tell(link);
+    let news = await link.look(replica, ended.mark());
+    ended.note(news);
+    while (news.hasMore) {
+      news = await link.look(replica, news.mark);
+      ended.note(news);
+    }
+    replicas = news.replicas;
+    await revocations.follow(news.version);
+  }
+
+  return {
+    limits: createSharedLimits({
+      link,
+      isReachable: () => looks.fault() === undefined,
+      replicas: () => replicas,
+      onFault: noteFault,
+      hash: (key) => ring.hmac('limit', key),
+    }),
+    replays: {
+      useOnce(keyHash, expiresAtMs) {
+        if (looks.fault() !== undefined) return 'unavailable';
+        return link.useOnce(keyHash, expiresAtMs - now()).catch((error: unknown) => {
+          noteFault(error);
+          return 'unavailable';
+        });
+      },
+    },
+    ended,
+    revocations: {
+      judge(principal) {
+        if (known.hasCaller(principal)) return 'token-revoked';
+        return looks.isStale() ? 'store-unavailable' : undefined;
+      },
+      isRevoked: known.hasCaller,
+      hasSession: known.hasSession,
+      add(revocation) {
+        if (!known.hasRoom()) return Promise.resolve('full');
+        known.add(revocation);
+        tell();
+        return looks.inTurn(() => revocations.share(revocation));
+      },
+      lift: (id) => looks.inTurn(() => revocations.lift(id)),
+      list: known.list,
+      onChange: (told) => void followers.push(told),
+    },
+    status: () => statusOf(link, looks),
+    async start() {
+      link.onHint(looks.hint);
+      await link.opened();
+      await looks.start();
+    },
+    async close() {
+      await looks.close();
+      await link.close();
+    },
+  };
+}
+
+function statusOf({ isPrivate }: StoreLink, looks: StoreLooks): StoreStatus {
+  const fault = looks.fault();
+  const isUnreachable = fault !== undefined;
+  if (looks.isStale()) {
+    const reason = `callers are refused, the store could not be asked: ${fault ?? 'too long ago'}`;
+    return { state: 'degraded', reason, isUnreachable };
+  }
+  if (fault !== undefined)
+    return { state: 'degraded', reason: `the store could not be asked: ${fault}`, isUnreachable };
+  if (isPrivate) return { state: 'armed', reason: '', isUnreachable };
+  return {
+    state: 'degraded',
+    reason: 'the connection to the store is not encrypted',
+    isUnreachable,
+  };
+}

@@ -1,0 +1,21 @@
+// Reads an answer that streams, on and on, and shows what has come of it so far.
+
+export type Listening = { text(): string; isOver(): boolean };
+
+/** Begins to read a stream; throws where there is none. */
+export async function listenOn(response: Response): Promise<Listening> {
+  if (response.status !== 200)
+    throw new Error(`no stream: ${response.status} ${await response.text()}`);
+  let text = '';
+  let isOver = false;
+  async function read(): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) text += decoder.decode(chunk as Uint8Array);
+  }
+  void read()
+    .catch(() => undefined)
+    .finally(() => {
+      isOver = true;
+    });
+  return { text: () => text, isOver: () => isOver };
+}

@@ -1,0 +1,152 @@
+// What every state of a gateway promises, whatever stands behind it. Run against the memory of one replica
+// and the fake store with the unit tests, and against a real store with the system tests.
+
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Principal } from '../../src/policy/principal.js';
+import type { GatewayState } from '../../src/state/gateway-state.js';
+import type { Revocation, Revoked } from '../../src/state/revocation.js';
+
+const HOUR_MS = 3_600_000;
+export const ISSUER = 'https://idp.example.com';
+
+/** A caller whose token was issued a minute ago, unless told otherwise. */
+export function callerOf(
+  parts: Partial<Pick<Principal, 'subject' | 'client'>> = {},
+  token: Partial<Principal['token']> = {},
+): Principal {
+  return {
+    issuer: 'corp',
+    issuerUrl: ISSUER,
+    subject: 'ada',
+    client: 'editor',
+    groups: [],
+    scopes: [],
+    claims: {},
+    actors: [],
+    ...parts,
+    token: {
+      id: 'token-1',
+      formerIds: [],
+      audience: 'https://mcp.example.com/github',
+      expiresAt: Date.now() + HOUR_MS,
+      issuedAt: Date.now() - 60_000,
+      binding: 'none',
+      ...token,
+    },
+    // A test may make what only authn makes.
+  } as unknown as Principal;
+}
+
+export function revocationOf(revoked: Revoked, parts: Partial<Revocation> = {}): Revocation {
+  return {
+    id: randomUUID(),
+    revoked,
+    by: 'root',
+    atMs: Date.now(),
+    expiresAtMs: Date.now() + HOUR_MS,
+    note: 'a laptop was lost',
+    ...parts,
+  };
+}
+
+export const ofToken = (digest: string): Revoked => ({ kind: 'token', digest });
+export const ofSubject = (subject: string, more: { client?: string; until?: number } = {}) =>
+  ({
+    kind: 'subject',
+    issuer: ISSUER,
+    subject,
+    ...(more.client === undefined ? {} : { client: more.client }),
+    issuedUntilMs: more.until ?? Date.now(),
+  }) as const;
+
+/** Makes a started state; the test closes it. */
+export function describeState(name: string, make: () => Promise<GatewayState>): void {
+  describe(`${name}, as a state`, () => {
+    let state: GatewayState;
+    beforeEach(async () => {
+      state = await make();
+    });
+    afterEach(() => state.close());
+
+    it('[REV-01] refuses a revoked token from then on, and lets others pass', async () => {
+      expect(state.revocations.judge(callerOf())).toBeUndefined();
+      const added = state.revocations.add(revocationOf(ofToken('token-1')));
+      expect(state.revocations.judge(callerOf())).toBe('token-revoked');
+      expect(await added).toBe('shared');
+      expect(state.revocations.judge(callerOf({}, { id: 'token-2' }))).toBeUndefined();
+      const rotated = callerOf({}, { id: 'token-3', formerIds: ['token-1'] });
+      expect(state.revocations.judge(rotated)).toBe('token-revoked');
+    });
+
+    it('[REV-02] refuses what a subject was given before, of one client or of all', async () => {
+      const caller = callerOf();
+      const later = callerOf({}, { id: 'token-2', issuedAt: Date.now() + 60_000 });
+      const untold = callerOf({}, { id: 'token-3', issuedAt: undefined });
+      await state.revocations.add(revocationOf(ofSubject('ada', { client: 'other' })));
+      expect(state.revocations.judge(caller)).toBeUndefined();
+      await state.revocations.add(revocationOf(ofSubject('ada')));
+      expect([caller, later, untold].map(state.revocations.judge)).toEqual([
+        ...['token-revoked', undefined, 'token-revoked'],
+      ]);
+      expect(state.revocations.judge(callerOf({ subject: 'bob' }))).toBeUndefined();
+    });
+
+    it('[REV-03] knows a revoked session by any of its digests', async () => {
+      await state.revocations.add(revocationOf({ kind: 'session', digest: 's1' }));
+      expect(state.revocations.hasSession(['s0', 's1'])).toBe(true);
+      expect(state.revocations.hasSession(['s2'])).toBe(false);
+    });
+
+    it('[REV-04] lists what is in force, and lifts it', async () => {
+      const kept = revocationOf(ofToken('token-1'), { atMs: Date.now() - 5 });
+      const lifted = revocationOf(ofToken('token-2'));
+      const over = revocationOf(ofToken('token-3'), { expiresAtMs: Date.now() - 1 });
+      for (const one of [kept, lifted, over]) await state.revocations.add(one);
+      expect(state.revocations.list()).toEqual([lifted, kept]);
+      expect(await state.revocations.lift(lifted.id)).toBe('lifted');
+      expect(await state.revocations.lift(lifted.id)).toBe('unknown');
+      expect(state.revocations.list()).toEqual([kept]);
+      expect(state.revocations.judge(callerOf({}, { id: 'token-2' }))).toBeUndefined();
+    });
+
+    it('[REV-05] tells of every change', async () => {
+      let told = 0;
+      state.revocations.onChange(() => {
+        told += 1;
+      });
+      const one = revocationOf(ofToken('token-1'));
+      await state.revocations.add(one);
+      expect(told).toBe(1);
+      await state.revocations.lift(one.id);
+      expect(told).toBe(2);
+    });
+
+    it('[REV-06] remembers ended sessions', () => {
+      state.ended.add('hash', Date.now() + HOUR_MS);
+      expect([state.ended.has('hash'), state.ended.has('other')]).toEqual([true, false]);
+    });
+
+    it('[REV-07] lets something be used once', async () => {
+      const key = randomUUID();
+      const use = () => state.replays.useOnce(key, Date.now() + HOUR_MS);
+      const first = await Promise.all([use(), use(), use()]);
+      expect(first.filter((answer) => answer === true)).toHaveLength(1);
+      expect(await use()).toBe(false);
+      expect(await state.replays.useOnce(randomUUID(), Date.now() + HOUR_MS)).toBe(true);
+    });
+
+    it('[REV-08] counts a limit exactly, by key', async () => {
+      const key = randomUUID();
+      const limit = { count: 3, windowMs: 60_000 };
+      const answers = [];
+      for (let use = 0; use < 5; use += 1) answers.push(await state.limits.take(key, limit));
+      const refused = { ok: false, retryAfterMs: expect.any(Number) };
+      expect(answers).toEqual([{ ok: true }, { ok: true }, { ok: true }, refused, refused]);
+      const { retryAfterMs = 0 } = { ...(answers[4] as object) } as { retryAfterMs?: number };
+      expect(retryAfterMs).toBeGreaterThan(50_000);
+      expect(retryAfterMs).toBeLessThanOrEqual(64_000);
+      expect(await state.limits.take(`${key}-2`, limit)).toEqual({ ok: true });
+    });
+  });
+}

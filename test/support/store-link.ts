@@ -1,0 +1,115 @@
+// A shared store in this process, for tests of what stands before a store: it counts with a clock that the
+// test holds, forgets when it is told to, and is down when it is told to.
+
+import type { StoreLink } from '../../src/state/store-link.js';
+
+export type FakeStore = {
+  /** A connection to it. */
+  link(): StoreLink;
+  goDown(): void;
+  comeBack(): void;
+  /** Loses all that it held, as a store without persistence does at its restart. */
+  forget(): void;
+  /** What it holds, as whoever reads it would see it. */
+  dump(): string;
+  /** Commands so far, by name. */
+  readonly asked: string[];
+};
+
+/** `now` is the store's clock, in milliseconds since the epoch. */
+export function createFakeStore(now: () => number): FakeStore {
+  let isDown = false;
+  let changes = 0;
+  const asked: string[] = [];
+  const told = new Set<() => void>();
+  const sealed = new Map<string, { text: string; untilMs: number }>();
+  const lifted = new Map<string, number>();
+  const ended = new Map<string, number>();
+  const uses = new Map<string, number[]>();
+  const used = new Map<string, number>();
+  const replicas = new Set<string>();
+
+  async function ask<T>(name: string, run: () => T): Promise<T> {
+    asked.push(name);
+    if (isDown) throw new Error('down');
+    return run();
+  }
+
+  function change(): void {
+    changes += 1;
+    for (const tell of told) tell();
+  }
+
+  const link = (): StoreLink => ({
+    isPrivate: true,
+    opened: () => Promise.resolve(),
+    describe: () => 'no connection',
+    look: (replica, mark) =>
+      ask('look', () => {
+        replicas.add(replica);
+        const shown = [...ended].filter(([, untilMs]) => untilMs >= Math.max(mark, now()));
+        return {
+          version: changes === 0 ? '' : String(changes),
+          replicas: replicas.size,
+          ended: shown.map(([hash, untilMs]) => ({ hash, leftMs: untilMs - now() })),
+          mark: Math.max(mark, ...shown.map(([, untilMs]) => untilMs)),
+          hasMore: false,
+        };
+      }),
+    revocations: () =>
+      ask('revocations', () => ({
+        version: String(changes),
+        sealed: new Map([...sealed].map(([id, { text }]) => [id, text])),
+        lifted: new Set(lifted.keys()),
+      })),
+    addRevocation: (id, text, leftMs) =>
+      ask('addRevocation', () => {
+        if (sealed.has(id) || lifted.has(id)) return 'added';
+        sealed.set(id, { text, untilMs: now() + leftMs });
+        change();
+        return 'added';
+      }),
+    liftRevocation: (id, leftMs) =>
+      ask('liftRevocation', () => {
+        sealed.delete(id);
+        lifted.set(id, now() + leftMs);
+        change();
+      }),
+    endSession: (hash, leftMs) =>
+      ask('endSession', () => {
+        ended.set(hash, now() + leftMs);
+      }),
+    take: (key, { count, windowMs }) =>
+      ask('take', () => {
+        const within = (uses.get(key) ?? []).filter((atMs) => atMs > now() - windowMs);
+        if (within.length >= count) return { ok: false, retryAfterMs: windowMs } as const;
+        uses.set(key, [...within, now()]);
+        return { ok: true } as const;
+      }),
+    useOnce: (keyHash, leftMs) =>
+      ask('useOnce', () => {
+        const isKnown = (used.get(keyHash) ?? 0) > now();
+        if (!isKnown) used.set(keyHash, now() + leftMs);
+        return !isKnown;
+      }),
+    onHint: (tell) => void told.add(tell),
+    close: () => Promise.resolve(),
+  });
+
+  return {
+    link,
+    asked,
+    goDown() {
+      isDown = true;
+    },
+    comeBack() {
+      isDown = false;
+    },
+    forget() {
+      for (const table of [sealed, lifted, ended, uses, used]) table.clear();
+      changes = 0;
+    },
+    dump: () =>
+      JSON.stringify([[...sealed], [...lifted], [...ended], [...uses], [...used], [...replicas]]),
+  };
+}

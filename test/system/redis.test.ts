@@ -1,0 +1,146 @@
+// The store against a real redis-server: the same promises as in memory, with the rights of the
+// documentation and no more, through a pause, an end and a loss.
+
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { GatewayState } from '../../src/state/gateway-state.js';
+import { createKeyRing } from '../../src/state/key-ring.js';
+import { openRedisLink } from '../../src/state/redis-link.js';
+import { createSharedState } from '../../src/state/shared-state.js';
+import { PATIENT } from '../support/patience.js';
+import { type RedisServer, startRedisServer } from '../support/redis-server.js';
+import {
+  callerOf,
+  describeState,
+  ofSubject,
+  ofToken,
+  revocationOf,
+} from '../support/state-contract.js';
+
+const MAX_AGE_MS = 2_000;
+const WITHIN_TWO_SECONDS = { timeout: 2_000, interval: 10 };
+const ring = createKeyRing([{ id: 'first', bytes: randomBytes(32) }]);
+
+let redis: RedisServer;
+let open: GatewayState[] = [];
+
+beforeAll(async () => {
+  redis = await startRedisServer();
+});
+afterEach(async () => {
+  await Promise.all(open.map((state) => state.close()));
+  open = [];
+});
+afterAll(() => redis?.close());
+
+async function replica(prefix: string = randomUUID()): Promise<GatewayState> {
+  const link = openRedisLink({
+    type: 'redis',
+    url: redis.url,
+    // The rights name one prefix; what stands behind it keeps the tests apart.
+    prefix: `sallyport}:${prefix}`,
+    commandTimeoutMs: 300,
+    maxAgeMs: MAX_AGE_MS,
+  });
+  const state = createSharedState({ ring, now: Date.now, link, maxAgeMs: MAX_AGE_MS });
+  open.push(state);
+  await state.start();
+  return state;
+}
+
+describeState('Redis', () => replica());
+
+describe('replicas at a real store', () => {
+  it('[REV-10] hear of a revocation, a lift and an ended session within two seconds', async () => {
+    const prefix = randomUUID();
+    const [one, other] = [await replica(prefix), await replica(prefix)];
+    const revocation = revocationOf(ofSubject('ada'));
+    expect(await one.revocations.add(revocation)).toBe('shared');
+    one.ended.add('session', Date.now() + 3_600_000);
+    await expect
+      .poll(() => other.revocations.judge(callerOf()), WITHIN_TWO_SECONDS)
+      .toBe('token-revoked');
+    await expect.poll(() => other.ended.has('session'), WITHIN_TWO_SECONDS).toBe(true);
+    expect(await other.revocations.lift(revocation.id)).toBe('lifted');
+    await expect.poll(() => one.revocations.list(), WITHIN_TWO_SECONDS).toEqual([]);
+  });
+
+  it('[REV-08, REV-16] count a limit together, and exactly, however many ask at once', async () => {
+    const prefix = randomUUID();
+    const states = [await replica(prefix), await replica(prefix)];
+    const limit = { count: 20, windowMs: 60_000 };
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, use) => states[use % 2]?.limits.take('key', limit)),
+    );
+    expect(answers.filter((answer) => typeof answer === 'object' && answer.ok)).toHaveLength(20);
+  });
+
+  it('[REV-08] let a use of a limit go when its window has passed', async () => {
+    const one = await replica();
+    const limit = { count: 1, windowMs: 320 };
+    expect(await one.limits.take('key', limit)).toEqual({ ok: true });
+    expect(await one.limits.take('key', limit)).toMatchObject({ ok: false });
+    await expect.poll(() => one.limits.take('key', limit), { interval: 50 }).toEqual({ ok: true });
+  });
+
+  it('[REV-11] leave nothing there without an end, and no name', async () => {
+    const one = await replica();
+    await one.revocations.add(revocationOf(ofSubject('ada')));
+    one.ended.add('session', Date.now() + 3_600_000);
+    await one.limits.take('["rule","subject","ada"]', { count: 1, windowMs: 60_000 });
+    await one.replays.useOnce('use', Date.now() + 60_000);
+    await expect.poll(() => redis.command('KEYS', '*:sessions:ended')).toContain('sessions:ended');
+    const script = `local endless = {} for _, key in ipairs(redis.call('KEYS', '*')) do if redis.call('PTTL', key) < 0 then endless[#endless + 1] = key end end return endless`;
+    expect(await redis.command('EVAL', script, '0')).toContain('*0');
+    const all = await redis.command('KEYS', '*');
+    expect(all).toContain(':revocations:sealed');
+    expect(all).not.toContain('ada');
+  });
+
+  it('[REV-15, REV-17] refuse while it is silent for too long, wait for nobody, and go on after', async () => {
+    const one = await replica();
+    redis.pause();
+    try {
+      const beganMs = performance.now();
+      await one.limits.take('key', { count: 9, windowMs: 60_000 });
+      expect(one.status().isUnreachable).toBe(true);
+      expect(await one.replays.useOnce('use', Date.now() + 60_000)).toBe('unavailable');
+      expect(one.limits.take('key', { count: 9, windowMs: 60_000 })).toEqual({ ok: true });
+      expect(performance.now() - beganMs).toBeLessThan(MAX_AGE_MS);
+      await expect.poll(() => one.revocations.judge(callerOf()), PATIENT).toBe('store-unavailable');
+      expect(one.status().reason).toContain('no answer in time');
+    } finally {
+      redis.resume();
+    }
+    await expect.poll(() => one.revocations.judge(callerOf()), PATIENT).toBeUndefined();
+    expect(one.status()).toMatchObject({ state: 'armed', isUnreachable: false });
+  });
+
+  it('[REV-13, REV-14] tell a store that has lost everything what they know', async () => {
+    const prefix = randomUUID();
+    const [one, other] = [await replica(prefix), await replica(prefix)];
+    await one.revocations.add(revocationOf(ofToken('token-1')));
+    await redis.stop();
+    expect(await one.revocations.add(revocationOf(ofSubject('bob')))).toBe('kept');
+    await redis.start();
+    const bob = callerOf({ subject: 'bob' }, { id: 'token-2' });
+    await expect.poll(() => other.revocations.judge(bob), PATIENT).toBe('token-revoked');
+    const later = await replica(prefix);
+    expect(later.revocations.judge(callerOf())).toBe('token-revoked');
+  });
+
+  it('[REV-15] with a password that is not accepted let nobody pass, and say why', async () => {
+    const link = openRedisLink({
+      type: 'redis',
+      url: redis.url.replace(/:[^:@]+@/, ':wrong@'),
+      prefix: 'sallyport',
+      commandTimeoutMs: 300,
+      maxAgeMs: MAX_AGE_MS,
+    });
+    const one = createSharedState({ ring, now: Date.now, link, maxAgeMs: MAX_AGE_MS });
+    open.push(one);
+    await one.start();
+    expect(one.revocations.judge(callerOf())).toBe('store-unavailable');
+    await expect.poll(() => one.status().reason, PATIENT).toContain('WRONGPASS');
+  });
+});

@@ -1,0 +1,172 @@
+// Two gateways and one real store: what is revoked, ended or counted at one holds at the other, and what
+// both do while the store is gone.
+
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeKeyText } from '../../src/config/keys.js';
+import { UPSTREAM } from '../support/attack-rig.js';
+import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { startTestIssuer, type TestIssuer } from '../support/issuer.js';
+import { PATIENT } from '../support/patience.js';
+import { type RedisServer, startRedisServer } from '../support/redis-server.js';
+import {
+  ADMINS,
+  type Admins,
+  adminsOf,
+  idOf,
+  LONG_ANSWERS,
+  openSessionStreams,
+  openStatelessStreams,
+} from '../support/revocations.js';
+import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import {
+  type Access,
+  callStateless,
+  openSession,
+  requestInSession,
+} from '../support/wire-client.js';
+
+const WITHIN_TWO_SECONDS = { timeout: 2_000, interval: 10 };
+const LIMITED = `version: 1
+policy: open
+rules:
+  - {id: all, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: ["read_record"], prompts: ["*"], resources: ["**"]}}
+  - {id: few, effect: allow, who: {anyone: true}, what: {upstreams: ["*"], tools: ["write_record"]}, limits: {rate: 4/h, per: subject}}
+`;
+const WRITE = { id: 'x', text: 'y' };
+
+let folder: string;
+let redis: RedisServer;
+let upstream: HostileUpstream;
+let issuer: TestIssuer;
+let gateways: readonly [RunningGateway, RunningGateway];
+let admins: Admins;
+
+async function start(): Promise<RunningGateway> {
+  return startTestGateway({
+    upstreams: [{ name: UPSTREAM, url: upstream.url, more: ['pinning: {maxAge: 10m}'] }],
+    policies: { open: LIMITED },
+    issuerUrl: issuer.issuer,
+    env: { REDIS_URL: redis.url },
+    more: `keys: [{file: ${JSON.stringify(join(folder, 'key'))}}]
+state: {type: redis, url: {env: REDIS_URL}, maxAge: 2s, commandTimeout: 300ms}
+${ADMINS}`,
+  });
+}
+
+async function accessTo(gateway: RunningGateway, subject: string, jti?: string): Promise<Access> {
+  const url = gateway.url(UPSTREAM);
+  const claims = { sub: subject, ...(jti === undefined ? {} : { jti }) };
+  return { url, token: await issuer.mint(url, { claims }) };
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-store-'));
+  await writeFile(join(folder, 'key'), writeKeyText(randomBytes(32)), { mode: 0o600 });
+  redis = await startRedisServer();
+  upstream = await startHostileUpstream();
+  issuer = await startTestIssuer();
+  gateways = [await start(), await start()];
+  const [one] = gateways;
+  // The issuer that both trust vouches for administrators too.
+  admins = adminsOf({ ...one, issuer });
+});
+afterAll(async () => {
+  for (const gateway of gateways ?? []) await gateway.close();
+  await issuer?.close();
+  await upstream?.close();
+  await redis?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe('two replicas', () => {
+  it('[REV-31, REV-10] end the streams of whom the other has revoked within two seconds', async () => {
+    const [, other] = gateways;
+    upstream.obey(LONG_ANSWERS);
+    const access = await accessTo(other, 'ada');
+    const streams = [
+      ...(await openStatelessStreams(access)),
+      ...(await openSessionStreams(access)).streams,
+    ];
+    await expect.poll(() => streams[0]?.text(), PATIENT).toContain('working');
+    const order = { token: { issuer: 'test', jti: idOf(access.token ?? '') } };
+    expect((await admins.revoke(order)).body.shared).toBe(true);
+    await expect
+      .poll(() => streams.map((stream) => stream.isOver()), WITHIN_TWO_SECONDS)
+      .toEqual([true, true, true, true]);
+    upstream.repent();
+    expect((await callStateless(access, 'read_record', { id: 'one' })).status).toBe(401);
+  });
+
+  it('[REV-31] know of a session that ended at the other', async () => {
+    const [one, other] = gateways;
+    const jti = 'of-both';
+    const [here, there] = [await accessTo(one, 'bob', jti), await accessTo(other, 'bob', jti)];
+    const session = await openSession(here);
+    const ask = async () => (await requestInSession(there, session.id, 'tools/list')).status;
+    expect(await ask()).toBe(200);
+    await session.end();
+    await expect.poll(ask, WITHIN_TWO_SECONDS).toBe(404);
+  });
+
+  it('[REV-31] share a limit', async () => {
+    const replies = [];
+    for (let use = 0; use < 6; use += 1) {
+      const access = await accessTo(gateways[use % 2 === 0 ? 0 : 1], 'carol');
+      replies.push(await callStateless(access, 'write_record', WRITE));
+    }
+    const refused = replies.map(({ text }) => text.includes('"rate-limited"'));
+    expect(refused).toEqual([false, false, false, false, true, true]);
+  });
+
+  it('[REV-30, REV-29] refuse callers without news, show it, and go on when the store is back', async () => {
+    const [one] = gateways;
+    upstream.obey(LONG_ANSWERS);
+    const access = await accessTo(one, 'dora');
+    const streams = await openStatelessStreams(access);
+    await expect.poll(() => streams[0]?.text(), PATIENT).toContain('working');
+    upstream.repent();
+    await redis.stop();
+    const call = () => callStateless(access, 'read_record', { id: 'one' });
+    // For as long as its knowledge is new enough, nothing waits for the store.
+    expect((await call()).status).toBe(200);
+    await expect.poll(async () => (await call()).status, PATIENT).toBe(503);
+    upstream.forget();
+    const reply = await call();
+    expect(reply.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    expect(reply.message?.['error']).toMatchObject({ code: 1509 });
+    expect(upstream.uses()).toEqual([]);
+    await expect
+      .poll(() => streams.map((stream) => stream.isOver()), PATIENT)
+      .toEqual([true, true]);
+    const reasons = async () =>
+      (await one.audit()).flatMap((line) => line['decision']?.reasons ?? []);
+    await expect.poll(reasons, PATIENT).toContain('store-unavailable');
+    await expect
+      .poll(one.metrics, PATIENT)
+      .toContain('sallyport_control_state{control="store",state="degraded"} 1');
+    expect(await one.metrics()).toMatch(/^sallyport_store_degraded 1$/m);
+
+    const token = await admins.token('leads');
+    const list = await admins.ask('GET', '/api/revocations', { token });
+    expect(list.status).toBe(200);
+    const kept = await admins.revoke({ subject: { issuer: 'test', subject: 'eve' } });
+    expect([kept.status, kept.body.shared]).toEqual([202, false]);
+
+    await redis.start();
+    await expect.poll(async () => (await call()).status, PATIENT).toBe(200);
+    const [, other] = gateways;
+    const eve = await accessTo(other, 'eve');
+    await expect
+      .poll(async () => (await callStateless(eve, 'read_record', { id: 'one' })).status, PATIENT)
+      .toBe(401);
+    await expect
+      .poll(one.metrics, PATIENT)
+      .toContain('sallyport_control_state{control="store",state="armed"} 1');
+    expect(await one.metrics()).toMatch(/^sallyport_store_degraded 0$/m);
+    for (const gateway of gateways) expect(gateway.log()).not.toContain(redis.url.split('@')[0]);
+  });
+});

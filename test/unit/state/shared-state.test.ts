@@ -1,0 +1,242 @@
+// The states of one replica and of several, over a store that does as it is told.
+
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createMemoryState, type GatewayState } from '../../../src/state/gateway-state.js';
+import { createKeyRing, type KeyRing } from '../../../src/state/key-ring.js';
+import { createRevocationSet, MAX_REVOCATIONS } from '../../../src/state/revocation-set.js';
+import { createSharedState } from '../../../src/state/shared-state.js';
+import {
+  callerOf,
+  describeState,
+  ISSUER,
+  ofSubject,
+  ofToken,
+  revocationOf,
+} from '../../support/state-contract.js';
+import { createFakeStore, type FakeStore } from '../../support/store-link.js';
+
+const KEY = { id: 'first', bytes: randomBytes(32) };
+const NEXT_KEY = { id: 'next', bytes: randomBytes(32) };
+const HOUR_MS = 3_600_000;
+const MAX_AGE_MS = 10_000;
+const LIMIT = { count: 4, windowMs: 60_000 };
+
+let ring: KeyRing;
+let store: FakeStore;
+let open: GatewayState[];
+let nowMs: number;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  ring = createKeyRing([KEY]);
+  store = createFakeStore(Date.now);
+  open = [];
+  nowMs = 0;
+});
+afterEach(async () => {
+  await Promise.all(open.map((state) => state.close()));
+  vi.useRealTimers();
+});
+
+async function replica(of: KeyRing = ring): Promise<GatewayState> {
+  const state = createSharedState({
+    ring: of,
+    now: Date.now,
+    link: store.link(),
+    maxAgeMs: MAX_AGE_MS,
+    nowMs: () => nowMs,
+  });
+  open.push(state);
+  await state.start();
+  return state;
+}
+
+/** The time of the looks goes on, and with it the clock that measures their age. */
+async function pass(ms: number): Promise<void> {
+  nowMs += ms;
+  await vi.advanceTimersByTimeAsync(ms);
+}
+
+describe('[REV-02, REV-03, REV-04, REV-05, REV-06, REV-07]', () => {
+  describeState('the memory', async () =>
+    createMemoryState({ ring: createKeyRing([KEY]), now: Date.now }),
+  );
+  describeState('a store', () => replica());
+});
+
+describe('several replicas', () => {
+  it('[REV-10] all know what one was told, after the next look', async () => {
+    const [one, other] = [await replica(), await replica()];
+    let told = 0;
+    other.revocations.onChange(() => {
+      told += 1;
+    });
+    const revocation = revocationOf(ofSubject('ada'));
+    await one.revocations.add(revocation);
+    one.ended.add('session', Date.now() + HOUR_MS);
+    await pass(1_100);
+    expect(other.revocations.judge(callerOf())).toBe('token-revoked');
+    expect(other.revocations.list()).toEqual([revocation]);
+    expect(other.ended.has('session')).toBe(true);
+    expect(told).toBe(1);
+    await other.revocations.lift(revocation.id);
+    await pass(600);
+    expect(one.revocations.judge(callerOf())).toBeUndefined();
+    const later = await replica();
+    expect(later.revocations.list()).toEqual([]);
+    expect(later.ended.has('session')).toBe(true);
+  });
+
+  it('[REV-10] hear of a revocation at once, where the store hints at it', async () => {
+    const [one, other] = [await replica(), await replica()];
+    await one.revocations.add(revocationOf(ofToken('token-1')));
+    await pass(30);
+    expect(other.revocations.judge(callerOf())).toBe('token-revoked');
+  });
+
+  it('[REV-11] show the store no name, no note and no id', async () => {
+    const one = await replica();
+    const named = { issuer: ISSUER, tokenId: 'jti-of-the-token' };
+    await one.revocations.add(revocationOf({ kind: 'token', digest: 'd', named }));
+    await one.revocations.add(revocationOf(ofSubject('ada')));
+    await one.limits.take('["rule","subject","ada"]', LIMIT);
+    for (const text of ['ada', 'laptop', 'root', 'jti-of', ISSUER])
+      expect(store.dump()).not.toContain(text);
+  });
+
+  it('[REV-11] take nothing from the store that was not sealed by this gateway', async () => {
+    const stranger = await replica(createKeyRing([NEXT_KEY]));
+    const one = await replica();
+    await stranger.revocations.add(revocationOf(ofSubject('ada')));
+    await pass(600);
+    expect(one.revocations.judge(callerOf())).toBeUndefined();
+    expect(one.revocations.list()).toEqual([]);
+  });
+
+  it('[REV-12] know a token by its own id under every key', async () => {
+    const revocation = revocationOf({
+      kind: 'token',
+      digest: ring.hmac('token-id', `${ISSUER}\nj1`),
+      named: { issuer: ISSUER, tokenId: 'j1' },
+    });
+    await (await replica()).revocations.add(revocation);
+    const rotated = createKeyRing([NEXT_KEY, KEY]);
+    const next = await replica(rotated);
+    const id = rotated.hmac('token-id', `${ISSUER}\nj1`);
+    expect(next.revocations.judge(callerOf({}, { id }))).toBe('token-revoked');
+  });
+
+  it('[REV-13] teach a store that has forgotten, and take no loss for a lift', async () => {
+    const [one, other] = [await replica(), await replica()];
+    const [kept, lifted] = [revocationOf(ofToken('token-1')), revocationOf(ofToken('token-2'))];
+    await one.revocations.add(kept);
+    await one.revocations.add(lifted);
+    await pass(600);
+    await other.revocations.lift(lifted.id);
+    await pass(600);
+    store.forget();
+    await pass(1_100);
+    const later = await replica();
+    for (const state of [one, other, later])
+      expect(state.revocations.list().map(({ id }) => id)).toEqual([kept.id]);
+  });
+});
+
+describe('a store that is down', () => {
+  it('[REV-14] is told what was revoked meanwhile, and lifts nothing', async () => {
+    const [one, other] = [await replica(), await replica()];
+    const before = revocationOf(ofToken('token-2'));
+    await one.revocations.add(before);
+    store.goDown();
+    expect(await one.revocations.add(revocationOf(ofToken('token-1')))).toBe('kept');
+    expect(one.revocations.judge(callerOf())).toBe('token-revoked');
+    expect(await one.revocations.lift(before.id)).toBe('unavailable');
+    one.ended.add('session', Date.now() + HOUR_MS);
+    await pass(600);
+    store.comeBack();
+    await pass(1_100);
+    expect(other.revocations.judge(callerOf())).toBe('token-revoked');
+    expect(other.revocations.list()).toHaveLength(2);
+    expect(other.ended.has('session')).toBe(true);
+  });
+
+  it('[REV-15] lets callers pass for as long as is allowed, then nobody, until it is back', async () => {
+    const one = await replica();
+    let told = 0;
+    one.revocations.onChange(() => {
+      told += 1;
+    });
+    expect(one.status()).toEqual({ state: 'armed', reason: '', isUnreachable: false });
+    store.goDown();
+    await pass(MAX_AGE_MS - 1_000);
+    expect(one.revocations.judge(callerOf())).toBeUndefined();
+    expect(one.status()).toMatchObject({ state: 'degraded', isUnreachable: true });
+    await pass(2_000);
+    expect(one.revocations.judge(callerOf())).toBe('store-unavailable');
+    expect(one.revocations.isRevoked(callerOf())).toBe(false);
+    expect(one.status().reason).toContain('callers are refused');
+    expect(told).toBe(1);
+    store.comeBack();
+    await pass(600);
+    expect(one.revocations.judge(callerOf())).toBeUndefined();
+    expect(told).toBe(2);
+  });
+
+  it('[REV-15] at the start lets nobody pass', async () => {
+    store.goDown();
+    const one = await replica();
+    expect(one.revocations.judge(callerOf())).toBe('store-unavailable');
+    store.comeBack();
+    await pass(600);
+    expect(one.revocations.judge(callerOf())).toBeUndefined();
+  });
+
+  it('[REV-16] leaves each replica its share of a limit, less what it used of it', async () => {
+    const [one] = [await replica(), await replica()];
+    await pass(600);
+    expect(await one.limits.take('key', LIMIT)).toEqual({ ok: true });
+    store.goDown();
+    await pass(600);
+    const askedBefore = store.asked.filter((name) => name === 'take').length;
+    const answers = [one.limits.take('key', LIMIT), one.limits.take('key', LIMIT)];
+    expect(answers).toEqual([{ ok: true }, { ok: false, retryAfterMs: expect.any(Number) }]);
+    expect(store.asked.filter((name) => name === 'take')).toHaveLength(askedBefore);
+  });
+
+  it('[REV-16] that is noticed in mid-call counts there too', async () => {
+    const one = await replica();
+    store.goDown();
+    expect(await one.limits.take('key', { count: 1, windowMs: 60_000 })).toEqual({ ok: true });
+    expect(one.status().isUnreachable).toBe(true);
+    expect(one.limits.take('key', { count: 1, windowMs: 60_000 })).toMatchObject({ ok: false });
+  });
+
+  it('[REV-17] can tell of no use whether it is the first', async () => {
+    const one = await replica();
+    store.goDown();
+    const later = Date.now() + HOUR_MS;
+    expect(await one.replays.useOnce('key', later)).toBe('unavailable');
+    expect(await one.replays.useOnce('key', later)).toBe('unavailable');
+  });
+});
+
+describe('the set of revocations', () => {
+  it('[REV-18] is bounded: one more is refused, and none is forgotten', async () => {
+    const state = createMemoryState({ ring, now: Date.now });
+    for (let index = 0; index < MAX_REVOCATIONS; index += 1)
+      await state.revocations.add(revocationOf(ofToken(`t-${index}`)));
+    expect(await state.revocations.add(revocationOf(ofToken('token-1')))).toBe('full');
+    expect(state.revocations.judge(callerOf({}, { id: 't-0' }))).toBe('token-revoked');
+    expect(state.revocations.judge(callerOf())).toBeUndefined();
+  });
+
+  it('[REV-01] finds a caller that was clean a moment ago', () => {
+    const known = createRevocationSet(ring, Date.now);
+    const caller = callerOf();
+    known.add(revocationOf(ofToken('token-0')));
+    expect([known.hasCaller(caller), known.hasCaller(caller)]).toEqual([false, false]);
+    known.add(revocationOf(ofToken('token-1')));
+    expect(known.hasCaller(caller)).toBe(true);
+  });
+});
