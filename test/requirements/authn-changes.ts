@@ -36,4 +36,9 @@ export const authnChangeRequirements: readonly Requirement[] = [
     source: 'RFC 7662 §4; contract §3 (reload)',
     behaviour: 'Callers whom an issuer vouched for stay known to it over a reload.',
   },
+  {
+    id: 'ACH-07',
+    source: 'RFC 7662 §4; attacks 38',
+    behaviour: 'Questions that hang hold up none of those that room is kept for.',
+  },
 ];
