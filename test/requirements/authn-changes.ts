@@ -41,4 +41,9 @@ export const authnChangeRequirements: readonly Requirement[] = [
     source: 'RFC 7662 §4; attacks 38',
     behaviour: 'Questions that hang hold up none of those that room is kept for.',
   },
+  {
+    id: 'ACH-08',
+    source: 'RFC 9449 §11.1; contract §10',
+    behaviour: 'A proof is used once at all replicas, also while the gateway key is changed.',
+  },
 ];
