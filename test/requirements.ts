@@ -3,6 +3,7 @@
 
 import { appRequirements } from './requirements/apps.js';
 import { attackRequirements } from './requirements/attacks.js';
+import { authnChangeRequirements } from './requirements/authn-changes.js';
 import { boundRequirements } from './requirements/bound.js';
 import { channelRequirements } from './requirements/channels.js';
 import { clientRequirements } from './requirements/clients.js';
@@ -37,6 +38,7 @@ export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,
   ...appRequirements,
   ...attackRequirements,
+  ...authnChangeRequirements,
   ...boundRequirements,
   ...clientRequirements,
   ...channelRequirements,
