@@ -4,7 +4,6 @@
 
 import ipaddr from 'ipaddr.js';
 import type { Network } from './settings.js';
-import { textAt } from './tree.js';
 
 /** True for localhost, names under it (RFC 6761 §6.3), 127.0.0.0/8 and ::1. */
 export function isLoopbackHost(host: string): boolean {
@@ -38,11 +37,6 @@ export function networkOfHost(host: string): Network | 'none' | undefined {
   if (range === undefined) return undefined;
   if (range === 'unicast') return 'public';
   return range === 'private' || range === 'uniqueLocal' ? 'private' : 'none';
-}
-
-/** The path of an upstream: what is written, or `/<name>`. */
-export function pathOfUpstream(root: unknown, name: string): string {
-  return textAt(root, ['upstreams', name, 'path']) ?? `/${name}`;
 }
 
 /** A URL, or `undefined` where the text is none. */

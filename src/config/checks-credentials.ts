@@ -2,8 +2,8 @@
 // together, where tokens are asked for, and whose headers these are. Reports and changes nothing.
 // Contract §3; RFC 8707 §2; MCP security best practices (token passthrough).
 
-import { pathOfUpstream } from './addresses.js';
 import { checkOriginAt } from './checks-origins.js';
+import { ownAudiences } from './checks-resources.js';
 import type { FilePath, Report } from './fault.js';
 import { mapAt, textAt, valueAt } from './tree.js';
 import { readDurationMs } from './units.js';
@@ -59,10 +59,10 @@ function checkTokenRequest(
   checkOneOf(root, place, ['issuer', 'tokenEndpoint'], report);
   checkOneOf(root, place, ['clientSecret', 'privateKey'], report);
   for (const key of ['issuer', 'tokenEndpoint']) checkOriginAt(root, place, key, report);
-  const own = Object.keys(mapAt(root, ['upstreams'])).map((name) => resourceOf(root, name));
+  const own = ownAudiences(root);
   for (const key of ['resource', 'audience']) {
     const written = textAt(root, [...place, key]);
-    if (written !== undefined && own.includes(written)) {
+    if (written !== undefined && own.has(written)) {
       report([...place, key], 'this is an audience of the gateway itself', { rule: 'unsafe' });
     }
   }
@@ -70,11 +70,6 @@ function checkTokenRequest(
   if (resource !== undefined && (!URL.canParse(resource) || resource.includes('#'))) {
     report([...place, 'resource'], 'a resource indicator is an absolute URI without fragment');
   }
-}
-
-function resourceOf(root: unknown, name: string): string {
-  const base = (textAt(root, ['publicUrl']) ?? '').replace(/\/$/, '');
-  return base + pathOfUpstream(root, name);
 }
 
 function checkOneOf(

@@ -66,11 +66,27 @@ function checkAudiencesDiffer(root: unknown, report: Report): void {
   }
 }
 
+/** Every audience that a token for the gateway itself may have. */
+export function ownAudiences(root: unknown): ReadonlySet<string> {
+  const accepted = resourcesOf(root).flatMap((resource) => [
+    resourceOf(root, resource),
+    ...audiencesOf(root, resource).map(({ audience }) => audience),
+  ]);
+  const ofAdmins = Object.values(mapAt(root, ['admin', 'issuers'])).flatMap(
+    (value) => textAt(value, ['audience']) ?? [],
+  );
+  return new Set([...accepted, ...ofAdmins]);
+}
+
+function resourceOf(root: unknown, resource: FilePath): string {
+  return (textAt(root, ['publicUrl']) ?? '').replace(/\/$/, '') + pathOf(root, resource);
+}
+
 function audiencesOf(
   root: unknown,
   resource: FilePath,
 ): readonly { issuer: string; audience: string; path: FilePath }[] {
-  const own = (textAt(root, ['publicUrl']) ?? '').replace(/\/$/, '') + pathOf(root, resource);
+  const own = resourceOf(root, resource);
   return textsAt(root, [...resource, 'issuers']).flatMap(([, issuer]) => {
     const path = [...resource, 'audiences', issuer];
     const mapped = textsAt(root, path);

@@ -3,6 +3,7 @@
 // Contract §3; the result is settings.ts.
 
 import { dirname, resolve } from 'node:path';
+import { ownAudiences } from './checks-resources.js';
 import {
   type CredentialPlace,
   compileCredentials,
@@ -36,6 +37,7 @@ import type {
   Settings,
   StateSettings,
   TlsSettings,
+  TokenRequestSettings,
   UpstreamSettings,
 } from './settings.js';
 import { readSizeBytes, requireDurationMs } from './units.js';
@@ -62,6 +64,7 @@ export function compileSettings(input: CompileInput): Settings {
   const publicBase = root.publicUrl.replace(/\/$/, '');
   const policiesDir = resolve(folder, root.policies.dir);
   const pinsDir = root.pins?.dir;
+  const audiences = [...ownAudiences(root)];
   return freezeDeep({
     file,
     publicUrl,
@@ -86,7 +89,7 @@ export function compileSettings(input: CompileInput): Settings {
       }),
     ),
     upstreams: mapOf(root.upstreams, (name, upstream) =>
-      compileUpstream(name, upstream, publicBase, secrets),
+      compileUpstream(name, upstream, { base: publicBase, audiences }, secrets),
     ),
     endpoints: mapOf(root.endpoints, (name, endpoint) => compileEndpoint(name, endpoint, root)),
     policiesDir,
@@ -134,14 +137,12 @@ function compileKey(secrets: Secrets, index: number): GatewayKey {
 function compileUpstream(
   name: string,
   file: UpstreamFile,
-  publicBase: string,
+  own: TokenRequestSettings['own'],
   secrets: Secrets,
 ): UpstreamSettings {
   const at: FilePath = ['upstreams', name];
   const path = file.path ?? `/${name}`;
-  const resource = publicBase + path;
-  const vouchers = compileVouchers(file, resource);
-  const own = { audiences: Object.values(vouchers.audiences).flat(), base: publicBase };
+  const resource = own.base + path;
   const place = { secrets, url: file.url, own };
   return {
     name,
@@ -151,7 +152,7 @@ function compileUpstream(
     resource,
     network: file.network,
     authentication: file.authentication,
-    ...vouchers,
+    ...compileVouchers(file, resource),
     binding: file.binding,
     scopesSupported: [...file.scopesSupported],
     credentials: compileCredentials(file.credentials, { ...place, at: [...at, 'credentials'] }),

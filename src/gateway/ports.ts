@@ -14,6 +14,7 @@ import { digestListed } from '../pins/digest.js';
 import type { Principal } from '../policy/principal.js';
 import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
+import { readEntries } from '../relay/merged/sessions.js';
 import type { GatewayState } from '../state/gateway-state.js';
 import type { KeyRing } from '../state/key-ring.js';
 import { createLiveProgress } from '../state/live-progress.js';
@@ -80,7 +81,11 @@ export function createPorts(parts: Parts): Ports {
     const session = openSession(ring, bindingOf(upstream, principal), sealed, now());
     if (session === undefined) return undefined;
     const hashes = ring.hmacAll('session', sealed);
-    return { ...session, hash: hashes[0], hashes };
+    // Records know a session of an endpoint by those of its members: to revoke one is to revoke it.
+    const isWhole = parts.version().settings.endpoints.has(upstream);
+    const held = isWhole ? [...readEntries(session.upstreamSession).values()] : [];
+    const partHashes = held.flatMap((one) => ring.hmacAll('session', one));
+    return { ...session, hash: hashes[0], hashes, partHashes };
   }, now);
 
   function stateOf(subject: StateSubject, principal: Principal): StateBinding {
@@ -124,6 +129,7 @@ export function createPorts(parts: Parts): Ports {
     openSession(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);
       if (session === undefined || revocations.hasSession(session.hashes)) return undefined;
+      if (revocations.hasSession(session.partHashes)) return undefined;
       if (session.hashes.some(ended.has)) return undefined;
       if (session.upstreamSession !== BRIDGED_CHANNEL) return session;
       // What may be asked is known since the handshake, which came after the session.

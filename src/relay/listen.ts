@@ -89,12 +89,25 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
       void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
     },
   };
-  await holdStream(call, principal, told, (leave) =>
-    outcome.kind === 'answer' && outcome.status === 200
-      ? relayUntil(place, outcome, leave)
-      : aborted(leave),
-  );
+  await holdStream(call, principal, told, async (leave, end) => {
+    const forget = endWithSession(call, principal, end);
+    try {
+      if (outcome.kind === 'answer' && outcome.status === 200)
+        await relayUntil(place, outcome, leave);
+      else await aborted(leave);
+    } finally {
+      forget();
+    }
+  });
   return undefined;
+}
+
+/** Ends the stream once its session is unknown, be it as a part of another that was revoked. */
+function endWithSession(call: Call, principal: Principal, end: () => void): () => void {
+  const sealed = call.incoming.headers['mcp-session-id'] ?? '';
+  return call.ports.onVersion(() => {
+    if (openOf(call, principal)(sealed) === undefined) end();
+  });
 }
 
 type Stream = {

@@ -2,7 +2,7 @@
 // a URI, it tells whose it is. It knows only where every one of them has shown its whole list, or a server
 // could claim what another has not shown yet. Bounded; what is forgotten is ambiguous again, and then refused.
 
-/** Past this many URIs of all callers, everything is forgotten: half a memory would point to the wrong server. */
+/** Past this many URIs and callers, everything is forgotten: half a memory would point to the wrong server. */
 const MAX_URIS = 50_000;
 /** Longer URIs are not remembered. */
 const MAX_URI_CHARS = 2_048;
@@ -29,8 +29,11 @@ export function createListedResources(maxUris = MAX_URIS): ListedResources {
   let count = 0;
 
   function shownTo(key: string): Shown {
-    const shown = known.get(key) ?? { listers: new Map(), whole: new Set() };
+    const before = known.get(key);
+    if (before !== undefined) return before;
+    const shown = { listers: new Map(), whole: new Set<string>() };
     known.set(key, shown);
+    count += 1;
     return shown;
   }
 
@@ -42,7 +45,9 @@ export function createListedResources(maxUris = MAX_URIS): ListedResources {
 
   return {
     note(key, { upstream, uris, isLast }) {
-      if (count + uris.length > maxUris) {
+      // Callers count too: most lists are empty, and there is no end of callers.
+      const isNew = known.has(key) ? 0 : 1;
+      if (count + uris.length + isNew > maxUris) {
         known.clear();
         count = 0;
       }

@@ -7,11 +7,12 @@ import type { Principal } from '../policy/principal.js';
 
 /**
  * An opened session with the keyed hash of its sealed id, for records; `hashes` are all those by which it
- * may have ended, under every key.
+ * may have ended, under every key, and `partHashes` those of the sessions that it holds.
  */
 export type OpenedSession = SessionFacts & {
   readonly hash: string;
   readonly hashes: readonly string[];
+  readonly partHashes: readonly string[];
 };
 
 const REMEMBERED_MS = 60_000;

@@ -20,6 +20,10 @@ export type SharedEnded = EndedSessions & {
 /** None. `now` is in milliseconds since the epoch. */
 export function createSharedEnded(now: () => number): SharedEnded {
   const ended = createEndedSessions(now);
+  /**
+   * With what was left when it ended: told late, it stands in the store as if it had ended now. Others look
+   * from where their last look ended, and would not see what is put before that.
+   */
   const waiting = new Map<string, number>();
   let mark = 0;
   return {
@@ -28,7 +32,7 @@ export function createSharedEnded(now: () => number): SharedEnded {
       ended.add(hash, expiresAtMs);
       const [oldest] = waiting.keys();
       if (waiting.size >= MAX_WAITING && oldest !== undefined) waiting.delete(oldest);
-      waiting.set(hash, expiresAtMs);
+      waiting.set(hash, expiresAtMs - now());
     },
     mark: () => Math.max(0, mark - MARK_OVERLAP_MS),
     note(news) {
@@ -38,9 +42,7 @@ export function createSharedEnded(now: () => number): SharedEnded {
     },
     async tell(link) {
       const told = [...waiting];
-      await Promise.all(
-        told.map(([hash, expiresAtMs]) => link.endSession(hash, expiresAtMs - now())),
-      );
+      await Promise.all(told.map(([hash, leftMs]) => link.endSession(hash, leftMs)));
       for (const [hash] of told) waiting.delete(hash);
     },
   };

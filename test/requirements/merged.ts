@@ -134,4 +134,16 @@ export const mergedRequirements: readonly Requirement[] = [
     behaviour:
       'An endpoint demands the binding of tokens that satisfies all its members; a proof is judged once, however many members are asked, and is good for nothing else.',
   },
+  {
+    id: 'MRG-23',
+    source: 'contract §10; scope: several upstreams as one',
+    behaviour:
+      'A session of an endpoint that is revoked by the digest of any member is unknown as a whole from then on, and the streams of all its members end.',
+  },
+  {
+    id: 'MRG-24',
+    source: 'scope: several upstreams as one; MCP 2025-11-25, pagination, resources',
+    behaviour:
+      'A member can neither end the lists of others by a cursor of its own, nor be read in the place of one whose template gives a resource.',
+  },
 ];

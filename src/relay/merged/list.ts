@@ -14,6 +14,11 @@ import type { PartOf } from './part.js';
 import { partsOf } from './sessions.js';
 import type { Verified } from './whole.js';
 
+/** Of all members together: sealed, they are read up to a length (state/cursor-seal.ts). */
+const MAX_CURSOR_BYTES = 128 * 1024;
+
+const encoder = new TextEncoder();
+
 type Page = MemberPage & { readonly upstream: string };
 
 /** Answers a list. */
@@ -88,12 +93,26 @@ function cursorOf(
   method: string,
   pages: readonly Page[],
 ): string | undefined {
-  const more = pages.flatMap(({ upstream, nextCursor }) =>
-    nextCursor === undefined ? [] : [[upstream, nextCursor] as const],
-  );
+  const more = fitting(pages);
   if (more.length === 0) return undefined;
   const place = { endpoint: whole.endpoint.name, principal, method };
   return whole.ports.sealCursor(new Map(more), place);
+}
+
+/** Where the lists go on. One whose cursor is too long ends here, and takes those of others not with it. */
+function fitting(pages: readonly Page[]): readonly (readonly [string, string])[] {
+  const more = pages.flatMap(({ upstream, nextCursor }) =>
+    nextCursor === undefined ? [] : [[upstream, nextCursor] as const],
+  );
+  let left = MAX_CURSOR_BYTES;
+  return more
+    .map((entry) => ({ entry, bytes: encoder.encode(JSON.stringify(entry)).byteLength }))
+    .sort((one, other) => one.bytes - other.bytes)
+    .filter(({ bytes }) => {
+      left -= bytes;
+      return left >= 0;
+    })
+    .map(({ entry }) => entry);
 }
 
 /** A member that knows no such list lacks nothing; one that could not answer does. */

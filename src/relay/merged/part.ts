@@ -60,12 +60,19 @@ function headersOf(
 
 /** The ports of a member's part: the same, but that the caller is the endpoint's and so is the sight. */
 function portsOf({ whole, principal }: Verified): Ports {
-  const { ports } = whole;
+  const { incoming: asked, ports } = whole;
   const { name } = whole.endpoint;
+  // A session is ended at its members after it has ended here.
+  const sealed = asked.httpMethod === 'DELETE' ? undefined : asked.headers['mcp-session-id'];
   let isVerified = true;
   return {
     ...ports,
     view: (upstream) => ports.endpoint(name)?.view(upstream),
+    openSession(own, upstream, by) {
+      // A part lives no longer than the whole, which may be revoked while the part is open.
+      const isOver = sealed !== undefined && ports.openSession(sealed, name, by) === undefined;
+      return isOver ? undefined : ports.openSession(own, upstream, by);
+    },
     authenticate(incoming, outgoing) {
       const endpoint = ports.endpoint(name);
       const isMember = endpoint?.members.some(({ upstream }) => upstream === incoming.upstream);

@@ -66,7 +66,8 @@ export function membersIn(
   });
 }
 
-function readEntries(text: string | undefined): ReadonlyMap<string, string> {
+/** The sealed sessions that a session of an endpoint holds, by member. */
+export function readEntries(text: string | undefined): ReadonlyMap<string, string> {
   return new Map(text === undefined ? [] : (JSON.parse(text) as [string, string][]));
 }
 

@@ -1,5 +1,5 @@
 // Whose a resource is. URIs have no prefix, so a member serves one where its rules let this caller see it;
-// of several such members, the one that alone listed it, or whose approved template it fits. Where that leaves
+// of several such members, the only one that listed it or whose approved template it fits. Where there are
 // several, nobody guesses: another server could answer in the place of the right one.
 
 import type { Admitted } from '../../mcp/admitted.js';
@@ -24,11 +24,12 @@ export function findServing(
     { endpoint: whole.endpoint.name, principal, uri: target.uri },
     seen.map(({ upstream }) => upstream),
   );
-  return (
-    onlyOne(seen.filter(({ upstream }) => listing.includes(upstream))) ??
-    onlyOne(seen.filter((member) => hasTemplateFor(verified, member, target.uri, era))) ??
-    'several'
+  // What one lists may be what the template of another gives: then both of them may have it.
+  const claiming = seen.filter(
+    (member) =>
+      listing.includes(member.upstream) || hasTemplateFor(verified, member, target.uri, era),
   );
+  return onlyOne(claiming) ?? 'several';
 }
 
 function maySee({ whole, principal }: Verified, { upstream }: Member, target: Target, era: Era) {

@@ -142,6 +142,43 @@ describe('[CRD-03] credentials', () => {
   });
 });
 
+describe('[CRD-03] audiences of the gateway', () => {
+  const CORP = '{corp: [api://mail]}';
+  const more = `upstreams:
+  mail: {url: https://mail.example.com/mcp, issuers: [corp], audiences: ${CORP}}
+`;
+  const parts = `endpoints:
+  both: {issuers: [corp], upstreams: {github: {}, mail: {}}}
+admin: {issuers: {corp: {audience: urn:admins, roles: {viewer: [sec]}}}}
+`;
+  const textOf = (line: string): string =>
+    upstream(line).replace('upstreams:\n', more).concat(parts);
+
+  it.each(['api://mail', 'https://mcp.example.com/both', 'urn:admins'])(
+    'are asked for by no credential: %s',
+    (audience) => {
+      const line = `credentials: {type: client-credentials, ${SERVER}, audience: "${audience}"}`;
+      const found = faultLines(textOf(line), AROUND).map((one) => one.replace(/^\S+ /, ''));
+      expect(found).toEqual(['error this is an audience of the gateway itself']);
+    },
+  );
+
+  it('are known to whoever judges what is issued', () => {
+    const line = `credentials: {type: client-credentials, ${SERVER}}`;
+    const found = settingsOf(textOf(line), AROUND).upstreams.get('github')?.credentials;
+    expect(found).toMatchObject({
+      request: {
+        own: {
+          audiences: expect.arrayContaining([
+            ...['api://mail', 'https://mcp.example.com/both', 'urn:admins'],
+            'https://mcp.example.com/github',
+          ]),
+        },
+      },
+    });
+  });
+});
+
 describe('[CRD-03] tls', () => {
   it('is read from files beside the gateway file, which are watched', () => {
     const text = upstream(

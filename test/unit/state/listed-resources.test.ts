@@ -31,4 +31,13 @@ describe('[MRG-05] what was listed', () => {
     listed.note('caller', page('right', ['a://4', 'a://5', 'a://6']));
     expect(listed.recall('caller', 'a://4', ['right'])).toEqual([]);
   });
+
+  it('is forgotten with too many callers too, though their lists be empty', () => {
+    const listed = createListedResources(3);
+    listed.note('first', page('left', ['a://1']));
+    listed.note('second', page('left', []));
+    expect(listed.recall('first', 'a://1', ['left'])).toEqual(['left']);
+    listed.note('third', page('left', []));
+    expect(listed.recall('first', 'a://1', ['left'])).toEqual([]);
+  });
 });

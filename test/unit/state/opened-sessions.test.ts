@@ -4,7 +4,10 @@ import { createOpenedSessions } from '../../../src/state/opened-sessions.js';
 
 const anna = anonymousPrincipal({ resource: 'http://127.0.0.1/a' });
 const ben = anonymousPrincipal({ resource: 'http://127.0.0.1/b' });
-const session = { version: '2025-11-25', upstreamSession: 'one', hash: 'h', hashes: ['h'] };
+const session = {
+  ...{ version: '2025-11-25', upstreamSession: 'one' },
+  ...{ hash: 'h', hashes: ['h'], partHashes: [] },
+};
 
 describe('sessions opened a moment ago', () => {
   it('[S-20] are opened once a minute for their owner, and never found for another', () => {

@@ -6,6 +6,7 @@ import { createMemoryState, type GatewayState } from '../../../src/state/gateway
 import { createKeyRing, type KeyRing } from '../../../src/state/key-ring.js';
 import { createRevocationSet, MAX_REVOCATIONS } from '../../../src/state/revocation-set.js';
 import { createSharedState } from '../../../src/state/shared-state.js';
+import type { StoreLink } from '../../../src/state/store-link.js';
 import {
   callerOf,
   describeState,
@@ -39,11 +40,13 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-async function replica(of: KeyRing = ring): Promise<GatewayState> {
+type Replica = { readonly of?: KeyRing; readonly now?: () => number; readonly link?: StoreLink };
+
+async function replica({ of = ring, now = Date.now, link }: Replica = {}): Promise<GatewayState> {
   const state = createSharedState({
     ring: of,
-    now: Date.now,
-    link: store.link(),
+    now,
+    link: link ?? store.link(),
     maxAgeMs: MAX_AGE_MS,
     nowMs: () => nowMs,
   });
@@ -88,6 +91,29 @@ describe('several replicas', () => {
     expect(later.ended.has('session')).toBe(true);
   });
 
+  it('[REV-10] hear late of a session that ended while its replica was cut off, and not never', async () => {
+    let passedMs = 0;
+    const now = (): number => Date.now() + passedMs;
+    store = createFakeStore(now);
+    let isCut = false;
+    const link = store.link();
+    const unlessCut = <Asked extends unknown[], T>(ask: (...asked: Asked) => Promise<T>) =>
+      ((...asked) => (isCut ? Promise.reject(new Error('cut off')) : ask(...asked))) as typeof ask;
+    const cut = { look: unlessCut(link.look), endSession: unlessCut(link.endSession) };
+    const one = await replica({ now, link: { ...link, ...cut } });
+    const [other, third] = [await replica({ now }), await replica({ now })];
+    isCut = true;
+    one.ended.add('early', now() + HOUR_MS);
+    await pass(600);
+    passedMs = 30_000;
+    other.ended.add('late', now() + HOUR_MS);
+    await pass(1_100);
+    expect([third.ended.has('late'), third.ended.has('early')]).toEqual([true, false]);
+    isCut = false;
+    await pass(1_100);
+    expect(third.ended.has('early')).toBe(true);
+  });
+
   it('[REV-10] hear of a revocation at once, where the store hints at it', async () => {
     const [one, other] = [await replica(), await replica()];
     await one.revocations.add(revocationOf(ofToken('token-1')));
@@ -106,7 +132,7 @@ describe('several replicas', () => {
   });
 
   it('[REV-11] take nothing from the store that was not sealed by this gateway', async () => {
-    const stranger = await replica(createKeyRing([NEXT_KEY]));
+    const stranger = await replica({ of: createKeyRing([NEXT_KEY]) });
     const one = await replica();
     await stranger.revocations.add(revocationOf(ofSubject('ada')));
     await pass(600);
@@ -122,7 +148,7 @@ describe('several replicas', () => {
     });
     await (await replica()).revocations.add(revocation);
     const rotated = createKeyRing([NEXT_KEY, KEY]);
-    const next = await replica(rotated);
+    const next = await replica({ of: rotated });
     const id = rotated.hmac('token-id', `${ISSUER}\nj1`);
     expect(next.revocations.judge(callerOf({}, { id }))).toBe('token-revoked');
   });
