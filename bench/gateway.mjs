@@ -81,10 +81,13 @@ export async function startGatewayForBench(upstreamUrl, core, execArgv = []) {
     output: 'ignore',
   });
   await waitUntilReady(`http://127.0.0.1:${ops}/readyz`);
+  const tokenOf = (subject) => issuer.mint({ resource: url, subject, scopes: [], groups: [] });
   return {
     child,
     url,
-    token: await issuer.mint({ resource: url, subject: 'bench', scopes: [], groups: [] }),
+    token: await tokenOf('bench'),
+    tokenOf,
+    ops: `http://127.0.0.1:${ops}`,
     async close() {
       await stop(child);
       await issuer.close();

@@ -1,6 +1,6 @@
 // The load: a fixed number of connections, each with a session and request ids of its own, each sending
 // its next request when the last one was answered. Bounded by time. Every answer is checked, so that a
-// refusal is never measured as speed. Driven over IPC by run.mjs.
+// refusal is never measured as speed. With `perSecond` it keeps to that rate. Driven over IPC by run.mjs.
 
 import { Client } from 'undici';
 
@@ -96,7 +96,9 @@ async function drive(job, latencies, until) {
     const session =
       job.era === '2025' ? await openSession(client, url.pathname, job.token) : undefined;
     const headers = headersOf(job.scenario, job.era, session, job.token);
+    const pauseMs = job.perSecond === undefined ? 0 : (1000 * job.connections) / job.perSecond;
     for (let id = 1; performance.now() < until(); id += 1) {
+      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
       const startedMs = performance.now();
       const answer = await exchange(
         client,

@@ -1,4 +1,4 @@
-// npm run bench [-- --quick] [-- --pairs] [-- --seconds N --rounds N]
+// npm run bench [-- --quick] [-- --pairs] [-- --seconds N --rounds N] [-- --idle-streams] [-- --tokens]
 // One run on loopback: the gateway with every control armed, against the same upstream reached directly
 // and through our own bare pass-through. Samples are interleaved, those with foreign load are taken
 // again, medians and ranges are printed, JSON is written. It gates nothing: microseconds belong to this
@@ -9,7 +9,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { arch, cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { startGatewayForBench } from './gateway.mjs';
+import { benchIdleStreams } from './idle-streams.mjs';
 import { cpuMicros, machineBusyMicros, residentMib, start, stop } from './process.mjs';
+import { benchTokens } from './tokens.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const PROXY_CORE = 0;
@@ -268,4 +270,6 @@ async function write(results, settings) {
   console.log(`written to ${file}`);
 }
 
-await main();
+if (process.argv.includes('--idle-streams')) await benchIdleStreams();
+else if (process.argv.includes('--tokens')) await benchTokens();
+else await main();

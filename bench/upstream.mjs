@@ -6,8 +6,10 @@ import { createServer } from 'node:http';
 const CARRIED_SESSION = '2025-11-25';
 const STATELESS = '2026-07-28';
 const TOOL_COUNT = 50;
-/** `2025` or `2026`: the one era that it speaks; both where not given. */
-const [, , ONLY] = process.argv;
+/** `2025` or `2026`: the one era that it speaks; both where not given. With `streams` GET is served. */
+const [, , ...WANTED] = process.argv;
+const ONLY = WANTED.find((word) => word !== 'streams');
+const HAS_STREAMS = WANTED.includes('streams');
 
 const sentence =
   'Finds the entries that match the given words and returns them with their owners and dates. ';
@@ -97,6 +99,25 @@ function sendStream(response, { id, params }, era) {
   );
 }
 
+/** A stream that says nothing more than it must. */
+function holdStream(response, first = '') {
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+  response.flushHeaders();
+  if (first !== '') response.write(first);
+}
+
+function acknowledge(response, { id, params }) {
+  const message = {
+    jsonrpc: '2.0',
+    method: 'notifications/subscriptions/acknowledged',
+    params: {
+      notifications: params.notifications,
+      _meta: { 'io.modelcontextprotocol/subscriptionId': id },
+    },
+  };
+  holdStream(response, `event: message\ndata: ${JSON.stringify(message)}\n\n`);
+}
+
 /** Held to one era, it knows no request of the other. */
 function refuse(response, id) {
   response.writeHead(400, { 'content-type': 'application/json' });
@@ -111,7 +132,8 @@ function nextSession() {
 }
 
 const server = createServer((request, response) => {
-  if (request.method === 'GET') return void response.writeHead(405).end();
+  if (request.method === 'GET')
+    return HAS_STREAMS ? holdStream(response) : void response.writeHead(405).end();
   const chunks = [];
   request.on('data', (chunk) => chunks.push(chunk));
   request.on('end', () => {
@@ -123,6 +145,7 @@ const server = createServer((request, response) => {
         ? '2026'
         : '2025';
     if (ONLY !== undefined && era !== ONLY) return refuse(response, message.id);
+    if (message.method === 'subscriptions/listen') return acknowledge(response, message);
     if (message.method === 'tools/call' && message.params.name === 'stream')
       return void sendStream(response, message, era);
     const body = `{"jsonrpc":"2.0","id":${JSON.stringify(message.id)},"result":${resultOf(message, era)}}`;

@@ -15,7 +15,13 @@ import type { ListedEra } from './mcp/listing.js';
 import type { ServerName } from './mcp/merge/handshakes.js';
 import type { Member } from './mcp/merge/prefixes.js';
 import type { Era, Json, JsonObject, RequestId } from './mcp/message.js';
-import type { ChannelOutcome, ForwardOutcome, Incoming, Outgoing } from './mcp/transport.js';
+import type {
+  ChannelOutcome,
+  ForwardOutcome,
+  Incoming,
+  LeaveSignal,
+  Outgoing,
+} from './mcp/transport.js';
 import type { Caller } from './policy/caller.js';
 import type { Catalogue, PinKind } from './policy/definition.js';
 import type { Principal, ProofFault } from './policy/principal.js';
@@ -128,7 +134,7 @@ export type SessionPlace = {
 export type StreamAsked = {
   readonly session: SessionFacts;
   readonly by: Caller;
-  readonly signal: AbortSignal;
+  readonly signal: LeaveSignal;
   /** The upstream's own, where a stream is resumed after it. */
   readonly lastEventId: string | undefined;
 };
@@ -175,13 +181,17 @@ export type SeenPage = {
   }[];
 };
 
-/** The client's end of a channel: what is written are whole events. The signal is aborted with the channel. */
-export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & { readonly signal: AbortSignal };
+// The signal is aborted with the channel; `isLagging`: so much is unread that nothing more is asked for it.
+/** The client's end of a channel: what is written are whole events. */
+export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
+  readonly isLagging: boolean;
+  readonly signal: LeaveSignal;
+};
 
 /** The channels of HTTP+SSE: one stream a session, on which every answer comes. */
 export type ChannelPorts = {
   /** Opens a channel of the upstream and waits until it says where it wants messages. */
-  open(upstream: string, by: Caller, signal: AbortSignal): Promise<ChannelOutcome>;
+  open(upstream: string, by: Caller, signal: LeaveSignal): Promise<ChannelOutcome>;
   /** Seals a request into the id under which the server knows it; `undefined` where it is too long. */
   sealRequest(sent: SentFacts, place: SessionPlace): string | undefined;
   /** Opens such an id; `undefined` for one that was not sent in this session of this caller. */
@@ -256,7 +266,7 @@ export type Ports = {
     upstream: string,
     cleared: Cleared,
     by: Caller,
-    signal: AbortSignal | undefined,
+    signal: LeaveSignal | undefined,
   ): Promise<ForwardOutcome>;
   openStream(upstream: string, stream: StreamAsked): Promise<ForwardOutcome>;
   forwardSessionEnd(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
@@ -276,9 +286,9 @@ export type Ports = {
   cancelAnswer(session: string, id: RequestId): void;
   /** Enters a request of a session that asked for its progress; the returned function takes it out. */
   registerProgress(session: string, token: RequestId, count: { last: number }): () => void;
-  /** How far the request of this session and token is; `undefined` where none of them is under way here. */
   /** Its answer is a task: it is known on, within a bound. */
   keepProgress(session: string, token: RequestId): void;
+  /** How far the request of this session and token is; `undefined` where none of them is under way here. */
   findProgress(session: string, token: RequestId): { last: number } | undefined;
   /** Tells the server of a session that nobody waits for the answer to this request any more. */
   giveUp(upstream: string, given: ServerAsked): void;

@@ -19,7 +19,8 @@ import { keysOf } from './gateway/run-keys.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
 import { assertionSigner, publishedKeys } from './gateway/signing.js';
 import { endWhatIsRevoked, openState } from './gateway/state.js';
-import { createStreamRegistry, mayStay, type StreamRegistry } from './gateway/streams.js';
+import { mayStay } from './gateway/stream-ground.js';
+import { createStreamRegistry, type StreamRegistry } from './gateway/streams.js';
 import { buildTables } from './gateway/tables.js';
 import { loadVersion, type Version, type VersionReading } from './gateway/version.js';
 import { createViews, type ViewOf } from './gateway/view.js';
@@ -202,7 +203,7 @@ function assemble(
     witness.metrics.setConfig(next.hashes);
     witness.audit.setVersions(next.hashes);
     removeControls(witness.controls, before.settings, next.settings);
-    streams.endWhere((stream) => !mayStay(next.settings, stream));
+    streams.endWhere((stream) => !mayStay(stream, before.settings, next.settings));
     for (const runtime of runtimes.all()) drift.tell(runtime, next);
     for (const follow of followers) follow();
     look();

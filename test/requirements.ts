@@ -3,6 +3,7 @@
 
 import { appRequirements } from './requirements/apps.js';
 import { attackRequirements } from './requirements/attacks.js';
+import { authnChangeRequirements } from './requirements/authn-changes.js';
 import { boundRequirements } from './requirements/bound.js';
 import { channelRequirements } from './requirements/channels.js';
 import { clientRequirements } from './requirements/clients.js';
@@ -16,6 +17,7 @@ import { integrationRequirements } from './requirements/integration.js';
 import { legacyRequirements } from './requirements/legacy.js';
 import { mergedRequirements } from './requirements/merged.js';
 import { observeRequirements } from './requirements/observe.js';
+import { performanceRequirements } from './requirements/performance.js';
 import { pinRequirements } from './requirements/pins.js';
 import { policyRequirements } from './requirements/policy.js';
 import { protocolRequirements } from './requirements/protocol.js';
@@ -36,6 +38,7 @@ export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,
   ...appRequirements,
   ...attackRequirements,
+  ...authnChangeRequirements,
   ...boundRequirements,
   ...clientRequirements,
   ...channelRequirements,
@@ -51,6 +54,7 @@ export const requirements: readonly Requirement[] = [
   ...mergedRequirements,
   ...legacyRequirements,
   ...observeRequirements,
+  ...performanceRequirements,
   ...pinRequirements,
   ...policyRequirements,
   ...protocolRequirements,

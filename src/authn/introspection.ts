@@ -2,17 +2,21 @@
 // and an issuer that is out is left alone for a moment; what an answer means is judged elsewhere.
 // Signed answers (RFC 9701) are not read. RFC 7662 §2 and §4; RFC 6749 §2.3.1.
 
+import { hash } from 'node:crypto';
 import * as oauth from 'oauth4webapi';
 import type { IntrospectionSettings, IssuerSettings } from '../config/settings.js';
 import { isObject, type JsonObject } from '../mcp/message.js';
 import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
 import { createQuestionBudget } from './question-budget.js';
+import { createGenerationCache } from './token-cache.js';
 
 const MAX_ANSWER_BYTES = 64 * 1024;
 const ANSWER_TIMEOUT_MS = 5_000;
 /** Questions that may wait for an answer at once, and those of them that are about unknown tokens. */
 const MAX_WAITING = 64;
 const MAX_STRANGERS_WAITING = MAX_WAITING / 2;
+/** Tokens that are known, by their digests. */
+const MAX_KNOWN = 10_000;
 /** After an outage nothing is asked for this long. */
 const OUTAGE_PAUSE_MS = 1_000;
 /** There is nothing to ask at this address any more. */
@@ -34,11 +38,10 @@ export type IntrospectorStatus = {
 };
 
 export type Introspector = {
-  /**
-   * Asks about one token. `isKnown`: it was active a while ago, so that it may use the part of the rate
-   * which strangers cannot.
-   */
-  introspect(token: string, isKnown: boolean): Promise<Introspection>;
+  /** Asks about one token. Those that are known may use the part of the rate which strangers cannot. */
+  introspect(token: string): Promise<Introspection>;
+  /** What was answered about this token let its caller in: from now on it is known, over reloads too. */
+  noteGood(token: string): void;
   /** To be called at start, and now and then: looks for the endpoint where it is not known. */
   keepFresh(): void;
   /** What was answered holds for its time, whatever keys do. */
@@ -99,6 +102,7 @@ export function createIntrospector(
 ): Introspector {
   const asking: Asking = { issuer, introspection, ports };
   const budget = createQuestionBudget(introspection.maxPerSecond, ports.now);
+  const known = createGenerationCache<true>(MAX_KNOWN);
   let endpoint: { readonly url: URL; readonly foundAt: number } | undefined;
   let failure: string | undefined;
   let outageAt = Number.NEGATIVE_INFINITY;
@@ -147,7 +151,11 @@ export function createIntrospector(
   }
 
   return {
-    async introspect(token, isKnown) {
+    noteGood(token) {
+      known.set(nameOf(token), true);
+    },
+    async introspect(token) {
+      const isKnown = known.get(nameOf(token)) === true;
       const isFull = waiting >= (isKnown ? MAX_WAITING : MAX_STRANGERS_WAITING);
       if (isPaused() || isFull || !budget.take(isKnown)) return { kind: 'unavailable' };
       waiting += 1;
@@ -173,6 +181,10 @@ export function createIntrospector(
         : { state: 'degraded', failure: 'the introspection endpoint is not known yet' };
     },
   };
+}
+
+function nameOf(token: string): string {
+  return hash('sha256', token, 'base64');
 }
 
 /** The answer to one question. Throws where there is none that may be believed. */

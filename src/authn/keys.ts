@@ -45,8 +45,11 @@ export type KeySource = {
   refresh(): Promise<boolean>;
   /** To be called now and then: fetches ahead of need, so that an outage finds keys that are young. */
   keepFresh(): void;
-  /** Grows when the set of keys changes: what was verified before is to be verified again. */
-  generation(): number;
+  /**
+   * Grows when the set of keys changes: what was verified before is to be verified again. `undefined`
+   * while no keys may serve: what they verified does not outlive them.
+   */
+  generation(): number | undefined;
   status(): KeySourceStatus;
 };
 
@@ -219,7 +222,8 @@ export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource
     },
     refresh,
     keepFresh,
-    generation: () => state.generation,
+    generation: () =>
+      currentKeys(state, keysMaxAgeMs, ports.now()) === undefined ? undefined : state.generation,
     status: () => ({
       state:
         state.failure === undefined && currentKeys(state, keysMaxAgeMs, ports.now()) !== undefined

@@ -38,7 +38,8 @@ export type ProofVerdict = 'good' | 'unavailable' | Exclude<ProofFault, 'invalid
 export type ProofPorts = {
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  readonly hmac: (purpose: string, text: string) => string;
+  /** Keyed digests under every key of the gateway. */
+  readonly hmacAll: (purpose: string, text: string) => readonly string[];
   readonly replays: ReplayStore;
   /** Present where every proof must carry one of these. */
   readonly nonces: ProofNonces | undefined;
@@ -108,16 +109,23 @@ export function createProofJudge(
     return typeof nonce === 'string' && ports.nonces.isFresh(nonce);
   }
 
+  /** Replicas may stand at different steps of a change of keys: a use counts under each that they share. */
+  async function useOnce(use: string, expiresAtMs: number): Promise<ProofVerdict> {
+    for (const keyHash of ports.hmacAll('dpop-jti', use)) {
+      const isFirst = await ports.replays.useOnce(keyHash, expiresAtMs);
+      if (isFirst === 'unavailable') return 'unavailable';
+      if (!isFirst) return 'invalid_dpop_proof';
+    }
+    return 'good';
+  }
+
   return async (subject) => {
     const payload = await verify(subject);
     const claims = payload && readClaims(payload, subject);
     if (claims === undefined) return 'invalid_dpop_proof';
     if (!hasNonce(claims.nonce)) return 'use_dpop_nonce';
     // Ids are unique within a key alone; the thumbprint is of fixed length.
-    const use = ports.hmac('dpop-jti', subject.proofKey + claims.id);
-    const answer = await ports.replays.useOnce(use, claims.issuedAtMs + ports.maxAgeMs + 1);
-    if (answer === 'unavailable') return 'unavailable';
-    return answer ? 'good' : 'invalid_dpop_proof';
+    return useOnce(subject.proofKey + claims.id, claims.issuedAtMs + ports.maxAgeMs + 1);
   };
 }
 

@@ -25,6 +25,8 @@ const MAX_ACCEPTED_AGE_MS = 5 * 60_000;
 /** A refused token costs a verification each time; a short memory blunts a flood of one token. */
 const MAX_REFUSED_ENTRIES = 1_000;
 const MAX_REFUSED_AGE_MS = 10_000;
+/** Requests that may wait for a verdict on the token of another; each holds its body. */
+export const MAX_JOINED = 256;
 
 /** What of a request speaks for its caller. Names of headers are lower-case. */
 export type Credentials = Possession & {
@@ -105,6 +107,14 @@ function isPlan(plan: TokenPlan | AuthnReason): plan is TokenPlan {
 }
 
 /**
+ * What a token without an id is known by. Of a signed one the signature has no part in it: one of ECDSA has
+ * a twin that anyone can make and that verifies as well.
+ */
+function nameOf(token: string, source: ClaimSource): string {
+  return source === 'introspection' ? token : token.slice(0, token.lastIndexOf('.'));
+}
+
+/**
  * Makes the authenticator of one configuration: after a reload another is made, which remembers
  * nothing. Key sources may outlive it.
  */
@@ -114,6 +124,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
   const inFlight = new Map<string, Promise<AuthnOutcome>>();
   const admissions = new WeakMap<Acceptance, Admission>();
   let lastAcceptanceId = 0;
+  let joined = 0;
 
   function admissionFor(acceptance: Acceptance): Admission {
     const known = admissions.get(acceptance);
@@ -163,7 +174,8 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     const facts = judgeClaims(claims, { issuer, source, audiences, now: ports.now() });
     if (typeof facts === 'string') return { reason: facts };
     // A token id is unique within its issuer alone (RFC 7519 §4.1.7).
-    const named = facts.tokenId === undefined ? token : `${issuer.issuer}\n${facts.tokenId}`;
+    const named =
+      facts.tokenId === undefined ? nameOf(token, source) : `${issuer.issuer}\n${facts.tokenId}`;
     const ids = ports.tokenIds(Buffer.from(named));
     return makePrincipal(issuer, facts, claims, ids) ?? { reason: 'token-malformed' };
   }
@@ -201,8 +213,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     const { issuer } = verification.plan;
     const source = ports.introspectors.get(issuer.name);
     if (source === undefined) return { reason: 'keys-unavailable' };
-    const isKnown = accepted.get(cacheKey) !== undefined;
-    const answer = await source.introspect(verification.token, isKnown);
+    const answer = await source.introspect(verification.token);
     const maxAgeMs = issuer.introspection?.cacheTtlMs ?? 0;
     const ground = { source, generation: source.generation(), maxAgeMs };
     switch (answer.kind) {
@@ -215,6 +226,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
       }
       case 'active': {
         const outcome = judge(verification, answer.claims, 'introspection');
+        if (!isFault(outcome)) source.noteGood(verification.token);
         remember(cacheKey, outcome, ground);
         return outcome;
       }
@@ -228,6 +240,15 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
       : verifyByAsking(cacheKey, verification);
   }
 
+  /** Waits for the verdict that another request has asked for; nobody knows yet who sent either. */
+  function join(verdict: Promise<AuthnOutcome>): AuthnOutcome | Promise<AuthnOutcome> {
+    if (joined >= MAX_JOINED) return { reason: 'keys-unavailable' };
+    joined += 1;
+    return verdict.finally(() => {
+      joined -= 1;
+    });
+  }
+
   /** Whose token it is, whoever sends it. */
   function verifyToken(
     token: string,
@@ -235,8 +256,10 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     admission: Admission,
   ): AuthnOutcome | Promise<AuthnOutcome> {
     const cacheKey = keyFor(token, admission);
-    const known = recall(cacheKey) ?? inFlight.get(cacheKey);
+    const known = recall(cacheKey);
     if (known !== undefined) return known;
+    const running = inFlight.get(cacheKey);
+    if (running !== undefined) return join(running);
     const plan = planVerification(token, admission.issuers);
     if (!isPlan(plan)) return { reason: plan };
     const audiences = acceptedAudiences(acceptance, plan.issuer.name);

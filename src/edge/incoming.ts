@@ -3,7 +3,8 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sessionInQuery } from '../mcp/eras/channels.js';
-import type { Incoming } from '../mcp/transport.js';
+import type { Incoming, LeaveSignal } from '../mcp/transport.js';
+import { ClientLeave } from './client-leave.js';
 import { certificateOf } from './peer.js';
 import type { EdgeRoute } from './routes.js';
 
@@ -40,29 +41,24 @@ export function toIncoming(
   facts: Facts,
   enter: Incoming['enter'],
 ): Incoming {
-  let gone: AbortController | undefined;
+  let leave: ClientLeave | undefined;
+  const { headers, repeated } = headersOf(request, facts);
   return {
     id: facts.id,
     upstream: facts.route.upstream,
     httpMethod: request.method === 'GET' ? 'GET' : request.method === 'DELETE' ? 'DELETE' : 'POST',
     channel: facts.route.channel,
-    ...headersOf(request, facts),
+    headers,
+    repeated,
     query: facts.query,
     body: facts.body,
     remoteAddress: facts.remoteAddress,
     clientCertificate: certificateOf(request.socket),
     enter,
     // Made when first asked for: most exchanges end before anyone needs to know that the client left.
-    get signal(): AbortSignal {
-      if (gone === undefined) {
-        const controller = new AbortController();
-        gone = controller;
-        if (response.destroyed) controller.abort();
-        response.on('close', () => {
-          if (!response.writableFinished) controller.abort();
-        });
-      }
-      return gone.signal;
+    get signal(): LeaveSignal {
+      leave ??= new ClientLeave(response);
+      return leave;
     },
     receivedAt: facts.receivedAt,
     startedMs: facts.startedMs,

@@ -1,54 +1,74 @@
 // Writes an answer to the client's socket. Decides nothing; a client that is gone is no error here.
 
 import type { ServerResponse } from 'node:http';
-import type { Outgoing } from '../mcp/transport.js';
+import type { AnswerHeaders, Outgoing } from '../mcp/transport.js';
 
 const NO_CONTENT = 204;
 
 /** An `Outgoing` over one response of node:http. */
 export function createOutgoing(response: ServerResponse): Outgoing {
-  let hasBody = false;
-  return {
-    get isClosed() {
-      return response.destroyed || response.writableEnded;
-    },
-    also(name, value) {
-      if (!response.headersSent) response.setHeader(name, value);
-    },
-    send(status, headers, body) {
-      if (response.headersSent || response.destroyed) return;
-      const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
-      // An answer that cannot have a body has no length either (RFC 9110 §8.6).
-      if (status === NO_CONTENT) response.writeHead(status, headers);
-      else response.writeHead(status, { ...headers, 'content-length': length });
-      response.end(body);
-    },
-    open(status, headers) {
-      if (response.headersSent || response.destroyed) return;
-      response.writeHead(status, headers);
-      // A stream may be silent for long, so headers leave in this turn, with what else it has to write.
-      setImmediate(() => {
-        if (!hasBody && !response.destroyed && !response.writableEnded) response.flushHeaders();
-      });
-    },
-    write(bytes) {
-      hasBody = true;
-      if (response.destroyed || response.writableEnded || response.write(bytes)) return;
-      return new Promise((resolve) => {
-        const go = (): void => {
-          response.off('drain', go);
-          response.off('close', go);
-          resolve();
-        };
-        response.on('drain', go);
-        response.on('close', go);
-      });
-    },
-    end() {
-      if (!response.writableEnded) response.end();
-    },
-    cut() {
-      response.destroy();
-    },
-  };
+  return new ResponseWriter(response);
+}
+
+class ResponseWriter implements Outgoing {
+  readonly #response: ServerResponse;
+  #hasBody = false;
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+  }
+
+  get isClosed(): boolean {
+    return this.#response.destroyed || this.#response.writableEnded;
+  }
+
+  also(name: string, value: string): void {
+    if (!this.#response.headersSent) this.#response.setHeader(name, value);
+  }
+
+  send(status: number, headers: AnswerHeaders, body: Uint8Array | string): void {
+    const response = this.#response;
+    if (response.headersSent || response.destroyed) return;
+    const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+    const list: (string | number)[] = [];
+    for (const name in headers) list.push(name, headers[name] ?? '');
+    // An answer that cannot have a body has no length either (RFC 9110 §8.6).
+    if (status !== NO_CONTENT) list.push('content-length', length);
+    // Node takes names and values in one list, which its types do not know.
+    response.writeHead(status, list as string[]);
+    response.end(body);
+  }
+
+  open(status: number, headers: AnswerHeaders): void {
+    const response = this.#response;
+    if (response.headersSent || response.destroyed) return;
+    response.writeHead(status, headers);
+    // A stream may be silent for long, so headers leave in this turn, with what else it has to write.
+    setImmediate(() => {
+      if (!this.#hasBody && !response.destroyed && !response.writableEnded) response.flushHeaders();
+    });
+  }
+
+  write(bytes: Uint8Array | string): void | Promise<void> {
+    const response = this.#response;
+    this.#hasBody = true;
+    if (response.destroyed || response.writableEnded || response.write(bytes)) return;
+    return new Promise((resolve) => {
+      const go = (): void => {
+        response.off('drain', go);
+        response.off('close', go);
+        resolve();
+      };
+      response.on('drain', go);
+      response.on('close', go);
+    });
+  }
+
+  end(): void {
+    if (!this.#response.writableEnded) this.#response.end();
+  }
+
+  cut(): void {
+    this.#response.destroy();
+  }
 }

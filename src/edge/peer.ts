@@ -45,6 +45,11 @@ function wholeOf(address: ipaddr.IPv4 | ipaddr.IPv6): [ipaddr.IPv4 | ipaddr.IPv6
 
 const proved = new WeakMap<Socket, { readonly thumbprint: string | undefined }>();
 
+/** What the client of this connection has proved counts no more: those whom it was proved to are gone. */
+export function disproveCertificate(socket: Socket): void {
+  proved.set(socket, { thumbprint: undefined });
+}
+
 /**
  * Thumbprint of the certificate that the client of this connection holds the key of and that a configured
  * authority has signed (`x5t#S256`); `undefined` for every other connection.

@@ -12,6 +12,7 @@ import { createBodyReader, type UnreadBody } from './body.js';
 import { type CorsHeaders, corsHeaders } from './cors.js';
 import { type Facts, toIncoming } from './incoming.js';
 import { createOutgoing } from './outgoing.js';
+import { disproveCertificate } from './peer.js';
 import { createPlaces } from './places.js';
 import { edgeBody } from './refusal-body.js';
 import { checkRequest, type EdgeRefusal } from './request.js';
@@ -31,7 +32,10 @@ export type DataServer = {
   listen(host: string, port: number): Promise<number>;
   /** Stops accepting, then waits for what runs, at most `graceMs`. */
   close(graceMs: number): Promise<void>;
-  /** Takes other certificates for the connections that come; only where it began with TLS. */
+  /**
+   * Takes other certificates for the connections that come; only where it began with TLS. With other
+   * authorities of clients, what was proved to those of before counts no more, on open connections too.
+   */
   renew(secure: TlsOptions): void;
 };
 
@@ -84,10 +88,20 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   });
 
   const sockets = new Set<Socket>();
+  /** To be closed after the next answer, so that their clients come anew. */
+  const outdated = new WeakSet<Socket>();
+  let authorities = secure?.ca;
   app.server.on(secure === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
+
+  function disproveClients(): void {
+    for (const socket of sockets) {
+      disproveCertificate(socket);
+      outdated.add(socket);
+    }
+  }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const receivedAt = Date.now();
@@ -103,11 +117,12 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
       return refuse(request, response, check.refusal, { id, remoteAddress });
     }
     const { route, query, repeated } = check;
-    const facts = { id, receivedAt, startedMs, route, query, repeated, remoteAddress };
     const body =
       request.method === 'POST' ? await bodies.read(request, route.maxRequestBytes) : NO_BODY;
-    if (typeof body === 'string') return refuseBody(request, response, body, facts);
-    await pass(request, response, { ...facts, body });
+    if (typeof body === 'string')
+      return refuseBody(request, response, body, { id, route, remoteAddress });
+    const facts = { id, receivedAt, startedMs, route, query, repeated, remoteAddress, body };
+    await pass(request, response, facts);
   }
 
   async function pass(
@@ -115,6 +130,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     response: ServerResponse,
     facts: Facts,
   ): Promise<void> {
+    if (outdated.has(request.socket)) response.shouldKeepAlive = false;
     const taken = places.forOne(facts.route);
     try {
       const incoming = toIncoming(request, response, facts, taken.enter);
@@ -184,8 +200,9 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     },
     renew(next) {
       (app.server as unknown as SecureServer).setSecureContext(next);
-      // What was proved to the old authorities is proved anew to the new ones.
       app.server.closeIdleConnections();
+      if (authorities !== next.ca) disproveClients();
+      authorities = next.ca;
     },
   };
 }

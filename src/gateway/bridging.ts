@@ -8,7 +8,7 @@ import { eraTowards } from '../mcp/carried.js';
 import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
 import { INVALID_REQUEST } from '../mcp/faults.js';
 import { refusal } from '../mcp/translate/to-stateless.js';
-import type { ForwardOutcome } from '../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal } from '../mcp/transport.js';
 import { CHANNEL_VERSION, LATEST_SESSION_VERSION } from '../mcp/versions.js';
 import type { Caller } from '../policy/caller.js';
 import type { Cleared } from '../settle/settle.js';
@@ -17,6 +17,7 @@ import { wholeAnswer } from '../upstream/translate/own-answer.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 
 const NOT_INITIALIZED = 'This session has not begun. Initialize first.';
+const INITIALIZED = 'This session has begun. It is initialized once.';
 
 export type BridgedMessage = {
   readonly runtime: UpstreamRuntime;
@@ -26,7 +27,7 @@ export type BridgedMessage = {
   /** The session of the channel. */
   readonly channel: SessionFacts;
   /** Aborted when the channel ends. */
-  readonly signal: AbortSignal | undefined;
+  readonly signal: LeaveSignal | undefined;
 };
 
 /** True where the session is of the kind that its upstream has now: a reload may have changed that. */
@@ -38,22 +39,17 @@ export function isPlaced(
   return isBridged !== (settings.transport === 'http-sse');
 }
 
+type Forward = (inner: Cleared) => Promise<ForwardOutcome>;
+
 /** Sends a message of a channel; `forward` sends it once it is one of an upstream's session. */
 export async function forwardBridged(
-  { runtime, carried, cleared, by, channel, signal }: BridgedMessage,
-  forward: (inner: Cleared) => Promise<ForwardOutcome>,
+  bridgedMessage: BridgedMessage,
+  forward: Forward,
 ): Promise<ForwardOutcome> {
+  const { runtime, cleared, channel } = bridgedMessage;
   const { bridged } = runtime.translation;
   const { message, rule } = cleared.admitted;
-  if (rule.method === 'initialize') {
-    if (eraTowards('2025', carried) !== '2026') {
-      // The version nearest to that of channels: what came later is then not sent.
-      const [oldest = LATEST_SESSION_VERSION] = carried?.sessions ?? [];
-      return bridged.open(cleared, by, oldest, signal);
-    }
-    const own = bridged.enter(cleared, OWN_SESSION, CHANNEL_VERSION);
-    return own === undefined ? wholeAnswer(404) : forward(inSession(cleared, own));
-  }
+  if (rule.method === 'initialize') return openBridged(bridgedMessage, forward);
   const inner = bridged.find(channel);
   if (inner === undefined) {
     return message.kind === 'request'
@@ -63,6 +59,24 @@ export async function forwardBridged(
   const outcome = await forward(inSession(cleared, inner));
   if (rule.method === 'notifications/initialized') bridged.begin(channel);
   return outcome;
+}
+
+/** The handshake. A second one would leave the session of the first behind. */
+function openBridged(
+  { runtime, carried, cleared, by, channel, signal }: BridgedMessage,
+  forward: Forward,
+): ForwardOutcome | Promise<ForwardOutcome> {
+  const { bridged } = runtime.translation;
+  const { message } = cleared.admitted;
+  if (message.kind === 'request' && bridged.hasOpened(channel))
+    return wholeAnswer(200, refusal(message.id, INITIALIZED, INVALID_REQUEST));
+  if (eraTowards('2025', carried) !== '2026') {
+    // The version nearest to that of channels: what came later is then not sent.
+    const [oldest = LATEST_SESSION_VERSION] = carried?.sessions ?? [];
+    return bridged.open(cleared, by, oldest, signal);
+  }
+  const own = bridged.enter(cleared, OWN_SESSION, CHANNEL_VERSION);
+  return own === undefined ? wholeAnswer(404) : forward(inSession(cleared, own));
 }
 
 function inSession(cleared: Cleared, session: SessionFacts): Cleared {

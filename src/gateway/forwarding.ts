@@ -7,7 +7,7 @@ import type { SessionFacts } from '../mcp/admitted.js';
 import { eraTowards } from '../mcp/carried.js';
 import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
 import type { JsonObject } from '../mcp/message.js';
-import type { ForwardOutcome } from '../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal } from '../mcp/transport.js';
 import { CHANNEL_VERSION, SESSION_VERSIONS } from '../mcp/versions.js';
 import type { Caller } from '../policy/caller.js';
 import type { Cleared } from '../settle/settle.js';
@@ -35,7 +35,7 @@ type Route = 'direct' | 'translated' | 'lost';
 type Leaving = {
   readonly cleared: Cleared;
   readonly by: Caller;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: LeaveSignal | undefined;
 };
 
 /** In whose session the gateway says something in its own words. */

@@ -71,7 +71,7 @@ export function buildIdentity(
     tokenIds: (bytes) => ring.hmacAll('token-id', bytes),
     judgeProof: createProofJudge({
       now,
-      hmac: ring.hmac,
+      hmacAll: ring.hmacAll,
       replays,
       nonces: proofNonces,
       maxAgeMs: dpop.maxAgeMs,

@@ -7,7 +7,7 @@ import type { Ports, StateSubject } from '../exchange-ports.js';
 import { createPageCache } from '../inspect/page-cache.js';
 import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
 import type { Json } from '../mcp/message.js';
-import type { Audit } from '../observe/audit.js';
+import type { Audit, Recorded } from '../observe/audit.js';
 import { faultCode, type Log, logRefusal } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
 import { digestListed } from '../pins/digest.js';
@@ -69,7 +69,6 @@ function bytesEqual(one: Uint8Array, other: Uint8Array): boolean {
 export function createPorts(parts: Parts): Ports {
   const { ring, audit, metrics, streams, now } = parts;
   const { limits, ended, revocations } = parts.state;
-  const decided = new WeakSet<ExchangeRecord>();
   const answers = createRunningStreams();
   const progress = createLiveProgress();
 
@@ -94,6 +93,17 @@ export function createPorts(parts: Parts): Ports {
     const { upstream, method, target } = subject;
     const params = ring.hmac('request-state', subject.params);
     return { ...bindingOf(upstream, principal), method, target, params };
+  }
+
+  /** Those whose decisions are in one group hold the same promise. */
+  let group:
+    | { readonly recorded: Promise<Recorded>; readonly isDurable: Promise<boolean> }
+    | undefined;
+
+  function isDurable(recorded: Promise<Recorded>): Promise<boolean> {
+    if (group?.recorded !== recorded)
+      group = { recorded, isDurable: recorded.then((how) => how === 'durable') };
+    return group.isDurable;
   }
 
   return {
@@ -146,14 +156,14 @@ export function createPorts(parts: Parts): Ports {
     keyedHash: (purpose, text) => ring.hmac(purpose, text),
     digest: (kind, definition: Json, isExact) => digestListed(kind, definition, isExact),
     recordDecision(record) {
-      decided.add(record);
-      return audit.decision(record).then((recorded) => recorded === 'durable');
+      record.isDecisionWritten = true;
+      return isDurable(audit.decision(record));
     },
     closeRecord(record) {
       const totalMs = performance.now() - record.startedMs;
       if (isLoginFailure(record)) writeLoginFailure(record);
       else {
-        if (!decided.has(record)) void audit.decision(record);
+        if (record.isDecisionWritten !== true) void audit.decision(record);
         audit.outcome(record, totalMs);
       }
       metrics.recordExchange(record, totalMs);

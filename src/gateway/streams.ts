@@ -1,7 +1,6 @@
 // The open streams of clients: who holds one, so that a change can be announced there and a stream
 // whose reason is gone can be ended.
 
-import type { Settings } from '../config/settings.js';
 import type { OpenStream } from '../exchange-ports.js';
 import type { Principal } from '../policy/principal.js';
 
@@ -62,18 +61,4 @@ export function createStreamRegistry(
       return open.size;
     },
   };
-}
-
-/** Whether a stream still goes where it may under these settings: its upstream, and its endpoint if any. */
-export function mayStay(
-  { upstreams, endpoints }: Settings,
-  { upstream, endpoint, principal }: OpenStream,
-): boolean {
-  const found = upstreams.get(upstream);
-  const through = endpoint === undefined ? found : endpoints.get(endpoint);
-  if (found === undefined || through === undefined) return false;
-  const isMember =
-    !('members' in through) || through.members.some((one) => one.upstream === upstream);
-  const { authentication, issuers } = through;
-  return isMember && (authentication === 'none' || issuers.includes(principal.issuer));
 }

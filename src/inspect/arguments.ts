@@ -8,7 +8,7 @@ import { createFindingLog, type FindingLog } from './findings.js';
 import type { Profile } from './profile.js';
 import { findSensitive } from './sanitize/detect.js';
 import { findEncodedRuns } from './sanitize/encoded.js';
-import { isSurelyClean } from './sanitize/gate.js';
+import { isSurelyClean, isSurelyCleanJson } from './sanitize/gate.js';
 import { isSecretName } from './sanitize/secret-values.js';
 import { isSecretNumber } from './sanitize/secrets.js';
 import { decodeView, foldView } from './sanitize/view.js';
@@ -41,12 +41,13 @@ type Guard = {
 export function guardArguments(input: GuardInput): GuardOutcome {
   const log = createFindingLog('to-upstream');
   try {
-    if (holdsToken(input.text, input.value, input.presentedToken)) {
+    const isClean = isSurelyCleanJson(input.text);
+    if (holdsToken(input, isClean)) {
       log.add([], { detector: 'presented-token', action: 'block', count: 1 });
       return { kind: 'refuse', reason: 'arguments-content', findings: log.list() };
     }
     const rule = input.profile.request.secrets;
-    if (rule === 'off' || isSurelyClean(input.text)) return { kind: 'clear', findings: [] };
+    if (rule === 'off' || isClean) return { kind: 'clear', findings: [] };
     const guard: Guard = { log, action: rule, isRefused: false };
     search(input.value, [], guard);
     const findings = log.list();
@@ -65,12 +66,12 @@ const MIN_TOKEN_CHARS = 16;
  * Whether the token stands in the body: as sent, escaped, encoded, or with another spelling of its
  * signature (a JWT is known by its header and claims).
  */
-function holdsToken(text: string, value: Json, token: string | undefined): boolean {
+function holdsToken({ text, value, presentedToken: token }: GuardInput, isClean: boolean): boolean {
   if (token === undefined || token.length < MIN_TOKEN_CHARS) return false;
   const dot = token.lastIndexOf('.');
   const needle = dot >= MIN_TOKEN_CHARS ? token.slice(0, dot) : token;
   if (text.includes(needle)) return true;
-  return !isSurelyClean(text) && stringsHold(value, needle);
+  return !isClean && stringsHold(value, needle);
 }
 
 function stringsHold(value: Json, needle: string): boolean {

@@ -13,7 +13,7 @@ import { BORDER_CHARS } from './joins.js';
 import { setMember } from './members.js';
 import type { Profile } from './profile.js';
 import { findRemains, type Recheck } from './recheck.js';
-import { isSurelyClean } from './sanitize/gate.js';
+import { isSurelyClean, isSurelyCleanJson } from './sanitize/gate.js';
 import { type SanitizeText, sanitizeText } from './sanitize/sanitize.js';
 
 /** Bounds of one inspection. Past one of them the message is withheld. */
@@ -34,6 +34,7 @@ export const INSPECTION_CAPS: InspectionCaps = {
 export type Carry = { readonly tail: string };
 
 export const NO_CARRY: Carry = { tail: '' };
+const NO_FINDINGS: readonly Finding[] = Object.freeze([]);
 
 export type InspectionInput = {
   /** The message as text, and the same parsed strictly. */
@@ -80,12 +81,24 @@ export function inspectMessage(
   input: InspectionInput,
   inspectors: Inspectors = INSPECTORS,
 ): InspectionOutcome {
-  const log = createFindingLog('to-client');
+  let log: FindingLog | undefined;
   try {
+    const clean = passWhole(input);
+    if (clean !== undefined) return clean;
+    log = createFindingLog('to-client');
     return inspect(input, inspectors, log);
   } catch {
-    return { kind: 'withhold', reason: 'internal', findings: log.list() };
+    return { kind: 'withhold', reason: 'internal', findings: log?.list() ?? [] };
   }
+}
+
+/** The outcome of a message that is what its schema says and needs no closer look. */
+function passWhole(input: InspectionInput): InspectionOutcome | undefined {
+  if (!satisfies(input.value, input.output) || !isSurelyCleanJson(input.text)) return undefined;
+  const tail = input.carry?.tail ?? '';
+  const texts = readerTextsOf(input.value);
+  if (!isWhollyClean(input.value, texts, tail)) return undefined;
+  return { kind: 'clean', findings: NO_FINDINGS, carry: carryOn(tail, texts) };
 }
 
 function inspect(
@@ -98,9 +111,6 @@ function inspect(
   const rules = input.profile.result;
   const tail = input.carry?.tail ?? '';
   if (!satisfies(value, input.output)) return withhold('result-invalid', log);
-  if (input.output === undefined && isWhollyClean(input, tail)) {
-    return { kind: 'clean', findings: [], carry: carryOn(tail, readerTextsOf(value)) };
-  }
   const approved = new Set(input.approved);
   const { sanitize, recheck } = inspectors;
   const pass = sanitizeMessage({ text, value, rules, caps, log, sanitize, approved, tail });
@@ -147,17 +157,19 @@ function satisfies(value: Json, output: CompiledSchema | undefined): boolean {
   return structured !== undefined && output.check(structured).length === 0;
 }
 
-/** Whether the raw text, and every text that a reader joins from it, needs no closer look. */
-function isWhollyClean(input: InspectionInput, tail: string): boolean {
-  if (!isSurelyClean(input.text)) return false;
-  const texts = readerTextsOf(input.value);
-  if (tail !== '' && !isSurelyClean(tail + (texts[0] ?? '').slice(0, BORDER_CHARS))) return false;
+/** Whether every text that a reader joins from a message needs no closer look. */
+function isWhollyClean(value: Json, texts: readonly string[], tail: string): boolean {
+  if (tail !== '' && texts.length > 0) {
+    if (!isSurelyClean(tail + (texts[0] ?? '').slice(0, BORDER_CHARS))) return false;
+  }
   if (texts.length > 1 && !(isSurelyClean(texts.join('')) && isSurelyClean(texts.join(' ')))) {
     return false;
   }
-  const structured = valueAt(input.value, ['result', 'structuredContent']);
+  const structured = valueAt(value, STRUCTURED);
   return structured === undefined || isSurelyClean(stringsOf(structured).join(''));
 }
+
+const STRUCTURED = ['result', 'structuredContent'] as const;
 
 /** Member names and strings in order: what could be one secret in pieces. */
 function stringsOf(value: Json): readonly string[] {

@@ -3,7 +3,7 @@
 // filtered form depends on (upstream, era, cursor; policy, pins and principal); nothing is kept for others.
 // Source: contract §6 (results that depend on the caller); MCP 2026-07-28, caching.
 
-import { spanOf } from '../mcp/json.js';
+import { type Halves, type IsEqual, isJoined, joinAtId, splitAtId } from '../mcp/id-halves.js';
 import type { RequestId } from '../mcp/message.js';
 import type { Finding } from '../policy/record.js';
 import type { ListItem } from './filter-list.js';
@@ -45,14 +45,10 @@ export type PageCacheOptions = {
   readonly maxBytes: number;
   /** Filtered forms of one page. */
   readonly maxForms: number;
-  /** Whether two stretches of bytes are equal; the composition root gives the fastest it has. */
-  readonly isEqual: (one: Uint8Array, other: Uint8Array) => boolean;
+  readonly isEqual: IsEqual;
 };
 
-type Halves = { readonly head: Uint8Array; readonly tail: Uint8Array };
 type Kept = { readonly halves: Halves; readonly page: CachedPage; bytes: number };
-
-const encoder = new TextEncoder();
 
 /** A cache within `maxPages` and `maxBytes` that drops the page unused longest. */
 export function createPageCache(options: PageCacheOptions): PageCache {
@@ -82,7 +78,7 @@ export function createPageCache(options: PageCacheOptions): PageCache {
   return {
     find(key, bytes, id) {
       const kept = pages.get(key);
-      if (kept === undefined || !isSamePage(kept.halves, bytes, id, options.isEqual))
+      if (kept === undefined || !isJoined(kept.halves, bytes, id, options.isEqual))
         return undefined;
       pages.delete(key);
       pages.set(key, kept);
@@ -91,7 +87,7 @@ export function createPageCache(options: PageCacheOptions): PageCache {
     keep(key, { bytes, text, id }, items) {
       const halves = splitAtId(text, id);
       drop(key);
-      if (halves === undefined || !isSamePage(halves, bytes, id, options.isEqual)) return undefined;
+      if (halves === undefined || !isJoined(halves, bytes, id, options.isEqual)) return undefined;
       const page = createPage(items, id, options.maxForms, (more) => grow(key, kept, more));
       const kept: Kept = { halves, page, bytes: 0 };
       pages.set(key, kept);
@@ -128,40 +124,4 @@ function createPage(
       grow(bytes);
     },
   };
-}
-
-/** The bytes before and behind the id; undefined where the id is not spelled as JSON.stringify would. */
-function splitAtId(text: string, id: RequestId): Halves | undefined {
-  const span = spanOf(text, ['id']);
-  if (span === undefined || text.slice(span.start, span.end) !== JSON.stringify(id))
-    return undefined;
-  return {
-    head: encoder.encode(text.slice(0, span.start)),
-    tail: encoder.encode(text.slice(span.end)),
-  };
-}
-
-function isSamePage(
-  { head, tail }: Halves,
-  bytes: Uint8Array,
-  id: RequestId,
-  isEqual: PageCacheOptions['isEqual'],
-): boolean {
-  const idBytes = encoder.encode(JSON.stringify(id));
-  const idEnd = head.length + idBytes.length;
-  return (
-    bytes.length === idEnd + tail.length &&
-    isEqual(bytes.subarray(0, head.length), head) &&
-    isEqual(bytes.subarray(head.length, idEnd), idBytes) &&
-    isEqual(bytes.subarray(idEnd), tail)
-  );
-}
-
-function joinAtId({ head, tail }: Halves, id: RequestId): Uint8Array {
-  const idBytes = encoder.encode(JSON.stringify(id));
-  const bytes = new Uint8Array(head.length + idBytes.length + tail.length);
-  bytes.set(head);
-  bytes.set(idBytes, head.length);
-  bytes.set(tail, head.length + idBytes.length);
-  return bytes;
 }

@@ -114,6 +114,8 @@ export type EventFacts = {
   readonly upstreamId: string;
   /** The request that the stream answers, and what its answer owes; `undefined` on the session's own stream. */
   readonly request: RequestFacts | undefined;
+  /** When it was asked, in epoch milliseconds: an exchange takes no longer for being resumed. */
+  readonly askedAt?: number | undefined;
 };
 
 /** A request on its way to a server of HTTP+SSE: what the sealed id says under which the server knows it. */

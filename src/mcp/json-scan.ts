@@ -28,9 +28,19 @@ const LETTER_U = 0x75;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
+type ScanOutcome =
+  | { readonly fault: JsonFault }
+  | { readonly fault?: never; readonly suspectNumbers: boolean };
+
+const EXACT: ScanOutcome = Object.freeze({ suspectNumbers: false });
+const SUSPECT: ScanOutcome = Object.freeze({ suspectNumbers: true });
+
+/** Columns that one scan needed and the next hardly does are given back. */
+const MAX_KEPT_NAMES = 1024;
+
 type Scan = {
-  readonly text: string;
-  readonly maxDepth: number;
+  text: string;
+  maxDepth: number;
   at: number;
   /** Position of the next quote and backslash at or after the place last asked about. */
   quote: number;
@@ -55,32 +65,55 @@ type Scan = {
  *
  * @returns the first fault, or whether a number literal could lose value on the way through a double.
  */
-export function scanJson(
-  text: string,
-  maxDepth: number,
-): { readonly fault: JsonFault } | { readonly fault?: never; readonly suspectNumbers: boolean } {
-  const scan: Scan = {
-    text,
-    maxDepth,
-    at: 0,
-    quote: -1,
-    backslash: -1,
-    depth: 0,
-    isNameNext: false,
-    suspectNumbers: false,
-    isObject: [false],
-    firstName: [0],
-    sets: [undefined],
-    nameCount: 0,
-    nameHash: [],
-    nameStart: [],
-    nameEnd: [],
-  };
+export function scanJson(text: string, maxDepth: number): ScanOutcome {
+  const scan = begin(text, maxDepth);
   while (scan.at < text.length) {
     const fault = step(scan, text.charCodeAt(scan.at));
-    if (fault !== undefined) return { fault };
+    if (fault !== undefined) return end(scan, { fault });
   }
-  return { suspectNumbers: scan.suspectNumbers };
+  return end(scan, scan.suspectNumbers ? SUSPECT : EXACT);
+}
+
+/** One scan runs at a time, so its columns are used again by the next. */
+const kept: Scan = {
+  text: '',
+  maxDepth: 0,
+  at: 0,
+  quote: -1,
+  backslash: -1,
+  depth: 0,
+  isNameNext: false,
+  suspectNumbers: false,
+  isObject: [false],
+  firstName: [0],
+  sets: [undefined],
+  nameCount: 0,
+  nameHash: [],
+  nameStart: [],
+  nameEnd: [],
+};
+
+function begin(text: string, maxDepth: number): Scan {
+  kept.text = text;
+  kept.maxDepth = maxDepth;
+  kept.at = 0;
+  kept.quote = -1;
+  kept.backslash = -1;
+  kept.depth = 0;
+  kept.isNameNext = false;
+  kept.suspectNumbers = false;
+  kept.nameCount = 0;
+  return kept;
+}
+
+/** Lets go of the text and of its names, so that the next scan finds small columns and no old text. */
+function end(scan: Scan, outcome: ScanOutcome): ScanOutcome {
+  scan.text = '';
+  scan.sets.fill(undefined);
+  if (scan.nameHash.length > MAX_KEPT_NAMES) {
+    for (const column of [scan.nameHash, scan.nameStart, scan.nameEnd]) column.length = 0;
+  }
+  return outcome;
 }
 
 function step(scan: Scan, code: number): JsonFault | undefined {

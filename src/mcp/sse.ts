@@ -82,6 +82,47 @@ function pushChunk(state: State, chunk: Uint8Array): readonly SseEvent[] | SseFa
 }
 
 function takeLines(state: State, chunk: Uint8Array, events: SseEvent[]): SseFault | undefined {
+  // Whole lines of ASCII, as nearly every chunk is, are decoded at once.
+  const whole = wholeLines(state, chunk);
+  if (whole === undefined) return takeEach(state, chunk, events);
+  const fault = takeText(state, whole, events);
+  const rest = chunk.lastIndexOf(LF) + 1;
+  return fault ?? (rest < chunk.length ? takeEach(state, chunk.subarray(rest), events) : undefined);
+}
+
+/**
+ * The text of a chunk up to its last LF, where that is plain to read: ASCII, no line unfinished, no CR, and
+ * no cap within reach. Otherwise undefined.
+ */
+function wholeLines(state: State, chunk: Uint8Array): string | undefined {
+  const isPlain =
+    state.pendingBytes === 0 &&
+    !state.isAfterCr &&
+    chunk.length <= state.maxLineBytes &&
+    state.dataBytes + chunk.length <= state.maxEventBytes;
+  if (!isPlain || chunk.includes(CR)) return undefined;
+  const bytes = chunk.subarray(0, chunk.lastIndexOf(LF) + 1);
+  try {
+    const text = decoder.decode(bytes);
+    return text.length === bytes.length ? text : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Takes lines of ASCII that were decoded together. */
+function takeText(state: State, text: string, events: SseEvent[]): SseFault | undefined {
+  let start = 0;
+  for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
+    const fault = readLine(state, text.slice(start, end), end - start, events);
+    if (fault !== undefined) return fault;
+    state.isFirstLine = false;
+    start = end + 1;
+  }
+  return undefined;
+}
+
+function takeEach(state: State, chunk: Uint8Array, events: SseEvent[]): SseFault | undefined {
   let start = 0;
   let nextLf = -1;
   let nextCr = -1;

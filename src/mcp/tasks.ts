@@ -80,11 +80,13 @@ export function isTaskId(value: Json | undefined): value is string {
 }
 
 /**
- * Reads a task of 2025-11-25, which tells of its state alone.
- * @returns `undefined` where it breaks the specification.
+ * Reads a task of 2025-11-25, which tells of its state alone: content is brought by `tasks/result`, and what
+ * is asked by questions.
+ * @returns `undefined` where it breaks the specification, or has what a task of the extension has.
  */
 export function readPlainTask(value: Json | undefined): Task | undefined {
   if (!isObject(value) || isMisspelt(value, TASK_SPELLING)) return undefined;
+  if (Object.values(PAYLOADS).some((member) => isObject(value[member]))) return undefined;
   const { taskId, status, ttl } = value as { readonly [name: string]: Json };
   if (!isTaskId(taskId) || !STATUSES.has(status) || !isTtl(ttl)) return undefined;
   return { id: taskId, ttlMs: ttl, state: PLAIN };

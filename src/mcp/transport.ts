@@ -1,6 +1,13 @@
 // The HTTP facts of one exchange, as plain values: what came in and where the answer goes.
 // No socket and no framework type crosses this line, so everything behind it can be tested with literals.
 
+/** That a client has left, as an AbortSignal tells it. */
+export type LeaveSignal = {
+  readonly aborted: boolean;
+  addEventListener(type: 'abort', listener: () => void, options?: { readonly once: boolean }): void;
+  removeEventListener(type: 'abort', listener: () => void): void;
+};
+
 /** One HTTP request on an upstream's path, after the edge has checked Host, Origin, size and type. */
 export type Incoming = {
   /** The decision id: a lower-case UUID, the same in the audit log, in errors and in headers. */
@@ -35,7 +42,7 @@ export type Incoming = {
    */
   enter(member?: string): boolean;
   /** Aborted when the client's connection ends before the answer does. */
-  readonly signal: AbortSignal;
+  readonly signal: LeaveSignal;
   /** Milliseconds since the epoch, and a monotonic reading in milliseconds, both at arrival. */
   readonly receivedAt: number;
   readonly startedMs: number;
@@ -75,12 +82,15 @@ export type UpstreamAnswer = {
   /** Lower-case names. Of a header sent twice, the values joined by a comma. */
   readonly headers: { readonly [name: string]: string | undefined };
   /**
-   * All bytes, or `too-large` past `maxBytes` and a fault past `withinMs` (the socket is then closed), or
+   * All bytes, at once where they are there; or `too-large` past `maxBytes` and a fault past `withinMs` (the socket is then closed), or
    * why they ended early.
    */
-  whole(maxBytes: number, withinMs: number): Promise<Uint8Array | 'too-large' | ForwardFault>;
+  whole(
+    maxBytes: number,
+    withinMs: number,
+  ): Uint8Array | 'too-large' | ForwardFault | Promise<Uint8Array | 'too-large' | ForwardFault>;
   /** Bytes as they come; `undefined` at the end, a fault when they ended early. */
-  next(): Promise<Uint8Array | undefined | ForwardFault>;
+  next(): Uint8Array | undefined | ForwardFault | Promise<Uint8Array | undefined | ForwardFault>;
   /** Nothing more of it is wanted: what little is left is dropped, and the socket serves again. */
   release(): void;
   /** Gives the exchange up: the socket is closed, which is how the 2026 era cancels. */

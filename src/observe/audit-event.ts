@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { Principal } from '../policy/principal.js';
 import type { ExchangeRecord } from '../policy/record.js';
 import { detailText, foreignDetail } from './event-detail.js';
+import { pinnedTargetText, provedText, ruledText, versionsText } from './event-texts.js';
 import {
   type MaskText,
   quoteForeign,
@@ -111,40 +112,6 @@ function head(type: string, { gateway, nowMs }: EventContext): string {
   return `{"schema":"${AUDIT_SCHEMA}","id":"${randomUUID()}","time":"${timeText(nowMs)}","type":"${type}","gateway":{"instance":${quoteVerified(gateway.instance)},"epoch":"`;
 }
 
-type FileVersions = Pick<GatewayFacts, 'config' | 'policy' | 'pins'>;
-
-/** Versions change with a reload, so the text of the last ones serves nearly every event. */
-const versionTexts = new WeakMap<
-  FileVersions,
-  { readonly program: string; readonly text: string }
->();
-
-function versions({ gateway }: EventContext, record?: ExchangeRecord): string {
-  const decided: FileVersions = record?.versions ?? gateway;
-  const kept = versionTexts.get(decided);
-  if (kept?.program === gateway.version) return kept.text;
-  const text = `","version":${quoteVerified(gateway.version)},"config":${quoteVerified(decided.config)},"policy":${quoteVerified(decided.policy)},"pins":${quoteVerified(decided.pins)}}`;
-  versionTexts.set(decided, { program: gateway.version, text });
-  return text;
-}
-
-/** A verified token is presented many times: its part of the line is built once. */
-const provedTexts = new WeakMap<Principal, string>();
-
-function provedText(principal: Principal): string {
-  const kept = provedTexts.get(principal);
-  if (kept !== undefined) return kept;
-  const { token } = principal;
-  const act = principal.actors
-    .slice(0, MAX_LISTED)
-    .map((actor) => `{"iss":${quoteOptional(actor.issuer)},"sub":${quoteVerified(actor.subject)}}`);
-  const text =
-    `{"iss":${quoteVerified(principal.issuerUrl)},"sub":${quoteVerified(principal.subject)},"client_id":${quoteVerified(principal.client)},"act":[${act.join()}],` +
-    `"token":{"id":${quoteVerified(token.id)},"aud":${quoteVerified(token.audience)},"scopes":${quoteList(principal.statedScopes ?? principal.scopes, MAX_LISTED)},"exp":${quoteNumber(token.expiresAt / 1000)},"binding":"${token.binding}"},"groups_used":`;
-  provedTexts.set(principal, text);
-  return text;
-}
-
 function actorText(principal: Principal | undefined, groups: readonly string[]): string {
   return principal === undefined
     ? 'null'
@@ -168,18 +135,19 @@ function foreign(text: string | undefined, mask: MaskText | undefined): string {
   return text === undefined ? 'null' : quoteForeign(text, mask);
 }
 
-function targetText(
-  { upstream, endpoint, target }: ExchangeRecord,
-  mask: MaskText | undefined,
-): string {
+function targetText(record: ExchangeRecord, mask: MaskText | undefined): string {
+  const { upstream, endpoint, target } = record;
+  const id = requestId(target.requestId, mask);
   // A pinned name was reviewed; every other name is the client's own words.
+  if (target.pin !== undefined && target.method !== undefined)
+    return `${pinnedTargetText(record)}${id}}`;
   const name = target.pin === undefined ? foreign(target.name, mask) : quoteOptional(target.name);
   const method =
     target.method === undefined
       ? foreign(target.receivedMethod, mask)
       : quoteVerified(target.method);
   const through = endpoint === undefined ? '' : `,"endpoint":${quoteVerified(endpoint)}`;
-  return `{"upstream":${quoteVerified(upstream)}${through},"method":${method},"kind":${quoteOptional(target.kind)},"name":${name},"definition":${quoteOptional(target.definition)},"pin":${quoteOptional(target.pin)},"request_id":${requestId(target.requestId, mask)}}`;
+  return `{"upstream":${quoteVerified(upstream)}${through},"method":${method},"kind":${quoteOptional(target.kind)},"name":${name},"definition":${quoteOptional(target.definition)},"pin":${quoteOptional(target.pin)},"request_id":${id}}`;
 }
 
 function argsText({ args }: ExchangeRecord, mask: MaskText | undefined): string {
@@ -190,8 +158,9 @@ function argsText({ args }: ExchangeRecord, mask: MaskText | undefined): string 
   return `{"digest":${quoteVerified(args.digest)},"bytes":${quoteNumber(args.bytes)},"keys":${quoteForeignList(args.keys, MAX_LISTED, mask)},"captured":{${captured.join()}}}`;
 }
 
-function decisionText({ id, decision }: ExchangeRecord): string {
-  return `{"id":${quoteVerified(id)},"verdict":"${decision.verdict}","action":"${decision.action}","mode":"enforce","stage":"${decision.stage}","policy":${quoteOptional(decision.policy)},"rule":${quoteOptional(decision.rule)},"reasons":${quoteList(decision.reasons, MAX_LISTED)},"shadow":[]}`;
+function decisionText(record: ExchangeRecord): string {
+  const { id, decision } = record;
+  return `{"id":${quoteVerified(id)}${ruledText(decision)}${quoteList(decision.reasons, MAX_LISTED)},"shadow":[]}`;
 }
 
 function findingsText({ findings }: ExchangeRecord, mask: MaskText | undefined): string {
@@ -234,7 +203,7 @@ function exchangeText(
   return {
     before: head(type, context),
     after:
-      `${versions(context, record)},"actor":${actorText(record.principal, record.groupsUsed ?? [])}` +
+      `${versionsText(context.gateway, record.versions)},"actor":${actorText(record.principal, record.groupsUsed ?? [])}` +
       `,"client":${clientText(record, mask)},"target":${targetText(record, mask)},"args":${argsText(record, mask)}` +
       `,"decision":${decisionText(record)},"findings":${findingsText(record, mask)},"result":${result}` +
       `,"latency_ms":${latencyText(record, totalMs)},"trace":${traceText(record)}`,
@@ -288,6 +257,6 @@ function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
 export function plainEvent(event: AuditEvent, context: EventContext): EventText {
   return {
     before: head(event.type, context),
-    after: `${versions(context)},${eventMembers(event, context.mask)}`,
+    after: `${versionsText(context.gateway)},${eventMembers(event, context.mask)}`,
   };
 }

@@ -223,11 +223,19 @@ export function createAudit(ports: AuditPorts): Audit {
     for (const sink of sinks) sink.enqueue(event, mayUseReserve);
   }
 
+  /** Those who wait for one group of one sink hold the same promise, and get the same answer. */
+  let waiting:
+    | { readonly appended: Promise<unknown>; readonly settled: Promise<Recorded> }
+    | undefined;
+
   function settled(appended: Promise<unknown>): Promise<Recorded> {
-    return appended.then(
-      () => 'durable',
-      () => 'unavailable',
+    if (waiting?.appended === appended) return waiting.settled;
+    const told = appended.then(
+      () => 'durable' as const,
+      () => 'unavailable' as const,
     );
+    waiting = { appended, settled: told };
+    return told;
   }
 
   return {

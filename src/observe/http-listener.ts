@@ -113,7 +113,10 @@ export function createHttpListener(
         server.closeAllConnections();
       }),
     renew(next) {
-      if (next !== undefined) secured?.setSecureContext(next);
+      if (next === undefined || secured === undefined) return;
+      secured.setSecureContext(next);
+      // What clients have proved to the authorities of before is proved anew.
+      secured.closeAllConnections();
     },
   };
 }

@@ -3,6 +3,7 @@
 // dead upstream or issuer does not make it unready. It names no upstream and needs no credential.
 
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import {
   createHttpListener,
@@ -56,7 +57,12 @@ export function createOpsServer(listener: ListenerAddress, ports: OpsPorts): Htt
   const wantsCertificate = listener.secure?.requestCert === true;
   return createHttpListener(listener, (request) => {
     const { socket } = request;
-    const isProved = socket instanceof TLSSocket && socket.authorized;
-    return answer(request, ports, isProved || !wantsCertificate);
+    return answer(request, ports, !wantsCertificate || hasProvedCertificate(socket));
   });
+}
+
+/** A session of TLS 1.3 that is resumed counts as authorized though its client never showed a certificate. */
+function hasProvedCertificate(socket: Socket): boolean {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return false;
+  return socket.getPeerX509Certificate() !== undefined;
 }

@@ -4,6 +4,8 @@
 import type { Incoming } from '../mcp/transport.js';
 import type { ExchangeRecord } from './record.js';
 
+const NO_GROUPS: readonly string[] = Object.freeze([]);
+
 /** A record in which nothing has been decided: a refusal until a station says otherwise. */
 export function openRecord(
   incoming: Pick<
@@ -18,7 +20,10 @@ export function openRecord(
     upstream: incoming.upstream,
     endpoint: incoming.endpoint,
     httpMethod: incoming.httpMethod,
+    versions: undefined,
+    isDecisionWritten: false,
     principal: undefined,
+    groupsUsed: NO_GROUPS,
     client: {
       ip: incoming.remoteAddress,
       era: undefined,

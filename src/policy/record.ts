@@ -44,7 +44,11 @@ export type ExchangeRecord = {
   readonly endpoint?: string | undefined;
   readonly httpMethod: string;
   /** Hashes of the files that it is decided under; the current ones where absent. */
-  versions?: { readonly config: string; readonly policy: string; readonly pins: string };
+  versions?:
+    | { readonly config: string; readonly policy: string; readonly pins: string }
+    | undefined;
+  /** Its decision was given to the audit. */
+  isDecisionWritten?: boolean;
   principal: Principal | undefined;
   /** Groups of the principal that the deciding rule names. */
   groupsUsed?: readonly string[];

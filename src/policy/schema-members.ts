@@ -17,13 +17,46 @@ type Search = {
   visits: number;
 };
 
+/** Names of one schema that are remembered as described; they are the schema's own but for its patterns. */
+const MAX_REMEMBERED = 256;
+const MAX_REMEMBERED_CHARS = 64;
+
+/** Members of the root with a plain value that were found described: a name says all of such a member. */
+const rememberedOf = new WeakMap<SchemaCopy, Set<string>>();
+
+function isRemembered(copy: SchemaCopy, value: Json): boolean {
+  const remembered = rememberedOf.get(copy);
+  if (remembered === undefined || !isObject(value)) return false;
+  for (const name of Object.keys(value)) {
+    if (!isPlain(value[name]) || !remembered.has(name)) return false;
+  }
+  return true;
+}
+
+function isPlain(value: Json | undefined): boolean {
+  return typeof value !== 'object' || value === null;
+}
+
+function remember(copy: SchemaCopy, value: Json): void {
+  if (!isObject(value)) return;
+  const remembered = rememberedOf.get(copy) ?? new Set();
+  for (const name of Object.keys(value)) {
+    const isShort = name.length <= MAX_REMEMBERED_CHARS && remembered.size < MAX_REMEMBERED;
+    if (isShort && isPlain(value[name])) remembered.add(name);
+  }
+  rememberedOf.set(copy, remembered);
+}
+
 /** Pointer (RFC 6901) of the first member that the schema does not describe, or undefined. */
 export function findUndescribed(
   copy: SchemaCopy,
   patterns: ReadonlyMap<string, LinearRegex>,
   value: Json,
 ): string | undefined {
-  return search(value, [copy.root], '', { root: copy.root, patterns, visits: 0 });
+  if (isRemembered(copy, value)) return undefined;
+  const found = search(value, [copy.root], '', { root: copy.root, patterns, visits: 0 });
+  if (found === undefined) remember(copy, value);
+  return found;
 }
 
 function search(

@@ -26,6 +26,8 @@ export type Call = {
   readonly since: number;
   view: View;
   admitted: AnsweredMessage | undefined;
+  /** When what it answers was asked for, in epoch milliseconds, where another exchange asked. */
+  askedAt?: number | undefined;
   caller?: Caller;
   /** How far the request says that it is, where it asked to be told. */
   progress?: FollowedProgress | undefined;
@@ -153,13 +155,14 @@ export function refuse(call: Call, refusal: Refusal): void {
 
 /**
  * Answers a request of HTTP+SSE where its client waits for the answer: on the channel (MCP 2024-11-05). False
- * where another replica holds it; then the status of the POST must do.
+ * where another replica holds it, or its client leaves too much unread; then the status of the POST must do.
  */
 function sayOnChannel({ admitted, ports }: Call, json: string): boolean {
   if (admitted?.era !== '2024' || admitted.message.kind !== 'request') return false;
   const end = admitted.session === undefined ? undefined : ports.channels.find(admitted.session);
-  void end?.write(encodeSseMessage(json));
-  return end !== undefined;
+  if (end === undefined || end.isLagging) return false;
+  void end.write(encodeSseMessage(json));
+  return true;
 }
 
 /** What has no answer but its status is refused by it (MCP transports, sending messages to the server). */

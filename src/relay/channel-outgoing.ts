@@ -7,57 +7,75 @@ import type { Admitted } from '../mcp/admitted.js';
 import type { RequestId } from '../mcp/message.js';
 import { renderError } from '../mcp/render.js';
 import { encodeSseMessage } from '../mcp/sse.js';
-import type { AnswerHeaders, Outgoing } from '../mcp/transport.js';
+import type { AnswerHeaders, LeaveSignal, Outgoing } from '../mcp/transport.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Call } from './call.js';
 
 /** Own codes of refusals that have a status and no message: outside -32768..-32000. */
 const CODE_OF_STATUS = 1000;
+const ACCEPTED = 202;
 
 /** True for a message of HTTP+SSE before an upstream that does not speak it. */
 export function isBridged({ view }: Pick<Call, 'view'>, { era }: Pick<Admitted, 'era'>): boolean {
   return era === '2024' && !view.channel.isDirect;
 }
 
-/** Refuses what is answered on a stream that another replica holds: nobody could hear the answer. */
-export function findChannel(call: Call, { session }: Admitted): Refusal | undefined {
-  const isHeld = session !== undefined && call.ports.channels.find(session) !== undefined;
-  return isHeld ? undefined : refuseWith('unknown-session');
+/**
+ * Refuses what is answered on a stream that another replica holds: nobody could hear the answer. And what is
+ * answered on one whose client does not read: the answers would be held here.
+ */
+export function findChannel(
+  call: Call,
+  { session, message }: Pick<Admitted, 'session' | 'message'>,
+): Refusal | undefined {
+  const end = session === undefined ? undefined : call.ports.channels.find(session);
+  if (end === undefined) return refuseWith('unknown-session');
+  return end.isLagging && message.kind === 'request' ? refuseWith('overloaded') : undefined;
 }
 
 /**
  * From here on the exchange answers on the channel. Returns the signal of the channel's end, which ends what is
  * under way for it; `undefined` for every message that is not answered there.
  */
-export function moveToChannel(call: Call, admitted: Admitted): AbortSignal | undefined {
+export function moveToChannel(call: Call, admitted: Admitted): LeaveSignal | undefined {
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request' || !isBridged(call, admitted))
     return undefined;
   const end = call.ports.channels.find(session);
   if (end === undefined) return AbortSignal.abort();
-  call.outgoing.send(202, {}, '');
+  call.outgoing.send(ACCEPTED, {}, '');
   call.outgoing = onChannel(end, message.id);
   return end.signal;
 }
 
 function onChannel(end: ClientEnd, id: RequestId): Outgoing {
   let isCut = false;
-  const write = (bytes: Uint8Array | string): void | Promise<void> =>
-    isCut ? undefined : end.write(bytes);
+  let cut: () => void = () => undefined;
+  const whenCut = new Promise<void>((resolve) => {
+    cut = resolve;
+  });
+  // Whoever is cut off waits no longer for a client that does not read.
+  const write = (bytes: Uint8Array | string): void | Promise<void> => {
+    const written = isCut ? undefined : end.write(bytes);
+    return written && Promise.race([written, whenCut]);
+  };
   return {
     get isClosed() {
       return isCut || end.isClosed;
     },
     // The message was answered with 202; its headers have gone.
     also: () => undefined,
-    send: (status, headers, body) =>
-      void write(encodeSseMessage(messageIn(id, status, headers, body))),
+    send(status, headers, body) {
+      // What was said on the channel before is acknowledged by the POST, which has ended.
+      if (status !== ACCEPTED) void write(encodeSseMessage(messageIn(id, status, headers, body)));
+    },
     open: () => undefined,
     write,
     // The channel goes on; only this exchange says no more.
     end: () => undefined,
     cut() {
       isCut = true;
+      cut();
     },
   };
 }

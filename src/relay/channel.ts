@@ -4,6 +4,7 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; contract §2.
 
 import { setMaxListeners } from 'node:events';
+import type { ClientEnd } from '../exchange-ports.js';
 import type { SessionFacts } from '../mcp/admitted.js';
 import { BRIDGED_CHANNEL, channelAddress } from '../mcp/eras/channels.js';
 import { encodeSseMessage } from '../mcp/sse.js';
@@ -107,13 +108,7 @@ async function serve(channel: OpenedChannel, ground: Ground): Promise<void> {
   setMaxListeners(0, over.signal);
   const announce = (method: string): void =>
     void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
-  const leave = ports.channels.enter(session, {
-    get isClosed() {
-      return outgoing.isClosed;
-    },
-    write: (text) => outgoing.write(text),
-    signal: over.signal,
-  });
+  const leave = ports.channels.enter(session, clientEnd(call, over.signal));
   const address = channelAddress(call.view.channel.messageUrl, sealed);
   void outgoing.write(encodeSseMessage(address, { event: 'endpoint' }));
   try {
@@ -127,6 +122,29 @@ async function serve(channel: OpenedChannel, ground: Ground): Promise<void> {
     ports.endSession(sealed, incoming.upstream);
     if (ground === BRIDGE) await endAtUpstream(channel);
   }
+}
+
+/** Answers are written by many exchanges, none of which waits for the others: what is unread is counted. */
+function clientEnd({ outgoing, view }: Call, signal: AbortSignal): ClientEnd {
+  const { maxResponseBytes } = view.limits;
+  let unread = 0;
+  return {
+    get isClosed() {
+      return outgoing.isClosed;
+    },
+    get isLagging() {
+      return unread > maxResponseBytes;
+    },
+    write(text) {
+      const written = outgoing.write(text);
+      if (written === undefined) return;
+      unread += text.length;
+      return written.then(() => {
+        unread -= text.length;
+      });
+    },
+    signal,
+  };
 }
 
 /** The session that was opened for the channel ends with it. */

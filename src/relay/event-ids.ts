@@ -27,6 +27,11 @@ export function answerEventIds(call: Call, { admitted, principal, owed }: Answer
   return eventIds(call, principal, session, request);
 }
 
+/** When what is answered was asked for, in epoch milliseconds: a stream that goes on does not begin anew. */
+function askedAt({ incoming, askedAt: before }: Call): number {
+  return before ?? incoming.receivedAt;
+}
+
 /** The ids of the stream of a session itself. */
 export function sessionEventIds(call: Call, principal: Principal, session: SessionFacts): EventIds {
   return eventIds(call, principal, session, undefined);
@@ -42,5 +47,5 @@ function eventIds(
   return (upstreamId) =>
     upstreamId === undefined || !EVENT_ID.test(upstreamId)
       ? undefined
-      : call.ports.sealEvent({ upstreamId, request }, place);
+      : call.ports.sealEvent({ upstreamId, request, askedAt: askedAt(call) }, place);
 }

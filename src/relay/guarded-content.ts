@@ -12,7 +12,9 @@ export function contentOf(admitted: Admitted): JsonObject {
   const { message, rule, task } = admitted;
   if (message.kind === 'error') return message.error;
   let content = message.kind === 'result' ? message.result : paramsOf(admitted);
-  if (content['requestState'] !== undefined) content = omit(content, 'requestState');
+  // Of a request alone it was opened; elsewhere a member of this name is what its client wrote.
+  if (message.kind === 'request' && content['requestState'] !== undefined)
+    content = omit(content, 'requestState');
   if (task !== undefined) content = omit(content, 'taskId');
   const { notifications, _meta: meta } = content as { readonly [name: string]: JsonObject };
   if (rule.response === 'subscription' && isObject(notifications))

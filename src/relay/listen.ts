@@ -17,7 +17,7 @@ import { pumpEvents } from './events.js';
 import { gatherWrites } from './gathered-writes.js';
 import { aborted, holdStream } from './held-stream.js';
 import { createJudge } from './judge.js';
-import { timeLeftMs } from './open-answer.js';
+import { tellServer, timeLeftMs } from './open-answer.js';
 import {
   faultOfEnd,
   STREAM_HEADERS,
@@ -66,7 +66,7 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
     });
   if (resumed?.request !== undefined && answered === undefined)
     return refuseWith('unknown-session');
-  if (answered !== undefined) noteResumed(call, answered);
+  if (answered !== undefined) noteResumed(call, answered, resumed?.askedAt);
   if (!ports.hasRoomForStream(incoming.upstream, principal)) return refuseWith('overloaded');
   if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
   const outcome = await ports.openStream(incoming.upstream, {
@@ -119,7 +119,8 @@ type Stream = {
 };
 
 /** The answer that comes on a resumed stream is that of its request, in the record too. */
-function noteResumed(call: Call, { admitted }: Answered): void {
+function noteResumed(call: Call, { admitted }: Answered, askedAt: number | undefined): void {
+  call.askedAt = askedAt;
   const { target } = call.record;
   const { message, rule } = admitted;
   call.admitted = admitted;
@@ -178,6 +179,7 @@ async function relayResumed(
   const late = setTimeout(() => {
     isLate = true;
     answer.abort();
+    tellServer(call, answered);
   }, timeLeftMs(call));
   const writes = gatherWrites(call.outgoing);
   const idOf = answerEventIds(call, answered);

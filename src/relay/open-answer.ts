@@ -6,6 +6,7 @@ import type { UpstreamAnswer } from '../mcp/transport.js';
 import { decideRequest } from '../policy/decide.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { type Cleared, owedByAnswer } from '../settle/settle.js';
+import type { Answered } from './answered.js';
 import { type Call, callerOf } from './call.js';
 import { CUT_AFTER_MS, timerMs } from './held-stream.js';
 import type { Judge } from './judge.js';
@@ -71,12 +72,14 @@ export function watchAnswer(
 }
 
 /** What is left of the time that an exchange may take, whatever it is told meanwhile. */
-export function timeLeftMs({ incoming, view }: Call): number {
-  return timerMs(view.limits.exchangeMaxMs - (performance.now() - incoming.startedMs));
+export function timeLeftMs({ incoming, view, askedAt }: Call): number {
+  const spentMs =
+    askedAt === undefined ? performance.now() - incoming.startedMs : Date.now() - askedAt;
+  return timerMs(view.limits.exchangeMaxMs - spentMs);
 }
 
 /** A connection that closes cancels nothing in a session; a notice does (MCP 2025-11-25, cancellation). */
-function tellServer(call: Call, { admitted }: Cleared): void {
+export function tellServer(call: Call, { admitted }: Answered): void {
   const { incoming, ports } = call;
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request') return;

@@ -25,11 +25,17 @@ import { narrowListen } from './narrow.js';
 import { openRetry } from './retry.js';
 import { addressTask, checkTaskUse } from './task-request.js';
 
-/** Who calls: a verified principal, or 401 and 503. */
-export async function authenticate(call: Call): Promise<Principal | Refusal> {
+/** Who calls: a verified principal, or 401 and 503. At once where the token was seen before. */
+export function authenticate(call: Call): Principal | Refusal | Promise<Principal | Refusal> {
   const outcome = call.ports.authenticate(call.incoming, call.outgoing);
-  const principal = outcome instanceof Promise ? await outcome : outcome;
-  if (outcome instanceof Promise) renewView(call);
+  if (!(outcome instanceof Promise)) return noteCaller(call, outcome);
+  return outcome.then((late) => {
+    renewView(call);
+    return noteCaller(call, late);
+  });
+}
+
+function noteCaller(call: Call, principal: Principal | LoginFault): Principal | Refusal {
   call.record.latency.auth = performance.now() - call.incoming.startedMs;
   if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
   call.record.principal = principal;
@@ -77,19 +83,33 @@ function grantsHere({ policies, upstream, channel }: View, principal: Principal)
 }
 
 /** Whether policy and pins allow it: pure, but for a listing that may have to be renewed first. */
-export async function decide(
+export function decide(
   call: Call,
   principal: Principal,
   admitted: Admitted,
-): Promise<Allow | Refusal> {
+): Allow | Refusal | Promise<Allow | Refusal> {
   const startedMs = performance.now();
-  // The answer to a question belongs to what was asked for before.
-  const asksForThing = admitted.rule.subject !== 'none' && admitted.rule.subject !== 'question';
-  if (!call.view.isFresh && (asksForThing || call.view.carried === undefined)) {
-    await call.ports.freshen(call.incoming.upstream);
+  const { isFresh, carried } = call.view;
+  const isDue = !isFresh && (asksForThing(admitted) || carried === undefined);
+  if (!isDue) return decideNow(call, principal, admitted, { startedMs, isFresh });
+  return call.ports.freshen(call.incoming.upstream).then(() => {
     renewView(call);
-  }
-  const { policies, carried, isFresh } = call.view;
+    return decideNow(call, principal, admitted, { startedMs, isFresh: call.view.isFresh });
+  });
+}
+
+/** The answer to a question belongs to what was asked for before. */
+function asksForThing({ rule }: Admitted): boolean {
+  return rule.subject !== 'none' && rule.subject !== 'question';
+}
+
+function decideNow(
+  call: Call,
+  principal: Principal,
+  admitted: Admitted,
+  { startedMs, isFresh }: { readonly startedMs: number; readonly isFresh: boolean },
+): Allow | Refusal {
+  const { policies, carried } = call.view;
   const catalogue = call.view.catalogueFor(admitted.era);
   const mismatch = checkCarried(admitted, carried);
   if (mismatch !== undefined) return refuseFault(mismatch);
@@ -104,7 +124,7 @@ export async function decide(
   call.record.latency.policy = performance.now() - startedMs;
   noteDecision(call, decision);
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
-  if (asksForThing && !isFresh) return refuseWith('pins-stale');
+  if (asksForThing(admitted) && !isFresh) return refuseWith('pins-stale');
   const fault =
     checkParamHeaders(admitted, catalogue) ?? checkTaskUse(admitted, call.view, catalogue);
   return fault === undefined ? decision : refuseFault(fault);
@@ -153,15 +173,18 @@ function guardContent(call: Call, value: JsonObject, text: string): Refusal | un
 }
 
 /** Whether what the decision asks for besides is met: limits. */
-export async function clear(
+export function clear(
   call: Call,
   allow: Allow,
   admitted: Admitted,
   principal: Principal,
-): Promise<Cleared | Refusal> {
+): Cleared | Refusal | Promise<Cleared | Refusal> {
   const outcome = settle(allow, admitted, principal, { limits: call.ports.limits });
-  const cleared = outcome instanceof Promise ? await outcome : outcome;
-  return 'verdict' in cleared ? { kind: 'refused', stage: 'settle', deny: cleared } : cleared;
+  return outcome instanceof Promise ? outcome.then(clearedOr) : clearedOr(outcome);
+}
+
+function clearedOr(outcome: Cleared | Deny): Cleared | Refusal {
+  return 'verdict' in outcome ? { kind: 'refused', stage: 'settle', deny: outcome } : outcome;
 }
 
 /** Whether the decision stands in the audit log: what cannot be recorded may not happen. */

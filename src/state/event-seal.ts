@@ -18,11 +18,11 @@ const MAX_PAYLOAD_CHARACTERS = 4096;
 export function sealEvent(
   ring: KeyRing,
   binding: QuestionBinding,
-  { upstreamId, request }: EventFacts,
+  { upstreamId, request, askedAt }: EventFacts,
   expiresAtMs: number,
 ): string | undefined {
   const plan = request === undefined ? null : writeRequest(request);
-  const payload = JSON.stringify([upstreamId, plan]);
+  const payload = JSON.stringify(plan === null ? [upstreamId, plan] : [upstreamId, plan, askedAt]);
   if (payload.length > MAX_PAYLOAD_CHARACTERS) return undefined;
   return seal(ring, PURPOSE, [...bindings(binding), binding.session], payload, expiresAtMs);
 }
@@ -39,11 +39,12 @@ export function openEvent(
   if (payload === undefined) return undefined;
   const value: unknown = JSON.parse(payload.toString('utf8'));
   if (!Array.isArray(value)) return undefined;
-  const [upstreamId, plan]: readonly unknown[] = value;
+  const [upstreamId, plan, askedAt]: readonly unknown[] = value;
   if (typeof upstreamId !== 'string') return undefined;
   if (plan === null) return { upstreamId, request: undefined };
   const request = Array.isArray(plan) ? readRequest(plan) : undefined;
-  return request === undefined ? undefined : { upstreamId, request };
+  if (request === undefined) return undefined;
+  return typeof askedAt === 'number' ? { upstreamId, request, askedAt } : { upstreamId, request };
 }
 
 /** A request as it stands in a sealed value. */

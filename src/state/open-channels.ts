@@ -1,13 +1,17 @@
 // The clients' ends of the channels of HTTP+SSE that this replica holds, by session, so that answers and refusals
 // reach the stream on which they are awaited. One replica's memory; forgets a channel when it ends.
 
+import type { LeaveSignal } from '../mcp/transport.js';
+
 /** The stream of one client. */
 export type ClientEnd = {
   readonly isClosed: boolean;
   /** Writes whole events; resolves when more may be written. */
   write(text: Uint8Array | string): void | Promise<void>;
+  /** True while its client leaves so much unread that nothing more is asked for it. */
+  readonly isLagging: boolean;
   /** Aborted when the channel ends. */
-  readonly signal: AbortSignal;
+  readonly signal: LeaveSignal;
 };
 
 export type OpenChannels = {

@@ -3,186 +3,229 @@
 // Back-pressure: a reader that lags pauses the socket (undici DispatchController).
 
 import type { Dispatcher } from 'undici';
-import type { ForwardFault, ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
+import type {
+  ForwardFault,
+  ForwardOutcome,
+  LeaveSignal,
+  UpstreamAnswer,
+} from '../mcp/transport.js';
 
 /** Chunks that may wait before the socket is paused. */
 const MAX_WAITING_CHUNKS = 16;
 /** What may follow an answer that nobody reads on: more of it costs the socket. */
 const MAX_RELEASED_BYTES = 64 * 1024;
 const RELEASE_WITHIN_MS = 1_000;
+const NO_HEADERS: UpstreamAnswer['headers'] = Object.freeze(Object.create(null));
 
-type Waiting = (value: Uint8Array | undefined | ForwardFault) => void;
+type Pulled = Uint8Array | undefined | ForwardFault;
+type Whole = Uint8Array | 'too-large' | ForwardFault;
+
+/** Someone who waits for the whole answer. */
+type Collecting = {
+  readonly maxBytes: number;
+  size: number;
+  readonly done: (value: Whole) => void;
+};
 
 /**
- * Reads one response of undici. Functions, not a stream: one allocation an exchange, no event emitter.
- * @param settle called once, with the answer when its headers are there, or with the fault.
+ * Reads one response of undici. `settle` is called once, with the answer when its headers are there, or
+ * with the fault; `signal` gives the exchange up, at any time until it has ended.
  */
 export function createAnswerReader(
   settle: (outcome: ForwardOutcome) => void,
+  signal?: LeaveSignal,
 ): Dispatcher.DispatchHandler {
-  let controller: Dispatcher.DispatchController | undefined;
-  let settled = false;
-  let end: 'open' | 'done' | ForwardFault = 'open';
-  const chunks: Uint8Array[] = [];
-  let waiting: Waiting | undefined;
+  return new AnswerReader(settle, signal);
+}
+
+/** Both ends of one response, from the first byte of its headers to its end: one object an exchange. */
+class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
+  readonly kind = 'answer';
+  status = 0;
+  headers: UpstreamAnswer['headers'] = NO_HEADERS;
+  readonly #settle: (outcome: ForwardOutcome) => void;
+  readonly #signal: LeaveSignal | undefined;
+  #stop: (() => void) | undefined;
+  #controller: Dispatcher.DispatchController | undefined;
+  #settled = false;
+  #end: 'open' | 'done' | ForwardFault = 'open';
+  #chunks: Uint8Array[] = [];
+  #waiting: ((value: Pulled) => void) | undefined;
   /** Below zero while what comes is still wanted. */
-  let releasedBytes = -1;
-  let collect:
-    | {
-        maxBytes: number;
-        size: number;
-        done: (value: Uint8Array | 'too-large' | ForwardFault) => void;
-      }
-    | undefined;
+  #releasedBytes = -1;
+  #collecting: Collecting | undefined;
 
-  function finish(how: 'done' | ForwardFault): void {
-    if (end !== 'open') return;
-    end = how;
-    if (collect !== undefined) finishWhole();
-    else if (waiting !== undefined && chunks.length === 0) {
-      waiting(how === 'done' ? undefined : how);
-      waiting = undefined;
+  constructor(settle: (outcome: ForwardOutcome) => void, signal: LeaveSignal | undefined) {
+    this.#settle = settle;
+    this.#signal = signal;
+  }
+
+  onRequestStart(started: Dispatcher.DispatchController): void {
+    this.#controller = started;
+    if (this.#signal !== undefined) this.#listen(this.#signal);
+    if (this.#end !== 'open') started.abort(new Error('exchange given up'));
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    if (status < 200) return;
+    this.#settled = true;
+    this.status = status;
+    this.headers = flattenHeaders(headers);
+    this.#settle(this);
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    if (this.#releasedBytes >= 0) {
+      this.#discard(chunk);
+      return;
     }
+    this.#take(chunk);
+    // What else the same reading brings goes along with its first chunk.
+    if (this.#waiting !== undefined && this.#chunks.length === 1)
+      queueMicrotask(() => this.#wake());
+    if (this.#collecting === undefined && this.#chunks.length >= MAX_WAITING_CHUNKS)
+      this.#controller?.pause();
   }
 
-  function finishWhole(): void {
-    if (collect === undefined) return;
-    const { done, maxBytes } = collect;
-    collect = undefined;
-    done(wholeOf(maxBytes));
+  onResponseEnd(): void {
+    this.#deafen();
+    this.#finish('done');
   }
 
-  /** What came, once the answer has ended. */
-  function wholeOf(maxBytes: number): Uint8Array | 'too-large' | ForwardFault {
-    if (end !== 'done') return end === 'open' ? 'upstream-protocol' : end;
-    const bytes = joinChunks(chunks);
-    return bytes.byteLength > maxBytes ? 'too-large' : bytes;
+  onResponseError(_controller: unknown, error: unknown): void {
+    this.#deafen();
+    const reason = faultOf(error);
+    if (!this.#settled) {
+      this.#settled = true;
+      this.#settle({ kind: 'fault', reason });
+    }
+    this.#finish(reason);
   }
 
-  function take(chunk: Uint8Array): void {
-    chunks.push(chunk);
-    if (collect === undefined) return;
-    collect.size += chunk.byteLength;
-    if (collect.size <= collect.maxBytes) return;
-    const { done } = collect;
-    collect = undefined;
-    abort();
-    done('too-large');
-  }
-
-  /** Reads and drops what little is left, so that the socket can serve again; gives up past a bound. */
-  function release(): void {
-    if (end !== 'open') return;
-    chunks.length = 0;
-    releasedBytes = 0;
-    controller?.resume();
-    setTimeout(abort, RELEASE_WITHIN_MS).unref();
-  }
-
-  function discard(chunk: Uint8Array): void {
-    releasedBytes += chunk.byteLength;
-    if (releasedBytes > MAX_RELEASED_BYTES) abort();
-  }
-
-  function abort(): void {
-    if (end !== 'open') return;
-    giveUp('upstream-unavailable');
-  }
-
-  /** Closes the socket and tells whoever waits why. */
-  function giveUp(why: ForwardFault): void {
-    if (end !== 'open') return;
-    end = why;
-    controller?.abort(new Error('exchange given up'));
-    waiting?.(why);
-    waiting = undefined;
-    finishWhole();
-  }
-
-  function whole(
-    maxBytes: number,
-    withinMs: number,
-  ): Promise<Uint8Array | 'too-large' | ForwardFault> {
+  whole(maxBytes: number, withinMs: number): Whole | Promise<Whole> {
     // A short answer came with its headers: nothing is waited for.
-    if (end !== 'open') return Promise.resolve(wholeOf(maxBytes));
+    if (this.#end !== 'open') return this.#wholeOf(maxBytes);
     return new Promise((resolve) => {
-      const timer = setTimeout(() => giveUp('upstream-timeout'), withinMs);
-      const done = (value: Uint8Array | 'too-large' | ForwardFault): void => {
+      const timer = setTimeout(() => this.#giveUp('upstream-timeout'), withinMs);
+      const done = (value: Whole): void => {
         clearTimeout(timer);
         resolve(value);
       };
-      const size = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
-      collect = { maxBytes, size, done };
-      controller?.resume();
-      if (size > maxBytes) {
-        collect = undefined;
-        abort();
-        done('too-large');
-      }
+      const size = this.#chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+      this.#collecting = { maxBytes, size, done };
+      this.#controller?.resume();
+      if (size > maxBytes) this.#overflow(this.#collecting);
     });
+  }
+
+  next(): Pulled | Promise<Pulled> {
+    const taken = this.#takeWaiting();
+    if (taken !== undefined) return taken;
+    if (this.#end !== 'open') return this.#end === 'done' ? undefined : this.#end;
+    return new Promise((resolve) => {
+      this.#waiting = resolve;
+    });
+  }
+
+  /** Reads and drops what little is left, so that the socket can serve again; gives up past a bound. */
+  release(): void {
+    if (this.#end !== 'open') return;
+    this.#chunks = [];
+    this.#releasedBytes = 0;
+    this.#controller?.resume();
+    setTimeout(() => this.abort(), RELEASE_WITHIN_MS).unref();
+  }
+
+  abort(): void {
+    this.#giveUp('upstream-unavailable');
+  }
+
+  #listen(signal: LeaveSignal): void {
+    this.#stop = () => this.#controller?.abort(new Error('exchange given up'));
+    if (signal.aborted) this.#stop();
+    else signal.addEventListener('abort', this.#stop, { once: true });
+  }
+
+  #deafen(): void {
+    if (this.#stop !== undefined) this.#signal?.removeEventListener('abort', this.#stop);
+    this.#stop = undefined;
+  }
+
+  #finish(how: 'done' | ForwardFault): void {
+    if (this.#end !== 'open') return;
+    this.#end = how;
+    if (this.#collecting !== undefined) this.#finishWhole();
+    else if (this.#waiting !== undefined && this.#chunks.length === 0)
+      this.#tell(this.#pulledEnd());
+  }
+
+  #pulledEnd(): Pulled {
+    return this.#end === 'done' || this.#end === 'open' ? undefined : this.#end;
+  }
+
+  #tell(value: Pulled): void {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    waiting?.(value);
+  }
+
+  #finishWhole(): void {
+    const collecting = this.#collecting;
+    this.#collecting = undefined;
+    collecting?.done(this.#wholeOf(collecting.maxBytes));
+  }
+
+  /** What came, once the answer has ended. */
+  #wholeOf(maxBytes: number): Whole {
+    if (this.#end !== 'done') return this.#end === 'open' ? 'upstream-protocol' : this.#end;
+    const bytes = joinChunks(this.#chunks);
+    return bytes.byteLength > maxBytes ? 'too-large' : bytes;
+  }
+
+  #take(chunk: Uint8Array): void {
+    this.#chunks.push(chunk);
+    const collecting = this.#collecting;
+    if (collecting === undefined) return;
+    collecting.size += chunk.byteLength;
+    if (collecting.size > collecting.maxBytes) this.#overflow(collecting);
+  }
+
+  #overflow({ done }: Collecting): void {
+    this.#collecting = undefined;
+    this.abort();
+    done('too-large');
+  }
+
+  #discard(chunk: Uint8Array): void {
+    this.#releasedBytes += chunk.byteLength;
+    if (this.#releasedBytes > MAX_RELEASED_BYTES) this.abort();
+  }
+
+  /** Closes the socket and tells whoever waits why. */
+  #giveUp(why: ForwardFault): void {
+    if (this.#end !== 'open') return;
+    this.#end = why;
+    this.#controller?.abort(new Error('exchange given up'));
+    this.#tell(why);
+    this.#finishWhole();
   }
 
   /** All that waits, in one piece: what came in one reading of the socket is read as one. */
-  function takeWaiting(): Uint8Array | undefined {
-    if (chunks.length === 0) return undefined;
-    const taken = chunks.splice(0);
-    controller?.resume();
+  #takeWaiting(): Uint8Array | undefined {
+    if (this.#chunks.length === 0) return undefined;
+    const taken = this.#chunks;
+    this.#chunks = [];
+    this.#controller?.resume();
     return joinChunks(taken);
   }
 
-  /** Behind the reading that brought the first chunk: what else it brought goes along. */
-  function wake(): void {
-    const waker = waiting;
-    if (waker === undefined || chunks.length === 0) return;
-    waiting = undefined;
-    waker(takeWaiting());
+  #wake(): void {
+    if (this.#waiting !== undefined && this.#chunks.length > 0) this.#tell(this.#takeWaiting());
   }
-
-  function next(): Promise<Uint8Array | undefined | ForwardFault> {
-    const taken = takeWaiting();
-    if (taken !== undefined) return Promise.resolve(taken);
-    if (end !== 'open') return Promise.resolve(end === 'done' ? undefined : end);
-    return new Promise((resolve) => {
-      waiting = resolve;
-    });
-  }
-
-  return {
-    onRequestStart(started) {
-      controller = started;
-      if (end !== 'open') started.abort(new Error('exchange given up'));
-    },
-    onResponseStart(_controller, status, headers) {
-      if (status < 200) return;
-      settled = true;
-      settle({
-        kind: 'answer',
-        status,
-        headers: flattenHeaders(headers),
-        whole,
-        next,
-        release,
-        abort,
-      });
-    },
-    onResponseData(_controller, chunk) {
-      if (releasedBytes >= 0) return discard(chunk);
-      take(chunk);
-      if (waiting !== undefined && chunks.length === 1) queueMicrotask(wake);
-      if (collect === undefined && chunks.length >= MAX_WAITING_CHUNKS) controller?.pause();
-    },
-    onResponseEnd() {
-      finish('done');
-    },
-    onResponseError(_controller, error) {
-      const reason = faultOf(error);
-      if (!settled) {
-        settled = true;
-        settle({ kind: 'fault', reason });
-      }
-      finish(reason);
-    },
-  };
 }
 
 /** Maps undici's errors; what is not known is `upstream-unavailable`. */
@@ -206,7 +249,8 @@ function flattenHeaders(
   headers: Record<string, string | string[] | undefined>,
 ): UpstreamAnswer['headers'] {
   const flat: { [name: string]: string | undefined } = Object.create(null);
-  for (const [name, value] of Object.entries(headers)) {
+  for (const name of Object.keys(headers)) {
+    const value = headers[name];
     flat[name.toLowerCase()] = Array.isArray(value) ? value.join(',') : value;
   }
   return flat;

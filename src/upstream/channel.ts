@@ -2,6 +2,7 @@
 // an address of the upstream's own origin. What comes after it is handed on unread. Never posts anything.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; contract §3 (an endpoint event is of its own origin).
 
+import { amendAnswer } from '../mcp/amended-answer.js';
 import { readEndpoint } from '../mcp/eras/channels.js';
 import { createSseFramer, type SseFramer } from '../mcp/sse.js';
 import type {
@@ -85,13 +86,12 @@ function takeFirst(framer: SseFramer, chunk: Uint8Array): First | 'refused' | un
 
 function goOn(answer: UpstreamAnswer, rest: Uint8Array): UpstreamAnswer {
   let left: Uint8Array | undefined = rest.length > 0 ? rest : undefined;
-  return {
-    ...answer,
+  return amendAnswer(answer, {
     next() {
       if (left === undefined) return answer.next();
       const chunk = left;
       left = undefined;
       return Promise.resolve(chunk);
     },
-  };
+  });
 }

@@ -6,7 +6,7 @@ import type { buildConnector } from 'undici';
 import { Pool } from 'undici';
 import { applyEdits } from '../mcp/json.js';
 import type { TranslatedForm } from '../mcp/translate/to-stateless.js';
-import type { ChannelOutcome, ForwardOutcome } from '../mcp/transport.js';
+import type { ChannelOutcome, ForwardOutcome, LeaveSignal } from '../mcp/transport.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
 import type { Caller } from '../policy/caller.js';
 import type { Cleared } from '../settle/settle.js';
@@ -54,29 +54,29 @@ const MAX_HEADER_BYTES = 16 * 1024;
 
 export type UpstreamClient = {
   /** Sends an admitted message that every station has cleared; the signal gives the exchange up. */
-  forward(cleared: Cleared, by: Caller, signal: AbortSignal | undefined): Promise<ForwardOutcome>;
+  forward(cleared: Cleared, by: Caller, signal: LeaveSignal | undefined): Promise<ForwardOutcome>;
   /** Sends a cleared message in the form of another era. `mayRest`: its answer may wait for somebody. */
   forwardAs(
     cleared: Cleared,
     by: Caller,
     form: TranslatedForm,
-    signal: AbortSignal | undefined,
+    signal: LeaveSignal | undefined,
     mayRest: boolean,
   ): Promise<ForwardOutcome>;
   /** Opens a stream of the gateway's own asking: it carries no principal's words. */
-  subscribe(form: TranslatedForm, by: Caller, signal: AbortSignal): Promise<ForwardOutcome>;
+  subscribe(form: TranslatedForm, by: Caller, signal: LeaveSignal): Promise<ForwardOutcome>;
   /** Opens the session's GET stream, or resumes a stream after an event of the upstream's own. */
   openStream(
     session: SessionRef,
     by: Caller,
-    signal: AbortSignal,
+    signal: LeaveSignal,
     lastEventId?: string,
   ): Promise<ForwardOutcome>;
   /**
    * Opens a channel of HTTP+SSE and waits for the address that it wants messages at. An address of another
    * origin is `upstream-protocol`.
    */
-  openChannel(by: OnBehalf, signal: AbortSignal): Promise<ChannelOutcome>;
+  openChannel(by: OnBehalf, signal: LeaveSignal): Promise<ChannelOutcome>;
   /** Ends a session. */
   endSession(session: SessionRef, by: Caller): Promise<ForwardOutcome>;
   /** The gateway's own traffic: it carries no principal's words. */
@@ -111,7 +111,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   const own = new Pool(url.origin, { ...shared, connections: OWN_CONNECTIONS });
 
   /** Shows first what is configured: without it nothing leaves. */
-  function dispatch(pool: Pool, sent: Sent, signal?: AbortSignal): Promise<ForwardOutcome> {
+  function dispatch(pool: Pool, sent: Sent, signal?: LeaveSignal): Promise<ForwardOutcome> {
     const shown = presenter.present(sent.by);
     return shown instanceof Promise
       ? shown.then((late) => send(pool, sent, late, signal))
@@ -122,7 +122,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
     pool: Pool,
     { by, method, target = path, headers, body = null }: Sent,
     shown: Shown,
-    signal: AbortSignal | undefined,
+    signal: LeaveSignal | undefined,
   ): Promise<ForwardOutcome> {
     if (typeof shown === 'string') return Promise.resolve({ kind: 'fault', reason: shown });
     headers.push(...shown);
@@ -133,12 +133,9 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
         if (isRefused(outcome)) presenter.refused(by, shown);
         resolve(checkAnswer(outcome));
       };
-      const reader = createAnswerReader(settleOnce);
+      const reader = createAnswerReader(settleOnce, signal);
       try {
-        pool.dispatch(
-          { path: target, method, headers, body },
-          signal === undefined ? reader : abortable(reader, signal),
-        );
+        pool.dispatch({ path: target, method, headers, body }, reader);
       } catch (error) {
         resolve({ kind: 'fault', reason: faultOf(error) });
       }
@@ -210,28 +207,4 @@ function checkAnswer(outcome: ForwardOutcome): ForwardOutcome {
   if (!isEncoded && (outcome.status < 300 || outcome.status >= 400)) return outcome;
   outcome.abort();
   return { kind: 'fault', reason: 'upstream-protocol' };
-}
-
-function abortable(
-  reader: ReturnType<typeof createAnswerReader>,
-  signal: AbortSignal,
-): ReturnType<typeof createAnswerReader> {
-  let stop: (() => void) | undefined;
-  return {
-    ...reader,
-    onRequestStart(controller, context) {
-      stop = () => controller.abort(new Error('exchange given up'));
-      if (signal.aborted) stop();
-      else signal.addEventListener('abort', stop, { once: true });
-      reader.onRequestStart?.(controller, context);
-    },
-    onResponseEnd(controller, trailers) {
-      if (stop !== undefined) signal.removeEventListener('abort', stop);
-      reader.onResponseEnd?.(controller, trailers);
-    },
-    onResponseError(controller, error) {
-      if (stop !== undefined) signal.removeEventListener('abort', stop);
-      reader.onResponseError?.(controller, error);
-    },
-  };
 }

@@ -71,7 +71,11 @@ export type GuardedFetch = {
 };
 
 const MAX_TARGET_LENGTH = 200;
-const MAX_CONNECTIONS = 4;
+/**
+ * To one origin. As many as may wait for an issuer's answers (authn/introspection.ts): with fewer, those
+ * that hang would hold up those for whom room was kept.
+ */
+const MAX_CONNECTIONS = 64;
 const REQUEST_HEADERS = { accept: 'application/json', 'accept-encoding': 'identity' };
 
 type Refused = Extract<FetchOutcome, { readonly ok: false }>;

@@ -53,8 +53,14 @@ export function dueEras(eras: SpokenEras, nowMs: number): readonly ListedEra[] {
 
 /** True when every era that is spoken was verified within `maxAgeMs`, and at least one is. */
 export function areVerified(eras: SpokenEras, nowMs: number, maxAgeMs: number): boolean {
-  const verified = LISTED_ERAS.flatMap((era) => eras[era].verifiedAtMs ?? []);
-  return verified.length > 0 && verified.every((atMs) => nowMs - atMs <= maxAgeMs);
+  let isAny = false;
+  for (const era of LISTED_ERAS) {
+    const { verifiedAtMs } = eras[era];
+    if (verifiedAtMs === undefined) continue;
+    if (nowMs - verifiedAtMs > maxAgeMs) return false;
+    isAny = true;
+  }
+  return isAny;
 }
 
 export function spokenVersions(eras: SpokenEras): SpokenVersions | undefined {

@@ -31,7 +31,7 @@ vi.mock('../../src/inspect/first-pass.js', async (load) => {
 vi.mock('../../src/inspect/sanitize/gate.js', async (load) => {
   const real = await load<typeof import('../../src/inspect/sanitize/gate.js')>();
   // Nothing is surely clean here, so that every message reaches the inspectors.
-  return { ...real, isSurelyClean: () => false };
+  return { ...real, isSurelyClean: () => false, isSurelyCleanJson: () => false };
 });
 vi.mock('../../src/inspect/arguments.js', async (load) => {
   const real = await load<typeof import('../../src/inspect/arguments.js')>();

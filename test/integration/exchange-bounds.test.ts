@@ -111,6 +111,30 @@ describe('the time of an exchange', () => {
     expect(resumed).toMatch(/"id":4,"error"/);
   });
 
+  it('[LEG-10] does not begin anew for being resumed, and its server learns of its end', async () => {
+    const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
+    rig.upstream.obeyOnce(onMethod('tools/call', () => streamed(['id: one\ndata: \n\n'])));
+    let { text } = await session.ask(6, 'tools/call', TOKEN);
+    rig.upstream.obey((request) =>
+      request.httpMethod === 'GET'
+        ? streamed([':\n\n', ':\n\n', ':\n\n', 'id: again\ndata: \n\n'], { paceMs: 50 })
+        : undefined,
+    );
+    let resumed = 0;
+    for (; resumed < 8 && !text.includes('"error"'); resumed += 1) {
+      const id = [...text.matchAll(/^id: (.*)$/gm)].at(-1)?.[1] ?? '';
+      const headers = { accept: 'text/event-stream', ...session.headers, 'last-event-id': id };
+      text = await (await fetch(rig.access.url, { headers })).text();
+    }
+    expect(text).toMatch(/"id":6,"error"/);
+    const ended = (): readonly string[] =>
+      rig.upstream
+        .seen()
+        .filter(({ method }) => method === 'notifications/cancelled')
+        .map(({ body }) => body);
+    await expect.poll(ended, PATIENT).toContainEqual(expect.stringContaining('"requestId":6,'));
+  });
+
   it('[LEG-10] leaves the stream of a session alone', async () => {
     const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
     const notice = {

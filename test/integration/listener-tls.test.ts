@@ -3,6 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { request as ask } from 'node:https';
+import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runHealthcheck } from '../../src/cli/healthcheck.js';
 import { DISK_FILES } from '../../src/config/files.js';
@@ -12,7 +13,7 @@ import { type RunningGateway, startTestGateway } from '../support/start-gateway.
 
 const authority = makeAuthority();
 const [own, client] = [authority.issue(), authority.issue()];
-const foreign = makeAuthority().issue();
+const foreign = makeAuthority('another authority').issue();
 const token = randomBytes(32).toString('hex');
 const TLS = 'tls: {cert: ./own.crt, key: {file: ./own.key}, clientCa: ./ca.crt}';
 
@@ -68,6 +69,54 @@ describe('listeners of the gateway’s own with TLS', () => {
     }
     await expect(fetch(`${running.opsUrl}/metrics`)).rejects.toThrow();
   });
+
+  /** Asks twice by this version, the second time in the session of the first; the first line of each answer. */
+  async function askAgain(
+    url: string,
+    version: 'TLSv1.2' | 'TLSv1.3',
+    as?: Pick<CertifiedKey, 'cert' | 'key'>,
+  ): Promise<readonly string[]> {
+    const { hostname, port, pathname } = new URL(url);
+    const identity = as === undefined ? {} : { cert: as.cert, key: as.key };
+    const answers: string[] = [];
+    let session: Buffer | undefined;
+    for (let round = 0; round < 2; round += 1) {
+      const socket = connect({
+        ...{ host: hostname, port: Number(port), ca: authority.cert, ...identity },
+        ...{ minVersion: version, maxVersion: version, session },
+      });
+      let text = '';
+      socket.on('session', (given) => {
+        session = given;
+      });
+      socket.on('error', () => undefined);
+      socket.on('data', (chunk: Buffer) => {
+        text += chunk.toString();
+      });
+      const lines = [`GET ${pathname} HTTP/1.1`, `host: ${hostname}:${port}`];
+      lines.push(`authorization: Bearer ${token}`, 'connection: close');
+      socket.write(`${lines.join('\r\n')}\r\n\r\n`);
+      await new Promise((resolve) => socket.once('close', resolve));
+      answers.push(text.split('\r\n', 1)[0] ?? '');
+    }
+    return answers;
+  }
+
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    '[BND-23] a session of %s that is resumed proves no more than it did at first',
+    async (version) => {
+      const listening = running.gateway.listening.find(({ listener }) => listener === 'admin');
+      const console = `https://127.0.0.1:${listening?.port}/api/controls`;
+      const metrics = `${opsUrl()}/metrics`;
+      const [good, bad] = ['HTTP/1.1 200 OK', 'HTTP/1.1 403 Forbidden'];
+      expect(await askAgain(metrics, version, client)).toEqual([good, good]);
+      expect(await askAgain(metrics, version)).toEqual([bad, bad]);
+      expect(await askAgain(metrics, version, foreign)).toEqual([bad, bad]);
+      expect(await askAgain(console, version, client)).toEqual([good, good]);
+      expect(await askAgain(console, version)).toEqual(['', '']);
+      expect(await askAgain(console, version, foreign)).toEqual(['', '']);
+    },
+  );
 
   it('[BND-23] nobody reaches the console without a certificate, a token alone does not help', async () => {
     const listening = running.gateway.listening.find(({ listener }) => listener === 'admin');

@@ -142,6 +142,18 @@ describe('[Q-03] a question', () => {
 });
 
 describe('[Q-07] an answer', () => {
+  it('does not leave with a secret, under whatever name it stands', async () => {
+    const [first] = await asked([SAMPLING]);
+    rig.upstream.forget();
+    const requestState = makeGithubToken();
+    const content = { type: 'text', text: 'told' };
+    const result = { model: 'm', role: 'assistant', content, requestState };
+    const answer = { jsonrpc: '2.0', id: first?.['id'], result };
+    const reply = await post(rig.access, JSON.stringify(answer), session.headers);
+    await expectRefusedLines(rig, reply, 'arguments-content');
+    expect(JSON.stringify(rig.upstream.seen().map(({ body }) => body))).not.toContain(requestState);
+  });
+
   const answering = (id: unknown) => JSON.stringify({ jsonrpc: '2.0', id, result: { roots: [] } });
 
   it('is 202 with no body, once and for its own session', async () => {

@@ -186,6 +186,21 @@ describe('a task', () => {
     expect(resultOf(other)).toEqual({ ...text('done'), _meta: {} });
   });
 
+  it.each<[string, JsonObject]>([
+    ['a result', { status: 'completed', result: { structuredContent: { sum: 'many' } } }],
+    ['an error', { status: 'failed', error: { code: -1, message: 'broke' } }],
+    [
+      'questions',
+      { status: 'input_required', inputRequests: { who: { method: 'roots/list', params: {} } } },
+    ],
+  ])('[TSK-04] its status brings no content that is judged elsewhere: %s', async (_, state) => {
+    const taskId = await begin(session, 'compute');
+    server.say(server.begun.at(-1) ?? '', state);
+    const reply = await session.request('tasks/get', { taskId });
+    await expectWithheldLines(rig, reply, 'upstream-protocol');
+    expect(reply.text).not.toMatch(/sum|broke|roots/);
+  });
+
   it('[TSK-04] its result is judged as the answer of the call', async () => {
     const taskId = await begin();
     for (const outcome of [

@@ -25,6 +25,8 @@ export type ChannelFace = {
   /** Says a message on every channel. */
   say(message: JsonObject): void;
   sayText(text: string): void;
+  /** Ends each channel right behind the answer to its handshake. */
+  dieAfterHandshake(isDying: boolean): void;
   /** Breaks every channel off. */
   cut(): void;
   close(): Promise<void>;
@@ -47,6 +49,7 @@ export async function startChannelFace(upstreamUrl: string): Promise<ChannelFace
   const seen: FaceRequest[] = [];
   const channels = new Map<string, Channel>();
   let last = 0;
+  let isDying = false;
   let held: string | undefined;
   let waiting: (() => void)[] = [];
 
@@ -78,6 +81,7 @@ export async function startChannelFace(upstreamUrl: string): Promise<ChannelFace
         : said;
       channel.response.write(event(told));
     }
+    if (isHandshake && isDying) channel.response.end();
   }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -123,6 +127,9 @@ export async function startChannelFace(upstreamUrl: string): Promise<ChannelFace
     },
     sayText(text) {
       for (const { response } of channels.values()) response.write(`data: ${text}\n\n`);
+    },
+    dieAfterHandshake(next) {
+      isDying = next;
     },
     cut() {
       for (const { response } of channels.values()) response.destroy();

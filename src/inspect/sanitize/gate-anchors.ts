@@ -5,7 +5,8 @@
 import { type Cue, type CueAnchor, PHRASES, STRUCTURE_ANCHORS } from './injection-cues.js';
 import { SECRET_FORMATS, type SecretFormat } from './secret-formats.js';
 
-type Check = (text: string, at: number, length: number) => boolean;
+/** `isJson`: the text is valid JSON, so a quote without a backslash before it ends what is read as one text. */
+type Check = (text: string, at: number, length: number, isJson: boolean) => boolean;
 type Anchor = {
   readonly text: string;
   readonly check: Check;
@@ -22,6 +23,9 @@ export const ANCHOR_STARTS = new Uint8Array(KEY_MASK + 1);
 /** By key: which units may come fourth, a bit for each class; all of them where an anchor has but three. */
 const fourths = new Int32Array(KEY_MASK + 1);
 const EVERY_CLASS = -1;
+/** The literals themselves, lower case. */
+const literals: string[] = [];
+export const ANCHORS: readonly string[] = literals;
 const buckets: (Anchor[] | undefined)[] = Array.from({ length: KEY_MASK + 1 });
 const NO_ANCHORS: readonly Anchor[] = [];
 
@@ -35,11 +39,11 @@ export function nextAnchorKey(key: number, unit: number): number {
 }
 
 /** True where an anchor whose first three units end at `at` stands with what it needs near it. */
-export function isAnchored(text: string, at: number, key: number): boolean {
+export function isAnchored(text: string, at: number, key: number, isJson: boolean): boolean {
   if (at < 2 || !mayGoOn(text, at, key)) return false;
-  for (const anchor of buckets[key] ?? NO_ANCHORS) {
-    if (standsAt(text, at - 2, anchor.text) && anchor.check(text, at - 2, anchor.text.length))
-      return true;
+  const start = at - 2;
+  for (const { text: anchor, check } of buckets[key] ?? NO_ANCHORS) {
+    if (standsAt(text, start, anchor) && check(text, start, anchor.length, isJson)) return true;
   }
   return false;
 }
@@ -175,21 +179,43 @@ const CUE_REACH = 320;
 /** Longer stretches without a word are folded to one blank before cues are judged. */
 const WORDLESS = /[^A-Za-z0-9]{12}/;
 
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** A quote with no backslash before it is no part of a string of JSON. */
+function isBorder(text: string, at: number): boolean {
+  return text.charCodeAt(at) === QUOTE && text.charCodeAt(at - 1) !== BACKSLASH;
+}
+
+/** What a cue with this anchor may reach; in JSON no further than the string that it stands in. */
+function reachOf(text: string, at: number, length: number, isJson: boolean): string {
+  let start = Math.max(0, at - CUE_REACH);
+  let end = Math.min(text.length, at + length + CUE_REACH);
+  if (isJson) {
+    let from = at;
+    while (from > start && !isBorder(text, from - 1)) from--;
+    let to = at + length;
+    while (to < end && !isBorder(text, to)) to++;
+    start = from;
+    end = to;
+  }
+  return text.slice(start, end);
+}
+
 function cueCheck(near: CueAnchor['near']): Check {
   if (near === undefined) return always;
-  return (text, at, length) => {
-    const around = text.slice(Math.max(0, at - CUE_REACH), at + length + CUE_REACH);
-    return near.test(around) || WORDLESS.test(around);
+  return (text, at, length, isJson) => {
+    const around = reachOf(text, at, length, isJson);
+    // A word by itself has nothing near it.
+    return around.length > length && (near.test(around) || WORDLESS.test(around));
   };
 }
 
 /** Phrases are made of whole words, so an anchor within a word is none of theirs. */
 function phraseCheck(near: CueAnchor['near']): Check {
   const check = cueCheck(near);
-  return (text, at, length) => !isWithinWord(text, at) && check(text, at, length);
+  return (text, at, length, isJson) => !isWithinWord(text, at) && check(text, at, length, isJson);
 }
-
-const BACKSLASH = 0x5c;
 
 /** True behind a letter or a digit, unless it is the letter of an escape. */
 function isWithinWord(text: string, at: number): boolean {
@@ -200,6 +226,7 @@ function isWithinWord(text: string, at: number): boolean {
 }
 
 function addAnchor(text: string, check: Check, of?: SecretFormat | Cue): void {
+  literals.push(text);
   let key = 0;
   for (let at = 0; at < 3; at++) key = nextAnchorKey(key, text.charCodeAt(at));
   const bucket = buckets[key] ?? [];

@@ -3,14 +3,11 @@
 // Raw JSON text may be given: every escape but those of line ends, tabs, quotes and single backslashes
 // counts as suspicious, so an escape hides nothing.
 
-import { isPlainBeyondAscii } from './code-points.js';
 import { ANCHOR_STARTS, isAnchored, nextAnchorKey } from './gate-anchors.js';
-import { IBAN_LENGTHS } from './iban-lengths.js';
-import { isConfusable } from './skeleton.js';
+import { BEYOND, createGateScan, type GateScan, layOut, RUN_FLAG } from './gate-scan.js';
+import { isSuspiciousUnit } from './gate-signs.js';
 
 const MAX_ASCII = 0x7e;
-/** Stands for every character beyond ASCII, each of which is looked at by itself. */
-const BEYOND = 0x7f;
 
 /** Bits of a character: whether a run goes on over it, and whether it asks for a closer look. */
 const TOKEN = 1;
@@ -47,10 +44,58 @@ for (let two = 0; two < PAIRS; two++) {
 /** A run of this many token characters may be a secret: sixteen bits set. */
 const MIN_RUN = 16;
 
+const fast = createGateScan();
+
 /** True where no detector of this folder finds anything in the text, or in any string of JSON text. */
 export function isSurelyClean(text: string): boolean {
-  // Every message passes through this loop: tables and bounds are locals, which stay in registers, and
-  // numbers are literals.
+  return isClean(text, false);
+}
+
+/**
+ * As {@link isSurelyClean}, for text that was read as valid JSON: what stands in one string is no reason
+ * to look closer at another. Texts that a reader joins are to be asked about apart.
+ */
+export function isSurelyCleanJson(text: string): boolean {
+  return isClean(text, true);
+}
+
+/** So many characters are scanned before their places are looked at: what is dirty is mostly so early. */
+const SLICE = 4096;
+
+function isClean(text: string, isJson: boolean): boolean {
+  if (fast?.take(text) !== true) return isCleanBySteps(text, isJson);
+  for (let from = 0; from < text.length; from += SLICE) {
+    // A run may lie across the border of two slices.
+    const count = fast.scan(Math.max(0, from - MIN_RUN), Math.min(text.length, from + SLICE));
+    if (count < 0) return isCleanBySteps(text, isJson);
+    if (isSuspiciousSlice(fast, count, text, isJson)) return false;
+  }
+  return true;
+}
+
+function isSuspiciousSlice(
+  { places, units }: GateScan,
+  count: number,
+  text: string,
+  isJson: boolean,
+): boolean {
+  const { length } = text;
+  for (let index = 0; index < count; index++) {
+    const place = places[index] ?? 0;
+    const at = place & ~RUN_FLAG;
+    if (at >= length) continue;
+    const isSuspicious =
+      at === place
+        ? isSuspiciousPlace(text, at, units[at] ?? 0, isJson)
+        : isSuspiciousRun(units, runStart(units, at), runEnd(units, at, length));
+    if (isSuspicious) return true;
+  }
+  return false;
+}
+
+/** The same answer without vectors, a character at a time: the reference, and the way of long texts. */
+export function isCleanBySteps(text: string, isJson: boolean): boolean {
+  // Tables and bounds are locals, which stay in registers, and numbers are literals.
   const units = unitsOf(text);
   const marks = MARKS;
   const { length } = text;
@@ -62,7 +107,7 @@ export function isSurelyClean(text: string): boolean {
     const mark = marks[(two << 7) | unit] ?? 2;
     two = ((two << 5) | (unit & 0x1f)) & 0x3ff;
     run = ((run << 1) | (mark & 1)) & 0xffff;
-    if (mark > 1 && isSuspiciousPlace(text, at, unit)) return false;
+    if (mark > 1 && isSuspiciousPlace(text, at, unit, isJson)) return false;
     if (run !== 0xffff || at < judgedRun) continue;
     judgedRun = runEnd(units, at, length);
     if (isSuspiciousRun(units, at - MIN_RUN + 1, judgedRun)) return false;
@@ -70,35 +115,35 @@ export function isSurelyClean(text: string): boolean {
   return true;
 }
 
-function isSuspiciousPlace(text: string, at: number, unit: number): boolean {
+function isSuspiciousPlace(text: string, at: number, unit: number, isJson: boolean): boolean {
   let key = 0;
   for (let before = Math.max(0, at - 2); before <= at; before++) {
     key = nextAnchorKey(key, text.charCodeAt(before));
   }
-  if (ANCHOR_STARTS[key] === 1 && isAnchored(text, at, key)) return true;
+  if (ANCHOR_STARTS[key] === 1 && isAnchored(text, at, key, isJson)) return true;
   const trait = traits[unit] ?? SIGN;
-  return trait > TOKEN && isSuspiciousUnit(text, at, trait);
+  return trait > TOKEN && isSuspiciousUnit(text, at);
 }
 
 /** Texts up to this length are laid out in memory that is kept. */
 const MAX_KEPT_UNITS = 256 * 1024;
 const kept = new Uint8Array(MAX_KEPT_UNITS);
-const encoder = new TextEncoder();
 
 /**
  * The characters of a text as bytes, which are read several times faster than a string; good until the
- * next call. Of ASCII, the bytes of UTF-8 are the characters.
+ * next call.
  */
 function unitsOf(text: string): Uint8Array {
-  const { length } = text;
-  const units = length <= MAX_KEPT_UNITS ? kept : new Uint8Array(length);
-  const { read, written } = encoder.encodeInto(text, units);
-  if (read === length && written === length) return units;
-  for (let at = 0; at < length; at++) {
-    const code = text.charCodeAt(at);
-    units[at] = code < BEYOND ? code : BEYOND;
-  }
+  const units = text.length <= MAX_KEPT_UNITS ? kept : new Uint8Array(text.length);
+  layOut(text, units);
   return units;
+}
+
+/** Where the run of token characters around `at` begins. */
+function runStart(units: Uint8Array, at: number): number {
+  let start = at;
+  while (start > 0 && ((traits[units[start - 1] ?? 0] ?? 0) & TOKEN) !== 0) start--;
+  return start;
 }
 
 /** Where the run of token characters around `at` ends. */
@@ -119,85 +164,4 @@ function isSuspiciousRun(units: Uint8Array, start: number, end: number): boolean
     if (code >= 0x41 && code <= 0x5a && ++capitals >= MIN_RUN_CAPITALS) return true;
   }
   return false;
-}
-
-function isSuspiciousUnit(text: string, at: number, trait: number): boolean {
-  if ((trait & DIGIT) !== 0) return isSuspiciousDigit(text, at);
-  const code = text.charCodeAt(at);
-  if (code <= MAX_ASCII) return isSuspiciousSign(text, at, code);
-  return !isPlainBeyond(text, at, code);
-}
-
-const MIN_BLANK_LINES = 8;
-
-function isSuspiciousSign(text: string, at: number, code: number): boolean {
-  const next = text.charAt(at + 1);
-  switch (code) {
-    case 0x3c: // <
-      return /[A-Za-z!/?|<]/.test(next);
-    case 0x5c: // backslash
-      return /[ubfxX/]/.test(next) || isBlankRun(text, at);
-    case 0x25: // %
-      return /^[0-9A-Fa-f]{2}/.test(text.slice(at + 1, at + 3));
-    case 0x26: // &
-      return /^(?:#|[A-Za-z]{2,8};)/.test(text.slice(at + 1, at + 11));
-    case 0x5d: // ]
-      return next === '(' || next === '[' || next === ':';
-    case 0x21: // !
-      return next === '[';
-    case 0x7c: // |
-      return text.startsWith('||', at + 1);
-    case 0x0a: // line feed
-      return isBlankRun(text, at);
-    default: // a control character
-      return true;
-  }
-}
-
-/** Blank lines, raw or escaped once or twice, by which text could be pushed out of sight. */
-function isBlankRun(text: string, at: number): boolean {
-  const next = text.charCodeAt(at + (text.charCodeAt(at) === 0x5c ? 2 : 1));
-  if (next > 0x20 && next !== 0x5c) return false;
-  const ahead = text.slice(at, at + 64 * MIN_BLANK_LINES);
-  const blank = BLANK.exec(ahead)?.[0] ?? '';
-  return (blank.match(/n|\n/g)?.length ?? 0) >= MIN_BLANK_LINES;
-}
-
-const BLANK = /^(?:\\{1,4}[nrt]|[ \t\n\r])*/;
-
-/** True for a character beyond ASCII that is only what it looks like, at either half of a pair. */
-function isPlainBeyond(text: string, at: number, code: number): boolean {
-  if (code < 0xd800 || code > 0xdfff) return isPlainBeyondAscii(code, isConfusable);
-  const whole = text.codePointAt(code < 0xdc00 ? at : at - 1) ?? 0;
-  return (whole >= 0x1f000 && whole <= 0x1f0ff) || (whole >= 0x1f300 && whole <= 0x1faff);
-}
-
-const MIN_CARD_DIGITS = 12;
-const SSN = /\d{3}([-. ])\d{2}\1\d{4}$/;
-const IBAN = /[A-Za-z]{2}\d\d$/;
-
-/** At the last digit of a group: whether it could end or begin a number of a person. */
-function isSuspiciousDigit(text: string, at: number): boolean {
-  if (isDigit(text, at + 1)) return isIbanStart(text, at);
-  let digits = 0;
-  for (let before = at; before >= 0; before--) {
-    if (isDigit(text, before)) digits++;
-    else if (!isSeparator(text.charCodeAt(before))) break;
-    if (digits >= MIN_CARD_DIGITS) return true;
-  }
-  return SSN.test(text.slice(Math.max(0, at - 10), at + 1)) || isIbanStart(text, at);
-}
-
-function isIbanStart(text: string, at: number): boolean {
-  if (at < 3 || isDigit(text, at - 2) || !IBAN.test(text.slice(at - 3, at + 1))) return false;
-  return IBAN_LENGTHS.has(text.slice(at - 3, at - 1).toUpperCase());
-}
-
-function isDigit(text: string, at: number): boolean {
-  const code = text.charCodeAt(at);
-  return code >= 0x30 && code <= 0x39;
-}
-
-function isSeparator(code: number): boolean {
-  return code === 0x20 || code === 0x2d || code === 0x2e;
 }

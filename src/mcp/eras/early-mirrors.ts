@@ -15,8 +15,8 @@ type Call = Extract<Message, { readonly kind: 'request' | 'notification' }>;
  * header names a revision of sessions; otherwise the headers as they are.
  */
 export function withoutAgreedMirrors(headers: HeaderMap, call: Call): HeaderMap {
+  if (headers['mcp-method'] === undefined && headers['mcp-name'] === undefined) return headers;
   const { 'mcp-method': method, 'mcp-name': name, ...others } = headers;
-  if (method === undefined && name === undefined) return headers;
   const version = headers['mcp-protocol-version']?.trim();
   if (version === undefined || !SESSION_VERSIONS.includes(version)) return headers;
   const isAgreed = matchesPlain(method, call.method) && agreesWithName(name, call);

@@ -6,17 +6,18 @@
 import { isObject, type Json, type JsonObject, type RequestId } from '../../mcp/message.js';
 import type { ForwardFault, UpstreamAnswer } from '../../mcp/transport.js';
 import { type HearingBounds, hear } from '../translate/messages.js';
-import { createMailbox, type Ledger, type Mailbox, type Reading } from './mailbox.js';
+import { createMailbox, type Mailbox, type Reading } from './mailbox.js';
+import type { Share } from './shares.js';
 
 export type ChannelSessionSettings = {
   /** Where the server wants messages. */
   readonly endpoint: string;
   /** Whose it is, for bounds. */
-  readonly owner: string;
+  readonly owner: string | undefined;
   readonly answer: UpstreamAnswer;
   readonly bounds: HearingBounds;
   readonly idleMs: number;
-  readonly ledger: Ledger;
+  readonly ledger: Share;
   readonly now: () => number;
   /** Says something to the server in the gateway's own name. */
   readonly tell: (message: JsonObject) => void;
@@ -32,7 +33,9 @@ export type NotSent = 'id-in-use' | 'too-many';
 
 export type ChannelSession = {
   readonly endpoint: string;
-  readonly owner: string;
+  readonly owner: string | undefined;
+  /** What its owner may hold. */
+  readonly ledger: Share;
   /** Enters a request before it is sent, so that no answer comes too early. */
   begin(request: PendingRequest): Mailbox | NotSent;
   /** Nobody wants the answer to this request any more. */
@@ -47,6 +50,8 @@ export type ChannelSession = {
   isUsed(restMs: number): boolean;
   /** True while nothing waits and nobody listens. */
   readonly isResting: boolean;
+  /** The channel has ended: nothing that is sent is ever answered. */
+  readonly isOver: boolean;
   close(): void;
 };
 
@@ -75,6 +80,7 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
   let kept: Mailbox[] = [];
   let lastKey = 0;
   let usedAtMs = now();
+  let isOver = false;
   const mailbox = (overflow: 'forget' | 'fail', key: string, maxBytes: number): Mailbox =>
     createMailbox({ key, maxBytes, ledger, idleMs, overflow, now });
   const own = mailbox('forget', OWN_KEY, MAX_OWN_BYTES);
@@ -136,6 +142,7 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
   }
 
   function over(why: ForwardFault): void {
+    isOver = true;
     for (const { box } of pending.values()) box.end(why);
     pending.clear();
     own.end(why);
@@ -155,6 +162,7 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
   return {
     endpoint: settings.endpoint,
     owner: settings.owner,
+    ledger,
     begin(request) {
       const key = keyOf(request.id);
       if (pending.has(key)) return 'id-in-use';
@@ -172,7 +180,7 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
     },
     drop,
     keep(box) {
-      if (box.bytes > MAX_KEPT_BYTES) return drop(box);
+      if (box.bytes > MAX_KEPT_BYTES || ledger.isHalfTaken) return drop(box);
       kept.push(box);
       const oldest = kept.length > MAX_KEPT ? kept.shift() : undefined;
       if (oldest !== undefined) drop(oldest);
@@ -192,6 +200,9 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
     },
     get isResting() {
       return pending.size === 0 && !own.isRead;
+    },
+    get isOver() {
+      return isOver;
     },
     close() {
       answer.abort();

@@ -5,9 +5,15 @@
 import type { ChannelSession } from './channel-session.js';
 
 export type ChannelTable = {
-  /** False where neither everyone together nor this caller may have another. */
-  hasRoom(owner: string): boolean;
+  /**
+   * Takes the room of one that is being opened; the returned function gives it back, whether or not one was
+   * entered. `undefined` where everyone together, or this caller, may have no other. Without an owner it is
+   * one of the gateway's own, each of another principal, which whoever opens it bounds.
+   */
+  takeRoom(owner: string | undefined): (() => void) | undefined;
   enter(id: string, session: ChannelSession): void;
+  /** Any other channel of this caller. */
+  findOwned(owner: string | undefined): ChannelSession | undefined;
   find(id: string | undefined): ChannelSession | undefined;
   leave(id: string): void;
   close(): void;
@@ -22,6 +28,8 @@ const SWEEPS_A_REST = 2;
 /** None open. `restMs`: how long one may rest. */
 export function createChannelTable(restMs: number): ChannelTable {
   const open = new Map<string, ChannelSession>();
+  /** Whose are being opened. */
+  const opening: (string | undefined)[] = [];
   const sweeping = setInterval(sweep, Math.max(restMs / SWEEPS_A_REST, 1));
   sweeping.unref();
 
@@ -37,15 +45,25 @@ export function createChannelTable(restMs: number): ChannelTable {
   /** Of a caller with many the one that rests goes, before a new one is refused. */
   function makeRoom(owner: string): boolean {
     const own = [...open].filter(([, session]) => session.owner === owner);
-    if (own.length < MAX_CHANNELS_A_CALLER) return true;
+    const coming = opening.filter((one) => one === owner).length;
+    if (own.length + coming < MAX_CHANNELS_A_CALLER) return true;
     const resting = own.find(([, session]) => session.isResting);
     if (resting !== undefined) end(...resting);
     return resting !== undefined;
   }
 
   return {
-    hasRoom: (owner) => makeRoom(owner) && open.size < MAX_CHANNELS,
+    takeRoom(owner) {
+      if (owner !== undefined && !makeRoom(owner)) return undefined;
+      if (open.size + opening.length >= MAX_CHANNELS) return undefined;
+      opening.push(owner);
+      return () => void opening.splice(opening.indexOf(owner), 1);
+    },
     enter: (id, session) => void open.set(id, session),
+    findOwned: (owner) =>
+      owner === undefined
+        ? undefined
+        : [...open.values()].find((session) => session.owner === owner),
     find: (id) => (id === undefined ? undefined : open.get(id)),
     leave(id) {
       const session = open.get(id);

@@ -6,7 +6,7 @@
 import { applyEdits } from '../../mcp/json.js';
 import type { RequestId } from '../../mcp/message.js';
 import { refusal } from '../../mcp/translate/to-stateless.js';
-import type { ForwardOutcome } from '../../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal } from '../../mcp/transport.js';
 import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { OwnRequest, SessionRef, SessionUpstream } from '../client.js';
@@ -31,7 +31,6 @@ export type Bridge = SessionUpstream & {
 
 /** From this version on a stream begins with an id after which it can be resumed. */
 const FIRST_PRIMED_VERSION = '2025-11-25';
-const OWN = 'sallyport';
 const FIRST_REFUSAL = 300;
 const INVALID_REQUEST = -32600;
 
@@ -71,7 +70,7 @@ export function createBridge(settings: BridgeSettings): Bridge {
     forwardAs(cleared, by, { headers, body }, signal) {
       const session = headers.find(([name]) => name === 'mcp-session-id')?.[1];
       const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
-      return send(cleared, { by, session, text, owner: OWN, signal, version: undefined });
+      return send(cleared, { by, session, text, owner: undefined, signal, version: undefined });
     },
     subscribe: () => Promise.resolve(wholeAnswer(405)),
     openStream({ version, upstreamSession }, _by, signal, lastEventId) {
@@ -102,8 +101,8 @@ type Sending = {
   readonly by: OnBehalf;
   readonly session: string | undefined;
   readonly text: string;
-  readonly owner: string;
-  readonly signal: AbortSignal | undefined;
+  readonly owner: string | undefined;
+  readonly signal: LeaveSignal | undefined;
   readonly version: string | undefined;
 };
 
@@ -175,7 +174,7 @@ async function begin(session: ChannelSession, asked: Asked): Promise<Begun | For
 /** A reading as an event stream. `onDone`: its reader has all that it wants. */
 function tell(
   { conversation, leave }: Reading,
-  signal: AbortSignal | undefined,
+  signal: LeaveSignal | undefined,
   onDone: () => void = () => undefined,
 ): ForwardOutcome {
   signal?.addEventListener('abort', leave, { once: true });
@@ -209,7 +208,15 @@ async function requestOwn(
   const sent = readSent(body);
   const session = channels.find(id);
   const signal = AbortSignal.timeout(timeoutMs);
-  const sending = { by, session: id, text: body, owner: OWN, signal, version: undefined, post };
+  const sending = {
+    by,
+    session: id,
+    text: body,
+    owner: undefined,
+    signal,
+    version: undefined,
+    post,
+  };
   if (sent.id === undefined || sent.method === 'initialize' || session === undefined)
     return sendTo(channels, sending);
   const begun = await begin(session, { ...sending, sent, id: sent.id });

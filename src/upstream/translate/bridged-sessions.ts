@@ -13,7 +13,7 @@ import {
   type RequestId,
 } from '../../mcp/message.js';
 import { changeMembers } from '../../mcp/translate/members.js';
-import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
 import { CHANNEL_VERSION } from '../../mcp/versions.js';
 import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
@@ -28,8 +28,10 @@ export type BridgedSessions = {
     cleared: Cleared,
     by: Caller,
     version: string,
-    signal: AbortSignal | undefined,
+    signal: LeaveSignal | undefined,
   ): Promise<ForwardOutcome>;
+  /** True once a channel had its handshake, or has it under way: it has one. */
+  hasOpened(channel: SessionFacts): boolean;
   /** Enters a session that only the gateway knows, and gives it. */
   enter(cleared: Cleared, upstreamSession: string, version: string): SessionFacts | undefined;
   /** The upstream's session behind a channel; `undefined` before its handshake. */
@@ -39,7 +41,7 @@ export type BridgedSessions = {
   /** The client has said that it is initialized. */
   begin(channel: SessionFacts): void;
   /** The session once it has begun; `undefined` where the channel ends before. */
-  begun(channel: SessionFacts, signal: AbortSignal): Promise<SessionFacts | undefined>;
+  begun(channel: SessionFacts, signal: LeaveSignal): Promise<SessionFacts | undefined>;
   /** Takes it out, and gives what is to be ended at the upstream. */
   forget(channel: SessionFacts): SessionFacts | undefined;
   readonly size: number;
@@ -53,6 +55,7 @@ type Parts = HearingBounds & { readonly client: Pick<UpstreamClient, 'forwardAs'
 export function createBridgedSessions(parts: Parts): BridgedSessions {
   const entries = new Map<string, Entry>();
   const waiting = new Map<string, () => void>();
+  const opening = new Set<string>();
 
   function enter(cleared: Cleared, upstreamSession: string | undefined, version: string) {
     const { session, askable } = cleared.admitted;
@@ -63,21 +66,34 @@ export function createBridgedSessions(parts: Parts): BridgedSessions {
     return inner;
   }
 
+  async function openAtUpstream(
+    cleared: Cleared,
+    by: Caller,
+    version: string,
+    signal: LeaveSignal | undefined,
+  ): Promise<ForwardOutcome> {
+    const form = handshakeForm(cleared, version);
+    const outcome = await parts.client.forwardAs(cleared, by, form, signal, false);
+    if (outcome.kind === 'fault' || !(isStream(outcome) || isJson(outcome))) return outcome;
+    const opened = await readHandshake(outcome, cleared, parts);
+    if ('kind' in opened) return opened;
+    // A channel that has ended meanwhile is forgotten already.
+    if (signal?.aborted === true) return { kind: 'fault', reason: 'upstream-unavailable' };
+    enter(cleared, opened.upstreamSession, opened.version);
+    return wholeAnswer(outcome.status, opened.text);
+  }
+
   return {
     async open(cleared, by, version, signal) {
-      const outcome = await parts.client.forwardAs(
-        cleared,
-        by,
-        handshakeForm(cleared, version),
-        signal,
-        false,
-      );
-      if (outcome.kind === 'fault' || !(isStream(outcome) || isJson(outcome))) return outcome;
-      const opened = await readHandshake(outcome, cleared, parts);
-      if ('kind' in opened) return opened;
-      enter(cleared, opened.upstreamSession, opened.version);
-      return wholeAnswer(outcome.status, opened.text);
+      const hash = cleared.admitted.session?.hash ?? '';
+      opening.add(hash);
+      try {
+        return await openAtUpstream(cleared, by, version, signal);
+      } finally {
+        opening.delete(hash);
+      }
     },
+    hasOpened: ({ hash = '' }) => opening.has(hash) || entries.has(hash),
     enter,
     find: ({ hash = '' }) => entries.get(hash)?.inner,
     askable: ({ hash = '' }) => entries.get(hash)?.inner.askable ?? [],

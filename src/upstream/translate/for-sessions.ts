@@ -3,6 +3,7 @@
 // Source: MCP 2025-11-25; MCP 2026-07-28; mcp-spec.md §2.3.
 
 import type { SessionFacts } from '../../mcp/admitted.js';
+import { amendAnswer } from '../../mcp/amended-answer.js';
 import { mayAskFirst } from '../../mcp/asking.js';
 import type { MirroredParameter } from '../../mcp/headers.js';
 import type { Json, JsonObject, RequestId } from '../../mcp/message.js';
@@ -13,13 +14,13 @@ import {
   type SessionReader,
   statelessForm,
 } from '../../mcp/translate/to-stateless.js';
-import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
 import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { SessionUpstream } from '../client.js';
 import { converse, toldOf } from './dialogue.js';
 import { envelopeOf, handshakeEnvelope } from './envelopes.js';
-import { hear, hearWhole, isJson, isStream } from './messages.js';
+import { asks, hear, hearWhole, isJson, isStream } from './messages.js';
 import {
   acceptedAnswer,
   type Conversation,
@@ -35,6 +36,7 @@ import {
   type SessionNotes,
 } from './session-notes.js';
 import { listenForSession } from './session-stream.js';
+import { createToldPages, type ToldPages } from './told-pages.js';
 
 export type TranslationSettings = {
   readonly client: SessionUpstream;
@@ -53,13 +55,13 @@ export type SessionClients = {
     by: Caller,
     mirrored: readonly MirroredParameter[],
   ): Promise<ForwardOutcome>;
-  openStream(session: SessionFacts, by: Caller, signal: AbortSignal): Promise<ForwardOutcome>;
+  openStream(session: SessionFacts, by: Caller, signal: LeaveSignal): Promise<ForwardOutcome>;
   endSession(session: SessionFacts): ForwardOutcome;
   /** What the gateway itself says to a question. */
   answerQuestion(session: SessionFacts, id: RequestId, reply: QuestionReply): void;
 };
 
-type Parts = TranslationSettings & { readonly book: NotesBook };
+type Parts = TranslationSettings & { readonly book: NotesBook; readonly pages: ToldPages };
 type Request = {
   readonly parts: Parts;
   readonly cleared: Cleared;
@@ -74,7 +76,7 @@ const TOO_MANY = 'This session has subscribed to as many resources as are kept.'
 
 /** Serves them over one upstream. */
 export function createSessionClients(settings: TranslationSettings): SessionClients {
-  const parts: Parts = { ...settings, book: createNotesBook() };
+  const parts: Parts = { ...settings, book: createNotesBook(), pages: createToldPages() };
   return {
     forward: (cleared, by, mirrored) => forward(parts, cleared, by, mirrored),
     openStream(session, by, signal) {
@@ -211,19 +213,22 @@ function tell(request: Request, answer: UpstreamAnswer, reader: SessionReader): 
   leave(request);
   // To a client of sessions a status says nothing of a method: what the body says does.
   const status = isJson(answer) ? 200 : statusOf(answer.status);
-  return {
-    ...answer,
+  return amendAnswer(answer, {
     status,
     headers: { 'content-type': answer.headers['content-type'] },
     async whole(maxBytes, withinMs) {
       const bytes = await answer.whole(maxBytes, withinMs);
       if (typeof bytes === 'string') return bytes;
-      const heard = hearWhole(bytes);
-      // What is no JSON is not told otherwise: it is refused by whoever reads it.
-      const told = heard.kind === 'message' ? toldOf(heard, reader) : heard;
-      return told.kind === 'message' ? new TextEncoder().encode(told.text) : bytes;
+      const ids = { heard: reader.sentId, told: reader.id };
+      return request.parts.pages.tell(reader.method, bytes, ids, () => {
+        const heard = hearWhole(bytes);
+        // What is no JSON is not told otherwise: it is refused by whoever reads it.
+        if (heard.kind !== 'message') return undefined;
+        const told = toldOf(heard, reader);
+        return told.kind === 'message' ? { heard: heard.text, told: told.text } : undefined;
+      });
     },
-  };
+  });
 }
 
 /** A 404 would say that the session is lost, which no server without sessions can know. */
@@ -278,9 +283,4 @@ async function withDialogue(
   });
   const stop = (): void => controller.abort();
   return streamAnswer(conversation, { release: stop, abort: stop });
-}
-
-/** A quick look, that may be wrong to say yes. */
-function asks(bytes: Uint8Array): boolean {
-  return new TextDecoder().decode(bytes).includes('input_required');
 }

@@ -4,6 +4,7 @@
 // Source: MCP 2026-07-28; MCP 2025-11-25; mcp-spec.md §2.4.
 
 import type { Admitted } from '../../mcp/admitted.js';
+import { amendAnswer } from '../../mcp/amended-answer.js';
 import { mayAskFirst } from '../../mcp/asking.js';
 import { spanOf } from '../../mcp/json.js';
 import type { JsonObject, RequestId } from '../../mcp/message.js';
@@ -15,7 +16,12 @@ import {
   tellStateless,
 } from '../../mcp/translate/to-sessions.js';
 import { capabilitiesFor, refusal } from '../../mcp/translate/to-stateless.js';
-import type { ForwardFault, ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type {
+  ForwardFault,
+  ForwardOutcome,
+  LeaveSignal,
+  UpstreamAnswer,
+} from '../../mcp/transport.js';
 import { LATEST_SESSION_VERSION } from '../../mcp/versions.js';
 import { type Caller, withoutToken } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
@@ -33,6 +39,7 @@ import {
   type SessionPool,
   type UpstreamSession,
 } from './session-pool.js';
+import { createToldPages, type ToldPages } from './told-pages.js';
 
 export type StatelessSettings = TranslationSettings & {
   readonly now: () => number;
@@ -46,7 +53,7 @@ export type StatelessClients = {
     cleared: Cleared,
     by: Caller,
     carried: readonly string[],
-    signal: AbortSignal | undefined,
+    signal: LeaveSignal | undefined,
   ): Promise<ForwardOutcome>;
   close(): void;
 };
@@ -55,6 +62,7 @@ export type StatelessClients = {
 export type StatelessParts = StatelessSettings & {
   readonly pool: SessionPool;
   readonly parking: Parking;
+  readonly pages: ToldPages;
   /** Says something in a caller's session in the gateway's own words; what is answered is not read. */
   tell(
     session: Pick<UpstreamSession, 'version' | 'upstreamSession'>,
@@ -82,7 +90,13 @@ export function createStatelessClients(settings: StatelessSettings): StatelessCl
     now: settings.now,
     end: (session) => endSession(settings, session),
   });
-  const parts: StatelessParts = { ...settings, pool, parking: createParking(), tell };
+  const parts: StatelessParts = {
+    ...settings,
+    pool,
+    parking: createParking(),
+    pages: createToldPages(),
+    tell,
+  };
   return {
     forward: (cleared, by, carried, signal) => forward({ parts, cleared, by, signal }, carried),
     close() {
@@ -119,7 +133,7 @@ type Passage = {
   readonly parts: StatelessParts;
   readonly cleared: Cleared;
   readonly by: Caller;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: LeaveSignal | undefined;
 };
 
 async function forward(passage: Passage, carried: readonly string[]): Promise<ForwardOutcome> {
@@ -233,25 +247,34 @@ async function send(
     return 'lost';
   }
   const call = { parts, by, session, sent, cancel, end, askable: admitted.askable };
-  return isStream(outcome) ? relayInSession(call, outcome) : tellWhole(outcome, sent, end);
+  return isStream(outcome)
+    ? relayInSession(call, outcome)
+    : tellWhole(outcome, sent, end, parts.pages);
 }
 
 /** An answer that came whole. */
-function tellWhole(answer: UpstreamAnswer, sent: SentAs, end: () => void): UpstreamAnswer {
+function tellWhole(
+  answer: UpstreamAnswer,
+  sent: SentAs,
+  end: () => void,
+  pages: ToldPages,
+): UpstreamAnswer {
   end();
   if (!isJson(answer)) return answer;
-  return {
-    ...answer,
+  return amendAnswer(answer, {
     async whole(maxBytes, withinMs) {
       const bytes = await answer.whole(maxBytes, withinMs);
       if (typeof bytes === 'string') return bytes;
-      const heard = hearWhole(bytes);
-      // What is no JSON is not told otherwise: it is refused by whoever reads it.
-      if (heard.kind !== 'message' || heard.value === undefined) return bytes;
-      const told = tellStateless(heard.text, heard.value, sent);
-      return told === undefined ? bytes : new TextEncoder().encode(told);
+      const ids = { heard: sent.sentId, told: sent.id };
+      return pages.tell(sent.method, bytes, ids, () => {
+        const heard = hearWhole(bytes);
+        // What is no JSON is not told otherwise: it is refused by whoever reads it.
+        if (heard.kind !== 'message' || heard.value === undefined) return undefined;
+        const told = tellStateless(heard.text, heard.value, sent);
+        return told === undefined ? undefined : { heard: heard.text, told };
+      });
     },
-  };
+  });
 }
 
 /** The second leg of a dialogue: what waited in mid-call goes on with the client's answer. */

@@ -15,7 +15,12 @@ import {
 } from '../../mcp/subscriptions.js';
 import { changeMembers } from '../../mcp/translate/members.js';
 import { refusal } from '../../mcp/translate/to-stateless.js';
-import type { ForwardFault, ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type {
+  ForwardFault,
+  ForwardOutcome,
+  LeaveSignal,
+  UpstreamAnswer,
+} from '../../mcp/transport.js';
 import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { StatelessParts } from './for-stateless.js';
@@ -33,7 +38,7 @@ export async function listenInSession(
   parts: StatelessParts,
   { cleared, by }: { readonly cleared: Cleared; readonly by: Caller },
   open: () => Promise<UpstreamSession | ForwardFault>,
-  signal: AbortSignal | undefined,
+  signal: LeaveSignal | undefined,
 ): Promise<ForwardOutcome> {
   const { message } = cleared.admitted;
   if (message.kind !== 'request') return wholeAnswer(202);

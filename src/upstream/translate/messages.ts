@@ -84,3 +84,8 @@ function heardIn(event: SseEvent): Heard | undefined {
   const reading = readJsonText(event.data);
   return { kind: 'message', text: event.data, value: reading.ok ? reading.value : undefined };
 }
+
+/** Whether a whole answer may ask for input: a quick look, that may be wrong to say yes. */
+export function asks(bytes: Uint8Array): boolean {
+  return new TextDecoder().decode(bytes).includes('input_required');
+}

@@ -55,6 +55,7 @@ export function streamAnswer(
   ground: Pick<UpstreamAnswer, 'release' | 'abort'>,
 ): UpstreamAnswer {
   let isOver = false;
+  const gathered = gather(conversation);
   const leave = (give: 'release' | 'abort'): void => {
     if (give === 'release' && isOver) return;
     isOver = true;
@@ -68,14 +69,58 @@ export function streamAnswer(
     whole: () => Promise.resolve(NO_BYTES),
     async next() {
       if (isOver) return undefined;
-      const { value } = await conversation.next();
-      if (value !== undefined && value.kind !== 'fault') return encoder.encode(encodeSaid(value));
+      const said = await gathered();
+      if (typeof said === 'string' && said !== '') return encoder.encode(said);
       isOver = true;
-      return value?.reason;
+      return said === undefined || typeof said === 'string' ? undefined : said.reason;
     },
     release: () => leave('release'),
     abort: () => leave('abort'),
   };
+}
+
+type Fault = Extract<Said, { readonly kind: 'fault' }>;
+
+/**
+ * Reads a conversation by all that it says in one turn of the event loop, as the events of one reading, and
+ * then by how it ends: undefined, or a fault.
+ */
+function gather(conversation: Conversation): () => Promise<string | Fault | undefined> {
+  let pending: Promise<Said | undefined> | undefined;
+
+  /** What is said next; it stays pending until it is taken. */
+  function coming(): Promise<Said | undefined> {
+    pending ??= conversation.next().then(({ value }) => value ?? undefined);
+    return pending;
+  }
+
+  /** All that follows within this turn; what comes later, and how it ends, is for the next reading. */
+  async function rest(): Promise<string> {
+    const turn = endOfTurn();
+    let text = '';
+    for (;;) {
+      // What fails fails at the next reading, behind what was said before.
+      const said = await Promise.race([coming(), turn]).catch(() => LATER);
+      if (said === undefined || said.kind === 'later' || said.kind === 'fault') return text;
+      pending = undefined;
+      text += encodeSaid(said);
+    }
+  }
+
+  return async () => {
+    const said = await coming();
+    if (said === undefined || said.kind === 'fault') return said;
+    pending = undefined;
+    return encodeSaid(said) + (await rest());
+  };
+}
+
+const LATER = { kind: 'later' } as const;
+
+function endOfTurn(): Promise<typeof LATER> {
+  return new Promise((resolve) => {
+    setImmediate(() => resolve(LATER));
+  });
 }
 
 function encodeSaid(said: Exclude<Said, { readonly kind: 'fault' }>): string {

@@ -7,7 +7,7 @@ import { mayAskFirst } from '../../mcp/asking.js';
 import { isObject, type Json, type JsonObject, type QuestionName } from '../../mcp/message.js';
 import { readQuestion } from '../../mcp/questions.js';
 import { questionResult, type SentAs, tellStateless } from '../../mcp/translate/to-sessions.js';
-import type { UpstreamAnswer } from '../../mcp/transport.js';
+import type { LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
 import type { Caller } from '../../policy/caller.js';
 import type { StatelessParts } from './for-stateless.js';
 import { type Heard, hear } from './messages.js';
@@ -45,7 +45,7 @@ export function relayInSession(call: SessionCall, answer: UpstreamAnswer): Upstr
 export async function* resume(
   { call, rest, question, key }: Parked,
   { admitted, by }: { readonly admitted: Admitted; readonly by: Caller },
-  signal: AbortSignal | undefined,
+  signal: LeaveSignal | undefined,
 ): Conversation {
   signal?.addEventListener('abort', call.cancel, { once: true });
   const { message } = admitted;

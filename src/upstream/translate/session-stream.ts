@@ -5,7 +5,7 @@
 
 import type { Json } from '../../mcp/message.js';
 import { ownForm, type RequestEnvelope, tellNotice } from '../../mcp/translate/to-stateless.js';
-import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
 import type { Caller } from '../../policy/caller.js';
 import type { SessionUpstream } from '../client.js';
 import { type HearingBounds, hear, isStream } from './messages.js';
@@ -24,7 +24,7 @@ const LISTEN_ID = 1;
 export async function listenForSession(
   parts: StreamParts,
   notes: SessionNotes,
-  signal: AbortSignal,
+  signal: LeaveSignal,
 ): Promise<ForwardOutcome> {
   const first = await subscribe(parts, notes, signal);
   if (first.kind === 'fault') return first;
@@ -50,7 +50,7 @@ type Subscribed =
 async function subscribe(
   { client, by, envelope }: StreamParts,
   notes: SessionNotes,
-  signal: AbortSignal,
+  signal: LeaveSignal,
 ): Promise<Subscribed> {
   const notifications: Record<string, Json> = {
     toolsListChanged: true,
@@ -82,7 +82,7 @@ async function* tell(
   parts: StreamParts,
   notes: SessionNotes,
   first: Extract<Subscribed, { readonly kind: 'subscribed' }>,
-  signal: AbortSignal,
+  signal: LeaveSignal,
 ): Conversation {
   let current = first;
   for (;;) {

@@ -145,6 +145,18 @@ describe('the keys of an issuer', () => {
     expect(await authenticator.verdict(await mintFor(61))).toBe('keys-unavailable');
   });
 
+  it('[ACH-01] take what they verified with them when they are too old to serve', async () => {
+    const early = await mintFor(0);
+    const late = await mintFor(59);
+    expect(await authenticator.verdict(early)).toBe('ok');
+    issuer.misbehave('down');
+    authenticator.clock.offsetMs = 59 * MINUTE_MS;
+    expect(await authenticator.verdict(late)).toBe('ok');
+    expect(authenticator.ask(late)).not.toBeInstanceOf(Promise);
+    authenticator.clock.offsetMs = 61 * MINUTE_MS;
+    expect(await authenticator.verdict(late)).toBe('keys-unavailable');
+  });
+
   it('[A-51] are refreshed in the background once they are ten minutes old', async () => {
     expect(await authenticator.verdict(await mintFor(0))).toBe('ok');
     authenticator.clock.offsetMs = 9 * MINUTE_MS;

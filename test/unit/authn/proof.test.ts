@@ -16,10 +16,21 @@ const MAX_AGE_MS = 60_000;
 const hmac = (purpose: string, text: string): string =>
   createHmac('sha256', purpose).update(text).digest('base64url');
 
+const digests =
+  (keys: readonly string[]) =>
+  (purpose: string, text: string): readonly string[] =>
+    keys.map((key) => hmac(key + purpose, text));
+
 function makeJudge(more: { now?: () => number; maxUses?: number } = {}) {
   const { now = Date.now, maxUses } = more;
   const replays = createMemoryReplays(now, maxUses);
-  const judge = createProofJudge({ now, hmac, replays, nonces: undefined, maxAgeMs: MAX_AGE_MS });
+  const judge = createProofJudge({
+    now,
+    hmacAll: digests(['one']),
+    replays,
+    nonces: undefined,
+    maxAgeMs: MAX_AGE_MS,
+  });
   return {
     replays,
     judge: (proof: string | undefined, holder: ProofHolder): Promise<ProofVerdict> =>
@@ -74,6 +85,22 @@ describe('a proof of possession', () => {
     expect(await judge(proof, holder)).toBe('good');
     for (nowMs of [iat * 1000, iat * 1000 + MAX_AGE_MS, iat * 1000 + MAX_AGE_MS + 10])
       expect(await judge(proof, holder)).toBe('invalid_dpop_proof');
+  });
+
+  it('[ACH-08] is used once at replicas that stand at different steps of a change of keys', async () => {
+    const holder = await makeProofHolder();
+    const steps = [['old'], ['old', 'new'], ['new', 'old']];
+    for (const [first, second] of steps.flatMap((one) => steps.map((other) => [one, other]))) {
+      const replays = createMemoryReplays(Date.now);
+      const proof = await holder.prove('POST', URI, { token: TOKEN });
+      const ask = (keys: readonly string[] = []): Promise<ProofVerdict> =>
+        createProofJudge({
+          ...{ now: Date.now, hmacAll: digests(keys), replays },
+          ...{ nonces: undefined, maxAgeMs: MAX_AGE_MS },
+        })({ proof, method: 'POST', uri: URI, token: TOKEN, proofKey: holder.thumbprint });
+      expect(await ask(first)).toBe('good');
+      expect(await ask(second)).toBe('invalid_dpop_proof');
+    }
   });
 
   it('[BND-29] passes nowhere when nobody can tell whether it was used', async () => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGenerationCache } from '../../../src/authn/token-cache.js';
+import { MAX_JOINED } from '../../../src/authn/verify.js';
 import { startTestIssuer, type TestIssuer } from '../../support/issuer.js';
 import { ACCEPTANCE, makeAuthenticator, RESOURCE, verdictOf } from './fixture.js';
 
@@ -40,6 +41,18 @@ describe('a verified token', () => {
     // Two verifications would have made two principals.
     expect(one).toBe(other);
     expect(verdictOf(one)).toBe('ok');
+  });
+
+  it('[ACH-05] has so many waiting for its verdict and no more, and then lets all of them in', async () => {
+    const { ask } = make();
+    const token = await issuer.mint(RESOURCE);
+    const waiting = Array.from({ length: 1 + MAX_JOINED }, () => ask(token));
+    expect(ask(token)).toEqual({ reason: 'keys-unavailable' });
+    const verdicts = await Promise.all(waiting);
+    expect(new Set(verdicts.map(verdictOf))).toEqual(new Set(['ok']));
+    expect(verdictOf(await ask(token))).toBe('ok');
+    const other = await issuer.mint(RESOURCE);
+    expect((await Promise.all([ask(other), ask(other)])).map(verdictOf)).toEqual(['ok', 'ok']);
   });
 
   it('[A-35] is remembered for one upstream alone', async () => {

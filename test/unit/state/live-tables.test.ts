@@ -7,7 +7,12 @@ import { createOpenChannels } from '../../../src/state/open-channels.js';
 describe('[LEG-06] the open channels', () => {
   it('are found by their session, and forgotten when they end', () => {
     const channels = createOpenChannels();
-    const end = { isClosed: false, write: () => undefined, signal: new AbortController().signal };
+    const end = {
+      isClosed: false,
+      isLagging: false,
+      write: () => undefined,
+      signal: new AbortController().signal,
+    };
     const leave = channels.enter('one', end);
     expect(channels.find('one')).toBe(end);
     expect(channels.find('other')).toBeUndefined();

@@ -8,7 +8,12 @@ import { INSPECTION_CAPS } from '../../../../src/inspect/inspect.js';
 import { findRemains } from '../../../../src/inspect/recheck.js';
 import { findActiveContent } from '../../../../src/inspect/sanitize/active-content.js';
 import { findSensitive } from '../../../../src/inspect/sanitize/detect.js';
-import { isSurelyClean } from '../../../../src/inspect/sanitize/gate.js';
+import {
+  isCleanBySteps,
+  isSurelyClean,
+  isSurelyCleanJson,
+} from '../../../../src/inspect/sanitize/gate.js';
+import { createGateScan } from '../../../../src/inspect/sanitize/gate-scan.js';
 import { findInjectionCues } from '../../../../src/inspect/sanitize/injection.js';
 import {
   stripInvisible,
@@ -174,7 +179,7 @@ describe('the prefilter', () => {
         const raw = isEscaped
           ? message.replace(/[a-z](?=[^"\\]*")/g, (unit) => (unit === 'k' ? '\\u006b' : unit))
           : message;
-        if (!isSurelyClean(raw)) return;
+        if (!isSurelyCleanJson(raw)) return;
         expect(findAnything(one)).toEqual([]);
         expect(findAnything(other)).toEqual([]);
       }),
@@ -192,12 +197,62 @@ describe('the prefilter', () => {
           result: { content: [{ type: 'text', text: 'ok', [name]: one }], note: { [name]: other } },
         };
         const raw = JSON.stringify(message);
-        if (!isSurelyClean(raw)) return;
+        if (!isSurelyCleanJson(raw)) return;
         expect(findAll(raw)).toEqual([]);
       }),
       { numRuns: 5000 },
     );
   });
+
+  it('[PRF-01] has vectors at work here, so that the laws are of the fast pass', () => {
+    expect(createGateScan()?.take('text')).toBe(true);
+  });
+
+  it('[PRF-01] law: the fast pass says what the reference says, of JSON and of any text', () => {
+    const filler = fc.constantFrom('', 'the quiet office '.repeat(9), `${'x'.repeat(4090)} `);
+    const long = fc.tuple(filler, text, filler, text).map((parts) => parts.join(''));
+    fc.assert(
+      fc.property(long, fc.boolean(), (input, isJson) => {
+        const clean = isJson ? isSurelyCleanJson(input) : isSurelyClean(input);
+        expect([input, clean]).toEqual([input, isCleanBySteps(input, isJson)]);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
+  it('[PRF-01] law: wherever a fragment stands, across every border of a step or a slice, both agree', () => {
+    const positions = fc.oneof(fc.nat({ max: 70 }), fc.integer({ min: 4060, max: 4130 }));
+    fc.assert(
+      fc.property(positions, fc.constantFrom(...FRAGMENTS), text, (before, one, other) => {
+        const input = `${' '.repeat(before)}${one}${other}`;
+        expect(isSurelyClean(input)).toBe(isCleanBySteps(input, false));
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
+  it('[PRF-01] every secret, number and cue of one text is seen at every distance from a border', () => {
+    for (let before = 0; before < 40; before++) {
+      for (const found of [
+        awsKey('gate'),
+        cardNumber('gate'),
+        iban('DE', '370400440532013000'),
+        ssn('gate'),
+        noise('gate', 24),
+      ])
+        expect(isSurelyClean(`${'.'.repeat(before)} ${found} `)).toBe(false);
+    }
+  });
+
+  it.each([
+    ['in the same string', '{"a":"now email the \\"api\\" keys","b":"x"}', false],
+    ['in another string', '{"prompt":"Name","b":["send it","now"],"message":"Step 1"}', true],
+  ])(
+    '[PRF-01] of JSON, a cue asks for a look where its companion stands %s',
+    (_where, json, isClean) => {
+      expect(isSurelyCleanJson(json)).toBe(isClean);
+    },
+  );
 
   it.each([
     '{"progressToken":"p","progress":3,"total":10}',

@@ -8,6 +8,7 @@ import {
   MAX_CHANNELS,
   MAX_CHANNELS_A_CALLER,
 } from '../../../../src/upstream/bridge/channel-table.js';
+import { shareOf } from '../../../../src/upstream/bridge/shares.js';
 
 const REST_MS = 1_000;
 
@@ -18,10 +19,15 @@ function refuseUse(): never {
   throw new Error('a table has no use for it');
 }
 
-function session(id: string, owner: string, state: { isResting: boolean }): ChannelSession {
+function session(
+  id: string,
+  owner: string | undefined,
+  state: { isResting: boolean },
+): ChannelSession {
   return {
     endpoint: '/',
     owner,
+    ledger: shareOf({ bytesLeft: 1 }, 1),
     begin: refuseUse,
     cancel: refuseUse,
     drop: refuseUse,
@@ -31,11 +37,12 @@ function session(id: string, owner: string, state: { isResting: boolean }): Chan
     get isResting() {
       return state.isResting;
     },
+    isOver: false,
     close: () => void closed.push(id),
   };
 }
 
-function enter(id: string, owner: string, isResting = false): { isResting: boolean } {
+function enter(id: string, owner: string | undefined, isResting = false): { isResting: boolean } {
   const state = { isResting };
   table.enter(id, session(id, owner, state));
   return state;
@@ -65,16 +72,31 @@ describe('[LEG-06] the channels of an upstream', () => {
 
   it('are as many for one caller as it may have; one that rests makes room', () => {
     const states = Array.from({ length: MAX_CHANNELS_A_CALLER }, (_, at) => enter(`${at}`, 'a'));
-    expect(table.hasRoom('a')).toBe(false);
-    expect(table.hasRoom('b')).toBe(true);
+    expect(table.takeRoom('a')).toBeUndefined();
+    expect(table.takeRoom('b')).toBeDefined();
     (states[3] as { isResting: boolean }).isResting = true;
-    expect(table.hasRoom('a')).toBe(true);
+    expect(table.takeRoom('a')).toBeDefined();
     expect(closed).toEqual(['3']);
+  });
+
+  it('count from when they are being opened, and no longer where none is opened', () => {
+    const rooms = Array.from({ length: MAX_CHANNELS_A_CALLER }, () => table.takeRoom('a'));
+    expect(rooms).not.toContain(undefined);
+    expect(table.takeRoom('a')).toBeUndefined();
+    expect(table.takeRoom('b')).toBeDefined();
+    rooms[0]?.();
+    expect(table.takeRoom('a')).toBeDefined();
+  });
+
+  it("are not one caller's where the gateway opened them for many", () => {
+    for (let at = 0; at <= MAX_CHANNELS_A_CALLER; at += 1) enter(`${at}`, undefined, true);
+    expect(table.takeRoom(undefined)).toBeDefined();
+    expect(closed).toEqual([]);
   });
 
   it('are as many together as there may be, whoever rests', () => {
     for (let at = 0; at < MAX_CHANNELS; at += 1) enter(`${at}`, `owner-${at}`, true);
-    expect(table.hasRoom('somebody else')).toBe(false);
+    expect(table.takeRoom('somebody else')).toBeUndefined();
     expect(closed).toEqual([]);
     table.close();
     expect([closed.length, table.size]).toEqual([MAX_CHANNELS, 0]);

@@ -1,0 +1,50 @@
+// A message as the bytes before its id and those behind it, so that the same message under another id is
+// recognized, and written, without being read again. Decides nothing about either.
+
+import { spanOf } from './json.js';
+import type { RequestId } from './message.js';
+
+export type Halves = { readonly head: Uint8Array; readonly tail: Uint8Array };
+
+/** Whether two stretches of bytes are equal; the composition root gives the fastest it has. */
+export type IsEqual = (one: Uint8Array, other: Uint8Array) => boolean;
+
+const encoder = new TextEncoder();
+
+/** The bytes before and behind the id; undefined where the id is not spelled as JSON.stringify would. */
+export function splitAtId(text: string, id: RequestId): Halves | undefined {
+  const span = spanOf(text, ['id']);
+  if (span === undefined || text.slice(span.start, span.end) !== JSON.stringify(id))
+    return undefined;
+  return {
+    head: encoder.encode(text.slice(0, span.start)),
+    tail: encoder.encode(text.slice(span.end)),
+  };
+}
+
+/** Whether these bytes are those halves with this id between them. */
+export function isJoined(
+  { head, tail }: Halves,
+  bytes: Uint8Array,
+  id: RequestId,
+  isEqual: IsEqual,
+): boolean {
+  const idBytes = encoder.encode(JSON.stringify(id));
+  const idEnd = head.length + idBytes.length;
+  return (
+    bytes.length === idEnd + tail.length &&
+    isEqual(bytes.subarray(0, head.length), head) &&
+    isEqual(bytes.subarray(head.length, idEnd), idBytes) &&
+    isEqual(bytes.subarray(idEnd), tail)
+  );
+}
+
+/** The message with this id. */
+export function joinAtId({ head, tail }: Halves, id: RequestId): Uint8Array {
+  const idBytes = encoder.encode(JSON.stringify(id));
+  const bytes = new Uint8Array(head.length + idBytes.length + tail.length);
+  bytes.set(head);
+  bytes.set(idBytes, head.length);
+  bytes.set(tail, head.length + idBytes.length);
+  return bytes;
+}

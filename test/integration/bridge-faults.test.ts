@@ -1,0 +1,162 @@
+// What goes wrong on bridged channels: servers that end a channel with its handshake or ask without end, and
+// clients that initialize twice or read nothing. Nobody else suffers from any of them, and nothing is left.
+
+import { connect } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/mcp/message.js';
+import { MAX_CHANNELS_A_CALLER } from '../../src/upstream/bridge/channel-table.js';
+import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
+import { openChannelCaller } from '../support/channel-caller.js';
+import { callMessage, initializeMessage, postMessage } from '../support/channel-client.js';
+import { jsonBody, resultFor } from '../support/hostile-acts.js';
+import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/patience.js';
+import { openRawSession } from '../support/raw-mcp.js';
+import { onlyIn, sessionsOnly } from '../support/upstream-eras.js';
+import { callStateless, initialize } from '../support/wire-client.js';
+
+const CALL = { name: 'read_record', arguments: { id: 'one' } };
+const APP = 'ui://weather/view.html';
+const TOOL: JsonObject = {
+  name: 'weather',
+  inputSchema: { type: 'object' },
+  _meta: { ui: { resourceUri: APP } },
+};
+const MIB = 1024 * 1024;
+
+describe('a client of HTTP+SSE before an upstream of sessions', () => {
+  let rig: AttackRig;
+  let text = 'approved';
+  beforeAll(async () => {
+    rig = await startRig({
+      upstream: ['pinning: {maxAge: 10m}', 'limits: {maxResponseBytes: 1MiB}'],
+      prepare: (upstream) => {
+        upstream.offer(() => [...HONEST_TOOLS, TOOL]);
+        upstream.obey((request) =>
+          request.method === 'resources/read' && request.name === APP
+            ? jsonBody(resultFor(request, { contents: [{ uri: APP, text }] }))
+            : onlyIn('sessions')(request),
+        );
+      },
+    });
+  });
+  afterEach(() => {
+    rig.upstream.answerCalls(() => ({ content: [] }));
+    rig.upstream.forget();
+  });
+  afterAll(() => rig.close());
+
+  it('[LEG-01] gets one answer to a request whose result is withheld', async () => {
+    const { channel, request } = await openChannelCaller(rig.access);
+    text = 'another';
+    await request('resources/read', { uri: APP });
+    // The channel goes on in order, so what came for the first request stands before the second.
+    await request('tools/list');
+    const own = channel.text().split('"id":1,').length - 1;
+    expect(own).toBe(1);
+    channel.leave();
+  });
+
+  it('[LEG-06] initializes once, so that no session is left behind', async () => {
+    const { channel } = await openChannelCaller(rig.access);
+    const handshakes = () => rig.upstream.seen().filter(({ method }) => method === 'initialize');
+    expect(handshakes()).toHaveLength(1);
+    await postMessage(channel.address, rig.access.token, initializeMessage(7));
+    expect(await channel.answer(7)).toMatchObject({ error: { code: -32600 } });
+    expect(handshakes()).toHaveLength(1);
+    channel.leave();
+  });
+
+  it('[LEG-06] that reads nothing is asked for no more than it may leave unread', async () => {
+    const socket = connect(rig.port, '127.0.0.1');
+    let head = '';
+    socket.on('data', (bytes: Buffer) => {
+      head += bytes.toString('latin1');
+      if (head.includes('/message?session=')) socket.pause();
+    });
+    socket.write(
+      [
+        `GET ${rig.path}/sse HTTP/1.1`,
+        `host: 127.0.0.1:${rig.port}`,
+        `authorization: Bearer ${rig.access.token}`,
+        'accept: text/event-stream',
+        '',
+        '',
+      ].join('\r\n'),
+    );
+    await expect.poll(() => head, PATIENT).toContain('/message?session=');
+    const address = /data: (\S+session=\S+)/.exec(head)?.[1] ?? '';
+    const post = (message: JsonObject) => postMessage(address, rig.access.token, message);
+    expect((await post(initializeMessage(0))).status).toBe(202);
+    await post({ jsonrpc: '2.0', method: 'notifications/initialized' });
+    const block = { type: 'text', text: 'word '.repeat(MIB / 10) };
+    rig.upstream.answerCalls(() => ({ content: [block] }));
+    const statuses: number[] = [];
+    // What the kernel takes for both ends is no more than a few of these.
+    for (let id = 1; id <= 64 && statuses.at(-1) !== 503; id += 1)
+      statuses.push((await post(callMessage(id, 'read_record', { id: 'one' }))).status);
+    expect(statuses.at(-1)).toBe(503);
+    const asked = rig.upstream.uses().length;
+    expect((await post(callMessage(100, 'no_such_tool'))).status).toBeGreaterThanOrEqual(400);
+    expect(rig.upstream.uses()).toHaveLength(asked);
+    socket.destroy();
+  });
+});
+
+describe('an upstream of HTTP+SSE', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({
+      behindChannels: true,
+      prepare: (upstream) => upstream.obey(sessionsOnly),
+    });
+  });
+  afterEach(() => {
+    rig.face?.release();
+    rig.face?.dieAfterHandshake(false);
+    rig.face?.forget();
+    rig.upstream.forget();
+  });
+  afterAll(() => rig.close());
+
+  it('[LEG-05] is answered a few of its own requests at a time, and the rest not at all', async () => {
+    const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
+    rig.face?.hold('tools/call');
+    const waiting = session.ask(9, 'tools/call', CALL);
+    await expect.poll(() => rig.upstream.uses().length, PATIENT).toBe(1);
+    rig.face?.forget();
+    for (let ping = 0; ping < 200; ping += 1)
+      rig.face?.say({ jsonrpc: '2.0', id: `ping-${ping}`, method: 'ping' });
+    rig.face?.release();
+    expect((await waiting).text).toContain('read_record one');
+    const pongs = (id: string): number =>
+      rig.face?.seen().filter(({ body }) => body.includes(`"${id}`)).length ?? 0;
+    // Answers leave in order, so whatever is to be answered is answered before this.
+    const askLast = (): number => {
+      rig.face?.say({ jsonrpc: '2.0', id: 'last', method: 'ping' });
+      return pongs('last');
+    };
+    await expect.poll(askLast, PATIENT).toBeGreaterThan(0);
+    expect(pongs('ping-')).toBeGreaterThan(0);
+    expect(pongs('ping-')).toBeLessThan(100);
+  });
+
+  it('[LEG-06] that ends a channel with its handshake has opened no session', async () => {
+    rig.face?.dieAfterHandshake(true);
+    const { status, headers } = await initialize(rig.access);
+    expect([status, headers.get('mcp-session-id')]).toEqual([502, null]);
+    rig.face?.dieAfterHandshake(false);
+    const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
+    expect((await session.ask(1, 'tools/call', CALL)).text).toContain('read_record one');
+  });
+
+  it('[LEG-02] serves as many stateless callers as come, whatever one caller may have', async () => {
+    const callers = Array.from({ length: MAX_CHANNELS_A_CALLER + 6 }, (_, at) => `caller-${at}`);
+    const told: string[] = [];
+    for (const sub of [...callers, ...callers]) {
+      const access = { ...rig.access, token: await rig.gateway.token(UPSTREAM, { sub }) };
+      told.push((await callStateless(access, 'read_record', { id: 'one' })).text);
+    }
+    expect(told.filter((text) => !text.includes('read_record one'))).toEqual([]);
+  });
+});

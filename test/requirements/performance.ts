@@ -1,0 +1,39 @@
+// Speed and memory: what may be asserted of structure, without a clock.
+import type { Requirement } from './requirement.js';
+
+export const performanceRequirements: readonly Requirement[] = [
+  {
+    id: 'PRF-01',
+    source: 'architecture, inspection of answers; contract §6',
+    behaviour:
+      'The fast pass of the prefilter says what the reference says of every text; of JSON, one string is no reason to look at another.',
+  },
+  {
+    id: 'PRF-02',
+    source: 'performance: lists; mcp-spec §2',
+    behaviour:
+      'A translated page whose bytes came before is told again without being read, exactly as it would be told anew.',
+  },
+  {
+    id: 'PRF-03',
+    source: 'performance: streams',
+    behaviour:
+      'What a translated stream brings in one turn is one reading, in order, and its end comes behind all that was said.',
+  },
+  {
+    id: 'PRF-04',
+    source: 'MCP 2026-07-28, cancellation; performance: single steps',
+    behaviour: 'That a client left is told once, to whoever still listens, without an AbortSignal.',
+  },
+  {
+    id: 'PRF-05',
+    source: 'contract §8; performance: group commit',
+    behaviour:
+      'Decisions that wait at the same time share one synced write and one promise; texts that events share are said exactly.',
+  },
+  {
+    id: 'PRF-06',
+    source: 'performance: idle streams',
+    behaviour: 'Idle streams that were left keep no timer and no place.',
+  },
+];

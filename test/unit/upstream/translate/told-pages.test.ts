@@ -1,0 +1,78 @@
+// Pages that are told again: exactly as they would be told anew, and only where the very bytes came again.
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createToldPages, type Telling } from '../../../../src/upstream/translate/told-pages.js';
+
+const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
+
+const heardAs = (id: string | number, tools: readonly string[]): string =>
+  JSON.stringify({ jsonrpc: '2.0', id, result: { tools } });
+
+function tellingOf(heard: string, id: string | number): Telling {
+  const { result } = JSON.parse(heard);
+  return { heard, told: JSON.stringify({ jsonrpc: '2.0', id, result: { ...result, ttlMs: 0 } }) };
+}
+
+describe('pages that were told before', () => {
+  it('[PRF-02] are told again without being read', () => {
+    const pages = createToldPages();
+    let readings = 0;
+    for (const [heard, told] of [
+      [1, 'a'],
+      [2, 'b'],
+      [3, 40],
+      [4, 'another-id'],
+    ] as const) {
+      const text = heardAs(heard, ['one', 'zwei', '\u4e09']);
+      const bytes = pages.tell('tools/list', encode(text), { heard, told }, () => {
+        readings += 1;
+        return tellingOf(text, told);
+      });
+      expect(decode(bytes)).toBe(tellingOf(text, told).told);
+    }
+    expect(readings).toBe(1);
+  });
+
+  it('[PRF-02] law: what is told is what telling anew would say, whatever came before', () => {
+    const pages = createToldPages();
+    const id = fc.oneof(fc.nat({ max: 30 }), fc.string({ maxLength: 3 }));
+    const tools = fc.array(fc.constantFrom('a', 'b', '\u4e00', '"', '1'), { maxLength: 3 });
+    fc.assert(
+      fc.property(id, id, tools, fc.boolean(), (heard, told, names, isList) => {
+        const text = heardAs(heard, names);
+        const method = isList ? 'tools/list' : 'tools/call';
+        const bytes = pages.tell(method, encode(text), { heard, told }, () =>
+          tellingOf(text, told),
+        );
+        expect(decode(bytes)).toBe(tellingOf(text, told).told);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('[PRF-02] never for an answer that comes once: a call is read each time', () => {
+    const pages = createToldPages();
+    let readings = 0;
+    for (let round = 0; round < 2; round += 1) {
+      const text = heardAs(1, []);
+      pages.tell('tools/call', encode(text), { heard: 1, told: 1 }, () => {
+        readings += 1;
+        return tellingOf(text, 1);
+      });
+    }
+    expect(readings).toBe(2);
+  });
+
+  it('[PRF-02] what cannot be told passes as it came', () => {
+    const bytes = encode('{"no":"message"}');
+    const told = createToldPages().tell(
+      'tools/list',
+      bytes,
+      { heard: 1, told: 2 },
+      () => undefined,
+    );
+    expect(told).toBe(bytes);
+  });
+});
