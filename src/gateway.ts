@@ -189,10 +189,8 @@ function assemble(
       identity: known,
     } = current;
     const auditFault = witness.auditFault();
-    refreshControls(witness.controls, witness.metrics, {
-      ...{ settings: shown, identity: known, runtimes, endpoints, auditFault },
-      store: state.status(),
-    });
+    const sources = { settings: shown, identity: known, runtimes, endpoints, auditFault };
+    refreshControls(witness.controls, witness.metrics, { ...sources, store: state.status() });
   }
   function apply(next: Version): void {
     const before = current.version;
@@ -209,8 +207,8 @@ function assemble(
     for (const follow of followers) follow();
     look();
   }
-  const parts = { current, witness, runtimes, streams, state, guarded, view, endpoints };
-  return { ...parts, look, apply, followers };
+  const shared = { state, guarded, view, endpoints, look, apply, followers };
+  return { current, witness, runtimes, streams, ...shared };
 }
 
 function openListeners(

@@ -4,6 +4,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectLoginLine, startRig } from '../support/attack-rig.js';
 import type { Listening } from '../support/listening.js';
+import { startMergedRig } from '../support/merged-rig.js';
 import {
   ADMINS,
   type Admins,
@@ -95,6 +96,28 @@ describe('a revoked token', () => {
     expect(kept?.isOver()).toBe(false);
     const calls = rig.upstream.uses().filter(({ method }) => method === 'tools/call');
     await expect.poll(() => calls.map(({ isAborted }) => isAborted)).toEqual([true, true, false]);
+  });
+});
+
+describe('a revoked token at an endpoint of several upstreams', () => {
+  it('[REV-22] is refused, and its streams end with those of all members', async () => {
+    const merged = await startMergedRig({ more: ADMINS });
+    try {
+      merged.left.obey(LONG_ANSWERS);
+      const access = { ...merged.access, token: await merged.gateway.token('all', { sub: 'ada' }) };
+      const { streams } = await openSessionStreams(access, 'l_read_record');
+      const stateless = await openStatelessStreams(access, 'l_read_record');
+      const all = [...streams, ...stateless];
+      await expect.poll(() => streams[1]?.text()).toContain('working');
+      const jti = idOf(access.token);
+      await adminsOf(merged.gateway).revoke({ token: { issuer: 'test', jti } });
+      await expect
+        .poll(() => all.map((one) => one.isOver()), WITHIN_TWO_SECONDS)
+        .toEqual(all.map(() => true));
+      expect((await callStateless(access, 'l_read_record', { id: 'one' })).status).toBe(401);
+    } finally {
+      await merged.close();
+    }
   });
 });
 

@@ -7,6 +7,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createRemoteJWKSet, exportJWK, exportPKCS8, generateKeyPair, jwtVerify } from 'jose';
 import { type Context, Provider } from 'oidc-provider';
+import { canary } from './canary.js';
 
 export type ExchangeProvider = {
   readonly issuer: string;
@@ -52,7 +53,10 @@ export async function startExchangeProvider(ttlSeconds = 600): Promise<ExchangeP
   };
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { port } = server.address() as AddressInfo;
+  // What is exchanged is shown to it (RFC 8693 §2.1).
+  canary.watchIssuer(port);
+  const issuer = `http://127.0.0.1:${port}`;
   const common = {
     grant_types: GRANTS,
     redirect_uris: [],

@@ -115,12 +115,19 @@ async function postStream(
   );
 }
 
-const CALL = { name: 'read_record', arguments: { id: 'one' }, _meta: { progressToken: 1 } };
+const callOf = (name: string) => ({
+  name,
+  arguments: { id: 'one' },
+  _meta: { progressToken: 1 },
+});
 
 /** A call whose answer is on its way, and a subscription: no session. */
-export async function openStatelessStreams(access: Access): Promise<readonly Listening[]> {
+export async function openStatelessStreams(
+  access: Access,
+  tool = 'read_record',
+): Promise<readonly Listening[]> {
   return [
-    await postStream(access, 'tools/call', CALL),
+    await postStream(access, 'tools/call', callOf(tool)),
     await postStream(access, 'subscriptions/listen', { notifications: { toolsListChanged: true } }),
   ];
 }
@@ -128,10 +135,11 @@ export async function openStatelessStreams(access: Access): Promise<readonly Lis
 /** The stream of a session and a call in it, with the id of the session. */
 export async function openSessionStreams(
   access: Access,
+  tool = 'read_record',
 ): Promise<{ readonly id: string; readonly streams: readonly Listening[] }> {
   const { id } = await openSession(access);
   const headers = { ...bearer(access.token), ...sessionHeaders(id) };
-  const body = { jsonrpc: '2.0', id: 8, method: 'tools/call', params: CALL };
+  const body = { jsonrpc: '2.0', id: 8, method: 'tools/call', params: callOf(tool) };
   const streams = [
     await listenOn(
       await fetch(access.url, { headers: { ...headers, accept: 'text/event-stream' } }),

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { canary } from './canary.js';
 
 export type TokenRequest = {
   readonly form: URLSearchParams;
@@ -115,7 +116,10 @@ export async function startTokenServer(): Promise<TokenServer> {
     answer(request, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { port } = server.address() as AddressInfo;
+  // What is exchanged is shown to it (RFC 8693 §2.1).
+  canary.watchIssuer(port);
+  const origin = `http://127.0.0.1:${port}`;
   return {
     url: `${origin}/token`,
     origin,
