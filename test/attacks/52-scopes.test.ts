@@ -70,7 +70,7 @@ describe('a scope', () => {
   );
 
   it.each(['tools:all', 'admin', 'tools:write tools:read', 'other admin', ['tools:all', 'x']])(
-    '[TOK-13] that is broad includes what the configuration says: %j',
+    '[TOK-13, MCP-44] that is broad includes what the configuration says: %j',
     async (scope) => {
       const token = await rig.gateway.token('target', { scope });
       await expectCallPasses(rig, token);

@@ -119,20 +119,23 @@ describe('a secret on its way to a client', () => {
     expect(errorOf(reply)).not.toEqual({});
   });
 
-  it.each(SECRETS)('[X-68] is not shown in progress and its answer: %s', async (_name, make) => {
-    const secret = make();
-    rig.upstream.obey(
-      onMethod('tools/call', (request) => progressThenResult(request, [`at ${secret}`, 'half'])),
-    );
-    const reply = await callStateless(
-      rig.access,
-      'read_record',
-      { id: 'one' },
-      { progressToken: 1 },
-    );
-    expect(reply.messages).toHaveLength(3);
-    expectNoSecret(reply, secret);
-  });
+  it.each(SECRETS)(
+    '[X-68, MCP-60] is not shown in progress and its answer: %s',
+    async (_name, make) => {
+      const secret = make();
+      rig.upstream.obey(
+        onMethod('tools/call', (request) => progressThenResult(request, [`at ${secret}`, 'half'])),
+      );
+      const reply = await callStateless(
+        rig.access,
+        'read_record',
+        { id: 'one' },
+        { progressToken: 1 },
+      );
+      expect(reply.messages).toHaveLength(3);
+      expectNoSecret(reply, secret);
+    },
+  );
 
   it.each(SECRETS)('[X-68] is not shown in a log message: %s', async (_name, make) => {
     const secret = make();

@@ -62,7 +62,7 @@ afterEach(() => rig.upstream.forget());
 afterAll(() => rig.close());
 
 describe('in 2026', () => {
-  it.each(METHODS)('[TSK-02] another caller has no such task: %s', async (method, more) => {
+  it.each(METHODS)('[TSK-02, MCP-61] another caller has no such task: %s', async (method, more) => {
     const server = createTaskServer();
     rig.upstream.obey(server.order);
     const taskId = await beginStateless(rig.access);

@@ -64,7 +64,7 @@ describe('the time of an exchange', () => {
   });
   afterAll(() => rig.close());
 
-  it('[LEG-10] ends in a session whatever it tells, and its server learns of it', async () => {
+  it('[LEG-10, MCP-64] ends in a session whatever it tells, and its server learns of it', async () => {
     const session = await openRawSession(rig.access.url, { token: rig.access.token ?? '' });
     rig.upstream.obey(onMethod('tools/call', endlessProgress));
     const { messages } = await session.ask(3, 'tools/call', TOKEN);
@@ -369,7 +369,7 @@ describe('what a server tells on the way', () => {
     await expect.poll(() => countOf('stale-progress'), PATIENT).toBe(before + 1);
   });
 
-  it('[LEG-13] passes no more notices in a second than a reader could take', async () => {
+  it('[LEG-13, MCP-60] passes no more notices in a second than a reader could take', async () => {
     const flood = Array.from({ length: 4 * MAX_NOTICES_A_SECOND }, (_, step) => step + 1);
     rig.upstream.obey(
       onMethod('tools/call', (request) =>

@@ -103,7 +103,7 @@ describe('[MRG-13] a list of many pages', () => {
   });
 });
 
-describe('[MRG-14] names of two members that look alike', () => {
+describe('[MRG-14, MCP-49] names of two members that look alike', () => {
   let rig: MergedRig;
   beforeAll(async () => {
     rig = await startMergedRig({

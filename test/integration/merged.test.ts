@@ -83,7 +83,7 @@ describe.each(PAIRS)('a client of %s at an endpoint over upstreams of %s', (era,
   afterEach(() => rig.forget());
   afterAll(() => rig.close());
 
-  it('[MRG-01] lists what each member lets the caller see, under its prefix and in their order', async () => {
+  it('[MRG-01, MCP-49] lists what each member lets the caller see, under its prefix and in their order', async () => {
     const listed = await caller.request('tools/list');
     expect(toolNames(listed)).toEqual([
       'l_read_record',

@@ -201,7 +201,7 @@ describe('a task', () => {
     expect(reply.text).not.toMatch(/sum|broke|roots/);
   });
 
-  it('[TSK-04] its result is judged as the answer of the call', async () => {
+  it('[TSK-04, MCP-62] its result is judged as the answer of the call', async () => {
     const taskId = await begin();
     for (const outcome of [
       { result: text(`the key is ${SECRET}`) },

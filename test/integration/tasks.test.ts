@@ -227,7 +227,7 @@ describe('what a task brings', () => {
     await expect.poll(actions).toContain('redact');
   });
 
-  it('[TSK-04] active content in its status is made inert, as in every text', async () => {
+  it('[TSK-04, MCP-62] active content in its status is made inert, as in every text', async () => {
     const taskId = await beginStateless(rig.access);
     const picture = '![x](https://evil.example/p.png?q=1)';
     server.say('up-1', { statusMessage: `Working ${picture}` });
