@@ -292,9 +292,8 @@ export type Ports = {
   findProgress(session: string, token: RequestId): { last: number } | undefined;
   /** Tells the server of a session that nobody waits for the answer to this request any more. */
   giveUp(upstream: string, given: ServerAsked): void;
-  /** Tells of every version that is applied from now on; the returned function ends that. */
+  /** Tells of every version from now on, until the returned function is called; and how many there were. */
   onVersion(told: () => void): () => void;
-  /** How often that was told so far: whoever begins to listen late can see what it missed. */
   countVersions(): number;
   readonly pages: PageCache;
   /** A bug or an I/O fault: for the process log. */
