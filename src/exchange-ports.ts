@@ -217,10 +217,7 @@ export type Ports = {
   sealCursor(cursors: ReadonlyMap<string, string>, place: ListPlace): string;
   /** Opens such a cursor; `undefined` for every other. */
   openCursor(sealed: string, place: ListPlace): ReadonlyMap<string, string> | undefined;
-  /**
-   * Notes that a member lost its part of a caller's session; false where it does so again and again, and is
-   * then left out instead of ending the session.
-   */
+  /** Notes that a member lost its part of a session; false where that is too often: then it is left out. */
   tellLoss(endpoint: string, upstream: string, principal: Principal): boolean;
   /** Notes what a member listed to a caller of an endpoint, so that it is known whose a resource is. */
   noteResources(endpoint: string, principal: Principal, page: ListedPage): void;
