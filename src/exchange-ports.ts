@@ -217,10 +217,7 @@ export type Ports = {
   sealCursor(cursors: ReadonlyMap<string, string>, place: ListPlace): string;
   /** Opens such a cursor; `undefined` for every other. */
   openCursor(sealed: string, place: ListPlace): ReadonlyMap<string, string> | undefined;
-  /**
-   * Notes that a member lost its part of a caller's session; false where it does so again and again, and is
-   * then left out instead of ending the session.
-   */
+  /** Notes that a member lost its part of a session; false where that is too often: then it is left out. */
   tellLoss(endpoint: string, upstream: string, principal: Principal): boolean;
   /** Notes what a member listed to a caller of an endpoint, so that it is known whose a resource is. */
   noteResources(endpoint: string, principal: Principal, page: ListedPage): void;
@@ -292,9 +289,8 @@ export type Ports = {
   findProgress(session: string, token: RequestId): { last: number } | undefined;
   /** Tells the server of a session that nobody waits for the answer to this request any more. */
   giveUp(upstream: string, given: ServerAsked): void;
-  /** Tells of every version that is applied from now on; the returned function ends that. */
+  /** Tells of every version from now on, until the returned function is called; and how many there were. */
   onVersion(told: () => void): () => void;
-  /** How often that was told so far: whoever begins to listen late can see what it missed. */
   countVersions(): number;
   readonly pages: PageCache;
   /** A bug or an I/O fault: for the process log. */
