@@ -126,8 +126,8 @@ function hasCredentialsAhead(text: string, at: number): boolean {
   return /^:\/\/[^\s/?#@"'<>]{0,302}@/.test(text.slice(at, at + 306));
 }
 
-/** An assignment within the few characters behind a name, raw or escaped. */
-const ASSIGNED = /^[A-Za-z]{3,12}["'`\\]{0,8}(?:\s|\\[nrt]){0,8}[:=](?![=>:])/;
+/** An assignment within the few characters behind a name, raw, or escaped once or twice. */
+const ASSIGNED = /^[A-Za-z]{3,12}["'`\\]{0,8}(?:\s|\\{1,4}[nrt]){0,8}[:=](?![=>:])/;
 
 /**
  * What may stand behind the sign and is no secret: a quoted value shorter than one, a short word, a short
@@ -140,7 +140,8 @@ const HARMLESS_VALUE =
 const HARMLESS_BEFORE =
   /(?<!\\)(?:next|page|continuation|cursor|sync|delta|csrf|xsrf|progress)[_-]?$/i;
 
-const ASSIGNMENT_REACH = 48;
+/** Name, quotes and escaped blanks at their longest, and the sign. */
+const ASSIGNMENT_REACH = 64;
 const VALUE_REACH = 24;
 
 function isAssigned(text: string, at: number): boolean {
@@ -157,7 +158,7 @@ function signEnd(text: string, at: number): number {
   return LONG_SIGN.test(ahead) ? -1 : 0;
 }
 
-const LONG_SIGN = /^[A-Za-z]{3,12}["'`\\]{0,8}(?:\s|\\[nrt]){0,8}[:=]/;
+const LONG_SIGN = /^[A-Za-z]{3,12}["'`\\]{0,8}(?:\s|\\{1,4}[nrt]){0,8}[:=]/;
 
 function isAssignedKey(text: string, at: number): boolean {
   return (
@@ -169,7 +170,7 @@ function isAssignedKey(text: string, at: number): boolean {
 
 /** A password within a connection string, where four characters are enough for one. */
 function isConnectionPassword(text: string, at: number): boolean {
-  return /^(?:password|pwd)(?:\s|\\[nrt]){0,4}=/i.test(text.slice(at, at + ASSIGNMENT_REACH));
+  return /^(?:password|pwd)(?:\s|\\{1,4}[nrt]){0,4}=/i.test(text.slice(at, at + ASSIGNMENT_REACH));
 }
 
 const DANGEROUS_DATA = /^data:\s{0,4}(?:text|image|application|[;,])/i;

@@ -187,6 +187,14 @@ describe('the prefilter', () => {
     );
   });
 
+  it('[I-18] blanks that are escaped twice hide no assignment', () => {
+    for (const blank of ['\r\n', '\n\n\t', ' \n\t']) {
+      const inner = JSON.stringify({ note: `pwd${blank}: 1e9ignore` });
+      expect(findAnything(`pwd${blank}: 1e9ignore`)).not.toEqual([]);
+      expect(isSurelyCleanJson(textResult('', inner).text)).toBe(false);
+    }
+  });
+
   it('[I-18] law: nor does the whole inspection find anything in a message that it calls clean', () => {
     const value = fc.oneof(text, fc.nat({ max: 10 ** 12 }), fc.array(text, { maxLength: 2 }));
     fc.assert(
