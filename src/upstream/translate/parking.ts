@@ -4,6 +4,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { RequestId } from '../../mcp/message.js';
+import type { Principal } from '../../policy/principal.js';
 import type { Heard } from './messages.js';
 import type { SessionCall } from './session-call.js';
 
@@ -17,35 +18,53 @@ export type Parked = {
 };
 
 export type Parking = {
-  /** The handle of the call; `undefined` where no more may wait. */
-  enter(parked: Parked): string | undefined;
+  /** The handle of the call; `undefined` where no more may wait, of this caller or of all. */
+  enter(parked: Parked, caller: Caller): string | undefined;
   /** Takes the call of this handle, once. */
   leave(handle: string): Parked | undefined;
   close(): void;
 };
 
-const MAX_PARKED = 256;
+type Caller = Pick<Principal, 'issuerUrl' | 'subject' | 'client'>;
+
+export const MAX_PARKED = 256;
+/** So that no caller keeps all others from being asked. */
+export const MAX_PARKED_A_CALLER = 32;
 /** How long a client may think. */
 const WAIT_MS = 10 * 60 * 1000;
 
+type Waiting = {
+  readonly parked: Parked;
+  readonly timer: NodeJS.Timeout;
+  readonly owner: string;
+};
+
 /** Empty. */
 export function createParking(): Parking {
-  const waiting = new Map<string, { readonly parked: Parked; readonly timer: NodeJS.Timeout }>();
+  const waiting = new Map<string, Waiting>();
+  const shares = new Map<string, number>();
 
   function leave(handle: string): Parked | undefined {
     const found = waiting.get(handle);
     waiting.delete(handle);
-    clearTimeout(found?.timer);
-    return found?.parked;
+    if (found === undefined) return undefined;
+    clearTimeout(found.timer);
+    const left = (shares.get(found.owner) ?? 1) - 1;
+    if (left === 0) shares.delete(found.owner);
+    else shares.set(found.owner, left);
+    return found.parked;
   }
 
   return {
-    enter(parked) {
-      if (waiting.size >= MAX_PARKED) return undefined;
+    enter(parked, { issuerUrl, subject, client }) {
+      const owner = JSON.stringify([issuerUrl, subject, client]);
+      const held = shares.get(owner) ?? 0;
+      if (waiting.size >= MAX_PARKED || held >= MAX_PARKED_A_CALLER) return undefined;
+      shares.set(owner, held + 1);
       const handle = randomUUID();
       const timer = setTimeout(() => leave(handle)?.call.cancel(), WAIT_MS);
       timer.unref();
-      waiting.set(handle, { parked, timer });
+      waiting.set(handle, { parked, timer, owner });
       return handle;
     },
     leave,

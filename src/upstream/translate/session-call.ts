@@ -136,7 +136,7 @@ function park(
   const mayAsk = name !== undefined && name !== 'malformed' && askable.includes(name);
   const handle =
     mayAsk && mayAskFirst(sent.method)
-      ? parts.parking.enter({ call, rest, question: id, key: QUESTION_KEY })
+      ? parts.parking.enter({ call, rest, question: id, key: QUESTION_KEY }, by.principal)
       : undefined;
   if (handle === undefined) {
     parts.tell(session, by, { jsonrpc: '2.0', id, error: NO_SUCH_METHOD });

@@ -1,0 +1,39 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  createParking,
+  MAX_PARKED,
+  MAX_PARKED_A_CALLER,
+  type Parked,
+} from '../../../../src/upstream/translate/parking.js';
+
+const parked = { call: { cancel: () => undefined } } as unknown as Parked;
+const caller = (subject: string) => ({ issuerUrl: 'https://idp.example', subject, client: 'app' });
+
+describe('[Y-05] calls that wait for their client', () => {
+  const parking = createParking();
+  afterEach(() => parking.close());
+
+  it('are taken once, by their handle', () => {
+    const handle = parking.enter(parked, caller('alice')) ?? '';
+    expect(parking.leave(handle)).toBe(parked);
+    expect(parking.leave(handle)).toBeUndefined();
+  });
+
+  it('of one caller leave room for those of others, and give their own back', () => {
+    const handles = Array.from({ length: MAX_PARKED_A_CALLER }, () =>
+      parking.enter(parked, caller('alice')),
+    );
+    expect(handles).not.toContain(undefined);
+    expect(parking.enter(parked, caller('alice'))).toBeUndefined();
+    expect(parking.enter(parked, caller('bob'))).toBeDefined();
+    parking.leave(handles[0] ?? '');
+    expect(parking.enter(parked, caller('alice'))).toBeDefined();
+  });
+
+  it('are bounded over all callers', () => {
+    const entered = Array.from({ length: MAX_PARKED + 1 }, (_, index) =>
+      parking.enter(parked, caller(`caller-${index}`)),
+    );
+    expect(entered.filter((handle) => handle !== undefined)).toHaveLength(MAX_PARKED);
+  });
+});
