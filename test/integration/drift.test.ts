@@ -7,6 +7,7 @@ import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import {
   bearer,
   callStateless,
+  readUntil,
   requestStateless,
   sessionHeaders,
   toolNames,
@@ -14,20 +15,6 @@ import {
 
 const [FIRST, ...OTHERS] = HONEST_TOOLS;
 const DRIFTED = [{ ...FIRST, description: 'Reads a record, and more.' }, ...OTHERS];
-
-/** Reads a stream until it holds a text, or time is up. */
-async function readUntil(stream: Response, text: string): Promise<string> {
-  const reader = stream.body?.getReader();
-  const decoder = new TextDecoder();
-  let seen = '';
-  while (reader !== undefined && !seen.includes(text)) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    seen += decoder.decode(value, { stream: true });
-  }
-  await reader?.cancel();
-  return seen;
-}
 
 describe('a drift that no client asked for', () => {
   let rig: AttackRig;

@@ -3,18 +3,24 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
-import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/asking.js';
+import {
+  ALL_QUESTIONS,
+  askThenAnswer,
+  FORM_QUESTION as FORM,
+  grantQuestions,
+} from '../support/asking.js';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import { jsonBody, onMethod, stream } from '../support/hostile-acts.js';
-import type { HostileRequest, Order } from '../support/hostile-upstream.js';
+import { type HostileRequest, type Order, paramsOf } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/patience.js';
 import { ALLOW_ALL } from '../support/start-gateway.js';
-import { sessionsOnly } from '../support/upstream-eras.js';
+import { inTurn, sessionsOnly } from '../support/upstream-eras.js';
 import {
   type Access,
   bearer,
   callStateless,
   errorOf,
+  readUntil,
   requestStateless,
   resultOf,
   statelessParts,
@@ -22,42 +28,7 @@ import {
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
-const FORM = {
-  method: 'elicitation/create',
-  params: {
-    message: 'Who is it for?',
-    requestedSchema: { type: 'object', properties: { person: { type: 'string' } } },
-  },
-};
 const POLICIES = { open: ALLOW_ALL, questions: grantQuestions() };
-
-function paramsOf({ message }: HostileRequest): JsonObject {
-  return (message?.['params'] ?? {}) as JsonObject;
-}
-
-/** The orders of a test before the one that holds the upstream to its era. */
-function inTurn(era: Order, ...orders: readonly Order[]): Order {
-  return (request) => {
-    for (const order of [...orders, era]) {
-      const act = order(request);
-      if (act !== undefined) return act;
-    }
-    return undefined;
-  };
-}
-
-async function readUntil(response: Response, text: string): Promise<string> {
-  const reader = response.body?.getReader();
-  const decoder = new TextDecoder();
-  let seen = '';
-  while (reader !== undefined && !seen.includes(text)) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    seen += decoder.decode(value, { stream: true });
-  }
-  await reader?.cancel();
-  return seen;
-}
 
 describe('a stateless client before an upstream of sessions', () => {
   let rig: AttackRig;

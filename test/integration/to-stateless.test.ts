@@ -4,54 +4,26 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
-import { connectAsked, grantQuestions } from '../support/asking.js';
+import { connectAsked, FORM_QUESTION as FORM, grantQuestions } from '../support/asking.js';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import { jsonBody, onMethod, resultFor, stream } from '../support/hostile-acts.js';
-import type { HostileRequest, Order } from '../support/hostile-upstream.js';
+import { type HostileRequest, paramsOf } from '../support/hostile-upstream.js';
 import { PATIENT } from '../support/patience.js';
 import { openRawSession } from '../support/raw-mcp.js';
 import { ALLOW_ALL } from '../support/start-gateway.js';
-import { sessionsOnly, statelessOnly } from '../support/upstream-eras.js';
-import { bearer, errorOf, post, resultOf, sessionHeaders } from '../support/wire-client.js';
+import { inTurn, sessionsOnly, statelessOnly } from '../support/upstream-eras.js';
+import {
+  bearer,
+  errorOf,
+  post,
+  readUntil,
+  resultOf,
+  sessionHeaders,
+} from '../support/wire-client.js';
 
 const CALL = { name: 'read_record', arguments: { id: 'one' } };
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
-const FORM = {
-  method: 'elicitation/create',
-  params: {
-    message: 'Who is it for?',
-    requestedSchema: { type: 'object', properties: { person: { type: 'string' } } },
-  },
-};
 const POLICIES = { open: ALLOW_ALL, questions: grantQuestions() };
-
-function paramsOf({ message }: HostileRequest): JsonObject {
-  return (message?.['params'] ?? {}) as JsonObject;
-}
-
-/** The orders of a test before the one that holds the upstream to its era. */
-function inTurn(era: Order, ...orders: readonly Order[]): Order {
-  return (request) => {
-    for (const order of [...orders, era]) {
-      const act = order(request);
-      if (act !== undefined) return act;
-    }
-    return undefined;
-  };
-}
-
-async function readUntil(response: Response, text: string): Promise<string> {
-  const reader = response.body?.getReader();
-  const decoder = new TextDecoder();
-  let seen = '';
-  while (reader !== undefined && !seen.includes(text)) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    seen += decoder.decode(value, { stream: true });
-  }
-  await reader?.cancel();
-  return seen;
-}
 
 describe('a client of sessions before a stateless upstream', () => {
   let rig: AttackRig;

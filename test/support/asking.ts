@@ -13,6 +13,15 @@ import { resultFor, sseEvent, textResult } from './hostile-acts.js';
 import type { Act, HostileRequest, HostileUpstream } from './hostile-upstream.js';
 import { createTransportV1 } from './sdk-clients.js';
 
+/** A harmless form. */
+export const FORM_QUESTION = {
+  method: 'elicitation/create',
+  params: {
+    message: 'Who is it for?',
+    requestedSchema: { type: 'object', properties: { person: { type: 'string' } } },
+  },
+};
+
 export const ALL_QUESTIONS = {
   sampling: {},
   elicitation: { form: {}, url: {} },

@@ -91,6 +91,12 @@ export type HostileUpstream = {
   close(): Promise<void>;
 };
 
+/** The params of a request, or none. */
+export function paramsOf({ message }: HostileRequest): JsonObject {
+  const params = message?.['params'];
+  return isObject(params) ? params : {};
+}
+
 const USES: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
 /** What the honest server offers. */

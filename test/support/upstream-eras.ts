@@ -37,3 +37,14 @@ export const statelessOnly: Order = (request) =>
 export function onlyIn(era: UpstreamEra): Order {
   return era === 'sessions' ? sessionsOnly : statelessOnly;
 }
+
+/** Orders of a test before the one that holds the upstream to its era: the first that gives an act counts. */
+export function inTurn(era: Order, ...orders: readonly Order[]): Order {
+  return (request) => {
+    for (const order of [...orders, era]) {
+      const act = order(request);
+      if (act !== undefined) return act;
+    }
+    return undefined;
+  };
+}

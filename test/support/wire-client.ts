@@ -274,3 +274,17 @@ export function toolNames(reply: Pick<Reply, 'message'>): readonly Json[] {
     ? (tools as readonly Json[]).map((tool) => (isObject(tool) ? (tool['name'] ?? null) : null))
     : [];
 }
+
+/** Reads a stream until it holds a text or ends, gives the rest up, and says what had come. */
+export async function readUntil(response: Response, text: string): Promise<string> {
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  let seen = '';
+  while (reader !== undefined && !seen.includes(text)) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    seen += decoder.decode(value, { stream: true });
+  }
+  await reader?.cancel();
+  return seen;
+}
