@@ -110,9 +110,11 @@ export function createProofJudge(
   }
 
   /** Replicas may stand at different steps of a change of keys: a use counts under each that they share. */
-  async function useOnce(use: string, expiresAtMs: number): Promise<ProofVerdict> {
+  async function useOnce(id: string, owner: string, expiresAtMs: number): Promise<ProofVerdict> {
+    // Ids are unique within a key alone; the thumbprint is of fixed length.
+    const use = owner + id;
     for (const keyHash of ports.hmacAll('dpop-jti', use)) {
-      const isFirst = await ports.replays.useOnce(keyHash, expiresAtMs);
+      const isFirst = await ports.replays.useOnce(keyHash, expiresAtMs, owner);
       if (isFirst === 'unavailable') return 'unavailable';
       if (!isFirst) return 'invalid_dpop_proof';
     }
@@ -124,8 +126,7 @@ export function createProofJudge(
     const claims = payload && readClaims(payload, subject);
     if (claims === undefined) return 'invalid_dpop_proof';
     if (!hasNonce(claims.nonce)) return 'use_dpop_nonce';
-    // Ids are unique within a key alone; the thumbprint is of fixed length.
-    return useOnce(subject.proofKey + claims.id, claims.issuedAtMs + ports.maxAgeMs + 1);
+    return useOnce(claims.id, subject.proofKey, claims.issuedAtMs + ports.maxAgeMs + 1);
   };
 }
 

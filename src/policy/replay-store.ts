@@ -7,8 +7,12 @@ export type ReplayAnswer = boolean | 'unavailable';
 export type ReplayStore = {
   /**
    * Notes a use. `keyHash` is a keyed hash, never what was used; it need not be remembered past
-   * `expiresAtMs` (milliseconds since the epoch). Of uses at the same time exactly one is the first. Never
-   * throws or rejects.
+   * `expiresAtMs` (milliseconds since the epoch). `owner` says whose use it is: where room is bounded, no
+   * owner gets all of it. Of uses at the same time exactly one is the first. Never throws or rejects.
    */
-  useOnce(keyHash: string, expiresAtMs: number): ReplayAnswer | Promise<ReplayAnswer>;
+  useOnce(
+    keyHash: string,
+    expiresAtMs: number,
+    owner: string,
+  ): ReplayAnswer | Promise<ReplayAnswer>;
 };

@@ -5,6 +5,8 @@ import type { ReplayAnswer, ReplayStore } from '../policy/replay-store.js';
 
 /** Uses kept at once; each takes about 150 bytes. */
 export const DEFAULT_MAX_USES = 200_000;
+/** The part of all uses that one owner may hold. */
+export const OWNER_PART = 0.25;
 /** Uses looked at on each call, so that the table shrinks by itself. */
 const SWEEP_PER_USE = 4;
 /** Between two looks at a whole table that is full. */
@@ -13,45 +15,62 @@ const FULL_SWEEP_EVERY_MS = 1000;
 export interface MemoryReplays extends ReplayStore {
   /** Uses that are kept now. */
   readonly size: number;
-  useOnce(keyHash: string, expiresAtMs: number): ReplayAnswer;
+  useOnce(keyHash: string, expiresAtMs: number, owner: string): ReplayAnswer;
 }
+
+type Use = { readonly expiresAtMs: number; readonly owner: string };
 
 /** Makes the memory of one replica. `now` is in milliseconds since the epoch. */
 export function createMemoryReplays(
   now: () => number,
   maxUses: number = DEFAULT_MAX_USES,
 ): MemoryReplays {
-  const uses = new Map<string, number>();
+  const uses = new Map<string, Use>();
+  const shares = new Map<string, number>();
+  const maxShare = Math.max(1, Math.floor(maxUses * OWNER_PART));
   let sweptAtMs = Number.NEGATIVE_INFINITY;
 
   /** Oldest first; lives are about equally long, so that those are the ones that have expired. */
   function sweep(nowMs: number, most: number): void {
     let looked = 0;
-    for (const [keyHash, expiresAtMs] of uses) {
+    for (const [keyHash, use] of uses) {
       if (looked++ >= most) return;
-      if (expiresAtMs <= nowMs) uses.delete(keyHash);
+      if (use.expiresAtMs <= nowMs) forget(keyHash, use);
     }
   }
 
-  function hasRoom(nowMs: number): boolean {
-    if (uses.size < maxUses) return true;
+  function forget(keyHash: string, { owner }: Use): void {
+    uses.delete(keyHash);
+    const left = (shares.get(owner) ?? 1) - 1;
+    if (left === 0) shares.delete(owner);
+    else shares.set(owner, left);
+  }
+
+  function isFull(owner: string): boolean {
+    return uses.size >= maxUses || (shares.get(owner) ?? 0) >= maxShare;
+  }
+
+  function hasRoom(nowMs: number, owner: string): boolean {
+    if (!isFull(owner)) return true;
     if (nowMs - sweptAtMs < FULL_SWEEP_EVERY_MS) return false;
     sweptAtMs = nowMs;
     sweep(nowMs, uses.size);
-    return uses.size < maxUses;
+    return !isFull(owner);
   }
 
   return {
     get size() {
       return uses.size;
     },
-    useOnce(keyHash, expiresAtMs) {
+    useOnce(keyHash, expiresAtMs, owner) {
       const nowMs = now();
       sweep(nowMs, SWEEP_PER_USE);
       const known = uses.get(keyHash);
-      if (known !== undefined && known > nowMs) return false;
-      if (known === undefined && !hasRoom(nowMs)) return 'unavailable';
-      uses.set(keyHash, expiresAtMs);
+      if (known !== undefined && known.expiresAtMs > nowMs) return false;
+      if (known !== undefined) forget(keyHash, known);
+      if (!hasRoom(nowMs, owner)) return 'unavailable';
+      uses.set(keyHash, { expiresAtMs, owner });
+      shares.set(owner, (shares.get(owner) ?? 0) + 1);
       return true;
     },
   };

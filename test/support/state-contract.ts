@@ -129,11 +129,11 @@ export function describeState(name: string, make: () => Promise<GatewayState>): 
 
     it('[REV-07] lets something be used once', async () => {
       const key = randomUUID();
-      const use = () => state.replays.useOnce(key, Date.now() + HOUR_MS);
+      const use = () => state.replays.useOnce(key, Date.now() + HOUR_MS, 'owner');
       const first = await Promise.all([use(), use(), use()]);
       expect(first.filter((answer) => answer === true)).toHaveLength(1);
       expect(await use()).toBe(false);
-      expect(await state.replays.useOnce(randomUUID(), Date.now() + HOUR_MS)).toBe(true);
+      expect(await state.replays.useOnce(randomUUID(), Date.now() + HOUR_MS, 'owner')).toBe(true);
     });
 
     it('[REV-08] counts a limit exactly, by key', async () => {

@@ -88,7 +88,7 @@ describe('replicas at a real store', () => {
     await one.revocations.add(revocationOf(ofSubject('ada')));
     one.ended.add('session', Date.now() + 3_600_000);
     await one.limits.take('["rule","subject","ada"]', { count: 1, windowMs: 60_000 });
-    await one.replays.useOnce('use', Date.now() + 60_000);
+    await one.replays.useOnce('use', Date.now() + 60_000, 'owner');
     await expect.poll(() => redis.command('KEYS', '*:sessions:ended')).toContain('sessions:ended');
     const script = `local endless = {} for _, key in ipairs(redis.call('KEYS', '*')) do if redis.call('PTTL', key) < 0 then endless[#endless + 1] = key end end return endless`;
     expect(await redis.command('EVAL', script, '0')).toContain('*0');
@@ -104,7 +104,7 @@ describe('replicas at a real store', () => {
       const beganMs = performance.now();
       await one.limits.take('key', { count: 9, windowMs: 60_000 });
       expect(one.status().isUnreachable).toBe(true);
-      expect(await one.replays.useOnce('use', Date.now() + 60_000)).toBe('unavailable');
+      expect(await one.replays.useOnce('use', Date.now() + 60_000, 'owner')).toBe('unavailable');
       expect(one.limits.take('key', { count: 9, windowMs: 60_000 })).toEqual({ ok: true });
       expect(performance.now() - beganMs).toBeLessThan(MAX_AGE_MS);
       await expect.poll(() => one.revocations.judge(callerOf()), PATIENT).toBe('store-unavailable');

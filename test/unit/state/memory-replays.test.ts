@@ -17,7 +17,7 @@ describe('the memory of what was used', () => {
         for (const { key, lifeMs, waitMs } of steps) {
           nowMs += waitMs;
           const isLive = (until.get(key) ?? 0) > nowMs;
-          expect(replays.useOnce(key, nowMs + lifeMs)).toBe(!isLive);
+          expect(replays.useOnce(key, nowMs + lifeMs, key)).toBe(!isLive);
           if (!isLive) until.set(key, nowMs + lifeMs);
         }
       }),
@@ -27,12 +27,24 @@ describe('the memory of what was used', () => {
   it('[BND-29] is bounded, forgets nothing before its time, and says so when it is full', () => {
     let nowMs = 0;
     const replays = createMemoryReplays(() => nowMs, 3);
-    for (const key of ['a', 'b', 'c']) expect(replays.useOnce(key, 1_000)).toBe(true);
-    expect(replays.useOnce('d', 1_000)).toBe('unavailable');
-    expect(replays.useOnce('a', 1_000)).toBe(false);
+    for (const key of ['a', 'b', 'c']) expect(replays.useOnce(key, 1_000, key)).toBe(true);
+    expect(replays.useOnce('d', 1_000, 'd')).toBe('unavailable');
+    expect(replays.useOnce('a', 1_000, 'a')).toBe(false);
     expect(replays.size).toBe(3);
     nowMs = 2_500;
-    expect(replays.useOnce('d', 3_000)).toBe(true);
+    expect(replays.useOnce('d', 3_000, 'd')).toBe(true);
     expect(replays.size).toBe(1);
+  });
+
+  it('[BND-29] gives no owner all of it, and its share back in time', () => {
+    let nowMs = 0;
+    const replays = createMemoryReplays(() => nowMs, 16);
+    const answers = Array.from({ length: 6 }, (_, index) =>
+      replays.useOnce(`greedy-${index}`, 1_000, 'greedy'),
+    );
+    expect(answers).toEqual([true, true, true, true, 'unavailable', 'unavailable']);
+    expect(replays.useOnce('one', 1_000, 'modest')).toBe(true);
+    nowMs = 2_500;
+    expect(replays.useOnce('greedy-9', 4_000, 'greedy')).toBe(true);
   });
 });

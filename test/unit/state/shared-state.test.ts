@@ -242,8 +242,8 @@ describe('a store that is down', () => {
     const one = await replica();
     store.goDown();
     const later = Date.now() + HOUR_MS;
-    expect(await one.replays.useOnce('key', later)).toBe('unavailable');
-    expect(await one.replays.useOnce('key', later)).toBe('unavailable');
+    expect(await one.replays.useOnce('key', later, 'owner')).toBe('unavailable');
+    expect(await one.replays.useOnce('key', later, 'owner')).toBe('unavailable');
   });
 });
 
