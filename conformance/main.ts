@@ -42,8 +42,12 @@ async function measure(node: string, fixture: Fixture, revision: string): Promis
   }
 }
 
-/** What has no part here: the console, TLS on loopback, and the binding of tokens that the suite does not send. */
-const NO_PART = /^(?:admin|tls:.*|binding:.*)$/;
+/**
+ * What has no part here: the console, TLS on loopback, a store that replicas share, and what tokens and
+ * credentials have to do with, which the suite does not send and the fixture does not ask for.
+ */
+const NO_PART =
+  /^(?:admin|store|tls:.*|(?:audience|binding|upstream-credentials|upstream-identity):.*)$/;
 
 /** What was measured counts only if every control stood that has a part here. */
 async function proveArmed(gateway: GatewayUnderTest, scenarios: number): Promise<void> {
