@@ -39,7 +39,9 @@ async function benchCache() {
     issuers: new Map([['local', settings]]),
     keySources: new Map([['local', source]]),
     now: Date.now,
-    hmac: (purpose, bytes) => createHmac('sha256', purpose).update(bytes).digest('base64url'),
+    tokenIds: (bytes) => [createHmac('sha256', 'bench').update(bytes).digest('base64url')],
+    introspectors: new Map(),
+    judgeProof: () => Promise.reject(new Error('no proof is asked for here')),
   });
   const acceptance = { issuers: ['local'], audiences: {}, resource: RESOURCE };
   const ask = (token) =>
