@@ -55,6 +55,7 @@ export function refreshControls(
   }
   for (const endpoint of settings.endpoints.values()) {
     setAudience(controls, endpoint);
+    setBinding(controls, endpoint);
     setEndpoint(controls, endpoint, sources);
   }
 }
@@ -68,7 +69,10 @@ function setTls(controls: Controls, { listeners: { data } }: Settings): void {
 }
 
 /** What is demanded of every token; a bound token has to prove it under any of these. */
-function setBinding(controls: Controls, { name, binding, authentication }: UpstreamSettings): void {
+function setBinding(
+  controls: Controls,
+  { name, binding, authentication }: Pick<UpstreamSettings, 'name' | 'binding' | 'authentication'>,
+): void {
   if (authentication === 'none') controls.set(`binding:${name}`, 'off', 'authentication is none');
   else if (binding === 'none') controls.set(`binding:${name}`, 'off', 'binding is none');
   else controls.set(`binding:${name}`, 'armed');
@@ -120,6 +124,7 @@ export function removeControls(controls: Controls, before: Settings, after: Sett
   for (const name of gone('endpoints')) {
     controls.remove(`endpoint:${name}`);
     controls.remove(`audience:${name}`);
+    controls.remove(`binding:${name}`);
   }
   for (const name of gone('profiles')) controls.remove(`inspection:${name}`);
 }

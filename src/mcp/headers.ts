@@ -117,7 +117,7 @@ export function compareParamHeaders(
   paramHeaders: { readonly [name: string]: string },
 ): boolean {
   return mirrored.every(({ header, path }) =>
-    isMirrored(valueAt(args, path), paramHeaders[PARAM_PREFIX + header.toLowerCase()]),
+    isMirrored(argumentAt(args, path), paramHeaders[PARAM_PREFIX + header.toLowerCase()]),
   );
 }
 
@@ -133,7 +133,8 @@ function isMirrorable(value: Json | undefined): value is string | number | boole
   return typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value);
 }
 
-function valueAt(args: JsonObject, path: readonly string[]): Json | undefined {
+/** The argument at exactly this path of members; `undefined` where there is none of its own. */
+export function argumentAt(args: JsonObject, path: readonly string[]): Json | undefined {
   let value: Json | undefined = args;
   for (const name of path) {
     if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;

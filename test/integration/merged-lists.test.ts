@@ -177,6 +177,10 @@ describe('[MRG-06] a member that cannot be listed', () => {
     await expect
       .poll(metrics, PATIENT)
       .toContain('sallyport_control_state{control="endpoint:all",state="armed"} 1');
+    // What is demanded of tokens is shown for an endpoint as for an upstream.
+    expect(await rig.gateway.metrics()).toMatch(
+      /sallyport_control_state\{control="binding:all",state="(?:off|armed)"\} 1/,
+    );
     await rig.close();
   });
 });

@@ -103,6 +103,22 @@ describe('a revoked token', () => {
   });
 });
 
+describe('a revoked token on a channel of HTTP+SSE', () => {
+  it('[REV-22] ends the channel within two seconds, and opens none', async () => {
+    const token = await tokenOf(rig.gateway, 'ada');
+    const open = (): Promise<Response> =>
+      fetch(`${rig.access.url}/sse`, {
+        headers: { accept: 'text/event-stream', ...bearer(token) },
+      });
+    const channel = await listenOn(await open());
+    await expect.poll(() => channel.text()).toContain('event: endpoint');
+    expect(channel.isOver()).toBe(false);
+    await admins.revoke({ token: { issuer: 'test', jti: idOf(token) } });
+    await expectEnd([channel], 'token-revoked');
+    expect((await open()).status).toBe(401);
+  });
+});
+
 describe('a revoked token at an endpoint of several upstreams', () => {
   it('[REV-22] is refused, and its streams end with those of all members', async () => {
     const merged = await startMergedRig({ more: ADMINS });

@@ -2,7 +2,7 @@
 // without them. The counterpart of headers.ts, which compares them.
 // Source: MCP 2026-07-28, transports, standard request headers, custom headers and value encoding.
 
-import { decodeHeaderValue, type MirroredParameter, PARAM_PREFIX } from '../headers.js';
+import { argumentAt, decodeHeaderValue, type MirroredParameter, PARAM_PREFIX } from '../headers.js';
 import { isObject, type Json, type JsonObject } from '../message.js';
 
 /** A header: lower-case name and value. */
@@ -42,7 +42,7 @@ export function statelessHeaders(
   const args = params['arguments'];
   if (method !== 'tools/call' || !isObject(args)) return headers;
   for (const { header, path } of mirrored) {
-    const value = mirrorOf(valueAt(args, path));
+    const value = mirrorOf(argumentAt(args, path));
     if (value !== undefined) headers.push([PARAM_PREFIX + header.toLowerCase(), value]);
   }
   return headers;
@@ -52,13 +52,4 @@ function mirrorOf(value: Json | undefined): string | undefined {
   if (typeof value === 'string') return encodeHeaderValue(value);
   if (typeof value === 'boolean' || Number.isSafeInteger(value)) return String(value);
   return undefined;
-}
-
-function valueAt(args: JsonObject, path: readonly string[]): Json | undefined {
-  let value: Json | undefined = args;
-  for (const name of path) {
-    if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;
-    value = value[name];
-  }
-  return value;
 }
