@@ -16,6 +16,7 @@ import type { ServerName } from './mcp/merge/handshakes.js';
 import type { Member } from './mcp/merge/prefixes.js';
 import type { Era, Json, JsonObject, RequestId } from './mcp/message.js';
 import type {
+  AwaitedAnswers,
   ChannelOutcome,
   ForwardOutcome,
   Incoming,
@@ -181,11 +182,12 @@ export type SeenPage = {
   }[];
 };
 
-// The signal is aborted with the channel; `isLagging`: so much is unread that nothing more is asked for it.
-/** The client's end of a channel: what is written are whole events. */
+// Lagging: so much is unread that nothing more is asked for it. Awaited: where answers come apart.
+/** The client's end of a channel: what is written are whole events. The signal is aborted with it. */
 export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
   readonly isLagging: boolean;
   readonly signal: LeaveSignal;
+  readonly awaited: AwaitedAnswers | undefined;
 };
 
 /** The channels of HTTP+SSE: one stream a session, on which every answer comes. */

@@ -1,7 +1,7 @@
 // The ports of the channels of HTTP+SSE: the upstream's end by its client, the ids of requests by the keys of
 // the gateway, the clients' ends by the memory of this replica.
 
-import type { ChannelPorts } from '../exchange-ports.js';
+import type { ChannelPorts, ClientEnd } from '../exchange-ports.js';
 import { createAskedQuestions } from '../state/asked-questions.js';
 import type { KeyRing } from '../state/key-ring.js';
 import { createOpenChannels } from '../state/open-channels.js';
@@ -14,7 +14,7 @@ export function createChannelPorts(
   now: () => number,
   open: ChannelPorts['open'],
 ): ChannelPorts {
-  const channels = createOpenChannels();
+  const channels = createOpenChannels<ClientEnd>();
   // Kept for cancellations, which name a request by the client's id.
   const sent = createAskedQuestions();
   return {

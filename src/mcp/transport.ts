@@ -15,6 +15,18 @@ export type LeaveSignal = {
   removeEventListener(type: 'abort', listener: LeaveListener): void;
 };
 
+/** The answers that a channel still owes its client: what was posted for them ended long before. */
+export type AwaitedAnswers = {
+  /** Nothing more is sent for this channel before something of it is answered. */
+  readonly isFull: boolean;
+  /** Waits for the answer under this id, up to `withinMs`. */
+  add(id: string, withinMs: number): void;
+  /** It came, or nobody wants it any more. */
+  drop(id: string): void;
+  /** Waits for nothing any more. */
+  close(): void;
+};
+
 /** One HTTP request on an upstream's path, after the edge has checked Host, Origin, size and type. */
 export type Incoming = {
   /** The decision id: a lower-case UUID, the same in the audit log, in errors and in headers. */
