@@ -80,7 +80,7 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
   return {
     forward: (cleared, by, mirrored) => forward(parts, cleared, by, mirrored),
     openStream(session, by, signal) {
-      const notes = parts.book.of(keyOf(session));
+      const notes = parts.book.of(keyOf(session), by.principal);
       return listenForSession(
         { ...parts, by, envelope: envelopeOf(parts.gatewayVersion, [], undefined) },
         notes,
@@ -92,7 +92,7 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
       return wholeAnswer(200);
     },
     answerQuestion(session, id, reply) {
-      parts.book.of(keyOf(session)).waiting.get(id)?.(reply);
+      parts.book.find(keyOf(session))?.waiting.get(id)?.(reply);
     },
   };
 }
@@ -110,7 +110,7 @@ async function forward(
   mirrored: readonly MirroredParameter[],
 ): Promise<ForwardOutcome> {
   const { message, session } = cleared.admitted;
-  const notes = session === undefined ? undefined : parts.book.of(keyOf(session));
+  const notes = session === undefined ? undefined : parts.book.of(keyOf(session), by.principal);
   switch (message.kind) {
     case 'result':
     case 'error':
