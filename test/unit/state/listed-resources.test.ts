@@ -23,7 +23,7 @@ describe('[MRG-05] what was listed', () => {
   });
 
   it('is forgotten as a whole, so that no list crowds out that of another member', () => {
-    const listed = createListedResources(2);
+    const listed = createListedResources({ maxUrisACaller: 2 });
     listed.note('caller', page('left', ['a://1']));
     listed.note('caller', page('right', ['a://2', 'a://3']));
     expect(listed.recall('caller', 'a://2', BOTH)).toEqual([]);
@@ -33,11 +33,39 @@ describe('[MRG-05] what was listed', () => {
   });
 
   it('is forgotten with too many callers too, though their lists be empty', () => {
-    const listed = createListedResources(3);
+    const listed = createListedResources({ maxUris: 3 });
     listed.note('first', page('left', ['a://1']));
     listed.note('second', page('left', []));
     expect(listed.recall('first', 'a://1', ['left'])).toEqual(['left']);
     listed.note('third', page('left', []));
     expect(listed.recall('first', 'a://1', ['left'])).toEqual([]);
+  });
+
+  it('[H-09] is not forgotten for another caller who lists too much', () => {
+    const listed = createListedResources();
+    listed.note('first', page('left', ['a://1']));
+    const uris = Array.from({ length: 60_000 }, (_, at) => `b://${at}`);
+    for (let at = 0; at < uris.length; at += 500)
+      listed.note('other', page('left', uris.slice(at, at + 500), false));
+    listed.note('third', page('left', uris));
+    expect(listed.recall('first', 'a://1', ['left'])).toEqual(['left']);
+  });
+
+  it('[H-09] is forgotten of the caller who asked least lately, where all together are too many', () => {
+    const listed = createListedResources({ maxUris: 6 });
+    for (const key of ['one', 'two', 'three']) listed.note(key, page('left', ['a://1']));
+    listed.note('one', page('right', []));
+    listed.note('four', page('left', ['a://1']));
+    const known = ['one', 'two', 'three', 'four'].map((key) =>
+      listed.recall(key, 'a://1', ['left']),
+    );
+    expect(known).toEqual([['left'], [], ['left'], ['left']]);
+  });
+
+  it('stays where it is listed again', () => {
+    const listed = createListedResources({ maxUrisACaller: 3 });
+    listed.note('caller', page('right', ['a://1']));
+    for (let at = 0; at < 3; at += 1) listed.note('caller', page('left', ['a://2', 'a://3']));
+    expect(listed.recall('caller', 'a://1', BOTH)).toEqual(['right']);
   });
 });
