@@ -16,8 +16,8 @@ import type { ServerName } from './mcp/merge/handshakes.js';
 import type { Member } from './mcp/merge/prefixes.js';
 import type { Era, Json, JsonObject, RequestId } from './mcp/message.js';
 import type {
-  AwaitedAnswers,
   ChannelOutcome,
+  ClientEnd,
   ForwardOutcome,
   Incoming,
   LeaveSignal,
@@ -88,11 +88,12 @@ export type ListPlace = {
   readonly method: string;
 };
 
-/** What a member of an endpoint listed of its resources; `isLast`: its list ends there. */
+/** What a member of an endpoint listed of its resources; without `nextCursor` its list ends there. */
 export type ListedPage = {
   readonly upstream: string;
   readonly uris: readonly string[];
-  readonly isLast: boolean;
+  readonly cursor: string | undefined;
+  readonly nextCursor: string | undefined;
 };
 
 /** A resource that a caller of an endpoint asks for. */
@@ -180,14 +181,6 @@ export type SeenPage = {
     readonly digest: string;
     readonly definition: JsonObject;
   }[];
-};
-
-// Lagging: so much is unread that nothing more is asked for it. Awaited: where answers come apart.
-/** The client's end of a channel: what is written are whole events. The signal is aborted with it. */
-export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
-  readonly isLagging: boolean;
-  readonly signal: LeaveSignal;
-  readonly awaited: AwaitedAnswers | undefined;
 };
 
 /** The channels of HTTP+SSE: one stream a session, on which every answer comes. */

@@ -1,7 +1,8 @@
 // The ports of the channels of HTTP+SSE: the upstream's end by its client, the ids of requests by the keys of
 // the gateway, the clients' ends by the memory of this replica.
 
-import type { ChannelPorts, ClientEnd } from '../exchange-ports.js';
+import type { ChannelPorts } from '../exchange-ports.js';
+import type { ClientEnd } from '../mcp/transport.js';
 import { createAskedQuestions } from '../state/asked-questions.js';
 import type { KeyRing } from '../state/key-ring.js';
 import { createOpenChannels } from '../state/open-channels.js';

@@ -87,6 +87,16 @@ export interface Outgoing {
   cut(): void;
 }
 
+/** The client's end of a channel of HTTP+SSE: what is written are whole events. */
+export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
+  /** True while so much is unread that nothing more is asked for it. */
+  readonly isLagging: boolean;
+  /** Aborted when the channel ends. */
+  readonly signal: LeaveSignal;
+  /** Where answers come apart from every exchange. */
+  readonly awaited: AwaitedAnswers | undefined;
+};
+
 /** Why no usable answer came from an upstream. */
 export type ForwardFault =
   | 'upstream-unavailable'

@@ -4,11 +4,10 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; contract §2.
 
 import { setMaxListeners } from 'node:events';
-import type { ClientEnd } from '../exchange-ports.js';
 import type { SessionFacts } from '../mcp/admitted.js';
 import { BRIDGED_CHANNEL, channelAddress } from '../mcp/eras/channels.js';
 import { encodeSseMessage } from '../mcp/sse.js';
-import type { AwaitedAnswers, UpstreamAnswer } from '../mcp/transport.js';
+import type { AwaitedAnswers, ClientEnd, UpstreamAnswer } from '../mcp/transport.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';

@@ -3,6 +3,8 @@
 // could claim what another has not shown yet. Bounded, a caller first; what is forgotten is ambiguous again, and
 // then refused.
 
+import { createHash } from 'node:crypto';
+
 /**
  * URIs of one caller, past which all of its own are forgotten: half a memory would point to the wrong server. Of
  * all callers, who count as a URI each, past which the one that asked least lately is forgotten.
@@ -12,11 +14,12 @@ const MAX_URIS = 50_000;
 /** Longer URIs are not remembered. */
 const MAX_URI_CHARS = 2_048;
 
-/** A page of one member's list. `isLast`: the list ends with it. */
+/** A page of one member's list: where it was asked to go on, and where it says that it goes on. */
 export type ListedPage = {
   readonly upstream: string;
   readonly uris: readonly string[];
-  readonly isLast: boolean;
+  readonly cursor: string | undefined;
+  readonly nextCursor: string | undefined;
 };
 
 export type ListedResources = {
@@ -26,7 +29,13 @@ export type ListedResources = {
   recall(key: string, uri: string, members: readonly string[]): readonly string[];
 };
 
-type Shown = { readonly listers: Map<string, Set<string>>; readonly whole: Set<string> };
+type Shown = {
+  readonly listers: Map<string, Set<string>>;
+  /** Members whose list was shown from its first page to its last. */
+  readonly whole: Set<string>;
+  /** Where those go on, by a digest, that were shown from the first page on without a gap. */
+  readonly begun: Map<string, string>;
+};
 
 /** An empty memory. */
 export function createListedResources({
@@ -50,7 +59,7 @@ export function createListedResources({
   }
 
   function shownTo(key: string): Shown {
-    const shown = known.get(key) ?? { listers: new Map(), whole: new Set<string>() };
+    const shown = known.get(key) ?? emptyShown();
     if (!known.delete(key)) count += 1;
     known.set(key, shown);
     return shown;
@@ -77,11 +86,16 @@ export function createListedResources({
   }
 
   return {
-    note(key, { upstream, uris, isLast }) {
+    note(key, { upstream, uris, cursor, nextCursor }) {
       const kept = uris.filter((uri) => uri.length <= MAX_URI_CHARS).slice(0, maxUrisACaller);
       const shown = roomFor(key, kept);
       for (const uri of kept) add(shown, uri, upstream);
-      if (isLast && kept.length === uris.length) shown.whole.add(upstream);
+      const isNext = cursor === undefined || shown.begun.get(upstream) === digestOf(cursor);
+      shown.begun.delete(upstream);
+      // What was not kept, here or by another replica, leaves a gap.
+      if (!isNext || kept.length < uris.length) return;
+      if (nextCursor === undefined) shown.whole.add(upstream);
+      else shown.begun.set(upstream, digestOf(nextCursor));
     },
     recall(key, uri, members) {
       const shown = known.get(key);
@@ -89,6 +103,15 @@ export function createListedResources({
       return members.filter((member) => shown.listers.get(uri)?.has(member) === true);
     },
   };
+}
+
+function emptyShown(): Shown {
+  return { listers: new Map(), whole: new Set(), begun: new Map() };
+}
+
+/** Cursors are as long as their servers like. */
+function digestOf(cursor: string): string {
+  return createHash('sha256').update(cursor).digest('base64');
 }
 
 /** Callers count too: most lists are empty, and there is no end of callers. */
