@@ -53,8 +53,10 @@ export type View = {
   readonly carried:
     | { readonly sessions: readonly string[]; readonly stateless: readonly string[] }
     | undefined;
-  /** The definitions under this version's lock file and the newest listing, as this era offers them. */
-  catalogueFor(era: Era): Catalogue;
+  /** The definitions under this version's lock file and the newest listing, as this client is offered them. */
+  catalogueFor(client: { readonly era: Era; readonly apps: boolean }): Catalogue;
+  /** The setting `apps`. */
+  readonly apps: boolean;
   /** Where clients of HTTP+SSE post to. `isDirect`: the upstream speaks HTTP+SSE itself. */
   readonly channel: { readonly messageUrl: string; readonly isDirect: boolean };
   /** True while every page was verified within `pinning.maxAge`, or pinning is off. */

@@ -20,10 +20,10 @@ export function reviewAppContent(
   { text }: Read,
   result: JsonObject,
 ): AppContent {
-  const { target, era, rule } = admitted;
+  const { target, rule } = admitted;
   if (rule.method !== 'resources/read' || target.kind !== 'resource') return 'none';
   const { uri } = target;
-  const catalogue = call.view.catalogueFor(era);
+  const catalogue = call.view.catalogueFor(admitted);
   if (!isAppUri(uri) || catalogue.mode === 'off') return 'none';
   const contents = result['contents'] ?? null;
   const span = spanOf(text, ['result', 'contents']);
@@ -32,7 +32,7 @@ export function reviewAppContent(
   const digest = call.ports.digest('resource', definition, isExact);
   if (digest === catalogue.standing('resource', uri).pinned?.digest) return 'approved';
   const item = { name: uri, digest, definition };
-  const page = { era: listedEra(era), kind: 'resource' as const, items: [item] };
+  const page = { era: listedEra(admitted.era), kind: 'resource' as const, items: [item] };
   call.ports.notePage(call.incoming.upstream, page);
   return 'changed';
 }

@@ -4,6 +4,7 @@
 // Source: MCP 2026-07-28, base protocol, server/discover, multi-round-trip requests; MCP 2025-11-25.
 
 import type { Admitted } from '../admitted.js';
+import { APPS_CAPABILITIES } from '../apps.js';
 import type { MirroredParameter } from '../headers.js';
 import { applyEdits, spanOf } from '../json.js';
 import {
@@ -56,8 +57,14 @@ const CODES: ReadonlyMap<number, number> = new Map([
   [-32022, INVALID_PARAMS],
 ]);
 
-/** The capabilities that say: these questions may be asked. */
-export function capabilitiesFor(askable: readonly QuestionName[]): JsonObject {
+/** The capabilities that say: these questions may be asked, and apps are shown or not. */
+export function capabilitiesFor({
+  askable,
+  apps,
+}: {
+  readonly askable: readonly QuestionName[];
+  readonly apps: boolean;
+}): JsonObject {
   const capabilities: Record<string, Json> = {};
   const modes: Record<string, Json> = {};
   if (askable.includes('sampling')) capabilities['sampling'] = {};
@@ -65,7 +72,7 @@ export function capabilitiesFor(askable: readonly QuestionName[]): JsonObject {
   if (askable.includes('elicitation/form')) modes['form'] = {};
   if (askable.includes('elicitation/url')) modes['url'] = {};
   if (Object.keys(modes).length > 0) capabilities['elicitation'] = modes;
-  return capabilities;
+  return apps ? { ...capabilities, ...APPS_CAPABILITIES } : capabilities;
 }
 
 /** The question that answers an `initialize`. */

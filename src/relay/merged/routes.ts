@@ -109,14 +109,14 @@ async function passOn(
 /** The member did not answer when the session was opened; who may not see the thing learns nothing of it. */
 function refuseAbsent(
   { whole, principal }: Verified,
-  { era }: Admitted,
+  admitted: Admitted,
   { upstream }: Member,
   target: Target,
 ): Refusal {
   const view = whole.endpoint.view(upstream);
   const isSeen =
     view !== undefined &&
-    isListed(view.policies, principal, upstream, target, view.catalogueFor(era));
+    isListed(view.policies, principal, upstream, target, view.catalogueFor(admitted));
   return isSeen ? refuseWith('upstream-unavailable') : refuseUnknown();
 }
 

@@ -7,7 +7,7 @@ import {
 } from '../../../src/pins/definition-compiler.js';
 import type { Lock } from '../../../src/pins/lock.js';
 import {
-  dropEra,
+  dropFace,
   isFresh,
   MAX_NOTED_NAMES,
   MAX_NOTED_PER_NAME,
@@ -204,14 +204,21 @@ describe('eras and variants', () => {
       ['2025', TOOL],
       ['2026', OTHER],
     ] as const) {
-      const standing = catalogueOf(lock, both, { era }).standing('tool', 'get_issue');
+      const standing = catalogueOf(lock, both, { face: { era, apps: false } }).standing(
+        'tool',
+        'get_issue',
+      );
       expect(standing.pinned?.digest).toBe(digestOf(tool));
     }
   });
 
   test('[L-48] an era that is gone counts no more', () => {
-    expect(stateOf(lockOf([pinOf(TOOL)]), dropEra(both, '2026'))).toBe('approved');
-    expect(dropEra(dropEra(both, '2026'), '2025')).toBeUndefined();
+    expect(stateOf(lockOf([pinOf(TOOL)]), dropFace(both, { era: '2026', apps: false }))).toBe(
+      'approved',
+    );
+    expect(
+      dropFace(dropFace(both, { era: '2026', apps: false }), { era: '2025', apps: false }),
+    ).toBeUndefined();
   });
 
   test('[L-48] verified in time means every era', () => {
