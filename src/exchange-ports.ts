@@ -11,6 +11,7 @@ import type {
   SessionFacts,
   TaskFacts,
 } from './mcp/admitted.js';
+import type { Carried } from './mcp/carried.js';
 import type { ListedEra } from './mcp/listing.js';
 import type { ServerName } from './mcp/merge/handshakes.js';
 import type { Member } from './mcp/merge/prefixes.js';
@@ -50,9 +51,7 @@ export type View = {
     readonly keepAliveMs: number;
   };
   /** The versions that the upstream carries and we police, by era; `undefined` before the first listing. */
-  readonly carried:
-    | { readonly sessions: readonly string[]; readonly stateless: readonly string[] }
-    | undefined;
+  readonly carried: Carried | undefined;
   /** The definitions under this version's lock file and the newest listing, as this client is offered them. */
   catalogueFor(client: { readonly era: Era; readonly apps: boolean }): Catalogue;
   /** The setting `apps`. */

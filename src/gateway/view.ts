@@ -4,6 +4,7 @@
 import type { View } from '../exchange-ports.js';
 import { eraTowards } from '../mcp/carried.js';
 import { type Face, faceOf } from '../mcp/listing.js';
+import { readTaskUses, TASK_SESSION_VERSION } from '../mcp/tasks.js';
 import { SESSION_VERSIONS } from '../mcp/versions.js';
 import { createCatalogue } from '../pins/catalogue.js';
 import type { CompileDefinition } from '../pins/definition-compiler.js';
@@ -89,8 +90,10 @@ function carriedBy(observed: Observed | undefined, isDirect: boolean): View['car
   const versionsOf = (era: '2025' | '2026'): readonly string[] =>
     observed.faces.find((listed) => listed.era === era)?.protocolVersions ?? [];
   const sessions = versionsOf('2025');
+  const inSessions = observed.faces.find(({ era }) => era === '2025');
   return {
     sessions: isDirect && sessions.length > 0 ? SESSION_VERSIONS : sessions,
     stateless: versionsOf('2026'),
+    tasks: sessions.includes(TASK_SESSION_VERSION) ? readTaskUses(inSessions?.capabilities) : [],
   };
 }

@@ -24,7 +24,7 @@ import { addressRequest } from './channel-request.js';
 import { contentOf } from './guarded-content.js';
 import { narrowListen } from './narrow.js';
 import { openRetry } from './retry.js';
-import { addressTask, checkTaskUse } from './task-request.js';
+import { addressTask, checkTaskUse, noteTaskWish } from './task-request.js';
 
 /** Who calls: a verified principal, or 401 and 503. At once where the token was seen before. */
 export function authenticate(call: Call): Principal | Refusal | Promise<Principal | Refusal> {
@@ -134,7 +134,9 @@ function decideNow(
   if (asksForThing(admitted) && !isFresh) return refuseWith('pins-stale');
   const fault =
     checkParamHeaders(admitted, catalogue) ?? checkTaskUse(admitted, call.view, catalogue);
-  return fault === undefined ? decision : refuseFault(fault);
+  if (fault !== undefined) return refuseFault(fault);
+  noteTaskWish(call, admitted);
+  return decision;
 }
 
 /** What the client carries for us is opened, what it may not listen to taken out; a channel's ids are sealed. */
