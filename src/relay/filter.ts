@@ -192,7 +192,7 @@ function listInput(
   function noteOnce(kind: PinKind): void {
     if (isNoted) return;
     isNoted = true;
-    const page: SeenPage = { era: listedEra(era), kind, items: seen };
+    const page: SeenPage = { kind, items: seen };
     call.ports.notePage(call.incoming.upstream, page);
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
   }

@@ -113,6 +113,8 @@ describe('an exchange', () => {
       tellLoss: refuseUse,
       noteResources: refuseUse,
       recallResource: refuseUse,
+      enterPart: refuseUse,
+      findParts: refuseUse,
       async authenticate() {
         await Promise.resolve();
         current = after;
