@@ -57,7 +57,8 @@ function buildView(
   });
   const isDirect = upstream.transport === 'http-sse';
   const carried = carriedBy(observed, isDirect);
-  const [plain, withApps] = [cataloguesOf(false), cataloguesOf(true)];
+  const plain = cataloguesOf(false);
+  const withApps = upstream.apps ? cataloguesOf(true) : plain;
   return {
     id,
     upstream: upstream.name,

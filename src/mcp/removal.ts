@@ -109,15 +109,13 @@ function extensionEdits(
 ): readonly TextEdit[] {
   const span = spanOf(text, path);
   if (span === undefined) return [];
+  const edits = removalEdits(text, span, (name) => !carried.includes(name));
   const settings = carried.includes(APPS_EXTENSION)
     ? spanOf(text, [...path, APPS_EXTENSION])
     : undefined;
   const own = JSON.stringify(APPS_SETTINGS);
-  const isOwn = settings === undefined || text.slice(settings.start, settings.end) === own;
-  return [
-    ...removalEdits(text, span, (name) => !carried.includes(name)),
-    ...(isOwn ? [] : [{ ...settings, text: own }]),
-  ];
+  if (settings === undefined || text.slice(settings.start, settings.end) === own) return edits;
+  return [...edits, { ...settings, text: own }];
 }
 
 function modeEdits(
