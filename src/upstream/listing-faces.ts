@@ -69,7 +69,10 @@ export function createFaceLister(settings: FaceSettings, ports: FacePorts): Omit
   };
 }
 
-/** Holds what the first round shows until every face was heard of: one alone would look like all there is. */
+/**
+ * Holds what the first round shows until every face was heard of: one alone would look like all there is. A
+ * round in which none was listed is followed by another first one.
+ */
 function createFirstRound(
   faces: readonly boolean[],
   onListings: (listings: readonly Listing[]) => void,
@@ -77,10 +80,14 @@ function createFirstRound(
   const awaited = new Set(faces);
   let held: Listing[] | undefined = [];
 
-  function release(): void {
+  function endRound(): void {
     const listings = held ?? [];
+    if (listings.length === 0) {
+      for (const face of faces) awaited.add(face);
+      return;
+    }
     held = undefined;
-    if (listings.length > 0) onListings(listings);
+    onListings(listings);
   }
 
   return {
@@ -88,7 +95,7 @@ function createFirstRound(
       if (listing !== undefined && held === undefined) onListings([listing]);
       else if (listing !== undefined) held?.push(listing);
       // A face tells of all its eras at once, one after the other.
-      if (awaited.delete(apps) && awaited.size === 0) queueMicrotask(release);
+      if (awaited.delete(apps) && awaited.size === 0) queueMicrotask(endRound);
     },
   };
 }

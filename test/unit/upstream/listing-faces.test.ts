@@ -79,6 +79,27 @@ it('[APP-05] shows the first round whole, once every face was heard of', async (
   expect(ports()).toBe(2);
 });
 
+it('[APP-05] shows the first round whole after one in which nothing was listed', async () => {
+  let isDown = true;
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const { lister, rounds } = listerOf(async (declares) => {
+    if (isDown) return 'fails';
+    if (declares) await held;
+    return 'answers';
+  });
+  expect(await lister.ensureFresh()).toBe('stale');
+  isDown = false;
+  const listed = lister.noteListChanged();
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  expect(rounds).toEqual([]);
+  release();
+  await listed;
+  expect(rounds.map(facesOf)).toEqual([['2026 false', '2026 true']]);
+});
+
 it('[APP-05] is stale while one face cannot be listed, and shows the other', async () => {
   const { lister, rounds } = listerOf(async (declares) => (declares ? 'fails' : 'answers'));
   expect(await lister.ensureFresh()).toBe('stale');
