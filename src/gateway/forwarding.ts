@@ -182,9 +182,11 @@ function forwardStateless(
 type Mirrored = Parameters<UpstreamRuntime['translation']['sessions']['forward']>[2];
 
 /** What the approved schema of the tool mirrors into headers. */
-function mirroredOf(view: View, { admitted: { target } }: Cleared): Mirrored {
+function mirroredOf(view: View, { admitted: { target, apps } }: Cleared): Mirrored {
   if (target.kind !== 'tool') return [];
-  return view.catalogueFor('2026').standing('tool', target.name).pinned?.mirrored ?? [];
+  return (
+    view.catalogueFor({ era: '2026', apps }).standing('tool', target.name).pinned?.mirrored ?? []
+  );
 }
 
 /** In a session of HTTP+SSE that is spoken directly, messages have an address of their own. */

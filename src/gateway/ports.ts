@@ -130,6 +130,9 @@ export function createPorts(parts: Parts): Ports {
     openSession(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);
       if (session === undefined || revocations.hasSession(session.hashes)) return undefined;
+      // What its server offers in it is verified no more.
+      if (session.apps === true && !parts.version().settings.upstreams.get(upstream)?.apps)
+        return undefined;
       if (revocations.hasSession(session.partHashes)) return undefined;
       if (session.hashes.some(ended.has)) return undefined;
       if (session.upstreamSession !== BRIDGED_CHANNEL) return session;

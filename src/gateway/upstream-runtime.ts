@@ -3,7 +3,7 @@
 
 import type { UpstreamSettings } from '../config/settings.js';
 import {
-  dropEra,
+  dropFace,
   noteListing,
   notePage,
   type Observed,
@@ -12,8 +12,9 @@ import {
 } from '../pins/observed.js';
 import type { SessionUpstream, UpstreamClient } from '../upstream/client.js';
 import type { ListingFault } from '../upstream/listing-call.js';
+import { createFaceLister } from '../upstream/listing-faces.js';
 import type { Presenter } from '../upstream/presenter.js';
-import { createLister } from '../upstream/relist.js';
+
 import { createTranslation, type Translation } from '../upstream/translate/translation.js';
 import { type ConnectionPorts, connectUpstream } from './upstream-connection.js';
 
@@ -52,7 +53,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
   const { now } = ports;
   const { limits, pinning } = settings;
   const connection = connectUpstream(settings, ports);
-  const { client, sessions, presenter, request, sessionVersions } = connection;
+  const { client, sessions, presenter, openRequest, sessionVersions } = connection;
   const translation = createTranslation({
     client: sessions,
     gatewayVersion: ports.gatewayVersion,
@@ -69,22 +70,23 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     if (!isSame) ports.onSight(runtime);
   }
 
-  const lister = createLister(
+  const lister = createFaceLister(
     {
       maxAgeMs: pinning.maxAgeMs,
       requestTimeoutMs: limits.requestTimeoutMs,
       gatewayVersion: ports.gatewayVersion,
       sessionVersions,
+      apps: settings.apps,
     },
     {
       now,
-      request,
-      onListing(listing) {
+      openRequest,
+      onListings(listings) {
         isUp = true;
-        see(noteListing(observed, observeListing(listing)));
+        see(listings.map(observeListing).reduce(noteListing, observed));
         ports.onListed(runtime);
       },
-      onEraGone: (era) => see(dropEra(observed, era)),
+      onFaceGone: (face) => see(dropFace(observed, face)),
       onFailure(_era, why) {
         isUp = false;
         ports.onFailure(runtime, why);

@@ -81,8 +81,9 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
     forward: (cleared, by, mirrored) => forward(parts, cleared, by, mirrored),
     openStream(session, by, signal) {
       const notes = parts.book.of(keyOf(session));
+      const declared = { askable: [], apps: session.apps ?? false };
       return listenForSession(
-        { ...parts, by, envelope: envelopeOf(parts.gatewayVersion, [], undefined) },
+        { ...parts, by, envelope: envelopeOf(parts.gatewayVersion, declared, undefined) },
         notes,
         signal,
       );
@@ -171,7 +172,7 @@ async function send(request: Request): Promise<ForwardOutcome> {
   const isHandshake = admitted.rule.method === 'initialize';
   const envelope = isHandshake
     ? handshakeEnvelope(parts.gatewayVersion, cleared)
-    : envelopeOf(parts.gatewayVersion, admitted.askable, notes?.logLevel);
+    : envelopeOf(parts.gatewayVersion, admitted, notes?.logLevel);
   const form = isHandshake
     ? discoverForm(id, envelope)
     : statelessForm(admitted, envelope, mirrored);

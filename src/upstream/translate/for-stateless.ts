@@ -184,7 +184,7 @@ async function openSession(
   };
   const opened = await openUpstreamSession(ports, {
     version,
-    capabilities: capabilitiesFor(admitted.askable),
+    capabilities: capabilitiesFor(admitted),
     clientInfo: { name: 'sallyport', version: gatewayVersion },
     logLevel: logLevelOf(admitted),
   });
@@ -200,7 +200,7 @@ function logLevelOf({ message }: Admitted): string | undefined {
 /** Whose session it is, and on which terms: exact strings, as verified. */
 export function keyOf({ principal, admitted }: Cleared): string {
   const { issuerUrl, subject, client } = principal;
-  const terms = [[...admitted.askable].sort(), logLevelOf(admitted) ?? null];
+  const terms = [[...admitted.askable].sort(), admitted.apps, logLevelOf(admitted) ?? null];
   return JSON.stringify([issuerUrl, subject, client, ...terms]);
 }
 
