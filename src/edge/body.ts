@@ -28,28 +28,37 @@ export function createBodyReader(maxTotalBytes: number): BodyReader {
   return {
     read: (request, maxBytes) =>
       new Promise((resolve) => {
+        const declared = Number(request.headers['content-length']);
         const chunks: Uint8Array[] = [];
         let bytes = 0;
+        let isOver = false;
 
         function finish(body: Uint8Array | UnreadBody): void {
-          if (!unfinished.delete(finish)) return;
-          totalBytes -= bytes;
+          if (isOver) return;
+          isOver = true;
+          if (unfinished.delete(finish)) totalBytes -= bytes;
           chunks.length = 0;
           request.off('data', take);
           resolve(body);
         }
 
-        function take(chunk: Uint8Array): void {
+        function keep(chunk: Uint8Array): void {
           bytes += chunk.byteLength;
           totalBytes += chunk.byteLength;
           chunks.push(chunk);
-          if (bytes > maxBytes) {
-            request.pause();
-            finish('too-large');
-          } else if (totalBytes > maxTotalBytes) makeRoom();
+          unfinished.add(finish);
+          if (totalBytes > maxTotalBytes) makeRoom();
         }
 
-        unfinished.add(finish);
+        function take(chunk: Uint8Array): void {
+          if (bytes + chunk.byteLength > maxBytes) {
+            request.pause();
+            finish('too-large');
+            // What is whole with its first chunk was never on its way.
+          } else if (bytes === 0 && chunk.byteLength === declared) finish(chunk);
+          else keep(chunk);
+        }
+
         request.on('data', take);
         request.on('end', () => finish(joinChunks(chunks, bytes)));
         request.on('error', () => finish('aborted'));

@@ -51,7 +51,7 @@ export function checkRequest(request: IncomingMessage, tables: EdgeTables): Edge
   const document = tables.documents.get(path);
   const route = tables.routes.get(path);
   if (route === undefined && document === undefined) return refused(404, undefined, undefined);
-  const repeated = repeatedHeaders(request.rawHeaders);
+  const repeated = repeatedHeaders(request);
   const stranger = checkHost(request, tables, repeated, route?.upstream);
   if (stranger !== undefined) return stranger;
   // Documents are for everyone, whatever page asks.
@@ -166,16 +166,15 @@ export function isJsonType(contentType: string | undefined): boolean {
 }
 
 /** Names that stand on more than one header line, lower-case. The framework would keep the first in silence. */
-function repeatedHeaders(rawHeaders: readonly string[]): ReadonlySet<string> {
-  let repeated: Set<string> | undefined;
+function repeatedHeaders({ headers, rawHeaders }: IncomingMessage): ReadonlySet<string> {
+  // As many lines as names: none is there twice.
+  if (Object.keys(headers).length * 2 === rawHeaders.length) return NO_NAMES;
+  const repeated = new Set<string>();
   const seen = new Set<string>();
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = (rawHeaders[i] ?? '').toLowerCase();
-    if (seen.has(name)) {
-      repeated ??= new Set();
-      repeated.add(name);
-    }
+    if (seen.has(name)) repeated.add(name);
     seen.add(name);
   }
-  return repeated ?? NO_NAMES;
+  return repeated;
 }

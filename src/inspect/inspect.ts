@@ -182,26 +182,31 @@ function stringsOf(value: Json): readonly string[] {
 /** The texts of a message that a reader reads one behind the other. */
 function readerTextsOf(value: Json): readonly string[] {
   const texts: string[] = [];
-  for (const path of PROSE_PLACES) {
-    const place = valueAt(value, path);
-    if (typeof place === 'string') texts.push(place);
-    else if (Array.isArray(place)) for (const block of place) pushBlockText(block, texts);
-  }
+  if (!isObject(value)) return texts;
+  const result = value['result'];
+  pushPlaces(value['error'], ERROR_PLACES, texts);
+  pushPlaces(value['params'], NOTICE_PLACES, texts);
+  pushPlaces(result, RESULT_PLACES, texts);
+  if (isObject(result)) pushPlaces(result['task'], TASK_PLACES, texts);
+  pushPlaces(result, TASKS_PLACES, texts);
   return texts;
 }
 
-const PROSE_PLACES: readonly (readonly string[])[] = [
-  ['result', 'content'],
-  ['result', 'contents'],
-  ['result', 'messages'],
-  ['error', 'message'],
-  ['params', 'message'],
-  ['params', 'data'],
-  ['params', 'statusMessage'],
-  ['result', 'statusMessage'],
-  ['result', 'task', 'statusMessage'],
-  ['result', 'tasks'],
-];
+const ERROR_PLACES = ['message'] as const;
+const NOTICE_PLACES = ['message', 'data', 'statusMessage'] as const;
+const RESULT_PLACES = ['content', 'contents', 'messages', 'statusMessage'] as const;
+const TASK_PLACES = ['statusMessage'] as const;
+const TASKS_PLACES = ['tasks'] as const;
+
+/** None of the names is on Object.prototype. */
+function pushPlaces(holder: Json | undefined, names: readonly string[], texts: string[]): void {
+  if (!isObject(holder)) return;
+  for (const name of names) {
+    const place = holder[name];
+    if (typeof place === 'string') texts.push(place);
+    else if (Array.isArray(place)) for (const block of place) pushBlockText(block, texts);
+  }
+}
 
 function pushBlockText(block: Json, texts: string[]): void {
   if (!isObject(block)) return;

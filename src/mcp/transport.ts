@@ -1,11 +1,18 @@
 // The HTTP facts of one exchange, as plain values: what came in and where the answer goes.
 // No socket and no framework type crosses this line, so everything behind it can be tested with literals.
 
+/** Who is told that a client has left: a function, or an object that has no need of one for each exchange (DOM, EventListener). */
+export type LeaveListener = (() => void) | { handleEvent(): void };
+
 /** That a client has left, as an AbortSignal tells it. */
 export type LeaveSignal = {
   readonly aborted: boolean;
-  addEventListener(type: 'abort', listener: () => void, options?: { readonly once: boolean }): void;
-  removeEventListener(type: 'abort', listener: () => void): void;
+  addEventListener(
+    type: 'abort',
+    listener: LeaveListener,
+    options?: { readonly once: boolean },
+  ): void;
+  removeEventListener(type: 'abort', listener: LeaveListener): void;
 };
 
 /** One HTTP request on an upstream's path, after the edge has checked Host, Origin, size and type. */

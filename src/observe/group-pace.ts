@@ -3,7 +3,7 @@
 // of many small ones, each of which costs a call of the system. Holds nobody longer than that moment.
 
 /** Where many wait for one write, the next begins no sooner than this after it. */
-export const GROUP_EVERY_MS = 2;
+export const GROUP_EVERY_MS = 4;
 /** So many waiters of one group make a gateway busy. */
 export const MANY_WAITERS = 4;
 

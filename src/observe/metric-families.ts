@@ -34,29 +34,39 @@ const MISNAMED = [
 /** Separates label values in a key; no value that we allow contains it. */
 const SEPARATOR = '\u0000';
 
-/** Sums that counters are told when they are asked, because telling them costs a search each time. */
+/** What series are told when they are asked, because telling them costs a search each time. */
 function createLate(): {
-  add(tell: (sum: number) => void): Write;
+  /** Sums up what is written. */
+  sum(tell: (sum: number) => void): Write;
+  /** Keeps what was written last. */
+  last(tell: (value: number) => void): Write;
   tell(): void;
   clear(): void;
 } {
-  const sums: { sum: number; readonly tell: (sum: number) => void }[] = [];
+  const told: (() => void)[] = [];
   return {
-    add(tell) {
-      const entry = { sum: 0, tell };
-      sums.push(entry);
+    sum(tell) {
+      let sum = 0;
+      told.push(() => {
+        tell(sum);
+        sum = 0;
+      });
       return (value) => {
-        if (value > 0) entry.sum += value;
+        if (value > 0) sum += value;
+      };
+    },
+    last(tell) {
+      let last = 0;
+      told.push(() => tell(last));
+      return (value) => {
+        last = value;
       };
     },
     tell() {
-      for (const entry of sums) {
-        entry.tell(entry.sum);
-        entry.sum = 0;
-      }
+      for (const tell of told) tell();
     },
     clear() {
-      sums.length = 0;
+      told.length = 0;
     },
   };
 }
@@ -76,7 +86,7 @@ function childMaker(
           const series = metric.labels(...labels);
           // Without labels or not, a series is there from its first count, even of nothing.
           series.inc(0);
-          return late.add((sum) => series.inc(sum));
+          return late.sum((sum) => series.inc(sum));
         },
         clear() {
           late.clear();
@@ -85,13 +95,18 @@ function childMaker(
       };
     }
     case 'gauge': {
-      const metric = new Gauge(options);
+      const late = createLate();
+      const metric = new Gauge({ ...options, collect: late.tell });
       return {
-        child: (labels) => {
+        child(labels) {
           const series = metric.labels(...labels);
-          return (value) => series.set(value);
+          series.set(0);
+          return late.last((value) => series.set(value));
         },
-        clear: () => metric.reset(),
+        clear() {
+          late.clear();
+          metric.reset();
+        },
       };
     }
     case 'histogram': {

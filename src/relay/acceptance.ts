@@ -12,10 +12,13 @@ import type { Call } from './call.js';
 const STREAM = 'text/event-stream';
 const JSON_BODY = 'application/json';
 const NOT_ACCEPTABLE = 406;
+/** What clients are asked to send, and nearly all send in these very words. */
+const AS_ASKED = `${JSON_BODY}, ${STREAM}`;
 
 /** True where the client takes an event stream. */
 export function takesStream({ headers }: Incoming): boolean {
-  return acceptsType(headers['accept'], STREAM);
+  const accept = headers['accept'];
+  return accept === AS_ASKED || acceptsType(accept, STREAM);
 }
 
 /** 406: nothing of what this request is answered with is taken. */

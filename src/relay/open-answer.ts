@@ -11,6 +11,9 @@ import { type Call, callerOf } from './call.js';
 import { CUT_AFTER_MS, timerMs } from './held-stream.js';
 import type { Judge } from './judge.js';
 
+/** A stream that is open longer than this gets timers of its own. */
+const TIMERS_AFTER_MS = 1_000;
+
 /** Why a stream ended before its answer was complete. */
 export type Gone = 'cancelled' | Refusal;
 
@@ -39,14 +42,18 @@ export function watchAnswer(
 
   const leave = enterAnswer(call, () => end('cancelled'));
   const expiresAt = cleared.principal.token.expiresAt;
-  const expiry = setTimeout(
-    () => end(refuseWith('token-expired')),
-    timerMs(expiresAt - Date.now()),
-  );
-  const late = setTimeout(() => {
-    end(refuseWith('upstream-timeout'));
-    tellServer(call, cleared);
-  }, timeLeftMs(call));
+  let expiry: NodeJS.Timeout | undefined;
+  let late: NodeJS.Timeout | undefined;
+  function startTimers(): void {
+    expiry = setTimeout(() => end(refuseWith('token-expired')), timerMs(expiresAt - Date.now()));
+    late = setTimeout(() => {
+      end(refuseWith('upstream-timeout'));
+      tellServer(call, cleared);
+    }, timeLeftMs(call));
+  }
+  // Most answers are over long before either is due; timers of many lengths cost more than many of one.
+  const soonestMs = Math.min(timerMs(expiresAt - Date.now()), timeLeftMs(call));
+  const start = setTimeout(startTimers, Math.min(soonestMs, TIMERS_AFTER_MS));
   function askAgain(): void {
     renew(call, cleared, judge).then(
       (refusal) => refusal !== undefined && end(refusal),
@@ -64,6 +71,7 @@ export function watchAnswer(
     close() {
       leave();
       forget();
+      clearTimeout(start);
       clearTimeout(expiry);
       clearTimeout(late);
       clearTimeout(cutting);

@@ -45,7 +45,6 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
   headers: UpstreamAnswer['headers'] = NO_HEADERS;
   readonly #settle: (outcome: ForwardOutcome) => void;
   readonly #signal: LeaveSignal | undefined;
-  #stop: (() => void) | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
   #end: 'open' | 'done' | ForwardFault = 'open';
@@ -144,15 +143,18 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.#giveUp('upstream-unavailable');
   }
 
+  /** The client has left, or the exchange was given up. Listens itself: a closure for each exchange would outlive it. */
+  handleEvent(): void {
+    this.#controller?.abort(new Error('exchange given up'));
+  }
+
   #listen(signal: LeaveSignal): void {
-    this.#stop = () => this.#controller?.abort(new Error('exchange given up'));
-    if (signal.aborted) this.#stop();
-    else signal.addEventListener('abort', this.#stop, { once: true });
+    if (signal.aborted) this.handleEvent();
+    else signal.addEventListener('abort', this, { once: true });
   }
 
   #deafen(): void {
-    if (this.#stop !== undefined) this.#signal?.removeEventListener('abort', this.#stop);
-    this.#stop = undefined;
+    this.#signal?.removeEventListener('abort', this);
   }
 
   #finish(how: 'done' | ForwardFault): void {

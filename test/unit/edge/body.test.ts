@@ -13,14 +13,16 @@ describe('bodies on their way', () => {
   const sockets: Socket[] = [];
 
   beforeEach(async () => {
-    outcomes = new Map();
+    // A connection of the test before may end only now.
+    const own = new Map<string, Uint8Array | UnreadBody>();
+    outcomes = own;
     arrived = [];
     const bodies = createBodyReader(MAX_TOTAL_BYTES);
     server = createServer((request: IncomingMessage, response) => {
       const name = request.url ?? '';
       request.on('data', () => arrived.push(name));
       void bodies.read(request, MAX_BYTES).then((outcome) => {
-        outcomes.set(name, outcome);
+        own.set(name, outcome);
         response.end();
       });
     });
@@ -56,13 +58,36 @@ describe('bodies on their way', () => {
   it('[H-02] give way in the order in which they were begun, once all are too much', async () => {
     await begin('/first', 100, 70);
     await begin('/second', 100, 70);
-    await begin('/third', 60, 60);
+    const third = await begin('/third', 61, 60);
     await outcome('/first').toBe('crowded-out');
-    await outcome('/third').toEqual(Buffer.from('a'.repeat(60)));
+    third.write('a');
+    await outcome('/third').toEqual(Buffer.from('a'.repeat(61)));
     expect(outcomes.has('/second')).toBe(false);
     // What was read or given up counts no longer.
     await begin('/fourth', 60, 60);
     await outcome('/fourth').toEqual(Buffer.from('a'.repeat(60)));
     expect(outcomes.has('/second')).toBe(false);
+  });
+
+  it('[H-02] are whole with their first piece, and then crowd nobody out', async () => {
+    await begin('/first', 100, 70);
+    await begin('/second', 100, 70);
+    await begin('/third', 60, 60);
+    await outcome('/third').toEqual(Buffer.from('a'.repeat(60)));
+    expect([...outcomes.keys()]).toEqual(['/third']);
+  });
+
+  it('[H-02] are read piece by piece, of a length that was told or not', async () => {
+    const told = await begin('/told', 90, 30);
+    told.write('b'.repeat(60));
+    await outcome('/told').toEqual(Buffer.from('a'.repeat(30) + 'b'.repeat(60)));
+    const { port } = server.address() as AddressInfo;
+    const response = await fetch(`http://127.0.0.1:${port}/untold`, {
+      method: 'POST',
+      body: new Blob(['a'.repeat(40), 'b'.repeat(40)]).stream(),
+      duplex: 'half',
+    } as RequestInit);
+    expect(response.status).toBe(200);
+    await outcome('/untold').toEqual(Buffer.from('a'.repeat(40) + 'b'.repeat(40)));
   });
 });

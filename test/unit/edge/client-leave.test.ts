@@ -27,10 +27,11 @@ describe('a client that leaves', () => {
     leave.addEventListener('abort', () => void told.push('third'));
     leave.removeEventListener('abort', second);
     expect(leave.aborted).toBe(false);
+    leave.addEventListener('abort', { handleEvent: () => void told.push('object') });
     socket.emit('close');
     socket.emit('close');
     expect(leave.aborted).toBe(true);
-    expect(told).toEqual(['first', 'third']);
+    expect(told).toEqual(['first', 'third', 'object']);
   });
 
   it('[PRF-04] has not left where its answer was written to the end', () => {
@@ -42,6 +43,12 @@ describe('a client that leaves', () => {
   });
 
   it('[PRF-04] has left where the connection was gone before anyone asked', () => {
-    expect(new ClientLeave(response({ destroyed: true })).aborted).toBe(true);
+    const leave = new ClientLeave(response({ destroyed: true }));
+    expect(leave.aborted).toBe(true);
+    leave.addEventListener('abort', () => expect.unreachable());
+    const unheard = response();
+    const left = new ClientLeave(unheard);
+    unheard.destroyed = true;
+    expect(left.aborted).toBe(true);
   });
 });
