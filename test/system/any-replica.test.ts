@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
-import { ALL_QUESTIONS, grantQuestions } from '../support/asking.js';
+import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/asking.js';
 import {
   CITIES,
   registerAsking,
@@ -29,9 +29,11 @@ import { inTurn, sessionsOnly } from '../support/upstream-eras.js';
 import {
   type Access,
   bearer,
+  callStateless,
   errorOf,
   post,
   requestInSession,
+  requestStateless,
   resultOf,
   sessionHeaders,
 } from '../support/wire-client.js';
@@ -214,6 +216,34 @@ describe('a session before a stateless upstream, at replicas with a store', () =
     expect(seen.some((text) => text.length > 100)).toBe(true);
     expect(seen.join()).not.toContain('plans');
     expect(seen.join()).not.toContain(id);
+  });
+});
+
+describe('a stateless client whose call waits in a session with its upstream', () => {
+  it('[Y-11] is told at the other replica to call again, and may answer where the call waits', async () => {
+    old.obey(
+      inTurn(sessionsOnly, (request) =>
+        request.method === 'tools/call'
+          ? askThenAnswer(request, [{ id: 'from-the-server', ...FORM_QUESTION }], 500)
+          : undefined,
+      ),
+    );
+    const here = await gateways.access(gateways.one, 'old', 'ada');
+    const there = await gateways.access(gateways.other, 'old', 'ada');
+    const meta = { 'io.modelcontextprotocol/clientCapabilities': ALL_QUESTIONS };
+    const asked = resultOf(await callStateless(here, 'read_record', { id: 'one' }, meta));
+    const [key = ''] = Object.keys((asked['inputRequests'] ?? {}) as JsonObject);
+    const again = {
+      name: 'read_record',
+      arguments: { id: 'one' },
+      inputResponses: { [key]: { action: 'accept', content: { person: 'Ada' } } },
+      requestState: asked['requestState'] ?? '',
+      _meta: meta,
+    };
+    const refused = await requestStateless(there, 'tools/call', again);
+    expect([refused.status, errorOf(refused)['code']]).toEqual([409, 1433]);
+    const done = await requestStateless(here, 'tools/call', again);
+    expect(resultOf(done)['resultType']).toBe('complete');
   });
 });
 
