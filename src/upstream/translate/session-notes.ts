@@ -1,5 +1,6 @@
 // What a session that only the gateway knows has said once and its upstream must be told every time, and
-// what is under way in it. Bounded, a caller first: what is forgotten costs a log level or a subscription, never a control.
+// what is under way in it. What it says is told to the other replicas (session-words.ts). Bounded, a caller
+// first: what is forgotten costs a log level or a subscription, never a control.
 // Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation.
 
 import type { JsonObject, RequestId, RpcError } from '../../mcp/message.js';
@@ -28,15 +29,19 @@ export const MAX_SESSIONS = 10_000;
 export const MAX_RESOURCES = 256;
 
 export type NotesBook = {
-  /** The notes of a session of this caller, empty for one that is new here. */
-  of(session: string, owner: SessionOwner): SessionNotes;
+  /** The notes of a session of this owner, empty for one that is new here. */
+  of(session: string, owner: string): SessionNotes;
   /** The notes of a session that is known here. */
   find(session: string): SessionNotes | undefined;
+  /** Ends what is under way in it, too. */
   forget(session: string): void;
+  forgetWhere(isOver: (session: string) => boolean): void;
 };
 
 /** Whose a session is: by identity, not by token. */
-export type SessionOwner = Pick<Principal, 'issuerUrl' | 'subject' | 'client'>;
+export function ownerOf({ issuerUrl, subject, client }: Principal): string {
+  return JSON.stringify([issuerUrl, subject, client]);
+}
 
 type Page = { readonly notes: SessionNotes; readonly owner: string };
 
@@ -65,9 +70,12 @@ export function createNotesBook(): NotesBook {
     else if (book.size >= MAX_SESSIONS) takeOut(oldest);
   }
 
+  function forget(session: string): void {
+    for (const controller of takeOut(session)?.notes.running.values() ?? []) controller.abort();
+  }
+
   return {
-    of(session, { issuerUrl, subject, client }) {
-      const owner = JSON.stringify([issuerUrl, subject, client]);
+    of(session, owner) {
       const notes = takeOut(session)?.notes ?? emptyNotes();
       makeRoom(owner);
       book.set(session, { notes, owner });
@@ -75,8 +83,9 @@ export function createNotesBook(): NotesBook {
       return notes;
     },
     find: (session) => book.get(session)?.notes,
-    forget(session) {
-      for (const controller of takeOut(session)?.notes.running.values() ?? []) controller.abort();
+    forget,
+    forgetWhere(isOver) {
+      for (const session of [...book.keys()]) if (isOver(session)) forget(session);
     },
   };
 }

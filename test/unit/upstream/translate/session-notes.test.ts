@@ -6,21 +6,20 @@ import {
   MAX_SESSIONS,
   MAX_SESSIONS_A_CALLER,
   type NotesBook,
-  type SessionOwner,
 } from '../../../../src/upstream/translate/session-notes.js';
+import { hearWord } from '../../../../src/upstream/translate/session-words.js';
 
-const owner = (subject: string): SessionOwner => ({ issuerUrl: 'i', subject, client: 'c' });
-const ANN = owner('ann');
+const ANN = 'ann';
 
-function open(book: NotesBook, who: SessionOwner, count: number): void {
-  for (let at = 0; at < count; at += 1) book.of(`${who.subject}-${at}`, who).logLevel = `l${at}`;
+function open(book: NotesBook, who: string, count: number): void {
+  for (let at = 0; at < count; at += 1) book.of(`${who}-${at}`, who).logLevel = `l${at}`;
 }
 
 describe('[H-09] what sessions have said', () => {
   it('is not forgotten for another caller who opens many', () => {
     const book = createNotesBook();
     book.of('first', ANN).logLevel = 'debug';
-    open(book, owner('many'), MAX_SESSIONS + 1);
+    open(book, 'many', MAX_SESSIONS + 1);
     expect(book.of('first', ANN).logLevel).toBe('debug');
   });
 
@@ -39,9 +38,9 @@ describe('[H-09] what sessions have said', () => {
   it('is bounded over all callers: the one used least lately goes', () => {
     const book = createNotesBook();
     book.of('first', ANN).logLevel = 'debug';
-    for (let at = 0; at < MAX_SESSIONS - 1; at += 1) book.of(`s${at}`, owner(`o${at}`));
+    for (let at = 0; at < MAX_SESSIONS - 1; at += 1) book.of(`s${at}`, `o${at}`);
     expect(book.find('first')?.logLevel).toBe('debug');
-    book.of('one-more', owner('late'));
+    book.of('one-more', 'late');
     expect([book.find('first'), book.find('s0')]).toEqual([undefined, expect.anything()]);
   });
 
@@ -54,5 +53,14 @@ describe('[H-09] what sessions have said', () => {
     expect(controller.signal.aborted).toBe(true);
     book.of('one-more', ANN);
     expect([book.find('ann-5'), book.find('ann-0')?.logLevel]).toEqual([undefined, 'l0']);
+  });
+
+  it('is of its owner where another replica tells of it, too', () => {
+    const book = createNotesBook();
+    book.of('first', ANN).logLevel = 'debug';
+    const news = { kind: 'log-level', level: 'info' } as const;
+    for (let at = 0; at < MAX_SESSIONS + 1; at += 1)
+      hearWord(book, { session: `s${at}`, owner: 'many', news });
+    expect(book.find('first')?.logLevel).toBe('debug');
   });
 });
