@@ -135,10 +135,13 @@ export type ForwardOutcome =
   | UpstreamAnswer
   | { readonly kind: 'fault'; readonly reason: ForwardFault };
 
-/** Why nothing was sent: it concerns what another replica runs, or ran, or the replicas could not be told of it. */
-export type ReplicaFault = 'asked-elsewhere' | 'store-unavailable';
+/**
+ * Why nothing was sent: it concerns what another replica runs, or ran, or the replicas could not be told of it; or
+ * too much for its caller is on its way.
+ */
+export type UnsentFault = 'asked-elsewhere' | 'store-unavailable' | 'overloaded';
 
-/** What became of a message that may concern what another replica runs. */
+/** What became of a message that may concern what another replica runs, or that was not sent at all. */
 export type PlacedOutcome =
   | ForwardOutcome
-  | { readonly kind: 'fault'; readonly reason: ReplicaFault };
+  | { readonly kind: 'fault'; readonly reason: UnsentFault };
