@@ -5,7 +5,7 @@
 
 import { setMaxListeners } from 'node:events';
 import type { SessionFacts } from '../mcp/admitted.js';
-import { BRIDGED_CHANNEL, channelAddress } from '../mcp/eras/channels.js';
+import { BRIDGED_CHANNEL, channelAddress, probesForChannel } from '../mcp/eras/channels.js';
 import { encodeSseMessage } from '../mcp/sse.js';
 import type { AwaitedAnswers, ClientEnd, UpstreamAnswer } from '../mcp/transport.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
@@ -25,17 +25,10 @@ export function openStream(call: Call, principal: Principal): Promise<Refusal | 
   return opensChannel(call) ? openChannel(call, principal) : listen(call, principal);
 }
 
-/**
- * True on a channel's own path, and on the upstream's own for a client that probes for this transport: it
- * knows no header of a later one (MCP 2025-11-25, transports, backwards compatibility).
- */
+/** True on a channel's own path, and on the upstream's own for a client that probes for this transport. */
 function opensChannel({ incoming: { channel, headers } }: Call): boolean {
-  if (channel === 'events') return true;
-  const isOfSession = LATER_HEADERS.some((name) => headers[name] !== undefined);
-  return !isOfSession && headers['accept']?.includes('text/event-stream') === true;
+  return channel === 'events' || probesForChannel(headers);
 }
-
-const LATER_HEADERS = ['mcp-session-id', 'mcp-protocol-version', 'last-event-id'];
 
 /** What a channel stands on at the upstream: where messages go, and who tells what is said there. */
 type Ground = {
