@@ -10,6 +10,7 @@ import {
 import { hearWord } from '../../../../src/upstream/translate/session-words.js';
 
 const ANN = 'ann';
+const MORE_THAN_ALL = 10_001;
 
 function open(book: NotesBook, who: string, count: number): void {
   for (let at = 0; at < count; at += 1) book.of(`${who}-${at}`, who).logLevel = `l${at}`;
@@ -17,9 +18,10 @@ function open(book: NotesBook, who: string, count: number): void {
 
 describe('[H-09] what sessions have said', () => {
   it('is not forgotten for another caller who opens many', () => {
+    expect(MORE_THAN_ALL).toBeGreaterThan(MAX_SESSIONS);
     const book = createNotesBook();
     book.of('first', ANN).logLevel = 'debug';
-    open(book, 'many', MAX_SESSIONS + 1);
+    open(book, 'many', MORE_THAN_ALL);
     expect(book.of('first', ANN).logLevel).toBe('debug');
   });
 
@@ -59,7 +61,7 @@ describe('[H-09] what sessions have said', () => {
     const book = createNotesBook();
     book.of('first', ANN).logLevel = 'debug';
     const news = { kind: 'log-level', level: 'info' } as const;
-    for (let at = 0; at < MAX_SESSIONS + 1; at += 1)
+    for (let at = 0; at < MORE_THAN_ALL; at += 1)
       hearWord(book, { session: `s${at}`, owner: 'many', news });
     expect(book.find('first')?.logLevel).toBe('debug');
   });
