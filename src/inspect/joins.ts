@@ -96,6 +96,17 @@ function cutToParts(places: readonly Place[], first: number, hit: Hit): SplitHit
   return cuts;
 }
 
+/** The hits of each part, so that none is looked for in all of them. */
+export function groupByPart(hits: readonly SplitHit[]): ReadonlyMap<number, readonly SplitHit[]> {
+  const byPart = new Map<number, SplitHit[]>();
+  for (const hit of hits) {
+    const known = byPart.get(hit.part);
+    if (known === undefined) byPart.set(hit.part, [hit]);
+    else known.push(hit);
+  }
+  return byPart;
+}
+
 /** One text with cuts replaced; overlapping cuts count once. */
 export function cutText(
   text: string,
