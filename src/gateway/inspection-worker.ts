@@ -22,7 +22,7 @@ export type InspectionWorker = {
 export type WorkerOptions = {
   /** The module of the thread: beside this one, where both are compiled. */
   readonly entry?: URL;
-  /** Longest time of one job. Hostile megabytes took two to three seconds on a slow machine. */
+  /** Longest time of one job. Hostile megabytes took up to five seconds on a busy machine. */
   readonly maxJobMs?: number;
   /** Longest wait before a job begins. */
   readonly maxWaitMs?: number;
