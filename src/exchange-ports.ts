@@ -12,17 +12,19 @@ import type {
   SessionFacts,
   TaskFacts,
 } from './mcp/admitted.js';
-import type { ListedEra } from './mcp/listing.js';
+import type { Carried } from './mcp/carried.js';
 import type { ServerName } from './mcp/merge/handshakes.js';
 import type { Member } from './mcp/merge/prefixes.js';
-import type { Era, Json, JsonObject, RequestId } from './mcp/message.js';
+import type { Era, Json, RequestId } from './mcp/message.js';
 import type {
   ChannelOutcome,
   ForwardOutcome,
   Incoming,
   LeaveSignal,
   Outgoing,
+  PlacedOutcome,
 } from './mcp/transport.js';
+import type { Page } from './pins/observed.js';
 import type { Caller } from './policy/caller.js';
 import type { Catalogue, PinKind } from './policy/definition.js';
 import type { Principal, ProofFault } from './policy/principal.js';
@@ -51,11 +53,11 @@ export type View = {
     readonly keepAliveMs: number;
   };
   /** The versions that the upstream carries and we police, by era; `undefined` before the first listing. */
-  readonly carried:
-    | { readonly sessions: readonly string[]; readonly stateless: readonly string[] }
-    | undefined;
-  /** The definitions under this version's lock file and the newest listing, as this era offers them. */
-  catalogueFor(era: Era): Catalogue;
+  readonly carried: Carried | undefined;
+  /** The definitions under this version's lock file and the newest listing, as this client is offered them. */
+  catalogueFor(client: { readonly era: Era; readonly apps: boolean }): Catalogue;
+  /** The setting `apps`. */
+  readonly apps: boolean;
   /** Where clients of HTTP+SSE post to. `isDirect`: the upstream speaks HTTP+SSE itself. */
   readonly channel: { readonly messageUrl: string; readonly isDirect: boolean };
   /** True while every page was verified within `pinning.maxAge`, or pinning is off. */
@@ -172,15 +174,7 @@ export type TaskPorts = {
 export type OwnAnswer = 'pong' | { readonly code: number; readonly message: string };
 
 /** The items of a page of a list, as the upstream wrote them. */
-export type SeenPage = {
-  readonly era: ListedEra;
-  readonly kind: PinKind;
-  readonly items: readonly {
-    readonly name: string;
-    readonly digest: string;
-    readonly definition: JsonObject;
-  }[];
-};
+export type SeenPage = Omit<Page, 'atMs'>;
 
 // The signal is aborted with the channel; `isLagging`: so much is unread that nothing more is asked for it.
 /** The client's end of a channel: what is written are whole events. */
@@ -265,7 +259,7 @@ export type Ports = {
     cleared: Cleared,
     by: Caller,
     signal: LeaveSignal | undefined,
-  ): Promise<ForwardOutcome>;
+  ): Promise<PlacedOutcome>;
   openStream(upstream: string, stream: StreamAsked): Promise<ForwardOutcome>;
   forwardSessionEnd(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
   /** Answers a request of the server's own within a caller's session, in the gateway's words. */
@@ -276,6 +270,10 @@ export type Ports = {
   noteListChanged(upstream: string): Promise<void>;
   /** False when this caller, or everyone together, holds as many streams as allowed. */
   hasRoomForStream(upstream: string, principal: Principal): boolean;
+  /** Enters a request in a session of an endpoint that a member works on; the returned function takes it out. */
+  enterPart(session: string, id: RequestId, upstream: string): () => void;
+  /** The members that work on it, as far as this replica knows. */
+  findParts(session: string, id: RequestId): readonly string[];
   /** Registers an open stream; the returned function takes it out again. */
   registerStream(stream: OpenStream): () => void;
   /** Enters a streamed answer of a session, for its cancellation; the returned function takes it out. */

@@ -156,6 +156,7 @@ function compileUpstream(
     binding: file.binding,
     scopesSupported: [...file.scopesSupported],
     credentials: compileCredentials(file.credentials, { ...place, at: [...at, 'credentials'] }),
+    apps: file.apps,
     tls: compileTls(file, name, secrets),
     identity: compileIdentity(file),
     pinning: {

@@ -10,6 +10,8 @@ import { join } from 'node:path';
 export type WatchTargets = {
   readonly files: readonly string[];
   readonly folders: readonly { readonly path: string; readonly suffix: string }[];
+  /** Files that the gateway writes itself: where they stand among what is watched, no look is due for them. */
+  readonly own?: readonly string[];
 };
 
 /** A file changed this recently may change again within the grain of its times: it is read anew. */

@@ -86,6 +86,7 @@ export type UpstreamFile = {
   readonly binding: 'none' | 'any' | 'dpop' | 'mtls';
   readonly scopesSupported: readonly string[];
   readonly credentials: CredentialsFile;
+  readonly apps: boolean;
   readonly tls: UpstreamTlsFile;
   readonly identity?: { readonly header: string; readonly ttl: string };
   readonly pinning: {

@@ -10,6 +10,7 @@ import {
 import {
   count,
   duration,
+  flag,
   NOT_AVAILABLE,
   named,
   networkOf,
@@ -92,6 +93,10 @@ export const UPSTREAM_SCHEMA: Schema = record(
     credentials: callerCredentials("What the server gets from us. Never the caller's token.", {
       default: { type: 'none' },
     }),
+    apps: flag(
+      'Hosts may declare the Apps extension, where rules let their caller read a `ui://` resource of the lock file. The gateway then lists twice, with the declaration and without, because servers may offer something else to each; both are pinned. Pins that were fetched without it lack what hosts are shown, which then counts as changed.',
+      false,
+    ),
     tls: UPSTREAM_TLS,
     identity: UPSTREAM_IDENTITY,
     pinning: PINNING,

@@ -157,6 +157,8 @@ export type UpstreamSettings = {
   readonly binding: 'none' | 'any' | 'dpop' | 'mtls';
   readonly scopesSupported: readonly string[];
   readonly credentials: UpstreamCredentials;
+  /** Hosts may declare the Apps extension, and the gateway's own listing does. */
+  readonly apps: boolean;
   readonly tls: UpstreamTls;
   /** `undefined` where it is not told. */
   readonly identity: UpstreamIdentity | undefined;

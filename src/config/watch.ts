@@ -3,7 +3,7 @@
 // because a watch can miss a swap. Compares content by hash: a touch without a change is silent.
 
 import { type FSWatcher, watch } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { createFingerprint, type WatchTargets } from './fingerprint.js';
 
 export const POLL_MS = 1000;
@@ -130,6 +130,11 @@ class Watch implements ConfigWatch {
     this.#settling.unref();
   }
 
+  /** An audit log beside the configuration changes all the time. */
+  #isOwn(file: string): boolean {
+    return this.#targets.own?.includes(file) === true;
+  }
+
   #watchFolders(): void {
     if (this.#isClosed) return;
     const folders = foldersOf(this.#targets);
@@ -147,7 +152,9 @@ class Watch implements ConfigWatch {
       this.#watchers.delete(folder);
     };
     try {
-      const watcher = watch(folder, { persistent: false }, () => this.#settle());
+      const watcher = watch(folder, { persistent: false }, (_event, name) => {
+        if (name === null || !this.#isOwn(resolve(folder, name))) this.#settle();
+      });
       watcher.on('error', end);
       this.#watchers.set(folder, watcher);
     } catch {

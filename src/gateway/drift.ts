@@ -1,6 +1,7 @@
 // What follows when an upstream shows something else than before: recorded, counted, logged, and told
 // to the clients whose lists it changes (contract §5).
 
+import { PLAIN_SESSION } from '../mcp/listing.js';
 import type { Audit } from '../observe/audit.js';
 import type { Log } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
@@ -71,10 +72,10 @@ function record(drift: Drift, { audit, metrics, log }: DriftPorts): void {
 
 /** How many tools stand in each state; what is offered without a pin counts as unpinned. */
 function count(runtime: UpstreamRuntime, version: Version, { metrics, view }: DriftPorts): void {
-  const catalogue = view(runtime, version).catalogueFor('2025');
+  const catalogue = view(runtime, version).catalogueFor(PLAIN_SESSION);
   const counts = new Map<PinState, number>();
   const pinned = new Set(catalogue.names('tool'));
-  const seen = (runtime.observed()?.eras ?? []).flatMap((era) => [...era.seen.tool.keys()]);
+  const seen = (runtime.observed()?.faces ?? []).flatMap((face) => [...face.seen.tool.keys()]);
   for (const name of new Set([...pinned, ...seen])) {
     const { state } = catalogue.standing('tool', name);
     counts.set(state, (counts.get(state) ?? 0) + 1);

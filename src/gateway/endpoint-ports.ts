@@ -1,5 +1,5 @@
-// The ports of endpoints of several upstreams: cursors by the keys of the gateway; which resources are whose, and
-// who keeps losing sessions, by the memory of this replica.
+// The ports of endpoints of several upstreams: cursors by the keys of the gateway; which resources are whose, who
+// keeps losing sessions, and who works on what, by the memory of this replica.
 
 import type { ListPlace, Ports } from '../exchange-ports.js';
 import type { Principal } from '../policy/principal.js';
@@ -7,6 +7,7 @@ import { openCursor, sealCursor } from '../state/cursor-seal.js';
 import type { KeyRing } from '../state/key-ring.js';
 import { createListedResources } from '../state/listed-resources.js';
 import { createLostParts } from '../state/lost-parts.js';
+import { createRunningParts } from '../state/running-parts.js';
 import { bindingOf } from './sealed-ids.js';
 
 /** A caller by identity, at one endpoint. */
@@ -21,9 +22,19 @@ const CURSOR_TTL_MS = 60 * 60 * 1000;
 export function createEndpointPorts(
   ring: KeyRing,
   now: () => number,
-): Pick<Ports, 'sealCursor' | 'openCursor' | 'noteResources' | 'recallResource' | 'tellLoss'> {
+): Pick<
+  Ports,
+  | 'sealCursor'
+  | 'openCursor'
+  | 'noteResources'
+  | 'recallResource'
+  | 'tellLoss'
+  | 'enterPart'
+  | 'findParts'
+> {
   const listed = createListedResources();
   const lost = createLostParts(now);
+  const running = createRunningParts();
   const bindingAt = ({ endpoint, principal, method }: ListPlace) => ({
     ...bindingOf(endpoint, principal),
     method,
@@ -41,5 +52,7 @@ export function createEndpointPorts(
     noteResources: (endpoint, principal, page) => listed.note(callerAt(endpoint, principal), page),
     recallResource: ({ endpoint, principal, uri }, members) =>
       listed.recall(callerAt(endpoint, principal), uri, members),
+    enterPart: running.enter,
+    findParts: running.find,
   };
 }

@@ -5,6 +5,7 @@
 import type { EndpointSettings, MemberSettings } from '../config/settings.js';
 import type { Endpoint, View } from '../exchange-ports.js';
 import { findLookAlikes, type NameOf } from '../inspect/look-alike-names.js';
+import { PLAIN_SESSION } from '../mcp/listing.js';
 import { namesSeen } from '../pins/observed.js';
 import type { Catalogue, PinKind } from '../policy/definition.js';
 import { challengeOf } from './challenge.js';
@@ -106,15 +107,16 @@ function viewAt(
       return isHidden ? { ...standing, state: 'shadowed', pinned: undefined } : standing;
     },
   });
-  const catalogues = {
-    '2024': shadow(view.catalogueFor('2024')),
-    '2025': shadow(view.catalogueFor('2025')),
-    '2026': shadow(view.catalogueFor('2026')),
-  };
+  const shadows = new Map<Catalogue, Catalogue>();
   return {
     ...view,
     id,
-    catalogueFor: (era) => catalogues[era],
+    catalogueFor(client) {
+      const own = view.catalogueFor(client);
+      const known = shadows.get(own) ?? shadow(own);
+      shadows.set(own, known);
+      return known;
+    },
     get isFresh() {
       return view.isFresh;
     },
@@ -149,7 +151,7 @@ function hide(
 
 /** What a caller could be shown: what is approved and there, or, without pins, all that was seen. */
 function offered({ runtime, view }: Sight, kind: PinKind): Iterable<string> {
-  const catalogue = view.catalogueFor('2025');
+  const catalogue = view.catalogueFor(PLAIN_SESSION);
   return catalogue.mode === 'off'
     ? namesSeen(runtime.observed(), kind)
     : catalogue.names(kind).filter((name) => catalogue.standing(kind, name).state === 'approved');

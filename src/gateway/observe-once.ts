@@ -4,7 +4,7 @@ import type { Settings, UpstreamSettings } from '../config/settings.js';
 import { mergeObserved, type Observed, observeListing } from '../pins/observed.js';
 import { createKeyRing } from '../state/key-ring.js';
 import { createGuardedFetch } from '../upstream/guarded-fetch.js';
-import { listOnce } from '../upstream/relist.js';
+import { listFacesOnce } from '../upstream/listing-faces.js';
 import { keysOf } from './run-keys.js';
 import { assertionSigner } from './signing.js';
 import { connectUpstream } from './upstream-connection.js';
@@ -13,7 +13,7 @@ export type OnceObserved =
   | { readonly kind: 'observed'; readonly observed: Observed }
   | { readonly kind: 'unreachable'; readonly why: string };
 
-/** What the upstream offers now, in every era that it speaks. Never rejects. */
+/** What the upstream offers now, in every era that it speaks and to every face. Never rejects. */
 export async function observeOnce(
   upstream: UpstreamSettings,
   gateway: Pick<Settings, 'keys' | 'publicBase'>,
@@ -21,7 +21,7 @@ export async function observeOnce(
 ): Promise<OnceObserved> {
   const guarded = createGuardedFetch();
   const troubles: string[] = [];
-  const { client, sessions, request, sessionVersions } = connectUpstream(upstream, {
+  const { client, sessions, openRequest, sessionVersions } = connectUpstream(upstream, {
     guarded,
     now: Date.now,
     signer: assertionSigner(createKeyRing(keysOf(gateway))),
@@ -30,9 +30,9 @@ export async function observeOnce(
   });
   const { requestTimeoutMs } = upstream.limits;
   try {
-    const outcome = await listOnce(
-      { requestTimeoutMs, gatewayVersion, sessionVersions },
-      { request, now: Date.now },
+    const outcome = await listFacesOnce(
+      { requestTimeoutMs, gatewayVersion, sessionVersions, apps: upstream.apps },
+      { openRequest, now: Date.now },
     );
     if (outcome.kind === 'listed')
       return {

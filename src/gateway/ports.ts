@@ -72,6 +72,8 @@ export function createPorts(parts: Parts): Ports {
   const { ring, audit, metrics, streams, now } = parts;
   const { limits, ended, revocations } = parts.state;
   const answers = createRunningStreams();
+  const hasEnded = (sealed: string): boolean => ring.hmacAll('session', sealed).some(ended.has);
+  ended.onElsewhere(() => answers.endWhere(hasEnded));
   const progress = createLiveProgress();
 
   function runtimeOf(upstream: string): UpstreamRuntime {
@@ -133,6 +135,9 @@ export function createPorts(parts: Parts): Ports {
     openSession(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);
       if (session === undefined || revocations.hasSession(session.hashes)) return undefined;
+      // What its server offers in it is verified no more.
+      if (session.apps === true && !parts.version().settings.upstreams.get(upstream)?.apps)
+        return undefined;
       if (revocations.hasSession(session.partHashes)) return undefined;
       if (session.hashes.some(ended.has)) return undefined;
       if (session.upstreamSession !== BRIDGED_CHANNEL) return session;

@@ -22,8 +22,8 @@ export type UpstreamConnection = {
   readonly client: UpstreamClient;
   readonly presenter: Presenter;
   readonly sessions: SessionUpstream;
-  /** The port of a lister. */
-  readonly request: ListingRequest;
+  /** Makes the port of a lister. Two listers have two: over HTTP+SSE each holds a channel. */
+  readonly openRequest: () => ListingRequest;
   /** Versions of sessions on this transport; `undefined` for those of streamable HTTP. */
   readonly sessionVersions: readonly string[] | undefined;
 };
@@ -54,7 +54,7 @@ export function connectUpstream(
         client,
         presenter,
         sessions: client,
-        request: createListingRequest(client, 'gateway'),
+        openRequest: () => createListingRequest(client, 'gateway'),
         sessionVersions: undefined,
       };
     case 'http-sse':
@@ -62,7 +62,7 @@ export function connectUpstream(
         client,
         presenter,
         sessions: createBridge({ client, ...limits, now: ports.now }),
-        request: createChannelRequest(client),
+        openRequest: () => createChannelRequest(client),
         sessionVersions: [CHANNEL_VERSION],
       };
   }

@@ -3,18 +3,21 @@
 
 import type { UpstreamSettings } from '../config/settings.js';
 import {
-  dropEra,
+  dropFace,
   noteListing,
   notePage,
   type Observed,
   observeListing,
   type Page,
 } from '../pins/observed.js';
+import type { ReplicaWords } from '../state/replica-words.js';
 import type { SessionUpstream, UpstreamClient } from '../upstream/client.js';
 import type { ListingFault } from '../upstream/listing-call.js';
+import { createFaceLister } from '../upstream/listing-faces.js';
 import type { Presenter } from '../upstream/presenter.js';
-import { createLister } from '../upstream/relist.js';
+
 import { createTranslation, type Translation } from '../upstream/translate/translation.js';
+import { wordsAbout } from './replicas.js';
 import { type ConnectionPorts, connectUpstream } from './upstream-connection.js';
 
 export type UpstreamRuntime = {
@@ -41,6 +44,7 @@ export type UpstreamRuntime = {
 
 export type RuntimePorts = ConnectionPorts & {
   readonly gatewayVersion: string;
+  readonly words: ReplicaWords;
   /** What is offered differs from what was seen before. */
   readonly onSight: (runtime: UpstreamRuntime) => void;
   readonly onListed: (runtime: UpstreamRuntime) => void;
@@ -52,12 +56,13 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
   const { now } = ports;
   const { limits, pinning } = settings;
   const connection = connectUpstream(settings, ports);
-  const { client, sessions, presenter, request, sessionVersions } = connection;
+  const { client, sessions, presenter, openRequest, sessionVersions } = connection;
   const translation = createTranslation({
     client: sessions,
     gatewayVersion: ports.gatewayVersion,
     maxResponseBytes: limits.maxResponseBytes,
     requestTimeoutMs: limits.requestTimeoutMs,
+    words: wordsAbout(settings.name, ports.words),
     now,
   });
   let observed: Observed | undefined;
@@ -69,22 +74,23 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     if (!isSame) ports.onSight(runtime);
   }
 
-  const lister = createLister(
+  const lister = createFaceLister(
     {
       maxAgeMs: pinning.maxAgeMs,
       requestTimeoutMs: limits.requestTimeoutMs,
       gatewayVersion: ports.gatewayVersion,
       sessionVersions,
+      apps: settings.apps,
     },
     {
       now,
-      request,
-      onListing(listing) {
+      openRequest,
+      onListings(listings) {
         isUp = true;
-        see(noteListing(observed, observeListing(listing)));
+        see(listings.map(observeListing).reduce(noteListing, observed));
         ports.onListed(runtime);
       },
-      onEraGone: (era) => see(dropEra(observed, era)),
+      onFaceGone: (face) => see(dropFace(observed, face)),
       onFailure(_era, why) {
         isUp = false;
         ports.onFailure(runtime, why);

@@ -3,7 +3,8 @@
 
 import type { View } from '../exchange-ports.js';
 import { eraTowards } from '../mcp/carried.js';
-import { listedEra } from '../mcp/listing.js';
+import { type Face, faceOf } from '../mcp/listing.js';
+import { readTaskUses, TASK_SESSION_VERSION } from '../mcp/tasks.js';
 import { SESSION_VERSIONS } from '../mcp/versions.js';
 import { createCatalogue } from '../pins/catalogue.js';
 import type { CompileDefinition } from '../pins/definition-compiler.js';
@@ -48,11 +49,16 @@ function buildView(
   const { mode, onDrift } = upstream.pinning;
   const observed = runtime.observed();
   const lock = version.locks.get(upstream.name);
-  const catalogueOf = (era: '2025' | '2026'): Catalogue =>
-    createCatalogue({ upstream: upstream.name, lock, observed, mode, onDrift, compile, era });
+  const catalogueOf = (face: Face): Catalogue =>
+    createCatalogue({ upstream: upstream.name, lock, observed, mode, onDrift, compile, face });
+  const cataloguesOf = (apps: boolean) => ({
+    '2025': catalogueOf({ era: '2025', apps }),
+    '2026': catalogueOf({ era: '2026', apps }),
+  });
   const isDirect = upstream.transport === 'http-sse';
   const carried = carriedBy(observed, isDirect);
-  const catalogues = { '2025': catalogueOf('2025'), '2026': catalogueOf('2026') };
+  const plain = cataloguesOf(false);
+  const withApps = upstream.apps ? cataloguesOf(true) : plain;
   return {
     id,
     upstream: upstream.name,
@@ -63,7 +69,11 @@ function buildView(
     limits: upstream.limits,
     carried,
     // What a translated client is shown is what was listed in the era that its upstream speaks.
-    catalogueFor: (era) => catalogues[eraTowards(listedEra(era), carried)],
+    catalogueFor(client) {
+      const { era, apps } = faceOf(client);
+      return (apps ? withApps : plain)[eraTowards(era, carried)];
+    },
+    apps: upstream.apps,
     channel: {
       messageUrl: `${upstream.resource}/message`,
       isDirect,
@@ -79,10 +89,12 @@ function buildView(
 function carriedBy(observed: Observed | undefined, isDirect: boolean): View['carried'] {
   if (observed === undefined) return undefined;
   const versionsOf = (era: '2025' | '2026'): readonly string[] =>
-    observed.eras.find((listed) => listed.era === era)?.protocolVersions ?? [];
+    observed.faces.find((listed) => listed.era === era)?.protocolVersions ?? [];
   const sessions = versionsOf('2025');
+  const inSessions = observed.faces.find(({ era }) => era === '2025');
   return {
     sessions: isDirect && sessions.length > 0 ? SESSION_VERSIONS : sessions,
     stateless: versionsOf('2026'),
+    tasks: sessions.includes(TASK_SESSION_VERSION) ? readTaskUses(inSessions?.capabilities) : [],
   };
 }

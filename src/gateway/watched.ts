@@ -6,7 +6,7 @@ import type { watchConfiguration } from '../config/watch.js';
 
 /** What to watch for the next change. */
 export function targetsOf(settings: Settings): Parameters<typeof watchConfiguration>[0]['targets'] {
-  const { file, policiesDir, pinsDir, listeners, admin, watchedFiles } = settings;
+  const { file, policiesDir, pinsDir, listeners, admin, audit, watchedFiles } = settings;
   const secured = [listeners.data, listeners.ops, ...(admin === undefined ? [] : [admin.listener])];
   return {
     files: [file, ...new Set([...secured.flatMap(({ tls }) => tls?.files ?? []), ...watchedFiles])],
@@ -14,5 +14,6 @@ export function targetsOf(settings: Settings): Parameters<typeof watchConfigurat
       { path: policiesDir, suffix: '.policy.yaml' },
       { path: pinsDir, suffix: '.lock.yaml' },
     ],
+    own: audit.sinks.flatMap((sink) => (sink.type === 'file' ? [sink.path] : [])),
   };
 }

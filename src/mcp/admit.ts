@@ -40,7 +40,6 @@ type Text = Extract<JsonReading, { readonly ok: true }>;
 
 /** Concerns only a server that may ask for roots. */
 const ROOTS_CHANGED = 'notifications/roots/list_changed';
-const NOTHING_CUT: CapabilityCut = { edits: [], askable: [] };
 const NO_HEADERS: { readonly [name: string]: string } = Object.freeze(Object.create(null));
 
 // Numbers that are compared or judged: read differently by another parser, they name something else.
@@ -123,6 +122,7 @@ function admitReply(input: AdmissionInput, text: string, reply: Reply): Admitted
     args: undefined,
     session,
     askable: session.askable ?? [],
+    apps: session.apps ?? false,
     mayDefer: false,
     task: undefined,
     bytes: input.body,
@@ -169,6 +169,7 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
     args: params.args,
     session: classified.session,
     askable: cut.askable,
+    apps: cut.apps,
     mayDefer: tasks.mayDefer,
     task: tasks.task,
     bytes: input.body,
@@ -262,14 +263,22 @@ function cutEra(
   call: Call,
   meta: JsonObject | undefined,
 ): CapabilityCut {
-  const grants = (): Grants => input.grants?.() ?? NO_GRANTS;
-  if (era === '2026') return cutStateless(text, meta, grants);
-  if (call.method === 'initialize') {
-    const granted =
-      era === '2024' ? () => ({ ...grants(), elicitation: NO_GRANTS.elicitation }) : grants;
-    return cutInitialize(text, call.params ?? {}, version, granted);
-  }
-  return session?.askable === undefined ? NOTHING_CUT : { edits: [], askable: session.askable };
+  const terms = {
+    grants: (): Grants => input.grants?.() ?? NO_GRANTS,
+    apps: (): boolean => input.mayShowApps?.() ?? false,
+  };
+  if (era === '2026') return cutStateless(text, meta, terms);
+  if (call.method === 'initialize')
+    return cutInitialize(text, call.params ?? {}, version, era === '2024' ? older(terms) : terms);
+  return { edits: [], askable: session?.askable ?? [], apps: session?.apps ?? false };
+}
+
+/** HTTP+SSE has none of what came after it. */
+function older({ grants }: { readonly grants: () => Grants }) {
+  return {
+    grants: (): Grants => ({ ...grants(), elicitation: NO_GRANTS.elicitation }),
+    apps: (): boolean => false,
+  };
 }
 
 function merge(one: readonly TextEdit[], other: readonly TextEdit[]): readonly TextEdit[] {

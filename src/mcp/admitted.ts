@@ -65,6 +65,8 @@ export type SessionFacts = {
   readonly upstreamSession: string | undefined;
   /** What a server may ask in it: declared by the client and granted when it was opened. Absent: nothing. */
   readonly askable?: readonly QuestionName[];
+  /** The Apps extension was declared in it. Absent: it was not. */
+  readonly apps?: boolean;
   /** What of tasks its server declared when it was opened. Absent: nothing. */
   readonly tasks?: readonly TaskUse[];
 };
@@ -143,6 +145,8 @@ export type Admitted<M extends Message = Message> = {
   readonly session: SessionFacts | undefined;
   /** What a server may ask of this client, here and now by what it declared and was granted. */
   readonly askable: readonly QuestionName[];
+  /** The client shows apps, as it declared here and now, or when its session was opened. */
+  readonly apps: boolean;
   /** The answer may be a task: declared by this very request (2026), or wished for by it (2025-11-25). */
   readonly mayDefer: boolean;
   /** The task that a request is about, where its id was given to this caller. */

@@ -4,12 +4,15 @@
 
 import type { Admitted, ProtocolFault } from './admitted.js';
 import { compareParamHeaders } from './headers.js';
+import type { TaskUse } from './tasks.js';
 import { SESSION_VERSIONS, STATELESS_VERSIONS } from './versions.js';
 
 /** Versions that an upstream speaks and that we police. */
 export type Carried = {
   readonly sessions: readonly string[];
   readonly stateless: readonly string[];
+  /** What of tasks it declares in sessions. */
+  readonly tasks?: readonly TaskUse[];
 };
 
 const UNSUPPORTED_VERSION = -32022;

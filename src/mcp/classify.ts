@@ -27,6 +27,8 @@ export type AdmissionInput = {
   readonly supportedVersions?: readonly string[] | undefined;
   /** What policy lets servers ask of the caller; nothing where not given. Asked only where it matters. */
   readonly grants?: (() => Grants) | undefined;
+  /** Whether a host may declare the Apps extension here; it may not where not given. */
+  readonly mayShowApps?: (() => boolean) | undefined;
   /** Opens the id of a question that was passed on in this session; `undefined` for every other id. */
   readonly openQuestion?:
     | ((id: string, session: SessionFacts) => QuestionFacts | undefined)

@@ -1,5 +1,6 @@
 // What one complete listing of an upstream returned, as plain values: the gateway's own walk over
-// every page, in one era. Types, and which listing stands for which era. upstream/ makes it, pins/ judges it; neither imports the other.
+// every page, as one face of a client. Types, and which listing stands for which client. upstream/ makes it,
+// pins/ judges it; neither imports the other.
 
 import type { Era, JsonObject } from './message.js';
 
@@ -11,6 +12,20 @@ export function listedEra(era: Era): ListedEra {
   return era === '2026' ? '2026' : '2025';
 }
 
+/**
+ * As whom the gateway lists: what an upstream offers may depend on the era in which it is asked, and on
+ * whether the Apps extension was declared.
+ */
+export type Face = { readonly era: ListedEra; readonly apps: boolean };
+
+/** The face of a client. */
+export function faceOf({ era, apps }: { readonly era: Era; readonly apps: boolean }): Face {
+  return { era: listedEra(era), apps };
+}
+
+/** A client of sessions that shows no apps. */
+export const PLAIN_SESSION: Face = Object.freeze({ era: '2025', apps: false });
+
 /** One definition of a list, as it stood on its page. */
 export type ListedItem = {
   readonly definition: JsonObject;
@@ -18,9 +33,8 @@ export type ListedItem = {
   readonly isExact: boolean;
 };
 
-/** Every page of every kind that the upstream offers in this era. */
-export type Listing = {
-  readonly era: ListedEra;
+/** Every page of every kind that the upstream offers to this face. */
+export type Listing = Face & {
   /** When the listing began, in milliseconds since the epoch: nothing in it was verified earlier. */
   readonly verifiedAtMs: number;
   readonly tools: readonly ListedItem[];

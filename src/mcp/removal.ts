@@ -3,6 +3,7 @@
 // Source: MCP 2025-11-25 lifecycle; MCP 2026-07-28 base protocol, `_meta`; contract §6.
 
 import type { TextEdit } from './admitted.js';
+import { APPS_EXTENSION, APPS_SETTINGS, declaresApps } from './apps.js';
 import { foldName } from './case-folding.js';
 import { type Grants, NO_GRANTS } from './grants.js';
 import { removalEdits, spanOf } from './json.js';
@@ -44,7 +45,21 @@ export type CapabilityCut = {
   readonly edits: readonly TextEdit[];
   /** The questions that are declared and granted. */
   readonly askable: readonly QuestionName[];
+  /** The Apps extension is declared and stays. */
+  readonly apps: boolean;
 };
+
+/** What may stay of declared capabilities. Asked only where something is declared. */
+export type CutTerms = {
+  readonly grants: () => Grants;
+  /** The extension for tasks. */
+  readonly tasks: boolean;
+  /** The Apps extension. */
+  readonly apps: () => boolean;
+};
+
+/** Nothing is declared, and nothing cut. */
+const NOTHING_CUT: CapabilityCut = Object.freeze({ edits: [], askable: [], apps: false });
 
 /** True for a member of `_meta` in our own name, in whatever case it is written. */
 export function isOwnMember(name: string): boolean {
@@ -54,37 +69,53 @@ export function isOwnMember(name: string): boolean {
 /**
  * Cuts the capabilities that are not carried or not granted out of the object at `path`. Of elicitation
  * the modes are granted one by one; with its last mode it goes whole, because empty it would mean forms.
- * `carriesTasks`: the extension for tasks stays.
  */
 export function cutCapabilities(
   text: string,
   path: readonly string[],
   capabilities: Json | undefined,
-  grantsOf: () => Grants,
-  carriesTasks = false,
+  terms: CutTerms,
 ): CapabilityCut {
-  if (!isObject(capabilities) || Object.keys(capabilities).length === 0) return NOTHING;
-  const grants = grantsOf();
+  if (!isObject(capabilities) || Object.keys(capabilities).length === 0) return NOTHING_CUT;
+  const grants = terms.grants();
   const askable = declaredQuestions(capabilities).filter((name) => isGranted(grants, name));
   const hasMode = askable.some((name) => name.startsWith('elicitation/'));
-  const hasTasks = carriesTasks && declaresTasks(capabilities);
+  const apps = declaresApps(capabilities) && terms.apps();
+  const carried = [
+    ...(terms.tasks && declaresTasks(capabilities) ? [TASKS_EXTENSION] : []),
+    ...(apps ? [APPS_EXTENSION] : []),
+  ];
   const isCut = (name: string): boolean => {
-    if (name === 'extensions') return !hasTasks;
+    if (name === 'extensions') return carried.length === 0;
     return isRemovedCapability(name, grants) || (name === 'elicitation' && !hasMode);
   };
   const within = [
     ...(hasMode ? modeEdits(text, [...path, 'elicitation'], capabilities, grants) : []),
-    ...(hasTasks ? extensionEdits(text, [...path, 'extensions']) : []),
+    ...(carried.length > 0 ? extensionEdits(text, [...path, 'extensions'], carried) : []),
   ];
   const span = Object.keys(capabilities).some(isCut) ? spanOf(text, path) : undefined;
   const edits = span === undefined ? within : [...removalEdits(text, span, isCut), ...within];
-  return { edits: edits.sort((one, other) => one.start - other.start), askable };
+  return { edits: edits.sort((one, other) => one.start - other.start), askable, apps };
 }
 
-/** Of the extensions one is carried. */
-function extensionEdits(text: string, path: readonly string[]): readonly TextEdit[] {
+/**
+ * Of the extensions those of the gateway stay. Apps are declared in one form: what a server offers may depend
+ * on it, and what the gateway saw for itself would otherwise not be what this client is shown.
+ */
+function extensionEdits(
+  text: string,
+  path: readonly string[],
+  carried: readonly string[],
+): readonly TextEdit[] {
   const span = spanOf(text, path);
-  return span === undefined ? [] : removalEdits(text, span, (name) => name !== TASKS_EXTENSION);
+  if (span === undefined) return [];
+  const edits = removalEdits(text, span, (name) => !carried.includes(name));
+  const settings = carried.includes(APPS_EXTENSION)
+    ? spanOf(text, [...path, APPS_EXTENSION])
+    : undefined;
+  const own = JSON.stringify(APPS_SETTINGS);
+  if (settings === undefined || text.slice(settings.start, settings.end) === own) return edits;
+  return [...edits, { ...settings, text: own }];
 }
 
 function modeEdits(
@@ -104,7 +135,6 @@ function modeEdits(
   return span === undefined ? [] : removalEdits(text, span, isCut);
 }
 
-const NOTHING: CapabilityCut = Object.freeze({ edits: [], askable: [] });
 const MODES: ReadonlySet<string> = new Set(['form', 'url']);
 
 /** Edits that cut our own members out of `_meta` of params or result, and the names that they had. */

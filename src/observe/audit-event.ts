@@ -7,7 +7,13 @@ import { randomUUID } from 'node:crypto';
 import type { Principal } from '../policy/principal.js';
 import type { ExchangeRecord } from '../policy/record.js';
 import { detailText, foreignDetail } from './event-detail.js';
-import { pinnedTargetText, provedText, ruledText, versionsText } from './event-texts.js';
+import {
+  instanceText,
+  pinnedTargetText,
+  provedText,
+  ruledText,
+  versionsText,
+} from './event-texts.js';
 import {
   type MaskText,
   quoteForeign,
@@ -15,6 +21,7 @@ import {
   quoteList,
   quoteNumber,
   quoteOptional,
+  quoteOwn,
   quoteVerified,
 } from './quoting.js';
 
@@ -109,7 +116,7 @@ function timeText(nowMs: number): string {
 }
 
 function head(type: string, { gateway, nowMs }: EventContext): string {
-  return `{"schema":"${AUDIT_SCHEMA}","id":"${randomUUID()}","time":"${timeText(nowMs)}","type":"${type}","gateway":{"instance":${quoteVerified(gateway.instance)},"epoch":"`;
+  return `{"schema":"${AUDIT_SCHEMA}","id":"${randomUUID()}","time":"${timeText(nowMs)}","type":"${type}","gateway":{"instance":${instanceText(gateway)},"epoch":"`;
 }
 
 function actorText(principal: Principal | undefined, groups: readonly string[]): string {
@@ -155,12 +162,18 @@ function argsText({ args }: ExchangeRecord, mask: MaskText | undefined): string 
   const captured = Object.entries(args.captured)
     .slice(0, MAX_LISTED)
     .map(([pointer, value]) => `${quoteForeign(pointer, mask)}:${quoteForeign(value, mask)}`);
-  return `{"digest":${quoteVerified(args.digest)},"bytes":${quoteNumber(args.bytes)},"keys":${quoteForeignList(args.keys, MAX_LISTED, mask)},"captured":{${captured.join()}}}`;
+  return `{"digest":${quoteOwn(args.digest)},"bytes":${quoteNumber(args.bytes)},"keys":${quoteForeignList(args.keys, MAX_LISTED, mask)},"captured":{${captured.join()}}}`;
+}
+
+/** What was asked for, and with what: known at the decision, and told once more, in the same words, at the end. */
+function askedText(record: ExchangeRecord, mask: MaskText | undefined): string {
+  record.askedText ??= `,"target":${targetText(record, mask)},"args":${argsText(record, mask)}`;
+  return record.askedText;
 }
 
 function decisionText(record: ExchangeRecord): string {
   const { id, decision } = record;
-  return `{"id":${quoteVerified(id)}${ruledText(decision)}${quoteList(decision.reasons, MAX_LISTED)},"shadow":[]}`;
+  return `{"id":${quoteOwn(id)}${ruledText(decision)}${quoteList(decision.reasons, MAX_LISTED)},"shadow":[]}`;
 }
 
 function findingsText({ findings }: ExchangeRecord, mask: MaskText | undefined): string {
@@ -179,7 +192,7 @@ function resultText({ result }: ExchangeRecord): string {
     result.list === undefined
       ? 'null'
       : `{"advertised":${quoteNumber(result.list.advertised)},"visible":${quoteNumber(result.list.visible)}}`;
-  return `{"status":"${result.status}","http":${quoteNumber(result.http)},"rpc_code":${quoteNumber(result.rpcCode)},"bytes":${quoteNumber(result.bytes)},"digest":${quoteOptional(result.digest)},"list":${list}}`;
+  return `{"status":"${result.status}","http":${quoteNumber(result.http)},"rpc_code":${quoteNumber(result.rpcCode)},"bytes":${quoteNumber(result.bytes)},"digest":${result.digest === undefined ? 'null' : quoteOwn(result.digest)},"list":${list}}`;
 }
 
 function latencyText({ latency }: ExchangeRecord, totalMs: number | undefined): string {
@@ -204,7 +217,7 @@ function exchangeText(
     before: head(type, context),
     after:
       `${versionsText(context.gateway, record.versions)},"actor":${actorText(record.principal, record.groupsUsed ?? [])}` +
-      `,"client":${clientText(record, mask)},"target":${targetText(record, mask)},"args":${argsText(record, mask)}` +
+      `,"client":${clientText(record, mask)}${askedText(record, mask)}` +
       `,"decision":${decisionText(record)},"findings":${findingsText(record, mask)},"result":${result}` +
       `,"latency_ms":${latencyText(record, totalMs)},"trace":${traceText(record)}`,
   };

@@ -18,6 +18,15 @@ function flat(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1');
 }
 
+let lastInstance = { name: '', text: '""' };
+
+/** The name of this run of the gateway. */
+export function instanceText({ instance }: GatewayFacts): string {
+  if (lastInstance.name !== instance)
+    lastInstance = { name: instance, text: quoteVerified(instance) };
+  return lastInstance.text;
+}
+
 /** Versions change with a reload, so the text of the last ones serves nearly every event. */
 const versionTexts = new WeakMap<
   FileVersions,

@@ -44,6 +44,11 @@ export function quoteVerified(text: string): string {
   return ascii(text.length > MAX_VERIFIED_CHARACTERS ? cut(text, MAX_VERIFIED_CHARACTERS) : text);
 }
 
+/** A JSON string of what was made here of letters, digits, `-`, `_`, `+`, `/`, `:` and `=`: ids and digests. */
+export function quoteOwn(text: string): string {
+  return `"${text}"`;
+}
+
 /** Cut between code points, with an ellipsis that counts. */
 function cut(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return text;

@@ -59,7 +59,7 @@ export function mergeFetched(input: {
     template: merged('template'),
     resource: merged('resource'),
   };
-  const texts = observed.eras.flatMap(({ instructions }) => instructions ?? []);
+  const texts = observed.faces.flatMap(({ instructions }) => instructions ?? []);
   const offered = texts.map(({ digest, text }) => ({ digest, definition: text }));
   const isUnusable = texts.some(({ digest }) => digest === NO_DIGEST);
   if (isUnusable) unusable.push({ kind: 'instructions', name: 'instructions' });
@@ -70,13 +70,13 @@ export function mergeFetched(input: {
   return { lock: { upstream: input.upstream, server, instructions, pins }, unusable };
 }
 
-/** What the eras offer under a name; `undefined` where one of them cannot be pinned. */
+/** What is offered under a name, to whichever face; `undefined` where one of them cannot be pinned. */
 function offeredIn(
   observed: Observed,
   kind: PinKind,
   name: string,
 ): readonly Offered<JsonObject>[] | undefined {
-  const sightings = observed.eras.flatMap((era) => era.seen[kind].get(name) ?? []);
+  const sightings = observed.faces.flatMap((face) => face.seen[kind].get(name) ?? []);
   const isUnusable = sightings.some((seen) => seen.isRepeated || seen.digest === NO_DIGEST);
   return isUnusable ? undefined : sightings;
 }
@@ -194,9 +194,9 @@ function digestsOffered(
 ): readonly string[] | undefined {
   if (observed === undefined) return undefined;
   if (kind === 'instructions') {
-    return observed.eras.flatMap((era) => era.instructions?.digest ?? []);
+    return observed.faces.flatMap((face) => face.instructions?.digest ?? []);
   }
-  return observed.eras.flatMap((era) => era.seen[kind].get(name)?.digest ?? []);
+  return observed.faces.flatMap((face) => face.seen[kind].get(name)?.digest ?? []);
 }
 
 type Edited<Definition> =

@@ -2,7 +2,7 @@
 // A name is approved when something approved was seen and nothing else was. Names are exact: two that
 // differ in case or by a look-alike letter are two names. Contract §5.
 
-import type { ListedEra } from '../mcp/listing.js';
+import type { Face } from '../mcp/listing.js';
 import type { Catalogue, PinKind, Standing } from '../policy/definition.js';
 import type { CompileDefinition } from './definition-compiler.js';
 import {
@@ -13,7 +13,14 @@ import {
   type PinVersion,
   versionsOf,
 } from './lock.js';
-import { namesSeen, type Observed, type Sighting, sightingsOf } from './observed.js';
+import {
+  type FaceObserved,
+  isSameFace,
+  namesSeen,
+  type Observed,
+  type Sighting,
+  sightingsOf,
+} from './observed.js';
 
 export type CatalogueInput = {
   readonly upstream: string;
@@ -25,10 +32,10 @@ export type CatalogueInput = {
   readonly onDrift: 'hide-tool' | 'stop-upstream';
   readonly compile: CompileDefinition;
   /**
-   * Where the upstream offers a name differently in each era and each is approved, the one of this
-   * era is the one that arguments and results are checked against.
+   * Where the upstream offers a name differently to each face and each is approved, what it offers to this
+   * one is what its pages must show, and what arguments and results are checked against.
    */
-  readonly era?: ListedEra;
+  readonly face?: Face;
 };
 
 type Judged = {
@@ -71,10 +78,18 @@ export function createCatalogue(input: CatalogueInput): Catalogue {
   };
 }
 
-/** The place of each name in the listings of this era, or of any where none is meant. */
-function ranksOf({ observed, era }: CatalogueInput, kind: PinKind): ReadonlyMap<string, number> {
-  const eras = (observed?.eras ?? []).filter((each) => era === undefined || each.era === era);
-  const names = eras.flatMap((each) => [...each.seen[kind].keys()]);
+/** The listings by this face, or by any where none is meant. */
+function listingsFor({
+  observed,
+  face,
+}: Pick<CatalogueInput, 'observed' | 'face'>): readonly FaceObserved[] {
+  const faces = observed?.faces ?? [];
+  return face === undefined ? faces : faces.filter((listed) => isSameFace(listed, face));
+}
+
+/** The place of each name in them. */
+function ranksOf(input: CatalogueInput, kind: PinKind): ReadonlyMap<string, number> {
+  const names = listingsFor(input).flatMap((each) => [...each.seen[kind].keys()]);
   const ranks = new Map<string, number>();
   for (const name of names) if (!ranks.has(name)) ranks.set(name, ranks.size);
   return ranks;
@@ -87,8 +102,9 @@ function unpinned(observed: Observed | undefined, kind: PinKind, name: string): 
 
 function standingOf(input: CatalogueInput, kind: PinKind, name: string, pin: Pin): Standing {
   const judged = judge(pin, sightingsOf(input.observed, kind, name));
-  const seen = deviant(judged) ?? judged.sightings[0];
-  const version = chooseVersion(input, kind, name, judged);
+  const [own] = listingsFor(input).flatMap((listed) => listed.seen[kind].get(name) ?? []);
+  const seen = deviant(judged) ?? own ?? judged.sightings[0];
+  const version = chooseVersion(own, judged);
   const compiled = version === undefined ? undefined : input.compile(kind, name, version);
   const isUsable = compiled?.ok === true && judged.state !== 'invalid';
   const state = judged.state === 'approved' && !isUsable ? 'invalid' : judged.state;
@@ -122,15 +138,13 @@ function deviant({ approved, sightings }: Judged): Sighting | undefined {
   return sightings.find((sighting) => !hasAny(approved, [sighting]));
 }
 
+/** `own`: as the face in question is offered it. */
 function chooseVersion(
-  { observed, era }: CatalogueInput,
-  kind: PinKind,
-  name: string,
+  own: Sighting | undefined,
   { approved, sightings }: Judged,
 ): PinVersion<Pin['definition']> | undefined {
-  const listed = observed?.eras.find((listing) => listing.era === era)?.seen[kind].get(name);
   return (
-    approved.find((version) => version.sha256 === listed?.digest) ??
+    approved.find((version) => version.sha256 === own?.digest) ??
     approved.find((version) => hasAny([version], sightings)) ??
     approved[0]
   );
@@ -153,15 +167,13 @@ function hasDrift(lock: Lock | undefined, observed: Observed | undefined): boole
 function haveInstructionsChanged(lock: Lock, observed: Observed): boolean {
   const approved = approvedVersions(lock.instructions);
   if (approved.length === 0) return false;
-  const seen = observed.eras.flatMap((era) => era.instructions ?? []);
+  const seen = observed.faces.flatMap((face) => face.instructions ?? []);
   return seen.some(({ digest }) => approved.every((version) => version.sha256 !== digest));
 }
 
-function approvedInstructions({ lock, observed, era }: CatalogueInput): string | undefined {
-  const approved = approvedVersions(lock?.instructions);
-  const offered = (observed?.eras ?? [])
-    .filter((listing) => era === undefined || listing.era === era)
-    .flatMap((listing) => listing.instructions?.digest ?? []);
+function approvedInstructions(input: CatalogueInput): string | undefined {
+  const approved = approvedVersions(input.lock?.instructions);
+  const offered = listingsFor(input).flatMap(({ instructions }) => instructions?.digest ?? []);
   const version = approved.find(({ sha256 }) => offered.includes(sha256)) ?? approved[0];
   return version?.definition;
 }

@@ -129,7 +129,7 @@ function instructionDifferences(
   pin: Pin<string> | undefined,
   observed: Observed,
 ): readonly Difference[] {
-  const offered = observed.eras.flatMap(({ instructions }) =>
+  const offered = observed.faces.flatMap(({ instructions }) =>
     instructions === undefined
       ? []
       : [{ digest: instructions.digest, definition: instructions.text }],

@@ -1,8 +1,8 @@
-// What an upstream was last seen to offer: its complete listings, one an era, and what pages that
+// What an upstream was last seen to offer: its complete listings, one a face, and what pages that
 // clients asked for showed since. A page only ever takes away: it can make a definition differ, and
 // only a complete listing that began afterwards can show it restored. Contract §5.
 
-import type { ListedEra, ListedItem, Listing } from '../mcp/listing.js';
+import type { Face, ListedEra, ListedItem, Listing } from '../mcp/listing.js';
 import type { JsonObject } from '../mcp/message.js';
 import type { PinKind } from '../policy/definition.js';
 import { digestDefinition, digestListed, NO_DIGEST, sha256Hex } from './digest.js';
@@ -18,9 +18,8 @@ export type Sighting = {
 
 export type ListedSighting = Sighting & { readonly definition: JsonObject };
 
-/** One complete listing, in one era. */
-export type EraObserved = {
-  readonly era: ListedEra;
+/** One complete listing, by one face. */
+export type FaceObserved = Face & {
   readonly verifiedAtMs: number;
   readonly seen: { readonly [kind in PinKind]: ReadonlyMap<string, ListedSighting> };
   readonly instructions: { readonly digest: string; readonly text: string } | undefined;
@@ -39,8 +38,8 @@ export type NotedItem = {
 };
 
 export type Observed = {
-  /** At most one an era; never empty after a listing. */
-  readonly eras: readonly EraObserved[];
+  /** At most one a face; never empty after a listing. */
+  readonly faces: readonly FaceObserved[];
   /** By kind and name. */
   readonly noted: ReadonlyMap<string, readonly NotedItem[]>;
   /** Equal for two observations that show the same; times play no part. */
@@ -66,10 +65,11 @@ export const MAX_NOTED_PER_NAME = 4;
 export const MAX_NOTED_NAMES = 1000;
 
 /** One listing with its digests taken. Items of one name are merged; the name is then repeated. */
-export function observeListing(listing: Listing): EraObserved {
+export function observeListing(listing: Listing): FaceObserved {
   const { instructions } = listing;
   return {
     era: listing.era,
+    apps: listing.apps,
     verifiedAtMs: listing.verifiedAtMs,
     seen: {
       tool: sightItems('tool', listing.tools),
@@ -103,35 +103,45 @@ function sightItems(
   return seen;
 }
 
-/** The observation that these listings make, one an era; of two of one era the later verified counts. */
-export function mergeObserved(eras: readonly EraObserved[]): Observed {
-  const latest = new Map<ListedEra, EraObserved>();
-  for (const era of eras) {
-    const other = latest.get(era.era);
-    if (other === undefined || other.verifiedAtMs <= era.verifiedAtMs) latest.set(era.era, era);
+/** The observation that these listings make, one a face; of two of one face the later verified counts. */
+export function mergeObserved(faces: readonly FaceObserved[]): Observed {
+  const latest = new Map<string, FaceObserved>();
+  for (const face of faces) {
+    const other = latest.get(orderOf(face));
+    if (other === undefined || other.verifiedAtMs <= face.verifiedAtMs)
+      latest.set(orderOf(face), face);
   }
   return seal([...latest.values()], new Map());
 }
 
+/** True for two listings by one face. */
+export function isSameFace(one: Face, other: Face): boolean {
+  return one.era === other.era && one.apps === other.apps;
+}
+
+function orderOf({ era, apps }: Face): string {
+  return `${era} ${apps}`;
+}
+
 /**
- * Puts a complete listing in place of the one of its era. What pages showed goes once every era was
+ * Puts a complete listing in place of the one of its face. What pages showed goes once every face was
  * listed by a listing that began after the page.
  */
-export function noteListing(observed: Observed | undefined, listed: EraObserved): Observed {
-  const others = (observed?.eras ?? []).filter((era) => era.era !== listed.era);
-  const before = observed?.eras.find((era) => era.era === listed.era);
-  const eras = [...others, before === undefined ? listed : inOrderOf(before, listed)];
-  const verifiedAtMs = Math.min(...eras.map((era) => era.verifiedAtMs));
+export function noteListing(observed: Observed | undefined, listed: FaceObserved): Observed {
+  const others = (observed?.faces ?? []).filter((face) => !isSameFace(face, listed));
+  const before = observed?.faces.find((face) => isSameFace(face, listed));
+  const faces = [...others, before === undefined ? listed : inOrderOf(before, listed)];
+  const verifiedAtMs = Math.min(...faces.map((face) => face.verifiedAtMs));
   const noted = new Map<string, readonly NotedItem[]>();
   for (const [key, items] of observed?.noted ?? []) {
     const left = items.filter((item) => item.notedAtMs >= verifiedAtMs);
     if (left.length > 0) noted.set(key, left);
   }
-  return seal(eras, noted);
+  return seal(faces, noted);
 }
 
 /** The listing with its names where they stood before, new ones last: an order that changes by itself is none. */
-function inOrderOf(before: EraObserved, listed: EraObserved): EraObserved {
+function inOrderOf(before: FaceObserved, listed: FaceObserved): FaceObserved {
   const ordered = (kind: PinKind): ReadonlyMap<string, ListedSighting> => {
     const seen = listed.seen[kind];
     const kept = [...before.seen[kind].keys()].flatMap((name) => {
@@ -150,10 +160,10 @@ function inOrderOf(before: EraObserved, listed: EraObserved): EraObserved {
   return { ...listed, seen };
 }
 
-/** The observation without an era that the upstream no longer speaks; `undefined` when none is left. */
-export function dropEra(observed: Observed | undefined, era: ListedEra): Observed | undefined {
-  const eras = (observed?.eras ?? []).filter((other) => other.era !== era);
-  return observed === undefined || eras.length === 0 ? undefined : seal(eras, observed.noted);
+/** The observation without a face that the upstream no longer answers; `undefined` when none is left. */
+export function dropFace(observed: Observed | undefined, gone: Face): Observed | undefined {
+  const faces = (observed?.faces ?? []).filter((face) => !isSameFace(face, gone));
+  return observed === undefined || faces.length === 0 ? undefined : seal(faces, observed.noted);
 }
 
 /**
@@ -168,11 +178,11 @@ export function notePage(observed: Observed, page: Page): Observed {
     noted ??= new Map(observed.noted);
     addNoted(observed, noted, { kind, name, digest, definition, notedAtMs });
   }
-  return noted === undefined ? observed : seal(observed.eras, noted);
+  return noted === undefined ? observed : seal(observed.faces, noted);
 }
 
 function differs(observed: Observed, kind: PinKind, name: string, digest: string): boolean {
-  return !observed.eras.some((era) => era.seen[kind].get(name)?.digest === digest);
+  return !observed.faces.some((face) => face.seen[kind].get(name)?.digest === digest);
 }
 
 function addNoted(
@@ -195,7 +205,7 @@ function noteKey(kind: PinKind, name: string): string {
 }
 
 function isListed(observed: Observed, kind: PinKind, name: string): boolean {
-  return observed.eras.some((era) => era.seen[kind].has(name));
+  return observed.faces.some((face) => face.seen[kind].has(name));
 }
 
 /** Everything seen under a name, listings first. Empty where no complete listing has the name. */
@@ -205,7 +215,7 @@ export function sightingsOf(
   name: string,
 ): readonly Sighting[] {
   if (observed === undefined) return [];
-  const listed = observed.eras.flatMap((era) => era.seen[kind].get(name) ?? []);
+  const listed = observed.faces.flatMap((face) => face.seen[kind].get(name) ?? []);
   const noted = listed.length === 0 ? undefined : observed.noted.get(noteKey(kind, name));
   if (noted === undefined) return listed;
   return [...listed, ...noted.map((item) => ({ ...item, isRepeated: false }))];
@@ -213,7 +223,7 @@ export function sightingsOf(
 
 /** The names of a kind that complete listings showed, each once. */
 export function namesSeen(observed: Observed | undefined, kind: PinKind): ReadonlySet<string> {
-  return new Set((observed?.eras ?? []).flatMap((era) => [...era.seen[kind].keys()]));
+  return new Set((observed?.faces ?? []).flatMap((face) => [...face.seen[kind].keys()]));
 }
 
 /** True when every era that was listed, or the one asked for, was verified within `maxAgeMs`. */
@@ -223,25 +233,25 @@ export function isFresh(
   maxAgeMs: number,
   era?: ListedEra,
 ): boolean {
-  const eras = (observed?.eras ?? []).filter((listed) => era === undefined || listed.era === era);
-  return eras.length > 0 && eras.every((listed) => nowMs - listed.verifiedAtMs <= maxAgeMs);
+  const faces = (observed?.faces ?? []).filter((face) => era === undefined || face.era === era);
+  return faces.length > 0 && faces.every((face) => nowMs - face.verifiedAtMs <= maxAgeMs);
 }
 
-function seal(eras: readonly EraObserved[], noted: Observed['noted']): Observed {
-  const ordered = [...eras].sort((a, b) => (a.era < b.era ? -1 : 1));
-  return { eras: ordered, noted, sight: sha256Hex(JSON.stringify(sightParts(ordered, noted))) };
+function seal(faces: readonly FaceObserved[], noted: Observed['noted']): Observed {
+  const ordered = [...faces].sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
+  return { faces: ordered, noted, sight: sha256Hex(JSON.stringify(sightParts(ordered, noted))) };
 }
 
 /** A server that calls itself otherwise shows something else. */
 const SHOWN_OF_SERVER = ['name', 'title', 'version', 'websiteUrl'] as const;
 
-function sightParts(eras: readonly EraObserved[], noted: Observed['noted']): readonly unknown[] {
-  const listed = eras.map((era) => [
-    era.era,
-    era.instructions?.digest ?? null,
-    SHOWN_OF_SERVER.map((member) => era.serverInfo?.[member] ?? null),
+function sightParts(faces: readonly FaceObserved[], noted: Observed['noted']): readonly unknown[] {
+  const listed = faces.map((face) => [
+    orderOf(face),
+    face.instructions?.digest ?? null,
+    SHOWN_OF_SERVER.map((member) => face.serverInfo?.[member] ?? null),
     PIN_KINDS.map((kind) =>
-      [...era.seen[kind]]
+      [...face.seen[kind]]
         .map(([name, { digest, isRepeated }]) => `${digest} ${isRepeated} ${name}`)
         .sort(),
     ),

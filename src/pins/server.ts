@@ -41,10 +41,10 @@ function memberOf(info: JsonObject | undefined, member: string): string | undefi
   return value.slice(0, MAX_MEMBER_LENGTH).replace(HALF_PAIR, '\ufffd');
 }
 
-/** Every identity that an upstream showed, each once: eras may differ. */
+/** Every identity that an upstream showed, each once: faces may differ. */
 export function serversSeen(observed: Observed | undefined): readonly ServerIdentity[] {
   const seen = new Map<string, ServerIdentity>();
-  for (const { serverInfo } of observed?.eras ?? []) {
+  for (const { serverInfo } of observed?.faces ?? []) {
     const server = readServer(serverInfo);
     if (server !== undefined) seen.set(digestServer(server), server);
   }

@@ -1,11 +1,12 @@
-// What a server may ask of a caller: sampling, elicitation, roots. Decided by the function that decides
+// What a server may ask of a caller: sampling, elicitation, roots; and whether it may show it apps. Decided by the function that decides
 // everything, over the same rules in the same order; a question has no arguments. Asks no store and no
 // clock. Contract §4.
 
 import type { Grants } from '../mcp/grants.js';
 import type { QuestionName } from '../mcp/message.js';
-import { decide, NO_ARGUMENTS, NO_CATALOGUE } from './decide.js';
+import { decide, isListed, NO_ARGUMENTS, NO_CATALOGUE } from './decide.js';
 import type { Decision } from './decision.js';
+import type { Catalogue } from './definition.js';
 import type { Principal } from './principal.js';
 import type { PolicySet, Question } from './question.js';
 
@@ -34,4 +35,20 @@ export function grantsFor(policies: PolicySet, principal: Principal, upstream: s
     elicitation: { form: may('elicitation/form'), url: may('elicitation/url') },
     roots: may('roots'),
   };
+}
+
+/**
+ * Whether a host may say for this caller that it shows apps: where the rules let the caller read one that stands
+ * in the lock file. By policy alone, whatever is offered at the moment; without pinning the rules of its URI
+ * decide when it is read.
+ */
+export function mayShowApps(
+  policies: PolicySet,
+  principal: Principal,
+  { upstream, mode, names }: Pick<Catalogue, 'upstream' | 'mode' | 'names'>,
+): boolean {
+  if (mode === 'off') return true;
+  return names('resource').some((uri) =>
+    isListed(policies, principal, upstream, { kind: 'resource', uri }),
+  );
 }

@@ -47,6 +47,8 @@ export type ExchangeRecord = {
   versions?:
     | { readonly config: string; readonly policy: string; readonly pins: string }
     | undefined;
+  /** What the audit has said of target and arguments; both events of an exchange say the same. */
+  askedText?: string;
   /** Its decision was given to the audit. */
   isDecisionWritten?: boolean;
   principal: Principal | undefined;

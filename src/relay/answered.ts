@@ -10,6 +10,7 @@ import type {
   SessionFacts,
   TaskFacts,
 } from '../mcp/admitted.js';
+import { PLAIN_SESSION } from '../mcp/listing.js';
 import type { Target } from '../mcp/message.js';
 import { findMethod } from '../mcp/methods.js';
 import { sessionEra } from '../mcp/versions.js';
@@ -20,7 +21,16 @@ import type { OwedByAnswer } from '../settle/settle.js';
 /** Of an admitted message, what its answer is judged by. */
 export type AnsweredMessage = Pick<
   Admitted,
-  'era' | 'version' | 'session' | 'rule' | 'target' | 'message' | 'askable' | 'mayDefer' | 'task'
+  | 'era'
+  | 'version'
+  | 'session'
+  | 'rule'
+  | 'target'
+  | 'message'
+  | 'askable'
+  | 'apps'
+  | 'mayDefer'
+  | 'task'
 >;
 
 /** A cleared message is one of these. */
@@ -61,9 +71,9 @@ export function planOf(
   if (rule?.type !== 'request') return undefined;
   const params = progressToken === undefined ? undefined : { _meta: { progressToken } };
   const message = { kind: 'request', id, method, params } as const;
-  const { version, askable = [] } = session;
+  const { version, askable = [], apps = false } = session;
   return {
-    admitted: { era, version, session, rule, target, message, askable, mayDefer, task },
+    admitted: { era, version, session, rule, target, message, askable, apps, mayDefer, task },
     principal,
     owed: { maxResultBytes, profiles, captures: [] },
   };
@@ -72,5 +82,11 @@ export function planOf(
 /** Whether the caller may still know of what a resumed stream answers. */
 export function maySee(target: Target, principal: Principal, view: View): boolean {
   if (target.kind === 'none') return true;
-  return isListed(view.policies, principal, view.upstream, target, view.catalogueFor('2025'));
+  return isListed(
+    view.policies,
+    principal,
+    view.upstream,
+    target,
+    view.catalogueFor(PLAIN_SESSION),
+  );
 }

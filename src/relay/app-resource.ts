@@ -3,7 +3,6 @@
 // Source: MCP Apps extension (SEP-1865); contract §5 (resources that a definition refers to).
 
 import { hasInexactNumber, spanOf } from '../mcp/json.js';
-import { listedEra } from '../mcp/listing.js';
 import type { JsonObject } from '../mcp/message.js';
 import { isAppUri } from '../policy/resource-uri.js';
 import type { Answered } from './answered.js';
@@ -20,10 +19,10 @@ export function reviewAppContent(
   { text }: Read,
   result: JsonObject,
 ): AppContent {
-  const { target, era, rule } = admitted;
+  const { target, rule } = admitted;
   if (rule.method !== 'resources/read' || target.kind !== 'resource') return 'none';
   const { uri } = target;
-  const catalogue = call.view.catalogueFor(era);
+  const catalogue = call.view.catalogueFor(admitted);
   if (!isAppUri(uri) || catalogue.mode === 'off') return 'none';
   const contents = result['contents'] ?? null;
   const span = spanOf(text, ['result', 'contents']);
@@ -32,7 +31,7 @@ export function reviewAppContent(
   const digest = call.ports.digest('resource', definition, isExact);
   if (digest === catalogue.standing('resource', uri).pinned?.digest) return 'approved';
   const item = { name: uri, digest, definition };
-  const page = { era: listedEra(era), kind: 'resource' as const, items: [item] };
+  const page = { kind: 'resource' as const, items: [item] };
   call.ports.notePage(call.incoming.upstream, page);
   return 'changed';
 }

@@ -8,6 +8,7 @@ import { checkForm, readLink } from '../inspect/elicitation.js';
 import { setMember } from '../inspect/members.js';
 import { type Asking, type KeyedQuestion, readAsking } from '../mcp/asking.js';
 import { applyEdits, readJsonText, removalEdits, spanOf } from '../mcp/json.js';
+import { PLAIN_SESSION } from '../mcp/listing.js';
 import type { JsonObject, QuestionName } from '../mcp/message.js';
 import { decideQuestion } from '../policy/grants.js';
 import type { Reason } from '../policy/reasons.js';
@@ -98,7 +99,7 @@ export async function settleQuestions(
   const fault = findFault(asking, askable);
   if (fault !== undefined) return fault;
   const { policies, upstream } = call.view;
-  const catalogue = call.view.catalogueFor('2026');
+  const catalogue = call.view.catalogueFor(PLAIN_SESSION);
   for (const question of asking.questions) {
     const { name } = question;
     const decision = decideQuestion(policies, { principal, upstream, catalogue, name });

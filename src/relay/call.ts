@@ -3,6 +3,7 @@
 
 import type { Ports, View } from '../exchange-ports.js';
 import type { Admitted } from '../mcp/admitted.js';
+import { PLAIN_SESSION } from '../mcp/listing.js';
 import type { Target } from '../mcp/message.js';
 import { encodeSseMessage } from '../mcp/sse.js';
 import type { Incoming, Outgoing } from '../mcp/transport.js';
@@ -132,7 +133,7 @@ export function noteDecision(call: Call, decision: Decision): void {
   const name = nameOf(target);
   const kind = target.kind === 'task' ? 'tool' : target.kind;
   if (name === undefined || !isPinnedKind(kind)) return;
-  const standing = view.catalogueFor(admitted?.era ?? '2025').standing(kind, name);
+  const standing = view.catalogueFor(admitted ?? PLAIN_SESSION).standing(kind, name);
   record.target.definition = standing.observed;
   record.target.pin = standing.pinned?.digest;
 }

@@ -95,7 +95,7 @@ function filterHandshakeAnswer(
   { call, cleared, reading, result, issued }: Filtering,
   method: 'initialize' | 'server/discover',
 ): Verdict {
-  const { era } = cleared.admitted;
+  const { era, apps } = cleared.admitted;
   const form = taskForm(call, era, result);
   const outcome = filterHandshake({
     text: reading.text,
@@ -104,10 +104,10 @@ function filterHandshakeAnswer(
     profile: profileOf(call, cleared.owed),
     carriedVersions: VERSIONS[era],
     instructions: listsAnything(call, cleared)
-      ? call.view.catalogueFor(era).instructions
+      ? call.view.catalogueFor(cleared.admitted).instructions
       : undefined,
     listTtlMs: call.view.limits.listTtlMs,
-    filterCapabilities: (declared) => filterServerCapabilities(declared, form),
+    filterCapabilities: (declared) => filterServerCapabilities(declared, { form, apps }),
   });
   if (outcome.kind === 'withhold') return withheld(call, outcome);
   call.record.findings.push(...outcome.findings);
@@ -130,6 +130,7 @@ function filterHandshakeAnswer(
       version,
       upstreamSession: issued,
       askable: cleared.admitted.askable,
+      apps,
       tasks: form === 'session' ? readTaskUses(result['capabilities']) : [],
     },
     call.incoming.upstream,
@@ -147,7 +148,7 @@ function filterHandshakeAnswer(
 
 /** Instructions steer a model towards things; who may see none of them is told nothing (contract §4, law 1). */
 function listsAnything(call: Call, cleared: Answered): boolean {
-  const catalogue = call.view.catalogueFor(cleared.admitted.era);
+  const catalogue = call.view.catalogueFor(cleared.admitted);
   return PINNED_KINDS.some((kind) =>
     catalogue.names(kind).some((name) => isListed(call, cleared, targetOf(kind, name))),
   );
@@ -191,7 +192,7 @@ function listInput(
   function noteOnce(kind: PinKind): void {
     if (isNoted) return;
     isNoted = true;
-    const page: SeenPage = { era: listedEra(era), kind, items: seen };
+    const page: SeenPage = { kind, items: seen };
     call.ports.notePage(call.incoming.upstream, page);
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
   }
@@ -203,7 +204,7 @@ function listInput(
     era: listedEra(era),
     profile: profileOf(call, cleared.owed),
     listTtlMs: call.view.limits.listTtlMs,
-    areReviewed: pin !== undefined && call.view.catalogueFor(era).mode === 'strict',
+    areReviewed: pin !== undefined && call.view.catalogueFor(cleared.admitted).mode === 'strict',
     digestOf(definition, itemText) {
       if (pin === undefined) return undefined;
       const name = String(definition[pin === 'template' ? 'uriTemplate' : 'name']);
@@ -220,7 +221,7 @@ function listInput(
     },
     ...(pin === undefined
       ? {}
-      : { rankOf: (name: string) => call.view.catalogueFor(era).rankOf?.(pin, name) }),
+      : { rankOf: (name: string) => call.view.catalogueFor(cleared.admitted).rankOf?.(pin, name) }),
   };
 }
 
@@ -231,7 +232,7 @@ function isItemListed(
   { name, digest }: ListItem,
 ): boolean {
   if (pin === undefined) return isListed(call, cleared, { kind: 'resource', uri: name });
-  const catalogue = call.view.catalogueFor(cleared.admitted.era);
+  const catalogue = call.view.catalogueFor(cleared.admitted);
   // Approved is the definition that was seen, not the name: this page must show that very one.
   const isSeen = catalogue.mode === 'off' || catalogue.standing(pin, name).observed === digest;
   return isSeen && isListed(call, cleared, targetOf(pin, name));
@@ -251,7 +252,7 @@ function targetOf(kind: PinKind, name: string): Target {
 
 function isListed(call: Call, { principal, admitted }: Answered, target: Target): boolean {
   const { policies } = call.view;
-  const catalogue = call.view.catalogueFor(admitted.era);
+  const catalogue = call.view.catalogueFor(admitted);
   return isListedFor(policies, principal, catalogue.upstream, target, catalogue);
 }
 
@@ -282,6 +283,7 @@ function pageKey(call: Call, { admitted }: Answered): string {
   return JSON.stringify([
     call.incoming.upstream,
     admitted.era,
+    admitted.apps,
     admitted.rule.method,
     params?.['cursor'] ?? null,
   ]);

@@ -50,6 +50,7 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
     owed: cleared.owed,
     principal,
     era: admitted.era,
+    apps: admitted.apps,
     session: admitted.session,
     carry: NO_CARRY,
     refusedQuestions: 0,
@@ -181,8 +182,8 @@ function own(outcome: Inspection, facts: Facts): Verdict {
 }
 
 function outputOf(call: Call, { admitted }: Answered): CompiledSchema | undefined {
-  const { era, target } = admitted;
+  const { target } = admitted;
   const tool = nameOf(target);
   if ((target.kind !== 'tool' && target.kind !== 'task') || tool === undefined) return undefined;
-  return call.view.catalogueFor(era).standing('tool', tool).pinned?.output;
+  return call.view.catalogueFor(admitted).standing('tool', tool).pinned?.output;
 }

@@ -23,6 +23,8 @@ import type { Call } from './call.js';
 import { paramsOf } from './retry.js';
 import { mayKnowTask } from './task-notice.js';
 
+/** What may be seen is the same for every client of the era. */
+const LISTENER = { era: '2026', apps: false } as const;
 const KINDS: { readonly [filter in ListFilter]: ListedKind } = {
   toolsListChanged: 'tool',
   promptsListChanged: 'prompt',
@@ -79,7 +81,7 @@ export function allowedFilter(
 ): ListenFilter {
   const { view } = call;
   const { policies } = view;
-  const catalogue = view.catalogueFor('2026');
+  const catalogue = view.catalogueFor(LISTENER);
   const { upstream } = catalogue;
   return {
     lists: lists.filter((filter) => listsKind(policies, principal, catalogue, KINDS[filter])),
@@ -91,7 +93,7 @@ export function allowedFilter(
     tasks: tasks.filter((sealed) => {
       const task = listened.get(sealed);
       return (
-        task !== undefined && mayKnowTask({ call, principal, era: '2026' }, task) !== undefined
+        task !== undefined && mayKnowTask({ call, principal, ...LISTENER }, task) !== undefined
       );
     }),
   };

@@ -172,6 +172,7 @@ async function tellTask(
     owed: undefined,
     principal,
     era: '2026',
+    apps: admitted.apps,
     session: undefined,
     carry: NO_CARRY,
     refusedQuestions: 0,

@@ -97,7 +97,8 @@ export function tellServer(call: Call, { admitted }: Answered): void {
 /** Asks again, under the version that now stands, who calls and whether they may; why not, if so. */
 async function renew(call: Call, cleared: Cleared, judge: Judge): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports } = call;
-  const { era, target, task, args = 'unknown', session } = cleared.admitted;
+  const { admitted } = cleared;
+  const { target, task, args = 'unknown', session } = admitted;
   const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
   if ('reason' in principal) return refuseWith(principal.reason);
   const sealed = incoming.headers['mcp-session-id'];
@@ -108,7 +109,7 @@ async function renew(call: Call, cleared: Cleared, judge: Judge): Promise<Refusa
   if (isOver) return refuseWith('unknown-session');
   const view = ports.view(incoming.upstream);
   if (view === undefined) return refuseWith('upstream-unavailable');
-  const catalogue = view.catalogueFor(era);
+  const catalogue = view.catalogueFor(admitted);
   const { upstream } = catalogue;
   const decision = decideRequest(view.policies, { principal, upstream, target, args, catalogue });
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };

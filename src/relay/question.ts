@@ -7,6 +7,7 @@ import { checkForm, readLink } from '../inspect/elicitation.js';
 import type { SessionFacts, TextEdit } from '../mcp/admitted.js';
 import type { Answer } from '../mcp/answers.js';
 import { applyEdits, spanOf } from '../mcp/json.js';
+import { PLAIN_SESSION } from '../mcp/listing.js';
 import { isObject, type Json, type JsonObject, type QuestionName } from '../mcp/message.js';
 import { readQuestion } from '../mcp/questions.js';
 import { sessionEra } from '../mcp/versions.js';
@@ -123,7 +124,7 @@ function decide({ subject, session, name, record }: Asking): Allow | Reason {
   const { call, principal } = subject;
   const { policies, upstream } = call.view;
   const startedMs = performance.now();
-  const catalogue = call.view.catalogueFor('2025');
+  const catalogue = call.view.catalogueFor(PLAIN_SESSION);
   const decision = decideQuestion(policies, { principal, upstream, catalogue, name });
   record.latency.policy = performance.now() - startedMs;
   record.decision.verdict = decision.verdict;

@@ -9,10 +9,11 @@ import type { AdmittedArray } from '../mcp/arrays.js';
 import { checkCarried, checkParamHeaders, versionsOffered } from '../mcp/carried.js';
 import { type Grants, NO_GRANTS } from '../mcp/grants.js';
 import { decodeParamHeaders } from '../mcp/headers.js';
+import { PLAIN_SESSION } from '../mcp/listing.js';
 import type { JsonObject } from '../mcp/message.js';
 import { decideRequest } from '../policy/decide.js';
 import type { Allow, Deny } from '../policy/decision.js';
-import { grantsFor } from '../policy/grants.js';
+import { grantsFor, mayShowApps } from '../policy/grants.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
 import { type Cleared, settle } from '../settle/settle.js';
@@ -23,7 +24,7 @@ import { addressRequest } from './channel-request.js';
 import { contentOf } from './guarded-content.js';
 import { narrowListen } from './narrow.js';
 import { openRetry } from './retry.js';
-import { addressTask, checkTaskUse } from './task-request.js';
+import { addressTask, checkTaskUse, noteTaskWish } from './task-request.js';
 
 /** Who calls: a verified principal, or 401 and 503. At once where the token was seen before. */
 export function authenticate(call: Call): Principal | Refusal | Promise<Principal | Refusal> {
@@ -66,6 +67,7 @@ export function admit(call: Call, principal: Principal): Admitted | AdmittedArra
     openQuestion: (id, session) => ports.openQuestion(id, { upstream, principal, session }),
     openTask: (sealed) => ports.tasks.open(sealed, { upstream, principal }),
     grants: () => grantsHere(view, principal),
+    mayShowApps: () => mayShowHere(view, principal),
     supportedVersions: versionsOffered(view.carried),
   });
   if (outcome.kind === 'fault') return refuseFault(outcome);
@@ -80,6 +82,11 @@ export function admit(call: Call, principal: Principal): Admitted | AdmittedArra
 function grantsHere({ policies, upstream, channel }: View, principal: Principal): Grants {
   const grants = grantsFor(policies, principal, upstream);
   return channel.isDirect ? { ...grants, elicitation: NO_GRANTS.elicitation } : grants;
+}
+
+/** Whether a client is told of apps here: only where the upstream is listed so too. */
+function mayShowHere({ policies, apps, catalogueFor }: View, principal: Principal): boolean {
+  return apps && mayShowApps(policies, principal, catalogueFor(PLAIN_SESSION));
 }
 
 /** Whether policy and pins allow it: pure, but for a listing that may have to be renewed first. */
@@ -110,7 +117,7 @@ function decideNow(
   { startedMs, isFresh }: { readonly startedMs: number; readonly isFresh: boolean },
 ): Allow | Refusal {
   const { policies, carried } = call.view;
-  const catalogue = call.view.catalogueFor(admitted.era);
+  const catalogue = call.view.catalogueFor(admitted);
   const mismatch = checkCarried(admitted, carried);
   if (mismatch !== undefined) return refuseFault(mismatch);
   const args = admitted.args ?? 'unknown';
@@ -127,7 +134,9 @@ function decideNow(
   if (asksForThing(admitted) && !isFresh) return refuseWith('pins-stale');
   const fault =
     checkParamHeaders(admitted, catalogue) ?? checkTaskUse(admitted, call.view, catalogue);
-  return fault === undefined ? decision : refuseFault(fault);
+  if (fault !== undefined) return refuseFault(fault);
+  noteTaskWish(call, admitted);
+  return decision;
 }
 
 /** What the client carries for us is opened, what it may not listen to taken out; a channel's ids are sealed. */

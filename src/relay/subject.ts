@@ -44,6 +44,7 @@ export type Subject = {
   owed: OwedByAnswer | undefined;
   readonly principal: Principal;
   readonly era: Era;
+  readonly apps: boolean;
   readonly session: SessionFacts | undefined;
   carry: Carry;
   refusedQuestions: number;

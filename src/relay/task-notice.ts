@@ -13,11 +13,11 @@ import { tellTask } from './task-state.js';
 
 /** Whether a caller may still have to do with a task, by the rules and pins of now; what that owes. */
 export function mayKnowTask(
-  { call, principal, era }: Pick<Subject, 'call' | 'principal' | 'era'>,
+  { call, principal, era, apps }: Pick<Subject, 'call' | 'principal' | 'era' | 'apps'>,
   { tool }: Pick<OpenedTask, 'tool'>,
 ): Allow | undefined {
   const { policies, upstream } = call.view;
-  const catalogue = call.view.catalogueFor(era);
+  const catalogue = call.view.catalogueFor({ era, apps });
   const target = { kind: 'task', tool } as const;
   const question = { principal, upstream, target, args: 'unknown', catalogue } as const;
   const decision = decideRequest(policies, question);

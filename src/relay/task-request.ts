@@ -7,52 +7,98 @@ import { amendAdmitted } from '../mcp/admit.js';
 import type { Admitted, ProtocolFault } from '../mcp/admitted.js';
 import type { TaskForm } from '../mcp/capabilities.js';
 import { eraTowards } from '../mcp/carried.js';
-import { faultOf, METHOD_NOT_FOUND } from '../mcp/faults.js';
+import { faultOf, INVALID_PARAMS, METHOD_NOT_FOUND } from '../mcp/faults.js';
 import { spanOf } from '../mcp/json.js';
 import { listedEra } from '../mcp/listing.js';
-import { type Era, isObject, type JsonObject } from '../mcp/message.js';
+import { type Era, isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { TASK_SESSION_VERSION } from '../mcp/tasks.js';
 import { encodeHeaderValue } from '../mcp/translate/mirrored-headers.js';
 import type { Catalogue } from '../policy/definition.js';
 import type { Principal } from '../policy/principal.js';
+import { addFinding } from '../policy/record.js';
 import type { Call } from './call.js';
 import { namesTask, relatedEdits } from './related-task.js';
 
 const NOT_TRANSLATED =
   'Tasks are not carried between revisions, and this server speaks another one.';
 const NO_TASK_TOOL = 'Method not found: this tool cannot be called as a task.';
+const TASK_ONLY_TOOL =
+  'This tool can be called as a task only. Tasks are not carried between revisions, and this server speaks another one.';
+/** Where a client of 2026 says that it can wait for a task. */
+const EXTENSION_PATH =
+  '/params/_meta/io.modelcontextprotocol~1clientCapabilities/extensions/io.modelcontextprotocol~1tasks';
 
 /**
- * Why an allowed request may not be about a task: its server speaks another era, or its tool, by the approved
- * definition, is never a task (MCP 2025-11-25, tasks, tool-level negotiation).
+ * Why an allowed request may not be about a task, or without one: its server speaks another era, or its tool,
+ * by the approved definition, is never a task, or always (MCP 2025-11-25, tasks, tool-level negotiation).
  */
 export function checkTaskUse(
-  { era, rule, target, message, mayDefer }: Admitted,
-  { carried, channel }: Pick<View, 'carried' | 'channel'>,
+  admitted: Admitted,
+  view: Pick<View, 'carried' | 'channel'>,
   catalogue: Catalogue,
 ): ProtocolFault | undefined {
+  const { era, rule, target, message, mayDefer } = admitted;
   const place = { era, id: message.kind === 'request' ? message.id : undefined };
   const status = era === '2026' ? 404 : 200;
-  const isElsewhere = channel.isDirect || eraTowards(listedEra(era), carried) !== era;
-  if (rule.subject === 'task' && isElsewhere)
+  if (rule.subject === 'task' && isElsewhere(era, view))
     return faultOf('method-forbidden', METHOD_NOT_FOUND, NOT_TRANSLATED, place, status);
-  if (era !== '2025' || !mayDefer || target.kind !== 'tool') return undefined;
+  if (rule.method !== 'tools/call' || target.kind !== 'tool') return undefined;
   const { pinned } = catalogue.standing('tool', target.name);
-  if (pinned === undefined || supportsTasks(pinned.definition)) return undefined;
+  if (pinned === undefined) return undefined;
+  const support = taskSupport(pinned.definition);
+  if (support === 'required' && demandsTasks(era, view))
+    return faultOf('method-forbidden', INVALID_PARAMS, TASK_ONLY_TOOL, place, 200);
+  const isWish = era === '2025' && mayDefer;
+  if (!isWish || support === 'optional' || support === 'required') return undefined;
   return faultOf('method-forbidden', METHOD_NOT_FOUND, NO_TASK_TOOL, place, status);
+}
+
+/** Nobody has tasks where client and upstream speak different eras. */
+function isElsewhere(era: Era, { carried, channel }: Pick<View, 'carried' | 'channel'>): boolean {
+  return channel.isDirect || eraTowards(listedEra(era), carried) !== era;
+}
+
+/**
+ * A server of sessions refuses a plain call of a tool that requires a task, if it has declared tasks; else its
+ * definitions demand none (MCP 2025-11-25, tasks, tool-level negotiation). One without sessions says it itself.
+ */
+function demandsTasks(era: Era, { carried }: Pick<View, 'carried'>): boolean {
+  const isOfSessions = era !== '2025' && eraTowards(listedEra(era), carried) === '2025';
+  return isOfSessions && carried?.tasks?.includes('call') === true;
+}
+
+/**
+ * Records a wish for a task that is not carried. The call runs without one, as a receiver without tasks has to
+ * run it (MCP 2025-11-25, tasks, task support and handling), and as a server may that is told of none (2026).
+ */
+export function noteTaskWish(call: Call, { era, rule, message, mayDefer }: Admitted): void {
+  const wish = 'params' in message ? message.params?.['task'] : undefined;
+  const isWishCut = wish !== undefined && !(era === '2025' && mayDefer);
+  const isExtensionCut = era === '2026' && mayDefer && isElsewhere(era, call.view);
+  if (isWishCut) noteCut(call, '/params/task');
+  if (isExtensionCut && rule.method === 'tools/call') noteCut(call, EXTENSION_PATH);
+}
+
+function noteCut({ record }: Call, path: string): void {
+  const direction = 'to-upstream';
+  addFinding(record.findings, {
+    detector: 'task-wish',
+    direction,
+    path,
+    count: 1,
+    action: 'strip',
+  });
 }
 
 /** How a client is told of the tasks of its server. Where the upstream speaks another era than the client, nobody has tasks (mcp-spec.md §2.3 and §2.4). */
 export function taskForm({ view }: Call, era: Era, result: JsonObject): TaskForm {
-  const isTranslated = era === '2024' || eraTowards(era, view.carried) !== era;
-  if (isTranslated || view.channel.isDirect) return 'none';
+  if (isElsewhere(era, view)) return 'none';
   if (era === '2026') return 'extension';
   return result['protocolVersion'] === TASK_SESSION_VERSION ? 'session' : 'none';
 }
 
-function supportsTasks({ execution }: JsonObject): boolean {
-  const support = isObject(execution) ? execution['taskSupport'] : undefined;
-  return support === 'optional' || support === 'required';
+function taskSupport({ execution }: JsonObject): Json | undefined {
+  return isObject(execution) ? execution['taskSupport'] : undefined;
 }
 
 /** The message under the ids that its server knows. */

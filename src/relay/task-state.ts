@@ -124,8 +124,8 @@ async function inspectPayload(
   return { member, text: inspected.slice(kept.start, kept.end), isError };
 }
 
-function outputOf({ call, era }: Subject, { tool }: OpenedTask): CompiledSchema | undefined {
-  return call.view.catalogueFor(era).standing('tool', tool).pinned?.output;
+function outputOf(subject: Subject, { tool }: OpenedTask): CompiledSchema | undefined {
+  return subject.call.view.catalogueFor(subject).standing('tool', tool).pinned?.output;
 }
 
 function replaceAt(text: string, path: readonly string[], value: string): string | undefined {

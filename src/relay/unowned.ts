@@ -50,6 +50,7 @@ export function createUnaskedJudge(
     owed: undefined,
     principal,
     era,
+    apps: session.apps ?? false,
     session,
     carry: NO_CARRY,
     refusedQuestions: 0,
@@ -169,12 +170,12 @@ function mayLog({ call, era }: Subject): boolean {
 }
 
 function mayKnowResource(
-  { call, principal, era }: Subject,
+  { call, principal, era, apps }: Subject,
   params: JsonObject | undefined,
 ): boolean {
   const uri = params?.['uri'];
   if (typeof uri !== 'string') return false;
-  const catalogue = call.view.catalogueFor(era);
+  const catalogue = call.view.catalogueFor({ era, apps });
   const { policies, upstream } = call.view;
   return isListed(policies, principal, upstream, { kind: 'resource', uri }, catalogue);
 }

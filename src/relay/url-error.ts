@@ -4,6 +4,7 @@
 
 import { readLink } from '../inspect/elicitation.js';
 import { applyEdits, spanOf } from '../mcp/json.js';
+import { PLAIN_SESSION } from '../mcp/listing.js';
 import { isObject, type Json, type RpcError } from '../mcp/message.js';
 import { decideQuestion } from '../policy/grants.js';
 import { refuseWith } from '../policy/refusal.js';
@@ -49,7 +50,7 @@ function linksOf(data: Json | undefined): readonly (Json | undefined)[] | undefi
 function mayAsk({ call, principal, era, session }: Subject): boolean {
   if (era !== '2025' || session?.askable?.includes('elicitation/url') !== true) return false;
   const { policies, upstream } = call.view;
-  const catalogue = call.view.catalogueFor(era);
+  const catalogue = call.view.catalogueFor(PLAIN_SESSION);
   const asked = { principal, upstream, catalogue, name: 'elicitation/url' } as const;
   return decideQuestion(policies, asked).verdict === 'allow';
 }

@@ -1,6 +1,7 @@
 // The session id that a client is given: what the gateway must know of the session (its version, what
-// servers may ask in it, what of tasks its server declared, the upstream's own id), sealed, and bound to
-// the upstream and to issuer, subject and client of whoever opened it, never to the bytes of a token.
+// servers may ask in it, what of tasks its server declared, whether its client shows apps, the upstream's
+// own id), sealed, and bound to the upstream and to issuer, subject and client of whoever opened it, never
+// to the bytes of a token.
 // Any replica with the gateway key opens it; nothing is stored (contract §10; MCP 2025-11-25, session management).
 
 import type { SessionFacts } from '../mcp/admitted.js';
@@ -35,8 +36,8 @@ export function sealSession(
   session: SessionFacts,
   expiresAtMs: number,
 ): string {
-  const { version, upstreamSession, askable = [], tasks = [] } = session;
-  const payload = JSON.stringify([version, upstreamSession ?? null, askable, tasks]);
+  const { version, upstreamSession, askable = [], tasks = [], apps = false } = session;
+  const payload = JSON.stringify([version, upstreamSession ?? null, askable, tasks, apps]);
   return seal(ring, PURPOSE, bindings(binding), payload, expiresAtMs);
 }
 
@@ -57,7 +58,7 @@ export function openSession(
 function readSession(text: string): SessionFacts | undefined {
   const value: unknown = JSON.parse(text);
   if (!Array.isArray(value)) return undefined;
-  const [version, upstreamSession, askable, tasks]: readonly unknown[] = value;
+  const [version, upstreamSession, askable, tasks, apps]: readonly unknown[] = value;
   if (typeof version !== 'string' || !Array.isArray(askable)) return undefined;
   const uses = TASK_USES.filter((use) => Array.isArray(tasks) && tasks.includes(use));
   return {
@@ -65,5 +66,6 @@ function readSession(text: string): SessionFacts | undefined {
     upstreamSession: typeof upstreamSession === 'string' ? upstreamSession : undefined,
     askable: QUESTION_NAMES.filter((name) => askable.includes(name)),
     ...(uses.length === 0 ? {} : { tasks: uses }),
+    ...(apps === true ? { apps } : {}),
   };
 }

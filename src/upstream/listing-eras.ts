@@ -1,8 +1,10 @@
 // Lists an upstream as a client of one era: what it says of itself, then every page of its lists.
 // Answers no request, and holds no caller's rights. In sessions it declares what a client could be let declare:
-// servers offer tools by it, and what is not listed could never be approved (contract §5).
+// servers offer tools by it, and what is not listed could never be approved (contract §5). The same holds
+// of the Apps extension where clients may declare it, in either era.
 // MCP 2025-11-25 lifecycle; MCP 2026-07-28 server/discover.
 
+import { APPS_CAPABILITIES } from '../mcp/apps.js';
 import type { Listing } from '../mcp/listing.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { encodeHeaderValue } from '../mcp/translate/mirrored-headers.js';
@@ -36,6 +38,8 @@ export type EraPorts = CallPorts & {
   readonly gatewayVersion: string;
   /** Of the session era, oldest first; the newest is asked for. */
   readonly sessionVersions: readonly string[];
+  /** The Apps extension is declared. */
+  readonly apps: boolean;
 };
 
 /** A session of the gateway's own (2025 era), kept between listings. */
@@ -98,6 +102,7 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
   const serverInfo = isObject(meta) ? meta['io.modelcontextprotocol/serverInfo'] : undefined;
   const listing: Listing = {
     era: '2026',
+    apps: ports.apps,
     verifiedAtMs,
     ...walk.lists,
     instructions,
@@ -116,7 +121,7 @@ function carriedVersions(offered: Json | undefined): readonly string[] {
 function statelessCall(ports: EraPorts, version: string, method: string, params: JsonObject) {
   const meta = {
     'io.modelcontextprotocol/protocolVersion': version,
-    'io.modelcontextprotocol/clientCapabilities': {},
+    'io.modelcontextprotocol/clientCapabilities': ports.apps ? APPS_CAPABILITIES : {},
     'io.modelcontextprotocol/clientInfo': clientInfo(ports),
   };
   return {
@@ -184,6 +189,7 @@ async function listInSession(
     const said = { capabilities, serverInfo, instructions };
     const listing: Listing = {
       era: '2025',
+      apps: ports.apps,
       verifiedAtMs,
       ...walk.lists,
       ...said,
@@ -214,7 +220,7 @@ async function openSession(
   const version = ports.sessionVersions.at(-1) ?? LATEST_SESSION_VERSION;
   const params = {
     protocolVersion: version,
-    capabilities: ASKABLE_CAPABILITIES,
+    capabilities: { ...ASKABLE_CAPABILITIES, ...(ports.apps ? APPS_CAPABILITIES : {}) },
     clientInfo: clientInfo(ports),
   };
   const call = { era: '2025' as const, version, method: 'initialize', params, headers: {} };

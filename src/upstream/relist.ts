@@ -32,6 +32,8 @@ export type ListerSettings = {
   readonly gatewayVersion: string;
   /** Versions of sessions on this transport, oldest first; those of streamable HTTP where absent. */
   readonly sessionVersions?: readonly string[] | undefined;
+  /** The Apps extension is declared; it is not where absent. */
+  readonly apps?: boolean;
   readonly caps?: ListingCaps;
 };
 
@@ -110,6 +112,7 @@ class UpstreamLister implements Lister {
       caps: settings.caps ?? LISTING_CAPS,
       gatewayVersion: settings.gatewayVersion,
       sessionVersions: settings.sessionVersions ?? SESSION_VERSIONS,
+      apps: settings.apps ?? false,
     };
   }
 

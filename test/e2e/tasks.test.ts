@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AskedClient, connectAsked, grantQuestions } from '../support/asking.js';
 import { type Everything, startEverything } from '../support/everything.js';
 import { EVERYTHING_TEMPLATES, writeOpenPolicy } from '../support/open-policy.js';
+import { connectSdkV2 } from '../support/sdk-clients.js';
 import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 
 const TOOL = 'simulate-research-query';
@@ -87,6 +88,15 @@ describe('a task of a real server', () => {
     },
     TIMEOUT_MS,
   );
+
+  it('[TSK-11] that its tool demands is refused, with the reason, to a client of another revision', async () => {
+    const access = { token: await gateway.token('everything') };
+    const { client, close } = await connectSdkV2(gateway.url('everything'), '2026', access);
+    await expect(
+      client.callTool({ name: TOOL, arguments: { topic: 'rivers' } }),
+    ).rejects.toMatchObject({ code: -32602, message: expect.stringContaining('as a task only') });
+    await close();
+  });
 
   it(
     '[TSK-01] is cancelled by the client that began it',

@@ -181,17 +181,6 @@ describe('a session', () => {
     expect([...rig.left.seen(), ...rig.right.seen()]).toEqual([]);
   });
 
-  it('[MRG-10] tells every member of a cancellation: only one of them knows the id', async () => {
-    const session = await openSession(rig.access);
-    rig.forget();
-    const params = { requestId: 7, reason: 'enough' };
-    const note = { jsonrpc: '2.0', method: 'notifications/cancelled', params };
-    const reply = await post(rig.access, JSON.stringify(note), sessionHeaders(session.id));
-    expect(reply.status).toBe(202);
-    expect(methodsAt(rig.left)).toEqual(['notifications/cancelled']);
-    expect(methodsAt(rig.right)).toEqual(['notifications/cancelled']);
-  });
-
   it('[MRG-10] carries an array of its revision, each element to its member', async () => {
     const hello = {
       jsonrpc: '2.0',

@@ -21,4 +21,26 @@ export const appRequirements: readonly Requirement[] = [
     source,
     behaviour: 'Content that changed reaches nobody, is recorded as drift, and is refused unasked.',
   },
+  {
+    id: 'APP-05',
+    source,
+    behaviour:
+      'With the setting, hosts that declare the extension and clients that do not are each offered what was pinned as they see it, in both eras and between them.',
+  },
+  {
+    id: 'APP-06',
+    source: 'contract §4 and §5; MCP Apps extension, capability negotiation',
+    behaviour:
+      'The declaration leaves in one form, and not at all without the setting, against the rules, or misspelt.',
+  },
+  {
+    id: 'APP-07',
+    source: 'contract §5',
+    behaviour: 'What a server offers to hosts alone is hidden and refused like anything unpinned.',
+  },
+  {
+    id: 'APP-08',
+    source: 'contract §3 (changes of the configuration)',
+    behaviour: 'A session with the declaration is unknown once the setting is off.',
+  },
 ];

@@ -146,4 +146,10 @@ export const mergedRequirements: readonly Requirement[] = [
     behaviour:
       'A member can neither end the lists of others by a cursor of its own, nor be read in the place of one whose template gives a resource.',
   },
+  {
+    id: 'MRG-25',
+    source: 'MCP 2025-11-25, cancellation; scope: several upstreams as one',
+    behaviour:
+      'A cancellation reaches the members that work on the request; where none is known here, all of them, without the reason.',
+  },
 ];

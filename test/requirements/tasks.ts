@@ -62,4 +62,11 @@ export const taskRequirements: readonly Requirement[] = [
     source: 'MCP 2024-11-05 to 2026-07-28, schema; mcp-spec §4.2',
     behaviour: 'Every method of every revision has a row in its direction, or is refused by name.',
   },
+  {
+    id: 'TSK-11',
+    source:
+      'MCP 2025-11-25, tasks (tool-level negotiation, task support and handling); mcp-spec §2.3 and §2.4',
+    behaviour:
+      'A wish for a task that cannot be carried is recorded and the call runs without one; a tool that runs as a task alone is refused with a message that says why.',
+  },
 ];

@@ -34,8 +34,8 @@ export type SdkV2Options = {
   readonly legacy?: 'stateless' | 'reject';
   /** Asked before the server; a response ends the request (a resource server's 401, its metadata). */
   readonly guard?: (request: Request) => Response | undefined;
-  /** Further tools and the like, registered at every request. */
-  readonly extend?: (server: McpServer) => void;
+  /** Further tools and the like, registered at every request; `body` is what was sent. */
+  readonly extend?: (server: McpServer, body: string) => void;
 };
 
 type Schema = { readonly [member: string]: unknown };
@@ -153,15 +153,16 @@ async function writeWebResponse(response: ServerResponse, answer: Response): Pro
 export async function startSdkV2Server(options: SdkV2Options = {}): Promise<SdkV2Server> {
   const secret = options.secret ?? 'nothing in particular';
   const seen: SdkV2Seen[] = [];
+  const bodies = new WeakMap<Request, string>();
   const handler = createMcpHandler(
-    () => {
+    ({ requestInfo }) => {
       const server = new McpServer(
         { name: 'sdk-v2', version: '1.0.0' },
         { instructions: 'A server of the stateless era.' },
       );
       registerTools(server, secret);
       registerContent(server);
-      options.extend?.(server);
+      options.extend?.(server, (requestInfo && bodies.get(requestInfo)) ?? '');
       return server;
     },
     { legacy: options.legacy ?? 'stateless' },
@@ -174,6 +175,7 @@ export async function startSdkV2Server(options: SdkV2Options = {}): Promise<SdkV
     const early = options.guard?.(received);
     if (early !== undefined) return writeWebResponse(response, early);
     const body = await received.clone().text();
+    bodies.set(received, body);
     seen.push({ httpMethod: received.method, headers: Object.fromEntries(received.headers), body });
     if (new URL(received.url).pathname !== '/mcp') {
       return writeWebResponse(response, new Response(null, { status: 404 }));

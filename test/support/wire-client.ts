@@ -174,8 +174,11 @@ export function initialize(access: Access, capabilities: JsonObject = {}): Promi
 }
 
 /** Opens a session; throws where none was opened. */
-export async function openSession(access: Access): Promise<OpenSession> {
-  const reply = await initialize(access);
+export async function openSession(
+  access: Access,
+  capabilities: JsonObject = {},
+): Promise<OpenSession> {
+  const reply = await initialize(access, capabilities);
   const id = reply.headers.get('mcp-session-id');
   if (reply.status !== 200 || id === null)
     throw new Error(`no session was opened: ${reply.status} ${reply.text}`);

@@ -53,6 +53,7 @@ function viewOf(id: number, offered: Catalogue, carried: View['carried']): View 
     channel: { messageUrl: 'https://mcp.example.com/github/message', isDirect: false },
     carried,
     catalogueFor: () => offered,
+    apps: false,
     // Told of now, for every view alike: the upstream has been listed meanwhile.
     isFresh: true,
     challenge: () => '',
@@ -114,6 +115,8 @@ describe('an exchange', () => {
       tellLoss: refuseUse,
       noteResources: refuseUse,
       recallResource: refuseUse,
+      enterPart: refuseUse,
+      findParts: refuseUse,
       async authenticate() {
         await Promise.resolve();
         current = after;

@@ -13,11 +13,10 @@ import {
   UNKNOWN_SESSION,
   unsupportedVersion,
 } from '../faults.js';
-import type { Grants } from '../grants.js';
 import { type HeaderMap, PARAM_PREFIX } from '../headers.js';
 import { spanOf } from '../json.js';
 import type { JsonObject } from '../message.js';
-import { type CapabilityCut, cutCapabilities } from '../removal.js';
+import { type CapabilityCut, type CutTerms, cutCapabilities } from '../removal.js';
 import {
   CHANNEL_VERSION,
   FIRST_VERSION_WITH_HEADER,
@@ -88,17 +87,17 @@ export function cutInitialize(
   text: string,
   params: JsonObject,
   version: string,
-  grants: () => Grants,
+  terms: Omit<CutTerms, 'tasks'>,
 ): CapabilityCut {
   const path = ['params', 'capabilities'];
-  const cut = cutCapabilities(text, path, params['capabilities'], grants);
+  const cut = cutCapabilities(text, path, params['capabilities'], { ...terms, tasks: false });
   const edits: TextEdit[] = [...cut.edits];
   if (params['protocolVersion'] !== version) {
     const span = spanOf(text, ['params', 'protocolVersion']);
     if (span !== undefined) edits.push({ ...span, text: JSON.stringify(version) });
   }
   edits.sort((one, other) => one.start - other.start);
-  return { edits, askable: cut.askable };
+  return { ...cut, edits };
 }
 
 /** Headers that have no meaning in this era, and that another reader might trust, or ask replays by. */

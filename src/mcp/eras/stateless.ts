@@ -4,11 +4,10 @@
 
 import type { ProtocolFault } from '../admitted.js';
 import { type FaultPlace, headerMismatch, invalidParams, unsupportedVersion } from '../faults.js';
-import type { Grants } from '../grants.js';
 import { type HeaderMap, matchesName, matchesPlain } from '../headers.js';
 import { isObject, type JsonObject, type Message } from '../message.js';
 import { LOG_LEVELS } from '../params.js';
-import { type CapabilityCut, cutCapabilities } from '../removal.js';
+import { type CapabilityCut, type CutTerms, cutCapabilities } from '../removal.js';
 import { STATELESS_VERSIONS } from '../versions.js';
 
 const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
@@ -99,10 +98,10 @@ export function checkNameHeader(
 export function cutStateless(
   text: string,
   meta: JsonObject | undefined,
-  grants: () => Grants,
+  terms: Omit<CutTerms, 'tasks'>,
 ): CapabilityCut {
   const path = ['params', '_meta', CAPABILITIES_KEY];
-  return cutCapabilities(text, path, meta?.[CAPABILITIES_KEY], grants, true);
+  return cutCapabilities(text, path, meta?.[CAPABILITIES_KEY], { ...terms, tasks: true });
 }
 
 function checkEnvelope(meta: JsonObject | undefined, place: FaultPlace): ProtocolFault | undefined {

@@ -2,8 +2,10 @@
 // instructions are whose. Reads answers that were filtered; what is not named here is not declared.
 // Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, server/discover.
 
+import { servesApps } from '../apps.js';
+import { writeExtensions } from '../capabilities.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../message.js';
-import { declaresTasks, readTaskUses, TASKS_EXTENSION, writeTaskUses } from '../tasks.js';
+import { declaresTasks, readTaskUses, writeTaskUses } from '../tasks.js';
 import type { Member } from './prefixes.js';
 
 /** A member's answer to a handshake. */
@@ -95,8 +97,8 @@ function joinCapabilities(handshakes: readonly MemberHandshake[]): JsonObject {
   }
   const uses = new Set(declared.flatMap(readTaskUses));
   if (uses.size > 0) joined['tasks'] = writeTaskUses([...uses]);
-  if (declared.some(declaresTasks)) joined['extensions'] = { [TASKS_EXTENSION]: {} };
-  return joined;
+  const extensions = writeExtensions(declared.some(declaresTasks), declared.some(servesApps));
+  return { ...joined, ...extensions };
 }
 
 /** Each member's approved instructions under a heading that says which names they speak of. */

@@ -4,6 +4,7 @@
 // Source: MCP 2026-07-28, base protocol, server/discover, multi-round-trip requests; MCP 2025-11-25.
 
 import type { Admitted } from '../admitted.js';
+import { APPS_CAPABILITIES } from '../apps.js';
 import type { MirroredParameter } from '../headers.js';
 import { applyEdits, spanOf } from '../json.js';
 import {
@@ -13,6 +14,7 @@ import {
   type QuestionName,
   type RequestId,
 } from '../message.js';
+import { declaresTasks } from '../tasks.js';
 import { STATELESS_VERSIONS } from '../versions.js';
 import { changeMembers, memberEdits } from './members.js';
 import { type HeaderPair, statelessHeaders } from './mirrored-headers.js';
@@ -47,17 +49,25 @@ const CUT: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
 const CUT_WITH_STRUCTURE: ReadonlySet<string> = new Set([...CUT, 'structuredContent']);
 const INVALID_REQUEST = -32600;
 const INVALID_PARAMS = -32602;
+const METHOD_NOT_FOUND = -32601;
 const INTERNAL = -32603;
+const MISSING_CAPABILITY = -32021;
 const RESOURCE_NOT_FOUND = -32002;
 /** Codes that only this era has: about headers, about a capability, about a version. */
 const CODES: ReadonlyMap<number, number> = new Map([
   [-32020, INVALID_REQUEST],
-  [-32021, INVALID_PARAMS],
+  [MISSING_CAPABILITY, INVALID_PARAMS],
   [-32022, INVALID_PARAMS],
 ]);
 
-/** The capabilities that say: these questions may be asked. */
-export function capabilitiesFor(askable: readonly QuestionName[]): JsonObject {
+/** The capabilities that say: these questions may be asked, and apps are shown or not. */
+export function capabilitiesFor({
+  askable,
+  apps,
+}: {
+  readonly askable: readonly QuestionName[];
+  readonly apps: boolean;
+}): JsonObject {
   const capabilities: Record<string, Json> = {};
   const modes: Record<string, Json> = {};
   if (askable.includes('sampling')) capabilities['sampling'] = {};
@@ -65,7 +75,7 @@ export function capabilitiesFor(askable: readonly QuestionName[]): JsonObject {
   if (askable.includes('elicitation/form')) modes['form'] = {};
   if (askable.includes('elicitation/url')) modes['url'] = {};
   if (Object.keys(modes).length > 0) capabilities['elicitation'] = modes;
-  return capabilities;
+  return apps ? { ...capabilities, ...APPS_CAPABILITIES } : capabilities;
 }
 
 /** The question that answers an `initialize`. */
@@ -160,6 +170,7 @@ export function refusal(id: RequestId, message: string, code = INTERNAL): string
 
 function tellError(text: string, error: JsonObject, reader: SessionReader): string {
   const { code } = error as { readonly code?: Json };
+  if (demandsTask(error)) return refusal(reader.id, TASK_ONLY, METHOD_NOT_FOUND);
   const told =
     code === INVALID_PARAMS && reader.method === 'resources/read'
       ? RESOURCE_NOT_FOUND
@@ -167,6 +178,19 @@ function tellError(text: string, error: JsonObject, reader: SessionReader): stri
   const changed =
     told === undefined ? text : changeMembers(text, { path: ['error'], set: { code: told } });
   return withId(changed, reader);
+}
+
+const TASK_ONLY =
+  'This server runs this as a task only. Tasks are not carried between revisions, and it speaks another one.';
+
+/**
+ * A server of this era that runs a call as a task alone asks for a capability that no session declares; in
+ * sessions that is a method that is not found (MCP 2025-11-25, tasks, tool-level negotiation).
+ */
+function demandsTask({ code, data }: JsonObject): boolean {
+  return (
+    code === MISSING_CAPABILITY && isObject(data) && declaresTasks(data['requiredCapabilities'])
+  );
 }
 
 function withId(text: string, { id, sentId }: SessionReader): string {

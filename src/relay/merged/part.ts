@@ -7,7 +7,7 @@ import type { Ports } from '../../exchange-ports.js';
 import type { Member } from '../../mcp/merge/prefixes.js';
 import { encodeHeaderValue } from '../../mcp/translate/mirrored-headers.js';
 import type { Incoming, Outgoing } from '../../mcp/transport.js';
-import type { Verified } from './whole.js';
+import type { Verified, Whole } from './whole.js';
 
 /** How a part differs from the whole. */
 export type PartOf = {
@@ -25,7 +25,7 @@ export type PartOf = {
 };
 
 /** Runs one part. Never rejects; the answer goes to `outgoing`. */
-export function runPart(verified: Verified, part: PartOf, outgoing: Outgoing): Promise<void> {
+export async function runPart(verified: Verified, part: PartOf, outgoing: Outgoing): Promise<void> {
   const { whole } = verified;
   const { endpoint, incoming, ports } = whole;
   const { member, text, isOneOfMany = false } = part;
@@ -40,7 +40,19 @@ export function runPart(verified: Verified, part: PartOf, outgoing: Outgoing): P
     enter: () => incoming.enter(member.upstream),
     startedMs: isOneOfMany ? performance.now() : incoming.startedMs,
   };
-  return whole.run(own, outgoing, portsOf(verified));
+  const leave = enterRequest(whole, member);
+  try {
+    await whole.run(own, outgoing, portsOf(verified));
+  } finally {
+    leave();
+  }
+}
+
+/** A request of a session is known to run at this member until it is answered here. */
+function enterRequest({ admitted, incoming, ports }: Whole, { upstream }: Member): () => void {
+  const session = incoming.headers['mcp-session-id'];
+  if (session === undefined || admitted?.message.kind !== 'request') return () => undefined;
+  return ports.enterPart(session, admitted.message.id, upstream);
 }
 
 /** A session of the endpoint is none of the member's: each has its own. */

@@ -4,10 +4,12 @@
 
 import type { Admitted } from '../../mcp/admitted.js';
 import { faultOf, INVALID_PARAMS, METHOD_NOT_FOUND } from '../../mcp/faults.js';
+import { isRequestId } from '../../mcp/jsonrpc.js';
 import { resultOf } from '../../mcp/merge/handshakes.js';
 import { isList } from '../../mcp/merge/lists.js';
 import { type Member, memberOfName, withText } from '../../mcp/merge/prefixes.js';
 import type { Target } from '../../mcp/message.js';
+import { changeMembers } from '../../mcp/translate/members.js';
 import { isListed } from '../../policy/decide.js';
 import { type Refusal, refuseFault, refuseWith } from '../../policy/refusal.js';
 import { askMembers, findFatal } from './fan-out.js';
@@ -42,8 +44,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ['ping', askAll],
   ['logging/setLevel', askAll],
   ['notifications/initialized', tellAll],
-  // The id is the client's own, and only the member that works on it knows it.
-  ['notifications/cancelled', tellAll],
+  ['notifications/cancelled', cancel],
   ['notifications/roots/list_changed', tellAll],
 ]);
 
@@ -109,14 +110,14 @@ async function passOn(
 /** The member did not answer when the session was opened; who may not see the thing learns nothing of it. */
 function refuseAbsent(
   { whole, principal }: Verified,
-  { era }: Admitted,
+  admitted: Admitted,
   { upstream }: Member,
   target: Target,
 ): Refusal {
   const view = whole.endpoint.view(upstream);
   const isSeen =
     view !== undefined &&
-    isListed(view.policies, principal, upstream, target, view.catalogueFor(era));
+    isListed(view.policies, principal, upstream, target, view.catalogueFor(admitted));
   return isSeen ? refuseWith('upstream-unavailable') : refuseUnknown();
 }
 
@@ -149,9 +150,38 @@ async function askAll(verified: Verified, admitted: Admitted): Promise<undefined
 }
 
 /** A notification that every member of the session may need; it is accepted where one accepts it. */
-async function tellAll(verified: Verified, admitted: Admitted): Promise<undefined> {
+function tellAll(verified: Verified, admitted: Admitted): Promise<undefined> {
+  return tell(verified, partsOf(verified, admitted));
+}
+
+/**
+ * A cancellation reaches the members that work on the request. Where none is known here (it has been answered,
+ * or runs at another replica) all are told, because one of them may; then without the reason, which may say
+ * what was asked of another.
+ */
+function cancel(verified: Verified, admitted: Admitted): Promise<undefined> {
+  const { incoming, ports } = verified.whole;
+  const { message, text } = admitted;
+  const parts = partsOf(verified, admitted);
+  const id = 'params' in message ? message.params?.['requestId'] : undefined;
+  const session = incoming.headers['mcp-session-id'];
+  const working =
+    session !== undefined && isRequestId(id) ? ports.findParts(session, id) : NO_MEMBERS;
+  const known = parts.filter(({ member }) => working.includes(member.upstream));
+  if (known.length > 0) return tell(verified, known);
+  const bare = changeMembers(text, { path: ['params'], cut: REASON });
+  return tell(
+    verified,
+    parts.map((part) => ({ ...part, text: bare })),
+  );
+}
+
+const NO_MEMBERS: readonly string[] = [];
+const REASON: ReadonlySet<string> = new Set(['reason']);
+
+async function tell(verified: Verified, parts: readonly PartOf[]): Promise<undefined> {
   const { whole } = verified;
-  const fan = await askMembers(verified, partsOf(verified, admitted));
+  const fan = await askMembers(verified, parts);
   const fatal = findFatal(verified, fan.answers, true);
   const isAccepted = fan.answers.some(({ answer }) => answer.status === 202);
   if (isAccepted && fatal === undefined) whole.outgoing.send(202, {}, '');

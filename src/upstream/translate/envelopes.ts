@@ -11,7 +11,7 @@ export function handshakeEnvelope(gatewayVersion: string, { admitted }: Cleared)
   const params: unknown = JSON.parse(applyEdits(admitted.text, admitted.edits));
   const declared = isObject(params) && isObject(params['params']) ? params['params'] : {};
   const { capabilities, clientInfo } = declared as { readonly [name: string]: Json | undefined };
-  const own = envelopeOf(gatewayVersion, [], undefined);
+  const own = envelopeOf(gatewayVersion, { askable: [], apps: false }, undefined);
   return {
     ...own,
     capabilities: isObject(capabilities) ? capabilities : {},
@@ -22,9 +22,9 @@ export function handshakeEnvelope(gatewayVersion: string, { admitted }: Cleared)
 /** What a request of a session carries in place of the session's own words. */
 export function envelopeOf(
   gatewayVersion: string,
-  askable: Parameters<typeof capabilitiesFor>[0],
+  declared: Parameters<typeof capabilitiesFor>[0],
   logLevel: string | undefined,
 ): RequestEnvelope {
   const clientInfo = { name: 'sallyport', version: gatewayVersion };
-  return { capabilities: capabilitiesFor(askable), clientInfo, logLevel };
+  return { capabilities: capabilitiesFor(declared), clientInfo, logLevel };
 }

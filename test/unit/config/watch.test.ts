@@ -68,6 +68,26 @@ describe('[C-17] changes of files', () => {
     await reached(1);
   });
 
+  it('are not looked for when the gateway itself wrote in a watched folder', async () => {
+    const watched = join(folder, 'watched');
+    const elsewhere = join(folder, 'elsewhere');
+    for (const path of [watched, elsewhere]) await mkdir(path);
+    const held = join(elsewhere, 'held');
+    const file = join(watched, 'gateway.yaml');
+    const own = join(watched, 'audit.jsonl');
+    await put(held, 'a');
+    await symlink(held, file);
+    await writeFile(own, '');
+    const { reached, calls } = await watchOver({ ...only(file), own: [own] }, NEVER_MS);
+    // No folder that is watched tells of this change: what follows decides whether anyone looks.
+    await put(held, 'b');
+    await writeFile(own, 'a line');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(calls()).toBe(0);
+    await writeFile(join(watched, 'other'), 'a line');
+    await reached(1);
+  });
+
   it('are told by polling, where no folder could be watched', async () => {
     const file = join(folder, 'mounted', 'gateway.yaml');
     const { reached } = await watchOver(only(file), 10);

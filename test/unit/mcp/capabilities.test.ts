@@ -15,7 +15,7 @@ const DECLARED = {
 
 describe('capabilities of a server', () => {
   test('[M-31] keep what is carried, with our own listChanged', () => {
-    expect(filterServerCapabilities(DECLARED, 'none')).toEqual({
+    expect(filterServerCapabilities(DECLARED, { form: 'none', apps: false })).toEqual({
       completions: {},
       logging: {},
       prompts: { listChanged: true },
@@ -29,25 +29,41 @@ describe('capabilities of a server', () => {
       ...DECLARED,
       tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } },
     };
-    expect(filterServerCapabilities(whole, 'session')).toMatchObject({ tasks: whole.tasks });
-    expect(filterServerCapabilities(whole, 'session')).not.toHaveProperty('extensions');
-    expect(filterServerCapabilities(whole, 'extension')).not.toHaveProperty('tasks');
+    expect(filterServerCapabilities(whole, { form: 'session', apps: false })).toMatchObject({
+      tasks: whole.tasks,
+    });
+    expect(filterServerCapabilities(whole, { form: 'session', apps: false })).not.toHaveProperty(
+      'extensions',
+    );
+    expect(filterServerCapabilities(whole, { form: 'extension', apps: false })).not.toHaveProperty(
+      'tasks',
+    );
     const extensions = { ...DECLARED.extensions, 'io.modelcontextprotocol/other': {} };
-    expect(filterServerCapabilities({ extensions }, 'extension')).toEqual({
+    expect(filterServerCapabilities({ extensions }, { form: 'extension', apps: false })).toEqual({
       extensions: { 'io.modelcontextprotocol/tasks': {} },
     });
     for (const form of ['session', 'extension', 'none'] as const) {
-      expect(filterServerCapabilities({ tasks: { list: {} } }, form)).toEqual({});
-      expect(filterServerCapabilities({ extensions: { x: {} } }, form)).toEqual({});
+      expect(filterServerCapabilities({ tasks: { list: {} } }, { form, apps: false })).toEqual({});
+      expect(filterServerCapabilities({ extensions: { x: {} } }, { form, apps: false })).toEqual(
+        {},
+      );
     }
   });
 
   test('[M-31] nothing appears that was not declared as an object', () => {
-    expect(filterServerCapabilities({}, 'none')).toEqual({});
+    expect(filterServerCapabilities({}, { form: 'none', apps: false })).toEqual({});
     expect(
-      filterServerCapabilities({ tools: true, resources: null, prompts: [] }, 'session'),
+      filterServerCapabilities(
+        { tools: true, resources: null, prompts: [] },
+        { form: 'session', apps: false },
+      ),
     ).toEqual({});
-    expect(filterServerCapabilities({ resources: { subscribe: 'yes' } }, 'extension')).toEqual({
+    expect(
+      filterServerCapabilities(
+        { resources: { subscribe: 'yes' } },
+        { form: 'extension', apps: false },
+      ),
+    ).toEqual({
       resources: { listChanged: true },
     });
   });

@@ -7,7 +7,7 @@ import {
 } from '../../../src/pins/definition-compiler.js';
 import type { Lock } from '../../../src/pins/lock.js';
 import {
-  dropEra,
+  dropFace,
   isFresh,
   MAX_NOTED_NAMES,
   MAX_NOTED_PER_NAME,
@@ -204,14 +204,42 @@ describe('eras and variants', () => {
       ['2025', TOOL],
       ['2026', OTHER],
     ] as const) {
-      const standing = catalogueOf(lock, both, { era }).standing('tool', 'get_issue');
+      const standing = catalogueOf(lock, both, { face: { era, apps: false } }).standing(
+        'tool',
+        'get_issue',
+      );
       expect(standing.pinned?.digest).toBe(digestOf(tool));
     }
   });
 
+  test('[APP-05] each face must offer something approved, and its pages show what it offers', () => {
+    const faces = mergeObserved([
+      observeListing(listingOf([TOOL])),
+      observeListing(listingOf([OTHER], { apps: true })),
+    ]);
+    expect(faces.faces.map(({ apps }) => apps)).toEqual([false, true]);
+    expect(stateOf(lockOf([pinOf(TOOL)]), faces)).toBe('changed');
+    const lock = lockOf([pinOf(TOOL, 'approved', [versionOf(OTHER, 'approved')])]);
+    for (const [apps, tool] of [
+      [false, TOOL],
+      [true, OTHER],
+    ] as const) {
+      const face = { era: '2025', apps } as const;
+      const standing = catalogueOf(lock, faces, { face }).standing('tool', 'get_issue');
+      expect(standing).toMatchObject({ state: 'approved', observed: digestOf(tool) });
+      expect(standing.pinned?.digest).toBe(digestOf(tool));
+    }
+    const left = dropFace(faces, { era: '2025', apps: true });
+    expect(stateOf(lockOf([pinOf(TOOL)]), left)).toBe('approved');
+  });
+
   test('[L-48] an era that is gone counts no more', () => {
-    expect(stateOf(lockOf([pinOf(TOOL)]), dropEra(both, '2026'))).toBe('approved');
-    expect(dropEra(dropEra(both, '2026'), '2025')).toBeUndefined();
+    expect(stateOf(lockOf([pinOf(TOOL)]), dropFace(both, { era: '2026', apps: false }))).toBe(
+      'approved',
+    );
+    expect(
+      dropFace(dropFace(both, { era: '2026', apps: false }), { era: '2025', apps: false }),
+    ).toBeUndefined();
   });
 
   test('[L-48] verified in time means every era', () => {

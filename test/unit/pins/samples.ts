@@ -54,6 +54,7 @@ export function lockOf(pins: readonly Pin[], instructions?: Pin<string>): Lock {
 
 export type Offer = {
   readonly era?: ListedEra;
+  readonly apps?: boolean;
   readonly atMs?: number;
   readonly prompts?: readonly JsonObject[];
   readonly templates?: readonly JsonObject[];
@@ -68,6 +69,7 @@ export function listingOf(tools: readonly JsonObject[], offer: Offer = {}): List
     definitions.map((definition) => ({ definition, isExact: offer.isExact ?? true }));
   return {
     era: offer.era ?? '2025',
+    apps: offer.apps ?? false,
     verifiedAtMs: offer.atMs ?? 1000,
     tools: items(tools),
     prompts: items(offer.prompts ?? []),

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { QuestionName } from '../../../src/mcp/message.js';
 import { QUESTION_NAMES } from '../../../src/mcp/questions.js';
 import type { RuleDocument } from '../../../src/policy/document.js';
-import { decideQuestion, grantsFor } from '../../../src/policy/grants.js';
+import { decideQuestion, grantsFor, mayShowApps } from '../../../src/policy/grants.js';
 import { catalogue, compiled, policiesOf, principal } from './samples.js';
 
 const ALL = { sampling: true, elicitation: ['form', 'url'], roots: true } as const;
@@ -132,5 +132,36 @@ describe('[Q-01] questions', () => {
       },
     );
     expect(() => fc.assert(property)).not.toThrow();
+  });
+});
+
+describe('[APP-06] apps', () => {
+  const APP = 'ui://weather/view.html';
+  const pinned = {
+    upstream: 'github',
+    mode: 'strict',
+    names: () => ['ui://a/b.html', APP],
+  } as const;
+  const mayShow = (rules: readonly RuleDocument[], names = pinned.names): boolean =>
+    mayShowApps(policiesOf(rules), ADA, { ...pinned, names });
+
+  test('are shown to whoever may read one that stands in the lock file', () => {
+    expect(mayShow([])).toBe(false);
+    expect(mayShow([allow({ tools: ['*'] })])).toBe(false);
+    expect(mayShow([allow({ resources: ['ui://other/**'] })])).toBe(false);
+    expect(mayShow([allow({ resources: [APP] })])).toBe(true);
+    expect(mayShow([allow({ resources: ['**'] })])).toBe(true);
+    expect(mayShow([allow({ resources: ['**'] })], () => [])).toBe(false);
+  });
+
+  test('are taken away by a deny', () => {
+    const all = allow({ resources: ['**'] });
+    expect(mayShow([all, deny({ resources: ['ui://**'] })])).toBe(false);
+    expect(mayShow([all, deny({ resources: [APP] })])).toBe(true);
+  });
+
+  test('are shown without pinning: then the rules of each URI decide alone', () => {
+    const catalogueOff = { ...pinned, mode: 'off', names: () => [] } as const;
+    expect(mayShowApps(policiesOf([]), ADA, catalogueOff)).toBe(true);
   });
 });

@@ -136,6 +136,13 @@ describe('sealSession', () => {
     );
   });
 
+  it('[APP-05] remembers whether its client shows apps', () => {
+    const shows = { ...session, apps: true };
+    expect(openSession(ring, alice, sealSession(ring, alice, shows, LATER), NOW)).toEqual(shows);
+    const plain = { ...session, apps: false };
+    expect(openSession(ring, alice, sealSession(ring, alice, plain, LATER), NOW)).toEqual(session);
+  });
+
   it.each([
     ['upstream', { ...alice, upstream: 'jira' }],
     ['issuer', { ...alice, issuer: 'https://idp.example/' }],

@@ -1,0 +1,115 @@
+// The gateway's own listing by every face that its clients have here: without the Apps extension, and where
+// clients may declare it, with it too. What one face is offered proves nothing of the other, so an upstream is
+// fresh when both were verified, and nothing is known of it before both have answered or failed.
+// Source: MCP Apps extension (SEP-1865), capability negotiation; contract §5.
+
+import type { Face, Listing } from '../mcp/listing.js';
+import type { ListingRequest } from './listing-call.js';
+import {
+  createLister,
+  type Lister,
+  type ListerPorts,
+  type ListerSettings,
+  listOnce,
+  type OneListing,
+} from './relist.js';
+
+/** `apps`: clients may declare the extension. */
+export type FaceSettings = Omit<ListerSettings, 'apps'> & { readonly apps: boolean };
+
+export type FacePorts = Omit<ListerPorts, 'request' | 'onListing' | 'onEraGone'> & {
+  /** Complete listings: of the first round all at once, then one at a time. */
+  readonly onListings: (listings: readonly Listing[]) => void;
+  /** Opens a way to the upstream. Each face has its own, because a listing may hold a session there. */
+  readonly openRequest: () => ListingRequest;
+  /** The upstream no longer speaks the era of this face to it. */
+  readonly onFaceGone: (face: Face) => void;
+};
+
+/** Without the declaration, and where it is carried, with it. */
+function facesListed(apps: boolean): readonly boolean[] {
+  return apps ? [false, true] : [false];
+}
+
+/** Makes the lister of one upstream. Sends nothing before `start` or a question. */
+export function createFaceLister(settings: FaceSettings, ports: FacePorts): Omit<Lister, 'spoken'> {
+  const first = createFirstRound(facesListed(settings.apps), ports.onListings);
+  const listers = facesListed(settings.apps).map((apps) =>
+    createLister(
+      { ...settings, apps },
+      {
+        ...ports,
+        request: ports.openRequest(),
+        onListing: (listing) => first.tell(apps, listing),
+        onEraGone: (era) => ports.onFaceGone({ era, apps }),
+        onFailure(era, why) {
+          first.tell(apps);
+          ports.onFailure?.(era, why);
+        },
+      },
+    ),
+  );
+  const isFresh: Lister['isFresh'] = (maxAgeMs) =>
+    listers.every((lister) => lister.isFresh(maxAgeMs));
+  return {
+    isFresh,
+    start() {
+      for (const lister of listers) lister.start();
+    },
+    async ensureFresh(maxAgeMs) {
+      await Promise.all(listers.map((lister) => lister.ensureFresh(maxAgeMs)));
+      return isFresh(maxAgeMs) ? 'fresh' : 'stale';
+    },
+    async noteListChanged() {
+      await Promise.all(listers.map((lister) => lister.noteListChanged()));
+    },
+    async close() {
+      await Promise.all(listers.map((lister) => lister.close()));
+    },
+  };
+}
+
+/**
+ * Holds what the first round shows until every face was heard of: one alone would look like all there is. A
+ * round in which none was listed is followed by another first one.
+ */
+function createFirstRound(
+  faces: readonly boolean[],
+  onListings: (listings: readonly Listing[]) => void,
+): { tell(apps: boolean, listing?: Listing): void } {
+  const awaited = new Set(faces);
+  let held: Listing[] | undefined = [];
+
+  function endRound(): void {
+    const listings = held ?? [];
+    if (listings.length === 0) {
+      for (const face of faces) awaited.add(face);
+      return;
+    }
+    held = undefined;
+    onListings(listings);
+  }
+
+  return {
+    tell(apps, listing) {
+      if (listing !== undefined && held === undefined) onListings([listing]);
+      else if (listing !== undefined) held?.push(listing);
+      // A face tells of all its eras at once, one after the other.
+      if (awaited.delete(apps) && awaited.size === 0) queueMicrotask(endRound);
+    },
+  };
+}
+
+/** Lists once by every face, and leaves nothing open: for the command line. */
+export async function listFacesOnce(
+  settings: Omit<FaceSettings, 'maxAgeMs'>,
+  { openRequest, now }: Pick<FacePorts, 'openRequest' | 'now'>,
+): Promise<OneListing> {
+  const listings: Listing[] = [];
+  for (const apps of facesListed(settings.apps)) {
+    const listed = await listOnce({ ...settings, apps }, { request: openRequest(), now });
+    if (listed.kind === 'unreachable') return listed;
+    listings.push(...listed.listings);
+  }
+  return { kind: 'listed', listings };
+}

@@ -1,0 +1,119 @@
+// What a client says of a request that it takes back at an endpoint: the member that works on it is told, with
+// the reason; who else is told, where nobody knows whose it was, learns no more than the id.
+// Source: MCP 2025-11-25, cancellation.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/mcp/message.js';
+import { stream, textResult } from '../support/hostile-acts.js';
+import type { HostileUpstream, Order } from '../support/hostile-upstream.js';
+import { type MergedRig, startMergedRig } from '../support/merged-rig.js';
+import {
+  type OpenSession,
+  openSession,
+  post,
+  type Reply,
+  requestInSession,
+  sessionHeaders,
+} from '../support/wire-client.js';
+
+const CANCELLED = 'notifications/cancelled';
+/** Names a thing of one member that no other is to hear of. */
+const REASON = 'The merger with Example Corp. is off.';
+/** What every request of a test client has. */
+const ID = 7;
+
+let rig: MergedRig;
+beforeAll(async () => {
+  rig = await startMergedRig();
+});
+afterEach(() => {
+  rig.left.repent();
+  rig.right.repent();
+  rig.forget();
+});
+afterAll(() => rig.close());
+
+/** The params of the cancellations that a member was told. */
+function toldTo(upstream: HostileUpstream): readonly (JsonObject | undefined)[] {
+  const told = upstream.seen().filter(({ method }) => method === CANCELLED);
+  return told.map(({ message }) => message?.['params'] as JsonObject | undefined);
+}
+
+/** Begins to answer, and never ends. */
+function works(method: string): Order {
+  return (request) => (request.method === method ? stream([], 'hold') : undefined);
+}
+
+async function cancel(session: OpenSession, params: JsonObject): Promise<Reply> {
+  const note = { jsonrpc: '2.0', method: CANCELLED, params };
+  return post(rig.access, JSON.stringify(note), sessionHeaders(session.id));
+}
+
+/** Sends a request, and cancels it once these members work on it. */
+async function cancelAmid(
+  session: OpenSession,
+  request: { readonly method: string; readonly params: JsonObject },
+  members: readonly HostileUpstream[],
+): Promise<void> {
+  for (const member of members) member.obey(works(request.method));
+  rig.forget();
+  const answer = requestInSession(rig.access, session.id, request.method, request.params);
+  const isAsked = (member: HostileUpstream): boolean =>
+    member.seen().some(({ method }) => method === request.method);
+  await expect.poll(() => members.every(isAsked)).toBe(true);
+  expect((await cancel(session, { requestId: ID, reason: REASON })).status).toBe(202);
+  // The server says no more: the gateway ends what is still open.
+  await answer;
+}
+
+const callOf = (name: string) => ({
+  method: 'tools/call',
+  params: { name, arguments: { id: 'one' } },
+});
+
+describe('a request that is cancelled at an endpoint', () => {
+  it('[MRG-25] is cancelled where it runs, with the reason, and nobody else hears of it', async () => {
+    const session = await openSession(rig.access);
+    await cancelAmid(session, callOf('l_read_record'), [rig.left]);
+    expect(toldTo(rig.left)).toEqual([{ requestId: ID, reason: REASON }]);
+    expect(toldTo(rig.right)).toEqual([]);
+    rig.left.repent();
+    await cancelAmid(session, callOf('right_read_record'), [rig.right]);
+    expect(toldTo(rig.left)).toEqual([]);
+    expect(toldTo(rig.right)).toEqual([{ requestId: ID, reason: REASON }]);
+  });
+
+  it('[MRG-25] is cancelled at every member where each works on it', async () => {
+    const session = await openSession(rig.access);
+    const list = { method: 'tools/list', params: {} };
+    await cancelAmid(session, list, [rig.left, rig.right]);
+    for (const member of [rig.left, rig.right])
+      expect(toldTo(member)).toEqual([{ requestId: ID, reason: REASON }]);
+  });
+
+  it('[MRG-25] is told to all without the reason once nobody knows whose it was', async () => {
+    const session = await openSession(rig.access);
+    rig.left.answerCalls(() => textResult('done'));
+    await session.call('l_read_record', { id: 'one' });
+    rig.forget();
+    expect((await cancel(session, { reason: REASON, requestId: ID })).status).toBe(202);
+    for (const member of [rig.left, rig.right]) expect(toldTo(member)).toEqual([{ requestId: ID }]);
+  });
+
+  it('[MRG-25] is not cancelled by the same id in another session, or of another type', async () => {
+    const session = await openSession(rig.access);
+    const other = await openSession(rig.access);
+    rig.left.obey(works('tools/call'));
+    rig.forget();
+    const { method, params } = callOf('l_read_record');
+    const answer = requestInSession(rig.access, session.id, method, params);
+    await expect.poll(() => rig.left.uses().length).toBe(1);
+    await cancel(other, { requestId: ID, reason: REASON });
+    await cancel(session, { requestId: String(ID), reason: REASON });
+    for (const member of [rig.left, rig.right])
+      expect(toldTo(member)).toEqual([{ requestId: ID }, { requestId: String(ID) }]);
+    await cancel(session, { requestId: ID, reason: REASON });
+    expect(toldTo(rig.left)).toContainEqual({ requestId: ID, reason: REASON });
+    await answer;
+  });
+});

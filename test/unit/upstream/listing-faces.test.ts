@@ -1,0 +1,129 @@
+// The listers of one upstream as one: nothing is shown of the first round before every face was heard of, and
+// the upstream is fresh only where every face was verified.
+
+import { afterEach, expect, it } from 'vitest';
+import type { Face, Listing } from '../../../src/mcp/listing.js';
+import type { ListingRequest } from '../../../src/upstream/listing-call.js';
+import { createFaceLister, listFacesOnce } from '../../../src/upstream/listing-faces.js';
+
+const HOST = 'io.modelcontextprotocol/ui';
+const JSON_HEADERS = { 'content-type': 'application/json' };
+
+type Body = { readonly id?: number; readonly method: string; readonly params?: unknown };
+
+/** A stateless server without tools. `gate` holds or fails a request; each port is counted. */
+function serverOf(gate: (declares: boolean) => Promise<'answers' | 'fails'>) {
+  let ports = 0;
+  const openRequest = (): ListingRequest => {
+    ports += 1;
+    return async ({ body = '{}', headers }) => {
+      const { id = 0, method } = JSON.parse(body) as Body;
+      if ((await gate(body.includes(HOST))) === 'fails') return { failure: 'unavailable' };
+      const isStateless = headers['mcp-method'] !== undefined;
+      const complete = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
+      const said = { supportedVersions: ['2026-07-28'], capabilities: {}, ...complete };
+      const answer =
+        isStateless && method === 'server/discover'
+          ? { jsonrpc: '2.0', id, result: said }
+          : { jsonrpc: '2.0', id, error: { code: -32601, message: 'Method not found' } };
+      const bytes = new TextEncoder().encode(JSON.stringify(answer));
+      return { status: isStateless ? 200 : 400, headers: JSON_HEADERS, body: bodyOf(bytes) };
+    };
+  };
+  return { openRequest, ports: () => ports };
+}
+
+async function* bodyOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
+const SETTINGS = { maxAgeMs: 60_000, requestTimeoutMs: 5_000, gatewayVersion: '0', apps: true };
+const facesOf = (listings: readonly Face[]): readonly string[] =>
+  listings.map(({ era, apps }) => `${era} ${apps}`);
+
+let close: (() => Promise<void>) | undefined;
+afterEach(() => close?.());
+
+function listerOf(
+  gate: (declares: boolean) => Promise<'answers' | 'fails'>,
+  settings: Parameters<typeof createFaceLister>[0] = SETTINGS,
+) {
+  const rounds: (readonly Listing[])[] = [];
+  const server = serverOf(gate);
+  const lister = createFaceLister(settings, {
+    openRequest: server.openRequest,
+    now: Date.now,
+    onListings: (listings) => rounds.push(listings),
+    onFaceGone: () => undefined,
+  });
+  close = () => lister.close();
+  return { lister, rounds, ports: server.ports };
+}
+
+it('[APP-05] shows the first round whole, once every face was heard of', async () => {
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const { lister, rounds, ports } = listerOf(async (declares) => {
+    if (declares) await held;
+    return 'answers';
+  });
+  const fresh = lister.ensureFresh();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(rounds).toEqual([]);
+  expect(lister.isFresh()).toBe(false);
+  release();
+  expect(await fresh).toBe('fresh');
+  expect(rounds.map(facesOf)).toEqual([['2026 false', '2026 true']]);
+  expect(ports()).toBe(2);
+});
+
+it('[APP-05] shows the first round whole after one in which nothing was listed', async () => {
+  let isDown = true;
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const { lister, rounds } = listerOf(async (declares) => {
+    if (isDown) return 'fails';
+    if (declares) await held;
+    return 'answers';
+  });
+  expect(await lister.ensureFresh()).toBe('stale');
+  isDown = false;
+  const listed = lister.noteListChanged();
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  expect(rounds).toEqual([]);
+  release();
+  await listed;
+  expect(rounds.map(facesOf)).toEqual([['2026 false', '2026 true']]);
+});
+
+it('[APP-05] is stale while one face cannot be listed, and shows the other', async () => {
+  const { lister, rounds } = listerOf(async (declares) => (declares ? 'fails' : 'answers'));
+  expect(await lister.ensureFresh()).toBe('stale');
+  expect(rounds.map(facesOf)).toEqual([['2026 false']]);
+});
+
+it('[APP-06] declares nothing without the setting', async () => {
+  const declared: boolean[] = [];
+  const gate = async (declares: boolean) => {
+    declared.push(declares);
+    return 'answers' as const;
+  };
+  const { lister, rounds, ports } = listerOf(gate, { ...SETTINGS, apps: false });
+  expect(await lister.ensureFresh()).toBe('fresh');
+  expect(rounds.map(facesOf)).toEqual([['2026 false']]);
+  expect([ports(), new Set(declared)]).toEqual([1, new Set([false])]);
+});
+
+it('[APP-05] is listed once by every face for the command line, or not at all', async () => {
+  const once = { requestTimeoutMs: 5_000, gatewayVersion: '0', apps: true };
+  const { openRequest } = serverOf(async () => 'answers');
+  const found = await listFacesOnce(once, { openRequest, now: Date.now });
+  expect(found.kind === 'listed' && facesOf(found.listings)).toEqual(['2026 false', '2026 true']);
+  const failing = serverOf(async (declares) => (declares ? 'fails' : 'answers'));
+  const ports = { openRequest: failing.openRequest, now: Date.now };
+  expect(await listFacesOnce(once, ports)).toEqual({ kind: 'unreachable', why: 'unavailable' });
+});
