@@ -11,10 +11,17 @@ import {
   textOf,
 } from '../support/attack-rig.js';
 import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
+import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { BUILT_THREAD, DYING_THREAD } from '../support/inspection-threads.js';
 import { buildProgram } from '../support/program.js';
 import { makeGithubToken } from '../support/sensitive-values.js';
-import { callStateless, errorOf, type Reply, statelessParts } from '../support/wire-client.js';
+import {
+  callStateless,
+  errorOf,
+  type Reply,
+  requestStateless,
+  statelessParts,
+} from '../support/wire-client.js';
 
 const threads = vi.hoisted(() => ({
   entry: undefined as URL | undefined,
@@ -148,6 +155,29 @@ describe('a long hostile text', () => {
     const reply = await callStateless(rig.access, 'read_record', { id: note });
     expect(reply.message).toHaveProperty('result');
     expect(rig.upstream.uses()[0]?.body).toContain(note);
+  });
+
+  it('[PRF-08] beside a list, and beside what a server says of itself, is taken there too', async () => {
+    const before = threads.begun;
+    const secret = makeGithubToken();
+    rig.upstream.obeyOnce(
+      onMethod('tools/list', (request) =>
+        stream([
+          resultFor(request, { tools: [...HONEST_TOOLS], _meta: { note: `${HOSTILE}${secret}` } }),
+        ]),
+      ),
+    );
+    const list = await requestStateless(rig.access, 'tools/list', { _meta: { fresh: 2 } });
+    expect(list.message).toHaveProperty('result.tools');
+    expect(list.text).toContain('read_record');
+    expect(list.text).toContain('[redacted:github-token]');
+    expect(list.text).not.toContain(secret);
+    expect(threads.begun).toBe(before + 1);
+    rig.upstream.introduce({ name: 'target', version: `${HOSTILE}${secret}` });
+    const told = await requestStateless(rig.access, 'server/discover', { _meta: { fresh: 3 } });
+    expect(told.message).toHaveProperty('result.supportedVersions');
+    expect(told.text).not.toContain(secret);
+    expect(threads.begun).toBe(before + 2);
   });
 
   it('[PRF-08] whose client has left is still recorded, and others are served', async () => {
