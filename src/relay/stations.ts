@@ -167,12 +167,39 @@ export function guard(
   const startedMs = performance.now();
   const input = guardInput(call, contentOf(admitted), admitted.text);
   const outcome = call.ports.inspection.request(input);
-  const end = (body: GuardOutcome): Refusal | undefined => {
-    const refusal = noteGuarded(call, body) ?? guardHeaders(call, admitted);
-    call.record.latency.inspect += performance.now() - startedMs;
-    return refusal;
-  };
-  return outcome instanceof Promise ? outcome.then(end) : end(outcome);
+  return outcome instanceof Promise
+    ? outcome.then(
+        (late) => endGuard(call, admitted, late, startedMs) ?? decideAgain(call, admitted),
+      )
+    : endGuard(call, admitted, outcome, startedMs);
+}
+
+function endGuard(
+  call: Call,
+  admitted: Admitted,
+  body: GuardOutcome,
+  startedMs: number,
+): Refusal | undefined {
+  const refusal = noteGuarded(call, body) ?? guardHeaders(call, admitted);
+  call.record.latency.inspect += performance.now() - startedMs;
+  return refusal;
+}
+
+/** Who calls and whether they may, where anything has changed since: long arguments wait, and revocations do not. */
+async function decideAgain(call: Call, admitted: Admitted): Promise<Refusal | undefined> {
+  const { incoming, outgoing, ports } = call;
+  if (ports.countVersions() === call.since) return undefined;
+  const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
+  if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
+  const sealed = incoming.headers['mcp-session-id'];
+  const isOver =
+    admitted.session !== undefined &&
+    sealed !== undefined &&
+    ports.openSession(sealed, incoming.upstream, principal) === undefined;
+  if (isOver) return refuseWith('unknown-session');
+  renewView(call);
+  const decision = await decide(call, principal, admitted);
+  return 'kind' in decision ? decision : undefined;
 }
 
 /** A header that mirrors no argument goes along unread by anyone else. HTTP keeps them short. */

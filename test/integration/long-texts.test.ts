@@ -15,6 +15,7 @@ import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import { BUILT_THREAD, DYING_THREAD } from '../support/inspection-threads.js';
 import { buildProgram } from '../support/program.js';
 import { makeGithubToken } from '../support/sensitive-values.js';
+import { ALLOW_ALL } from '../support/start-gateway.js';
 import {
   callStateless,
   errorOf,
@@ -72,6 +73,12 @@ describe('a long hostile text', () => {
   });
   afterAll(() => rig.close());
 
+  async function applyPolicy(text: string): Promise<void> {
+    await rig.gateway.writePolicy('open', text);
+    const faults = await rig.gateway.reload();
+    expect(faults.filter((fault) => fault.severity === 'error')).toEqual([]);
+  }
+
   it('[PRF-08] is inspected while another small call is answered before it', async () => {
     const secret = makeGithubToken();
     rig.upstream.obeyOnce(
@@ -91,8 +98,8 @@ describe('a long hostile text', () => {
     expect(short.message).toHaveProperty('result');
     const reply = await long;
     expect(came).toEqual(['short', 'long']);
-    expect(resultText(reply)).toContain('[redacted:github-token]');
-    expect(reply.text).not.toContain(secret);
+    expect(resultText(reply).endsWith('[redacted:github-token]')).toBe(true);
+    expect(reply.text.includes(secret)).toBe(false);
   });
 
   it('[PRF-08] keeps its place in a stream, and holds back nothing that came before it', async () => {
@@ -149,12 +156,45 @@ describe('a long hostile text', () => {
     expect(rig.upstream.uses()).toEqual([]);
   });
 
+  it('[PRF-08] of arguments is not forwarded where its caller lost the right while it waited', async () => {
+    rig.upstream.forget();
+    let release = (): void => undefined;
+    threads.held = new Promise((resolve) => {
+      release = resolve;
+    });
+    const before = threads.begun;
+    const call = callStateless(rig.access, 'read_record', { id: 'plain <b> words '.repeat(6000) });
+    await vi.waitFor(() => expect(threads.begun).toBe(before + 1));
+    await applyPolicy(ALLOW_ALL.replace('effect: allow', 'effect: deny'));
+    release();
+    const reply = await call;
+    await applyPolicy(ALLOW_ALL);
+    expect(reply.message).not.toHaveProperty('result');
+    await expectRefusedLines(rig, reply, 'denied-by-rule');
+    expect(rig.upstream.uses()).toEqual([]);
+  });
+
+  it('[PRF-08] of arguments that waited is forwarded where what changed leaves its right', async () => {
+    rig.upstream.forget();
+    let release = (): void => undefined;
+    threads.held = new Promise((resolve) => {
+      release = resolve;
+    });
+    const before = threads.begun;
+    const call = callStateless(rig.access, 'read_record', { id: 'plain <b> words '.repeat(6000) });
+    await vi.waitFor(() => expect(threads.begun).toBe(before + 1));
+    await applyPolicy(`${ALLOW_ALL}# changed\n`);
+    release();
+    expect((await call).message).toHaveProperty('result');
+    expect(rig.upstream.uses()).toHaveLength(1);
+  });
+
   it('[PRF-08] of arguments that are clean is forwarded byte for byte', async () => {
     rig.upstream.forget();
     const note = 'plain <b> words '.repeat(6000);
     const reply = await callStateless(rig.access, 'read_record', { id: note });
     expect(reply.message).toHaveProperty('result');
-    expect(rig.upstream.uses()[0]?.body).toContain(note);
+    expect(rig.upstream.uses()[0]?.body.includes(note)).toBe(true);
   });
 
   it('[PRF-08] beside a list, and beside what a server says of itself, is taken there too', async () => {
@@ -169,14 +209,14 @@ describe('a long hostile text', () => {
     );
     const list = await requestStateless(rig.access, 'tools/list', { _meta: { fresh: 2 } });
     expect(list.message).toHaveProperty('result.tools');
-    expect(list.text).toContain('read_record');
-    expect(list.text).toContain('[redacted:github-token]');
-    expect(list.text).not.toContain(secret);
+    expect(list.text.includes('read_record')).toBe(true);
+    expect(list.text.includes('[redacted:github-token]')).toBe(true);
+    expect(list.text.includes(secret)).toBe(false);
     expect(threads.begun).toBe(before + 1);
     rig.upstream.introduce({ name: 'target', version: `${HOSTILE}${secret}` });
     const told = await requestStateless(rig.access, 'server/discover', { _meta: { fresh: 3 } });
     expect(told.message).toHaveProperty('result.supportedVersions');
-    expect(told.text).not.toContain(secret);
+    expect(told.text.includes(secret)).toBe(false);
     expect(threads.begun).toBe(before + 2);
   });
 
@@ -232,7 +272,7 @@ describe('a thread that dies', () => {
     for (let round = 0; round < 2; round += 1) {
       const reply = await callStateless(rig.access, 'read_record', CALL);
       expect(errorOf(reply)).toMatchObject({ code: -32603 });
-      expect(reply.text).not.toContain('ignore all rules');
+      expect(reply.text.includes('ignore all rules')).toBe(false);
       await expectWithheldLines(rig, reply, 'internal');
     }
   });
