@@ -3,12 +3,15 @@
 // look for `maxAgeMs` cannot know who was revoked, and refuses every caller until it can. Contract §10.
 
 import type { GatewayState, StatePorts, StoreStatus } from './gateway-state.js';
-import { createSharedWords } from './replica-words.js';
+import { createSharedWords, MAX_WORDS_A_LOOK } from './replica-words.js';
 import { createSharedEnded } from './shared-ended.js';
 import { createSharedLimits } from './shared-limits.js';
 import { createSharedRevocations } from './shared-revocations.js';
 import type { StoreLink, StoreNews } from './store-link.js';
 import { createStoreLooks, type StoreLooks } from './store-looks.js';
+
+/** The store keeps 256 words for a replica; one look more, for those that came meanwhile. */
+const MAX_LOOKS_FOR_A_WORD = 256 / MAX_WORDS_A_LOOK + 1;
 
 export type SharedStatePorts = StatePorts & {
   readonly link: StoreLink;
@@ -47,14 +50,26 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
   const words = createSharedWords({
     ...{ ring, now, link },
     isReachable: () => looks.fault() === undefined,
+    lookUntil: (isHeard) => looks.inTurn(() => lookUntil(isHeard)),
     onFault: noteFault,
   });
 
   async function lookFrom(mark: number): Promise<StoreNews> {
-    const news = await link.look(words.self, mark);
+    const seen = { mark, readTo: words.readTo(), mostWords: MAX_WORDS_A_LOOK };
+    const news = await link.look(words.self, seen);
     ended.note(news);
     words.note(news.words);
+    // Not within this look: it has an end, whatever is said meanwhile.
+    if (news.words.length === MAX_WORDS_A_LOOK) looks.hint();
     return news;
+  }
+
+  /** Reads words until it holds; what was left a moment ago stands behind no more than so many looks show. */
+  async function lookUntil(isHeard: () => boolean): Promise<void> {
+    for (let looked = 0; looked < MAX_LOOKS_FOR_A_WORD && !isHeard(); looked += 1) {
+      const { words: found } = await lookFrom(ended.mark());
+      if (found.length < MAX_WORDS_A_LOOK) return;
+    }
   }
 
   async function look(): Promise<void> {

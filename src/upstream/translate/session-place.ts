@@ -1,5 +1,5 @@
-// What a client of sessions says to its session alone, where the upstream has none: answered here, and told
-// to the other replicas first, because any of them may serve the session next.
+// What a client of sessions says to its session alone, where the upstream has none: answered here once every
+// replica was told, because any of them may serve the session next.
 // Source: MCP 2025-11-25, ping, logging, resources (subscriptions), cancellation; contract §10.
 
 import type { Admitted } from '../../mcp/admitted.js';
@@ -65,15 +65,13 @@ function answerRequest(
   }
 }
 
-/** Notes it here once all others were told: a session that stands differently elsewhere would lie to its client. */
+/** Tells every replica, this one too: a session that stands differently elsewhere would lie to its client. */
 async function spread(
-  { session, notes, words }: SessionPlace,
+  { session, words }: SessionPlace,
   news: SessionNews,
   done: UpstreamAnswer,
 ): Promise<PlacedOutcome> {
-  if ((await words.tellAll({ session, news })) === 'unavailable') return STORE_IS_AWAY;
-  noteNews(notes, news);
-  return done;
+  return (await words.tellAll({ session, news })) === 'told' ? done : STORE_IS_AWAY;
 }
 
 /** Gives a request up, wherever it runs. */
