@@ -171,7 +171,10 @@ function tell(request: Request, answer: UpstreamAnswer, reader: SessionReader): 
         leave(request);
         answer.release();
       },
-      abort: () => answer.abort(),
+      abort() {
+        leave(request);
+        answer.abort();
+      },
     });
   }
   leave(request);
@@ -247,6 +250,10 @@ async function withDialogue(
       ),
     leave: () => leave(request),
   });
-  const stop = (): void => controller.abort();
+  const stop = (): void => {
+    // A conversation that was never read does not leave by itself.
+    leave(request);
+    controller.abort();
+  };
   return streamAnswer(conversation, { release: stop, abort: stop });
 }

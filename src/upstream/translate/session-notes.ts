@@ -1,5 +1,6 @@
 // What a session that only the gateway knows has said once and its upstream must be told every time, and
-// what is under way in it. What it says is told to the other replicas (session-words.ts). Bounded: what is forgotten costs a log level or a subscription, never a control.
+// what is under way in it. What it says is told to the other replicas (session-words.ts). Bounded: what is
+// forgotten costs a log level or a subscription, never a control, and nothing that is under way.
 // Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation.
 
 import type { JsonObject, RequestId, RpcError } from '../../mcp/message.js';
@@ -20,8 +21,8 @@ export type SessionNotes = {
   readonly waiting: Map<RequestId, (reply: QuestionReply) => void>;
 };
 
-/** Sessions that are remembered; of more than these the one used least lately is forgotten. */
-const MAX_SESSIONS = 10_000;
+/** Sessions that are remembered; of more than these the one used least lately in which nothing runs is forgotten. */
+export const MAX_SESSIONS = 10_000;
 /** Subscriptions of one session. */
 export const MAX_RESOURCES = 256;
 
@@ -55,11 +56,19 @@ export function createNotesBook(): NotesBook {
       const notes = book.get(session) ?? emptyNotes();
       book.delete(session);
       book.set(session, notes);
-      const [oldest] = book.keys();
-      if (book.size > MAX_SESSIONS && oldest !== undefined) book.delete(oldest);
+      if (book.size > MAX_SESSIONS) forgetOneAtRest(book, session);
       return notes;
     },
   };
+}
+
+/** Other words may fill the book, from anywhere; a question in it waits for its answer all the same. */
+function forgetOneAtRest(book: Map<string, SessionNotes>, newest: string): void {
+  for (const [session, { listeners, running, waiting }] of book) {
+    if (session === newest || listeners.size + running.size + waiting.size > 0) continue;
+    book.delete(session);
+    return;
+  }
 }
 
 function emptyNotes(): SessionNotes {

@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import {
   createNotesBook,
   MAX_RESOURCES,
+  MAX_SESSIONS,
 } from '../../../../src/upstream/translate/session-notes.js';
 import {
   hearWord,
@@ -56,6 +57,22 @@ describe('[Y-12] words about a session', () => {
     expect(book.find('another')).toBeUndefined();
     say(book, { kind: 'answered', id: 'here.q', reply });
     expect(settle).toHaveBeenCalledWith(reply);
+  });
+});
+
+describe('[Y-12] a book that is full', () => {
+  it('forgets the session used least lately in which nothing is under way', () => {
+    const book = createNotesBook();
+    const asked = book.of(SESSION);
+    asked.waiting.set('here.q', () => undefined);
+    for (let index = 0; index <= MAX_SESSIONS; index += 1)
+      say(book, { kind: 'log-level', level: 'debug' }, `another ${index}`);
+    expect(book.find(SESSION)).toBe(asked);
+    expect(book.find('another 0')).toBeUndefined();
+    expect(book.find('another 2')).toBeDefined();
+    asked.waiting.clear();
+    book.of('one more');
+    expect(book.find(SESSION)).toBeUndefined();
   });
 });
 
