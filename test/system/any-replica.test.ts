@@ -21,6 +21,7 @@ import {
   askInStream,
   messagesOf,
   openAt,
+  startRotatingGateways,
   startTwoGateways,
   streamOf,
   type TwoGateways,
@@ -132,6 +133,26 @@ describe('a session before a stateless upstream, at replicas with a store', () =
       return lastMeta()[LEVEL];
     };
     await expect.poll(back, WITHIN_TWO_SECONDS).toBe('error');
+  });
+
+  it('[Y-12] keeps what was said last, however soon and wherever it was said', async () => {
+    for (let turn = 0; turn < 5; turn += 1) {
+      const { there, here, id } = await openBoth('hasty');
+      await requestInSession(here, id, 'logging/setLevel', { level: 'debug' });
+      await requestInSession(there, id, 'logging/setLevel', { level: 'error' });
+      await requestInSession(here, id, 'resources/subscribe', { uri: README });
+      await requestInSession(there, id, 'resources/unsubscribe', { uri: README });
+      await sleep(100);
+      const levels = [];
+      for (const access of [here, there]) {
+        await requestInSession(access, id, 'tools/call', ECHO);
+        levels.push(lastMeta()[LEVEL]);
+      }
+      expect(levels).toEqual(['error', 'error']);
+      await streamOf(there, id);
+      const listening = server.seen().findLast(({ body }) => body.includes('subscriptions/listen'));
+      expect(listening?.body).not.toContain(README);
+    }
   });
 
   it('[Y-12] hears on its stream what was subscribed to elsewhere, until that was given up', async () => {
@@ -290,6 +311,37 @@ describe('a session that ended at one replica', () => {
     expect(await end(session)).toBe(204);
     await expect.poll(() => waits, WITHIN_TWO_SECONDS).toEqual(['begun', 'given up']);
     await waiting;
+  });
+});
+
+describe('replicas in the middle of a rotation of their key', () => {
+  it('[Y-12] know one session, and its questions, by whichever key it was sealed', async () => {
+    const rotating = await startRotatingGateways({
+      upstreams: [{ name: 'modern', url: server.url }],
+      policies: { open: writeOpenPolicy(['memo://notes/{id}', CITIES]), questions: grantQuestions() },
+      env: { REDIS_URL: redis.url },
+      more: 'state: {type: redis, url: {env: REDIS_URL}}',
+    });
+    try {
+      for (const [asking, answering] of [
+        [rotating.one, rotating.other],
+        [rotating.other, rotating.one],
+      ] as const) {
+        const here = await rotating.access(asking, 'modern', 'ada');
+        const there = await rotating.access(answering, 'modern', 'ada');
+        // Opened where it is answered: under the other key than the question.
+        const session = { here, there, id: await openAt(there, ALL_QUESTIONS) };
+        const { call, answer } = await askGreeting(session);
+        expect((await post(there, answer, sessionHeaders(session.id))).status).toBe(202);
+        await expect.poll(() => call.text(), WITHIN_TWO_SECONDS).toContain('Hello Ada');
+        await requestInSession(here, session.id, 'logging/setLevel', { level: 'debug' });
+        await sleep(100);
+        await requestInSession(there, session.id, 'tools/call', ECHO);
+        expect(lastMeta()[LEVEL]).toBe('debug');
+      }
+    } finally {
+      await rotating.close();
+    }
   });
 });
 
