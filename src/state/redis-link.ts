@@ -15,6 +15,7 @@ import {
   REVOCATIONS,
   TAKE,
 } from './redis-scripts.js';
+import { MAX_WORDS } from './replica-words.js';
 import { MAX_REVOCATIONS } from './revocation-set.js';
 import type { StoreLink } from './store-link.js';
 
@@ -23,8 +24,8 @@ const REPLICA_COUNTS_MS = 10_000;
 /** Ended sessions that one look shows, and that the store keeps. */
 const MAX_ENDED_A_LOOK = 5_000;
 const MAX_ENDED = 100_000;
-/** Words that wait for one replica; it reads them as they come. */
-const MAX_WORDS = 256;
+/** One for which so many words wait that there is no room, and that did not look for so long, reads none of them. */
+const REPLICA_READS_MS = 3_000;
 /** Replicas that are told of something; nobody runs so many. */
 const MAX_REPLICAS = 1_000;
 /** Longer than any revocation lives, so that a version outlives what it is of. */
@@ -166,7 +167,7 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     async leaveWords(words, leftMs) {
       const keys = [replicas, ...words.map(({ replica }) => wordsFor(replica))];
       const left = await run(SCRIPTS.leave, keys, [
-        ...[MAX_WORDS, REPLICA_COUNTS_MS, whole(leftMs), channel],
+        ...[MAX_WORDS, REPLICA_COUNTS_MS, REPLICA_READS_MS, whole(leftMs), channel],
         ...words.flatMap(({ replica, text }) => [replica, text]),
       ]);
       if (Number(left) < 0) return 'full';

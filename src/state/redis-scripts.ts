@@ -81,26 +81,25 @@ return 1
 `;
 
 /**
- * KEYS replicas, words of each that is told; ARGV most, milliseconds that a replica counts as there, milliseconds
- * left, channel, then replica and word in turn. Returns how many were told, and -1 where one has no room: then
- * none is. One step for all, so that words to all have one order everywhere; a place is a time in microseconds,
+ * KEYS replicas, words of each that is told; ARGV most, milliseconds that a replica counts as there, and with no
+ * room, milliseconds left, channel, then replica and word in turn. Returns how many were told, and -1 where one
+ * that is there has no room: then none is. One step for all, so that words to all have one order everywhere; a place is a time in microseconds,
  * because a place that was read must not come again.
  */
 export const LEAVE_WORDS = `${NOW}
 local there = {}
 for i = 2, #KEYS do
-  local seen = redis.call('ZSCORE', KEYS[1], ARGV[2 * i + 1])
-  if seen and tonumber(seen) >= now - ARGV[2] then
-    if redis.call('ZCARD', KEYS[i]) >= tonumber(ARGV[1]) then return -1 end
-    there[#there + 1] = i
-  end
+  local silent = now - (redis.call('ZSCORE', KEYS[1], ARGV[2 * i + 2]) or 0)
+  local has_room = redis.call('ZCARD', KEYS[i]) < tonumber(ARGV[1])
+  if silent <= tonumber(ARGV[2]) and has_room then there[#there + 1] = i
+  elseif silent <= tonumber(ARGV[3]) then return -1 end
 end
 for _, i in ipairs(there) do
   local last = redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')
-  redis.call('ZADD', KEYS[i], math.max((last[2] or 0) + 1, now * 1000), ARGV[2 * i + 2])
-  redis.call('PEXPIRE', KEYS[i], ARGV[3])
+  redis.call('ZADD', KEYS[i], math.max((last[2] or 0) + 1, now * 1000), ARGV[2 * i + 3])
+  redis.call('PEXPIRE', KEYS[i], ARGV[4])
 end
-if #there > 0 then redis.call('PUBLISH', ARGV[4], '') end
+if #there > 0 then redis.call('PUBLISH', ARGV[5], '') end
 return #there
 `;
 

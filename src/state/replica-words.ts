@@ -17,6 +17,8 @@ const WORD_LEFT_MS = 60_000;
 export const WORD_OPENS_MS = 2 * WORD_LEFT_MS;
 /** Words that are known to have been read; past it the oldest are forgotten first. */
 const MAX_READ = 100_000;
+/** Words that wait for one replica; it reads them as they come. */
+export const MAX_WORDS = 256;
 /** So that a look is short however much was said: at the longest, as many MiB. The next look follows at once. */
 export const MAX_WORDS_A_LOOK = 16;
 /** The longest word, in UTF-16 units: the answer to a question is one. */

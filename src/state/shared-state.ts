@@ -3,15 +3,15 @@
 // look for `maxAgeMs` cannot know who was revoked, and refuses every caller until it can. Contract §10.
 
 import type { GatewayState, StatePorts, StoreStatus } from './gateway-state.js';
-import { createSharedWords, MAX_WORDS_A_LOOK } from './replica-words.js';
+import { createSharedWords, MAX_WORDS, MAX_WORDS_A_LOOK } from './replica-words.js';
 import { createSharedEnded } from './shared-ended.js';
 import { createSharedLimits } from './shared-limits.js';
 import { createSharedRevocations } from './shared-revocations.js';
 import type { StoreLink, StoreNews } from './store-link.js';
 import { createStoreLooks, type StoreLooks } from './store-looks.js';
 
-/** The store keeps 256 words for a replica; one look more, for those that came meanwhile. */
-const MAX_LOOKS_FOR_A_WORD = 256 / MAX_WORDS_A_LOOK + 1;
+/** No more words than these stand before one that was left a moment ago. */
+const MAX_LOOKS_FOR_A_WORD = MAX_WORDS / MAX_WORDS_A_LOOK + 1;
 
 export type SharedStatePorts = StatePorts & {
   readonly link: StoreLink;

@@ -55,7 +55,7 @@ export interface StoreLink {
   endSession(hash: string, leftMs: number): Promise<void>;
   /**
    * Leaves words in one step, each for one replica, but for those that run no more. `gone`: none of them runs;
-   * `full`: too many wait for one of them, and none was left.
+   * `full`: too many wait for one that still reads, and none was left.
    */
   leaveWords(words: readonly SealedWord[], leftMs: number): Promise<'left' | 'gone' | 'full'>;
   /** The replicas that run now. */

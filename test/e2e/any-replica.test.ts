@@ -238,38 +238,41 @@ async function connectAsked(
 }
 
 describe('an official client of sessions whose answer reached a replica that did not ask', () => {
-  it.each(['v1', 'v2'] as const)('[Y-11] keeps its session, and learns why: %s', async (generation) => {
-    const here = await gateways.access(gateways.one, 'modern', generation);
-    const there = await gateways.access(gateways.other, 'modern', generation);
-    const statuses: number[] = [];
-    const answersElsewhere: typeof fetch = async (_url, init) => {
-      const isAnswer = String(init?.body).includes('"action":"accept"');
-      const { url, token } = isAnswer ? there : here;
-      const headers = new Headers(init?.headers);
-      headers.set('authorization', `Bearer ${token}`);
-      const reply = await fetch(url, { ...init, headers });
-      if (isAnswer) statuses.push(reply.status);
-      return reply;
-    };
-    const faults: string[] = [];
-    const client = await connectAsked(generation, here, answersElsewhere, (fault) =>
-      faults.push(fault),
-    );
-    const asking = { name: 'greet_someone', arguments: {} };
-    const timeout = { timeout: 1_000 };
-    const call =
-      client instanceof Client
-        ? client.callTool(asking, undefined, timeout)
-        : client.callTool(asking, timeout);
-    await expect(call).rejects.toThrow(/timed out/iu);
-    expect(statuses).toEqual([409]);
-    expect(faults.join()).toMatch(/409|at another replica/u);
-    await client.ping();
-    expect(await client.callTool({ name: 'add', arguments: { a: 1, b: 2 } })).toMatchObject({
-      structuredContent: { sum: 3 },
-    });
-    await client.close();
-  });
+  it.each(['v1', 'v2'] as const)(
+    '[Y-11] keeps its session, and learns why: %s',
+    async (generation) => {
+      const here = await gateways.access(gateways.one, 'modern', generation);
+      const there = await gateways.access(gateways.other, 'modern', generation);
+      const statuses: number[] = [];
+      const answersElsewhere: typeof fetch = async (_url, init) => {
+        const isAnswer = String(init?.body).includes('"action":"accept"');
+        const { url, token } = isAnswer ? there : here;
+        const headers = new Headers(init?.headers);
+        headers.set('authorization', `Bearer ${token}`);
+        const reply = await fetch(url, { ...init, headers });
+        if (isAnswer) statuses.push(reply.status);
+        return reply;
+      };
+      const faults: string[] = [];
+      const client = await connectAsked(generation, here, answersElsewhere, (fault) =>
+        faults.push(fault),
+      );
+      const asking = { name: 'greet_someone', arguments: {} };
+      const timeout = { timeout: 1_000 };
+      const call =
+        client instanceof Client
+          ? client.callTool(asking, undefined, timeout)
+          : client.callTool(asking, timeout);
+      await expect(call).rejects.toThrow(/timed out/iu);
+      expect(statuses).toEqual([409]);
+      expect(faults.join()).toMatch(/409|at another replica/u);
+      await client.ping();
+      expect(await client.callTool({ name: 'add', arguments: { a: 1, b: 2 } })).toMatchObject({
+        structuredContent: { sum: 3 },
+      });
+      await client.close();
+    },
+  );
 });
 
 describe('a call that was given up while its server waits for an answer', () => {

@@ -2,6 +2,9 @@
 // endpoint: what is said to one of them in a session holds at the other.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
 import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/asking.js';
@@ -318,7 +321,10 @@ describe('replicas in the middle of a rotation of their key', () => {
   it('[Y-12] know one session, and its questions, by whichever key it was sealed', async () => {
     const rotating = await startRotatingGateways({
       upstreams: [{ name: 'modern', url: server.url }],
-      policies: { open: writeOpenPolicy(['memo://notes/{id}', CITIES]), questions: grantQuestions() },
+      policies: {
+        open: writeOpenPolicy(['memo://notes/{id}', CITIES]),
+        questions: grantQuestions(),
+      },
       env: { REDIS_URL: redis.url },
       more: 'state: {type: redis, url: {env: REDIS_URL}}',
     });
@@ -346,6 +352,27 @@ describe('replicas in the middle of a rotation of their key', () => {
 });
 
 describe('while the store is away', () => {
+  it('[Y-12] a session behind a channel of HTTP+SSE, which no other replica serves, needs none', async () => {
+    const { url, token } = await gateways.access(gateways.one, 'modern', 'old-timer');
+    const client = new Client({ name: 'v1', version: '1.0.0' });
+    const headers = bearer(token);
+    const transport = new SSEClientTransport(new URL(`${url}/sse`), { requestInit: { headers } });
+    await client.connect(transport as Transport);
+    await redis.stop();
+    try {
+      await client.setLoggingLevel('debug');
+      await client.callTool(ECHO);
+      expect(lastMeta()[LEVEL]).toBe('debug');
+    } finally {
+      await redis.start();
+      await client.close();
+    }
+    const { there, id } = await openBoth('after');
+    const ping = async () =>
+      (await requestInSession(there, id, 'logging/setLevel', { level: 'info' })).status;
+    await expect.poll(ping, PATIENT).toBe(200);
+  });
+
   it('[Y-11] what the other replicas must know is refused, and what they need not is served', async () => {
     const session = await openBoth('asked', 'modern', ALL_QUESTIONS);
     const { here, there, id } = session;

@@ -89,6 +89,9 @@ describe('replicas at a real store', () => {
     expect(answers.filter((answer) => answer === 'told')).toHaveLength(256);
     expect(answers.at(-1)).toBe('unavailable');
     expect(await one.words.tellAll('word')).toBe('unavailable');
+    // It runs no more, and keeps nobody from telling the others.
+    const soon = { timeout: 6_000, interval: 100 };
+    await expect.poll(() => one.words.tellAll('word'), soon).toBe('told');
   });
 
   it('[REV-34] read the longest words of a flood without losing sight of the store', async () => {

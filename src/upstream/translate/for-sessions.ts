@@ -19,6 +19,7 @@ import type {
   PlacedOutcome,
   UpstreamAnswer,
 } from '../../mcp/transport.js';
+import { CHANNEL_VERSION } from '../../mcp/versions.js';
 import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { SessionUpstream } from '../client.js';
@@ -26,15 +27,15 @@ import { converse, toldOf } from './dialogue.js';
 import { envelopeOf, handshakeEnvelope } from './envelopes.js';
 import { asks, hear, hearWhole, isJson, isStream } from './messages.js';
 import { acceptedAnswer, type Conversation, streamAnswer, wholeAnswer } from './own-answer.js';
+import { answerHere, type OwnSession, takeAnswer } from './own-session.js';
 import {
   createNotesBook,
   type NotesBook,
   type QuestionReply,
   type SessionNotes,
 } from './session-notes.js';
-import { answerHere, type SessionPlace, takeAnswer } from './session-place.js';
 import { listenForSession } from './session-stream.js';
-import { hearWord, type SessionWord, type SessionWords } from './session-words.js';
+import { hearWord, type SessionWord, type SessionWords, wordsHere } from './session-words.js';
 import { createToldPages, type ToldPages } from './told-pages.js';
 
 export type TranslationSettings = {
@@ -95,7 +96,7 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
       return wholeAnswer(200);
     },
     answerQuestion(session, id, reply) {
-      void takeAnswer(placeOf(parts, keyOf(session)), id, reply);
+      void takeAnswer(ownOf(parts, session), id, reply);
     },
     hear: (word) => hearWord(parts.book, word),
     forgetWhere: parts.book.forgetWhere,
@@ -115,18 +116,25 @@ async function forward(
   mirrored: readonly MirroredParameter[],
 ): Promise<PlacedOutcome> {
   const { message, session } = cleared.admitted;
-  const place = session === undefined ? undefined : placeOf(parts, keyOf(session));
-  const own = place === undefined ? undefined : answerHere(place, message);
-  if (own !== undefined) return own;
+  const own = session === undefined ? undefined : ownOf(parts, session);
+  const answer = own === undefined ? undefined : answerHere(own, message);
+  if (answer !== undefined) return answer;
   // Without a session only a handshake is admitted.
   if (message.kind !== 'request') return acceptedAnswer();
   const { id } = message;
-  const notes = place?.notes;
+  const notes = own?.notes;
   return send({ parts, cleared, by, mirrored, id, notes, controller: new AbortController() });
 }
 
-function placeOf({ book, words }: Parts, session: string): SessionPlace {
-  return { session, notes: book.of(session), words };
+function ownOf({ book, words }: Parts, session: SessionFacts): OwnSession {
+  const hash = keyOf(session);
+  // Behind a channel it is known to the replica that holds the channel, and to no other.
+  const isOfHere = session.version === CHANNEL_VERSION;
+  return {
+    session: hash,
+    notes: book.of(hash),
+    words: isOfHere ? wordsHere(words, book) : words,
+  };
 }
 
 async function send(request: Request): Promise<ForwardOutcome> {

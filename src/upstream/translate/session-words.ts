@@ -78,3 +78,15 @@ export function hearWord(book: NotesBook, { session, news }: SessionWord): void 
   const notes = isOfHere ? book.find(session) : book.of(session);
   if (notes !== undefined) noteNews(notes, news);
 }
+
+/** The words about a session that no other replica serves. */
+export function wordsHere({ self }: Pick<SessionWords, 'self'>, book: NotesBook): SessionWords {
+  return {
+    self,
+    tell: () => Promise.resolve('nobody'),
+    tellAll(word) {
+      hearWord(book, word);
+      return Promise.resolve('told');
+    },
+  };
+}

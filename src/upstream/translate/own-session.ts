@@ -11,7 +11,7 @@ import { MAX_RESOURCES, type QuestionReply, type SessionNotes } from './session-
 import { noteNews, replicaOf, type SessionNews, type SessionWords } from './session-words.js';
 
 /** A session as it stands at this replica, and the way to the others. */
-export type SessionPlace = {
+export type OwnSession = {
   /** The keyed hash of its sealed id. */
   readonly session: string;
   readonly notes: SessionNotes;
@@ -24,42 +24,42 @@ const STORE_IS_AWAY = { kind: 'fault', reason: 'store-unavailable' } as const;
 
 /** The answer to what a client of sessions says to its session alone; `undefined` for what its upstream must hear. */
 export function answerHere(
-  place: SessionPlace,
+  own: OwnSession,
   message: Admitted['message'],
 ): UpstreamAnswer | Promise<PlacedOutcome> | undefined {
   switch (message.kind) {
     case 'result':
     case 'error':
-      return takeAnswer(place, message.id ?? '', message);
+      return takeAnswer(own, message.id ?? '', message);
     case 'notification':
       return message.method === 'notifications/cancelled'
-        ? cancelRunning(place, message.params?.['requestId'])
+        ? cancelRunning(own, message.params?.['requestId'])
         : acceptedAnswer();
     case 'request':
-      return answerRequest(place, message.id, message.method, message.params ?? {});
+      return answerRequest(own, message.id, message.method, message.params ?? {});
   }
 }
 
 function answerRequest(
-  place: SessionPlace,
+  own: OwnSession,
   id: RequestId,
   method: string,
   params: JsonObject,
 ): UpstreamAnswer | Promise<PlacedOutcome> | undefined {
-  const { resources } = place.notes;
+  const { resources } = own.notes;
   const uri = String(params['uri']);
   const done = resultAnswer(id);
   switch (method) {
     case 'ping':
       return done;
     case 'logging/setLevel':
-      return spread(place, { kind: 'log-level', level: String(params['level']) }, done);
+      return spread(own, { kind: 'log-level', level: String(params['level']) }, done);
     case 'resources/subscribe':
       if (resources.size >= MAX_RESOURCES && !resources.has(uri))
         return wholeAnswer(200, refusal(id, TOO_MANY));
-      return spread(place, { kind: 'subscribed', uri }, done);
+      return spread(own, { kind: 'subscribed', uri }, done);
     case 'resources/unsubscribe':
-      return spread(place, { kind: 'unsubscribed', uri }, done);
+      return spread(own, { kind: 'unsubscribed', uri }, done);
     default:
       return undefined;
   }
@@ -67,7 +67,7 @@ function answerRequest(
 
 /** Tells every replica, this one too: a session that stands differently elsewhere would lie to its client. */
 async function spread(
-  { session, words }: SessionPlace,
+  { session, words }: OwnSession,
   news: SessionNews,
   done: UpstreamAnswer,
 ): Promise<PlacedOutcome> {
@@ -76,19 +76,19 @@ async function spread(
 
 /** Gives a request up, wherever it runs. */
 function cancelRunning(
-  place: SessionPlace,
+  own: OwnSession,
   id: Json | undefined,
 ): UpstreamAnswer | Promise<PlacedOutcome> {
   if (typeof id !== 'string' && typeof id !== 'number') return acceptedAnswer();
   const news = { kind: 'cancelled', id } as const;
-  if (!place.notes.running.has(id)) return spread(place, news, acceptedAnswer());
-  noteNews(place.notes, news);
+  if (!own.notes.running.has(id)) return spread(own, news, acceptedAnswer());
+  noteNews(own.notes, news);
   return acceptedAnswer();
 }
 
 /** Gives an answer to whoever asked, be it another replica; it is refused where nobody waits for it. Never rejects. */
 export async function takeAnswer(
-  { session, notes, words }: SessionPlace,
+  { session, notes, words }: OwnSession,
   id: RequestId,
   reply: QuestionReply,
 ): Promise<PlacedOutcome> {
