@@ -32,7 +32,7 @@ redis.call('PEXPIRE', KEYS[2], ARGV[2])
 redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
 local ended = redis.call('ZRANGEBYSCORE', KEYS[3], ARGV[3], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])
 redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', ARGV[5])
-local words = redis.call('ZRANGE', KEYS[4], 0, ARGV[6] - 1, 'WITHSCORES')
+local words = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[6])
 return {redis.call('GET', KEYS[1]) or '', redis.call('ZCARD', KEYS[2]), now, ended, words}
 `;
 

@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto';
 import type { Json } from '../mcp/message.js';
 import type { StatePorts } from './gateway-state.js';
 import { open, seal } from './seal.js';
-import type { SealedWord, StoreLink, StoreNews } from './store-link.js';
+import type { SealedWord, SeenBefore, StoreLink, StoreNews } from './store-link.js';
 
 const PURPOSE = 'replica-word';
 /** A replica looks far more often; what nobody took by then is for nobody. */
@@ -20,7 +20,7 @@ const MAX_READ = 100_000;
 /** Words that wait for one replica; it reads them as they come. */
 export const MAX_WORDS = 256;
 /** So that a look is short however much was said: at the longest, as many MiB. The next look follows at once. */
-export const MAX_WORDS_A_LOOK = 16;
+export const MAX_WORDS_A_LOOK = 32;
 /** The longest word, in UTF-16 units: the answer to a question is one. */
 export const MAX_WORD_CHARS = 256 * 1024;
 /** A sealed word of that length, in base64url, with room for characters of three bytes. */
@@ -43,10 +43,15 @@ export type ReplicaWords = {
 };
 
 export type SharedWords = ReplicaWords & {
-  /** The newest word of the last look: the next one lets the store forget what was read. */
-  readTo(): number;
+  /**
+   * What the next look asks for. Words too long for an answer in time would hide all else that is looked for:
+   * after a look that failed the next reads none, and that after it one, then more again.
+   */
+  ask(): Pick<SeenBefore, 'readTo' | 'mostWords'>;
   /** Takes what a look found. */
   note(found: StoreNews['words']): void;
+  /** Whether the last look showed as many as it asked for. */
+  mayBeMore(): boolean;
 };
 
 type Ports = StatePorts & {
@@ -78,7 +83,11 @@ export function createSharedWords(ports: Ports): SharedWords {
   const followers: ((word: Json) => void)[] = [];
   /** When what was read can be read no more, by its head and nonce. */
   const read = new Map<string, number>();
+  /** The newest word of the last look: the next one lets the store forget what was read. */
   let readTo = 0;
+  let asked = MAX_WORDS_A_LOOK;
+  let isAnswered = true;
+  let mayBeMore = false;
 
   /** A word counts once, though a store gave it twice. */
   function isNew(text: string): boolean {
@@ -132,8 +141,15 @@ export function createSharedWords(ports: Ports): SharedWords {
       return text.length > MAX_WORD_CHARS ? 'unavailable' : unlessDown(() => leaveForAll(text));
     },
     onWord: (told) => void followers.push(told),
-    readTo: () => readTo,
+    ask() {
+      asked = isAnswered ? Math.min(Math.max(1, 2 * asked), MAX_WORDS_A_LOOK) : 0;
+      isAnswered = false;
+      return { readTo, mostWords: asked };
+    },
+    mayBeMore: () => mayBeMore,
     note(found) {
+      isAnswered = true;
+      mayBeMore = found.length === asked;
       readTo = found.at(-1)?.at ?? 0;
       for (const { text } of found) {
         const payload = open(ring, PURPOSE, [self], text, now(), MAX_SEALED_CHARS);

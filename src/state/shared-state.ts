@@ -55,20 +55,19 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
   });
 
   async function lookFrom(mark: number): Promise<StoreNews> {
-    const seen = { mark, readTo: words.readTo(), mostWords: MAX_WORDS_A_LOOK };
-    const news = await link.look(words.self, seen);
+    const news = await link.look(words.self, { mark, ...words.ask() });
     ended.note(news);
     words.note(news.words);
     // Not within this look: it has an end, whatever is said meanwhile.
-    if (news.words.length === MAX_WORDS_A_LOOK) looks.hint();
+    if (words.mayBeMore()) looks.hint();
     return news;
   }
 
-  /** Reads words until it holds; what was left a moment ago stands behind no more than so many looks show. */
+  /** Reads words until it holds. */
   async function lookUntil(isHeard: () => boolean): Promise<void> {
     for (let looked = 0; looked < MAX_LOOKS_FOR_A_WORD && !isHeard(); looked += 1) {
-      const { words: found } = await lookFrom(ended.mark());
-      if (found.length < MAX_WORDS_A_LOOK) return;
+      await lookFrom(ended.mark());
+      if (!words.mayBeMore()) return;
     }
   }
 

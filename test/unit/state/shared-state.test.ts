@@ -332,6 +332,28 @@ describe('words between replicas', () => {
     expect(heard).toEqual(['word']);
   });
 
+  it('[REV-34, REV-10] too long for one answer of a slow store are read one by one, and hide no revocation', async () => {
+    const link = store.link();
+    const slow: StoreLink = {
+      ...link,
+      async look(...asked) {
+        const news = await link.look(...asked);
+        if (news.words.length > 3) throw new Error('no answer in time');
+        return news;
+      },
+    };
+    const [one, other] = [await replica(), await replica({ link: slow })];
+    const heard = listen(other);
+    const said = Array.from({ length: 20 }, (_, index) => index);
+    for (const word of said) await one.words.tell(other.words.self, word);
+    await one.revocations.add(revocationOf(ofToken('token-1')));
+    await pass(1_100);
+    expect(other.revocations.judge(callerOf())).toBe('token-revoked');
+    await pass(8_000);
+    expect(heard).toEqual(said);
+    expect(other.status().isUnreachable).toBe(false);
+  });
+
   it('[REV-34] of a flood are read a few at a look, one look after the other', async () => {
     const [one, other] = [await replica(), await replica()];
     const heard = listen(other);
