@@ -15,7 +15,11 @@ import {
   registerCities,
   registerWaiting,
 } from '../support/asking-server.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import {
+  type Act,
+  type HostileUpstream,
+  startHostileUpstream,
+} from '../support/hostile-upstream.js';
 import { writeOpenPolicy } from '../support/open-policy.js';
 import { PATIENT } from '../support/patience.js';
 import { connectSdkV2 } from '../support/sdk-clients.js';
@@ -293,6 +297,42 @@ describe('a call that was given up while its server waits for an answer', () => 
     if (isEnd) await fetch(here.url, { method: 'DELETE', headers });
     else await post(here, JSON.stringify(notice), sessionHeaders(session));
     await expect.poll(() => call.isOver(), { timeout: 5_000, interval: 20 }).toBe(true);
+  });
+});
+
+describe('a session that ends before its upstream has begun to answer', () => {
+  /** Begins with a status, and goes on when the session has ended. */
+  const LATE: Act = {
+    kind: 'raw',
+    chunks: ['HTTP/1.1 200 OK\r\n', 'content-type: text/event-stream\r\n\r\n', ': on\n\n'],
+    paceMs: 400,
+    ending: 'hold',
+  };
+
+  it.each(['GET', 'tools/call'])('[REV-33] leaves no stream behind: %s', async (late) => {
+    const access = await gateways.access(gateways.one, 'old', 'early-leaver');
+    const session = await openAt(access);
+    old.obey(
+      inTurn(sessionsOnly, ({ httpMethod, method }) =>
+        httpMethod === late || method === late ? LATE : undefined,
+      ),
+    );
+    const call = { name: 'read_record', arguments: { id: 'one' } };
+    const stream = (
+      late === 'GET'
+        ? streamOf(access, session)
+        : askInStream(access, session, { id: 9, method: late, params: call })
+    ).catch(String);
+    const isAsked = () =>
+      old.seen().some(({ httpMethod, method }) => httpMethod === late || method === late);
+    await expect.poll(isAsked, PATIENT).toBe(true);
+    const headers = { ...sessionHeaders(session), authorization: `Bearer ${access.token}` };
+    expect((await fetch(access.url, { method: 'DELETE', headers })).status).toBe(204);
+    const opened = await stream;
+    if (typeof opened === 'string') expect(opened).toContain('404');
+    else await expect.poll(() => opened.isOver(), { timeout: 3_000 }).toBe(true);
+    old.obey(sessionsOnly);
+    old.forget();
   });
 });
 
