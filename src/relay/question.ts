@@ -19,7 +19,7 @@ import { REASONS, type Reason } from '../policy/reasons.js';
 import { addFinding, type ExchangeRecord } from '../policy/record.js';
 import { meetLimits } from '../settle/limits.js';
 import { owedByAnswer } from '../settle/settle.js';
-import { callerOf } from './call.js';
+import { callerOf, noteRule } from './call.js';
 import { profileOf } from './profile.js';
 import { DROP, drop, type Read, relatedOf, type Subject, type Verdict } from './subject.js';
 
@@ -128,9 +128,7 @@ function decide({ subject, session, name, record }: Asking): Allow | Reason {
   const catalogue = call.view.catalogueFor(PLAIN_SESSION);
   const decision = decideQuestion(policies, { principal, upstream, catalogue, name });
   record.latency.policy = performance.now() - startedMs;
-  record.decision.verdict = decision.verdict;
-  record.decision.policy = decision.policy;
-  record.decision.rule = decision.rule;
+  noteRule(record, decision);
   if (decision.verdict === 'deny') return forbidden(name, decision.reason);
   return session.askable?.includes(name) === true ? decision : forbidden(name, 'no-matching-allow');
 }

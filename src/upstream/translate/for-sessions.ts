@@ -31,6 +31,7 @@ import { answerHere, type OwnSession, takeAnswer } from './own-session.js';
 import {
   createNotesBook,
   type NotesBook,
+  ownerOf,
   type QuestionReply,
   type SessionNotes,
 } from './session-notes.js';
@@ -59,7 +60,7 @@ export type SessionClients = {
   openStream(session: SessionFacts, by: Caller, signal: LeaveSignal): Promise<ForwardOutcome>;
   endSession(session: SessionFacts): ForwardOutcome;
   /** What the gateway itself says to a question. */
-  answerQuestion(session: SessionFacts, id: RequestId, reply: QuestionReply): void;
+  answerQuestion(session: SessionFacts, by: Caller, id: RequestId, reply: QuestionReply): void;
   /** What another replica says of a session. */
   hear(word: SessionWord): void;
   /** Ends here what ended elsewhere: sessions by their keyed hashes. */
@@ -83,7 +84,7 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
   return {
     forward: (cleared, by, mirrored) => forward(parts, cleared, by, mirrored),
     openStream(session, by, signal) {
-      const notes = parts.book.of(keyOf(session));
+      const { notes } = ownOf(parts, session, by);
       const declared = { askable: [], apps: session.apps ?? false };
       return listenForSession(
         { ...parts, by, envelope: envelopeOf(parts.gatewayVersion, declared, undefined) },
@@ -95,8 +96,8 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
       parts.book.forget(keyOf(session));
       return wholeAnswer(200);
     },
-    answerQuestion(session, id, reply) {
-      void takeAnswer(ownOf(parts, session), id, reply);
+    answerQuestion(session, by, id, reply) {
+      void takeAnswer(ownOf(parts, session, by), id, reply);
     },
     hear: (word) => hearWord(parts.book, word),
     forgetWhere: parts.book.forgetWhere,
@@ -116,7 +117,7 @@ async function forward(
   mirrored: readonly MirroredParameter[],
 ): Promise<PlacedOutcome> {
   const { message, session } = cleared.admitted;
-  const own = session === undefined ? undefined : ownOf(parts, session);
+  const own = session === undefined ? undefined : ownOf(parts, session, by);
   const answer = own === undefined ? undefined : answerHere(own, message);
   if (answer !== undefined) return answer;
   // Without a session only a handshake is admitted.
@@ -126,13 +127,15 @@ async function forward(
   return send({ parts, cleared, by, mirrored, id, notes, controller: new AbortController() });
 }
 
-function ownOf({ book, words }: Parts, session: SessionFacts): OwnSession {
-  const hash = keyOf(session);
+function ownOf({ book, words }: Parts, facts: SessionFacts, { principal }: Caller): OwnSession {
+  const session = keyOf(facts);
+  const owner = ownerOf(principal);
   // Behind a channel it is known to the replica that holds the channel, and to no other.
-  const isOfHere = session.version === CHANNEL_VERSION;
+  const isOfHere = facts.version === CHANNEL_VERSION;
   return {
-    session: hash,
-    notes: book.of(hash),
+    session,
+    owner,
+    notes: book.of(session, owner),
     words: isOfHere ? wordsHere(words, book) : words,
   };
 }

@@ -14,6 +14,7 @@ import { noteNews, replicaOf, type SessionNews, type SessionWords } from './sess
 export type OwnSession = {
   /** The keyed hash of its sealed id. */
   readonly session: string;
+  readonly owner: string;
   readonly notes: SessionNotes;
   readonly words: SessionWords;
 };
@@ -67,11 +68,12 @@ function answerRequest(
 
 /** Tells every replica, this one too: a session that stands differently elsewhere would lie to its client. */
 async function spread(
-  { session, words }: OwnSession,
+  { session, owner, words }: OwnSession,
   news: SessionNews,
   done: UpstreamAnswer,
 ): Promise<PlacedOutcome> {
-  return (await words.tellAll({ session, news })) === 'told' ? done : STORE_IS_AWAY;
+  const told = await words.tellAll({ session, owner, news });
+  return told === 'told' ? done : STORE_IS_AWAY;
 }
 
 /** Gives a request up, wherever it runs. */
@@ -88,7 +90,7 @@ function cancelRunning(
 
 /** Gives an answer to whoever asked, be it another replica; it is refused where nobody waits for it. Never rejects. */
 export async function takeAnswer(
-  { session, notes, words }: OwnSession,
+  { session, owner, notes, words }: OwnSession,
   id: RequestId,
   reply: QuestionReply,
 ): Promise<PlacedOutcome> {
@@ -99,7 +101,7 @@ export async function takeAnswer(
   }
   const asker = replicaOf(id);
   if (asker === words.self) return ASKED_ELSEWHERE;
-  const told = await words.tell(asker, { session, news: { kind: 'answered', id, reply } });
+  const told = await words.tell(asker, { session, owner, news: { kind: 'answered', id, reply } });
   if (told === 'told') return acceptedAnswer();
   return told === 'nobody' ? ASKED_ELSEWHERE : STORE_IS_AWAY;
 }

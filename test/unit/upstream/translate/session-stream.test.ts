@@ -16,7 +16,7 @@ function shortStream(): UpstreamAnswer {
 }
 
 async function listen(answer: UpstreamAnswer) {
-  const notes = createNotesBook().of('session');
+  const notes = createNotesBook().of('session', 'ann');
   const stream = await listenForSession(
     {
       maxResponseBytes: 1_000,

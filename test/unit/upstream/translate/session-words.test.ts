@@ -5,6 +5,7 @@ import {
   createNotesBook,
   MAX_RESOURCES,
   MAX_SESSIONS,
+  MAX_SESSIONS_A_CALLER,
 } from '../../../../src/upstream/translate/session-notes.js';
 import {
   hearWord,
@@ -14,23 +15,24 @@ import {
 } from '../../../../src/upstream/translate/session-words.js';
 
 const SESSION = 'session';
+const OWNER = 'ann';
 const say = (book: ReturnType<typeof createNotesBook>, news: SessionNews, session = SESSION) =>
-  hearWord(book, { session, news });
+  hearWord(book, { session, owner: OWNER, news });
 
 describe('[Y-12] words about a session', () => {
   it('are noted before its first request comes here', () => {
     const book = createNotesBook();
     say(book, { kind: 'log-level', level: 'debug' });
     say(book, { kind: 'subscribed', uri: 'memo://one' });
-    expect(book.of(SESSION).logLevel).toBe('debug');
-    expect([...book.of(SESSION).resources]).toEqual(['memo://one']);
-    expect(book.of('another').logLevel).toBeUndefined();
+    expect(book.of(SESSION, OWNER).logLevel).toBe('debug');
+    expect([...book.of(SESSION, OWNER).resources]).toEqual(['memo://one']);
+    expect(book.of('another', OWNER).logLevel).toBeUndefined();
   });
 
   it('are told to its streams where they change something, and only then', () => {
     const book = createNotesBook();
     const changed = vi.fn();
-    book.of(SESSION).listeners.add(changed);
+    book.of(SESSION, OWNER).listeners.add(changed);
     say(book, { kind: 'subscribed', uri: 'memo://one' });
     say(book, { kind: 'subscribed', uri: 'memo://one' });
     say(book, { kind: 'unsubscribed', uri: 'memo://two' });
@@ -43,13 +45,13 @@ describe('[Y-12] words about a session', () => {
     const book = createNotesBook();
     for (let index = 0; index <= MAX_RESOURCES; index += 1)
       say(book, { kind: 'subscribed', uri: `memo://${index}` });
-    expect(book.of(SESSION).resources.size).toBe(MAX_RESOURCES);
+    expect(book.of(SESSION, OWNER).resources.size).toBe(MAX_RESOURCES);
   });
 
   it('reach what runs and what waits in that session alone, and make no notes where there is nothing', () => {
     const book = createNotesBook();
     const settle = vi.fn();
-    book.of(SESSION).waiting.set('here.q', settle);
+    book.of(SESSION, OWNER).waiting.set('here.q', settle);
     const reply = { kind: 'result', result: {} } as const;
     say(book, { kind: 'answered', id: 'here.q', reply }, 'another');
     say(book, { kind: 'cancelled', id: 1 }, 'another');
@@ -61,27 +63,32 @@ describe('[Y-12] words about a session', () => {
 });
 
 describe('[Y-12] a book that is full', () => {
-  it('forgets the session used least lately in which nothing is under way', () => {
-    const book = createNotesBook();
-    const asked = book.of(SESSION);
-    asked.waiting.set('here.q', () => undefined);
-    for (let index = 0; index <= MAX_SESSIONS; index += 1)
-      say(book, { kind: 'log-level', level: 'debug' }, `another ${index}`);
-    expect(book.find(SESSION)).toBe(asked);
-    expect(book.find('another 0')).toBeUndefined();
-    expect(book.find('another 2')).toBeDefined();
-    asked.waiting.clear();
-    book.of('one more');
-    expect(book.find(SESSION)).toBeUndefined();
-  });
+  it.each([
+    ['of one caller', MAX_SESSIONS_A_CALLER, () => OWNER],
+    ['of all', MAX_SESSIONS, (index: number) => `caller ${index % 100}`],
+  ])(
+    'forgets the session used least lately in which nothing is under way: %s',
+    (_, most, owner) => {
+      const book = createNotesBook();
+      const asked = book.of(SESSION, OWNER);
+      asked.waiting.set('here.q', () => undefined);
+      for (let index = 0; index < most; index += 1) book.of(`another ${index}`, owner(index));
+      expect(book.find(SESSION)).toBe(asked);
+      expect(book.find('another 0')).toBeUndefined();
+      expect(book.find('another 1')).toBeDefined();
+      asked.waiting.clear();
+      book.of('one more', owner(most));
+      expect(book.find(SESSION)).toBeUndefined();
+    },
+  );
 });
 
 describe('[REV-33] a book of sessions', () => {
   it('forgets those that ended elsewhere, and ends what runs in them', () => {
     const book = createNotesBook();
     const [gone, kept] = [new AbortController(), new AbortController()];
-    book.of(SESSION).running.set(1, gone);
-    book.of('another').running.set(1, kept);
+    book.of(SESSION, OWNER).running.set(1, gone);
+    book.of('another', OWNER).running.set(1, kept);
     book.forgetWhere((session) => session === SESSION);
     expect([gone.signal.aborted, kept.signal.aborted]).toEqual([true, false]);
     expect(book.find(SESSION)).toBeUndefined();
