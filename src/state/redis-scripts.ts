@@ -83,8 +83,8 @@ return 1
 /**
  * KEYS replicas, words of each that is told; ARGV most, milliseconds that a replica counts as there, and with no
  * room, milliseconds left, channel, then replica and word in turn. Returns how many were told, and -1 where one
- * that is there has no room: then none is. One step for all, so that words to all have one order everywhere; a place is a time in microseconds,
- * because a place that was read must not come again.
+ * that is there has no room: then none is. One step for all, so that words to all have one order everywhere; a
+ * place is a time in microseconds, because a place that was read must not come again.
  */
 export const LEAVE_WORDS = `${NOW}
 local there = {}
