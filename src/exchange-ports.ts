@@ -2,6 +2,7 @@
 // arguments. gateway.ts builds them; tests build them from literals. Nothing here decides.
 
 import type { InspectionProfile } from './config/settings.js';
+import type { InspectionPort } from './inspect/apart.js';
 import type { PageCache } from './inspect/page-cache.js';
 import type {
   EventFacts,
@@ -286,6 +287,7 @@ export type Ports = {
   onVersion(told: () => void): () => void;
   countVersions(): number;
   readonly pages: PageCache;
+  readonly inspection: InspectionPort;
   /** A bug or an I/O fault: for the process log. */
   report(error: unknown, decisionId: string): void;
 };

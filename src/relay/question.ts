@@ -4,7 +4,6 @@
 // Source: MCP 2025-11-25, sampling, elicitation, roots, ping; contract §4 and §6.
 
 import { checkForm, readLink } from '../inspect/elicitation.js';
-import { inspectMessage } from '../inspect/inspect.js';
 import type { SessionFacts, TextEdit } from '../mcp/admitted.js';
 import type { Answer } from '../mcp/answers.js';
 import { applyEdits, spanOf } from '../mcp/json.js';
@@ -104,7 +103,7 @@ function answerPlain(
 async function examine(asking: Asking): Promise<Reason | { readonly text: string }> {
   const allow = decide(asking);
   if (typeof allow === 'string') return allow;
-  const text = inspectQuestion(asking, allow);
+  const text = await inspectQuestion(asking, allow);
   if (typeof text === 'string') return text;
   const { subject, record, session, asked, name } = asking;
   const { call, principal } = subject;
@@ -139,16 +138,17 @@ function forbidden(name: QuestionName, reason: Reason): Reason {
 }
 
 /** The content, under the strictest profile that rules ask for, and what the question itself may hold. */
-function inspectQuestion(
+async function inspectQuestion(
   { subject, reading, asked, name, record }: Asking,
   allow: Allow,
-): Reason | { readonly text: string } {
+): Promise<Reason | { readonly text: string }> {
   const startedMs = performance.now();
   const owed = owedByAnswer(allow);
   const profile = profileOf(subject.call, owed);
   const related = relatedOf(subject, reading);
   const { text, value } = related.reading;
-  const outcome = inspectMessage({ text, value, profile, carry: subject.carry });
+  const { carry } = subject;
+  const outcome = await subject.call.ports.inspection.message({ text, value, profile, carry });
   record.latency.inspect = performance.now() - startedMs;
   for (const finding of outcome.findings) addFinding(record.findings, finding);
   if (outcome.kind === 'withhold') return outcome.reason;
