@@ -4,6 +4,7 @@
 
 import type { Face, ListedEra, ListedItem, Listing } from '../mcp/listing.js';
 import type { JsonObject } from '../mcp/message.js';
+import { readTaskUses } from '../mcp/tasks.js';
 import type { PinKind } from '../policy/definition.js';
 import { digestDefinition, digestListed, NO_DIGEST, sha256Hex } from './digest.js';
 import { nameOf, PIN_KINDS } from './lock.js';
@@ -248,6 +249,8 @@ const SHOWN_OF_SERVER = ['name', 'title', 'version', 'websiteUrl'] as const;
 function sightParts(faces: readonly FaceObserved[], noted: Observed['noted']): readonly unknown[] {
   const listed = faces.map((face) => [
     orderOf(face),
+    face.protocolVersions,
+    readTaskUses(face.capabilities),
     face.instructions?.digest ?? null,
     SHOWN_OF_SERVER.map((member) => face.serverInfo?.[member] ?? null),
     PIN_KINDS.map((kind) =>

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { Listing } from '../../../src/mcp/listing.js';
 import type { JsonObject } from '../../../src/mcp/message.js';
 import { type CatalogueInput, createCatalogue } from '../../../src/pins/catalogue.js';
 import {
@@ -231,6 +232,16 @@ describe('eras and variants', () => {
     }
     const left = dropFace(faces, { era: '2025', apps: true });
     expect(stateOf(lockOf([pinOf(TOOL)]), left)).toBe('approved');
+  });
+
+  test('[TSK-11] a server that declares otherwise is seen otherwise, though it offers the same', () => {
+    const listing = listingOf([TOOL]);
+    const sightOf = (more: Partial<Listing>): string =>
+      mergeObserved([observeListing({ ...listing, ...more })]).sight;
+    const tasks = { tools: {}, tasks: { requests: { tools: { call: {} } } } };
+    expect(sightOf({})).toBe(sightOf({ verifiedAtMs: 9 }));
+    expect(sightOf({ capabilities: tasks })).not.toBe(sightOf({}));
+    expect(sightOf({ protocolVersions: ['2025-06-18'] })).not.toBe(sightOf({}));
   });
 
   test('[L-48] an era that is gone counts no more', () => {
