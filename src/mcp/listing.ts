@@ -18,11 +18,6 @@ export function listedEra(era: Era): ListedEra {
  */
 export type Face = { readonly era: ListedEra; readonly apps: boolean };
 
-/** The face of a client. */
-export function faceOf({ era, apps }: { readonly era: Era; readonly apps: boolean }): Face {
-  return { era: listedEra(era), apps };
-}
-
 /** A client of sessions that shows no apps. */
 export const PLAIN_SESSION: Face = Object.freeze({ era: '2025', apps: false });
 
