@@ -106,13 +106,12 @@ function showsAppsTo(
 /** What an upstream carries towards clients. Of HTTP+SSE that is every version of sessions: they are bridged. */
 function carriedBy(observed: Observed | undefined, isDirect: boolean): View['carried'] {
   if (observed === undefined) return undefined;
-  const versionsOf = (era: '2025' | '2026'): readonly string[] =>
-    observed.faces.find((listed) => listed.era === era)?.protocolVersions ?? [];
-  const sessions = versionsOf('2025');
-  const inSessions = observed.faces.find(({ era }) => era === '2025');
+  const listedIn = (era: '2025' | '2026') => observed.faces.find((face) => face.era === era);
+  const inSessions = listedIn('2025');
+  const sessions = inSessions?.protocolVersions ?? [];
   return {
     sessions: isDirect && sessions.length > 0 ? SESSION_VERSIONS : sessions,
-    stateless: versionsOf('2026'),
+    stateless: listedIn('2026')?.protocolVersions ?? [],
     tasks: sessions.includes(TASK_SESSION_VERSION) ? readTaskUses(inSessions?.capabilities) : [],
   };
 }

@@ -2,7 +2,7 @@
 // clients asked for showed since. A page only ever takes away: it can make a definition differ, and
 // only a complete listing that began afterwards can show it restored. Contract §5.
 
-import type { Face, ListedEra, ListedItem, Listing } from '../mcp/listing.js';
+import type { Face, ListedItem, Listing } from '../mcp/listing.js';
 import type { JsonObject } from '../mcp/message.js';
 import { readTaskUses } from '../mcp/tasks.js';
 import type { PinKind } from '../policy/definition.js';
@@ -225,17 +225,6 @@ export function sightingsOf(
 /** The names of a kind that complete listings showed, each once. */
 export function namesSeen(observed: Observed | undefined, kind: PinKind): ReadonlySet<string> {
   return new Set((observed?.faces ?? []).flatMap((face) => [...face.seen[kind].keys()]));
-}
-
-/** True when every era that was listed, or the one asked for, was verified within `maxAgeMs`. */
-export function isFresh(
-  observed: Observed | undefined,
-  nowMs: number,
-  maxAgeMs: number,
-  era?: ListedEra,
-): boolean {
-  const faces = (observed?.faces ?? []).filter((face) => era === undefined || face.era === era);
-  return faces.length > 0 && faces.every((face) => nowMs - face.verifiedAtMs <= maxAgeMs);
 }
 
 function seal(faces: readonly FaceObserved[], noted: Observed['noted']): Observed {

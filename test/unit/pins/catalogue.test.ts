@@ -9,7 +9,6 @@ import {
 import type { Lock } from '../../../src/pins/lock.js';
 import {
   dropFace,
-  isFresh,
   MAX_NOTED_NAMES,
   MAX_NOTED_PER_NAME,
   mergeObserved,
@@ -251,17 +250,6 @@ describe('eras and variants', () => {
     expect(
       dropFace(dropFace(both, { era: '2026', apps: false }), { era: '2025', apps: false }),
     ).toBeUndefined();
-  });
-
-  test('[L-48] verified in time means every era', () => {
-    const observed = noteListing(
-      observedOf([TOOL], { era: '2025', atMs: 1000 }),
-      observeListing(listingOf([TOOL], { era: '2026', atMs: 5000 })),
-    );
-    expect(isFresh(observed, 6000, 5000)).toBe(true);
-    expect(isFresh(observed, 6001, 5000)).toBe(false);
-    expect(isFresh(observed, 6001, 5000, '2026')).toBe(true);
-    expect(isFresh(undefined, 0, 5000)).toBe(false);
   });
 });
 
