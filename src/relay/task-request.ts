@@ -82,12 +82,10 @@ function demandsTasks(era: Era, { carried }: Pick<View, 'carried'>): boolean {
  * Records a wish for a task that is not carried. The call runs without one, as a receiver without tasks has to
  * run it (MCP 2025-11-25, tasks, task support and handling), and as a server may that is told of none (2026).
  */
-export function noteTaskWish(call: Call, { era, rule, message, mayDefer }: Admitted): void {
+export function noteTaskWish(call: Call, { era, message, mayDefer }: Admitted): void {
   const wish = 'params' in message ? message.params?.['task'] : undefined;
-  const isWishCut = wish !== undefined && !(era === '2025' && mayDefer);
-  const isExtensionCut = era === '2026' && mayDefer && isElsewhere(era, call.view);
-  if (isWishCut) noteCut(call, '/params/task');
-  if (isExtensionCut && rule.method === 'tools/call') noteCut(call, EXTENSION_PATH);
+  if (wish !== undefined && !(era === '2025' && mayDefer)) noteCut(call, '/params/task');
+  if (era === '2026' && mayDefer && isElsewhere(era, call.view)) noteCut(call, EXTENSION_PATH);
 }
 
 function noteCut({ record }: Call, path: string): void {

@@ -208,6 +208,30 @@ describe.each(ERAS)('rules that change, in %s', (era) => {
   });
 });
 
+/** From now on the upstream has nothing for whoever declares the extension. */
+function failHosts(): void {
+  const failing: Order = ({ message = {} }) =>
+    JSON.stringify(message).includes(APPS) ? { kind: 'http', status: 503 } : undefined;
+  rig.upstream.obey(inTurn(server.order, failing, onlyIn('stateless')));
+}
+
+it('[APP-05] one face that cannot be listed makes the upstream stale for both, and down', async () => {
+  await start('stateless', '2s');
+  failHosts();
+  const call = { name: 'forecast', arguments: { place: 'Rome' } };
+  for (const capabilities of [{}, HOST]) {
+    const ask = await connect('stateless', capabilities);
+    const refused = async () => (await ask('tools/call', call)).text;
+    await expect.poll(refused, { timeout: 6_000, interval: 200 }).toContain('pins-stale');
+  }
+  const up = async () =>
+    /^sallyport_upstream_up\{[^}]*\} ([01])$/m.exec(await rig.gateway.metrics())?.[1];
+  for (let look = 0; look < 15; look += 1) {
+    expect(await up()).toBe('0');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+});
+
 /** The command with these words, against the files of the rig. */
 async function pin(word: string, ...rest: readonly string[]) {
   const io = terminal({ cwd: rig.gateway.folder });
@@ -252,11 +276,7 @@ describe('a review of what hosts alone are offered', () => {
     await start('stateless');
     const file = join(rig.gateway.folder, `policies/pins/${UPSTREAM}.lock.yaml`);
     const before = await readFile(file, 'utf8');
-    const failing: Order = (request) =>
-      JSON.stringify(request.message ?? {}).includes(APPS)
-        ? { kind: 'http', status: 503 }
-        : undefined;
-    rig.upstream.obey(inTurn(server.order, failing, onlyIn('stateless')));
+    failHosts();
     for (const word of ['fetch', 'verify', 'diff']) expect((await pin(word)).code).toBe(2);
     expect(await readFile(file, 'utf8')).toBe(before);
   });
