@@ -21,6 +21,7 @@ import type {
   Incoming,
   LeaveSignal,
   Outgoing,
+  PlacedOutcome,
 } from './mcp/transport.js';
 import type { Page } from './pins/observed.js';
 import type { Caller } from './policy/caller.js';
@@ -257,7 +258,7 @@ export type Ports = {
     cleared: Cleared,
     by: Caller,
     signal: LeaveSignal | undefined,
-  ): Promise<ForwardOutcome>;
+  ): Promise<PlacedOutcome>;
   openStream(upstream: string, stream: StreamAsked): Promise<ForwardOutcome>;
   forwardSessionEnd(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
   /** Answers a request of the server's own within a caller's session, in the gateway's words. */

@@ -14,6 +14,7 @@ import { buildIdentity, type Identity } from './gateway/identity.js';
 import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
 import { createPorts } from './gateway/ports.js';
 import { createReload } from './gateway/reload.js';
+import { hearReplicas } from './gateway/replicas.js';
 import { createRevocationDesk } from './gateway/revocation-desk.js';
 import { keysOf } from './gateway/run-keys.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
@@ -171,6 +172,7 @@ function assemble(
   const drift = createDriftReport({ ...witness, log, streams, view, now });
   const runtimes = createRuntimes({
     gatewayVersion: build.version,
+    words: state.words,
     now,
     guarded,
     signer: assertionSigner(ring),
@@ -178,6 +180,7 @@ function assemble(
     log,
     onSight: (runtime) => drift.tell(runtime, current.version),
   });
+  hearReplicas(state, runtimes);
   const endpoints = createEndpoints({
     version: () => current.version,
     runtime: runtimes.get,

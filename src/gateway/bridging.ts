@@ -8,7 +8,7 @@ import { eraTowards } from '../mcp/carried.js';
 import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
 import { INVALID_REQUEST } from '../mcp/faults.js';
 import { refusal } from '../mcp/translate/to-stateless.js';
-import type { ForwardOutcome, LeaveSignal } from '../mcp/transport.js';
+import type { LeaveSignal, PlacedOutcome } from '../mcp/transport.js';
 import { CHANNEL_VERSION, LATEST_SESSION_VERSION } from '../mcp/versions.js';
 import type { Caller } from '../policy/caller.js';
 import type { Cleared } from '../settle/settle.js';
@@ -39,13 +39,13 @@ export function isPlaced(
   return isBridged !== (settings.transport === 'http-sse');
 }
 
-type Forward = (inner: Cleared) => Promise<ForwardOutcome>;
+type Forward = (inner: Cleared) => Promise<PlacedOutcome>;
 
 /** Sends a message of a channel; `forward` sends it once it is one of an upstream's session. */
 export async function forwardBridged(
   bridgedMessage: BridgedMessage,
   forward: Forward,
-): Promise<ForwardOutcome> {
+): Promise<PlacedOutcome> {
   const { runtime, cleared, channel } = bridgedMessage;
   const { bridged } = runtime.translation;
   const { message, rule } = cleared.admitted;
@@ -65,7 +65,7 @@ export async function forwardBridged(
 function openBridged(
   { runtime, carried, cleared, by, channel, signal }: BridgedMessage,
   forward: Forward,
-): ForwardOutcome | Promise<ForwardOutcome> {
+): PlacedOutcome | Promise<PlacedOutcome> {
   const { bridged } = runtime.translation;
   const { message } = cleared.admitted;
   if (message.kind === 'request' && bridged.hasOpened(channel))

@@ -7,7 +7,7 @@ import type { SessionFacts } from '../mcp/admitted.js';
 import { eraTowards } from '../mcp/carried.js';
 import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
 import type { JsonObject } from '../mcp/message.js';
-import type { ForwardOutcome, LeaveSignal } from '../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal, PlacedOutcome } from '../mcp/transport.js';
 import { CHANNEL_VERSION, SESSION_VERSIONS } from '../mcp/versions.js';
 import type { Caller } from '../policy/caller.js';
 import type { Cleared } from '../settle/settle.js';
@@ -60,7 +60,7 @@ export function createForwarding(
   function forwardInSession(
     runtime: UpstreamRuntime,
     { cleared, by, signal }: Leaving,
-  ): Promise<ForwardOutcome> {
+  ): Promise<PlacedOutcome> {
     const { session } = cleared.admitted;
     const view = viewOf(runtime);
     const route = session === undefined ? undefined : routeOf(runtime, session);
@@ -170,7 +170,7 @@ function forwardStateless(
   { client, translation, settings }: UpstreamRuntime,
   { carried }: View,
   { cleared, by, signal }: Leaving,
-): Promise<ForwardOutcome> {
+): Promise<PlacedOutcome> {
   // No server speaks this era over HTTP+SSE, listed or not.
   const isDirect = settings.transport === 'http-sse';
   if (!isDirect && (carried === undefined || eraTowards('2026', carried) === '2026'))

@@ -70,6 +70,8 @@ export function createPorts(parts: Parts): Ports {
   const { ring, audit, metrics, streams, now } = parts;
   const { limits, ended, revocations } = parts.state;
   const answers = createRunningStreams();
+  const hasEnded = (sealed: string): boolean => ring.hmacAll('session', sealed).some(ended.has);
+  ended.onElsewhere(() => answers.endWhere(hasEnded));
   const progress = createLiveProgress();
 
   function runtimeOf(upstream: string): UpstreamRuntime {

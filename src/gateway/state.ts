@@ -1,5 +1,6 @@
 // What the gateway remembers, where the configuration says; and what ends at once when someone is revoked,
-// or when nobody can tell any more who is: streams that are open, and answers that are on their way.
+// when nobody can tell any more who is, or when a session ended elsewhere: streams that are open, and
+// answers that are on their way.
 
 import type { StateSettings } from '../config/settings.js';
 import type { OpenStream } from '../exchange-ports.js';
@@ -24,17 +25,33 @@ export function openState(settings: StateSettings, ports: StatePorts): GatewaySt
 
 /** `askAgain` makes every answer that is on its way ask again whether its caller may have it. */
 export function endWhatIsRevoked(
-  { revocations }: GatewayState,
+  { revocations, ended }: GatewayState,
   { ring }: Pick<StatePorts, 'ring'>,
   streams: StreamRegistry,
   askAgain: () => void,
 ): void {
-  function isGone({ principal, session }: OpenStream): boolean {
-    if (revocations.judge(principal) !== undefined) return true;
-    return session !== undefined && revocations.hasSession(ring.hmacAll('session', session));
+  /** Sessions end all the time, and a stream keeps its own. */
+  const digests = new WeakMap<OpenStream, readonly string[]>();
+
+  function digestsOf(stream: OpenStream): readonly string[] {
+    const known = digests.get(stream);
+    if (known !== undefined || stream.session === undefined) return known ?? [];
+    const found = ring.hmacAll('session', stream.session);
+    digests.set(stream, found);
+    return found;
+  }
+
+  function hasEnded(stream: OpenStream): boolean {
+    return digestsOf(stream).some(ended.has);
+  }
+
+  function isGone(stream: OpenStream): boolean {
+    if (revocations.judge(stream.principal) !== undefined) return true;
+    return revocations.hasSession(digestsOf(stream));
   }
   revocations.onChange(() => {
     streams.endWhere(isGone);
     askAgain();
   });
+  ended.onElsewhere(() => streams.endWhere(hasEnded));
 }

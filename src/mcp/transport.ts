@@ -112,3 +112,11 @@ export type ChannelOutcome =
 export type ForwardOutcome =
   | UpstreamAnswer
   | { readonly kind: 'fault'; readonly reason: ForwardFault };
+
+/** Why nothing was sent: it concerns what another replica runs, or ran, or the replicas could not be told of it. */
+export type ReplicaFault = 'asked-elsewhere' | 'store-unavailable';
+
+/** What became of a message that may concern what another replica runs. */
+export type PlacedOutcome =
+  | ForwardOutcome
+  | { readonly kind: 'fault'; readonly reason: ReplicaFault };

@@ -228,6 +228,13 @@ export const REASONS = {
     502,
   ),
 
+  'asked-elsewhere': always(
+    'forward',
+    'info',
+    'Nobody waits for this answer here: the call that asked is over, or runs at another replica. Call again.',
+    { as: 'error', status: 409, code: 1433 },
+  ),
+
   'audit-unavailable': unavailable(
     'record',
     1508,

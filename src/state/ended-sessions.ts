@@ -8,6 +8,8 @@ export type EndedSessions = {
   /** `hash` is a keyed hash of the sealed id, never the id. */
   add(hash: string, expiresAtMs: number): void;
   has(hash: string): boolean;
+  /** Tells of sessions that ended at another replica. */
+  onElsewhere(told: () => void): void;
 };
 
 /** Remembers ended sessions until they would have expired anyway. */
@@ -29,5 +31,6 @@ export function createEndedSessions(now: () => number): EndedSessions {
       ended.set(hash, expiresAtMs);
     },
     has: (hash) => ended.has(hash),
+    onElsewhere: () => undefined,
   };
 }

@@ -10,6 +10,7 @@ import { createEndedSessions, type EndedSessions } from './ended-sessions.js';
 import type { KeyRing } from './key-ring.js';
 import { createMemoryLimits } from './memory-limits.js';
 import { createMemoryReplays } from './memory-replays.js';
+import { createNoWords, type ReplicaWords } from './replica-words.js';
 import type { Revocation } from './revocation.js';
 import { createRevocationSet } from './revocation-set.js';
 
@@ -49,6 +50,7 @@ export type GatewayState = {
   readonly replays: ReplayStore;
   readonly ended: EndedSessions;
   readonly revocations: Revocations;
+  readonly words: ReplicaWords;
   status(): StoreStatus;
   /** Resolves when the store was asked for the first time, whether or not it answered. */
   start(): Promise<void>;
@@ -96,6 +98,7 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
       list: known.list,
       onChange: (told) => void followers.push(told),
     },
+    words: createNoWords(),
     status: () => ALONE,
     start: () => Promise.resolve(),
     close: () => Promise.resolve(),

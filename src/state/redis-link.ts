@@ -8,8 +8,10 @@ import type { StateSettings } from '../config/settings.js';
 import {
   ADD_REVOCATION,
   END_SESSION,
+  LEAVE_WORD,
   LIFT_REVOCATION,
   LOOK,
+  REPLICAS,
   REVOCATIONS,
   TAKE,
 } from './redis-scripts.js';
@@ -21,6 +23,8 @@ const REPLICA_COUNTS_MS = 10_000;
 /** Ended sessions that one look shows, and that the store keeps. */
 const MAX_ENDED_A_LOOK = 5_000;
 const MAX_ENDED = 100_000;
+/** Words that wait for one replica; it reads them as they come. */
+const MAX_WORDS = 256;
 /** Longer than any revocation lives, so that a version outlives what it is of. */
 const VERSION_LEFT_MS = 30 * 24 * 60 * 60 * 1000;
 /** Parts of a window of a limit; see memory-limits.ts. */
@@ -49,6 +53,8 @@ const SCRIPTS = {
   add: scriptOf(ADD_REVOCATION),
   lift: scriptOf(LIFT_REVOCATION),
   end: scriptOf(END_SESSION),
+  leave: scriptOf(LEAVE_WORD),
+  replicas: scriptOf(REPLICAS),
   take: scriptOf(TAKE),
 } as const;
 
@@ -95,6 +101,8 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     keyOf('revocations:lifted'),
   ];
   const ended = keyOf('sessions:ended');
+  const replicas = keyOf('replicas');
+  const wordsFor = (replica: string): string => keyOf(`words:${replica}`);
 
   async function run(
     { lua, sha }: Script,
@@ -116,18 +124,19 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     // A command without a connection says nothing; why there is none was said before.
     describe: (error) => describeFault(refused ?? error),
     async look(replica, mark) {
-      const keys = [version, keyOf('replicas'), ended];
+      const keys = [version, replicas, ended, wordsFor(replica)];
       const reply = await run(SCRIPTS.look, keys, [
         ...[replica, REPLICA_COUNTS_MS, mark, MAX_ENDED_A_LOOK],
       ]);
-      const [stored, replicas, nowMs, pairs] = listOf(reply);
+      const [stored, running, nowMs, pairs, words] = listOf(reply);
       const shown = pairsOf(pairs).map(([hash, expiry]) => ({ hash, expiryMs: Number(expiry) }));
       return {
         version: String(stored),
-        replicas: Number(replicas),
+        replicas: Number(running),
         ended: shown.map(({ hash, expiryMs }) => ({ hash, leftMs: expiryMs - Number(nowMs) })),
         mark: shown.at(-1)?.expiryMs ?? mark,
         hasMore: shown.length === MAX_ENDED_A_LOOK,
+        words: listOf(words).map(String),
       };
     },
     async revocations() {
@@ -151,6 +160,17 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     },
     async endSession(hash, leftMs) {
       await run(SCRIPTS.end, [ended], [hash, whole(leftMs), MAX_ENDED]);
+    },
+    async leaveWord(replica, sealed, leftMs) {
+      const left = await run(
+        SCRIPTS.leave,
+        [replicas, wordsFor(replica)],
+        [...[replica, sealed, MAX_WORDS, REPLICA_COUNTS_MS, whole(leftMs), channel]],
+      );
+      return left === 1;
+    },
+    async replicas() {
+      return listOf(await run(SCRIPTS.replicas, [replicas], [REPLICA_COUNTS_MS])).map(String);
     },
     async take(key, { count, windowMs }) {
       const stepMs = windowMs / STEPS_PER_WINDOW;

@@ -20,8 +20,8 @@ end
 `;
 
 /**
- * KEYS version, replicas, ended; ARGV replica, milliseconds that a replica counts as there, mark, most.
- * Returns version, replicas, now, and hashes with their expiries in turn.
+ * KEYS version, replicas, ended, words; ARGV replica, milliseconds that a replica counts as there, mark, most.
+ * Returns version, replicas, now, hashes with their expiries in turn, and words, which are then forgotten.
  */
 export const LOOK = `${NOW}
 redis.call('ZADD', KEYS[2], now, ARGV[1])
@@ -29,7 +29,9 @@ redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[2])
 redis.call('PEXPIRE', KEYS[2], ARGV[2])
 redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
 local ended = redis.call('ZRANGEBYSCORE', KEYS[3], ARGV[3], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])
-return {redis.call('GET', KEYS[1]) or '', redis.call('ZCARD', KEYS[2]), now, ended}
+local words = redis.call('ZRANGE', KEYS[4], 0, -1)
+if #words > 0 then redis.call('ZREMRANGEBYRANK', KEYS[4], 0, -1) end
+return {redis.call('GET', KEYS[1]) or '', redis.call('ZCARD', KEYS[2]), now, ended, words}
 `;
 
 /** KEYS version, expiries, texts, lifted. Returns version, ids and texts in turn, lifted ids. */
@@ -74,6 +76,26 @@ redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
 redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - ARGV[3])
 expire_with_last(KEYS[1])
 return 1
+`;
+
+/**
+ * KEYS replicas, words of one of them; ARGV that replica, word, most, milliseconds that a replica counts as
+ * there, milliseconds left, channel. Returns 0 where nobody would read it.
+ */
+export const LEAVE_WORD = `${NOW}
+local seen = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if not seen or tonumber(seen) < now - ARGV[4] then return 0 end
+if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[3]) then return 0 end
+local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+redis.call('ZADD', KEYS[2], (last[2] or 0) + 1, ARGV[2])
+redis.call('PEXPIRE', KEYS[2], ARGV[5])
+redis.call('PUBLISH', ARGV[6], '')
+return 1
+`;
+
+/** KEYS replicas; ARGV milliseconds that a replica counts as there. Returns their names. */
+export const REPLICAS = `${NOW}
+return redis.call('ZRANGEBYSCORE', KEYS[1], now - ARGV[1], '+inf')
 `;
 
 /**

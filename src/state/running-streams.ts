@@ -13,25 +13,31 @@ export type RunningStreams = {
   enter(session: string, id: RequestId, end: () => void): () => void;
   /** Ends the stream of this request, if it runs, after {@link CANCEL_GRACE_MS}. */
   cancel(session: string, id: RequestId): void;
+  /** Ends at once what runs in sessions for which `isOver` holds. */
+  endWhere(isOver: (session: string) => boolean): void;
 };
 
 /** An empty table. One replica's memory: a session whose calls were spread ends at the idle limit. */
 export function createRunningStreams(): RunningStreams {
-  const running = new Map<string, () => void>();
+  const running = new Map<string, { readonly session: string; readonly end: () => void }>();
   return {
     enter(session, id, end) {
       const key = keyOf(session, id);
-      running.set(key, end);
+      const entry = { session, end };
+      running.set(key, entry);
       return () => {
-        if (running.get(key) === end) running.delete(key);
+        if (running.get(key) === entry) running.delete(key);
       };
     },
     cancel(session, id) {
       const key = keyOf(session, id);
-      const end = running.get(key);
-      if (end === undefined) return;
+      const entry = running.get(key);
+      if (entry === undefined) return;
       // By then another request may run under this id; it is not what was cancelled.
-      setTimeout(() => running.get(key) === end && end(), CANCEL_GRACE_MS).unref();
+      setTimeout(() => running.get(key) === entry && entry.end(), CANCEL_GRACE_MS).unref();
+    },
+    endWhere(isOver) {
+      for (const { session, end } of [...running.values()]) if (isOver(session)) end();
     },
   };
 }

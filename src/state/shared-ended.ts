@@ -25,6 +25,7 @@ export function createSharedEnded(now: () => number): SharedEnded {
    * from where their last look ended, and would not see what is put before that.
    */
   const waiting = new Map<string, number>();
+  const followers: (() => void)[] = [];
   let mark = 0;
   return {
     has: ended.has,
@@ -34,11 +35,13 @@ export function createSharedEnded(now: () => number): SharedEnded {
       if (waiting.size >= MAX_WAITING && oldest !== undefined) waiting.delete(oldest);
       waiting.set(hash, expiresAtMs - now());
     },
+    onElsewhere: (told) => void followers.push(told),
     mark: () => Math.max(0, mark - MARK_OVERLAP_MS),
     note(news) {
       mark = Math.max(mark, news.mark);
-      for (const { hash, leftMs } of news.ended)
-        if (!ended.has(hash)) ended.add(hash, now() + leftMs);
+      const heard = news.ended.filter(({ hash }) => !ended.has(hash));
+      for (const { hash, leftMs } of heard) ended.add(hash, now() + leftMs);
+      if (heard.length > 0) for (const follow of followers) follow();
     },
     async tell(link) {
       const told = [...waiting];

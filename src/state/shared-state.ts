@@ -2,12 +2,12 @@
 // at once where the store hints at news, and kept here, so that no request waits for them. Whoever could not
 // look for `maxAgeMs` cannot know who was revoked, and refuses every caller until it can. Contract §10.
 
-import { randomUUID } from 'node:crypto';
 import type { GatewayState, StatePorts, StoreStatus } from './gateway-state.js';
+import { createSharedWords } from './replica-words.js';
 import { createSharedEnded } from './shared-ended.js';
 import { createSharedLimits } from './shared-limits.js';
 import { createSharedRevocations } from './shared-revocations.js';
-import type { StoreLink } from './store-link.js';
+import type { StoreLink, StoreNews } from './store-link.js';
 import { createStoreLooks, type StoreLooks } from './store-looks.js';
 
 export type SharedStatePorts = StatePorts & {
@@ -21,7 +21,6 @@ export type SharedStatePorts = StatePorts & {
 /** The state of a replica among others. It knows nothing before `start`, and refuses until it does. */
 export function createSharedState(ports: SharedStatePorts): GatewayState {
   const { ring, now, link, maxAgeMs, nowMs = () => performance.now() } = ports;
-  const replica = randomUUID();
   const followers: (() => void)[] = [];
   let replicas = 1;
 
@@ -45,14 +44,23 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
   });
   const { known } = revocations;
 
+  const words = createSharedWords({
+    ...{ ring, now, link },
+    isReachable: () => looks.fault() === undefined,
+    onFault: noteFault,
+  });
+
+  async function lookFrom(mark: number): Promise<StoreNews> {
+    const news = await link.look(words.self, mark);
+    ended.note(news);
+    words.note(news.words);
+    return news;
+  }
+
   async function look(): Promise<void> {
     await ended.tell(link);
-    let news = await link.look(replica, ended.mark());
-    ended.note(news);
-    while (news.hasMore) {
-      news = await link.look(replica, news.mark);
-      ended.note(news);
-    }
+    let news = await lookFrom(ended.mark());
+    while (news.hasMore) news = await lookFrom(news.mark);
     replicas = news.replicas;
     await revocations.follow(news.version);
   }
@@ -75,6 +83,7 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
       },
     },
     ended,
+    words,
     revocations: {
       judge(principal) {
         if (known.hasCaller(principal)) return 'token-revoked';

@@ -16,6 +16,8 @@ export type StoreNews = {
   readonly mark: number;
   /** More ended than one look shows. */
   readonly hasMore: boolean;
+  /** Words for this replica, sealed, in their order. The store has forgotten them with this look. */
+  readonly words: readonly string[];
 };
 
 /** All revocations that the store holds, and the ids of those that were lifted. */
@@ -39,6 +41,10 @@ export interface StoreLink {
   /** `leftMs` is how long it is remembered that it was lifted. */
   liftRevocation(id: string, leftMs: number): Promise<void>;
   endSession(hash: string, leftMs: number): Promise<void>;
+  /** Leaves a word for a replica; false where it runs no more, or too many wait for it. */
+  leaveWord(replica: string, sealed: string, leftMs: number): Promise<boolean>;
+  /** The replicas that run now. */
+  replicas(): Promise<readonly string[]>;
   /** Counts a use as `LimitStore` does; `key` is a keyed hash. */
   take(key: string, limit: LimitWindow): Promise<Exclude<LimitAnswer, 'unavailable'>>;
   /** True for the first use. */

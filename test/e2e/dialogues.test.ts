@@ -2,13 +2,8 @@
 // offers, with the whole gateway between them. Source: MCP 2026-07-28, dialogues and subscriptions.
 
 import type { ClientOptions } from '@modelcontextprotocol/client';
-import {
-  acceptedContent,
-  fromJsonSchema,
-  inputRequired,
-  type McpServer,
-} from '@modelcontextprotocol/server';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { registerAsking } from '../support/asking-server.js';
 import { PATIENT } from '../support/patience.js';
 import { type ConnectedV2, connectSdkV2 } from '../support/sdk-clients.js';
 import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
@@ -31,35 +26,6 @@ rules:
     who: {subjects: [asked]}
     what: {upstreams: ["*"], elicitation: [form], sampling: true}
 `;
-
-const NAME = fromJsonSchema<{ name: string }>({
-  type: 'object',
-  properties: { name: { type: 'string', title: 'Name' } },
-  required: ['name'],
-} as never);
-
-function registerAsking(server: McpServer): void {
-  server.registerTool(
-    'greet_someone',
-    {
-      description: 'Greets whoever is named.',
-      inputSchema: fromJsonSchema({ type: 'object', properties: {} }),
-    },
-    async (_args, context) => {
-      const said = await acceptedContent(context.mcpReq.inputResponses, 'who', NAME);
-      const state: unknown = context.mcpReq.requestState();
-      if (said === undefined) {
-        return inputRequired({
-          inputRequests: {
-            who: inputRequired.elicit({ message: 'Who is to be greeted?', requestedSchema: NAME }),
-          },
-          requestState: 'leg:1',
-        });
-      }
-      return { content: [{ type: 'text', text: `Hello ${said.name}, after ${String(state)}.` }] };
-    },
-  );
-}
 
 let server: SdkV2Server;
 let gateway: RunningGateway;

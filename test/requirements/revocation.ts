@@ -170,6 +170,18 @@ export const revocationRequirements: readonly Requirement[] = [
       'The chart allows more than one replica with a shared store alone, and one audit file for each.',
   },
   {
+    id: 'REV-33',
+    source: 'contract §10; MCP 2025-11-25, session management',
+    behaviour:
+      'A session that was ended at one replica ends its open streams and answers at the others within two seconds.',
+  },
+  {
+    id: 'REV-34',
+    source: 'contract §10',
+    behaviour:
+      'A word for another replica is sealed, read by that replica alone and once, and bounded in size, number and time.',
+  },
+  {
     id: 'REV-40',
     source: 'attacks 47, 92; RFC 9700 §4.10',
     behaviour:

@@ -53,4 +53,22 @@ export const translationRequirements: readonly Requirement[] = [
     behaviour:
       'Notices cross: the stream of a session is a subscription, and a subscription a session.',
   },
+  {
+    id: 'Y-10',
+    source: 'scope: any replica can serve any sealed session; contract §10',
+    behaviour:
+      'A session before a stateless upstream is served by any replica: requests of every kind, its stream and its subscriptions there.',
+  },
+  {
+    id: 'Y-11',
+    source: 'scope: any replica; contract §6 and §10',
+    behaviour:
+      'What another replica runs, and cannot be handed over, is refused with 409 and a reason: no silence, no false success, no lost session.',
+  },
+  {
+    id: 'Y-12',
+    source: 'scope: any replica; contract §10',
+    behaviour:
+      'With a store the log level, the subscriptions, the cancellations and the answers of such a session hold at every replica; without one each keeps its own.',
+  },
 ];

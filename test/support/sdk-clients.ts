@@ -16,6 +16,8 @@ export type Access<Provider> = {
   readonly token?: string;
   readonly provider?: Provider;
   readonly headers?: Readonly<Record<string, string>>;
+  /** In place of fetch: where several gateways stand for one. */
+  readonly fetch?: typeof fetch;
 };
 
 export type ConnectedV1 = {
@@ -46,7 +48,8 @@ export function createTransportV1(url: string, access: Access<ProviderV1> = {}):
 /** A transport of SDK v2, not yet connected. */
 export function createTransportV2(url: string, access: Access<ProviderV2> = {}): TransportV2 {
   const provider = access.provider === undefined ? {} : { authProvider: access.provider };
-  return new TransportV2(new URL(url), { requestInit: requestInit(access), ...provider });
+  const own = access.fetch === undefined ? {} : { fetch: access.fetch };
+  return new TransportV2(new URL(url), { requestInit: requestInit(access), ...provider, ...own });
 }
 
 /** A client of SDK v1, which speaks sessions. */

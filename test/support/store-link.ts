@@ -28,6 +28,7 @@ export function createFakeStore(now: () => number): FakeStore {
   const uses = new Map<string, number[]>();
   const used = new Map<string, number>();
   const replicas = new Set<string>();
+  const words = new Map<string, string[]>();
 
   async function ask<T>(name: string, run: () => T): Promise<T> {
     asked.push(name);
@@ -38,6 +39,12 @@ export function createFakeStore(now: () => number): FakeStore {
   function change(): void {
     changes += 1;
     for (const tell of told) tell();
+  }
+
+  function takeWords(replica: string): readonly string[] {
+    const taken = words.get(replica) ?? [];
+    words.delete(replica);
+    return taken;
   }
 
   const link = (): StoreLink => ({
@@ -54,6 +61,7 @@ export function createFakeStore(now: () => number): FakeStore {
           ended: shown.map(([hash, untilMs]) => ({ hash, leftMs: untilMs - now() })),
           mark: Math.max(mark, ...shown.map(([, untilMs]) => untilMs)),
           hasMore: false,
+          words: takeWords(replica),
         };
       }),
     revocations: () =>
@@ -79,6 +87,14 @@ export function createFakeStore(now: () => number): FakeStore {
       ask('endSession', () => {
         ended.set(hash, now() + leftMs);
       }),
+    leaveWord: (replica, text) =>
+      ask('leaveWord', () => {
+        if (!replicas.has(replica)) return false;
+        words.set(replica, [...(words.get(replica) ?? []), text]);
+        for (const tell of told) tell();
+        return true;
+      }),
+    replicas: () => ask('replicas', () => [...replicas]),
     take: (key, { count, windowMs }) =>
       ask('take', () => {
         const within = (uses.get(key) ?? []).filter((atMs) => atMs > now() - windowMs);
@@ -106,10 +122,10 @@ export function createFakeStore(now: () => number): FakeStore {
       isDown = false;
     },
     forget() {
-      for (const table of [sealed, lifted, ended, uses, used]) table.clear();
+      for (const table of [sealed, lifted, ended, uses, used, words]) table.clear();
       changes = 0;
     },
     dump: () =>
-      JSON.stringify([[...sealed], [...lifted], [...ended], [...uses], [...used], [...replicas]]),
+      JSON.stringify([sealed, lifted, ended, uses, used, words].map((table) => [...table])),
   };
 }

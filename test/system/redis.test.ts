@@ -3,6 +3,7 @@
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Json } from '../../src/mcp/message.js';
 import type { GatewayState } from '../../src/state/gateway-state.js';
 import { createKeyRing } from '../../src/state/key-ring.js';
 import { openRedisLink } from '../../src/state/redis-link.js';
@@ -65,6 +66,25 @@ describe('replicas at a real store', () => {
     await expect.poll(() => one.revocations.list(), WITHIN_TWO_SECONDS).toEqual([]);
   });
 
+  it('[REV-34] read words for them once, in their order, and no more than are kept', async () => {
+    const prefix = randomUUID();
+    const [one, other] = [await replica(prefix), await replica(prefix)];
+    const heard: Json[] = [];
+    other.words.onWord((word) => heard.push(word));
+    const said = Array.from({ length: 20 }, (_, index) => index);
+    for (const word of said) expect(await one.words.tell(other.words.self, word)).toBe('told');
+    await expect.poll(() => heard.length, WITHIN_TWO_SECONDS).toBe(said.length);
+    expect(heard).toEqual(said);
+    expect(await one.words.tell(randomUUID(), 'word')).toBe('nobody');
+    const { self } = other.words;
+    await other.close();
+    open = open.filter((state) => state !== other);
+    const answers = [];
+    for (let word = 0; word < 300; word += 1) answers.push(await one.words.tell(self, word));
+    expect(answers.filter((answer) => answer === 'told')).toHaveLength(256);
+    expect(answers.at(-1)).toBe('nobody');
+  });
+
   it('[REV-08, REV-16] count a limit together, and exactly, however many ask at once', async () => {
     const prefix = randomUUID();
     const states = [await replica(prefix), await replica(prefix)];
@@ -84,16 +104,22 @@ describe('replicas at a real store', () => {
   });
 
   it('[REV-11] leave nothing there without an end, and no name', async () => {
-    const one = await replica();
+    const prefix = randomUUID();
+    const one = await replica(prefix);
     await one.revocations.add(revocationOf(ofSubject('ada')));
     one.ended.add('session', Date.now() + 3_600_000);
     await one.limits.take('["rule","subject","ada"]', { count: 1, windowMs: 60_000 });
     await one.replays.useOnce('use', Date.now() + 60_000, 'owner');
     await expect.poll(() => redis.command('KEYS', '*:sessions:ended')).toContain('sessions:ended');
+    const [first, second] = [await replica(prefix), await replica(prefix)];
+    const { self } = second.words;
+    await second.close();
+    expect(await first.words.tell(self, { subject: 'ada' })).toBe('told');
     const script = `local endless = {} for _, key in ipairs(redis.call('KEYS', '*')) do if redis.call('PTTL', key) < 0 then endless[#endless + 1] = key end end return endless`;
     expect(await redis.command('EVAL', script, '0')).toContain('*0');
     const all = await redis.command('KEYS', '*');
     expect(all).toContain(':revocations:sealed');
+    expect(all).toContain(`:words:${self}`);
     expect(all).not.toContain('ada');
   });
 

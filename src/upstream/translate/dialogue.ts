@@ -16,11 +16,15 @@ import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
 import { type Heard, type HearingBounds, hear } from './messages.js';
 import type { Conversation, Said } from './own-answer.js';
 import type { QuestionReply, SessionNotes } from './session-notes.js';
+import { nameHere, type SessionWords } from './session-words.js';
 
 /** What a conversation stands on. */
 export type DialogueParts = {
   readonly reader: SessionReader;
   readonly notes: SessionNotes;
+  readonly words: Pick<SessionWords, 'self'>;
+  /** Aborted when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
   readonly bounds: HearingBounds;
   /** Sends the request once more, with answers. */
   again(leg: Leg): Promise<ForwardOutcome>;
@@ -122,10 +126,10 @@ function resultThatAsks(heard: Heard, sentId: RequestId): JsonObject | undefined
 /** Asks, and waits for every answer; `undefined` where one will not come. */
 async function* ask(
   { questions }: Asking,
-  { notes }: DialogueParts,
+  { notes, words, signal }: DialogueParts,
 ): AsyncGenerator<Said, JsonObject | undefined> {
-  const asked = questions.map((question) => ({ id: `q-${randomUUID()}`, question }));
-  const replies = asked.map(({ id }) => waitFor(notes, id));
+  const asked = questions.map((question) => ({ id: nameHere(words), question }));
+  const replies = asked.map(({ id }) => waitFor(notes, id, signal));
   try {
     for (const { id, question } of asked) yield said(requestText(id, question));
     const responses: Record<string, Json> = {};
@@ -154,21 +158,26 @@ const METHODS: { readonly [name in KeyedQuestion['name']]: string } = {
 function waitFor(
   notes: SessionNotes,
   id: string,
+  signal: AbortSignal,
 ): { readonly reply: Promise<QuestionReply>; end(): void } {
   const late: QuestionReply = { kind: 'error', error: undefined };
   let settle: (reply: QuestionReply) => void = () => undefined;
   const reply = new Promise<QuestionReply>((resolve) => {
     settle = resolve;
   });
-  const timer = setTimeout(() => settle(late), ANSWER_WITHIN_MS);
+  const giveUp = (): void => settle(late);
+  const timer = setTimeout(giveUp, ANSWER_WITHIN_MS);
   timer.unref();
+  if (signal.aborted) giveUp();
+  signal.addEventListener('abort', giveUp, { once: true });
   notes.waiting.set(id, settle);
   return {
     reply,
     end() {
       clearTimeout(timer);
+      signal.removeEventListener('abort', giveUp);
       notes.waiting.delete(id);
-      settle(late);
+      giveUp();
     },
   };
 }

@@ -6,36 +6,35 @@ import type { SessionFacts } from '../../mcp/admitted.js';
 import { amendAnswer } from '../../mcp/amended-answer.js';
 import { mayAskFirst } from '../../mcp/asking.js';
 import type { MirroredParameter } from '../../mcp/headers.js';
-import type { Json, JsonObject, RequestId } from '../../mcp/message.js';
+import type { RequestId } from '../../mcp/message.js';
 import {
   discoverForm,
   type RequestEnvelope,
-  refusal,
   type SessionReader,
   statelessForm,
 } from '../../mcp/translate/to-stateless.js';
-import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
+import type {
+  ForwardOutcome,
+  LeaveSignal,
+  PlacedOutcome,
+  UpstreamAnswer,
+} from '../../mcp/transport.js';
 import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { SessionUpstream } from '../client.js';
 import { converse, toldOf } from './dialogue.js';
 import { envelopeOf, handshakeEnvelope } from './envelopes.js';
 import { asks, hear, hearWhole, isJson, isStream } from './messages.js';
-import {
-  acceptedAnswer,
-  type Conversation,
-  resultAnswer,
-  streamAnswer,
-  wholeAnswer,
-} from './own-answer.js';
+import { acceptedAnswer, type Conversation, streamAnswer, wholeAnswer } from './own-answer.js';
 import {
   createNotesBook,
-  MAX_RESOURCES,
   type NotesBook,
   type QuestionReply,
   type SessionNotes,
 } from './session-notes.js';
+import { answerHere, type SessionPlace, takeAnswer } from './session-place.js';
 import { listenForSession } from './session-stream.js';
+import { hearWord, type SessionWord, type SessionWords } from './session-words.js';
 import { createToldPages, type ToldPages } from './told-pages.js';
 
 export type TranslationSettings = {
@@ -44,6 +43,7 @@ export type TranslationSettings = {
   readonly requestTimeoutMs: number;
   /** Told to upstreams in `clientInfo`. */
   readonly gatewayVersion: string;
+  readonly words: SessionWords;
 };
 
 /** In place of an upstream's session id: what marks a session as one that only the gateway knows. */
@@ -54,11 +54,15 @@ export type SessionClients = {
     cleared: Cleared,
     by: Caller,
     mirrored: readonly MirroredParameter[],
-  ): Promise<ForwardOutcome>;
+  ): Promise<PlacedOutcome>;
   openStream(session: SessionFacts, by: Caller, signal: LeaveSignal): Promise<ForwardOutcome>;
   endSession(session: SessionFacts): ForwardOutcome;
   /** What the gateway itself says to a question. */
   answerQuestion(session: SessionFacts, id: RequestId, reply: QuestionReply): void;
+  /** What another replica says of a session. */
+  hear(word: SessionWord): void;
+  /** Ends here what ended elsewhere: sessions by their keyed hashes. */
+  forgetWhere(isOver: (session: string) => boolean): void;
 };
 
 type Parts = TranslationSettings & { readonly book: NotesBook; readonly pages: ToldPages };
@@ -71,8 +75,6 @@ type Request = {
   readonly notes: SessionNotes | undefined;
   readonly controller: AbortController;
 };
-
-const TOO_MANY = 'This session has subscribed to as many resources as are kept.';
 
 /** Serves them over one upstream. */
 export function createSessionClients(settings: TranslationSettings): SessionClients {
@@ -93,8 +95,10 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
       return wholeAnswer(200);
     },
     answerQuestion(session, id, reply) {
-      parts.book.of(keyOf(session)).waiting.get(id)?.(reply);
+      void takeAnswer(placeOf(parts, keyOf(session)), id, reply);
     },
+    hear: (word) => hearWord(parts.book, word),
+    forgetWhere: parts.book.forgetWhere,
   };
 }
 
@@ -109,61 +113,20 @@ async function forward(
   cleared: Cleared,
   by: Caller,
   mirrored: readonly MirroredParameter[],
-): Promise<ForwardOutcome> {
+): Promise<PlacedOutcome> {
   const { message, session } = cleared.admitted;
-  const notes = session === undefined ? undefined : parts.book.of(keyOf(session));
-  switch (message.kind) {
-    case 'result':
-    case 'error':
-      notes?.waiting.get(message.id ?? '')?.(message);
-      return acceptedAnswer();
-    case 'notification':
-      if (message.method === 'notifications/cancelled')
-        cancel(notes, message.params?.['requestId']);
-      return acceptedAnswer();
-    case 'request': {
-      const { id, method, params } = message;
-      const own = notes === undefined ? undefined : answerHere(notes, id, method, params ?? {});
-      if (own !== undefined) return own;
-      return send({ parts, cleared, by, mirrored, id, notes, controller: new AbortController() });
-    }
-  }
+  const place = session === undefined ? undefined : placeOf(parts, keyOf(session));
+  const own = place === undefined ? undefined : answerHere(place, message);
+  if (own !== undefined) return own;
+  // Without a session only a handshake is admitted.
+  if (message.kind !== 'request') return acceptedAnswer();
+  const { id } = message;
+  const notes = place?.notes;
+  return send({ parts, cleared, by, mirrored, id, notes, controller: new AbortController() });
 }
 
-/** What a client of sessions says to its session alone; `undefined` for what its upstream must hear. */
-function answerHere(
-  notes: SessionNotes,
-  id: RequestId,
-  method: string,
-  params: JsonObject,
-): UpstreamAnswer | undefined {
-  const uri = String(params['uri']);
-  switch (method) {
-    case 'ping':
-      return resultAnswer(id);
-    case 'logging/setLevel':
-      notes.logLevel = String(params['level']);
-      return resultAnswer(id);
-    case 'resources/subscribe':
-      if (notes.resources.size >= MAX_RESOURCES && !notes.resources.has(uri))
-        return wholeAnswer(200, refusal(id, TOO_MANY));
-      notes.resources.add(uri);
-      break;
-    case 'resources/unsubscribe':
-      notes.resources.delete(uri);
-      break;
-    default:
-      return undefined;
-  }
-  for (const changed of notes.listeners) changed();
-  return resultAnswer(id);
-}
-
-function cancel(notes: SessionNotes | undefined, id: Json | undefined): void {
-  if (typeof id !== 'string' && typeof id !== 'number') return;
-  const running = notes?.running.get(id);
-  // Whoever tells the answer learns first that it is wanted no more: what was cancelled gets no error.
-  if (running !== undefined) setImmediate(() => running.abort());
+function placeOf({ book, words }: Parts, session: string): SessionPlace {
+  return { session, notes: book.of(session), words };
 }
 
 async function send(request: Request): Promise<ForwardOutcome> {
@@ -271,6 +234,8 @@ async function withDialogue(
   const conversation = converse(first, {
     reader,
     notes,
+    words: parts.words,
+    signal: controller.signal,
     bounds: parts,
     again: (leg) =>
       parts.client.forwardAs(

@@ -7,7 +7,7 @@ import type { Admitted } from '../../mcp/admitted.js';
 import { amendAnswer } from '../../mcp/amended-answer.js';
 import { mayAskFirst } from '../../mcp/asking.js';
 import { spanOf } from '../../mcp/json.js';
-import type { JsonObject, RequestId } from '../../mcp/message.js';
+import type { JsonObject } from '../../mcp/message.js';
 import {
   discoverResult,
   type SentAs,
@@ -20,6 +20,7 @@ import type {
   ForwardFault,
   ForwardOutcome,
   LeaveSignal,
+  PlacedOutcome,
   UpstreamAnswer,
 } from '../../mcp/transport.js';
 import { LATEST_SESSION_VERSION } from '../../mcp/versions.js';
@@ -54,7 +55,7 @@ export type StatelessClients = {
     by: Caller,
     carried: readonly string[],
     signal: LeaveSignal | undefined,
-  ): Promise<ForwardOutcome>;
+  ): Promise<PlacedOutcome>;
   close(): void;
 };
 
@@ -78,8 +79,6 @@ const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
 const LOST_STATUSES: ReadonlySet<number> = new Set([400, 404]);
 const LOST =
   'The session with this server was lost, and nothing is known of the call. It was not sent again.';
-const NOT_THERE = 'What was waiting for this answer is over. Send the request again without it.';
-const NO_ANSWERS_HERE = -32602;
 
 /** Serves them over one upstream. */
 export function createStatelessClients(settings: StatelessSettings): StatelessClients {
@@ -93,7 +92,7 @@ export function createStatelessClients(settings: StatelessSettings): StatelessCl
   const parts: StatelessParts = {
     ...settings,
     pool,
-    parking: createParking(),
+    parking: createParking(settings.words),
     pages: createToldPages(),
     tell,
   };
@@ -136,7 +135,7 @@ type Passage = {
   readonly signal: LeaveSignal | undefined;
 };
 
-async function forward(passage: Passage, carried: readonly string[]): Promise<ForwardOutcome> {
+async function forward(passage: Passage, carried: readonly string[]): Promise<PlacedOutcome> {
   const { parts, cleared, by, signal } = passage;
   const { admitted } = cleared;
   if (admitted.message.kind !== 'request') return wholeAnswer(202);
@@ -278,11 +277,11 @@ function tellWhole(
 }
 
 /** The second leg of a dialogue: what waited in mid-call goes on with the client's answer. */
-function answerParked({ parts, cleared: { admitted }, by, signal }: Passage): ForwardOutcome {
-  const id: RequestId = admitted.message.kind === 'request' ? admitted.message.id : 0;
+function answerParked({ parts, cleared: { admitted }, by, signal }: Passage): PlacedOutcome {
   const state = openedState(admitted);
   const parked = state === undefined ? undefined : parts.parking.leave(state);
-  if (parked === undefined) return wholeAnswer(200, refusal(id, NOT_THERE, NO_ANSWERS_HERE));
+  // Its connection cannot be handed over: elsewhere, and after its time, the call begins anew.
+  if (parked === undefined) return { kind: 'fault', reason: 'asked-elsewhere' };
   const conversation = resume(parked, { admitted, by }, signal);
   return streamAnswer(conversation, { release: () => undefined, abort: parked.call.cancel });
 }

@@ -1,12 +1,13 @@
 // Calls that wait in mid-call for an answer of their client, each under a handle that is hard to guess and
-// that leaves the gateway only sealed to its caller and request. Bounded in number and in time.
+// that leaves the gateway only sealed to its caller and request. It names this replica, which alone holds
+// the connection of the call. Bounded in number and in time.
 // Source: MCP 2026-07-28, multi-round-trip requests (requestState).
 
-import { randomUUID } from 'node:crypto';
 import type { RequestId } from '../../mcp/message.js';
 import type { Principal } from '../../policy/principal.js';
 import type { Heard } from './messages.js';
 import type { SessionCall } from './session-call.js';
+import { nameHere, type SessionWords } from './session-words.js';
 
 /** A call whose server has asked something: the rest of its answer, and the id of the question. */
 export type Parked = {
@@ -40,7 +41,7 @@ type Waiting = {
 };
 
 /** Empty. */
-export function createParking(): Parking {
+export function createParking(words: Pick<SessionWords, 'self'>): Parking {
   const waiting = new Map<string, Waiting>();
   const shares = new Map<string, number>();
 
@@ -61,7 +62,7 @@ export function createParking(): Parking {
       const held = shares.get(owner) ?? 0;
       if (waiting.size >= MAX_PARKED || held >= MAX_PARKED_A_CALLER) return undefined;
       shares.set(owner, held + 1);
-      const handle = randomUUID();
+      const handle = nameHere(words);
       const timer = setTimeout(() => leave(handle)?.call.cancel(), WAIT_MS);
       timer.unref();
       waiting.set(handle, { parked, timer, owner });

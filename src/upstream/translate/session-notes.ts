@@ -1,5 +1,5 @@
 // What a session that only the gateway knows has said once and its upstream must be told every time, and
-// what is under way in it. Bounded: what is forgotten costs a log level or a subscription, never a control.
+// what is under way in it. What it says is told to the other replicas (session-words.ts). Bounded: what is forgotten costs a log level or a subscription, never a control.
 // Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation.
 
 import type { JsonObject, RequestId, RpcError } from '../../mcp/message.js';
@@ -26,14 +26,31 @@ const MAX_SESSIONS = 10_000;
 export const MAX_RESOURCES = 256;
 
 export type NotesBook = {
+  /** The notes of a session, empty for one that is new here. */
   of(session: string): SessionNotes;
+  /** The notes of a session that is known here. */
+  find(session: string): SessionNotes | undefined;
+  /** Ends what is under way in it, too. */
   forget(session: string): void;
+  forgetWhere(isOver: (session: string) => boolean): void;
 };
 
 /** An empty book. The key is the keyed hash of a session's sealed id. */
 export function createNotesBook(): NotesBook {
   const book = new Map<string, SessionNotes>();
+
+  function forget(session: string): void {
+    const notes = book.get(session);
+    book.delete(session);
+    for (const controller of notes?.running.values() ?? []) controller.abort();
+  }
+
   return {
+    find: (session) => book.get(session),
+    forget,
+    forgetWhere(isOver) {
+      for (const session of [...book.keys()]) if (isOver(session)) forget(session);
+    },
     of(session) {
       const notes = book.get(session) ?? emptyNotes();
       book.delete(session);
@@ -41,11 +58,6 @@ export function createNotesBook(): NotesBook {
       const [oldest] = book.keys();
       if (book.size > MAX_SESSIONS && oldest !== undefined) book.delete(oldest);
       return notes;
-    },
-    forget(session) {
-      const notes = book.get(session);
-      book.delete(session);
-      for (const controller of notes?.running.values() ?? []) controller.abort();
     },
   };
 }

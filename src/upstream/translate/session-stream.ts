@@ -26,15 +26,15 @@ export async function listenForSession(
   notes: SessionNotes,
   signal: LeaveSignal,
 ): Promise<ForwardOutcome> {
-  const first = await subscribe(parts, notes, signal);
+  const stop = new AbortController();
+  const end = (): void => stop.abort();
+  signal.addEventListener('abort', end, { once: true });
+  const first = await subscribe(parts, notes, stop.signal);
   if (first.kind === 'fault') return first;
   if (!isStream(first.answer)) {
     first.answer.release();
     return wholeAnswer(first.answer.status >= 500 ? first.answer.status : 405);
   }
-  const stop = new AbortController();
-  signal.addEventListener('abort', () => stop.abort(), { once: true });
-  const end = (): void => stop.abort();
   return streamAnswer(tell(parts, notes, first, stop.signal), { release: end, abort: end });
 }
 

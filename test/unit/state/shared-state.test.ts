@@ -2,8 +2,10 @@
 
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Json } from '../../../src/mcp/message.js';
 import { createMemoryState, type GatewayState } from '../../../src/state/gateway-state.js';
 import { createKeyRing, type KeyRing } from '../../../src/state/key-ring.js';
+import { MAX_WORD_CHARS, WORD_OPENS_MS } from '../../../src/state/replica-words.js';
 import { createRevocationSet, MAX_REVOCATIONS } from '../../../src/state/revocation-set.js';
 import { createSharedState } from '../../../src/state/shared-state.js';
 import type { StoreLink } from '../../../src/state/store-link.js';
@@ -244,6 +246,96 @@ describe('a store that is down', () => {
     const later = Date.now() + HOUR_MS;
     expect(await one.replays.useOnce('key', later, 'owner')).toBe('unavailable');
     expect(await one.replays.useOnce('key', later, 'owner')).toBe('unavailable');
+  });
+});
+
+describe('words between replicas', () => {
+  function listen(state: GatewayState): readonly Json[] {
+    const heard: Json[] = [];
+    state.words.onWord((word) => heard.push(word));
+    return heard;
+  }
+
+  it('[REV-34] reach the one that they are for, once and in their order', async () => {
+    const [one, other, third] = [await replica(), await replica(), await replica()];
+    const [heard, overheard, own] = [listen(other), listen(third), listen(one)];
+    for (const word of ['first', 'second'])
+      expect(await one.words.tell(other.words.self, { word })).toBe('told');
+    await pass(30);
+    expect(heard).toEqual([{ word: 'first' }, { word: 'second' }]);
+    await pass(1_100);
+    expect([heard.length, overheard, own]).toEqual([2, [], []]);
+    expect(await one.words.tellAll('to all')).toBe('told');
+    await pass(30);
+    expect([heard.at(-1), overheard, own]).toEqual(['to all', ['to all'], []]);
+  });
+
+  it('[REV-34] are told to nobody where nobody of that name runs, or where they are too long', async () => {
+    const [one, other] = [await replica(), await replica()];
+    expect(await one.words.tell('nobody', 'word')).toBe('nobody');
+    const long = 'x'.repeat(MAX_WORD_CHARS);
+    expect(await one.words.tell(other.words.self, long)).toBe('nobody');
+    expect(await one.words.tell(other.words.self, long.slice(2))).toBe('told');
+  });
+
+  it('[REV-34] are read once, by nobody else, not after their time, and not from another gateway', async () => {
+    const written: { replica: string; text: string }[] = [];
+    const link = store.link();
+    const keep: StoreLink = {
+      ...link,
+      async leaveWord(to, text) {
+        written.push({ replica: to, text });
+        return true;
+      },
+    };
+    const [one, other] = [await replica({ link: keep }), await replica()];
+    const heard = listen(other);
+    await one.words.tell('somebody else', 'not for this one');
+    await one.words.tell(other.words.self, 'for this one');
+    const stranger = await replica({ of: createKeyRing([NEXT_KEY]), link: keep });
+    await stranger.words.tell(other.words.self, 'by a stranger');
+    const early = await replica({ now: () => Date.now() - WORD_OPENS_MS, link: keep });
+    await early.words.tell(other.words.self, 'too late');
+    expect(written).toHaveLength(4);
+    expect(JSON.stringify(written)).not.toContain('this one');
+    for (const { text } of written) await link.leaveWord(other.words.self, text, 60_000);
+    await pass(600);
+    expect(heard).toEqual(['for this one']);
+    // A store that gives again what was read changes nothing.
+    for (const { text } of written) await link.leaveWord(other.words.self, text, 60_000);
+    await pass(600);
+    expect(heard).toEqual(['for this one']);
+  });
+
+  it('[REV-34] are not told while the store is down, and nobody waits for it', async () => {
+    const [one, other] = [await replica(), await replica()];
+    store.goDown();
+    expect(await one.words.tell(other.words.self, 'word')).toBe('unavailable');
+    const asked = store.asked.length;
+    expect(await one.words.tellAll('word')).toBe('unavailable');
+    expect(store.asked).toHaveLength(asked);
+  });
+
+  it('[REV-34] have nobody to go to from a replica alone', async () => {
+    const { words } = createMemoryState({ ring, now: Date.now });
+    expect(await words.tell(words.self, 'word')).toBe('nobody');
+    expect(await words.tellAll('word')).toBe('told');
+  });
+});
+
+describe('sessions that end', () => {
+  it('[REV-33] are told of once, where they did not end', async () => {
+    const [one, other] = [await replica(), await replica()];
+    let [here, there] = [0, 0];
+    one.ended.onElsewhere(() => {
+      here += 1;
+    });
+    other.ended.onElsewhere(() => {
+      there += other.ended.has('session') ? 1 : 0;
+    });
+    one.ended.add('session', Date.now() + HOUR_MS);
+    await pass(3_000);
+    expect([here, there]).toEqual([0, 1]);
   });
 });
 

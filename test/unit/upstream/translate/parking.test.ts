@@ -10,11 +10,12 @@ const parked = { call: { cancel: () => undefined } } as unknown as Parked;
 const caller = (subject: string) => ({ issuerUrl: 'https://idp.example', subject, client: 'app' });
 
 describe('[Y-05] calls that wait for their client', () => {
-  const parking = createParking();
+  const parking = createParking({ self: 'here' });
   afterEach(() => parking.close());
 
   it('are taken once, by their handle', () => {
     const handle = parking.enter(parked, caller('alice')) ?? '';
+    expect(handle).toMatch(/^here\./);
     expect(parking.leave(handle)).toBe(parked);
     expect(parking.leave(handle)).toBeUndefined();
   });

@@ -1,0 +1,107 @@
+// What a client of sessions says to its session alone, where the upstream has none: answered here, and told
+// to the other replicas first, because any of them may serve the session next.
+// Source: MCP 2025-11-25, ping, logging, resources (subscriptions), cancellation; contract §10.
+
+import type { Admitted } from '../../mcp/admitted.js';
+import type { Json, JsonObject, RequestId } from '../../mcp/message.js';
+import { refusal } from '../../mcp/translate/to-stateless.js';
+import type { PlacedOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import { acceptedAnswer, resultAnswer, wholeAnswer } from './own-answer.js';
+import { MAX_RESOURCES, type QuestionReply, type SessionNotes } from './session-notes.js';
+import { noteNews, replicaOf, type SessionNews, type SessionWords } from './session-words.js';
+
+/** A session as it stands at this replica, and the way to the others. */
+export type SessionPlace = {
+  /** The keyed hash of its sealed id. */
+  readonly session: string;
+  readonly notes: SessionNotes;
+  readonly words: SessionWords;
+};
+
+const TOO_MANY = 'This session has subscribed to as many resources as are kept.';
+const ASKED_ELSEWHERE = { kind: 'fault', reason: 'asked-elsewhere' } as const;
+const STORE_IS_AWAY = { kind: 'fault', reason: 'store-unavailable' } as const;
+
+/** The answer to what a client of sessions says to its session alone; `undefined` for what its upstream must hear. */
+export function answerHere(
+  place: SessionPlace,
+  message: Admitted['message'],
+): UpstreamAnswer | Promise<PlacedOutcome> | undefined {
+  switch (message.kind) {
+    case 'result':
+    case 'error':
+      return takeAnswer(place, message.id ?? '', message);
+    case 'notification':
+      return message.method === 'notifications/cancelled'
+        ? cancelRunning(place, message.params?.['requestId'])
+        : acceptedAnswer();
+    case 'request':
+      return answerRequest(place, message.id, message.method, message.params ?? {});
+  }
+}
+
+function answerRequest(
+  place: SessionPlace,
+  id: RequestId,
+  method: string,
+  params: JsonObject,
+): UpstreamAnswer | Promise<PlacedOutcome> | undefined {
+  const { resources } = place.notes;
+  const uri = String(params['uri']);
+  const done = resultAnswer(id);
+  switch (method) {
+    case 'ping':
+      return done;
+    case 'logging/setLevel':
+      return spread(place, { kind: 'log-level', level: String(params['level']) }, done);
+    case 'resources/subscribe':
+      if (resources.size >= MAX_RESOURCES && !resources.has(uri))
+        return wholeAnswer(200, refusal(id, TOO_MANY));
+      return spread(place, { kind: 'subscribed', uri }, done);
+    case 'resources/unsubscribe':
+      return spread(place, { kind: 'unsubscribed', uri }, done);
+    default:
+      return undefined;
+  }
+}
+
+/** Notes it here once all others were told: a session that stands differently elsewhere would lie to its client. */
+async function spread(
+  { session, notes, words }: SessionPlace,
+  news: SessionNews,
+  done: UpstreamAnswer,
+): Promise<PlacedOutcome> {
+  if ((await words.tellAll({ session, news })) === 'unavailable') return STORE_IS_AWAY;
+  noteNews(notes, news);
+  return done;
+}
+
+/** Gives a request up, wherever it runs. */
+function cancelRunning(
+  place: SessionPlace,
+  id: Json | undefined,
+): UpstreamAnswer | Promise<PlacedOutcome> {
+  if (typeof id !== 'string' && typeof id !== 'number') return acceptedAnswer();
+  const news = { kind: 'cancelled', id } as const;
+  if (!place.notes.running.has(id)) return spread(place, news, acceptedAnswer());
+  noteNews(place.notes, news);
+  return acceptedAnswer();
+}
+
+/** Gives an answer to whoever asked, be it another replica; it is refused where nobody waits for it. Never rejects. */
+export async function takeAnswer(
+  { session, notes, words }: SessionPlace,
+  id: RequestId,
+  reply: QuestionReply,
+): Promise<PlacedOutcome> {
+  const settle = notes.waiting.get(id);
+  if (settle !== undefined) {
+    settle(reply);
+    return acceptedAnswer();
+  }
+  const asker = replicaOf(id);
+  if (asker === words.self) return ASKED_ELSEWHERE;
+  const told = await words.tell(asker, { session, news: { kind: 'answered', id, reply } });
+  if (told === 'told') return acceptedAnswer();
+  return told === 'nobody' ? ASKED_ELSEWHERE : STORE_IS_AWAY;
+}

@@ -1,0 +1,79 @@
+// What a translated session tells the other replicas, so that it is one session whichever of them a request
+// reaches: how much of the log it wants, which resources it listens to, what it gives up, and answers to
+// questions that another replica has put. Requests and streams themselves stay where they run.
+// Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation; contract §10.
+
+import { randomUUID } from 'node:crypto';
+import type { RequestId } from '../../mcp/message.js';
+import {
+  MAX_RESOURCES,
+  type NotesBook,
+  type QuestionReply,
+  type SessionNotes,
+} from './session-notes.js';
+
+/** What is said of a session. */
+export type SessionNews =
+  | { readonly kind: 'log-level'; readonly level: string }
+  | { readonly kind: 'subscribed'; readonly uri: string }
+  | { readonly kind: 'unsubscribed'; readonly uri: string }
+  | { readonly kind: 'cancelled'; readonly id: RequestId }
+  | { readonly kind: 'answered'; readonly id: RequestId; readonly reply: QuestionReply };
+
+/** `session` is the keyed hash of its sealed id. */
+export type SessionWord = { readonly session: string; readonly news: SessionNews };
+
+/** The way to the other replicas. */
+export type SessionWords = {
+  /** The name of this replica. */
+  readonly self: string;
+  /** `nobody`: that replica runs no more, or cannot be told. */
+  tell(replica: string, word: SessionWord): Promise<'told' | 'nobody' | 'unavailable'>;
+  tellAll(word: SessionWord): Promise<'told' | 'unavailable'>;
+};
+
+/** A name that is hard to guess, of something that this replica alone can go on with. */
+export function nameHere({ self }: Pick<SessionWords, 'self'>): string {
+  return `${self}.${randomUUID()}`;
+}
+
+/** The replica in whose hands the thing of this name is. */
+export function replicaOf(name: RequestId): string {
+  return String(name).split('.', 1)[0] ?? '';
+}
+
+/** Notes what was said of a session, here or elsewhere. */
+export function noteNews(notes: SessionNotes, news: SessionNews): void {
+  switch (news.kind) {
+    case 'log-level':
+      notes.logLevel = news.level;
+      return;
+    case 'subscribed':
+      if (notes.resources.has(news.uri) || notes.resources.size >= MAX_RESOURCES) return;
+      notes.resources.add(news.uri);
+      tellListeners(notes);
+      return;
+    case 'unsubscribed':
+      if (notes.resources.delete(news.uri)) tellListeners(notes);
+      return;
+    case 'cancelled': {
+      const running = notes.running.get(news.id);
+      // Whoever tells the answer learns first that it is wanted no more: what was cancelled gets no error.
+      if (running !== undefined) setImmediate(() => running.abort());
+      return;
+    }
+    case 'answered':
+      notes.waiting.get(news.id)?.(news.reply);
+  }
+}
+
+function tellListeners({ listeners }: SessionNotes): void {
+  for (const changed of listeners) changed();
+}
+
+/** Notes the word of another replica. What needs something of here is noted only where it is. */
+export function hearWord(book: NotesBook, { session, news }: SessionWord): void {
+  const isOfHere = news.kind === 'cancelled' || news.kind === 'answered';
+  const notes = isOfHere ? book.find(session) : book.of(session);
+  if (notes !== undefined) noteNews(notes, news);
+}

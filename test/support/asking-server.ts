@@ -1,0 +1,72 @@
+// Further tools for the server on SDK v2: one that asks whom to greet before it answers, one that answers
+// only once it is given up, and a template whose variable can be completed.
+
+import {
+  acceptedContent,
+  fromJsonSchema,
+  inputRequired,
+  type McpServer,
+  ResourceTemplate,
+} from '@modelcontextprotocol/server';
+
+const NAME = fromJsonSchema<{ name: string }>({
+  type: 'object',
+  properties: { name: { type: 'string', title: 'Name' } },
+  required: ['name'],
+} as never);
+
+const NOTHING = fromJsonSchema({ type: 'object', properties: {} });
+
+/** `greet_someone`: asks by a result, with the state `leg:1`. */
+export function registerAsking(server: McpServer): void {
+  server.registerTool(
+    'greet_someone',
+    { description: 'Greets whoever is named.', inputSchema: NOTHING },
+    async (_args, context) => {
+      const said = await acceptedContent(context.mcpReq.inputResponses, 'who', NAME);
+      const state: unknown = context.mcpReq.requestState();
+      if (said === undefined) {
+        return inputRequired({
+          inputRequests: {
+            who: inputRequired.elicit({ message: 'Who is to be greeted?', requestedSchema: NAME }),
+          },
+          requestState: 'leg:1',
+        });
+      }
+      return { content: [{ type: 'text', text: `Hello ${said.name}, after ${String(state)}.` }] };
+    },
+  );
+}
+
+/** `wait`: tells `begun` and waits until its caller gives it up, which it tells too. */
+export function registerWaiting(
+  server: McpServer,
+  tell: (what: 'begun' | 'given up') => void,
+): void {
+  server.registerTool(
+    'wait',
+    { description: 'Waits.', inputSchema: NOTHING },
+    async (_args, context) => {
+      const { signal } = context.mcpReq;
+      tell('begun');
+      await new Promise<void>((resolve) => {
+        signal.addEventListener('abort', () => resolve(), { once: true });
+      });
+      tell('given up');
+      return { content: [] };
+    },
+  );
+}
+
+export const CITIES = 'memo://cities/{name}';
+
+/** A template whose variable is completed. */
+export function registerCities(server: McpServer): void {
+  const template = new ResourceTemplate(CITIES, {
+    list: undefined,
+    complete: { name: (begun) => ['Berlin', 'Bern'].filter((city) => city.startsWith(begun)) },
+  });
+  server.registerResource('city', template, { mimeType: 'text/plain' }, (uri) => ({
+    contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'A city.' }],
+  }));
+}

@@ -1,0 +1,81 @@
+// What other replicas say of a session, as it is noted here: bounded, and only where there is something of it.
+
+import { describe, expect, it, vi } from 'vitest';
+import {
+  createNotesBook,
+  MAX_RESOURCES,
+} from '../../../../src/upstream/translate/session-notes.js';
+import {
+  hearWord,
+  nameHere,
+  replicaOf,
+  type SessionNews,
+} from '../../../../src/upstream/translate/session-words.js';
+
+const SESSION = 'session';
+const say = (book: ReturnType<typeof createNotesBook>, news: SessionNews, session = SESSION) =>
+  hearWord(book, { session, news });
+
+describe('[Y-12] words about a session', () => {
+  it('are noted before its first request comes here', () => {
+    const book = createNotesBook();
+    say(book, { kind: 'log-level', level: 'debug' });
+    say(book, { kind: 'subscribed', uri: 'memo://one' });
+    expect(book.of(SESSION).logLevel).toBe('debug');
+    expect([...book.of(SESSION).resources]).toEqual(['memo://one']);
+    expect(book.of('another').logLevel).toBeUndefined();
+  });
+
+  it('are told to its streams where they change something, and only then', () => {
+    const book = createNotesBook();
+    const changed = vi.fn();
+    book.of(SESSION).listeners.add(changed);
+    say(book, { kind: 'subscribed', uri: 'memo://one' });
+    say(book, { kind: 'subscribed', uri: 'memo://one' });
+    say(book, { kind: 'unsubscribed', uri: 'memo://two' });
+    expect(changed).toHaveBeenCalledTimes(1);
+    say(book, { kind: 'unsubscribed', uri: 'memo://one' });
+    expect(changed).toHaveBeenCalledTimes(2);
+  });
+
+  it('subscribe to no more than is kept', () => {
+    const book = createNotesBook();
+    for (let index = 0; index <= MAX_RESOURCES; index += 1)
+      say(book, { kind: 'subscribed', uri: `memo://${index}` });
+    expect(book.of(SESSION).resources.size).toBe(MAX_RESOURCES);
+  });
+
+  it('reach what runs and what waits in that session alone, and make no notes where there is nothing', () => {
+    const book = createNotesBook();
+    const settle = vi.fn();
+    book.of(SESSION).waiting.set('here.q', settle);
+    const reply = { kind: 'result', result: {} } as const;
+    say(book, { kind: 'answered', id: 'here.q', reply }, 'another');
+    say(book, { kind: 'cancelled', id: 1 }, 'another');
+    expect(settle).not.toHaveBeenCalled();
+    expect(book.find('another')).toBeUndefined();
+    say(book, { kind: 'answered', id: 'here.q', reply });
+    expect(settle).toHaveBeenCalledWith(reply);
+  });
+});
+
+describe('[REV-33] a book of sessions', () => {
+  it('forgets those that ended elsewhere, and ends what runs in them', () => {
+    const book = createNotesBook();
+    const [gone, kept] = [new AbortController(), new AbortController()];
+    book.of(SESSION).running.set(1, gone);
+    book.of('another').running.set(1, kept);
+    book.forgetWhere((session) => session === SESSION);
+    expect([gone.signal.aborted, kept.signal.aborted]).toEqual([true, false]);
+    expect(book.find(SESSION)).toBeUndefined();
+  });
+});
+
+describe('[Y-11] a name of something that waits', () => {
+  it('says where, and can be guessed by nobody', () => {
+    const [one, other] = [nameHere({ self: 'here' }), nameHere({ self: 'here' })];
+    expect([replicaOf(one), replicaOf(other)]).toEqual(['here', 'here']);
+    expect(one).not.toBe(other);
+    expect(replicaOf(7)).toBe('7');
+  });
+});
