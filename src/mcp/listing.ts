@@ -18,6 +18,11 @@ export function listedEra(era: Era): ListedEra {
  */
 export type Face = { readonly era: ListedEra; readonly apps: boolean };
 
+/** True for two of one face. */
+export function isSameFace(one: Face, other: Face): boolean {
+  return one.era === other.era && one.apps === other.apps;
+}
+
 /** A client of sessions that shows no apps. */
 export const PLAIN_SESSION: Face = Object.freeze({ era: '2025', apps: false });
 

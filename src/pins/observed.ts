@@ -2,7 +2,7 @@
 // clients asked for showed since. A page only ever takes away: it can make a definition differ, and
 // only a complete listing that began afterwards can show it restored. Contract §5.
 
-import type { Face, ListedItem, Listing } from '../mcp/listing.js';
+import { type Face, isSameFace, type ListedItem, type Listing } from '../mcp/listing.js';
 import type { JsonObject } from '../mcp/message.js';
 import { readTaskUses } from '../mcp/tasks.js';
 import type { PinKind } from '../policy/definition.js';
@@ -113,11 +113,6 @@ export function mergeObserved(faces: readonly FaceObserved[]): Observed {
       latest.set(orderOf(face), face);
   }
   return seal([...latest.values()], new Map());
-}
-
-/** True for two listings by one face. */
-export function isSameFace(one: Face, other: Face): boolean {
-  return one.era === other.era && one.apps === other.apps;
 }
 
 function orderOf({ era, apps }: Face): string {

@@ -3,7 +3,7 @@
 // fresh when both were verified, and nothing is known of it before both have answered or failed.
 // Source: MCP Apps extension (SEP-1865), capability negotiation; contract §5.
 
-import type { Face, Listing } from '../mcp/listing.js';
+import { type Face, isSameFace, type Listing } from '../mcp/listing.js';
 import type { ListingRequest } from './listing-call.js';
 import {
   createLister,
@@ -91,14 +91,17 @@ function createFirstRound(
   { onListings, onFaceGone }: Pick<FacePorts, 'onListings' | 'onFaceGone'>,
 ): { tell(listing: Listing): void; drop(gone: Face): void; end(apps: boolean): void } {
   const awaited = new Set(faces);
+  // The newest of each face: one may be listed many times while the other says nothing.
   let held: readonly Listing[] | undefined = [];
+  const heldBut = (face: Face) => held?.filter((listing) => !isSameFace(listing, face));
   return {
     tell(listing) {
-      if (held === undefined) onListings([listing]);
-      else held = [...held, listing];
+      const others = heldBut(listing);
+      if (others === undefined) onListings([listing]);
+      else held = [...others, listing];
     },
     drop(gone) {
-      held = held?.filter(({ era, apps }) => era !== gone.era || apps !== gone.apps);
+      held = heldBut(gone);
       onFaceGone(gone);
     },
     end(apps) {

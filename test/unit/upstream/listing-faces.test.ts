@@ -90,6 +90,28 @@ it('[APP-05] shows the first round whole, once every face was heard of', async (
   expect(ports()).toBe(2);
 });
 
+it('[APP-05] holds one listing of a face, however often it is listed while the other says nothing', async () => {
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let asked = 0;
+  const { lister, rounds } = listerOf(async (declares) => {
+    if (declares) await held;
+    else asked += 1;
+    return 'answers';
+  });
+  lister.start();
+  await expect.poll(() => asked).toBeGreaterThan(0);
+  const first = asked;
+  const changed = lister.noteListChanged();
+  await expect.poll(() => asked, { timeout: 3_000 }).toBeGreaterThan(first);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  release();
+  await changed;
+  expect(rounds[0] && facesOf(rounds[0])).toEqual(['2026 false', '2026 true']);
+});
+
 it('[APP-05] shows the first round whole after one in which nothing was listed', async () => {
   let isDown = true;
   let release: () => void = () => undefined;
