@@ -208,6 +208,24 @@ describe.each(ERAS)('rules that change, in %s', (era) => {
   });
 });
 
+const FOR_ADA = `${NO_APPS}  - id: apps
+    effect: allow
+    who: {subjects: [ada]}
+    what: {upstreams: ["*"], resources: ["ui://**"]}
+`;
+
+it.each(ERAS)('[APP-06] one caller is a host and the next is not, in %s', async (era) => {
+  await start(era);
+  await rig.gateway.writePolicy('open', FOR_ADA);
+  await rig.gateway.reload();
+  for (const subject of ['ada', 'bob', 'ada', 'bob']) {
+    const access = rig.as(await rig.gateway.token(UPSTREAM, { sub: subject }));
+    const ask = await connect(era, HOST, access);
+    const shown = subject === 'ada' ? ['forecast', 'refresh'] : ['forecast'];
+    expect(toolNames(await ask('tools/list'))).toEqual(shown);
+  }
+});
+
 /** From now on the upstream has nothing for whoever declares the extension. */
 function failHosts(): void {
   const failing: Order = ({ message = {} }) =>
