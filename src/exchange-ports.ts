@@ -2,6 +2,7 @@
 // arguments. gateway.ts builds them; tests build them from literals. Nothing here decides.
 
 import type { InspectionProfile } from './config/settings.js';
+import type { InspectionPort } from './inspect/apart.js';
 import type { PageCache } from './inspect/page-cache.js';
 import type {
   EventFacts,
@@ -17,6 +18,7 @@ import type { Member } from './mcp/merge/prefixes.js';
 import type { Era, Json, RequestId } from './mcp/message.js';
 import type {
   ChannelOutcome,
+  ClientEnd,
   ForwardOutcome,
   Incoming,
   LeaveSignal,
@@ -89,11 +91,12 @@ export type ListPlace = {
   readonly method: string;
 };
 
-/** What a member of an endpoint listed of its resources; `isLast`: its list ends there. */
+/** What a member of an endpoint listed of its resources; without `nextCursor` its list ends there. */
 export type ListedPage = {
   readonly upstream: string;
   readonly uris: readonly string[];
-  readonly isLast: boolean;
+  readonly cursor: string | undefined;
+  readonly nextCursor: string | undefined;
 };
 
 /** A resource that a caller of an endpoint asks for. */
@@ -174,13 +177,6 @@ export type OwnAnswer = 'pong' | { readonly code: number; readonly message: stri
 
 /** The items of a page of a list, as the upstream wrote them. */
 export type SeenPage = Omit<Page, 'atMs'>;
-
-// The signal is aborted with the channel; `isLagging`: so much is unread that nothing more is asked for it.
-/** The client's end of a channel: what is written are whole events. */
-export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
-  readonly isLagging: boolean;
-  readonly signal: LeaveSignal;
-};
 
 /** The channels of HTTP+SSE: one stream a session, on which every answer comes. */
 export type ChannelPorts = {
@@ -291,6 +287,7 @@ export type Ports = {
   onVersion(told: () => void): () => void;
   countVersions(): number;
   readonly pages: PageCache;
+  readonly inspection: InspectionPort;
   /** A bug or an I/O fault: for the process log. */
   report(error: unknown, decisionId: string): void;
 };

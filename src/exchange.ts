@@ -76,7 +76,7 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   const restored = restore(call, principal, admitted, allow);
   if (restored.kind === 'refused') return restored;
 
-  const content = guard(call, restored);
+  const content = await guard(call, restored);
   if (content !== undefined) return content;
 
   const cleared = await clear(call, allow, restored, principal);

@@ -11,6 +11,7 @@ import { createEdgeRecorder } from './gateway/edge-refusal.js';
 import { createEndpoints, type Endpoints } from './gateway/endpoints.js';
 import { createExchange } from './gateway/exchange-of-path.js';
 import { buildIdentity, type Identity } from './gateway/identity.js';
+import { createInspection, type Inspection } from './gateway/inspection.js';
 import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
 import { createPorts } from './gateway/ports.js';
 import { createReload } from './gateway/reload.js';
@@ -74,6 +75,7 @@ type Assembly = {
   readonly guarded: GuardedFetch;
   readonly view: ViewOf;
   readonly endpoints: Endpoints;
+  readonly inspection: Inspection;
   /** Brings the table of controls up to date. */
   look(): void;
   /** Makes a version the current one, at once. */
@@ -211,16 +213,18 @@ function assemble(
     for (const follow of followers) follow();
     look();
   }
-  const shared = { state, guarded, view, endpoints, look, apply, followers };
+  const inspection = createInspection();
+  const shared = { state, guarded, view, endpoints, inspection, look, apply, followers };
   return { current, witness, runtimes, streams, ...shared };
 }
 
 function openListeners(
   { log, now = Date.now }: GatewayOptions,
-  { current, witness, runtimes, streams, state, view, endpoints, look, followers }: Assembly,
+  assembly: Assembly,
   ring: KeyRing,
   isOpen: () => boolean,
 ): Listeners {
+  const { current, witness, runtimes, state, endpoints, look, followers } = assembly;
   const { metrics, audit, controls } = witness;
   const recordRefusal = createEdgeRecorder({ audit, metrics, now });
   let versions = 0;
@@ -228,17 +232,14 @@ function openListeners(
     versions += 1;
   });
   const ports = createPorts({
+    ...assembly,
     version: () => current.version,
     runtime: runtimes.get,
-    view,
     identity: () => current.identity,
     ring,
     audit,
     metrics,
     log,
-    state,
-    streams,
-    endpoints,
     onVersion(told) {
       followers.add(told);
       return () => followers.delete(told);
@@ -286,9 +287,10 @@ async function watchFiles(
 
 /** Callers first, then upstreams, then the witnesses: what happens last is still recorded. */
 async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
-  const { streams, runtimes, state, witness, guarded } = assembly;
+  const { streams, runtimes, state, witness, guarded, inspection } = assembly;
   streams.endWhere(() => true);
   await listeners.closeData(DRAIN_MS);
+  await inspection.close();
   await runtimes.close();
   await state.close();
   await witness.audit.close();

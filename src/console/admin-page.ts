@@ -37,7 +37,8 @@ function show(controls) {
 }
 async function load() {
   const answer = await fetch('/api/controls', { headers: { authorization: 'Bearer ' + token.value.trim() }, credentials: 'omit' });
-  if (!answer.ok) throw new Error(answer.status === 403 ? 'This token has no role here.' : 'The token was not accepted.');
+  const why = { 403: 'This token has no role here.', 503: 'The token cannot be verified now. Try again later.' };
+  if (!answer.ok) throw new Error(why[answer.status] ?? 'The token was not accepted.');
   show((await answer.json()).controls);
   note.textContent = '';
 }

@@ -38,14 +38,17 @@ export type AdminPorts = {
   readonly breakGlassToken: string | undefined;
   /** Host names that may stand in `Host` besides loopback names and the listener's own. */
   readonly hosts?: readonly string[];
-  /** Verifies a bearer token of an admin issuer. `undefined`: not accepted. */
+  /** Verifies a bearer token of an admin issuer. `undefined`: not accepted; `unavailable`: nobody can tell now. */
   readonly authenticateAdmin: (
     headers: Readonly<Record<string, string | undefined>>,
-  ) => Promise<AdminCaller | undefined>;
+  ) => Promise<Verified>;
   readonly controls: () => readonly ControlRow[];
   readonly revocations: RevocationDesk;
   readonly onAccess: (access: AdminAccess) => void;
 };
+
+/** Who asks, where that could be told. */
+type Verified = AdminCaller | 'unavailable' | undefined;
 
 /** The name that the break-glass token acts under. */
 export const BREAK_GLASS_SUBJECT = 'break-glass';
@@ -72,7 +75,7 @@ const NOT_FOUND = plain(404, 'not found');
 const MISDIRECTED = plain(421, 'this host is not served here');
 const CROSS_ORIGIN = plain(403, 'other origins may not ask here');
 const UNAUTHENTICATED = plain(401, 'a token is required', { 'www-authenticate': 'Bearer' });
-const UNAVAILABLE = plain(503, 'the token cannot be verified now');
+const UNAVAILABLE = plain(503, 'the token cannot be verified now', { 'retry-after': '5' });
 const FORBIDDEN = plain(403, 'the token has no role here');
 
 /** Compares by digest, so that neither content nor length shows in the time. */
@@ -108,10 +111,7 @@ function isOwnOrigin(request: IncomingMessage): boolean {
   return origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
 }
 
-async function authenticate(
-  request: IncomingMessage,
-  ports: AdminPorts,
-): Promise<AdminCaller | undefined> {
+async function authenticate(request: IncomingMessage, ports: AdminPorts): Promise<Verified> {
   const values = headerValues(request, 'authorization');
   const [authorization] = values;
   if (values.length !== 1 || authorization === undefined) return undefined;
@@ -147,12 +147,13 @@ async function answerAsked(
 ): Promise<Outcome> {
   if (asked.action === 'show-page')
     return { answer: { status: 200, headers: PAGE_HEADERS, body: ADMIN_PAGE }, subject: undefined };
-  let caller: AdminCaller | undefined;
+  let caller: Verified;
   try {
     caller = await authenticate(request, ports);
   } catch {
-    return { answer: UNAVAILABLE, subject: undefined };
+    caller = 'unavailable';
   }
+  if (caller === 'unavailable') return { answer: UNAVAILABLE, subject: undefined };
   if (caller === undefined) return { answer: UNAUTHENTICATED, subject: undefined };
   const { subject, roles } = caller;
   if (roles.length === 0) return { answer: FORBIDDEN, subject };

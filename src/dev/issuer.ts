@@ -171,7 +171,11 @@ async function answerToken(request: IncomingMessage, parts: Parts): Promise<Answ
   };
 }
 
+/** A registration is JSON (RFC 7591 §3.1), which no page of another site can send unasked. */
 async function answerRegistration(request: IncomingMessage, parts: Parts): Promise<Answer> {
+  const [type = ''] = (request.headers['content-type'] ?? '').split(';', 1);
+  if (type.trim().toLowerCase() !== 'application/json')
+    return refusal(oauthError('invalid_client_metadata', 'Send application/json.'), 415);
   const body = await readBody(request);
   const registered = body === undefined ? undefined : parts.clients.register(parseJson(body));
   if (registered !== undefined) return { status: 201, body: registered };

@@ -13,6 +13,8 @@ export type EdgeRefusal = {
   readonly reason: Reason | undefined;
   readonly upstream: string | undefined;
   readonly headers?: { readonly [name: string]: string };
+  /** What to use instead, in a sentence of ours. */
+  readonly instead?: string;
 };
 
 export type EdgeCheck =
@@ -45,12 +47,20 @@ function refused(
   };
 }
 
+function notFound(instead: string | undefined): EdgeCheck {
+  if (instead === undefined) return refused(404, undefined, undefined);
+  return {
+    kind: 'refused',
+    refusal: { status: 404, reason: undefined, upstream: undefined, instead },
+  };
+}
+
 /** The checks of the edge, in the order of contract §6: path, Host, Origin, size, type. Pure. */
 export function checkRequest(request: IncomingMessage, tables: EdgeTables): EdgeCheck {
   const { path, query } = splitTarget(request.url ?? '');
   const document = tables.documents.get(path);
   const route = tables.routes.get(path);
-  if (route === undefined && document === undefined) return refused(404, undefined, undefined);
+  if (route === undefined && document === undefined) return notFound(tables.absent?.get(path));
   const repeated = repeatedHeaders(request);
   const stranger = checkHost(request, tables, repeated, route?.upstream);
   if (stranger !== undefined) return stranger;

@@ -19,6 +19,8 @@ export type EdgeRoute = {
 export type EdgeTables = {
   /** By exact path. */
   readonly routes: ReadonlyMap<string, EdgeRoute>;
+  /** Paths that do not exist although a client may look for them there, and what to use instead: a sentence. */
+  readonly absent?: ReadonlyMap<string, string>;
   /** Bodies of documents that anyone may read, by exact path (RFC 9728 metadata). */
   readonly documents: ReadonlyMap<string, string>;
   /** Values of Host that are ours, lower-case. */

@@ -167,7 +167,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     { id, remoteAddress }: Pick<Facts, 'id' | 'remoteAddress'>,
   ): void {
     ports.refused(refusal, id, remoteAddress);
-    const { headers, text } = edgeBody(refusal.reason, id);
+    const { headers, text } = edgeBody(refusal, id);
     const closes = refusal.status === 413 || refusal.status === 400;
     response.writeHead(refusal.status, {
       ...headers,

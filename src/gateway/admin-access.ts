@@ -1,18 +1,23 @@
 // Who may open the admin listener: a token of a configured admin issuer, for the admin audience, whose
 // groups hold a role. The same verification as for callers, with an audience of its own.
 
+import type { AuthnFault } from '../authn/binding.js';
 import { type Authenticator, isFault } from '../authn/verify.js';
 import type { AdminSettings } from '../config/settings.js';
-import type { AdminCaller, AdminRole } from '../console/revocation-api.js';
+import type { AdminPorts } from '../console/admin-server.js';
+import type { AdminRole } from '../console/revocation-api.js';
 
 const ROLES: readonly AdminRole[] = ['viewer', 'reviewer', 'admin'];
 const NOTHING_REPEATED: ReadonlySet<string> = new Set();
 
-/** Verifies an admin's headers; `undefined` for whoever holds no role. */
+/**
+ * Verifies an admin's headers: `undefined` for a token that is not accepted, `unavailable` where nobody can tell
+ * now, because keys or revocations cannot be had.
+ */
 export function createAdminAccess(
   admin: AdminSettings,
   authenticator: () => Authenticator,
-): (headers: Readonly<Record<string, string | undefined>>) => Promise<AdminCaller | undefined> {
+): AdminPorts['authenticateAdmin'] {
   // One frozen acceptance: what was verified is remembered by it.
   const acceptance = Object.freeze({
     name: 'admin',
@@ -27,7 +32,7 @@ export function createAdminAccess(
       { headers, repeated: NOTHING_REPEATED, query: '' },
       acceptance,
     );
-    if (isFault(caller)) return undefined;
+    if (isFault(caller)) return isPassing(caller.reason) ? 'unavailable' : undefined;
     const granted = admin.issuers[caller.issuer]?.roles;
     if (granted === undefined) return undefined;
     const roles = ROLES.filter((role) =>
@@ -35,4 +40,9 @@ export function createAdminAccess(
     );
     return { subject: caller.subject, roles };
   };
+}
+
+/** A fault that says nothing of the token: a 401 would send its holder into logging in again. */
+function isPassing(reason: AuthnFault['reason']): boolean {
+  return reason === 'keys-unavailable' || reason === 'store-unavailable';
 }

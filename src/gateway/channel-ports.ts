@@ -2,6 +2,7 @@
 // the gateway, the clients' ends by the memory of this replica.
 
 import type { ChannelPorts } from '../exchange-ports.js';
+import type { ClientEnd } from '../mcp/transport.js';
 import { createAskedQuestions } from '../state/asked-questions.js';
 import type { KeyRing } from '../state/key-ring.js';
 import { createOpenChannels } from '../state/open-channels.js';
@@ -14,7 +15,7 @@ export function createChannelPorts(
   now: () => number,
   open: ChannelPorts['open'],
 ): ChannelPorts {
-  const channels = createOpenChannels();
+  const channels = createOpenChannels<ClientEnd>();
   // Kept for cancellations, which name a request by the client's id.
   const sent = createAskedQuestions();
   return {

@@ -139,7 +139,7 @@ export function createForwarding(
       if (inner.upstreamSession !== OWN_SESSION)
         return tell(runtime, { session: inner, by }, { jsonrpc: '2.0', id, ...answerOf(own) });
       const error = own === 'pong' ? undefined : own;
-      return runtime.translation.sessions.answerQuestion(inner, id, { kind: 'error', error });
+      return runtime.translation.sessions.answerQuestion(inner, by, id, { kind: 'error', error });
     },
     giveUp(upstream, { session, id, by }) {
       const runtime = runtimeOf(upstream);

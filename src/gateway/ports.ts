@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { anonymousPrincipal } from '../authn/principal.js';
 import type { Ports, StateSubject } from '../exchange-ports.js';
+import type { InspectionPort } from '../inspect/apart.js';
 import { createPageCache } from '../inspect/page-cache.js';
 import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
 import type { Json } from '../mcp/message.js';
@@ -56,6 +57,7 @@ export type Parts = {
   readonly state: GatewayState;
   readonly streams: StreamRegistry;
   readonly endpoints: Endpoints;
+  readonly inspection: InspectionPort;
   readonly onVersion: Ports['onVersion'];
   readonly countVersions: Ports['countVersions'];
   readonly now: () => number;
@@ -110,6 +112,7 @@ export function createPorts(parts: Parts): Ports {
 
   return {
     limits,
+    inspection: parts.inspection,
     pages: createPageCache({
       maxPages: MAX_PAGES,
       maxBytes: MAX_PAGE_BYTES,

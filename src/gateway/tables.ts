@@ -5,6 +5,7 @@ import type { EndpointSettings, Settings, UpstreamSettings } from '../config/set
 import { metadataDocument, metadataPaths } from '../edge/metadata.js';
 import { createAddressOf } from '../edge/peer.js';
 import { type EdgeRoute, type EdgeTables, servedHosts } from '../edge/routes.js';
+import { NO_CHANNEL_HERE } from '../mcp/eras/channels.js';
 import type { PublicKey } from '../state/key-ring.js';
 
 /** Where everyone may read the keys that verify what this gateway signs (contract §2). */
@@ -30,6 +31,11 @@ export function buildTables(
   }
   const endpoints = [...settings.endpoints.values()];
   for (const endpoint of endpoints) routes.set(endpoint.path, routeOfEndpoint(endpoint, settings));
+  const absent = new Map(
+    endpoints
+      .flatMap(({ path }) => [`${path}/sse`, `${path}/message`])
+      .map((path) => [path, NO_CHANNEL_HERE]),
+  );
   const resources = [...settings.upstreams.values(), ...endpoints];
   for (const resource of resources) {
     // Where nobody authenticates there is no authorization server to name.
@@ -46,6 +52,7 @@ export function buildTables(
   );
   return {
     routes,
+    absent,
     documents,
     hosts: servedHosts(settings.publicUrl, listenPort),
     origins: new Set([settings.publicUrl.origin, ...settings.listeners.data.allowedOrigins]),

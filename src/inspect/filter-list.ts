@@ -7,7 +7,12 @@ import { applyEdits, elementSpans, removalEdits, type Span, spanOf } from '../mc
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import type { Finding } from '../policy/record.js';
 import { valueAt } from './carriers.js';
-import { inspectMessage, type WithholdReason } from './inspect.js';
+import {
+  type InspectionInput,
+  type InspectionOutcome,
+  inspectMessage,
+  type WithholdReason,
+} from './inspect.js';
 import { hasRemoteIcons, setPrivate } from './members.js';
 import type { Profile } from './profile.js';
 
@@ -60,8 +65,33 @@ export type ListOutcome =
 
 type Candidate = { readonly value: JsonObject; readonly span: Span; readonly item: ListItem };
 
-/** Filters one page. `upstream-protocol` where the result is no list of that kind. */
+/** A page with its visible items alone, and what of it is still to be inspected. */
+export type FilteredPage = {
+  readonly kind: 'filtered';
+  readonly rest: InspectionInput;
+  readonly advertised: number;
+  readonly visible: number;
+  readonly items: readonly ListItem[];
+};
+
+/** Filters one page and inspects it. `upstream-protocol` where the result is no list of that kind. */
 export function filterList(input: ListInput): ListOutcome {
+  const page = filterItems(input);
+  return page.kind === 'withhold' ? page : endList(page, inspectMessage(page.rest));
+}
+
+/** What becomes of a filtered page whose rest was inspected. */
+export function endList(page: FilteredPage, inspected: InspectionOutcome): ListOutcome {
+  if (inspected.kind === 'withhold') return inspected;
+  const { rest, advertised, visible, items } = page;
+  const text = inspected.kind === 'changed' ? inspected.text : rest.text;
+  return { kind: 'listed', text, advertised, visible, items, findings: inspected.findings };
+}
+
+/** Filters one page, uninspected. `upstream-protocol` where the result is no list of that kind. */
+export function filterItems(
+  input: ListInput,
+): FilteredPage | Extract<ListOutcome, { readonly kind: 'withhold' }> {
   const { text, value, kind } = input;
   const { member } = PLACES[kind];
   const result = valueAt(value, ['result']);
@@ -79,15 +109,12 @@ export function filterList(input: ListInput): ListOutcome {
   const kept = inOrder(visible, input);
   let filtered = cutHidden(text, span, kept, kept === visible ? spans.length : undefined);
   if (input.era === '2026') filtered = setPrivate(filtered, result, input.listTtlMs);
-  const rest = inspectRest(input, filtered, `/result/${member}`);
-  if (rest.kind === 'withhold') return rest;
   return {
-    kind: 'listed',
-    text: rest.kind === 'changed' ? rest.text : filtered,
+    kind: 'filtered',
+    rest: restOf(input, filtered, `/result/${member}`),
     advertised: spans.length,
     visible: kept.length,
     items: candidates.map(({ item }) => item),
-    findings: rest.findings,
   };
 }
 
@@ -145,15 +172,7 @@ function withoutIcons(element: string): string {
   );
 }
 
-function inspectRest(
-  input: ListInput,
-  text: string,
-  list: string,
-): ReturnType<typeof inspectMessage> {
-  return inspectMessage({
-    text,
-    value: JSON.parse(text),
-    profile: input.profile,
-    approved: input.areReviewed ? [list] : [],
-  });
+function restOf(input: ListInput, text: string, list: string): InspectionInput {
+  const approved = input.areReviewed ? [list] : [];
+  return { text, value: JSON.parse(text), profile: input.profile, approved };
 }

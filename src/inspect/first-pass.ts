@@ -16,7 +16,7 @@ import {
   valueAt,
 } from './carriers.js';
 import type { FindingLog } from './findings.js';
-import { cutText, findSplit } from './joins.js';
+import { cutText, findSplit, groupByPart } from './joins.js';
 import { numberKind } from './numbers.js';
 import { base64OfText, bytesOfBase64, readable } from './sanitize/encoded.js';
 import {
@@ -245,8 +245,9 @@ function cutSplits(work: Work, parts: readonly Part[], tail: string): void {
   const offset = tail === '' ? 0 : 1;
   const texts = parts.map((part) => part.text);
   const hits = findSplit(offset === 0 ? texts : [tail, ...texts], wantedBy(work.input.rules));
+  const byPart = groupByPart(hits);
   for (const [index, part] of parts.entries()) {
-    const cuts = hits.filter((hit) => hit.part === index + offset);
+    const cuts = byPart.get(index + offset) ?? [];
     if (cuts.length === 0) continue;
     for (const cut of cuts) {
       const action = actionFor(cut, work.input.rules);

@@ -5,7 +5,12 @@
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import type { Finding } from '../policy/record.js';
 import { valueAt } from './carriers.js';
-import { inspectMessage, type WithholdReason } from './inspect.js';
+import {
+  type InspectionInput,
+  type InspectionOutcome,
+  inspectMessage,
+  type WithholdReason,
+} from './inspect.js';
 import { hasRemoteIcons, removeMember, setMember, setPrivate } from './members.js';
 import type { Profile } from './profile.js';
 
@@ -38,8 +43,35 @@ export type HandshakeOutcome =
       readonly findings: readonly Finding[];
     };
 
-/** Filters the answer to a handshake. `upstream-protocol` where it names no version that is carried. */
+/** A handshake with what is carried alone, and what of it is still to be inspected. */
+export type FilteredHandshake = {
+  readonly kind: 'filtered';
+  readonly rest: InspectionInput;
+  readonly hadOtherInstructions: boolean;
+};
+
+/** Filters and inspects the answer to a handshake. `upstream-protocol` where it names no version that is carried. */
 export function filterHandshake(input: HandshakeInput): HandshakeOutcome {
+  const filtered = cutHandshake(input);
+  return filtered.kind === 'withhold'
+    ? filtered
+    : endHandshake(filtered, inspectMessage(filtered.rest));
+}
+
+/** What becomes of a filtered handshake whose rest was inspected. */
+export function endHandshake(
+  { rest, hadOtherInstructions }: FilteredHandshake,
+  inspected: InspectionOutcome,
+): HandshakeOutcome {
+  if (inspected.kind === 'withhold') return inspected;
+  const text = inspected.kind === 'changed' ? inspected.text : rest.text;
+  return { kind: 'passed', text, findings: inspected.findings, hadOtherInstructions };
+}
+
+/** Filters the answer to a handshake, uninspected. `upstream-protocol` where it names no version that is carried. */
+export function cutHandshake(
+  input: HandshakeInput,
+): FilteredHandshake | Extract<HandshakeOutcome, { readonly kind: 'withhold' }> {
   const result = valueAt(input.value, ['result']);
   const text = isObject(result) ? carriedText(input, result) : undefined;
   if (!isObject(result) || text === undefined) {
@@ -51,19 +83,13 @@ export function filterHandshake(input: HandshakeInput): HandshakeOutcome {
   if (told !== undefined && !isApproved) {
     filtered = removeMember(filtered, ['result'], 'instructions');
   }
-  const inspected = inspectMessage({
+  const rest = {
     text: filtered,
     value: JSON.parse(filtered),
     profile: input.profile,
     approved: isApproved ? ['/result/instructions'] : [],
-  });
-  if (inspected.kind === 'withhold') return inspected;
-  return {
-    kind: 'passed',
-    text: inspected.kind === 'changed' ? inspected.text : filtered,
-    findings: inspected.findings,
-    hadOtherInstructions: told !== undefined && !isApproved,
   };
+  return { kind: 'filtered', rest, hadOtherInstructions: told !== undefined && !isApproved };
 }
 
 /** The text with only carried versions; undefined where none is left. */

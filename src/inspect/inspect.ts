@@ -43,13 +43,19 @@ export type InspectionInput = {
   readonly profile: Profile;
   /** The approved outputSchema of the called tool. */
   readonly output?: CompiledSchema | undefined;
-  readonly carry?: Carry;
-  readonly caps?: InspectionCaps;
+  readonly carry?: Carry | undefined;
+  readonly caps?: InspectionCaps | undefined;
   /** Members that were reviewed byte for byte and pass as they are, such as `/result/tools`. */
-  readonly approved?: readonly string[];
+  readonly approved?: readonly string[] | undefined;
 };
 
-export type WithholdReason = 'result-content' | 'result-invalid' | 'result-too-large' | 'internal';
+/** `overloaded`: too many long texts wait already; no inspector says it. */
+export type WithholdReason =
+  | 'result-content'
+  | 'result-invalid'
+  | 'result-too-large'
+  | 'internal'
+  | 'overloaded';
 
 export type InspectionOutcome =
   /** The very bytes may leave. Findings are flags. */
@@ -67,6 +73,14 @@ export type InspectionOutcome =
       readonly findings: readonly Finding[];
     };
 
+/** What of a message is looked at closely: no schema, whose check is code. */
+export type CloseInput = Omit<InspectionInput, 'output'>;
+
+/** What the close look says: plain data, of which the changed text is not parsed yet. */
+export type CloseOutcome =
+  | Exclude<InspectionOutcome, { readonly kind: 'changed' }>
+  | Omit<Extract<InspectionOutcome, { readonly kind: 'changed' }>, 'value'>;
+
 /** The two inspectors; replaced only to show that each stands without the other. */
 export type Inspectors = { readonly sanitize: SanitizeText; readonly recheck: Recheck };
 
@@ -81,36 +95,64 @@ export function inspectMessage(
   input: InspectionInput,
   inspectors: Inspectors = INSPECTORS,
 ): InspectionOutcome {
-  let log: FindingLog | undefined;
+  return beginMessage(input) ?? endMessage(input, lookClosely(input, inspectors));
+}
+
+/** The outcome of a message that is not what its schema says, or needs no closer look; else `undefined`. */
+export function beginMessage(input: InspectionInput): InspectionOutcome | undefined {
   try {
-    const clean = passWhole(input);
-    if (clean !== undefined) return clean;
-    log = createFindingLog('to-client');
-    return inspect(input, inspectors, log);
+    if (!satisfies(input.value, input.output)) return withheld('result-invalid');
+    return passWhole(input);
   } catch {
-    return { kind: 'withhold', reason: 'internal', findings: log?.list() ?? [] };
+    return withheld('internal');
   }
 }
 
-/** The outcome of a message that is what its schema says and needs no closer look. */
+/** The close look at a message: the part that may take long. Never throws. */
+export function lookClosely(input: CloseInput, inspectors: Inspectors = INSPECTORS): CloseOutcome {
+  const log = createFindingLog('to-client');
+  try {
+    return inspect(input, inspectors, log);
+  } catch {
+    return withhold('internal', log);
+  }
+}
+
+/** What becomes of a message that was looked at: where it was changed, it must still be what its schema says. */
+export function endMessage(
+  { output }: Pick<InspectionInput, 'output'>,
+  outcome: CloseOutcome,
+): InspectionOutcome {
+  if (outcome.kind !== 'changed') return outcome;
+  const { findings } = outcome;
+  try {
+    const value: Json = JSON.parse(outcome.text);
+    if (!satisfies(value, output)) return { kind: 'withhold', reason: 'result-invalid', findings };
+    return { ...outcome, value };
+  } catch {
+    return { kind: 'withhold', reason: 'internal', findings };
+  }
+}
+
+/** A message of which nobody read anything closely. */
+export function withheld(reason: WithholdReason): InspectionOutcome & CloseOutcome {
+  return { kind: 'withhold', reason, findings: NO_FINDINGS };
+}
+
+/** The outcome of a message that needs no closer look. */
 function passWhole(input: InspectionInput): InspectionOutcome | undefined {
-  if (!satisfies(input.value, input.output) || !isSurelyCleanJson(input.text)) return undefined;
+  if (!isSurelyCleanJson(input.text)) return undefined;
   const tail = input.carry?.tail ?? '';
   const texts = readerTextsOf(input.value);
   if (!isWhollyClean(input.value, texts, tail)) return undefined;
   return { kind: 'clean', findings: NO_FINDINGS, carry: carryOn(tail, texts) };
 }
 
-function inspect(
-  input: InspectionInput,
-  inspectors: Inspectors,
-  log: FindingLog,
-): InspectionOutcome {
+function inspect(input: CloseInput, inspectors: Inspectors, log: FindingLog): CloseOutcome {
   const caps = input.caps ?? INSPECTION_CAPS;
   const { text, value } = input;
   const rules = input.profile.result;
   const tail = input.carry?.tail ?? '';
-  if (!satisfies(value, input.output)) return withhold('result-invalid', log);
   const approved = new Set(input.approved);
   const { sanitize, recheck } = inspectors;
   const pass = sanitizeMessage({ text, value, rules, caps, log, sanitize, approved, tail });
@@ -126,26 +168,15 @@ function inspect(
   }
   const carry = carryOn(tail, pass.readerTexts);
   if (pass.edits.length === 0) return { kind: 'clean', findings: log.list(), carry };
-  return finishChanged(input, edited, carry, log);
-}
-
-function withhold(reason: WithholdReason, log: FindingLog): InspectionOutcome {
-  return { kind: 'withhold', reason, findings: log.list() };
-}
-
-/** A changed message must still be what its schema and its own text copy say. */
-function finishChanged(
-  input: InspectionInput,
-  edited: string,
-  carry: Carry,
-  log: FindingLog,
-): InspectionOutcome {
   const findings = log.list();
-  const text = attachFindings(edited, publicFindings(findings));
-  const value: Json = JSON.parse(text);
-  if (!satisfies(value, input.output)) return withhold('result-invalid', log);
-  if (agrees(input.value) && !agrees(value)) return withhold('result-content', log);
-  return { kind: 'changed', text, value, findings, carry };
+  const changed = attachFindings(edited, publicFindings(findings));
+  // A message must still be what its own text copy says.
+  if (agrees(value) && !agrees(JSON.parse(changed))) return withhold('result-content', log);
+  return { kind: 'changed', text: changed, findings, carry };
+}
+
+function withhold(reason: WithholdReason, log: FindingLog): InspectionOutcome & CloseOutcome {
+  return { kind: 'withhold', reason, findings: log.list() };
 }
 
 /** Whether the structured content is there and valid where a schema was approved (MCP, tools, outputSchema). */

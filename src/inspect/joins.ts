@@ -57,21 +57,54 @@ function borderRuns(parts: readonly string[]): readonly (readonly Segment[])[] {
 function findInRun(run: readonly Segment[], glue: string, wanted: Wanted): SplitHit[] {
   const joined = run.map((segment) => segment.text).join(glue);
   if (isSurelyClean(joined)) return [];
-  return findSensitive(joined, wanted).flatMap((hit) => cutToParts(run, glue, hit));
+  const places = placesOf(run, glue);
+  const split: SplitHit[] = [];
+  let first = 0;
+  // Hits ascend, so no place is passed over twice.
+  for (const hit of findSensitive(joined, wanted)) {
+    while ((places[first]?.end ?? hit.start) < hit.start) first++;
+    const cuts = cutToParts(places, first, hit);
+    if (cuts.length > 1) split.push(...cuts);
+  }
+  return split;
 }
 
-function cutToParts(run: readonly Segment[], glue: string, hit: Hit): SplitHit[] {
+/** Where a segment stands in the joined text. */
+type Place = { readonly segment: Segment; readonly start: number; readonly end: number };
+
+function placesOf(run: readonly Segment[], glue: string): readonly Place[] {
+  let start = 0;
+  return run.map((segment) => {
+    const place = { segment, start, end: start + segment.text.length };
+    start = place.end + glue.length;
+    return place;
+  });
+}
+
+function cutToParts(places: readonly Place[], first: number, hit: Hit): SplitHit[] {
   const cuts: SplitHit[] = [];
-  let offset = 0;
-  for (const { part, from, text } of run) {
-    const start = Math.max(hit.start, offset);
-    const end = Math.min(hit.end, offset + text.length);
-    if (start < end) {
-      cuts.push({ part, kind: hit.kind, start: from + start - offset, end: from + end - offset });
-    }
-    offset += text.length + glue.length;
+  for (let index = first; index < places.length; index++) {
+    const place = places[index];
+    if (place === undefined || place.start >= hit.end) break;
+    const start = Math.max(hit.start, place.start);
+    const end = Math.min(hit.end, place.end);
+    if (start >= end) continue;
+    const { part, from } = place.segment;
+    const offset = from - place.start;
+    cuts.push({ part, kind: hit.kind, start: offset + start, end: offset + end });
   }
-  return cuts.length > 1 ? cuts : [];
+  return cuts;
+}
+
+/** The hits of each part, so that none is looked for in all of them. */
+export function groupByPart(hits: readonly SplitHit[]): ReadonlyMap<number, readonly SplitHit[]> {
+  const byPart = new Map<number, SplitHit[]>();
+  for (const hit of hits) {
+    const known = byPart.get(hit.part);
+    if (known === undefined) byPart.set(hit.part, [hit]);
+    else known.push(hit);
+  }
+  return byPart;
 }
 
 /** One text with cuts replaced; overlapping cuts count once. */

@@ -15,6 +15,18 @@ export type LeaveSignal = {
   removeEventListener(type: 'abort', listener: LeaveListener): void;
 };
 
+/** The answers that a channel still owes its client: what was posted for them ended long before. */
+export type AwaitedAnswers = {
+  /** Nothing more is sent for this channel before something of it is answered. */
+  readonly isFull: boolean;
+  /** Waits for the answer under this id, up to `withinMs`. */
+  add(id: string, withinMs: number): void;
+  /** It came, or nobody wants it any more. */
+  drop(id: string): void;
+  /** Waits for nothing any more. */
+  close(): void;
+};
+
 /** One HTTP request on an upstream's path, after the edge has checked Host, Origin, size and type. */
 export type Incoming = {
   /** The decision id: a lower-case UUID, the same in the audit log, in errors and in headers. */
@@ -75,6 +87,16 @@ export interface Outgoing {
   cut(): void;
 }
 
+/** The client's end of a channel of HTTP+SSE: what is written are whole events. */
+export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
+  /** True while so much is unread that nothing more is asked for it. */
+  readonly isLagging: boolean;
+  /** Aborted when the channel ends. */
+  readonly signal: LeaveSignal;
+  /** Where answers come apart from every exchange. */
+  readonly awaited: AwaitedAnswers | undefined;
+};
+
 /** Why no usable answer came from an upstream. */
 export type ForwardFault =
   | 'upstream-unavailable'
@@ -113,10 +135,13 @@ export type ForwardOutcome =
   | UpstreamAnswer
   | { readonly kind: 'fault'; readonly reason: ForwardFault };
 
-/** Why nothing was sent: it concerns what another replica runs, or ran, or the replicas could not be told of it. */
-export type ReplicaFault = 'asked-elsewhere' | 'store-unavailable';
+/**
+ * Why nothing was sent: it concerns what another replica runs, or ran, or the replicas could not be told of it; or
+ * too much for its caller is on its way.
+ */
+export type UnsentFault = 'asked-elsewhere' | 'store-unavailable' | 'overloaded';
 
-/** What became of a message that may concern what another replica runs. */
+/** What became of a message that may concern what another replica runs, or that was not sent at all. */
 export type PlacedOutcome =
   | ForwardOutcome
-  | { readonly kind: 'fault'; readonly reason: ReplicaFault };
+  | { readonly kind: 'fault'; readonly reason: UnsentFault };

@@ -99,7 +99,7 @@ const MEMBERS: readonly (readonly [string, string])[] = [
   ],
   [
     'actor',
-    'What the token proved: `iss sub client_id act[] token{id,aud,scopes,exp,binding} groups_used`. `token.id` is a keyed hash; `exp` is in seconds since the epoch. `null` without a verified caller.',
+    'What the token proved: `iss sub client_id act[] token{id,aud,scopes,exp,binding} groups_used`. `token.id` is a keyed hash; `exp` is in seconds since the epoch. `groups_used`: groups of the caller that the deciding rule names under `who`, allow or deny, at most 32; empty where it names none, or no rule decided. `null` without a verified caller.',
   ],
   [
     'client',

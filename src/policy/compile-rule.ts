@@ -44,6 +44,7 @@ export function compileRule(
     policy,
     rule: written.id,
     matchesWho: compileWho(written.who, written.effect),
+    groups: written.who.groups,
     upstreams: compileUpstreams(written.what.upstreams, report),
     targets: compileTargets(written.what, report),
     grants: compileGrants(written.what),

@@ -29,7 +29,7 @@ import { judgeTaskRules } from './task-rules.js';
 const MAX_NAME_CHARS = 1024;
 
 /** Recorded where a verified principal uses the protocol itself: sessions, discovery, ping (law 1). */
-export const PROTOCOL_RULE = { policy: 'builtin', rule: 'protocol' } as const;
+export const PROTOCOL_RULE = { policy: 'builtin', rule: 'protocol', groups: undefined } as const;
 
 /**
  * Decides one question under one set of policies. Total: never throws, never waits.
@@ -79,14 +79,14 @@ export function isListed(
 
 /** INVARIANT: the only cast to Allow in the program. */
 function allow(
-  rule: { readonly policy: string; readonly rule: string },
+  { policy, rule, groups }: Pick<Rule, 'policy' | 'rule' | 'groups'>,
   owed: readonly Obligation[],
 ) {
-  return { verdict: 'allow', policy: rule.policy, rule: rule.rule, obligations: owed } as Allow;
+  return { verdict: 'allow', policy, rule, groups, obligations: owed } as Allow;
 }
 
 function deny(reason: Reason, listed: boolean, rule?: Rule, more?: Partial<Deny>): Deny {
-  const named = rule === undefined ? undefined : { policy: rule.policy, rule: rule.rule };
+  const named = rule && { policy: rule.policy, rule: rule.rule, groups: rule.groups };
   return { verdict: 'deny', reason, listed, ...named, ...more };
 }
 

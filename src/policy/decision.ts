@@ -27,6 +27,8 @@ export type Allow = {
   readonly verdict: 'allow';
   readonly policy: string;
   readonly rule: string;
+  /** The groups that the rule names, for the record. */
+  readonly groups: readonly string[] | undefined;
   readonly obligations: readonly Obligation[];
 };
 
@@ -49,6 +51,8 @@ export type Deny = {
   readonly listed: boolean;
   readonly policy?: string;
   readonly rule?: string;
+  /** The groups that the rule names, for the record. */
+  readonly groups?: readonly string[] | undefined;
   /** For `insufficient-scope`: every scope of the alternative with the fewest missing. */
   readonly scopes?: readonly string[];
   /** A sentence that a model can act on. Built by us from schema positions and rule texts, never from traffic. */

@@ -52,7 +52,7 @@ export type ExchangeRecord = {
   /** Its decision was given to the audit. */
   isDecisionWritten?: boolean;
   principal: Principal | undefined;
-  /** Groups of the principal that the deciding rule names. */
+  /** Groups of the principal that the deciding rule names, within a bound. */
   groupsUsed?: readonly string[];
   client: {
     readonly ip: string;

@@ -23,6 +23,8 @@ type RuleBase = {
   readonly policy: string;
   readonly rule: string;
   readonly matchesWho: (principal: Principal) => boolean;
+  /** The groups that `who` names; undefined where it names none. */
+  readonly groups: readonly string[] | undefined;
   /** Undefined where the rule names no upstream: every one. */
   readonly upstreams: readonly Pattern[] | undefined;
   readonly targets: { readonly [kind in TargetKind]: readonly Pattern[] };

@@ -10,6 +10,7 @@ import type { Cleared } from '../settle/settle.js';
 import { takesStream } from './acceptance.js';
 import { type Call, noteRefusal } from './call.js';
 import { isBridged } from './channel-outgoing.js';
+import { awaitAnswer } from './channel-request.js';
 import { answerEventIds } from './event-ids.js';
 import { pumpEvents } from './events.js';
 import { type GatheredWrites, gatherWrites } from './gathered-writes.js';
@@ -40,7 +41,7 @@ export async function relayAnswer(
   const { admitted } = cleared;
   // From a server of HTTP+SSE the answer comes apart from what was posted.
   const isApart = admitted.era === '2024' && !isBridged(call, admitted);
-  if (admitted.message.kind !== 'request' || isApart) return acknowledge(call, answer);
+  if (admitted.message.kind !== 'request' || isApart) return acknowledge(call, cleared, answer);
   const status = refuseStatus(call, answer, admitted.session);
   if (status !== undefined) {
     answer.release();
@@ -59,11 +60,12 @@ export async function relayAnswer(
 }
 
 /** A notification, or the answer to a question, is accepted with 202 and no body, or refused; nothing else is an answer to it. */
-function acknowledge(call: Call, answer: UpstreamAnswer): Refusal | undefined {
+function acknowledge(call: Call, cleared: Cleared, answer: UpstreamAnswer): Refusal | undefined {
   answer.release();
   if (!ACCEPTED.has(answer.status))
     return refuseStatus(call, answer, call.admitted?.session) ?? refuseWith('upstream-protocol');
   passCancellation(call);
+  awaitAnswer(call, cleared.admitted);
   call.record.result.status = 'ok';
   call.record.result.http = 202;
   call.outgoing.send(202, {}, '');

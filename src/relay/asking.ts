@@ -23,7 +23,7 @@ import type { Read, Verdict } from './subject.js';
 export type { Asking } from '../mcp/asking.js';
 
 /** Inspects a text as its own answer is inspected, without the schema of a complete result. */
-type Inspect = (reading: Read) => Verdict;
+type Inspect = (reading: Read) => Verdict | Promise<Verdict>;
 
 /** A question is never cached, and its state is opaque: neither is content (MCP 2026-07-28, caching). */
 const CUT: ReadonlySet<string> = new Set(['requestState', 'ttlMs', 'cacheScope']);
@@ -53,7 +53,7 @@ export async function judgeAsking(
   }
   const reading = readJsonText(cutMembers(text));
   if (!reading.ok) return withhold('upstream-protocol');
-  const verdict = inspect(reading);
+  const verdict = await inspect(reading);
   if (verdict.kind !== 'own') return verdict;
   const inspected = showLinks(verdict.text ?? reading.text, asking, ['result']);
   if (inspected === undefined) return withhold('elicitation-url');

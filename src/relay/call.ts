@@ -37,6 +37,8 @@ export type Call = {
 const NO_TARGET: Target = { kind: 'none' };
 /** Names of arguments that the record keeps; the rest are counted by the digest. */
 const MAX_RECORDED_KEYS = 32;
+/** Groups that the record keeps of those that a rule names and the caller has. */
+const MAX_RECORDED_GROUPS = 32;
 
 /** The token as the client sent it: for the guard, and closed for what is exchanged for it. */
 export function presentedToken(incoming: Incoming): string | undefined {
@@ -124,10 +126,8 @@ function isPinnedKind(kind: Target['kind']): kind is PinKind {
 /** What the record knows after the decision: the verdict, its rule, and the pin that it rests on. */
 export function noteDecision(call: Call, decision: Decision): void {
   const { record, view, admitted } = call;
-  record.decision.verdict = decision.verdict;
   record.decision.stage = 'decide';
-  record.decision.policy = decision.policy;
-  record.decision.rule = decision.rule;
+  noteRule(record, decision);
   if (decision.verdict === 'deny') record.decision.reasons.push(decision.reason);
   const target = admitted?.target ?? NO_TARGET;
   const name = nameOf(target);
@@ -136,6 +136,18 @@ export function noteDecision(call: Call, decision: Decision): void {
   const standing = view.catalogueFor(admitted ?? PLAIN_SESSION).standing(kind, name);
   record.target.definition = standing.observed;
   record.target.pin = standing.pinned?.digest;
+}
+
+/** What the record knows of the rule that decided: which it is, and by which groups the caller fell under it. */
+export function noteRule(record: ExchangeRecord, decision: Decision): void {
+  record.decision.verdict = decision.verdict;
+  record.decision.policy = decision.policy;
+  record.decision.rule = decision.rule;
+  const { groups } = decision;
+  const { principal } = record;
+  if (groups === undefined || principal === undefined) return;
+  const used = groups.filter((group) => principal.groups.includes(group));
+  record.groupsUsed = used.slice(0, MAX_RECORDED_GROUPS);
 }
 
 /** Answers with a refusal, if no answer has begun, and notes it. */

@@ -7,11 +7,13 @@ import type { SentFacts, SessionFacts } from '../mcp/admitted.js';
 import { applyEdits, readJsonText, spanOf } from '../mcp/json.js';
 import { readEnvelope } from '../mcp/jsonrpc.js';
 import { encodeSseMessage } from '../mcp/sse.js';
+import type { AwaitedAnswers } from '../mcp/transport.js';
 import { openRecord } from '../policy/open-record.js';
 import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
 import { type Answered, maySee, planOf } from './answered.js';
-import { type Call, nameOf } from './call.js';
+import { createAwaitedAnswers } from './awaited-answers.js';
+import { type Call, callerOf, nameOf } from './call.js';
 import { gatherWrites } from './gathered-writes.js';
 import { createJudge } from './judge.js';
 import { createCount, createGate, type NoticeGate, type ProgressCount } from './progress.js';
@@ -29,29 +31,43 @@ type Channel = {
   session: SessionFacts;
   judgeUnasked: (data: string) => Promise<string | undefined>;
   readonly answered: Set<string>;
+  readonly awaited: AwaitedAnswers;
   /** How far requests are that told of it, by their sealed ids. */
   readonly counts: Map<string, ProgressCount>;
   /** That of the message at hand, where it tells progress of a live request. */
   heard: ProgressCount | undefined;
 };
 
-/** Writes what may pass of each message of a channel, one at a time and in order. */
+export type ChannelWriter = {
+  /** Writes what may pass of a message. One at a time, in order. */
+  write(data: string): Promise<void>;
+  /** What was posted by this replica and is not answered yet; past its time it is refused on the channel. */
+  readonly awaited: AwaitedAnswers;
+};
+
+/** Makes what writes on one channel. Whoever ends the channel closes what it awaits. */
 export function createChannelWriter(
   call: Call,
   principal: Principal,
   session: SessionFacts,
-): (data: string) => Promise<void> {
+): ChannelWriter {
   const channel: Channel = {
     call,
     principal,
     session,
     judgeUnasked: async () => undefined,
     answered: new Set(),
+    awaited: createAwaitedAnswers({
+      hasCome: (id) => channel.answered.has(id),
+      onLate(id) {
+        endLate(channel, id).catch((error: unknown) => call.ports.report(error, call.incoming.id));
+      },
+    }),
     counts: new Map(),
     heard: undefined,
   };
   channel.judgeUnasked = createUnaskedJudge(call, principal, session, gateOf(channel));
-  return async (data) => {
+  const write = async (data: string): Promise<void> => {
     const reading = readJsonText(data);
     const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
     const sent = readAnswered(channel, envelope);
@@ -59,23 +75,29 @@ export function createChannelWriter(
     const text = await channel.judgeUnasked(underOwnToken(channel, envelope, data));
     if (text !== undefined) await call.outgoing.write(encodeSseMessage(text));
   };
+  return { write, awaited: channel.awaited };
 }
 
 type Envelope = ReturnType<typeof readEnvelope> | undefined;
 
 /** What a message answers, if it answers anything that was asked in this session. */
 function readAnswered(channel: Channel, envelope: Envelope): SentFacts | undefined {
-  const { answered, counts } = channel;
+  const { answered } = channel;
   if (envelope?.kind !== 'result' && envelope?.kind !== 'error') return undefined;
   const { id } = envelope;
   if (typeof id !== 'string' || answered.has(id)) return undefined;
   const sent = openSent(channel, id);
-  if (sent === undefined) return undefined;
+  if (sent !== undefined) noteAnswered(channel, id);
+  return sent;
+}
+
+/** From here on whatever comes under this id is no answer. */
+function noteAnswered({ answered, awaited, counts }: Channel, id: string): void {
   const [oldest] = answered;
   if (answered.size >= MAX_ANSWERED && oldest !== undefined) answered.delete(oldest);
   answered.add(id);
   counts.delete(id);
-  return sent;
+  awaited.drop(id);
 }
 
 function openSent({ call, principal, session }: Channel, id: string): SentFacts | undefined {
@@ -119,18 +141,42 @@ async function writeAnswer(channel: Channel, sent: SentFacts, data: string): Pro
   const span = spanOf(data, ['id']);
   if (plan === undefined || span === undefined) return drop(call, 'foreign-message');
   const text = applyEdits(data, [{ ...span, text: JSON.stringify(sent.id) }]);
-  const answering = openAnswering(call, plan, sent);
-  const writes = gatherWrites(call.outgoing);
-  try {
+  await record(openAnswering(call, plan, sent), text, async (answering) => {
     const verdict = isLate(call, sent) ? LATE : await judge(answering, plan, text);
     if (verdict.kind === 'own' && !verdict.isError && sent.method === 'initialize')
       learnAskable(channel, sent);
-    writeVerdict({ call: answering, writes }, verdict, text, undefined);
+    return verdict;
+  });
+}
+
+/** What never came is refused in its place and on record; its server learns that nobody waits any more. */
+async function endLate(channel: Channel, id: string): Promise<void> {
+  const { call, principal, session } = channel;
+  const sent = openSent(channel, id);
+  const plan = sent && planOf(sent, session, principal);
+  if (sent === undefined || plan === undefined) return;
+  noteAnswered(channel, id);
+  await record(openAnswering(call, plan, sent), '', async () => LATE);
+  // A handshake cannot be cancelled (MCP 2024-11-05, cancellation).
+  if (sent.method !== 'initialize')
+    call.ports.giveUp(call.incoming.upstream, { session, id, by: callerOf(call) });
+}
+
+/** Writes what an answer came to, and closes its record, whatever happens. */
+async function record(
+  answering: Call,
+  text: string,
+  judged: (answering: Call) => Promise<Verdict>,
+): Promise<void> {
+  const { ports } = answering;
+  const writes = gatherWrites(answering.outgoing);
+  try {
+    writeVerdict({ call: answering, writes }, await judged(answering), text, undefined);
   } catch (error) {
-    call.ports.report(error, answering.record.id);
+    ports.report(error, answering.record.id);
     writeFailure(answering, refuseWith('internal'), writes);
   } finally {
-    call.ports.closeRecord(answering.record);
+    ports.closeRecord(answering.record);
   }
   await writes.flush();
 }

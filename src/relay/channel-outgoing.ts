@@ -2,12 +2,11 @@
 // 202, and what the exchange writes goes to the stream that its client holds. Decides nothing.
 // Source: MCP 2024-11-05, transports, HTTP with SSE.
 
-import type { ClientEnd } from '../exchange-ports.js';
 import type { Admitted } from '../mcp/admitted.js';
 import type { RequestId } from '../mcp/message.js';
 import { renderError } from '../mcp/render.js';
 import { encodeSseMessage } from '../mcp/sse.js';
-import type { AnswerHeaders, LeaveSignal, Outgoing } from '../mcp/transport.js';
+import type { AnswerHeaders, ClientEnd, LeaveSignal, Outgoing } from '../mcp/transport.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Call } from './call.js';
 

@@ -7,11 +7,13 @@ import type { Admitted } from '../mcp/admitted.js';
 import { invalidParams } from '../mcp/faults.js';
 import { spanOf } from '../mcp/json.js';
 import type { RequestId } from '../mcp/message.js';
+import type { AwaitedAnswers } from '../mcp/transport.js';
 import type { Allow } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
-import { type Refusal, refuseFault } from '../policy/refusal.js';
+import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
 import { owedByAnswer } from '../settle/settle.js';
 import type { Call } from './call.js';
+import { timeLeftMs } from './open-answer.js';
 import { tokenOf } from './progress.js';
 
 /** The message under the id that the server is to know it by. */
@@ -24,6 +26,7 @@ export function addressRequest(
   const { message } = admitted;
   if (message.kind === 'notification') return addressCancellation(call, admitted);
   if (message.kind !== 'request') return admitted;
+  if (awaitedOf(call, admitted)?.isFull === true) return refuseWith('overloaded');
   const { maxResultBytes, profiles } = owedByAnswer(allow);
   const sealed = seal(call, principal, admitted, {
     id: message.id,
@@ -38,6 +41,35 @@ export function addressRequest(
   if (sealed !== undefined) return underSealed(admitted, sealed);
   const place = { era: admitted.era, id: message.id };
   return refuseFault(invalidParams(place, 'The id and the name of what it asks for are too long.'));
+}
+
+/**
+ * What the server has taken under a sealed id is waited for where this replica holds the stream; what was
+ * cancelled is waited for no longer.
+ */
+export function awaitAnswer(call: Call, admitted: Admitted): void {
+  const { message, rule } = admitted;
+  const isCancellation = rule.method === 'notifications/cancelled';
+  if (message.kind !== 'request' && !isCancellation) return;
+  const awaited = awaitedOf(call, admitted);
+  const sealed = sealedAt(admitted, isCancellation ? ['params', 'requestId'] : ['id']);
+  if (sealed === undefined) return;
+  if (isCancellation) awaited?.drop(sealed);
+  else awaited?.add(sealed, timeLeftMs(call));
+}
+
+/** What stands there as it left; `undefined` where it left as it came. */
+function sealedAt({ text, edits }: Admitted, path: readonly string[]): string | undefined {
+  const span = spanOf(text, path);
+  const edit = edits.find(({ start }) => start === span?.start);
+  return edit === undefined ? undefined : String(JSON.parse(edit.text));
+}
+
+/** What the channel still owes, where this replica holds it. */
+function awaitedOf({ ports }: Call, { era, session }: Admitted): AwaitedAnswers | undefined {
+  return era === '2024' && session !== undefined
+    ? ports.channels.find(session)?.awaited
+    : undefined;
 }
 
 /** The sealed id is its progress token too: whoever holds the stream knows by it whose progress it is. */

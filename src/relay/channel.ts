@@ -4,18 +4,17 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; contract §2.
 
 import { setMaxListeners } from 'node:events';
-import type { ClientEnd } from '../exchange-ports.js';
 import type { SessionFacts } from '../mcp/admitted.js';
-import { BRIDGED_CHANNEL, channelAddress } from '../mcp/eras/channels.js';
+import { BRIDGED_CHANNEL, channelAddress, probesForChannel } from '../mcp/eras/channels.js';
 import { encodeSseMessage } from '../mcp/sse.js';
-import type { UpstreamAnswer } from '../mcp/transport.js';
+import type { AwaitedAnswers, ClientEnd, UpstreamAnswer } from '../mcp/transport.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
 import { notAcceptable, takesStream } from './acceptance.js';
 import { relayBridged } from './bridged-channel.js';
 import { type Call, callerOf, noteRefusal } from './call.js';
-import { createChannelWriter } from './channel-answer.js';
+import { type ChannelWriter, createChannelWriter } from './channel-answer.js';
 import { pumpEvents } from './events.js';
 import { holdStream } from './held-stream.js';
 import { listen, noteSession, putOnRecord } from './listen.js';
@@ -26,23 +25,22 @@ export function openStream(call: Call, principal: Principal): Promise<Refusal | 
   return opensChannel(call) ? openChannel(call, principal) : listen(call, principal);
 }
 
-/**
- * True on a channel's own path, and on the upstream's own for a client that probes for this transport: it
- * knows no header of a later one (MCP 2025-11-25, transports, backwards compatibility).
- */
+/** True on a channel's own path, and on the upstream's own for a client that probes for this transport. */
 function opensChannel({ incoming: { channel, headers } }: Call): boolean {
-  if (channel === 'events') return true;
-  const isOfSession = LATER_HEADERS.some((name) => headers[name] !== undefined);
-  return !isOfSession && headers['accept']?.includes('text/event-stream') === true;
+  return channel === 'events' || probesForChannel(headers);
 }
-
-const LATER_HEADERS = ['mcp-session-id', 'mcp-protocol-version', 'last-event-id'];
 
 /** What a channel stands on at the upstream: where messages go, and who tells what is said there. */
 type Ground = {
   readonly endpoint: string;
-  relay(channel: OpenedChannel, leave: AbortSignal): Promise<void>;
+  begin(channel: OpenedChannel): Begun;
   abort(): void;
+};
+
+/** A channel on which both sides are: what is owed there apart from every exchange, and what tells it. */
+type Begun = {
+  readonly awaited: AwaitedAnswers | undefined;
+  relay(leave: AbortSignal): Promise<void>;
 };
 
 type OpenedChannel = {
@@ -80,7 +78,13 @@ async function openDirect(call: Call): Promise<Ground | Refusal> {
   const { endpoint, answer } = outcome;
   return {
     endpoint,
-    relay: (channel, leave) => relayChannel(channel, answer, leave),
+    begin({ call: opened, principal, session }) {
+      const writer = createChannelWriter(opened, principal, session);
+      return {
+        awaited: writer.awaited,
+        relay: (leave) => relayChannel(opened, { answer, writer }, leave),
+      };
+    },
     abort: () => answer.abort(),
   };
 }
@@ -88,11 +92,15 @@ async function openDirect(call: Call): Promise<Ground | Refusal> {
 /** The upstream speaks another transport, and its session begins with the client's handshake. */
 const BRIDGE: Ground = {
   endpoint: BRIDGED_CHANNEL,
-  relay({ call, principal, sealed }, leave) {
+  begin({ call, principal, sealed }) {
     const { ports, incoming } = call;
     const session = (): SessionFacts | undefined =>
       ports.openSession(sealed, incoming.upstream, principal);
-    return relayBridged({ call, principal, session }, leave);
+    return {
+      // The exchanges themselves wait.
+      awaited: undefined,
+      relay: (leave) => relayBridged({ call, principal, session }, leave),
+    };
   },
   abort: () => undefined,
 };
@@ -108,15 +116,15 @@ async function serve(channel: OpenedChannel, ground: Ground): Promise<void> {
   setMaxListeners(0, over.signal);
   const announce = (method: string): void =>
     void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
-  const leave = ports.channels.enter(session, clientEnd(call, over.signal));
+  const { awaited, relay } = ground.begin(channel);
+  const leave = ports.channels.enter(session, clientEnd(call, over.signal, awaited));
   const address = channelAddress(call.view.channel.messageUrl, sealed);
   void outgoing.write(encodeSseMessage(address, { event: 'endpoint' }));
   try {
-    await holdStream(call, principal, { session: sealed, announce }, (signal) =>
-      ground.relay(channel, signal),
-    );
+    await holdStream(call, principal, { session: sealed, announce }, relay);
   } finally {
     leave();
+    awaited?.close();
     // Nothing can answer in it any more.
     over.abort();
     ports.endSession(sealed, incoming.upstream);
@@ -125,7 +133,11 @@ async function serve(channel: OpenedChannel, ground: Ground): Promise<void> {
 }
 
 /** Answers are written by many exchanges, none of which waits for the others: what is unread is counted. */
-function clientEnd({ outgoing, view }: Call, signal: AbortSignal): ClientEnd {
+function clientEnd(
+  { outgoing, view }: Call,
+  signal: AbortSignal,
+  awaited: AwaitedAnswers | undefined,
+): ClientEnd {
   const { maxResponseBytes } = view.limits;
   let unread = 0;
   return {
@@ -144,6 +156,7 @@ function clientEnd({ outgoing, view }: Call, signal: AbortSignal): ClientEnd {
       });
     },
     signal,
+    awaited,
   };
 }
 
@@ -154,19 +167,18 @@ async function endAtUpstream({ call, session }: OpenedChannel): Promise<void> {
 }
 
 async function relayChannel(
-  { call, principal, session }: OpenedChannel,
-  answer: UpstreamAnswer,
+  call: Call,
+  { answer, writer }: { readonly answer: UpstreamAnswer; readonly writer: ChannelWriter },
   leave: AbortSignal,
 ): Promise<void> {
   const abort = (): void => answer.abort();
   leave.addEventListener('abort', abort, { once: true });
   if (leave.aborted) abort();
-  const write = createChannelWriter(call, principal, session);
   const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
     // Judged under the version that stands now, not the one under which the channel was opened.
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
     if (event.kind !== 'message') await call.outgoing.write(upkeepOf(event));
-    else if (event.data !== '') await write(event.data);
+    else if (event.data !== '') await writer.write(event.data);
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
   if (end !== 'ended' && end !== 'stopped' && !leave.aborted)

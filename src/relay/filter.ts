@@ -4,25 +4,26 @@
 
 import type { SeenPage } from '../exchange-ports.js';
 import {
-  filterList,
+  endList,
+  filterItems,
   type ListInput,
-  type ListItem,
   type ListKind,
+  type ListOutcome,
 } from '../inspect/filter-list.js';
-import { filterHandshake, type HandshakeOutcome } from '../inspect/handshake.js';
+import { cutHandshake, endHandshake, type HandshakeOutcome } from '../inspect/handshake.js';
 import type { CachedPage } from '../inspect/page-cache.js';
 import { filterServerCapabilities } from '../mcp/capabilities.js';
 import { hasInexactNumber, type JsonReading } from '../mcp/json.js';
 import { listedEra } from '../mcp/listing.js';
-import type { Era, JsonObject, RequestId, Target } from '../mcp/message.js';
+import type { Era, JsonObject } from '../mcp/message.js';
 import { readTaskUses } from '../mcp/tasks.js';
 import { CHANNEL_VERSION, SESSION_VERSIONS, STATELESS_VERSIONS } from '../mcp/versions.js';
-import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind } from '../policy/definition.js';
 import { refuseWith } from '../policy/refusal.js';
-import { matchKey } from '../policy/rules.js';
 import type { Answered } from './answered.js';
 import type { Call } from './call.js';
+import { isItemListed, listsAnything } from './listed.js';
+import { idOf, pageKey, viewerKey } from './page-keys.js';
 import { profileOf } from './profile.js';
 import type { Verdict } from './subject.js';
 import { taskForm } from './task-request.js';
@@ -53,13 +54,12 @@ const VERSIONS: { readonly [era in Era]: readonly string[] } = {
   '2025': SESSION_VERSIONS,
   '2026': STATELESS_VERSIONS,
 };
-const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
 /** MCP 2025-11-25, session management: visible ASCII only. */
 const SESSION_ID = /^[\x21-\x7e]{1,4096}$/;
 const NO_HEADERS = {};
 
 /** Filters the own result of a handshake or a list. */
-export function filterAnswer(filtering: Filtering): Verdict {
+export function filterAnswer(filtering: Filtering): Verdict | Promise<Verdict> {
   const { method } = filtering.cleared.admitted.rule;
   if (method === 'initialize' || method === 'server/discover')
     return filterHandshakeAnswer(filtering, method);
@@ -92,12 +92,13 @@ export function recallList(call: Call, cleared: Answered, bytes: Uint8Array): Ve
 }
 
 function filterHandshakeAnswer(
-  { call, cleared, reading, result, issued }: Filtering,
+  filtering: Filtering,
   method: 'initialize' | 'server/discover',
-): Verdict {
+): Verdict | Promise<Verdict> {
+  const { call, cleared, reading, result } = filtering;
   const { era, apps } = cleared.admitted;
   const form = taskForm(call, era, result);
-  const outcome = filterHandshake({
+  const filtered = cutHandshake({
     text: reading.text,
     value: reading.value,
     method,
@@ -109,6 +110,19 @@ function filterHandshakeAnswer(
     listTtlMs: call.view.limits.listTtlMs,
     filterCapabilities: (declared) => filterServerCapabilities(declared, { form, apps }),
   });
+  if (filtered.kind === 'withhold') return withheld(call, filtered);
+  const inspected = call.ports.inspection.message(filtered.rest);
+  return inspected instanceof Promise
+    ? inspected.then((late) => endHandshakeAnswer(filtering, form, endHandshake(filtered, late)))
+    : endHandshakeAnswer(filtering, form, endHandshake(filtered, inspected));
+}
+
+function endHandshakeAnswer(
+  { call, cleared, result, issued }: Filtering,
+  form: ReturnType<typeof taskForm>,
+  outcome: HandshakeOutcome,
+): Verdict {
+  const { era, apps } = cleared.admitted;
   if (outcome.kind === 'withhold') return withheld(call, outcome);
   call.record.findings.push(...outcome.findings);
   if (outcome.hadOtherInstructions) {
@@ -146,34 +160,42 @@ function filterHandshakeAnswer(
   };
 }
 
-/** Instructions steer a model towards things; who may see none of them is told nothing (contract §4, law 1). */
-function listsAnything(call: Call, cleared: Answered): boolean {
-  const catalogue = call.view.catalogueFor(cleared.admitted);
-  return PINNED_KINDS.some((kind) =>
-    catalogue.names(kind).some((name) => isListed(call, cleared, targetOf(kind, name))),
-  );
-}
-
 function filterListAnswer(
   filtering: Filtering,
   kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
-): Verdict {
-  const { call, cleared, reading, bytes } = filtering;
+): Verdict | Promise<Verdict> {
+  const { call, cleared, bytes } = filtering;
   const id = idOf(cleared);
   const known =
     bytes === undefined || id === undefined
       ? undefined
       : call.ports.pages.find(pageKey(call, cleared), bytes, id);
-  const outcome = filterList(listInput(filtering, kind, known));
+  const page = filterItems(listInput(filtering, kind, known));
+  if (page.kind === 'withhold') return withheld(call, page);
+  // It is kept for those who see as was seen when it was filtered, whatever stands once it is inspected.
+  const viewer = viewerKey(call, cleared);
+  const inspected = call.ports.inspection.message(page.rest);
+  return inspected instanceof Promise
+    ? inspected.then((late) => endListAnswer(filtering, known, viewer, endList(page, late)))
+    : endListAnswer(filtering, known, viewer, endList(page, inspected));
+}
+
+function endListAnswer(
+  { call, cleared, reading, bytes }: Filtering,
+  known: CachedPage | undefined,
+  viewer: string,
+  outcome: ListOutcome,
+): Verdict {
   if (outcome.kind === 'withhold') return withheld(call, outcome);
   const { text, items, findings } = outcome;
   call.record.findings.push(...findings);
   noteList(call, outcome, reading.text.length, text.length);
+  const id = idOf(cleared);
   if (bytes !== undefined && id !== undefined) {
     const page =
       known ??
       call.ports.pages.keep(pageKey(call, cleared), { bytes, text: reading.text, id }, items);
-    page?.keepFiltered(viewerKey(call, cleared), text, outcome);
+    page?.keepFiltered(viewer, text, outcome);
   }
   return own(text === reading.text ? undefined : text);
 }
@@ -225,37 +247,6 @@ function listInput(
   };
 }
 
-function isItemListed(
-  call: Call,
-  cleared: Answered,
-  pin: PinKind | undefined,
-  { name, digest }: ListItem,
-): boolean {
-  if (pin === undefined) return isListed(call, cleared, { kind: 'resource', uri: name });
-  const catalogue = call.view.catalogueFor(cleared.admitted);
-  // Approved is the definition that was seen, not the name: this page must show that very one.
-  const isSeen = catalogue.mode === 'off' || catalogue.standing(pin, name).observed === digest;
-  return isSeen && isListed(call, cleared, targetOf(pin, name));
-}
-
-function targetOf(kind: PinKind, name: string): Target {
-  switch (kind) {
-    case 'tool':
-    case 'prompt':
-      return { kind, name };
-    case 'template':
-      return { kind, uriTemplate: name };
-    case 'resource':
-      return { kind, uri: name };
-  }
-}
-
-function isListed(call: Call, { principal, admitted }: Answered, target: Target): boolean {
-  const { policies } = call.view;
-  const catalogue = call.view.catalogueFor(admitted);
-  return isListedFor(policies, principal, catalogue.upstream, target, catalogue);
-}
-
 function own(text: string | undefined): Verdict {
   return { kind: 'own', text, headers: NO_HEADERS, isError: false, rpcCode: undefined };
 }
@@ -272,24 +263,4 @@ function noteList(
   visibleBytes: number,
 ): void {
   call.record.result.list = { advertised, visible, advertisedBytes, visibleBytes };
-}
-
-function idOf({ admitted }: Answered): RequestId | undefined {
-  return admitted.message.kind === 'request' ? admitted.message.id : undefined;
-}
-
-function pageKey(call: Call, { admitted }: Answered): string {
-  const params = 'params' in admitted.message ? admitted.message.params : undefined;
-  return JSON.stringify([
-    call.incoming.upstream,
-    admitted.era,
-    admitted.apps,
-    admitted.rule.method,
-    params?.['cursor'] ?? null,
-  ]);
-}
-
-/** What the filtered form of a page depends on besides its bytes: the view, and the rules that match. */
-function viewerKey(call: Call, { principal, owed }: Answered): string {
-  return `${call.view.id} ${matchKey(call.view.policies, principal)} ${owed.profiles.join(' ')}`;
 }

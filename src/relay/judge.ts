@@ -7,7 +7,7 @@ import { setPrivate } from '../inspect/members.js';
 import { readAnswer } from '../mcp/answers.js';
 import { mayAskFirst } from '../mcp/asking.js';
 import { type JsonReading, readJson, readJsonText } from '../mcp/json.js';
-import type { JsonObject } from '../mcp/message.js';
+import { isObject, type JsonObject, type RpcError } from '../mcp/message.js';
 import type { CompiledSchema } from '../policy/definition.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { OwedByAnswer } from '../settle/settle.js';
@@ -70,7 +70,7 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
     switch (answer.kind) {
       case 'own-question': {
         const asking = { text: reading.text, result: answer.result };
-        return judgeAsking(call, cleared, asking, (cut) => own(inspect(subject, cut), NO_ERROR));
+        return judgeAsking(call, cleared, asking, (cut) => ownOf(inspect(subject, cut), NO_ERROR));
       }
       case 'own-task':
         return judgeCreated(subject, cleared, reading, answer.result);
@@ -78,10 +78,11 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
         return judgeResult(subject, reading, answer.result, { cleared, issued, bytes });
       case 'own-error': {
         const { error } = answer;
-        const verdict = own(inspect(subject, reading), { isError: true, rpcCode: error.code });
-        if (error.code === URL_ELICITATION_REQUIRED)
-          return judgeUrlError(subject, verdict, reading.text, error);
-        return era === '2026' ? repairError(verdict, reading.text, error) : verdict;
+        const facts = { isError: true, rpcCode: error.code };
+        const verdict = ownOf(inspect(subject, reading), facts);
+        return verdict instanceof Promise
+          ? verdict.then((late) => judgeError(subject, late, reading.text, error))
+          : judgeError(subject, verdict, reading.text, error);
       }
       case 'notification':
       case 'server-request':
@@ -110,7 +111,7 @@ function judgeResult(
 ): Verdict | Promise<Verdict> {
   const { cleared } = waiting;
   const { rule } = cleared.admitted;
-  const isError = result['isError'] === true;
+  const facts = { isError: result['isError'] === true, rpcCode: undefined };
   if (rule.response === 'task') return judgeTaskAnswer(subject, cleared, reading);
   if (rule.method === 'tasks/list') return judgeTaskList(subject, reading);
   if (rule.response === 'filter')
@@ -120,11 +121,25 @@ function judgeResult(
   const output = outputOf(subject.call, cleared);
   const reviewed = app === 'approved' ? APP_CONTENT : undefined;
   const inspection = inspect(subject, reading, output, reviewed);
-  const verdict = own(inspection, { isError, rpcCode: undefined });
+  return inspection instanceof Promise
+    ? inspection.then((late) => keepPrivate(subject, cleared, reading, own(late, facts)))
+    : keepPrivate(subject, cleared, reading, own(inspection, facts));
+}
+
+/** A result as its caller alone may have it. */
+function keepPrivate(
+  subject: Subject,
+  { admitted }: Answered,
+  reading: Read,
+  verdict: Verdict,
+): Verdict {
+  const { rule } = admitted;
+  const result = isObject(reading.value) ? reading.value['result'] : undefined;
+  if (!isObject(result)) return verdict;
   if (subject.era !== '2026' || verdict.kind !== 'own' || !isCacheable(rule.method, result))
     return verdict;
   const inspected = verdict.text ?? reading.text;
-  const maxTtlMs = isRetry(cleared.admitted) ? 0 : subject.call.view.limits.listTtlMs;
+  const maxTtlMs = isRetry(admitted) ? 0 : subject.call.view.limits.listTtlMs;
   const text = setPrivate(inspected, result, maxTtlMs);
   return text === reading.text ? verdict : { ...verdict, text };
 }
@@ -138,10 +153,24 @@ function isCacheable(method: string, result: JsonObject): boolean {
   );
 }
 
-function own(
-  outcome: Inspection,
-  facts: { readonly isError: boolean; readonly rpcCode: number | undefined },
-): Verdict {
+/** An error as its client may have it, once it was inspected. */
+function judgeError(subject: Subject, verdict: Verdict, text: string, error: RpcError): Verdict {
+  if (error.code === URL_ELICITATION_REQUIRED) return judgeUrlError(subject, verdict, text, error);
+  return subject.era === '2026' ? repairError(verdict, text, error) : verdict;
+}
+
+type Facts = { readonly isError: boolean; readonly rpcCode: number | undefined };
+
+function ownOf(
+  outcome: Inspection | Promise<Inspection>,
+  facts: Facts,
+): Verdict | Promise<Verdict> {
+  return outcome instanceof Promise
+    ? outcome.then((late) => own(late, facts))
+    : own(outcome, facts);
+}
+
+function own(outcome: Inspection, facts: Facts): Verdict {
   switch (outcome.kind) {
     case 'clean':
       return { kind: 'own', text: undefined, headers: NO_HEADERS, ...facts };

@@ -2,7 +2,7 @@
 // still be known, is it clean. Answers the text to write and whether the stream ends with it.
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
 
-import { inspectMessage, NO_CARRY } from '../inspect/inspect.js';
+import { NO_CARRY } from '../inspect/inspect.js';
 import { removeMember, setMember } from '../inspect/members.js';
 import { type Answer, readAnswer } from '../mcp/answers.js';
 import { type JsonReading, readJsonText } from '../mcp/json.js';
@@ -81,7 +81,7 @@ export async function judgeNotice(subscription: Subscription, data: string): Pro
 }
 
 /** A server that has nothing to tell may end at once; the gateway goes on where it has. */
-function judgeEnd(subscription: Subscription, reading: Read): Judged {
+async function judgeEnd(subscription: Subscription, reading: Read): Promise<Judged> {
   const { agreed, isOurs } = subscription;
   if (agreed === undefined) return fail(subscription, 'upstream-protocol');
   return isOurs && agreed.lists.length > 0
@@ -89,8 +89,8 @@ function judgeEnd(subscription: Subscription, reading: Read): Judged {
     : finish(subscription, reading);
 }
 
-function finish(subscription: Subscription, reading: Read): Judged {
-  const text = inspect(subscription, reading);
+async function finish(subscription: Subscription, reading: Read): Promise<Judged> {
+  const text = await inspect(subscription, reading);
   if (text === undefined) return fail(subscription, 'result-content');
   subscription.isOver = true;
   return { text, isLast: true };
@@ -115,7 +115,7 @@ async function judgeNotification(
   const uri = params?.['uri'];
   if (method !== UPDATED || typeof uri !== 'string' || !mayHearOf(subscription, agreed, uri))
     return drop(subscription, 'unasked-notice');
-  const text = inspect(subscription, reading);
+  const text = await inspect(subscription, reading);
   return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };
 }
 
@@ -123,11 +123,11 @@ async function judgeNotification(
  * What is agreed: of resources, what both sides name; of lists, all that was asked for and allowed, because
  * the gateway tells of them where the upstream does not.
  */
-function acknowledge(
+async function acknowledge(
   subscription: Subscription,
   reading: Read,
   params: JsonObject | undefined,
-): Judged {
+): Promise<Judged> {
   const honored = readFilter(params?.['notifications']);
   if (honored === undefined) return fail(subscription, 'upstream-protocol');
   const { requested, listened } = subscription;
@@ -138,7 +138,7 @@ function acknowledge(
       honored.tasks.includes(listened.get(sealed)?.id ?? ''),
     ),
   };
-  const inspected = inspect(subscription, withoutTasks(reading, honored));
+  const inspected = await inspect(subscription, withoutTasks(reading, honored));
   if (inspected === undefined) return fail(subscription, 'result-content');
   subscription.agreed = agreed;
   subscription.isOurs = honored.lists.length + honored.uris.length + honored.tasks.length === 0;
@@ -212,8 +212,12 @@ function allowedNow({ call, cleared, listened }: Subscription, filter: ListenFil
   return allowedFilter(call, cleared.principal, filter, listened);
 }
 
-function inspect({ call, cleared }: Subscription, { text, value }: Read): string | undefined {
-  const outcome = inspectMessage({ text, value, profile: profileOf(call, cleared.owed) });
+async function inspect(
+  { call, cleared }: Subscription,
+  { text, value }: Read,
+): Promise<string | undefined> {
+  const profile = profileOf(call, cleared.owed);
+  const outcome = await call.ports.inspection.message({ text, value, profile });
   for (const finding of outcome.findings) addFinding(call.record.findings, finding);
   switch (outcome.kind) {
     case 'clean':

@@ -4,7 +4,6 @@
 // Source: MCP 2025-11-25, sampling, elicitation, roots, ping; contract §4 and §6.
 
 import { checkForm, readLink } from '../inspect/elicitation.js';
-import { inspectMessage } from '../inspect/inspect.js';
 import type { SessionFacts, TextEdit } from '../mcp/admitted.js';
 import type { Answer } from '../mcp/answers.js';
 import { applyEdits, spanOf } from '../mcp/json.js';
@@ -19,7 +18,7 @@ import { REASONS, type Reason } from '../policy/reasons.js';
 import { addFinding, type ExchangeRecord } from '../policy/record.js';
 import { meetLimits } from '../settle/limits.js';
 import { owedByAnswer } from '../settle/settle.js';
-import { callerOf } from './call.js';
+import { callerOf, noteRule } from './call.js';
 import { profileOf } from './profile.js';
 import { DROP, drop, type Read, relatedOf, type Subject, type Verdict } from './subject.js';
 
@@ -104,7 +103,7 @@ function answerPlain(
 async function examine(asking: Asking): Promise<Reason | { readonly text: string }> {
   const allow = decide(asking);
   if (typeof allow === 'string') return allow;
-  const text = inspectQuestion(asking, allow);
+  const text = await inspectQuestion(asking, allow);
   if (typeof text === 'string') return text;
   const { subject, record, session, asked, name } = asking;
   const { call, principal } = subject;
@@ -128,9 +127,7 @@ function decide({ subject, session, name, record }: Asking): Allow | Reason {
   const catalogue = call.view.catalogueFor(PLAIN_SESSION);
   const decision = decideQuestion(policies, { principal, upstream, catalogue, name });
   record.latency.policy = performance.now() - startedMs;
-  record.decision.verdict = decision.verdict;
-  record.decision.policy = decision.policy;
-  record.decision.rule = decision.rule;
+  noteRule(record, decision);
   if (decision.verdict === 'deny') return forbidden(name, decision.reason);
   return session.askable?.includes(name) === true ? decision : forbidden(name, 'no-matching-allow');
 }
@@ -141,16 +138,17 @@ function forbidden(name: QuestionName, reason: Reason): Reason {
 }
 
 /** The content, under the strictest profile that rules ask for, and what the question itself may hold. */
-function inspectQuestion(
+async function inspectQuestion(
   { subject, reading, asked, name, record }: Asking,
   allow: Allow,
-): Reason | { readonly text: string } {
+): Promise<Reason | { readonly text: string }> {
   const startedMs = performance.now();
   const owed = owedByAnswer(allow);
   const profile = profileOf(subject.call, owed);
   const related = relatedOf(subject, reading);
   const { text, value } = related.reading;
-  const outcome = inspectMessage({ text, value, profile, carry: subject.carry });
+  const { carry } = subject;
+  const outcome = await subject.call.ports.inspection.message({ text, value, profile, carry });
   record.latency.inspect = performance.now() - startedMs;
   for (const finding of outcome.findings) addFinding(record.findings, finding);
   if (outcome.kind === 'withhold') return outcome.reason;

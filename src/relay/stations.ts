@@ -2,7 +2,7 @@
 // called there. A station answers with its value or with a refusal, and leaves its notes in the record.
 
 import type { LoginFault, View } from '../exchange-ports.js';
-import { guardArguments } from '../inspect/arguments.js';
+import { type GuardInput, type GuardOutcome, guardArguments } from '../inspect/arguments.js';
 import { admitPost } from '../mcp/admit.js';
 import type { Admitted } from '../mcp/admitted.js';
 import type { AdmittedArray } from '../mcp/arrays.js';
@@ -154,23 +154,61 @@ export function restore(
 }
 
 /** Whether the content of the arguments may leave: no secret, and never the caller's own token. */
-export function guard(call: Call, admitted: Admitted): Refusal | undefined {
+export function guard(
+  call: Call,
+  admitted: Admitted,
+): Refusal | undefined | Promise<Refusal | undefined> {
   const startedMs = performance.now();
-  const { text } = admitted;
-  const value = contentOf(admitted);
-  const headers = decodeParamHeaders(admitted.paramHeaders);
-  const refusal =
-    guardContent(call, value, text) ??
-    // A header that mirrors no argument goes along unread by anyone else.
-    (headers === undefined ? undefined : guardContent(call, headers, JSON.stringify(headers)));
+  const input = guardInput(call, contentOf(admitted), admitted.text);
+  const outcome = call.ports.inspection.request(input);
+  return outcome instanceof Promise
+    ? outcome.then(
+        (late) => endGuard(call, admitted, late, startedMs) ?? decideAgain(call, admitted),
+      )
+    : endGuard(call, admitted, outcome, startedMs);
+}
+
+function endGuard(
+  call: Call,
+  admitted: Admitted,
+  body: GuardOutcome,
+  startedMs: number,
+): Refusal | undefined {
+  const refusal = noteGuarded(call, body) ?? guardHeaders(call, admitted);
   call.record.latency.inspect += performance.now() - startedMs;
   return refusal;
 }
 
-function guardContent(call: Call, value: JsonObject, text: string): Refusal | undefined {
+/** Who calls and whether they may, where anything has changed since: long arguments wait, and revocations do not. */
+async function decideAgain(call: Call, admitted: Admitted): Promise<Refusal | undefined> {
+  const { incoming, outgoing, ports } = call;
+  if (ports.countVersions() === call.since) return undefined;
+  const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
+  if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
+  const sealed = incoming.headers['mcp-session-id'];
+  const isOver =
+    admitted.session !== undefined &&
+    sealed !== undefined &&
+    ports.openSession(sealed, incoming.upstream, principal) === undefined;
+  if (isOver) return refuseWith('unknown-session');
+  renewView(call);
+  const decision = await decide(call, principal, admitted);
+  return 'kind' in decision ? decision : undefined;
+}
+
+/** A header that mirrors no argument goes along unread by anyone else. HTTP keeps them short. */
+function guardHeaders(call: Call, admitted: Admitted): Refusal | undefined {
+  const headers = decodeParamHeaders(admitted.paramHeaders);
+  if (headers === undefined) return undefined;
+  return noteGuarded(call, guardArguments(guardInput(call, headers, JSON.stringify(headers))));
+}
+
+function guardInput(call: Call, value: JsonObject, text: string): GuardInput {
   const { profile } = call.view;
-  const presented = presentedToken(call.incoming);
-  const outcome = guardArguments({ value, text, profile, presentedToken: presented });
+  return { value, text, profile, presentedToken: presentedToken(call.incoming) };
+}
+
+function noteGuarded(call: Call, outcome: GuardOutcome): Refusal | undefined {
   call.record.findings.push(...outcome.findings);
   return outcome.kind === 'clear' ? undefined : refuseWith(outcome.reason);
 }

@@ -90,8 +90,19 @@ function writeEvent(
   }
   const verdict = judge.judgeText(data);
   return verdict instanceof Promise
-    ? verdict.then((late) => writeVerdict(writing, late, data, id))
+    ? writeLate(writing, verdict, data, id)
     : writeVerdict(writing, verdict, data, id);
+}
+
+/** What has to wait holds back nothing that was judged before it, and is written only if the stream still stands. */
+async function writeLate(
+  writing: Writing,
+  verdict: Promise<Verdict>,
+  data: string,
+  id: string | undefined,
+): Promise<undefined | 'stop'> {
+  const [late] = await Promise.all([verdict, writing.writes.flush()]);
+  return writing.isGone() ? 'stop' : writeVerdict(writing, late, data, id);
 }
 
 /** A comment or a wait, in words of our own. */

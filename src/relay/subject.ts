@@ -2,7 +2,7 @@
 // goes on record here, whether or not anything passes. Nothing here decides whose message it is.
 // Source: contract §6; architecture, "how a response finds its plan".
 
-import { type Carry, inspectMessage } from '../inspect/inspect.js';
+import type { Carry, InspectionOutcome } from '../inspect/inspect.js';
 import type { SessionFacts } from '../mcp/admitted.js';
 import type { JsonReading } from '../mcp/json.js';
 import type { Era } from '../mcp/message.js';
@@ -32,7 +32,7 @@ export type Verdict =
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 export type Read = Extract<JsonReading, { readonly ok: true }>;
-export type Inspection = ReturnType<typeof inspectMessage>;
+export type Inspection = InspectionOutcome;
 
 /**
  * `owed` is what rules ask of every message that answers a call; absent on a stream that nobody asked
@@ -56,17 +56,25 @@ const MAX_BYTES_A_CHAR = 3;
 
 /**
  * One inspection of one message. What it finds goes on record, whether or not anything passes. The id of the
- * task that it belongs to is no content: its client gets the one that it knows.
+ * task that it belongs to is no content: its client gets the one that it knows. At once, unless the text is
+ * long and not surely clean; until then the next message of the exchange must wait.
  */
 export function inspect(
   subject: Subject,
   reading: Read,
   output?: CompiledSchema,
   approved: readonly string[] = [],
-): Inspection {
+): Inspection | Promise<Inspection> {
   if (!namesTask(reading.value)) return inspectContent(subject, reading, output, approved);
   const related = relatedOf(subject, reading);
   const outcome = inspectContent(subject, related.reading, output, approved);
+  return outcome instanceof Promise
+    ? outcome.then((late) => withTask(related, late))
+    : withTask(related, outcome);
+}
+
+/** The message with the id under which its client knows the task. */
+function withTask(related: Unrelated, outcome: Inspection): Inspection {
   if (outcome.kind === 'withhold') return outcome;
   const text = related.restore(outcome.kind === 'changed' ? outcome.text : related.reading.text);
   return { ...outcome, kind: 'changed', text, value: JSON.parse(text) };
@@ -83,7 +91,7 @@ function inspectContent(
   reading: Read,
   output: CompiledSchema | undefined,
   approved: readonly string[],
-): Inspection {
+): Inspection | Promise<Inspection> {
   const { call, owed } = subject;
   const { text, value } = reading;
   const maxBytes = owed?.maxResultBytes;
@@ -92,7 +100,15 @@ function inspectContent(
   }
   const startedMs = performance.now();
   const profile = profileOf(call, owed);
-  const outcome = inspectMessage({ text, value, profile, output, carry: subject.carry, approved });
+  const input = { text, value, profile, output, carry: subject.carry, approved };
+  const outcome = call.ports.inspection.message(input);
+  return outcome instanceof Promise
+    ? outcome.then((late) => noteInspected(subject, late, startedMs))
+    : noteInspected(subject, outcome, startedMs);
+}
+
+function noteInspected(subject: Subject, outcome: Inspection, startedMs: number): Inspection {
+  const { call } = subject;
   call.record.latency.inspect += performance.now() - startedMs;
   note(call, outcome.findings);
   if (outcome.kind !== 'withhold') subject.carry = outcome.carry;

@@ -17,12 +17,12 @@ const NO_HEADERS = {};
 const ACK_MEMBERS: ReadonlySet<string> = new Set(['resultType', '_meta']);
 
 /** Judges the answer to a call that is a task: its client gets an id that is good for it alone. */
-export function judgeCreated(
+export async function judgeCreated(
   subject: Subject,
   { admitted, owed }: Answered,
   { text }: Read,
   result: JsonObject,
-): Verdict {
+): Promise<Verdict> {
   const { call, principal, era } = subject;
   const path = era === '2026' ? ['result'] : ['result', 'task'];
   const task = era === '2026' ? readCreatedTask(result) : readPlainTask(result['task']);
@@ -41,7 +41,7 @@ export function judgeCreated(
   // The server's id looks like a secret, and ours would too.
   const cut = readJsonText(setMember(text, path, 'taskId', ''));
   if (!cut.ok) return withhold('upstream-protocol');
-  const outcome = inspect(subject, cut);
+  const outcome = await inspect(subject, cut);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
   call.progress?.keep();
   const inspected = outcome.kind === 'changed' ? outcome.text : cut.text;
@@ -63,13 +63,13 @@ export async function judgeTaskAnswer(
 }
 
 /** Nothing but that it was heard: whatever else a server says here is judged nowhere. */
-function acknowledge(subject: Subject, reading: Read): Verdict {
+async function acknowledge(subject: Subject, reading: Read): Promise<Verdict> {
   const span = spanOf(reading.text, ['result']);
   const edits =
     span === undefined ? [] : removalEdits(reading.text, span, (name) => !ACK_MEMBERS.has(name));
   const cut = edits.length === 0 ? reading : readJsonText(applyEdits(reading.text, edits));
   if (!cut.ok) return withhold('upstream-protocol');
-  const outcome = inspect(subject, cut);
+  const outcome = await inspect(subject, cut);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
   if (outcome.kind === 'changed') return own(outcome.text, false);
   return own(cut === reading ? undefined : cut.text, false);

@@ -19,7 +19,7 @@ const NO_HEADERS = {};
 type Kept = { readonly text: string; readonly task: OpenedTask };
 
 /** Judges one page of the list. */
-export function judgeTaskList(subject: Subject, { text, value }: Read): Verdict {
+export async function judgeTaskList(subject: Subject, { text, value }: Read): Promise<Verdict> {
   const span = spanOf(text, LIST);
   const result = (value as { readonly [name: string]: { readonly [name: string]: Json } })[
     'result'
@@ -36,7 +36,7 @@ export function judgeTaskList(subject: Subject, { text, value }: Read): Verdict 
   const page = `[${kept.map((one) => one.text).join(',')}]`;
   const cut = readJsonText(applyEdits(text, [{ ...span, text: page }]));
   if (!cut.ok) return withhold('upstream-protocol');
-  const outcome = inspect(subject, cut);
+  const outcome = await inspect(subject, cut);
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
   let shown = outcome.kind === 'changed' ? outcome.text : cut.text;
   for (const [index, { task }] of kept.entries())

@@ -41,9 +41,9 @@ export async function tellTask(telling: Telling, reading: Read, holder: Holder):
   if (read === undefined || !isObject(held) || read.id !== task.id) return BROKEN;
   const asking = await judgeQuestions(telling, held, read.state);
   if ('reason' in asking) return asking;
-  const outer = inspectOuter(subject, reading, holder, read);
+  const outer = await inspectOuter(subject, reading, holder, read);
   if ('reason' in outer) return outer;
-  const payload = inspectPayload(telling, reading.text, holder, read);
+  const payload = await inspectPayload(telling, reading.text, holder, read);
   if (payload !== undefined && 'reason' in payload) return payload;
   const named = setMember(outer.text, [holder], 'taskId', task.sealed);
   const whole =
@@ -79,18 +79,18 @@ async function judgeQuestions(
 }
 
 /** All but what the task has brought, which is judged by itself, and its id, which looks like a secret. */
-function inspectOuter(
+async function inspectOuter(
   subject: Subject,
   reading: Read,
   holder: Holder,
   { state }: Task,
-): { readonly text: string } | { readonly reason: Reason } {
+): Promise<{ readonly text: string } | { readonly reason: Reason }> {
   let text = setMember(reading.text, [holder], 'taskId', '');
   if (state.kind === 'result' || state.kind === 'error')
     text = replaceAt(text, [holder, state.kind], '{}') ?? text;
   const cut = readJsonText(text);
   if (!cut.ok) return BROKEN;
-  const outcome = inspect(subject, cut);
+  const outcome = await inspect(subject, cut);
   switch (outcome.kind) {
     case 'withhold':
       return { reason: outcome.reason };
@@ -102,12 +102,12 @@ function inspectOuter(
 }
 
 /** The result or the error, as a message of its own: what its call would have been answered. */
-function inspectPayload(
+async function inspectPayload(
   { subject, task }: Telling,
   text: string,
   holder: Holder,
   { state }: Task,
-): Payload | { readonly reason: Reason } | undefined {
+): Promise<Payload | { readonly reason: Reason } | undefined> {
   if (state.kind !== 'result' && state.kind !== 'error') return undefined;
   const member = state.kind;
   const span = spanOf(text, [holder, member]);
@@ -116,7 +116,7 @@ function inspectPayload(
   const reading = readJsonText(answer);
   if (!reading.ok || readEnvelope(reading.value).kind !== member) return BROKEN;
   const isError = state.kind === 'error' || state.result['isError'] === true;
-  const outcome = inspect(subject, reading, outputOf(subject, task));
+  const outcome = await inspect(subject, reading, outputOf(subject, task));
   if (outcome.kind === 'withhold') return { reason: outcome.reason };
   const inspected = outcome.kind === 'changed' ? outcome.text : answer;
   const kept = spanOf(inspected, [member]);

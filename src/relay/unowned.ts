@@ -14,7 +14,15 @@ import { refuseWith } from '../policy/refusal.js';
 import type { Call } from './call.js';
 import { createSessionGate, type NoticeGate } from './progress.js';
 import { judgeQuestion } from './question.js';
-import { DROP, drop, inspect, type Read, type Subject, type Verdict } from './subject.js';
+import {
+  DROP,
+  drop,
+  type Inspection,
+  inspect,
+  type Read,
+  type Subject,
+  type Verdict,
+} from './subject.js';
 import { judgeTaskNotice } from './task-notice.js';
 
 const LIST_CHANGED = /^notifications\/(?:tools|prompts|resources)\/list_changed$/;
@@ -101,6 +109,10 @@ function judgeNotification(
     return DROP;
   }
   const outcome = inspect(subject, reading);
+  return outcome instanceof Promise ? outcome.then(passInspected) : passInspected(outcome);
+}
+
+function passInspected(outcome: Inspection): Verdict {
   if (outcome.kind === 'withhold') return DROP;
   return { kind: 'pass', text: outcome.kind === 'changed' ? outcome.text : undefined };
 }
@@ -129,12 +141,16 @@ function concernsClient(
 }
 
 /** A server takes a question back by its own id, which the client knows under another. */
-function takeBack(subject: Subject, reading: Read, params: JsonObject | undefined): Verdict {
+async function takeBack(
+  subject: Subject,
+  reading: Read,
+  params: JsonObject | undefined,
+): Promise<Verdict> {
   const { call, session } = subject;
   const id = params?.['requestId'];
   const isId = typeof id === 'string' || typeof id === 'number';
   const sealed = isId && session !== undefined ? call.ports.recallQuestion(id, session) : undefined;
-  const outcome = sealed === undefined ? undefined : inspect(subject, reading);
+  const outcome = sealed === undefined ? undefined : await inspect(subject, reading);
   if (sealed === undefined || outcome === undefined || outcome.kind === 'withhold') {
     drop(call, 'foreign-message');
     return DROP;

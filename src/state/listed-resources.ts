@@ -1,17 +1,25 @@
 // Which members of an endpoint listed a resource to a caller, as this replica saw it: of several that may serve
 // a URI, it tells whose it is. It knows only where every one of them has shown its whole list, or a server
-// could claim what another has not shown yet. Bounded; what is forgotten is ambiguous again, and then refused.
+// could claim what another has not shown yet. Bounded, a caller first; what is forgotten is ambiguous again, and
+// then refused.
 
-/** Past this many URIs and callers, everything is forgotten: half a memory would point to the wrong server. */
+import { createHash } from 'node:crypto';
+
+/**
+ * URIs of one caller, past which all of its own are forgotten: half a memory would point to the wrong server. Of
+ * all callers, who count as a URI each, past which the one that asked least lately is forgotten.
+ */
+const MAX_URIS_A_CALLER = 10_000;
 const MAX_URIS = 50_000;
 /** Longer URIs are not remembered. */
 const MAX_URI_CHARS = 2_048;
 
-/** A page of one member's list. `isLast`: the list ends with it. */
+/** A page of one member's list: where it was asked to go on, and where it says that it goes on. */
 export type ListedPage = {
   readonly upstream: string;
   readonly uris: readonly string[];
-  readonly isLast: boolean;
+  readonly cursor: string | undefined;
+  readonly nextCursor: string | undefined;
 };
 
 export type ListedResources = {
@@ -21,19 +29,53 @@ export type ListedResources = {
   recall(key: string, uri: string, members: readonly string[]): readonly string[];
 };
 
-type Shown = { readonly listers: Map<string, Set<string>>; readonly whole: Set<string> };
+type Shown = {
+  readonly listers: Map<string, Set<string>>;
+  /** Members whose list was shown from its first page to its last. */
+  readonly whole: Set<string>;
+  /** Where those go on, by a digest, that were shown from the first page on without a gap. */
+  readonly begun: Map<string, string>;
+};
 
 /** An empty memory. */
-export function createListedResources(maxUris = MAX_URIS): ListedResources {
+export function createListedResources({
+  maxUris = MAX_URIS,
+  maxUrisACaller = MAX_URIS_A_CALLER,
+} = {}): ListedResources {
+  // In the order of use.
   const known = new Map<string, Shown>();
   let count = 0;
 
+  function forget(key: string): void {
+    const shown = known.get(key);
+    if (shown !== undefined) count -= sizeOf(shown);
+    known.delete(key);
+  }
+
+  /** How many of these are new to what a caller was shown. */
+  function countNew(key: string, uris: readonly string[]): number {
+    const listers = known.get(key)?.listers;
+    return uris.filter((uri) => listers?.has(uri) !== true).length;
+  }
+
   function shownTo(key: string): Shown {
-    const before = known.get(key);
-    if (before !== undefined) return before;
-    const shown = { listers: new Map(), whole: new Set<string>() };
+    const shown = known.get(key) ?? emptyShown();
+    if (!known.delete(key)) count += 1;
     known.set(key, shown);
-    count += 1;
+    return shown;
+  }
+
+  /** What a caller was shown, with room for a page: who lists too much forgets its own, and no other caller's. */
+  function roomFor(key: string, uris: readonly string[]): Shown {
+    const own = known.get(key)?.listers.size ?? 0;
+    if (own + countNew(key, uris) > maxUrisACaller) forget(key);
+    const shown = shownTo(key);
+    const needed = countNew(key, uris);
+    for (const other of known.keys()) {
+      // Its own is the last.
+      if (other === key || count + needed <= maxUris) break;
+      forget(other);
+    }
     return shown;
   }
 
@@ -44,17 +86,16 @@ export function createListedResources(maxUris = MAX_URIS): ListedResources {
   }
 
   return {
-    note(key, { upstream, uris, isLast }) {
-      // Callers count too: most lists are empty, and there is no end of callers.
-      const isNew = known.has(key) ? 0 : 1;
-      if (count + uris.length + isNew > maxUris) {
-        known.clear();
-        count = 0;
-      }
-      const shown = shownTo(key);
-      const kept = uris.filter((uri) => uri.length <= MAX_URI_CHARS).slice(0, maxUris);
+    note(key, { upstream, uris, cursor, nextCursor }) {
+      const kept = uris.filter((uri) => uri.length <= MAX_URI_CHARS).slice(0, maxUrisACaller);
+      const shown = roomFor(key, kept);
       for (const uri of kept) add(shown, uri, upstream);
-      if (isLast && kept.length === uris.length) shown.whole.add(upstream);
+      const isNext = cursor === undefined || shown.begun.get(upstream) === digestOf(cursor);
+      shown.begun.delete(upstream);
+      // What was not kept, here or by another replica, leaves a gap.
+      if (!isNext || kept.length < uris.length) return;
+      if (nextCursor === undefined) shown.whole.add(upstream);
+      else shown.begun.set(upstream, digestOf(nextCursor));
     },
     recall(key, uri, members) {
       const shown = known.get(key);
@@ -62,4 +103,18 @@ export function createListedResources(maxUris = MAX_URIS): ListedResources {
       return members.filter((member) => shown.listers.get(uri)?.has(member) === true);
     },
   };
+}
+
+function emptyShown(): Shown {
+  return { listers: new Map(), whole: new Set(), begun: new Map() };
+}
+
+/** Cursors are as long as their servers like. */
+function digestOf(cursor: string): string {
+  return createHash('sha256').update(cursor).digest('base64');
+}
+
+/** Callers count too: most lists are empty, and there is no end of callers. */
+function sizeOf({ listers }: Shown): number {
+  return listers.size + 1;
 }

@@ -43,11 +43,11 @@ vi.mock('../../src/inspect/arguments.js', async (load) => {
 });
 vi.mock('../../src/inspect/filter-list.js', async (load) => {
   const real = await load<typeof import('../../src/inspect/filter-list.js')>();
-  const filterList: typeof real.filterList = (input) => {
+  const filterItems: typeof real.filterItems = (input) => {
     if (broken.list) throw new Error('the filter is broken');
-    return real.filterList(input);
+    return real.filterItems(input);
   };
-  return { ...real, filterList };
+  return { ...real, filterItems };
 });
 
 const CANARY = 'the-content-that-nobody-read';

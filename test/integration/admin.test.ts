@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
+import { PATIENT } from '../support/patience.js';
 import { bearer } from '../support/wire-client.js';
 
 const AUDIENCE = 'https://mcp.example.com/admin';
@@ -88,6 +89,36 @@ describe('the admin listener', () => {
       const answer = await fetch(`${base}/api/controls`, { headers: bearer(secret) });
       expect(answer.status).toBe(404);
     }
+  });
+});
+
+describe('the admin listener, whose issuer cannot be reached', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({
+      issuer: ['algorithms: [ES256]', 'keysMaxAge: 2s'],
+      more: `admin: {issuers: {test: {audience: "${AUDIENCE}", roles: {viewer: [sec], reviewer: [leads], admin: [platform]}}}}`,
+    });
+  });
+  afterAll(() => rig.close());
+
+  it('[G-08] says that the token cannot be verified now, and does not ask for another', async () => {
+    const admin = rig.gateway.gateway.listening.find(({ listener }) => listener === 'admin');
+    const token = await rig.gateway.issuer.mint(AUDIENCE, { claims: { groups: ['sec'] } });
+    const look = (): Promise<Response> =>
+      fetch(`http://127.0.0.1:${admin?.port}/api/controls`, { headers: bearer(token) });
+    expect((await look()).status).toBe(200);
+    rig.gateway.issuer.misbehave('down');
+    await expect.poll(async () => (await look()).status, PATIENT).not.toBe(200);
+    const refused = await look();
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get('retry-after')).toBe('5');
+    expect(refused.headers.get('www-authenticate')).toBeNull();
+    expect(await refused.text()).not.toContain('armed');
+    rig.gateway.issuer.misbehave('none');
+    await expect
+      .poll(async () => (await look()).status, { timeout: 15_000, interval: 100 })
+      .toBe(200);
   });
 });
 

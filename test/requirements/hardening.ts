@@ -46,4 +46,10 @@ export const hardeningRequirements: readonly Requirement[] = [
     source: 'contract §3',
     behaviour: 'Reloads follow one another: an older reading is never applied over a newer one.',
   },
+  {
+    id: 'H-09',
+    source: 'contract §3 (limits)',
+    behaviour:
+      'What is remembered for callers is shared by caller: who fills a memory forgets its own first.',
+  },
 ];

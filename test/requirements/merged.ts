@@ -152,4 +152,10 @@ export const mergedRequirements: readonly Requirement[] = [
     behaviour:
       'A cancellation reaches the members that work on the request; where none is known here, all of them, by its id alone.',
   },
+  {
+    id: 'MRG-26',
+    source: 'MCP 2025-11-25, transports, backwards compatibility; scope: several upstreams as one',
+    behaviour:
+      'A client of HTTP+SSE that looks for a channel at an endpoint is refused with 404 below it and 405 on it, and told what to use instead.',
+  },
 ];

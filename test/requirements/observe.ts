@@ -42,6 +42,12 @@ export const observeRequirements: readonly Requirement[] = [
     behaviour: 'Every other type of event is one line with the gateway and the chain around it.',
   },
   {
+    id: 'O-08',
+    source: 'contract §8',
+    behaviour:
+      'An event names the groups of the caller that the deciding rule asks for, whether it allows or denies, and no other.',
+  },
+  {
     id: 'O-10',
     source: 'contract §8',
     behaviour:

@@ -36,4 +36,16 @@ export const performanceRequirements: readonly Requirement[] = [
     source: 'performance: idle streams',
     behaviour: 'Idle streams that were left keep no timer and no place.',
   },
+  {
+    id: 'PRF-07',
+    source: 'performance, what follows 3 and 10; contract §6',
+    behaviour:
+      'What content inspection does grows with the length of a text, not with its square, whatever the text.',
+  },
+  {
+    id: 'PRF-08',
+    source: 'performance, what follows 10; architecture, inspection of answers',
+    behaviour:
+      'Long texts that are not surely clean are inspected beside the event loop, with the same outcome; where that fails nothing passes.',
+  },
 ];

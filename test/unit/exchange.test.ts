@@ -4,6 +4,8 @@
 import { describe, expect, it } from 'vitest';
 import { runExchange } from '../../src/exchange.js';
 import type { Ports, View } from '../../src/exchange-ports.js';
+import { guardArguments } from '../../src/inspect/arguments.js';
+import { inspectMessage } from '../../src/inspect/inspect.js';
 import type { Incoming, Outgoing } from '../../src/mcp/transport.js';
 import type { Catalogue } from '../../src/policy/definition.js';
 import type { ExchangeRecord } from '../../src/policy/record.js';
@@ -129,6 +131,7 @@ describe('an exchange', () => {
         record = closed;
       },
       keyedHash: () => '',
+      inspection: { message: inspectMessage, request: guardArguments },
       limits: { take: refuseUse },
       openSession: refuseUse,
       channels: {

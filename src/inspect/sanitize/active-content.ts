@@ -24,7 +24,8 @@ const MAY_BE_ACTIVE = /[\]<]|!\[|script:|data:/i;
 const TOKEN =
   /\\[![\]\\]|!\[|\[|\]|<|(?:java|vb|live)script:(?=[^\s])|data:(?=\s{0,4}(?:text\/html|image\/svg|application\/(?:xhtml|javascript|xml)|text\/(?:xml|javascript)))/gi;
 
-type Opener = { readonly at: number; readonly isImage: boolean };
+/** `image`: where among what was found the opening of an image stands; absent where it opens none. */
+type Opener = { readonly at: number; readonly image: number | undefined };
 
 type Scan = {
   readonly text: string;
@@ -97,12 +98,12 @@ function readToken(scan: Scan, token: string, at: number): number {
   const after = at + token.length;
   switch (token) {
     case '![':
-      scan.openers.push({ at, isImage: true });
+      scan.openers.push({ at, image: scan.found.length });
       // Whatever follows, this is no image any more; closeBracket says more where it was one.
       scan.found.push({ kind: 'image', start: at, end: after, text: '! [' });
       return after;
     case '[':
-      scan.openers.push({ at, isImage: false });
+      scan.openers.push({ at, image: undefined });
       return after;
     case ']':
       return closeBracket(scan, at);
@@ -127,10 +128,10 @@ function closeBracket(scan: Scan, at: number): number {
   const opener = scan.openers.pop();
   const sign = text[at + 1];
   if (sign === '(') return closeWithTarget(scan, opener, at);
-  if (sign === '[' && opener?.isImage === true) {
+  if (sign === '[' && opener?.image !== undefined) {
     const close = text.indexOf(']', at + 2);
     if (close >= 0 && close - at < MAX_TARGET_CHARS)
-      return removeImage(scan, opener, at, close + 1);
+      return removeImage(scan, opener.image, at, close + 1);
   }
   if (sign === ':' && opener !== undefined && startsLine(text, opener.at)) {
     return readDefinition(scan, at);
@@ -140,7 +141,8 @@ function closeBracket(scan: Scan, at: number): number {
 
 function closeWithTarget(scan: Scan, opener: Opener | undefined, at: number): number {
   const target = readInlineTarget(scan.text, at + 2);
-  if (opener?.isImage === true) return removeImage(scan, opener, at, target?.end ?? at + 2);
+  if (opener?.image !== undefined)
+    return removeImage(scan, opener.image, at, target?.end ?? at + 2);
   if (target === undefined) {
     // A target without an end that we can see is no target to anybody behind us.
     scan.found.push({ kind: 'link', start: at, end: at + 2, text: '] (' });
@@ -151,17 +153,11 @@ function closeWithTarget(scan: Scan, opener: Opener | undefined, at: number): nu
   return target.end;
 }
 
-function removeImage(scan: Scan, opener: Opener, at: number, end: number): number {
-  const start = scan.found.findLastIndex((one) => one.start === opener.at && one.kind === 'image');
-  if (start >= 0) {
-    scan.found[start] = {
-      kind: 'image',
-      start: opener.at,
-      end: opener.at + 2,
-      text: '(removed image, ',
-    };
-  }
-  scan.found.push({ kind: 'image', start: at, end, text: ')' });
+/** Says at its opening that an image was removed. Its place is known: a search would be made once an image. */
+function removeImage({ found }: Scan, image: number, at: number, end: number): number {
+  const opening = found[image];
+  if (opening !== undefined) found[image] = { ...opening, text: '(removed image, ' };
+  found.push({ kind: 'image', start: at, end, text: ')' });
   return end;
 }
 

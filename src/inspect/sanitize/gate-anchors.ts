@@ -38,12 +38,25 @@ export function nextAnchorKey(key: number, unit: number): number {
   return ((key << 5) | (unit & 0x1f)) & 0x7fff;
 }
 
+/**
+ * So many anchors of one text are looked at; past that it is no longer surely clean. A look takes a
+ * microsecond or more, and a text may be nothing but anchors.
+ */
+export const MAX_LOOKS = 16_384;
+let looks = 0;
+
+/** Begins the count of looks anew: for each text. */
+export function startLooks(): void {
+  looks = 0;
+}
+
 /** True where an anchor whose first three units end at `at` stands with what it needs near it. */
 export function isAnchored(text: string, at: number, key: number, isJson: boolean): boolean {
   if (at < 2 || !mayGoOn(text, at, key)) return false;
   const start = at - 2;
   for (const { text: anchor, check } of buckets[key] ?? NO_ANCHORS) {
-    if (standsAt(text, start, anchor) && check(text, start, anchor.length, isJson)) return true;
+    if (!standsAt(text, start, anchor)) continue;
+    if (++looks > MAX_LOOKS || check(text, start, anchor.length, isJson)) return true;
   }
   return false;
 }

@@ -3,7 +3,7 @@
 // Raw JSON text may be given: every escape but those of line ends, tabs, quotes and single backslashes
 // counts as suspicious, so an escape hides nothing.
 
-import { ANCHOR_STARTS, isAnchored, nextAnchorKey } from './gate-anchors.js';
+import { ANCHOR_STARTS, isAnchored, nextAnchorKey, startLooks } from './gate-anchors.js';
 import { BEYOND, createGateScan, type GateScan, layOut, RUN_FLAG } from './gate-scan.js';
 import { isSuspiciousUnit } from './gate-signs.js';
 
@@ -63,6 +63,7 @@ export function isSurelyCleanJson(text: string): boolean {
 const SLICE = 4096;
 
 function isClean(text: string, isJson: boolean): boolean {
+  startLooks();
   if (fast?.take(text) !== true) return isCleanBySteps(text, isJson);
   for (let from = 0; from < text.length; from += SLICE) {
     // A run may lie across the border of two slices.
@@ -95,6 +96,7 @@ function isSuspiciousSlice(
 
 /** The same answer without vectors, a character at a time: the reference, and the way of long texts. */
 export function isCleanBySteps(text: string, isJson: boolean): boolean {
+  startLooks();
   // Tables and bounds are locals, which stay in registers, and numbers are literals.
   const units = unitsOf(text);
   const marks = MARKS;

@@ -147,12 +147,15 @@ function createOutput(): Output {
       }
     },
     view(outer) {
-      const mapStart = (unit: number): number => outer?.starts[unit] ?? unit;
-      const mapEnd = (unit: number): number => outer?.ends[unit - 1] ?? unit;
-      return {
-        text: pieces.join(''),
-        map: { starts: Int32Array.from(starts, mapStart), ends: Int32Array.from(ends, mapEnd) },
-      };
+      const map = { starts: new Int32Array(starts.length), ends: new Int32Array(ends.length) };
+      // A loop by hand: `Int32Array.from` takes many times as long.
+      for (let at = 0; at < starts.length; at++) {
+        const start = starts[at] ?? 0;
+        const end = ends[at] ?? 0;
+        map.starts[at] = outer?.starts[start] ?? start;
+        map.ends[at] = outer?.ends[end - 1] ?? end;
+      }
+      return { text: pieces.join(''), map };
     },
   };
 }

@@ -26,6 +26,23 @@ const MAX_ENDPOINT_CHARACTERS = 2048;
  */
 export const BRIDGED_CHANNEL = 'sallyport:bridged-channel';
 
+/** What a client that looks for a channel at an endpoint of several servers is told. */
+export const NO_CHANNEL_HERE =
+  'HTTP+SSE (2024-11-05) is not served where several servers stand behind one endpoint. Use Streamable HTTP ' +
+  'on the path of the endpoint, or HTTP+SSE below the path of one server.';
+
+/** Headers that no client of this transport knows. */
+const LATER_HEADERS = ['mcp-session-id', 'mcp-protocol-version', 'last-event-id'];
+
+/**
+ * True for a GET by which a client probes for this transport: it knows no header of a later one (MCP 2025-11-25,
+ * transports, backwards compatibility).
+ */
+export function probesForChannel(headers: HeaderMap): boolean {
+  const isOfSession = LATER_HEADERS.some((name) => headers[name] !== undefined);
+  return !isOfSession && headers['accept']?.includes('text/event-stream') === true;
+}
+
 /** The sealed session in a query, or `undefined` where the query is not one of ours. */
 export function sessionInQuery(query: string): string | undefined {
   return SESSION_QUERY.exec(query)?.[1];

@@ -28,8 +28,9 @@ export async function joinLists(
 ): Promise<Refusal | undefined> {
   const { era, rule, message } = admitted;
   if (message.kind !== 'request') return refuseWith('invalid-message');
-  const parts = partsToAsk(verified, admitted);
-  if (parts === undefined) return refuseCursor(admitted);
+  const cursors = openCursors(verified, admitted);
+  if (cursors === 'foreign') return refuseCursor(admitted);
+  const parts = partsToAsk(verified, admitted, cursors);
   const fan = await askMembers(verified, parts);
   const pages = fan.answers.flatMap((answered) => pageOf(answered, rule.method));
   const fatal = findFatal(verified, fan.answers, admitted.session !== undefined);
@@ -38,30 +39,39 @@ export async function joinLists(
     return undefined;
   }
   const without = fan.answers.filter(({ answer }) => hasNoSuchList(answer.text));
-  if (rule.method === 'resources/list') noteResources(verified, pages, without);
+  if (rule.method === 'resources/list') noteResources(verified, pages, without, cursors);
   const isWhole = pages.length + without.length === parts.length;
   const nextCursor = cursorOf(verified, rule.method, pages);
   fan.send(joinPages(pages, { id: message.id, era, method: rule.method, nextCursor, isWhole }));
   return undefined;
 }
 
-/** All members, or those whose list goes on; `undefined` for a cursor that is not ours. */
-function partsToAsk(verified: Verified, admitted: Admitted): readonly PartOf[] | undefined {
-  const { whole, principal } = verified;
-  const parts = partsOf(verified, admitted);
+/** Where each member's list goes on, by its upstream. */
+type Cursors = ReadonlyMap<string, string>;
+
+/** Those that the client brings back; `undefined` where it begins, `foreign` for a cursor that is not ours. */
+function openCursors(
+  { whole, principal }: Verified,
+  admitted: Admitted,
+): Cursors | 'foreign' | undefined {
   const cursor = paramsOf(admitted)['cursor'];
-  if (typeof cursor !== 'string') return parts;
+  if (typeof cursor !== 'string') return undefined;
   const place = { endpoint: whole.endpoint.name, principal, method: admitted.rule.method };
-  const cursors = whole.ports.openCursor(cursor, place);
-  return cursors && parts.flatMap((part) => goOn(part, admitted, cursors));
+  return whole.ports.openCursor(cursor, place) ?? 'foreign';
+}
+
+/** All members, or those whose list goes on. */
+function partsToAsk(
+  verified: Verified,
+  admitted: Admitted,
+  cursors: Cursors | undefined,
+): readonly PartOf[] {
+  const parts = partsOf(verified, admitted);
+  return cursors === undefined ? parts : parts.flatMap((part) => goOn(part, admitted, cursors));
 }
 
 /** The empty text is a cursor like any other. */
-function goOn(
-  part: PartOf,
-  { text }: Admitted,
-  cursors: ReadonlyMap<string, string>,
-): readonly PartOf[] {
+function goOn(part: PartOf, { text }: Admitted, cursors: Cursors): readonly PartOf[] {
   const own = cursors.get(part.member.upstream);
   return own === undefined ? [] : [{ ...part, text: withText(text, ['params', 'cursor'], own) }];
 }
@@ -71,14 +81,16 @@ function noteResources(
   { whole: { endpoint, ports }, principal }: Verified,
   pages: readonly Page[],
   without: readonly Answered[],
+  cursors: Cursors | undefined,
 ): void {
-  for (const { upstream, uris, nextCursor } of pages) {
-    const isLast = nextCursor === undefined;
-    ports.noteResources(endpoint.name, principal, { upstream, uris, isLast });
-  }
-  for (const { part } of without) {
-    const { upstream } = part.member;
-    ports.noteResources(endpoint.name, principal, { upstream, uris: [], isLast: true });
+  const empty = without.map(({ part }) => ({
+    upstream: part.member.upstream,
+    uris: [],
+    nextCursor: undefined,
+  }));
+  for (const { upstream, uris, nextCursor } of [...pages, ...empty]) {
+    const cursor = cursors?.get(upstream);
+    ports.noteResources(endpoint.name, principal, { upstream, uris, cursor, nextCursor });
   }
 }
 

@@ -3,6 +3,8 @@
 // Source: MCP 2025-11-25, transports (listening for messages, resumability, session management).
 
 import type { EventFacts, SessionFacts } from '../../mcp/admitted.js';
+import { NO_CHANNEL_HERE, probesForChannel } from '../../mcp/eras/channels.js';
+import { faultOf, INVALID_REQUEST } from '../../mcp/faults.js';
 import { admitSessionEnd, admitStreamOpen } from '../../mcp/streams.js';
 import type { AnswerHeaders, Outgoing } from '../../mcp/transport.js';
 import { type Refusal, refuseFault } from '../../policy/refusal.js';
@@ -15,6 +17,10 @@ import { refuseUnknown, type Verified } from './whole.js';
 export async function openStreams(verified: Verified): Promise<Refusal | undefined> {
   const { whole } = verified;
   const { incoming, outgoing } = whole;
+  if (probesForChannel(incoming.headers))
+    return refuseFault(
+      faultOf('method-forbidden', INVALID_REQUEST, NO_CHANNEL_HERE, { era: undefined }, 405),
+    );
   const admitted = admitStreamOpen({
     headers: incoming.headers,
     repeated: incoming.repeated,

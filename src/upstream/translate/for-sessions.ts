@@ -29,6 +29,7 @@ import { acceptedAnswer, type Conversation, streamAnswer, wholeAnswer } from './
 import {
   createNotesBook,
   type NotesBook,
+  ownerOf,
   type QuestionReply,
   type SessionNotes,
 } from './session-notes.js';
@@ -58,7 +59,7 @@ export type SessionClients = {
   openStream(session: SessionFacts, by: Caller, signal: LeaveSignal): Promise<ForwardOutcome>;
   endSession(session: SessionFacts): ForwardOutcome;
   /** What the gateway itself says to a question. */
-  answerQuestion(session: SessionFacts, id: RequestId, reply: QuestionReply): void;
+  answerQuestion(session: SessionFacts, by: Caller, id: RequestId, reply: QuestionReply): void;
   /** What another replica says of a session. */
   hear(word: SessionWord): void;
   /** Ends here what ended elsewhere: sessions by their keyed hashes. */
@@ -82,7 +83,7 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
   return {
     forward: (cleared, by, mirrored) => forward(parts, cleared, by, mirrored),
     openStream(session, by, signal) {
-      const notes = parts.book.of(keyOf(session));
+      const { notes } = placeOf(parts, session, by);
       const declared = { askable: [], apps: session.apps ?? false };
       return listenForSession(
         { ...parts, by, envelope: envelopeOf(parts.gatewayVersion, declared, undefined) },
@@ -94,8 +95,8 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
       parts.book.forget(keyOf(session));
       return wholeAnswer(200);
     },
-    answerQuestion(session, id, reply) {
-      void takeAnswer(placeOf(parts, keyOf(session)), id, reply);
+    answerQuestion(session, by, id, reply) {
+      void takeAnswer(placeOf(parts, session, by), id, reply);
     },
     hear: (word) => hearWord(parts.book, word),
     forgetWhere: parts.book.forgetWhere,
@@ -115,7 +116,7 @@ async function forward(
   mirrored: readonly MirroredParameter[],
 ): Promise<PlacedOutcome> {
   const { message, session } = cleared.admitted;
-  const place = session === undefined ? undefined : placeOf(parts, keyOf(session));
+  const place = session === undefined ? undefined : placeOf(parts, session, by);
   const own = place === undefined ? undefined : answerHere(place, message);
   if (own !== undefined) return own;
   // Without a session only a handshake is admitted.
@@ -125,8 +126,10 @@ async function forward(
   return send({ parts, cleared, by, mirrored, id, notes, controller: new AbortController() });
 }
 
-function placeOf({ book, words }: Parts, session: string): SessionPlace {
-  return { session, notes: book.of(session), words };
+function placeOf({ book, words }: Parts, facts: SessionFacts, { principal }: Caller): SessionPlace {
+  const session = keyOf(facts);
+  const owner = ownerOf(principal);
+  return { session, owner, notes: book.of(session, owner), words };
 }
 
 async function send(request: Request): Promise<ForwardOutcome> {

@@ -40,6 +40,7 @@ import {
   type SessionPool,
   type UpstreamSession,
 } from './session-pool.js';
+import { createTeller, type Tell } from './told-messages.js';
 import { createToldPages, type ToldPages } from './told-pages.js';
 
 export type StatelessSettings = TranslationSettings & {
@@ -64,12 +65,7 @@ export type StatelessParts = StatelessSettings & {
   readonly pool: SessionPool;
   readonly parking: Parking;
   readonly pages: ToldPages;
-  /** Says something in a caller's session in the gateway's own words; what is answered is not read. */
-  tell(
-    session: Pick<UpstreamSession, 'version' | 'upstreamSession'>,
-    by: Caller,
-    message: JsonObject,
-  ): void;
+  readonly tell: Tell;
 };
 
 const MAX_SESSIONS = 1_000;
@@ -102,21 +98,6 @@ export function createStatelessClients(settings: StatelessSettings): StatelessCl
       parts.parking.close();
       pool.close();
     },
-  };
-}
-
-function createTeller(settings: StatelessSettings): StatelessParts['tell'] {
-  const { client, requestTimeoutMs: timeoutMs } = settings;
-  return (session, by, message) => {
-    const headers = {
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      ...headersIn(session),
-    };
-    const body = JSON.stringify(message);
-    void client.request({ by, method: 'POST', headers, body, timeoutMs }).then((outcome) => {
-      if (outcome.kind === 'answer') outcome.release();
-    });
   };
 }
 
@@ -279,10 +260,14 @@ function tellWhole(
 /** The second leg of a dialogue: what waited in mid-call goes on with the client's answer. */
 function answerParked({ parts, cleared: { admitted }, by, signal }: Passage): PlacedOutcome {
   const state = openedState(admitted);
-  const parked = state === undefined ? undefined : parts.parking.leave(state);
+  const parked = state === undefined ? undefined : parts.parking.find(state);
   // Its connection cannot be handed over: elsewhere, and after its time, the call begins anew.
-  if (parked === undefined) return { kind: 'fault', reason: 'asked-elsewhere' };
+  if (state === undefined || parked === undefined)
+    return { kind: 'fault', reason: 'asked-elsewhere' };
   const conversation = resume(parked, { admitted, by }, signal);
+  // It waits on: the same answer may come again.
+  if (conversation === undefined) return { kind: 'fault', reason: 'overloaded' };
+  parts.parking.leave(state);
   return streamAnswer(conversation, { release: () => undefined, abort: parked.call.cancel });
 }
 

@@ -17,8 +17,8 @@ import { changeMembers } from '../../mcp/translate/members.js';
 import { refusal } from '../../mcp/translate/to-stateless.js';
 import type {
   ForwardFault,
-  ForwardOutcome,
   LeaveSignal,
+  PlacedOutcome,
   UpstreamAnswer,
 } from '../../mcp/transport.js';
 import type { Caller } from '../../policy/caller.js';
@@ -39,7 +39,7 @@ export async function listenInSession(
   { cleared, by }: { readonly cleared: Cleared; readonly by: Caller },
   open: () => Promise<UpstreamSession | ForwardFault>,
   signal: LeaveSignal | undefined,
-): Promise<ForwardOutcome> {
+): Promise<PlacedOutcome> {
   const { message } = cleared.admitted;
   if (message.kind !== 'request') return wholeAnswer(202);
   const filter = filterOf(cleared);
@@ -62,9 +62,16 @@ export async function listenInSession(
       ? outcome
       : wholeAnswer(404, refusal(message.id, 'Method not found', METHOD_NOT_FOUND));
   }
-  for (const [index, uri] of filter.uris.entries()) {
+  const isSubscribed = filter.uris.every((uri, index) => {
     const id = FIRST_SUBSCRIBE_ID + index;
-    parts.tell(session, by, { jsonrpc: '2.0', id, method: 'resources/subscribe', params: { uri } });
+    const method = 'resources/subscribe';
+    return parts.tell(session, by, { jsonrpc: '2.0', id, method, params: { uri } });
+  });
+  // A subscription to some of them would be silent about the rest.
+  if (!isSubscribed) {
+    outcome.abort();
+    end();
+    return { kind: 'fault', reason: 'overloaded' };
   }
   const conversation = tell(outcome, parts, message.id, filter);
   return streamAnswer(conversation, { release: end, abort: end });

@@ -21,6 +21,8 @@ export type Parked = {
 export type Parking = {
   /** The handle of the call; `undefined` where no more may wait, of this caller or of all. */
   enter(parked: Parked, caller: Caller): string | undefined;
+  /** The call of this handle, which waits on. */
+  find(handle: string): Parked | undefined;
   /** Takes the call of this handle, once. */
   leave(handle: string): Parked | undefined;
   close(): void;
@@ -68,6 +70,7 @@ export function createParking(words: Pick<SessionWords, 'self'>): Parking {
       waiting.set(handle, { parked, timer, owner });
       return handle;
     },
+    find: (handle) => waiting.get(handle)?.parked,
     leave,
     close() {
       for (const handle of [...waiting.keys()]) leave(handle)?.call.cancel();

@@ -41,21 +41,25 @@ export function relayInSession(call: SessionCall, answer: UpstreamAnswer): Upstr
   return streamAnswer(tellLeg(call, heard), ground);
 }
 
-/** Goes on with a parked call: its server gets the client's answer, its client the rest. */
-export async function* resume(
+/**
+ * Goes on with a parked call: its server gets the client's answer, its client the rest. `undefined` where too much
+ * is on its way to the server: then nothing has changed.
+ */
+export function resume(
   { call, rest, question, key }: Parked,
   { admitted, by }: { readonly admitted: Admitted; readonly by: Caller },
   signal: LeaveSignal | undefined,
-): Conversation {
-  signal?.addEventListener('abort', call.cancel, { once: true });
+): Conversation | undefined {
   const { message } = admitted;
   const params = 'params' in message ? message.params : undefined;
   const responses = params?.['inputResponses'];
   const response = isObject(responses) ? responses[key] : undefined;
   const reply: JsonObject = isObject(response) ? { result: response } : { error: DECLINED };
-  call.parts.tell(call.session, by, { jsonrpc: '2.0', id: question, ...reply });
+  const said: JsonObject = { jsonrpc: '2.0', id: question, ...reply };
+  if (!call.parts.tell(call.session, by, said)) return undefined;
+  signal?.addEventListener('abort', call.cancel, { once: true });
   const id = message.kind === 'request' ? message.id : call.sent.id;
-  return yield* tellLeg({ ...call, by, sent: { ...call.sent, id } }, rest);
+  return tellLeg({ ...call, by, sent: { ...call.sent, id } }, rest);
 }
 
 /** Tells one leg: up to the answer, or to a question. */
@@ -129,7 +133,7 @@ function park(
 ): string | undefined {
   const { parts, by, session, sent, askable } = call;
   if (method === 'ping') {
-    parts.tell(session, by, { jsonrpc: '2.0', id, result: {} });
+    parts.tell(session, by, { jsonrpc: '2.0', id, result: {} }, true);
     return undefined;
   }
   const name = readQuestion(method, params);
@@ -139,7 +143,7 @@ function park(
       ? parts.parking.enter({ call, rest, question: id, key: QUESTION_KEY }, by.principal)
       : undefined;
   if (handle === undefined) {
-    parts.tell(session, by, { jsonrpc: '2.0', id, error: NO_SUCH_METHOD });
+    parts.tell(session, by, { jsonrpc: '2.0', id, error: NO_SUCH_METHOD }, true);
     return undefined;
   }
   return questionResult(sent.id, QUESTION_KEY, { method, params }, handle);

@@ -1,8 +1,10 @@
 // What a session that only the gateway knows has said once and its upstream must be told every time, and
-// what is under way in it. What it says is told to the other replicas (session-words.ts). Bounded: what is forgotten costs a log level or a subscription, never a control.
+// what is under way in it. What it says is told to the other replicas (session-words.ts). Bounded, a caller
+// first: what is forgotten costs a log level or a subscription, never a control.
 // Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation.
 
 import type { JsonObject, RequestId, RpcError } from '../../mcp/message.js';
+import type { Principal } from '../../policy/principal.js';
 
 /** How a client answered a question. */
 export type QuestionReply =
@@ -20,14 +22,15 @@ export type SessionNotes = {
   readonly waiting: Map<RequestId, (reply: QuestionReply) => void>;
 };
 
-/** Sessions that are remembered; of more than these the one used least lately is forgotten. */
-const MAX_SESSIONS = 10_000;
+/** Sessions of one caller that are remembered, and of all; of more the one used least lately is forgotten. */
+export const MAX_SESSIONS_A_CALLER = 1_000;
+export const MAX_SESSIONS = 10_000;
 /** Subscriptions of one session. */
 export const MAX_RESOURCES = 256;
 
 export type NotesBook = {
-  /** The notes of a session, empty for one that is new here. */
-  of(session: string): SessionNotes;
+  /** The notes of a session of this owner, empty for one that is new here. */
+  of(session: string, owner: string): SessionNotes;
   /** The notes of a session that is known here. */
   find(session: string): SessionNotes | undefined;
   /** Ends what is under way in it, too. */
@@ -35,29 +38,54 @@ export type NotesBook = {
   forgetWhere(isOver: (session: string) => boolean): void;
 };
 
+/** Whose a session is: by identity, not by token. */
+export function ownerOf({ issuerUrl, subject, client }: Principal): string {
+  return JSON.stringify([issuerUrl, subject, client]);
+}
+
+type Page = { readonly notes: SessionNotes; readonly owner: string };
+
 /** An empty book. The key is the keyed hash of a session's sealed id. */
 export function createNotesBook(): NotesBook {
-  const book = new Map<string, SessionNotes>();
+  // Both in the order of use: the pages of all, and of each owner which are its own.
+  const book = new Map<string, Page>();
+  const owned = new Map<string, Set<string>>();
+
+  function takeOut(session: string | undefined): Page | undefined {
+    const page = session === undefined ? undefined : book.get(session);
+    if (session === undefined || page === undefined) return undefined;
+    book.delete(session);
+    const own = owned.get(page.owner);
+    own?.delete(session);
+    if (own?.size === 0) owned.delete(page.owner);
+    return page;
+  }
+
+  /** A caller who opens many forgets its own. */
+  function makeRoom(owner: string): void {
+    const own = owned.get(owner);
+    const [oldestOwn] = own ?? [];
+    const [oldest] = book.keys();
+    if (own !== undefined && own.size >= MAX_SESSIONS_A_CALLER) takeOut(oldestOwn);
+    else if (book.size >= MAX_SESSIONS) takeOut(oldest);
+  }
 
   function forget(session: string): void {
-    const notes = book.get(session);
-    book.delete(session);
-    for (const controller of notes?.running.values() ?? []) controller.abort();
+    for (const controller of takeOut(session)?.notes.running.values() ?? []) controller.abort();
   }
 
   return {
-    find: (session) => book.get(session),
+    of(session, owner) {
+      const notes = takeOut(session)?.notes ?? emptyNotes();
+      makeRoom(owner);
+      book.set(session, { notes, owner });
+      owned.set(owner, (owned.get(owner) ?? new Set()).add(session));
+      return notes;
+    },
+    find: (session) => book.get(session)?.notes,
     forget,
     forgetWhere(isOver) {
       for (const session of [...book.keys()]) if (isOver(session)) forget(session);
-    },
-    of(session) {
-      const notes = book.get(session) ?? emptyNotes();
-      book.delete(session);
-      book.set(session, notes);
-      const [oldest] = book.keys();
-      if (book.size > MAX_SESSIONS && oldest !== undefined) book.delete(oldest);
-      return notes;
     },
   };
 }

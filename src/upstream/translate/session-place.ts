@@ -14,6 +14,7 @@ import { noteNews, replicaOf, type SessionNews, type SessionWords } from './sess
 export type SessionPlace = {
   /** The keyed hash of its sealed id. */
   readonly session: string;
+  readonly owner: string;
   readonly notes: SessionNotes;
   readonly words: SessionWords;
 };
@@ -67,11 +68,11 @@ function answerRequest(
 
 /** Notes it here once all others were told: a session that stands differently elsewhere would lie to its client. */
 async function spread(
-  { session, notes, words }: SessionPlace,
+  { session, owner, notes, words }: SessionPlace,
   news: SessionNews,
   done: UpstreamAnswer,
 ): Promise<PlacedOutcome> {
-  if ((await words.tellAll({ session, news })) === 'unavailable') return STORE_IS_AWAY;
+  if ((await words.tellAll({ session, owner, news })) === 'unavailable') return STORE_IS_AWAY;
   noteNews(notes, news);
   return done;
 }
@@ -90,7 +91,7 @@ function cancelRunning(
 
 /** Gives an answer to whoever asked, be it another replica; it is refused where nobody waits for it. Never rejects. */
 export async function takeAnswer(
-  { session, notes, words }: SessionPlace,
+  { session, owner, notes, words }: SessionPlace,
   id: RequestId,
   reply: QuestionReply,
 ): Promise<PlacedOutcome> {
@@ -101,7 +102,7 @@ export async function takeAnswer(
   }
   const asker = replicaOf(id);
   if (asker === words.self) return ASKED_ELSEWHERE;
-  const told = await words.tell(asker, { session, news: { kind: 'answered', id, reply } });
+  const told = await words.tell(asker, { session, owner, news: { kind: 'answered', id, reply } });
   if (told === 'told') return acceptedAnswer();
   return told === 'nobody' ? ASKED_ELSEWHERE : STORE_IS_AWAY;
 }

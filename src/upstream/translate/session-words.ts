@@ -20,8 +20,12 @@ export type SessionNews =
   | { readonly kind: 'cancelled'; readonly id: RequestId }
   | { readonly kind: 'answered'; readonly id: RequestId; readonly reply: QuestionReply };
 
-/** `session` is the keyed hash of its sealed id. */
-export type SessionWord = { readonly session: string; readonly news: SessionNews };
+/** `session` is the keyed hash of its sealed id, `owner` whose it is. */
+export type SessionWord = {
+  readonly session: string;
+  readonly owner: string;
+  readonly news: SessionNews;
+};
 
 /** The way to the other replicas. */
 export type SessionWords = {
@@ -72,8 +76,8 @@ function tellListeners({ listeners }: SessionNotes): void {
 }
 
 /** Notes the word of another replica. What needs something of here is noted only where it is. */
-export function hearWord(book: NotesBook, { session, news }: SessionWord): void {
+export function hearWord(book: NotesBook, { session, owner, news }: SessionWord): void {
   const isOfHere = news.kind === 'cancelled' || news.kind === 'answered';
-  const notes = isOfHere ? book.find(session) : book.of(session);
+  const notes = isOfHere ? book.find(session) : book.of(session, owner);
   if (notes !== undefined) noteNews(notes, news);
 }

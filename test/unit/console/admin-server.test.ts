@@ -30,6 +30,7 @@ beforeEach(async () => {
       hosts: ['console.example.com'],
       authenticateAdmin({ authorization }) {
         if (authorization === 'Bearer broken') return Promise.reject(new Error('down'));
+        if (authorization === 'Bearer untold') return Promise.resolve('unavailable' as const);
         return Promise.resolve(callers.get(authorization ?? ''));
       },
       controls: () => [row],
@@ -95,11 +96,13 @@ describe('createAdminServer', () => {
     ['two credentials', { authorization: [`Bearer ${secret}`, `Bearer ${secret}`] }, 401],
     ['a token without a role', bearer('no-role-token'), 403],
     ['a verifier that fails', bearer('broken'), 503],
+    ['a verifier that cannot tell', bearer('untold'), 503],
   ])('[O-70] shows nothing for %s', async (_what, headers, status) => {
     const answer = await ask('/api/controls', headers);
     expect(answer.status).toBe(status);
     expect(answer.body).not.toContain('policy');
     expect(answer.headers['www-authenticate']).toBe(status === 401 ? 'Bearer' : undefined);
+    expect(answer.headers['retry-after']).toBe(status === 503 ? '5' : undefined);
     expect(accesses).toMatchObject([{ action: 'show-controls', status }]);
   });
 

@@ -33,9 +33,10 @@ afterAll(async () => {
   await issuer.close();
 });
 
-async function register(redirectUris: unknown): Promise<Response> {
+async function register(redirectUris: unknown, type = 'application/json'): Promise<Response> {
   return await fetch(`${issuer.issuer}/register`, {
     method: 'POST',
+    headers: { 'content-type': type },
     body: JSON.stringify({ redirect_uris: redirectUris }),
   });
 }
@@ -128,6 +129,20 @@ describe('the development issuer', () => {
     }
     const otherPort = await authorize({ redirect_uri: 'http://127.0.0.1:2/callback' });
     expect(otherPort.status).toBe(302);
+  });
+
+  it('[A-61] registers by JSON alone', async () => {
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp']) {
+      const refused = await register([REDIRECT], type);
+      expect([type, refused.status]).toEqual([type, 415]);
+      expect(await refused.json()).toMatchObject({ error: 'invalid_client_metadata' });
+    }
+    const untold = await fetch(`${issuer.issuer}/register`, {
+      method: 'POST',
+      body: new TextEncoder().encode(JSON.stringify({ redirect_uris: [REDIRECT] })),
+    });
+    expect(untold.status).toBe(415);
+    expect((await register([REDIRECT], 'Application/JSON; charset=utf-8')).status).toBe(201);
   });
 
   it('[A-61] registers redirects of this machine alone', async () => {

@@ -153,6 +153,7 @@ describe('what is listed', () => {
       reason: 'insufficient-scope',
       listed: true,
       policy: 'main',
+      groups: ['eng'],
       rule: 'b',
       scopes: ['github:read', 'github:write'],
     });
@@ -297,6 +298,7 @@ describe('what an allow owes', () => {
     expect(ask([limited, { ...ALLOW, id: 'z' }, { ...ALLOW, id: 'c' }])).toEqual({
       verdict: 'allow',
       policy: 'main',
+      groups: ['eng'],
       rule: 'c',
       obligations: [],
     });

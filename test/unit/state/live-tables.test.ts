@@ -6,7 +6,7 @@ import { createOpenChannels } from '../../../src/state/open-channels.js';
 
 describe('[LEG-06] the open channels', () => {
   it('are found by their session, and forgotten when they end', () => {
-    const channels = createOpenChannels();
+    const channels = createOpenChannels<unknown>();
     const end = {
       isClosed: false,
       isLagging: false,

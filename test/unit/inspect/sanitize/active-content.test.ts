@@ -146,6 +146,19 @@ describe('code', () => {
   });
 });
 
+describe('the work of neutralizing', () => {
+  // A search for each opening took more than a minute.
+  it.each([
+    ['targets', '](a)'],
+    ['references', '][a]'],
+  ])('[PRF-07] grows with the text where images nest in the %s of images', (_what, closing) => {
+    const count = 160_000;
+    const { text, found } = neutralize('!['.repeat(count) + closing.repeat(count));
+    expect(found).toHaveLength(2 * count);
+    expect(text).toBe('(removed image, '.repeat(count) + ')'.repeat(count));
+  });
+});
+
 describe('laws of neutralizing', () => {
   const piece = fc.constantFrom(
     ...['![', '[', '](', ']', '(', ')', '<', '>', '<img ', '<script>', '<b ', 'onclick=', 'href='],

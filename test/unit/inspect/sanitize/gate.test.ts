@@ -13,6 +13,7 @@ import {
   isSurelyClean,
   isSurelyCleanJson,
 } from '../../../../src/inspect/sanitize/gate.js';
+import { MAX_LOOKS } from '../../../../src/inspect/sanitize/gate-anchors.js';
 import { createGateScan } from '../../../../src/inspect/sanitize/gate-scan.js';
 import { findInjectionCues } from '../../../../src/inspect/sanitize/injection.js';
 import {
@@ -290,6 +291,15 @@ describe('the prefilter', () => {
   it('[I-19] looks closer at numbers of eight digits behind such a name, however they are written', () => {
     for (const number of ['12345678', '1234567e3', '12345e5', '-12345678.0'])
       expect(isSurelyClean(`{"password":${number}}`)).toBe(false);
+  });
+
+  it('[PRF-07] looks at so many anchors of one text, and at no more: past that it is not surely clean', () => {
+    // The word is an anchor of several cues.
+    const few = 'a tokens; '.repeat(MAX_LOOKS / 16);
+    const many = 'a tokens; '.repeat(MAX_LOOKS + 1);
+    expect([isSurelyClean(few), isCleanBySteps(few, false)]).toEqual([true, true]);
+    expect([isSurelyClean(many), isCleanBySteps(many, false)]).toEqual([false, false]);
+    expect(isSurelyClean(few)).toBe(true);
   });
 
   it('judges long runs and long texts in one pass, and texts beyond ASCII alike', () => {

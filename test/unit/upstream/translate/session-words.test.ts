@@ -13,23 +13,24 @@ import {
 } from '../../../../src/upstream/translate/session-words.js';
 
 const SESSION = 'session';
+const OWNER = 'ann';
 const say = (book: ReturnType<typeof createNotesBook>, news: SessionNews, session = SESSION) =>
-  hearWord(book, { session, news });
+  hearWord(book, { session, owner: OWNER, news });
 
 describe('[Y-12] words about a session', () => {
   it('are noted before its first request comes here', () => {
     const book = createNotesBook();
     say(book, { kind: 'log-level', level: 'debug' });
     say(book, { kind: 'subscribed', uri: 'memo://one' });
-    expect(book.of(SESSION).logLevel).toBe('debug');
-    expect([...book.of(SESSION).resources]).toEqual(['memo://one']);
-    expect(book.of('another').logLevel).toBeUndefined();
+    expect(book.of(SESSION, OWNER).logLevel).toBe('debug');
+    expect([...book.of(SESSION, OWNER).resources]).toEqual(['memo://one']);
+    expect(book.of('another', OWNER).logLevel).toBeUndefined();
   });
 
   it('are told to its streams where they change something, and only then', () => {
     const book = createNotesBook();
     const changed = vi.fn();
-    book.of(SESSION).listeners.add(changed);
+    book.of(SESSION, OWNER).listeners.add(changed);
     say(book, { kind: 'subscribed', uri: 'memo://one' });
     say(book, { kind: 'subscribed', uri: 'memo://one' });
     say(book, { kind: 'unsubscribed', uri: 'memo://two' });
@@ -42,13 +43,13 @@ describe('[Y-12] words about a session', () => {
     const book = createNotesBook();
     for (let index = 0; index <= MAX_RESOURCES; index += 1)
       say(book, { kind: 'subscribed', uri: `memo://${index}` });
-    expect(book.of(SESSION).resources.size).toBe(MAX_RESOURCES);
+    expect(book.of(SESSION, OWNER).resources.size).toBe(MAX_RESOURCES);
   });
 
   it('reach what runs and what waits in that session alone, and make no notes where there is nothing', () => {
     const book = createNotesBook();
     const settle = vi.fn();
-    book.of(SESSION).waiting.set('here.q', settle);
+    book.of(SESSION, OWNER).waiting.set('here.q', settle);
     const reply = { kind: 'result', result: {} } as const;
     say(book, { kind: 'answered', id: 'here.q', reply }, 'another');
     say(book, { kind: 'cancelled', id: 1 }, 'another');
@@ -63,8 +64,8 @@ describe('[REV-33] a book of sessions', () => {
   it('forgets those that ended elsewhere, and ends what runs in them', () => {
     const book = createNotesBook();
     const [gone, kept] = [new AbortController(), new AbortController()];
-    book.of(SESSION).running.set(1, gone);
-    book.of('another').running.set(1, kept);
+    book.of(SESSION, OWNER).running.set(1, gone);
+    book.of('another', OWNER).running.set(1, kept);
     book.forgetWhere((session) => session === SESSION);
     expect([gone.signal.aborted, kept.signal.aborted]).toEqual([true, false]);
     expect(book.find(SESSION)).toBeUndefined();

@@ -1,0 +1,145 @@
+// Does inspections on one other thread, one at a time and in order: started with the first, kept, and started
+// anew after it died. Whatever ends a job early is told as such, so that nothing unread is taken for clean.
+// Source: performance, what follows 10.
+
+import { Worker } from 'node:worker_threads';
+import type { DoneJob, InspectionJob } from '../inspect/apart.js';
+import type { Said } from './inspection-thread.js';
+
+/**
+ * `died`: the thread ended, or took too long. `full`: too much waits, or has waited too long.
+ * `unavailable`: there is no other thread to be had.
+ */
+export type JobEnd = DoneJob | { readonly kind: 'died' | 'full' | 'unavailable' };
+
+export type InspectionWorker = {
+  /** Never rejects. */
+  run(job: InspectionJob): Promise<JobEnd>;
+  /** Ends the thread; what it does and what waits for it has died. */
+  close(): Promise<void>;
+};
+
+export type WorkerOptions = {
+  /** The module of the thread: beside this one, where both are compiled. */
+  readonly entry?: URL;
+  /** Longest time of one job. Hostile megabytes took up to five seconds on a busy machine. */
+  readonly maxJobMs?: number;
+  /** Longest wait before a job begins. */
+  readonly maxWaitMs?: number;
+  /** Jobs and characters that may wait. */
+  readonly maxJobs?: number;
+  readonly maxChars?: number;
+};
+
+const ENTRY = new URL('./inspection-thread.js', import.meta.url);
+const MAX_JOB_MS = 15_000;
+const MAX_WAIT_MS = 30_000;
+const MAX_JOBS = 256;
+const MAX_CHARS = 64 * 1024 * 1024;
+/** A text that would take more memory than this ends the thread, not the gateway. */
+const MAX_HEAP_MB = 512;
+
+type Waiting = {
+  readonly job: InspectionJob;
+  readonly sinceMs: number;
+  readonly settle: (end: JobEnd) => void;
+};
+
+type Thread = { readonly worker: Worker; isReady: boolean };
+
+/** A worker that starts no thread before its first job. */
+export function createInspectionWorker(options: WorkerOptions = {}): InspectionWorker {
+  const { entry = ENTRY, maxJobMs = MAX_JOB_MS, maxWaitMs = MAX_WAIT_MS } = options;
+  const { maxJobs = MAX_JOBS, maxChars = MAX_CHARS } = options;
+  const queue: Waiting[] = [];
+  let chars = 0;
+  let thread: Thread | undefined;
+  let running: { readonly waiting: Waiting; readonly late: NodeJS.Timeout } | undefined;
+  let isClosed = false;
+
+  /** The thread that stands, or a new one. Throws where none can be had. */
+  function threadNow(): Thread {
+    if (thread !== undefined) return thread;
+    const worker = new Worker(entry, {
+      env: {},
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+    });
+    const started: Thread = { worker, isReady: false };
+    worker.on('message', (said: Said) => {
+      if (said === 'ready') started.isReady = true;
+      else if (thread === started) finish(said);
+    });
+    const gone = (): void => lose(started);
+    worker.on('error', gone);
+    worker.on('messageerror', gone);
+    worker.on('exit', gone);
+    // Who waits for an outcome holds the process; an idle thread does not.
+    worker.unref();
+    thread = started;
+    return started;
+  }
+
+  /** Only the job that was under way is lost: what waits gets a new thread. */
+  function lose(lost: Thread): void {
+    if (thread !== lost) return;
+    thread = undefined;
+    void lost.worker.terminate();
+    finish({ kind: lost.isReady || isClosed ? 'died' : 'unavailable' });
+  }
+
+  function finish(end: JobEnd): void {
+    if (running === undefined) return;
+    const { waiting, late } = running;
+    clearTimeout(late);
+    running = undefined;
+    waiting.settle(end);
+    begin();
+  }
+
+  function begin(): void {
+    while (running === undefined) {
+      const waiting = queue.shift();
+      if (waiting === undefined) return;
+      chars -= waiting.job.input.text.length;
+      if (performance.now() - waiting.sinceMs > maxWaitMs) waiting.settle({ kind: 'full' });
+      else start(waiting);
+    }
+  }
+
+  function start(waiting: Waiting): void {
+    try {
+      const on = threadNow();
+      on.worker.postMessage(waiting.job);
+      const late = setTimeout(() => {
+        // Also where it never was ready: a thread that hangs is no reason to hang here.
+        on.isReady = true;
+        lose(on);
+      }, maxJobMs);
+      running = { waiting, late };
+    } catch {
+      waiting.settle({ kind: 'unavailable' });
+    }
+  }
+
+  return {
+    run(job) {
+      const { length } = job.input.text;
+      if (isClosed || queue.length >= maxJobs || chars + length > maxChars)
+        return Promise.resolve({ kind: isClosed ? 'died' : 'full' });
+      return new Promise((settle) => {
+        chars += length;
+        queue.push({ job, sinceMs: performance.now(), settle });
+        begin();
+      });
+    },
+    async close() {
+      isClosed = true;
+      for (const { settle } of queue.splice(0)) settle({ kind: 'died' });
+      const standing = thread;
+      if (standing === undefined) return;
+      lose(standing);
+      await standing.worker.terminate();
+    },
+  };
+}

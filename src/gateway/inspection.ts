@@ -1,0 +1,73 @@
+// Where content is inspected: on the event loop, or, where a text is long and not surely clean, on another
+// thread. Where there is no other thread it is the event loop again; where one died, nothing passes.
+
+import { type InspectionJob, type InspectionPort, LONG_TEXT_CHARS } from '../inspect/apart.js';
+import {
+  type GuardInput,
+  type GuardOutcome,
+  guardArguments,
+  guardClean,
+  guardClosely,
+} from '../inspect/arguments.js';
+import {
+  beginMessage,
+  endMessage,
+  type InspectionInput,
+  type InspectionOutcome,
+  inspectMessage,
+  lookClosely,
+  withheld,
+} from '../inspect/inspect.js';
+import { createInspectionWorker, type InspectionWorker } from './inspection-worker.js';
+
+export type Inspection = InspectionPort & {
+  /** Ends the thread; what it has not done is withheld. */
+  close(): Promise<void>;
+};
+
+/** Inspection with the help of a worker. A schema is code and stays here, before and after the close look. */
+export function createInspection(worker: InspectionWorker = createInspectionWorker()): Inspection {
+  async function message(input: InspectionInput): Promise<InspectionOutcome> {
+    const { text, profile, carry, caps, approved } = input;
+    const job: InspectionJob = { kind: 'message', input: { text, profile, carry, caps, approved } };
+    const end = await worker.run(job);
+    switch (end.kind) {
+      case 'message':
+        return endMessage(input, end.outcome);
+      case 'unavailable':
+        return endMessage(input, lookClosely(input));
+      case 'full':
+        return withheld('overloaded');
+      case 'died':
+      case 'request':
+        return withheld('internal');
+    }
+  }
+
+  async function request(input: GuardInput): Promise<GuardOutcome> {
+    const end = await worker.run({ kind: 'request', input });
+    switch (end.kind) {
+      case 'request':
+        return end.outcome;
+      case 'unavailable':
+        return guardClosely(input);
+      case 'full':
+        return { kind: 'refuse', reason: 'overloaded', findings: [] };
+      case 'died':
+      case 'message':
+        return { kind: 'refuse', reason: 'internal', findings: [] };
+    }
+  }
+
+  return {
+    close: worker.close,
+    message(input) {
+      if (input.text.length <= LONG_TEXT_CHARS) return inspectMessage(input);
+      return beginMessage(input) ?? message(input);
+    },
+    request(input) {
+      if (input.text.length <= LONG_TEXT_CHARS) return guardArguments(input);
+      return guardClean(input) ?? request(input);
+    },
+  };
+}
