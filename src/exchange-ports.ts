@@ -57,8 +57,8 @@ export type View = {
   readonly carried: Carried | undefined;
   /** The definitions under this version's lock file and the newest listing, as this client is offered them. */
   catalogueFor(client: { readonly era: Era; readonly apps: boolean }): Catalogue;
-  /** The setting `apps`. */
-  readonly apps: boolean;
+  /** Whether a host may declare the Apps extension for this caller: only where the upstream is listed so too. */
+  mayShowApps(principal: Principal): boolean;
   /** Where clients of HTTP+SSE post to. `isDirect`: the upstream speaks HTTP+SSE itself. */
   readonly channel: { readonly messageUrl: string; readonly isDirect: boolean };
   /** True while every page was verified within `pinning.maxAge`, or pinning is off. */

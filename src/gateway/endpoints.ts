@@ -113,9 +113,11 @@ function viewAt(
     id,
     catalogueFor(client) {
       const own = view.catalogueFor(client);
-      const known = shadows.get(own) ?? shadow(own);
-      shadows.set(own, known);
-      return known;
+      const known = shadows.get(own);
+      if (known !== undefined) return known;
+      const made = shadow(own);
+      shadows.set(own, made);
+      return made;
     },
     get isFresh() {
       return view.isFresh;

@@ -27,7 +27,7 @@ import {
   sealRequestState,
 } from '../state/request-state.js';
 import { createRunningStreams } from '../state/running-streams.js';
-import { openSession, sealSession } from '../state/session-seal.js';
+import { openSession, sealSession, sessionHash } from '../state/session-seal.js';
 import { createChannelPorts } from './channel-ports.js';
 import { createEndpointPorts } from './endpoint-ports.js';
 import type { Endpoints } from './endpoints.js';
@@ -86,11 +86,12 @@ export function createPorts(parts: Parts): Ports {
     const session = openSession(ring, bindingOf(upstream, principal), sealed, now());
     if (session === undefined) return undefined;
     const hashes = ring.hmacAll('session', sealed);
+    const hash = sessionHash(ring, sealed) ?? hashes[0];
     // Records know a session of an endpoint by those of its members: to revoke one is to revoke it.
     const isWhole = parts.version().settings.endpoints.has(upstream);
     const held = isWhole ? [...readEntries(session.upstreamSession).values()] : [];
     const partHashes = held.flatMap((one) => ring.hmacAll('session', one));
-    return { ...session, hash: hashes[0], hashes, partHashes };
+    return { ...session, hash, hashes, partHashes };
   }, now);
 
   function stateOf(subject: StateSubject, principal: Principal): StateBinding {

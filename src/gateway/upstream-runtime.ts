@@ -15,7 +15,6 @@ import type { SessionUpstream, UpstreamClient } from '../upstream/client.js';
 import type { ListingFault } from '../upstream/listing-call.js';
 import { createFaceLister } from '../upstream/listing-faces.js';
 import type { Presenter } from '../upstream/presenter.js';
-
 import { createTranslation, type Translation } from '../upstream/translate/translation.js';
 import { wordsAbout } from './replicas.js';
 import { type ConnectionPorts, connectUpstream } from './upstream-connection.js';
@@ -66,7 +65,6 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     now,
   });
   let observed: Observed | undefined;
-  let isUp = false;
 
   function see(next: Observed | undefined): void {
     const isSame = next?.sight === observed?.sight;
@@ -86,15 +84,11 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
       now,
       openRequest,
       onListings(listings) {
-        isUp = true;
         see(listings.map(observeListing).reduce(noteListing, observed));
-        ports.onListed(runtime);
+        if (lister.isUp()) ports.onListed(runtime);
       },
       onFaceGone: (face) => see(dropFace(observed, face)),
-      onFailure(_era, why) {
-        isUp = false;
-        ports.onFailure(runtime, why);
-      },
+      onFailure: (_era, why) => ports.onFailure(runtime, why),
     },
   );
   const runtime: UpstreamRuntime = {
@@ -104,7 +98,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     sessions,
     translation,
     observed: () => observed,
-    isUp: () => isUp,
+    isUp: () => lister.isUp(),
     isFresh: () => lister.isFresh(pinning.maxAgeMs),
     async freshen() {
       await lister.ensureFresh(pinning.maxAgeMs);

@@ -1,15 +1,18 @@
 // A view: one version of the files together with one sight of an upstream, as exchanges read it. Made
 // once and kept until either changes, so that the path of a request compiles nothing.
 
+import type { UpstreamSettings } from '../config/settings.js';
 import type { View } from '../exchange-ports.js';
 import { eraTowards } from '../mcp/carried.js';
-import { type Face, faceOf } from '../mcp/listing.js';
+import { type Face, listedEra } from '../mcp/listing.js';
 import { readTaskUses, TASK_SESSION_VERSION } from '../mcp/tasks.js';
 import { SESSION_VERSIONS } from '../mcp/versions.js';
 import { createCatalogue } from '../pins/catalogue.js';
 import type { CompileDefinition } from '../pins/definition-compiler.js';
 import type { Observed } from '../pins/observed.js';
 import type { Catalogue } from '../policy/definition.js';
+import { mayShowApps } from '../policy/grants.js';
+import { rulesFor } from '../policy/rules.js';
 import { challengeOf } from './challenge.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 import type { Version } from './version.js';
@@ -69,11 +72,8 @@ function buildView(
     limits: upstream.limits,
     carried,
     // What a translated client is shown is what was listed in the era that its upstream speaks.
-    catalogueFor(client) {
-      const { era, apps } = faceOf(client);
-      return (apps ? withApps : plain)[eraTowards(era, carried)];
-    },
-    apps: upstream.apps,
+    catalogueFor: ({ era, apps }) => (apps ? withApps : plain)[eraTowards(listedEra(era), carried)],
+    mayShowApps: showsAppsTo(upstream, version, plain['2025']),
     channel: {
       messageUrl: `${upstream.resource}/message`,
       isDirect,
@@ -85,16 +85,33 @@ function buildView(
   };
 }
 
+/** Who may declare the Apps extension. Hosts of 2026 ask with each request, and those of one set of rules get one answer. */
+function showsAppsTo(
+  { name, apps }: UpstreamSettings,
+  { policies }: Version,
+  catalogue: Catalogue,
+): View['mayShowApps'] {
+  if (!apps) return () => false;
+  const known = new WeakMap<object, boolean>();
+  return (principal) => {
+    const rules = rulesFor(policies, principal, name);
+    const before = known.get(rules);
+    if (before !== undefined) return before;
+    const may = mayShowApps(policies, principal, catalogue);
+    known.set(rules, may);
+    return may;
+  };
+}
+
 /** What an upstream carries towards clients. Of HTTP+SSE that is every version of sessions: they are bridged. */
 function carriedBy(observed: Observed | undefined, isDirect: boolean): View['carried'] {
   if (observed === undefined) return undefined;
-  const versionsOf = (era: '2025' | '2026'): readonly string[] =>
-    observed.faces.find((listed) => listed.era === era)?.protocolVersions ?? [];
-  const sessions = versionsOf('2025');
-  const inSessions = observed.faces.find(({ era }) => era === '2025');
+  const listedIn = (era: '2025' | '2026') => observed.faces.find((face) => face.era === era);
+  const inSessions = listedIn('2025');
+  const sessions = inSessions?.protocolVersions ?? [];
   return {
     sessions: isDirect && sessions.length > 0 ? SESSION_VERSIONS : sessions,
-    stateless: versionsOf('2026'),
+    stateless: listedIn('2026')?.protocolVersions ?? [],
     tasks: sessions.includes(TASK_SESSION_VERSION) ? readTaskUses(inSessions?.capabilities) : [],
   };
 }

@@ -32,7 +32,7 @@ import { readEnvelope } from './jsonrpc.js';
 import { isObject, type Json, type JsonObject } from './message.js';
 import { findMethod, isDefinedMethod } from './methods.js';
 import { readParams } from './params.js';
-import { type CapabilityCut, ownMetaEdits } from './removal.js';
+import { type CapabilityCut, type CutTerms, ownMetaEdits } from './removal.js';
 import { type Reply, readReply } from './replies.js';
 import { checkDeclared, readTasks } from './task-requests.js';
 
@@ -263,22 +263,22 @@ function cutEra(
   call: Call,
   meta: JsonObject | undefined,
 ): CapabilityCut {
+  if (era !== '2026' && call.method !== 'initialize')
+    return { edits: [], askable: session?.askable ?? [], apps: session?.apps ?? false };
   const terms = {
     grants: (): Grants => input.grants?.() ?? NO_GRANTS,
     apps: (): boolean => input.mayShowApps?.() ?? false,
+    tasks: era === '2026',
   };
-  if (era === '2026') return cutStateless(text, meta, terms);
-  if (call.method === 'initialize')
-    return cutInitialize(text, call.params ?? {}, version, era === '2024' ? older(terms) : terms);
-  return { edits: [], askable: session?.askable ?? [], apps: session?.apps ?? false };
+  return era === '2026'
+    ? cutStateless(text, meta, terms)
+    : cutInitialize(text, call.params ?? {}, version, era === '2024' ? older(terms) : terms);
 }
 
 /** HTTP+SSE has none of what came after it. */
-function older({ grants }: { readonly grants: () => Grants }) {
-  return {
-    grants: (): Grants => ({ ...grants(), elicitation: NO_GRANTS.elicitation }),
-    apps: (): boolean => false,
-  };
+function older(terms: CutTerms): CutTerms {
+  const grants = (): Grants => ({ ...terms.grants(), elicitation: NO_GRANTS.elicitation });
+  return { ...terms, grants, apps: () => false };
 }
 
 function merge(one: readonly TextEdit[], other: readonly TextEdit[]): readonly TextEdit[] {

@@ -18,9 +18,9 @@ export function listedEra(era: Era): ListedEra {
  */
 export type Face = { readonly era: ListedEra; readonly apps: boolean };
 
-/** The face of a client. */
-export function faceOf({ era, apps }: { readonly era: Era; readonly apps: boolean }): Face {
-  return { era: listedEra(era), apps };
+/** True for two of one face. */
+export function isSameFace(one: Face, other: Face): boolean {
+  return one.era === other.era && one.apps === other.apps;
 }
 
 /** A client of sessions that shows no apps. */

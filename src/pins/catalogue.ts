@@ -2,7 +2,7 @@
 // A name is approved when something approved was seen and nothing else was. Names are exact: two that
 // differ in case or by a look-alike letter are two names. Contract §5.
 
-import type { Face } from '../mcp/listing.js';
+import { type Face, isSameFace } from '../mcp/listing.js';
 import type { Catalogue, PinKind, Standing } from '../policy/definition.js';
 import type { CompileDefinition } from './definition-compiler.js';
 import {
@@ -15,7 +15,6 @@ import {
 } from './lock.js';
 import {
   type FaceObserved,
-  isSameFace,
   namesSeen,
   type Observed,
   type Sighting,

@@ -6,7 +6,14 @@ import type { JsonObject } from '../mcp/message.js';
 import type { PinKind } from '../policy/definition.js';
 import { type Change, compareDefinitions, compareTexts } from './compare.js';
 import type { PinnedKind } from './digest.js';
-import { approvedVersions, type Lock, PIN_KINDS, type Pin, versionsOf } from './lock.js';
+import {
+  approvedVersions,
+  type Lock,
+  PIN_KINDS,
+  type Pin,
+  type PinVersion,
+  versionsOf,
+} from './lock.js';
 import { namesSeen, type Observed, sightingsOf } from './observed.js';
 import {
   compareServers,
@@ -145,9 +152,13 @@ function differences<Definition extends JsonObject | string>(
   compare: (before: Definition | undefined, after: Definition | undefined) => readonly Change[],
 ): readonly Difference[] {
   const approved = approvedVersions(pin);
-  const [base] = approved.length > 0 ? approved : versionsOf(pin);
+  const versions = approved.length > 0 ? approved : versionsOf(pin);
+  // Of several forms the one that is offered no more has become another, not the one that still is.
+  const isOffered = ({ sha256 }: PinVersion<Definition>): boolean =>
+    offered.some(({ digest }) => digest === sha256);
+  const base = versions.find((version) => !isOffered(version)) ?? versions[0];
   // What nobody approved drifts only when it is something that the file has never seen.
-  const known = new Set((approved.length > 0 ? approved : versionsOf(pin)).map((v) => v.sha256));
+  const known = new Set(versions.map(({ sha256 }) => sha256));
   if (base !== undefined && offered.length === 0 && approved.length > 0) {
     return [difference(kind, name, base, undefined, compare(base.definition, undefined))];
   }

@@ -2,8 +2,9 @@
 // clients asked for showed since. A page only ever takes away: it can make a definition differ, and
 // only a complete listing that began afterwards can show it restored. Contract §5.
 
-import type { Face, ListedEra, ListedItem, Listing } from '../mcp/listing.js';
+import { type Face, isSameFace, type ListedItem, type Listing } from '../mcp/listing.js';
 import type { JsonObject } from '../mcp/message.js';
+import { readTaskUses } from '../mcp/tasks.js';
 import type { PinKind } from '../policy/definition.js';
 import { digestDefinition, digestListed, NO_DIGEST, sha256Hex } from './digest.js';
 import { nameOf, PIN_KINDS } from './lock.js';
@@ -114,11 +115,6 @@ export function mergeObserved(faces: readonly FaceObserved[]): Observed {
   return seal([...latest.values()], new Map());
 }
 
-/** True for two listings by one face. */
-export function isSameFace(one: Face, other: Face): boolean {
-  return one.era === other.era && one.apps === other.apps;
-}
-
 function orderOf({ era, apps }: Face): string {
   return `${era} ${apps}`;
 }
@@ -226,17 +222,6 @@ export function namesSeen(observed: Observed | undefined, kind: PinKind): Readon
   return new Set((observed?.faces ?? []).flatMap((face) => [...face.seen[kind].keys()]));
 }
 
-/** True when every era that was listed, or the one asked for, was verified within `maxAgeMs`. */
-export function isFresh(
-  observed: Observed | undefined,
-  nowMs: number,
-  maxAgeMs: number,
-  era?: ListedEra,
-): boolean {
-  const faces = (observed?.faces ?? []).filter((face) => era === undefined || face.era === era);
-  return faces.length > 0 && faces.every((face) => nowMs - face.verifiedAtMs <= maxAgeMs);
-}
-
 function seal(faces: readonly FaceObserved[], noted: Observed['noted']): Observed {
   const ordered = [...faces].sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
   return { faces: ordered, noted, sight: sha256Hex(JSON.stringify(sightParts(ordered, noted))) };
@@ -248,6 +233,8 @@ const SHOWN_OF_SERVER = ['name', 'title', 'version', 'websiteUrl'] as const;
 function sightParts(faces: readonly FaceObserved[], noted: Observed['noted']): readonly unknown[] {
   const listed = faces.map((face) => [
     orderOf(face),
+    face.protocolVersions,
+    readTaskUses(face.capabilities),
     face.instructions?.digest ?? null,
     SHOWN_OF_SERVER.map((member) => face.serverInfo?.[member] ?? null),
     PIN_KINDS.map((kind) =>

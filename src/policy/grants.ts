@@ -1,6 +1,6 @@
-// What a server may ask of a caller: sampling, elicitation, roots; and whether it may show it apps. Decided by the function that decides
-// everything, over the same rules in the same order; a question has no arguments. Asks no store and no
-// clock. Contract §4.
+// What a server may ask of a caller: sampling, elicitation, roots; and whether it may show it apps. Decided by
+// the function that decides everything, over the same rules in the same order; a question has no arguments.
+// Asks no store and no clock. Contract §4.
 
 import type { Grants } from '../mcp/grants.js';
 import type { QuestionName } from '../mcp/message.js';

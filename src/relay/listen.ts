@@ -75,6 +75,11 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
     signal: incoming.signal,
     lastEventId: resumed?.upstreamId,
   });
+  // The upstream took its time to begin, and the session may have ended meanwhile.
+  if (!isOpen(call, principal)) {
+    if (outcome.kind === 'answer') outcome.abort();
+    return refuseWith('unknown-session');
+  }
   const refusal = refusalOf(outcome, answered !== undefined);
   if (refusal !== undefined) return refusal;
 
@@ -104,10 +109,13 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
 
 /** Ends the stream once its session is unknown, be it as a part of another that was revoked. */
 function endWithSession(call: Call, principal: Principal, end: () => void): () => void {
-  const sealed = call.incoming.headers['mcp-session-id'] ?? '';
   return call.ports.onVersion(() => {
-    if (openOf(call, principal)(sealed) === undefined) end();
+    if (!isOpen(call, principal)) end();
   });
+}
+
+function isOpen(call: Call, principal: Principal): boolean {
+  return openOf(call, principal)(call.incoming.headers['mcp-session-id'] ?? '') !== undefined;
 }
 
 type Stream = {

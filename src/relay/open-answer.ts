@@ -4,6 +4,7 @@
 
 import type { UpstreamAnswer } from '../mcp/transport.js';
 import { decideRequest } from '../policy/decide.js';
+import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import { type Cleared, owedByAnswer } from '../settle/settle.js';
 import type { Answered } from './answered.js';
@@ -64,8 +65,9 @@ export function watchAnswer(
     );
   }
   const forget = ports.onVersion(askAgain);
-  // The upstream took its time to begin, and somebody may have been revoked meanwhile.
+  // The upstream took its time to begin; meanwhile somebody may have been revoked, or the session ended.
   if (ports.countVersions() !== call.since) askAgain();
+  if (isOver(call, cleared, cleared.principal)) end(refuseWith('unknown-session'));
   return {
     gone: () => gone,
     close() {
@@ -98,15 +100,10 @@ export function tellServer(call: Call, { admitted }: Answered): void {
 async function renew(call: Call, cleared: Cleared, judge: Judge): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports } = call;
   const { admitted } = cleared;
-  const { target, task, args = 'unknown', session } = admitted;
+  const { target, task, args = 'unknown' } = admitted;
   const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
   if ('reason' in principal) return refuseWith(principal.reason);
-  const sealed = incoming.headers['mcp-session-id'];
-  const isOver =
-    session !== undefined &&
-    sealed !== undefined &&
-    ports.openSession(sealed, incoming.upstream, principal) === undefined;
-  if (isOver) return refuseWith('unknown-session');
+  if (isOver(call, cleared, principal)) return refuseWith('unknown-session');
   const view = ports.view(incoming.upstream);
   if (view === undefined) return refuseWith('upstream-unavailable');
   const catalogue = view.catalogueFor(admitted);
@@ -116,6 +113,12 @@ async function renew(call: Call, cleared: Cleared, judge: Judge): Promise<Refusa
   call.view = view;
   judge.renew(owedByAnswer(decision, task));
   return undefined;
+}
+
+function isOver({ incoming, ports }: Call, { admitted }: Cleared, principal: Principal): boolean {
+  const sealed = incoming.headers['mcp-session-id'];
+  if (admitted.session === undefined || sealed === undefined) return false;
+  return ports.openSession(sealed, incoming.upstream, principal) === undefined;
 }
 
 function enterAnswer({ admitted, incoming, ports }: Call, end: () => void): () => void {

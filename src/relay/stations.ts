@@ -9,11 +9,10 @@ import type { AdmittedArray } from '../mcp/arrays.js';
 import { checkCarried, checkParamHeaders, versionsOffered } from '../mcp/carried.js';
 import { type Grants, NO_GRANTS } from '../mcp/grants.js';
 import { decodeParamHeaders } from '../mcp/headers.js';
-import { PLAIN_SESSION } from '../mcp/listing.js';
 import type { JsonObject } from '../mcp/message.js';
 import { decideRequest } from '../policy/decide.js';
 import type { Allow, Deny } from '../policy/decision.js';
-import { grantsFor, mayShowApps } from '../policy/grants.js';
+import { grantsFor } from '../policy/grants.js';
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
 import { type Cleared, settle } from '../settle/settle.js';
@@ -67,7 +66,7 @@ export function admit(call: Call, principal: Principal): Admitted | AdmittedArra
     openQuestion: (id, session) => ports.openQuestion(id, { upstream, principal, session }),
     openTask: (sealed) => ports.tasks.open(sealed, { upstream, principal }),
     grants: () => grantsHere(view, principal),
-    mayShowApps: () => mayShowHere(view, principal),
+    mayShowApps: () => view.mayShowApps(principal),
     supportedVersions: versionsOffered(view.carried),
   });
   if (outcome.kind === 'fault') return refuseFault(outcome);
@@ -82,11 +81,6 @@ export function admit(call: Call, principal: Principal): Admitted | AdmittedArra
 function grantsHere({ policies, upstream, channel }: View, principal: Principal): Grants {
   const grants = grantsFor(policies, principal, upstream);
   return channel.isDirect ? { ...grants, elicitation: NO_GRANTS.elicitation } : grants;
-}
-
-/** Whether a client is told of apps here: only where the upstream is listed so too. */
-function mayShowHere({ policies, apps, catalogueFor }: View, principal: Principal): boolean {
-  return apps && mayShowApps(policies, principal, catalogueFor(PLAIN_SESSION));
 }
 
 /** Whether policy and pins allow it: pure, but for a listing that may have to be renewed first. */

@@ -7,10 +7,10 @@ import { amendAdmitted } from '../mcp/admit.js';
 import type { Admitted, ProtocolFault } from '../mcp/admitted.js';
 import type { TaskForm } from '../mcp/capabilities.js';
 import { eraTowards } from '../mcp/carried.js';
-import { faultOf, INVALID_PARAMS, METHOD_NOT_FOUND } from '../mcp/faults.js';
+import { type FaultPlace, faultOf, INVALID_PARAMS, METHOD_NOT_FOUND } from '../mcp/faults.js';
 import { spanOf } from '../mcp/json.js';
 import { listedEra } from '../mcp/listing.js';
-import { type Era, isObject, type Json, type JsonObject } from '../mcp/message.js';
+import { type Era, isObject, type JsonObject } from '../mcp/message.js';
 import { TASK_SESSION_VERSION } from '../mcp/tasks.js';
 import { encodeHeaderValue } from '../mcp/translate/mirrored-headers.js';
 import type { Catalogue } from '../policy/definition.js';
@@ -37,20 +37,31 @@ export function checkTaskUse(
   view: Pick<View, 'carried' | 'channel'>,
   catalogue: Catalogue,
 ): ProtocolFault | undefined {
-  const { era, rule, target, message, mayDefer } = admitted;
+  const { era, rule, message } = admitted;
   const place = { era, id: message.kind === 'request' ? message.id : undefined };
-  const status = era === '2026' ? 404 : 200;
-  if (rule.subject === 'task' && isElsewhere(era, view))
+  if (rule.subject === 'task' && isElsewhere(era, view)) {
+    const status = era === '2026' ? 404 : 200;
     return faultOf('method-forbidden', METHOD_NOT_FOUND, NOT_TRANSLATED, place, status);
-  if (rule.method !== 'tools/call' || target.kind !== 'tool') return undefined;
-  const { pinned } = catalogue.standing('tool', target.name);
-  if (pinned === undefined) return undefined;
-  const support = taskSupport(pinned.definition);
-  if (support === 'required' && demandsTasks(era, view))
+  }
+  return rule.method === 'tools/call' ? checkTaskCall(admitted, view, catalogue, place) : undefined;
+}
+
+/** Most calls neither wish for a task nor may have to, and then no definition is asked. */
+function checkTaskCall(
+  admitted: Admitted,
+  view: Pick<View, 'carried'>,
+  catalogue: Catalogue,
+  place: FaultPlace,
+): ProtocolFault | undefined {
+  const isWish = admitted.era === '2025' && admitted.mayDefer;
+  const mayBeDemanded = demandsTasks(admitted.era, view);
+  if (!isWish && !mayBeDemanded) return undefined;
+  const support = taskSupport(admitted, catalogue);
+  if (mayBeDemanded && support === 'required')
     return faultOf('method-forbidden', INVALID_PARAMS, TASK_ONLY_TOOL, place, 200);
-  const isWish = era === '2025' && mayDefer;
-  if (!isWish || support === 'optional' || support === 'required') return undefined;
-  return faultOf('method-forbidden', METHOD_NOT_FOUND, NO_TASK_TOOL, place, status);
+  if (isWish && support === 'forbidden')
+    return faultOf('method-forbidden', METHOD_NOT_FOUND, NO_TASK_TOOL, place, 200);
+  return undefined;
 }
 
 /** Nobody has tasks where client and upstream speak different eras. */
@@ -71,12 +82,10 @@ function demandsTasks(era: Era, { carried }: Pick<View, 'carried'>): boolean {
  * Records a wish for a task that is not carried. The call runs without one, as a receiver without tasks has to
  * run it (MCP 2025-11-25, tasks, task support and handling), and as a server may that is told of none (2026).
  */
-export function noteTaskWish(call: Call, { era, rule, message, mayDefer }: Admitted): void {
+export function noteTaskWish(call: Call, { era, message, mayDefer }: Admitted): void {
   const wish = 'params' in message ? message.params?.['task'] : undefined;
-  const isWishCut = wish !== undefined && !(era === '2025' && mayDefer);
-  const isExtensionCut = era === '2026' && mayDefer && isElsewhere(era, call.view);
-  if (isWishCut) noteCut(call, '/params/task');
-  if (isExtensionCut && rule.method === 'tools/call') noteCut(call, EXTENSION_PATH);
+  if (wish !== undefined && !(era === '2025' && mayDefer)) noteCut(call, '/params/task');
+  if (era === '2026' && mayDefer && isElsewhere(era, call.view)) noteCut(call, EXTENSION_PATH);
 }
 
 function noteCut({ record }: Call, path: string): void {
@@ -90,15 +99,24 @@ function noteCut({ record }: Call, path: string): void {
   });
 }
 
-/** How a client is told of the tasks of its server. Where the upstream speaks another era than the client, nobody has tasks (mcp-spec.md §2.3 and §2.4). */
+/** How a client is told of the tasks of its server. Between eras nobody has tasks (mcp-spec.md §2.3 and §2.4). */
 export function taskForm({ view }: Call, era: Era, result: JsonObject): TaskForm {
   if (isElsewhere(era, view)) return 'none';
   if (era === '2026') return 'extension';
   return result['protocolVersion'] === TASK_SESSION_VERSION ? 'session' : 'none';
 }
 
-function taskSupport({ execution }: JsonObject): Json | undefined {
-  return isObject(execution) ? execution['taskSupport'] : undefined;
+/** What the approved definition of a tool says of tasks; without one nothing is known. */
+function taskSupport(
+  { target }: Admitted,
+  catalogue: Catalogue,
+): 'forbidden' | 'optional' | 'required' | undefined {
+  if (target.kind !== 'tool') return undefined;
+  const { pinned } = catalogue.standing('tool', target.name);
+  if (pinned === undefined) return undefined;
+  const { execution } = pinned.definition;
+  const support = isObject(execution) ? execution['taskSupport'] : undefined;
+  return support === 'optional' || support === 'required' ? support : 'forbidden';
 }
 
 /** The message under the ids that its server knows. */

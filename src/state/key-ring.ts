@@ -51,6 +51,8 @@ export interface KeyRing {
   hmac(purpose: string, bytes: Uint8Array | string): string;
   /** Keyed digests under every key, in the order of the configuration: for finding a known value. */
   hmacAll(purpose: string, bytes: Uint8Array | string): readonly [string, ...string[]];
+  /** Keyed digest under the key of that tag; `undefined` when no gateway key has it. */
+  hmacUnder(tag: Uint8Array, purpose: string, bytes: Uint8Array | string): string | undefined;
   /** Signs with the first key. */
   sign(bytes: Uint8Array): Signature;
   /** Signs an assertion with the first key's own half for that. */
@@ -142,13 +144,17 @@ export function createKeyRing(keys: readonly GatewayKey[]): KeyRing {
   });
   const first = derived[0];
   if (first === undefined) throw new RangeError('a key ring needs a key');
+  const keyOf = (tag: Uint8Array): DerivedKey | undefined =>
+    derived.find((key) => key.tag.equals(tag));
   return {
     sealingKey: (purpose) => sealingKeyOf(first, purpose),
     openingKey(purpose, tag) {
-      for (const key of derived) {
-        if (key.tag.equals(tag)) return sealingKeyOf(key, purpose);
-      }
-      return undefined;
+      const key = keyOf(tag);
+      return key && sealingKeyOf(key, purpose);
+    },
+    hmacUnder(tag, purpose, bytes) {
+      const key = keyOf(tag);
+      return key && digest(key, purpose, bytes);
     },
     hmac: (purpose, bytes) => digest(first, purpose, bytes),
     hmacAll: (purpose, bytes) => [

@@ -8,13 +8,14 @@ import type { StateSettings } from '../config/settings.js';
 import {
   ADD_REVOCATION,
   END_SESSION,
-  LEAVE_WORD,
+  LEAVE_WORDS,
   LIFT_REVOCATION,
   LOOK,
   REPLICAS,
   REVOCATIONS,
   TAKE,
 } from './redis-scripts.js';
+import { MAX_WORDS } from './replica-words.js';
 import { MAX_REVOCATIONS } from './revocation-set.js';
 import type { StoreLink } from './store-link.js';
 
@@ -23,8 +24,10 @@ const REPLICA_COUNTS_MS = 10_000;
 /** Ended sessions that one look shows, and that the store keeps. */
 const MAX_ENDED_A_LOOK = 5_000;
 const MAX_ENDED = 100_000;
-/** Words that wait for one replica; it reads them as they come. */
-const MAX_WORDS = 256;
+/** One for which so many words wait that there is no room, and that did not look for so long, reads none of them. */
+const REPLICA_READS_MS = 3_000;
+/** Replicas that are told of something; nobody runs so many. */
+const MAX_REPLICAS = 1_000;
 /** Longer than any revocation lives, so that a version outlives what it is of. */
 const VERSION_LEFT_MS = 30 * 24 * 60 * 60 * 1000;
 /** Parts of a window of a limit; see memory-limits.ts. */
@@ -53,7 +56,7 @@ const SCRIPTS = {
   add: scriptOf(ADD_REVOCATION),
   lift: scriptOf(LIFT_REVOCATION),
   end: scriptOf(END_SESSION),
-  leave: scriptOf(LEAVE_WORD),
+  leave: scriptOf(LEAVE_WORDS),
   replicas: scriptOf(REPLICAS),
   take: scriptOf(TAKE),
 } as const;
@@ -123,10 +126,10 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     opened: () => firstTry(redis),
     // A command without a connection says nothing; why there is none was said before.
     describe: (error) => describeFault(refused ?? error),
-    async look(replica, mark) {
+    async look(replica, { mark, readTo, mostWords }) {
       const keys = [version, replicas, ended, wordsFor(replica)];
       const reply = await run(SCRIPTS.look, keys, [
-        ...[replica, REPLICA_COUNTS_MS, mark, MAX_ENDED_A_LOOK],
+        ...[replica, REPLICA_COUNTS_MS, mark, MAX_ENDED_A_LOOK, readTo, mostWords],
       ]);
       const [stored, running, nowMs, pairs, words] = listOf(reply);
       const shown = pairsOf(pairs).map(([hash, expiry]) => ({ hash, expiryMs: Number(expiry) }));
@@ -136,7 +139,7 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
         ended: shown.map(({ hash, expiryMs }) => ({ hash, leftMs: expiryMs - Number(nowMs) })),
         mark: shown.at(-1)?.expiryMs ?? mark,
         hasMore: shown.length === MAX_ENDED_A_LOOK,
-        words: listOf(words).map(String),
+        words: pairsOf(words).map(([text, at]) => ({ text, at: Number(at) })),
       };
     },
     async revocations() {
@@ -161,16 +164,18 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     async endSession(hash, leftMs) {
       await run(SCRIPTS.end, [ended], [hash, whole(leftMs), MAX_ENDED]);
     },
-    async leaveWord(replica, sealed, leftMs) {
-      const left = await run(
-        SCRIPTS.leave,
-        [replicas, wordsFor(replica)],
-        [...[replica, sealed, MAX_WORDS, REPLICA_COUNTS_MS, whole(leftMs), channel]],
-      );
-      return left === 1;
+    async leaveWords(words, leftMs) {
+      const keys = [replicas, ...words.map(({ replica }) => wordsFor(replica))];
+      const left = await run(SCRIPTS.leave, keys, [
+        ...[MAX_WORDS, REPLICA_COUNTS_MS, REPLICA_READS_MS, whole(leftMs), channel],
+        ...words.flatMap(({ replica, text }) => [replica, text]),
+      ]);
+      if (Number(left) < 0) return 'full';
+      return left === 0 ? 'gone' : 'left';
     },
     async replicas() {
-      return listOf(await run(SCRIPTS.replicas, [replicas], [REPLICA_COUNTS_MS])).map(String);
+      const bounds = [REPLICA_COUNTS_MS, MAX_REPLICAS];
+      return listOf(await run(SCRIPTS.replicas, [replicas], bounds)).map(String);
     },
     async take(key, { count, windowMs }) {
       const stepMs = windowMs / STEPS_PER_WINDOW;

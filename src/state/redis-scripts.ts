@@ -20,8 +20,10 @@ end
 `;
 
 /**
- * KEYS version, replicas, ended, words; ARGV replica, milliseconds that a replica counts as there, mark, most.
- * Returns version, replicas, now, hashes with their expiries in turn, and words, which are then forgotten.
+ * KEYS version, replicas, ended, words; ARGV replica, milliseconds that a replica counts as there, mark, most,
+ * the last word that was read, most words. Returns version, replicas, now, hashes with their expiries in turn,
+ * and words with their places in turn. Those that were read are forgotten; those that are shown are not yet,
+ * because this answer may be lost.
  */
 export const LOOK = `${NOW}
 redis.call('ZADD', KEYS[2], now, ARGV[1])
@@ -29,8 +31,8 @@ redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[2])
 redis.call('PEXPIRE', KEYS[2], ARGV[2])
 redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
 local ended = redis.call('ZRANGEBYSCORE', KEYS[3], ARGV[3], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])
-local words = redis.call('ZRANGE', KEYS[4], 0, -1)
-if #words > 0 then redis.call('ZREMRANGEBYRANK', KEYS[4], 0, -1) end
+redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', ARGV[5])
+local words = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[6])
 return {redis.call('GET', KEYS[1]) or '', redis.call('ZCARD', KEYS[2]), now, ended, words}
 `;
 
@@ -79,23 +81,31 @@ return 1
 `;
 
 /**
- * KEYS replicas, words of one of them; ARGV that replica, word, most, milliseconds that a replica counts as
- * there, milliseconds left, channel. Returns 0 where nobody would read it.
+ * KEYS replicas, words of each that is told; ARGV most, milliseconds that a replica counts as there, and with no
+ * room, milliseconds left, channel, then replica and word in turn. Returns how many were told, and -1 where one
+ * that is there has no room: then none is. One step for all, so that words to all have one order everywhere; a
+ * place is a time in microseconds, because a place that was read must not come again.
  */
-export const LEAVE_WORD = `${NOW}
-local seen = redis.call('ZSCORE', KEYS[1], ARGV[1])
-if not seen or tonumber(seen) < now - ARGV[4] then return 0 end
-if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[3]) then return 0 end
-local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-redis.call('ZADD', KEYS[2], (last[2] or 0) + 1, ARGV[2])
-redis.call('PEXPIRE', KEYS[2], ARGV[5])
-redis.call('PUBLISH', ARGV[6], '')
-return 1
+export const LEAVE_WORDS = `${NOW}
+local there = {}
+for i = 2, #KEYS do
+  local silent = now - (redis.call('ZSCORE', KEYS[1], ARGV[2 * i + 2]) or 0)
+  local has_room = redis.call('ZCARD', KEYS[i]) < tonumber(ARGV[1])
+  if silent <= tonumber(ARGV[2]) and has_room then there[#there + 1] = i
+  elseif silent <= tonumber(ARGV[3]) then return -1 end
+end
+for _, i in ipairs(there) do
+  local last = redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')
+  redis.call('ZADD', KEYS[i], math.max((last[2] or 0) + 1, now * 1000), ARGV[2 * i + 3])
+  redis.call('PEXPIRE', KEYS[i], ARGV[4])
+end
+if #there > 0 then redis.call('PUBLISH', ARGV[5], '') end
+return #there
 `;
 
-/** KEYS replicas; ARGV milliseconds that a replica counts as there. Returns their names. */
+/** KEYS replicas; ARGV milliseconds that a replica counts as there, most. Returns their names. */
 export const REPLICAS = `${NOW}
-return redis.call('ZRANGEBYSCORE', KEYS[1], now - ARGV[1], '+inf')
+return redis.call('ZRANGEBYSCORE', KEYS[1], now - ARGV[1], '+inf', 'LIMIT', 0, ARGV[2])
 `;
 
 /**

@@ -14,24 +14,28 @@ export type RunningParts = {
 
 /** An empty table. */
 export function createRunningParts(): RunningParts {
-  const running = new Map<string, Set<{ readonly upstream: string }>>();
+  // Plain values only: nothing here holds on to a request.
+  const running = new Map<string, readonly string[]>();
+
+  function leave(key: string, upstream: string): void {
+    const parts = running.get(key) ?? [];
+    const left = parts.toSpliced(parts.indexOf(upstream), 1);
+    if (left.length === 0) running.delete(key);
+    else running.set(key, left);
+  }
+
   return {
     enter(session, id, upstream) {
       const key = keyOf(session, id);
-      const parts = running.get(key) ?? new Set();
       // Two requests under one id, which no client should send, are two.
-      const part = { upstream };
-      parts.add(part);
-      running.set(key, parts);
+      running.set(key, [...(running.get(key) ?? []), upstream]);
+      let isIn = true;
       return () => {
-        parts.delete(part);
-        if (parts.size === 0 && running.get(key) === parts) running.delete(key);
+        if (isIn) leave(key, upstream);
+        isIn = false;
       };
     },
-    find(session, id) {
-      const parts = running.get(keyOf(session, id)) ?? [];
-      return [...new Set([...parts].map(({ upstream }) => upstream))];
-    },
+    find: (session, id) => [...new Set(running.get(keyOf(session, id)))],
   };
 }
 

@@ -93,6 +93,11 @@ export function seal(
   return sealed.toString('base64url');
 }
 
+/** The tag of the key under which a text that was opened is sealed. */
+export function keyTagOf(sealed: string): Uint8Array {
+  return Buffer.from(sealed, 'base64url').subarray(1, EXPIRY_AT);
+}
+
 /** The bytes of a sealed text, or `undefined` when it is not the one spelling of them. */
 function readSealed(text: string, maxCharacters: number): Buffer | undefined {
   if (text.length > maxCharacters) return undefined;

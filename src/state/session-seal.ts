@@ -8,7 +8,7 @@ import type { SessionFacts } from '../mcp/admitted.js';
 import { QUESTION_NAMES } from '../mcp/questions.js';
 import { TASK_USES } from '../mcp/tasks.js';
 import type { KeyRing } from './key-ring.js';
-import { open, seal } from './seal.js';
+import { keyTagOf, open, seal } from './seal.js';
 
 const PURPOSE = 'session';
 
@@ -53,6 +53,14 @@ export function openSession(
 ): SessionFacts | undefined {
   const payload = open(ring, PURPOSE, bindings(binding), id, nowMs);
   return payload === undefined ? undefined : readSession(payload.toString('utf8'));
+}
+
+/**
+ * The keyed digest by which a session is known: under the key that sealed its id, so that it is one at every
+ * replica and through a rotation, whichever key stands first. `undefined` where there is no such key.
+ */
+export function sessionHash(ring: KeyRing, id: string): string | undefined {
+  return ring.hmacUnder(keyTagOf(id), PURPOSE, id);
 }
 
 function readSession(text: string): SessionFacts | undefined {

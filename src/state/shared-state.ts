@@ -3,12 +3,15 @@
 // look for `maxAgeMs` cannot know who was revoked, and refuses every caller until it can. Contract §10.
 
 import type { GatewayState, StatePorts, StoreStatus } from './gateway-state.js';
-import { createSharedWords } from './replica-words.js';
+import { createSharedWords, MAX_WORDS, MAX_WORDS_A_LOOK } from './replica-words.js';
 import { createSharedEnded } from './shared-ended.js';
 import { createSharedLimits } from './shared-limits.js';
 import { createSharedRevocations } from './shared-revocations.js';
 import type { StoreLink, StoreNews } from './store-link.js';
 import { createStoreLooks, type StoreLooks } from './store-looks.js';
+
+/** No more words than these stand before one that was left a moment ago. */
+const MAX_LOOKS_FOR_A_WORD = MAX_WORDS / MAX_WORDS_A_LOOK + 1;
 
 export type SharedStatePorts = StatePorts & {
   readonly link: StoreLink;
@@ -47,14 +50,25 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
   const words = createSharedWords({
     ...{ ring, now, link },
     isReachable: () => looks.fault() === undefined,
+    lookUntil: (isHeard) => looks.inTurn(() => lookUntil(isHeard)),
     onFault: noteFault,
   });
 
   async function lookFrom(mark: number): Promise<StoreNews> {
-    const news = await link.look(words.self, mark);
+    const news = await link.look(words.self, { mark, ...words.ask() });
     ended.note(news);
     words.note(news.words);
+    // Not within this look: it has an end, whatever is said meanwhile.
+    if (words.mayBeMore()) looks.hint();
     return news;
+  }
+
+  /** Reads words until it holds. */
+  async function lookUntil(isHeard: () => boolean): Promise<void> {
+    for (let looked = 0; looked < MAX_LOOKS_FOR_A_WORD && !isHeard(); looked += 1) {
+      await lookFrom(ended.mark());
+      if (!words.mayBeMore()) return;
+    }
   }
 
   async function look(): Promise<void> {

@@ -16,9 +16,21 @@ export type StoreNews = {
   readonly mark: number;
   /** More ended than one look shows. */
   readonly hasMore: boolean;
-  /** Words for this replica, sealed, in their order. The store has forgotten them with this look. */
-  readonly words: readonly string[];
+  /** The words that wait longest for this replica, sealed, in their order. */
+  readonly words: readonly { readonly text: string; readonly at: number }[];
 };
+
+/** What a replica knows already. */
+export type SeenBefore = {
+  /** Where the last look at ended sessions stopped. */
+  readonly mark: number;
+  /** The words up to this one were read, and are forgotten; 0 for none. */
+  readonly readTo: number;
+  readonly mostWords: number;
+};
+
+/** A word that is sealed to its reader. */
+export type SealedWord = { readonly replica: string; readonly text: string };
 
 /** All revocations that the store holds, and the ids of those that were lifted. */
 export type StoredRevocations = {
@@ -34,15 +46,18 @@ export interface StoreLink {
   opened(): Promise<void>;
   /** A name for what went wrong, in our own words. */
   describe(error: unknown): string;
-  look(replica: string, mark: number): Promise<StoreNews>;
+  look(replica: string, seen: SeenBefore): Promise<StoreNews>;
   revocations(): Promise<StoredRevocations>;
   /** `full`: the store holds as many as are allowed. One that was lifted stays lifted. */
   addRevocation(id: string, sealed: string, leftMs: number): Promise<'added' | 'full'>;
   /** `leftMs` is how long it is remembered that it was lifted. */
   liftRevocation(id: string, leftMs: number): Promise<void>;
   endSession(hash: string, leftMs: number): Promise<void>;
-  /** Leaves a word for a replica; false where it runs no more, or too many wait for it. */
-  leaveWord(replica: string, sealed: string, leftMs: number): Promise<boolean>;
+  /**
+   * Leaves words in one step, each for one replica, but for those that run no more. `gone`: none of them runs;
+   * `full`: too many wait for one that still reads, and none was left.
+   */
+  leaveWords(words: readonly SealedWord[], leftMs: number): Promise<'left' | 'gone' | 'full'>;
   /** The replicas that run now. */
   replicas(): Promise<readonly string[]>;
   /** Counts a use as `LimitStore` does; `key` is a keyed hash. */

@@ -3,7 +3,7 @@
 // fresh when both were verified, and nothing is known of it before both have answered or failed.
 // Source: MCP Apps extension (SEP-1865), capability negotiation; contract §5.
 
-import type { Face, Listing } from '../mcp/listing.js';
+import { type Face, isSameFace, type Listing } from '../mcp/listing.js';
 import type { ListingRequest } from './listing-call.js';
 import {
   createLister,
@@ -31,21 +31,33 @@ function facesListed(apps: boolean): readonly boolean[] {
   return apps ? [false, true] : [false];
 }
 
+export type FaceLister = Omit<Lister, 'spoken'> & {
+  /** Something was listed, and no face failed when it was last heard of. */
+  isUp(): boolean;
+};
+
 /** Makes the lister of one upstream. Sends nothing before `start` or a question. */
-export function createFaceLister(settings: FaceSettings, ports: FacePorts): Omit<Lister, 'spoken'> {
-  const first = createFirstRound(facesListed(settings.apps), ports.onListings);
-  const listers = facesListed(settings.apps).map((apps) =>
+export function createFaceLister(settings: FaceSettings, ports: FacePorts): FaceLister {
+  const faces = facesListed(settings.apps);
+  // Nothing was listed yet.
+  const failing = new Set(faces);
+  const first = createFirstRound(faces, ports);
+  const listers = faces.map((apps) =>
     createLister(
       { ...settings, apps },
       {
         ...ports,
         request: ports.openRequest(),
-        onListing: (listing) => first.tell(apps, listing),
-        onEraGone: (era) => ports.onFaceGone({ era, apps }),
+        onListing(listing) {
+          failing.delete(apps);
+          first.tell(listing);
+        },
+        onEraGone: (era) => first.drop({ era, apps }),
         onFailure(era, why) {
-          first.tell(apps);
+          failing.add(apps);
           ports.onFailure?.(era, why);
         },
+        onRoundEnd: () => first.end(apps),
       },
     ),
   );
@@ -53,6 +65,7 @@ export function createFaceLister(settings: FaceSettings, ports: FacePorts): Omit
     listers.every((lister) => lister.isFresh(maxAgeMs));
   return {
     isFresh,
+    isUp: () => failing.size === 0,
     start() {
       for (const lister of listers) lister.start();
     },
@@ -75,27 +88,32 @@ export function createFaceLister(settings: FaceSettings, ports: FacePorts): Omit
  */
 function createFirstRound(
   faces: readonly boolean[],
-  onListings: (listings: readonly Listing[]) => void,
-): { tell(apps: boolean, listing?: Listing): void } {
+  { onListings, onFaceGone }: Pick<FacePorts, 'onListings' | 'onFaceGone'>,
+): { tell(listing: Listing): void; drop(gone: Face): void; end(apps: boolean): void } {
   const awaited = new Set(faces);
-  let held: Listing[] | undefined = [];
-
-  function endRound(): void {
-    const listings = held ?? [];
-    if (listings.length === 0) {
-      for (const face of faces) awaited.add(face);
-      return;
-    }
-    held = undefined;
-    onListings(listings);
-  }
-
+  // The newest of each face: one may be listed many times while the other says nothing.
+  let held: readonly Listing[] | undefined = [];
+  const heldBut = (face: Face) => held?.filter((listing) => !isSameFace(listing, face));
   return {
-    tell(apps, listing) {
-      if (listing !== undefined && held === undefined) onListings([listing]);
-      else if (listing !== undefined) held?.push(listing);
-      // A face tells of all its eras at once, one after the other.
-      if (awaited.delete(apps) && awaited.size === 0) queueMicrotask(endRound);
+    tell(listing) {
+      const others = heldBut(listing);
+      if (others === undefined) onListings([listing]);
+      else held = [...others, listing];
+    },
+    drop(gone) {
+      held = heldBut(gone);
+      onFaceGone(gone);
+    },
+    end(apps) {
+      awaited.delete(apps);
+      if (held === undefined || awaited.size > 0) return;
+      const listings = held;
+      if (listings.length === 0) {
+        for (const face of faces) awaited.add(face);
+        return;
+      }
+      held = undefined;
+      onListings(listings);
     },
   };
 }

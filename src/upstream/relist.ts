@@ -50,6 +50,8 @@ export type ListerPorts = {
   readonly onEraGone?: (era: ListedEra) => void;
   /** No listing in an era that the upstream speaks, or in any. What was seen before ages. */
   readonly onFailure?: (era: ListedEra, why: ListingFault) => void;
+  /** Every era that was due has been listed, or has failed. */
+  readonly onRoundEnd?: () => void;
 };
 
 /** The gateway as its own client of one upstream. */
@@ -175,6 +177,7 @@ class UpstreamLister implements Lister {
       this.#ports.onFailure?.(era, why);
     }
     this.#schedule();
+    this.#ports.onRoundEnd?.();
   }
 
   async #listEra(

@@ -5,6 +5,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
 import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/asking.js';
@@ -14,7 +15,11 @@ import {
   registerCities,
   registerWaiting,
 } from '../support/asking-server.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import {
+  type Act,
+  type HostileUpstream,
+  startHostileUpstream,
+} from '../support/hostile-upstream.js';
 import { writeOpenPolicy } from '../support/open-policy.js';
 import { PATIENT } from '../support/patience.js';
 import { connectSdkV2 } from '../support/sdk-clients.js';
@@ -210,6 +215,70 @@ describe('without a store another replica', () => {
   });
 });
 
+const ACCEPTED = { action: 'accept' as const, content: { name: 'Ada' } };
+
+/** An official client of sessions that answers every question; its faults are told. */
+async function connectAsked(
+  generation: 'v1' | 'v2',
+  { url, token = '' }: Access,
+  through: typeof fetch,
+  tell: (fault: string) => void,
+) {
+  if (generation === 'v2') {
+    const capabilities = { elicitation: { form: {} } };
+    const access = { token, fetch: through };
+    const { client } = await connectSdkV2(url, '2025', access, { capabilities });
+    client.setRequestHandler('elicitation/create', () => ACCEPTED);
+    client.onerror = ({ message }) => tell(message);
+    return client;
+  }
+  const options = { capabilities: { elicitation: {} } };
+  const client = new Client({ name: 'asked', version: '1.0.0' }, options);
+  client.setRequestHandler(ElicitRequestSchema, () => ACCEPTED);
+  client.onerror = ({ message }) => tell(message);
+  const transport = new StreamableHTTPClientTransport(new URL(url), { fetch: through });
+  await client.connect(transport as Transport);
+  return client;
+}
+
+describe('an official client of sessions whose answer reached a replica that did not ask', () => {
+  it.each(['v1', 'v2'] as const)(
+    '[Y-11] keeps its session, and learns why: %s',
+    async (generation) => {
+      const here = await gateways.access(gateways.one, 'modern', generation);
+      const there = await gateways.access(gateways.other, 'modern', generation);
+      const statuses: number[] = [];
+      const answersElsewhere: typeof fetch = async (_url, init) => {
+        const isAnswer = String(init?.body).includes('"action":"accept"');
+        const { url, token } = isAnswer ? there : here;
+        const headers = new Headers(init?.headers);
+        headers.set('authorization', `Bearer ${token}`);
+        const reply = await fetch(url, { ...init, headers });
+        if (isAnswer) statuses.push(reply.status);
+        return reply;
+      };
+      const faults: string[] = [];
+      const client = await connectAsked(generation, here, answersElsewhere, (fault) =>
+        faults.push(fault),
+      );
+      const asking = { name: 'greet_someone', arguments: {} };
+      const timeout = { timeout: 1_000 };
+      const call =
+        client instanceof Client
+          ? client.callTool(asking, undefined, timeout)
+          : client.callTool(asking, timeout);
+      await expect(call).rejects.toThrow(/timed out/iu);
+      expect(statuses).toEqual([409]);
+      expect(faults.join()).toMatch(/409|at another replica/u);
+      await client.ping();
+      expect(await client.callTool({ name: 'add', arguments: { a: 1, b: 2 } })).toMatchObject({
+        structuredContent: { sum: 3 },
+      });
+      await client.close();
+    },
+  );
+});
+
 describe('a call that was given up while its server waits for an answer', () => {
   it.each([
     ['by a notice', false],
@@ -231,7 +300,60 @@ describe('a call that was given up while its server waits for an answer', () => 
   });
 });
 
+describe('a session that ends before its upstream has begun to answer', () => {
+  /** Begins with a status, and goes on when the session has ended. */
+  const LATE: Act = {
+    kind: 'raw',
+    chunks: ['HTTP/1.1 200 OK\r\n', 'content-type: text/event-stream\r\n\r\n', ': on\n\n'],
+    paceMs: 400,
+    ending: 'hold',
+  };
+
+  it.each(['GET', 'tools/call'])('[REV-33] leaves no stream behind: %s', async (late) => {
+    const access = await gateways.access(gateways.one, 'old', 'early-leaver');
+    const session = await openAt(access);
+    old.obey(
+      inTurn(sessionsOnly, ({ httpMethod, method }) =>
+        httpMethod === late || method === late ? LATE : undefined,
+      ),
+    );
+    const call = { name: 'read_record', arguments: { id: 'one' } };
+    const stream = (
+      late === 'GET'
+        ? streamOf(access, session)
+        : askInStream(access, session, { id: 9, method: late, params: call })
+    ).catch(String);
+    const isAsked = () =>
+      old.seen().some(({ httpMethod, method }) => httpMethod === late || method === late);
+    await expect.poll(isAsked, PATIENT).toBe(true);
+    const headers = { ...sessionHeaders(session), authorization: `Bearer ${access.token}` };
+    expect((await fetch(access.url, { method: 'DELETE', headers })).status).toBe(204);
+    const opened = await stream;
+    if (typeof opened === 'string') expect(opened).toContain('404');
+    else await expect.poll(() => opened.isOver(), { timeout: 3_000 }).toBe(true);
+    old.obey(sessionsOnly);
+    old.forget();
+  });
+});
+
 describe('the stream of a session before a stateless upstream', () => {
+  it('[Y-09] outlives subscriptions that follow each other faster than its upstream answers', async () => {
+    const { here, session } = await openBoth('hasty');
+    const stream = await streamOf(here, session);
+    const uris = Array.from({ length: 12 }, (_, index) => `memo://notes/${index}`);
+    for (let turn = 0; turn < 3; turn += 1) {
+      const method = turn === 1 ? 'resources/unsubscribe' : 'resources/subscribe';
+      await Promise.all(uris.map((uri) => requestInSession(here, session, method, { uri })));
+    }
+    await expect
+      .poll(() => {
+        server.notify.resourceUpdated('memo://notes/11');
+        return stream.isOver() || stream.text().includes('memo://notes/11');
+      }, PATIENT)
+      .toBe(true);
+    expect(stream.isOver()).toBe(false);
+  });
+
   it('[Y-09] ends at once with its session', async () => {
     const { here, session } = await openBoth('ender');
     const stream = await streamOf(here, session);

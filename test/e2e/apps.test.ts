@@ -11,7 +11,7 @@ import type { McpServer as ServerV2 } from '@modelcontextprotocol/server';
 import { fromJsonSchema } from '@modelcontextprotocol/server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { APP_CONTENTS, APP_TYPE, APP_URI, APPS, HOST } from '../support/apps-server.js';
-import { connectSdkV2 } from '../support/sdk-clients.js';
+import { connectSdkV1, connectSdkV2 } from '../support/sdk-clients.js';
 import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 
@@ -118,5 +118,23 @@ describe.each(['2025', '2026'] as const)('a host of %s', (era) => {
     await other.close();
     const lines = await gateway.audit();
     expect(lines.filter((line) => line['type'] === 'pin.drift')).toEqual([]);
+  });
+});
+
+describe('a host on SDK v1', () => {
+  it.each(['sessions', 'stateless'])('[APP-05] uses the apps of a server of %s', async (name) => {
+    const access = { token: await gateway.token(name) };
+    const host = await connectSdkV1(gateway.url(name), access, { capabilities: HOST as never });
+    const shown = (await host.client.listTools()).tools.find((tool) => tool.name === 'clock');
+    expect(shown).toMatchObject(SHOWN);
+    expect((await host.client.readResource({ uri: APP_URI })).contents).toEqual(APP_CONTENTS);
+    const drawn = await host.client.callTool({ name: 'clock', arguments: {} });
+    expect(drawn.content).toEqual(DRAWN.content);
+    await host.close();
+
+    const other = await connectSdkV1(gateway.url(name), access);
+    const plain = (await other.client.listTools()).tools.find((tool) => tool.name === 'clock');
+    expect(plain).toMatchObject(PLAIN);
+    await other.close();
   });
 });

@@ -91,12 +91,13 @@ describe('a request that is cancelled at an endpoint', () => {
       expect(toldTo(member)).toEqual([{ requestId: ID, reason: REASON }]);
   });
 
-  it('[MRG-25] is told to all without the reason once nobody knows whose it was', async () => {
+  it('[MRG-25] is told to all by its id alone once nobody knows whose it was', async () => {
     const session = await openSession(rig.access);
     rig.left.answerCalls(() => textResult('done'));
     await session.call('l_read_record', { id: 'one' });
     rig.forget();
-    expect((await cancel(session, { reason: REASON, requestId: ID })).status).toBe(202);
+    const odd = { note: REASON, _meta: { 'com.example/why': REASON } };
+    expect((await cancel(session, { reason: REASON, requestId: ID, ...odd })).status).toBe(202);
     for (const member of [rig.left, rig.right]) expect(toldTo(member)).toEqual([{ requestId: ID }]);
   });
 

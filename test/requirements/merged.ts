@@ -150,7 +150,7 @@ export const mergedRequirements: readonly Requirement[] = [
     id: 'MRG-25',
     source: 'MCP 2025-11-25, cancellation; scope: several upstreams as one',
     behaviour:
-      'A cancellation reaches the members that work on the request; where none is known here, all of them, without the reason.',
+      'A cancellation reaches the members that work on the request; where none is known here, all of them, by its id alone.',
   },
   {
     id: 'MRG-26',

@@ -43,7 +43,9 @@ const APP_TOOL: JsonObject = {
 
 export type AppsServer = {
   readonly order: Order;
-  /** Tools that are offered besides, to those who declare the extension. */
+  /** From now on everyone is offered what the others were: hosts the plain form, and the rest that of hosts. */
+  swap(): void;
+  /** Tools that are offered besides, or in place of those of their names, to those who declare the extension. */
   readonly more: JsonObject[];
   /** What the clients of these requests declared, each once, as JSON; of a request in a session nothing. */
   declared(seen: readonly HostileRequest[]): readonly string[];
@@ -53,6 +55,7 @@ export type AppsServer = {
 export function createAppsServer(): AppsServer {
   const more: JsonObject[] = [];
   let opened = 0;
+  let isSwapped = false;
 
   function inSession(request: HostileRequest): Act | undefined {
     if (request.method !== 'initialize') {
@@ -60,10 +63,11 @@ export function createAppsServer(): AppsServer {
       if (id === undefined) return jsonBody(errorFor(request, -32600), 400);
       return answer(request, id.startsWith('shows'), {});
     }
-    const isShown = showsApps(paramsIn(request)['capabilities']);
+    const { protocolVersion = '2025-11-25', capabilities } = paramsIn(request);
+    const isShown = showsApps(capabilities);
     opened += 1;
     const id = `${isShown ? 'shows' : 'plain'}-${opened}`;
-    const result = { protocolVersion: '2025-11-25', ...said(isShown) };
+    const result = { protocolVersion, ...said(isShown) };
     const act = jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, result });
     if (act.kind !== 'http') return act;
     return { ...act, headers: { ...act.headers, 'mcp-session-id': id } };
@@ -77,7 +81,8 @@ export function createAppsServer(): AppsServer {
     return jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, result });
   }
 
-  function answer(request: HostileRequest, isShown: boolean, members: JsonObject): Act {
+  function answer(request: HostileRequest, isHost: boolean, members: JsonObject): Act {
+    const isShown = isHost !== isSwapped;
     const result = resultFor(request, isShown, isShown ? more : []);
     if (result === undefined) return jsonBody(errorFor(request, -32602));
     return jsonBody({ jsonrpc: '2.0', id: request.id ?? 0, result: { ...result, ...members } });
@@ -85,6 +90,9 @@ export function createAppsServer(): AppsServer {
 
   return {
     more,
+    swap() {
+      isSwapped = !isSwapped;
+    },
     declared: (seen) => [...new Set(seen.flatMap((request) => declarationIn(request) ?? []))],
     order(request) {
       if (request.httpMethod === 'DELETE') return { kind: 'http', status: 200 };
@@ -111,7 +119,7 @@ function resultFor(
 ): JsonObject | undefined {
   switch (method) {
     case 'tools/list':
-      return { tools: isShown ? [SHOWN_TOOL, APP_TOOL, ...more] : [PLAIN_TOOL] };
+      return { tools: isShown ? [...shownBeside(more), ...more] : [PLAIN_TOOL] };
     case 'resources/list':
       return { resources: isShown ? [{ uri: APP_URI, name: 'view', mimeType: APP_TYPE }] : [] };
     case 'resources/templates/list':
@@ -125,6 +133,11 @@ function resultFor(
     default:
       return undefined;
   }
+}
+
+function shownBeside(more: readonly JsonObject[]): readonly JsonObject[] {
+  const names = more.map(({ name }) => name);
+  return [SHOWN_TOOL, APP_TOOL].filter(({ name }) => !names.includes(name));
 }
 
 function errorFor({ id }: HostileRequest, code: number): JsonObject {

@@ -56,8 +56,9 @@ export function createTransportV2(url: string, access: Access<ProviderV2> = {}):
 export async function connectSdkV1(
   url: string,
   access: Access<ProviderV1> = {},
+  options: ConstructorParameters<typeof ClientV1>[1] = {},
 ): Promise<ConnectedV1> {
-  const client = new ClientV1(IDENTITY);
+  const client = new ClientV1(IDENTITY, options);
   const transport = createTransportV1(url, access);
   await client.connect(transport as Transport);
   return { client, transport, close: () => client.close() };

@@ -1,7 +1,7 @@
 // A shared store in this process, for tests of what stands before a store: it counts with a clock that the
 // test holds, forgets when it is told to, and is down when it is told to.
 
-import type { StoreLink } from '../../src/state/store-link.js';
+import type { SealedWord, StoreLink } from '../../src/state/store-link.js';
 
 export type FakeStore = {
   /** A connection to it. */
@@ -28,7 +28,8 @@ export function createFakeStore(now: () => number): FakeStore {
   const uses = new Map<string, number[]>();
   const used = new Map<string, number>();
   const replicas = new Set<string>();
-  const words = new Map<string, string[]>();
+  const words = new Map<string, { readonly text: string; readonly at: number }[]>();
+  let lastAt = 0;
 
   async function ask<T>(name: string, run: () => T): Promise<T> {
     asked.push(name);
@@ -41,17 +42,23 @@ export function createFakeStore(now: () => number): FakeStore {
     for (const tell of told) tell();
   }
 
-  function takeWords(replica: string): readonly string[] {
-    const taken = words.get(replica) ?? [];
-    words.delete(replica);
-    return taken;
+  /** Forgets what was read, and shows the next. */
+  function wordsFor(replica: string, readTo: number, most: number) {
+    const kept = (words.get(replica) ?? []).filter(({ at }) => at > readTo);
+    words.set(replica, kept);
+    return kept.slice(0, most);
+  }
+
+  function leave({ replica, text }: SealedWord): void {
+    lastAt += 1;
+    words.set(replica, [...(words.get(replica) ?? []), { text, at: lastAt }]);
   }
 
   const link = (): StoreLink => ({
     isPrivate: true,
     opened: () => Promise.resolve(),
     describe: () => 'no connection',
-    look: (replica, mark) =>
+    look: (replica, { mark, readTo, mostWords }) =>
       ask('look', () => {
         replicas.add(replica);
         const shown = [...ended].filter(([, untilMs]) => untilMs >= Math.max(mark, now()));
@@ -61,7 +68,7 @@ export function createFakeStore(now: () => number): FakeStore {
           ended: shown.map(([hash, untilMs]) => ({ hash, leftMs: untilMs - now() })),
           mark: Math.max(mark, ...shown.map(([, untilMs]) => untilMs)),
           hasMore: false,
-          words: takeWords(replica),
+          words: wordsFor(replica, readTo, mostWords),
         };
       }),
     revocations: () =>
@@ -87,12 +94,12 @@ export function createFakeStore(now: () => number): FakeStore {
       ask('endSession', () => {
         ended.set(hash, now() + leftMs);
       }),
-    leaveWord: (replica, text) =>
-      ask('leaveWord', () => {
-        if (!replicas.has(replica)) return false;
-        words.set(replica, [...(words.get(replica) ?? []), text]);
-        for (const tell of told) tell();
-        return true;
+    leaveWords: (given) =>
+      ask('leaveWords', () => {
+        const heard = given.filter(({ replica }) => replicas.has(replica));
+        for (const word of heard) leave(word);
+        if (heard.length > 0) for (const tell of told) tell();
+        return heard.length > 0 ? 'left' : 'gone';
       }),
     replicas: () => ask('replicas', () => [...replicas]),
     take: (key, { count, windowMs }) =>

@@ -19,15 +19,32 @@ export type TwoGateways = {
   close(): Promise<void>;
 };
 
-/** Starts both; `more` is what their gateway files say besides the key. */
+/** Starts both; `more` is what their gateway files say besides the keys. */
 export async function startTwoGateways(options: GatewayUnderTest): Promise<TwoGateways> {
+  return startBoth(options, ['key'], ['key']);
+}
+
+/** Starts both in the middle of a rotation: both have both keys, and each another in front. */
+export async function startRotatingGateways(options: GatewayUnderTest): Promise<TwoGateways> {
+  return startBoth(options, ['key', 'next'], ['next', 'key']);
+}
+
+async function startBoth(
+  options: GatewayUnderTest,
+  ofOne: readonly string[],
+  ofOther: readonly string[],
+): Promise<TwoGateways> {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-two-'));
-  await writeFile(join(folder, 'key'), writeKeyText(randomBytes(32)), { mode: 0o600 });
+  for (const name of new Set([...ofOne, ...ofOther]))
+    await writeFile(join(folder, name), writeKeyText(randomBytes(32)), { mode: 0o600 });
   const issuer = await startTestIssuer();
-  const key = `keys: [{file: ${JSON.stringify(join(folder, 'key'))}}]\n`;
-  const all = { ...options, issuerUrl: issuer.issuer, more: key + (options.more ?? '') };
-  const one = await startTestGateway(all);
-  const other = await startTestGateway(all);
+  const start = (names: readonly string[]): Promise<RunningGateway> => {
+    const keys = names.map((name) => `{file: ${JSON.stringify(join(folder, name))}}`);
+    const more = `keys: [${keys.join(', ')}]\n${options.more ?? ''}`;
+    return startTestGateway({ ...options, issuerUrl: issuer.issuer, more });
+  };
+  const one = await start(ofOne);
+  const other = await start(ofOther);
   return {
     one,
     other,

@@ -2,6 +2,9 @@
 // endpoint: what is said to one of them in a session holds at the other.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
 import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/asking.js';
@@ -21,6 +24,7 @@ import {
   askInStream,
   messagesOf,
   openAt,
+  startRotatingGateways,
   startTwoGateways,
   streamOf,
   type TwoGateways,
@@ -132,6 +136,26 @@ describe('a session before a stateless upstream, at replicas with a store', () =
       return lastMeta()[LEVEL];
     };
     await expect.poll(back, WITHIN_TWO_SECONDS).toBe('error');
+  });
+
+  it('[Y-12] keeps what was said last, however soon and wherever it was said', async () => {
+    for (let turn = 0; turn < 5; turn += 1) {
+      const { there, here, id } = await openBoth('hasty');
+      await requestInSession(here, id, 'logging/setLevel', { level: 'debug' });
+      await requestInSession(there, id, 'logging/setLevel', { level: 'error' });
+      await requestInSession(here, id, 'resources/subscribe', { uri: README });
+      await requestInSession(there, id, 'resources/unsubscribe', { uri: README });
+      await sleep(100);
+      const levels = [];
+      for (const access of [here, there]) {
+        await requestInSession(access, id, 'tools/call', ECHO);
+        levels.push(lastMeta()[LEVEL]);
+      }
+      expect(levels).toEqual(['error', 'error']);
+      await streamOf(there, id);
+      const listening = server.seen().findLast(({ body }) => body.includes('subscriptions/listen'));
+      expect(listening?.body).not.toContain(README);
+    }
   });
 
   it('[Y-12] hears on its stream what was subscribed to elsewhere, until that was given up', async () => {
@@ -293,7 +317,62 @@ describe('a session that ended at one replica', () => {
   });
 });
 
+describe('replicas in the middle of a rotation of their key', () => {
+  it('[Y-12] know one session, and its questions, by whichever key it was sealed', async () => {
+    const rotating = await startRotatingGateways({
+      upstreams: [{ name: 'modern', url: server.url }],
+      policies: {
+        open: writeOpenPolicy(['memo://notes/{id}', CITIES]),
+        questions: grantQuestions(),
+      },
+      env: { REDIS_URL: redis.url },
+      more: 'state: {type: redis, url: {env: REDIS_URL}}',
+    });
+    try {
+      for (const [asking, answering] of [
+        [rotating.one, rotating.other],
+        [rotating.other, rotating.one],
+      ] as const) {
+        const here = await rotating.access(asking, 'modern', 'ada');
+        const there = await rotating.access(answering, 'modern', 'ada');
+        // Opened where it is answered: under the other key than the question.
+        const session = { here, there, id: await openAt(there, ALL_QUESTIONS) };
+        const { call, answer } = await askGreeting(session);
+        expect((await post(there, answer, sessionHeaders(session.id))).status).toBe(202);
+        await expect.poll(() => call.text(), WITHIN_TWO_SECONDS).toContain('Hello Ada');
+        await requestInSession(here, session.id, 'logging/setLevel', { level: 'debug' });
+        await sleep(100);
+        await requestInSession(there, session.id, 'tools/call', ECHO);
+        expect(lastMeta()[LEVEL]).toBe('debug');
+      }
+    } finally {
+      await rotating.close();
+    }
+  });
+});
+
 describe('while the store is away', () => {
+  it('[Y-12] a session behind a channel of HTTP+SSE, which no other replica serves, needs none', async () => {
+    const { url, token } = await gateways.access(gateways.one, 'modern', 'old-timer');
+    const client = new Client({ name: 'v1', version: '1.0.0' });
+    const headers = bearer(token);
+    const transport = new SSEClientTransport(new URL(`${url}/sse`), { requestInit: { headers } });
+    await client.connect(transport as Transport);
+    await redis.stop();
+    try {
+      await client.setLoggingLevel('debug');
+      await client.callTool(ECHO);
+      expect(lastMeta()[LEVEL]).toBe('debug');
+    } finally {
+      await redis.start();
+      await client.close();
+    }
+    const { there, id } = await openBoth('after');
+    const ping = async () =>
+      (await requestInSession(there, id, 'logging/setLevel', { level: 'info' })).status;
+    await expect.poll(ping, PATIENT).toBe(200);
+  });
+
   it('[Y-11] what the other replicas must know is refused, and what they need not is served', async () => {
     const session = await openBoth('asked', 'modern', ALL_QUESTIONS);
     const { here, there, id } = session;

@@ -7,6 +7,7 @@ import type { Json } from '../../src/mcp/message.js';
 import type { GatewayState } from '../../src/state/gateway-state.js';
 import { createKeyRing } from '../../src/state/key-ring.js';
 import { openRedisLink } from '../../src/state/redis-link.js';
+import { MAX_WORD_CHARS } from '../../src/state/replica-words.js';
 import { createSharedState } from '../../src/state/shared-state.js';
 import { PATIENT } from '../support/patience.js';
 import { type RedisServer, startRedisServer } from '../support/redis-server.js';
@@ -77,12 +78,50 @@ describe('replicas at a real store', () => {
     expect(heard).toEqual(said);
     expect(await one.words.tell(randomUUID(), 'word')).toBe('nobody');
     const { self } = other.words;
+    // Forgotten with the look after the one that read them.
+    await expect
+      .poll(() => redis.command('KEYS', '*:words:*'), WITHIN_TWO_SECONDS)
+      .not.toContain(self);
     await other.close();
     open = open.filter((state) => state !== other);
     const answers = [];
     for (let word = 0; word < 300; word += 1) answers.push(await one.words.tell(self, word));
     expect(answers.filter((answer) => answer === 'told')).toHaveLength(256);
-    expect(answers.at(-1)).toBe('nobody');
+    expect(answers.at(-1)).toBe('unavailable');
+    expect(await one.words.tellAll('word')).toBe('unavailable');
+    // It runs no more, and keeps nobody from telling the others.
+    const soon = { timeout: 6_000, interval: 100 };
+    await expect.poll(() => one.words.tellAll('word'), soon).toBe('told');
+  });
+
+  it('[REV-34] read the longest words of a flood without losing sight of the store', async () => {
+    const prefix = randomUUID();
+    const [one, other] = [await replica(prefix), await replica(prefix)];
+    const heard: number[] = [];
+    other.words.onWord((word) => heard.push(Number(String(word).slice(0, 3))));
+    const long = '\u20ac'.repeat(MAX_WORD_CHARS - 5);
+    const said = Array.from({ length: 40 }, (_, index) => 100 + index);
+    for (const index of said)
+      expect(await one.words.tell(other.words.self, `${index}${long}`)).toBe('told');
+    await expect.poll(() => heard.length, PATIENT).toBe(said.length);
+    expect(heard).toEqual(said);
+    expect(other.status().isUnreachable).toBe(false);
+  });
+
+  it('[REV-34] hear what is told to all in one order', async () => {
+    const prefix = randomUUID();
+    const all = [await replica(prefix), await replica(prefix), await replica(prefix)];
+    const heard = all.map(({ words }) => {
+      const own: Json[] = [];
+      words.onWord((word) => own.push(word));
+      return own;
+    });
+    const said = Array.from({ length: 60 }, (_, index) => index);
+    const told = await Promise.all(said.map((index) => all[index % 3]?.words.tellAll(index)));
+    expect(new Set(told)).toEqual(new Set(['told']));
+    await expect.poll(() => heard.map(({ length }) => length), PATIENT).toEqual([60, 60, 60]);
+    expect(heard[1]).toEqual(heard[0]);
+    expect(heard[2]).toEqual(heard[0]);
   });
 
   it('[REV-08, REV-16] count a limit together, and exactly, however many ask at once', async () => {
@@ -104,23 +143,24 @@ describe('replicas at a real store', () => {
   });
 
   it('[REV-11] leave nothing there without an end, and no name', async () => {
+    // Names of keys are digits and letters up to f; the name that is looked for is not.
     const prefix = randomUUID();
     const one = await replica(prefix);
-    await one.revocations.add(revocationOf(ofSubject('ada')));
+    await one.revocations.add(revocationOf(ofSubject('lovelace')));
     one.ended.add('session', Date.now() + 3_600_000);
-    await one.limits.take('["rule","subject","ada"]', { count: 1, windowMs: 60_000 });
+    await one.limits.take('["rule","subject","lovelace"]', { count: 1, windowMs: 60_000 });
     await one.replays.useOnce('use', Date.now() + 60_000, 'owner');
     await expect.poll(() => redis.command('KEYS', '*:sessions:ended')).toContain('sessions:ended');
     const [first, second] = [await replica(prefix), await replica(prefix)];
     const { self } = second.words;
     await second.close();
-    expect(await first.words.tell(self, { subject: 'ada' })).toBe('told');
+    expect(await first.words.tell(self, { subject: 'lovelace' })).toBe('told');
     const script = `local endless = {} for _, key in ipairs(redis.call('KEYS', '*')) do if redis.call('PTTL', key) < 0 then endless[#endless + 1] = key end end return endless`;
     expect(await redis.command('EVAL', script, '0')).toContain('*0');
     const all = await redis.command('KEYS', '*');
     expect(all).toContain(':revocations:sealed');
     expect(all).toContain(`:words:${self}`);
-    expect(all).not.toContain('ada');
+    expect(all).not.toContain('lovelace');
   });
 
   it('[REV-15, REV-17] refuse while it is silent for too long, wait for nobody, and go on after', async () => {

@@ -53,7 +53,7 @@ function viewOf(id: number, offered: Catalogue, carried: View['carried']): View 
     channel: { messageUrl: 'https://mcp.example.com/github/message', isDirect: false },
     carried,
     catalogueFor: () => offered,
-    apps: false,
+    mayShowApps: () => false,
     // Told of now, for every view alike: the upstream has been listed meanwhile.
     isFresh: true,
     challenge: () => '',

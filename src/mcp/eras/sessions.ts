@@ -87,10 +87,10 @@ export function cutInitialize(
   text: string,
   params: JsonObject,
   version: string,
-  terms: Omit<CutTerms, 'tasks'>,
+  terms: CutTerms,
 ): CapabilityCut {
   const path = ['params', 'capabilities'];
-  const cut = cutCapabilities(text, path, params['capabilities'], { ...terms, tasks: false });
+  const cut = cutCapabilities(text, path, params['capabilities'], terms);
   const edits: TextEdit[] = [...cut.edits];
   if (params['protocolVersion'] !== version) {
     const span = spanOf(text, ['params', 'protocolVersion']);

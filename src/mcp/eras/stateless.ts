@@ -98,10 +98,10 @@ export function checkNameHeader(
 export function cutStateless(
   text: string,
   meta: JsonObject | undefined,
-  terms: Omit<CutTerms, 'tasks'>,
+  terms: CutTerms,
 ): CapabilityCut {
   const path = ['params', '_meta', CAPABILITIES_KEY];
-  return cutCapabilities(text, path, meta?.[CAPABILITIES_KEY], { ...terms, tasks: true });
+  return cutCapabilities(text, path, meta?.[CAPABILITIES_KEY], terms);
 }
 
 function checkEnvelope(meta: JsonObject | undefined, place: FaultPlace): ProtocolFault | undefined {

@@ -8,7 +8,7 @@ import { isRequestId } from '../../mcp/jsonrpc.js';
 import { resultOf } from '../../mcp/merge/handshakes.js';
 import { isList } from '../../mcp/merge/lists.js';
 import { type Member, memberOfName, withText } from '../../mcp/merge/prefixes.js';
-import type { Target } from '../../mcp/message.js';
+import type { JsonObject, Target } from '../../mcp/message.js';
 import { changeMembers } from '../../mcp/translate/members.js';
 import { isListed } from '../../policy/decide.js';
 import { type Refusal, refuseFault, refuseWith } from '../../policy/refusal.js';
@@ -156,20 +156,21 @@ function tellAll(verified: Verified, admitted: Admitted): Promise<undefined> {
 
 /**
  * A cancellation reaches the members that work on the request. Where none is known here (it has been answered,
- * or runs at another replica) all are told, because one of them may; then without the reason, which may say
- * what was asked of another.
+ * or runs at another replica) all are told, because one of them may; then of the id alone, because all else may
+ * say what was asked of another.
  */
 function cancel(verified: Verified, admitted: Admitted): Promise<undefined> {
   const { incoming, ports } = verified.whole;
   const { message, text } = admitted;
   const parts = partsOf(verified, admitted);
-  const id = 'params' in message ? message.params?.['requestId'] : undefined;
+  const params = ('params' in message ? message.params : undefined) ?? NO_PARAMS;
+  const { requestId: id, ...rest } = params;
   const session = incoming.headers['mcp-session-id'];
   const working =
     session !== undefined && isRequestId(id) ? ports.findParts(session, id) : NO_MEMBERS;
   const known = parts.filter(({ member }) => working.includes(member.upstream));
   if (known.length > 0) return tell(verified, known);
-  const bare = changeMembers(text, { path: ['params'], cut: REASON });
+  const bare = changeMembers(text, { path: ['params'], cut: new Set(Object.keys(rest)) });
   return tell(
     verified,
     parts.map((part) => ({ ...part, text: bare })),
@@ -177,7 +178,7 @@ function cancel(verified: Verified, admitted: Admitted): Promise<undefined> {
 }
 
 const NO_MEMBERS: readonly string[] = [];
-const REASON: ReadonlySet<string> = new Set(['reason']);
+const NO_PARAMS: JsonObject = {};
 
 async function tell(verified: Verified, parts: readonly PartOf[]): Promise<undefined> {
   const { whole } = verified;

@@ -19,6 +19,7 @@ import type {
   PlacedOutcome,
   UpstreamAnswer,
 } from '../../mcp/transport.js';
+import { CHANNEL_VERSION } from '../../mcp/versions.js';
 import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { SessionUpstream } from '../client.js';
@@ -26,6 +27,7 @@ import { converse, toldOf } from './dialogue.js';
 import { envelopeOf, handshakeEnvelope } from './envelopes.js';
 import { asks, hear, hearWhole, isJson, isStream } from './messages.js';
 import { acceptedAnswer, type Conversation, streamAnswer, wholeAnswer } from './own-answer.js';
+import { answerHere, type OwnSession, takeAnswer } from './own-session.js';
 import {
   createNotesBook,
   type NotesBook,
@@ -33,9 +35,8 @@ import {
   type QuestionReply,
   type SessionNotes,
 } from './session-notes.js';
-import { answerHere, type SessionPlace, takeAnswer } from './session-place.js';
 import { listenForSession } from './session-stream.js';
-import { hearWord, type SessionWord, type SessionWords } from './session-words.js';
+import { hearWord, type SessionWord, type SessionWords, wordsHere } from './session-words.js';
 import { createToldPages, type ToldPages } from './told-pages.js';
 
 export type TranslationSettings = {
@@ -83,7 +84,7 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
   return {
     forward: (cleared, by, mirrored) => forward(parts, cleared, by, mirrored),
     openStream(session, by, signal) {
-      const { notes } = placeOf(parts, session, by);
+      const { notes } = ownOf(parts, session, by);
       const declared = { askable: [], apps: session.apps ?? false };
       return listenForSession(
         { ...parts, by, envelope: envelopeOf(parts.gatewayVersion, declared, undefined) },
@@ -96,7 +97,7 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
       return wholeAnswer(200);
     },
     answerQuestion(session, by, id, reply) {
-      void takeAnswer(placeOf(parts, session, by), id, reply);
+      void takeAnswer(ownOf(parts, session, by), id, reply);
     },
     hear: (word) => hearWord(parts.book, word),
     forgetWhere: parts.book.forgetWhere,
@@ -116,20 +117,27 @@ async function forward(
   mirrored: readonly MirroredParameter[],
 ): Promise<PlacedOutcome> {
   const { message, session } = cleared.admitted;
-  const place = session === undefined ? undefined : placeOf(parts, session, by);
-  const own = place === undefined ? undefined : answerHere(place, message);
-  if (own !== undefined) return own;
+  const own = session === undefined ? undefined : ownOf(parts, session, by);
+  const answer = own === undefined ? undefined : answerHere(own, message);
+  if (answer !== undefined) return answer;
   // Without a session only a handshake is admitted.
   if (message.kind !== 'request') return acceptedAnswer();
   const { id } = message;
-  const notes = place?.notes;
+  const notes = own?.notes;
   return send({ parts, cleared, by, mirrored, id, notes, controller: new AbortController() });
 }
 
-function placeOf({ book, words }: Parts, facts: SessionFacts, { principal }: Caller): SessionPlace {
+function ownOf({ book, words }: Parts, facts: SessionFacts, { principal }: Caller): OwnSession {
   const session = keyOf(facts);
   const owner = ownerOf(principal);
-  return { session, owner, notes: book.of(session, owner), words };
+  // Behind a channel it is known to the replica that holds the channel, and to no other.
+  const isOfHere = facts.version === CHANNEL_VERSION;
+  return {
+    session,
+    owner,
+    notes: book.of(session, owner),
+    words: isOfHere ? wordsHere(words, book) : words,
+  };
 }
 
 async function send(request: Request): Promise<ForwardOutcome> {
@@ -174,7 +182,10 @@ function tell(request: Request, answer: UpstreamAnswer, reader: SessionReader): 
         leave(request);
         answer.release();
       },
-      abort: () => answer.abort(),
+      abort() {
+        leave(request);
+        answer.abort();
+      },
     });
   }
   leave(request);
@@ -250,6 +261,10 @@ async function withDialogue(
       ),
     leave: () => leave(request),
   });
-  const stop = (): void => controller.abort();
+  const stop = (): void => {
+    // A conversation that was never read does not leave by itself.
+    leave(request);
+    controller.abort();
+  };
   return streamAnswer(conversation, { release: stop, abort: stop });
 }

@@ -1,6 +1,6 @@
 // What a session that only the gateway knows has said once and its upstream must be told every time, and
 // what is under way in it. What it says is told to the other replicas (session-words.ts). Bounded, a caller
-// first: what is forgotten costs a log level or a subscription, never a control.
+// first: what is forgotten costs a log level or a subscription, never a control, and nothing that is under way.
 // Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation.
 
 import type { JsonObject, RequestId, RpcError } from '../../mcp/message.js';
@@ -22,7 +22,10 @@ export type SessionNotes = {
   readonly waiting: Map<RequestId, (reply: QuestionReply) => void>;
 };
 
-/** Sessions of one caller that are remembered, and of all; of more the one used least lately is forgotten. */
+/**
+ * Sessions of one caller that are remembered, and of all; of more the one used least lately in which nothing is
+ * under way is forgotten.
+ */
 export const MAX_SESSIONS_A_CALLER = 1_000;
 export const MAX_SESSIONS = 10_000;
 /** Subscriptions of one session. */
@@ -64,10 +67,17 @@ export function createNotesBook(): NotesBook {
   /** A caller who opens many forgets its own. */
   function makeRoom(owner: string): void {
     const own = owned.get(owner);
-    const [oldestOwn] = own ?? [];
-    const [oldest] = book.keys();
-    if (own !== undefined && own.size >= MAX_SESSIONS_A_CALLER) takeOut(oldestOwn);
-    else if (book.size >= MAX_SESSIONS) takeOut(oldest);
+    if (own !== undefined && own.size >= MAX_SESSIONS_A_CALLER) takeOut(oldestAtRest(own));
+    else if (book.size >= MAX_SESSIONS) takeOut(oldestAtRest(book.keys()));
+  }
+
+  /** A question waits for its answer, whatever else was said meanwhile. */
+  function oldestAtRest(sessions: Iterable<string>): string | undefined {
+    for (const session of sessions) {
+      const notes = book.get(session)?.notes;
+      if (notes !== undefined && isAtRest(notes)) return session;
+    }
+    return undefined;
   }
 
   function forget(session: string): void {
@@ -88,6 +98,10 @@ export function createNotesBook(): NotesBook {
       for (const session of [...book.keys()]) if (isOver(session)) forget(session);
     },
   };
+}
+
+function isAtRest({ listeners, running, waiting }: SessionNotes): boolean {
+  return listeners.size + running.size + waiting.size === 0;
 }
 
 function emptyNotes(): SessionNotes {

@@ -35,7 +35,7 @@ export async function listenForSession(
     first.answer.release();
     return wholeAnswer(first.answer.status >= 500 ? first.answer.status : 405);
   }
-  return streamAnswer(tell(parts, notes, first, stop.signal), { release: end, abort: end });
+  return streamAnswer(tell(parts, notes, first, stop), { release: end, abort: end });
 }
 
 type Subscribed =
@@ -46,7 +46,10 @@ type Subscribed =
     }
   | Extract<ForwardOutcome, { readonly kind: 'fault' }>;
 
-/** One subscription to what the session wants to hear now; it is given up when that changes. */
+/**
+ * One subscription to what the session wants to hear now; it is given up when that changes, but not before it
+ * was answered: what changes meanwhile, however often, costs one more.
+ */
 async function subscribe(
   { client, by, envelope }: StreamParts,
   notes: SessionNotes,
@@ -60,37 +63,44 @@ async function subscribe(
   if (notes.resources.size > 0) notifications['resourceSubscriptions'] = [...notes.resources];
   const form = ownForm('subscriptions/listen', LISTEN_ID, { notifications }, envelope);
   let isRenewed = false;
+  let isAnswered = false;
   const controller = new AbortController();
   const end = (): void => {
     notes.listeners.delete(renew);
+    signal.removeEventListener('abort', end);
     controller.abort();
   };
   function renew(): void {
     isRenewed = true;
-    end();
+    if (isAnswered) end();
   }
   notes.listeners.add(renew);
   signal.addEventListener('abort', end, { once: true });
   const outcome = await client.subscribe(form, by, controller.signal);
-  if (outcome.kind === 'answer')
-    return { kind: 'subscribed', answer: outcome, renewed: () => isRenewed };
-  notes.listeners.delete(renew);
-  return outcome;
+  isAnswered = true;
+  if (isRenewed || outcome.kind === 'fault') end();
+  if (outcome.kind === 'fault') return outcome;
+  return { kind: 'subscribed', answer: outcome, renewed: () => isRenewed };
 }
 
 async function* tell(
   parts: StreamParts,
   notes: SessionNotes,
   first: Extract<Subscribed, { readonly kind: 'subscribed' }>,
-  signal: LeaveSignal,
+  stop: AbortController,
 ): Conversation {
   let current = first;
-  for (;;) {
-    yield* tellOne(current, parts);
-    if (!current.renewed() || signal.aborted) return;
-    const next = await subscribe(parts, notes, signal);
-    if (next.kind === 'fault') return yield next;
-    current = next;
+  try {
+    for (;;) {
+      yield* tellOne(current, parts);
+      if (!current.renewed() || stop.signal.aborted) return;
+      const next = await subscribe(parts, notes, stop.signal);
+      if (next.kind === 'fault') return yield next;
+      current = next;
+    }
+  } finally {
+    // Its upstream may have ended it, and nobody listens to the session's notes any more.
+    stop.abort();
   }
 }
 

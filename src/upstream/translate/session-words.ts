@@ -31,8 +31,9 @@ export type SessionWord = {
 export type SessionWords = {
   /** The name of this replica. */
   readonly self: string;
-  /** `nobody`: that replica runs no more, or cannot be told. */
+  /** `nobody`: that replica runs no more, or the word is too long. */
   tell(replica: string, word: SessionWord): Promise<'told' | 'nobody' | 'unavailable'>;
+  /** Every replica hears it, this one too ({@link hearWord}), and all in one order; or none does. */
   tellAll(word: SessionWord): Promise<'told' | 'unavailable'>;
 };
 
@@ -75,9 +76,21 @@ function tellListeners({ listeners }: SessionNotes): void {
   for (const changed of listeners) changed();
 }
 
-/** Notes the word of another replica. What needs something of here is noted only where it is. */
+/** Notes a word, of here or of another replica. What needs something of here is noted only where it is. */
 export function hearWord(book: NotesBook, { session, owner, news }: SessionWord): void {
   const isOfHere = news.kind === 'cancelled' || news.kind === 'answered';
   const notes = isOfHere ? book.find(session) : book.of(session, owner);
   if (notes !== undefined) noteNews(notes, news);
+}
+
+/** The words about a session that no other replica serves. */
+export function wordsHere({ self }: Pick<SessionWords, 'self'>, book: NotesBook): SessionWords {
+  return {
+    self,
+    tell: () => Promise.resolve('nobody'),
+    tellAll(word) {
+      hearWord(book, word);
+      return Promise.resolve('told');
+    },
+  };
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../../src/mcp/message.js';
 import {
   approvePin,
   blockPin,
@@ -201,6 +202,24 @@ describe('drift', () => {
     expect(findDifferences(lockOf([pinOf(TOOL, 'pending')]), observedOf([TOOL]))).toEqual([]);
     const beside = lockOf([pinOf(TOOL, 'approved', [versionOf(OTHER, 'pending')])]);
     expect(findDifferences(beside, observedOf([OTHER]))).toHaveLength(1);
+  });
+
+  test('[APP-07] of several forms the one that is offered no more is what changed', () => {
+    const shown = toolOf('get_issue', { description: 'Draws one issue.' });
+    const changed = toolOf('get_issue', { description: 'Draws one issue!' });
+    const lock = lockOf([pinOf(TOOL, 'approved', [versionOf(shown, 'approved')])]);
+    const seenBy = (plain: JsonObject, host: JsonObject): Observed =>
+      mergeObserved([
+        observeListing(listingOf([plain])),
+        observeListing(listingOf([host], { apps: true })),
+      ]);
+    expect(findDifferences(lock, seenBy(TOOL, shown))).toEqual([]);
+    expect(findDifferences(lock, seenBy(TOOL, changed))).toMatchObject([
+      { before: digestOf(shown), after: digestOf(changed), beforeDefinition: shown },
+    ]);
+    expect(findDifferences(lock, seenBy(changed, shown))).toMatchObject([
+      { before: digestOf(TOOL), after: digestOf(changed), beforeDefinition: TOOL },
+    ]);
   });
 
   test('[L-66] a page noted by its digests alone is a difference of unknown class', () => {

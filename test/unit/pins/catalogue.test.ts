@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { Listing } from '../../../src/mcp/listing.js';
 import type { JsonObject } from '../../../src/mcp/message.js';
 import { type CatalogueInput, createCatalogue } from '../../../src/pins/catalogue.js';
 import {
@@ -8,7 +9,6 @@ import {
 import type { Lock } from '../../../src/pins/lock.js';
 import {
   dropFace,
-  isFresh,
   MAX_NOTED_NAMES,
   MAX_NOTED_PER_NAME,
   mergeObserved,
@@ -233,6 +233,16 @@ describe('eras and variants', () => {
     expect(stateOf(lockOf([pinOf(TOOL)]), left)).toBe('approved');
   });
 
+  test('[TSK-11] a server that declares otherwise is seen otherwise, though it offers the same', () => {
+    const listing = listingOf([TOOL]);
+    const sightOf = (more: Partial<Listing>): string =>
+      mergeObserved([observeListing({ ...listing, ...more })]).sight;
+    const tasks = { tools: {}, tasks: { requests: { tools: { call: {} } } } };
+    expect(sightOf({})).toBe(sightOf({ verifiedAtMs: 9 }));
+    expect(sightOf({ capabilities: tasks })).not.toBe(sightOf({}));
+    expect(sightOf({ protocolVersions: ['2025-06-18'] })).not.toBe(sightOf({}));
+  });
+
   test('[L-48] an era that is gone counts no more', () => {
     expect(stateOf(lockOf([pinOf(TOOL)]), dropFace(both, { era: '2026', apps: false }))).toBe(
       'approved',
@@ -240,17 +250,6 @@ describe('eras and variants', () => {
     expect(
       dropFace(dropFace(both, { era: '2026', apps: false }), { era: '2025', apps: false }),
     ).toBeUndefined();
-  });
-
-  test('[L-48] verified in time means every era', () => {
-    const observed = noteListing(
-      observedOf([TOOL], { era: '2025', atMs: 1000 }),
-      observeListing(listingOf([TOOL], { era: '2026', atMs: 5000 })),
-    );
-    expect(isFresh(observed, 6000, 5000)).toBe(true);
-    expect(isFresh(observed, 6001, 5000)).toBe(false);
-    expect(isFresh(observed, 6001, 5000, '2026')).toBe(true);
-    expect(isFresh(undefined, 0, 5000)).toBe(false);
   });
 });
 

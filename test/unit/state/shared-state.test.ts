@@ -5,10 +5,14 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Json } from '../../../src/mcp/message.js';
 import { createMemoryState, type GatewayState } from '../../../src/state/gateway-state.js';
 import { createKeyRing, type KeyRing } from '../../../src/state/key-ring.js';
-import { MAX_WORD_CHARS, WORD_OPENS_MS } from '../../../src/state/replica-words.js';
+import {
+  MAX_WORD_CHARS,
+  MAX_WORDS_A_LOOK,
+  WORD_OPENS_MS,
+} from '../../../src/state/replica-words.js';
 import { createRevocationSet, MAX_REVOCATIONS } from '../../../src/state/revocation-set.js';
 import { createSharedState } from '../../../src/state/shared-state.js';
-import type { StoreLink } from '../../../src/state/store-link.js';
+import type { SealedWord, StoreLink } from '../../../src/state/store-link.js';
 import {
   callerOf,
   describeState,
@@ -266,8 +270,99 @@ describe('words between replicas', () => {
     await pass(1_100);
     expect([heard.length, overheard, own]).toEqual([2, [], []]);
     expect(await one.words.tellAll('to all')).toBe('told');
+    expect(own).toEqual(['to all']);
     await pass(30);
-    expect([heard.at(-1), overheard, own]).toEqual(['to all', ['to all'], []]);
+    expect([heard.at(-1), overheard, own]).toEqual(['to all', ['to all'], ['to all']]);
+  });
+
+  it('[REV-34] to all are heard everywhere in one order, however soon one follows another', async () => {
+    const all = [await replica(), await replica(), await replica()];
+    const heard = all.map(listen);
+    const [one, other, third] = all;
+    expect(await one?.words.tellAll('first')).toBe('told');
+    expect(await other?.words.tellAll('second')).toBe('told');
+    await Promise.all([third, one, other, one].map((state, index) => state?.words.tellAll(index)));
+    await pass(30);
+    const [order = []] = heard;
+    expect(order.slice(0, 2)).toEqual(['first', 'second']);
+    expect([...order].sort()).toEqual([0, 1, 2, 3, 'first', 'second']);
+    for (const words of heard) expect(words).toEqual(order);
+  });
+
+  it('[REV-34] to all are told to none where one has too much to read, and not called told', async () => {
+    const link = store.link();
+    const full = { ...link, leaveWords: () => Promise.resolve('full' as const) };
+    const [one, other] = [await replica({ link: full }), await replica()];
+    const [own, heard] = [listen(one), listen(other)];
+    expect(await one.words.tellAll('word')).toBe('unavailable');
+    expect(await one.words.tell(other.words.self, 'word')).toBe('unavailable');
+    await pass(600);
+    expect([own, heard]).toEqual([[], []]);
+  });
+
+  it('[REV-34] are not called told by whoever does not hear its own', async () => {
+    const link = store.link();
+    const deaf: StoreLink = {
+      ...link,
+      look: async (...asked) => ({ ...(await link.look(...asked)), words: [] }),
+    };
+    const one = await replica({ link: deaf });
+    expect(await one.words.tellAll('word')).toBe('unavailable');
+  });
+
+  it('[REV-34] come again after a look whose answer was lost, and are still read once', async () => {
+    const link = store.link();
+    let isLossy = false;
+    const lossy: StoreLink = {
+      ...link,
+      async look(...asked) {
+        const news = await link.look(...asked);
+        if (isLossy) throw new Error('lost');
+        return news;
+      },
+    };
+    const [one, other] = [await replica(), await replica({ link: lossy })];
+    const heard = listen(other);
+    isLossy = true;
+    await one.words.tell(other.words.self, 'word');
+    await pass(600);
+    expect(heard).toEqual([]);
+    isLossy = false;
+    await pass(1_600);
+    expect(heard).toEqual(['word']);
+  });
+
+  it('[REV-34, REV-10] too long for one answer of a slow store are read one by one, and hide no revocation', async () => {
+    const link = store.link();
+    const slow: StoreLink = {
+      ...link,
+      async look(...asked) {
+        const news = await link.look(...asked);
+        if (news.words.length > 3) throw new Error('no answer in time');
+        return news;
+      },
+    };
+    const [one, other] = [await replica(), await replica({ link: slow })];
+    const heard = listen(other);
+    const said = Array.from({ length: 20 }, (_, index) => index);
+    for (const word of said) await one.words.tell(other.words.self, word);
+    await one.revocations.add(revocationOf(ofToken('token-1')));
+    await pass(1_100);
+    expect(other.revocations.judge(callerOf())).toBe('token-revoked');
+    await pass(8_000);
+    expect(heard).toEqual(said);
+    expect(other.status().isUnreachable).toBe(false);
+  });
+
+  it('[REV-34] of a flood are read a few at a look, one look after the other', async () => {
+    const [one, other] = [await replica(), await replica()];
+    const heard = listen(other);
+    const said = Array.from({ length: 3 * MAX_WORDS_A_LOOK }, (_, index) => index);
+    for (const word of said) await one.words.tell(other.words.self, word);
+    await pass(20);
+    expect(heard).toHaveLength(MAX_WORDS_A_LOOK);
+    await pass(100);
+    expect(heard).toEqual(said);
   });
 
   it('[REV-34] are told to nobody where nobody of that name runs, or where they are too long', async () => {
@@ -279,13 +374,13 @@ describe('words between replicas', () => {
   });
 
   it('[REV-34] are read once, by nobody else, not after their time, and not from another gateway', async () => {
-    const written: { replica: string; text: string }[] = [];
+    const written: SealedWord[] = [];
     const link = store.link();
     const keep: StoreLink = {
       ...link,
-      async leaveWord(to, text) {
-        written.push({ replica: to, text });
-        return true;
+      async leaveWords(words) {
+        written.push(...words);
+        return 'left';
       },
     };
     const [one, other] = [await replica({ link: keep }), await replica()];
@@ -298,11 +393,12 @@ describe('words between replicas', () => {
     await early.words.tell(other.words.self, 'too late');
     expect(written).toHaveLength(4);
     expect(JSON.stringify(written)).not.toContain('this one');
-    for (const { text } of written) await link.leaveWord(other.words.self, text, 60_000);
+    const misled = written.map(({ text }) => ({ replica: other.words.self, text }));
+    await link.leaveWords(misled, 60_000);
     await pass(600);
     expect(heard).toEqual(['for this one']);
     // A store that gives again what was read changes nothing.
-    for (const { text } of written) await link.leaveWord(other.words.self, text, 60_000);
+    await link.leaveWords(misled, 60_000);
     await pass(600);
     expect(heard).toEqual(['for this one']);
   });
@@ -317,9 +413,12 @@ describe('words between replicas', () => {
   });
 
   it('[REV-34] have nobody to go to from a replica alone', async () => {
-    const { words } = createMemoryState({ ring, now: Date.now });
+    const alone = createMemoryState({ ring, now: Date.now });
+    const { words } = alone;
+    const heard = listen(alone);
     expect(await words.tell(words.self, 'word')).toBe('nobody');
     expect(await words.tellAll('word')).toBe('told');
+    expect(heard).toEqual(['word']);
   });
 });
 

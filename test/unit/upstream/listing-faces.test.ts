@@ -4,22 +4,31 @@
 import { afterEach, expect, it } from 'vitest';
 import type { Face, Listing } from '../../../src/mcp/listing.js';
 import type { ListingRequest } from '../../../src/upstream/listing-call.js';
-import { createFaceLister, listFacesOnce } from '../../../src/upstream/listing-faces.js';
+import {
+  createFaceLister,
+  type FacePorts,
+  type FaceSettings,
+  listFacesOnce,
+} from '../../../src/upstream/listing-faces.js';
 
 const HOST = 'io.modelcontextprotocol/ui';
 const JSON_HEADERS = { 'content-type': 'application/json' };
 
+/** How a server takes a request; `refuses` is what one of no era says. */
+type Way = 'answers' | 'fails' | 'refuses';
+
 type Body = { readonly id?: number; readonly method: string; readonly params?: unknown };
 
 /** A stateless server without tools. `gate` holds or fails a request; each port is counted. */
-function serverOf(gate: (declares: boolean) => Promise<'answers' | 'fails'>) {
+function serverOf(gate: (declares: boolean) => Promise<Way>) {
   let ports = 0;
   const openRequest = (): ListingRequest => {
     ports += 1;
     return async ({ body = '{}', headers }) => {
       const { id = 0, method } = JSON.parse(body) as Body;
-      if ((await gate(body.includes(HOST))) === 'fails') return { failure: 'unavailable' };
-      const isStateless = headers['mcp-method'] !== undefined;
+      const way = await gate(body.includes(HOST));
+      if (way === 'fails') return { failure: 'unavailable' };
+      const isStateless = headers['mcp-method'] !== undefined && way === 'answers';
       const complete = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
       const said = { supportedVersions: ['2026-07-28'], capabilities: {}, ...complete };
       const answer =
@@ -45,8 +54,9 @@ let close: (() => Promise<void>) | undefined;
 afterEach(() => close?.());
 
 function listerOf(
-  gate: (declares: boolean) => Promise<'answers' | 'fails'>,
-  settings: Parameters<typeof createFaceLister>[0] = SETTINGS,
+  gate: (declares: boolean) => Promise<Way>,
+  settings: FaceSettings = SETTINGS,
+  more: Partial<FacePorts> = {},
 ) {
   const rounds: (readonly Listing[])[] = [];
   const server = serverOf(gate);
@@ -55,6 +65,7 @@ function listerOf(
     now: Date.now,
     onListings: (listings) => rounds.push(listings),
     onFaceGone: () => undefined,
+    ...more,
   });
   close = () => lister.close();
   return { lister, rounds, ports: server.ports };
@@ -77,6 +88,28 @@ it('[APP-05] shows the first round whole, once every face was heard of', async (
   expect(await fresh).toBe('fresh');
   expect(rounds.map(facesOf)).toEqual([['2026 false', '2026 true']]);
   expect(ports()).toBe(2);
+});
+
+it('[APP-05] holds one listing of a face, however often it is listed while the other says nothing', async () => {
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let asked = 0;
+  const { lister, rounds } = listerOf(async (declares) => {
+    if (declares) await held;
+    else asked += 1;
+    return 'answers';
+  });
+  lister.start();
+  await expect.poll(() => asked).toBeGreaterThan(0);
+  const first = asked;
+  const changed = lister.noteListChanged();
+  await expect.poll(() => asked, { timeout: 3_000 }).toBeGreaterThan(first);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  release();
+  await changed;
+  expect(rounds[0] && facesOf(rounds[0])).toEqual(['2026 false', '2026 true']);
 });
 
 it('[APP-05] shows the first round whole after one in which nothing was listed', async () => {
@@ -104,6 +137,64 @@ it('[APP-05] is stale while one face cannot be listed, and shows the other', asy
   const { lister, rounds } = listerOf(async (declares) => (declares ? 'fails' : 'answers'));
   expect(await lister.ensureFresh()).toBe('stale');
   expect(rounds.map(facesOf)).toEqual([['2026 false']]);
+});
+
+it('[APP-05] is no listed upstream while one face cannot be listed, whichever answered last', async () => {
+  let isPlainSlow = true;
+  let isDown = true;
+  const states: boolean[] = [];
+  const { lister } = listerOf(
+    async (declares) => {
+      if (declares && isDown) return 'fails';
+      if (!declares && isPlainSlow) await new Promise((resolve) => setTimeout(resolve, 50));
+      return 'answers';
+    },
+    SETTINGS,
+    { onListings: () => states.push(lister.isUp()) },
+  );
+  expect(lister.isUp()).toBe(false);
+  await lister.ensureFresh();
+  isPlainSlow = false;
+  await lister.noteListChanged();
+  expect(states).toEqual([false, false]);
+  isDown = false;
+  await lister.noteListChanged();
+  expect(states.at(-1)).toBe(true);
+});
+
+it('[APP-05] forgets what it holds of an era that is gone before the other face was heard of', async () => {
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let isGone = false;
+  const gone: string[] = [];
+  const { lister, rounds } = listerOf(
+    async (declares) => {
+      if (declares) await held;
+      return isGone && !declares ? 'refuses' : 'answers';
+    },
+    SETTINGS,
+    { onFaceGone: ({ era, apps }) => gone.push(`${era} ${apps}`) },
+  );
+  lister.start();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  isGone = true;
+  const changed = lister.noteListChanged();
+  await expect.poll(() => gone, { timeout: 3_000 }).toEqual(['2026 false']);
+  expect(rounds).toEqual([]);
+  release();
+  await changed;
+  expect(new Set(rounds.flatMap(facesOf))).toEqual(new Set(['2026 true']));
+});
+
+it('[APP-05] a fault of whoever takes a listing is told to who asked for it, and ends nothing else', async () => {
+  const { lister } = listerOf(async () => 'answers', SETTINGS, {
+    onListings() {
+      throw new Error('a fault of the owner');
+    },
+  });
+  await expect(lister.ensureFresh()).rejects.toThrow('a fault of the owner');
 });
 
 it('[APP-06] declares nothing without the setting', async () => {

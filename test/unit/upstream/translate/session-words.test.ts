@@ -4,6 +4,8 @@ import { describe, expect, it, vi } from 'vitest';
 import {
   createNotesBook,
   MAX_RESOURCES,
+  MAX_SESSIONS,
+  MAX_SESSIONS_A_CALLER,
 } from '../../../../src/upstream/translate/session-notes.js';
 import {
   hearWord,
@@ -58,6 +60,27 @@ describe('[Y-12] words about a session', () => {
     say(book, { kind: 'answered', id: 'here.q', reply });
     expect(settle).toHaveBeenCalledWith(reply);
   });
+});
+
+describe('[Y-12] a book that is full', () => {
+  it.each([
+    ['of one caller', MAX_SESSIONS_A_CALLER, () => OWNER],
+    ['of all', MAX_SESSIONS, (index: number) => `caller ${index % 100}`],
+  ])(
+    'forgets the session used least lately in which nothing is under way: %s',
+    (_, most, owner) => {
+      const book = createNotesBook();
+      const asked = book.of(SESSION, OWNER);
+      asked.waiting.set('here.q', () => undefined);
+      for (let index = 0; index < most; index += 1) book.of(`another ${index}`, owner(index));
+      expect(book.find(SESSION)).toBe(asked);
+      expect(book.find('another 0')).toBeUndefined();
+      expect(book.find('another 1')).toBeDefined();
+      asked.waiting.clear();
+      book.of('one more', owner(most));
+      expect(book.find(SESSION)).toBeUndefined();
+    },
+  );
 });
 
 describe('[REV-33] a book of sessions', () => {

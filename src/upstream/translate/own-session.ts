@@ -1,5 +1,5 @@
-// What a client of sessions says to its session alone, where the upstream has none: answered here, and told
-// to the other replicas first, because any of them may serve the session next.
+// What a client of sessions says to its session alone, where the upstream has none: answered here once every
+// replica was told, because any of them may serve the session next.
 // Source: MCP 2025-11-25, ping, logging, resources (subscriptions), cancellation; contract §10.
 
 import type { Admitted } from '../../mcp/admitted.js';
@@ -11,7 +11,7 @@ import { MAX_RESOURCES, type QuestionReply, type SessionNotes } from './session-
 import { noteNews, replicaOf, type SessionNews, type SessionWords } from './session-words.js';
 
 /** A session as it stands at this replica, and the way to the others. */
-export type SessionPlace = {
+export type OwnSession = {
   /** The keyed hash of its sealed id. */
   readonly session: string;
   readonly owner: string;
@@ -25,73 +25,72 @@ const STORE_IS_AWAY = { kind: 'fault', reason: 'store-unavailable' } as const;
 
 /** The answer to what a client of sessions says to its session alone; `undefined` for what its upstream must hear. */
 export function answerHere(
-  place: SessionPlace,
+  own: OwnSession,
   message: Admitted['message'],
 ): UpstreamAnswer | Promise<PlacedOutcome> | undefined {
   switch (message.kind) {
     case 'result':
     case 'error':
-      return takeAnswer(place, message.id ?? '', message);
+      return takeAnswer(own, message.id ?? '', message);
     case 'notification':
       return message.method === 'notifications/cancelled'
-        ? cancelRunning(place, message.params?.['requestId'])
+        ? cancelRunning(own, message.params?.['requestId'])
         : acceptedAnswer();
     case 'request':
-      return answerRequest(place, message.id, message.method, message.params ?? {});
+      return answerRequest(own, message.id, message.method, message.params ?? {});
   }
 }
 
 function answerRequest(
-  place: SessionPlace,
+  own: OwnSession,
   id: RequestId,
   method: string,
   params: JsonObject,
 ): UpstreamAnswer | Promise<PlacedOutcome> | undefined {
-  const { resources } = place.notes;
+  const { resources } = own.notes;
   const uri = String(params['uri']);
   const done = resultAnswer(id);
   switch (method) {
     case 'ping':
       return done;
     case 'logging/setLevel':
-      return spread(place, { kind: 'log-level', level: String(params['level']) }, done);
+      return spread(own, { kind: 'log-level', level: String(params['level']) }, done);
     case 'resources/subscribe':
       if (resources.size >= MAX_RESOURCES && !resources.has(uri))
         return wholeAnswer(200, refusal(id, TOO_MANY));
-      return spread(place, { kind: 'subscribed', uri }, done);
+      return spread(own, { kind: 'subscribed', uri }, done);
     case 'resources/unsubscribe':
-      return spread(place, { kind: 'unsubscribed', uri }, done);
+      return spread(own, { kind: 'unsubscribed', uri }, done);
     default:
       return undefined;
   }
 }
 
-/** Notes it here once all others were told: a session that stands differently elsewhere would lie to its client. */
+/** Tells every replica, this one too: a session that stands differently elsewhere would lie to its client. */
 async function spread(
-  { session, owner, notes, words }: SessionPlace,
+  { session, owner, words }: OwnSession,
   news: SessionNews,
   done: UpstreamAnswer,
 ): Promise<PlacedOutcome> {
-  if ((await words.tellAll({ session, owner, news })) === 'unavailable') return STORE_IS_AWAY;
-  noteNews(notes, news);
-  return done;
+  const told = await words.tellAll({ session, owner, news });
+  return told === 'told' ? done : STORE_IS_AWAY;
 }
 
 /** Gives a request up, wherever it runs. */
 function cancelRunning(
-  place: SessionPlace,
+  own: OwnSession,
   id: Json | undefined,
 ): UpstreamAnswer | Promise<PlacedOutcome> {
   if (typeof id !== 'string' && typeof id !== 'number') return acceptedAnswer();
   const news = { kind: 'cancelled', id } as const;
-  if (!place.notes.running.has(id)) return spread(place, news, acceptedAnswer());
-  noteNews(place.notes, news);
+  if (!own.notes.running.has(id)) return spread(own, news, acceptedAnswer());
+  noteNews(own.notes, news);
   return acceptedAnswer();
 }
 
 /** Gives an answer to whoever asked, be it another replica; it is refused where nobody waits for it. Never rejects. */
 export async function takeAnswer(
-  { session, owner, notes, words }: SessionPlace,
+  { session, owner, notes, words }: OwnSession,
   id: RequestId,
   reply: QuestionReply,
 ): Promise<PlacedOutcome> {

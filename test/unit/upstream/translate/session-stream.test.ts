@@ -1,0 +1,49 @@
+// The stream of a session before a stateless upstream: what it leaves behind, however it ends.
+
+import { describe, expect, it } from 'vitest';
+import type { UpstreamAnswer } from '../../../../src/mcp/transport.js';
+import type { Caller } from '../../../../src/policy/caller.js';
+import { envelopeOf } from '../../../../src/upstream/translate/envelopes.js';
+import { streamAnswer } from '../../../../src/upstream/translate/own-answer.js';
+import { createNotesBook } from '../../../../src/upstream/translate/session-notes.js';
+import { listenForSession } from '../../../../src/upstream/translate/session-stream.js';
+
+/** A subscription that its upstream ends at once. */
+function shortStream(): UpstreamAnswer {
+  async function* nothing(): AsyncGenerator<never, void> {}
+  const ground = { release: () => undefined, abort: () => undefined };
+  return streamAnswer(nothing(), ground);
+}
+
+async function listen(answer: UpstreamAnswer) {
+  const notes = createNotesBook().of('session', 'ann');
+  const stream = await listenForSession(
+    {
+      maxResponseBytes: 1_000,
+      requestTimeoutMs: 1_000,
+      client: { subscribe: () => Promise.resolve(answer) },
+      by: {} as Caller,
+      envelope: envelopeOf('1.0.0', { askable: [], apps: false }, undefined),
+    },
+    notes,
+    new AbortController().signal,
+  );
+  if (stream.kind === 'fault') throw new Error(stream.reason);
+  return { notes, stream };
+}
+
+describe('[Y-09] a stream', () => {
+  it('is not told of news any more once its upstream has ended it', async () => {
+    const { notes, stream } = await listen(shortStream());
+    expect(notes.listeners.size).toBe(1);
+    while ((await stream.next()) instanceof Uint8Array);
+    stream.release();
+    expect(notes.listeners.size).toBe(0);
+  });
+
+  it('is not told of news any more once its client has left, though it was never read', async () => {
+    const { notes, stream } = await listen(shortStream());
+    stream.abort();
+    expect(notes.listeners.size).toBe(0);
+  });
+});
