@@ -212,15 +212,25 @@ async function decideAgain(
     sealed !== undefined &&
     ports.openSession(sealed, incoming.upstream, principal) === undefined;
   if (isOver) return refuseWith('unknown-session');
+  const { secrets } = call.view.profile.request;
   renewView(call);
   call.record.principal = principal;
   const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
-  const { restored } = standing;
-  if (admitted.era !== '2024') return { principal, allow, restored };
-  // What judges the answer on a channel is told by the id that leaves, so it must say what is owed now.
-  const again = restore(call, principal, admitted, allow);
-  return again.kind === 'refused' ? again : { principal, allow, restored: again };
+  const restored = restoreAgain(call, admitted, { ...standing, principal, allow });
+  if (restored.kind === 'refused') return restored;
+  const renewed = { principal, allow, restored };
+  // By another profile they may be refused; they wait again only if it changes again.
+  return call.view.profile.request.secrets === secrets ? renewed : guard(call, admitted, renewed);
+}
+
+/** What judges an answer on a channel is told by the id that leaves, so that must say what is owed now. */
+function restoreAgain(
+  call: Call,
+  admitted: Admitted,
+  { principal, allow, restored }: Standing,
+): Admitted | Refusal {
+  return admitted.era === '2024' ? restore(call, principal, admitted, allow) : restored;
 }
 
 /** A header that mirrors no argument goes along unread by anyone else. HTTP keeps them short. */

@@ -1,6 +1,8 @@
 // What waits for the other thread while something ends: it goes by what stands when it is done, and nothing is
 // written that nobody may have any more.
 
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { doJob } from '../../src/inspect/apart.js';
@@ -14,6 +16,7 @@ import {
   type RawChannel,
 } from '../support/channel-client.js';
 import { textResult } from '../support/hostile-acts.js';
+import { makeGithubToken } from '../support/sensitive-values.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 import { callStateless, type Reply } from '../support/wire-client.js';
@@ -34,6 +37,8 @@ vi.mock('../../src/gateway/inspection-worker.js', () => ({
 
 const NOTE = 'plain <b> words ';
 const LONG = NOTE.repeat(6000);
+const RESULT_RULES =
+  'result: {secrets: redact, pii: "off", activeContent: neutralize, invisible: strip, injection: flag}';
 const DENIED = ALLOW_ALL.replace('effect: allow', 'effect: deny');
 const CAPPED = `${ALLOW_ALL}  - id: small
     effect: require
@@ -198,6 +203,28 @@ describe('[PRF-08] long arguments that waited', () => {
       const reply = await called;
       expect(reply?.text).toContain('"result-too-large"');
       expect(reply?.text).not.toContain('plain words');
+    } finally {
+      await rig.close();
+    }
+  });
+
+  it('are looked at again where their profile became stricter', async () => {
+    const lax = 'request: {secrets: "off"}';
+    const more = `inspection: {profiles: {default: {${lax}, ${RESULT_RULES}}}}`;
+    const rig = await startRig({ more });
+    try {
+      const release = hold();
+      let called: Promise<Reply> | undefined;
+      await begin(() => {
+        called = callStateless(rig.access, 'read_record', { id: LONG + makeGithubToken() });
+      });
+      const file = join(rig.gateway.folder, 'gateway.yaml');
+      const text = await readFile(file, 'utf8');
+      await writeFile(file, text.replace(lax, 'request: {secrets: block}'));
+      await rig.gateway.reload();
+      release();
+      expect((await called)?.text).toContain('"arguments-content"');
+      expect(rig.upstream.uses()).toEqual([]);
     } finally {
       await rig.close();
     }
