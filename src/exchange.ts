@@ -76,10 +76,10 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   const restored = restore(call, principal, admitted, allow);
   if (restored.kind === 'refused') return restored;
 
-  const content = await guard(call, restored);
-  if (content !== undefined) return content;
+  const standing = await guard(call, admitted, { principal, allow, restored });
+  if ('kind' in standing) return standing;
 
-  const cleared = await clear(call, allow, restored, principal);
+  const cleared = await clear(call, standing);
   if ('kind' in cleared) return cleared;
 
   const unrecorded = await putOnRecord(call);

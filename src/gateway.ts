@@ -11,7 +11,7 @@ import { createEdgeRecorder } from './gateway/edge-refusal.js';
 import { createEndpoints, type Endpoints } from './gateway/endpoints.js';
 import { createExchange } from './gateway/exchange-of-path.js';
 import { buildIdentity, type Identity } from './gateway/identity.js';
-import { createInspection, type Inspection } from './gateway/inspection.js';
+import { type Inspection, startInspection } from './gateway/inspection.js';
 import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
 import { createPorts } from './gateway/ports.js';
 import { createReload } from './gateway/reload.js';
@@ -213,7 +213,7 @@ function assemble(
     for (const follow of followers) follow();
     look();
   }
-  const inspection = createInspection();
+  const inspection = startInspection(log);
   const shared = { state, guarded, view, endpoints, inspection, look, apply, followers };
   return { current, witness, runtimes, streams, ...shared };
 }

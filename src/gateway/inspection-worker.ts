@@ -1,10 +1,12 @@
-// Does inspections on one other thread, one at a time and in order: started with the first, kept, and started
-// anew after it died. Whatever ends a job early is told as such, so that nothing unread is taken for clean.
+// Does inspections on one other thread, one at a time: started with the first, kept, and started anew after it
+// died. Upstreams take turns, so that none makes the others wait for all that it has sent. Whatever ends a job
+// early is told as such, so that nothing unread is taken for clean.
 // Source: performance, what follows 10.
 
 import { Worker } from 'node:worker_threads';
 import type { DoneJob, InspectionJob } from '../inspect/apart.js';
 import type { Said } from './inspection-thread.js';
+import { createTurns } from './turns.js';
 
 /**
  * `died`: the thread ended, or took too long. `full`: too much waits, or has waited too long.
@@ -13,8 +15,8 @@ import type { Said } from './inspection-thread.js';
 export type JobEnd = DoneJob | { readonly kind: 'died' | 'full' | 'unavailable' };
 
 export type InspectionWorker = {
-  /** Never rejects. */
-  run(job: InspectionJob): Promise<JobEnd>;
+  /** Jobs of one upstream are done in order. Never rejects. */
+  run(job: InspectionJob, upstream: string): Promise<JobEnd>;
   /** Ends the thread; what it does and what waits for it has died. */
   close(): Promise<void>;
 };
@@ -26,9 +28,11 @@ export type WorkerOptions = {
   readonly maxJobMs?: number;
   /** Longest wait before a job begins. */
   readonly maxWaitMs?: number;
-  /** Jobs and characters that may wait. */
+  /** Jobs and characters that may wait; of one upstream a quarter, and always one job. */
   readonly maxJobs?: number;
   readonly maxChars?: number;
+  /** Told once when no thread is to be had, and once when one is again. Never throws. */
+  readonly onThread?: (isThere: boolean) => void;
 };
 
 const ENTRY = new URL('./inspection-thread.js', import.meta.url);
@@ -50,12 +54,18 @@ type Thread = { readonly worker: Worker; isReady: boolean };
 /** A worker that starts no thread before its first job. */
 export function createInspectionWorker(options: WorkerOptions = {}): InspectionWorker {
   const { entry = ENTRY, maxJobMs = MAX_JOB_MS, maxWaitMs = MAX_WAIT_MS } = options;
-  const { maxJobs = MAX_JOBS, maxChars = MAX_CHARS } = options;
-  const queue: Waiting[] = [];
-  let chars = 0;
+  const { maxJobs = MAX_JOBS, maxChars = MAX_CHARS, onThread } = options;
+  const queue = createTurns<Waiting>({ jobs: maxJobs, chars: maxChars });
   let thread: Thread | undefined;
   let running: { readonly waiting: Waiting; readonly late: NodeJS.Timeout } | undefined;
   let isClosed = false;
+  let isThere = true;
+
+  function tell(isThereNow: boolean): void {
+    if (isThere === isThereNow) return;
+    isThere = isThereNow;
+    onThread?.(isThere);
+  }
 
   /** The thread that stands, or a new one. Throws where none can be had. */
   function threadNow(): Thread {
@@ -67,8 +77,10 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
     });
     const started: Thread = { worker, isReady: false };
     worker.on('message', (said: Said) => {
-      if (said === 'ready') started.isReady = true;
-      else if (thread === started) finish(said);
+      if (said === 'ready') {
+        started.isReady = true;
+        tell(true);
+      } else if (thread === started) finish(said);
     });
     const gone = (): void => lose(started);
     worker.on('error', gone);
@@ -85,6 +97,7 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
     if (thread !== lost) return;
     thread = undefined;
     void lost.worker.terminate();
+    if (!lost.isReady && !isClosed) tell(false);
     finish({ kind: lost.isReady || isClosed ? 'died' : 'unavailable' });
   }
 
@@ -99,9 +112,8 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
 
   function begin(): void {
     while (running === undefined) {
-      const waiting = queue.shift();
+      const waiting = queue.next();
       if (waiting === undefined) return;
-      chars -= waiting.job.input.text.length;
       if (performance.now() - waiting.sinceMs > maxWaitMs) waiting.settle({ kind: 'full' });
       else start(waiting);
     }
@@ -118,24 +130,24 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
       }, maxJobMs);
       running = { waiting, late };
     } catch {
+      tell(false);
       waiting.settle({ kind: 'unavailable' });
     }
   }
 
   return {
-    run(job) {
-      const { length } = job.input.text;
-      if (isClosed || queue.length >= maxJobs || chars + length > maxChars)
-        return Promise.resolve({ kind: isClosed ? 'died' : 'full' });
+    run(job, upstream) {
+      if (isClosed) return Promise.resolve({ kind: 'died' });
       return new Promise((settle) => {
-        chars += length;
-        queue.push({ job, sinceMs: performance.now(), settle });
-        begin();
+        const waiting = { job, sinceMs: performance.now(), settle };
+        if (queue.add(waiting, upstream, job.input.text.length)) begin();
+        else settle({ kind: 'full' });
       });
     },
     async close() {
       isClosed = true;
-      for (const { settle } of queue.splice(0)) settle({ kind: 'died' });
+      for (let left = queue.next(); left !== undefined; left = queue.next())
+        left.settle({ kind: 'died' });
       const standing = thread;
       if (standing === undefined) return;
       lose(standing);

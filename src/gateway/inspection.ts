@@ -18,6 +18,7 @@ import {
   lookClosely,
   withheld,
 } from '../inspect/inspect.js';
+import type { Log } from '../observe/log.js';
 import { createInspectionWorker, type InspectionWorker } from './inspection-worker.js';
 
 export type Inspection = InspectionPort & {
@@ -25,12 +26,27 @@ export type Inspection = InspectionPort & {
   close(): Promise<void>;
 };
 
+/** Inspection with the help of a worker; the log is told once where there is no other thread, and once it is back. */
+export function startInspection(log: Log): Inspection {
+  return createInspection(
+    createInspectionWorker({
+      onThread(isThere) {
+        if (isThere) log.write('info', 'inspection thread is back');
+        else
+          log.write('warn', 'no inspection thread', {
+            detail: 'long texts are inspected on the event loop, and everybody waits for them',
+          });
+      },
+    }),
+  );
+}
+
 /** Inspection with the help of a worker. A schema is code and stays here, before and after the close look. */
-export function createInspection(worker: InspectionWorker = createInspectionWorker()): Inspection {
-  async function message(input: InspectionInput): Promise<InspectionOutcome> {
+export function createInspection(worker: InspectionWorker): Inspection {
+  async function message(input: InspectionInput, upstream: string): Promise<InspectionOutcome> {
     const { text, profile, carry, caps, approved } = input;
     const job: InspectionJob = { kind: 'message', input: { text, profile, carry, caps, approved } };
-    const end = await worker.run(job);
+    const end = await worker.run(job, upstream);
     switch (end.kind) {
       case 'message':
         return endMessage(input, end.outcome);
@@ -44,8 +60,8 @@ export function createInspection(worker: InspectionWorker = createInspectionWork
     }
   }
 
-  async function request(input: GuardInput): Promise<GuardOutcome> {
-    const end = await worker.run({ kind: 'request', input });
+  async function request(input: GuardInput, upstream: string): Promise<GuardOutcome> {
+    const end = await worker.run({ kind: 'request', input }, upstream);
     switch (end.kind) {
       case 'request':
         return end.outcome;
@@ -61,13 +77,13 @@ export function createInspection(worker: InspectionWorker = createInspectionWork
 
   return {
     close: worker.close,
-    message(input) {
+    message(input, upstream) {
       if (input.text.length <= LONG_TEXT_CHARS) return inspectMessage(input);
-      return beginMessage(input) ?? message(input);
+      return beginMessage(input) ?? message(input, upstream);
     },
-    request(input) {
+    request(input, upstream) {
       if (input.text.length <= LONG_TEXT_CHARS) return guardArguments(input);
-      return guardClean(input) ?? request(input);
+      return guardClean(input) ?? request(input, upstream);
     },
   };
 }

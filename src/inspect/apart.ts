@@ -10,12 +10,15 @@ import {
   lookClosely,
 } from './inspect.js';
 
-/** Content inspection as exchanges use it: at once, unless a text is long and not surely clean. */
+/**
+ * Content inspection as exchanges use it: at once, unless a text is long and not surely clean. What waits, waits
+ * in its upstream's turn.
+ */
 export type InspectionPort = {
   /** Never throws or rejects, as `inspectMessage`. */
-  message(input: InspectionInput): InspectionOutcome | Promise<InspectionOutcome>;
+  message(input: InspectionInput, upstream: string): InspectionOutcome | Promise<InspectionOutcome>;
   /** Never throws or rejects, as `guardArguments`. */
-  request(input: GuardInput): GuardOutcome | Promise<GuardOutcome>;
+  request(input: GuardInput, upstream: string): GuardOutcome | Promise<GuardOutcome>;
 };
 
 /** Longer texts are looked at closely beside the event loop; a copy to another thread costs more for others. */

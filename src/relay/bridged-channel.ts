@@ -94,7 +94,8 @@ async function relayOne(
     if (event.kind !== 'message') return undefined;
     at.lastEventId = event.id ?? at.lastEventId;
     const text = event.data === '' ? undefined : await judge?.(event.data);
-    if (text !== undefined) await call.outgoing.write(encodeSseMessage(text));
+    // Whoever was shut out while it was judged is told nothing more.
+    if (text !== undefined && !leave.aborted) await call.outgoing.write(encodeSseMessage(text));
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
   leave.removeEventListener('abort', abort);

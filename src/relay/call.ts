@@ -34,6 +34,7 @@ export type Call = {
   progress?: FollowedProgress | undefined;
 };
 
+const NO_GROUPS: readonly string[] = Object.freeze([]);
 const NO_TARGET: Target = { kind: 'none' };
 /** Names of arguments that the record keeps; the rest are counted by the digest. */
 const MAX_RECORDED_KEYS = 32;
@@ -145,7 +146,10 @@ export function noteRule(record: ExchangeRecord, decision: Decision): void {
   record.decision.rule = decision.rule;
   const { groups } = decision;
   const { principal } = record;
-  if (groups === undefined || principal === undefined) return;
+  if (groups === undefined || principal === undefined) {
+    record.groupsUsed = NO_GROUPS;
+    return;
+  }
   const used = groups.filter((group) => principal.groups.includes(group));
   record.groupsUsed = used.slice(0, MAX_RECORDED_GROUPS);
 }

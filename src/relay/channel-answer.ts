@@ -18,7 +18,7 @@ import { gatherWrites } from './gathered-writes.js';
 import { createJudge } from './judge.js';
 import { createCount, createGate, type NoticeGate, type ProgressCount } from './progress.js';
 import { writeFailure, writeVerdict } from './stream-writer.js';
-import { drop, type Verdict } from './subject.js';
+import { DROP, drop, type Verdict } from './subject.js';
 import { createUnaskedJudge } from './unowned.js';
 
 /** Requests whose second answer is known as such; of older ones clients know it themselves. */
@@ -40,7 +40,7 @@ type Channel = {
 
 export type ChannelWriter = {
   /** Writes what may pass of a message. One at a time, in order. */
-  write(data: string): Promise<void>;
+  write(data: string, leave: AbortSignal): Promise<void>;
   /** What was posted by this replica and is not answered yet; past its time it is refused on the channel. */
   readonly awaited: AwaitedAnswers;
 };
@@ -67,13 +67,13 @@ export function createChannelWriter(
     heard: undefined,
   };
   channel.judgeUnasked = createUnaskedJudge(call, principal, session, gateOf(channel));
-  const write = async (data: string): Promise<void> => {
+  const write: ChannelWriter['write'] = async (data, leave) => {
     const reading = readJsonText(data);
     const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
     const sent = readAnswered(channel, envelope);
-    if (sent !== undefined) return writeAnswer(channel, sent, data);
+    if (sent !== undefined) return writeAnswer(channel, sent, data, leave);
     const text = await channel.judgeUnasked(underOwnToken(channel, envelope, data));
-    if (text !== undefined) await call.outgoing.write(encodeSseMessage(text));
+    if (text !== undefined && !leave.aborted) await call.outgoing.write(encodeSseMessage(text));
   };
   return { write, awaited: channel.awaited };
 }
@@ -135,7 +135,12 @@ function gateOf(channel: Channel): NoticeGate {
   return createGate(() => channel.heard);
 }
 
-async function writeAnswer(channel: Channel, sent: SentFacts, data: string): Promise<void> {
+async function writeAnswer(
+  channel: Channel,
+  sent: SentFacts,
+  data: string,
+  leave: AbortSignal,
+): Promise<void> {
   const { call, principal, session } = channel;
   const plan = planOf(sent, session, principal);
   const span = spanOf(data, ['id']);
@@ -143,6 +148,8 @@ async function writeAnswer(channel: Channel, sent: SentFacts, data: string): Pro
   const text = applyEdits(data, [{ ...span, text: JSON.stringify(sent.id) }]);
   await record(openAnswering(call, plan, sent), text, async (answering) => {
     const verdict = isLate(call, sent) ? LATE : await judge(answering, plan, text);
+    // The channel ended while it was judged: nobody is there to be answered.
+    if (leave.aborted) return DROP;
     if (verdict.kind === 'own' && !verdict.isError && sent.method === 'initialize')
       learnAskable(channel, sent);
     return verdict;
@@ -188,12 +195,21 @@ function isLate({ view }: Call, { sentAt }: SentFacts): boolean {
 
 const LATE: Verdict = { kind: 'refused', refusal: refuseWith('upstream-timeout') };
 
-/** Judged under the version that stands now: who may no longer see a thing gets no more of it. */
+/**
+ * Judged under the version that stands now, and passed under the one that stands then: who may no longer see a
+ * thing gets no more of it.
+ */
 async function judge(call: Call, plan: Answered, text: string): Promise<Verdict> {
-  if (!maySee(plan.admitted.target, plan.principal, call.view))
-    return { kind: 'refused', refusal: refuseWith('no-matching-allow', { listed: false }) };
-  return createJudge(call, plan, undefined).judgeText(text);
+  if (!maySee(plan.admitted.target, plan.principal, call.view)) return UNSEEN;
+  const verdict = await createJudge(call, plan, undefined).judgeText(text);
+  const view = call.ports.view(call.incoming.upstream) ?? call.view;
+  return maySee(plan.admitted.target, plan.principal, view) ? verdict : UNSEEN;
 }
+
+const UNSEEN: Verdict = {
+  kind: 'refused',
+  refusal: refuseWith('no-matching-allow', { listed: false }),
+};
 
 /** What a server may ask was declared by whoever opened the session, and granted when it was sent. */
 function learnAskable(channel: Channel, { askable }: SentFacts): void {

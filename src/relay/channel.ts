@@ -178,7 +178,7 @@ async function relayChannel(
     // Judged under the version that stands now, not the one under which the channel was opened.
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
     if (event.kind !== 'message') await call.outgoing.write(upkeepOf(event));
-    else if (event.data !== '') await writer.write(event.data);
+    else if (event.data !== '') await writer.write(event.data, leave);
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
   if (end !== 'ended' && end !== 'stopped' && !leave.aborted)

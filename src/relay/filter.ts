@@ -111,7 +111,7 @@ function filterHandshakeAnswer(
     filterCapabilities: (declared) => filterServerCapabilities(declared, { form, apps }),
   });
   if (filtered.kind === 'withhold') return withheld(call, filtered);
-  const inspected = call.ports.inspection.message(filtered.rest);
+  const inspected = call.ports.inspection.message(filtered.rest, call.incoming.upstream);
   return inspected instanceof Promise
     ? inspected.then((late) => endHandshakeAnswer(filtering, form, endHandshake(filtered, late)))
     : endHandshakeAnswer(filtering, form, endHandshake(filtered, inspected));
@@ -174,7 +174,7 @@ function filterListAnswer(
   if (page.kind === 'withhold') return withheld(call, page);
   // It is kept for those who see as was seen when it was filtered, whatever stands once it is inspected.
   const viewer = viewerKey(call, cleared);
-  const inspected = call.ports.inspection.message(page.rest);
+  const inspected = call.ports.inspection.message(page.rest, call.incoming.upstream);
   return inspected instanceof Promise
     ? inspected.then((late) => endListAnswer(filtering, known, viewer, endList(page, late)))
     : endListAnswer(filtering, known, viewer, endList(page, inspected));

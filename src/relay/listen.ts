@@ -163,7 +163,7 @@ async function relayUntil(
   await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
     // Judged under the version that stands now, not the one under which the stream was opened.
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
-    await writeUnasked(call, event, judge, idOf);
+    await writeUnasked(call, event, judge, { idOf, leave });
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
 }
@@ -191,7 +191,7 @@ async function relayResumed(
   }, timeLeftMs(call));
   const writes = gatherWrites(call.outgoing);
   const idOf = answerEventIds(call, answered);
-  const parts = { call, judge, idOf, writes, isGone: () => isGone };
+  const parts = { call, judge, idOf, writes, isGone: () => isGone || isLate || leave.aborted };
   const end = await writeEvents(answer, { ...parts, isResumable: true });
   forget();
   clearTimeout(late);

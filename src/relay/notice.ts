@@ -217,7 +217,10 @@ async function inspect(
   { text, value }: Read,
 ): Promise<string | undefined> {
   const profile = profileOf(call, cleared.owed);
-  const outcome = await call.ports.inspection.message({ text, value, profile });
+  const outcome = await call.ports.inspection.message(
+    { text, value, profile },
+    call.incoming.upstream,
+  );
   for (const finding of outcome.findings) addFinding(call.record.findings, finding);
   switch (outcome.kind) {
     case 'clean':

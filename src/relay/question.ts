@@ -148,7 +148,10 @@ async function inspectQuestion(
   const related = relatedOf(subject, reading);
   const { text, value } = related.reading;
   const { carry } = subject;
-  const outcome = await subject.call.ports.inspection.message({ text, value, profile, carry });
+  const outcome = await subject.call.ports.inspection.message(
+    { text, value, profile, carry },
+    subject.call.incoming.upstream,
+  );
   record.latency.inspect = performance.now() - startedMs;
   for (const finding of outcome.findings) addFinding(record.findings, finding);
   if (outcome.kind === 'withhold') return outcome.reason;

@@ -153,19 +153,32 @@ export function restore(
   return restored;
 }
 
-/** Whether the content of the arguments may leave: no secret, and never the caller's own token. */
+/** Who asks for something, by which decision they may, and the message as it is to leave. */
+export type Standing = {
+  readonly principal: Principal;
+  readonly allow: Allow;
+  readonly restored: Admitted;
+};
+
+/**
+ * Whether the content of the arguments may leave: no secret, and never the caller's own token. Arguments may
+ * wait for it, so it answers what stands afterwards, and only that is cleared. `admitted` is what was decided on.
+ */
 export function guard(
   call: Call,
   admitted: Admitted,
-): Refusal | undefined | Promise<Refusal | undefined> {
+  standing: Standing,
+): Standing | Refusal | Promise<Standing | Refusal> {
   const startedMs = performance.now();
-  const input = guardInput(call, contentOf(admitted), admitted.text);
-  const outcome = call.ports.inspection.request(input);
+  const { restored } = standing;
+  const input = guardInput(call, contentOf(restored), restored.text);
+  const outcome = call.ports.inspection.request(input, call.incoming.upstream);
   return outcome instanceof Promise
     ? outcome.then(
-        (late) => endGuard(call, admitted, late, startedMs) ?? decideAgain(call, admitted),
+        (late) =>
+          endGuard(call, restored, late, startedMs) ?? decideAgain(call, admitted, standing),
       )
-    : endGuard(call, admitted, outcome, startedMs);
+    : (endGuard(call, restored, outcome, startedMs) ?? standing);
 }
 
 function endGuard(
@@ -179,10 +192,18 @@ function endGuard(
   return refusal;
 }
 
-/** Who calls and whether they may, where anything has changed since: long arguments wait, and revocations do not. */
-async function decideAgain(call: Call, admitted: Admitted): Promise<Refusal | undefined> {
+/**
+ * Who calls and whether they may, where anything has changed since or their token has ended: long arguments
+ * wait, and revocations do not. What the new decision owes is owed, and on record; the old one is forgotten.
+ */
+async function decideAgain(
+  call: Call,
+  admitted: Admitted,
+  standing: Standing,
+): Promise<Standing | Refusal> {
   const { incoming, outgoing, ports } = call;
-  if (ports.countVersions() === call.since) return undefined;
+  const hasEnded = standing.principal.token.expiresAt <= Date.now();
+  if (ports.countVersions() === call.since && !hasEnded) return standing;
   const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
   if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
   const sealed = incoming.headers['mcp-session-id'];
@@ -191,9 +212,25 @@ async function decideAgain(call: Call, admitted: Admitted): Promise<Refusal | un
     sealed !== undefined &&
     ports.openSession(sealed, incoming.upstream, principal) === undefined;
   if (isOver) return refuseWith('unknown-session');
+  const { secrets } = call.view.profile.request;
   renewView(call);
-  const decision = await decide(call, principal, admitted);
-  return 'kind' in decision ? decision : undefined;
+  call.record.principal = principal;
+  const allow = await decide(call, principal, admitted);
+  if ('kind' in allow) return allow;
+  const restored = restoreAgain(call, admitted, { ...standing, principal, allow });
+  if (restored.kind === 'refused') return restored;
+  const renewed = { principal, allow, restored };
+  // By another profile they may be refused; they wait again only if it changes again.
+  return call.view.profile.request.secrets === secrets ? renewed : guard(call, admitted, renewed);
+}
+
+/** What judges an answer on a channel is told by the id that leaves, so that must say what is owed now. */
+function restoreAgain(
+  call: Call,
+  admitted: Admitted,
+  { principal, allow, restored }: Standing,
+): Admitted | Refusal {
+  return admitted.era === '2024' ? restore(call, principal, admitted, allow) : restored;
 }
 
 /** A header that mirrors no argument goes along unread by anyone else. HTTP keeps them short. */
@@ -216,11 +253,9 @@ function noteGuarded(call: Call, outcome: GuardOutcome): Refusal | undefined {
 /** Whether what the decision asks for besides is met: limits. */
 export function clear(
   call: Call,
-  allow: Allow,
-  admitted: Admitted,
-  principal: Principal,
+  { principal, allow, restored }: Standing,
 ): Cleared | Refusal | Promise<Cleared | Refusal> {
-  const outcome = settle(allow, admitted, principal, { limits: call.ports.limits });
+  const outcome = settle(allow, restored, principal, { limits: call.ports.limits });
   return outcome instanceof Promise ? outcome.then(clearedOr) : clearedOr(outcome);
 }
 

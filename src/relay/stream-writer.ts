@@ -185,12 +185,12 @@ export function faultOfEnd(end: PumpEnd): Parameters<typeof refuseWith>[0] {
   }
 }
 
-/** Writes one event of a stream that nobody asked for: what its judge lets pass. */
+/** Writes one event of a stream that nobody asked for: what its judge lets pass while the stream still stands. */
 export async function writeUnasked(
   call: Call,
   event: SseEvent,
   judge: (data: string) => Promise<string | undefined>,
-  idOf: EventIds,
+  { idOf, leave }: { readonly idOf: EventIds; readonly leave: AbortSignal },
 ): Promise<void> {
   const { outgoing } = call;
   if (event.kind !== 'message') return outgoing.write(upkeepOf(event));
@@ -200,5 +200,5 @@ export async function writeUnasked(
     return;
   }
   const text = await judge(event.data);
-  if (text !== undefined) await outgoing.write(encodeSseMessage(text, { id }));
+  if (text !== undefined && !leave.aborted) await outgoing.write(encodeSseMessage(text, { id }));
 }

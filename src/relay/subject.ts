@@ -101,7 +101,7 @@ function inspectContent(
   const startedMs = performance.now();
   const profile = profileOf(call, owed);
   const input = { text, value, profile, output, carry: subject.carry, approved };
-  const outcome = call.ports.inspection.message(input);
+  const outcome = call.ports.inspection.message(input, call.incoming.upstream);
   return outcome instanceof Promise
     ? outcome.then((late) => noteInspected(subject, late, startedMs))
     : noteInspected(subject, outcome, startedMs);

@@ -177,6 +177,11 @@ async function relayNotices(
     if (event.kind !== 'message') return undefined;
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
     const judged = await judgeNotice(subscription, event.data);
+    if (leave.aborted) {
+      // It ended while this was judged, and its last word is the farewell.
+      subscription.isOver = false;
+      return 'stop';
+    }
     if (judged.text !== undefined) await outgoing.write(encodeSseMessage(judged.text));
     return judged.isLast || outgoing.isClosed ? 'stop' : undefined;
   });

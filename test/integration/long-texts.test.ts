@@ -39,9 +39,9 @@ vi.mock('../../src/gateway/inspection-worker.js', async (load) => {
     const worker = real.createInspectionWorker(entry === undefined ? {} : { entry });
     return {
       ...worker,
-      async run(job) {
+      async run(job, upstream) {
         threads.begun += 1;
-        const end = await worker.run(job);
+        const end = await worker.run(job, upstream);
         if (end.kind !== 'message' && end.kind !== 'request') threads.isGiven = false;
         await threads.held;
         return end;

@@ -131,7 +131,10 @@ describe('an exchange', () => {
         record = closed;
       },
       keyedHash: () => '',
-      inspection: { message: inspectMessage, request: guardArguments },
+      inspection: {
+        message: (input) => inspectMessage(input),
+        request: (input) => guardArguments(input),
+      },
       limits: { take: refuseUse },
       openSession: refuseUse,
       channels: {

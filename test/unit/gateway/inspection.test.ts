@@ -3,7 +3,11 @@
 
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createInspection, type Inspection } from '../../../src/gateway/inspection.js';
+import {
+  createInspection,
+  type Inspection,
+  startInspection,
+} from '../../../src/gateway/inspection.js';
 import {
   createInspectionWorker,
   type InspectionWorker,
@@ -34,8 +38,8 @@ const LONG = 'quiet words <b>and a tag</b> '.repeat(Math.ceil(LONG_TEXT_CHARS / 
 function noting(worker: InspectionWorker, ends: string[]): InspectionWorker {
   return {
     ...worker,
-    async run(job) {
-      const end = await worker.run(job);
+    async run(job, upstream) {
+      const end = await worker.run(job, upstream);
       ends.push(end.kind);
       return end;
     },
@@ -102,7 +106,7 @@ describe('inspection on another thread', () => {
           carry: { tail },
           output: schema,
         };
-        const apart = inspection.message(input);
+        const apart = inspection.message(input, 'one');
         expect(apart).toBeInstanceOf(Promise);
         expect(await apart).toEqual(inspectMessage(input));
       }),
@@ -129,7 +133,7 @@ describe('inspection on another thread', () => {
           profile: { ...profile, request: { secrets } },
           presentedToken: PRESENTED,
         };
-        expect(await inspection.request(input)).toEqual(guardArguments(input));
+        expect(await inspection.request(input, 'one')).toEqual(guardArguments(input));
       }),
       { numRuns: 40 },
     );
@@ -139,13 +143,13 @@ describe('inspection on another thread', () => {
   it('[PRF-08] a short text, and a long one that is surely clean, wait for nothing', () => {
     ends.length = 0;
     const short = resultOf({ content: [{ type: 'text', text: `<b>${token}</b>` }] });
-    expect(inspection.message(short)).toEqual(inspectMessage(short));
+    expect(inspection.message(short, 'one')).toEqual(inspectMessage(short));
     const clean = resultOf({
       content: [{ type: 'text', text: 'The quiet office. '.repeat(8000) }],
     });
-    expect(inspection.message(clean)).toMatchObject({ kind: 'clean' });
+    expect(inspection.message(clean, 'one')).toMatchObject({ kind: 'clean' });
     const value = { note: 'The quiet office. '.repeat(8000) };
-    expect(inspection.request({ value, text: JSON.stringify(value), profile })).toEqual({
+    expect(inspection.request({ value, text: JSON.stringify(value), profile }, 'one')).toEqual({
       kind: 'clear',
       findings: [],
     });
@@ -158,14 +162,17 @@ describe('inspection on another thread', () => {
       ...resultOf({ content: [{ type: 'text', text: LONG }], structuredContent: {} }),
       output,
     };
-    expect(inspection.message(input)).toMatchObject({ kind: 'withhold', reason: 'result-invalid' });
+    expect(inspection.message(input, 'one')).toMatchObject({
+      kind: 'withhold',
+      reason: 'result-invalid',
+    });
   });
 
   it('[PRF-08] outcomes come in the order in which they were asked for', async () => {
     const came: number[] = [];
     await Promise.all(
       [40, 1, 20, 2].map(async (times, index) => {
-        await inspection.message(longResult(`<img src=${index}>`.repeat(times * 1000)));
+        await inspection.message(longResult(`<img src=${index}>`.repeat(times * 1000)), 'one');
         came.push(index);
       }),
     );
@@ -193,11 +200,17 @@ describe('a thread that fails', () => {
     async (_how, entry, maxJobMs) => {
       const inspection = inspectionOf({ entry, maxJobMs });
       const lost = { kind: 'withhold', reason: 'internal', findings: [] };
-      expect(await inspection.message(longResult(token))).toEqual(lost);
-      const both = [inspection.message(longResult('a')), inspection.message(longResult('b'))];
+      expect(await inspection.message(longResult(token), 'one')).toEqual(lost);
+      const both = [
+        inspection.message(longResult('a'), 'one'),
+        inspection.message(longResult('b'), 'one'),
+      ];
       expect(await Promise.all(both)).toEqual([lost, lost]);
       const value = { note: LONG };
-      const refused = await inspection.request({ value, text: JSON.stringify(value), profile });
+      const refused = await inspection.request(
+        { value, text: JSON.stringify(value), profile },
+        'one',
+      );
       expect(refused).toEqual({ kind: 'refuse', reason: 'internal', findings: [] });
     },
   );
@@ -209,12 +222,12 @@ describe('a thread that fails', () => {
     const ends: string[] = [];
     const inspection = inspectionOf({ entry }, ends);
     const input = longResult(`see ${token}`);
-    const outcome = await inspection.message(input);
+    const outcome = await inspection.message(input, 'one');
     expect(outcome).toEqual(inspectMessage(input));
     expect(outcome).toMatchObject({ kind: 'changed' });
     const value = { note: `${LONG}${token}` };
     const request = { value, text: JSON.stringify(value), profile };
-    expect(await inspection.request(request)).toEqual(guardArguments(request));
+    expect(await inspection.request(request, 'one')).toEqual(guardArguments(request));
     expect(ends).toEqual(['unavailable', 'unavailable']);
   });
 
@@ -222,26 +235,69 @@ describe('a thread that fails', () => {
     const many = inspectionOf({ entry: HANGING_THREAD, maxJobMs: 300, maxJobs: 1 });
     const much = inspectionOf({ entry: HANGING_THREAD, maxJobMs: 300, maxChars: 2 * LONG.length });
     for (const inspection of [many, much]) {
-      const first = inspection.message(longResult('a'));
-      const second = inspection.message(longResult('b'));
-      const third = inspection.message(longResult('c'));
+      const first = inspection.message(longResult('a'), 'one');
+      const second = inspection.message(longResult('b'), 'one');
+      const third = inspection.message(longResult('c'), 'one');
       expect(await third).toMatchObject({ kind: 'withhold', reason: 'overloaded' });
       expect(await first).toMatchObject({ kind: 'withhold', reason: 'internal' });
       expect(await second).toMatchObject({ kind: 'withhold', reason: 'internal' });
     }
     const long = inspectionOf({ entry: HANGING_THREAD, maxJobMs: 300, maxWaitMs: 50 });
-    const first = long.message(longResult('a'));
-    expect(await long.message(longResult('b'))).toMatchObject({ reason: 'overloaded' });
+    const first = long.message(longResult('a'), 'one');
+    expect(await long.message(longResult('b'), 'one')).toMatchObject({ reason: 'overloaded' });
     expect(await first).toMatchObject({ reason: 'internal' });
   });
 
   it('[PRF-08] that is closed lets nothing pass, neither what it has nor what comes', async () => {
     const worker = createInspectionWorker({ entry: HANGING_THREAD });
     const inspection = createInspection(worker);
-    const under = [inspection.message(longResult('a')), inspection.message(longResult('b'))];
+    const under = [
+      inspection.message(longResult('a'), 'one'),
+      inspection.message(longResult('b'), 'one'),
+    ];
     await inspection.close();
-    const late = inspection.message(longResult('c'));
+    const late = inspection.message(longResult('c'), 'one');
     for (const outcome of await Promise.all([...under, late]))
       expect(outcome).toMatchObject({ kind: 'withhold', reason: 'internal' });
+  });
+
+  it('[PRF-08] makes no upstream wait for all that another has sent, nor for its room', async () => {
+    const inspection = inspectionOf({ entry: HANGING_THREAD, maxJobMs: 100, maxJobs: 8 });
+    const came: string[] = [];
+    async function send(upstream: string): Promise<string> {
+      const outcome = await inspection.message(longResult('a'), upstream);
+      came.push(upstream);
+      return outcome.kind === 'withhold' ? outcome.reason : outcome.kind;
+    }
+    const greedy = Array.from({ length: 6 }, () => send('greedy'));
+    const modest = send('modest');
+    expect(await modest).toBe('internal');
+    expect(came.filter((one) => one === 'greedy')).toHaveLength(5);
+    const reasons = await Promise.all(greedy);
+    expect(reasons.filter((reason) => reason === 'overloaded')).toHaveLength(3);
+    expect(came.indexOf('modest')).toBeLessThan(came.length - 1);
+  });
+
+  it('[PRF-08] is told of once where there is no other thread, and once when it is back', async () => {
+    const told: boolean[] = [];
+    const entry = new URL(MISSING_THREAD);
+    const inspection = inspectionOf({ entry, onThread: (isThere) => told.push(isThere) });
+    await inspection.message(longResult('a'), 'one');
+    await inspection.message(longResult('b'), 'one');
+    expect(told).toEqual([false]);
+    entry.href = DYING_THREAD.href;
+    await inspection.message(longResult('c'), 'one');
+    await inspection.message(longResult('d'), 'one');
+    expect(told).toEqual([false, true]);
+  });
+
+  it('[PRF-08] of a gateway leaves a line where there is no other thread', async () => {
+    const lines: unknown[] = [];
+    // Beside the sources stands no built thread.
+    const inspection = startInspection({ write: (level, event) => lines.push([level, event]) });
+    await inspection.message(longResult('a'), 'one');
+    await inspection.message(longResult('b'), 'one');
+    await inspection.close();
+    expect(lines).toEqual([['warn', 'no inspection thread']]);
   });
 });

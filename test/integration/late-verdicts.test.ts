@@ -1,0 +1,232 @@
+// What waits for the other thread while something ends: it goes by what stands when it is done, and nothing is
+// written that nobody may have any more.
+
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { doJob } from '../../src/inspect/apart.js';
+import type { JsonObject } from '../../src/mcp/message.js';
+import { startRig } from '../support/attack-rig.js';
+import {
+  callMessage,
+  initializeMessage,
+  openRawChannel,
+  postMessage,
+  type RawChannel,
+} from '../support/channel-client.js';
+import { textResult } from '../support/hostile-acts.js';
+import { makeGithubToken } from '../support/sensitive-values.js';
+import { type SseServer, startSseServer } from '../support/sse-server.js';
+import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { callStateless, type Reply } from '../support/wire-client.js';
+
+/** Jobs that have begun, and what holds back their outcomes. */
+const jobs = vi.hoisted(() => ({ begun: 0, held: Promise.resolve() }));
+
+vi.mock('../../src/gateway/inspection-worker.js', () => ({
+  createInspectionWorker: () => ({
+    async run(job: Parameters<typeof doJob>[0]) {
+      jobs.begun += 1;
+      await jobs.held;
+      return doJob(job);
+    },
+    close: async () => undefined,
+  }),
+}));
+
+const NOTE = 'plain <b> words ';
+const LONG = NOTE.repeat(6000);
+const RESULT_RULES =
+  'result: {secrets: redact, pii: "off", activeContent: neutralize, invisible: strip, injection: flag}';
+const DENIED = ALLOW_ALL.replace('effect: allow', 'effect: deny');
+const CAPPED = `${ALLOW_ALL}  - id: small
+    effect: require
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: ["*"]}
+    maxResultBytes: 2KiB
+`;
+
+let server: SseServer;
+let gateway: RunningGateway;
+beforeAll(async () => {
+  server = await startSseServer();
+  gateway = await startTestGateway({
+    upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse'] }],
+    policies: { open: ALLOW_ALL },
+  });
+}, 60_000);
+afterEach(async () => {
+  jobs.held = Promise.resolve();
+  server.forget();
+  await applyPolicy(ALLOW_ALL);
+});
+afterAll(async () => {
+  await gateway?.close();
+  await server?.close();
+});
+
+type Opened = { readonly channel: RawChannel; post(message: JsonObject): Promise<number> };
+
+async function open(claims: JsonObject = {}): Promise<Opened> {
+  const token = await gateway.token('old', claims);
+  const authorization = `Bearer ${token}`;
+  const channel = await openRawChannel(`${gateway.url('old')}/sse`, { authorization });
+  const post = async (message: JsonObject): Promise<number> => {
+    const response = await postMessage(channel.address, token, message);
+    await response.text();
+    return response.status;
+  };
+  await post(initializeMessage(0));
+  await channel.answer(0);
+  await post({ jsonrpc: '2.0', method: 'notifications/initialized' });
+  return { channel, post };
+}
+
+async function applyPolicy(text: string): Promise<void> {
+  await gateway.writePolicy('open', text);
+  const faults = await gateway.reload();
+  expect(faults.filter((fault) => fault.severity === 'error')).toEqual([]);
+}
+
+/** Holds back what begins from now on until it is called. */
+function hold(): () => void {
+  let release = (): void => undefined;
+  jobs.held = new Promise((resolve) => {
+    release = resolve;
+  });
+  return release;
+}
+
+/** Does it, and waits until one more job has begun. */
+async function begin(act: () => void): Promise<void> {
+  const before = jobs.begun;
+  act();
+  await vi.waitFor(() => expect(jobs.begun).toBe(before + 1));
+}
+
+/** A server that answers a call with a long text which is not surely clean. */
+async function answerLong({ post }: Opened, id: string): Promise<void> {
+  expect(await post(callMessage(id, 'wait'))).toBe(202);
+  const sent = server.seen().findLast(({ body }) => body.includes('"wait"'));
+  const sealed: unknown = JSON.parse(sent?.body ?? '{}').id;
+  const result = { content: [{ type: 'text', text: LONG }] };
+  const answer = JSON.stringify({ jsonrpc: '2.0', id: sealed, result });
+  await begin(() => server.say(`event: message\ndata: ${answer}\n\n`));
+}
+
+describe('[PRF-08] a long answer on a channel', () => {
+  it('passes where nothing ended while it was looked at', async () => {
+    const opened = await open();
+    const release = hold();
+    await answerLong(opened, 'kept');
+    release();
+    expect(JSON.stringify(await opened.channel.answer('kept'))).toContain(NOTE);
+    opened.channel.leave();
+  });
+
+  it('is refused where its caller lost the tool while it was looked at', async () => {
+    const opened = await open();
+    const release = hold();
+    await answerLong(opened, 'lost');
+    await applyPolicy(DENIED);
+    release();
+    expect(await opened.channel.answer('lost')).toMatchObject({ error: {} });
+    expect(opened.channel.text()).not.toContain(NOTE);
+    opened.channel.leave();
+  });
+
+  it('is not written once the token of the channel has ended', async () => {
+    const endsAt = Math.ceil(Date.now() / 1000) + 3;
+    const opened = await open({ exp: endsAt });
+    const release = hold();
+    await answerLong(opened, 'ended');
+    await sleep(endsAt * 1000 - Date.now() + 200);
+    release();
+    await sleep(300);
+    expect(opened.channel.text()).not.toContain(NOTE);
+  });
+
+  it('is not told of where it is a notice that nobody asked for', async () => {
+    const endsAt = Math.ceil(Date.now() / 1000) + 3;
+    const { channel } = await open({ exp: endsAt });
+    const release = hold();
+    const params = { level: 'info', data: LONG };
+    const notice = { jsonrpc: '2.0', method: 'notifications/message', params };
+    await begin(() => server.say(`event: message\ndata: ${JSON.stringify(notice)}\n\n`));
+    await sleep(endsAt * 1000 - Date.now() + 200);
+    release();
+    await sleep(300);
+    expect(channel.text()).not.toContain(NOTE);
+  });
+});
+
+describe('[PRF-08] long arguments that waited', () => {
+  it('have an answer that is judged by what was decided last', async () => {
+    const { channel, post } = await open();
+    const release = hold();
+    await begin(() => void post(callMessage('capped', 'echo', { text: LONG })));
+    await applyPolicy(CAPPED);
+    release();
+    expect(JSON.stringify(await channel.answer('capped'))).toContain('"result-too-large"');
+    expect(channel.text()).not.toContain(NOTE);
+    channel.leave();
+  });
+
+  it('are not sent on once the token of their caller has ended', async () => {
+    const endsAt = Math.ceil(Date.now() / 1000) + 3;
+    const { post } = await open({ exp: endsAt });
+    const release = hold();
+    server.forget();
+    let posted: Promise<number> | undefined;
+    await begin(() => {
+      posted = post(callMessage('over', 'echo', { text: LONG }));
+    });
+    await sleep(endsAt * 1000 - Date.now() + 200);
+    release();
+    expect(await posted).toBe(401);
+    expect(server.seen().filter(({ body }) => body.includes('"echo"'))).toEqual([]);
+  });
+
+  it('owe what was decided last, where the answer comes at once', async () => {
+    const rig = await startRig();
+    try {
+      rig.upstream.answerCalls(() => textResult('plain words '.repeat(1000)));
+      const release = hold();
+      let called: Promise<Reply> | undefined;
+      await begin(() => {
+        called = callStateless(rig.access, 'read_record', { id: LONG });
+      });
+      await rig.gateway.writePolicy('open', CAPPED);
+      await rig.gateway.reload();
+      release();
+      const reply = await called;
+      expect(reply?.text).toContain('"result-too-large"');
+      expect(reply?.text).not.toContain('plain words');
+    } finally {
+      await rig.close();
+    }
+  });
+
+  it('are looked at again where their profile became stricter', async () => {
+    const lax = 'request: {secrets: "off"}';
+    const more = `inspection: {profiles: {default: {${lax}, ${RESULT_RULES}}}}`;
+    const rig = await startRig({ more });
+    try {
+      const release = hold();
+      let called: Promise<Reply> | undefined;
+      await begin(() => {
+        called = callStateless(rig.access, 'read_record', { id: LONG + makeGithubToken() });
+      });
+      const file = join(rig.gateway.folder, 'gateway.yaml');
+      const text = await readFile(file, 'utf8');
+      await writeFile(file, text.replace(lax, 'request: {secrets: block}'));
+      await rig.gateway.reload();
+      release();
+      expect((await called)?.text).toContain('"arguments-content"');
+      expect(rig.upstream.uses()).toEqual([]);
+    } finally {
+      await rig.close();
+    }
+  });
+});
