@@ -9,12 +9,7 @@ import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
 import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/asking.js';
-import {
-  CITIES,
-  registerAsking,
-  registerCities,
-  registerWaiting,
-} from '../support/asking-server.js';
+import { CITIES, startAskingServer } from '../support/asking-server.js';
 import {
   type Act,
   type HostileUpstream,
@@ -23,7 +18,7 @@ import {
 import { writeOpenPolicy } from '../support/open-policy.js';
 import { PATIENT } from '../support/patience.js';
 import { connectSdkV2 } from '../support/sdk-clients.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
+import type { SdkV2Server } from '../support/sdk-v2-server.js';
 import {
   askInStream,
   messagesOf,
@@ -54,15 +49,7 @@ let gateways: TwoGateways;
 const waits: string[] = [];
 
 beforeAll(async () => {
-  server = await startSdkV2Server({
-    legacy: 'reject',
-    extend(made) {
-      made.server.registerCapabilities({ resources: { subscribe: true } });
-      registerAsking(made);
-      registerCities(made);
-      registerWaiting(made, (what) => waits.push(what));
-    },
-  });
+  server = await startAskingServer(waits);
   old = await startHostileUpstream();
   old.obey(sessionsOnly);
   gateways = await startTwoGateways({

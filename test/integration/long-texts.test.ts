@@ -156,7 +156,8 @@ describe('a long hostile text', () => {
     expect(rig.upstream.uses()).toEqual([]);
   });
 
-  it('[PRF-08] of arguments is not forwarded where its caller lost the right while it waited', async () => {
+  /** A call whose arguments wait for the other thread while the policy becomes this one. */
+  async function callAcross(policy: string): Promise<Reply> {
     rig.upstream.forget();
     let release = (): void => undefined;
     threads.held = new Promise((resolve) => {
@@ -165,9 +166,13 @@ describe('a long hostile text', () => {
     const before = threads.begun;
     const call = callStateless(rig.access, 'read_record', { id: 'plain <b> words '.repeat(6000) });
     await vi.waitFor(() => expect(threads.begun).toBe(before + 1));
-    await applyPolicy(ALLOW_ALL.replace('effect: allow', 'effect: deny'));
+    await applyPolicy(policy);
     release();
-    const reply = await call;
+    return call;
+  }
+
+  it('[PRF-08] of arguments is not forwarded where its caller lost the right while it waited', async () => {
+    const reply = await callAcross(ALLOW_ALL.replace('effect: allow', 'effect: deny'));
     await applyPolicy(ALLOW_ALL);
     expect(reply.message).not.toHaveProperty('result');
     await expectRefusedLines(rig, reply, 'denied-by-rule');
@@ -175,17 +180,8 @@ describe('a long hostile text', () => {
   });
 
   it('[PRF-08] of arguments that waited is forwarded where what changed leaves its right', async () => {
-    rig.upstream.forget();
-    let release = (): void => undefined;
-    threads.held = new Promise((resolve) => {
-      release = resolve;
-    });
-    const before = threads.begun;
-    const call = callStateless(rig.access, 'read_record', { id: 'plain <b> words '.repeat(6000) });
-    await vi.waitFor(() => expect(threads.begun).toBe(before + 1));
-    await applyPolicy(`${ALLOW_ALL}# changed\n`);
-    release();
-    expect((await call).message).toHaveProperty('result');
+    const reply = await callAcross(`${ALLOW_ALL}# changed\n`);
+    expect(reply.message).toHaveProperty('result');
     expect(rig.upstream.uses()).toHaveLength(1);
   });
 

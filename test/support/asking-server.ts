@@ -8,6 +8,7 @@ import {
   type McpServer,
   ResourceTemplate,
 } from '@modelcontextprotocol/server';
+import { type SdkV2Server, startSdkV2Server } from './sdk-v2-server.js';
 
 const NAME = fromJsonSchema<{ name: string }>({
   type: 'object',
@@ -16,6 +17,19 @@ const NAME = fromJsonSchema<{ name: string }>({
 } as never);
 
 const NOTHING = fromJsonSchema({ type: 'object', properties: {} });
+
+/** A server that knows no sessions, with all of these tools; `waits` gathers what the waiting one goes through. */
+export function startAskingServer(waits: string[]): Promise<SdkV2Server> {
+  return startSdkV2Server({
+    legacy: 'reject',
+    extend(made) {
+      made.server.registerCapabilities({ resources: { subscribe: true } });
+      registerAsking(made);
+      registerCities(made);
+      registerWaiting(made, (what) => waits.push(what));
+    },
+  });
+}
 
 /** `greet_someone`: asks by a result, with the state `leg:1`. */
 export function registerAsking(server: McpServer): void {
@@ -39,10 +53,7 @@ export function registerAsking(server: McpServer): void {
 }
 
 /** `wait`: tells `begun` and waits until its caller gives it up, which it tells too. */
-export function registerWaiting(
-  server: McpServer,
-  tell: (what: 'begun' | 'given up') => void,
-): void {
+function registerWaiting(server: McpServer, tell: (what: 'begun' | 'given up') => void): void {
   server.registerTool(
     'wait',
     { description: 'Waits.', inputSchema: NOTHING },
@@ -61,7 +72,7 @@ export function registerWaiting(
 export const CITIES = 'memo://cities/{name}';
 
 /** A template whose variable is completed. */
-export function registerCities(server: McpServer): void {
+function registerCities(server: McpServer): void {
   const template = new ResourceTemplate(CITIES, {
     list: undefined,
     complete: { name: (begun) => ['Berlin', 'Bern'].filter((city) => city.startsWith(begun)) },

@@ -8,18 +8,13 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
 import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/asking.js';
-import {
-  CITIES,
-  registerAsking,
-  registerCities,
-  registerWaiting,
-} from '../support/asking-server.js';
+import { CITIES, startAskingServer } from '../support/asking-server.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
 import { writeOpenPolicy } from '../support/open-policy.js';
 import { PATIENT } from '../support/patience.js';
 import { type RedisServer, startRedisServer } from '../support/redis-server.js';
 import { LONG_ANSWERS } from '../support/revocations.js';
-import { type SdkV2Server, startSdkV2Server } from '../support/sdk-v2-server.js';
+import type { SdkV2Server } from '../support/sdk-v2-server.js';
 import {
   askInStream,
   messagesOf,
@@ -55,15 +50,7 @@ const waits: string[] = [];
 
 beforeAll(async () => {
   redis = await startRedisServer();
-  server = await startSdkV2Server({
-    legacy: 'reject',
-    extend(made) {
-      made.server.registerCapabilities({ resources: { subscribe: true } });
-      registerAsking(made);
-      registerCities(made);
-      registerWaiting(made, (what) => waits.push(what));
-    },
-  });
+  server = await startAskingServer(waits);
   old = await startHostileUpstream();
   old.obey(sessionsOnly);
   gateways = await startTwoGateways({
