@@ -124,7 +124,8 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
       const on = threadNow();
       on.worker.postMessage(waiting.job);
       const late = setTimeout(() => {
-        // Also where it never was ready: a thread that hangs is no reason to hang here.
+        // Also where it never was ready: a thread that hangs is no reason to hang here, nor one to go unseen.
+        if (!on.isReady) tell(false);
         on.isReady = true;
         lose(on);
       }, maxJobMs);

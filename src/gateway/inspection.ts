@@ -34,7 +34,8 @@ export function startInspection(log: Log): Inspection {
         if (isThere) log.write('info', 'inspection thread is back');
         else
           log.write('warn', 'no inspection thread', {
-            detail: 'long texts are inspected on the event loop, and everybody waits for them',
+            detail:
+              'long texts are inspected on the event loop, and everybody waits for them; where the thread hangs at its start, they are withheld',
           });
       },
     }),

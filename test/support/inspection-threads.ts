@@ -25,6 +25,8 @@ export const HUNGRY_THREAD: URL = thread(
 );
 /** Never answers, and lets nobody else. */
 export const HANGING_THREAD: URL = thread('for (;;);');
+/** Never comes to say that it is ready. */
+export const MUTE_THREAD: URL = new URL('data:text/javascript,setInterval(() => {}, 1000)');
 /** Is not there. */
 export const MISSING_THREAD: URL = new URL('file:///nowhere/inspection-thread.js');
 /** Ends before it is ready. */

@@ -24,6 +24,7 @@ import {
   HANGING_THREAD,
   HUNGRY_THREAD,
   MISSING_THREAD,
+  MUTE_THREAD,
   STILLBORN_THREAD,
   THROWING_THREAD,
 } from '../../support/inspection-threads.js';
@@ -229,6 +230,21 @@ describe('a thread that fails', () => {
     const request = { value, text: JSON.stringify(value), profile };
     expect(await inspection.request(request, 'one')).toEqual(guardArguments(request));
     expect(ends).toEqual(['unavailable', 'unavailable']);
+  });
+
+  it('[PRF-08] tells of a thread that hangs at its start, and withholds what it was given', async () => {
+    const told: boolean[] = [];
+    const inspection = inspectionOf({
+      entry: MUTE_THREAD,
+      maxJobMs: 300,
+      onThread: (isThere) => told.push(isThere),
+    });
+    for (const text of ['a', 'b'])
+      expect(await inspection.message(longResult(text), 'one')).toMatchObject({
+        kind: 'withhold',
+        reason: 'internal',
+      });
+    expect(told).toEqual([false]);
   });
 
   it('[PRF-08] says `overloaded` where too many wait, too much, or for too long', async () => {
