@@ -7,9 +7,8 @@ import type { JsonObject } from '../../src/mcp/message.js';
 import { MAX_AWAITED } from '../../src/relay/awaited-answers.js';
 import {
   callMessage,
-  initializeMessage,
-  openRawChannel,
-  postMessage,
+  type OpenedChannel,
+  openSessionChannel,
   type RawChannel,
 } from '../support/channel-client.js';
 import { PATIENT } from '../support/patience.js';
@@ -20,8 +19,6 @@ const EXCHANGE_MAX_MS = 600;
 /** Long enough for whatever is late to have come. */
 const LATE_MS = 2 * EXCHANGE_MAX_MS;
 const BATCH = 64;
-
-type Opened = { readonly channel: RawChannel; post(message: unknown): Promise<number> };
 
 let server: SseServer;
 let short: RunningGateway;
@@ -47,19 +44,8 @@ afterAll(async () => {
   await server?.close();
 });
 
-async function open(gateway: RunningGateway): Promise<Opened> {
-  const token = await gateway.token('old');
-  const authorization = `Bearer ${token}`;
-  const channel = await openRawChannel(`${gateway.url('old')}/sse`, { authorization });
-  const post = async (message: unknown): Promise<number> => {
-    const response = await postMessage(channel.address, token, message);
-    await response.text();
-    return response.status;
-  };
-  await post(initializeMessage(0));
-  await channel.answer(0);
-  await post({ jsonrpc: '2.0', method: 'notifications/initialized' });
-  return { channel, post };
+async function open(gateway: RunningGateway): Promise<OpenedChannel> {
+  return openSessionChannel(gateway.url('old'), await gateway.token('old'));
 }
 
 const outcomes = async (): Promise<readonly JsonObject[]> =>

@@ -8,13 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { doJob } from '../../src/inspect/apart.js';
 import type { JsonObject } from '../../src/mcp/message.js';
 import { startRig } from '../support/attack-rig.js';
-import {
-  callMessage,
-  initializeMessage,
-  openRawChannel,
-  postMessage,
-  type RawChannel,
-} from '../support/channel-client.js';
+import { callMessage, type OpenedChannel, openSessionChannel } from '../support/channel-client.js';
 import { textResult } from '../support/hostile-acts.js';
 import { makeGithubToken } from '../support/sensitive-values.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
@@ -66,21 +60,8 @@ afterAll(async () => {
   await server?.close();
 });
 
-type Opened = { readonly channel: RawChannel; post(message: JsonObject): Promise<number> };
-
-async function open(claims: JsonObject = {}): Promise<Opened> {
-  const token = await gateway.token('old', claims);
-  const authorization = `Bearer ${token}`;
-  const channel = await openRawChannel(`${gateway.url('old')}/sse`, { authorization });
-  const post = async (message: JsonObject): Promise<number> => {
-    const response = await postMessage(channel.address, token, message);
-    await response.text();
-    return response.status;
-  };
-  await post(initializeMessage(0));
-  await channel.answer(0);
-  await post({ jsonrpc: '2.0', method: 'notifications/initialized' });
-  return { channel, post };
+async function open(claims: JsonObject = {}): Promise<OpenedChannel> {
+  return openSessionChannel(gateway.url('old'), await gateway.token('old', claims));
 }
 
 async function applyPolicy(text: string): Promise<void> {
@@ -106,7 +87,7 @@ async function begin(act: () => void): Promise<void> {
 }
 
 /** A server that answers a call with a long text which is not surely clean. */
-async function answerLong({ post }: Opened, id: string): Promise<void> {
+async function answerLong({ post }: OpenedChannel, id: string): Promise<void> {
   expect(await post(callMessage(id, 'wait'))).toBe(202);
   const sent = server.seen().findLast(({ body }) => body.includes('"wait"'));
   const sealed: unknown = JSON.parse(sent?.body ?? '{}').id;

@@ -92,3 +92,24 @@ export function initializeMessage(id: string | number): JsonObject {
 export function callMessage(id: string | number, name: string, args: JsonObject = {}): JsonObject {
   return { jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } };
 }
+
+/** A session on a channel, and the way to post in it. */
+export type OpenedChannel = {
+  readonly channel: RawChannel;
+  /** Resolves with the status of the POST. */
+  post(message: unknown): Promise<number>;
+};
+
+/** Opens a channel at the path of an upstream, and the session on it. */
+export async function openSessionChannel(url: string, token: string): Promise<OpenedChannel> {
+  const channel = await openRawChannel(`${url}/sse`, { authorization: `Bearer ${token}` });
+  const post = async (message: unknown): Promise<number> => {
+    const response = await postMessage(channel.address, token, message);
+    await response.text();
+    return response.status;
+  };
+  await post(initializeMessage(0));
+  await channel.answer(0);
+  await post({ jsonrpc: '2.0', method: 'notifications/initialized' });
+  return { channel, post };
+}
