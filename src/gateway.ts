@@ -10,6 +10,7 @@ import { createDriftReport } from './gateway/drift.js';
 import { createEdgeRecorder } from './gateway/edge-refusal.js';
 import { createEndpoints, type Endpoints } from './gateway/endpoints.js';
 import { createExchange } from './gateway/exchange-of-path.js';
+import { createFollowers, type Followers } from './gateway/followers.js';
 import { buildIdentity, type Identity } from './gateway/identity.js';
 import { type Inspection, startInspection } from './gateway/inspection.js';
 import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
@@ -81,7 +82,7 @@ type Assembly = {
   /** Makes a version the current one, at once. */
   apply(next: Version): void;
   /** Told after each version that was applied. */
-  readonly followers: Set<() => void>;
+  readonly followers: Followers;
 };
 
 type Compile = ReturnType<typeof createDefinitionCompiler>;
@@ -166,10 +167,8 @@ function assemble(
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), publishedKeys(ring));
   const current: Current = { version, identity, tables: tablesOf(settings) };
   const streams = createStreamRegistry(witness.metrics.openStreams);
-  const followers = new Set<() => void>();
-  endWhatIsRevoked(state, { ring }, streams, () => {
-    for (const follow of followers) follow();
-  });
+  const followers = createFollowers();
+  endWhatIsRevoked(state, { ring }, streams, followers.tell);
   const view = createViews(compile);
   const drift = createDriftReport({ ...witness, log, streams, view, now });
   const runtimes = createRuntimes({
@@ -210,7 +209,7 @@ function assemble(
     removeControls(witness.controls, before.settings, next.settings);
     streams.endWhere((stream) => !mayStay(stream, before.settings, next.settings));
     for (const runtime of runtimes.all()) drift.tell(runtime, next);
-    for (const follow of followers) follow();
+    followers.tell();
     look();
   }
   const inspection = startInspection(log);
@@ -228,7 +227,7 @@ function openListeners(
   const { metrics, audit, controls } = witness;
   const recordRefusal = createEdgeRecorder({ audit, metrics, now });
   let versions = 0;
-  followers.add(() => {
+  followers.follow(() => {
     versions += 1;
   });
   const ports = createPorts({
@@ -240,10 +239,7 @@ function openListeners(
     audit,
     metrics,
     log,
-    onVersion(told) {
-      followers.add(told);
-      return () => followers.delete(told);
-    },
+    onVersion: followers.follow,
     countVersions: () => versions,
     now,
   });
@@ -265,7 +261,7 @@ function openListeners(
       refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
-  followers.add(() => listeners.renew(current.version.settings));
+  followers.follow(() => listeners.renew(current.version.settings));
   return listeners;
 }
 

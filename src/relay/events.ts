@@ -7,6 +7,8 @@ import type { ForwardFault, UpstreamAnswer } from '../mcp/transport.js';
 /** `ended`: the upstream closed. `stopped`: the taker had enough. `too-large`: an event past the cap. */
 export type PumpEnd = 'ended' | 'stopped' | 'too-large' | ForwardFault;
 
+const goOn = (): void => undefined;
+
 type TakeEvent = (event: SseEvent) => undefined | 'stop' | Promise<undefined | 'stop'>;
 
 const FAULT_ENDS = { 'too-large': 'too-large', 'invalid-utf8': 'upstream-protocol' } as const;
@@ -20,43 +22,61 @@ export async function pumpEvents(
   answer: UpstreamAnswer,
   maxEventBytes: number,
   take: TakeEvent,
-  rest?: () => void | Promise<void>,
+  rest: () => void | Promise<void> = goOn,
 ): Promise<PumpEnd> {
   const framer = createSseFramer({ maxEventBytes });
   for (;;) {
-    const chunk = await answer.next();
-    if (chunk === undefined) return 'ended';
-    if (typeof chunk === 'string') return chunk;
-    const end = await takeChunk(answer, framer.push(chunk), take);
-    const pause = rest?.();
-    if (pause instanceof Promise) await pause;
-    if (end === undefined) continue;
-    if (end === 'stopped') answer.release();
-    else answer.abort();
-    return end;
+    const pulled = answer.next();
+    const chunk = pulled instanceof Promise ? await pulled : pulled;
+    if (chunk === undefined || typeof chunk === 'string') return chunk ?? 'ended';
+    const taken = takeChunk(answer, framer.push(chunk), take);
+    const end = taken instanceof Promise ? await taken : taken;
+    const pause = rest();
+    if (pause !== undefined) await pause;
+    if (end !== undefined) return letGo(answer, end);
   }
 }
 
+function letGo(answer: UpstreamAnswer, end: PumpEnd): PumpEnd {
+  if (end === 'stopped') answer.release();
+  else answer.abort();
+  return end;
+}
+
+type Taken = PumpEnd | undefined;
+
 /** A taker that throws has read its last: the socket must not stay open behind it. */
-async function takeChunk(
+function takeChunk(
   answer: UpstreamAnswer,
   events: ReturnType<SseFramer['push']>,
   take: TakeEvent,
-): Promise<PumpEnd | undefined> {
+): Taken | Promise<Taken> {
   if ('fault' in events) return FAULT_ENDS[events.fault];
-  try {
-    return await takeAll(events, take);
-  } catch (error) {
+  const giveUp = (error: unknown): never => {
     answer.abort();
     throw error;
+  };
+  try {
+    const taken = takeFrom(events, 0, take);
+    return taken instanceof Promise ? taken.catch(giveUp) : taken;
+  } catch (error) {
+    return giveUp(error);
   }
 }
 
-async function takeAll(events: readonly SseEvent[], take: TakeEvent): Promise<PumpEnd | undefined> {
-  for (const event of events) {
-    if (!isCarried(event)) continue;
+/** At once, but for what a taker waits for. */
+function takeFrom(
+  events: readonly SseEvent[],
+  first: number,
+  take: TakeEvent,
+): Taken | Promise<Taken> {
+  for (let at = first; at < events.length; at++) {
+    const event = events[at];
+    if (event === undefined || !isCarried(event)) continue;
     const outcome = take(event);
-    if ((outcome instanceof Promise ? await outcome : outcome) === 'stop') return 'stopped';
+    if (outcome instanceof Promise)
+      return outcome.then((late) => (late === 'stop' ? 'stopped' : takeFrom(events, at + 1, take)));
+    if (outcome === 'stop') return 'stopped';
   }
   return undefined;
 }

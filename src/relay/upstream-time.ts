@@ -1,28 +1,62 @@
 // Counts what an exchange spends waiting for the bytes of an upstream's answer, so that the rest of its
 // duration is the gateway's own (contract §9, sallyport_overhead_seconds). Changes no byte and no order.
 
-import { amendAnswer } from '../mcp/amended-answer.js';
 import type { UpstreamAnswer } from '../mcp/transport.js';
 import type { ExchangeRecord } from '../policy/record.js';
 
 /** The same answer, whose waits are added to `record.latency.upstream`, in milliseconds. */
 export function countWaits(record: ExchangeRecord, answer: UpstreamAnswer): UpstreamAnswer {
-  return amendAnswer(answer, {
-    whole: (maxBytes, withinMs) => timed(record, answer.whole(maxBytes, withinMs)),
-    next: () => timed(record, answer.next()),
-  });
+  return new CountedAnswer(record, answer);
 }
 
-/** What is there at once was not waited for. */
-function timed<T>(record: ExchangeRecord, outcome: T | Promise<T>): T | Promise<T> {
-  return outcome instanceof Promise ? waitFor(record, outcome) : outcome;
-}
+/** A class: closures for each exchange would outlive it. */
+class CountedAnswer implements UpstreamAnswer {
+  readonly kind = 'answer';
+  readonly status: number;
+  readonly headers: UpstreamAnswer['headers'];
+  readonly #record: ExchangeRecord;
+  readonly #answer: UpstreamAnswer;
 
-async function waitFor<T>({ latency }: ExchangeRecord, wait: Promise<T>): Promise<T> {
-  const startedMs = performance.now();
-  try {
-    return await wait;
-  } finally {
-    latency.upstream += performance.now() - startedMs;
+  constructor(record: ExchangeRecord, answer: UpstreamAnswer) {
+    this.status = answer.status;
+    this.headers = answer.headers;
+    this.#record = record;
+    this.#answer = answer;
+  }
+
+  whole(maxBytes: number, withinMs: number): ReturnType<UpstreamAnswer['whole']> {
+    return this.#timed(this.#answer.whole(maxBytes, withinMs));
+  }
+
+  next(): ReturnType<UpstreamAnswer['next']> {
+    return this.#timed(this.#answer.next());
+  }
+
+  release(): void {
+    this.#answer.release();
+  }
+
+  abort(): void {
+    this.#answer.abort();
+  }
+
+  /** What is there at once was not waited for. */
+  #timed<T>(outcome: T | Promise<T>): T | Promise<T> {
+    if (!(outcome instanceof Promise)) return outcome;
+    const { latency } = this.#record;
+    const startedMs = performance.now();
+    const count = (): void => {
+      latency.upstream += performance.now() - startedMs;
+    };
+    return outcome.then(
+      (value) => {
+        count();
+        return value;
+      },
+      (error: unknown) => {
+        count();
+        throw error;
+      },
+    );
   }
 }

@@ -3,6 +3,7 @@
 // answered by a task when newer ones push it out.
 // Source: MCP 2025-11-25, progress; tasks (task progress notifications).
 
+import { LiveTable } from '../mcp/live-table.js';
 import type { RequestId } from '../mcp/message.js';
 
 /** How far a request is. Whoever tells progress counts it upwards here. */
@@ -22,7 +23,7 @@ export type LiveProgress = {
 
 /** None under way. */
 export function createLiveProgress(): LiveProgress {
-  const live = new Map<string, LiveCount>();
+  const live = new LiveTable<string, LiveCount>();
   const kept = new Set<string>();
   return {
     enter(session, token, count) {

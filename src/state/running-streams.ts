@@ -3,6 +3,7 @@
 // the same, which would hold a place of the upstream's concurrency. A caller reaches its own session only.
 // Source: MCP 2025-11-25, cancellation.
 
+import { LiveTable } from '../mcp/live-table.js';
 import type { RequestId } from '../mcp/message.js';
 
 /** An answer that crosses the cancellation may still come within this time. */
@@ -19,7 +20,7 @@ export type RunningStreams = {
 
 /** An empty table. One replica's memory: a session whose calls were spread ends at the idle limit. */
 export function createRunningStreams(): RunningStreams {
-  const running = new Map<string, { readonly session: string; readonly end: () => void }>();
+  const running = new LiveTable<string, { readonly session: string; readonly end: () => void }>();
   return {
     enter(session, id, end) {
       const key = keyOf(session, id);
@@ -37,7 +38,7 @@ export function createRunningStreams(): RunningStreams {
       setTimeout(() => running.get(key) === entry && entry.end(), CANCEL_GRACE_MS).unref();
     },
     endWhere(isOver) {
-      for (const { session, end } of [...running.values()]) if (isOver(session)) end();
+      for (const { session, end } of running.values()) if (isOver(session)) end();
     },
   };
 }

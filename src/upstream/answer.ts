@@ -15,6 +15,8 @@ const MAX_WAITING_CHUNKS = 16;
 /** What may follow an answer that nobody reads on: more of it costs the socket. */
 const MAX_RELEASED_BYTES = 64 * 1024;
 const RELEASE_WITHIN_MS = 1_000;
+/** A step of the microtask queue; queueMicrotask would make an AsyncResource for each. */
+const SOON = Promise.resolve();
 const NO_HEADERS: UpstreamAnswer['headers'] = Object.freeze(Object.create(null));
 
 type Pulled = Uint8Array | undefined | ForwardFault;
@@ -85,7 +87,7 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.#take(chunk);
     // What else the same reading brings goes along with its first chunk.
     if (this.#waiting !== undefined && this.#chunks.length === 1)
-      queueMicrotask(() => this.#wake());
+      void SOON.then(() => this.#wake());
     if (this.#collecting === undefined && this.#chunks.length >= MAX_WAITING_CHUNKS)
       this.#controller?.pause();
   }

@@ -12,7 +12,7 @@ import {
   type SessionReader,
   tellSession,
 } from '../../mcp/translate/to-stateless.js';
-import type { ForwardOutcome, UpstreamAnswer } from '../../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
 import { type Heard, type HearingBounds, hear } from './messages.js';
 import type { Conversation, Said } from './own-answer.js';
 import type { QuestionReply, SessionNotes } from './session-notes.js';
@@ -24,7 +24,7 @@ export type DialogueParts = {
   readonly notes: SessionNotes;
   readonly words: Pick<SessionWords, 'self'>;
   /** Aborted when nobody waits for the answer any more. */
-  readonly signal: AbortSignal;
+  readonly signal: LeaveSignal;
   readonly bounds: HearingBounds;
   /** Sends the request once more, with answers. */
   again(leg: Leg): Promise<ForwardOutcome>;
@@ -158,7 +158,7 @@ const METHODS: { readonly [name in KeyedQuestion['name']]: string } = {
 function waitFor(
   notes: SessionNotes,
   id: string,
-  signal: AbortSignal,
+  signal: LeaveSignal,
 ): { readonly reply: Promise<QuestionReply>; end(): void } {
   const late: QuestionReply = { kind: 'error', error: undefined };
   let settle: (reply: QuestionReply) => void = () => undefined;

@@ -6,6 +6,7 @@ import type { SessionFacts } from '../../mcp/admitted.js';
 import { amendAnswer } from '../../mcp/amended-answer.js';
 import { mayAskFirst } from '../../mcp/asking.js';
 import type { MirroredParameter } from '../../mcp/headers.js';
+import { Leaving } from '../../mcp/leaving.js';
 import type { RequestId } from '../../mcp/message.js';
 import {
   discoverForm,
@@ -75,7 +76,7 @@ type Request = {
   readonly mirrored: readonly MirroredParameter[];
   readonly id: RequestId;
   readonly notes: SessionNotes | undefined;
-  readonly controller: AbortController;
+  readonly leaving: Leaving;
 };
 
 /** Serves them over one upstream. */
@@ -124,7 +125,7 @@ async function forward(
   if (message.kind !== 'request') return acceptedAnswer();
   const { id } = message;
   const notes = own?.notes;
-  return send({ parts, cleared, by, mirrored, id, notes, controller: new AbortController() });
+  return send({ parts, cleared, by, mirrored, id, notes, leaving: new Leaving() });
 }
 
 function ownOf({ book, words }: Parts, facts: SessionFacts, { principal }: Caller): OwnSession {
@@ -141,7 +142,7 @@ function ownOf({ book, words }: Parts, facts: SessionFacts, { principal }: Calle
 }
 
 async function send(request: Request): Promise<ForwardOutcome> {
-  const { parts, cleared, by, mirrored, id, notes, controller } = request;
+  const { parts, cleared, by, mirrored, id, notes, leaving } = request;
   const { admitted } = cleared;
   const isHandshake = admitted.rule.method === 'initialize';
   const envelope = isHandshake
@@ -150,8 +151,8 @@ async function send(request: Request): Promise<ForwardOutcome> {
   const form = isHandshake
     ? discoverForm(id, envelope)
     : statelessForm(admitted, envelope, mirrored);
-  notes?.running.set(id, controller);
-  const outcome = await parts.client.forwardAs(cleared, by, form, controller.signal, false);
+  notes?.running.set(id, leaving);
+  const outcome = await parts.client.forwardAs(cleared, by, form, leaving, false);
   if (outcome.kind === 'fault') {
     leave(request);
     return outcome;
@@ -166,8 +167,8 @@ async function send(request: Request): Promise<ForwardOutcome> {
     : told;
 }
 
-function leave({ notes, id, controller }: Request): void {
-  if (notes?.running.get(id) === controller) notes.running.delete(id);
+function leave({ notes, id, leaving }: Request): void {
+  if (notes?.running.get(id) === leaving) notes.running.delete(id);
 }
 
 function readerOf({ admitted }: Cleared, id: RequestId): SessionReader {
@@ -233,7 +234,7 @@ async function withDialogue(
   reader: SessionReader,
   envelope: RequestEnvelope,
 ): Promise<ForwardOutcome> {
-  const { parts, cleared, by, mirrored, notes, controller } = request;
+  const { parts, cleared, by, mirrored, notes, leaving } = request;
   let first = answer;
   if (isJson(answer)) {
     const bytes = await answer.whole(parts.maxResponseBytes, parts.requestTimeoutMs);
@@ -249,14 +250,14 @@ async function withDialogue(
     reader,
     notes,
     words: parts.words,
-    signal: controller.signal,
+    signal: leaving,
     bounds: parts,
     again: (leg) =>
       parts.client.forwardAs(
         cleared,
         by,
         statelessForm(cleared.admitted, envelope, mirrored, leg),
-        controller.signal,
+        leaving,
         false,
       ),
     leave: () => leave(request),
@@ -264,7 +265,7 @@ async function withDialogue(
   const stop = (): void => {
     // A conversation that was never read does not leave by itself.
     leave(request);
-    controller.abort();
+    leaving.abort();
   };
   return streamAnswer(conversation, { release: stop, abort: stop });
 }

@@ -7,6 +7,7 @@ import type { Admitted } from '../../mcp/admitted.js';
 import { amendAnswer } from '../../mcp/amended-answer.js';
 import { mayAskFirst } from '../../mcp/asking.js';
 import { spanOf } from '../../mcp/json.js';
+import { Leaving } from '../../mcp/leaving.js';
 import type { JsonObject } from '../../mcp/message.js';
 import {
   discoverResult,
@@ -194,7 +195,7 @@ async function send(
     headers: Object.entries(headersIn(session)),
     body: sessionBody(admitted, sent),
   };
-  const stop = new AbortController();
+  const stop = new Leaving();
   let isOver = false;
   const cancel = (): void => {
     if (isOver) return;
@@ -210,7 +211,7 @@ async function send(
   }
   signal?.addEventListener('abort', cancel, { once: true });
   const mayRest = admitted.askable.length > 0 && mayAskFirst(admitted.rule.method);
-  const outcome = await parts.client.forwardAs(cleared, by, form, stop.signal, mayRest);
+  const outcome = await parts.client.forwardAs(cleared, by, form, stop, mayRest);
   const end = (): void => {
     isOver = true;
     signal?.removeEventListener('abort', cancel);

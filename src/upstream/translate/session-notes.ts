@@ -3,6 +3,8 @@
 // first: what is forgotten costs a log level or a subscription, never a control, and nothing that is under way.
 // Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation.
 
+import type { Leaving } from '../../mcp/leaving.js';
+import { LiveTable } from '../../mcp/live-table.js';
 import type { JsonObject, RequestId, RpcError } from '../../mcp/message.js';
 import type { Principal } from '../../policy/principal.js';
 
@@ -17,7 +19,7 @@ export type SessionNotes = {
   /** Told when the resources change. */
   readonly listeners: Set<() => void>;
   /** Requests under way, by their ids. */
-  readonly running: Map<RequestId, AbortController>;
+  readonly running: LiveTable<RequestId, Pick<Leaving, 'abort'>>;
   /** Questions that wait for the client. */
   readonly waiting: Map<RequestId, (reply: QuestionReply) => void>;
 };
@@ -81,7 +83,7 @@ export function createNotesBook(): NotesBook {
   }
 
   function forget(session: string): void {
-    for (const controller of takeOut(session)?.notes.running.values() ?? []) controller.abort();
+    for (const leaving of takeOut(session)?.notes.running.values() ?? []) leaving.abort();
   }
 
   return {
@@ -109,7 +111,7 @@ function emptyNotes(): SessionNotes {
     logLevel: undefined,
     resources: new Set(),
     listeners: new Set(),
-    running: new Map(),
+    running: new LiveTable(),
     waiting: new Map(),
   };
 }
