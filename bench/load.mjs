@@ -9,7 +9,7 @@ const STATELESS = '2026-07-28';
 function bodyOf(scenario, era, id) {
   const call = { name: scenario.tool, arguments: { text: scenario.text ?? 'report' } };
   const params = scenario.tool === undefined ? {} : call;
-  if (scenario.tool === 'stream') params._meta = { progressToken: 'p' };
+  if (scenario.isStream) params._meta = { progressToken: 'p' };
   if (era === '2026') {
     params._meta = {
       ...params._meta,

@@ -24,9 +24,18 @@ const SCENARIOS = [
   { name: '1 KB call', method: 'tools/call', tool: 'echo', minBytes: 900 },
   { name: '50-tool list', method: 'tools/list', minBytes: 30_000 },
   { name: '64 KB result', method: 'tools/call', tool: 'page', minBytes: 60_000 },
-  { name: '10-event stream', method: 'tools/call', tool: 'stream', minBytes: 1_500 },
+  {
+    name: '10-event stream',
+    method: 'tools/call',
+    tool: 'stream',
+    minBytes: 1_500,
+    isStream: true,
+  },
+  { name: '10 events apart', method: 'tools/call', tool: 'apart', minBytes: 1_500, isStream: true },
 ];
 const CONNECTIONS = [1, 32];
+const MOST_CONNECTIONS = 32;
+const ERAS = ['2025', '2026'];
 
 function options() {
   const args = process.argv.slice(2);
@@ -135,37 +144,26 @@ async function main() {
   ];
   const results = [];
   try {
-    for (const target of targets)
-      await ask(load, {
-        url: target.url,
-        token: target.token,
-        era: '2025',
-        scenario: SCENARIOS[0],
-        connections: 8,
-        ms: quick ? 300 : 2_000,
-      });
-    for (const era of ['2025', '2026']) {
-      const translated = others
-        .filter((one) => one.speaks !== era)
-        .map(({ gateway: { url, token, child } }) => ({
-          name: 'translated',
-          url,
-          token,
-          pid: child.pid,
-          load,
-        }));
-      for (const connections of quick ? [32] : CONNECTIONS) {
-        for (const scenario of SCENARIOS)
-          results.push(
-            ...(await measure(
-              { era, connections, scenario, seconds, rounds },
-              [...targets, ...translated],
-              bystanders,
-            )),
-          );
-      }
+    const translated = others.map(({ speaks, gateway: { url, token, child } }) => ({
+      name: 'translated',
+      era: speaks === '2025' ? '2026' : '2025',
+      url,
+      token,
+      pid: child.pid,
+      load,
+    }));
+    // What is compared stands in the same rounds: targets, and eras.
+    const compared = ERAS.flatMap((era) => targets.map((target) => ({ ...target, era })));
+    const all = [...compared, ...translated];
+    await warmUp(all, quick ? 100 : 1_000);
+    for (const connections of quick ? [MOST_CONNECTIONS] : CONNECTIONS) {
+      for (const scenario of SCENARIOS)
+        results.push(
+          ...(await measure({ connections, scenario, seconds, rounds }, all, bystanders)),
+        );
     }
     report(results);
+    reportEras(results);
     await write(results, { seconds, rounds, gatewayMib: residentMib(gateway.child.pid) });
   } finally {
     for (const child of [load, plain.child, upstream.child]) await stop(child);
@@ -189,22 +187,30 @@ async function startPairs() {
   return started;
 }
 
-async function measure({ era, connections, scenario, seconds, rounds }, targets, bystanders) {
-  const samples = new Map(targets.map((target) => [target.name, []]));
+/** Nobody is measured while code is still being compiled for what is asked. */
+async function warmUp(targets, ms) {
+  for (const scenario of SCENARIOS)
+    for (const { load, url, token, era } of targets)
+      await ask(load, { url, token, era, scenario, connections: MOST_CONNECTIONS, ms });
+}
+
+async function measure({ connections, scenario, seconds, rounds }, targets, bystanders) {
+  const samples = new Map(targets.map((target) => [target, []]));
   for (let round = 0; round < rounds; round += 1) {
     for (const target of targets) {
+      const { era } = target;
       const others = bystanders.filter((pid) => pid !== target.pid);
       samples
-        .get(target.name)
+        .get(target)
         .push(await sample(target, { era, connections, scenario, ms: seconds * 1000 }, others));
     }
   }
   return targets.map((target) => ({
-    era,
+    era: target.era,
     connections,
     scenario: scenario.name,
     target: target.name,
-    ...summarize(samples.get(target.name)),
+    ...summarize(samples.get(target)),
   }));
 }
 
@@ -242,6 +248,23 @@ function report(results) {
         micros(translated),
         ratio(translated.cpuMicros?.median, secured.cpuMicros?.median),
       ]);
+  }
+}
+
+/** What sessions cost against the stateless era, in the same rounds. */
+function reportEras(results) {
+  console.log('');
+  for (const stateless of results.filter((row) => row.target === 'gateway' && row.era === '2026')) {
+    const { scenario, connections } = stateless;
+    const session = results.find(
+      (row) =>
+        row.target === 'gateway' &&
+        row.era === '2025' &&
+        row.scenario === scenario &&
+        row.connections === connections,
+    );
+    const ratio = session.cpuMicros?.median / stateless.cpuMicros?.median;
+    console.log(`sessions against stateless, ${scenario} x${connections}: ${ratio.toFixed(2)}x`);
   }
 }
 

@@ -6,6 +6,8 @@ import { createServer } from 'node:http';
 const CARRIED_SESSION = '2025-11-25';
 const STATELESS = '2026-07-28';
 const TOOL_COUNT = 50;
+/** Between two events that come apart. */
+const PAUSE_MS = 1;
 /** `2025` or `2026`: the one era that it speaks; both where not given. With `streams` GET is served. */
 const [, , ...WANTED] = process.argv;
 const ONLY = WANTED.find((word) => word !== 'streams');
@@ -37,7 +39,7 @@ function tool(name, index) {
   };
 }
 
-const NAMED = ['echo', 'page', 'stream'];
+const NAMED = ['echo', 'page', 'stream', 'apart'];
 const tools = Array.from({ length: TOOL_COUNT }, (_, index) =>
   tool(NAMED[index] ?? `tool_${index}`, index),
 );
@@ -86,17 +88,41 @@ function resultOf(message, era) {
   }
 }
 
-function sendStream(response, { id, params }, era) {
+/** Ten events: nine of progress and the answer. */
+function eventsOf({ id, params }, era) {
   const token = JSON.stringify(params._meta?.progressToken ?? 'p');
-  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+  const events = [];
   for (let step = 1; step < 10; step += 1) {
-    response.write(
+    events.push(
       `event: message\ndata: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${token},"progress":${step},"total":10,"message":"Step ${step} of ten is done."}}\n\n`,
     );
   }
-  response.end(
+  events.push(
     `event: message\ndata: {"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${results.echo[era]}}\n\n`,
   );
+  return events;
+}
+
+const STREAMS = { stream: sendAtOnce, apart: sendApart };
+
+/** All of them in one packet, as a server that has its answer at once. */
+async function sendAtOnce(response, events) {
+  for (const event of events.slice(0, -1)) response.write(event);
+  response.end(events.at(-1));
+}
+
+/** Each in a packet of its own, a moment after the one before, as a server that tells how far it is. */
+async function sendApart(response, events) {
+  for (const event of events.slice(0, -1)) {
+    response.write(event);
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+  response.end(events.at(-1));
+}
+
+function sendStream(response, message, era) {
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+  return STREAMS[message.params.name](response, eventsOf(message, era));
 }
 
 /** A stream that says nothing more than it must. */
@@ -146,7 +172,7 @@ const server = createServer((request, response) => {
         : '2025';
     if (ONLY !== undefined && era !== ONLY) return refuse(response, message.id);
     if (message.method === 'subscriptions/listen') return acknowledge(response, message);
-    if (message.method === 'tools/call' && message.params.name === 'stream')
+    if (message.method === 'tools/call' && message.params.name in STREAMS)
       return void sendStream(response, message, era);
     const body = `{"jsonrpc":"2.0","id":${JSON.stringify(message.id)},"result":${resultOf(message, era)}}`;
     const session =

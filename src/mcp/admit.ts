@@ -155,7 +155,7 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
   }
   const paramHeaders = checkMirrors(input, classified.era, call, place);
   if (isFault(paramHeaders)) return paramHeaders;
-  const tasks = readTasks({ ...context, target: params.target });
+  const tasks = readTasks(context, params.target);
   if (tasks.kind === 'fault') return tasks;
   const own = ownMetaEdits(text.text, meta);
   const cut = cutEra(input, classified, text.text, call, meta);

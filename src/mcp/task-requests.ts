@@ -20,7 +20,6 @@ export type TaskContext = {
   readonly call: Call;
   readonly text: string;
   readonly meta: JsonObject | undefined;
-  readonly target: Target;
   readonly place: FaultPlace;
 };
 
@@ -43,8 +42,8 @@ const NEEDED_USES: ReadonlyMap<string, TaskUse> = new Map([
 ]);
 
 /** Reads them, or says why the message may not pass. */
-export function readTasks(context: TaskContext): TaskReading | ProtocolFault {
-  const { classified, call, target } = context;
+export function readTasks(context: TaskContext, target: Target): TaskReading | ProtocolFault {
+  const { classified, call } = context;
   const mayDefer = readMayDefer(context);
   if (classified.era === '2025' && mayDefer && !isTaskWish(call.params?.['task'])) {
     const text = 'task must be an object with a time to live, or without.';
@@ -72,7 +71,7 @@ function readMayDefer(context: TaskContext): boolean {
  * The fault of a request that needs tasks to be declared, by its client in 2026, by its server in a session,
  * and they are not.
  */
-export function checkDeclared(context: Omit<TaskContext, 'target'>): ProtocolFault | undefined {
+export function checkDeclared(context: TaskContext): ProtocolFault | undefined {
   const { classified, rule, call, meta, place } = context;
   if (classified.era === '2026') {
     const isAbout = rule.subject === 'task' || listensToTasks(rule, call);

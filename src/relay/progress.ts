@@ -44,12 +44,12 @@ export function createCount(): ProgressCount {
 export function followProgress({ ports }: Call, admitted: Admitted): FollowedProgress | undefined {
   const token = tokenOf(admitted.message);
   if (token === undefined || admitted.message.kind !== 'request') return undefined;
-  const count = createCount();
+  const { last } = createCount();
   const { session } = admitted;
   const hash = session?.hash;
-  if (hash === undefined) return { ...count, end: () => undefined, keep: () => undefined };
+  if (hash === undefined) return { last, end: () => undefined, keep: () => undefined };
   const keep = (): void => ports.keepProgress(hash, token);
-  const followed = { ...count, end: () => leave(), keep };
+  const followed = { last, end: () => leave(), keep };
   const leave = ports.registerProgress(hash, token, followed);
   return followed;
 }

@@ -50,9 +50,9 @@ export async function writeEvents(
   answer: UpstreamAnswer,
   parts: Omit<Writing, 'isResumable'> & { readonly isResumable?: boolean },
 ): Promise<StreamEnd> {
-  const { call, writes } = parts;
+  const { call, judge, idOf, writes, isGone, isResumable = false } = parts;
   const { signal } = call.incoming;
-  const writing: Writing = { ...parts, isResumable: parts.isResumable === true };
+  const writing: Writing = { call, judge, idOf, writes, isGone, isResumable };
   // A client that leaves cancels nothing. But a stream that it can come back to must be free for it then:
   // servers keep one connection a stream.
   const release = (): void => {
