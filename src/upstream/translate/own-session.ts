@@ -21,7 +21,10 @@ export type OwnSession = {
 
 const TOO_MANY = 'This session has subscribed to as many resources as are kept.';
 const ASKED_ELSEWHERE = { kind: 'fault', reason: 'asked-elsewhere' } as const;
-const STORE_IS_AWAY = { kind: 'fault', reason: 'store-unavailable' } as const;
+const UNTOLD = {
+  unavailable: { kind: 'fault', reason: 'store-unavailable' },
+  overloaded: { kind: 'fault', reason: 'overloaded' },
+} as const;
 
 /** The answer to what a client of sessions says to its session alone; `undefined` for what its upstream must hear. */
 export function answerHere(
@@ -73,7 +76,7 @@ async function spread(
   done: UpstreamAnswer,
 ): Promise<PlacedOutcome> {
   const told = await words.tellAll({ session, owner, news });
-  return told === 'told' ? done : STORE_IS_AWAY;
+  return told === 'told' ? done : UNTOLD[told];
 }
 
 /** Gives a request up, wherever it runs. */
@@ -103,5 +106,5 @@ export async function takeAnswer(
   if (asker === words.self) return ASKED_ELSEWHERE;
   const told = await words.tell(asker, { session, owner, news: { kind: 'answered', id, reply } });
   if (told === 'told') return acceptedAnswer();
-  return told === 'nobody' ? ASKED_ELSEWHERE : STORE_IS_AWAY;
+  return told === 'nobody' ? ASKED_ELSEWHERE : UNTOLD[told];
 }

@@ -32,10 +32,16 @@ export type SessionWords = {
   /** The name of this replica. */
   readonly self: string;
   /** `nobody`: that replica runs no more, or the word is too long. */
-  tell(replica: string, word: SessionWord): Promise<'told' | 'nobody' | 'unavailable'>;
+  tell(replica: string, word: SessionWord): Promise<Unspread | 'told' | 'nobody'>;
   /** Every replica hears it, this one too ({@link hearWord}), and all in one order; or none does. */
-  tellAll(word: SessionWord): Promise<'told' | 'unavailable'>;
+  tellAll(word: SessionWord): Promise<Unspread | 'told'>;
 };
+
+/** Why nobody was told: for now it cannot be, or too much of this owner's is on its way. */
+export type Unspread = 'unavailable' | 'overloaded';
+
+/** Words of one owner that are on their way at a time: a quarter of what may wait for a replica. */
+export const MAX_WORDS_AN_OWNER = 64;
 
 /** A name that is hard to guess, of something that this replica alone can go on with. */
 export function nameHere({ self }: Pick<SessionWords, 'self'>): string {
@@ -81,6 +87,33 @@ export function hearWord(book: NotesBook, { session, owner, news }: SessionWord)
   const isOfHere = news.kind === 'cancelled' || news.kind === 'answered';
   const notes = isOfHere ? book.find(session) : book.of(session, owner);
   if (notes !== undefined) noteNews(notes, news);
+}
+
+/** The same words, of which nobody has more than its share on the way: what waits for a replica is everyone's room. */
+export function shareWords({ self, tell, tellAll }: SessionWords): SessionWords {
+  const underWay = new Map<string, number>();
+
+  async function within<T>(
+    { owner }: SessionWord,
+    say: () => Promise<T>,
+  ): Promise<T | 'overloaded'> {
+    const before = underWay.get(owner) ?? 0;
+    if (before >= MAX_WORDS_AN_OWNER) return 'overloaded';
+    underWay.set(owner, before + 1);
+    try {
+      return await say();
+    } finally {
+      const left = (underWay.get(owner) ?? 1) - 1;
+      if (left > 0) underWay.set(owner, left);
+      else underWay.delete(owner);
+    }
+  }
+
+  return {
+    self,
+    tell: (replica, word) => within(word, () => tell(replica, word)),
+    tellAll: (word) => within(word, () => tellAll(word)),
+  };
 }
 
 /** The words about a session that no other replica serves. */

@@ -9,9 +9,12 @@ import {
 } from '../../../../src/upstream/translate/session-notes.js';
 import {
   hearWord,
+  MAX_WORDS_AN_OWNER,
   nameHere,
   replicaOf,
   type SessionNews,
+  type SessionWord,
+  shareWords,
 } from '../../../../src/upstream/translate/session-words.js';
 
 const SESSION = 'session';
@@ -101,5 +104,42 @@ describe('[Y-11] a name of something that waits', () => {
     expect([replicaOf(one), replicaOf(other)]).toEqual(['here', 'here']);
     expect(one).not.toBe(other);
     expect(replicaOf(7)).toBe('7');
+  });
+});
+
+describe('[Y-12] the share of an owner', () => {
+  const wordOf = (owner: string): SessionWord => ({
+    session: SESSION,
+    owner,
+    news: { kind: 'log-level', level: 'debug' },
+  });
+
+  function slowWords() {
+    const heard: (() => void)[] = [];
+    const wait = () => new Promise<'told'>((resolve) => heard.push(() => resolve('told')));
+    return { heard, words: shareWords({ self: 'here', tell: wait, tellAll: wait }) };
+  }
+
+  it('is so many words on their way, told to one replica or to all; others have room', async () => {
+    const { heard, words } = slowWords();
+    const first = Array.from({ length: MAX_WORDS_AN_OWNER }, (_, index) =>
+      index % 2 === 0 ? words.tell('there', wordOf('ann')) : words.tellAll(wordOf('ann')),
+    );
+    expect(await words.tellAll(wordOf('ann'))).toBe('overloaded');
+    expect(await words.tell('there', wordOf('ann'))).toBe('overloaded');
+    const other = words.tellAll(wordOf('bob'));
+    heard.splice(0).forEach((hear) => void hear());
+    expect(new Set(await Promise.all([...first, other]))).toEqual(new Set(['told']));
+  });
+
+  it('is free again when a word was heard, or could not be told', async () => {
+    let fails = true;
+    const once = () =>
+      fails ? Promise.reject(new Error('broken')) : Promise.resolve('told' as const);
+    const words = shareWords({ self: 'here', tell: once, tellAll: once });
+    for (let index = 0; index < 2 * MAX_WORDS_AN_OWNER; index += 1)
+      await expect(words.tellAll(wordOf('ann'))).rejects.toThrow('broken');
+    fails = false;
+    expect(await words.tellAll(wordOf('ann'))).toBe('told');
   });
 });
