@@ -16,7 +16,7 @@ import { type Inspection, startInspection } from './gateway/inspection.js';
 import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
 import { createPorts } from './gateway/ports.js';
 import { createReload } from './gateway/reload.js';
-import { hearReplicas } from './gateway/replicas.js';
+import { createWordsAbout, hearReplicas } from './gateway/replicas.js';
 import { createRevocationDesk } from './gateway/revocation-desk.js';
 import { keysOf } from './gateway/run-keys.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
@@ -173,7 +173,7 @@ function assemble(
   const drift = createDriftReport({ ...witness, log, streams, view, now });
   const runtimes = createRuntimes({
     gatewayVersion: build.version,
-    words: state.words,
+    wordsAbout: createWordsAbout(state.words),
     now,
     guarded,
     signer: assertionSigner(ring),

@@ -4,18 +4,32 @@
 import type { Json } from '../mcp/message.js';
 import type { GatewayState } from '../state/gateway-state.js';
 import type { ReplicaWords } from '../state/replica-words.js';
-import type { SessionWord, SessionWords } from '../upstream/translate/session-words.js';
+import {
+  type SessionWord,
+  type SessionWords,
+  shareWords,
+} from '../upstream/translate/session-words.js';
 import type { Runtimes } from './runtimes.js';
 
 type UpstreamWord = SessionWord & { readonly upstream: string };
 
-/** The words that are said of one upstream's sessions. */
-export function wordsAbout(upstream: string, words: ReplicaWords): SessionWords {
-  const about = (word: SessionWord): Json => ({ upstream, ...word }) as unknown as Json;
-  return {
+/** The words that are said of the sessions of one upstream. */
+export type WordsAbout = (upstream: string) => SessionWords;
+
+/** Says them. An owner has one share, however many upstreams it has sessions with, and whatever is reloaded. */
+export function createWordsAbout(words: ReplicaWords): WordsAbout {
+  const { self, tell, tellAll } = shareWords({
     self: words.self,
-    tell: (replica, word) => words.tell(replica, about(word)),
-    tellAll: (word) => words.tellAll(about(word)),
+    tell: (replica, word) => words.tell(replica, word as unknown as Json),
+    tellAll: (word) => words.tellAll(word as unknown as Json),
+  });
+  return (upstream) => {
+    const about = (word: SessionWord): UpstreamWord => ({ upstream, ...word });
+    return {
+      self,
+      tell: (replica, word) => tell(replica, about(word)),
+      tellAll: (word) => tellAll(about(word)),
+    };
   };
 }
 

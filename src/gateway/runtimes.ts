@@ -4,7 +4,7 @@
 import type { Settings, UpstreamSettings } from '../config/settings.js';
 import type { Log } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
-import type { ReplicaWords } from '../state/replica-words.js';
+import type { WordsAbout } from './replicas.js';
 import type { ConnectionPorts } from './upstream-connection.js';
 import { startUpstream, type UpstreamRuntime } from './upstream-runtime.js';
 
@@ -18,7 +18,7 @@ export type Runtimes = {
 
 export type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onTrouble'> & {
   readonly gatewayVersion: string;
-  readonly words: ReplicaWords;
+  readonly wordsAbout: WordsAbout;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly onSight: (runtime: UpstreamRuntime) => void;

@@ -10,13 +10,12 @@ import {
   observeListing,
   type Page,
 } from '../pins/observed.js';
-import type { ReplicaWords } from '../state/replica-words.js';
 import type { SessionUpstream, UpstreamClient } from '../upstream/client.js';
 import type { ListingFault } from '../upstream/listing-call.js';
 import { createFaceLister } from '../upstream/listing-faces.js';
 import type { Presenter } from '../upstream/presenter.js';
 import { createTranslation, type Translation } from '../upstream/translate/translation.js';
-import { wordsAbout } from './replicas.js';
+import type { WordsAbout } from './replicas.js';
 import { type ConnectionPorts, connectUpstream } from './upstream-connection.js';
 
 export type UpstreamRuntime = {
@@ -43,7 +42,7 @@ export type UpstreamRuntime = {
 
 export type RuntimePorts = ConnectionPorts & {
   readonly gatewayVersion: string;
-  readonly words: ReplicaWords;
+  readonly wordsAbout: WordsAbout;
   /** What is offered differs from what was seen before. */
   readonly onSight: (runtime: UpstreamRuntime) => void;
   readonly onListed: (runtime: UpstreamRuntime) => void;
@@ -61,7 +60,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     gatewayVersion: ports.gatewayVersion,
     maxResponseBytes: limits.maxResponseBytes,
     requestTimeoutMs: limits.requestTimeoutMs,
-    words: wordsAbout(settings.name, ports.words),
+    words: ports.wordsAbout(settings.name),
     now,
   });
   let observed: Observed | undefined;

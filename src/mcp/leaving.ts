@@ -32,8 +32,8 @@ export class Leaving implements LeaveSignal {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
     const listeners = this.#listeners ?? [];
-    this.#listeners = [];
-    for (const listener of listeners) tell(listener);
+    // One at a time: whoever goes while others are told is not told any more.
+    for (let next = listeners.shift(); next !== undefined; next = listeners.shift()) tell(next);
   }
 
   /** Called before the first listener is entered: nobody hears of an end before somebody listens. */

@@ -1,6 +1,6 @@
-// A table of what is under way: entries come and go with every exchange, and leave nothing behind. A Map whose
-// values are objects would: each table that it outgrows stays reachable from the one before, with all that it
-// held, until a full collection. So the Map holds numbers, and the values stand apart.
+// A table of what is under way: entries come and go with every exchange, and no value outlives its entry. In a
+// Map whose values are objects it would: each table that it outgrows stays reachable from the one before, with
+// all that it held, until a full collection. So the Map holds numbers, and the values stand apart; keys may stay.
 
 /** Values by key. Given another value, a key forgets the first. */
 export class LiveTable<K extends string | number, V extends object> {

@@ -28,7 +28,7 @@ export async function pumpEvents(
   for (;;) {
     const pulled = answer.next();
     const chunk = pulled instanceof Promise ? await pulled : pulled;
-    if (chunk === undefined || typeof chunk === 'string') return chunk ?? 'ended';
+    if (typeof chunk !== 'object') return chunk ?? 'ended';
     const taken = takeChunk(answer, framer.push(chunk), take);
     const end = taken instanceof Promise ? await taken : taken;
     const pause = rest();
@@ -57,26 +57,37 @@ function takeChunk(
     throw error;
   };
   try {
-    const taken = takeFrom(events, 0, take);
+    const taken = takeAll(events, take);
     return taken instanceof Promise ? taken.catch(giveUp) : taken;
   } catch (error) {
     return giveUp(error);
   }
 }
 
-/** At once, but for what a taker waits for. */
-function takeFrom(
-  events: readonly SseEvent[],
-  first: number,
-  take: TakeEvent,
-): Taken | Promise<Taken> {
-  for (let at = first; at < events.length; at++) {
-    const event = events[at];
-    if (event === undefined || !isCarried(event)) continue;
+/** At once, up to the first event that has to wait. */
+function takeAll(events: readonly SseEvent[], take: TakeEvent): Taken | Promise<Taken> {
+  let next = 0;
+  for (const event of events) {
+    next += 1;
+    if (!isCarried(event)) continue;
     const outcome = take(event);
-    if (outcome instanceof Promise)
-      return outcome.then((late) => (late === 'stop' ? 'stopped' : takeFrom(events, at + 1, take)));
+    if (outcome instanceof Promise) return takeBehind(outcome, events.slice(next), take);
     if (outcome === 'stop') return 'stopped';
+  }
+  return undefined;
+}
+
+/** The rest of a reading. A loop: in a chain of promises each would be kept until the last event was taken. */
+async function takeBehind(
+  late: ReturnType<TakeEvent>,
+  rest: readonly SseEvent[],
+  take: TakeEvent,
+): Promise<Taken> {
+  if ((await late) === 'stop') return 'stopped';
+  for (const event of rest) {
+    if (!isCarried(event)) continue;
+    const outcome = take(event);
+    if ((outcome instanceof Promise ? await outcome : outcome) === 'stop') return 'stopped';
   }
   return undefined;
 }

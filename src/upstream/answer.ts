@@ -228,7 +228,11 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
   }
 
   #wake(): void {
-    if (this.#waiting !== undefined && this.#chunks.length > 0) this.#tell(this.#takeWaiting());
+    const waiting = this.#waiting;
+    if (waiting === undefined || this.#chunks.length === 0) return;
+    // Taking lets the socket go on, which may end the answer: that is for the next reading to hear.
+    this.#waiting = undefined;
+    waiting(this.#takeWaiting());
   }
 }
 

@@ -37,13 +37,7 @@ import {
   type SessionNotes,
 } from './session-notes.js';
 import { listenForSession } from './session-stream.js';
-import {
-  hearWord,
-  type SessionWord,
-  type SessionWords,
-  shareWords,
-  wordsHere,
-} from './session-words.js';
+import { hearWord, type SessionWord, type SessionWords, wordsHere } from './session-words.js';
 import { createToldPages, type ToldPages } from './told-pages.js';
 
 export type TranslationSettings = {
@@ -87,12 +81,7 @@ type Request = {
 
 /** Serves them over one upstream. */
 export function createSessionClients(settings: TranslationSettings): SessionClients {
-  const parts: Parts = {
-    ...settings,
-    words: shareWords(settings.words),
-    book: createNotesBook(),
-    pages: createToldPages(),
-  };
+  const parts: Parts = { ...settings, book: createNotesBook(), pages: createToldPages() };
   return {
     forward: (cleared, by, mirrored) => forward(parts, cleared, by, mirrored),
     openStream(session, by, signal) {

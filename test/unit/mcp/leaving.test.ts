@@ -28,4 +28,17 @@ describe('leaving', () => {
     leaving.addEventListener('abort', late);
     expect([gone, late, twice].map((one) => one.mock.calls.length)).toEqual([0, 0, 1]);
   });
+
+  it('is not told to who goes, or comes, while others are told', () => {
+    const leaving = new Leaving();
+    const [gone, late, last] = [vi.fn(), vi.fn(), vi.fn()];
+    leaving.addEventListener('abort', () => {
+      leaving.removeEventListener('abort', gone);
+      leaving.addEventListener('abort', late);
+    });
+    leaving.addEventListener('abort', gone);
+    leaving.addEventListener('abort', last);
+    leaving.abort();
+    expect([gone, late, last].map((one) => one.mock.calls.length)).toEqual([0, 0, 1]);
+  });
 });

@@ -1,0 +1,55 @@
+// What is said of sessions names their upstream, and one owner says no more of all of them than its share.
+
+import { describe, expect, it } from 'vitest';
+import { createWordsAbout } from '../../../src/gateway/replicas.js';
+import type { Json } from '../../../src/mcp/message.js';
+import {
+  MAX_WORDS_AN_OWNER,
+  type SessionWord,
+} from '../../../src/upstream/translate/session-words.js';
+
+const wordOf = (owner: string): SessionWord => ({
+  session: 'session',
+  owner,
+  news: { kind: 'log-level', level: 'debug' },
+});
+
+/** Words that are on their way until they are heard. */
+function slowWords() {
+  const said: Json[] = [];
+  const heard: (() => void)[] = [];
+  const tellAll = (word: Json) => {
+    said.push(word);
+    return new Promise<'told'>((resolve) => heard.push(() => resolve('told')));
+  };
+  const tell = (_replica: string, word: Json) => tellAll(word);
+  const wordsAbout = createWordsAbout({ self: 'here', tell, tellAll, onWord: () => undefined });
+  return { said, heard, wordsAbout };
+}
+
+describe('[Y-12] words about sessions', () => {
+  it('name their upstream, to one replica and to all', async () => {
+    const { said, heard, wordsAbout } = slowWords();
+    const words = wordsAbout('search');
+    const told = [words.tell('there', wordOf('ann')), words.tellAll(wordOf('ann'))];
+    for (const hear of heard) hear();
+    expect(await Promise.all(told)).toEqual(['told', 'told']);
+    expect(said).toEqual([
+      { upstream: 'search', ...wordOf('ann') },
+      { upstream: 'search', ...wordOf('ann') },
+    ]);
+  });
+
+  it('are one share of their owner, over all upstreams and after a reload', async () => {
+    const { heard, wordsAbout } = slowWords();
+    const upstreams = ['search', 'files'].map(wordsAbout);
+    const told = Array.from({ length: MAX_WORDS_AN_OWNER }, (_, at) =>
+      upstreams[at % upstreams.length]?.tellAll(wordOf('ann')),
+    );
+    for (const words of [...upstreams, wordsAbout('search')])
+      expect(await words.tellAll(wordOf('ann'))).toBe('overloaded');
+    told.push(upstreams[0]?.tellAll(wordOf('bob')));
+    for (const hear of heard) hear();
+    expect(new Set(await Promise.all(told))).toEqual(new Set(['told']));
+  });
+});
