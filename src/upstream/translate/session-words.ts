@@ -42,6 +42,8 @@ export type Unspread = 'unavailable' | 'overloaded';
 
 /** Words of one owner that are on their way at a time: a quarter of what may wait for a replica. */
 export const MAX_WORDS_AN_OWNER = 64;
+/** Words that wait to be on their way: a client may subscribe to all that a session can at once. */
+export const MAX_WAITING_AN_OWNER = MAX_RESOURCES;
 
 /** A name that is hard to guess, of something that this replica alone can go on with. */
 export function nameHere({ self }: Pick<SessionWords, 'self'>): string {
@@ -89,23 +91,46 @@ export function hearWord(book: NotesBook, { session, owner, news }: SessionWord)
   if (notes !== undefined) noteNews(notes, news);
 }
 
-/** The same words, of which nobody has more than its share on the way: what waits for a replica is everyone's room. */
+/** One owner's words: those on their way, and whoever waits to say more. */
+type Line = { underWay: number; readonly waiting: (() => void)[] };
+
+/**
+ * The same words, of which nobody has more than its share on the way: what waits for a replica is everyone's
+ * room. Who says more waits for its turn, and is refused where too many of its own wait already.
+ */
 export function shareWords({ self, tell, tellAll }: SessionWords): SessionWords {
-  const underWay = new Map<string, number>();
+  const lines = new Map<string, Line>();
+
+  /** At once where there is room on the way; false where there is none to wait. */
+  function enter(line: Line): boolean | Promise<void> {
+    if (line.underWay < MAX_WORDS_AN_OWNER) {
+      line.underWay += 1;
+      return true;
+    }
+    if (line.waiting.length >= MAX_WAITING_AN_OWNER) return false;
+    return new Promise((handOver) => line.waiting.push(handOver));
+  }
+
+  function leave(owner: string, line: Line): void {
+    const handOver = line.waiting.shift();
+    if (handOver !== undefined) return handOver();
+    line.underWay -= 1;
+    if (line.underWay === 0) lines.delete(owner);
+  }
 
   async function within<T>(
     { owner }: SessionWord,
     say: () => Promise<T>,
   ): Promise<T | 'overloaded'> {
-    const before = underWay.get(owner) ?? 0;
-    if (before >= MAX_WORDS_AN_OWNER) return 'overloaded';
-    underWay.set(owner, before + 1);
+    const line = lines.get(owner) ?? { underWay: 0, waiting: [] };
+    lines.set(owner, line);
+    const turn = enter(line);
+    if (turn === false) return 'overloaded';
+    if (turn instanceof Promise) await turn;
     try {
       return await say();
     } finally {
-      const left = (underWay.get(owner) ?? 1) - 1;
-      if (left > 0) underWay.set(owner, left);
-      else underWay.delete(owner);
+      leave(owner, line);
     }
   }
 
