@@ -1,6 +1,7 @@
 // Writes an answer to the client's socket. Decides nothing; a client that is gone is no error here.
 
 import type { ServerResponse } from 'node:http';
+import { type Body, isInPieces, sizeOfPieces } from '../mcp/body.js';
 import type { AnswerHeaders, Outgoing } from '../mcp/transport.js';
 
 const NO_CONTENT = 204;
@@ -26,17 +27,20 @@ class ResponseWriter implements Outgoing {
     if (!this.#response.headersSent) this.#response.setHeader(name, value);
   }
 
-  send(status: number, headers: AnswerHeaders, body: Uint8Array | string): void {
+  send(status: number, headers: AnswerHeaders, body: Body): void {
     const response = this.#response;
     if (response.headersSent || response.destroyed) return;
-    const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+    const length = isInPieces(body) ? sizeOfPieces(body) : Buffer.byteLength(body);
     const list: (string | number)[] = [];
     for (const name in headers) list.push(name, headers[name] ?? '');
     // An answer that cannot have a body has no length either (RFC 9110 §8.6).
     if (status !== NO_CONTENT) list.push('content-length', length);
     // Node takes names and values in one list, which its types do not know.
     response.writeHead(status, list as string[]);
-    response.end(body);
+    if (!isInPieces(body)) return void response.end(body);
+    // What is written in one turn leaves as one write of the socket.
+    for (const piece of body) response.write(piece);
+    response.end();
   }
 
   open(status: number, headers: AnswerHeaders): void {

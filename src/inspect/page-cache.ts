@@ -3,7 +3,8 @@
 // filtered form depends on (upstream, era, cursor; policy, pins and principal); nothing is kept for others.
 // Source: contract §6 (results that depend on the caller); MCP 2026-07-28, caching.
 
-import { type Halves, type IsEqual, isJoined, joinAtId, splitAtId } from '../mcp/id-halves.js';
+import type { Pieces } from '../mcp/body.js';
+import { type Halves, type IsEqual, isJoined, piecesAtId, splitAtId } from '../mcp/id-halves.js';
 import type { RequestId } from '../mcp/message.js';
 import type { Finding } from '../policy/record.js';
 import type { ListItem } from './filter-list.js';
@@ -13,8 +14,8 @@ export type FilteredPage = {
   readonly advertised: number;
   readonly visible: number;
   readonly findings: readonly Finding[];
-  /** The bytes to send, with this id. */
-  render(id: RequestId): Uint8Array;
+  /** What to send, with this id. */
+  render(id: RequestId): Pieces;
 };
 
 export interface CachedPage {
@@ -118,7 +119,7 @@ function createPage(
       if (halves === undefined) return;
       drop(policyKey);
       const bytes = halves.head.byteLength + halves.tail.byteLength;
-      forms.set(policyKey, { ...facts, bytes, render: (other) => joinAtId(halves, other) });
+      forms.set(policyKey, { ...facts, bytes, render: (other) => piecesAtId(halves, other) });
       const [oldest] = forms.keys();
       if (forms.size > maxForms && oldest !== undefined) drop(oldest);
       grow(bytes);

@@ -1,6 +1,7 @@
 // A message as the bytes before its id and those behind it, so that the same message under another id is
 // recognized, and written, without being read again. Decides nothing about either.
 
+import type { Pieces } from './body.js';
 import { spanOf } from './json.js';
 import type { RequestId } from './message.js';
 
@@ -39,12 +40,7 @@ export function isJoined(
   );
 }
 
-/** The message with this id. */
-export function joinAtId({ head, tail }: Halves, id: RequestId): Uint8Array {
-  const idBytes = encoder.encode(JSON.stringify(id));
-  const bytes = new Uint8Array(head.length + idBytes.length + tail.length);
-  bytes.set(head);
-  bytes.set(idBytes, head.length);
-  bytes.set(tail, head.length + idBytes.length);
-  return bytes;
+/** The message with this id, in the pieces that are kept. */
+export function piecesAtId({ head, tail }: Halves, id: RequestId): Pieces {
+  return [head, encoder.encode(JSON.stringify(id)), tail];
 }

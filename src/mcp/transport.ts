@@ -1,6 +1,8 @@
 // The HTTP facts of one exchange, as plain values: what came in and where the answer goes.
 // No socket and no framework type crosses this line, so everything behind it can be tested with literals.
 
+import type { Body } from './body.js';
+
 /** Who is told that a client has left: a function, or an object that has no need of one for each exchange (DOM, EventListener). */
 export type LeaveListener = (() => void) | { handleEvent(): void };
 
@@ -77,7 +79,7 @@ export interface Outgoing {
   /** A header that goes with the answer, whoever answers. To be called before the answer begins. */
   also(name: string, value: string): void;
   /** A whole answer. An empty body sends no content type. */
-  send(status: number, headers: AnswerHeaders, body: Uint8Array | string): void;
+  send(status: number, headers: AnswerHeaders, body: Body): void;
   /** Opens an event stream: headers now, body by `write`. */
   open(status: number, headers: AnswerHeaders): void;
   /** Bytes of an open stream; resolves when more may be written (back-pressure). */

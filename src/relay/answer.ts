@@ -169,7 +169,7 @@ export function sendOwn(
   if (verdict.kind !== 'own') return refuseWith('upstream-protocol');
   const isStateless = call.admitted?.era === '2026';
   const http = isStateless ? statusOfAnswer(status, verdict.rpcCode) : status;
-  const body = verdict.text ?? verdict.bytes ?? unchanged;
+  const body = verdict.text ?? verdict.pieces ?? unchanged;
   noteResult(call, verdict, http, body);
   call.outgoing.send(http, { ...JSON_HEADERS, ...verdict.headers }, body);
   return undefined;

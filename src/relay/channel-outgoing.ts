@@ -3,6 +3,7 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE.
 
 import type { Admitted } from '../mcp/admitted.js';
+import { type Body, inOnePiece } from '../mcp/body.js';
 import type { RequestId } from '../mcp/message.js';
 import { renderError } from '../mcp/render.js';
 import { encodeSseMessage } from '../mcp/sse.js';
@@ -84,9 +85,10 @@ export function messageIn(
   id: RequestId,
   status: number,
   headers: AnswerHeaders,
-  body: Uint8Array | string,
+  body: Body,
 ): string {
-  const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
+  const whole = inOnePiece(body);
+  const text = typeof whole === 'string' ? whole : new TextDecoder().decode(whole);
   const isMessage = headers['content-type']?.startsWith('application/json') === true;
   return isMessage ? text : renderError(id, CODE_OF_STATUS + status, text);
 }

@@ -12,6 +12,7 @@ import {
 } from '../inspect/filter-list.js';
 import { cutHandshake, endHandshake, type HandshakeOutcome } from '../inspect/handshake.js';
 import type { CachedPage } from '../inspect/page-cache.js';
+import { sizeOfPieces } from '../mcp/body.js';
 import { filterServerCapabilities } from '../mcp/capabilities.js';
 import { hasInexactNumber, type JsonReading } from '../mcp/json.js';
 import { listedEra } from '../mcp/listing.js';
@@ -78,13 +79,13 @@ export function recallList(call: Call, cleared: Answered, bytes: Uint8Array): Ve
     .find(pageKey(call, cleared), bytes, id)
     ?.filtered(viewerKey(call, cleared));
   if (page === undefined) return undefined;
-  const rendered = page.render(id);
-  noteList(call, page, bytes.byteLength, rendered.byteLength);
+  const pieces = page.render(id);
+  noteList(call, page, bytes.byteLength, sizeOfPieces(pieces));
   call.record.findings.push(...page.findings);
   return {
     kind: 'own',
     text: undefined,
-    bytes: rendered,
+    pieces,
     headers: NO_HEADERS,
     isError: false,
     rpcCode: undefined,

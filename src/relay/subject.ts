@@ -4,6 +4,7 @@
 
 import type { Carry, InspectionOutcome } from '../inspect/inspect.js';
 import type { SessionFacts } from '../mcp/admitted.js';
+import type { Pieces } from '../mcp/body.js';
 import type { JsonReading } from '../mcp/json.js';
 import type { Era } from '../mcp/message.js';
 import type { CompiledSchema } from '../policy/definition.js';
@@ -22,7 +23,7 @@ export type Verdict =
       readonly kind: 'own';
       readonly text: string | undefined;
       /** In place of a text: a list as it was filtered before. */
-      readonly bytes?: Uint8Array;
+      readonly pieces?: Pieces;
       readonly headers: { readonly [name: string]: string };
       readonly isError: boolean;
       readonly rpcCode: number | undefined;

@@ -1,6 +1,7 @@
 // Where a member's answer goes that is to be joined with others: the one message that answers the request is
 // kept, whatever else its stream says is handed on as it comes.
 
+import { inOnePiece } from '../../mcp/body.js';
 import { isObject, type Json, type RequestId } from '../../mcp/message.js';
 import type { AnswerHeaders, Outgoing } from '../../mcp/transport.js';
 import { readWritten } from './written-events.js';
@@ -48,7 +49,8 @@ export function collectAnswer(
       // The whole has told the client what there is to tell.
       also: () => undefined,
       send(status, headers, body) {
-        const text = typeof body === 'string' ? body : decoder.decode(body);
+        const whole = inOnePiece(body);
+        const text = typeof whole === 'string' ? whole : decoder.decode(whole);
         const isMessage = headers['content-type']?.startsWith('application/json') === true;
         settle({ status, headers, body: text, text: isMessage ? text : undefined });
       },

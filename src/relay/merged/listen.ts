@@ -4,6 +4,7 @@
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
 
 import type { Admitted } from '../../mcp/admitted.js';
+import type { Body } from '../../mcp/body.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../../mcp/message.js';
 import { encodeSseComment, encodeSseMessage } from '../../mcp/sse.js';
 import {
@@ -38,7 +39,7 @@ type Joined = {
   isOpen: boolean;
   /** A member ended its stream in good order. */
   isComplete: boolean;
-  failure: { status: number; headers: AnswerHeaders; body: Uint8Array | string } | undefined;
+  failure: { status: number; headers: AnswerHeaders; body: Body } | undefined;
   timer: NodeJS.Timeout | undefined;
 };
 

@@ -3,6 +3,7 @@
 // Source: MCP 2025-11-25, transports (listening for messages, resumability, session management).
 
 import type { EventFacts, SessionFacts } from '../../mcp/admitted.js';
+import type { Body } from '../../mcp/body.js';
 import { NO_CHANNEL_HERE, probesForChannel } from '../../mcp/eras/channels.js';
 import { faultOf, INVALID_REQUEST } from '../../mcp/faults.js';
 import { admitSessionEnd, admitStreamOpen } from '../../mcp/streams.js';
@@ -68,7 +69,7 @@ function partsToOpen(verified: Verified, session: SessionFacts): readonly PartOf
 /** Joins streams into one, event by event. It opens with the first that opens and ends with the last. */
 function joinStreams(outgoing: Outgoing): { partOf(): Outgoing; end(): void } {
   let isOpen = false;
-  let failure: { status: number; headers: AnswerHeaders; body: Uint8Array | string } | undefined;
+  let failure: { status: number; headers: AnswerHeaders; body: Body } | undefined;
   return {
     partOf: () => ({
       get isClosed() {

@@ -2,7 +2,7 @@
 // again, as nearly every page does, is told again without being read. What is told is a function of what was
 // heard, of the method and of the ids alone, so nothing here depends on who asks.
 
-import { type Halves, isJoined, joinAtId, splitAtId } from '../../mcp/id-halves.js';
+import { type Halves, isJoined, piecesAtId, splitAtId } from '../../mcp/id-halves.js';
 import type { RequestId } from '../../mcp/message.js';
 
 /** Methods whose answers come again and again. */
@@ -45,7 +45,7 @@ export function createToldPages(): ToldPages {
   function recall(method: string, bytes: Uint8Array, ids: TellingIds): Uint8Array | undefined {
     const kept = pages.get(keyOf(method, bytes.length, ids.heard));
     if (kept === undefined || !isJoined(kept.heard, bytes, ids.heard, isEqual)) return undefined;
-    return joinAtId(kept.told, ids.told);
+    return Buffer.concat(piecesAtId(kept.told, ids.told));
   }
 
   function keep(method: string, telling: Telling, ids: TellingIds): void {
