@@ -1,7 +1,7 @@
 // Writes an answer to the client's socket. Decides nothing; a client that is gone is no error here.
 
 import type { ServerResponse } from 'node:http';
-import { type Body, isInPieces, sizeOfPieces } from '../mcp/body.js';
+import { type Body, isInPieces, sizeOfBytes } from '../mcp/body.js';
 import type { AnswerHeaders, Outgoing } from '../mcp/transport.js';
 
 const NO_CONTENT = 204;
@@ -30,7 +30,7 @@ class ResponseWriter implements Outgoing {
   send(status: number, headers: AnswerHeaders, body: Body): void {
     const response = this.#response;
     if (response.headersSent || response.destroyed) return;
-    const length = isInPieces(body) ? sizeOfPieces(body) : Buffer.byteLength(body);
+    const length = typeof body === 'string' ? Buffer.byteLength(body) : sizeOfBytes(body);
     const list: (string | number)[] = [];
     for (const name in headers) list.push(name, headers[name] ?? '');
     // An answer that cannot have a body has no length either (RFC 9110 §8.6).

@@ -3,7 +3,7 @@
 // filtered form depends on (upstream, era, cursor; policy, pins and principal); nothing is kept for others.
 // Source: contract §6 (results that depend on the caller); MCP 2026-07-28, caching.
 
-import type { Pieces } from '../mcp/body.js';
+import type { Bytes, Pieces } from '../mcp/body.js';
 import { type Halves, type IsEqual, isJoined, piecesAtId, splitAtId } from '../mcp/id-halves.js';
 import type { RequestId } from '../mcp/message.js';
 import type { Finding } from '../policy/record.js';
@@ -31,7 +31,7 @@ export interface CachedPage {
 
 export interface PageCache {
   /** The page kept under the key, if these bytes are its bytes but for the id. */
-  find(key: string, bytes: Uint8Array, id: RequestId): CachedPage | undefined;
+  find(key: string, bytes: Bytes, id: RequestId): CachedPage | undefined;
   /** Keeps a page; undefined where its id is spelled unusually and it cannot be recognized again. */
   keep(
     key: string,

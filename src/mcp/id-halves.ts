@@ -1,7 +1,7 @@
 // A message as the bytes before its id and those behind it, so that the same message under another id is
 // recognized, and written, without being read again. Decides nothing about either.
 
-import type { Pieces } from './body.js';
+import { type Bytes, isInPieces, type Pieces } from './body.js';
 import { spanOf } from './json.js';
 import type { RequestId } from './message.js';
 
@@ -11,6 +11,7 @@ export type Halves = { readonly head: Uint8Array; readonly tail: Uint8Array };
 export type IsEqual = (one: Uint8Array, other: Uint8Array) => boolean;
 
 const encoder = new TextEncoder();
+const NO_BYTES = new Uint8Array(0);
 
 /** The bytes before and behind the id; undefined where the id is not spelled as JSON.stringify would. */
 export function splitAtId(text: string, id: RequestId): Halves | undefined {
@@ -24,7 +25,22 @@ export function splitAtId(text: string, id: RequestId): Halves | undefined {
 }
 
 /** Whether these bytes are those halves with this id between them. */
-export function isJoined(
+export function isJoined(halves: Halves, bytes: Bytes, id: RequestId, isEqual: IsEqual): boolean {
+  return isInPieces(bytes)
+    ? areItsPieces(halves, bytes, id, isEqual)
+    : isWhole(halves, bytes, id, isEqual);
+}
+
+/** Pieces that are cut elsewhere are not recognized. */
+function areItsPieces(halves: Halves, pieces: Pieces, id: RequestId, isEqual: IsEqual): boolean {
+  const own = piecesAtId(halves, id);
+  return (
+    pieces.length === own.length &&
+    own.every((piece, index) => isEqual(piece, pieces[index] ?? NO_BYTES))
+  );
+}
+
+function isWhole(
   { head, tail }: Halves,
   bytes: Uint8Array,
   id: RequestId,

@@ -1,7 +1,7 @@
 // The HTTP facts of one exchange, as plain values: what came in and where the answer goes.
 // No socket and no framework type crosses this line, so everything behind it can be tested with literals.
 
-import type { Body } from './body.js';
+import type { Body, Bytes } from './body.js';
 
 /** Who is told that a client has left: a function, or an object that has no need of one for each exchange (DOM, EventListener). */
 export type LeaveListener = (() => void) | { handleEvent(): void };
@@ -106,6 +106,9 @@ export type ForwardFault =
   | 'upstream-protocol'
   | 'upstream-credentials';
 
+/** All bytes of an answer, or why they are not there. */
+export type WholeAnswer = Bytes | 'too-large' | ForwardFault;
+
 /** An upstream's answer whose headers have arrived. Exactly one of `whole` and `next` may be used. */
 export type UpstreamAnswer = {
   readonly kind: 'answer';
@@ -116,10 +119,7 @@ export type UpstreamAnswer = {
    * All bytes, at once where they are there; or `too-large` past `maxBytes` and a fault past `withinMs` (the socket is then closed), or
    * why they ended early.
    */
-  whole(
-    maxBytes: number,
-    withinMs: number,
-  ): Uint8Array | 'too-large' | ForwardFault | Promise<Uint8Array | 'too-large' | ForwardFault>;
+  whole(maxBytes: number, withinMs: number): WholeAnswer | Promise<WholeAnswer>;
   /** Bytes as they come; `undefined` at the end, a fault when they ended early. */
   next(): Uint8Array | undefined | ForwardFault | Promise<Uint8Array | undefined | ForwardFault>;
   /** Nothing more of it is wanted: what little is left is dropped, and the socket serves again. */

@@ -3,6 +3,7 @@
 // Source: MCP transports (2025-11-25 and 2026-07-28), sending messages to the server.
 
 import type { SessionFacts } from '../mcp/admitted.js';
+import type { Body } from '../mcp/body.js';
 import { statusOfAnswer } from '../mcp/eras/stateless-errors.js';
 import type { UpstreamAnswer } from '../mcp/transport.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
@@ -163,7 +164,7 @@ export function sendOwn(
   call: Call,
   verdict: Verdict,
   status: number,
-  unchanged: Uint8Array | string,
+  unchanged: Body,
 ): Refusal | undefined {
   if (verdict.kind === 'refused') return verdict.refusal;
   if (verdict.kind !== 'own') return refuseWith('upstream-protocol');

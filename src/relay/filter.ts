@@ -12,7 +12,7 @@ import {
 } from '../inspect/filter-list.js';
 import { cutHandshake, endHandshake, type HandshakeOutcome } from '../inspect/handshake.js';
 import type { CachedPage } from '../inspect/page-cache.js';
-import { sizeOfPieces } from '../mcp/body.js';
+import { type Bytes, sizeOfBytes } from '../mcp/body.js';
 import { filterServerCapabilities } from '../mcp/capabilities.js';
 import { hasInexactNumber, type JsonReading } from '../mcp/json.js';
 import { listedEra } from '../mcp/listing.js';
@@ -71,7 +71,7 @@ export function filterAnswer(filtering: Filtering): Verdict | Promise<Verdict> {
 }
 
 /** A page whose bytes and viewer were seen before: the filtered bytes of then, with this id. */
-export function recallList(call: Call, cleared: Answered, bytes: Uint8Array): Verdict | undefined {
+export function recallList(call: Call, cleared: Answered, bytes: Bytes): Verdict | undefined {
   const { admitted } = cleared;
   const id = idOf(cleared);
   if (KINDS[admitted.rule.method] === undefined || id === undefined) return undefined;
@@ -80,7 +80,7 @@ export function recallList(call: Call, cleared: Answered, bytes: Uint8Array): Ve
     ?.filtered(viewerKey(call, cleared));
   if (page === undefined) return undefined;
   const pieces = page.render(id);
-  noteList(call, page, bytes.byteLength, sizeOfPieces(pieces));
+  noteList(call, page, sizeOfBytes(bytes), sizeOfBytes(pieces));
   call.record.findings.push(...page.findings);
   return {
     kind: 'own',

@@ -6,6 +6,7 @@ import { NO_CARRY } from '../inspect/inspect.js';
 import { setPrivate } from '../inspect/members.js';
 import { readAnswer } from '../mcp/answers.js';
 import { mayAskFirst } from '../mcp/asking.js';
+import { type Bytes, inOnePiece } from '../mcp/body.js';
 import { type JsonReading, readJson, readJsonText } from '../mcp/json.js';
 import { isObject, type JsonObject, type RpcError } from '../mcp/message.js';
 import type { CompiledSchema } from '../policy/definition.js';
@@ -27,7 +28,7 @@ import { judgeUrlError, URL_ELICITATION_REQUIRED } from './url-error.js';
 
 export type Judge = {
   /** At once, unless a verdict waits for the upstream to be listed again. */
-  judgeBytes(bytes: Uint8Array): Verdict | Promise<Verdict>;
+  judgeBytes(bytes: Bytes): Verdict | Promise<Verdict>;
   judgeText(text: string): Verdict | Promise<Verdict>;
   /** Judges from now on by what a new decision owes. */
   renew(owed: OwedByAnswer): void;
@@ -94,7 +95,10 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
 
   return {
     judgeBytes(bytes) {
-      return recallList(call, cleared, bytes) ?? judge(readJson(bytes), bytes);
+      const recalled = recallList(call, cleared, bytes);
+      if (recalled !== undefined) return recalled;
+      const whole = inOnePiece(bytes);
+      return judge(readJson(whole), whole);
     },
     judgeText: (text) => judge(readJsonText(text)),
     renew(owed) {

@@ -2,7 +2,7 @@
 // ids of our own, so that the stream can be resumed where it breaks off. Nothing is written unjudged.
 // Source: MCP 2025-11-25, transports (sending messages to the server, resumability).
 
-import { type Body, inOnePiece, isInPieces, sizeOfPieces } from '../mcp/body.js';
+import { type Body, inOnePiece, sizeOfBytes } from '../mcp/body.js';
 import {
   encodeSseComment,
   encodeSseMessage,
@@ -162,16 +162,11 @@ export function noteResult(
   result.status = verdict.isError ? 'error' : 'ok';
   result.rpcCode = verdict.rpcCode;
   result.http = http;
-  result.bytes += sizeOf(body);
+  result.bytes += typeof body === 'string' ? Buffer.byteLength(body) : sizeOfBytes(body);
   // Lists are known by the pins that they show; what was read or called is known by its digest alone.
   const response = call.admitted?.rule.response;
   if (response === 'inspect' || response === 'task')
     result.digest = call.ports.keyedHash('result', inOnePiece(body));
-}
-
-function sizeOf(body: Body): number {
-  if (typeof body === 'string') return Buffer.byteLength(body);
-  return isInPieces(body) ? sizeOfPieces(body) : body.byteLength;
 }
 
 /** Why a stream that ended in this way has no answer. */

@@ -5,6 +5,7 @@
 import type { SessionFacts } from '../../mcp/admitted.js';
 import { amendAnswer } from '../../mcp/amended-answer.js';
 import { mayAskFirst } from '../../mcp/asking.js';
+import { inOnePiece } from '../../mcp/body.js';
 import type { MirroredParameter } from '../../mcp/headers.js';
 import { Leaving } from '../../mcp/leaving.js';
 import type { RequestId } from '../../mcp/message.js';
@@ -196,8 +197,9 @@ function tell(request: Request, answer: UpstreamAnswer, reader: SessionReader): 
     status,
     headers: { 'content-type': answer.headers['content-type'] },
     async whole(maxBytes, withinMs) {
-      const bytes = await answer.whole(maxBytes, withinMs);
-      if (typeof bytes === 'string') return bytes;
+      const whole = await answer.whole(maxBytes, withinMs);
+      if (typeof whole === 'string') return whole;
+      const bytes = inOnePiece(whole);
       const ids = { heard: reader.sentId, told: reader.id };
       return request.parts.pages.tell(reader.method, bytes, ids, () => {
         const heard = hearWhole(bytes);
@@ -237,11 +239,12 @@ async function withDialogue(
   const { parts, cleared, by, mirrored, notes, leaving } = request;
   let first = answer;
   if (isJson(answer)) {
-    const bytes = await answer.whole(parts.maxResponseBytes, parts.requestTimeoutMs);
-    if (typeof bytes === 'string') {
+    const whole = await answer.whole(parts.maxResponseBytes, parts.requestTimeoutMs);
+    if (typeof whole === 'string') {
       leave(request);
-      return { kind: 'fault', reason: bytes === 'too-large' ? 'upstream-protocol' : bytes };
+      return { kind: 'fault', reason: whole === 'too-large' ? 'upstream-protocol' : whole };
     }
+    const bytes = inOnePiece(whole);
     first = wholeAnswer(200, bytes);
     if (!asks(bytes)) return tell(request, first, reader);
   } else if (!isStream(answer)) return tell(request, answer, reader);

@@ -6,6 +6,7 @@
 import type { Admitted } from '../../mcp/admitted.js';
 import { amendAnswer } from '../../mcp/amended-answer.js';
 import { mayAskFirst } from '../../mcp/asking.js';
+import { inOnePiece } from '../../mcp/body.js';
 import { spanOf } from '../../mcp/json.js';
 import { Leaving } from '../../mcp/leaving.js';
 import type { JsonObject } from '../../mcp/message.js';
@@ -244,8 +245,9 @@ function tellWhole(
   if (!isJson(answer)) return answer;
   return amendAnswer(answer, {
     async whole(maxBytes, withinMs) {
-      const bytes = await answer.whole(maxBytes, withinMs);
-      if (typeof bytes === 'string') return bytes;
+      const whole = await answer.whole(maxBytes, withinMs);
+      if (typeof whole === 'string') return whole;
+      const bytes = inOnePiece(whole);
       const ids = { heard: sent.sentId, told: sent.id };
       return pages.tell(sent.method, bytes, ids, () => {
         const heard = hearWhole(bytes);

@@ -2,10 +2,11 @@
 // Reads and frames; what a message says is for others.
 // Source: MCP 2025-11-25 and 2026-07-28, transports, sending messages to the server.
 
+import { inOnePiece } from '../../mcp/body.js';
 import { readJson, readJsonText } from '../../mcp/json.js';
 import type { Json } from '../../mcp/message.js';
 import { createSseFramer, type SseEvent, type SseFault } from '../../mcp/sse.js';
-import type { ForwardFault, UpstreamAnswer } from '../../mcp/transport.js';
+import type { ForwardFault, UpstreamAnswer, WholeAnswer } from '../../mcp/transport.js';
 
 /** Bytes of one message, and the time for a whole body. */
 export type HearingBounds = {
@@ -51,9 +52,9 @@ function fault(reason: ForwardFault): Heard {
 }
 
 /** The one message of a whole body. */
-export function hearWhole(bytes: Uint8Array | 'too-large' | ForwardFault): Heard {
+export function hearWhole(bytes: WholeAnswer): Heard {
   if (typeof bytes === 'string') return fault(bytes === 'too-large' ? 'upstream-protocol' : bytes);
-  const reading = readJson(bytes);
+  const reading = readJson(inOnePiece(bytes));
   if (!reading.ok) return fault('upstream-protocol');
   return { kind: 'message', text: reading.text, value: reading.value };
 }

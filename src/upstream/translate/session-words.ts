@@ -113,8 +113,8 @@ export function shareWords({ self, tell, tellAll }: SessionWords): SessionWords 
 
   function leave(owner: string, line: Line): void {
     const handOver = line.waiting.shift();
-    if (handOver !== undefined) return handOver();
-    line.underWay -= 1;
+    if (handOver !== undefined) handOver();
+    else line.underWay -= 1;
     if (line.underWay === 0) lines.delete(owner);
   }
 

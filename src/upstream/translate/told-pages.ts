@@ -2,6 +2,7 @@
 // again, as nearly every page does, is told again without being read. What is told is a function of what was
 // heard, of the method and of the ids alone, so nothing here depends on who asks.
 
+import type { Bytes } from '../../mcp/body.js';
 import { type Halves, isJoined, piecesAtId, splitAtId } from '../../mcp/id-halves.js';
 import type { RequestId } from '../../mcp/message.js';
 
@@ -29,7 +30,7 @@ export type ToldPages = {
     bytes: Uint8Array,
     ids: TellingIds,
     tellAnew: () => Telling | undefined,
-  ): Uint8Array;
+  ): Bytes;
 };
 
 const encoder = new TextEncoder();
@@ -42,10 +43,10 @@ export function createToldPages(): ToldPages {
   const keyOf = (method: string, length: number, id: RequestId): string =>
     `${method} ${length - JSON.stringify(id).length}`;
 
-  function recall(method: string, bytes: Uint8Array, ids: TellingIds): Uint8Array | undefined {
+  function recall(method: string, bytes: Uint8Array, ids: TellingIds): Bytes | undefined {
     const kept = pages.get(keyOf(method, bytes.length, ids.heard));
     if (kept === undefined || !isJoined(kept.heard, bytes, ids.heard, isEqual)) return undefined;
-    return Buffer.concat(piecesAtId(kept.told, ids.told));
+    return piecesAtId(kept.told, ids.told);
   }
 
   function keep(method: string, telling: Telling, ids: TellingIds): void {

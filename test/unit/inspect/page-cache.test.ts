@@ -64,6 +64,23 @@ describe('the page cache', () => {
     expect(cache.find('other', encode(page(1)), 1)).toBeUndefined();
   });
 
+  it('[I-40] knows a page that comes in its pieces, and none of which one differs', () => {
+    const cache = newCache();
+    keep(cache, 'k', 1);
+    const text = page(7);
+    const at = text.lastIndexOf('7');
+    const pieces = (head: string, id: string, tail: string) => [head, id, tail].map(encode);
+    const [head, tail] = [text.slice(0, at), text.slice(at + 1)];
+    expect(cache.find('k', pieces(head, '7', tail), 7)).toBeDefined();
+    expect(cache.find('k', pieces(head, '7', tail), 8)).toBeUndefined();
+    expect(cache.find('k', pieces(head, '8', tail), 7)).toBeUndefined();
+    expect(cache.find('k', pieces(`${head} `, '7', tail), 7)).toBeUndefined();
+    expect(cache.find('k', pieces(head, '7', `${tail} `), 7)).toBeUndefined();
+    expect(cache.find('k', [...pieces(head, '7', tail), encode('x')], 7)).toBeUndefined();
+    expect(cache.find('k', [encode(text)], 7)).toBeUndefined();
+    expect(cache.find('k', [], 7)).toBeUndefined();
+  });
+
   it('[I-40] keeps no page whose id is spelled unusually, and forgets what stood under the key', () => {
     const cache = newCache();
     keep(cache, 'k', 1);
