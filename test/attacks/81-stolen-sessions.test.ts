@@ -7,10 +7,13 @@ import {
   expectRefusedLines,
   startRig,
 } from '../support/attack-rig.js';
+import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 import {
   type Access,
   bearer,
   type OpenSession,
+  openSession,
   type Reply,
   readReply,
   requestInSession,
@@ -112,13 +115,39 @@ describe("a session in another caller's hands", () => {
     expectNothingForwarded(rig);
   });
 
-  it('[X-81] of another upstream is unknown here', async () => {
-    const reply = await requestInSession(
-      { ...rig.access, url: rig.access.url },
-      Buffer.from(session.id, 'base64url').toString('base64'),
-      'tools/call',
-      call,
+  it('[X-81] is unknown in another spelling', async () => {
+    const bytes = Buffer.from(session.id, 'base64url');
+    const spellings = [`${session.id}=`, bytes.toString('hex'), ` ${bytes.toString('base64')}==`];
+    for (const id of spellings) {
+      const reply = await requestInSession(rig.access, id, 'tools/call', call);
+      expect(reply.status).toBe(404);
+    }
+    expectNothingForwarded(rig);
+  });
+});
+
+describe('a session of another upstream', () => {
+  let gateway: RunningGateway;
+  let upstreams: readonly HostileUpstream[];
+  afterAll(async () => {
+    await gateway?.close();
+    for (const upstream of upstreams ?? []) await upstream.close();
+  });
+
+  it('[X-81] is unknown, though the caller is the same', async () => {
+    upstreams = [await startHostileUpstream(), await startHostileUpstream()];
+    const names = ['one', 'two'];
+    gateway = await startTestGateway({
+      upstreams: upstreams.map(({ url }, index) => ({ name: names[index] ?? '', url })),
+    });
+    const [one, two] = await Promise.all(
+      names.map(async (name) => ({ url: gateway.url(name), token: await gateway.token(name) })),
     );
-    expect(reply.status).toBe(404);
+    if (one === undefined || two === undefined) throw new Error('two upstreams were started');
+    const own = await openSession(one);
+    const call = { name: 'read_record', arguments: { id: 'one' } };
+    expect((await requestInSession(one, own.id, 'tools/call', call)).status).toBe(200);
+    expect((await requestInSession(two, own.id, 'tools/call', call)).status).toBe(404);
+    expect(upstreams[1]?.seen().some(({ method }) => method === 'tools/call')).toBe(false);
   });
 });
