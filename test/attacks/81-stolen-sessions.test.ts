@@ -7,8 +7,7 @@ import {
   expectRefusedLines,
   startRig,
 } from '../support/attack-rig.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
+import { startTwoUpstreams, type TwoUpstreams } from '../support/two-upstreams.js';
 import {
   type Access,
   bearer,
@@ -127,27 +126,15 @@ describe("a session in another caller's hands", () => {
 });
 
 describe('a session of another upstream', () => {
-  let gateway: RunningGateway;
-  let upstreams: readonly HostileUpstream[];
-  afterAll(async () => {
-    await gateway?.close();
-    for (const upstream of upstreams ?? []) await upstream.close();
-  });
+  let both: TwoUpstreams | undefined;
+  afterAll(() => both?.close());
 
   it('[X-81] is unknown, though the caller is the same', async () => {
-    upstreams = [await startHostileUpstream(), await startHostileUpstream()];
-    const names = ['one', 'two'];
-    gateway = await startTestGateway({
-      upstreams: upstreams.map(({ url }, index) => ({ name: names[index] ?? '', url })),
-    });
-    const [one, two] = await Promise.all(
-      names.map(async (name) => ({ url: gateway.url(name), token: await gateway.token(name) })),
-    );
-    if (one === undefined || two === undefined) throw new Error('two upstreams were started');
-    const own = await openSession(one);
+    both = await startTwoUpstreams();
+    const own = await openSession(both.one);
     const call = { name: 'read_record', arguments: { id: 'one' } };
-    expect((await requestInSession(one, own.id, 'tools/call', call)).status).toBe(200);
-    expect((await requestInSession(two, own.id, 'tools/call', call)).status).toBe(404);
-    expect(upstreams[1]?.seen().some(({ method }) => method === 'tools/call')).toBe(false);
+    expect((await requestInSession(both.one, own.id, 'tools/call', call)).status).toBe(200);
+    expect((await requestInSession(both.two, own.id, 'tools/call', call)).status).toBe(404);
+    expect(both.seenByTwo().some(({ method }) => method === 'tools/call')).toBe(false);
   });
 });

@@ -12,8 +12,6 @@ import {
   startRig,
   UPSTREAM,
 } from '../support/attack-rig.js';
-import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
-import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 import {
   askStateless,
   beginStateless,
@@ -22,6 +20,7 @@ import {
   initializeWithTasks,
   TASK_TOOLS,
 } from '../support/task-server.js';
+import { startTwoUpstreams, type TwoUpstreams } from '../support/two-upstreams.js';
 import {
   type Access,
   errorOf,
@@ -184,31 +183,19 @@ describe('too late', () => {
 });
 
 describe('of another upstream', () => {
-  let gateway: RunningGateway;
-  let upstreams: readonly HostileUpstream[];
-  afterAll(async () => {
-    await gateway?.close();
-    for (const upstream of upstreams ?? []) await upstream.close();
-  });
+  let both: TwoUpstreams | undefined;
+  afterAll(() => both?.close());
 
   it('[TSK-02] a task is unknown, though the caller is the same', async () => {
-    upstreams = [await startHostileUpstream(), await startHostileUpstream()];
-    const names = ['one', 'two'];
-    for (const upstream of upstreams) {
+    both = await startTwoUpstreams((upstream) => {
       upstream.offer(() => TASK_TOOLS);
       upstream.obey(createTaskServer().order);
-    }
-    gateway = await startTestGateway({
-      upstreams: upstreams.map(({ url }, index) => ({ name: names[index] ?? '', url })),
     });
-    const [one, two] = await Promise.all(
-      names.map(async (name) => ({ url: gateway.url(name), token: await gateway.token(name) })),
-    );
-    if (one === undefined || two === undefined) throw new Error('two upstreams were started');
+    const { one, two } = both;
     const taskId = await beginStateless(one);
     expect(resultOf(await askStateless(one, 'tasks/get', { taskId }))['taskId']).toBe(taskId);
     const reply = await askStateless(two, 'tasks/get', { taskId });
     expect([reply.status, errorOf(reply)['code']]).toEqual([200, -32602]);
-    expect(upstreams[1]?.seen().some(({ method }) => method === 'tasks/get')).toBe(false);
+    expect(both.seenByTwo().some(({ method }) => method === 'tasks/get')).toBe(false);
   });
 });
