@@ -7,11 +7,11 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { startIssuer } from '../dist/dev/issuer.js';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { start, stop } from './process.mjs';
 
-const MAIN = fileURLToPath(new URL('../dist/main.js', import.meta.url));
+/** The build of this checkout; another one can be given. */
+export const OWN_DIST = fileURLToPath(new URL('../dist', import.meta.url));
 const READY_TRIES = 100;
 const READY_PAUSE_MS = 100;
 
@@ -56,8 +56,10 @@ rules:
     what: {upstreams: ["*"], tools: ["wipe_*"]}
 `;
 
-/** Starts issuer and gateway. `core` pins the gateway; `execArgv` is for a profiler. */
-export async function startGatewayForBench(upstreamUrl, core, execArgv = []) {
+/** Starts issuer and gateway of the build in `dist`. `core` pins the gateway; `execArgv` is for a profiler. */
+export async function startGatewayForBench(upstreamUrl, core, execArgv = [], dist = OWN_DIST) {
+  const main = join(dist, 'main.js');
+  const { startIssuer } = await import(pathToFileURL(join(dist, 'dev/issuer.js')).href);
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-bench-'));
   const issuer = await startIssuer({ users: [{ name: 'bench', groups: [], scopes: [] }] });
   const [data, ops] = [await freePort(), await freePort()];
@@ -70,11 +72,11 @@ export async function startGatewayForBench(upstreamUrl, core, execArgv = []) {
   await writeFile(join(folder, 'policies/bench.policy.yaml'), POLICY);
   const pinned = spawnSync(
     process.execPath,
-    [MAIN, 'pin', 'fetch', '-c', file, '--approve', '--by', 'bench', '--note', 'bench'],
+    [main, 'pin', 'fetch', '-c', file, '--approve', '--by', 'bench', '--note', 'bench'],
     { encoding: 'utf8' },
   );
   if (pinned.status !== 0) throw new Error(`pin fetch failed: ${pinned.stderr}`);
-  const { child } = await start(MAIN, ['serve', '-c', file], {
+  const { child } = await start(main, ['serve', '-c', file], {
     core,
     execArgv,
     expectMessage: false,

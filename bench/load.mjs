@@ -1,6 +1,7 @@
 // The load: a fixed number of connections, each with a session and request ids of its own, each sending
 // its next request when the last one was answered. Bounded by time. Every answer is checked, so that a
-// refusal is never measured as speed. With `perSecond` it keeps to that rate. Driven over IPC by run.mjs.
+// refusal is never measured as speed. With `perSecond` it keeps to that rate. With `keep` its connections
+// stay open for the next job of that target. Driven over IPC by run.mjs and against.mjs.
 
 import { Client } from 'undici';
 
@@ -89,44 +90,64 @@ async function openSession(client, path, token) {
   return opened.names['mcp-session-id'];
 }
 
-async function drive(job, latencies, until) {
+async function openConnection(job) {
   const url = new URL(job.url);
   const client = new Client(url.origin, { pipelining: 1 });
-  try {
-    const session =
-      job.era === '2025' ? await openSession(client, url.pathname, job.token) : undefined;
-    const headers = headersOf(job.scenario, job.era, session, job.token);
-    const pauseMs = job.perSecond === undefined ? 0 : (1000 * job.connections) / job.perSecond;
-    for (let id = 1; performance.now() < until(); id += 1) {
-      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
-      const startedMs = performance.now();
-      const answer = await exchange(
-        client,
-        url.pathname,
-        headers,
-        bodyOf(job.scenario, job.era, id),
+  const session =
+    job.era === '2025' ? await openSession(client, url.pathname, job.token) : undefined;
+  return { client, session, path: url.pathname };
+}
+
+async function drive(job, { client, session, path }, latencies, until) {
+  const headers = headersOf(job.scenario, job.era, session, job.token);
+  const pauseMs = job.perSecond === undefined ? 0 : (1000 * job.connections) / job.perSecond;
+  for (let id = 1; performance.now() < until; id += 1) {
+    if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    const startedMs = performance.now();
+    const answer = await exchange(client, path, headers, bodyOf(job.scenario, job.era, id));
+    latencies.push(performance.now() - startedMs);
+    const isRefused =
+      answer.tail.includes('dev.sallyport/decision') || answer.tail.includes('"error"');
+    if (answer.status !== 200 || answer.size < job.scenario.minBytes || isRefused) {
+      throw new Error(
+        `${job.scenario.name} was answered ${answer.status} with ${answer.size} bytes: ${answer.tail}`,
       );
-      latencies.push(performance.now() - startedMs);
-      const isRefused =
-        answer.tail.includes('dev.sallyport/decision') || answer.tail.includes('"error"');
-      if (answer.status !== 200 || answer.size < job.scenario.minBytes || isRefused) {
-        throw new Error(
-          `${job.scenario.name} was answered ${answer.status} with ${answer.size} bytes: ${answer.tail}`,
-        );
-      }
     }
-  } finally {
-    await client.destroy();
   }
 }
 
+/** Connections that wait for the next job of their target, by url and era. */
+const kept = new Map();
+
+async function connectionsFor(job) {
+  const key = `${job.url} ${job.era}`;
+  const standing = kept.get(key) ?? [];
+  const missing = Math.max(0, job.connections - standing.length);
+  standing.push(...(await Promise.all(Array.from({ length: missing }, () => openConnection(job)))));
+  if (job.keep) kept.set(key, standing);
+  return standing.slice(0, job.connections);
+}
+
+async function destroyAll(connections) {
+  await Promise.all(connections.map(({ client }) => client.destroy()));
+}
+
 process.on('message', async (job) => {
+  if (job.forget) {
+    await destroyAll([...kept.values()].flat());
+    kept.clear();
+    process.send({});
+    return;
+  }
   const latencies = [];
-  let end = Number.POSITIVE_INFINITY;
   try {
-    const running = Array.from({ length: job.connections }, () => drive(job, latencies, () => end));
-    end = performance.now() + job.ms;
-    await Promise.all(running);
+    const connections = await connectionsFor(job);
+    const until = performance.now() + job.ms;
+    try {
+      await Promise.all(connections.map((one) => drive(job, one, latencies, until)));
+    } finally {
+      if (!job.keep) await destroyAll(connections);
+    }
     latencies.sort((a, b) => a - b);
     const at = (share) =>
       latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? Number.NaN;

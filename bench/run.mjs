@@ -1,4 +1,6 @@
 // npm run bench [-- --quick] [-- --pairs] [-- --seconds N --rounds N] [-- --idle-streams] [-- --tokens]
+// npm run bench -- --against DIR [...]: two builds compared, see against.mjs.
+//
 // One run on loopback: the gateway with every control armed, against the same upstream reached directly
 // and through our own bare pass-through. Samples are interleaved, those with foreign load are taken
 // again, medians and ranges are printed, JSON is written. It gates nothing: microseconds belong to this
@@ -8,85 +10,24 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { arch, cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { benchAgainst } from './against.mjs';
 import { startGatewayForBench } from './gateway.mjs';
 import { benchIdleStreams } from './idle-streams.mjs';
-import { cpuMicros, machineBusyMicros, residentMib, start, stop } from './process.mjs';
+import { readOptions } from './options.mjs';
+import { residentMib, start, stop } from './process.mjs';
+import {
+  ask,
+  ERAS,
+  LOAD_CORE,
+  MOST_CONNECTIONS,
+  PROXY_CORE,
+  SCENARIOS,
+  sample,
+} from './samples.mjs';
 import { benchTokens } from './tokens.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
-const PROXY_CORE = 0;
-const LOAD_CORE = 1;
-/** Busy time of others, as a share of one core, past which a sample is taken again. */
-const MAX_FOREIGN_SHARE = 0.12;
-const MAX_TRIES = 4;
-
-const SCENARIOS = [
-  { name: '1 KB call', method: 'tools/call', tool: 'echo', minBytes: 900 },
-  { name: '50-tool list', method: 'tools/list', minBytes: 30_000 },
-  { name: '64 KB result', method: 'tools/call', tool: 'page', minBytes: 60_000 },
-  {
-    name: '10-event stream',
-    method: 'tools/call',
-    tool: 'stream',
-    minBytes: 1_500,
-    isStream: true,
-  },
-  { name: '10 events apart', method: 'tools/call', tool: 'apart', minBytes: 1_500, isStream: true },
-];
 const CONNECTIONS = [1, 32];
-const MOST_CONNECTIONS = 32;
-const ERAS = ['2025', '2026'];
-
-function options() {
-  const args = process.argv.slice(2);
-  const value = (name, otherwise) => {
-    const at = args.indexOf(name);
-    return at === -1 ? otherwise : Number(args[at + 1]);
-  };
-  const quick = args.includes('--quick');
-  return {
-    quick,
-    pairs: args.includes('--pairs'),
-    seconds: value('--seconds', quick ? 0.4 : 1.5),
-    rounds: value('--rounds', quick ? 1 : 5),
-  };
-}
-
-function ask(load, job) {
-  return new Promise((resolve, reject) => {
-    load.once('message', (answer) =>
-      answer.error === undefined ? resolve(answer) : reject(new Error(answer.error)),
-    );
-    load.send(job);
-  });
-}
-
-async function sample(target, job, bystanders) {
-  for (let attempt = 1; ; attempt += 1) {
-    const own = () =>
-      [target.pid, ...bystanders].reduce((sum, pid) => sum + (cpuMicros(pid) ?? 0), 0);
-    const busyBefore = machineBusyMicros();
-    const ownBefore = own();
-    const cpuBefore = target.pid === undefined ? 0 : cpuMicros(target.pid);
-    const startedMs = performance.now();
-    const answer = await ask(target.load, { ...job, url: target.url, token: target.token });
-    const elapsedMicros = (performance.now() - startedMs) * 1000;
-    const cpu =
-      target.pid === undefined ? undefined : (cpuMicros(target.pid) - cpuBefore) / answer.requests;
-    const foreign = (machineBusyMicros() - busyBefore - (own() - ownBefore)) / elapsedMicros;
-    if (foreign <= MAX_FOREIGN_SHARE || attempt === MAX_TRIES) {
-      return {
-        cpuMicros: cpu,
-        perSecond: (answer.requests / elapsedMicros) * 1e6,
-        p50: answer.p50,
-        p99: answer.p99,
-        foreign,
-        isDisturbed: foreign > MAX_FOREIGN_SHARE,
-      };
-    }
-  }
-}
-
 const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
 function summarize(samples) {
@@ -116,8 +57,7 @@ function printRow(cells) {
 const micros = (summary) =>
   summary.cpuMicros === undefined ? '-' : summary.cpuMicros.median.toFixed(1);
 
-async function main() {
-  const { quick, pairs, seconds, rounds } = options();
+async function main({ quick, pairs, seconds, rounds }) {
   const upstream = await start(here('upstream.mjs'), [], { core: LOAD_CORE });
   const upstreamUrl = `http://127.0.0.1:${upstream.first.port}/mcp`;
   const plain = await start(here('pass-through.mjs'), [upstreamUrl], { core: PROXY_CORE });
@@ -293,6 +233,11 @@ async function write(results, settings) {
   console.log(`written to ${file}`);
 }
 
-if (process.argv.includes('--idle-streams')) await benchIdleStreams();
-else if (process.argv.includes('--tokens')) await benchTokens();
-else await main();
+const read = readOptions(process.argv.slice(2));
+if (read.kind === 'fault') {
+  console.error(read.sentence);
+  process.exitCode = 1;
+} else if (read.kind === 'idle-streams') await benchIdleStreams();
+else if (read.kind === 'tokens') await benchTokens();
+else if (read.kind === 'against') process.exitCode = await benchAgainst(read);
+else await main(read);

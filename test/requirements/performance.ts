@@ -48,4 +48,10 @@ export const performanceRequirements: readonly Requirement[] = [
     behaviour:
       'Long texts that are not surely clean are inspected beside the event loop, with the same outcome; where that fails nothing passes.',
   },
+  {
+    id: 'PRF-09',
+    source: 'performance: comparing two builds',
+    behaviour:
+      'Two builds are compared by the median of paired ratios and an interval that holds it in 95 of 100 runs; one that is too wide is no result.',
+  },
 ];

@@ -1,0 +1,120 @@
+// The arguments of `npm run bench`, read without touching anything. A fault is one sentence.
+
+import { parseArgs } from 'node:util';
+
+const OPTIONS = {
+  quick: { type: 'boolean' },
+  pairs: { type: 'boolean' },
+  seconds: { type: 'string' },
+  rounds: { type: 'string' },
+  'idle-streams': { type: 'boolean' },
+  tokens: { type: 'boolean' },
+  against: { type: 'string' },
+  connections: { type: 'string' },
+  scenario: { type: 'string', multiple: true },
+  width: { type: 'string' },
+  'max-dearer': { type: 'string' },
+  'min-pairs': { type: 'string' },
+  'max-pairs': { type: 'string' },
+};
+const MODES = ['idle-streams', 'tokens', 'against'];
+const LEAST_PAIRS = 20;
+const USUAL_PAIRS = 24;
+const MOST_PAIRS = 60;
+/** Percentage points that an interval may be wide; less where a small difference is asked for. */
+const WIDTH = 4;
+const NARROW_WIDTH = 2;
+const NARROW_FROM = 3;
+
+class Fault extends Error {}
+
+function numberOf(values, name, otherwise, isGood, what) {
+  if (values[name] === undefined) return otherwise;
+  const value = Number(values[name]);
+  if (values[name].trim() === '' || !Number.isFinite(value) || !isGood(value))
+    throw new Fault(`--${name} wants ${what}, not "${values[name]}".`);
+  return value;
+}
+
+const isPositive = (value) => value > 0;
+const isCount = (value) => Number.isInteger(value) && value > 0;
+
+function readConnections(text) {
+  const wanted = text.split(',').map(Number);
+  if (!wanted.every((one) => one === 1 || one === 32))
+    throw new Fault(`--connections wants 1, 32 or 1,32, not "${text}".`);
+  return [...new Set(wanted)];
+}
+
+function readAgainst(values) {
+  if (values.against === '') throw new Fault('--against wants the folder of another checkout.');
+  const isNotNegative = (value) => value >= 0;
+  const maxDearer = numberOf(values, 'max-dearer', undefined, isNotNegative, 'percent');
+  const isNarrow = maxDearer !== undefined && maxDearer <= NARROW_FROM;
+  const minPairs = numberOf(
+    values,
+    'min-pairs',
+    USUAL_PAIRS,
+    (value) => isCount(value) && value >= LEAST_PAIRS,
+    `a whole number of ${LEAST_PAIRS} or more`,
+  );
+  return {
+    kind: 'against',
+    dir: values.against,
+    seconds: numberOf(values, 'seconds', 0.4, isPositive, 'a number above 0'),
+    connections: readConnections(values.connections ?? '32'),
+    scenarios: values.scenario ?? [],
+    maxWidth: numberOf(values, 'width', isNarrow ? NARROW_WIDTH : WIDTH, isPositive, 'points'),
+    maxDearer,
+    minPairs,
+    maxPairs: numberOf(
+      values,
+      'max-pairs',
+      Math.max(MOST_PAIRS, minPairs),
+      (value) => isCount(value) && value >= minPairs,
+      `a whole number of ${minPairs} or more`,
+    ),
+  };
+}
+
+function readRun(values) {
+  const quick = values.quick ?? false;
+  return {
+    kind: 'run',
+    quick,
+    pairs: values.pairs ?? false,
+    seconds: numberOf(values, 'seconds', quick ? 0.4 : 1.5, isPositive, 'a number above 0'),
+    rounds: numberOf(values, 'rounds', quick ? 1 : 5, isCount, 'a whole number above 0'),
+  };
+}
+
+/** Which options each mode reads; any other is a mistake that must not go unseen. */
+const READS = {
+  run: ['quick', 'pairs', 'seconds', 'rounds'],
+  'idle-streams': [],
+  tokens: [],
+  against: ['seconds', 'connections', 'scenario', 'width', 'max-dearer', 'min-pairs', 'max-pairs'],
+};
+
+function read(args) {
+  const { values } = parseArgs({ args, options: OPTIONS });
+  const modes = MODES.filter((mode) => values[mode] !== undefined);
+  if (modes.length > 1) throw new Fault(`--${modes.join(' and --')} cannot run together.`);
+  const mode = modes[0] ?? 'run';
+  const stray = Object.keys(values).find((name) => name !== mode && !READS[mode].includes(name));
+  if (stray !== undefined)
+    throw new Fault(`--${stray} says nothing${modes[0] ? ` with --${mode}` : ' by itself'}.`);
+  if (mode === 'against') return readAgainst(values);
+  return mode === 'run' ? readRun(values) : { kind: mode };
+}
+
+/** What is to be run, or `{ kind: 'fault', sentence }`. */
+export function readOptions(args) {
+  try {
+    return read(args);
+  } catch (error) {
+    const isOurs = error instanceof Fault || error.code?.startsWith('ERR_PARSE_ARGS');
+    if (!isOurs) throw error;
+    return { kind: 'fault', sentence: error.message };
+  }
+}
