@@ -19,13 +19,22 @@ import type { Profile } from './profile.js';
 export type ListKind = 'tools' | 'prompts' | 'templates' | 'resources';
 
 /** Where the items of a list stand in its result, and which member names an item. */
-const PLACES: { readonly [kind in ListKind]: { readonly member: string; readonly name: string } } =
-  {
-    tools: { member: 'tools', name: 'name' },
-    prompts: { member: 'prompts', name: 'name' },
-    templates: { member: 'resourceTemplates', name: 'uriTemplate' },
-    resources: { member: 'resources', name: 'uri' },
+const PLACES: {
+  readonly [kind in ListKind]: {
+    readonly method: string;
+    readonly member: string;
+    readonly name: string;
   };
+} = {
+  tools: { method: 'tools/list', member: 'tools', name: 'name' },
+  prompts: { method: 'prompts/list', member: 'prompts', name: 'name' },
+  templates: {
+    method: 'resources/templates/list',
+    member: 'resourceTemplates',
+    name: 'uriTemplate',
+  },
+  resources: { method: 'resources/list', member: 'resources', name: 'uri' },
+};
 
 export type ListItem = { readonly name: string; readonly digest: string | undefined };
 
@@ -111,7 +120,7 @@ export function filterItems(
   if (input.era === '2026') filtered = setPrivate(filtered, result, input.listTtlMs);
   return {
     kind: 'filtered',
-    rest: restOf(input, filtered, `/result/${member}`),
+    rest: restOf(input, filtered),
     advertised: spans.length,
     visible: kept.length,
     items: candidates.map(({ item }) => item),
@@ -172,7 +181,8 @@ function withoutIcons(element: string): string {
   );
 }
 
-function restOf(input: ListInput, text: string, list: string): InspectionInput {
-  const approved = input.areReviewed ? [list] : [];
-  return { text, value: JSON.parse(text), profile: input.profile, approved };
+function restOf({ kind, areReviewed, profile }: ListInput, text: string): InspectionInput {
+  const { method, member } = PLACES[kind];
+  const approved = areReviewed ? [`/result/${member}`] : [];
+  return { text, value: JSON.parse(text), profile, approved, answered: method };
 }

@@ -7,12 +7,12 @@ import { applyEdits, removalEdits, spanOf } from '../mcp/json.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { isOwnMember } from '../mcp/removal.js';
 import {
-  isExempt,
   isMediaPayload,
   isReaderText,
   isStructured,
   isTextLike,
   nearestName,
+  pointerOf,
   valueAt,
 } from './carriers.js';
 import type { FindingLog } from './findings.js';
@@ -38,6 +38,8 @@ export type PassInput = {
   readonly sanitize: SanitizeText;
   /** Members of the message that were reviewed byte for byte (`/result/tools`). */
   readonly approved: ReadonlySet<string>;
+  /** Members that are not content (exempt.ts). */
+  readonly exempt: ReadonlySet<string>;
   /** The end of what this exchange showed before. */
   readonly tail: string;
 };
@@ -106,10 +108,16 @@ function startWork(input: PassInput, within: Steps | undefined, spent: { chars: 
 
 function visit(work: Work, leaf: Leaf): void {
   const { steps } = leaf;
-  if (work.within === undefined && (isExempt(steps) || isApproved(work, steps))) return;
+  if (work.within === undefined && (isExempt(work, steps) || isApproved(work, steps))) return;
   if (leaf.kind === 'name') visitName(work, leaf);
   else if (leaf.kind === 'number') visitNumber(work, leaf);
   else visitString(work, leaf);
+}
+
+const MAX_EXEMPT_DEPTH = 2;
+
+function isExempt(work: Work, steps: Steps): boolean {
+  return steps.length <= MAX_EXEMPT_DEPTH && work.input.exempt.has(pointerOf(steps));
 }
 
 function isApproved(work: Work, steps: Steps): boolean {

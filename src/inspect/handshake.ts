@@ -88,6 +88,7 @@ export function cutHandshake(
     value: JSON.parse(filtered),
     profile: input.profile,
     approved: isApproved ? ['/result/instructions'] : [],
+    answered: input.method,
   };
   return { kind: 'filtered', rest, hadOtherInstructions: told !== undefined && !isApproved };
 }

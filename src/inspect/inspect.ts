@@ -7,6 +7,7 @@ import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import type { CompiledSchema } from '../policy/definition.js';
 import type { Finding } from '../policy/record.js';
 import { valueAt } from './carriers.js';
+import { exemptIn } from './exempt.js';
 import { createFindingLog, type FindingLog, publicFindings } from './findings.js';
 import { parseContainer, sanitizeMessage } from './first-pass.js';
 import { BORDER_CHARS } from './joins.js';
@@ -47,6 +48,8 @@ export type InspectionInput = {
   readonly caps?: InspectionCaps | undefined;
   /** Members that were reviewed byte for byte and pass as they are, such as `/result/tools`. */
   readonly approved?: readonly string[] | undefined;
+  /** The method of the request that a result answers, where it answers one. */
+  readonly answered?: string | undefined;
 };
 
 /** `overloaded`: too many long texts wait already; no inspector says it. */
@@ -155,11 +158,16 @@ function inspect(input: CloseInput, inspectors: Inspectors, log: FindingLog): Cl
   const tail = input.carry?.tail ?? '';
   const approved = new Set(input.approved);
   const { sanitize, recheck } = inspectors;
-  const pass = sanitizeMessage({ text, value, rules, caps, log, sanitize, approved, tail });
+  const exempt = exemptIn(value, input.answered);
+  const pass = sanitizeMessage({ text, value, rules, caps, log, sanitize, approved, exempt, tail });
   if (pass.kind === 'too-large') return withhold('result-too-large', log);
   if (pass.isBlocked) return withhold('result-content', log);
   const edited = applyEdits(text, pass.edits);
-  const remains = recheck({ text: edited, rules, approved, tail, maxDepth: caps.maxDepth });
+  const remains = recheck({
+    ...{ text: edited, rules, approved, tail },
+    answered: input.answered,
+    maxDepth: caps.maxDepth,
+  });
   if (remains.length > 0) {
     for (const kind of remains) {
       log.add([], { detector: `recheck:${kind}`, action: 'withhold', count: 1 });

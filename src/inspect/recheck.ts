@@ -5,7 +5,8 @@
 
 import { readJsonText } from '../mcp/json.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
-import { EXEMPT_MEMBERS, isMediaPayload } from './carriers.js';
+import { isMediaPayload } from './carriers.js';
+import { exemptIn } from './exempt.js';
 import { numberKind } from './numbers.js';
 import { findActiveContent } from './sanitize/active-content.js';
 import { DECODING_DEPTH, type Wanted } from './sanitize/detect.js';
@@ -19,6 +20,8 @@ export type RecheckInput = {
   readonly text: string;
   readonly rules: ResultRules;
   readonly approved: ReadonlySet<string>;
+  /** The method of the request that a result answers. */
+  readonly answered?: string | undefined;
   readonly tail: string;
   readonly maxDepth: number;
 };
@@ -43,7 +46,9 @@ export function findRemains(input: RecheckInput): readonly string[] {
   const read = readJsonText(input.text, { maxDepth: input.maxDepth });
   if (!read.ok) return ['unreadable'];
   const gathered: Gathered = { met: [], prose: [], series: [[]] };
-  gather(read.value, { pointer: '', name: undefined, approved: input.approved }, gathered);
+  const exempt = exemptIn(read.value, input.answered);
+  const approved = new Set([...input.approved, ...exempt]);
+  gather(read.value, { pointer: '', name: undefined, approved }, gathered);
   const remains = new Set<string>();
   for (const one of gathered.met) judge(one, input.rules, remains);
   judgeJoined(gathered, input, remains);
@@ -53,12 +58,13 @@ export function findRemains(input: RecheckInput): readonly string[] {
 type Spot = {
   readonly pointer: string;
   readonly name: string | undefined;
+  /** Members that pass as they are: reviewed byte for byte, or no content. */
   readonly approved: ReadonlySet<string>;
 };
 
 function gather(value: Json, spot: Spot, gathered: Gathered): void {
   const { pointer, name, approved } = spot;
-  if (EXEMPT_MEMBERS.includes(pointer) || approved.has(pointer)) return;
+  if (approved.has(pointer)) return;
   if (typeof value === 'string') gatherText(value, spot, gathered);
   else if (typeof value === 'number') {
     gathered.met.push({ text: String(value), name, role: 'number' });
