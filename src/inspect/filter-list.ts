@@ -7,13 +7,14 @@ import { applyEdits, elementSpans, removalEdits, type Span, spanOf } from '../mc
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import type { Finding } from '../policy/record.js';
 import { valueAt } from './carriers.js';
+import { hasRemoteIcons } from './icons.js';
 import {
   type InspectionInput,
   type InspectionOutcome,
   inspectMessage,
   type WithholdReason,
 } from './inspect.js';
-import { hasRemoteIcons, setPrivate } from './members.js';
+import { setPrivate } from './members.js';
 import type { Profile } from './profile.js';
 
 export type ListKind = 'tools' | 'prompts' | 'templates' | 'resources';

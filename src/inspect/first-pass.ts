@@ -16,6 +16,7 @@ import {
   valueAt,
 } from './carriers.js';
 import type { FindingLog } from './findings.js';
+import { areRemote, ICONS, isProtocolIcons } from './icons.js';
 import { cutText, findSplit, groupByPart } from './joins.js';
 import { numberKind } from './numbers.js';
 import { base64OfText, bytesOfBase64, readable } from './sanitize/encoded.js';
@@ -27,7 +28,7 @@ import {
   type SanitizeText,
   wantedBy,
 } from './sanitize/sanitize.js';
-import { type Leaf, type WalkCaps, walkJson } from './walk.js';
+import { type Leaf, valueEnd, type WalkCaps, walkJson } from './walk.js';
 
 export type PassInput = {
   readonly text: string;
@@ -70,6 +71,8 @@ type Work = {
   readonly structured: Part[];
   isBlocked: boolean;
   changedNames: number;
+  /** Up to here the text is removed: nothing of it is looked at. */
+  removedUntil: number;
   /** Characters given to detectors so far; shared by the texts within. */
   readonly spent: { chars: number };
 };
@@ -102,6 +105,7 @@ function startWork(input: PassInput, within: Steps | undefined, spent: { chars: 
     structured: [],
     isBlocked: false,
     changedNames: 0,
+    removedUntil: 0,
     spent,
   };
 }
@@ -109,7 +113,9 @@ function startWork(input: PassInput, within: Steps | undefined, spent: { chars: 
 function visit(work: Work, leaf: Leaf): void {
   const { steps } = leaf;
   if (work.within === undefined && (isExempt(work, steps) || isApproved(work, steps))) return;
-  if (leaf.kind === 'name') visitName(work, leaf);
+  if (leaf.start < work.removedUntil) return;
+  if (leaf.kind === 'name' && hasRemoteIcons(work, leaf)) removeIcons(work, leaf);
+  else if (leaf.kind === 'name') visitName(work, leaf);
   else if (leaf.kind === 'number') visitNumber(work, leaf);
   else visitString(work, leaf);
 }
@@ -132,6 +138,20 @@ function visitName(work: Work, leaf: Leaf): void {
   work.changedNames++;
   const name = work.changedNames === 1 ? text : `${text}#${work.changedNames}`;
   addEdit(work, leaf.start, leaf.end, JSON.stringify(name));
+}
+
+function hasRemoteIcons({ within, input }: Work, { value, steps }: Leaf): boolean {
+  if (value !== ICONS || within !== undefined || !isProtocolIcons(steps)) return false;
+  const icons = valueAt(input.value, steps);
+  return icons !== undefined && areRemote(icons);
+}
+
+/** None is left; the member stays, so that what counts on it does not fail. */
+function removeIcons(work: Work, leaf: Leaf): void {
+  const end = valueEnd(work.input.text, leaf.end);
+  addEdit(work, leaf.end, end, ':[]');
+  work.removedUntil = end;
+  note(work, leaf.steps, { detector: 'remote-icons', action: 'drop', count: 1 });
 }
 
 function visitNumber(work: Work, leaf: Leaf): void {

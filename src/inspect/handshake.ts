@@ -5,13 +5,14 @@
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import type { Finding } from '../policy/record.js';
 import { valueAt } from './carriers.js';
+import { hasRemoteIcons } from './icons.js';
 import {
   type InspectionInput,
   type InspectionOutcome,
   inspectMessage,
   type WithholdReason,
 } from './inspect.js';
-import { hasRemoteIcons, removeMember, setMember, setPrivate } from './members.js';
+import { removeMember, setMember, setPrivate } from './members.js';
 import type { Profile } from './profile.js';
 
 export type HandshakeInput = {

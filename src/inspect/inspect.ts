@@ -10,6 +10,7 @@ import { valueAt } from './carriers.js';
 import { exemptIn } from './exempt.js';
 import { createFindingLog, type FindingLog, publicFindings } from './findings.js';
 import { parseContainer, sanitizeMessage } from './first-pass.js';
+import { ICONS } from './icons.js';
 import { BORDER_CHARS } from './joins.js';
 import { setMember } from './members.js';
 import type { Profile } from './profile.js';
@@ -142,9 +143,12 @@ export function withheld(reason: WithholdReason): InspectionOutcome & CloseOutco
   return { kind: 'withhold', reason, findings: NO_FINDINGS };
 }
 
+/** Text that is surely clean spells no name with escapes. */
+const ICONS_MEMBER = `"${ICONS}"`;
+
 /** The outcome of a message that needs no closer look. */
 function passWhole(input: InspectionInput): InspectionOutcome | undefined {
-  if (!isSurelyCleanJson(input.text)) return undefined;
+  if (!isSurelyCleanJson(input.text) || input.text.includes(ICONS_MEMBER)) return undefined;
   const tail = input.carry?.tail ?? '';
   const texts = readerTextsOf(input.value);
   if (!isWhollyClean(input.value, texts, tail)) return undefined;
