@@ -32,6 +32,7 @@ import type { Principal, ProofFault } from './policy/principal.js';
 import type { PolicySet } from './policy/question.js';
 import type { Reason } from './policy/reasons.js';
 import type { ExchangeRecord } from './policy/record.js';
+import type { ReplayAnswer } from './policy/replay-store.js';
 import type { LimitStore } from './settle/limits.js';
 import type { Cleared } from './settle/settle.js';
 
@@ -225,6 +226,11 @@ export type Ports = {
   sealQuestion(question: QuestionFacts, place: SessionPlace): string;
   /** Opens such an id; `undefined` for one that was not given out in this session of this caller. */
   openQuestion(sealed: string, place: SessionPlace): QuestionFacts | undefined;
+  /**
+   * Notes that a question is about to be answered, by its sealed id: true for the first answer alone, on
+   * whichever replica it comes; \`unavailable\` where nobody can tell.
+   */
+  claimAnswer(sealed: string, session: SessionFacts): ReplayAnswer | Promise<ReplayAnswer>;
   /** The sealed id of a question that was passed on a moment ago, where this replica knows it. */
   recallQuestion(id: RequestId, session: SessionFacts): string | undefined;
   /** Seals an event's id; `undefined` where it cannot be resumed after. */

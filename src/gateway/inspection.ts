@@ -45,8 +45,9 @@ export function startInspection(log: Log): Inspection {
 /** Inspection with the help of a worker. A schema is code and stays here, before and after the close look. */
 export function createInspection(worker: InspectionWorker): Inspection {
   async function message(input: InspectionInput, upstream: string): Promise<InspectionOutcome> {
-    const { text, profile, carry, caps, approved } = input;
-    const job: InspectionJob = { kind: 'message', input: { text, profile, carry, caps, approved } };
+    const { text, profile, carry, caps, approved, answered } = input;
+    const plain = { text, profile, carry, caps, approved, answered };
+    const job: InspectionJob = { kind: 'message', input: plain };
     const end = await worker.run(job, upstream);
     switch (end.kind) {
       case 'message':

@@ -147,7 +147,7 @@ export function createPorts(parts: Parts): Ports {
     },
     sealSession: (facts, upstream, principal) =>
       sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
-    ...createSealedIds(ring, now),
+    ...createSealedIds(ring, now, parts.state.answered),
     channels: createChannelPorts(ring, now, (upstream, by, signal) =>
       runtimeOf(upstream).client.openChannel(by, signal),
     ),

@@ -1,28 +1,8 @@
-// Where in a message a reader finds text, and the short list of members that are not content. Every other
-// string and every member name of a message towards a client is inspected.
+// Where in a message a reader finds text that is read as one. Every string and every member name of a message
+// towards a client is inspected, but for the few members of exempt.ts.
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol, tools, resources, prompts.
 
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
-
-/**
- * Exempt: envelope members, ids, cursors and closed words of the protocol, which a change would break.
- * Exempt besides: the base64 bytes of images and sound (isMediaPayload), of which only the size counts.
- */
-export const EXEMPT_MEMBERS: readonly string[] = [
-  '/jsonrpc',
-  '/id',
-  '/method',
-  '/params/level',
-  '/params/progressToken',
-  '/params/requestId',
-  '/result/cacheScope',
-  '/result/nextCursor',
-  '/result/protocolVersion',
-  '/result/resultType',
-];
-
-const EXEMPT: ReadonlySet<string> = new Set(EXEMPT_MEMBERS);
-const MAX_EXEMPT_DEPTH = 2;
 
 /** A path as a JSON pointer (RFC 6901). */
 export function pointerOf(steps: readonly (string | number)[]): string {
@@ -31,11 +11,6 @@ export function pointerOf(steps: readonly (string | number)[]): string {
     pointer += `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`;
   }
   return pointer;
-}
-
-/** True for a member of the list above. */
-export function isExempt(steps: readonly (string | number)[]): boolean {
-  return steps.length <= MAX_EXEMPT_DEPTH && EXEMPT.has(pointerOf(steps));
 }
 
 /** The text of a block, an error, a progress note, a log line or a task: what a reader reads as one text. */

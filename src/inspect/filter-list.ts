@@ -7,25 +7,35 @@ import { applyEdits, elementSpans, removalEdits, type Span, spanOf } from '../mc
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import type { Finding } from '../policy/record.js';
 import { valueAt } from './carriers.js';
+import { hasRemoteIcons } from './icons.js';
 import {
   type InspectionInput,
   type InspectionOutcome,
   inspectMessage,
   type WithholdReason,
 } from './inspect.js';
-import { hasRemoteIcons, setPrivate } from './members.js';
+import { setPrivate } from './members.js';
 import type { Profile } from './profile.js';
 
 export type ListKind = 'tools' | 'prompts' | 'templates' | 'resources';
 
 /** Where the items of a list stand in its result, and which member names an item. */
-const PLACES: { readonly [kind in ListKind]: { readonly member: string; readonly name: string } } =
-  {
-    tools: { member: 'tools', name: 'name' },
-    prompts: { member: 'prompts', name: 'name' },
-    templates: { member: 'resourceTemplates', name: 'uriTemplate' },
-    resources: { member: 'resources', name: 'uri' },
+const PLACES: {
+  readonly [kind in ListKind]: {
+    readonly method: string;
+    readonly member: string;
+    readonly name: string;
   };
+} = {
+  tools: { method: 'tools/list', member: 'tools', name: 'name' },
+  prompts: { method: 'prompts/list', member: 'prompts', name: 'name' },
+  templates: {
+    method: 'resources/templates/list',
+    member: 'resourceTemplates',
+    name: 'uriTemplate',
+  },
+  resources: { method: 'resources/list', member: 'resources', name: 'uri' },
+};
 
 export type ListItem = { readonly name: string; readonly digest: string | undefined };
 
@@ -111,7 +121,7 @@ export function filterItems(
   if (input.era === '2026') filtered = setPrivate(filtered, result, input.listTtlMs);
   return {
     kind: 'filtered',
-    rest: restOf(input, filtered, `/result/${member}`),
+    rest: restOf(input, filtered),
     advertised: spans.length,
     visible: kept.length,
     items: candidates.map(({ item }) => item),
@@ -172,7 +182,8 @@ function withoutIcons(element: string): string {
   );
 }
 
-function restOf(input: ListInput, text: string, list: string): InspectionInput {
-  const approved = input.areReviewed ? [list] : [];
-  return { text, value: JSON.parse(text), profile: input.profile, approved };
+function restOf({ kind, areReviewed, profile }: ListInput, text: string): InspectionInput {
+  const { method, member } = PLACES[kind];
+  const approved = areReviewed ? [`/result/${member}`] : [];
+  return { text, value: JSON.parse(text), profile, approved, answered: method };
 }

@@ -7,15 +7,16 @@ import { applyEdits, removalEdits, spanOf } from '../mcp/json.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { isOwnMember } from '../mcp/removal.js';
 import {
-  isExempt,
   isMediaPayload,
   isReaderText,
   isStructured,
   isTextLike,
   nearestName,
+  pointerOf,
   valueAt,
 } from './carriers.js';
 import type { FindingLog } from './findings.js';
+import { areRemote, ICONS, isProtocolIcons } from './icons.js';
 import { cutText, findSplit, groupByPart } from './joins.js';
 import { numberKind } from './numbers.js';
 import { base64OfText, bytesOfBase64, readable } from './sanitize/encoded.js';
@@ -27,7 +28,7 @@ import {
   type SanitizeText,
   wantedBy,
 } from './sanitize/sanitize.js';
-import { type Leaf, type WalkCaps, walkJson } from './walk.js';
+import { type Leaf, valueEnd, type WalkCaps, walkJson } from './walk.js';
 
 export type PassInput = {
   readonly text: string;
@@ -38,6 +39,8 @@ export type PassInput = {
   readonly sanitize: SanitizeText;
   /** Members of the message that were reviewed byte for byte (`/result/tools`). */
   readonly approved: ReadonlySet<string>;
+  /** Members that are not content (exempt.ts). */
+  readonly exempt: ReadonlySet<string>;
   /** The end of what this exchange showed before. */
   readonly tail: string;
 };
@@ -68,6 +71,8 @@ type Work = {
   readonly structured: Part[];
   isBlocked: boolean;
   changedNames: number;
+  /** Up to here the text is removed: nothing of it is looked at. */
+  removedUntil: number;
   /** Characters given to detectors so far; shared by the texts within. */
   readonly spent: { chars: number };
 };
@@ -100,16 +105,25 @@ function startWork(input: PassInput, within: Steps | undefined, spent: { chars: 
     structured: [],
     isBlocked: false,
     changedNames: 0,
+    removedUntil: 0,
     spent,
   };
 }
 
 function visit(work: Work, leaf: Leaf): void {
   const { steps } = leaf;
-  if (work.within === undefined && (isExempt(steps) || isApproved(work, steps))) return;
-  if (leaf.kind === 'name') visitName(work, leaf);
+  if (work.within === undefined && (isExempt(work, steps) || isApproved(work, steps))) return;
+  if (leaf.start < work.removedUntil) return;
+  if (leaf.kind === 'name' && hasRemoteIcons(work, leaf)) removeIcons(work, leaf);
+  else if (leaf.kind === 'name') visitName(work, leaf);
   else if (leaf.kind === 'number') visitNumber(work, leaf);
   else visitString(work, leaf);
+}
+
+const MAX_EXEMPT_DEPTH = 2;
+
+function isExempt(work: Work, steps: Steps): boolean {
+  return steps.length <= MAX_EXEMPT_DEPTH && work.input.exempt.has(pointerOf(steps));
 }
 
 function isApproved(work: Work, steps: Steps): boolean {
@@ -124,6 +138,20 @@ function visitName(work: Work, leaf: Leaf): void {
   work.changedNames++;
   const name = work.changedNames === 1 ? text : `${text}#${work.changedNames}`;
   addEdit(work, leaf.start, leaf.end, JSON.stringify(name));
+}
+
+function hasRemoteIcons({ within, input }: Work, { value, steps }: Leaf): boolean {
+  if (value !== ICONS || within !== undefined || !isProtocolIcons(steps)) return false;
+  const icons = valueAt(input.value, steps);
+  return icons !== undefined && areRemote(icons);
+}
+
+/** None is left; the member stays, so that what counts on it does not fail. */
+function removeIcons(work: Work, leaf: Leaf): void {
+  const end = valueEnd(work.input.text, leaf.end);
+  addEdit(work, leaf.end, end, ':[]');
+  work.removedUntil = end;
+  note(work, leaf.steps, { detector: 'remote-icons', action: 'drop', count: 1 });
 }
 
 function visitNumber(work: Work, leaf: Leaf): void {

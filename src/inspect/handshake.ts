@@ -5,13 +5,14 @@
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import type { Finding } from '../policy/record.js';
 import { valueAt } from './carriers.js';
+import { hasRemoteIcons } from './icons.js';
 import {
   type InspectionInput,
   type InspectionOutcome,
   inspectMessage,
   type WithholdReason,
 } from './inspect.js';
-import { hasRemoteIcons, removeMember, setMember, setPrivate } from './members.js';
+import { removeMember, setMember, setPrivate } from './members.js';
 import type { Profile } from './profile.js';
 
 export type HandshakeInput = {
@@ -88,6 +89,7 @@ export function cutHandshake(
     value: JSON.parse(filtered),
     profile: input.profile,
     approved: isApproved ? ['/result/instructions'] : [],
+    answered: input.method,
   };
   return { kind: 'filtered', rest, hadOtherInstructions: told !== undefined && !isApproved };
 }

@@ -7,8 +7,10 @@ import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import type { CompiledSchema } from '../policy/definition.js';
 import type { Finding } from '../policy/record.js';
 import { valueAt } from './carriers.js';
+import { exemptIn } from './exempt.js';
 import { createFindingLog, type FindingLog, publicFindings } from './findings.js';
 import { parseContainer, sanitizeMessage } from './first-pass.js';
+import { ICONS } from './icons.js';
 import { BORDER_CHARS } from './joins.js';
 import { setMember } from './members.js';
 import type { Profile } from './profile.js';
@@ -47,6 +49,8 @@ export type InspectionInput = {
   readonly caps?: InspectionCaps | undefined;
   /** Members that were reviewed byte for byte and pass as they are, such as `/result/tools`. */
   readonly approved?: readonly string[] | undefined;
+  /** The method of the request that a result answers, where it answers one. */
+  readonly answered?: string | undefined;
 };
 
 /** `overloaded`: too many long texts wait already; no inspector says it. */
@@ -139,9 +143,12 @@ export function withheld(reason: WithholdReason): InspectionOutcome & CloseOutco
   return { kind: 'withhold', reason, findings: NO_FINDINGS };
 }
 
+/** Text that is surely clean spells no name with escapes. */
+const ICONS_MEMBER = `"${ICONS}"`;
+
 /** The outcome of a message that needs no closer look. */
 function passWhole(input: InspectionInput): InspectionOutcome | undefined {
-  if (!isSurelyCleanJson(input.text)) return undefined;
+  if (!isSurelyCleanJson(input.text) || input.text.includes(ICONS_MEMBER)) return undefined;
   const tail = input.carry?.tail ?? '';
   const texts = readerTextsOf(input.value);
   if (!isWhollyClean(input.value, texts, tail)) return undefined;
@@ -155,11 +162,16 @@ function inspect(input: CloseInput, inspectors: Inspectors, log: FindingLog): Cl
   const tail = input.carry?.tail ?? '';
   const approved = new Set(input.approved);
   const { sanitize, recheck } = inspectors;
-  const pass = sanitizeMessage({ text, value, rules, caps, log, sanitize, approved, tail });
+  const exempt = exemptIn(value, input.answered);
+  const pass = sanitizeMessage({ text, value, rules, caps, log, sanitize, approved, exempt, tail });
   if (pass.kind === 'too-large') return withhold('result-too-large', log);
   if (pass.isBlocked) return withhold('result-content', log);
   const edited = applyEdits(text, pass.edits);
-  const remains = recheck({ text: edited, rules, approved, tail, maxDepth: caps.maxDepth });
+  const remains = recheck({
+    ...{ text: edited, rules, approved, tail },
+    answered: input.answered,
+    maxDepth: caps.maxDepth,
+  });
   if (remains.length > 0) {
     for (const kind of remains) {
       log.add([], { detector: `recheck:${kind}`, action: 'withhold', count: 1 });

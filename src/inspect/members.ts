@@ -46,17 +46,3 @@ export function setPrivate(
   const isKept = typeof ttlMs === 'number' && Number.isInteger(ttlMs) && ttlMs <= maxTtlMs;
   return isKept ? scoped : setMember(scoped, ['result'], 'ttlMs', maxTtlMs);
 }
-
-/** True for icons that a client would fetch, or that may hold script: all but pictures in data URLs. */
-export function hasRemoteIcons(holder: { readonly [name: string]: Json }): boolean {
-  const icons = holder['icons'];
-  if (icons === undefined) return false;
-  if (!Array.isArray(icons)) return true;
-  return !icons.every((icon: Json) => {
-    const source =
-      typeof icon === 'object' && icon !== null && 'src' in icon ? icon['src'] : undefined;
-    return typeof source === 'string' && QUIET_ICON.test(source);
-  });
-}
-
-const QUIET_ICON = /^data:image\/(?:png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]*={0,2}$/;

@@ -5,7 +5,9 @@
 
 import { readJsonText } from '../mcp/json.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
-import { EXEMPT_MEMBERS, isMediaPayload } from './carriers.js';
+import { isMediaPayload } from './carriers.js';
+import { exemptIn } from './exempt.js';
+import { areRemote, ICONS, isFree } from './icons.js';
 import { numberKind } from './numbers.js';
 import { findActiveContent } from './sanitize/active-content.js';
 import { DECODING_DEPTH, type Wanted } from './sanitize/detect.js';
@@ -19,6 +21,8 @@ export type RecheckInput = {
   readonly text: string;
   readonly rules: ResultRules;
   readonly approved: ReadonlySet<string>;
+  /** The method of the request that a result answers. */
+  readonly answered?: string | undefined;
   readonly tail: string;
   readonly maxDepth: number;
 };
@@ -34,7 +38,12 @@ type Met = {
 };
 
 /** All that was met, and the texts that a reader joins: prose, and the values of each structure. */
-type Gathered = { readonly met: Met[]; readonly prose: string[]; readonly series: string[][] };
+type Gathered = {
+  readonly met: Met[];
+  readonly prose: string[];
+  readonly series: string[][];
+  hasRemoteIcons: boolean;
+};
 
 const TAIL_CHARS = 512;
 
@@ -42,9 +51,11 @@ const TAIL_CHARS = 512;
 export function findRemains(input: RecheckInput): readonly string[] {
   const read = readJsonText(input.text, { maxDepth: input.maxDepth });
   if (!read.ok) return ['unreadable'];
-  const gathered: Gathered = { met: [], prose: [], series: [[]] };
-  gather(read.value, { pointer: '', name: undefined, approved: input.approved }, gathered);
-  const remains = new Set<string>();
+  const gathered: Gathered = { met: [], prose: [], series: [[]], hasRemoteIcons: false };
+  const exempt = exemptIn(read.value, input.answered);
+  const approved = new Set([...input.approved, ...exempt]);
+  gather(read.value, { pointer: '', name: undefined, approved, isFree: false }, gathered);
+  const remains = new Set<string>(gathered.hasRemoteIcons ? ['remote-icons'] : []);
   for (const one of gathered.met) judge(one, input.rules, remains);
   judgeJoined(gathered, input, remains);
   return [...remains];
@@ -53,18 +64,21 @@ export function findRemains(input: RecheckInput): readonly string[] {
 type Spot = {
   readonly pointer: string;
   readonly name: string | undefined;
+  /** Members that pass as they are: reviewed byte for byte, or no content. */
   readonly approved: ReadonlySet<string>;
+  /** Below a member whose names are not the protocol's. */
+  readonly isFree: boolean;
 };
 
 function gather(value: Json, spot: Spot, gathered: Gathered): void {
   const { pointer, name, approved } = spot;
-  if (EXEMPT_MEMBERS.includes(pointer) || approved.has(pointer)) return;
+  if (approved.has(pointer)) return;
   if (typeof value === 'string') gatherText(value, spot, gathered);
   else if (typeof value === 'number') {
     gathered.met.push({ text: String(value), name, role: 'number' });
   } else if (Array.isArray(value)) {
     for (const [index, one] of value.entries()) {
-      gather(one, { pointer: `${pointer}/${index}`, name, approved }, gathered);
+      gather(one, { ...spot, pointer: `${pointer}/${index}` }, gathered);
     }
   } else if (isObject(value)) gatherMembers(value, spot, gathered);
 }
@@ -73,12 +87,21 @@ function gatherMembers(value: JsonObject, spot: Spot, gathered: Gathered): void 
   const { pointer, approved } = spot;
   for (const [key, one] of Object.entries(value)) {
     gathered.met.push({ text: key, name: undefined, role: 'name' });
-    if (typeof one === 'string' && isMediaPayload(value, key, one)) continue;
-    const isPayload = typeof one === 'string' && (key === 'blob' || key === 'data');
-    const decoded = isPayload ? readable(bytesOfBase64(one)) : undefined;
-    if (decoded !== undefined) gatherProse(decoded, gathered);
-    gather(one, { pointer: `${pointer}/${key}`, name: key, approved }, gathered);
+    const isBelowFree = spot.isFree || isFree(key, spot.name);
+    gathered.hasRemoteIcons ||= key === ICONS && !isBelowFree && areRemote(one);
+    if (typeof one === 'string' && isRead(value, key, one, gathered)) continue;
+    const place = { pointer: `${pointer}/${key}`, name: key, approved, isFree: isBelowFree };
+    gather(one, place, gathered);
   }
+}
+
+/** True for bytes that are no text. Those that are one are gathered as the text that they are. */
+function isRead(value: JsonObject, key: string, text: string, gathered: Gathered): boolean {
+  if (isMediaPayload(value, key, text)) return true;
+  const isPayload = key === 'blob' || key === 'data';
+  const decoded = isPayload ? readable(bytesOfBase64(text)) : undefined;
+  if (decoded !== undefined) gatherProse(decoded, gathered);
+  return false;
 }
 
 const PROSE =
@@ -101,7 +124,8 @@ function gatherProse(text: string, gathered: Gathered): void {
   gathered.met.push({ text, name: undefined, role: inner === undefined ? 'prose' : 'value' });
   if (inner === undefined) return;
   gathered.series.push([]);
-  gather(inner, { pointer: '/json', name: undefined, approved: NOTHING_APPROVED }, gathered);
+  const place = { pointer: '/json', name: undefined, approved: NOTHING_APPROVED, isFree: true };
+  gather(inner, place, gathered);
   gathered.series.push([]);
 }
 

@@ -98,3 +98,21 @@ function readNumber(state: State, start: number): number {
   state.visit({ kind: 'number', start, end, value, steps: state.steps });
   return end;
 }
+
+/** The end of the value behind a member name that ends at `nameEnd`, with the blanks behind it. */
+export function valueEnd(text: string, nameEnd: number): number {
+  let depth = 0;
+  let at = nameEnd;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (depth === 0 && (code === 0x2c || code === 0x7d)) return at;
+    depth += nestingOf(code);
+    at = code === 0x22 ? stringEnd(text, at) : at + 1;
+  }
+  return at;
+}
+
+function nestingOf(code: number): number {
+  if (code === 0x7b || code === 0x5b) return 1;
+  return code === 0x7d || code === 0x5d ? -1 : 0;
+}

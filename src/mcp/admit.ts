@@ -111,12 +111,13 @@ function admitReply(input: AdmissionInput, text: string, reply: Reply): Admitted
   const read = readReply(input, text, reply);
   if (read.kind === 'fault') return read;
   const { session, version } = read.session;
-  const { question, rule, edits, removed } = read;
+  const { question, questionId, rule, edits, removed } = read;
   return admit({
     kind: 'admitted',
     era: input.isChannel === true ? '2024' : '2025',
     version,
     message: { ...reply, id: question.id },
+    questionId,
     rule,
     target: { kind: 'question', name: question.name },
     args: undefined,
@@ -164,6 +165,7 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
     era: classified.era,
     version: classified.version,
     message: call,
+    questionId: undefined,
     rule,
     target: tasks.target,
     args: params.args,

@@ -138,6 +138,8 @@ export type Admitted<M extends Message = Message> = {
   readonly era: Era;
   readonly version: string;
   readonly message: M;
+  /** Of the answer to a question: the sealed id under which the client knows that question. */
+  readonly questionId: string | undefined;
   readonly rule: MethodRule;
   readonly target: Target;
   /** Arguments of tools/call and prompts/get; `{}` where absent; `undefined` for other methods. */

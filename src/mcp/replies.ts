@@ -21,6 +21,8 @@ export type ReplyReading = {
   readonly kind: 'reply';
   readonly session: Extract<SessionCheck, { readonly kind: 'session' }>;
   readonly question: QuestionFacts;
+  /** The id of the answer as the client sent it. */
+  readonly questionId: string;
   readonly rule: MethodRule;
   readonly edits: readonly TextEdit[];
   readonly removed: readonly string[];
@@ -45,8 +47,8 @@ export function readReply(
       ? checkChannel(input, place)
       : checkSession(input.headers, input.openSession, place);
   if (session.kind === 'fault') return session;
-  const question =
-    typeof reply.id === 'string' ? input.openQuestion?.(reply.id, session.session) : undefined;
+  const questionId = typeof reply.id === 'string' ? reply.id : '';
+  const question = input.openQuestion?.(questionId, session.session);
   const rule = question && findMethod(era, 'server', question.method);
   const id = spanOf(text, ['id']);
   if (question === undefined || rule === undefined || id === undefined) return unexpected(place);
@@ -54,7 +56,7 @@ export function readReply(
   const own = ownMetaEdits(text, isObject(meta) ? meta : undefined, 'result');
   const edits = [...own.edits, { ...id, text: JSON.stringify(question.id) }];
   edits.sort((one, other) => one.start - other.start);
-  return { kind: 'reply', session, question, rule, edits, removed: own.removed };
+  return { kind: 'reply', session, question, questionId, rule, edits, removed: own.removed };
 }
 
 function unexpected(place: FaultPlace): ProtocolFault {

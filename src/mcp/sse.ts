@@ -253,9 +253,12 @@ export function encodeSsePriming(id: string): string {
   return `id: ${id}\ndata: \n\n`;
 }
 
-/** How long a client should wait before it connects again. */
+/** Shorter waits of an upstream would have its clients connect to the gateway without a pause. */
+const MIN_RETRY_MS = 1000;
+
+/** How long a client should wait before it connects again: at least a second, whatever the upstream says. */
 export function encodeSseRetry(ms: number): string {
-  return `retry: ${ms}\n\n`;
+  return `retry: ${Math.max(ms, MIN_RETRY_MS)}\n\n`;
 }
 
 /** A comment, which keeps a stream alive. */

@@ -235,6 +235,13 @@ export const REASONS = {
     { as: 'error', status: 409, code: 1433 },
   ),
 
+  'already-answered': always(
+    'settle',
+    'info',
+    'This request of the server was answered before. An answer is forwarded once.',
+    { as: 'error', status: 409, code: 1434 },
+  ),
+
   'audit-unavailable': unavailable(
     'record',
     1508,

@@ -27,6 +27,7 @@ export type AnsweredMessage = Pick<
   | 'rule'
   | 'target'
   | 'message'
+  | 'questionId'
   | 'askable'
   | 'apps'
   | 'mayDefer'
@@ -73,7 +74,19 @@ export function planOf(
   const message = { kind: 'request', id, method, params } as const;
   const { version, askable = [], apps = false } = session;
   return {
-    admitted: { era, version, session, rule, target, message, askable, apps, mayDefer, task },
+    admitted: {
+      era,
+      version,
+      session,
+      rule,
+      target,
+      message,
+      questionId: undefined,
+      askable,
+      apps,
+      mayDefer,
+      task,
+    },
     principal,
     owed: { maxResultBytes, profiles, captures: [] },
   };

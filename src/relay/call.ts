@@ -13,6 +13,7 @@ import type { PinKind } from '../policy/definition.js';
 import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
 import { type Refusal, renderRefusal } from '../policy/refusal.js';
+import type { ReplayAnswer } from '../policy/replay-store.js';
 import type { AnsweredMessage } from './answered.js';
 import type { FollowedProgress } from './progress.js';
 
@@ -30,6 +31,8 @@ export type Call = {
   /** When what it answers was asked for, in epoch milliseconds, where another exchange asked. */
   askedAt?: number | undefined;
   caller?: Caller;
+  /** Of the answer to a question: whether it is the first. */
+  claim?: ReplayAnswer | Promise<ReplayAnswer>;
   /** How far the request says that it is, where it asked to be told. */
   progress?: FollowedProgress | undefined;
 };
@@ -167,7 +170,7 @@ export function refuse(call: Call, refusal: Refusal): void {
   record.result.bytes = rendered.body.length;
   if (isSaid) outgoing.send(status, {}, '');
   else outgoing.send(status, rendered.headers, rendered.body);
-  tellServer(call);
+  void tellServer(call);
 }
 
 /**
@@ -189,14 +192,24 @@ function statusFor({ admitted }: Call, status: number): number {
   return status === 200 && !isAnswered ? 400 : status;
 }
 
-/** A server that waits for an answer which may not leave learns that none will come. */
-function tellServer(call: Call): void {
+/** A server that waits for an answer which may not leave learns that none will come, unless it has one. */
+async function tellServer(call: Call): Promise<void> {
   const { admitted, incoming, ports, record } = call;
   if (admitted?.session === undefined || record.decision.action !== 'refused') return;
   const { message, session } = admitted;
   if ((message.kind !== 'result' && message.kind !== 'error') || message.id === undefined) return;
   const by = callerOf(call);
+  const isFirst = await claimAnswer(call);
+  if (isFirst !== true) return;
   ports.answerServer(incoming.upstream, { session, id: message.id, by }, WITHHELD);
+}
+
+/** Whether this exchange holds the first answer to its question; from now on no other does. Asked once. */
+export async function claimAnswer(call: Call): Promise<ReplayAnswer> {
+  const { questionId, session } = call.admitted ?? {};
+  if (questionId === undefined || session === undefined) return true;
+  call.claim ??= call.ports.claimAnswer(questionId, session);
+  return call.claim;
 }
 
 const WITHHELD = { code: -32603, message: 'The answer was withheld.' };

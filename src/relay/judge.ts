@@ -53,6 +53,7 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
     era: admitted.era,
     apps: admitted.apps,
     session: admitted.session,
+    answered: admitted.rule.method,
     carry: NO_CARRY,
     refusedQuestions: 0,
     gate:

@@ -174,6 +174,7 @@ async function tellTask(
     era: '2026',
     apps: admitted.apps,
     session: undefined,
+    answered: undefined,
     carry: NO_CARRY,
     refusedQuestions: 0,
     gate: createAnswerGate(admitted.message),

@@ -17,7 +17,7 @@ import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
 import { type Cleared, settle } from '../settle/settle.js';
 import { withoutStream } from './acceptance.js';
-import { type Call, noteAdmitted, noteDecision, presentedToken } from './call.js';
+import { type Call, claimAnswer, noteAdmitted, noteDecision, presentedToken } from './call.js';
 import { findChannel, isBridged } from './channel-outgoing.js';
 import { addressRequest } from './channel-request.js';
 import { contentOf } from './guarded-content.js';
@@ -250,13 +250,21 @@ function noteGuarded(call: Call, outcome: GuardOutcome): Refusal | undefined {
   return outcome.kind === 'clear' ? undefined : refuseWith(outcome.reason);
 }
 
-/** Whether what the decision asks for besides is met: limits. */
+/** Whether what the decision asks for besides is met: limits; and that a question is answered once. */
 export function clear(
   call: Call,
   { principal, allow, restored }: Standing,
 ): Cleared | Refusal | Promise<Cleared | Refusal> {
   const outcome = settle(allow, restored, principal, { limits: call.ports.limits });
-  return outcome instanceof Promise ? outcome.then(clearedOr) : clearedOr(outcome);
+  if (outcome instanceof Promise) return outcome.then(clearedOr);
+  return restored.questionId === undefined ? clearedOr(outcome) : clearAnswer(call, outcome);
+}
+
+/** An answer has no limits of its own, so nothing waits before this. */
+async function clearAnswer(call: Call, outcome: Cleared | Deny): Promise<Cleared | Refusal> {
+  const isFirst = await claimAnswer(call);
+  if (isFirst === true) return clearedOr(outcome);
+  return refuseWith(isFirst === false ? 'already-answered' : 'store-unavailable');
 }
 
 function clearedOr(outcome: Cleared | Deny): Cleared | Refusal {

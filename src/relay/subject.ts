@@ -47,6 +47,8 @@ export type Subject = {
   readonly era: Era;
   readonly apps: boolean;
   readonly session: SessionFacts | undefined;
+  /** The method whose answer is judged; \`undefined\` where nothing was asked. */
+  readonly answered: string | undefined;
   carry: Carry;
   refusedQuestions: number;
   readonly gate: NoticeGate;
@@ -101,7 +103,8 @@ function inspectContent(
   }
   const startedMs = performance.now();
   const profile = profileOf(call, owed);
-  const input = { text, value, profile, output, carry: subject.carry, approved };
+  const { carry, answered } = subject;
+  const input = { text, value, profile, output, carry, approved, answered };
   const outcome = call.ports.inspection.message(input, call.incoming.upstream);
   return outcome instanceof Promise
     ? outcome.then((late) => noteInspected(subject, late, startedMs))

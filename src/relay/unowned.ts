@@ -52,6 +52,7 @@ export function createUnaskedJudge(
     era,
     apps: session.apps ?? false,
     session,
+    answered: undefined,
     carry: NO_CARRY,
     refusedQuestions: 0,
     gate,

@@ -48,6 +48,8 @@ export type StoreStatus = {
 export type GatewayState = {
   readonly limits: LimitStore;
   readonly replays: ReplayStore;
+  /** Which questions of servers were answered; apart from proofs, so that neither takes the other's room. */
+  readonly answered: ReplayStore;
   readonly ended: EndedSessions;
   readonly revocations: Revocations;
   readonly words: ReplicaWords;
@@ -79,6 +81,7 @@ export function createMemoryState({ ring, now }: StatePorts): GatewayState {
   return {
     limits: createMemoryLimits(),
     replays: createMemoryReplays(now),
+    answered: createMemoryReplays(now),
     ended: createEndedSessions(now),
     revocations: {
       judge: (principal) => (known.hasCaller(principal) ? 'token-revoked' : undefined),

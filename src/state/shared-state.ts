@@ -2,6 +2,7 @@
 // at once where the store hints at news, and kept here, so that no request waits for them. Whoever could not
 // look for `maxAgeMs` cannot know who was revoked, and refuses every caller until it can. Contract §10.
 
+import type { ReplayStore } from '../policy/replay-store.js';
 import type { GatewayState, StatePorts, StoreStatus } from './gateway-state.js';
 import { createSharedWords, MAX_WORDS, MAX_WORDS_A_LOOK } from './replica-words.js';
 import { createSharedEnded } from './shared-ended.js';
@@ -79,6 +80,16 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
     await revocations.follow(news.version);
   }
 
+  const uses: ReplayStore = {
+    useOnce(keyHash, expiresAtMs) {
+      if (looks.fault() !== undefined) return 'unavailable';
+      return link.useOnce(keyHash, expiresAtMs - now()).catch((error: unknown) => {
+        noteFault(error);
+        return 'unavailable';
+      });
+    },
+  };
+
   return {
     limits: createSharedLimits({
       link,
@@ -87,15 +98,9 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
       onFault: noteFault,
       hash: (key) => ring.hmac('limit', key),
     }),
-    replays: {
-      useOnce(keyHash, expiresAtMs) {
-        if (looks.fault() !== undefined) return 'unavailable';
-        return link.useOnce(keyHash, expiresAtMs - now()).catch((error: unknown) => {
-          noteFault(error);
-          return 'unavailable';
-        });
-      },
-    },
+    replays: uses,
+    // The hashes of each kind are made under a purpose of their own.
+    answered: uses,
     ended,
     words,
     revocations: {

@@ -5,7 +5,13 @@ import type { JsonObject } from '../../src/mcp/message.js';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import type { Chunk, HostileRequest } from '../support/hostile-upstream.js';
-import { callStateless, errorOf, type OpenSession, type Reply } from '../support/wire-client.js';
+import {
+  callStateless,
+  errorOf,
+  type OpenSession,
+  type Reply,
+  sessionHeaders,
+} from '../support/wire-client.js';
 
 const CAP_BYTES = 64 * 1024;
 
@@ -70,6 +76,36 @@ describe('an event stream', () => {
     expect(errorOf(reply)['code'] !== undefined || result?.['isError'] === true).toBe(true);
     expect(reply.text).not.toContain('xxx');
     expect(reply.text).not.toContain('"answered"');
+  });
+
+  it('[X-73] cannot have its clients connect again without a pause', async () => {
+    const waits = ['0', '999', '1000', '5000', '999', '00'];
+    const lines = waits.map((wait) => `retry: ${wait}\n\n`).join('');
+    const reply = await streamed((own) => [`${lines}data: ${own}\n\n`]);
+    const told = [...reply.text.matchAll(/^retry: (.*)$/gm)].map(([, wait]) => wait);
+    expect(told).toEqual(['1000', '1000', '1000', '5000', '1000', '1000']);
+    expect(reply.message?.['result']).toMatchObject({ content: [{ text: 'answered' }] });
+  });
+
+  it('[X-73] that nobody asked for cannot either', async () => {
+    rig.upstream.obey(({ httpMethod }) =>
+      httpMethod === 'GET'
+        ? {
+            kind: 'chunks',
+            contentType: 'text/event-stream',
+            chunks: ['retry: 1\n\n'],
+            ending: 'end',
+          }
+        : undefined,
+    );
+    const opened = await fetch(rig.access.url, {
+      headers: {
+        ...sessionHeaders(session.id),
+        authorization: `Bearer ${rig.access.token}`,
+        accept: 'text/event-stream',
+      },
+    });
+    expect(await opened.text()).toContain('retry: 1000\n');
   });
 
   it('[X-73] of very many small events ends, and the answer passes', async () => {

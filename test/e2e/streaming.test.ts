@@ -130,7 +130,7 @@ describe('a streamed answer', () => {
     expect(answer.text).not.toContain('whatever a comment says');
     expect(answer.text).not.toContain('resume-here');
     expect(answer.text).toMatch(/^id: [\w-]{60,}$/m);
-    expect(answer.text).toMatch(/^retry: 10$/m);
+    expect(answer.text).toMatch(/^retry: 1000$/m);
     expect(answer.messages.at(-1)).toMatchObject({ id: 6 });
   });
 

@@ -177,6 +177,40 @@ describe('[Q-07] an answer', () => {
     expect(answersTo(rig.upstream).size).toBe(0);
   });
 
+  const answersSeen = () =>
+    rig.upstream.seen().filter(({ message, method }) => message !== undefined && !method);
+
+  it('that is posted again, later or at the same time, reaches the server once', async () => {
+    const [question] = await asked([ROOTS]);
+    rig.upstream.forget();
+    const body = answering(question?.['id']);
+    const atOnce = await Promise.all([1, 2, 3].map(() => post(rig.access, body, session.headers)));
+    expect(atOnce.map(({ status }) => status).sort()).toEqual([202, 409, 409]);
+    const late = await post(rig.access, body, session.headers);
+    expect(late.status).toBe(409);
+    await expectRefusedLines(rig, late, 'already-answered');
+    const error = { jsonrpc: '2.0', id: question?.['id'], error: { code: -1, message: 'no' } };
+    expect((await post(rig.access, JSON.stringify(error), session.headers)).status).toBe(409);
+    expect(answersSeen()).toHaveLength(1);
+  });
+
+  it('that was refused is not asked for again: the server has heard that none will come', async () => {
+    const [question] = await asked([ROOTS]);
+    rig.upstream.forget();
+    const uri = `file:///${makeGithubToken()}`;
+    const leaking = { jsonrpc: '2.0', id: question?.['id'], result: { roots: [{ uri }] } };
+    const refused = await post(rig.access, JSON.stringify(leaking), session.headers);
+    await expectRefusedLines(rig, refused, 'arguments-content');
+    await expect.poll(() => answersSeen().length, PATIENT).toBe(1);
+    await post(rig.access, JSON.stringify(leaking), session.headers);
+    const clean = await post(rig.access, answering(question?.['id']), session.headers);
+    expect(clean.status).toBe(409);
+    const other = await asked([SAMPLING]);
+    expect(other).toHaveLength(1);
+    expect(answersTo(rig.upstream).get('q0')).toMatchObject({ error: { code: -32603 } });
+    expect(answersSeen()).toHaveLength(1);
+  });
+
   it('to nothing, or under an altered id, is 400', async () => {
     const [question] = await asked([ROOTS]);
     const sealed = String(question?.['id']);

@@ -84,7 +84,7 @@ describe('[Q-12] an answer that is polled for', () => {
     const answer = await session.ask(7, 'tools/call', CALL);
     expect(answer.status).toBe(200);
     expect(answer.messages).toEqual([]);
-    expect(answer.text).toMatch(/^retry: 250$/m);
+    expect(answer.text).toMatch(/^retry: 1000$/m);
     const [id = ''] = idsOf(answer.text);
     expect(id).toMatch(/^[\w-]{60,}$/);
     expect(answer.text).not.toContain('stream-1');

@@ -110,6 +110,7 @@ describe('an exchange', () => {
     const ports: Ports = {
       view: () => current,
       endpoint: refuseUse,
+      claimAnswer: refuseUse,
       sealCursor: refuseUse,
       openCursor: refuseUse,
       tellLoss: refuseUse,

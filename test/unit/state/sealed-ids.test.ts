@@ -3,10 +3,12 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { createSealedIds } from '../../../src/gateway/sealed-ids.js';
 import type { EventFacts, QuestionFacts } from '../../../src/mcp/admitted.js';
 import { createAskedQuestions } from '../../../src/state/asked-questions.js';
 import { openEvent, sealEvent } from '../../../src/state/event-seal.js';
 import { createKeyRing } from '../../../src/state/key-ring.js';
+import { createMemoryReplays } from '../../../src/state/memory-replays.js';
 import { openQuestion, sealQuestion } from '../../../src/state/question-seal.js';
 import { openSession } from '../../../src/state/session-seal.js';
 
@@ -103,5 +105,23 @@ describe('[Q-17] questions that were asked', () => {
     for (let id = 2; id < 5000; id += 1) asked.add('s', id, 'more');
     expect(asked.find('s', 1)).toBeUndefined();
     expect(asked.find('s', 4999)).toBe('more');
+  });
+});
+
+describe('[Q-07] the answer to a question', () => {
+  const place = (replica: ReturnType<typeof createSealedIds>, upstreamSession: string) =>
+    replica.claimAnswer('sealed', { version: '2025-11-25', hash: 'hash-1', upstreamSession });
+
+  test('is the first on one replica alone, where they share a store', async () => {
+    const store = createMemoryReplays(() => NOW);
+    const [one, other] = [1, 2].map(() => createSealedIds(ring, () => NOW, store));
+    if (one === undefined || other === undefined) throw new Error('two were made');
+    const claims = [place(one, 'up'), place(other, 'up'), place(one, 'up')];
+    expect((await Promise.all(claims)).sort()).toEqual([false, false, true]);
+  });
+
+  test('is none where nobody can tell', async () => {
+    const replica = createSealedIds(ring, () => NOW, { useOnce: () => 'unavailable' });
+    expect(await place(replica, 'up')).toBe('unavailable');
   });
 });

@@ -56,6 +56,7 @@ function findAll(raw: string): readonly unknown[] {
     log,
     sanitize: sanitizeText,
     approved,
+    exempt: new Set(),
     tail: '',
   });
   const remains = findRemains({ text: raw, rules: RULES, approved, tail: '', maxDepth: 64 });
