@@ -75,7 +75,7 @@ export function planOf(
   return {
     admitted: { era, version, session, rule, target, message, askable, apps, mayDefer, task },
     principal,
-    owed: { maxResultBytes, profiles, captures: [] },
+    owed: { maxResultBytes, profiles },
   };
 }
 
