@@ -19,6 +19,8 @@ import { SIZE_PATTERN } from './units.js';
 const RULE_ID_PATTERN = '^[a-z0-9][a-z0-9._-]{0,63}$';
 const MAX_EXPRESSION_LENGTH = 4096;
 const MAX_REASON_LENGTH = 200;
+const MAX_CAPTURES = 64;
+const MAX_POINTER_LENGTH = 256;
 const MAX_RESULT_BYTES = 256 * 1024 * 1024;
 
 function patterns(description: string): Schema {
@@ -131,11 +133,14 @@ const RULE = union('effect', 'One rule.', [
         capture: {
           type: 'array',
           minItems: 1,
+          maxItems: MAX_CAPTURES,
           uniqueItems: true,
-          description: 'JSON pointers into the arguments whose values are recorded.',
+          description:
+            'JSON pointers into the arguments of tools and prompts whose values are recorded, whether the call is allowed or refused: without secrets and personal data, cut at 128 characters, at most 64 of all rules.',
           items: {
             type: 'string',
             title: 'a JSON pointer such as /id',
+            maxLength: MAX_POINTER_LENGTH,
             pattern: '^(/([^~/]|~[01])*)+$',
           },
         },

@@ -3,6 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { AuditSettings } from '../config/settings.js';
+import { redactForRecord } from '../inspect/redaction.js';
 import { type Audit, createAudit } from '../observe/audit.js';
 import { createAuditFile, createAuditStream } from '../observe/audit-file.js';
 import { type Controls, createControls } from '../observe/controls.js';
@@ -40,6 +41,7 @@ export function createWitness({ settings, hashes }: Version, ports: WitnessPorts
     signer: ring,
     now,
     meters: metrics,
+    mask: redactForRecord,
     newWriter: (sink) => newWriter(sink, ports.writeStdout),
     onState(found) {
       fault = found;

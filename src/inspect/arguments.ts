@@ -88,10 +88,24 @@ function refuseFault(log: FindingLog): GuardOutcome {
 const MIN_TOKEN_CHARS = 16;
 
 /** What of the token is looked for: a JWT is known by its header and claims, whatever its signature is spelt like. */
-function needleOf({ presentedToken: token }: GuardInput): string | undefined {
+function needleOf({
+  presentedToken: token,
+}: Pick<GuardInput, 'presentedToken'>): string | undefined {
   if (token === undefined || token.length < MIN_TOKEN_CHARS) return undefined;
   const dot = token.lastIndexOf('.');
   return dot >= MIN_TOKEN_CHARS ? token.slice(0, dot) : token;
+}
+
+/** Whether the caller's own token stands in texts: as sent, escaped, encoded, or spread over several. */
+export function holdsPresentedToken(
+  texts: readonly string[],
+  presentedToken: string | undefined,
+): boolean {
+  const needle = needleOf({ presentedToken });
+  if (needle === undefined) return false;
+  const isHeld = (text: string): boolean =>
+    text.length >= MIN_TOKEN_CHARS && isHidden(text, needle, 2);
+  return texts.join('').includes(needle) || texts.some(isHeld);
 }
 
 /** Whether the token stands in the body: as sent, escaped, or encoded. */

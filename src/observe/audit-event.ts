@@ -161,7 +161,7 @@ function argsText({ args }: ExchangeRecord, mask: MaskText | undefined): string 
   if (args === undefined) return 'null';
   const captured = Object.entries(args.captured)
     .slice(0, MAX_LISTED)
-    .map(([pointer, value]) => `${quoteForeign(pointer, mask)}:${quoteForeign(value, mask)}`);
+    .map(([pointer, value]) => `${quoteVerified(pointer)}:${quoteForeign(value, mask)}`);
   return `{"digest":${quoteOwn(args.digest)},"bytes":${quoteNumber(args.bytes)},"keys":${quoteForeignList(args.keys, MAX_LISTED, mask)},"captured":{${captured.join()}}}`;
 }
 

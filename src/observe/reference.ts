@@ -109,7 +109,10 @@ const MEMBERS: readonly (readonly [string, string])[] = [
     'target',
     '`upstream method kind name definition pin request_id`: what was asked for, the digest of its definition as last seen, and of the one pinned. `endpoint` too, where the message came through an endpoint of several upstreams; what is refused there before it is known whose it is has the endpoint as `upstream`.',
   ],
-  ['args', '`digest` (keyed), `bytes`, `keys`, and what rules ask to be `captured`.'],
+  [
+    'args',
+    '`digest` (keyed), `bytes`, `keys`, and what rules ask to be `captured`: the values of at most 64 arguments by their JSON pointers, of what is allowed and of what is refused. Objects and lists stand there as JSON.',
+  ],
   [
     'decision',
     '`id verdict action mode stage policy rule reasons shadow`. Both events of an exchange carry the same id, and so does the refusal on the wire.',
@@ -164,7 +167,7 @@ One event is one line of JSON, in printable ASCII. \`sallyport schema audit\` pr
 
 ${table(['Member', 'Content'], named(MEMBERS))}
 
-What others write (unknown names, self-reported names, URIs, argument names, captured values) is masked, made visible (\`\\u{202e}\`) and cut at ${MAX_FOREIGN_CHARACTERS} characters. What a token proved is kept exactly.
+What others write (unknown names, self-reported names, URIs, argument names, captured values) loses secrets and personal data (\`[redacted:<kind>]\`), is made visible (\`\\u{202e}\`) and cut at ${MAX_FOREIGN_CHARACTERS} characters. What a token proved is kept exactly.
 
 ## Types
 

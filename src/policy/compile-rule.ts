@@ -223,6 +223,8 @@ function checkConditions(rule: Rule, report: Fault): void {
   const severity = takesArguments ? 'warning' : 'error';
   const message = 'resources, templates and questions of servers have no arguments';
   if (rule.args.length > 0) report(['args'], severity, message);
+  if (rule.effect === 'require' && rule.captures.length > 0)
+    report(['audit', 'capture'], severity, message);
   if (when !== undefined && when.reads.argumentPaths.length > 0)
     report(['when'], severity, message);
 }

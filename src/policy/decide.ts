@@ -7,7 +7,7 @@ import { adviseAlternatives, adviseFaults, UNDESCRIBED_ADVICE } from './advice.j
 import { type Call, grantsFor, hasUndescribed, holdsFor, prepareCall } from './conditions.js';
 import type { Allow, Decision, Deny, Obligation } from './decision.js';
 import type { Catalogue, PinKind, PinnedDefinition, PinState } from './definition.js';
-import { chooseAlternative, collectObligations } from './obligations.js';
+import { chooseAlternative, collectObligations, pointersOf } from './obligations.js';
 import type { Principal } from './principal.js';
 import type { PolicySet, Question } from './question.js';
 import type { Reason } from './reasons.js';
@@ -107,6 +107,16 @@ function judge(policies: PolicySet, question: Question): Decision {
     subject.kind === 'question'
       ? findQuestionRules(policies, principal, upstream, subject.name)
       : findCandidates(policies, principal, upstream, subject.kind, subject.name);
+  const decision = judgeCandidates(candidates, question, subject);
+  return decision.verdict === 'deny' && args !== 'unknown'
+    ? captureRefused(decision, candidates.requires, () =>
+        callOf(question, subject, args, UNPINNED_KIND),
+      )
+    : decision;
+}
+
+function judgeCandidates(candidates: Candidates, question: Question, subject: Subject): Decision {
+  const { target, args } = question;
   const first = candidates.allows[0];
   const unconditional = candidates.denies.find(isUnconditional);
   if (unconditional !== undefined) return deny('denied-by-rule', false, unconditional);
@@ -116,6 +126,22 @@ function judge(policies: PolicySet, question: Question): Decision {
   if (args === 'unknown') return allow(first, []);
   if (target.kind === 'task') return judgeTask(candidates, callOf(question, subject, args, pin));
   return judgeCall(candidates, callOf(question, subject, args, pin));
+}
+
+/**
+ * What is refused is recorded as what is allowed would be: with the arguments that rules name which match it.
+ * One that cannot be evaluated counts as matching, for it refuses nothing here.
+ */
+function captureRefused(
+  refused: Deny,
+  requires: readonly RequireRule[],
+  prepare: () => Call,
+): Deny {
+  const capturing = requires.filter(({ captures }) => captures.length > 0);
+  if (capturing.length === 0) return refused;
+  const call = prepare();
+  const binding = capturing.filter((rule) => holdsFor(rule, call) !== 'fails');
+  return binding.length === 0 ? refused : { ...refused, captures: pointersOf(binding) };
 }
 
 function readSubject(target: Exclude<Target, { readonly kind: 'none' }>): Subject | undefined {

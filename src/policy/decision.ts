@@ -58,6 +58,8 @@ export type Deny = {
   /** A sentence that a model can act on. Built by us from schema positions and rule texts, never from traffic. */
   readonly advice?: string;
   readonly retryAfterSeconds?: number;
+  /** JSON pointers into the arguments whose values the record keeps of what is refused, too. */
+  readonly captures?: readonly string[];
   /** For a refused login, where its challenge must speak of a proof of possession. */
   readonly proof?: ProofFault;
 };

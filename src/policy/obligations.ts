@@ -2,10 +2,11 @@
 // require rule adds. The strictest hold: the least bytes, all profiles, all captures, all rates.
 // Contract §4, law 3.
 
-import type { Obligation } from './decision.js';
+import type { Decision, Obligation } from './decision.js';
 import type { AllowRule, RequireRule } from './rules.js';
 
 const NONE: readonly Obligation[] = Object.freeze([]);
+const NOTHING: readonly string[] = Object.freeze([]);
 
 /** The alternative with the fewest open obligations; of those, the first, which has the smallest id. */
 export function chooseAlternative(holding: readonly AllowRule[]): AllowRule | undefined {
@@ -26,7 +27,19 @@ export function collectObligations(
   if (caps.length > 0) obligations.push({ kind: 'max-result-bytes', bytes: Math.min(...caps) });
   const profiles = new Set(requires.flatMap(({ profile }) => profile ?? []));
   for (const profile of [...profiles].sort()) obligations.push({ kind: 'inspect', profile });
-  const pointers = new Set(requires.flatMap(({ captures }) => captures));
-  if (pointers.size > 0) obligations.push({ kind: 'capture', pointers: [...pointers].sort() });
+  const pointers = pointersOf(requires);
+  if (pointers.length > 0) obligations.push({ kind: 'capture', pointers });
   return obligations;
+}
+
+/** Every pointer that one of the rules names, once, in their order. */
+export function pointersOf(requires: readonly RequireRule[]): readonly string[] {
+  return [...new Set(requires.flatMap(({ captures }) => captures))].sort();
+}
+
+/** What the record keeps of the arguments, by this decision. */
+export function capturedBy(decision: Decision): readonly string[] {
+  if (decision.verdict === 'deny') return decision.captures ?? NOTHING;
+  for (const owed of decision.obligations) if (owed.kind === 'capture') return owed.pointers;
+  return NOTHING;
 }

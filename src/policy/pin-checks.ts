@@ -149,11 +149,28 @@ function schemaPaths(schema: Json, path: readonly string[]): readonly (readonly 
   ];
 }
 
-/** Asks the pinned schema with a value that has nothing but this path. */
+/** Asks the pinned schema with a value that has nothing but this path, whose numbers may be places in lists. */
 function describesPath(pinned: PinnedDefinition | undefined, names: readonly string[]): boolean {
-  const probe = names.reduceRight<Json>((inner, name) => ({ [name]: inner }), true) as JsonObject;
-  if (pinned?.input !== undefined) return pinned.input.firstUndescribed(probe) === undefined;
+  const input = pinned?.input;
+  if (input !== undefined) {
+    return [probeOf(names, false), probeOf(names, true)].some(
+      (probe) => input.firstUndescribed(probe) === undefined,
+    );
+  }
   return pinned !== undefined && promptArguments(pinned.definition).has(names[0] ?? '');
+}
+
+/** Places that a list of a probe is filled up to; further ones are described as the last of these is. */
+const MAX_PROBED_INDEX = 64;
+
+function probeOf(names: readonly string[], hasLists: boolean): JsonObject {
+  const [first = '', ...rest] = names;
+  const inner = rest.reduceRight<Json>((value, name) => {
+    if (!hasLists || !/^(?:0|[1-9]\d*)$/.test(name)) return { [name]: value };
+    const place = Math.min(Number(name), MAX_PROBED_INDEX);
+    return [...Array.from({ length: place }, () => null), value];
+  }, true);
+  return { [first]: inner };
 }
 
 function suggestArgument(definitions: readonly Match[], use: ArgumentUse): string | undefined {

@@ -88,7 +88,7 @@ export function planOf(
       task,
     },
     principal,
-    owed: { maxResultBytes, profiles, captures: [] },
+    owed: { maxResultBytes, profiles },
   };
 }
 

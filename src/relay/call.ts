@@ -2,14 +2,16 @@
 // the audit; nothing here decides.
 
 import type { Ports, View } from '../exchange-ports.js';
+import { captureArguments } from '../inspect/captured.js';
 import type { Admitted } from '../mcp/admitted.js';
 import { PLAIN_SESSION } from '../mcp/listing.js';
-import type { Target } from '../mcp/message.js';
+import type { JsonObject, Target } from '../mcp/message.js';
 import { encodeSseMessage } from '../mcp/sse.js';
 import type { Incoming, Outgoing } from '../mcp/transport.js';
 import { type Caller, closeToken } from '../policy/caller.js';
 import type { Decision } from '../policy/decision.js';
 import type { PinKind } from '../policy/definition.js';
+import { capturedBy } from '../policy/obligations.js';
 import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
 import { type Refusal, renderRefusal } from '../policy/refusal.js';
@@ -39,6 +41,7 @@ export type Call = {
 
 const NO_GROUPS: readonly string[] = Object.freeze([]);
 const NO_TARGET: Target = { kind: 'none' };
+const NOTHING_CAPTURED: Readonly<Record<string, string>> = Object.freeze({});
 /** Names of arguments that the record keeps; the rest are counted by the digest. */
 const MAX_RECORDED_KEYS = 32;
 /** Groups that the record keeps of those that a rule names and the caller has. */
@@ -87,7 +90,7 @@ export function noteAdmitted(call: Pick<Call, 'record' | 'ports'>, admitted: Adm
     digest: ports.keyedHash('arguments', text),
     bytes: text.length,
     keys: Object.keys(args).slice(0, MAX_RECORDED_KEYS),
-    captured: {},
+    captured: NOTHING_CAPTURED,
   };
 }
 
@@ -128,11 +131,12 @@ function isPinnedKind(kind: Target['kind']): kind is PinKind {
 }
 
 /** What the record knows after the decision: the verdict, its rule, and the pin that it rests on. */
-export function noteDecision(call: Call, decision: Decision): void {
+export function noteDecision(call: Call, decision: Decision, args: JsonObject | undefined): void {
   const { record, view, admitted } = call;
   record.decision.stage = 'decide';
   noteRule(record, decision);
   if (decision.verdict === 'deny') record.decision.reasons.push(decision.reason);
+  noteCaptured(call, decision, args);
   const target = admitted?.target ?? NO_TARGET;
   const name = nameOf(target);
   const kind = target.kind === 'task' ? 'tool' : target.kind;
@@ -140,6 +144,20 @@ export function noteDecision(call: Call, decision: Decision): void {
   const standing = view.catalogueFor(admitted ?? PLAIN_SESSION).standing(kind, name);
   record.target.definition = standing.observed;
   record.target.pin = standing.pinned?.digest;
+}
+
+/** What rules ask to have recorded of the arguments. A later decision on the same call is the one that counts. */
+function noteCaptured(
+  { record, incoming }: Call,
+  decision: Decision,
+  args: JsonObject | undefined,
+): void {
+  if (record.args === undefined || args === undefined) return;
+  const pointers = capturedBy(decision);
+  record.args.captured =
+    pointers.length === 0
+      ? NOTHING_CAPTURED
+      : captureArguments(args, pointers, presentedToken(incoming));
 }
 
 /** What the record knows of the rule that decided: which it is, and by which groups the caller fell under it. */

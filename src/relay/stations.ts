@@ -123,7 +123,7 @@ function decideNow(
     catalogue,
   });
   call.record.latency.policy = performance.now() - startedMs;
-  noteDecision(call, decision);
+  noteDecision(call, decision, admitted.args);
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
   if (asksForThing(admitted) && !isFresh) return refuseWith('pins-stale');
   const fault =

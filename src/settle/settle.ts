@@ -16,8 +16,6 @@ export type OwedByAnswer = {
   readonly maxResultBytes: number | undefined;
   /** Names of inspection profiles; all of them apply. */
   readonly profiles: readonly string[];
-  /** JSON pointers into the arguments that the record captures. */
-  readonly captures: readonly string[];
 };
 
 /** A message that every station has let through. Made only here. */
@@ -62,11 +60,7 @@ function clear<M extends Message>(
   return { allow, admitted, principal, owed: owedByAnswer(allow, admitted.task) } as Cleared<M>;
 }
 
-const NOTHING_OWED: OwedByAnswer = Object.freeze({
-  maxResultBytes: undefined,
-  profiles: [],
-  captures: [],
-});
+const NOTHING_OWED: OwedByAnswer = Object.freeze({ maxResultBytes: undefined, profiles: [] });
 
 /**
  * The obligations that are met while the answer passes, gathered; of a task those too that its call left.
@@ -78,20 +72,18 @@ export function owedByAnswer(
   if (allow.obligations.length === 0 && task === undefined) return NOTHING_OWED;
   let maxResultBytes = task?.maxResultBytes;
   const profiles: string[] = [...(task?.profiles ?? [])];
-  const captures: string[] = [];
   for (const owed of allow.obligations) {
     switch (owed.kind) {
+      // Limits are met before; what is captured is on record since the decision.
       case 'rate':
+      case 'capture':
         break;
       case 'max-result-bytes':
         maxResultBytes = Math.min(owed.bytes, maxResultBytes ?? owed.bytes);
         break;
       case 'inspect':
         if (!profiles.includes(owed.profile)) profiles.push(owed.profile);
-        break;
-      case 'capture':
-        captures.push(...owed.pointers);
     }
   }
-  return { maxResultBytes, profiles, captures };
+  return { maxResultBytes, profiles };
 }

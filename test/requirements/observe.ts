@@ -48,6 +48,12 @@ export const observeRequirements: readonly Requirement[] = [
       'An event names the groups of the caller that the deciding rule asks for, whether it allows or denies, and no other.',
   },
   {
+    id: 'O-09',
+    source: 'contract §4, audit.capture; §8',
+    behaviour:
+      'The arguments that a matching require rule names are recorded, of what is allowed and of what is refused: without secrets, cut, and bounded in number.',
+  },
+  {
     id: 'O-10',
     source: 'contract §8',
     behaviour:

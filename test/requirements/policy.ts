@@ -207,7 +207,7 @@ export const policyRequirements: readonly Requirement[] = [
   {
     id: 'P-63',
     source: 'contract §4, law 3',
-    behaviour: 'What an answer owes is gathered: bytes, profiles, captures.',
+    behaviour: 'What an answer owes is gathered: bytes, profiles.',
   },
   {
     id: 'P-64',

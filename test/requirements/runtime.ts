@@ -29,6 +29,18 @@ export const runtimeRequirements: readonly Requirement[] = [
     behaviour: 'Every optional part of the chart renders.',
   },
   {
+    id: 'R-06',
+    source: 'contract, deployment',
+    behaviour:
+      'The ports of the chart are those of the listeners: it renders nothing where the gateway file has others, and says where it cannot read that file.',
+  },
+  {
+    id: 'R-07',
+    source: 'contract §8',
+    behaviour:
+      'The chart replaces a pod that writes its audit to a claim before it starts the next.',
+  },
+  {
     id: 'R-10',
     source: 'contract, deployment',
     behaviour:

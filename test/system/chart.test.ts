@@ -1,3 +1,6 @@
+import { copyFile, cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
@@ -15,6 +18,65 @@ type Resource = {
 async function template(...args: string[]): Promise<readonly Resource[]> {
   const text = await must(helmProgram(), ['template', 'edge', CHART, ...CLUSTER, ...args]);
   return parseAllDocuments(text).map((document) => document.toJS() as Resource);
+}
+
+/** What helm says of a chart that it does not render. */
+async function refusal(...args: string[]): Promise<string> {
+  const outcome = await run(helmProgram(), ['template', 'edge', CHART, ...CLUSTER, ...args]);
+  expect(outcome.code).not.toBe(0);
+  return outcome.stderr;
+}
+
+/** The notes that an installation prints, which helm renders for no command that needs no cluster. */
+async function notes(...args: string[]): Promise<string> {
+  const copy = await mkdtemp(join(tmpdir(), 'sallyport-chart-'));
+  try {
+    await cp(CHART, copy, { recursive: true });
+    await copyFile(join(CHART, 'templates/NOTES.txt'), join(copy, 'notes.txt'));
+    const shown =
+      'kind: Notes\nmetadata: {name: notes}\ntext: {{ tpl (.Files.Get "notes.txt") . | toJson }}\n';
+    await writeFile(join(copy, 'templates/notes.yaml'), shown);
+    const only = ['--show-only', 'templates/notes.yaml'];
+    const text = await must(helmProgram(), [
+      'template',
+      'edge',
+      copy,
+      ...CLUSTER,
+      ...only,
+      ...args,
+    ]);
+    const [shownNotes] = parseAllDocuments(text).map((document) => document.toJS() as Resource);
+    return String(shownNotes?.['text']);
+  } finally {
+    await rm(copy, { recursive: true, force: true });
+  }
+}
+
+/** A gateway file as a value of the chart. */
+function gatewayFile(...lines: readonly string[]): readonly string[] {
+  const text = ['version: 1', 'publicUrl: https://mcp.example.com', ...lines].join('\n');
+  return ['--set-json', `config=${JSON.stringify({ 'gateway.yaml': text })}`];
+}
+
+const LISTENERS =
+  'listeners: {data: {host: 0.0.0.0, port: 9000}, ops: {host: 0.0.0.0, port: 9100}}';
+
+/** Every port that anybody is told of, by what tells of it. */
+function portsOf(resources: readonly Resource[]): Record<string, unknown> {
+  const [container] = podOf(resources)['containers'] as unknown as readonly Record<
+    string,
+    // biome-ignore lint/suspicious/noExplicitAny: a manifest is read by its members
+    any
+  >[];
+  const services = resources.filter(({ kind }) => kind === 'Service');
+  const probes = ['startupProbe', 'readinessProbe', 'livenessProbe'];
+  const policy = find(resources, 'NetworkPolicy') as { spec?: { ingress: unknown } };
+  return {
+    container: container?.['ports'],
+    services: services.map(({ spec }) => (spec as { ports: unknown }).ports),
+    probes: probes.map((probe) => container?.[probe].httpGet.port),
+    ingress: policy.spec?.ingress,
+  };
 }
 
 function podOf(resources: readonly Resource[]): Record<string, never> {
@@ -125,6 +187,97 @@ describe('the chart', () => {
       '/replicas',
     );
     expect(await refused(...file, '--set', 'state.type=redis')).toContain('existingSecret');
+  });
+
+  it('[R-06] tells everybody the ports that the gateway file has its listeners on', async () => {
+    const ports = ['--set', 'service.port=9000', '--set', 'metrics.port=9100'];
+    const resources = await template(...gatewayFile(LISTENERS), ...ports);
+    expect(portsOf(resources)).toEqual({
+      container: [
+        { name: 'http', containerPort: 9000 },
+        { name: 'metrics', containerPort: 9100 },
+      ],
+      services: [
+        [{ name: 'http', port: 9000, targetPort: 'http' }],
+        [{ name: 'metrics', port: 9100, targetPort: 'metrics' }],
+      ],
+      probes: ['metrics', 'metrics', 'metrics'],
+      ingress: [{ ports: [{ port: 'http' }] }, { ports: [{ port: 'metrics' }] }],
+    });
+  });
+
+  it('[R-06] renders nothing where the values and the gateway file have different ports', async () => {
+    expect(await refusal('--set', 'service.port=9000')).toContain(
+      'service.port is 9000, but gateway.yaml has listeners.data.port 8080',
+    );
+    expect(await refusal('--set', 'metrics.port=9100')).toContain(
+      'metrics.port is 9100, but gateway.yaml has listeners.ops.port 9464',
+    );
+    // What the file does not say is the default of the gateway, however little it says.
+    const bare = ['', 'listeners: {}', 'listeners: {data: {host: 0.0.0.0}}', 'listeners:'];
+    for (const lines of bare) {
+      await template(...gatewayFile(lines));
+      expect(await refusal(...gatewayFile(lines), '--set', 'service.port=8081')).toContain(
+        'listeners.data.port 8080',
+      );
+    }
+    expect(await refusal(...gatewayFile(LISTENERS))).toContain('listeners.data.port 9000');
+    const free = gatewayFile('listeners: {ops: {port: 0}}');
+    expect(await refusal(...free)).toContain('listeners.ops.port 0');
+    expect(await refusal(...gatewayFile('listeners: {data: ['))).toContain(
+      'gateway.yaml cannot be read',
+    );
+  });
+
+  it('[R-06] says of a gateway file that it cannot read what that must say', async () => {
+    const mine = ['--set', 'existingConfigMaps.config=mine,service.port=9000,metrics.port=9100'];
+    const resources = await template(...mine);
+    expect(portsOf(resources)).toMatchObject({
+      container: [{ containerPort: 9000 }, { containerPort: 9100 }],
+    });
+    const said = await notes(...mine);
+    expect(said).toContain('NOT CHECKED: the chart cannot read the ConfigMap mine.');
+    expect(said).toContain('data: {host: 0.0.0.0, port: 9000}, ops: {host: 0.0.0.0, port: 9100}');
+    expect(await notes()).not.toMatch(/NOT CHECKED|listeners/);
+    const local = await notes(...gatewayFile('listeners: {ops: {host: 0.0.0.0}}'));
+    expect(local).toContain('WARNING: gateway.yaml has listeners.data.host 127.0.0.1');
+    expect(local).not.toContain('listeners.ops.host');
+  });
+
+  it('[R-06] probes the ops listener as it speaks', async () => {
+    const tls = 'listeners: {ops: {tls: {cert: ./ops.crt, key: {env: OPS_KEY}}}}';
+    const secure = await template(
+      ...gatewayFile(tls),
+      ...['--set', 'metrics.serviceMonitor.enabled=true'],
+    );
+    const [container] = podOf(secure)['containers'] as unknown as readonly object[];
+    expect(container).toMatchObject({
+      readinessProbe: { httpGet: { path: '/readyz', scheme: 'HTTPS' } },
+      livenessProbe: { httpGet: { scheme: 'HTTPS' } },
+    });
+    expect(find(secure, 'ServiceMonitor')).toMatchObject({
+      spec: { endpoints: [{ scheme: 'https' }] },
+    });
+    const [plain] = podOf(await template())['containers'] as unknown as readonly object[];
+    expect(plain).toMatchObject({ readinessProbe: { httpGet: { scheme: 'HTTP' } } });
+  });
+
+  it('[R-07] replaces the pod, and does not add one, where two would write one audit file', async () => {
+    const strategyOf = async (...args: string[]): Promise<unknown> =>
+      find(await template(...args), 'Deployment')['spec'];
+    const shared = [
+      ...['--set', 'state.type=redis', '--set', 'state.redis.existingSecret=store'],
+      ...gatewayFile('state: {type: redis, url: {env: REDIS_URL}}'),
+    ];
+    const recreate = { strategy: { type: 'Recreate' } };
+    expect(await strategyOf()).toMatchObject(recreate);
+    expect(await strategyOf('--set', 'audit.persistence.enabled=true')).toMatchObject(recreate);
+    const claimed = [...shared, '--set', 'audit.persistence.enabled=true'];
+    expect(await strategyOf(...claimed)).toMatchObject(recreate);
+    const existing = [...claimed, '--set', 'audit.persistence.existingClaim=mine'];
+    expect(await strategyOf(...existing)).toMatchObject(recreate);
+    // A file of its own in each pod: one may come before the other goes.
+    expect(await strategyOf(...shared)).not.toHaveProperty('strategy');
   });
 
   it('[R-05] renders every optional part', async () => {

@@ -95,7 +95,8 @@ function stripUnseen(text: string, rules: ResultRules, notes: Note[]): string {
 /** What one removal brings to light, the next round finds; the second check judges what is left. */
 const MAX_ROUNDS = 8;
 
-function redactText(
+/** Removes what the rules name; notes what it was. */
+export function redactText(
   text: string,
   rules: ResultRules,
   notes: Note[],

@@ -40,7 +40,7 @@ function mistakes(): void {
   forward(allow);
   // @ts-expect-error what settle answers may be a deny or a promise
   forward(settle(allow, admitted, caller, ports));
-  const owed = { maxResultBytes: 1, profiles: [], captures: [] };
+  const owed = { maxResultBytes: 1, profiles: [] };
   // @ts-expect-error an object of the same shape is not cleared
   forward({ admitted, principal: caller, allow, owed });
   carry(closeToken('token'));
