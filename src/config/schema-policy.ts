@@ -86,7 +86,8 @@ const BASE: Readonly<Record<string, Schema>> = {
   what: WHAT,
   args: {
     type: 'object',
-    description: 'JSON Schemas over top-level arguments; holds when each is present and valid.',
+    description:
+      'JSON Schemas over top-level arguments; holds when each is present and valid. What the rule reads must be described by the schema of the tool, and stand there in one spelling.',
     minProperties: 1,
     additionalProperties: { type: ['object', 'boolean'], title: 'a JSON Schema' },
   },

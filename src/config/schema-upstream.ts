@@ -27,7 +27,7 @@ const PINNING = record(
   'How definitions are held to their pins in the lock file.',
   {
     mode: words(
-      '`strict`: only what is pinned and approved is listed or callable. `off`: no pins.',
+      '`strict`: only what is pinned and approved is listed or callable. `off`: no pins; arguments and results are held to what was listed last.',
       ['strict', 'trust-on-first-use', 'off'],
       { default: 'strict', [NOT_AVAILABLE]: ['trust-on-first-use'] },
     ),

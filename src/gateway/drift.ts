@@ -48,7 +48,10 @@ export function createDriftReport(ports: DriftPorts): {
       const { name } = runtime.settings;
       const watch = watches.get(name) ?? createDriftWatch(name);
       watches.set(name, watch);
-      for (const drift of watch.report(version.locks.get(name), runtime.observed(), ports.now()))
+      // Without pinning nothing drifts; when it is turned on, what differs then is told.
+      const isPinned = modeOf(runtime, version) === 'strict';
+      const observed = isPinned ? runtime.observed() : undefined;
+      for (const drift of watch.report(version.locks.get(name), observed, ports.now()))
         record(drift, ports);
       for (const method of Object.values(LIST_CHANGED)) {
         ports.streams.announce(name, method);
@@ -56,6 +59,10 @@ export function createDriftReport(ports: DriftPorts): {
       count(runtime, version, ports);
     },
   };
+}
+
+function modeOf({ settings }: UpstreamRuntime, version: Version): 'strict' | 'off' {
+  return (version.settings.upstreams.get(settings.name) ?? settings).pinning.mode;
 }
 
 function record(drift: Drift, { audit, metrics, log }: DriftPorts): void {

@@ -104,7 +104,9 @@ function viewAt(
     standing(kind, name) {
       const standing = catalogue.standing(kind, name);
       const isHidden = names?.get(kind)?.has(name) === true;
-      return isHidden ? { ...standing, state: 'shadowed', pinned: undefined } : standing;
+      return isHidden
+        ? { ...standing, state: 'shadowed', pinned: undefined, listed: undefined }
+        : standing;
     },
   });
   const shadows = new Map<Catalogue, Catalogue>();

@@ -10,6 +10,7 @@ import type { JsonObject } from '../mcp/message.js';
 import type { ForwardOutcome, LeaveSignal, PlacedOutcome } from '../mcp/transport.js';
 import { CHANNEL_VERSION, SESSION_VERSIONS } from '../mcp/versions.js';
 import type { Caller } from '../policy/caller.js';
+import { definitionOf } from '../policy/definition.js';
 import type { Cleared } from '../settle/settle.js';
 import { addressOf } from '../upstream/client.js';
 import { OWN_SESSION } from '../upstream/translate/for-sessions.js';
@@ -181,12 +182,11 @@ function forwardStateless(
 
 type Mirrored = Parameters<UpstreamRuntime['translation']['sessions']['forward']>[2];
 
-/** What the approved schema of the tool mirrors into headers. */
+/** What the schema of the tool mirrors into headers. */
 function mirroredOf(view: View, { admitted: { target, apps } }: Cleared): Mirrored {
   if (target.kind !== 'tool') return [];
-  return (
-    view.catalogueFor({ era: '2026', apps }).standing('tool', target.name).pinned?.mirrored ?? []
-  );
+  const standing = view.catalogueFor({ era: '2026', apps }).standing('tool', target.name);
+  return definitionOf(standing)?.mirrored ?? [];
 }
 
 /** In a session of HTTP+SSE that is spoken directly, messages have an address of their own. */

@@ -24,16 +24,11 @@ type MirroredLookup = {
   standing(
     kind: 'tool',
     name: string,
-  ): {
-    readonly pinned:
-      | {
-          readonly mirrored: readonly {
-            readonly header: string;
-            readonly path: readonly string[];
-          }[];
-        }
-      | undefined;
-  };
+  ): { readonly pinned: Mirroring | undefined; readonly listed?: Mirroring | undefined };
+};
+
+type Mirroring = {
+  readonly mirrored: readonly { readonly header: string; readonly path: readonly string[] }[];
 };
 
 /**
@@ -82,14 +77,15 @@ export function checkCarried(
   });
 }
 
-/** Compares `Mcp-Param-*` with the arguments, by the approved schema of the tool (2026 only). */
+/** Compares `Mcp-Param-*` with the arguments, by the schema of the tool (2026 only). */
 export function checkParamHeaders(
   admitted: Admitted,
   catalogue: MirroredLookup,
 ): ProtocolFault | undefined {
   const { target, args, era, message } = admitted;
   if (era !== '2026' || target.kind !== 'tool' || args === undefined) return undefined;
-  const mirrored = catalogue.standing('tool', target.name).pinned?.mirrored ?? [];
+  const { listed, pinned } = catalogue.standing('tool', target.name);
+  const mirrored = (listed ?? pinned)?.mirrored ?? [];
   if (mirrored.length === 0 || compareParamHeaders(mirrored, args, admitted.paramHeaders))
     return undefined;
   const id = message.kind === 'request' ? { id: message.id } : {};

@@ -3,8 +3,9 @@
 // differ in case or by a look-alike letter are two names. Contract §5.
 
 import { type Face, isSameFace } from '../mcp/listing.js';
-import type { Catalogue, PinKind, Standing } from '../policy/definition.js';
+import type { Catalogue, PinKind, PinnedDefinition, Standing } from '../policy/definition.js';
 import type { CompileDefinition } from './definition-compiler.js';
+import { NO_DIGEST, sha256Hex } from './digest.js';
 import {
   approvedVersions,
   type Lock,
@@ -15,6 +16,7 @@ import {
 } from './lock.js';
 import {
   type FaceObserved,
+  lastNoted,
   namesSeen,
   type Observed,
   type Sighting,
@@ -62,10 +64,12 @@ export function createCatalogue(input: CatalogueInput): Catalogue {
       const known = standings[kind].get(name);
       if (known !== undefined) return known;
       const pin = lock?.pins[kind].get(name);
-      // Only pinned names are remembered: others come over the wire without end.
-      if (pin === undefined) return unpinned(observed, kind, name);
-      const standing = standingOf(input, kind, name, pin);
-      standings[kind].set(name, standing);
+      const stands =
+        pin === undefined ? unpinned(observed, kind, name) : standingOf(input, kind, name, pin);
+      const listed = mode === 'off' ? listedDefinition(input, kind, name) : undefined;
+      const standing = listed === undefined ? stands : { ...stands, listed };
+      // Only names that are pinned or listed are remembered: others come over the wire without end.
+      if (pin !== undefined || listed !== undefined) standings[kind].set(name, standing);
       return standing;
     },
     names: (kind) => [...(lock?.pins[kind].keys() ?? [])],
@@ -110,6 +114,29 @@ function standingOf(input: CatalogueInput, kind: PinKind, name: string, pin: Pin
   // Without pinning, a schema that may no longer be the upstream's checks nothing.
   const isShown = isUsable && (input.mode === 'strict' || state === 'approved');
   return { state, pinned: isShown ? compiled.pinned : undefined, observed: seen?.digest };
+}
+
+/**
+ * What the upstream listed last under a name, towards this face where it differs, or undefined where that
+ * cannot be told or used. Approves nothing: it describes arguments and results where nothing is pinned.
+ */
+function listedDefinition(
+  input: CatalogueInput,
+  kind: PinKind,
+  name: string,
+): PinnedDefinition | undefined {
+  const { observed, compile } = input;
+  const sightings = sightingsOf(observed, kind, name);
+  if (sightings.some(({ isRepeated }) => isRepeated)) return undefined;
+  const [listing] = listingsFor(input).filter(({ seen }) => seen[kind].has(name));
+  const own = listing?.seen[kind].get(name) ?? sightings[0];
+  const shown = lastNoted(observed, kind, name, listing?.verifiedAtMs ?? 0) ?? own;
+  const { digest, definition } = shown ?? {};
+  if (digest === undefined || definition === undefined) return undefined;
+  // What has no digest of its own must not share that of another.
+  const sha256 = digest === NO_DIGEST ? sha256Hex(JSON.stringify(definition)) : digest;
+  const compiled = compile(kind, name, { sha256, definition });
+  return compiled.ok ? compiled.pinned : undefined;
 }
 
 /** Whether what was seen of a name is what was approved. Shared with the drift report. */

@@ -217,6 +217,22 @@ export function sightingsOf(
   return [...listed, ...noted.map((item) => ({ ...item, isRepeated: false }))];
 }
 
+/** What a page showed last of a listed name, where that was after this time and the page had more than a digest. */
+export function lastNoted(
+  observed: Observed | undefined,
+  kind: PinKind,
+  name: string,
+  afterMs: number,
+): NotedItem | undefined {
+  const items = observed?.noted.get(noteKey(kind, name)) ?? [];
+  return items
+    .filter((item) => item.notedAtMs > afterMs && item.definition !== undefined)
+    .reduce<NotedItem | undefined>(
+      (last, item) => (last === undefined || item.notedAtMs >= last.notedAtMs ? item : last),
+      undefined,
+    );
+}
+
 /** The names of a kind that complete listings showed, each once. */
 export function namesSeen(observed: Observed | undefined, kind: PinKind): ReadonlySet<string> {
   return new Set((observed?.faces ?? []).flatMap((face) => [...face.seen[kind].keys()]));

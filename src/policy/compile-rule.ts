@@ -2,6 +2,7 @@
 // schemas and expressions that do not compile, conditions that could never hold. Contract §4.
 
 import type { Grants } from '../mcp/grants.js';
+import { collectReads } from './argument-reads.js';
 import type { Fault, PolicyContext } from './compile-context.js';
 import type { RateLimit } from './decision.js';
 import type { CompiledSchema } from './definition.js';
@@ -39,6 +40,7 @@ export function compileRule(
   checkEmpty(written, [], report);
   checkWho(written.who, context, report);
   checkUpstreamNames(written.what.upstreams ?? [], context, report);
+  const when = written.when === undefined ? undefined : compileWhen(written.when, report);
   const base = {
     id: `${policy}/${written.id}`,
     policy,
@@ -49,7 +51,8 @@ export function compileRule(
     targets: compileTargets(written.what, report),
     grants: compileGrants(written.what),
     args: compileArguments(written.args ?? {}, report),
-    when: written.when === undefined ? undefined : compileWhen(written.when, report),
+    when,
+    reads: collectReads(written.args ?? {}, when?.reads),
   };
   const rule = addEffect(base, written, context, report);
   checkConditions(rule, report);

@@ -1,26 +1,30 @@
-// Whether the conditions of a rule hold for one call: its `args` and its `when`, over arguments that the
-// pin describes. Values, never exceptions; what cannot be evaluated is an error for the caller to judge.
+// Whether the conditions of a rule hold for one call: its `args` and its `when`, over arguments of which the
+// definition describes what the rule reads. Values, never exceptions; what cannot be evaluated is an error for the caller to judge.
 // Contract §4, laws 5 and 7; architecture, "Bytes".
 
 import { isObject, type JsonObject } from '../mcp/message.js';
-import type { PinnedDefinition } from './definition.js';
+import { mayStandFor } from './argument-reads.js';
+import type { ArgumentReads, PinnedDefinition } from './definition.js';
 import type { ExpressionFacts, Holding } from './expressions.js';
 import type { Principal } from './principal.js';
-import { type Rule, readsArguments } from './rules.js';
+import type { Rule } from './rules.js';
 
 /** One call, as conditions see it. */
 export type Call = {
   readonly principal: Principal;
   readonly args: JsonObject;
-  readonly pinned: PinnedDefinition | undefined;
-  /** True where arguments must be described by a pin, that is: tools and prompts under strict pins. */
-  readonly isPinRequired: boolean;
+  /** What describes the arguments: the pin, or without pinning what the upstream listed. */
+  readonly described: PinnedDefinition | undefined;
+  /** True where arguments must be described: those of tools and prompts. */
+  readonly hasDescription: boolean;
   readonly facts: ExpressionFacts;
-  /** Found when first asked for. */
-  undescribed: boolean | undefined;
+  /** By what is read; found when first asked for. */
+  readonly undescribed: Map<ArgumentReads, boolean>;
 };
 
 export type CallParts = Omit<Call, 'facts' | 'undescribed'> & {
+  /** What was approved, and nothing else. */
+  readonly pinned: PinnedDefinition | undefined;
   readonly upstream: string;
   readonly name: string;
   readonly uri: string | undefined;
@@ -30,13 +34,13 @@ const NO_ANNOTATIONS: JsonObject = Object.freeze({});
 
 /** Prepares a call. Annotations come from the pin alone. */
 export function prepareCall(parts: CallParts): Call {
-  const { principal, args, pinned, isPinRequired, upstream, name, uri } = parts;
+  const { principal, args, pinned, described, hasDescription, upstream, name, uri } = parts;
   const annotations = pinned?.definition['annotations'];
   return {
     principal,
     args,
-    pinned,
-    isPinRequired,
+    described,
+    hasDescription,
     facts: {
       principal,
       upstream,
@@ -45,7 +49,7 @@ export function prepareCall(parts: CallParts): Call {
       args,
       uri,
     },
-    undescribed: undefined,
+    undescribed: new Map(),
   };
 }
 
@@ -59,27 +63,39 @@ export function holdsFor(rule: Rule, call: Call): Holding {
 }
 
 /**
- * As `holdsFor`, for rules that grant: one that reads arguments holds only where the pin describes
- * every member, so that nothing stands in the arguments that the rule did not see.
+ * As `holdsFor`, for rules that grant: one that reads arguments holds only where what it reads is described,
+ * so that the upstream finds under these names what the rule found.
  */
 export function grantsFor(rule: Rule, call: Call): Holding {
-  if (readsArguments(rule) && hasUndescribed(call)) return 'fails';
-  return holdsFor(rule, call);
+  return readsUndescribed(rule, call) ? 'fails' : holdsFor(rule, call);
 }
 
-/** True where the arguments have a member, at any depth, that the pin does not describe. */
-export function hasUndescribed(call: Call): boolean {
-  call.undescribed ??= findUndescribed(call);
-  return call.undescribed;
+/**
+ * True where the arguments have a member that the rule reads and that the definition does not describe, or
+ * one that could stand for such a member.
+ */
+export function readsUndescribed({ reads }: Rule, call: Call): boolean {
+  if (reads === undefined) return false;
+  const known = call.undescribed.get(reads);
+  if (known !== undefined) return known;
+  const found = findUndescribed(call, reads);
+  call.undescribed.set(reads, found);
+  return found;
 }
 
-function findUndescribed({ args, pinned, isPinRequired }: Call): boolean {
-  if (pinned?.input !== undefined) return pinned.input.firstUndescribed(args) !== undefined;
-  if (pinned?.kind === 'prompt') {
-    const names = promptArguments(pinned.definition);
-    return Object.keys(args).some((name) => !names.has(name));
+const NO_NAMES: ReadonlySet<string> = new Set();
+
+function findUndescribed({ args, described, hasDescription }: Call, reads: ArgumentReads): boolean {
+  if (described?.input !== undefined) {
+    return described.input.firstUndescribed(args, reads) !== undefined;
   }
-  return isPinRequired && Object.keys(args).length > 0;
+  if (!hasDescription) return false;
+  const isPrompt = described?.kind === 'prompt';
+  const names = isPrompt ? promptArguments(described.definition) : NO_NAMES;
+  return Object.keys(args).some((name) => {
+    const isRead = reads.isWhole || reads.members.has(name) || mayStandFor(name, reads);
+    return isRead && !names.has(name);
+  });
 }
 
 /** Names of a prompt's arguments: prompts list them where tools have a schema (MCP, prompts). */

@@ -4,9 +4,15 @@
 
 import type { JsonObject, QuestionName, Target } from '../mcp/message.js';
 import { adviseAlternatives, adviseFaults, UNDESCRIBED_ADVICE } from './advice.js';
-import { type Call, grantsFor, hasUndescribed, holdsFor, prepareCall } from './conditions.js';
+import { type Call, grantsFor, holdsFor, prepareCall, readsUndescribed } from './conditions.js';
 import type { Allow, Decision, Deny, Obligation } from './decision.js';
-import type { Catalogue, PinKind, PinnedDefinition, PinState } from './definition.js';
+import {
+  type Catalogue,
+  definitionOf,
+  type PinKind,
+  type PinnedDefinition,
+  type PinState,
+} from './definition.js';
 import { chooseAlternative, collectObligations, pointersOf } from './obligations.js';
 import type { Principal } from './principal.js';
 import type { PolicySet, Question } from './question.js';
@@ -20,7 +26,6 @@ import {
   isUnconditional,
   type RequireRule,
   type Rule,
-  readsArguments,
   type TargetKind,
 } from './rules.js';
 import { judgeTaskRules } from './task-rules.js';
@@ -179,21 +184,25 @@ const PIN_REFUSALS: { readonly [state in PinState]: Reason | undefined } = {
 type Pin = {
   readonly refusal: Reason | undefined;
   readonly pinned: PinnedDefinition | undefined;
-  readonly isRequired: boolean;
+  /** What describes the arguments. */
+  readonly described: PinnedDefinition | undefined;
 };
 
-const UNPINNED_KIND: Pin = { refusal: undefined, pinned: undefined, isRequired: false };
+const UNPINNED_KIND: Pin = { refusal: undefined, pinned: undefined, described: undefined };
 
 /** Questions and resources other than `ui://` are not pinned (contract §5); a stopped upstream stops them too. */
 function standingOf(catalogue: Catalogue, { kind, name }: Subject): Pin {
   if (catalogue.isStopped) return { ...UNPINNED_KIND, refusal: 'tool-changed' };
   if (kind === 'question' || (kind === 'resource' && !isAppUri(name))) return UNPINNED_KIND;
-  const { state, pinned } = catalogue.standing(kind satisfies PinKind, name);
+  const standing = catalogue.standing(kind satisfies PinKind, name);
+  const { state, pinned } = standing;
   const approved = state === 'approved' ? pinned : undefined;
   if (state === 'shadowed') return { ...UNPINNED_KIND, refusal: PIN_REFUSALS.shadowed };
-  if (catalogue.mode === 'off') return { ...UNPINNED_KIND, pinned: approved };
+  if (catalogue.mode === 'off') {
+    return { refusal: undefined, pinned: approved, described: definitionOf(standing) };
+  }
   const refusal = PIN_REFUSALS[state] ?? (approved === undefined ? 'tool-unpinned' : undefined);
-  return { refusal, pinned: approved, isRequired: true };
+  return { refusal, pinned: approved, described: approved };
 }
 
 function callOf(question: Question, subject: Subject, args: JsonObject, pin: Pin): Call {
@@ -202,7 +211,8 @@ function callOf(question: Question, subject: Subject, args: JsonObject, pin: Pin
     principal: question.principal,
     args,
     pinned: pin.pinned,
-    isPinRequired: pin.isRequired,
+    described: pin.described,
+    hasDescription: hasName,
     upstream: question.upstream,
     name: hasName ? subject.name : '',
     uri: subject.kind === 'resource' ? subject.name : undefined,
@@ -231,13 +241,13 @@ function judgeCall(candidates: Candidates, call: Call): Decision {
 }
 
 function judgeArguments({ denies, requires }: Candidates, call: Call): Deny | undefined {
-  const faults = call.pinned?.input?.check(call.args) ?? [];
+  const faults = call.described?.input?.check(call.args) ?? [];
   if (faults.length > 0) {
     return deny('arguments-invalid', true, undefined, { advice: adviseFaults(faults) });
   }
   // A grant that reads arguments fails by itself; a restriction must not be slipped past.
-  const isRead = denies.some(readsArguments) || requires.some(readsArguments);
-  if (!isRead || !hasUndescribed(call)) return undefined;
+  const isUnread = (rule: Rule): boolean => readsUndescribed(rule, call);
+  if (!denies.some(isUnread) && !requires.some(isUnread)) return undefined;
   return deny('arguments-invalid', true, undefined, { advice: UNDESCRIBED_ADVICE });
 }
 
@@ -273,7 +283,7 @@ function judgeAlternatives(
     (rule) => countMissing(rule, call) > 0 && grantsFor(rule, call) === 'holds',
   );
   if (lacking.length > 0) return denyForScope(lacking, call);
-  const isUnread = entitled.some((rule) => readsArguments(rule)) && hasUndescribed(call);
+  const isUnread = entitled.some((rule) => readsUndescribed(rule, call));
   const advice = isUnread ? UNDESCRIBED_ADVICE : adviseAlternatives(entitled, call);
   return deny('arguments-invalid', true, undefined, { advice });
 }

@@ -29,12 +29,27 @@ export type PinState =
 /** One mistake in arguments or a result: positions and expectations, never the value. */
 export type SchemaFault = { readonly pointer: string; readonly message: string };
 
+/** Which members of a value are read by a rule. Made by policy/argument-reads.ts. */
+export type ArgumentReads = {
+  /** Every member is read, at any depth. */
+  readonly isWhole: boolean;
+  /** What is read of an object, by name; with nothing below, only that the member is there. */
+  readonly members: ReadonlyMap<string, ArgumentReads>;
+  /** What is read of each item of a list. */
+  readonly items: ArgumentReads | undefined;
+  /** The names of `members` and of what is read below them, without what spellings differ in. */
+  readonly spellings: ReadonlySet<string>;
+};
+
 /** A compiled JSON Schema. `check` never throws and never runs longer than its caps allow. */
 export type CompiledSchema = {
   /** Empty when valid. At most eight faults. */
   check(value: Json): readonly SchemaFault[];
-  /** Pointer of the first member that the schema does not describe, at any depth. */
-  firstUndescribed(value: Json): string | undefined;
+  /**
+   * Pointer of the first member that is read and that the schema does not describe, or that could stand for
+   * one that is read. Without `reads`, every member at any depth is read.
+   */
+  firstUndescribed(value: Json, reads?: ArgumentReads): string | undefined;
 };
 
 /** An approved definition, ready for decisions. Compilation is done once a digest, not once a request. */
@@ -53,9 +68,16 @@ export type PinnedDefinition = {
 export type Standing = {
   readonly state: PinState;
   readonly pinned: PinnedDefinition | undefined;
+  /** Without pinning, what the upstream listed last: it describes arguments and results, and approves nothing. */
+  readonly listed?: PinnedDefinition | undefined;
   /** Digest of what was last seen upstream. */
   readonly observed: string | undefined;
 };
+
+/** The definition by which arguments, their headers and results are checked. */
+export function definitionOf({ listed, pinned }: Standing): PinnedDefinition | undefined {
+  return listed ?? pinned;
+}
 
 /** The definitions of one upstream under one version of the lock file and the last complete listing. */
 export interface Catalogue {

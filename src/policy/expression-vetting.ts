@@ -12,6 +12,10 @@ type Expr = ReturnType<typeof parse>['expr'];
 export type ExpressionReads = {
   /** Paths into `args`; the empty path is all of them. Ends where an index is not a literal name. */
   readonly argumentPaths: readonly (readonly string[])[];
+  /** Those of them whose value is read. */
+  readonly valuePaths: readonly (readonly string[])[];
+  /** Paths of which has() or `in` asks only whether they are there. */
+  readonly testedPaths: readonly (readonly string[])[];
   /** Top-level arguments that are read, and for which no has() or `in` asks first. */
   readonly unguarded: readonly string[];
   readonly readsUri: boolean;
@@ -60,6 +64,8 @@ type Place = {
 
 type Findings = {
   readonly paths: (readonly string[])[];
+  readonly values: (readonly string[])[];
+  readonly tested: (readonly string[])[];
   readonly guarded: Set<string>;
   readsUri: boolean;
   readsAnnotations: boolean;
@@ -69,6 +75,8 @@ type Findings = {
 export function vetExpression(expr: Expr): Vetting {
   const findings: Findings = {
     paths: [],
+    values: [],
+    tested: [],
     guarded: new Set(),
     readsUri: false,
     readsAnnotations: false,
@@ -86,6 +94,8 @@ export function vetExpression(expr: Expr): Vetting {
     ok: true,
     reads: {
       argumentPaths: findings.paths,
+      valuePaths: findings.values,
+      testedPaths: findings.tested,
       unguarded: [...top].filter((name) => !findings.guarded.has(name)),
       readsUri,
       readsAnnotations,
@@ -199,6 +209,7 @@ function readVariable(
   if (name === 'uri') findings.readsUri = true;
   if (name === 'args') {
     findings.paths.push(path);
+    (isTest ? findings.tested : findings.values).push(path);
     if (isTest && path[0] !== undefined) findings.guarded.add(path[0]);
   }
   const members = MEMBERS.get(name);
@@ -221,11 +232,9 @@ function visitCall(expr: Expr, call: Call, place: Place, findings: Findings): vo
     return;
   }
   const operands = call.target === undefined ? call.args : [call.target, ...call.args];
-  if (name === 'matches') vetMatches(operands);
-  if (name === '@in') guardByMembership(operands, findings);
-  if (ARITHMETIC.has(name)) vetArithmetic(operands);
+  vetOperands(name, operands, findings);
   const before = countReads(findings);
-  for (const operand of operands) visit(operand, place, findings);
+  visitOperands(name, operands, place, findings);
   if (place.isRepeated && FUNCTIONS.has(name) && countReads(findings) > before) {
     throw new Refusal('inside a comprehension, functions may not read args or uri');
   }
@@ -241,6 +250,38 @@ function vetMatches(operands: readonly Expr[]): void {
   if (pattern === undefined) throw new Refusal('the pattern of matches() must be a literal');
   const compiled = compileLinear(pattern);
   if (!compiled.ok) throw new Refusal(`in matches(), ${compiled.why}`);
+}
+
+function vetOperands(name: string, operands: readonly Expr[], findings: Findings): void {
+  if (name === 'matches') vetMatches(operands);
+  if (name === '@in') guardByMembership(operands, findings);
+  if (ARITHMETIC.has(name)) vetArithmetic(operands);
+}
+
+function visitOperands(
+  name: string,
+  operands: readonly Expr[],
+  place: Place,
+  findings: Findings,
+): void {
+  const asked = name === '@in' ? memberAsked(operands, place) : undefined;
+  if (asked === undefined) {
+    for (const operand of operands) visit(operand, place, findings);
+    return;
+  }
+  findings.paths.push(asked.slice(0, -1));
+  findings.tested.push(asked);
+}
+
+/** `"name" in args.a` asks whether a member is there, and reads nothing of the others. */
+function memberAsked(operands: readonly Expr[], { locals }: Place): readonly string[] | undefined {
+  const [name, container] = operands;
+  const text = name === undefined ? undefined : literalText(name);
+  if (text === undefined || container === undefined) return undefined;
+  const { root, path, isTest } = unwind(container);
+  const variable = root.exprKind.case === 'identExpr' ? root.exprKind.value.name : '';
+  const isArguments = variable === '.args' || (variable === 'args' && !locals.has('args'));
+  return isArguments && !isTest ? [...path, text] : undefined;
 }
 
 /** `"name" in args` asks as has() does. */

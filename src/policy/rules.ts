@@ -6,7 +6,7 @@ import type { Grants } from '../mcp/grants.js';
 import type { QuestionName } from '../mcp/message.js';
 import { isGranted } from '../mcp/questions.js';
 import type { RateLimit } from './decision.js';
-import type { CompiledSchema } from './definition.js';
+import type { ArgumentReads, CompiledSchema } from './definition.js';
 import type { Expression } from './expressions.js';
 import { matchesPattern, type Pattern } from './globs.js';
 import type { Principal } from './principal.js';
@@ -32,6 +32,8 @@ type RuleBase = {
   readonly grants: Grants;
   readonly args: readonly { readonly name: string; readonly schema: CompiledSchema }[];
   readonly when: Expression | undefined;
+  /** What `args` and `when` read of the arguments; undefined where they read nothing of them. */
+  readonly reads: ArgumentReads | undefined;
 };
 
 export type AllowRule = RuleBase & {
@@ -61,7 +63,7 @@ export type Candidates = {
 
 /** True where a rule looks into the arguments. */
 export function readsArguments(rule: Rule): boolean {
-  return rule.args.length > 0 || (rule.when?.reads.argumentPaths.length ?? 0) > 0;
+  return rule.reads !== undefined;
 }
 
 /** True for a rule that depends on nothing but caller and target. */

@@ -1,9 +1,12 @@
-// Which members of a value its schema describes. Where a rule reads arguments, a member that the schema
-// does not describe could mean something to the upstream that the rule never saw, so it is found here.
+// Which members of a value its schema describes. What a rule reads must be described by the schema: a member
+// that is not, or that only looks like one that is read, could mean something else to the upstream than to
+// the rule, so it is found here. What no rule reads may stand in objects that the schema leaves open.
 // Conservative: an open schema (`true`, `{}`) describes no names; alternatives are taken together.
 // Source: JSON Schema 2020-12 core §10.3; architecture, "Bytes".
 
 import { isObject, type Json } from '../mcp/message.js';
+import { mayStandFor } from './argument-reads.js';
+import type { ArgumentReads } from './definition.js';
 import type { LinearRegex } from './linear-regex.js';
 import type { Schema, SchemaCopy, SchemaNode } from './schema-copy.js';
 import { appliedInPlace, isNode } from './schema-reach.js';
@@ -47,12 +50,19 @@ function remember(copy: SchemaCopy, value: Json): void {
   rememberedOf.set(copy, remembered);
 }
 
-/** Pointer (RFC 6901) of the first member that the schema does not describe, or undefined. */
+/**
+ * Pointer (RFC 6901) of the first member that is read and not described, or that could stand for one that is
+ * read. Without `reads`, every member is read.
+ */
 export function findUndescribed(
   copy: SchemaCopy,
   patterns: ReadonlyMap<string, LinearRegex>,
   value: Json,
+  reads?: ArgumentReads,
 ): string | undefined {
+  if (reads !== undefined && !reads.isWhole) {
+    return searchRead(value, [copy.root], reads, '', { root: copy.root, patterns, visits: 0 });
+  }
   if (isRemembered(copy, value)) return undefined;
   const found = search(value, [copy.root], '', { root: copy.root, patterns, visits: 0 });
   if (found === undefined) remember(copy, value);
@@ -74,8 +84,104 @@ function search(
     : searchArray(value as readonly Json[], applied, pointer, state);
 }
 
-/** All schemas that apply in place, each once. */
+/** As `search`, for the members that are read alone. */
+function searchRead(
+  value: Json,
+  schemas: readonly Schema[],
+  reads: ArgumentReads,
+  pointer: string,
+  state: Search,
+): string | undefined {
+  if (reads.isWhole) return search(value, schemas, pointer, state);
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (isObject(value) ? reads.members.size === 0 : reads.items === undefined) return undefined;
+  const applied = closeOver(schemas, state);
+  state.visits += applied.length;
+  if (state.visits > MAX_VISITS) return pointer;
+  return isObject(value)
+    ? searchReadMembers(value, applied, reads, pointer, state)
+    : searchReadItems(value as readonly Json[], applied, reads, pointer, state);
+}
+
+function searchReadMembers(
+  value: { readonly [member: string]: Json },
+  applied: readonly SchemaNode[],
+  reads: ArgumentReads,
+  pointer: string,
+  state: Search,
+): string | undefined {
+  for (const name of Object.keys(value)) {
+    state.visits += applied.length;
+    if (state.visits > MAX_VISITS) return pointer;
+    const below = reads.members.get(name);
+    const found =
+      below === undefined
+        ? findSpelling(name, applied, reads)
+        : searchReadMember(value[name] ?? null, name, applied, below, state);
+    if (found !== undefined) return pointer + found;
+  }
+  return undefined;
+}
+
+function searchReadMember(
+  member: Json,
+  name: string,
+  applied: readonly SchemaNode[],
+  reads: ArgumentReads,
+  state: Search,
+): string | undefined {
+  const at = pointerTo('', name);
+  const describing = applied.flatMap((node) => memberSchemas(node, name, state));
+  return describing.length === 0 ? at : searchRead(member, describing, reads, at, state);
+}
+
+/** A member that no rule reads, and that could stand for one that is read. */
+function findSpelling(
+  name: string,
+  applied: readonly SchemaNode[],
+  reads: ArgumentReads,
+): string | undefined {
+  return !isNamed(applied, name) && mayStandFor(name, reads) ? pointerTo('', name) : undefined;
+}
+
+/** True for a member of its own: one that the schema has under `properties`. */
+function isNamed(applied: readonly SchemaNode[], name: string): boolean {
+  return applied.some(({ properties }) => isNode(properties) && Object.hasOwn(properties, name));
+}
+
+function searchReadItems(
+  value: readonly Json[],
+  applied: readonly SchemaNode[],
+  reads: ArgumentReads,
+  pointer: string,
+  state: Search,
+): string | undefined {
+  if (reads.items === undefined) return undefined;
+  for (const [index, item] of value.entries()) {
+    const describing = applied.flatMap((node) => itemSchemas(node, index));
+    const found = searchRead(item, describing, reads.items, `${pointer}/${index}`, state);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** RFC 6901 §3. */
+function pointerTo(pointer: string, name: string): string {
+  return `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+}
+
+const appliedAtRoot = new WeakMap<SchemaNode, readonly SchemaNode[]>();
+
+/** All schemas that apply in place, each once. Those of a whole schema are needed with every call. */
 function closeOver(schemas: readonly Schema[], state: Search): readonly SchemaNode[] {
+  const { root } = state;
+  if (!isNode(root) || schemas.length !== 1 || schemas[0] !== root) return closure(schemas, state);
+  const known = appliedAtRoot.get(root) ?? closure(schemas, state);
+  appliedAtRoot.set(root, known);
+  return known;
+}
+
+function closure(schemas: readonly Schema[], state: Search): readonly SchemaNode[] {
   const closed = new Set<SchemaNode>();
   const waiting = [...schemas];
   for (let schema = waiting.pop(); schema !== undefined; schema = waiting.pop()) {
@@ -94,7 +200,7 @@ function searchObject(
 ): string | undefined {
   for (const name of Object.keys(value)) {
     const member = value[name];
-    const at = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    const at = pointerTo(pointer, name);
     const describing = applied.flatMap((node) => memberSchemas(node, name, state));
     state.visits += applied.length;
     if (describing.length === 0 || state.visits > MAX_VISITS) return at;

@@ -43,7 +43,7 @@ export function compileSchema(schema: JsonObject | boolean): SchemaResult {
         if (outcome === 'valid') return NO_FAULTS;
         return outcome === 'exhausted' ? UNCHECKABLE : describeFaults(outcome, copy.names);
       },
-      firstUndescribed: (value: Json) => findUndescribed(copy, patterns, value),
+      firstUndescribed: (value, reads) => findUndescribed(copy, patterns, value, reads),
     },
   };
 }

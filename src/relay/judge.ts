@@ -9,7 +9,7 @@ import { mayAskFirst } from '../mcp/asking.js';
 import { type Bytes, inOnePiece } from '../mcp/body.js';
 import { type JsonReading, readJson, readJsonText } from '../mcp/json.js';
 import { isObject, type JsonObject, type RpcError } from '../mcp/message.js';
-import type { CompiledSchema } from '../policy/definition.js';
+import { type CompiledSchema, definitionOf } from '../policy/definition.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { OwedByAnswer } from '../settle/settle.js';
 import type { Answered } from './answered.js';
@@ -190,5 +190,5 @@ function outputOf(call: Call, { admitted }: Answered): CompiledSchema | undefine
   const { target } = admitted;
   const tool = nameOf(target);
   if ((target.kind !== 'tool' && target.kind !== 'task') || tool === undefined) return undefined;
-  return call.view.catalogueFor(admitted).standing('tool', tool).pinned?.output;
+  return definitionOf(call.view.catalogueFor(admitted).standing('tool', tool))?.output;
 }

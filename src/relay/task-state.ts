@@ -10,7 +10,7 @@ import { applyEdits, readJsonText, spanOf } from '../mcp/json.js';
 import { readEnvelope } from '../mcp/jsonrpc.js';
 import { isObject, type Json, type JsonObject, type QuestionName } from '../mcp/message.js';
 import { readDetailedTask, readPlainTask, type Task, type TaskState } from '../mcp/tasks.js';
-import type { CompiledSchema } from '../policy/definition.js';
+import { type CompiledSchema, definitionOf } from '../policy/definition.js';
 import type { Reason } from '../policy/reasons.js';
 import { type Asking, noteWithheld, settleQuestions, showLinks } from './asking.js';
 import { inspect, type Read, type Subject } from './subject.js';
@@ -125,7 +125,7 @@ async function inspectPayload(
 }
 
 function outputOf(subject: Subject, { tool }: OpenedTask): CompiledSchema | undefined {
-  return subject.call.view.catalogueFor(subject).standing('tool', tool).pinned?.output;
+  return definitionOf(subject.call.view.catalogueFor(subject).standing('tool', tool))?.output;
 }
 
 function replaceAt(text: string, path: readonly string[], value: string): string | undefined {

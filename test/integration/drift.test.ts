@@ -2,8 +2,15 @@
 // hidden and refused, and gone for the whole upstream where the configuration says so.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, expectRefusedLines, startRig } from '../support/attack-rig.js';
+import type { Json, JsonObject } from '../../src/mcp/message.js';
+import {
+  type AttackRig,
+  expectRefusedLines,
+  expectWithheldLines,
+  startRig,
+} from '../support/attack-rig.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
+import { ALLOW_ALL } from '../support/start-gateway.js';
 import {
   bearer,
   callStateless,
@@ -97,5 +104,85 @@ describe('a drift under onDrift: stop-upstream', () => {
     const reply = await callStateless(rig.access, 'write_record', { id: 'a', text: 'b' });
     await expectRefusedLines(rig, reply, 'tool-changed');
     expect(rig.upstream.uses()).toEqual([]);
+  });
+});
+
+describe('without pinning', () => {
+  const RENAMED: JsonObject = {
+    name: 'read_record',
+    inputSchema: {
+      type: 'object',
+      properties: { key: { type: 'string' }, headers: { type: 'object' } },
+      required: ['key'],
+    },
+    outputSchema: { type: 'object', properties: { count: { type: 'integer' } } },
+  };
+  const READS = `version: 1
+policy: reads
+rules:
+  - id: no-root
+    effect: deny
+    who: {anyone: true}
+    what: {upstreams: ["*"], tools: ["*"]}
+    when: has(args.key) && args.key == "root"
+`;
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({
+      upstream: ['pinning: {mode: off, maxAge: 2s}'],
+      policies: { open: ALLOW_ALL, reads: READS },
+    });
+    rig.upstream.offer(() => [RENAMED]);
+    expect(toolNames(await requestStateless(rig.access, 'tools/list'))).toEqual(['read_record']);
+    rig.upstream.forget();
+  });
+  afterAll(() => rig.close());
+
+  it('[L-53] arguments are held to what was listed last, in spite of the lock file', async () => {
+    for (const args of [{ id: 'one' }, { key: 7 }]) {
+      const reply = await callStateless(rig.access, 'read_record', args);
+      await expectRefusedLines(rig, reply, 'arguments-invalid');
+    }
+    expect(rig.upstream.uses()).toEqual([]);
+    const reply = await callStateless(rig.access, 'read_record', { key: 'one' });
+    expect(reply.message).toHaveProperty('result');
+  });
+
+  it('[L-53] [P-10] a rule reads what was listed, and nothing that was not', async () => {
+    rig.upstream.forget();
+    const root = await callStateless(rig.access, 'read_record', { key: 'root' });
+    await expectRefusedLines(rig, root, 'denied-by-rule');
+    const twice = await callStateless(rig.access, 'read_record', { key: 'one', Key_: 'root' });
+    await expectRefusedLines(rig, twice, 'arguments-invalid');
+    expect(rig.upstream.uses()).toEqual([]);
+    const open = await callStateless(rig.access, 'read_record', {
+      key: 'one',
+      headers: { a: 'b' },
+    });
+    expect(open.message).toHaveProperty('result');
+  });
+
+  it('[L-53] results are held to what was listed last', async () => {
+    const answers = (count: Json) =>
+      rig.upstream.answerCalls(() => ({ content: [], structuredContent: { count } }));
+    answers('many');
+    const reply = await callStateless(rig.access, 'read_record', { key: 'one' });
+    await expectWithheldLines(rig, reply, 'result-invalid');
+    answers(3);
+    const good = await callStateless(rig.access, 'read_record', { key: 'one' });
+    expect(good.message).toHaveProperty('result.structuredContent.count', 3);
+  });
+
+  it('[L-53] nothing drifts: no event, no metric, no line of the log', async () => {
+    rig.upstream.forget();
+    rig.upstream.offer(() => [RENAMED, { name: 'more', inputSchema: { type: 'object' } }]);
+    await requestStateless(rig.access, 'tools/list');
+    await expect.poll(() => rig.upstream.seen().length, { timeout: 5_000 }).toBeGreaterThan(2);
+    await rig.gateway.reload();
+    const types = (await rig.gateway.audit()).map((line) => line['type']);
+    expect(types).toContain('mcp.decision');
+    expect(types).not.toContain('pin.drift');
+    expect(rig.gateway.log()).not.toContain('drifted');
+    expect(await rig.gateway.metrics()).not.toMatch(/^sallyport_tool_drift_total\{[^}]*\} [1-9]/m);
   });
 });

@@ -338,4 +338,26 @@ describe('the whole upstream', () => {
     const same = catalogueOf(lock, observedOf([TOOL]), off).standing('tool', 'get_issue');
     expect(same.pinned?.digest).toBe(digestOf(TOOL));
   });
+
+  test('[L-53] without pinning, what was listed last describes arguments and results', () => {
+    const off = { mode: 'off' } as const;
+    const listedIn = (lock: Lock | undefined, observed: Observed | undefined, more = {}) =>
+      catalogueOf(lock, observed, { ...off, ...more }).standing('tool', 'get_issue').listed;
+    const lock = lockOf([pinOf(TOOL)]);
+    for (const known of [undefined, lock]) {
+      expect(listedIn(known, observedOf([OTHER]))?.digest).toBe(digestOf(OTHER));
+      expect(listedIn(known, undefined)).toBeUndefined();
+      expect(listedIn(known, observedOf([]))).toBeUndefined();
+      expect(listedIn(known, observedOf([OTHER, OTHER]))).toBeUndefined();
+    }
+    const page = { ...pageOf(OTHER), items: [{ ...pageOf(OTHER).items[0], definition: OTHER }] };
+    const shown = notePage(observedOf([TOOL]), page as Parameters<typeof notePage>[1]);
+    expect(listedIn(lock, shown)?.digest).toBe(digestOf(OTHER));
+    expect(listedIn(lock, notePage(observedOf([TOOL]), pageOf(OTHER)))?.digest).toBe(
+      digestOf(TOOL),
+    );
+    const bad = toolOf('get_issue', { inputSchema: { bad: true } });
+    expect(listedIn(lock, observedOf([bad]))).toBeUndefined();
+    expect(listedIn(lock, observedOf([OTHER]), { mode: 'strict' })).toBeUndefined();
+  });
 });

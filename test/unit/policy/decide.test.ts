@@ -184,13 +184,20 @@ describe('what is listed', () => {
     });
   });
 
-  it('refuses members that the pin does not describe where a rule reads arguments [P-10]', () => {
+  it('refuses members that the pin does not describe where a rule reads them [P-10]', () => {
     const reading: RuleDocument = { ...ALLOW, args: { owner: { const: 'acme' } } };
+    const deep: RuleDocument = {
+      ...ALLOW,
+      when: 'args.owner == "acme" && args.filter.state == "x"',
+    };
     const extra = { owner: 'acme', Owner: 'evil' };
-    const nested = { owner: 'acme', filter: { State: 'x' } };
+    const nested = { owner: 'acme', filter: { state: 'x', State: 'x' } };
     expect(ask([ALLOW], { args: extra }).verdict).toBe('allow');
-    for (const args of [extra, nested]) {
-      const refused = ask([reading], { args });
+    for (const [rule, args] of [
+      [reading, extra],
+      [deep, nested],
+    ] as const) {
+      const refused = ask([rule], { args });
       expect(refused).toMatchObject({ reason: 'arguments-invalid', listed: true });
       expect(JSON.stringify(refused)).not.toMatch(/Owner|State|evil/);
     }

@@ -1,0 +1,162 @@
+// What a rule reads of the arguments must be described; what no rule reads may stand in open objects.
+
+import { describe, expect, it } from 'vitest';
+import type { JsonObject, Target } from '../../../src/mcp/message.js';
+import { decide } from '../../../src/policy/decide.js';
+import type { RuleDocument } from '../../../src/policy/document.js';
+import { catalogue, policiesOf, principal } from './samples.js';
+
+const SCHEMA: JsonObject = {
+  type: 'object',
+  properties: {
+    owner: { type: 'string' },
+    url: { type: 'string' },
+    headers: { type: 'object' },
+    free: {},
+    filter: { type: 'object', properties: { state: { type: 'string' } } },
+    labels: { type: 'object', additionalProperties: { type: 'string' } },
+    list: { type: 'array', items: { type: 'object', properties: { kind: { type: 'string' } } } },
+  },
+};
+const PINS = catalogue({ tools: { fetch: { inputSchema: SCHEMA } } });
+const TARGET: Target = { kind: 'tool', name: 'fetch' };
+const CALLER = principal();
+const WHO = { who: { anyone: true }, what: { upstreams: ['github'], tools: ['fetch'] } } as const;
+const ALL: RuleDocument = { id: 'all', effect: 'allow', ...WHO };
+
+type Reading = { readonly args?: { readonly [name: string]: JsonObject | boolean } } & {
+  readonly when?: string;
+};
+
+function verdictOf(rules: readonly RuleDocument[], args: JsonObject): string {
+  const decision = decide(policiesOf(rules), {
+    principal: CALLER,
+    upstream: 'github',
+    target: TARGET,
+    args,
+    catalogue: PINS,
+  });
+  return decision.verdict === 'allow' ? 'allow' : decision.reason;
+}
+
+/** One verdict for a rule that grants, that denies and that requires by what it reads. */
+function verdicts(reading: Reading, args: JsonObject): readonly string[] {
+  const allow: RuleDocument = { id: 'a', effect: 'allow', ...WHO, ...reading };
+  const deny: RuleDocument = { id: 'd', effect: 'deny', ...WHO, ...reading };
+  const require: RuleDocument = {
+    id: 'r',
+    effect: 'require',
+    ...WHO,
+    ...reading,
+    inspect: 'careful',
+  };
+  return [verdictOf([allow], args), verdictOf([ALL, deny], args), verdictOf([ALL, require], args)];
+}
+
+const HOLDS = ['allow', 'denied-by-rule', 'allow'];
+const FAILS = ['arguments-invalid', 'allow', 'allow'];
+const REFUSED = ['arguments-invalid', 'arguments-invalid', 'arguments-invalid'];
+const OPEN = { headers: { accept: 'a', 'X-Any': { deep: 1 } }, free: { a: [{ b: 1 }] } };
+
+describe('what no rule reads', () => {
+  it.each<[string, Reading]>([
+    ['args', { args: { owner: { const: 'acme' } } }],
+    [
+      'args with several keywords',
+      { args: { owner: { type: 'string', pattern: '^a', maxLength: 9 } } },
+    ],
+    ['args with alternatives', { args: { owner: { anyOf: [{ const: 'acme' }, { const: 'b' }] } } }],
+    ['when', { when: 'args.owner == "acme"' }],
+    ['when, by index', { when: 'args["owner"].startsWith("ac")' }],
+    ['has()', { when: 'has(args.owner)' }],
+    ['in', { when: '"owner" in args' }],
+    ['has() of an open object', { when: 'has(args.headers)' }],
+    ['in for an open object', { when: '"headers" in args' }],
+    ['the type of an open object', { args: { headers: { type: 'object' } } }],
+    ['a scalar in place of an open object', { args: { headers: { not: { const: 'none' } } } }],
+  ])('may stand in open objects beside %s [P-10]', (_what, reading) => {
+    expect(verdicts(reading, { owner: 'acme', ...OPEN })).toEqual(HOLDS);
+    expect(verdicts(reading, { owner: 'acme', ...OPEN, extra: { any: 1 } })).toEqual(HOLDS);
+    expect(verdicts(reading, { owner: 'acme', ...OPEN, filter: { other: 1 } })).toEqual(HOLDS);
+  });
+
+  it('may stand beside what is read at any depth [P-10]', () => {
+    const reading = { when: 'args.filter.state == "open"' };
+    const items = { args: { list: { items: { properties: { kind: { const: 'a' } } } } } };
+    expect(verdicts(reading, { filter: { state: 'open', more: { x: 1 } } })).toEqual(HOLDS);
+    expect(verdicts(reading, { filter: { state: 'shut', more: { x: 1 } } })).toEqual(FAILS);
+    expect(verdicts(items, { list: [{ kind: 'a', more: { x: 1 } }] })).toEqual(HOLDS);
+    expect(verdicts(items, { list: [{ kind: 'b', more: { x: 1 } }] })).toEqual(FAILS);
+  });
+});
+
+describe('what a rule reads', () => {
+  it.each<[string, Reading, JsonObject]>([
+    [
+      'a member of an open object',
+      { when: 'args.headers.host == "a"' },
+      { headers: { host: 'b' } },
+    ],
+    ['by has()', { when: 'has(args.headers.host)' }, { headers: { host: 'b' } }],
+    ['by in', { when: '"host" in args.headers' }, { headers: { host: 'b' } }],
+    ['by a schema', { args: { headers: { required: ['host'] } } }, { headers: { host: 'b' } }],
+    [
+      'by properties of a schema',
+      { args: { headers: { properties: { host: { const: 'a' } } } } },
+      { headers: { host: 'b' } },
+    ],
+    ['an object as a whole', { when: 'args.headers.size() == 0' }, { headers: { host: 'b' } }],
+    ['by a variable', { when: 'args.headers.all(k, k == "a")' }, { headers: { host: 'b' } }],
+    ['all arguments', { when: 'args.all(k, k == "owner")' }, { owner: 'a', headers: { b: 1 } }],
+    ['all arguments in a list', { when: '[args].all(a, has(a.owner))' }, { owner: 'a', extra: 1 }],
+    [
+      'by additionalProperties',
+      { args: { headers: { additionalProperties: false } } },
+      { headers: { b: 1 } },
+    ],
+    [
+      'by propertyNames',
+      { args: { headers: { propertyNames: { const: 'a' } } } },
+      { headers: { b: 1 } },
+    ],
+    ['by maxProperties', { args: { headers: { maxProperties: 0 } } }, { headers: { b: 1 } }],
+    ['by a whole value', { args: { headers: { const: { b: 2 } } } }, { headers: { b: 1 } }],
+    [
+      'in items',
+      { when: 'args.list.all(one, one.kind == "a")' },
+      { list: [{ kind: 'b', other: 1 }] },
+    ],
+    [
+      'in items of a schema',
+      { args: { list: { items: { properties: { other: { const: 1 } } } } } },
+      { list: [{ other: 2 }] },
+    ],
+  ])('must be described: %s [P-10]', (_what, reading, args) => {
+    expect(verdicts(reading, args)).toEqual(REFUSED);
+  });
+
+  it.each<[string, JsonObject]>([
+    ['in another case', { Owner: 'evil' }],
+    ['beside itself', { owner: 'acme', OWNER: 'evil' }],
+    ['with separators', { o_w_n_e_r: 'evil' }],
+    ['with blanks', { 'owner ': 'evil' }],
+    ['in compatibility forms', { '\uff4fwner': 'evil' }],
+    ['with what cannot be seen', { 'ow\u200bner': 'evil' }],
+    ['through a prototype', JSON.parse('{"__proto__": {"owner": "evil"}}') as JsonObject],
+    ['through a constructor', { constructor: { prototype: { owner: 'evil' } } }],
+  ])('has one spelling: %s [P-10]', (_what, args) => {
+    expect(verdicts({ when: 'has(args.owner) && args.owner == "evil"' }, args)).toEqual(REFUSED);
+    expect(verdicts({ args: { owner: { const: 'acme' } } }, args)).toEqual(REFUSED);
+  });
+
+  it('has one spelling below an object, and in objects whose members share a schema [P-10]', () => {
+    const state = {
+      when: 'has(args.filter) && has(args.filter.state) && args.filter.state == "x"',
+    };
+    expect(verdicts(state, { filter: { State: 'x' } })).toEqual(REFUSED);
+    expect(verdicts(state, { 'filter.state': 'x' })).toEqual(REFUSED);
+    const label = { when: 'has(args.labels) && has(args.labels.env) && args.labels.env == "x"' };
+    expect(verdicts(label, { labels: { env: 'x', team: 'y' } })).toEqual(HOLDS);
+    expect(verdicts(label, { labels: { Env: 'x' } })).toEqual(REFUSED);
+  });
+});
