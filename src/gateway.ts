@@ -212,7 +212,7 @@ function assemble(
     followers.tell();
     look();
   }
-  const inspection = startInspection(log);
+  const inspection = startInspection(log, runtimes.ownCredentials);
   const shared = { state, guarded, view, endpoints, inspection, look, apply, followers };
   return { current, witness, runtimes, streams, ...shared };
 }

@@ -45,11 +45,33 @@ export function readSecrets(root: unknown, sources: SecretSources, report: Repor
     const secret = readSecret(root, path, sources, report);
     if (secret === undefined) continue;
     const fault = judge(secret);
-    if (fault === undefined) secrets.set(JSON.stringify(path), secret);
-    else report(path, fault, { rule: 'secret' });
+    if (fault !== undefined) {
+      report(path, fault, { rule: 'secret' });
+      continue;
+    }
+    secrets.set(JSON.stringify(path), secret);
+    if (!isLongEnough(path, secret))
+      report(path, TOO_SHORT, { rule: 'secret', severity: 'warning' });
   }
   checkKeysDiffer(root, secrets, report);
   return secrets;
+}
+
+/** Of what an upstream is shown: shorter values are not looked for in what it sends back. */
+const MIN_RECOGNIZED_CHARS = 12;
+const TOO_SHORT = `this secret is shorter than ${MIN_RECOGNIZED_CHARS} characters: it is not recognized where the upstream sends it back`;
+const SHOWN: ReadonlySet<string | number | undefined> = new Set([
+  'value',
+  'clientSecret',
+  'actorToken',
+]);
+
+/** Of a header the scheme does not count (RFC 9110 §11.4). */
+function isLongEnough(path: FilePath, secret: string): boolean {
+  const member = path.at(-1);
+  if (path[0] !== 'upstreams' || !SHOWN.has(member)) return true;
+  const bare = member === 'value' ? secret.replace(/^[^\s"]+ +/, '') : secret;
+  return bare.length >= MIN_RECOGNIZED_CHARS;
 }
 
 type Place = { readonly path: FilePath; readonly judge: (secret: string) => string | undefined };

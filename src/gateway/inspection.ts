@@ -18,6 +18,7 @@ import {
   lookClosely,
   withheld,
 } from '../inspect/inspect.js';
+import type { OwnCredentials } from '../inspect/sanitize/own-credentials.js';
 import type { Log } from '../observe/log.js';
 import { createInspectionWorker, type InspectionWorker } from './inspection-worker.js';
 
@@ -27,7 +28,7 @@ export type Inspection = InspectionPort & {
 };
 
 /** Inspection with the help of a worker; the log is told once where there is no other thread, and once it is back. */
-export function startInspection(log: Log): Inspection {
+export function startInspection(log: Log, ownOf: OwnOf = NOTHING_OWN): Inspection {
   return createInspection(
     createInspectionWorker({
       onThread(isThere) {
@@ -39,14 +40,20 @@ export function startInspection(log: Log): Inspection {
           });
       },
     }),
+    ownOf,
   );
 }
 
+/** The credentials of ours that an upstream may send back. */
+export type OwnOf = (upstream: string) => OwnCredentials | undefined;
+
+const NOTHING_OWN: OwnOf = () => undefined;
+
 /** Inspection with the help of a worker. A schema is code and stays here, before and after the close look. */
-export function createInspection(worker: InspectionWorker): Inspection {
+export function createInspection(worker: InspectionWorker, ownOf: OwnOf = NOTHING_OWN): Inspection {
   async function message(input: InspectionInput, upstream: string): Promise<InspectionOutcome> {
-    const { text, profile, carry, caps, approved, answered } = input;
-    const plain = { text, profile, carry, caps, approved, answered };
+    const { text, profile, carry, caps, approved, answered, own } = input;
+    const plain = { text, profile, carry, caps, approved, answered, own };
     const job: InspectionJob = { kind: 'message', input: plain };
     const end = await worker.run(job, upstream);
     switch (end.kind) {
@@ -79,7 +86,9 @@ export function createInspection(worker: InspectionWorker): Inspection {
 
   return {
     close: worker.close,
-    message(input, upstream) {
+    message(given, upstream) {
+      const own = ownOf(upstream);
+      const input = own === undefined ? given : { ...given, own };
       if (input.text.length <= LONG_TEXT_CHARS) return inspectMessage(input);
       return beginMessage(input) ?? message(input, upstream);
     },

@@ -26,6 +26,7 @@ export async function observeOnce(
     now: Date.now,
     signer: assertionSigner(createKeyRing(keysOf(gateway))),
     issuer: gateway.publicBase,
+    onCredential: () => undefined,
     onTrouble: (_what, detail) => troubles.push(detail),
   });
   const { requestTimeoutMs } = upstream.limits;

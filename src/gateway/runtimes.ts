@@ -2,6 +2,11 @@
 // leaves alone keeps its connections and what it has seen.
 
 import type { Settings, UpstreamSettings } from '../config/settings.js';
+import {
+  createOwnCredentialStore,
+  type OwnCredentialStore,
+  type OwnCredentials,
+} from '../inspect/sanitize/own-credentials.js';
 import type { Log } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { WordsAbout } from './replicas.js';
@@ -10,13 +15,15 @@ import { startUpstream, type UpstreamRuntime } from './upstream-runtime.js';
 
 export type Runtimes = {
   get(upstream: string): UpstreamRuntime | undefined;
+  /** The credentials that the upstream got from us and may send back, those of earlier settings too. */
+  ownCredentials(upstream: string): OwnCredentials | undefined;
   all(): Iterable<UpstreamRuntime>;
   /** Makes the running upstreams those of the settings. */
   replace(settings: Settings): void;
   close(): Promise<void>;
 };
 
-export type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onTrouble'> & {
+export type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onCredential' | 'onTrouble'> & {
   readonly gatewayVersion: string;
   readonly wordsAbout: WordsAbout;
   readonly metrics: Metrics;
@@ -28,12 +35,17 @@ export type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onTrouble'> & {
 export function createRuntimes(ports: RuntimesPorts): Runtimes {
   const { metrics, log } = ports;
   let running = new Map<string, UpstreamRuntime>();
+  // By name: what an upstream got outlives the connections over which it got it.
+  const stores = new Map<string, OwnCredentialStore>();
 
   function start(settings: UpstreamSettings, issuer: string): UpstreamRuntime {
     const tell = createTrouble(settings.name, ports);
+    const store = stores.get(settings.name) ?? createOwnCredentialStore(ports.now);
+    stores.set(settings.name, store);
     return startUpstream(settings, {
       ...ports,
       issuer,
+      onCredential: store.note,
       onTrouble: tell,
       onListed: () => metrics.setUpstreamUp(settings.name, true),
       onFailure(_runtime, why) {
@@ -45,6 +57,7 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
 
   return {
     get: (upstream) => running.get(upstream),
+    ownCredentials: (upstream) => stores.get(upstream)?.current(),
     all: () => running.values(),
     replace({ upstreams, publicBase }) {
       const next = new Map<string, UpstreamRuntime>();

@@ -13,6 +13,7 @@ import {
 } from '../upstream/client.js';
 import { connectOptionsFor } from '../upstream/connect.js';
 import { createCredentialSource } from '../upstream/credential-sources.js';
+import type { NoteCredential } from '../upstream/credentials.js';
 import type { GuardedFetch } from '../upstream/guarded-fetch.js';
 import type { ListingRequest } from '../upstream/listing-call.js';
 import { createListingRequest } from '../upstream/listing-port.js';
@@ -34,6 +35,8 @@ export type ConnectionPorts = {
   /** Who signs assertions, and as whom: `publicUrl`. */
   readonly signer: AssertionSigner;
   readonly issuer: string;
+  /** Told of each credential before the upstream gets it. */
+  readonly onCredential: NoteCredential;
   /** Told in fixed words why a credential could not be had, or a connection not be made. */
   readonly onTrouble: (what: 'credentials' | 'connection', detail: string) => void;
 };
@@ -70,12 +73,13 @@ export function connectUpstream(
 
 function presenterOf(
   { credentials, identity, limits, pinning }: UpstreamSettings,
-  { guarded, now, signer, issuer, onTrouble }: ConnectionPorts,
+  { guarded, now, signer, issuer, onCredential, onTrouble }: ConnectionPorts,
 ): Presenter {
   const sources = {
     guarded,
     now,
     requestTimeoutMs: limits.requestTimeoutMs,
+    onCredential,
     onFault: (detail: string) => onTrouble('credentials', detail),
   };
   const callers = createCredentialSource(credentials, sources);
@@ -83,6 +87,9 @@ function presenterOf(
   return createPresenter({
     callers,
     own: isShared ? callers : createCredentialSource(pinning.credentials, sources),
-    assert: identity === undefined ? undefined : createAssertion({ identity, issuer, signer, now }),
+    assert:
+      identity === undefined
+        ? undefined
+        : createAssertion({ identity, issuer, signer, now, onCredential }),
   });
 }

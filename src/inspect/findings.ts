@@ -3,6 +3,7 @@
 
 import type { Json } from '../mcp/message.js';
 import type { Finding } from '../policy/record.js';
+import { findOwn, type OwnCredentials } from './sanitize/own-credentials.js';
 import type { Note } from './sanitize/sanitize.js';
 
 /** More findings than these are counted under the message as a whole. */
@@ -20,12 +21,15 @@ type DropNote = {
   readonly count: number;
 };
 
-/** A log for one message in one direction. */
-export function createFindingLog(direction: Finding['direction']): FindingLog {
+/** A log for one message in one direction. No path of it names one of our own credentials. */
+export function createFindingLog(
+  direction: Finding['direction'],
+  own?: OwnCredentials | undefined,
+): FindingLog {
   const found = new Map<string, Finding>();
   return {
     add(steps, { detector, action, count }) {
-      const path = found.size < MAX_FINDINGS ? publicPointer(steps) : '';
+      const path = found.size < MAX_FINDINGS ? publicPointer(steps, own) : '';
       const key = `${detector} ${action} ${path}`;
       const known = found.get(key)?.count ?? 0;
       found.set(key, { detector, direction, path, count: known + count, action });
@@ -35,10 +39,15 @@ export function createFindingLog(direction: Finding['direction']): FindingLog {
 }
 
 /** A pointer whose steps are numbers and plain words; every other name is `*`. */
-function publicPointer(steps: readonly (string | number)[]): string {
+function publicPointer(
+  steps: readonly (string | number)[],
+  own: OwnCredentials | undefined,
+): string {
   let pointer = '';
   for (const step of steps) {
-    pointer += `/${typeof step === 'number' || PLAIN_STEP.test(step) ? step : '*'}`;
+    const isPlain =
+      typeof step === 'number' || (PLAIN_STEP.test(step) && findOwn(step, own).length === 0);
+    pointer += `/${isPlain ? step : '*'}`;
   }
   return pointer;
 }

@@ -17,9 +17,11 @@ import {
 } from './carriers.js';
 import type { FindingLog } from './findings.js';
 import { areRemote, ICONS, isProtocolIcons } from './icons.js';
-import { cutText, findSplit, groupByPart } from './joins.js';
+import { cutText, findSplit, groupByPart, type SplitHit } from './joins.js';
 import { numberKind } from './numbers.js';
+import { findSensitive } from './sanitize/detect.js';
 import { base64OfText, bytesOfBase64, readable } from './sanitize/encoded.js';
+import { findOwn } from './sanitize/own-credentials.js';
 import {
   actionFor,
   detectorOf,
@@ -49,7 +51,7 @@ export type Pass = {
   readonly kind: 'passed';
   readonly edits: readonly TextEdit[];
   readonly isBlocked: boolean;
-  /** The texts that a reader joins, as they leave. */
+  /** The texts that a reader joins, as they came: the rest of what was removed may follow in the next message. */
   readonly readerTexts: readonly string[];
 };
 
@@ -92,7 +94,7 @@ export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-
     kind: 'passed',
     edits: withRemovals(work),
     isBlocked: work.isBlocked,
-    readerTexts: work.reader.map((part) => part.text),
+    readerTexts: work.reader.map((part) => part.original),
   };
 }
 
@@ -112,8 +114,11 @@ function startWork(input: PassInput, within: Steps | undefined, spent: { chars: 
 
 function visit(work: Work, leaf: Leaf): void {
   const { steps } = leaf;
-  if (work.within === undefined && (isExempt(work, steps) || isApproved(work, steps))) return;
   if (leaf.start < work.removedUntil) return;
+  if (work.within === undefined && (isExempt(work, steps) || isApproved(work, steps))) {
+    if (leaf.kind === 'string' && steps.length > 1) visitExempt(work, leaf);
+    return;
+  }
   if (leaf.kind === 'name' && hasRemoteIcons(work, leaf)) removeIcons(work, leaf);
   else if (leaf.kind === 'name') visitName(work, leaf);
   else if (leaf.kind === 'number') visitNumber(work, leaf);
@@ -124,6 +129,24 @@ const MAX_EXEMPT_DEPTH = 2;
 
 function isExempt(work: Work, steps: Steps): boolean {
   return steps.length <= MAX_EXEMPT_DEPTH && work.input.exempt.has(pointerOf(steps));
+}
+
+/** What is exempt from all detectors is not exempt from ours: a credential of the gateway leaves nowhere. */
+function visitExempt(work: Work, leaf: Leaf): void {
+  const text = withoutOwn(work, leaf.value, leaf.steps);
+  if (text !== leaf.value) addEdit(work, leaf.start, leaf.end, JSON.stringify(text));
+}
+
+function withoutOwn(work: Work, text: string, steps: Steps): string {
+  const { own } = work.input.rules;
+  if (own === undefined) return text;
+  let kept = text;
+  for (const hit of [...findSensitive(text, { secrets: false, pii: [], own })].reverse()) {
+    const action = actionFor(hit, work.input.rules);
+    note(work, steps, { detector: detectorOf(hit.kind), action, count: 1 });
+    kept = kept.slice(0, hit.start) + placeholder(hit.kind) + kept.slice(hit.end);
+  }
+  return kept;
 }
 
 function isApproved(work: Work, steps: Steps): boolean {
@@ -225,7 +248,7 @@ function visitPayload(work: Work, leaf: Leaf): string | undefined {
   if (last !== 'data' && last !== 'blob') return undefined;
   const block = valueAt(work.input.value, leaf.steps.slice(0, -1));
   if (!isObject(block)) return undefined;
-  if (isMediaPayload(block, last, leaf.value)) return leaf.value;
+  if (isMediaPayload(block, last, leaf.value)) return withoutOwnRaw(work, leaf);
   return holdsPayload(block, last) ? sanitizePayload(work, leaf, block['mimeType']) : undefined;
 }
 
@@ -234,12 +257,21 @@ function holdsPayload(block: JsonObject, member: string): boolean {
   return block['type'] === 'image' || block['type'] === 'audio';
 }
 
+/** Bytes that nobody reads as text, without our credentials; an image that holds one is no image any more. */
+function withoutOwnRaw(work: Work, { value, steps }: Leaf): string {
+  const [hit] = findOwn(value, work.input.rules.own);
+  if (hit === undefined) return value;
+  const action = actionFor(hit, work.input.rules);
+  note(work, steps, { detector: detectorOf(hit.kind), action, count: 1 });
+  return placeholder(hit.kind);
+}
+
 /** The payload as it leaves; undefined where it is no base64 of what it claims to be. */
 function sanitizePayload(work: Work, leaf: Leaf, mimeType: Json | undefined): string | undefined {
   const bytes = bytesOfBase64(leaf.value);
   if (bytes === undefined) return undefined;
   const decoded = readable(bytes);
-  if (decoded === undefined) return isTextLike(mimeType) ? undefined : leaf.value;
+  if (decoded === undefined) return isTextLike(mimeType) ? undefined : withoutOwnRaw(work, leaf);
   const text = sanitizeProse(work, decoded, leaf.steps, MAX_NESTING);
   return text === decoded ? leaf.value : base64OfText(text);
 }
@@ -268,8 +300,48 @@ function addEdit(work: Work, start: number, end: number, text: string): void {
   work.edits.set(start, { start, end, text });
 }
 
+/** Removes from each part what goes on from the part before or into the next, though its beginning is gone. */
+function cutContinued(work: Work, parts: readonly Part[], tail: string): void {
+  const before = tail === '' ? [] : [tail];
+  const originals = parts.map((part) => part.original);
+  for (const hit of findSplit([...before, ...originals], wantedBy(work.input.rules))) {
+    const part = parts[hit.part - before.length];
+    const action = actionFor(hit, work.input.rules);
+    if (part === undefined || action === 'flag') continue;
+    const text = withoutEdge(part, hit, placeholder(hit.kind));
+    if (text === part.text) continue;
+    note(work, part.steps, { detector: detectorOf(hit.kind), action, count: 1 });
+    if (action !== 'redact') continue;
+    part.text = text;
+    addEdit(work, part.start, part.end, JSON.stringify(text));
+  }
+}
+
+/** The text of a part without a stretch of its original that reaches one of its ends. */
+function withoutEdge({ text, original }: Part, cut: SplitHit, replacement: string): string {
+  if (cut.start === 0) {
+    const same = Math.min(cut.end, commonStart(text, original));
+    return same === 0 ? text : replacement + text.slice(same);
+  }
+  const same = Math.min(original.length - cut.start, commonEnd(text, original));
+  return same === 0 ? text : text.slice(0, text.length - same) + replacement;
+}
+
+function commonStart(one: string, other: string): number {
+  let at = 0;
+  while (at < one.length && at < other.length && one[at] === other[at]) at++;
+  return at;
+}
+
+function commonEnd(one: string, other: string): number {
+  let at = 0;
+  while (at < one.length && at < other.length && one.at(-1 - at) === other.at(-1 - at)) at++;
+  return at;
+}
+
 /** Removes what is cut in two by the borders between parts. */
 function cutSplits(work: Work, parts: readonly Part[], tail: string): void {
+  cutContinued(work, parts, tail);
   const offset = tail === '' ? 0 : 1;
   const texts = parts.map((part) => part.text);
   const hits = findSplit(offset === 0 ? texts : [tail, ...texts], wantedBy(work.input.rules));

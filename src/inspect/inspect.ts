@@ -11,11 +11,12 @@ import { exemptIn } from './exempt.js';
 import { createFindingLog, type FindingLog, publicFindings } from './findings.js';
 import { parseContainer, sanitizeMessage } from './first-pass.js';
 import { ICONS } from './icons.js';
-import { BORDER_CHARS } from './joins.js';
+import { headOf, tailOf } from './joins.js';
 import { setMember } from './members.js';
 import type { Profile } from './profile.js';
 import { findRemains, type Recheck } from './recheck.js';
 import { isSurelyClean, isSurelyCleanJson } from './sanitize/gate.js';
+import { isExposedIn, type OwnCredentials } from './sanitize/own-credentials.js';
 import { type SanitizeText, sanitizeText } from './sanitize/sanitize.js';
 
 /** Bounds of one inspection. Past one of them the message is withheld. */
@@ -32,7 +33,7 @@ export const INSPECTION_CAPS: InspectionCaps = {
   maxWork: 1024 * 1024,
 };
 
-/** The end of what an exchange has shown so far: a secret may be cut in two by messages. */
+/** The end of what an exchange was sent so far, as it came: a secret may be cut in two by messages. */
 export type Carry = { readonly tail: string };
 
 export const NO_CARRY: Carry = { tail: '' };
@@ -51,6 +52,8 @@ export type InspectionInput = {
   readonly approved?: readonly string[] | undefined;
   /** The method of the request that a result answers, where it answers one. */
   readonly answered?: string | undefined;
+  /** Credentials that the gateway shows the upstream. They leave in no member at all, whatever the profile. */
+  readonly own?: OwnCredentials | undefined;
 };
 
 /** `overloaded`: too many long texts wait already; no inspector says it. */
@@ -114,7 +117,7 @@ export function beginMessage(input: InspectionInput): InspectionOutcome | undefi
 
 /** The close look at a message: the part that may take long. Never throws. */
 export function lookClosely(input: CloseInput, inspectors: Inspectors = INSPECTORS): CloseOutcome {
-  const log = createFindingLog('to-client');
+  const log = createFindingLog('to-client', input.own);
   try {
     return inspect(input, inspectors, log);
   } catch {
@@ -148,17 +151,22 @@ const ICONS_MEMBER = `"${ICONS}"`;
 
 /** The outcome of a message that needs no closer look. */
 function passWhole(input: InspectionInput): InspectionOutcome | undefined {
+  const { own } = input;
   if (!isSurelyCleanJson(input.text) || input.text.includes(ICONS_MEMBER)) return undefined;
+  if (isExposedIn(input.text, own)) return undefined;
   const tail = input.carry?.tail ?? '';
   const texts = readerTextsOf(input.value);
-  if (!isWhollyClean(input.value, texts, tail)) return undefined;
+  const isClean = (text: string): boolean => isSurelyClean(text) && !isExposedIn(text, own);
+  if (!isWhollyClean(input.value, texts, { tail, isClean })) return undefined;
   return { kind: 'clean', findings: NO_FINDINGS, carry: carryOn(tail, texts) };
 }
 
 function inspect(input: CloseInput, inspectors: Inspectors, log: FindingLog): CloseOutcome {
   const caps = input.caps ?? INSPECTION_CAPS;
   const { text, value } = input;
-  const rules = input.profile.result;
+  const { own } = input;
+  const { result } = input.profile;
+  const rules = own === undefined ? result : { ...result, own };
   const tail = input.carry?.tail ?? '';
   const approved = new Set(input.approved);
   const { sanitize, recheck } = inspectors;
@@ -201,15 +209,19 @@ function satisfies(value: Json, output: CompiledSchema | undefined): boolean {
 }
 
 /** Whether every text that a reader joins from a message needs no closer look. */
-function isWhollyClean(value: Json, texts: readonly string[], tail: string): boolean {
+function isWhollyClean(
+  value: Json,
+  texts: readonly string[],
+  { tail, isClean }: { readonly tail: string; readonly isClean: (text: string) => boolean },
+): boolean {
   if (tail !== '' && texts.length > 0) {
-    if (!isSurelyClean(tail + (texts[0] ?? '').slice(0, BORDER_CHARS))) return false;
+    if (!isClean(tail + headOf(texts[0] ?? ''))) return false;
   }
-  if (texts.length > 1 && !(isSurelyClean(texts.join('')) && isSurelyClean(texts.join(' ')))) {
+  if (texts.length > 1 && !(isClean(texts.join('')) && isClean(texts.join(' ')))) {
     return false;
   }
   const structured = valueAt(value, STRUCTURED);
-  return structured === undefined || isSurelyClean(stringsOf(structured).join(''));
+  return structured === undefined || isClean(stringsOf(structured).join(''));
 }
 
 const STRUCTURED = ['result', 'structuredContent'] as const;
@@ -263,7 +275,7 @@ function pushBlockText(block: Json, texts: string[]): void {
 
 function carryOn(tail: string, texts: readonly string[]): Carry {
   let joined = tail;
-  for (const text of texts) joined = (joined + text.slice(-BORDER_CHARS)).slice(-BORDER_CHARS);
+  for (const text of texts) joined = tailOf(joined + tailOf(text));
   return { tail: joined };
 }
 

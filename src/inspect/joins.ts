@@ -5,10 +5,58 @@
 import type { TextEdit } from '../mcp/admitted.js';
 import { findSensitive, type Wanted } from './sanitize/detect.js';
 import { isSurelyClean } from './sanitize/gate.js';
+import { isExposedIn } from './sanitize/own-credentials.js';
 import type { Hit } from './sanitize/secrets.js';
 
-/** How much of each part around a border is looked at, and what is carried to the next message. */
-export const BORDER_CHARS = 512;
+/** How much of each part around a border is looked at at least, and what is carried to the next message. */
+const BORDER_CHARS = 512;
+/** A token or a key that reaches a border is looked at from its beginning to its end, up to this many. */
+const MAX_BORDER_CHARS = 16 * 1024;
+
+const KEY_BEGINS = '-----BEGIN ';
+const KEY_ENDS = '-----END ';
+
+/** Where the stretch before the end of a text begins in which one secret may lie that goes on behind it. */
+function tailStart(text: string): number {
+  const { length } = text;
+  if (length <= BORDER_CHARS) return 0;
+  const from = Math.max(0, length - MAX_BORDER_CHARS);
+  const near = text.slice(from);
+  const key = near.lastIndexOf(KEY_BEGINS);
+  if (key >= 0 && near.indexOf(KEY_ENDS, key) < 0) {
+    return Math.min(from + key, length - BORDER_CHARS);
+  }
+  if (/\s/.test(near.slice(-BORDER_CHARS))) return length - BORDER_CHARS;
+  let start = length - BORDER_CHARS;
+  while (start > from && !/\s/.test(text.charAt(start - 1))) start--;
+  return start;
+}
+
+/** Where the stretch at the start of a text ends in which a secret may lie that began before it. */
+function headEnd(text: string): number {
+  const { length } = text;
+  if (length <= BORDER_CHARS) return length;
+  const near = text.slice(0, MAX_BORDER_CHARS);
+  const key = near.indexOf(KEY_ENDS);
+  if (key >= BORDER_CHARS && !near.slice(0, key).includes(KEY_BEGINS)) {
+    return Math.min(length, key + BORDER_CHARS);
+  }
+  let end = BORDER_CHARS;
+  if (/ /.test(near.slice(0, end))) return end;
+  // Lines of a key have no blanks in them.
+  while (end < near.length && near.charAt(end) !== ' ') end++;
+  return end;
+}
+
+/** The end of a text, as it is carried to what follows it. */
+export function tailOf(text: string): string {
+  return text.slice(tailStart(text));
+}
+
+/** The start of a text, as it is read behind a tail. */
+export function headOf(text: string): string {
+  return text.slice(0, headEnd(text));
+}
 
 /** A hit across a border: what of it lies in one part. */
 export type SplitHit = {
@@ -41,13 +89,14 @@ function borderRuns(parts: readonly string[]): readonly (readonly Segment[])[] {
   let run: Segment[] = [];
   for (const [part, text] of parts.entries()) {
     if (text === '') continue;
-    if (text.length <= 2 * BORDER_CHARS) {
+    const from = tailStart(text);
+    const head = headOf(text);
+    if (head.length >= from) {
       run.push({ part, from: 0, text });
       continue;
     }
-    run.push({ part, from: 0, text: text.slice(0, BORDER_CHARS) });
+    run.push({ part, from: 0, text: head });
     runs.push(run);
-    const from = text.length - BORDER_CHARS;
     run = [{ part, from, text: text.slice(from) }];
   }
   runs.push(run);
@@ -56,7 +105,7 @@ function borderRuns(parts: readonly string[]): readonly (readonly Segment[])[] {
 
 function findInRun(run: readonly Segment[], glue: string, wanted: Wanted): SplitHit[] {
   const joined = run.map((segment) => segment.text).join(glue);
-  if (isSurelyClean(joined)) return [];
+  if (isSurelyClean(joined) && !isExposedIn(joined, wanted.own)) return [];
   const places = placesOf(run, glue);
   const split: SplitHit[] = [];
   let first = 0;

@@ -2,6 +2,7 @@
 // forgot the quotes. Judged by its digits and the member name that it stands behind.
 
 import type { Wanted } from './sanitize/detect.js';
+import { findOwn, OWN_CREDENTIAL } from './sanitize/own-credentials.js';
 import { findSsns, isCardNumber } from './sanitize/personal.js';
 import { isSecretNumber } from './sanitize/secrets.js';
 
@@ -13,6 +14,7 @@ export function numberKind(
   name: string | undefined,
   wanted: Wanted,
 ): string | undefined {
+  if (findOwn(literal, wanted.own).length > 0) return OWN_CREDENTIAL;
   const digits = digitsOf(literal);
   if (digits === undefined || digits.length < MIN_DIGITS) return undefined;
   if (wanted.pii.includes('card') && isCardNumber(digits)) return 'card';

@@ -13,6 +13,7 @@ import { findActiveContent } from './sanitize/active-content.js';
 import { DECODING_DEPTH, type Wanted } from './sanitize/detect.js';
 import { bytesOfBase64, findEncodedRuns, readable } from './sanitize/encoded.js';
 import { stripInvisible, stripTerminalSequences } from './sanitize/invisible.js';
+import { findOwn, OWN_CREDENTIAL, type OwnCredentials } from './sanitize/own-credentials.js';
 import { findPersonal } from './sanitize/personal.js';
 import { actionFor, type ResultRules } from './sanitize/sanitize.js';
 import { findSecrets } from './sanitize/secrets.js';
@@ -45,8 +46,6 @@ type Gathered = {
   hasRemoteIcons: boolean;
 };
 
-const TAIL_CHARS = 512;
-
 /** Classes of which something is still there. An unreadable text is a class of its own. */
 export function findRemains(input: RecheckInput): readonly string[] {
   const read = readJsonText(input.text, { maxDepth: input.maxDepth });
@@ -58,7 +57,20 @@ export function findRemains(input: RecheckInput): readonly string[] {
   const remains = new Set<string>(gathered.hasRemoteIcons ? ['remote-icons'] : []);
   for (const one of gathered.met) judge(one, input.rules, remains);
   judgeJoined(gathered, input, remains);
+  if (holdsOwn(read.value, input.rules.own)) remains.add(OWN_CREDENTIAL);
   return [...remains];
+}
+
+/** Our credentials are looked for in every member, exempt and approved ones too. */
+function holdsOwn(value: Json, own: OwnCredentials | undefined): boolean {
+  if (own === undefined) return false;
+  if (typeof value === 'number') return findOwn(String(value), own).length > 0;
+  if (typeof value === 'string') {
+    return readingsOf(value, DECODING_DEPTH).some((reading) => findOwn(reading, own).length > 0);
+  }
+  if (Array.isArray(value)) return value.some((one: Json) => holdsOwn(one, own));
+  if (!isObject(value)) return false;
+  return Object.entries(value).some(([name, one]) => holdsOwn(name, own) || holdsOwn(one, own));
 }
 
 type Spot = {
@@ -170,6 +182,7 @@ function removed(rules: ResultRules): Wanted {
   return {
     secrets: rules.secrets !== 'off' && isRemoved('secret'),
     pii: rules.pii.action === 'off' ? [] : rules.pii.kinds.filter(isRemoved),
+    own: rules.own,
   };
 }
 
@@ -213,8 +226,7 @@ function characterOf(code: number, otherwise: string): string {
 /** Texts as a reader joins them, with what came before; values as they stand one behind the other. */
 function judgeJoined(gathered: Gathered, input: RecheckInput, remains: Set<string>): void {
   const wanted = removed(input.rules);
-  const tail = input.tail.slice(-TAIL_CHARS);
-  const prose = tail === '' ? gathered.prose : [tail, ...gathered.prose];
+  const prose = input.tail === '' ? gathered.prose : [input.tail, ...gathered.prose];
   for (const texts of [prose, ...gathered.series]) {
     if (texts.length < 2) continue;
     for (const glue of ['', ' ']) {
@@ -227,7 +239,8 @@ function judgeJoined(gathered: Gathered, input: RecheckInput, remains: Set<strin
 function newKinds(texts: readonly string[], glue: string, wanted: Wanted): readonly string[] {
   const count = (text: string): number => {
     const secrets = wanted.secrets ? findSecrets(text) : [];
-    return secrets.length + findPersonal(text, wanted.pii).length;
+    const own = findOwn(text, wanted.own);
+    return own.length + secrets.length + findPersonal(text, wanted.pii).length;
   };
   const joined = texts.join(glue).normalize('NFKC');
   let apart = 0;

@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { UpstreamIdentity } from '../config/settings.js';
 import type { Caller } from '../policy/caller.js';
 import type { Actor } from '../policy/principal.js';
+import type { NoteCredential } from './credentials.js';
 import type { OnBehalf } from './presenter.js';
 
 /** Signs with a key of the gateway that signs nothing else. */
@@ -23,6 +24,7 @@ export type AssertionPorts = {
   readonly signer: AssertionSigner;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+  readonly onCredential: NoteCredential;
 };
 
 const TYPE = 'sallyport-assertion+jwt';
@@ -32,8 +34,12 @@ const MS_PER_SECOND = 1000;
 
 /** Makes the header that tells on whose behalf a request is sent: its name and its value. */
 export function createAssertion(ports: AssertionPorts): (by: OnBehalf) => readonly string[] {
-  const { identity, issuer, signer, now } = ports;
+  const { identity, issuer, signer, now, onCredential } = ports;
   const head = encode({ typ: TYPE, alg: 'EdDSA', kid: signer.keyId });
+  // Each assertion is another, but all begin alike: with the same header, then with the same claims.
+  onCredential(head, 'beginning');
+  const claims = JSON.stringify({ iss: issuer, aud: identity.audience, iat: 0 });
+  onCredential(beginningOf(claims.slice(0, claims.lastIndexOf('0'))), 'beginning');
   const ttl = Math.max(1, Math.floor(identity.ttlMs / MS_PER_SECOND));
   return (by) => {
     const iat = Math.floor(now() / MS_PER_SECOND);
@@ -42,6 +48,12 @@ export function createAssertion(ports: AssertionPorts): (by: OnBehalf) => readon
     const signed = `${head}.${encode({ ...claims, ...who })}`;
     return [identity.header, `${signed}.${signer.sign(Buffer.from(signed))}`];
   };
+}
+
+/** The characters of base64url that a text decides, whatever follows it. */
+function beginningOf(text: string): string {
+  const bytes = Buffer.from(text);
+  return bytes.subarray(0, bytes.length - (bytes.length % 3)).toString('base64url');
 }
 
 function encode(value: unknown): string {

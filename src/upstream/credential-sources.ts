@@ -2,11 +2,13 @@
 // the gateway shows when it lists for itself. A source never stands in for another.
 // Contract §3 (`credentials`, `pinning.credentials`).
 
-import type { UpstreamCredentials } from '../config/settings.js';
+import type { ClientAuthentication, UpstreamCredentials } from '../config/settings.js';
 import {
   type CredentialSource,
   createNoCredential,
   createStaticCredential,
+  type NoteCredential,
+  spellingsOf,
 } from './credentials.js';
 import type { GuardedFetch } from './guarded-fetch.js';
 import { createTokenCache } from './token-cache.js';
@@ -20,17 +22,19 @@ export type CredentialPorts = {
   readonly requestTimeoutMs: number;
   /** Told why a token could not be had, in words that are safe to log. */
   readonly onFault: (detail: string) => void;
+  readonly onCredential: NoteCredential;
 };
 
 /** Longest wait for an authorization server. */
 const MAX_TOKEN_WAIT_MS = 10_000;
 
-/** The source of these credentials. Nothing is asked for before it is needed. */
+/** The source of these credentials, whose secrets are noted. Nothing is asked for before it is needed. */
 export function createCredentialSource(
   credentials: UpstreamCredentials,
   ports: CredentialPorts,
 ): CredentialSource {
   const timeoutMs = Math.min(ports.requestTimeoutMs, MAX_TOKEN_WAIT_MS);
+  noteConfigured(credentials, ports.onCredential);
   switch (credentials.type) {
     case 'none':
       return createNoCredential();
@@ -51,4 +55,27 @@ export function createCredentialSource(
       return createTokenExchange(endpoint, credentials.actor, ports);
     }
   }
+}
+
+/** Every configured secret of an upstream but private keys, which only sign. */
+function noteConfigured(credentials: UpstreamCredentials, note: NoteCredential): void {
+  switch (credentials.type) {
+    case 'none':
+      return;
+    case 'static':
+      for (const spelling of spellingsOf(credentials.header, credentials.value)) {
+        note(spelling, 'kept');
+      }
+      return;
+    case 'token-exchange':
+      if (credentials.actor !== undefined) note(credentials.actor.token, 'kept');
+      noteClient(credentials.request.authentication, note);
+      return;
+    case 'client-credentials':
+      noteClient(credentials.request.authentication, note);
+  }
+}
+
+function noteClient(authentication: ClientAuthentication, note: NoteCredential): void {
+  if (authentication.method !== 'private_key_jwt') note(authentication.secret, 'kept');
 }

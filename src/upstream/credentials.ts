@@ -19,6 +19,28 @@ export type CredentialSource = {
   state(): CredentialState;
 };
 
+/**
+ * Told of each credential before it is shown to the upstream, so that it is known again in what comes back.
+ * `kept`: configured. `issued`: a token that expires. `beginning`: what each of a series begins with.
+ */
+export type NoteCredential = (value: string, kind: 'kept' | 'issued' | 'beginning') => void;
+
+const SCHEME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ +/;
+
+/**
+ * The value of a header, and what of it is the credential itself: without its scheme (RFC 9110 §11.4), each
+ * cookie's value (RFC 6265 §4.2.1), and of Basic the user with the password, and the password (RFC 7617).
+ */
+export function spellingsOf(header: string, value: string): readonly string[] {
+  if (header.toLowerCase() === 'cookie') {
+    return [value, ...value.split(/; */).map((pair) => pair.slice(pair.indexOf('=') + 1))];
+  }
+  const bare = value.replace(SCHEME, '');
+  if (!/^basic /i.test(value)) return [value, bare];
+  const pair = Buffer.from(bare, 'base64').toString('utf8');
+  return [value, bare, pair, pair.slice(pair.indexOf(':') + 1)];
+}
+
 const NOTHING: readonly string[] = Object.freeze([]);
 
 /** Shows nothing. */

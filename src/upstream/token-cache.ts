@@ -3,7 +3,7 @@
 // failure is remembered for a moment, so that a flood of calls is no flood of token requests.
 // Holds tokens in memory alone, and never gives the token of one key for another.
 
-import type { CredentialSource, CredentialState } from './credentials.js';
+import type { CredentialSource, CredentialState, NoteCredential } from './credentials.js';
 import type { OnBehalf, Shown } from './presenter.js';
 
 /** A token that may be shown, as a header. */
@@ -30,6 +30,7 @@ export type TokenCachePorts = {
   ask(by: OnBehalf): Promise<Obtained | TokenFault>;
   readonly now: () => number;
   readonly onFault: (detail: string) => void;
+  readonly onCredential: NoteCredential;
   readonly maxEntries?: number;
 };
 
@@ -59,6 +60,7 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
   let state: CredentialState = { state: 'armed', detail: '' };
 
   function keep(key: string, { value, untilMs }: Obtained): readonly string[] {
+    ports.onCredential(value, 'issued');
     const shown: readonly string[] = Object.freeze(['authorization', `Bearer ${value}`]);
     const nowMs = now();
     const lastMs = untilMs - LEEWAY_MS;

@@ -18,7 +18,7 @@ const TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:';
 export function createTokenExchange(
   endpoint: TokenEndpoint,
   actor: ActorToken | undefined,
-  ports: Pick<TokenCachePorts, 'now' | 'onFault'>,
+  ports: Pick<TokenCachePorts, 'now' | 'onFault' | 'onCredential'>,
 ): CredentialSource {
   const keys = new WeakMap<Principal, string>();
   const acting: Readonly<Record<string, string>> =

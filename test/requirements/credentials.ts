@@ -79,4 +79,10 @@ export const credentialRequirements: readonly Requirement[] = [
     behaviour:
       'The controls say of each upstream what it is shown and whether it is told who calls.',
   },
+  {
+    id: 'CRD-14',
+    source: 'attack: a server echoes what the gateway shows it',
+    behaviour:
+      "The gateway's own upstream credentials never come back: in no message of that upstream, plain, in base64, hex or percent form, whatever the profile says.",
+  },
 ];

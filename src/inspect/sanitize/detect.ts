@@ -4,6 +4,7 @@
 import type { PiiKind } from '../../config/settings.js';
 import { findEncodedRuns } from './encoded.js';
 import { formatsIn } from './gate-anchors.js';
+import { findOwn, type OwnCredentials } from './own-credentials.js';
 import { findPersonal } from './personal.js';
 import { findSecrets, type Hit } from './secrets.js';
 import { decodeView, foldView, originalSpan, type View } from './view.js';
@@ -12,7 +13,12 @@ import { decodeView, foldView, originalSpan, type View } from './view.js';
 export const DECODING_DEPTH = 2;
 
 /** What is looked for. */
-export type Wanted = { readonly secrets: boolean; readonly pii: readonly PiiKind[] };
+export type Wanted = {
+  readonly secrets: boolean;
+  readonly pii: readonly PiiKind[];
+  /** Credentials of the gateway itself, whatever else is looked for. */
+  readonly own?: OwnCredentials | undefined;
+};
 
 /**
  * Spans to be removed, ascending, not overlapping. `name` is the member name that the text stands behind.
@@ -47,6 +53,7 @@ function viewsOf(text: string): readonly View[] {
 
 function findPlain(text: string, wanted: Wanted, name: string | undefined): readonly Hit[] {
   const secrets = wanted.secrets ? findSecrets(text, name, formatsIn(text)) : [];
+  if (wanted.own !== undefined) secrets.push(...findOwn(text, wanted.own));
   if (wanted.pii.length === 0) return secrets;
   return secrets.concat(findPersonal(text, wanted.pii, name));
 }

@@ -153,8 +153,13 @@ export function bytesOfBase64(run: string): Uint8Array | undefined {
 
 /** Base64 (RFC 4648 §4) of a text in UTF-8. */
 export function base64OfText(text: string): string {
+  return base64OfBytes(new TextEncoder().encode(text));
+}
+
+/** Base64 (RFC 4648 §4) of bytes. */
+export function base64OfBytes(bytes: Uint8Array): string {
   let binary = '';
-  for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte);
+  for (const byte of bytes) binary += String.fromCharCode(byte);
   return btoa(binary);
 }
 

@@ -7,6 +7,7 @@ import { findSensitive, type Wanted } from './detect.js';
 import { isSurelyClean } from './gate.js';
 import { findInjectionCues } from './injection.js';
 import { stripInvisible, stripTerminalSequences } from './invisible.js';
+import { isExposedIn, OWN_CREDENTIAL, type OwnCredentials } from './own-credentials.js';
 import { isSsnName } from './personal.js';
 import { isSecretName } from './secret-values.js';
 import type { Hit } from './secrets.js';
@@ -25,7 +26,10 @@ export type Note = {
   readonly count: number;
 };
 
-export type ResultRules = InspectionProfile['result'];
+/** What the profile says of results, and the gateway's own credentials, which no profile lets pass. */
+export type ResultRules = InspectionProfile['result'] & {
+  readonly own?: OwnCredentials | undefined;
+};
 
 const PERSONAL_KINDS: ReadonlySet<string> = new Set(['card', 'iban', 'ssn']);
 
@@ -34,6 +38,7 @@ export function wantedBy(rules: ResultRules): Wanted {
   return {
     secrets: rules.secrets !== 'off',
     pii: rules.pii.action === 'off' ? [] : rules.pii.kinds,
+    own: rules.own,
   };
 }
 
@@ -54,7 +59,8 @@ const NOTHING: readonly Note[] = [];
 export function sanitizeText(text: string, rules: ResultRules, place: Place): Sanitized {
   const { name } = place;
   const isNamed = name !== undefined && (isSecretName(name) || isSsnName(name));
-  if (!isNamed && isSurelyClean(text)) return { text, notes: NOTHING, isBlocked: false };
+  if (!isNamed && isSurelyClean(text) && !isExposedIn(text, rules.own))
+    return { text, notes: NOTHING, isBlocked: false };
   const notes: Note[] = [];
   const cues = rules.injection === 'off' ? [] : findInjectionCues(text);
   for (const kind of cues) {
@@ -137,6 +143,7 @@ function redactHits(
 /** What the rules say about a hit. */
 export function actionFor(hit: Hit, rules: ResultRules): 'redact' | 'withhold' | 'flag' {
   const rule = PERSONAL_KINDS.has(hit.kind) ? rules.pii.action : rules.secrets;
+  if (hit.kind === OWN_CREDENTIAL) return rule === 'block' ? 'withhold' : 'redact';
   if (rule === 'block') return 'withhold';
   return rule === 'redact' ? 'redact' : 'flag';
 }

@@ -13,7 +13,7 @@ const expired = authority.issue({ notAfter: new Date(Date.now() - 1000) });
 const { privateKey: weak } = generateKeyPairSync('rsa', { modulusLength: 1024 });
 
 const AROUND: Surroundings = {
-  env: { SECRET: 'client secret', OWN: 'Own key', ACTOR: 'a.b.c' },
+  env: { SECRET: 'client secret', OWN: 'Own key-of-the-gateway', ACTOR: 'head.claims.sign' },
   files: {
     [`${FOLDER}/ca.pem`]: authority.cert,
     [`${FOLDER}/tls/own.pem`]: `${own.cert}${authority.cert}`,
@@ -67,7 +67,9 @@ describe('[CRD-03] credentials', () => {
     expect(found?.pinning.credentials).toEqual({ type: 'client-credentials', request });
     expect(github(EXCHANGE, OWN)).toMatchObject({
       credentials: { type: 'token-exchange', request, actor: undefined },
-      pinning: { credentials: { type: 'static', header: 'x-own', value: 'Own key' } },
+      pinning: {
+        credentials: { type: 'static', header: 'x-own', value: 'Own key-of-the-gateway' },
+      },
     });
   });
 
@@ -83,7 +85,7 @@ describe('[CRD-03] credentials', () => {
         resource: undefined,
         audience: 'api',
       },
-      actor: { token: 'a.b.c', type: 'jwt' },
+      actor: { token: 'head.claims.sign', type: 'jwt' },
     });
   });
 
@@ -294,5 +296,26 @@ describe('[CRD-03] the page on credentials', () => {
 
   it('shows every kind', () => {
     expect(blocks).toHaveLength(5);
+  });
+});
+
+describe('[CRD-14] a secret that is too short to be recognized where it comes back', () => {
+  it.each([
+    [
+      'a header, whose scheme does not count',
+      'credentials: {type: static, header: X, value: {env: S}}',
+    ],
+    [
+      'a client secret',
+      'credentials: {type: client-credentials, issuer: https://as.example.com, clientId: g, clientSecret: {env: S}}',
+    ],
+  ])('is warned of: %s', (_what, line) => {
+    const lines = (value: string): readonly string[] =>
+      faultLines(upstream(line), { env: { S: value } }).map((one) => one.replace(/^\S+ /, ''));
+    const warning = /^warning this secret is shorter than 12 characters/;
+    expect(lines('elevenchars')).toEqual([expect.stringMatching(warning)]);
+    expect(lines('twelve-chars')).toEqual([]);
+    const behindScheme = line.includes('header') ? [expect.stringMatching(warning)] : [];
+    expect(lines('Bearer elevenchars')).toEqual(behindScheme);
   });
 });

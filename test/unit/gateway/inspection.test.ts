@@ -16,6 +16,7 @@ import {
 import { LONG_TEXT_CHARS } from '../../../src/inspect/apart.js';
 import { guardArguments } from '../../../src/inspect/arguments.js';
 import { type InspectionInput, inspectMessage } from '../../../src/inspect/inspect.js';
+import { createOwnCredentialStore } from '../../../src/inspect/sanitize/own-credentials.js';
 import type { Json, JsonObject } from '../../../src/mcp/message.js';
 import type { CompiledSchema } from '../../../src/policy/definition.js';
 import {
@@ -29,7 +30,15 @@ import {
   THROWING_THREAD,
 } from '../../support/inspection-threads.js';
 import { buildProgram } from '../../support/program.js';
-import { awsKey, cardNumber, githubToken, profile, ssn, withRules } from '../inspect/samples.js';
+import {
+  awsKey,
+  cardNumber,
+  githubToken,
+  noise,
+  profile,
+  ssn,
+  withRules,
+} from '../inspect/samples.js';
 
 const token = githubToken('apart');
 const PRESENTED = `eyJ${'h'.repeat(20)}.eyJ${'b'.repeat(20)}.c2lnbmF0dXJl`;
@@ -114,6 +123,20 @@ describe('inspection on another thread', () => {
       { numRuns: 60 },
     );
     expect(new Set(ends)).toEqual(new Set(['message']));
+  });
+
+  it('[CRD-14] finds the credentials of the gateway itself there too, those noted later as well', async () => {
+    ends.length = 0;
+    const store = createOwnCredentialStore(Date.now);
+    const apart = createInspection(noting(worker, ends), () => store.current());
+    for (const value of [noise('apart', 30), 'words-in-a-row', noise('later', 200)]) {
+      store.note(value, 'issued');
+      const outcome = await apart.message(longResult(`${value} ${btoa(value)}`), 'one');
+      expect(outcome).toMatchObject({ kind: 'changed' });
+      expect(JSON.stringify(outcome)).not.toContain(value);
+      expect(JSON.stringify(outcome)).toContain('[redacted:upstream-credential]');
+    }
+    expect(ends).toEqual(['message', 'message', 'message']);
   });
 
   it('[PRF-08] law: the outcome for a request is that of the event loop', async () => {

@@ -41,6 +41,7 @@ function cacheOf(maxEntries = 10): CredentialSource {
     },
     now: () => nowMs,
     onFault: (detail) => faults.push(detail),
+    onCredential: () => undefined,
     maxEntries,
   });
 }
