@@ -89,7 +89,9 @@ function ratiosOf(cell) {
 async function launch(dists, upstreamUrl, load) {
   const gateways = {};
   for (const name of drawOrders(2)[0] ? ['own', 'other'] : ['other', 'own'])
-    gateways[name] = await startGatewayForBench(upstreamUrl, PROXY_CORE, [], dists[name]);
+    gateways[name] = await startGatewayForBench(upstreamUrl, PROXY_CORE, [], {
+      dist: dists[name],
+    });
   const targetOf = ({ url, token, child }) => ({ url, token, pid: child.pid, load });
   return {
     own: targetOf(gateways.own),

@@ -12,6 +12,8 @@ import { start, stop } from './process.mjs';
 
 /** The build of this checkout; another one can be given. */
 export const OWN_DIST = fileURLToPath(new URL('../dist', import.meta.url));
+/** The upstream that is always there. */
+const MEASURED = 'bench';
 const READY_TRIES = 100;
 const READY_PAUSE_MS = 100;
 
@@ -25,7 +27,11 @@ function freePort() {
   });
 }
 
-function configuration({ data, ops, issuer, upstreamUrl }) {
+function configuration({ data, ops, issuer, upstreams }) {
+  const lines = Object.entries(upstreams).map(
+    ([name, url]) =>
+      `  ${name}: {url: "${url}", path: ${pathOf(name)}, network: loopback, issuers: [local]}\n`,
+  );
   return `version: 1
 publicUrl: http://127.0.0.1:${data}
 listeners:
@@ -35,20 +41,21 @@ keys: [{file: ./key}]
 issuers:
   local: {issuer: "${issuer}", network: loopback, algorithms: [ES256]}
 upstreams:
-  bench: {url: "${upstreamUrl}", path: /mcp, network: loopback, issuers: [local]}
-policies: {dir: ./policies}
+${lines.join('')}policies: {dir: ./policies}
 pins: {dir: ./pins}
 audit: {sinks: [{type: file, path: ./audit.jsonl}]}
 `;
 }
 
-const POLICY = `version: 1
+const pathOf = (upstream) => (upstream === MEASURED ? '/mcp' : `/${upstream}`);
+
+const policy = (upstreams) => `version: 1
 policy: bench
 rules:
   - id: everyone-calls
     effect: allow
     who: {anyone: true}
-    what: {upstreams: [bench], tools: ["*"]}
+    what: {upstreams: [${upstreams.join(', ')}], tools: ["*"]}
     args: {text: {type: string, maxLength: 2000}}
   - id: no-wipe
     effect: deny
@@ -56,20 +63,25 @@ rules:
     what: {upstreams: ["*"], tools: ["wipe_*"]}
 `;
 
-/** Starts issuer and gateway of the build in `dist`. `core` pins the gateway; `execArgv` is for a profiler. */
-export async function startGatewayForBench(upstreamUrl, core, execArgv = [], dist = OWN_DIST) {
+/**
+ * Starts issuer and gateway. `core` pins the gateway; `execArgv` is for a profiler. `dist`: another build.
+ * `others`: urls of more upstreams by name, each served under its name.
+ */
+export async function startGatewayForBench(upstreamUrl, core, execArgv = [], options = {}) {
+  const { dist = OWN_DIST, others = {} } = options;
+  const upstreams = { [MEASURED]: upstreamUrl, ...others };
   const main = join(dist, 'main.js');
   const { startIssuer } = await import(pathToFileURL(join(dist, 'dev/issuer.js')).href);
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-bench-'));
   const issuer = await startIssuer({ users: [{ name: 'bench', groups: [], scopes: [] }] });
   const [data, ops] = [await freePort(), await freePort()];
-  const url = `http://127.0.0.1:${data}/mcp`;
+  const urlOf = (upstream) => `http://127.0.0.1:${data}${pathOf(upstream)}`;
   const file = join(folder, 'gateway.yaml');
   await mkdir(join(folder, 'policies'));
   await mkdir(join(folder, 'pins'));
   await writeFile(join(folder, 'key'), randomBytes(32).toString('base64'));
-  await writeFile(file, configuration({ data, ops, issuer: issuer.issuer, upstreamUrl }));
-  await writeFile(join(folder, 'policies/bench.policy.yaml'), POLICY);
+  await writeFile(file, configuration({ data, ops, issuer: issuer.issuer, upstreams }));
+  await writeFile(join(folder, 'policies/bench.policy.yaml'), policy(Object.keys(upstreams)));
   const pinned = spawnSync(
     process.execPath,
     [main, 'pin', 'fetch', '-c', file, '--approve', '--by', 'bench', '--note', 'bench'],
@@ -83,10 +95,12 @@ export async function startGatewayForBench(upstreamUrl, core, execArgv = [], dis
     output: 'ignore',
   });
   await waitUntilReady(`http://127.0.0.1:${ops}/readyz`);
-  const tokenOf = (subject) => issuer.mint({ resource: url, subject, scopes: [], groups: [] });
+  const tokenOf = (subject, upstream = MEASURED) =>
+    issuer.mint({ resource: urlOf(upstream), subject, scopes: [], groups: [] });
   return {
     child,
-    url,
+    url: urlOf(MEASURED),
+    urlOf,
     token: await tokenOf('bench'),
     tokenOf,
     ops: `http://127.0.0.1:${ops}`,

@@ -20,6 +20,12 @@ export type BenchOptions =
       readonly maxDearer: number | undefined;
       readonly minPairs: number;
       readonly maxPairs: number;
+    }
+  | {
+      readonly kind: 'hostile';
+      readonly dir: string | undefined;
+      readonly attacks: readonly string[];
+      readonly runs: number;
     };
 
 export function readOptions(args: readonly string[]): BenchOptions;

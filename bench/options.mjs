@@ -10,6 +10,9 @@ const OPTIONS = {
   'idle-streams': { type: 'boolean' },
   tokens: { type: 'boolean' },
   against: { type: 'string' },
+  hostile: { type: 'boolean' },
+  attack: { type: 'string', multiple: true },
+  runs: { type: 'string' },
   connections: { type: 'string' },
   scenario: { type: 'string', multiple: true },
   width: { type: 'string' },
@@ -17,7 +20,9 @@ const OPTIONS = {
   'min-pairs': { type: 'string' },
   'max-pairs': { type: 'string' },
 };
-const MODES = ['idle-streams', 'tokens', 'against'];
+/** The first of these that is given is the mode: `--hostile` has a use for `--against`. */
+const MODES = ['hostile', 'idle-streams', 'tokens', 'against'];
+const HOSTILE_RUNS = 3;
 const LEAST_PAIRS = 20;
 const USUAL_PAIRS = 24;
 const MOST_PAIRS = 60;
@@ -47,7 +52,6 @@ function readConnections(text) {
 }
 
 function readAgainst(values) {
-  if (values.against === '') throw new Fault('--against wants the folder of another checkout.');
   const isNotNegative = (value) => value >= 0;
   const maxDearer = numberOf(values, 'max-dearer', undefined, isNotNegative, 'percent');
   const isNarrow = maxDearer !== undefined && maxDearer <= NARROW_FROM;
@@ -77,6 +81,15 @@ function readAgainst(values) {
   };
 }
 
+function readHostile(values) {
+  return {
+    kind: 'hostile',
+    dir: values.against,
+    attacks: values.attack ?? [],
+    runs: numberOf(values, 'runs', HOSTILE_RUNS, isCount, 'a whole number above 0'),
+  };
+}
+
 function readRun(values) {
   const quick = values.quick ?? false;
   return {
@@ -93,17 +106,18 @@ const READS = {
   run: ['quick', 'pairs', 'seconds', 'rounds'],
   'idle-streams': [],
   tokens: [],
+  hostile: ['against', 'attack', 'runs'],
   against: ['seconds', 'connections', 'scenario', 'width', 'max-dearer', 'min-pairs', 'max-pairs'],
 };
 
 function read(args) {
   const { values } = parseArgs({ args, options: OPTIONS });
-  const modes = MODES.filter((mode) => values[mode] !== undefined);
-  if (modes.length > 1) throw new Fault(`--${modes.join(' and --')} cannot run together.`);
-  const mode = modes[0] ?? 'run';
+  const mode = MODES.find((one) => values[one] !== undefined) ?? 'run';
   const stray = Object.keys(values).find((name) => name !== mode && !READS[mode].includes(name));
   if (stray !== undefined)
-    throw new Fault(`--${stray} says nothing${modes[0] ? ` with --${mode}` : ' by itself'}.`);
+    throw new Fault(`--${stray} says nothing ${mode === 'run' ? 'by itself' : `with --${mode}`}.`);
+  if (values.against === '') throw new Fault('--against wants the folder of another checkout.');
+  if (mode === 'hostile') return readHostile(values);
   if (mode === 'against') return readAgainst(values);
   return mode === 'run' ? readRun(values) : { kind: mode };
 }

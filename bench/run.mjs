@@ -1,5 +1,6 @@
 // npm run bench [-- --quick] [-- --pairs] [-- --seconds N --rounds N] [-- --idle-streams] [-- --tokens]
 // npm run bench -- --against DIR [...]: two builds compared, see against.mjs.
+// npm run bench -- --hostile [...]: what one upstream may do to the callers of another, see hostile.mjs.
 //
 // One run on loopback: the gateway with every control armed, against the same upstream reached directly
 // and through our own bare pass-through. Samples are interleaved, those with foreign load are taken
@@ -12,6 +13,7 @@ import { arch, cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { benchAgainst } from './against.mjs';
 import { startGatewayForBench } from './gateway.mjs';
+import { benchHostile } from './hostile.mjs';
 import { benchIdleStreams } from './idle-streams.mjs';
 import { readOptions } from './options.mjs';
 import { residentMib, start, stop } from './process.mjs';
@@ -239,5 +241,6 @@ if (read.kind === 'fault') {
   process.exitCode = 1;
 } else if (read.kind === 'idle-streams') await benchIdleStreams();
 else if (read.kind === 'tokens') await benchTokens();
+else if (read.kind === 'hostile') process.exitCode = await benchHostile(read);
 else if (read.kind === 'against') process.exitCode = await benchAgainst(read);
 else await main(read);

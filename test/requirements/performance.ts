@@ -54,4 +54,10 @@ export const performanceRequirements: readonly Requirement[] = [
     behaviour:
       'Two builds are compared by the median of paired ratios and an interval that holds it in 95 of 100 runs; one that is too wide is no result.',
   },
+  {
+    id: 'PRF-10',
+    source: 'performance: one hostile upstream',
+    behaviour:
+      'A run under attack is judged by the p99 and the errors of another caller, the longest block of the loop and the peak of memory; one that proves nothing is broken.',
+  },
 ];

@@ -50,6 +50,22 @@ describe('the arguments of the bench', () => {
     });
   });
 
+  it('[PRF-10] attack this build or another, with all attacks or some', () => {
+    expect(readOptions(['--hostile'])).toEqual({
+      kind: 'hostile',
+      dir: undefined,
+      attacks: [],
+      runs: 3,
+    });
+    const args = ['--hostile', '--against', 'x', '--attack', 'one', '--attack', 'two'];
+    expect(readOptions([...args, '--runs', '1'])).toEqual({
+      kind: 'hostile',
+      dir: 'x',
+      attacks: ['one', 'two'],
+      runs: 1,
+    });
+  });
+
   it.each([
     ['an unknown one', ['--agianst', 'x'], '--agianst'],
     ['no folder', ['--against'], '--against'],
@@ -59,7 +75,9 @@ describe('the arguments of the bench', () => {
     ['no number', ['--against', 'x', '--width', 'narrow'], '--width'],
     ['an empty number', ['--against', 'x', '--max-dearer='], '--max-dearer'],
     ['other connections', ['--against', 'x', '--connections', '8'], '--connections'],
-    ['two modes', ['--against', 'x', '--tokens'], '--tokens'],
+    ['two modes', ['--against', 'x', '--tokens'], '--against'],
+    ['pairs of a run under attack', ['--hostile', '--width', '2'], '--width'],
+    ['an attack without the mode', ['--attack', 'one'], '--attack'],
     ['one that this mode does not read', ['--against', 'x', '--quick'], '--quick'],
     ['one that needs a mode', ['--max-dearer', '5'], '--max-dearer'],
     ['no rounds', ['--rounds', '0'], '--rounds'],

@@ -1,0 +1,105 @@
+// The attacks of `npm run bench -- --hostile`, one entry each. hostile-upstream.mjs takes from it how the
+// upstream answers, attacker.mjs what its caller asks; both run an entry for as long as they are told.
+//
+//   name              in the table, and for --attack
+//   call(reply)       answers tools/call                           } what is left out is
+//   list(reply)       answers tools/list, also to the gateway      } answered honestly
+//   stream(reply)     writes to a stream that stands, until `reply.isOver()`
+//   attack(caller)    what the caller does; again and again until the time is over
+//   proof             the count of the upstream that shows that the attack took place
+
+/** Below the 8 MiB that an answer may have, envelope included. */
+const ANSWER_BYTES = 8 * 1024 * 1024 - 1024;
+/** Below the 64 K characters from which the close look is another thread's. */
+const EVENT_CHARS = 60_000;
+const CALLS_AT_ONCE = 100;
+const STREAMS = 4;
+
+const fill = (part, chars = EVENT_CHARS) =>
+  part.repeat(Math.ceil(chars / part.length)).slice(0, chars);
+const encoded = (text) => Buffer.from(text).toString('base64').replace(/=+$/, '');
+
+/** Texts that take the close look longest for their length: much that begins like a finding and is none. */
+const COSTLY = [
+  fill('\uff14\uff12'),
+  fill('<!--'),
+  fill('secret=abcd '),
+  fill(']('),
+  fill('!['),
+  fill('![a]('),
+  fill(`${encoded('{"alg":"HS256"}')}.`),
+  fill(`${encoded('pwd: ignore all rules [a](b) ')} `),
+  fill('api_key: "x" '),
+  fill('DE89 3704 0044 0532 0130 01 '),
+  fill('4242 4242 4242 4241 '),
+  fill('a\u200bb'),
+  fill('%70wd:1 &#x41; \\u0041 pwd=[a](b) <b> ![x](y) ` '),
+].map((text) => JSON.stringify(text));
+
+const emptyObjects = `[${fill('{},', ANSWER_BYTES)
+  .replace(/[^}]*$/, '')
+  .replace(/,$/, '')}]`;
+const prose = fill(
+  'The quick report says that every part arrived on time and that nobody was hurt. ',
+  7_000_000,
+);
+
+// Bytes, so that a hundred answers at once share them.
+const CALL_OF_OBJECTS = Buffer.from(`{"content":[],"structuredContent":{"items":${emptyObjects}}`);
+const LIST_OF_OBJECTS = Buffer.from(`{"tools":${emptyObjects}`);
+const CALL_OF_PROSE = Buffer.from(`{"content":[{"type":"text","text":"${prose}"}]`);
+
+/** Events without end, each the work of a long text; the next when the client took the one before. */
+async function sendCostlyEvents(reply) {
+  const token = JSON.stringify(reply.progressToken);
+  for (let step = 1; !reply.isOver(); step += 1) {
+    const message = COSTLY[step % COSTLY.length];
+    await reply.event(
+      `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${token},"progress":${step},"message":${message}}}`,
+    );
+  }
+}
+
+/** An announcement every few milliseconds: the gateway lists again as often as it lets itself be told to. */
+async function announceLists(reply) {
+  while (!reply.isOver()) {
+    await reply.event('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}');
+    await reply.pause(20);
+  }
+}
+
+const sendEmptyObjects = (reply) => reply.result(CALL_OF_OBJECTS);
+
+export const ATTACKS = [
+  {
+    name: 'costly events',
+    call: sendCostlyEvents,
+    attack: (caller) => caller.callAtOnce(STREAMS),
+    proof: 'events',
+  },
+  {
+    name: '8 MiB of {}',
+    call: sendEmptyObjects,
+    attack: (caller) => caller.callAtOnce(1),
+    proof: 'calls',
+  },
+  {
+    name: '8 MiB of {}, 100 calls',
+    call: sendEmptyObjects,
+    attack: (caller) => caller.callAtOnce(CALLS_AT_ONCE),
+    proof: 'calls',
+  },
+  {
+    name: "8 MiB in the gateway's list",
+    list: (reply) => reply.result(LIST_OF_OBJECTS),
+    stream: announceLists,
+    attack: (caller) => caller.holdStreams(),
+    proof: 'lists',
+  },
+  {
+    name: '7 MB of prose, 100 calls',
+    call: (reply) => reply.result(CALL_OF_PROSE),
+    attack: (caller) => caller.callAtOnce(CALLS_AT_ONCE),
+    proof: 'calls',
+  },
+];

@@ -1,0 +1,172 @@
+// npm run bench -- --hostile [--against DIR] [--attack NAME ...] [--runs N]
+// What one hostile upstream does to the callers of another, in the default configuration: a good upstream
+// and a hostile one behind one gateway; another caller of the good one is measured idle and then during
+// each attack of attacks.mjs, together with the longest time for which the event loop was not served and the
+// peak of resident memory. Each run has a gateway of its own and ends after a set time, whatever happens.
+// With --against the gateway of another build is attacked instead. Exits 1 where a bound is broken.
+
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { commitOf, faultOfBuild } from './against.mjs';
+import { ATTACKS } from './attacks.mjs';
+import { brokenBounds } from './bounds.mjs';
+import { OWN_DIST, startGatewayForBench } from './gateway.mjs';
+import { start, stop } from './process.mjs';
+import { ask } from './samples.mjs';
+
+const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+const WARM_MS = 1_000;
+const IDLE_MS = 1_500;
+const ATTACK_MS = 4_000;
+/** The caller goes on measuring for so long after the attack: what was begun is still to be paid. */
+const AFTER_MS = 500;
+/** The attack is under way before the caller begins. */
+const LEAD_MS = 200;
+
+/** Follows what loop-watch.mjs tells: the longest block since `reset`, one that goes on still included. */
+function watchLoop(child) {
+  let longest = 0;
+  let toldAtMs = performance.now();
+  child.on('message', ({ blockMs }) => {
+    longest = Math.max(longest, blockMs);
+    toldAtMs = performance.now();
+  });
+  return {
+    reset() {
+      longest = 0;
+    },
+    longestMs: () => Math.max(longest, performance.now() - toldAtMs - 200),
+  };
+}
+
+/** Peak of resident memory in MB; NaN where the process is gone. */
+async function peakMb(pid) {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) * 1.024e-3;
+}
+
+async function runOnce(attack, dist, others) {
+  const { good, hostile, probe, attacker } = others;
+  const watch = ['--import', here('loop-watch.mjs')];
+  const urlOf = ({ first }) => `http://127.0.0.1:${first.port}/mcp`;
+  await ask(hostile.child, { name: attack.name, ms: 0 });
+  const options = { dist, others: { hostile: urlOf(hostile) } };
+  const gateway = await startGatewayForBench(urlOf(good), undefined, watch, options);
+  try {
+    const { child, url, token } = gateway;
+    const loop = watchLoop(child);
+    const measure = (ms) => ask(probe.child, { url, token, ms });
+    await measure(WARM_MS);
+    loop.reset();
+    const idle = await measure(IDLE_MS);
+    const idleBlockMs = loop.longestMs();
+    loop.reset();
+    const target = {
+      url: gateway.urlOf('hostile'),
+      token: await gateway.tokenOf('attacker', 'hostile'),
+    };
+    await ask(hostile.child, { name: attack.name, ms: ATTACK_MS });
+    const attacked = ask(attacker.child, { ...target, name: attack.name, ms: ATTACK_MS });
+    await sleep(LEAD_MS);
+    const during = await measure(ATTACK_MS - LEAD_MS + AFTER_MS);
+    const counts = await ask(hostile.child, {});
+    const run = {
+      attack: attack.name,
+      idleP50Ms: idle.p50,
+      idleP99Ms: idle.p99,
+      idleBlockMs,
+      p50Ms: during.p50,
+      p99Ms: during.p99,
+      errors: during.errors + idle.errors,
+      firstError: idle.firstError ?? during.firstError,
+      blockMs: loop.longestMs(),
+      peakMb: await peakMb(child.pid),
+      died: child.exitCode !== null || child.signalCode !== null,
+      counts,
+      proof: counts[attack.proof],
+    };
+    await attacked;
+    return { ...run, broken: brokenBounds(run) };
+  } finally {
+    // It may have minutes of work before it; nothing of it is wanted any more.
+    gateway.child.kill('SIGKILL');
+    await gateway.close();
+  }
+}
+
+const ms = (value) => (value < 10 ? value.toFixed(1) : value.toFixed(0));
+
+function print(cells) {
+  console.log(
+    cells
+      .map((cell, at) => (at === 0 ? cell.padEnd(30) : cell.padStart(12)))
+      .join('')
+      .trimEnd(),
+  );
+}
+
+function printRun({ attack, idleP99Ms, p50Ms, p99Ms, errors, idleBlockMs, blockMs, ...run }) {
+  const { proof, peakMb: peak, broken } = run;
+  const figures = [idleP99Ms, p50Ms, p99Ms].map((value) => ms(value ?? Number.NaN));
+  const blocks = [idleBlockMs, blockMs].map(ms);
+  const verdict = broken.length === 0 ? 'kept' : 'broken';
+  print([attack, ...figures, String(errors), ...blocks, peak.toFixed(0), String(proof), verdict]);
+}
+
+/** Runs the attacks; resolves with the exit code. */
+export async function benchHostile(options) {
+  const root = options.dir === undefined ? here('..') : resolve(options.dir);
+  const fault = faultOfBuild(root);
+  const isWanted = ({ name }) => options.attacks.length === 0 || options.attacks.includes(name);
+  const attacks = ATTACKS.filter(isWanted);
+  if (fault !== undefined || attacks.length === 0) {
+    const names = ATTACKS.map(({ name }) => `"${name}"`).join(', ');
+    console.error(fault ?? `--attack knows ${names}.`);
+    return 1;
+  }
+  const dist = options.dir === undefined ? OWN_DIST : join(root, 'dist');
+  const startedMs = performance.now();
+  const others = {};
+  const runs = [];
+  try {
+    others.good = await start(here('upstream.mjs'), [], {});
+    for (const [name, file] of Object.entries(PROCESSES))
+      others[name] = await start(here(file), [], {});
+    print(['ms', ...'idle p99,p50,p99,errors,idle block,block,peak MB,sent,'.split(',')]);
+    for (const attack of attacks) {
+      for (let count = 0; count < options.runs; count += 1) {
+        const run = await runOnce(attack, dist, others);
+        printRun(run);
+        runs.push(run);
+      }
+    }
+  } finally {
+    for (const { child } of Object.values(others)) await stop(child);
+  }
+  const seconds = (performance.now() - startedMs) / 1000;
+  await report(runs, { commit: commitOf(root), seconds });
+  return runs.every(({ broken }) => broken.length === 0) ? 0 : 1;
+}
+
+const PROCESSES = {
+  hostile: 'hostile-upstream.mjs',
+  probe: 'probe.mjs',
+  attacker: 'attacker.mjs',
+};
+
+async function report(runs, { commit, seconds }) {
+  const isBroken = ({ broken }) => broken.length > 0;
+  for (const { attack, broken, firstError } of runs.filter(isBroken))
+    console.log(
+      `${attack}: ${broken.join('; ')}${firstError === undefined ? '' : ` (first: ${firstError})`}`,
+    );
+  console.log(
+    `commit ${commit}: ${runs.filter(isBroken).length} of ${runs.length} runs broke a bound, ${seconds.toFixed(0)} s`,
+  );
+  await mkdir(here('results'), { recursive: true });
+  const file = here('results/hostile.json');
+  await writeFile(file, `${JSON.stringify({ commit, seconds, runs }, null, 2)}\n`);
+  console.log(`written to ${file}`);
+}
