@@ -11,7 +11,6 @@ type RuleFile = Omit<RuleDocument, 'limits' | 'maxResultBytes'> & {
 
 type PolicyFile = {
   readonly policy: string;
-  readonly owner?: string;
   readonly rules: readonly RuleFile[];
 };
 
@@ -21,11 +20,10 @@ type PolicyFile = {
  * @throws Error where the value was not checked before: a rate or a size cannot be read.
  */
 export function documentOf(file: string, checked: unknown): PolicyDocument {
-  const { policy, owner, rules } = checked as PolicyFile;
+  const { policy, rules } = checked as PolicyFile;
   return {
     file,
     policy,
-    ...(owner === undefined ? {} : { owner }),
     rules: rules.map(ruleOf),
   };
 }

@@ -163,7 +163,7 @@ export const POLICY_SCHEMA: Schema = {
         title: 'a policy name of lower-case letters, digits, ., - and _',
         pattern: RULE_ID_PATTERN,
       }),
-      owner: text('Who answers for it.'),
+      owner: text('Who answers for it; for readers of the file.'),
       mode: words('Whether the policy counts.', ['enforce', 'shadow'], {
         default: 'enforce',
         [NOT_AVAILABLE]: ['shadow'],

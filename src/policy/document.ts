@@ -60,7 +60,6 @@ export type PolicyDocument = {
   readonly file: string;
   /** The `policy` key: unique over all files. */
   readonly policy: string;
-  readonly owner?: string;
   readonly rules: readonly RuleDocument[];
 };
 

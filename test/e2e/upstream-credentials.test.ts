@@ -25,13 +25,15 @@ beforeAll(async () => {
   const wrong = await files.write('wrong', 'not the secret');
   const at = `issuer: ${JSON.stringify(provider.issuer)}, network: loopback`;
   const own = `type: client-credentials, ${at}, clientId: ${basic.id}, clientSecret: {file: ${basicSecret}}`;
-  const named = (name: string, credentials: string) => ({
+  const byKey = `type: client-credentials, ${at}, clientId: ${key.id}, privateKey: {file: ${pem}}, resource: "${upstream.url}"`;
+  const named = (
+    name: string,
+    credentials: string,
+    pinning = `${own}, resource: "${upstream.url}"`,
+  ) => ({
     name,
     url: `${upstream.url}?for=${name}`,
-    more: [
-      `credentials: {${credentials}}`,
-      `pinning: {maxAge: 10m, credentials: {${own}, resource: "${upstream.url}"}}`,
-    ],
+    more: [`credentials: {${credentials}}`, `pinning: {maxAge: 10m, credentials: {${pinning}}}`],
   });
   gateway = await startTestGateway({
     upstreams: [
@@ -40,10 +42,7 @@ beforeAll(async () => {
         'post',
         `type: client-credentials, ${at}, clientId: ${post.id}, clientSecret: {file: ${postSecret}}, clientAuthentication: client_secret_post, resource: "${upstream.url}"`,
       ),
-      named(
-        'key',
-        `type: client-credentials, ${at}, clientId: ${key.id}, privateKey: {file: ${pem}}, resource: "${upstream.url}"`,
-      ),
+      named('key', byKey, byKey),
       named(
         'exchange',
         `type: token-exchange, ${at}, clientId: ${key.id}, privateKey: {file: ${pem}}, scopes: ["records:write"], resource: "${upstream.url}"`,

@@ -77,4 +77,10 @@ export const configRequirements: readonly Requirement[] = [
   },
   { id: 'C-22', source: 'contract §1', behaviour: 'keys makes a key and prints its public parts.' },
   { id: 'C-23', source: 'contract §1', behaviour: 'healthcheck asks the ops listener.' },
+  {
+    id: 'C-24',
+    source: 'contract §3, §4 and §5',
+    behaviour:
+      'Every key of the gateway file, of policies and of lock files does something, shown by a test from file to effect.',
+  },
 ];

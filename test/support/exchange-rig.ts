@@ -18,6 +18,7 @@ export type ExchangeRig = AttackRig & {
 export async function startExchangeRig(
   options: {
     readonly more?: string;
+    readonly env?: Readonly<Record<string, string>>;
     readonly upstream?: readonly string[];
     readonly pinning?: string;
     readonly prepare?: (upstream: HostileUpstream) => void;
@@ -30,6 +31,7 @@ export async function startExchangeRig(
   const own = await files.write('own', ownValue);
   const rig = await startRig({
     ...(options.prepare === undefined ? {} : { prepare: options.prepare }),
+    ...(options.env === undefined ? {} : { env: options.env }),
     upstream: [
       `credentials: {type: token-exchange, tokenEndpoint: ${JSON.stringify(server.url)}, network: loopback, clientId: gateway, clientSecret: {file: ${secret}}${options.more ?? ''}}`,
       `pinning: {maxAge: ${options.pinning ?? '10m'}, credentials: {type: static, header: X-Own, value: {file: ${own}}}}`,

@@ -33,6 +33,8 @@ export type GatewayUnderTest = {
   readonly issuer?: readonly string[];
   /** Further issuers, a line each: `other: {issuer: …}`. */
   readonly issuers?: readonly string[];
+  /** What a sink of type stdout writes. */
+  readonly writeStdout?: (text: string) => void;
   /** What secret references may name. */
   readonly env?: Readonly<Record<string, string>>;
   /** Identifier of an issuer that is trusted in place of the test's own, which then mints in vain. */
@@ -171,7 +173,7 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
       logged += line;
     }, 'debug'),
     build: { version: '0.0.0-test', node: process.version },
-    writeStdout: () => Promise.resolve(),
+    writeStdout: async (text) => options.writeStdout?.(text),
     ...(options.now === undefined ? {} : { now: options.now }),
   });
   if (started.kind === 'refused')

@@ -5,7 +5,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { writeKeyText } from '../../src/config/keys.js';
 import { UPSTREAM } from '../support/attack-rig.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
@@ -45,14 +46,16 @@ let issuer: TestIssuer;
 let gateways: readonly [RunningGateway, RunningGateway];
 let admins: Admins;
 
-async function start(): Promise<RunningGateway> {
+const STATE = 'state: {type: redis, url: {env: REDIS_URL}, maxAge: 2s, commandTimeout: 300ms}';
+
+async function start(state: string = STATE): Promise<RunningGateway> {
   return startTestGateway({
     upstreams: [{ name: UPSTREAM, url: upstream.url, more: ['pinning: {maxAge: 10m}'] }],
     policies: { open: LIMITED },
     issuerUrl: issuer.issuer,
     env: { REDIS_URL: redis.url },
     more: `keys: [{file: ${JSON.stringify(join(folder, 'key'))}}]
-state: {type: redis, url: {env: REDIS_URL}, maxAge: 2s, commandTimeout: 300ms}
+${state}
 ${ADMINS}`,
   });
 }
@@ -168,5 +171,38 @@ describe('two replicas', () => {
       .toContain('sallyport_control_state{control="store",state="armed"} 1');
     expect(await one.metrics()).toMatch(/^sallyport_store_degraded 0$/m);
     for (const gateway of gateways) expect(gateway.log()).not.toContain(redis.url.split('@')[0]);
+  });
+});
+
+describe('[C-24] a replica', () => {
+  let replica: RunningGateway | undefined;
+  afterEach(async () => {
+    redis.resume();
+    await replica?.close();
+  });
+
+  it('waits for the store as long as its commandTimeout says', async () => {
+    replica = await start(
+      'state: {type: redis, url: {env: REDIS_URL}, maxAge: 10m, commandTimeout: 1m}',
+    );
+    const access = await accessTo(replica, 'grace');
+    await callStateless(access, 'read_record', { id: 'one' });
+    redis.pause();
+    const limited = callStateless(access, 'write_record', WRITE);
+    expect(await Promise.race([limited, sleep(1_500, 'waits')])).toBe('waits');
+    redis.resume();
+    expect((await limited).status).toBe(200);
+  });
+
+  it('keeps what it shares under its prefix', async () => {
+    replica = await start(
+      'state: {type: redis, url: {env: REDIS_URL}, prefix: sallyport.elsewhere, maxAge: 2s}',
+    );
+    // Its user in the store has rights for the names of the other prefix alone.
+    const access = await accessTo(replica, 'heidi');
+    const call = async () => (await callStateless(access, 'read_record', { id: 'one' })).status;
+    await expect.poll(call, PATIENT).toBe(503);
+    const keys = await redis.command('KEYS', '{sallyport.elsewhere}:*');
+    expect(keys).toContain('*0');
   });
 });

@@ -184,6 +184,7 @@ describe('[C-15] keys by effect', () => {
       swap('effect: allow', 'effect: alow'),
       '6:13 error "alow" is not one of allow, deny, require; did you mean "allow"?',
     ],
+    ['a version', swap('version: 1', 'version: 2'), '1:10 error expected 1'],
     ['no effect', swap('    effect: allow\n', ''), '5:5 error the key "effect" is missing'],
     [
       'no who',

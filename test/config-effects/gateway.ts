@@ -1,0 +1,160 @@
+// For each key of the gateway file the test that goes from a file to what the key does: `file > part of the
+// title`. config-effects.test.ts holds this to the schema and to the tests. A new key gets a line here.
+
+export const gatewayEffects: Readonly<Record<string, string>> = {
+  version: "unit/config/refusals.test.ts > swap('version: 1', 'version: 2')",
+  publicUrl: 'attacks/48-proofs.test.ts > is judged by the configured URL',
+  keys: 'integration/replicas.test.ts > serves a session that it did not open',
+  tracing: 'unit/config/refusals.test.ts > tracing: {otlp: {env: OTLP}}',
+
+  'listeners.data.{host,port}': 'integration/wire.test.ts > DELETE is answered with 204',
+  'listeners.data.allowedOrigins': 'integration/cors.test.ts > a preflight of an allowed origin',
+  'listeners.data.trustedProxies':
+    'integration/trusted-proxies.test.ts > where a trusted proxy wrote them',
+  'listeners.data.dpop.nonce':
+    'integration/bound-tokens.test.ts > are asked for, given out with every answer',
+  'listeners.data.dpop.maxAge':
+    'integration/effects-of-settings.test.ts > dpop.maxAge ends how long',
+  'listeners.data.tls.{cert,key,clientCa}':
+    'attacks/49-certificates.test.ts > passes over a connection',
+  'listeners.ops.{host,port}': 'integration/probes.test.ts > say alive and ready, and nothing more',
+  'listeners.ops.tls.{cert,key,clientCa}':
+    'integration/listener-tls.test.ts > metrics are for those who prove a certificate',
+  'listeners.admin.{host,port}':
+    'integration/admin.test.ts > shows every control to the break-glass token',
+  'listeners.admin.tls.{cert,key,clientCa}':
+    'integration/listener-tls.test.ts > nobody reaches the console without a certificate',
+
+  'issuers.<name>.{issuer,network}':
+    'attacks/44-two-issuers.test.ts > passes by the keys of the issuer',
+  'issuers.<name>.algorithms':
+    'integration/effects-of-settings.test.ts > algorithms are those that may sign',
+  'issuers.<name>.tokenType': 'attacks/41-token-kinds.test.ts > passes, and no other does',
+  'issuers.<name>.maxLifetime':
+    'integration/effects-of-settings.test.ts > maxLifetime refuses tokens',
+  'issuers.<name>.keysMaxAge': 'attacks/51-last-good-keys.test.ts > vouches for keysMaxAge',
+  'issuers.<name>.introspection.{clientId,clientSecret,authentication,endpoint}':
+    'integration/effects-of-settings.test.ts > introspection asks the endpoint',
+  'issuers.<name>.introspection.cacheTtl':
+    'integration/issuer-reload.test.ts > is asked with the secret',
+  'issuers.<name>.introspection.maxPerSecond':
+    'attacks/41-opaque-tokens.test.ts > floods ask no more than the rate',
+  'issuers.<name>.claims.{client,scope,groups}':
+    'integration/effects-of-settings.test.ts > claims say where',
+  'issuers.<name>.scopeHierarchy':
+    'attacks/52-scopes.test.ts > that is broad includes what the configuration says',
+
+  'upstreams.<name>.url':
+    'integration/upstream-failures.test.ts > is 502 when nothing listens there',
+  'upstreams.<name>.path':
+    'integration/effects-of-settings.test.ts > path is where an upstream is called',
+  'upstreams.<name>.transport':
+    'attacks/74-event-endpoints.test.ts > of another origin makes the upstream unlistable',
+  'upstreams.<name>.network': 'integration/wire.test.ts > DELETE is answered with 204',
+  'upstreams.<name>.authentication':
+    'integration/effects-of-settings.test.ts > authentication: none lets everyone in',
+  'upstreams.<name>.issuers': 'attacks/44-two-issuers.test.ts > may not vouch for this upstream',
+  'upstreams.<name>.audiences': 'attacks/53-metadata.test.ts > while a mapped audience, exactly',
+  'upstreams.<name>.binding':
+    'integration/bound-tokens.test.ts > takes them with their proof, and no other token',
+  'upstreams.<name>.scopesSupported': 'integration/reload.test.ts > of the gateway file is applied',
+  'upstreams.<name>.apps':
+    'integration/apps-by-capability.test.ts > declares nothing where the setting is absent',
+  'upstreams.<name>.inspect':
+    'integration/effects-of-settings.test.ts > inspect of the upstream chooses',
+  'upstreams.<name>.credentials.type':
+    'e2e/upstream-credentials.test.ts > are got by %s, for the resource',
+  'upstreams.<name>.credentials.{header,value}':
+    'attacks/14-redirects.test.ts > keeps the credential at its upstream',
+  'upstreams.<name>.credentials.{issuer,privateKey,clientId,clientSecret,clientAuthentication,scopes}':
+    'e2e/upstream-credentials.test.ts > are got by %s, for the resource',
+  'upstreams.<name>.credentials.{tokenEndpoint,network}':
+    'attacks/50-token-exchange.test.ts > where the server is honest',
+  'upstreams.<name>.credentials.resource':
+    'e2e/upstream-credentials.test.ts > gives the upstream a token of its own',
+  'upstreams.<name>.credentials.{audience,actorToken}':
+    'integration/exchange-channels.test.ts > names the acting party and the audience',
+  'upstreams.<name>.credentials.actorTokenType':
+    'integration/effects-of-settings.test.ts > name the type of the token',
+  'upstreams.<name>.tls.ca':
+    'integration/upstream-tls.test.ts > where the configured authority issued it',
+  'upstreams.<name>.tls.{cert,key}':
+    'integration/upstream-tls.test.ts > is shown to the upstream that asks for it',
+  'upstreams.<name>.tls.serverName':
+    'integration/upstream-tls.test.ts > is held to the configured name',
+  'upstreams.<name>.tls.pins':
+    'integration/upstream-tls.test.ts > lets in the server that has one of them',
+  'upstreams.<name>.identity.{header,ttl}':
+    'integration/upstream-identity.test.ts > is as long as configured',
+  'upstreams.<name>.pinning.mode':
+    'integration/upstream-tls.test.ts > where the configured authority issued it',
+  'upstreams.<name>.pinning.maxAge':
+    'attacks/55-changed-after-listing.test.ts > when the definitions cannot be verified any more',
+  'upstreams.<name>.pinning.onDrift':
+    'integration/drift.test.ts > stops every tool of the upstream',
+  'upstreams.<name>.pinning.credentials.{type,tokenEndpoint,network,clientId,clientSecret,clientAuthentication,scopes,audience}':
+    'integration/effects-of-settings.test.ts > of pinning are asked for as they are configured',
+  'upstreams.<name>.pinning.credentials.{header,value,resource}':
+    'integration/effects-of-settings.test.ts > of pinning may be a header',
+  'upstreams.<name>.pinning.credentials.{issuer,privateKey}':
+    'e2e/upstream-credentials.test.ts > let the gateway list for itself',
+  'upstreams.<name>.limits.requestTimeout': 'attacks/slow-answers.test.ts > is a 504 in time',
+  'upstreams.<name>.limits.streamIdle':
+    'integration/bridged-upstreams.test.ts > is ended, and its channel with it',
+  'upstreams.<name>.limits.exchangeMax':
+    'integration/exchange-bounds.test.ts > ends for a stateless client',
+  'upstreams.<name>.limits.keepAlive':
+    'integration/exchange-bounds.test.ts > says that it lives, before its answer',
+  'upstreams.<name>.limits.maxRequestBytes':
+    'integration/limits.test.ts > of the request body are exact to the byte',
+  'upstreams.<name>.limits.maxResponseBytes':
+    'attacks/67-results.test.ts > at its cap passes whole',
+  'upstreams.<name>.limits.concurrency':
+    'integration/limits.test.ts > what does not fit beside what runs',
+  'upstreams.<name>.limits.listTtl':
+    'attacks/82-caching.test.ts > leave as private and for a bounded time',
+
+  'endpoints.<name>.{path,audiences}':
+    'integration/effects-of-settings.test.ts > audiences open it in place of its own',
+  'endpoints.<name>.authentication':
+    'integration/effects-of-settings.test.ts > authentication: none lets everyone in',
+  'endpoints.<name>.issuers': 'integration/merged.test.ts > opens neither a member nor',
+  'endpoints.<name>.upstreams.<name>.prefix':
+    'integration/merged.test.ts > maps a call to its one member',
+
+  'policies.dir': 'integration/reload.test.ts > of a policy is applied within two seconds',
+  'policies.mode': 'unit/config/refusals.test.ts > dir: policies, mode: observe',
+  'policies.acceptUnenforced':
+    'unit/config/refusals.test.ts > dir: policies, acceptUnenforced: true',
+  'pins.dir': 'integration/reload.test.ts > of a lock file that is corrupt',
+
+  'inspection.profiles.<name>.request.secrets':
+    'integration/captures.test.ts > holds no secret, no personal data',
+  'inspection.profiles.<name>.result.{secrets,activeContent,invisible,injection}':
+    'integration/effects-of-settings.test.ts > acts on what it is about',
+  'inspection.profiles.<name>.result.pii':
+    'integration/effects-of-settings.test.ts > inspect of the upstream chooses',
+  'inspection.profiles.<name>.result.pii.{action,kinds}':
+    'integration/effects-of-settings.test.ts > kinds are the personal data that is meant',
+
+  'state.{type,url}': 'system/replicas.test.ts > share a limit',
+  'state.maxAge': 'system/replicas.test.ts > refuse callers without news',
+  'state.commandTimeout': 'system/replicas.test.ts > waits for the store as long as',
+  'state.prefix': 'system/replicas.test.ts > keeps what it shares under its prefix',
+
+  'audit.sinks[].{type,durability}':
+    'integration/effects-of-settings.test.ts > a sink of type stdout gets every line',
+  'audit.sinks[].path': 'attacks/89-audit-full.test.ts > goes on in a new file',
+  'audit.onFailure':
+    'integration/effects-of-settings.test.ts > onFailure: continue lets calls go on',
+  'audit.checkpoint.every': 'integration/wire.test.ts > verifies a checkpoint',
+
+  'metrics.{toolLabel,maxSeries}':
+    'integration/effects-of-settings.test.ts > toolLabel gives metrics the names',
+
+  'admin.issuers.<name>.audience': 'integration/admin.test.ts > lets in who holds a role',
+  'admin.issuers.<name>.roles.{viewer,reviewer,admin}':
+    'integration/revocation.test.ts > lets reviewers revoke, admins lift, viewers look',
+  'admin.breakGlass.token':
+    'integration/admin.test.ts > shows every control to the break-glass token',
+};

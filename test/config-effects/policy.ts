@@ -1,0 +1,34 @@
+// For each key of a policy file the test that goes from a file to what the key does: `file > part of the
+// title`. config-effects.test.ts holds this to the schema and to the tests. A new key gets a line here.
+
+export const policyEffects: Readonly<Record<string, string>> = {
+  version: "unit/config/policies.test.ts > swap('version: 1', 'version: 2')",
+  policy: 'integration/effects-of-rules.test.ts > policy and id what the record says',
+  mode: 'unit/config/policies.test.ts > mode: shadow',
+  labels: 'unit/config/policies.test.ts > labels: {web/fetch: [untrusted]}',
+  flows: "unit/config/policies.test.ts > more('flows: []')",
+  sensitive: "unit/config/policies.test.ts > more('sensitive: {}')",
+
+  'rules[].id': 'integration/effects-of-rules.test.ts > policy and id what the record says',
+  'rules[].effect': 'attacks/90-log-injection.test.ts > a deny wins over an allow, in any order',
+  'rules[].who.{anyone,issuers,subjects,clients,groups,claims}':
+    'integration/effects-of-rules.test.ts > for exactly the callers that they name',
+  'rules[].what.{upstreams,tools}':
+    'integration/effects-of-rules.test.ts > for exactly the callers that they name',
+  'rules[].what.resources':
+    'attacks/90-log-injection.test.ts > a URI within its rule leaves as it was checked',
+  'rules[].what.templates':
+    'integration/merged-harm.test.ts > is not read in the place of one whose template',
+  'rules[].what.prompts': 'e2e/merged.test.ts > gets prompts, reads resources and completes',
+  'rules[].what.{sampling,elicitation,roots}':
+    'integration/questions.test.ts > that is not granted is gone from the capabilities',
+  'rules[].{args,when}': 'integration/effects-of-rules.test.ts > args and when of an allow',
+  'rules[].scopes': 'attacks/52-scopes.test.ts > that is missing is named in sessions too',
+  'rules[].limits.{rate,per}': 'integration/limits.test.ts > for that subject alone',
+  'rules[].reason': 'integration/effects-of-rules.test.ts > reason is what the caller is told',
+  'rules[].approval': 'unit/config/policies.test.ts > approval: {by: reviewer, expires: 5m}',
+  'rules[].inspect': 'integration/effects-of-settings.test.ts > acts on what it is about',
+  'rules[].maxResultBytes': 'attacks/68-beside-the-result.test.ts > caps the bytes of an error',
+  'rules[].audit.capture':
+    'integration/captures.test.ts > is the text of the value at each pointer',
+};

@@ -1,0 +1,117 @@
+// What keys of a policy file do, each from the file to its effect on the running gateway, where no other test
+// shows it. config-effects/policy.ts names these tests.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/mcp/message.js';
+import { type AttackRig, decisionOf, linesOf, startRig, textOf } from '../support/attack-rig.js';
+import { callStateless, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
+
+/** What one rule names of its callers, by the tool that it grants. */
+const WHO: Readonly<Record<string, string>> = {
+  by_anyone: 'anyone: true',
+  by_issuer: 'issuers: [test]',
+  by_other_issuer: 'issuers: [other]',
+  by_subject: 'issuers: [test], subjects: [ada]',
+  by_client: 'issuers: [test], clients: [terminal]',
+  by_group: 'issuers: [test], groups: [readers]',
+  by_claim: 'issuers: [test], claims: {tenant: [acme], level: [3]}',
+};
+const TOOLS: readonly JsonObject[] = [...Object.keys(WHO), 'asked', 'elsewhere'].map((name) => ({
+  name,
+  description: 'Does something.',
+  inputSchema: { type: 'object', properties: { id: { type: 'string' }, to: { type: 'string' } } },
+}));
+
+const POLICY = `version: 1
+policy: who-and-what
+owner: platform@example.com
+rules:
+${Object.entries(WHO)
+  .map(([tool, who]) => {
+    const id = tool.replaceAll('_', '-');
+    return `  - {id: ${id}, effect: allow, who: {${who}}, what: {upstreams: [target], tools: [${tool}]}}`;
+  })
+  .join('\n')}
+  - id: asked
+    effect: allow
+    who: {anyone: true}
+    what: {upstreams: [target], tools: [asked]}
+    args: {id: {enum: [one, two]}}
+    when: args.id != "two" || principal.subject == "ada"
+  - id: not-to-others
+    effect: deny
+    who: {anyone: true}
+    what: {tools: [asked]}
+    args: {to: {const: others}}
+    reason: Ask the platform team first.
+  - id: elsewhere
+    effect: allow
+    who: {anyone: true}
+    what: {upstreams: ["targets-*"], tools: [elsewhere]}
+`;
+
+let rig: AttackRig;
+beforeAll(async () => {
+  rig = await startRig({
+    policies: { who: POLICY },
+    issuers: [
+      'other: {issuer: "http://127.0.0.1:9/other", network: loopback, algorithms: [ES256]}',
+    ],
+    prepare(upstream) {
+      upstream.offer(() => TOOLS);
+      upstream.answerCalls(() => ({ content: [{ type: 'text', text: 'done' }] }));
+    },
+  });
+});
+afterAll(() => rig.close());
+
+describe('[C-24] keys of who and of what', () => {
+  it('list a tool for exactly the callers that they name', async () => {
+    const listed = async (claims: Readonly<Record<string, unknown>>) => {
+      const access = rig.as(await rig.gateway.token('target', claims));
+      return [...toolNames(await requestStateless(access, 'tools/list'))].sort();
+    };
+    const everyone = ['asked', 'by_anyone', 'by_issuer'];
+    const as = { sub: 'bob', client_id: 'ide' };
+    expect(await listed(as)).toEqual(everyone);
+    expect(await listed({ ...as, sub: 'ada' })).toEqual([...everyone, 'by_subject']);
+    expect(await listed({ ...as, client_id: 'terminal' })).toEqual(
+      [...everyone, 'by_client'].sort(),
+    );
+    expect(await listed({ ...as, groups: ['readers'] })).toEqual([...everyone, 'by_group'].sort());
+    expect(await listed({ ...as, tenant: 'acme', level: 3 })).toEqual(
+      [...everyone, 'by_claim'].sort(),
+    );
+    expect(await listed({ ...as, tenant: 'acme', level: '3' })).toEqual(everyone);
+  });
+});
+
+describe('[C-24] keys that read arguments, and what is said of a rule', () => {
+  async function call(args: JsonObject, sub = 'bob') {
+    const access = rig.as(await rig.gateway.token('target', { sub }));
+    const reply = await callStateless(access, 'asked', args);
+    const result = resultOf(reply);
+    return { text: textOf(result), isRefused: result['isError'] === true, reply };
+  }
+
+  it('args and when of an allow let pass what they hold for', async () => {
+    expect(await call({ id: 'one' })).toMatchObject({ text: 'done' });
+    expect(await call({ id: 'three' })).toMatchObject({ isRefused: true });
+    expect(await call({ id: 'two' })).toMatchObject({ isRefused: true });
+    expect(await call({ id: 'two' }, 'ada')).toMatchObject({ text: 'done' });
+  });
+
+  it('reason is what the caller is told, and policy and id what the record says', async () => {
+    const { text, isRefused, reply } = await call({ id: 'one', to: 'others' });
+    expect([isRefused, text]).toEqual([
+      true,
+      expect.stringContaining('Ask the platform team first.'),
+    ]);
+    const [line] = await linesOf(rig.gateway, decisionOf(reply).id, 2);
+    expect(line?.['decision']).toMatchObject({
+      policy: 'who-and-what',
+      rule: 'not-to-others',
+      verdict: 'deny',
+    });
+  });
+});

@@ -1,0 +1,209 @@
+// What keys of a lock file do, each from the text of the file to what stands for a name, by which everything
+// is listed and decided. config-effects/lock.ts names these tests.
+
+import { describe, expect, test } from 'vitest';
+import type { JsonObject } from '../../../src/mcp/message.js';
+import { createCatalogue } from '../../../src/pins/catalogue.js';
+import { createDefinitionCompiler } from '../../../src/pins/definition-compiler.js';
+import { findDifferences } from '../../../src/pins/drift.js';
+import { readLock } from '../../../src/pins/lock-reader.js';
+import { mergeObserved, type Observed, observeListing } from '../../../src/pins/observed.js';
+import type { PinKind } from '../../../src/policy/definition.js';
+import { APPROVAL, digestOf, listingOf, type Offer, toolOf } from './samples.js';
+
+const compile = createDefinitionCompiler({
+  compileSchema: () => ({
+    ok: true,
+    schema: { check: () => [], firstUndescribed: () => undefined },
+  }),
+  mirroredParameters: () => ({ valid: true, mirrored: [] }),
+});
+
+type Sample = {
+  readonly kind: PinKind;
+  readonly name: string;
+  /** Two versions of one definition. */
+  readonly versions: readonly [JsonObject, JsonObject];
+  readonly offer: (definition: JsonObject) => Observed;
+};
+
+function observed(tools: readonly JsonObject[], offer: Offer = {}): Observed {
+  return mergeObserved([observeListing(listingOf(tools, offer))]);
+}
+
+const URI = 'ui://a/b.html';
+const page = (text: string): JsonObject => ({ uri: URI, contents: [{ uri: URI, text }] });
+/** By the member of the file. */
+const SAMPLES: Readonly<Record<string, Sample>> = {
+  tools: {
+    kind: 'tool',
+    name: 'read',
+    versions: [toolOf('read'), toolOf('read', { title: 'Reads' })],
+    offer: (definition) => observed([definition]),
+  },
+  prompts: {
+    kind: 'prompt',
+    name: 'greet',
+    versions: [{ name: 'greet' }, { name: 'greet', title: 'Greets' }],
+    offer: (definition) => observed([], { prompts: [definition] }),
+  },
+  resourceTemplates: {
+    kind: 'template',
+    name: 'repo://{owner}',
+    versions: [
+      { uriTemplate: 'repo://{owner}', name: 'repo' },
+      { uriTemplate: 'repo://{owner}', name: 'repository' },
+    ],
+    offer: (definition) => observed([], { templates: [definition] }),
+  },
+  resources: {
+    kind: 'resource',
+    name: URI,
+    versions: [page('<p>one</p>'), page('<p>two</p>')],
+    offer: (definition) => observed([], { resources: [definition] }),
+  },
+};
+
+function read(members: object) {
+  const file = { lockfileVersion: 1, upstream: 'github', ...members };
+  const { lock, faults } = readLock('pins/github.lock.yaml', JSON.stringify(file));
+  return { lock, faults: faults.map(({ message }) => message) };
+}
+
+type Entry = {
+  readonly status: string;
+  readonly sha256: string;
+  readonly approval?: object;
+  readonly definition: JsonObject;
+  readonly variants?: readonly Entry[];
+};
+
+describe.each(Object.entries(SAMPLES))('[C-24] of %s in a lock file', (member, sample) => {
+  const { kind, name, versions, offer } = sample;
+  const [one, other] = versions;
+  const entryOf = (definition: JsonObject, status: string, more: object = {}): Entry => ({
+    status,
+    sha256: digestOf(definition, kind),
+    ...(status === 'approved' ? { approval: APPROVAL } : {}),
+    definition,
+    ...more,
+  });
+  const reading = (entry: Entry) => read({ [member]: { [name]: entry } });
+
+  /** What stands for the name while a definition is offered. */
+  function stateOf(entry: Entry, offered: JsonObject = one): string {
+    const { lock, faults } = reading(entry);
+    expect(faults).toEqual([]);
+    const catalogue = createCatalogue({
+      ...{ upstream: 'github', lock, observed: offer(offered), mode: 'strict' },
+      ...{ onDrift: 'hide-tool', compile },
+    });
+    return catalogue.standing(kind, name).state;
+  }
+
+  test('status, sha256 and definition say what may be used', () => {
+    for (const status of ['approved', 'pending', 'blocked']) {
+      expect(stateOf(entryOf(one, status))).toBe(status);
+    }
+    expect(stateOf(entryOf(one, 'approved'), other)).toBe('changed');
+    const sha256 = digestOf(other, kind);
+    expect(reading(entryOf(one, 'approved', { sha256 })).faults.join()).toContain('does not match');
+  });
+
+  test('variants stand beside it, each with a status of its own', () => {
+    const withVariant = (status: string, more: object = {}): Entry =>
+      entryOf(one, 'approved', { variants: [entryOf(other, status, more)] });
+    expect(stateOf(withVariant('approved'), other)).toBe('approved');
+    expect(stateOf(withVariant('pending'), other)).toBe('changed');
+    expect(stateOf(withVariant('blocked'), other)).toBe('blocked');
+    const sha256 = digestOf(one, kind);
+    expect(reading(withVariant('approved', { sha256 })).faults.join()).toContain('does not match');
+  });
+
+  test('an approval says who, when and why, and nothing is approved without one', () => {
+    const kept = reading(
+      entryOf(one, 'approved', { variants: [entryOf(other, 'approved')] }),
+    ).lock?.pins[kind].get(name);
+    expect([kept?.approval, kept?.variants[0]?.approval]).toEqual([APPROVAL, APPROVAL]);
+    for (const change of [{ by: '' }, { at: 'yesterday' }, { note: 7 }]) {
+      const approval = { ...APPROVAL, ...change };
+      const variants = [entryOf(other, 'approved', { approval })];
+      expect(reading(entryOf(one, 'approved', { approval })).faults).toHaveLength(1);
+      expect(reading(entryOf(one, 'approved', { variants })).faults).toHaveLength(1);
+    }
+    const { sha256 } = entryOf(one, 'approved');
+    expect(reading({ status: 'approved', sha256, definition: one }).faults).toHaveLength(1);
+  });
+});
+
+describe('[C-24] of instructions in a lock file', () => {
+  const textOf = (text: string, status: string, more: object = {}) => ({
+    status,
+    sha256: digestOf(text, 'instructions'),
+    ...(status === 'approved' ? { approval: APPROVAL } : {}),
+    text,
+    ...more,
+  });
+  const shown = (instructions: object, offered: string): string | undefined => {
+    const { lock, faults } = read({ instructions });
+    expect(faults).toEqual([]);
+    return createCatalogue({
+      ...{ upstream: 'github', lock, observed: observed([], { instructions: offered }) },
+      ...{ mode: 'strict', onDrift: 'hide-tool', compile },
+    }).instructions;
+  };
+
+  test('text, sha256 and status say what models are shown, variants too', () => {
+    expect(shown(textOf('Be brief.', 'approved'), 'Be brief.')).toBe('Be brief.');
+    expect(shown(textOf('Be brief.', 'pending'), 'Be brief.')).toBeUndefined();
+    const variants = [textOf('Be long.', 'approved')];
+    expect(shown(textOf('Be brief.', 'pending', { variants }), 'Be long.')).toBe('Be long.');
+    const waiting = [textOf('Be long.', 'pending')];
+    expect(shown(textOf('Be brief.', 'approved', { variants: waiting }), 'Be long.')).not.toBe(
+      'Be long.',
+    );
+    const sha256 = digestOf('Be long.', 'instructions');
+    for (const wrong of [
+      textOf('Be brief.', 'approved', { sha256 }),
+      textOf('Be long.', 'approved', { variants: [textOf('Be brief.', 'approved', { sha256 })] }),
+    ])
+      expect(read({ instructions: wrong }).faults.join()).toContain('does not match');
+  });
+
+  test('an approval of them says who, when and why', () => {
+    const variants = [textOf('Be long.', 'approved')];
+    const { lock } = read({ instructions: textOf('Be brief.', 'approved', { variants }) });
+    expect(lock?.instructions?.approval).toEqual(APPROVAL);
+    expect(lock?.instructions?.variants[0]?.approval).toEqual(APPROVAL);
+    for (const change of [{ by: '' }, { at: 'yesterday' }, { note: 7 }]) {
+      const approval = { ...APPROVAL, ...change };
+      const wrong = [textOf('Be long.', 'approved', { approval })];
+      for (const instructions of [
+        textOf('Be brief.', 'approved', { approval }),
+        textOf('Be brief.', 'approved', { variants: wrong }),
+      ])
+        expect(read({ instructions }).faults).toHaveLength(1);
+    }
+  });
+});
+
+describe('[C-24] of the whole lock file', () => {
+  test('lockfileVersion and upstream must be those of the file', () => {
+    expect(read({}).faults).toEqual([]);
+    expect(read({ lockfileVersion: 2 }).faults).toEqual(['must be 1']);
+    expect(read({ upstream: 'gitlab' }).faults).toEqual(['differs from the name of the file']);
+  });
+
+  test('server is whom the answers of the server are compared with', () => {
+    const said = { name: 'A', title: 'B', version: '1', websiteUrl: 'https://a.example' };
+    const changesOf = (serverInfo: object): readonly string[] =>
+      findDifferences(
+        read({ server: said }).lock,
+        observed([], { serverInfo: serverInfo as JsonObject }),
+      ).map(({ change }) => change);
+    expect(changesOf(said)).toEqual([]);
+    expect(changesOf({ ...said, version: '2' })).toEqual(['server-version']);
+    for (const change of [{ name: 'Z' }, { title: 'Z' }, { websiteUrl: 'https://z.example' }])
+      expect(changesOf({ ...said, ...change })).toEqual(['server']);
+  });
+});
