@@ -133,6 +133,22 @@ function spellingOf(name: string): string {
 /** Members by which some languages set other members. */
 const INHERITED = new Set(['__proto__', 'constructor', 'prototype']);
 
+/** True where a member could stand for one that is read, in a value of which no schema is known. */
+export function hasOtherSpelling(value: Json, reads: ArgumentReads): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (!isObject(value)) {
+    const { items } = reads;
+    const list = value as readonly Json[];
+    return items !== undefined && list.some((item) => hasOtherSpelling(item, items));
+  }
+  return Object.keys(value).some((name) => {
+    const below = reads.members.get(name);
+    return below === undefined
+      ? mayStandFor(name, reads)
+      : hasOtherSpelling(value[name] ?? null, below);
+  });
+}
+
 /** True for a member that some reader could take for one that is read. */
 export function mayStandFor(name: string, reads: ArgumentReads): boolean {
   return INHERITED.has(name) || reads.spellings.has(spellingOf(name));

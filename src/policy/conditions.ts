@@ -3,7 +3,7 @@
 // Contract §4, laws 5 and 7; architecture, "Bytes".
 
 import { isObject, type JsonObject } from '../mcp/message.js';
-import { mayStandFor } from './argument-reads.js';
+import { hasOtherSpelling, mayStandFor } from './argument-reads.js';
 import type { ArgumentReads, PinnedDefinition } from './definition.js';
 import type { ExpressionFacts, Holding } from './expressions.js';
 import type { Principal } from './principal.js';
@@ -15,8 +15,11 @@ export type Call = {
   readonly args: JsonObject;
   /** What describes the arguments: the pin, or without pinning what the upstream listed. */
   readonly described: PinnedDefinition | undefined;
-  /** True where arguments must be described: those of tools and prompts. */
-  readonly hasDescription: boolean;
+  /**
+   * True where what a rule reads must be described: the arguments of tools and prompts. Without pinning they
+   * are read as they come where nothing was listed under the name.
+   */
+  readonly mustDescribe: boolean;
   readonly facts: ExpressionFacts;
   /** By what is read; found when first asked for. */
   readonly undescribed: Map<ArgumentReads, boolean>;
@@ -34,13 +37,13 @@ const NO_ANNOTATIONS: JsonObject = Object.freeze({});
 
 /** Prepares a call. Annotations come from the pin alone. */
 export function prepareCall(parts: CallParts): Call {
-  const { principal, args, pinned, described, hasDescription, upstream, name, uri } = parts;
+  const { principal, args, pinned, described, mustDescribe, upstream, name, uri } = parts;
   const annotations = pinned?.definition['annotations'];
   return {
     principal,
     args,
     described,
-    hasDescription,
+    mustDescribe,
     facts: {
       principal,
       upstream,
@@ -85,11 +88,11 @@ export function readsUndescribed({ reads }: Rule, call: Call): boolean {
 
 const NO_NAMES: ReadonlySet<string> = new Set();
 
-function findUndescribed({ args, described, hasDescription }: Call, reads: ArgumentReads): boolean {
+function findUndescribed({ args, described, mustDescribe }: Call, reads: ArgumentReads): boolean {
   if (described?.input !== undefined) {
     return described.input.firstUndescribed(args, reads) !== undefined;
   }
-  if (!hasDescription) return false;
+  if (!mustDescribe) return hasOtherSpelling(args, reads);
   const isPrompt = described?.kind === 'prompt';
   const names = isPrompt ? promptArguments(described.definition) : NO_NAMES;
   return Object.keys(args).some((name) => {

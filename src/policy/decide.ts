@@ -186,9 +186,16 @@ type Pin = {
   readonly pinned: PinnedDefinition | undefined;
   /** What describes the arguments. */
   readonly described: PinnedDefinition | undefined;
+  /** What rules read must be described. */
+  readonly mustDescribe: boolean;
 };
 
-const UNPINNED_KIND: Pin = { refusal: undefined, pinned: undefined, described: undefined };
+const UNPINNED_KIND: Pin = {
+  refusal: undefined,
+  pinned: undefined,
+  described: undefined,
+  mustDescribe: false,
+};
 
 /** Questions and resources other than `ui://` are not pinned (contract §5); a stopped upstream stops them too. */
 function standingOf(catalogue: Catalogue, { kind, name }: Subject): Pin {
@@ -199,10 +206,12 @@ function standingOf(catalogue: Catalogue, { kind, name }: Subject): Pin {
   const approved = state === 'approved' ? pinned : undefined;
   if (state === 'shadowed') return { ...UNPINNED_KIND, refusal: PIN_REFUSALS.shadowed };
   if (catalogue.mode === 'off') {
-    return { refusal: undefined, pinned: approved, described: definitionOf(standing) };
+    const mustDescribe = standing.observed !== undefined;
+    const described = definitionOf(standing);
+    return { refusal: undefined, pinned: approved, described, mustDescribe };
   }
   const refusal = PIN_REFUSALS[state] ?? (approved === undefined ? 'tool-unpinned' : undefined);
-  return { refusal, pinned: approved, described: approved };
+  return { refusal, pinned: approved, described: approved, mustDescribe: true };
 }
 
 function callOf(question: Question, subject: Subject, args: JsonObject, pin: Pin): Call {
@@ -212,7 +221,7 @@ function callOf(question: Question, subject: Subject, args: JsonObject, pin: Pin
     args,
     pinned: pin.pinned,
     described: pin.described,
-    hasDescription: hasName,
+    mustDescribe: hasName && pin.mustDescribe,
     upstream: question.upstream,
     name: hasName ? subject.name : '',
     uri: subject.kind === 'resource' ? subject.name : undefined,

@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonObject, Target } from '../../../src/mcp/message.js';
 import { decide } from '../../../src/policy/decide.js';
+import type { Catalogue, PinnedDefinition, Standing } from '../../../src/policy/definition.js';
 import type { RuleDocument } from '../../../src/policy/document.js';
 import { catalogue, policiesOf, principal } from './samples.js';
 
@@ -28,13 +29,17 @@ type Reading = { readonly args?: { readonly [name: string]: JsonObject | boolean
   readonly when?: string;
 };
 
-function verdictOf(rules: readonly RuleDocument[], args: JsonObject): string {
+function verdictOf(
+  rules: readonly RuleDocument[],
+  args: JsonObject,
+  definitions: Catalogue = PINS,
+): string {
   const decision = decide(policiesOf(rules), {
     principal: CALLER,
     upstream: 'github',
     target: TARGET,
     args,
-    catalogue: PINS,
+    catalogue: definitions,
   });
   return decision.verdict === 'allow' ? 'allow' : decision.reason;
 }
@@ -158,5 +163,59 @@ describe('what a rule reads', () => {
     const label = { when: 'has(args.labels) && has(args.labels.env) && args.labels.env == "x"' };
     expect(verdicts(label, { labels: { env: 'x', team: 'y' } })).toEqual(HOLDS);
     expect(verdicts(label, { labels: { Env: 'x' } })).toEqual(REFUSED);
+  });
+});
+
+describe('without pinning', () => {
+  const off = (standing: Partial<Standing>) => ({
+    ...catalogue({ mode: 'off' }),
+    standing: (): Standing => ({
+      state: 'unpinned',
+      pinned: undefined,
+      observed: 'digest',
+      ...standing,
+    }),
+  });
+  const listed = PINS.standing('tool', 'fetch').pinned;
+  const RULE: RuleDocument = {
+    id: 'a',
+    effect: 'allow',
+    ...WHO,
+    args: { owner: { const: 'acme' } },
+  };
+
+  it('what was listed describes what a rule reads, and checks all arguments [P-10]', () => {
+    const described = off({ listed });
+    expect(verdictOf([RULE], { owner: 'acme', ...OPEN }, described)).toBe('allow');
+    expect(verdictOf([RULE], { owner: 'acme', Owner: 'b' }, described)).toBe('arguments-invalid');
+    expect(verdictOf([ALL], { owner: 7 }, described)).toBe('arguments-invalid');
+  });
+
+  it('a listing that cannot be used describes nothing, and without one names have one spelling [P-10]', () => {
+    const args = { owner: 'acme', other: 1 };
+    expect(verdictOf([RULE], args, off({}))).toBe('arguments-invalid');
+    expect(verdictOf([ALL], args, off({}))).toBe('allow');
+    const unlisted = off({ observed: undefined });
+    expect(verdictOf([RULE], args, unlisted)).toBe('allow');
+    expect(verdictOf([RULE], { ...args, Owner: 'b' }, unlisted)).toBe('arguments-invalid');
+    const deep = { ...RULE, args: { filter: { properties: { state: { const: 'x' } } } } };
+    expect(verdictOf([deep], { filter: { state: 'x', a: 1 } }, unlisted)).toBe('allow');
+    expect(verdictOf([deep], { filter: { state: 'x', State: 1 } }, unlisted)).toBe(
+      'arguments-invalid',
+    );
+  });
+
+  it('annotations are read from what was approved alone', () => {
+    const open = {
+      ...listed,
+      definition: { annotations: { readOnlyHint: true } },
+    } as PinnedDefinition;
+    const deny: RuleDocument = {
+      id: 'd',
+      effect: 'deny',
+      ...WHO,
+      when: 'tool.annotations.readOnlyHint != true',
+    };
+    expect(verdictOf([ALL, deny], {}, off({ listed: open }))).toBe('policy-error');
   });
 });
