@@ -282,7 +282,7 @@ describe('[CRD-03] the page on credentials', () => {
 
   it.each(blocks)('shows what is accepted: %#', (block) => {
     const around: Surroundings = {
-      env: { ...AROUND.env, AS_SECRET: 'secret', UPSTREAM_AUTHORIZATION: 'Bearer x' },
+      env: { ...AROUND.env, AS_SECRET: 'secret of a client', UPSTREAM_AUTHORIZATION: 'Bearer is-long-enough' },
       files: {
         ...AROUND.files,
         [`${FOLDER}/tls/internal-ca.pem`]: authority.cert,
