@@ -6,6 +6,7 @@
 import { readJsonText } from '../mcp/json.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { EXEMPT_MEMBERS, isMediaPayload } from './carriers.js';
+import { findSureCode, hasImage, hasLoadingTag } from './recheck-code.js';
 import { numberKind } from './numbers.js';
 import { findActiveContent } from './sanitize/active-content.js';
 import { DECODING_DEPTH, type Wanted } from './sanitize/detect.js';
@@ -34,7 +35,13 @@ type Met = {
 };
 
 /** All that was met, and the texts that a reader joins: prose, and the values of each structure. */
-type Gathered = { readonly met: Met[]; readonly prose: string[]; readonly series: string[][] };
+type Gathered = {
+  readonly met: Met[];
+  readonly prose: string[];
+  /** What of the prose a client shows as one text: payloads are shown apart. */
+  readonly shown: string[];
+  readonly series: string[][];
+};
 
 const TAIL_CHARS = 512;
 
@@ -42,11 +49,14 @@ const TAIL_CHARS = 512;
 export function findRemains(input: RecheckInput): readonly string[] {
   const read = readJsonText(input.text, { maxDepth: input.maxDepth });
   if (!read.ok) return ['unreadable'];
-  const gathered: Gathered = { met: [], prose: [], series: [[]] };
+  const gathered: Gathered = { met: [], prose: [], shown: [], series: [[]] };
   gather(read.value, { pointer: '', name: undefined, approved: input.approved }, gathered);
   const remains = new Set<string>();
   for (const one of gathered.met) judge(one, input.rules, remains);
   judgeJoined(gathered, input, remains);
+  if (isActiveRemoved(input.rules) && gathered.shown.length > 1 && isActiveJoined(gathered.shown)) {
+    remains.add('split');
+  }
   return [...remains];
 }
 
@@ -86,6 +96,7 @@ const PROSE =
 
 function gatherText(text: string, spot: Spot, gathered: Gathered): void {
   if (PROSE.test(spot.pointer)) {
+    gathered.shown.push(text);
     gatherProse(text, gathered);
     return;
   }
@@ -134,9 +145,44 @@ function judgeShape({ text, role }: Met, rules: ResultRules, remains: Set<string
   if ((invisible === 'strip' || invisible === 'block') && stripInvisible(text).count > 0) {
     remains.add('invisible');
   }
-  if (activeContent !== 'neutralize' && activeContent !== 'block') return;
-  const reading = role === 'prose' ? 'markdown' : 'value';
-  if (findActiveContent(text, reading).length > 0) remains.add('active-content');
+  if (isActiveRemoved(rules) && isActive(text, role === 'prose')) remains.add('active-content');
+}
+
+function isActiveRemoved({ activeContent }: ResultRules): boolean {
+  return activeContent === 'neutralize' || activeContent === 'block';
+}
+
+/** Whether a text acts where it is shown; only in prose is there code, and is an address by itself a link. */
+function isActive(text: string, isProse: boolean): boolean {
+  const code = isProse ? findSureCode(text) : [];
+  if (hasImage(text, code) || hasLoadingTag(text, code)) return true;
+  return findActiveContent(text, isProse ? 'markdown' : 'value', code).length > 0;
+}
+
+/** How clients join the texts of one result before they render them. */
+const SHOWN_GLUES = ['', '\n', '\n\n'] as const;
+
+/** Whether texts that are inert apart act where a client shows them as one. */
+function isActiveJoined(texts: readonly string[]): boolean {
+  return SHOWN_GLUES.some((glue) => {
+    const joined = texts.join(glue);
+    const code = findSureCode(joined);
+    if (hasImage(joined, code) || hasLoadingTag(joined, code)) return true;
+    return findActiveContent(joined, 'markdown', code).some(
+      (one) => one.isBare !== true || isCut(texts, glue.length, one.start, one.end),
+    );
+  });
+}
+
+/** Whether an address was cut in two by a border. Data behind it is no part of it. */
+function isCut(texts: readonly string[], glue: number, start: number, end: number): boolean {
+  let at = 0;
+  for (const text of texts) {
+    if (at >= end) return false;
+    if (at > start && !text.startsWith('{') && !text.startsWith('[')) return true;
+    at += text.length + glue;
+  }
+  return false;
 }
 
 /** What the rules remove, as far as it is found by content. */
