@@ -17,6 +17,7 @@ import {
 } from './carriers.js';
 import type { FindingLog } from './findings.js';
 import { areRemote, ICONS, isProtocolIcons } from './icons.js';
+import { neutralizeJoined } from './joined-content.js';
 import { cutText, findSplit, groupByPart, type SplitHit } from './joins.js';
 import { numberKind } from './numbers.js';
 import { findSensitive } from './sanitize/detect.js';
@@ -90,6 +91,7 @@ export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-
   if (end === 'too-large' || work.spent.chars > input.caps.maxWork) return { kind: 'too-large' };
   cutSplits(work, work.reader, input.tail);
   cutSplits(work, work.structured, '');
+  calmJoined(work);
   return {
     kind: 'passed',
     edits: withRemovals(work),
@@ -356,6 +358,26 @@ function cutSplits(work: Work, parts: readonly Part[], tail: string): void {
     const removed = cuts.filter((cut) => actionFor(cut, work.input.rules) === 'redact');
     part.text = cutText(part.text, removed, placeholder);
     if (part.text !== part.original) addEdit(work, part.start, part.end, JSON.stringify(part.text));
+  }
+}
+
+/** Makes inert what only acts where a client shows the texts as one. */
+function calmJoined(work: Work): void {
+  const { activeContent } = work.input.rules;
+  if (activeContent === 'off' || work.reader.length < 2) return;
+  const joined = neutralizeJoined(work.reader.map((part) => part.text));
+  if (joined === undefined) {
+    work.isBlocked = true;
+    return;
+  }
+  const action = { neutralize: 'neutralize', flag: 'flag', block: 'withhold' } as const;
+  for (const [index, part] of work.reader.entries()) {
+    const text = joined[index];
+    if (text === undefined || text === part.text) continue;
+    note(work, part.steps, { detector: 'active:split', action: action[activeContent], count: 1 });
+    if (activeContent !== 'neutralize') continue;
+    part.text = text;
+    addEdit(work, part.start, part.end, JSON.stringify(text));
   }
 }
 

@@ -9,6 +9,7 @@ import { isMediaPayload } from './carriers.js';
 import { exemptIn } from './exempt.js';
 import { areRemote, ICONS, isFree } from './icons.js';
 import { numberKind } from './numbers.js';
+import { findSureCode, hasImage, hasLoadingTag } from './recheck-code.js';
 import { findActiveContent } from './sanitize/active-content.js';
 import { DECODING_DEPTH, type Wanted } from './sanitize/detect.js';
 import { bytesOfBase64, findEncodedRuns, readable } from './sanitize/encoded.js';
@@ -42,21 +43,31 @@ type Met = {
 type Gathered = {
   readonly met: Met[];
   readonly prose: string[];
+  /** What of the prose a client shows as one text: payloads are shown apart. */
+  readonly shown: string[];
   readonly series: string[][];
   hasRemoteIcons: boolean;
 };
+
+const TAIL_CHARS = 512;
 
 /** Classes of which something is still there. An unreadable text is a class of its own. */
 export function findRemains(input: RecheckInput): readonly string[] {
   const read = readJsonText(input.text, { maxDepth: input.maxDepth });
   if (!read.ok) return ['unreadable'];
-  const gathered: Gathered = { met: [], prose: [], series: [[]], hasRemoteIcons: false };
+  const gathered: Gathered = {
+    ...{ met: [], prose: [], shown: [], series: [[]] },
+    hasRemoteIcons: false,
+  };
   const exempt = exemptIn(read.value, input.answered);
   const approved = new Set([...input.approved, ...exempt]);
   gather(read.value, { pointer: '', name: undefined, approved, isFree: false }, gathered);
   const remains = new Set<string>(gathered.hasRemoteIcons ? ['remote-icons'] : []);
   for (const one of gathered.met) judge(one, input.rules, remains);
   judgeJoined(gathered, input, remains);
+  if (isActiveRemoved(input.rules) && gathered.shown.length > 1 && isActiveJoined(gathered.shown)) {
+    remains.add('split');
+  }
   if (holdsOwn(read.value, input.rules.own)) remains.add(OWN_CREDENTIAL);
   return [...remains];
 }
@@ -121,6 +132,7 @@ const PROSE =
 
 function gatherText(text: string, spot: Spot, gathered: Gathered): void {
   if (PROSE.test(spot.pointer)) {
+    gathered.shown.push(text);
     gatherProse(text, gathered);
     return;
   }
@@ -170,9 +182,44 @@ function judgeShape({ text, role }: Met, rules: ResultRules, remains: Set<string
   if ((invisible === 'strip' || invisible === 'block') && stripInvisible(text).count > 0) {
     remains.add('invisible');
   }
-  if (activeContent !== 'neutralize' && activeContent !== 'block') return;
-  const reading = role === 'prose' ? 'markdown' : 'value';
-  if (findActiveContent(text, reading).length > 0) remains.add('active-content');
+  if (isActiveRemoved(rules) && isActive(text, role === 'prose')) remains.add('active-content');
+}
+
+function isActiveRemoved({ activeContent }: ResultRules): boolean {
+  return activeContent === 'neutralize' || activeContent === 'block';
+}
+
+/** Whether a text acts where it is shown; only in prose is there code, and is an address by itself a link. */
+function isActive(text: string, isProse: boolean): boolean {
+  const code = isProse ? findSureCode(text) : [];
+  if (hasImage(text, code) || hasLoadingTag(text, code)) return true;
+  return findActiveContent(text, isProse ? 'markdown' : 'value', code).length > 0;
+}
+
+/** How clients join the texts of one result before they render them. */
+const SHOWN_GLUES = ['', '\n', '\n\n'] as const;
+
+/** Whether texts that are inert apart act where a client shows them as one. */
+function isActiveJoined(texts: readonly string[]): boolean {
+  return SHOWN_GLUES.some((glue) => {
+    const joined = texts.join(glue);
+    const code = findSureCode(joined);
+    if (hasImage(joined, code) || hasLoadingTag(joined, code)) return true;
+    return findActiveContent(joined, 'markdown', code).some(
+      (one) => one.isBare !== true || isCut(texts, glue.length, one.start, one.end),
+    );
+  });
+}
+
+/** Whether an address was cut in two by a border. Data behind it is no part of it. */
+function isCut(texts: readonly string[], glue: number, start: number, end: number): boolean {
+  let at = 0;
+  for (const text of texts) {
+    if (at >= end) return false;
+    if (at > start && !text.startsWith('{') && !text.startsWith('[')) return true;
+    at += text.length + glue;
+  }
+  return false;
 }
 
 /** What the rules remove, as far as it is found by content. */

@@ -5,7 +5,6 @@
 // tokens with an explicit stack, so nesting costs nothing.
 // Source: CommonMark 0.31 §6.3 to §6.7; GFM §6.9; HTML §13.2.5 (tokenization).
 
-import { findCode } from './code-regions.js';
 import { findHtml, startTags, type TagReading } from './html.js';
 import { defangTarget, isQuietTarget, MAX_TARGET_CHARS } from './targets.js';
 
@@ -15,40 +14,62 @@ export type Replacement = {
   readonly start: number;
   readonly end: number;
   readonly text: string;
+  /** The address of a bare link: text to those who do not make links of addresses. */
+  readonly isBare?: true;
 };
+
+/** A stretch of code, which is kept. Stretches come in order and do not overlap. */
+export type Kept = { readonly start: number; readonly end: number };
 
 /** `markdown`: code is kept. `value`: a string of structured content, of which nobody knows the rendering. */
 export type Reading = 'markdown' | 'value';
 
-const MAY_BE_ACTIVE = /[\]<]|!\[|script:|data:/i;
+const MAY_BE_ACTIVE = /[\]<]|!\[|script:|data:|[?#;]\S{60}|:\/\/[^\s/]*[@&]/i;
+// No backslash hides a token: not every renderer of every place takes it for an escape.
 const TOKEN =
-  /\\[![\]\\]|!\[|\[|\]|<|(?:java|vb|live)script:(?=[^\s])|data:(?=\s{0,4}(?:text\/html|image\/svg|application\/(?:xhtml|javascript|xml)|text\/(?:xml|javascript)))/gi;
+  /!\[|\[|\]|<|(?:java|vb|live)script:(?=[^\s])|data:(?=\s{0,4}(?:text\/html|image\/svg|application\/(?:xhtml|javascript|xml)|text\/(?:xml|javascript)))|[?#](?=[^\s<]{65})|&(?:#|quest;|num;)(?=[^\s<]{65})|:\/\/(?=[^\s/?#<]*[@&])/gi;
 
 /** `image`: where among what was found the opening of an image stands; absent where it opens none. */
 type Opener = { readonly at: number; readonly image: number | undefined };
 
 type Scan = {
   readonly text: string;
+  readonly reading: Reading;
   readonly found: Replacement[];
   readonly openers: Opener[];
   readonly tags: TagReading;
   /** No comment ends behind here: said once, so that no search is made twice. */
   hasNoCommentEnd: boolean;
+  /** The last bracket that no other has followed, if it begins its line: a definition may begin there. */
+  label: number | undefined;
+  /** Up to here addresses are targets, judged already. */
+  targetsEnd: number;
+  /** The address around the last place that asked for one. */
+  address: Address | undefined;
 };
+
+type Address = { readonly start: number; readonly end: number; readonly first: number | undefined };
 
 /** Parentheses in a target that nest deeper make it no target. */
 const MAX_TARGET_NESTING = 8;
 
 /** Everything active in a text, in order, not overlapping. Linear. */
-export function findActiveContent(text: string, reading: Reading = 'markdown'): Replacement[] {
+export function findActiveContent(
+  text: string,
+  reading: Reading,
+  code: readonly Kept[],
+): Replacement[] {
   if (!MAY_BE_ACTIVE.test(text)) return [];
-  const code = reading === 'markdown' ? findCode(text) : [];
   const scan: Scan = {
     text,
+    reading,
     found: [],
     openers: [],
     tags: startTags(text),
     hasNoCommentEnd: false,
+    label: undefined,
+    targetsEnd: 0,
+    address: undefined,
   };
   let region = 0;
   TOKEN.lastIndex = 0;
@@ -67,15 +88,19 @@ export function findActiveContent(text: string, reading: Reading = 'markdown'): 
 /** What one token hides from the next can come to light when it is gone: so many rounds are made. */
 const MAX_ROUNDS = 16;
 
+/** Where a text shows code that is kept. */
+export type FindKept = (text: string) => readonly Kept[];
+
 /** The text with everything active replaced, and what was. */
 export function neutralize(
   text: string,
-  reading: Reading = 'markdown',
+  reading: Reading,
+  findKept: FindKept,
 ): { readonly text: string; readonly found: readonly Replacement[] } {
   const all: Replacement[] = [];
   let inert = text;
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const found = findActiveContent(inert, reading);
+    const found = findActiveContent(inert, reading, findKept(inert));
     if (found.length === 0) break;
     inert = replaceAll(inert, found);
     for (const one of found) all.push(one);
@@ -95,29 +120,33 @@ function replaceAll(text: string, found: readonly Replacement[]): string {
 
 /** Reads one token and answers where to go on. */
 function readToken(scan: Scan, token: string, at: number): number {
+  const { text } = scan;
   const after = at + token.length;
-  switch (token) {
+  switch (token.toLowerCase()) {
     case '![':
       scan.openers.push({ at, image: scan.found.length });
       // Whatever follows, this is no image any more; closeBracket says more where it was one.
       scan.found.push({ kind: 'image', start: at, end: after, text: '! [' });
+      scan.label = undefined;
       return after;
     case '[':
       scan.openers.push({ at, image: undefined });
+      if (startsLine(text, at)) scan.label = at;
+      else if (text[at - 1] !== '\\') scan.label = undefined;
       return after;
     case ']':
       return closeBracket(scan, at);
     case '<':
       return readTag(scan, at);
+    case '?':
+    case '#':
+    case '://':
+    case '&#':
+    case '&quest;':
+    case '&num;':
+      return readAddress(scan, at, after);
     default:
-      if (!token.startsWith('\\')) {
-        scan.found.push({
-          kind: 'script-url',
-          start: at,
-          end: after,
-          text: '(removed script URL) ',
-        });
-      }
+      scan.found.push({ kind: 'script-url', start: at, end: after, text: '(removed script URL) ' });
       return after;
   }
 }
@@ -133,9 +162,7 @@ function closeBracket(scan: Scan, at: number): number {
     if (close >= 0 && close - at < MAX_TARGET_CHARS)
       return removeImage(scan, opener.image, at, close + 1);
   }
-  if (sign === ':' && opener !== undefined && startsLine(text, opener.at)) {
-    return readDefinition(scan, at);
-  }
+  if (sign === ':' && scan.label !== undefined) return readDefinition(scan, at);
   return at + 1;
 }
 
@@ -148,7 +175,10 @@ function closeWithTarget(scan: Scan, opener: Opener | undefined, at: number): nu
     scan.found.push({ kind: 'link', start: at, end: at + 2, text: '] (' });
     return at + 2;
   }
-  if (isQuietTarget(target.text)) return target.scanFrom;
+  if (isQuietTarget(target.text)) {
+    if (opener !== undefined) scan.targetsEnd = Math.max(scan.targetsEnd, target.end);
+    return at + 2;
+  }
   scan.found.push({ kind: 'link', start: at, end: target.end, text: removedLink(target.text) });
   return target.end;
 }
@@ -168,9 +198,8 @@ function removedLink(target: string): string {
 
 type Target = {
   readonly text: string;
-  /** Behind the closing parenthesis, and behind the opening one: a kept target is read on. */
+  /** Behind the closing parenthesis. */
   readonly end: number;
-  readonly scanFrom: number;
 };
 
 /** `(target "title")` from behind the parenthesis, with the parentheses that a target may hold. */
@@ -181,33 +210,44 @@ function readInlineTarget(text: string, from: number): Target | undefined {
     const unit = text[at];
     if (unit === '\\') at++;
     else if (unit === '(' && ++depth > MAX_TARGET_NESTING) return undefined;
-    else if (unit === ')' && depth-- === 0) {
-      const inner = text.slice(from, at).trim();
-      return { text: targetOf(inner), end: at + 1, scanFrom: from };
-    }
+    else if (unit === ')' && depth-- === 0) return { text: targetAt(text, from), end: at + 1 };
   }
   return undefined;
 }
 
-/** The target without angle brackets and title. */
-function targetOf(inner: string): string {
-  if (inner.startsWith('<')) return inner.slice(1).split('>', 1)[0] ?? '';
-  return inner.replace(/\s+["'(].*$/s, '');
+const TARGET_START = /[\s>]*/y;
+const TARGET = /<((?:\\.|[^>\r\n])*)>?|([^\x00-\x20\x7f]*)/y;
+
+/** The target that begins here or behind blanks, line ends and the marks of a quote, without its title. */
+function targetAt(text: string, from: number): string {
+  TARGET_START.lastIndex = from;
+  TARGET_START.test(text);
+  const slice = text.slice(TARGET_START.lastIndex, TARGET_START.lastIndex + MAX_TARGET_CHARS + 1);
+  TARGET.lastIndex = 0;
+  const match = TARGET.exec(slice);
+  return match?.[1] ?? match?.[2] ?? '';
 }
 
 /** `[label]: target`, with the target on this line or the next. A quiet one stays. */
 function readDefinition(scan: Scan, at: number): number {
   const { text } = scan;
-  const match = /^[ \t]{0,64}(?:\r?\n[ \t]{0,64})?<?([^\s>]{1,2048})>?/.exec(
-    text.slice(at + 2, at + 2 + 2200),
-  );
-  const target = match?.[1];
-  if (target === undefined || match === null || isQuietTarget(target)) return at + 1;
-  if (!/^[a-z][a-z0-9+.&#;%-]{1,60}:|[?@]/i.test(target)) return at + 1;
-  const end = at + 2 + match[0].length;
-  scan.found.push({ kind: 'link', start: at, end, text: removedLink(target) });
-  return end;
+  TARGET_START.lastIndex = at + 2;
+  TARGET_START.test(text);
+  const start = TARGET_START.lastIndex;
+  const target = targetAt(text, start);
+  const end = start + target.length + (text[start] === '<' ? 1 : 0);
+  if (target === '' || !DEFINITION_END.test(text.slice(end, end + 80))) return at + 1;
+  if (isQuietTarget(target)) {
+    scan.targetsEnd = Math.max(scan.targetsEnd, end);
+    return at + 1;
+  }
+  const behind = text[end] === '>' ? end + 1 : end;
+  scan.found.push({ kind: 'link', start: at, end: behind, text: removedLink(target) });
+  return behind;
 }
+
+/** Behind the target of a definition stands nothing but a title; what else there is makes it none. */
+const DEFINITION_END = /^>?[ \t]*(?:$|[\r\n"'(])/;
 
 /** Autolinks with a target that is not quiet, comments, and tags that do something. */
 function readTag(scan: Scan, at: number): number {
@@ -215,18 +255,29 @@ function readTag(scan: Scan, at: number): number {
   const auto = /^<([a-z][a-z0-9+.-]{1,31}:[^\s<>]{0,2048})>/i.exec(text.slice(at, at + 2100))?.[1];
   if (auto !== undefined) {
     const end = at + auto.length + 2;
-    if (isQuietTarget(auto)) return end;
-    const defanged = defangTarget(auto);
-    const shown = defanged === '' ? '(removed link)' : `(removed link ${defanged})`;
-    scan.found.push({ kind: 'link', start: at, end, text: shown });
+    if (isQuietTarget(auto)) {
+      scan.targetsEnd = Math.max(scan.targetsEnd, end);
+      return at + 1;
+    }
+    scan.found.push({ kind: 'link', start: at, end, text: removedAddress(auto) });
     return end;
   }
   if (text.startsWith('<!--', at)) return removeComment(scan, at);
-  const html = findHtml(text, at, scan.tags);
+  const html = findHtml(at, scan.tags);
   if (html === undefined) return at + 1;
-  scan.found.push({ kind: 'html', start: at, end: html.end, text: html.shown });
-  return html.end;
+  if ('shown' in html) {
+    scan.found.push({ kind: 'html', start: at, end: html.end, text: html.shown });
+    return html.end;
+  }
+  const { quietEnd } = html;
+  if (quietEnd !== undefined && text[at - 1] !== '\\' && PLAIN_TAG.test(text.slice(at, quietEnd))) {
+    scan.targetsEnd = Math.max(scan.targetsEnd, quietEnd);
+  }
+  return at + 1;
 }
+
+/** A tag to every renderer, so that an address in it is none by itself. */
+const PLAIN_TAG = /^<[a-z][a-z0-9-]*(?:\s+[a-z_:][\w.:-]*(?:=(?:"[^"]*"|'[^']*'))?)*\s*\/?>$/i;
 
 /** A comment with what it hides; of one without an end, the opening only. */
 function removeComment(scan: Scan, at: number): number {
@@ -237,8 +288,60 @@ function removeComment(scan: Scan, at: number): number {
   return end;
 }
 
-/** True where nothing but blanks and the marks of quotes and lists stands before `at` on its line. */
+function removedAddress(target: string): string {
+  const defanged = defangTarget(target);
+  return defanged === '' ? '(removed link)' : `(removed link ${defanged})`;
+}
+
+/** The beginnings of what renderers make links of by themselves. */
+const ADDRESS = /(?:https?|ftp):\/\/|www\.|mailto:|xmpp:|[\p{L}\p{N}]\.\p{L}{2}/iu;
+const HOST_UNIT = /[\p{L}\p{N}.-]/u;
+/** What ends a sentence ends no address. */
+const ADDRESS_TAIL = /[.,:;!?'")\]*_~]+$/;
+
+/** An address by itself, which some renderers make a link of: judged as the target of one. */
+function readAddress(scan: Scan, at: number, after: number): number {
+  const { text } = scan;
+  if (scan.reading === 'value' || at < scan.targetsEnd) return after;
+  if (scan.address === undefined || at >= scan.address.end) scan.address = addressAround(scan, at);
+  const { first, end } = scan.address;
+  if (first === undefined || first > at) return after;
+  const written = text.slice(first, end);
+  const address = written.replace(ADDRESS_TAIL, '');
+  const target = /^[^/:@]+\./.test(address) ? `http://${address}` : address;
+  if (isQuietTarget(target)) {
+    scan.address = { ...scan.address, first: undefined };
+    return after;
+  }
+  const start = Math.max(first, scan.found.at(-1)?.end ?? 0);
+  const behind = first + address.length;
+  if (start >= behind) return after;
+  const shown = removedAddress(target);
+  scan.found.push({ kind: 'link', start, end: behind, text: shown, isBare: true });
+  return behind;
+}
+
+/** The run of characters around a place, as far as an address may go, and where in it one begins. */
+function addressAround({ text, found, targetsEnd }: Scan, at: number): Address {
+  const least = Math.max(found.at(-1)?.end ?? 0, targetsEnd);
+  let start = at;
+  while (start > least && !/[\s<]/.test(text[start - 1] ?? '')) start--;
+  const rest = text.slice(at).search(/[\s<]/);
+  const end = rest < 0 ? text.length : at + rest;
+  const offset = text.slice(start, end).search(ADDRESS);
+  if (offset < 0) return { start, end, first: undefined };
+  let first = start + offset;
+  while (first > start && HOST_UNIT.test(text[first - 1] ?? '')) first--;
+  return { start, end, first };
+}
+
+const CONTAINER_MARK = /[ \t>*+\-0-9.)\ufeff]/;
+
+/** True where nothing but blanks and the marks of quotes, lists and notes stands before `at` on its line. */
 function startsLine(text: string, at: number): boolean {
-  const before = text.slice(Math.max(0, at - 64), at);
-  return /(?:^|\n)[ \t>*+\d.)-]*$/.test(before);
+  let before = at - 1;
+  while (before >= 0 && CONTAINER_MARK.test(text[before] ?? '')) before--;
+  const unit = text[before];
+  if (unit === undefined || unit === '\n' || unit === '\r') return true;
+  return unit === ':' && text[before - 1] === ']';
 }

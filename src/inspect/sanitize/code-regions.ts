@@ -1,6 +1,7 @@
 // Which stretches of a Markdown text every renderer shows as code: fenced blocks whose fences stand at the
 // first column, and code spans within one line. In doubt a stretch is not code, and is neutralized.
-// Source: CommonMark 0.31 §4.5 (fenced code), §4.6 (HTML blocks), §6.1 (code spans); GFM §4.10 (tables).
+// Source: CommonMark 0.31 §2.1 (lines, blanks), §4.5 (fenced code), §4.6 (HTML blocks), §4.7 (definitions),
+// §6.1 (code spans), §6.3 (links); GFM §4.10 (tables), §6.9 (autolink literals).
 
 /** Stretches in order, not overlapping. */
 export type Region = { readonly start: number; readonly end: number };
@@ -8,96 +9,162 @@ export type Region = { readonly start: number; readonly end: number };
 type Fence = { readonly sign: string; readonly length: number };
 
 /**
- * What a line leaves behind: `plain` pairs all its backticks; after an `unsure` one a backtick of the same
- * paragraph may be the second of a pair; after a `raw` one nothing is surely Markdown.
+ * What a line leaves behind: `plain` pairs all its backticks and opens nothing; after an `unsure` one a
+ * backtick of the same paragraph may be the second of a pair, or stand in a tag or target; after a
+ * `raw` one nothing is surely Markdown.
  */
 type Trust = 'plain' | 'unsure' | 'raw';
 
-const FENCE_RUN = /`{3,}|~{3,}/g;
+type Line = { readonly start: number; readonly end: number; readonly next: number };
+
+const BLANK = /^[ \t]*$/;
+/** A run that may open or close a fence for some renderer: nothing that is surely text stands before it. */
+const FENCE_LIKE = /^[^\p{L}`~]*(?:\[\^[^[\]]*\]:[^\p{L}`~]*)?(?:`{3,}|~{3,})/u;
+const WITHOUT_LETTERS = /^[^\p{L}`~]*$/u;
+/** Marks of containers that are longer than this are not read. */
+const MAX_MARKS_CHARS = 256;
+const OPENING = /^(?:(`{3,})[^`]*|(~{3,}).*)$/s;
 /** Tags behind which Markdown is not read, blank lines or not. */
 const RAW_HTML = /<(?:pre|textarea|script|style|!|\?)/i;
-const ANY_HTML = /<[A-Za-z/]/;
-const HTML_LINE = /^ {0,3}<[A-Za-z/]/;
+/** What may hold a backtick that is none of a code span: tags, targets and labels that are not over. */
+const SWALLOWING = /<[A-Za-z/!?]|\]\(|\]\[/;
+const WHOLE_TARGET = /\]\((?:<[^<>\\`"'\r\n]*>|[^\s()<>\\`"']*)\)|\]\[[^[\]\\`]*\]/g;
+/** Where a title may go on over lines, and over blank lines in some renderers. */
+const TITLE_START = /^[^A-Za-z]*["'(]/;
 
 /** The code of a text. Linear. */
 export function findCode(text: string): Region[] {
   const regions: Region[] = [];
   if (!text.includes('`') && !text.includes('~~~')) return regions;
-  // An unsure paragraph may be an HTML block, in which a fence is text.
-  const mayFence = hasOnlyPlainFences(text);
+  const lastDefinition = text.lastIndexOf(']:');
   let trust: Trust = 'plain';
+  let isBehindDefinition = false;
   for (let at = 0; at < text.length; ) {
-    const end = lineEnd(text, at);
-    const line = text.slice(at, end);
-    const fence = mayFence && trust === 'plain' ? openFence(line) : undefined;
-    if (fence !== undefined) {
-      const close = closingEnd(text, end + 1, fence);
-      regions.push({ start: at, end: close });
-      trust = 'plain';
-      at = close + 1;
+    const { start, end, next } = readLine(text, at);
+    const line = text.slice(start, end);
+    at = next;
+    const definition = readDefinition(line, start <= lastDefinition);
+    if (definition === 'open' || (isBehindDefinition && TITLE_START.test(line))) return regions;
+    isBehindDefinition = definition === 'whole';
+    if (isBehindDefinition) {
+      if (isFenceLike(line)) return regions;
+      if (line.includes('`') || RAW_HTML.test(line)) trust = 'unsure';
       continue;
     }
-    trust = trustAfter(line, at, trust, regions);
+    if (isFenceLike(line) && !isInlineRun(line)) {
+      const fence = trust === 'plain' ? openFence(line) : undefined;
+      if (fence === undefined) return regions;
+      const closing = findClosing(text, next, fence);
+      regions.push({ start, end: closing.end });
+      if (!closing.isSure) return regions;
+      at = closing.next;
+      continue;
+    }
+    trust = trustAfter(line, start, trust, regions);
     if (trust === 'raw') return regions;
-    at = end + 1;
   }
   return regions;
 }
 
 function trustAfter(line: string, offset: number, before: Trust, regions: Region[]): Trust {
-  if (line.trim() === '') return 'plain';
-  if (before === 'plain' && !HTML_LINE.test(line)) return readSpans(line, offset, regions);
-  // Whether a fence opens inside what may be HTML decides how every later fence is read.
-  return RAW_HTML.test(line) || openFence(line) !== undefined ? 'raw' : 'unsure';
+  if (BLANK.test(line)) return 'plain';
+  if (before === 'plain') return readSpans(line, offset, regions);
+  return RAW_HTML.test(line) ? 'raw' : 'unsure';
 }
 
-function lineEnd(text: string, from: number): number {
-  const feed = text.indexOf('\n', from);
-  return feed < 0 ? text.length : feed;
+const LINE_END = /\r\n?|\n/g;
+
+/** Lines end with a line feed, a carriage return, or both (CommonMark 0.31 §2.1). */
+function readLine(text: string, start: number): Line {
+  LINE_END.lastIndex = start;
+  const match = LINE_END.exec(text);
+  if (match === null) return { start, end: text.length, next: text.length };
+  return { start, end: match.index, next: LINE_END.lastIndex };
 }
 
-/** False where a fence stands anywhere but at the first column: in lists and quotes renderers differ. */
-function hasOnlyPlainFences(text: string): boolean {
-  if (/\r(?!\n)/.test(text)) return false;
-  FENCE_RUN.lastIndex = 0;
-  for (let run = FENCE_RUN.exec(text); run !== null; run = FENCE_RUN.exec(text)) {
-    if (run.index > 0 && text[run.index - 1] !== '\n') return false;
+/**
+ * Whether the line begins a link reference definition: `whole` where it is over at its end, `open` where
+ * its label, target or title may go on, over fences in some renderers.
+ */
+function readDefinition(line: string, mayDefine: boolean): 'none' | 'whole' | 'open' {
+  if (!mayDefine || !/^[^A-Za-z[\]`]*\[/.test(line)) return 'none';
+  const label = LABEL.exec(line)?.[0];
+  if (label === undefined) {
+    const labelEnd = line.indexOf(']', line.indexOf('['));
+    return labelEnd < 0 || line.includes(']:') ? 'open' : 'none';
   }
-  return true;
+  const rest = line.slice(label.length).replace(/^[ \t]+/, '');
+  if (WHOLE.test(rest)) return 'whole';
+  return NO_TITLE.test(rest) ? 'none' : 'open';
+}
+
+const LABEL = /^[^A-Za-z[\]`]*\[[^[\]\\]+\]:(?=[ \t])/;
+const WHOLE = /^[^\s"'(<\\][^\s\\]*(?:[ \t]+(?:"[^"\\]*"|'[^'\\]*'))?[ \t]*$/;
+/** Words behind a target that are no title make the line no definition. */
+const NO_TITLE = /^[^\s"'(<\\][^\s\\]*[ \t]+[^\s"'(]/;
+
+function isFenceLike(line: string): boolean {
+  const head = line.slice(0, MAX_MARKS_CHARS);
+  return FENCE_LIKE.test(head) || (head.length < line.length && WITHOUT_LETTERS.test(head));
+}
+
+/** A run at the first column with another behind it is code within a line; no tilde is. */
+function isInlineRun(line: string): boolean {
+  return /^`{3,}[^`]+`/.test(line);
 }
 
 function openFence(line: string): Fence | undefined {
-  const run = /^(?:`{3,}|~{3,})/.exec(line)?.[0];
+  const match = OPENING.exec(line);
+  const run = match?.[1] ?? match?.[2];
   const sign = run?.[0];
-  if (run === undefined || sign === undefined) return undefined;
-  if (sign === '`' && line.includes('`', run.length)) return undefined;
-  return { sign, length: run.length };
+  return run === undefined || sign === undefined ? undefined : { sign, length: run.length };
 }
 
-/** The end of the line that closes a fence; of the text, where none does. */
-function closingEnd(text: string, from: number, fence: Fence): number {
+type Closing = { readonly end: number; readonly next: number; readonly isSure: boolean };
+
+/**
+ * The end of the line that closes a fence; of the text, where none does. Not sure where a line closes it
+ * for some renderers and not for others: the code ends before that line, and nothing behind it is sure.
+ */
+function findClosing(text: string, from: number, fence: Fence): Closing {
   for (let at = from; at < text.length; ) {
-    const end = lineEnd(text, at);
-    let length = 0;
-    while (text[at + length] === fence.sign) length++;
-    if (length >= fence.length && text.slice(at + length, end).trim() === '') return end;
-    at = end + 1;
+    const { start, end, next } = readLine(text, at);
+    at = next;
+    const run = runOf(text, start, end, fence.sign);
+    if (run === undefined || run.end - run.start < fence.length) continue;
+    const rest = text.slice(run.end, end);
+    if (run.start === start && /^ *$/.test(rest)) return { end, next, isSure: true };
+    // Behind a closing fence stand blanks alone; letters make it a line of code to everybody.
+    if (!/[\p{L}\p{N}]/u.test(rest)) return { end: start, next: start, isSure: false };
   }
-  return text.length;
+  return { end: text.length, next: text.length, isSure: true };
+}
+
+/** The run of a fence's sign that only blanks stand before on its line, blanks of any kind. */
+function runOf(text: string, start: number, end: number, sign: string): Region | undefined {
+  let first = start;
+  while (first < end && text[first] !== sign && /[\s\p{Cf}\p{Cc}]/u.test(text[first] ?? ''))
+    first++;
+  let last = first;
+  while (last < end && text[last] === sign) last++;
+  return last === first ? undefined : { start: first, end: last };
 }
 
 const TICKS = /`+/g;
+/** Longer runs are no code in some renderers. */
+const MAX_RUN = 32;
 
-/** Adds the code spans of one line, up to where a cell, a tag or an escape makes them doubtful. */
+/** Adds the code spans of one line, up to where a cell, a tag, a target or an escape makes them doubtful. */
 function readSpans(line: string, offset: number, regions: Region[]): Trust {
   let done = 0;
   let open: { readonly at: number; readonly run: string } | undefined;
+  const hasCells = line.includes('|');
   TICKS.lastIndex = 0;
   for (let match = TICKS.exec(line); match !== null; match = TICKS.exec(line)) {
     const run = match[0];
     if (open === undefined) {
       const before = line.slice(done, match.index);
-      if (ANY_HTML.test(before) || before.endsWith('\\') || line.includes('|')) break;
+      if (hasCells || run.length > MAX_RUN || maySwallow(before) || clings(before)) break;
       open = { at: match.index, run };
     } else if (open.run === run) {
       done = match.index + run.length;
@@ -107,5 +174,17 @@ function readSpans(line: string, offset: number, regions: Region[]): Trust {
   }
   const rest = line.slice(done);
   if (RAW_HTML.test(rest)) return 'raw';
-  return rest.includes('`') || ANY_HTML.test(rest) ? 'unsure' : 'plain';
+  return rest.includes('`') || maySwallow(rest) ? 'unsure' : 'plain';
+}
+
+function maySwallow(prose: string): boolean {
+  return SWALLOWING.test(prose) && SWALLOWING.test(prose.replace(WHOLE_TARGET, ''));
+}
+
+/** Whether what stands right before a backtick may take it in: an escape, an address, an autolink. */
+function clings(before: string): boolean {
+  if (before.endsWith('\\')) return true;
+  let start = before.length;
+  while (start > 0 && !/[ \t]/.test(before[start - 1] ?? '')) start--;
+  return /:\/\/|www\.|[<@]/i.test(before.slice(start));
 }

@@ -139,6 +139,15 @@ function hasCredentialsAhead(text: string, at: number): boolean {
   return /^:\/\/[^\s/?#@"'<>]{0,302}@/.test(text.slice(at, at + 306));
 }
 
+/** A user name before a host, or more of what may be one than is worth reading. */
+const USER_NAME = /^:\/\/[^\s/?#<]{0,512}(?:@|(?<=[^\s/?#<]{512}))/;
+const JSON_USER_NAME = /^:\/\/(?:\\.|[^\s/?#<"\\]){0,512}(?:@|(?<=[^\s/?#<"]{512}))/;
+const USER_NAME_REACH = 1032;
+
+function hasUserNameAhead(text: string, at: number, _length: number, isJson: boolean): boolean {
+  return (isJson ? JSON_USER_NAME : USER_NAME).test(text.slice(at, at + USER_NAME_REACH));
+}
+
 /** An assignment within the few characters behind a name, raw, or escaped once or twice. */
 const ASSIGNED = /^[A-Za-z]{3,12}["'`\\]{0,8}(?:\s|\\{1,4}[nrt]){0,8}[:=](?![=>:])/;
 
@@ -269,6 +278,7 @@ for (const anchor of [
 ]) {
   addAnchor(anchor, always);
 }
+addAnchor('://', hasUserNameAhead);
 addAnchor('data:', (text, at) => DANGEROUS_DATA.test(text.slice(at, at + 24)));
 for (const cue of PHRASES) {
   for (const anchor of cue.anchors) addAnchor(anchor.text, phraseCheck(anchor.near), cue);

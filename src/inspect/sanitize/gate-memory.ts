@@ -32,9 +32,9 @@ const KINDS: readonly { readonly upper: readonly number[]; readonly lower: reado
   { upper: [3], lower: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] },
   { upper: [2], lower: [0xb, 0xd, 0xf] },
   { upper: [5], lower: [0xf] },
-  // Controls; then ! % &; then < \ ] | and what stands for all beyond ASCII, with some that ask for nothing.
+  // Controls; then ! # % &; then < \ ] | and what stands for all beyond ASCII, with some that ask for nothing.
   { upper: [0, 1], lower: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] },
-  { upper: [2], lower: [1, 5, 6] },
+  { upper: [2], lower: [1, 3, 5, 6] },
   { upper: [3, 5, 7], lower: [0xc, 0xd, 0xf] },
 ];
 
@@ -53,11 +53,13 @@ const BEHIND: { readonly [sign: string]: RegExp } = {
   '&': /[#A-Za-z]/,
   ']': /[([:]/,
   '!': /\[/,
+  '?': /[!-;=-\u007f]/,
+  '#': /[!-;=-\u007f]/,
   '|': /\|/,
   // biome-ignore lint/suspicious/noControlCharactersInRegex: blanks and every control before them
   '\n': /[\u0000-\u0020\\]/,
 };
-const HARMLESS = /[=?}_\t\r>^~{[]/;
+const HARMLESS = /[=}_\t\r>^~{[]/;
 const LINE_ESCAPE = /[nrt\\]/;
 
 function pairKind(unit: number, next: number): number {

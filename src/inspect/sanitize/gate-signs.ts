@@ -4,21 +4,22 @@
 import { isPlainBeyondAscii } from './code-points.js';
 import { IBAN_LENGTHS } from './iban-lengths.js';
 import { isConfusable } from './skeleton.js';
+import { MAX_QUIET_QUERY_CHARS } from './targets.js';
 
 const MAX_ASCII = 0x7e;
 const BACKSLASH = 0x5c;
 
-/** Whether a digit, sign or character beyond ASCII asks for a closer look at the whole text. */
-export function isSuspiciousUnit(text: string, at: number): boolean {
+/** Whether a digit, sign or character beyond ASCII (`isJson`: of valid JSON) asks for a closer look at the whole text. */
+export function isSuspiciousUnit(text: string, at: number, isJson: boolean): boolean {
   if (isDigit(text, at)) return isSuspiciousDigit(text, at);
   const code = text.charCodeAt(at);
-  if (code <= MAX_ASCII) return isSuspiciousSign(text, at, code);
+  if (code <= MAX_ASCII) return isSuspiciousSign(text, at, code, isJson);
   return !isPlainBeyond(text, at, code);
 }
 
 const MIN_BLANK_LINES = 8;
 
-function isSuspiciousSign(text: string, at: number, code: number): boolean {
+function isSuspiciousSign(text: string, at: number, code: number, isJson: boolean): boolean {
   const next = text.charAt(at + 1);
   switch (code) {
     case 0x3c: // <
@@ -28,11 +29,14 @@ function isSuspiciousSign(text: string, at: number, code: number): boolean {
     case 0x25: // %
       return /^[0-9A-Fa-f]{2}/.test(text.slice(at + 1, at + 3));
     case 0x26: // &
-      return /^(?:#|[A-Za-z]{2,8};)/.test(text.slice(at + 1, at + 11));
+      return /^(?:#|[A-Za-z]{2,16};)/.test(text.slice(at + 1, at + 19));
     case 0x5d: // ]
       return next === '(' || next === '[' || next === ':';
     case 0x21: // !
       return next === '[';
+    case 0x3f: // ?
+    case 0x23: // #
+      return isLongQuery(text, at + 1, isJson);
     case 0x7c: // |
       return text.startsWith('||', at + 1);
     case 0x0a: // line feed
@@ -40,6 +44,16 @@ function isSuspiciousSign(text: string, at: number, code: number): boolean {
     default: // a control character
       return true;
   }
+}
+
+/** A query longer than the target of a link may have, as far as blanks and tags let it go on. */
+const LONG_QUERY = new RegExp(`^[^\\s<]{${MAX_QUIET_QUERY_CHARS + 1}}`);
+/** The same within one string of JSON. */
+const LONG_JSON_QUERY = new RegExp(`^(?:\\\\.|[^\\s<"\\\\]){${MAX_QUIET_QUERY_CHARS + 1}}`);
+
+function isLongQuery(text: string, at: number, isJson: boolean): boolean {
+  const ahead = text.slice(at, at + 2 * (MAX_QUIET_QUERY_CHARS + 1));
+  return (isJson ? LONG_JSON_QUERY : LONG_QUERY).test(ahead);
 }
 
 /** How far a stretch of blank lines is followed, in raw characters. */

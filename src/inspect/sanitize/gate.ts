@@ -20,7 +20,7 @@ for (let code = 0; code <= MAX_ASCII; code++) {
   let trait = 0;
   if (/[A-Za-z0-9+/_-]/.test(unit)) trait |= TOKEN;
   if (/[0-9]/.test(unit)) trait |= DIGIT;
-  if (/[<\\%&\]!|\n]/.test(unit) || (code < 0x20 && !/[\t\r]/.test(unit))) trait |= SIGN;
+  if (/[<\\%&\]!|\n?#]/.test(unit) || (code < 0x20 && !/[\t\r]/.test(unit))) trait |= SIGN;
   traits[code] = trait;
 }
 
@@ -124,7 +124,7 @@ function isSuspiciousPlace(text: string, at: number, unit: number, isJson: boole
   }
   if (ANCHOR_STARTS[key] === 1 && isAnchored(text, at, key, isJson)) return true;
   const trait = traits[unit] ?? SIGN;
-  return trait > TOKEN && isSuspiciousUnit(text, at);
+  return trait > TOKEN && isSuspiciousUnit(text, at, isJson);
 }
 
 /** Texts up to this length are laid out in memory that is kept. */

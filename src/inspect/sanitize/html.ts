@@ -1,53 +1,79 @@
 // Whether a tag does something where it is rendered: runs, loads, frames, submits, restyles, or hides
-// text. Judged at one `<`; tags that only mark text stay.
-// Source: HTML §13.2.5 (tokenization), §4.8 and §4.12; SVG 2 §11; OWASP XSS filter evasion.
+// text. Judged at one `<`; tags that only mark text stay. Reads attributes as an HTML tokenizer does, and
+// once more without the marks that a Markdown container puts before each of its lines.
+// Source: HTML §13.2.5 (tokenization), §4.8 and §4.12; SVG 2 §11; CommonMark 0.31 §4.6, §5.1.
 
 import { isQuietTarget } from './targets.js';
 
 /** A tag to be removed: where it ends and what is shown in its place. */
 export type ActiveHtml = { readonly end: number; readonly shown: string };
 
-const MAX_TAG_CHARS = 1024;
+/** A tag that is left: where it ends, where that is known. */
+export type QuietHtml = { readonly quietEnd: number | undefined };
+
+/** A tag is read so far; one that is longer is taken for an active one. */
+const MAX_TAG_CHARS = 4096;
 
 /** Elements that act by being there. */
 const ACTIVE_ELEMENTS: ReadonlySet<string> = new Set(
   (
     'script style iframe frame frameset object embed applet img image picture source audio video track ' +
     'svg math link meta base form input button textarea select option template slot portal dialog ' +
-    'marquee bgsound layer ilayer foreignobject animate animatetransform animatemotion set use ' +
-    'noscript noembed noframes plaintext xmp isindex keygen canvas'
+    'marquee bgsound layer ilayer foreignobject animate animatetransform animatemotion set use feimage ' +
+    'noscript noembed noframes plaintext xmp isindex keygen canvas title fencedframe webview model'
   ).split(' '),
 );
-const NAME = /^<\/?([a-z][^\s/>]{0,64})/i;
-const ON_ATTRIBUTE = /[\s"'/]on[a-z]{2,32}[\s/]{0,16}=/i;
-const LOADING_ATTRIBUTE =
-  /[\s"'/](?:src|srcset|srcdoc|style|background|poster|action|formaction|ping|lowsrc|dynsrc|manifest|codebase|profile|cite|longdesc|usemap|data)[\s/]{0,16}=/i;
-const LINK_ATTRIBUTE =
-  /[\s"'/](?:href|xlink:href)\s{0,16}=\s{0,16}(?:"([^"]{0,2048})"|'([^']{0,2048})'|([^\s>"']{0,2048}))/gi;
-const ANY_LINK = /[\s"'/](?:href|xlink:href)\s{0,16}=/gi;
+const ACTIVE_ATTRIBUTES: ReadonlySet<string> = new Set(
+  (
+    'src srcset imagesrcset srcdoc style background poster action formaction ping lowsrc dynsrc manifest ' +
+    'codebase profile cite longdesc usemap data archive classid attributionsrc base icon'
+  ).split(' '),
+);
+const NAME = /<\/?([a-z][^\t\n\f\r />]{0,64})/iy;
 
-/** What is known of a text's tags: where the last `>` stands, and how much reading is left. */
-export type TagReading = { readonly lastClose: number; budget: number };
+/** What is known of a text's tags, and how much reading is left. */
+export type TagReading = {
+  readonly text: string;
+  /** Where the last `>` stands. */
+  readonly lastClose: number;
+  budget: number;
+  /** Where HTML blocks may begin, each with the blank line that ends it; made when it is first needed. */
+  blocks: readonly HtmlBlock[] | undefined;
+};
+
+type HtmlBlock = { readonly start: number; readonly end: number };
 
 /** Tags of one text may be read so many times over; past that, a tag is taken for an active one. */
 const READS_A_CHAR = 8;
 
 export function startTags(text: string): TagReading {
-  return { lastClose: text.lastIndexOf('>'), budget: READS_A_CHAR * text.length + MAX_TAG_CHARS };
+  const budget = READS_A_CHAR * text.length + MAX_TAG_CHARS;
+  return { text, lastClose: text.lastIndexOf('>'), budget, blocks: undefined };
 }
 
-/** What is active at the `<` at `at`; undefined where nothing is. */
-export function findHtml(text: string, at: number, tags: TagReading): ActiveHtml | undefined {
-  const name = NAME.exec(text.slice(at, at + 72))?.[1]?.toLowerCase();
+/** What stands at the `<` at `at`: something active, a tag that is left, or (undefined) no tag. */
+export function findHtml(at: number, tags: TagReading): ActiveHtml | QuietHtml | undefined {
+  const { text } = tags;
+  NAME.lastIndex = at;
+  const name = NAME.exec(text)?.[1]?.toLowerCase();
   if (name === undefined) return undefined;
-  const end = readTagEnd(text, at, tags);
-  const tag = text.slice(at, end ?? at + MAX_TAG_CHARS);
-  if (ACTIVE_ELEMENTS.has(bareName(name))) {
-    return { end: end ?? at + 1 + name.length, shown: `(removed html ${bareName(name)})` };
+  const behindName = at + name.length + (text[at + 1] === '/' ? 2 : 1);
+  const element = bareName(name);
+  const tag = at <= tags.lastClose && tags.budget > 0 ? readTag(behindName, tags, false) : UNREAD;
+  if (ACTIVE_ELEMENTS.has(element)) {
+    return { end: tag.end ?? behindName, shown: `(removed html ${element})` };
   }
-  // A tag that never ends is none; of one that ends past the cap we do not see every attribute.
-  if (end === undefined ? at > tags.lastClose : !hasActiveAttribute(tag)) return undefined;
-  return { end: end ?? at + 1 + name.length, shown: '(removed html)' };
+  const removed = { end: tag.end ?? behindName, shown: '(removed html)' };
+  if (tags.budget <= 0) return removed;
+  // Without an end, or with a blank line in it, it is text, unless it stands in a block of HTML: there it
+  // goes on into whatever the renderer writes next.
+  if (tag.end === undefined || tag.hasBlankLine) {
+    if (tag.isTooLong || tag.isActive || mayBeInBlock(at, tags)) return removed;
+    return tag.end === undefined ? undefined : { quietEnd: undefined };
+  }
+  if (tag.isActive) return removed;
+  if (tag.hasMarks && readTag(behindName, tags, true).isActive) return removed;
+  return { quietEnd: tag.hasMarks ? undefined : tag.end };
 }
 
 /** A name without its prefix: `svg:script` is a script. */
@@ -55,45 +81,123 @@ function bareName(name: string): string {
   return name.slice(name.lastIndexOf(':') + 1);
 }
 
-function readTagEnd(text: string, at: number, tags: TagReading): number | undefined {
-  if (at > tags.lastClose || tags.budget <= 0) return undefined;
-  const end = tagEnd(text, at);
-  tags.budget -= (end ?? at + MAX_TAG_CHARS) - at;
-  return end;
-}
+type Tag = {
+  /** Behind the `>` that ends it. */
+  readonly end: number | undefined;
+  readonly isTooLong: boolean;
+  readonly isActive: boolean;
+  readonly hasBlankLine: boolean;
+  /** A line of it begins as a line of a quote does. */
+  readonly hasMarks: boolean;
+};
 
-/** Behind the `>` that ends the tag, quotes minded; undefined where it does not end within the cap. */
-function tagEnd(text: string, at: number): number | undefined {
-  const tag = text.slice(at, at + MAX_TAG_CHARS);
-  let quote = '';
-  SIGN.lastIndex = 0;
-  for (let match = SIGN.exec(tag); match !== null; match = SIGN.exec(tag)) {
-    const sign = match[0];
-    if (quote !== '') {
-      if (sign === quote) quote = '';
-    } else if (sign === '>') return at + match.index + 1;
-    else if (beginsValue(tag, match.index)) quote = sign;
+const UNREAD: Tag = {
+  end: undefined,
+  isTooLong: false,
+  isActive: false,
+  hasBlankLine: false,
+  hasMarks: false,
+};
+
+// The blanks of HTML and no others: one more would end a value too early.
+const ATTRIBUTE_NAME = /[^\t\n\f\r />][^\t\n\f\r />=]*/y;
+const SPACES = /[\t\n\f\r /]*/y;
+const BLANKS = /[\t\n\f\r ]*/y;
+const UNQUOTED = /[^\t\n\f\r >]*/y;
+const BLANK_LINE = /(?:\r\n?|\n)[ \t>]*[\r\n]/;
+const MARKED_LINE = /[\r\n][ \t]*>/;
+const LINE_MARKS = /(\r\n?|\n)(?:[ \t]*>)+/g;
+
+/** Reads the attributes of a tag from behind its name. */
+function readTag(from: number, tags: TagReading, isUnmarked: boolean): Tag {
+  const slice = tags.text.slice(from, from + MAX_TAG_CHARS);
+  const text = isUnmarked ? slice.replace(LINE_MARKS, '$1') : slice;
+  let isActive = false;
+  let at = 0;
+  let end: number | undefined;
+  while (at < text.length) {
+    at = behind(SPACES, text, at);
+    if (at >= text.length) break;
+    if (text[at] === '>') {
+      end = at + 1;
+      break;
+    }
+    const nameEnd = behind(ATTRIBUTE_NAME, text, at);
+    const name = text.slice(at, nameEnd).toLowerCase();
+    at = behind(BLANKS, text, nameEnd);
+    let value = '';
+    if (text[at] === '=') {
+      at = behind(BLANKS, text, at + 1);
+      const quote = text[at];
+      const valueEnd = quote === '"' || quote === "'" ? text.indexOf(quote, at + 1) : undefined;
+      if (valueEnd === undefined) {
+        const start = at;
+        at = behind(UNQUOTED, text, at);
+        value = text.slice(start, at);
+      } else {
+        value = text.slice(at + 1, valueEnd < 0 ? text.length : valueEnd);
+        at = valueEnd < 0 ? text.length : valueEnd + 1;
+      }
+      isActive ||= isActiveAttribute(name, value);
+    }
   }
-  const first = tag.indexOf('>');
-  return first < 0 ? undefined : at + first + 1;
+  tags.budget -= end ?? text.length;
+  const read = text.slice(0, end);
+  return {
+    end: end === undefined ? undefined : from + end,
+    isTooLong: end === undefined && from + MAX_TAG_CHARS < tags.text.length,
+    isActive,
+    hasBlankLine: BLANK_LINE.test(read),
+    hasMarks: MARKED_LINE.test(slice.slice(0, end)),
+  };
 }
 
-const SIGN = /["'>]/g;
-/** A quote opens a value only behind an equals sign (HTML §13.2.5.35). */
-function beginsValue(tag: string, quoteAt: number): boolean {
-  let before = quoteAt - 1;
-  while (tag.charCodeAt(before) <= 0x20) before--;
-  return tag[before] === '=';
+function behind(pattern: RegExp, text: string, at: number): number {
+  pattern.lastIndex = at;
+  return pattern.test(text) ? pattern.lastIndex : at;
 }
 
-function hasActiveAttribute(tag: string): boolean {
-  if (!tag.includes('=')) return false;
-  if (ON_ATTRIBUTE.test(tag) || LOADING_ATTRIBUTE.test(tag)) return true;
-  const links = tag.match(ANY_LINK)?.length ?? 0;
-  let quiet = 0;
-  for (const match of tag.matchAll(LINK_ATTRIBUTE)) {
-    if (!isQuietTarget(match[1] ?? match[2] ?? match[3] ?? '')) return true;
-    quiet++;
+function isActiveAttribute(written: string, value: string): boolean {
+  const name = bareName(written).replace(/^["'=\\]+/, '');
+  if (/^on[a-z]/.test(name) || ACTIVE_ATTRIBUTES.has(name)) return true;
+  return name === 'href' && !isQuietTarget(value);
+}
+
+const LINE = /[^\r\n]*(?:\r\n?|\n|$)/y;
+/** A line that begins with a tag, a declaration or an instruction, behind whatever marks of containers. */
+const TAG_LINE = /^[^A-Za-z<]*(?:\[\^[^[\]]*\]:[^A-Za-z<]*)?<[A-Za-z/!?]/;
+/** Blocks that no blank line ends. */
+const LONG_BLOCK = /<(?:[!?]|(?:pre|script|style|textarea)\b)/i;
+
+function mayBeInBlock(at: number, tags: TagReading): boolean {
+  tags.blocks ??= findBlocks(tags.text);
+  let low = 0;
+  let high = tags.blocks.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((tags.blocks[middle]?.end ?? 0) <= at) low = middle + 1;
+    else high = middle;
   }
-  return quiet < links;
+  const block = tags.blocks[low];
+  return block !== undefined && block.start <= at;
+}
+
+/** From each line that begins with a tag to the next blank line, or to the end of the text. */
+function findBlocks(text: string): readonly HtmlBlock[] {
+  const blocks: HtmlBlock[] = [];
+  let start: number | undefined;
+  for (let at = 0; at < text.length; ) {
+    const next = Math.max(at + 1, behind(LINE, text, at));
+    const line = text.slice(at, next);
+    if (TAG_LINE.test(line)) {
+      start ??= at;
+      if (LONG_BLOCK.test(line)) break;
+    } else if (start !== undefined && line.trim() === '' && /^[ \t\r\n]*$/.test(line)) {
+      blocks.push({ start, end: at });
+      start = undefined;
+    }
+    at = next;
+  }
+  if (start !== undefined) blocks.push({ start, end: text.length });
+  return blocks;
 }

@@ -2,7 +2,8 @@
 // content inert, and notes cues of injection, as the profile says. Never decides about the message.
 
 import type { InspectionProfile } from '../../config/settings.js';
-import { findActiveContent, neutralize, type Reading } from './active-content.js';
+import { findActiveContent, type Kept, neutralize, type Reading } from './active-content.js';
+import { findCode } from './code-regions.js';
 import { findSensitive, type Wanted } from './detect.js';
 import { isSurelyClean } from './gate.js';
 import { findInjectionCues } from './injection.js';
@@ -157,14 +158,19 @@ function calm(text: string, rules: ResultRules, reading: Reading, notes: Note[])
   const { activeContent } = rules;
   if (activeContent === 'off') return text;
   if (activeContent === 'neutralize') {
-    const inert = neutralize(text, reading);
+    const inert = neutralize(text, reading, keptBy(reading));
     for (const { kind } of inert.found) {
       notes.push({ detector: `active:${kind}`, action: 'neutralize', count: 1 });
     }
     return inert.text;
   }
-  for (const { kind } of findActiveContent(text, reading)) {
+  for (const { kind } of findActiveContent(text, reading, keptBy(reading)(text))) {
     notes.push({ detector: `active:${kind}`, action: flagOr(activeContent), count: 1 });
   }
   return text;
+}
+
+/** Only Markdown has code: nobody knows how a string of structured content is rendered. */
+function keptBy(reading: Reading): (text: string) => readonly Kept[] {
+  return reading === 'markdown' ? findCode : () => [];
 }

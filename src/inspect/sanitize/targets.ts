@@ -11,19 +11,31 @@ export const MAX_QUIET_QUERY_CHARS = 64;
 export const MAX_TARGET_CHARS = 2048;
 
 const QUIET_SCHEMES: ReadonlySet<string> = new Set(['http', 'https', 'mailto', 'tel']);
+const WEB_SCHEMES: ReadonlySet<string> = new Set(['http', 'https']);
 
-/** True where a target may stay as it is. */
+/** True where a target may stay as it is. The whole of it is read, blanks included. */
 export function isQuietTarget(target: string): boolean {
   if (target.length > MAX_TARGET_CHARS) return false;
-  // Behind a blank stands a title, or nothing that a link could follow (CommonMark 0.31 §6.3).
-  const read = readTarget(target.trim().split(' ', 1)[0] ?? '');
-  const scheme = /^([a-z][a-z0-9+.-]{0,40}):/i.exec(read)?.[1]?.toLowerCase();
-  if (scheme !== undefined && !QUIET_SCHEMES.has(scheme)) return false;
-  if (scheme === undefined && /^[^/?#]{0,64}:/.test(read)) return false;
-  const authority = /^(?:[a-z]{1,8}:)?[\\/]{2}([^\\/?#]{0,300})/i.exec(read)?.[1] ?? '';
-  if (authority.includes('@')) return false;
+  const read = readTarget(target);
+  const first = /^[^/?#\\]*/.exec(read)?.[0] ?? '';
+  // A reference that is not known here may stand for any character of the scheme.
+  if (/&[a-z][a-z0-9]{0,31};/i.test(first)) return false;
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(first)?.[1]?.toLowerCase();
+  if (scheme === undefined ? first.includes(':') : !QUIET_SCHEMES.has(scheme)) return false;
+  if (authorityOf(read, scheme).includes('@')) return false;
   const query = read.search(/[?#]/);
   return query < 0 || read.length - query - 1 <= MAX_QUIET_QUERY_CHARS;
+}
+
+/** What a browser takes for the host of a target, of which it drops slashes too many and adds missing ones. */
+function authorityOf(read: string, scheme: string | undefined): string {
+  const pattern =
+    scheme === undefined
+      ? /^[\\/]{2,}([^\\/?#]*)/
+      : WEB_SCHEMES.has(scheme)
+        ? /^[a-z]+:[\\/]*([^\\/?#]*)/i
+        : undefined;
+  return pattern?.exec(read)?.[1] ?? '';
 }
 
 /** A target as a browser reads it: references, escapes and invisible characters resolved. */
@@ -42,6 +54,6 @@ export function defangTarget(target: string): string {
     .replace(/[^\x21-\x7e]/g, '')
     .replace(/[<>()[\]`"'|!]/g, '');
   const bare = read.split(/[?#]/, 1)[0] ?? '';
-  const http = /^http(s?):\/\/(?:[^/@]{0,200}@)?(.{0,120})/i.exec(bare);
+  const http = /^http(s?):[\\/]*(?:[^\\/@]*@)?([^@:&]{0,120})/i.exec(bare);
   return http === null ? '' : `hxxp${http[1] ?? ''}://${http[2] ?? ''}`;
 }

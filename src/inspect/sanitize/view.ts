@@ -46,6 +46,28 @@ function foldVisible(code: number, own: string): string {
 /** Characters by which named references spell what detectors look for. Others stay as written. */
 const NAMED_REFERENCES: ReadonlyMap<string, string> = new Map([
   ['amp', '&'],
+  ['excl', '!'],
+  ['dollar', '$'],
+  ['percnt', '%'],
+  ['ast', '*'],
+  ['midast', '*'],
+  ['comma', ','],
+  ['semi', ';'],
+  ['quest', '?'],
+  ['hat', '^'],
+  ['underbar', '_'],
+  ['grave', '`'],
+  ['diacriticalgrave', '`'],
+  ['lcub', '{'],
+  ['lbrace', '{'],
+  ['rcub', '}'],
+  ['rbrace', '}'],
+  ['vert', '|'],
+  ['verbar', '|'],
+  ['verticalline', '|'],
+  ['lbrack', '['],
+  ['rbrack', ']'],
+  ['fjlig', 'fj'],
   ['lt', '<'],
   ['gt', '>'],
   ['quot', '"'],
@@ -69,12 +91,19 @@ const NAMED_REFERENCES: ReadonlyMap<string, string> = new Map([
   ['shy', ''],
   ['zwnj', ''],
   ['zwj', ''],
+  ['lrm', ''],
+  ['rlm', ''],
+  ['nobreak', ''],
+  ['zerowidthspace', ''],
+  ['invisibletimes', ''],
+  ['invisiblecomma', ''],
+  ['applyfunction', ''],
   ['tab', '\t'],
   ['newline', '\n'],
 ]);
 
 const ESCAPE =
-  /%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\u\{[0-9A-Fa-f]{1,6}\}|\\x[0-9A-Fa-f]{2}|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?|&[A-Za-z]{2,8};/g;
+  /%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\u\{[0-9A-Fa-f]{1,6}\}|\\x[0-9A-Fa-f]{2}|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?|&[A-Za-z]{2,16};/g;
 
 /**
  * Percent triplets, `\u` and `\x` escapes and character references read once, ASCII results only for

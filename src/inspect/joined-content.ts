@@ -1,0 +1,108 @@
+// Active content in pieces: texts of one result that are inert apart and act where a client shows them as
+// one. Looks at them as clients join them, and cuts what it finds out of each text that holds a part of it.
+
+import { findActiveContent, type Replacement } from './sanitize/active-content.js';
+import { findCode } from './sanitize/code-regions.js';
+import { isSurelyClean } from './sanitize/gate.js';
+
+/** How clients join the texts of one result. */
+const GLUES = ['', '\n', '\n\n'] as const;
+/** What is still active after so many rounds is given up. */
+const MAX_ROUNDS = 6;
+
+/** The texts as they are inert together; undefined where they do not become so. */
+export function neutralizeJoined(texts: readonly string[]): readonly string[] | undefined {
+  if (isSurelyClean(texts.join(''))) return texts;
+  let inert = texts;
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const before = inert;
+    for (const glue of GLUES) inert = neutralizeWith(inert, glue);
+    if (inert === before) return inert;
+  }
+  return undefined;
+}
+
+/** Where in the joined text an address may go on from one text into the next. */
+function bordersOf(texts: readonly string[], glue: string): readonly number[] {
+  const borders: number[] = [];
+  let at = 0;
+  for (const [index, text] of texts.entries()) {
+    // Data that follows an address without a blank is no part of it.
+    if (index > 0 && !/^[[{]/.test(text)) borders.push(at);
+    at += text.length + glue.length;
+  }
+  return borders;
+}
+
+/** Whether an address lies on both sides of a border; within one text it was judged by itself. */
+function isAcross({ start, end }: Replacement, borders: readonly number[]): boolean {
+  let low = 0;
+  let high = borders.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((borders[middle] ?? 0) <= start) low = middle + 1;
+    else high = middle;
+  }
+  return (borders[low] ?? end) < end;
+}
+
+type Piece = { readonly start: number; readonly end: number; readonly text: string };
+
+function neutralizeWith(texts: readonly string[], glue: string): readonly string[] {
+  const joined = texts.join(glue);
+  const borders = bordersOf(texts, glue);
+  const found = findActiveContent(joined, 'markdown', findCode(joined)).filter(
+    (one) => one.isBare !== true || isAcross(one, borders),
+  );
+  if (found.length === 0) return texts;
+  const inert: string[] = [];
+  let start = 0;
+  let first = 0;
+  for (const text of texts) {
+    const end = start + text.length;
+    const pieces: Piece[] = [];
+    while ((found[first]?.end ?? start) < start) first++;
+    for (let index = first; index < found.length; index++) {
+      const one = found[index];
+      if (one === undefined || one.start > end) break;
+      const piece = pieceOf(shrink(joined, one), start, end);
+      if (piece !== undefined) pieces.push(piece);
+    }
+    inert.push(replaceAll(text, pieces));
+    start = end + glue.length;
+  }
+  return inert;
+}
+
+/** A replacement without what it leaves as it is at both ends. */
+function shrink(joined: string, { start, end, text }: Replacement): Piece {
+  const most = Math.min(end - start, text.length);
+  let head = 0;
+  while (head < most && joined[start + head] === text[head]) head++;
+  let tail = 0;
+  while (tail < most - head && joined[end - 1 - tail] === text[text.length - 1 - tail]) tail++;
+  return { start: start + head, end: end - tail, text: text.slice(head, text.length - tail) };
+}
+
+/** What of a replacement falls on the text from `from` to `to`: it stands where it begins. */
+function pieceOf({ start, end, text }: Piece, from: number, to: number): Piece | undefined {
+  const begins = start >= from && (start < to || (start === end && start === to));
+  const isInside = end > from && start < to;
+  if (!begins && !isInside) return undefined;
+  if (start === end && start === from && from > 0) return undefined;
+  return {
+    start: Math.max(start, from) - from,
+    end: Math.min(end, to) - from,
+    text: begins ? text : '',
+  };
+}
+
+function replaceAll(text: string, pieces: readonly Piece[]): string {
+  let inert = '';
+  let at = 0;
+  for (const piece of pieces) {
+    inert += text.slice(at, piece.start) + piece.text;
+    at = piece.end;
+  }
+  return inert + text.slice(at);
+}
