@@ -8,8 +8,8 @@
 //
 // Age is counted with care, because clocks are set and differ between machines: a lease is stale when it
 // was watched, by this process's own monotonic clock, without being renewed for the whole time; or when
-// the wall clock calls it old and it was watched for longer than a renewal takes; or when its process has
-// certainly ended (process-identity.ts).
+// the wall clock calls it old and it was watched for as long as its holder would trust it without renewing
+// it; or when its process has certainly ended (process-identity.ts).
 
 import { type FileHandle, open, realpath, rename, stat, unlink } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -237,7 +237,12 @@ export class AuditLease {
   }
 
   #hasStoodStill(held: Held): boolean {
-    return this.#since(held.renewed) >= 2 * this.#times.renewEveryMs;
+    return this.#since(held.renewed) >= this.#trustMs;
+  }
+
+  /** INVARIANT: nobody takes a lease over sooner than its holder ceases to rely on the last renewal. */
+  get #trustMs(): number {
+    return 2 * this.#times.renewEveryMs;
   }
 
   #moment(): Moment {
@@ -350,7 +355,7 @@ export class AuditLease {
   }
 
   async #isStale(path: string, found: Found): Promise<boolean> {
-    const { renewEveryMs, staleMs } = this.#times;
+    const { staleMs } = this.#times;
     const key = keyOf(found);
     const known = this.#watched.get(path);
     const sinceMs = known?.key === key ? known.sinceMs : this.#monotonicMs();
@@ -358,7 +363,7 @@ export class AuditLease {
     if (await this.#hasEnded(path, found)) return true;
     const watchedMs = this.#monotonicMs() - sinceMs;
     if (watchedMs >= staleMs) return true;
-    return this.#now() - found.changedWallMs > staleMs && watchedMs > 1.2 * renewEveryMs;
+    return this.#now() - found.changedWallMs > staleMs && watchedMs >= this.#trustMs;
   }
 
   /** Only where no other machine can have the folder: two of them may tell the same of themselves. */
