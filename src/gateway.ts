@@ -13,7 +13,12 @@ import { createExchange } from './gateway/exchange-of-path.js';
 import { createFollowers, type Followers } from './gateway/followers.js';
 import { buildIdentity, type Identity } from './gateway/identity.js';
 import { type Inspection, startInspection } from './gateway/inspection.js';
-import { createListeners, type Listeners, type Listening } from './gateway/listeners.js';
+import {
+  createListeners,
+  ListenerFault,
+  type Listeners,
+  type Listening,
+} from './gateway/listeners.js';
 import { createPorts } from './gateway/ports.js';
 import { createReload } from './gateway/reload.js';
 import { createWordsAbout, hearReplicas } from './gateway/replicas.js';
@@ -61,7 +66,9 @@ export type Gateway = {
 
 export type GatewayStart =
   | { readonly kind: 'started'; readonly gateway: Gateway; readonly faults: readonly Fault[] }
-  | { readonly kind: 'refused'; readonly faults: readonly Fault[] };
+  | { readonly kind: 'refused'; readonly faults: readonly Fault[] }
+  /** The files are good, and something else stands in the way: a taken port, or another writer. */
+  | { readonly kind: 'failed'; readonly message: string; readonly faults: readonly Fault[] };
 
 /** What changes with a version; everything else lives as long as the process. */
 type Current = { version: Version; identity: Identity; tables: EdgeTables };
@@ -85,6 +92,9 @@ type Assembly = {
   readonly followers: Followers;
 };
 
+/** `isServing` once the start is whole, until the end; `isReady` until the gateway is told to end. */
+type Phase = { isServing: boolean; isReady: boolean };
+
 type Compile = ReturnType<typeof createDefinitionCompiler>;
 
 /** How long a drain waits for exchanges that run. */
@@ -92,14 +102,19 @@ const DRAIN_MS = 10_000;
 /** How often controls are looked at; a change shows within this time. */
 const CONTROLS_EVERY_MS = 1_000;
 
-/** Starts a gateway from its files. Refuses, and opens nothing, when one of them is invalid. */
+/**
+ * Starts a gateway from its files. Refuses, and opens nothing, when one of them is invalid. A start is whole,
+ * or it leaves nothing open.
+ */
 export async function startGateway(options: GatewayOptions): Promise<GatewayStart> {
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const read = (policyInForce?: string) =>
     loadVersion(options.file, { env: options.env, compile }, policyInForce);
   const { version, faults } = await read();
   if (version === undefined) return { kind: 'refused', faults };
-  return { kind: 'started', gateway: await openGateway(options, version, compile, read), faults };
+  const opened = await openGateway(options, version, compile, read);
+  if (typeof opened === 'string') return { kind: 'failed', message: opened, faults };
+  return { kind: 'started', gateway: opened, faults };
 }
 
 async function openGateway(
@@ -107,42 +122,68 @@ async function openGateway(
   version: Version,
   compile: Compile,
   read: (policyInForce: string) => Promise<VersionReading>,
-): Promise<Gateway> {
+): Promise<Gateway | string> {
   const ring = createKeyRing(keysOf(version.settings));
   let dataPort = version.settings.listeners.data.port;
-  let isOpen = false;
+  const phase = { isReady: false, isServing: false };
   const assembly = assemble(options, version, compile, ring, () => dataPort);
   const { current, witness, look } = assembly;
-  const listeners = openListeners(options, assembly, ring, () => isOpen);
-  await witness.audit.start();
-  await assembly.state.start();
-  witness.metrics.setConfig(version.hashes);
-  assembly.runtimes.replace(version.settings);
-  look();
-  const listening = await listeners.open((port) => {
-    dataPort = port;
-    current.tables = buildTables(version.settings, port, publishedKeys(ring));
-  });
-  const reload = createReload({
-    ...assembly,
-    read,
-    current: () => current.version,
-    log: options.log,
-  });
-  const watch = await watchFiles(current, reload, options.log);
-  // A file that changed between the first reading and the watch would otherwise wait for the next change.
-  await reload();
-  isOpen = true;
-  const looking = setInterval(() => {
-    current.identity.keepFresh();
+  const listeners = openListeners(options, assembly, ring, phase);
+  try {
+    // The ports first: until they are ours nothing is touched that another gateway may be using.
+    const listening = await listeners.open((port) => {
+      dataPort = port;
+      current.tables = buildTables(version.settings, port, publishedKeys(ring));
+    });
+    const refused = await witness.audit.acquire((holder) =>
+      options.log.write('warn', 'waiting for the audit file', { detail: holder }),
+    );
+    if (refused !== undefined) {
+      await closeAll(assembly, listeners);
+      return refused;
+    }
+    await witness.audit.start();
+    await assembly.state.start();
+    witness.metrics.setConfig(version.hashes);
+    assembly.runtimes.replace(version.settings);
     look();
+    const reload = createReload({
+      ...assembly,
+      read,
+      current: () => current.version,
+      log: options.log,
+    });
+    const watch = await watchFiles(current, reload, options.log);
+    // A file that changed between the first reading and the watch would otherwise wait for the next change.
+    await reload();
+    phase.isServing = true;
+    phase.isReady = true;
+    return run(assembly, listeners, { listening, reload, watch, phase });
+  } catch (error) {
+    await closeAll(assembly, listeners);
+    if (error instanceof ListenerFault) return error.message;
+    throw error;
+  }
+}
+
+type Started = Pick<Gateway, 'listening' | 'reload'> & {
+  readonly watch: ConfigWatch;
+  readonly phase: Phase;
+};
+
+/** A gateway that has started whole. */
+function run(assembly: Assembly, listeners: Listeners, started: Started): Gateway {
+  const { listening, reload, watch, phase } = started;
+  const looking = setInterval(() => {
+    assembly.current.identity.keepFresh();
+    assembly.look();
   }, CONTROLS_EVERY_MS);
   looking.unref();
   return {
     listening,
     reload,
     async close() {
-      isOpen = false;
+      phase.isReady = false;
       clearInterval(looking);
       await watch.close();
       await closeAll(assembly, listeners);
@@ -221,7 +262,7 @@ function openListeners(
   { log, now = Date.now }: GatewayOptions,
   assembly: Assembly,
   ring: KeyRing,
-  isOpen: () => boolean,
+  phase: Phase,
 ): Listeners {
   const { current, witness, runtimes, state, endpoints, look, followers } = assembly;
   const { metrics, audit, controls } = witness;
@@ -246,7 +287,7 @@ function openListeners(
   const listeners = createListeners(current.version.settings, {
     witness,
     authenticator: () => current.identity.adminAuthenticator,
-    isReady: () => isOpen() && audit.isWritable(),
+    isReady: () => phase.isReady && audit.isWritable(),
     revocations: createRevocationDesk({
       ...{ ring, now, revocations: state.revocations },
       settings: () => current.version.settings,
@@ -256,7 +297,7 @@ function openListeners(
       return controls.snapshot();
     },
     data: {
-      tables: () => current.tables,
+      tables: () => (phase.isServing ? current.tables : undefined),
       exchange: createExchange(ports, endpoints, metrics.inflight),
       refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },

@@ -1,5 +1,5 @@
 // `sallyport audit verify`: whether audit files are one whole chain, and where they are not. It reads
-// files and a checkpoint kept elsewhere; it never repairs. Exit 0 whole, 1 not whole, 2 could not check.
+// files and a checkpoint kept elsewhere; it never repairs. Exit 0 whole, 1 not whole, 2 not checked.
 
 import { createPublicKey } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -108,10 +108,26 @@ async function verifyFiles(options: AuditVerifyOptions, cwd: string): Promise<Ch
   return verifier.end();
 }
 
-function report(verdict: ChainVerdict, io: CliIo): void {
+/** What could have been rewritten without a trace: it comes first, whatever else there is to say. */
+function unsignedText({ unsigned, lines }: ChainVerdict, hasKey: boolean): string {
+  const { lines: count, fromSeq } = unsigned;
+  const some = `${count} line${count === 1 ? '' : 's'}`;
+  const from = fromSeq === undefined ? '' : `, from sequence number ${fromSeq} on,`;
+  const those =
+    count === 0
+      ? 'unsigned: 0 lines'
+      : `unsigned: ${some}${from} could have been rewritten or cut off`;
+  return hasKey || count === lines
+    ? those
+    : `${those}; without --key, all ${lines} could have been rewritten`;
+}
+
+function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {
+  io.stdout(`${unsignedText(verdict, hasKey)}\n`);
   for (const { file, line, kind, message } of verdict.faults) {
     io.stdout(`${makeVisible(`${file}:${line} ${kind}: ${message}`)}\n`);
   }
+  for (const text of verdict.unchecked) io.stdout(`${makeVisible(`not checked: ${text}`)}\n`);
   if (verdict.isWhole) {
     const { head } = verdict;
     const at =
@@ -130,8 +146,9 @@ export async function runAuditVerify(options: AuditVerifyOptions, io: CliIo): Pr
   try {
     const verdict = await verifyFiles(options, io.cwd);
     if (options.json) io.stdout(`${JSON.stringify(verdict, null, 2)}\n`);
-    else report(verdict, io);
-    return verdict.isWhole ? EXIT_FINE : EXIT_FAILED;
+    else report(verdict, (options.keys ?? []).length > 0, io);
+    if (verdict.faults.length > 0) return EXIT_FAILED;
+    return verdict.isWhole ? EXIT_FINE : EXIT_UNCHECKED;
   } catch (error) {
     io.stderr(`error: ${makeVisible(error instanceof Error ? error.message : 'unreadable')}\n`);
     return EXIT_UNCHECKED;

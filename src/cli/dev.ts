@@ -14,7 +14,14 @@ import { DEV_TOKEN_HOURS, DEV_UPSTREAM, DEVELOPER, writeDevFiles } from '../dev/
 import { type DevIssuer, startIssuer } from '../dev/issuer.js';
 import { runTour } from '../dev/tour.js';
 import { readPort } from './port.js';
-import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED, mayColor } from './program.js';
+import {
+  type CliIo,
+  type Command,
+  EXIT_FAILED,
+  EXIT_FINE,
+  EXIT_UNCHECKED,
+  mayColor,
+} from './program.js';
 import type { ServedGateway, ServePorts } from './serve.js';
 
 export type DevOptions = {
@@ -159,6 +166,10 @@ async function serveFor(
       `error: the gateway did not start: ${started.faults.map((fault) => fault.message).join('; ')}\n`,
     );
     return EXIT_UNCHECKED;
+  }
+  if (started.kind === 'failed') {
+    stage.io.stderr(`error: the gateway did not start: ${started.message}\n`);
+    return EXIT_FAILED;
   }
   try {
     const code = await play(started.gateway);

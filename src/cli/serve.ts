@@ -4,7 +4,8 @@
 import { resolve } from 'node:path';
 import type { Fault } from '../config/fault.js';
 import { renderFaults } from '../config/report.js';
-import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
+import { makeVisible } from '../observe/quoting.js';
+import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 /** A gateway as this command needs it. */
 export type ServedGateway = {
@@ -26,12 +27,16 @@ export type ServePorts = {
         readonly faults: readonly Fault[];
       }
     | { readonly kind: 'refused'; readonly faults: readonly Fault[] }
+    | { readonly kind: 'failed'; readonly message: string; readonly faults: readonly Fault[] }
   >;
   /** Resolves with the exit code when the process was told to end; calls `onReload` at each SIGHUP. */
   untilSignal(onReload: () => void): Promise<number>;
 };
 
-/** Serves. The exit code is that of the signal that ended it, 2 when it could not start. */
+/**
+ * Serves. The exit code is that of the signal that ended it; 2 when the files are wrong; 1 when something
+ * else stands in the way of a whole start, and then nothing is left open.
+ */
 export async function runServe(
   options: { readonly config: string },
   io: CliIo,
@@ -45,6 +50,10 @@ export async function runServe(
       `error: nothing was started; mend the file, or run: sallyport validate -c ${options.config}\n`,
     );
     return EXIT_UNCHECKED;
+  }
+  if (started.kind === 'failed') {
+    io.stderr(`error: nothing was started: ${makeVisible(started.message)}\n`);
+    return EXIT_FAILED;
   }
   const { gateway } = started;
   for (const { listener, host, port, isSecure } of gateway.listening) {

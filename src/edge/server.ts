@@ -2,6 +2,7 @@
 // Host, Origin, size and type are judged here, everything else in exchange.ts.
 
 import { randomUUID } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server as SecureServer } from 'node:https';
 import type { Socket } from 'node:net';
@@ -19,8 +20,8 @@ import { checkRequest, type EdgeRefusal } from './request.js';
 import type { EdgeTables } from './routes.js';
 
 export type DataServerPorts = {
-  /** The tables of the current version, read once a request. */
-  tables(): EdgeTables;
+  /** The tables of the current version, read once a request; `undefined` while the gateway is starting. */
+  tables(): EdgeTables | undefined;
   /** The journey of a message. Never rejects. */
   exchange(incoming: Incoming, outgoing: Outgoing): Promise<void>;
   /** A refusal of the edge, for the record. */
@@ -47,6 +48,13 @@ const DRAIN_SWEEP_MS = 50;
 /** All bodies together that are still on their way. */
 const MAX_BODIES_BYTES = 64 * 1024 * 1024;
 const NO_BODY = new Uint8Array(0);
+/** A start that waits for something else has its ports already. */
+const STARTING: EdgeRefusal = {
+  status: 503,
+  reason: 'overloaded',
+  upstream: undefined,
+  headers: { 'retry-after': '5', connection: 'close' },
+};
 const OVERLOADED = { status: 503, reason: 'overloaded', headers: { 'retry-after': '1' } } as const;
 const TOO_LARGE = { status: 413, reason: 'body-too-large' } as const;
 
@@ -84,7 +92,10 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   // words, unrecorded, and before the checks of the edge.
   app.addHook('onRequest', (request, reply) => {
     reply.hijack();
-    return serve(request.raw, reply.raw);
+    const tables = ports.tables();
+    return tables === undefined
+      ? refuseEarly(request.raw, reply.raw)
+      : serve(request.raw, reply.raw, tables);
   });
 
   const sockets = new Set<Socket>();
@@ -103,11 +114,19 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     }
   }
 
-  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function refuseEarly(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const remoteAddress = request.socket.remoteAddress ?? '';
+    refuse(request, response, STARTING, { id: randomUUID(), remoteAddress });
+  }
+
+  async function serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    tables: EdgeTables,
+  ): Promise<void> {
     const receivedAt = Date.now();
     const startedMs = performance.now();
     const id = randomUUID();
-    const tables = ports.tables();
     allowOrigin(request, response, tables);
     const remoteAddress = addressOf(request, tables);
     const check = checkRequest(request, tables);
@@ -182,7 +201,9 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
 
   return {
     async listen(host, port) {
-      await app.listen({ host, port });
+      // The framework would open several addresses for a name, and pass over those that it cannot have.
+      const { address: only } = await lookup(host);
+      await app.listen({ host: only, port });
       const address = app.server.address();
       return typeof address === 'object' && address !== null ? address.port : port;
     },

@@ -1,5 +1,6 @@
-// The listeners: data, ops, and admin where it is configured. Opened in that order, so that nothing says
-// "ready" before calls can be served.
+// The listeners: data, ops, and admin where it is configured. All are open or none: the first that cannot be
+// opened is named with its address, and ends the start. Until the rest of the gateway has started, the data
+// listener refuses every call, and the ops listener says that it is not ready.
 
 import type { Authenticator } from '../authn/verify.js';
 import type { ListenerSettings, Settings } from '../config/settings.js';
@@ -32,7 +33,10 @@ export type ListenerPorts = {
 };
 
 export type Listeners = {
-  /** Opens all; told of the data port as soon as it is known, before the first request. */
+  /**
+   * Opens all; told of the data port as soon as it is known, before the first request. Rejects with
+   * ListenerFault where one cannot be opened; `closeData` and `closeRest` then close the others.
+   */
   open(onDataPort: (port: number) => void): Promise<readonly Listening[]>;
   /** Ends data first, within `graceMs`; the others serve until `closeRest`. */
   closeData(graceMs: number): Promise<void>;
@@ -63,12 +67,14 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
         });
   return {
     async open(onDataPort) {
-      const port = await data.listen(listeners.data.host, listeners.data.port);
-      onDataPort(port);
-      const open: Listening[] = [openAs('data', listeners.data, port)];
-      open.push(openAs('ops', listeners.ops, (await ops.start()).port));
+      const { host, port } = listeners.data;
+      const dataPort = await openOne('data', listeners.data, () => data.listen(host, port));
+      onDataPort(dataPort.port);
+      const open: Listening[] = [dataPort];
+      open.push(await openOne('ops', listeners.ops, async () => (await ops.start()).port));
       if (console !== undefined && admin !== undefined) {
-        open.push(openAs('admin', admin.listener, (await console.start()).port));
+        const startConsole = async () => (await console.start()).port;
+        open.push(await openOne('admin', admin.listener, startConsole));
       }
       return open;
     },
@@ -94,8 +100,32 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
   };
 }
 
-function openAs(listener: ListenerName, { host, tls }: ListenerSettings, port: number): Listening {
-  return { listener, host, port, isSecure: tls !== undefined };
+/** A listener could not be opened. */
+export class ListenerFault extends Error {
+  override readonly name = 'ListenerFault';
+}
+
+const WHY: ReadonlyMap<unknown, string> = new Map([
+  ['EADDRINUSE', 'the port is taken'],
+  ['EACCES', 'this user may not open the port'],
+  ['EADDRNOTAVAIL', 'this machine has no such address'],
+]);
+
+async function openOne(
+  listener: ListenerName,
+  { host, port, tls }: ListenerSettings,
+  start: () => Promise<number>,
+): Promise<Listening> {
+  try {
+    return { listener, host, port: await start(), isSecure: tls !== undefined };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    const why = WHY.get(code) ?? 'it cannot be opened';
+    const place = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+    throw new ListenerFault(
+      `the ${listener} listener cannot listen on ${place}: ${why} (${String(code ?? error)})`,
+    );
+  }
 }
 
 function isOther(one: ListenerSettings, other: ListenerSettings): boolean {

@@ -3,6 +3,7 @@
 
 import type { Settings } from '../config/settings.js';
 import type { watchConfiguration } from '../config/watch.js';
+import { leasePath, nextLeasePath } from '../observe/audit-lease.js';
 
 /** What to watch for the next change. */
 export function targetsOf(settings: Settings): Parameters<typeof watchConfiguration>[0]['targets'] {
@@ -14,6 +15,8 @@ export function targetsOf(settings: Settings): Parameters<typeof watchConfigurat
       { path: policiesDir, suffix: '.policy.yaml' },
       { path: pinsDir, suffix: '.lock.yaml' },
     ],
-    own: audit.sinks.flatMap((sink) => (sink.type === 'file' ? [sink.path] : [])),
+    own: audit.sinks.flatMap((sink) =>
+      sink.type === 'file' ? [sink.path, leasePath(sink.path), nextLeasePath(sink.path)] : [],
+    ),
   };
 }

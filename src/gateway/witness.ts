@@ -32,17 +32,18 @@ export type WitnessPorts = {
 export function createWitness({ settings, hashes }: Version, ports: WitnessPorts): Witness {
   const { build, ring, log, now } = ports;
   const metrics = createMetrics(settings, build);
+  const instance = randomUUID();
   let fault: string | undefined;
   const audit = createAudit({
     settings: settings.audit,
-    instance: randomUUID(),
+    instance,
     version: build.version,
     versions: hashes,
     signer: ring,
     now,
     meters: metrics,
     mask: redactForRecord,
-    newWriter: (sink) => newWriter(sink, ports.writeStdout),
+    newWriter: (sink) => newWriter(sink, instance, ports.writeStdout),
     onState(found) {
       fault = found;
     },
@@ -65,11 +66,12 @@ type Sink = AuditSettings['sinks'][number];
 
 function newWriter(
   sink: Sink,
+  instance: string,
   writeStdout: WitnessPorts['writeStdout'],
 ): ReturnType<typeof createAuditFile> {
   switch (sink.type) {
     case 'file':
-      return createAuditFile(sink.path, LOOK_EVERY_MS);
+      return createAuditFile(sink.path, { lookEveryMs: LOOK_EVERY_MS, lease: { instance } });
     case 'stdout':
       return createAuditStream(writeStdout);
   }

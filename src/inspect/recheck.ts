@@ -49,8 +49,6 @@ type Gathered = {
   hasRemoteIcons: boolean;
 };
 
-const TAIL_CHARS = 512;
-
 /** Classes of which something is still there. An unreadable text is a class of its own. */
 export function findRemains(input: RecheckInput): readonly string[] {
   const read = readJsonText(input.text, { maxDepth: input.maxDepth });

@@ -31,7 +31,12 @@ export const AUDIT_SCHEMA = 'sallyport.audit/1';
 const MAX_LISTED = 64;
 
 /** An event but for its epoch and its chain. The line is `before + epoch + after + chain`. */
-export type EventText = { readonly before: string; readonly after: string };
+export type EventText = {
+  readonly before: string;
+  readonly after: string;
+  /** The time that the line states, in milliseconds since the epoch. */
+  readonly timeMs: number;
+};
 
 /** Whose event it is, and under which versions of the files it happened. */
 export type GatewayFacts = {
@@ -220,6 +225,7 @@ function exchangeText(
       `,"client":${clientText(record, mask)}${askedText(record, mask)}` +
       `,"decision":${decisionText(record)},"findings":${findingsText(record, mask)},"result":${result}` +
       `,"latency_ms":${latencyText(record, totalMs)},"trace":${traceText(record)}`,
+    timeMs: context.nowMs,
   };
 }
 
@@ -271,5 +277,6 @@ export function plainEvent(event: AuditEvent, context: EventContext): EventText 
   return {
     before: head(event.type, context),
     after: `${versionsText(context.gateway)},${eventMembers(event, context.mask)}`,
+    timeMs: context.nowMs,
   };
 }

@@ -1,14 +1,19 @@
 // The file that audit lines go to: appended, synced (O_DSYNC) group by group, readable by its owner
-// alone. Before a group it looks whether the path still names the file it has, and of the size it left:
-// when it was removed, rotated, cut or written by another, it opens the path anew. Groups that follow
-// each other within a few milliseconds share one look. After a crash it finds the last whole line and
-// says what was torn. It never goes on in a file that is no audit file.
+// alone, written only while this process has its lease. Before a group it looks whether the path still
+// names the file it has, and of the size it left: when it was removed, rotated or emptied, it opens the
+// path anew; when it ends in anything but the last line of this process, another one wrote into it, and
+// nothing more is written. Groups that follow each other within a few milliseconds share one look. After
+// a crash it finds the last whole line and says what was torn. It never goes on in a file that is no
+// audit file.
 
+import { randomUUID } from 'node:crypto';
 import { constants, type Stats, statSync } from 'node:fs';
-import { type FileHandle, open, stat, statfs } from 'node:fs/promises';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { AuditLease, type LeaseOptions } from './audit-lease.js';
 import type { ChainWriter, Notice, Preparation } from './audit-ports.js';
-import { type ChainHead, readTail, tornDigest } from './chain.js';
+import { type ChainHead, type ChainTail, readChainLine, readTail, tornDigest } from './chain.js';
+import { isOnThisMachine } from './local-files.js';
 
 const FILE_MODE = 0o600;
 
@@ -21,17 +26,12 @@ const LOOK_EVERY_MS = 5;
 /** The end of the file in which the last whole line must be found; far more than the longest line. */
 const MAX_TAIL_BYTES = 1024 * 1024;
 
-/**
- * File systems of this machine (statfs(2)): ext, XFS, Btrfs, F2FS, ZFS, tmpfs, overlay. There a look is a
- * few microseconds from memory, less than handing it to another thread; over a network it may take forever.
- */
-const LOCAL_FILE_SYSTEMS: ReadonlySet<number> = new Set([
-  0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0x01021994, 0x794c7630,
-]);
-
 type Opened = {
   readonly handle: FileHandle;
-  /** On a file system of this machine. */
+  /**
+   * On a file system of this machine. There a look is a few microseconds from memory, less than handing it
+   * to another thread; over a network it may take forever.
+   */
   readonly isLocal: boolean;
   readonly isRegular: boolean;
   readonly device: number;
@@ -64,14 +64,6 @@ async function look(path: string, opened: Opened): Promise<Found> {
   }
 }
 
-async function isOnThisMachine(path: string): Promise<boolean> {
-  try {
-    return LOCAL_FILE_SYSTEMS.has((await statfs(path)).type);
-  } catch {
-    return false;
-  }
-}
-
 async function openPath(path: string): Promise<Opened> {
   const handle = await open(path, SYNCED_APPEND, FILE_MODE);
   try {
@@ -100,8 +92,8 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-async function readEnd({ handle, size }: Opened): Promise<string> {
-  const length = Math.min(size, MAX_TAIL_BYTES);
+async function readEnd({ handle, size }: Opened, more = 0): Promise<string> {
+  const length = Math.min(size, MAX_TAIL_BYTES + more);
   const bytes = Buffer.alloc(length);
   let done = 0;
   while (done < length) {
@@ -124,30 +116,74 @@ function continuation(head: ChainHead, why: string): Notice {
   return { event: 'continued', detail: { why, after_seq: head.seq, after_hash: head.hash } };
 }
 
-/** How a file with content is gone on with. */
-function resume(text: string, known: ChainHead | undefined, why: string): Preparation {
-  const tail = readTail(text);
-  if (tail.head === undefined && known === undefined) {
-    throw new Error('the file has content and no audit line at its end');
-  }
-  const isOurs =
-    tail.head !== undefined &&
-    (known === undefined || (tail.head.epoch === known.epoch && tail.head.seq >= known.seq));
-  const notices: Notice[] = [];
-  if (tail.torn !== '') {
-    const detail = { torn_bytes: tail.torn.length, torn_sha256: tornDigest(tail.torn) };
-    notices.push({ event: 'recovered', detail });
-  }
-  if (!isOurs && known !== undefined) notices.push(continuation(known, why));
-  return { head: isOurs ? tail.head : known, notices, needsLineEnd: !tail.isLineEnded };
+/** Another one wrote into the file, or cut it. */
+export class ForeignEnd extends Error {
+  override readonly name = 'ForeignEnd';
 }
 
-/**
- * A writer for one path. Nothing is opened before the first `prepare`. A file that was taken away within
- * `lookEveryMs` after a look is noticed by the first group behind that time.
- */
-export function createAuditFile(path: string, lookEveryMs: number = LOOK_EVERY_MS): ChainWriter {
+/** How a file with content is gone on with by a process that has written nothing yet. */
+function takeOver(text: string): Preparation {
+  const tail = readTail(text);
+  if (tail.head === undefined) {
+    throw new Error('the file has content and no audit line at its end');
+  }
+  return { head: tail.head, notices: recovery(tail), needsLineEnd: !tail.isLineEnded };
+}
+
+function recovery({ torn }: ChainTail): Notice[] {
+  if (torn === '') return [];
+  return [
+    { event: 'recovered', detail: { torn_bytes: torn.length, torn_sha256: tornDigest(torn) } },
+  ];
+}
+
+/** What stands behind the last line that this process wrote; `undefined` where that line is not there. */
+function textBehind(text: string, { hash }: ChainHead): string | undefined {
+  const ending = `"hash":"${hash}"}}\n`;
+  const at = text.lastIndexOf(ending);
+  if (at < 0) return undefined;
+  const line = readChainLine(text.slice(text.lastIndexOf('\n', at) + 1, at + ending.length - 1));
+  const isOurs = line !== undefined && line.computed === line.hash && line.hash === hash;
+  return isOurs ? text.slice(at + ending.length) : undefined;
+}
+
+/** What a write that failed, and could not be undone, may have left behind the last line. */
+type Remains = { readonly device: number; readonly inode: number; readonly bytes: Buffer };
+
+/** The same for a process that goes on with what it wrote itself. */
+function goOn(
+  text: string,
+  file: Opened,
+  known: ChainHead,
+  remains: Remains | undefined,
+): Preparation {
+  const behind = textBehind(text, known);
+  if (behind === '') return { head: known, notices: [], needsLineEnd: false };
+  const isSame = remains?.device === file.device && remains.inode === file.inode;
+  const left = isSame ? remains?.bytes.toString('latin1') : undefined;
+  if (behind !== undefined && left?.startsWith(behind)) return takeOver(text);
+  throw new ForeignEnd(
+    'the file does not end where this gateway left it: another process wrote into it, or cut it',
+  );
+}
+
+export type AuditFileOptions = {
+  /**
+   * A file that was taken away within this time after a look is noticed by the first group behind that
+   * time.
+   */
+  readonly lookEveryMs?: number;
+  readonly lease?: LeaseOptions;
+};
+
+/** A writer for one path. Nothing is opened before `acquire` or the first `prepare`. */
+export function createAuditFile(path: string, options: AuditFileOptions = {}): ChainWriter {
+  const { lookEveryMs = LOOK_EVERY_MS } = options;
+  const lease = new AuditLease(path, options.lease ?? { instance: randomUUID() });
   let opened: Opened | undefined;
+  let remains: Remains | undefined;
+  /** What is being written, until it is known to be durable. */
+  let writing: Buffer | undefined;
   let lookedMs = Number.NEGATIVE_INFINITY;
 
   async function release(): Promise<void> {
@@ -157,17 +193,38 @@ export function createAuditFile(path: string, lookEveryMs: number = LOOK_EVERY_M
   }
 
   async function takeUp(known: ChainHead | undefined, why: string): Promise<Preparation> {
+    await lease.hold();
     const file = await openPath(path);
     opened = file;
-    if (file.size > 0) return resume(await readEnd(file), known, why);
+    if (file.size > 0) {
+      const text = await readEnd(file, remains?.bytes.length);
+      return known === undefined ? takeOver(text) : goOn(text, file, known, remains);
+    }
     if (file.isRegular) await syncFolder(path);
     const notices = known === undefined ? [] : [continuation(known, why)];
     return { head: known, notices, needsLineEnd: false };
   }
 
+  /** Takes back what was written of a group that failed, so that the file ends with a whole line. */
+  async function undo({ handle, isRegular, device, inode, size }: Opened): Promise<void> {
+    const bytes = writing;
+    writing = undefined;
+    if (bytes === undefined || !isRegular) return;
+    try {
+      // Only what is certainly this group: behind it may stand what another wrote.
+      if ((await handle.stat()).size > size + bytes.length) return;
+      await handle.truncate(size);
+    } catch {
+      remains = { device, inode, bytes: Buffer.from(bytes) };
+    }
+  }
+
   return {
+    acquire: (onWait) => lease.acquire(onWait),
+    fault: () => lease.lost,
     async prepare(known) {
       if (opened === undefined) return takeUp(known, 'reopened');
+      if (!lease.isFresh) await lease.hold();
       const nowMs = performance.now();
       if (nowMs - lookedMs < lookEveryMs) return { head: known, notices: [], needsLineEnd: false };
       const found = opened.isLocal ? lookNow(path, opened) : await look(path, opened);
@@ -180,15 +237,20 @@ export function createAuditFile(path: string, lookEveryMs: number = LOOK_EVERY_M
     },
     async commit(bytes) {
       if (opened === undefined) throw new Error('the file is not open');
+      writing = bytes;
       await writeAll(opened.handle, bytes);
+      writing = undefined;
+      remains = undefined;
       opened.size += bytes.length;
     },
     async abandon() {
-      // What was written of the failed group is taken back, so that the file ends with a whole line.
-      if (opened?.isRegular) await opened.handle.truncate(opened.size).catch(() => undefined);
+      if (opened !== undefined) await undo(opened);
       await release();
     },
-    close: release,
+    async close() {
+      await release();
+      await lease.release();
+    },
   };
 }
 

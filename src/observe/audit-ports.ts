@@ -2,6 +2,7 @@
 
 import type { EventText } from './audit-event.js';
 import type { ChainHead } from './chain.js';
+import type { CheckpointBounds } from './checkpoint.js';
 
 /** Something that must be written before the next line, because of how the place was found. */
 export type Notice = {
@@ -20,6 +21,13 @@ export type Preparation = {
 
 /** Where lines go. Methods are called one at a time. */
 export interface ChainWriter {
+  /**
+   * Takes the right to write to the place, where it has only one writer, and waits a bounded time for
+   * another. Resolves with a sentence where that was in vain; `onWait` is told who has it.
+   */
+  acquire?(onWait: (holder: string) => void): Promise<string | undefined>;
+  /** Why nothing can be written, where that is known before a write is tried. */
+  fault?(): string | undefined;
   /** Opens the place, or looks whether it is still the same. `known` is the last durable line. */
   prepare(known: ChainHead | undefined): Promise<Preparation>;
   /** Writes and makes durable. */
@@ -40,6 +48,8 @@ export type SinkPorts = {
   ) => EventText;
   /** Builds the signed checkpoint of a head. */
   readonly checkpoint: (head: ChainHead) => EventText;
+  /** How soon a checkpoint follows another. */
+  readonly bounds: CheckpointBounds;
   readonly newEpoch: () => string;
   readonly monotonicMs: () => number;
   readonly onResult: (result: SinkResult, count: number) => void;

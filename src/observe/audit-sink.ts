@@ -7,6 +7,7 @@
 import type { EventText } from './audit-event.js';
 import type { ChainWriter, Preparation, SinkPorts } from './audit-ports.js';
 import { type ChainHead, startChain } from './chain.js';
+import { CheckpointInterval } from './checkpoint-interval.js';
 import { type CommitGroup, createCommitGroup, SinkUnavailable } from './commit-group.js';
 import { createGroupBytes, type GroupBytes } from './group-bytes.js';
 import { createGroupPace, type GroupPace } from './group-pace.js';
@@ -56,11 +57,15 @@ export class AuditSink {
   #committing: CommitGroup | undefined;
   #head: ChainHead | undefined;
   #bytes: GroupBytes | undefined;
+  /** What follows the last checkpoint; unknown where a chain of another run is gone on with. */
+  #interval: CheckpointInterval | undefined;
   readonly #pace: GroupPace;
   #isRunning = false;
   #isKickDue = false;
   #hasWaiters = false;
   #isStarted = false;
+  /** Nothing is opened before `start`, whatever comes: another one may still be writing there. */
+  #mayOpen = false;
   #isClosed = false;
   #startedMs = 0;
   #fault: string | undefined = NOT_STARTED;
@@ -88,14 +93,21 @@ export class AuditSink {
     return this.#fault === undefined && this.#queue.length < QUEUE_CAPACITY;
   }
 
+  /** Takes the right to write; see ChainWriter. Comes before `start`, and writes nothing. */
+  async acquire(onWait: (holder: string) => void): Promise<string | undefined> {
+    return this.#writer.acquire?.(onWait);
+  }
+
   /** Opens the place and writes the first line. Rejects with SinkUnavailable. */
   start(): Promise<void> {
+    this.#mayOpen = true;
     return this.#wait();
   }
 
   /** Resolves when the event is durable; rejects with SinkUnavailable when it will not be. */
   append(event: EventText): Promise<void> {
-    if (this.#isClosed || this.#isStalled() || this.#queue.length >= QUEUE_CAPACITY) {
+    const isClosed = this.#isClosed || !this.#mayOpen;
+    if (isClosed || this.#isStalled() || this.#queue.length >= QUEUE_CAPACITY) {
       this.#ports.onResult('refused', 1);
       return Promise.reject(new SinkUnavailable('the audit queue is full or closed'));
     }
@@ -135,7 +147,7 @@ export class AuditSink {
   /** Writes what waits, a last checkpoint and the end of the run, and lets go. Waits a bounded time. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
-    if (!this.#isStarted && this.#queue.length === 0) {
+    if (!this.#mayOpen || (!this.#isStarted && this.#queue.length === 0)) {
       this.#isClosed = true;
       clearInterval(this.#ticker);
       return this.#writer.close();
@@ -166,7 +178,7 @@ export class AuditSink {
   }
 
   #kick(): void {
-    if (this.#isRunning) return;
+    if (this.#isRunning || !this.#mayOpen) return;
     this.#isRunning = true;
     void this.#run();
   }
@@ -190,6 +202,9 @@ export class AuditSink {
       this.#setFault('stalled');
     } else if (this.#fault !== undefined && this.#fault !== NOT_STARTED) {
       this.#kick();
+    } else {
+      const fault = this.#writer.fault?.();
+      if (fault !== undefined) this.#setFault(fault);
     }
   }
 
@@ -237,14 +252,33 @@ export class AuditSink {
     const group = this.#bytes;
     group.begin(head, found.needsLineEnd);
     const points: EventText[] = [];
-    for (const event of this.#openingEvents(found)) group.add(event);
-    for (const item of items) {
-      const event = item.kind === 'event' ? item.event : this.#ports.checkpoint(group.head());
-      if (item.kind === 'checkpoint') points.push(event);
+    let interval = head.seq === this.#head?.seq ? this.#interval?.copy() : undefined;
+    const addPoint = (): void => {
+      const point = this.#ports.checkpoint(group.head());
+      points.push(point);
+      group.add(point);
+      interval = new CheckpointInterval(this.#ports.bounds, point.timeMs);
+    };
+    const add = (event: EventText): void => {
+      if (interval?.isDueBefore(event.timeMs)) addPoint();
+      interval?.add(event.timeMs);
       group.add(event);
+    };
+    for (const event of this.#openingEvents(found)) {
+      // A new chain is known from its beginning.
+      if (group.head().seq < 0) interval = new CheckpointInterval(this.#ports.bounds, event.timeMs);
+      interval?.add(event.timeMs);
+      group.add(event);
+    }
+    // How much an earlier run left unsigned is not known: nothing more is added to it.
+    if (interval === undefined) addPoint();
+    for (const item of items) {
+      if (item.kind === 'event') add(item.event);
+      else addPoint();
     }
     const bytes = group.bytes();
     if (bytes.length > 0) await this.#writer.commit(bytes);
+    this.#interval = interval;
     this.#done(group.head(), items.length, points);
   }
 

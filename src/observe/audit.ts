@@ -18,7 +18,12 @@ import {
 import type { ChainWriter, SinkResult } from './audit-ports.js';
 import { AuditSink } from './audit-sink.js';
 import type { ChainHead } from './chain.js';
-import { checkpointBytes, checkpointDetail } from './checkpoint.js';
+import {
+  type CheckpointBounds,
+  checkpointBytes,
+  checkpointDetail,
+  MAX_LINES_BETWEEN_CHECKPOINTS,
+} from './checkpoint.js';
 import type { MaskText } from './quoting.js';
 
 /** Failed logins written in one second; the rest is counted in the next one that is written. */
@@ -60,6 +65,11 @@ export type AuditPorts = {
 };
 
 export interface Audit {
+  /**
+   * Takes the right to write where a sink has only one writer; comes before `start`, and writes nothing.
+   * Resolves with a sentence where another gateway has it; `onWait` is told whom it waits for.
+   */
+  acquire(onWait: (holder: string) => void): Promise<string | undefined>;
   /** Opens all sinks and writes their first line. `unavailable` when one cannot be written. */
   start(): Promise<Recorded>;
   /**
@@ -144,6 +154,7 @@ type Builder = {
 
 function createBuilder(ports: AuditPorts): Builder {
   const { signer, now, mask } = ports;
+  const bounds = boundsOf(ports.settings);
   let gateway: GatewayFacts = {
     instance: ports.instance,
     version: ports.version,
@@ -162,11 +173,15 @@ function createBuilder(ports: AuditPorts): Builder {
       return plainEvent({ type: 'lifecycle', event, detail: { ...detail, ...keys } }, context());
     },
     checkpoint(head) {
-      const point = { ...head, time: new Date(now()).toISOString() };
+      const point = { ...head, time: new Date(now()).toISOString(), bounds };
       const detail = checkpointDetail({ ...point, ...signer.sign(checkpointBytes(point)) });
       return plainEvent({ type: 'checkpoint', detail }, context());
     },
   };
+}
+
+function boundsOf({ checkpointEveryMs }: AuditSettings): CheckpointBounds {
+  return { everyMs: checkpointEveryMs, everyLines: MAX_LINES_BETWEEN_CHECKPOINTS };
 }
 
 function createSinks(
@@ -182,6 +197,7 @@ function createSinks(
     return new AuditSink(name, ports.newWriter(sink), {
       lifecycle: builder.lifecycle,
       checkpoint: builder.checkpoint,
+      bounds: boundsOf(settings),
       newEpoch: randomUUID,
       // How long a write takes is no matter of the wall clock, which may jump.
       monotonicMs: () => performance.now(),
@@ -239,6 +255,14 @@ export function createAudit(ports: AuditPorts): Audit {
   }
 
   return {
+    async acquire(onWait) {
+      for (const sink of sinks) {
+        // A place that cannot be reached now is tried again by the sink itself.
+        const refused = await sink.acquire(onWait).catch(() => undefined);
+        if (refused !== undefined) return refused;
+      }
+      return undefined;
+    },
     start: () => settled(Promise.all(sinks.map((sink) => sink.start()))),
     decision(record) {
       const event = decisionEvent(record, builder.context());

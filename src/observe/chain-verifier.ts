@@ -1,10 +1,11 @@
 // Verifies audit files line by line: every line hashes to what it says, follows the one before, and
 // nothing is missing, moved, repeated or of another chain. A torn line is accepted only where the next
-// line records it. What it cannot know it says: without a checkpoint kept elsewhere, the end.
+// line records it. Checkpoints are checked in checkpoint-verifier.ts. What it cannot know it says: without
+// a checkpoint kept elsewhere, the end; without the older file, where the chain comes from.
 // It holds a constant amount of memory, whatever the size of the files.
 
 import { type ChainHead, type ChainLine, NO_PREVIOUS, readChainLine, tornDigest } from './chain.js';
-import { isSignedBy, readCheckpoint } from './checkpoint.js';
+import { CheckpointVerifier } from './checkpoint-verifier.js';
 
 /** What is wrong with a line. */
 export type ChainFaultKind =
@@ -17,6 +18,8 @@ export type ChainFaultKind =
   | 'second-chain'
   | 'no-beginning'
   | 'signature'
+  | 'unsigned'
+  | 'downgraded'
   | 'truncated'
   | 'empty';
 
@@ -29,8 +32,13 @@ export type ChainFault = {
 };
 
 export type ChainVerdict = {
+  /** Everything was checked, and nothing is wrong. */
   readonly isWhole: boolean;
   readonly faults: readonly ChainFault[];
+  /** What could not be checked with what was given. */
+  readonly unchecked: readonly string[];
+  /** Lines that no checkpoint vouches for, and the number of the first of them in the chain. */
+  readonly unsigned: { readonly lines: number; readonly fromSeq: number | undefined };
   readonly notes: readonly string[];
   readonly lines: number;
   readonly checkpoints: number;
@@ -47,7 +55,9 @@ export type VerifyOptions = {
 /** Faults are listed up to this many; the first one is what matters. */
 const MAX_FAULTS = 50;
 
-type Place = { readonly file: string; readonly line: number };
+export type Place = { readonly file: string; readonly line: number };
+
+const GIVE_MORE = 'give --key or the older file';
 
 /** Checks one chain over one or more files, in their order. */
 export class ChainVerifier {
@@ -58,14 +68,20 @@ export class ChainVerifier {
   #torn: (Place & { readonly text: string }) | undefined;
   #last: Place = { file: '', line: 0 };
   #lines = 0;
-  #checkpoints = 0;
-  #signedLine = 0;
+  /** Lines up to the last one that a checkpoint, here or kept elsewhere, vouches for. */
+  #signedLines = 0;
+  #unsignedFrom: number | undefined;
   #isHeadSeen = false;
-  #keys: readonly string[];
+  /** Set where the first line goes on with a chain of a file that was not given. */
+  #continues: string | undefined;
+  readonly #checkpoints: CheckpointVerifier;
 
   constructor(options: VerifyOptions = {}) {
     this.#options = options;
-    this.#keys = options.publicKeys ?? [];
+    this.#checkpoints = new CheckpointVerifier(options.publicKeys, {
+      fault: (place, kind, message) => this.#fault(place, kind, message),
+      note: (text) => void this.#notes.push(text),
+    });
   }
 
   /** Takes the next line, as Latin-1 text without its line end. */
@@ -85,26 +101,36 @@ export class ChainVerifier {
     } else {
       this.#takeTorn(line);
       this.#checkPlace(line, place);
-      this.#checkSigned(line, place);
+      if (this.#checkpoints.take(line, place)) this.#sign();
     }
+    if (this.#signedLines < this.#lines) this.#unsignedFrom ??= line.seq;
     // The epoch of a changed line is not believed.
     const epoch = line.computed === line.hash ? line.epoch : (this.#head?.epoch ?? line.epoch);
     this.#head = { epoch, seq: line.seq, hash: line.hash };
     this.#checkHead(line, place);
   }
 
+  /** What was read so far is vouched for. */
+  #sign(): void {
+    this.#signedLines = this.#lines;
+    this.#unsignedFrom = undefined;
+  }
+
   /** Ends the check. */
   end(): ChainVerdict {
     this.#reportTorn();
     if (this.#lines === 0) this.#fault(this.#last, 'empty', 'there is no record');
+    this.#checkpoints.end();
     this.#checkEnd();
-    this.#checkKeys();
+    const unchecked = this.#checkKeys();
     return {
-      isWhole: this.#faults.length === 0,
+      isWhole: this.#faults.length === 0 && unchecked.length === 0,
       faults: this.#faults,
+      unchecked,
+      unsigned: { lines: this.#lines - this.#signedLines, fromSeq: this.#unsignedFrom },
       notes: this.#notes,
       lines: this.#lines,
-      checkpoints: this.#checkpoints,
+      checkpoints: this.#checkpoints.count,
       head: this.#head,
     };
   }
@@ -173,36 +199,11 @@ export class ChainVerifier {
     const isFirst = line.seq === 0 && line.prev === NO_PREVIOUS && line.type === 'lifecycle';
     if (isFirst) return;
     if (line.type === 'lifecycle' && line.detail['event'] === 'continued') {
-      this.#notes.push(
-        `${place.file}:${place.line}: continues at ${line.seq} what stands in an earlier file; that file was not given`,
-      );
+      this.#continues = `${place.file}:${place.line}: continues at ${line.seq} what stands in an earlier file; that file was not given`;
+      this.#notes.push(this.#continues);
       return;
     }
     this.#fault(place, 'no-beginning', `${line.seq} is not the beginning of a chain`);
-  }
-
-  #checkSigned(line: ChainLine, place: Place): void {
-    if (line.type === 'lifecycle' && this.#options.publicKeys === undefined) {
-      const key = line.detail['public_key'];
-      if (typeof key === 'string' && !this.#keys.includes(key)) this.#keys = [...this.#keys, key];
-    }
-    if (line.type !== 'checkpoint') return;
-    const point = readCheckpoint(line.detail);
-    if (point === undefined || !isSignedBy(point, this.#keys)) {
-      this.#fault(place, 'signature', 'the checkpoint is not signed by a known key of the gateway');
-      return;
-    }
-    // A checkpoint of this chain states the line before it; one of another chain is kept here as a witness.
-    if (point.epoch !== line.epoch) return;
-    this.#checkpoints += 1;
-    this.#signedLine = this.#lines;
-    if (point.seq !== line.seq - 1 || point.hash !== line.prev) {
-      this.#fault(
-        place,
-        'signature',
-        'the checkpoint states another chain than the one it stands in',
-      );
-    }
   }
 
   #checkHead(line: ChainLine, place: Place): void {
@@ -215,24 +216,34 @@ export class ChainVerifier {
         'replaced',
         'the checkpoint has another hash for this line: the chain was rewritten',
       );
-    }
+    } else this.#sign();
   }
 
-  #checkKeys(): void {
-    if (this.#lines === 0) return;
-    if (this.#options.publicKeys !== undefined && this.#checkpoints === 0) {
+  /** What is said of keys; returns what could not be checked. */
+  #checkKeys(): readonly string[] {
+    if (this.#lines === 0) return [];
+    const { count, hasUnknownKeys } = this.#checkpoints;
+    const hasKey = this.#options.publicKeys !== undefined;
+    if (!hasKey && count > 0) {
+      this.#notes.push(
+        'checkpoints were checked with the key that the file itself names: give --key',
+      );
+    }
+    const begins = this.#continues === undefined;
+    if (hasKey && count === 0 && begins) {
       this.#fault(
         this.#last,
         'signature',
         'no checkpoint of this chain is signed by the given key',
       );
-    } else if (this.#options.publicKeys === undefined && this.#checkpoints > 0) {
-      this.#notes.push(
-        'checkpoints were checked with the key that the file itself names: give --key',
-      );
+      return [];
     }
-    const unsigned = this.#lines - this.#signedLine;
-    if (unsigned > 0) this.#notes.push(`${unsigned} lines follow the last signed checkpoint`);
+    const unchecked: string[] = [];
+    if (hasUnknownKeys !== undefined) unchecked.push(`${GIVE_MORE}: ${hasUnknownKeys}`);
+    // A chain that goes on from elsewhere is vouched for by a key or a head, or by where it comes from.
+    const isVouchedFor = begins || this.#isHeadSeen || (hasKey && count > 0);
+    if (!isVouchedFor && unchecked.length === 0) unchecked.push(`${GIVE_MORE}: ${this.#continues}`);
+    return unchecked;
   }
 
   #checkEnd(): void {

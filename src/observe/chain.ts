@@ -28,6 +28,8 @@ export type ChainLine = {
   /** The hash computed from the bytes; differs from `hash` when the line was changed. */
   readonly computed: string;
   readonly type: string;
+  /** The time that it states, in milliseconds since the epoch; NaN where that is none. */
+  readonly timeMs: number;
   readonly detail: { readonly [name: string]: unknown };
 };
 
@@ -99,6 +101,7 @@ export function readChainLine(line: string): ChainLine | undefined {
   const [, seq = '', prev = '', stated = ''] = tail;
   const epoch = member(member(value, 'gateway'), 'epoch');
   const type = member(value, 'type');
+  const time = member(value, 'time');
   const detail = member(value, 'detail');
   return {
     epoch: typeof epoch === 'string' ? epoch : '',
@@ -107,6 +110,7 @@ export function readChainLine(line: string): ChainLine | undefined {
     hash: stated,
     computed: hashOf(prev, line.slice(0, line.length - HASH_TAIL_LENGTH)),
     type: typeof type === 'string' ? type : '',
+    timeMs: typeof time === 'string' ? Date.parse(time) : Number.NaN,
     detail:
       typeof detail === 'object' && detail !== null
         ? Object.fromEntries(Object.entries(detail))

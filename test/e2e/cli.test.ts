@@ -244,7 +244,7 @@ describe('serve', () => {
     const verify = (...more: string[]) =>
       runSallyport(['audit', 'verify', files.auditFile, ...more], { cwd: folder });
     const whole = await verify();
-    expect(whole.stdout).toMatch(/^whole: \d+ lines, \d+ signed checkpoints, head /);
+    expect(whole.stdout).toMatch(/^unsigned: 0 lines.*\nwhole: \d+ lines, \d+ signed checkpoints, head /);
     expect(whole.stderr).toContain('note:');
     expect(whole.code).toBe(0);
     const lines = (await readFile(files.auditFile, 'utf8')).split('\n');

@@ -178,6 +178,7 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
   });
   if (started.kind === 'refused')
     throw new Error(`the gateway refused its files: ${JSON.stringify(started.faults, null, 2)}`);
+  if (started.kind === 'failed') throw new Error(`the gateway did not start: ${started.message}`);
   const { gateway } = started;
   canary.watchGateway(...gateway.listening.map(({ port }) => port));
   const url = (upstream: string): string => `${publicUrl}/${upstream}`;

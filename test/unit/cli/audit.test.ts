@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -89,7 +89,9 @@ describe('audit verify', () => {
   it('[O-15] exits 0 for a whole chain, and notes that its end cannot be known', async () => {
     const { code, stdout, stderr } = await run(['verify', 'audit.jsonl']);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^whole: 6 lines, 1 signed checkpoints, head [\w-]+:5:[0-9a-f]{64}\n$/);
+    expect(stdout).toMatch(
+      /^unsigned: 0 lines; without --key, all 6 could .*\nwhole: 6 lines, 1 signed checkpoints, head [\w-]+:5:[0-9a-f]{64}\n$/,
+    );
     expect(stderr).toContain('cannot be known without --head');
   });
 
@@ -99,7 +101,7 @@ describe('audit verify', () => {
     const edited = await run(['verify', 'audit.jsonl']);
     expect([edited.code, edited.stdout]).toEqual([
       1,
-      'audit.jsonl:3 edited: the line was changed: its hash does not match its bytes\n',
+      'unsigned: 0 lines; without --key, all 6 could have been rewritten\naudit.jsonl:3 edited: the line was changed: its hash does not match its bytes\n',
     ]);
     await writeFile(path, `${all.toSpliced(2, 1).join('\n')}\n`);
     const missing = await run(['verify', 'audit.jsonl', '--json']);
@@ -122,9 +124,49 @@ describe('audit verify', () => {
       const { code, stdout } = await run(['verify', path, '--head', head]);
       expect([code, stdout]).toEqual([
         1,
-        'audit.jsonl:3 truncated: cut off: the checkpoint knows line 4, the last line here is 2\n',
+        'unsigned: 3 lines, from sequence number 0 on, could have been rewritten or cut off\naudit.jsonl:3 truncated: cut off: the checkpoint knows line 4, the last line here is 2\n',
       ]);
     }
+  });
+
+  it('[O-19] says first what is unsigned, and exits 2 for what it could not check', async () => {
+    const all = await lines();
+    await writeFile(path, `${all.slice(0, 4).join('\n')}\n`);
+    const cut = await run(['verify', path, '--key', publicKey]);
+    expect(cut.stdout.split('\n')[0]).toBe(
+      'unsigned: 4 lines, from sequence number 0 on, could have been rewritten or cut off',
+    );
+    const audit = createAudit({
+      settings: {
+        sinks: [{ type: 'file', path }],
+        onFailure: 'block',
+        checkpointEveryMs: 3_600_000,
+      },
+      instance: 'run-2',
+      version: '0.1.0',
+      versions,
+      signer: ring,
+      now: () => NOW,
+      meters: countingMeters(),
+      newWriter: () => createAuditFile(path, { lookEveryMs: 0 }),
+    });
+    await audit.start();
+    await rename(path, `${path}.1`);
+    await audit.decision(sampleRecord());
+    await audit.close();
+    const alone = await run(['verify', 'audit.jsonl']);
+    expect([alone.code, alone.stdout.split('\n')[1]?.split(':', 2).join(':')]).toEqual([
+      2,
+      'not checked: give --key or the older file',
+    ]);
+    expect((await run(['verify', 'audit.jsonl', '--key', publicKey])).code).toBe(0);
+    const both = await run(['verify', 'audit.jsonl.1', 'audit.jsonl']);
+    expect([both.code, both.stdout.split('\n')[1]?.slice(0, 6)]).toEqual([0, 'whole:']);
+    expect(JSON.parse((await run(['verify', 'audit.jsonl', '--json'])).stdout)).toMatchObject({
+      isWhole: false,
+      faults: [],
+      unchecked: [expect.stringContaining('give --key')],
+    });
   });
 
   it('[O-15] checks signatures against the key that is given, in each form', async () => {

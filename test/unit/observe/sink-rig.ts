@@ -6,7 +6,12 @@ import type { ChainWriter } from '../../../src/observe/audit-ports.js';
 import { AuditSink } from '../../../src/observe/audit-sink.js';
 import type { ChainHead } from '../../../src/observe/chain.js';
 import { type ChainVerdict, verifyChain } from '../../../src/observe/chain-verifier.js';
-import { checkpointBytes, checkpointDetail } from '../../../src/observe/checkpoint.js';
+import {
+  type CheckpointBounds,
+  checkpointBytes,
+  checkpointDetail,
+  MAX_LINES_BETWEEN_CHECKPOINTS,
+} from '../../../src/observe/checkpoint.js';
 import { context, NOW, ring } from './samples.js';
 
 export function lifecycle(event: string, detail: Record<string, string | number> = {}): EventText {
@@ -25,17 +30,20 @@ export type Rig = {
 
 let epochs = 0;
 
-export function makeSink(writer: ChainWriter): Rig {
+const BOUNDS = { everyMs: 30_000, everyLines: MAX_LINES_BETWEEN_CHECKPOINTS };
+
+export function makeSink(writer: ChainWriter, bounds: CheckpointBounds = BOUNDS): Rig {
   const results = new Map<string, number>();
   const states: (string | undefined)[] = [];
   const clock = { ms: NOW };
   const sink = new AuditSink('file', writer, {
     lifecycle,
     checkpoint(head: ChainHead) {
-      const point = { ...head, time: new Date(NOW).toISOString() };
+      const point = { ...head, time: new Date(NOW).toISOString(), bounds };
       const detail = checkpointDetail({ ...point, ...ring.sign(checkpointBytes(point)) });
       return plainEvent({ type: 'checkpoint', detail }, context);
     },
+    bounds,
     newEpoch() {
       epochs += 1;
       return `epoch-${epochs}`;

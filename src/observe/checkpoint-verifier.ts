@@ -1,0 +1,194 @@
+// Verifies the checkpoints of one chain: that each is signed by a known key and states the line before it,
+// that none is of an older form than those before it, and that no more follows one than two intervals
+// allow. A checkpoint under a key that nobody named is neither good nor bad: it could not be checked.
+
+import type { ChainLine } from './chain.js';
+import type { ChainFaultKind, Place } from './chain-verifier.js';
+import {
+  type Checkpoint,
+  type CheckpointBounds,
+  isSignedBy,
+  MAX_LINES_BETWEEN_CHECKPOINTS,
+  readCheckpoint,
+} from './checkpoint.js';
+import { CheckpointInterval, INTERVALS_ALLOWED } from './checkpoint-interval.js';
+
+/** What is assumed after a checkpoint that states no bounds, for a note. */
+const ASSUMED: CheckpointBounds = { everyMs: 30_000, everyLines: MAX_LINES_BETWEEN_CHECKPOINTS };
+
+/** Pauses are noted up to this many. */
+const MAX_PAUSES = 20;
+
+/** Ids of keys that nobody named are kept up to this many. */
+const MAX_UNKNOWN = 20;
+
+const MS_PER_SECOND = 1000;
+
+export type CheckpointFindings = {
+  readonly fault: (place: Place, kind: ChainFaultKind, message: string) => void;
+  readonly note: (text: string) => void;
+};
+
+/** `known`: by a key that counts; `unknown`: by a key that nobody named; `bad`: by none. */
+type Signer = 'known' | 'unknown' | 'bad';
+
+/** What follows a checkpoint, and the checkpoint. */
+type Following = {
+  readonly interval: CheckpointInterval;
+  readonly isBound: boolean;
+  readonly seq: number;
+  isReported: boolean;
+};
+
+/** Takes the lines of a chain in their order. */
+export class CheckpointVerifier {
+  readonly #given: readonly string[] | undefined;
+  readonly #findings: CheckpointFindings;
+  /** Keys that lines of the files name, by their id. */
+  readonly #named = new Map<string, string>();
+  readonly #knownIds = new Set<string>();
+  /** Where checkpoints under keys that nobody named begin, by the ids that they state. */
+  readonly #unknown = new Map<string, Place>();
+  #unknownCount = 0;
+  #following: Following | undefined;
+  #stopped: Place | undefined;
+  #hasBounds = false;
+  #pauses = 0;
+  #count = 0;
+
+  constructor(given: readonly string[] | undefined, findings: CheckpointFindings) {
+    this.#given = given;
+    this.#findings = findings;
+  }
+
+  /** Checkpoints of this chain under a key that counts. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Says which checkpoints are under a key that nobody named; `undefined` where there are none. */
+  get hasUnknownKeys(): string | undefined {
+    const [first] = this.#unknown;
+    if (first === undefined) return undefined;
+    const [keyId, { file, line }] = first;
+    return `${file}:${line}: checkpoints from here on (${this.#unknownCount} in all) are signed by a key that was not given (${keyId})`;
+  }
+
+  /** True when the line is a checkpoint that vouches for all before it. */
+  take(line: ChainLine, place: Place): boolean {
+    if (line.type === 'lifecycle') this.#takeLifecycle(line, place);
+    if (line.type === 'checkpoint' && this.#takeCheckpoint(line, place)) return true;
+    this.#takeLine(line, place);
+    return false;
+  }
+
+  /** Ends the check. */
+  end(): void {
+    if (this.#stopped !== undefined) {
+      this.#findings.fault(
+        this.#stopped,
+        'unsigned',
+        'the run ended here and no checkpoint follows: the end was taken out, or could not be written',
+      );
+    }
+    if (this.#given === undefined) return;
+    // A key that was given cannot have made only some of the checkpoints that state its id.
+    for (const [keyId, place] of this.#unknown)
+      if (this.#knownIds.has(keyId)) this.#findings.fault(place, 'signature', BAD_SIGNATURE);
+  }
+
+  #takeLifecycle({ detail }: ChainLine, place: Place): void {
+    const { event, public_key: key, key_id: id } = detail;
+    if (event === 'stopped') this.#stopped = place;
+    if (typeof key === 'string') this.#named.set(typeof id === 'string' ? id : key, key);
+  }
+
+  #takeCheckpoint(line: ChainLine, place: Place): boolean {
+    const point = readCheckpoint(line.detail);
+    const signer = point === undefined ? 'bad' : this.#signerOf(point);
+    if (point === undefined || signer === 'bad') {
+      this.#findings.fault(place, 'signature', BAD_SIGNATURE);
+      return false;
+    }
+    // A checkpoint of this chain states the line before it; one of another chain is kept here as a witness.
+    if (point.epoch !== line.epoch) return false;
+    if (point.seq !== line.seq - 1 || point.hash !== line.prev) {
+      this.#findings.fault(
+        place,
+        'signature',
+        'the checkpoint states another chain than the one it stands in',
+      );
+      return false;
+    }
+    this.#stopped = undefined;
+    if (signer === 'known') this.#follow(point, line, place);
+    else this.#takeUnknown(point, place);
+    return signer === 'known';
+  }
+
+  #takeUnknown(point: Checkpoint, place: Place): void {
+    this.#unknownCount += 1;
+    if (this.#unknown.size < MAX_UNKNOWN && !this.#unknown.has(point.keyId))
+      this.#unknown.set(point.keyId, place);
+    // How much follows it may be is not known either.
+    this.#following = undefined;
+  }
+
+  /** Counts from this checkpoint on. */
+  #follow(point: Checkpoint, line: ChainLine, place: Place): void {
+    this.#count += 1;
+    this.#knownIds.add(point.keyId);
+    if (this.#hasBounds && point.bounds === undefined) {
+      this.#findings.fault(
+        place,
+        'downgraded',
+        'a checkpoint of form 1, which states no bounds, follows one of form 2',
+      );
+    }
+    this.#hasBounds ||= point.bounds !== undefined;
+    this.#following = {
+      interval: new CheckpointInterval(point.bounds ?? ASSUMED, line.timeMs),
+      isBound: this.#hasBounds,
+      seq: line.seq,
+      isReported: false,
+    };
+  }
+
+  #signerOf(point: Checkpoint): Signer {
+    const named = this.#named.get(point.keyId);
+    const counting = this.#given ?? [...this.#named.values()];
+    if (isSignedBy(point, counting)) return 'known';
+    if (this.#knownIds.has(point.keyId)) return 'bad';
+    // The files name the key: it made the signature, or nobody did.
+    if (named !== undefined && !isSignedBy(point, [named])) return 'bad';
+    return 'unknown';
+  }
+
+  #takeLine(line: ChainLine, place: Place): void {
+    const following = this.#following;
+    if (following === undefined) return;
+    const { interval, isBound, seq } = following;
+    const { everyMs, everyLines } = interval.bounds;
+    const pause = interval.pauseBefore(line.timeMs);
+    interval.add(line.timeMs);
+    if (pause > INTERVALS_ALLOWED * everyMs && isBound && this.#pauses < MAX_PAUSES) {
+      this.#pauses += 1;
+      const seconds = Math.round(pause / MS_PER_SECOND);
+      this.#findings.note(
+        `${place.file}:${place.line}: ${seconds} s without a line before this one: nothing ran, or the clock was set`,
+      );
+    }
+    if (following.isReported || !interval.isExceeded()) return;
+    following.isReported = true;
+    const message = `more than two intervals (of ${everyMs / MS_PER_SECOND} s or ${everyLines} lines) follow the checkpoint at ${seq}`;
+    if (isBound)
+      this.#findings.fault(place, 'unsigned', `${message}: later checkpoints are missing`);
+    else {
+      this.#findings.note(
+        `${place.file}:${place.line}: ${message}; it is of form 1, which states no bounds, so that later checkpoints may be missing or not due`,
+      );
+    }
+  }
+}
+
+const BAD_SIGNATURE = 'the checkpoint is not signed by a known key of the gateway';
