@@ -65,12 +65,14 @@ function callerOf({ url, token }, agent, signal) {
           ask('tools/call', { name: 'act', arguments: { text: 'go' } }),
         ),
       ),
-    /** A stream of either era; resolves when both have ended. */
-    holdStreams: () =>
-      Promise.allSettled([
-        holdGet(),
-        ask('subscriptions/listen', { notifications: { toolsListChanged: true } }),
-      ]),
+    /** So many streams of either era; resolves when all have ended. */
+    holdStreams: (count) =>
+      Promise.allSettled(
+        Array.from({ length: count }, () => [
+          holdGet(),
+          ask('subscriptions/listen', { notifications: { toolsListChanged: true } }),
+        ]).flat(),
+      ),
   };
 }
 
