@@ -45,6 +45,8 @@ const MAX_TRIES = 3;
 export function faultOfBuild(root) {
   if (!existsSync(join(root, 'dist/main.js')))
     return `${root} has no dist/main.js: run "npm ci && npm run build" there first.`;
+  if (!existsSync(join(root, 'node_modules')))
+    return `${root} has no node_modules: run "npm ci" there first.`;
   if (!existsSync(join(root, 'dist/dev/issuer.js')))
     return `${root} has no dist/dev/issuer.js, so it is no build of this gateway.`;
   return undefined;
