@@ -1,5 +1,5 @@
 // npm run bench -- --against DIR [--max-dearer X] [--width W] [--connections 1,32] [--scenario NAME ...]
-//                  [--seconds S] [--min-pairs N] [--max-pairs N]
+//                  [--seconds S] [--min-pairs N] [--max-pairs N] [--minutes M]
 // Compares this build with the one in DIR, another checkout with its own `dist`: processor time of the
 // gateway for each request, this build against the other, as the median of paired ratios with its 95 %
 // interval (statistics.mjs). Both run at the same time before the same upstream, on the same core, with the
@@ -40,11 +40,15 @@ const MAX_WARM_UP_MS = 30_000;
 /** Slices of a sample; `true` stands for the build that comes first. */
 const SLICES = [true, false, false, true, false, true, true, false];
 const MAX_TRIES = 3;
+const MAX_FAILURES = 3;
+const RESULTS = here('results/against.json');
 
 /** Why the folder cannot be compared with, as one sentence; `undefined` where it can. */
 export function faultOfBuild(root) {
   if (!existsSync(join(root, 'dist/main.js')))
     return `${root} has no dist/main.js: run "npm ci && npm run build" there first.`;
+  if (!existsSync(join(root, 'node_modules')))
+    return `${root} has no node_modules: run "npm ci" there first.`;
   if (!existsSync(join(root, 'dist/dev/issuer.js')))
     return `${root} has no dist/dev/issuer.js, so it is no build of this gateway.`;
   return undefined;
@@ -87,21 +91,23 @@ function ratiosOf(cell) {
 
 /** Both builds, freshly started one after the other. */
 async function launch(dists, upstreamUrl, load) {
+  const [first, second] = drawOrders(2)[0] ? ['own', 'other'] : ['other', 'own'];
   const gateways = {};
-  for (const name of drawOrders(2)[0] ? ['own', 'other'] : ['other', 'own'])
-    gateways[name] = await startGatewayForBench(upstreamUrl, PROXY_CORE, [], {
-      dist: dists[name],
-    });
+  async function close() {
+    await ask(load, { forget: true });
+    for (const gateway of Object.values(gateways)) await gateway.close();
+  }
+  try {
+    for (const name of [first, second]) {
+      const build = { dist: dists[name] };
+      gateways[name] = await startGatewayForBench(upstreamUrl, PROXY_CORE, [], build);
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
   const targetOf = ({ url, token, child }) => ({ url, token, pid: child.pid, load });
-  return {
-    own: targetOf(gateways.own),
-    other: targetOf(gateways.other),
-    async close() {
-      await ask(load, { forget: true });
-      await gateways.own.close();
-      await gateways.other.close();
-    },
-  };
+  return { own: targetOf(gateways.own), other: targetOf(gateways.other), close };
 }
 
 async function warmUp(target, cells) {
@@ -155,32 +161,45 @@ async function takePair(targets, cell, seconds, bystanders, retakes) {
 
 const isDisturbed = (pair) => pair.foreign > MAX_FOREIGN_SHARE;
 
-async function measureAll(options, dists) {
-  const cells = cellsOf(options);
+async function measureLaunch(targets, open, options, { bystanders, retakes, number }) {
+  for (const target of [targets.own, targets.other]) await warmUp(target, open);
+  for (const cell of open) {
+    for (let count = 0; count < PAIRS_A_LAUNCH; count += 1) {
+      const pair = await takePair(targets, cell, options.seconds, bystanders, retakes);
+      cell.pairs.push({ ...pair, launch: number });
+    }
+  }
+}
+
+/**
+ * Fills the cells with pairs, launch by launch, until all have a result or are at their bound, or the time is
+ * over. A launch that fails (a machine so busy that a gateway is not ready in time) costs its pairs alone.
+ */
+async function measureAll(cells, options, dists, onLaunch) {
   const upstream = await start(here('upstream.mjs'), [], { core: LOAD_CORE });
   const { child: load } = await start(here('load.mjs'), [], { core: LOAD_CORE });
+  const url = `http://127.0.0.1:${upstream.first.port}/mcp`;
   const bystanders = [upstream.child.pid, load.pid, process.pid];
   const retakes = { left: cells.length * options.minPairs };
-  let launches = 0;
+  const endMs = performance.now() + options.minutes * 60_000;
+  let failures = 0;
   try {
-    for (;;) {
+    for (let number = 1; performance.now() < endMs && failures < MAX_FAILURES; number += 1) {
       const open = cells.filter((cell) => wantsMore(ratiosOf(cell), options));
-      if (open.length === 0) return { cells, launches };
-      launches += 1;
-      console.error(`launch ${launches}: ${open.length} of ${cells.length} want more pairs`);
-      const url = `http://127.0.0.1:${upstream.first.port}/mcp`;
-      const targets = await launch(dists, url, load);
+      if (open.length === 0) return;
+      console.error(`launch ${number}: ${open.length} of ${cells.length} want more pairs`);
       try {
-        for (const target of [targets.own, targets.other]) await warmUp(target, open);
-        for (const cell of open) {
-          for (let count = 0; count < PAIRS_A_LAUNCH; count += 1) {
-            const pair = await takePair(targets, cell, options.seconds, bystanders, retakes);
-            cell.pairs.push({ ...pair, launch: launches });
-          }
+        const targets = await launch(dists, url, load);
+        try {
+          await measureLaunch(targets, open, options, { bystanders, retakes, number });
+        } finally {
+          await targets.close();
         }
-      } finally {
-        await targets.close();
+      } catch (error) {
+        failures += 1;
+        console.error(`launch ${number} failed: ${error.message}`);
       }
+      await onLaunch(number);
     }
   } finally {
     for (const child of [load, upstream.child]) await stop(child);
@@ -220,44 +239,48 @@ function rowOf(cell, options) {
   };
 }
 
-async function write(rows, cells, facts) {
+/** Writes what there is, also while a run goes on; resolves with the rows of the table. */
+async function write(cells, options, facts) {
   const machine = {
     node: process.version,
     arch: arch(),
     cores: cpus().length,
     cpu: cpus()[0]?.model,
   };
+  const rows = cells.map((cell) => rowOf(cell, options));
   const scenarios = rows.map((row, at) => ({ ...row, samples: cells[at].pairs }));
   await mkdir(here('results'), { recursive: true });
-  const file = here('results/against.json');
-  await writeFile(file, `${JSON.stringify({ ...facts, machine, scenarios }, null, 2)}\n`);
-  console.log(`written to ${file}`);
+  const text = JSON.stringify({ ...facts, options, machine, scenarios }, null, 2);
+  await writeFile(RESULTS, `${text}\n`);
+  return rows;
 }
 
 /** Runs the comparison; resolves with the exit code. */
 export async function benchAgainst(options) {
+  const ownRoot = here('..');
   const otherRoot = resolve(options.dir);
-  const fault = faultOfBuild(here('..')) ?? faultOfBuild(otherRoot);
+  const cells = cellsOf(options);
+  const names = SCENARIOS.map(({ name }) => `"${name}"`).join(', ');
+  const fault =
+    faultOfBuild(ownRoot) ??
+    faultOfBuild(otherRoot) ??
+    (cells.length === 0 ? `--scenario knows ${names}.` : undefined);
   if (fault !== undefined) {
     console.error(fault);
     return 1;
   }
-  const cells = cellsOf(options);
-  if (cells.length === 0) {
-    console.error(`--scenario knows ${SCENARIOS.map(({ name }) => `"${name}"`).join(', ')}.`);
-    return 1;
-  }
   const startedMs = performance.now();
   const dists = { own: OWN_DIST, other: join(otherRoot, 'dist') };
-  const measured = await measureAll(options, dists);
-  const rows = measured.cells.map((cell) => rowOf(cell, options));
-  const own = commitOf(here('..'));
-  const other = commitOf(otherRoot);
-  const seconds = (performance.now() - startedMs) / 1000;
-  console.log(`processor time of a request, ${own} / ${other}, median and 95 % interval`);
+  const facts = { own: commitOf(ownRoot), other: commitOf(otherRoot), launches: 0, seconds: 0 };
+  await measureAll(cells, options, dists, (launches) => {
+    facts.launches = launches;
+    facts.seconds = Math.round((performance.now() - startedMs) / 1000);
+    return write(cells, options, facts);
+  });
+  const rows = await write(cells, options, facts);
+  console.log(`processor time of a request, ${facts.own} / ${facts.other}: median, 95 % interval`);
   printTable(rows);
-  console.log(`${measured.launches} launches of both, ${seconds.toFixed(0)} s`);
-  await write(rows, measured.cells, { own, other, options, launches: measured.launches, seconds });
+  console.log(`${facts.launches} launches of both, ${facts.seconds} s; written to ${RESULTS}`);
   for (const { name, kind, interval } of rows)
     if (kind === 'dearer')
       console.log(

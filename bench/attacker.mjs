@@ -65,17 +65,19 @@ function callerOf({ url, token }, agent, signal) {
           ask('tools/call', { name: 'act', arguments: { text: 'go' } }),
         ),
       ),
-    /** A stream of either era; resolves when both have ended. */
-    holdStreams: () =>
-      Promise.allSettled([
-        holdGet(),
-        ask('subscriptions/listen', { notifications: { toolsListChanged: true } }),
-      ]),
+    /** So many streams of either era; resolves when all have ended. */
+    holdStreams: (count) =>
+      Promise.allSettled(
+        Array.from({ length: count }, () => [
+          holdGet(),
+          ask('subscriptions/listen', { notifications: { toolsListChanged: true } }),
+        ]).flat(),
+      ),
   };
 }
 
-/** Between two rounds, so that refusals are not asked for in a loop without end. */
-const PAUSE_MS = 20;
+/** Between two rounds: where all is refused, it is the upstream that attacks, no flood of calls. */
+const PAUSE_MS = 250;
 
 process.on('message', async ({ name, url, token, ms }) => {
   const agent = new Agent({ connections: 256, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });

@@ -60,6 +60,16 @@ async function sendCostlyEvents(reply) {
   }
 }
 
+/** The same on a stream that answers nobody, as log messages. */
+async function sendCostlyLogs(reply) {
+  for (let step = 1; !reply.isOver(); step += 1) {
+    const data = COSTLY[step % COSTLY.length];
+    await reply.event(
+      `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":${data}}}`,
+    );
+  }
+}
+
 /** An announcement every few milliseconds: the gateway lists again as often as it lets itself be told to. */
 async function announceLists(reply) {
   while (!reply.isOver()) {
@@ -72,32 +82,38 @@ const sendEmptyObjects = (reply) => reply.result(CALL_OF_OBJECTS);
 
 export const ATTACKS = [
   {
-    name: 'costly events',
+    name: 'costly-events',
     call: sendCostlyEvents,
     attack: (caller) => caller.callAtOnce(STREAMS),
     proof: 'events',
   },
   {
-    name: '8 MiB of {}',
+    name: 'costly-logs',
+    stream: sendCostlyLogs,
+    attack: (caller) => caller.holdStreams(STREAMS),
+    proof: 'events',
+  },
+  {
+    name: 'empty-objects',
     call: sendEmptyObjects,
     attack: (caller) => caller.callAtOnce(1),
     proof: 'calls',
   },
   {
-    name: '8 MiB of {}, 100 calls',
+    name: 'empty-objects-100-calls',
     call: sendEmptyObjects,
     attack: (caller) => caller.callAtOnce(CALLS_AT_ONCE),
     proof: 'calls',
   },
   {
-    name: "8 MiB in the gateway's list",
+    name: 'listing',
     list: (reply) => reply.result(LIST_OF_OBJECTS),
     stream: announceLists,
-    attack: (caller) => caller.holdStreams(),
+    attack: (caller) => caller.holdStreams(1),
     proof: 'lists',
   },
   {
-    name: '7 MB of prose, 100 calls',
+    name: 'clean-results-100-calls',
     call: (reply) => reply.result(CALL_OF_PROSE),
     attack: (caller) => caller.callAtOnce(CALLS_AT_ONCE),
     proof: 'calls',

@@ -14,7 +14,7 @@ import { start, stop } from './process.mjs';
 export const OWN_DIST = fileURLToPath(new URL('../dist', import.meta.url));
 /** The upstream that is always there. */
 const MEASURED = 'bench';
-const READY_TRIES = 100;
+const READY_TRIES = 300;
 const READY_PAUSE_MS = 100;
 
 function freePort() {
@@ -94,28 +94,36 @@ export async function startGatewayForBench(upstreamUrl, core, execArgv = [], opt
     expectMessage: false,
     output: 'ignore',
   });
-  await waitUntilReady(`http://127.0.0.1:${ops}/readyz`);
   const tokenOf = (subject, upstream = MEASURED) =>
     issuer.mint({ resource: urlOf(upstream), subject, scopes: [], groups: [] });
+  async function close() {
+    await stop(child);
+    await issuer.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+  const opsUrl = `http://127.0.0.1:${ops}`;
+  try {
+    await waitUntilReady(`${opsUrl}/readyz`, child);
+  } catch (error) {
+    await close();
+    throw error;
+  }
   return {
     child,
     url: urlOf(MEASURED),
     urlOf,
     token: await tokenOf('bench'),
     tokenOf,
-    ops: `http://127.0.0.1:${ops}`,
-    async close() {
-      await stop(child);
-      await issuer.close();
-      await rm(folder, { recursive: true, force: true });
-    },
+    ops: opsUrl,
+    close,
   };
 }
 
-async function waitUntilReady(url) {
+async function waitUntilReady(url, child) {
   for (let attempt = 0; attempt < READY_TRIES; attempt += 1) {
     const response = await fetch(url).catch(() => undefined);
     if (response?.status === 200) return;
+    if (child.exitCode !== null) throw new Error(`the gateway ended with ${child.exitCode}`);
     await new Promise((resolve) => setTimeout(resolve, READY_PAUSE_MS));
   }
   throw new Error(`the gateway did not become ready at ${url}`);

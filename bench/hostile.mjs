@@ -22,6 +22,11 @@ const IDLE_MS = 1_500;
 const ATTACK_MS = 4_000;
 /** The caller goes on measuring for so long after the attack: what was begun is still to be paid. */
 const AFTER_MS = 500;
+/** Idle time is measured again while others keep the machine so busy that the loop waits this long. */
+const MAX_IDLE_BLOCK_MS = 50;
+const MAX_IDLE_TRIES = 3;
+/** Whatever happens, a run is over then: its gateway is killed. */
+const MAX_RUN_MS = 40_000;
 /** The attack is under way before the caller begins. */
 const LEAD_MS = 200;
 
@@ -47,72 +52,95 @@ async function peakMb(pid) {
   return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) * 1.024e-3;
 }
 
+/** The other caller alone; `blockMs` tells how busy the machine is. */
+async function measureIdle(measure, loop) {
+  for (let attempt = 1; ; attempt += 1) {
+    loop.reset();
+    const idle = await measure(IDLE_MS);
+    const blockMs = loop.longestMs();
+    if (blockMs <= MAX_IDLE_BLOCK_MS || attempt === MAX_IDLE_TRIES) return { ...idle, blockMs };
+  }
+}
+
+async function attackOnce(attack, gateway, { hostile, probe, attacker }) {
+  const { child, url, token } = gateway;
+  const loop = watchLoop(child);
+  const measure = (ms) => ask(probe.child, { url, token, ms });
+  await measure(WARM_MS);
+  const idle = await measureIdle(measure, loop);
+  const target = {
+    url: gateway.urlOf('hostile'),
+    token: await gateway.tokenOf('attacker', 'hostile'),
+  };
+  await ask(hostile.child, { name: attack.name, ms: ATTACK_MS });
+  loop.reset();
+  const attacked = ask(attacker.child, { ...target, name: attack.name, ms: ATTACK_MS });
+  await sleep(LEAD_MS);
+  const during = await measure(ATTACK_MS - LEAD_MS + AFTER_MS);
+  const counts = await ask(hostile.child, {});
+  const run = {
+    attack: attack.name,
+    idleP50Ms: idle.p50,
+    idleP99Ms: idle.p99,
+    idleBlockMs: idle.blockMs,
+    isBusy: idle.blockMs > MAX_IDLE_BLOCK_MS,
+    p50Ms: during.p50,
+    p99Ms: during.p99,
+    errors: during.errors + idle.errors,
+    firstError: idle.firstError ?? during.firstError,
+    blockMs: loop.longestMs(),
+    peakMb: await peakMb(child.pid),
+    died: child.exitCode !== null || child.signalCode !== null,
+    counts,
+    proof: counts[attack.proof],
+  };
+  await attacked;
+  return { ...run, broken: brokenBounds(run) };
+}
+
 async function runOnce(attack, dist, others) {
-  const { good, hostile, probe, attacker } = others;
+  const { good, hostile } = others;
   const watch = ['--import', here('loop-watch.mjs')];
   const urlOf = ({ first }) => `http://127.0.0.1:${first.port}/mcp`;
   await ask(hostile.child, { name: attack.name, ms: 0 });
   const options = { dist, others: { hostile: urlOf(hostile) } };
   const gateway = await startGatewayForBench(urlOf(good), undefined, watch, options);
+  const overdue = setTimeout(() => gateway.child.kill('SIGKILL'), MAX_RUN_MS);
   try {
-    const { child, url, token } = gateway;
-    const loop = watchLoop(child);
-    const measure = (ms) => ask(probe.child, { url, token, ms });
-    await measure(WARM_MS);
-    loop.reset();
-    const idle = await measure(IDLE_MS);
-    const idleBlockMs = loop.longestMs();
-    loop.reset();
-    const target = {
-      url: gateway.urlOf('hostile'),
-      token: await gateway.tokenOf('attacker', 'hostile'),
-    };
-    await ask(hostile.child, { name: attack.name, ms: ATTACK_MS });
-    const attacked = ask(attacker.child, { ...target, name: attack.name, ms: ATTACK_MS });
-    await sleep(LEAD_MS);
-    const during = await measure(ATTACK_MS - LEAD_MS + AFTER_MS);
-    const counts = await ask(hostile.child, {});
-    const run = {
-      attack: attack.name,
-      idleP50Ms: idle.p50,
-      idleP99Ms: idle.p99,
-      idleBlockMs,
-      p50Ms: during.p50,
-      p99Ms: during.p99,
-      errors: during.errors + idle.errors,
-      firstError: idle.firstError ?? during.firstError,
-      blockMs: loop.longestMs(),
-      peakMb: await peakMb(child.pid),
-      died: child.exitCode !== null || child.signalCode !== null,
-      counts,
-      proof: counts[attack.proof],
-    };
-    await attacked;
-    return { ...run, broken: brokenBounds(run) };
+    return await attackOnce(attack, gateway, others);
   } finally {
+    clearTimeout(overdue);
     // It may have minutes of work before it; nothing of it is wanted any more.
     gateway.child.kill('SIGKILL');
     await gateway.close();
   }
 }
 
+const HEADINGS = [
+  'idle p99 ms',
+  'p50 ms',
+  'p99 ms',
+  'errors',
+  'idle block',
+  'block ms',
+  'peak MB',
+  'sent',
+];
+
 const ms = (value) => (value < 10 ? value.toFixed(1) : value.toFixed(0));
 
-function print(cells) {
-  console.log(
-    cells
-      .map((cell, at) => (at === 0 ? cell.padEnd(30) : cell.padStart(12)))
-      .join('')
-      .trimEnd(),
-  );
+function print(name, figures, verdict) {
+  const columns = figures.map((figure) => figure.padStart(12)).join('');
+  console.log(`${name.padEnd(26)}${columns}  ${verdict}`.trimEnd());
 }
 
 function printRun({ attack, idleP99Ms, p50Ms, p99Ms, errors, idleBlockMs, blockMs, ...run }) {
-  const { proof, peakMb: peak, broken } = run;
+  const { proof, peakMb: peak, broken, isBusy } = run;
   const figures = [idleP99Ms, p50Ms, p99Ms].map((value) => ms(value ?? Number.NaN));
   const blocks = [idleBlockMs, blockMs].map(ms);
-  const verdict = broken.length === 0 ? 'kept' : 'broken';
-  print([attack, ...figures, String(errors), ...blocks, peak.toFixed(0), String(proof), verdict]);
+  const verdict = `${broken.length === 0 ? 'kept' : 'broken'}${isBusy ? ' (busy)' : ''}`;
+  const cells = [...figures, String(errors), ...blocks, peak.toFixed(0), String(proof)];
+  print(attack, cells, verdict);
 }
 
 /** Runs the attacks; resolves with the exit code. */
@@ -134,7 +162,7 @@ export async function benchHostile(options) {
     others.good = await start(here('upstream.mjs'), [], {});
     for (const [name, file] of Object.entries(PROCESSES))
       others[name] = await start(here(file), [], {});
-    print(['ms', ...'idle p99,p50,p99,errors,idle block,block,peak MB,sent,'.split(',')]);
+    print('', HEADINGS, '');
     for (const attack of attacks) {
       for (let count = 0; count < options.runs; count += 1) {
         const run = await runOnce(attack, dist, others);
@@ -162,6 +190,8 @@ async function report(runs, { commit, seconds }) {
     console.log(
       `${attack}: ${broken.join('; ')}${firstError === undefined ? '' : ` (first: ${firstError})`}`,
     );
+  if (runs.some(({ isBusy }) => isBusy))
+    console.log('busy: others kept the machine busy, so the figures are theirs too');
   console.log(
     `commit ${commit}: ${runs.filter(isBroken).length} of ${runs.length} runs broke a bound, ${seconds.toFixed(0)} s`,
   );

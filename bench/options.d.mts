@@ -20,6 +20,7 @@ export type BenchOptions =
       readonly maxDearer: number | undefined;
       readonly minPairs: number;
       readonly maxPairs: number;
+      readonly minutes: number;
     }
   | {
       readonly kind: 'hostile';

@@ -19,6 +19,7 @@ const OPTIONS = {
   'max-dearer': { type: 'string' },
   'min-pairs': { type: 'string' },
   'max-pairs': { type: 'string' },
+  minutes: { type: 'string' },
 };
 /** The first of these that is given is the mode: `--hostile` has a use for `--against`. */
 const MODES = ['hostile', 'idle-streams', 'tokens', 'against'];
@@ -26,6 +27,8 @@ const HOSTILE_RUNS = 3;
 const LEAST_PAIRS = 20;
 const USUAL_PAIRS = 24;
 const MOST_PAIRS = 60;
+/** A comparison that takes longer stops with what it has: the machine is too busy for it. */
+const MOST_MINUTES = 20;
 /** Percentage points that an interval may be wide; less where a small difference is asked for. */
 const WIDTH = 4;
 const NARROW_WIDTH = 2;
@@ -70,6 +73,7 @@ function readAgainst(values) {
     scenarios: values.scenario ?? [],
     maxWidth: numberOf(values, 'width', isNarrow ? NARROW_WIDTH : WIDTH, isPositive, 'points'),
     maxDearer,
+    minutes: numberOf(values, 'minutes', MOST_MINUTES, isPositive, 'a number above 0'),
     minPairs,
     maxPairs: numberOf(
       values,
@@ -107,7 +111,16 @@ const READS = {
   'idle-streams': [],
   tokens: [],
   hostile: ['against', 'attack', 'runs'],
-  against: ['seconds', 'connections', 'scenario', 'width', 'max-dearer', 'min-pairs', 'max-pairs'],
+  against: [
+    'seconds',
+    'connections',
+    'scenario',
+    'width',
+    'max-dearer',
+    'min-pairs',
+    'max-pairs',
+    'minutes',
+  ],
 };
 
 function read(args) {

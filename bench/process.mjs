@@ -4,6 +4,13 @@
 import { fork, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
+/** What was started here and still runs: a gateway does not end by itself when its bench does. */
+const running = new Set();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
+
 /** Starts a Node program; resolves with its first message. `core` pins all its threads. */
 export function start(file, args, options = {}) {
   return new Promise((resolve, reject) => {
@@ -12,6 +19,8 @@ export function start(file, args, options = {}) {
       env: { ...process.env, ...options.env },
       execArgv: options.execArgv ?? [],
     });
+    running.add(child);
+    child.once('close', () => running.delete(child));
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`${file} ended with ${code}`)));
     if (options.core !== undefined) pin(child.pid, options.core);

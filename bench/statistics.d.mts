@@ -24,7 +24,11 @@ export function widthOf(interval: Interval): number;
 export function dearerBy(interval: Interval): number;
 export function judgeRatios(
   launches: Launches,
-  bounds: { readonly maxWidth: number; readonly maxDearer?: number | undefined },
+  bounds: {
+    readonly minPairs: number;
+    readonly maxWidth: number;
+    readonly maxDearer?: number | undefined;
+  },
 ): Judgement;
 export function wantsMore(
   launches: Launches,

@@ -86,22 +86,26 @@ export const dearerBy = ({ low }) => Math.max(0, (low - 1) * 100);
 
 /**
  * What the ratios of one scenario say, given by launch. `none`: the interval is wider than allowed, or there
- * is none yet. `dearer`: its lower end lies above what is allowed.
+ * are too few pairs. `dearer`: its lower end lies above what is allowed.
  */
-export function judgeRatios(launches, { maxWidth, maxDearer }) {
+export function judgeRatios(launches, { minPairs, maxWidth, maxDearer }) {
+  const ratios = launches.flat();
   const interval = ratioInterval(launches);
-  const median = medianOf(launches.flat());
-  if (interval === undefined || widthOf(interval) > maxWidth)
+  const median = medianOf(ratios);
+  if (interval === undefined || ratios.length < minPairs || widthOf(interval) > maxWidth)
     return { kind: 'none', median, interval };
   const isDearer = maxDearer !== undefined && dearerBy(interval) > maxDearer;
   return { kind: isDearer ? 'dearer' : 'result', median, interval };
 }
 
-/** `true` where more pairs are wanted: fewer than the least, or no result yet and not at the bound. */
+/**
+ * `true` where more pairs are wanted: no result yet, and not at the bound. What stops it is the width of the
+ * interval, never the side of one on which it lies.
+ */
 export function wantsMore(launches, { minPairs, maxPairs, maxWidth }) {
   const pairs = launches.flat().length;
   if (pairs < minPairs) return true;
-  return pairs < maxPairs && judgeRatios(launches, { maxWidth }).kind === 'none';
+  return pairs < maxPairs && judgeRatios(launches, { minPairs, maxWidth }).kind === 'none';
 }
 
 /** Which of two comes first in each of `count` pairs: both as often, in an order drawn by `random`. */

@@ -15,7 +15,7 @@ describe('the arguments of the bench', () => {
     expect(readOptions(['--quick'])).toMatchObject({ quick: true, seconds: 0.4, rounds: 1 });
   });
 
-  it('[PRF-09] compare with a folder: 24 pairs, 60 at most, 4 points', () => {
+  it('[PRF-09] compare with a folder: 24 pairs, 60 at most, 4 points, 20 minutes', () => {
     expect(readOptions(['--against', '../before'])).toEqual({
       kind: 'against',
       dir: '../before',
@@ -26,6 +26,7 @@ describe('the arguments of the bench', () => {
       maxDearer: undefined,
       minPairs: 24,
       maxPairs: 60,
+      minutes: 20,
     });
   });
 

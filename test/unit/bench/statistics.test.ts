@@ -95,11 +95,12 @@ describe('the verdict', () => {
   const around = (ratio: number, spread: number) =>
     Array.from({ length: 6 }, () => [ratio - spread, ratio, ratio, ratio + spread]);
 
-  it('[PRF-09] is none where the interval is wider than allowed or there is none yet', () => {
-    expect(judgeRatios(around(1.2, 0.001), { maxWidth: 4 }).kind).toBe('result');
+  it('[PRF-09] is none where the interval is wider than allowed or there are too few pairs', () => {
+    expect(judgeRatios(around(1.2, 0.001), { minPairs: 20, maxWidth: 4 }).kind).toBe('result');
+    expect(judgeRatios(around(1.2, 0.001), { minPairs: 25, maxWidth: 4 }).kind).toBe('none');
     const wide = [0.9, 0.95, 1, 1.05, 1.1, 1.15].map((ratio) => [ratio, ratio, ratio, ratio]);
-    expect(judgeRatios(wide, { maxWidth: 4, maxDearer: 0 }).kind).toBe('none');
-    expect(judgeRatios([[1.5, 1.5]], { maxWidth: 4, maxDearer: 0 })).toEqual({
+    expect(judgeRatios(wide, { minPairs: 20, maxWidth: 4, maxDearer: 0 }).kind).toBe('none');
+    expect(judgeRatios([[1.5, 1.5]], { minPairs: 20, maxWidth: 4, maxDearer: 0 })).toEqual({
       kind: 'none',
       median: 1.5,
       interval: undefined,
@@ -107,7 +108,7 @@ describe('the verdict', () => {
   });
 
   it('[PRF-09] is dearer only where the lower end lies above what is allowed', () => {
-    const bounds = { maxWidth: 4, maxDearer: 5 };
+    const bounds = { minPairs: 20, maxWidth: 4, maxDearer: 5 };
     expect(judgeRatios(around(1.051, 0), bounds).kind).toBe('dearer');
     expect(judgeRatios(around(1.049, 0), bounds).kind).toBe('result');
     expect(dearerBy({ low: 0.9, high: 1.2 })).toBe(0);
