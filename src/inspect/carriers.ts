@@ -2,7 +2,7 @@
 // towards a client is inspected, but for the few members of exempt.ts.
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol, tools, resources, prompts.
 
-import { isObject, type Json, type JsonObject } from '../mcp/message.js';
+import { isObject, type Json } from '../mcp/message.js';
 
 /** A path as a JSON pointer (RFC 6901). */
 export function pointerOf(steps: readonly (string | number)[]): string {
@@ -45,21 +45,6 @@ export function valueAt(value: Json, steps: readonly (string | number)[]): Json 
     else return undefined;
   }
   return at;
-}
-
-const TEXT_LIKE = /^text\/|svg|html|xml|json|javascript|yaml|csv|^application\/(?:sql|toml|x-sh)/i;
-
-/** Whether a media type announces text, or nothing that we know to be binary. */
-export function isTextLike(mimeType: Json | undefined): boolean {
-  return typeof mimeType === 'string' && TEXT_LIKE.test(mimeType);
-}
-
-/** True for the `data` of an image or sound block: base64 and nothing else, of a type that is no text. */
-export function isMediaPayload(block: JsonObject, member: string, data: string): boolean {
-  if (member !== 'data') return false;
-  if (block['type'] !== 'image' && block['type'] !== 'audio') return false;
-  if (isTextLike(block['mimeType'])) return false;
-  return /^[A-Za-z0-9+/]*={0,2}$/.test(data);
 }
 
 /** The last member name on a path: what a value in an array stands behind. */

@@ -4,28 +4,21 @@
 
 import type { TextEdit } from '../mcp/admitted.js';
 import { applyEdits, removalEdits, spanOf } from '../mcp/json.js';
-import { isObject, type Json, type JsonObject } from '../mcp/message.js';
+import { isObject, type Json } from '../mcp/message.js';
 import { isOwnMember } from '../mcp/removal.js';
-import {
-  isMediaPayload,
-  isReaderText,
-  isStructured,
-  isTextLike,
-  nearestName,
-  pointerOf,
-  valueAt,
-} from './carriers.js';
+import { isReaderText, isStructured, nearestName, pointerOf, valueAt } from './carriers.js';
 import type { FindingLog } from './findings.js';
 import { areRemote, ICONS, isProtocolIcons } from './icons.js';
 import { neutralizeJoined } from './joined-content.js';
 import { cutText, findSplit, groupByPart, type SplitHit } from './joins.js';
 import { numberKind } from './numbers.js';
+import { hasStretch, judgeBytes, type Payload, readPayload } from './payload.js';
 import { findSensitive } from './sanitize/detect.js';
-import { base64OfText, bytesOfBase64, readable } from './sanitize/encoded.js';
 import { findOwn } from './sanitize/own-credentials.js';
 import {
   actionFor,
   detectorOf,
+  type Note,
   placeholder,
   type ResultRules,
   type SanitizeText,
@@ -244,19 +237,36 @@ export function parseContainer(text: string): Json | undefined {
   }
 }
 
-/** Bytes in base64: those of images and sound pass, those of texts are inspected as the text they are. */
+/** A payload in base64 as it leaves: media as it came, all else as the text that it is. */
 function visitPayload(work: Work, leaf: Leaf): string | undefined {
-  const last = leaf.steps.at(-1);
-  if (last !== 'data' && last !== 'blob') return undefined;
+  const member = leaf.steps.at(-1);
+  if (member !== 'data' && member !== 'blob') return undefined;
   const block = valueAt(work.input.value, leaf.steps.slice(0, -1));
-  if (!isObject(block)) return undefined;
-  if (isMediaPayload(block, last, leaf.value)) return withoutOwnRaw(work, leaf);
-  return holdsPayload(block, last) ? sanitizePayload(work, leaf, block['mimeType']) : undefined;
+  const payload = isObject(block) ? readPayload(block, member, leaf.value) : undefined;
+  if (!isObject(block) || payload === undefined) return undefined;
+  if (payload.kind === 'media') return withoutOwnRaw(work, leaf);
+  const written = payload.kind === 'none' ? leaf.value : rewritePayload(work, leaf, payload);
+  const left = written === leaf.value ? payload : readPayload(block, member, written);
+  if (left !== undefined && left.kind !== 'media') withholdOthers(work, leaf, left.others);
+  // Words in a row are base64 too, and so is a token: whoever does not decode it reads it as it stands.
+  const isRun = written.length > MAX_TOKEN_CHARS && !/\s/.test(written);
+  const clean = isRun ? written : sanitizeValue(work, { ...leaf, value: written });
+  return withoutOwnRaw(work, { ...leaf, value: clean });
 }
 
-function holdsPayload(block: JsonObject, member: string): boolean {
-  if (member === 'blob') return typeof block['uri'] === 'string';
-  return block['type'] === 'image' || block['type'] === 'audio';
+/** No secret is longer without a sign that base64 does not have. */
+const MAX_TOKEN_CHARS = 1024;
+
+type ReadablePayload = Extract<Payload, { readonly kind: 'text' | 'bytes' }>;
+
+function rewritePayload(work: Work, leaf: Leaf, payload: ReadablePayload): string {
+  const { text } = payload.reading;
+  if (payload.kind === 'bytes' && !isForbidden(work, leaf.steps, text)) return leaf.value;
+  const left = sanitizeProse(work, text, leaf.steps, MAX_NESTING);
+  if (left === text) return leaf.value;
+  const written = payload.rewrite(left);
+  if (written === undefined) note(work, leaf.steps, UNENCODABLE);
+  return written ?? leaf.value;
 }
 
 /** Bytes that nobody reads as text, without our credentials; an image that holds one is no image any more. */
@@ -268,15 +278,33 @@ function withoutOwnRaw(work: Work, { value, steps }: Leaf): string {
   return placeholder(hit.kind);
 }
 
-/** The payload as it leaves; undefined where it is no base64 of what it claims to be. */
-function sanitizePayload(work: Work, leaf: Leaf, mimeType: Json | undefined): string | undefined {
-  const bytes = bytesOfBase64(leaf.value);
-  if (bytes === undefined) return undefined;
-  const decoded = readable(bytes);
-  if (decoded === undefined) return isTextLike(mimeType) ? undefined : withoutOwnRaw(work, leaf);
-  const text = sanitizeProse(work, decoded, leaf.steps, MAX_NESTING);
-  return text === decoded ? leaf.value : base64OfText(text);
+const UNENCODABLE = { detector: 'encoding', action: 'withhold', count: 1 } as const;
+
+/** Whether bytes that hardly are text hold what no text may. Flags are noted, and change nothing. */
+function isForbidden(work: Work, steps: Steps, text: string): boolean {
+  const notes = judgeHidden(work, text);
+  if (notes.some(({ action }) => action !== 'flag')) return true;
+  for (const one of notes) note(work, steps, one);
+  return false;
 }
+
+/** What only some clients read cannot be edited for them: where it may not pass, nothing does. */
+function withholdOthers(work: Work, leaf: Leaf, others: readonly string[]): void {
+  for (const text of others) {
+    for (const one of judgeHidden(work, text)) {
+      if (one.action !== 'flag') note(work, leaf.steps, { ...one, action: 'withhold' });
+    }
+  }
+}
+
+function judgeHidden(work: Work, text: string): readonly Note[] {
+  const { rules, caps } = work.input;
+  if (!hasStretch(text)) return NO_NOTES;
+  work.spent.chars += text.length;
+  return work.spent.chars > caps.maxWork ? NO_NOTES : judgeBytes(text, rules);
+}
+
+const NO_NOTES: readonly Note[] = [];
 
 function sanitizeLeaf(
   work: Work,

@@ -153,7 +153,7 @@ const ICONS_MEMBER = `"${ICONS}"`;
 function passWhole(input: InspectionInput): InspectionOutcome | undefined {
   const { own } = input;
   if (!isSurelyCleanJson(input.text) || input.text.includes(ICONS_MEMBER)) return undefined;
-  if (isExposedIn(input.text, own)) return undefined;
+  if (isExposedIn(input.text, own) || holdsPayload(input.value)) return undefined;
   const tail = input.carry?.tail ?? '';
   const texts = readerTextsOf(input.value);
   const isClean = (text: string): boolean => isSurelyClean(text) && !isExposedIn(text, own);
@@ -245,6 +245,30 @@ function readerTextsOf(value: Json): readonly string[] {
   if (isObject(result)) pushPlaces(result['task'], TASK_PLACES, texts);
   pushPlaces(result, TASKS_PLACES, texts);
   return texts;
+}
+
+/** Whether a block holds encoded bytes, of which a text that seems clean says nothing. */
+function holdsPayload(value: Json): boolean {
+  if (!isObject(value)) return false;
+  const { result, params } = { result: value['result'], params: value['params'] };
+  if (isObject(result) && result['inputRequests'] !== undefined) return true;
+  const holders = isObject(result) ? [result['content'], result['contents']] : [];
+  for (const holder of [result, params]) if (isObject(holder)) holders.push(holder['messages']);
+  return holders.some((holder) => holder !== undefined && isPayloadWithin(holder, BLOCK_DEPTH));
+}
+
+/** A list of messages, of their blocks, of the blocks of a result within one, and a resource in that. */
+const BLOCK_DEPTH = 7;
+
+function isPayloadWithin(value: Json, depth: number): boolean {
+  if (Array.isArray(value)) return value.some((one: Json) => isPayloadWithin(one, depth - 1));
+  if (!isObject(value) || depth <= 0) return false;
+  if (typeof value['blob'] === 'string' || typeof value['data'] === 'string') return true;
+  const { content, resource } = { content: value['content'], resource: value['resource'] };
+  return (
+    (content !== undefined && isPayloadWithin(content, depth - 1)) ||
+    (resource !== undefined && isPayloadWithin(resource, depth - 1))
+  );
 }
 
 const ERROR_PLACES = ['message'] as const;

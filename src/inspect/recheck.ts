@@ -5,14 +5,14 @@
 
 import { readJsonText } from '../mcp/json.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
-import { isMediaPayload } from './carriers.js';
 import { exemptIn } from './exempt.js';
 import { areRemote, ICONS, isFree } from './icons.js';
 import { numberKind } from './numbers.js';
+import { judgeBytes, readPayload } from './payload.js';
 import { findSureCode, hasImage, hasLoadingTag } from './recheck-code.js';
 import { findActiveContent } from './sanitize/active-content.js';
 import { DECODING_DEPTH, type Wanted } from './sanitize/detect.js';
-import { bytesOfBase64, findEncodedRuns, readable } from './sanitize/encoded.js';
+import { findEncodedRuns } from './sanitize/encoded.js';
 import { stripInvisible, stripTerminalSequences } from './sanitize/invisible.js';
 import { findOwn, OWN_CREDENTIAL, type OwnCredentials } from './sanitize/own-credentials.js';
 import { findPersonal } from './sanitize/personal.js';
@@ -36,7 +36,7 @@ export type Recheck = (input: RecheckInput) => readonly string[];
 type Met = {
   readonly text: string;
   readonly name: string | undefined;
-  readonly role: 'prose' | 'value' | 'name' | 'number';
+  readonly role: 'prose' | 'value' | 'name' | 'number' | 'bytes';
 };
 
 /** All that was met, and the texts that a reader joins: prose, and the values of each structure. */
@@ -116,12 +116,15 @@ function gatherMembers(value: JsonObject, spot: Spot, gathered: Gathered): void 
   }
 }
 
-/** True for bytes that are no text. Those that are one are gathered as the text that they are. */
+/** True for media. Of all else that is encoded, the texts that it may be read as are gathered. */
 function isRead(value: JsonObject, key: string, text: string, gathered: Gathered): boolean {
-  if (isMediaPayload(value, key, text)) return true;
-  const isPayload = key === 'blob' || key === 'data';
-  const decoded = isPayload ? readable(bytesOfBase64(text)) : undefined;
-  if (decoded !== undefined) gatherProse(decoded, gathered);
+  const payload = readPayload(value, key, text);
+  if (payload === undefined) return false;
+  if (payload.kind === 'media') return true;
+  if (payload.kind === 'text') gatherProse(payload.reading.text, gathered);
+  const hidden =
+    payload.kind === 'bytes' ? [payload.reading.text, ...payload.others] : payload.others;
+  for (const one of hidden) gathered.met.push({ text: one, name: undefined, role: 'bytes' });
   return false;
 }
 
@@ -168,6 +171,12 @@ function judge(met: Met, rules: ResultRules, remains: Set<string>): void {
   if (met.role === 'number') {
     const kind = numberKind(met.text, met.name, wanted);
     if (kind !== undefined) remains.add(kind);
+    return;
+  }
+  if (met.role === 'bytes') {
+    for (const { detector, action } of judgeBytes(met.text, rules)) {
+      if (action !== 'flag') remains.add(detector);
+    }
     return;
   }
   judgeSensitive(met.text, met.name, wanted, remains);

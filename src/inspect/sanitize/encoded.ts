@@ -72,12 +72,31 @@ function addRun(text: string, start: number, end: number, runs: EncodedRun[]): v
 
 /** The readable text behind one run, if it has any. Most runs are told from text by their first bytes. */
 export function decodeRun(run: string): string | undefined {
-  if (HEX.test(run) && mayBeText(bytesOfHex(run.slice(0, PROBE_CHARS)))) {
-    const text = readable(bytesOfHex(run));
+  if (HEX.test(run)) {
+    const text = readableAs(readerOf(bytesOfHex(run.slice(0, PROBE_CHARS))), run, bytesOfHex);
     if (text !== undefined) return text;
   }
-  if (!mayBeText(firstBytes(run))) return undefined;
-  return readable(bytesOfBase64(run));
+  return readableAs(readerOf(firstBytes(run)), run, bytesOfBase64);
+}
+
+/** Reads bytes as the text that they are; `undefined` where they are none. */
+type Reader = (bytes: Uint8Array) => string | undefined;
+
+function readableAs(
+  reader: Reader | undefined,
+  run: string,
+  decode: (run: string) => Uint8Array | undefined,
+): string | undefined {
+  const bytes = reader === undefined ? undefined : decode(run);
+  return bytes === undefined || bytes.length === 0 ? undefined : reader?.(bytes);
+}
+
+/** What bytes may be that begin so. */
+function readerOf(probe: Uint8Array): Reader | undefined {
+  if (mayBeText(probe)) return readNarrow;
+  const wide = wideBy(probe);
+  if (wide !== undefined) return (bytes) => readWide(bytes, wide);
+  return isMostlyAscii(probe) ? readLatin1 : undefined;
 }
 
 const PROBE_CHARS = 24;
@@ -140,7 +159,7 @@ function bytesOfHex(run: string): Uint8Array {
 }
 
 /** Bytes of base64 or base64url, with or without padding; undefined where it is neither. */
-export function bytesOfBase64(run: string): Uint8Array | undefined {
+function bytesOfBase64(run: string): Uint8Array | undefined {
   const standard = run.replace(/=+$/, '').replaceAll('-', '+').replaceAll('_', '/');
   // One character too many cannot be: what stands before it is read.
   const whole = standard.length % 4 === 1 ? standard.slice(0, -1) : standard;
@@ -151,29 +170,67 @@ export function bytesOfBase64(run: string): Uint8Array | undefined {
   }
 }
 
-/** Base64 (RFC 4648 §4) of a text in UTF-8. */
-export function base64OfText(text: string): string {
-  return base64OfBytes(new TextEncoder().encode(text));
-}
-
 /** Base64 (RFC 4648 §4) of bytes. */
 export function base64OfBytes(bytes: Uint8Array): string {
-  let binary = '';
-  for (const byte of bytes) binary += String.fromCharCode(byte);
-  return btoa(binary);
+  return Buffer.from(bytes).toString('base64');
 }
 
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const WIDE = {
+  'utf-16le': new TextDecoder('utf-16le', { fatal: true }),
+  'utf-16be': new TextDecoder('utf-16be', { fatal: true }),
+} as const;
+type Wide = keyof typeof WIDE;
 
-/** The text of bytes that are UTF-8 and nearly all printable. */
-export function readable(bytes: Uint8Array | undefined): string | undefined {
-  if (bytes === undefined || bytes.length === 0) return undefined;
-  let text: string;
+const MIN_NUL_SHARE = 1 / 3;
+
+/** UTF-16 by its byte order mark, or by the NUL in every other byte that letters of ASCII have. */
+function wideBy(probe: Uint8Array): Wide | undefined {
+  const [first, second] = probe;
+  if (first === 0xff && second === 0xfe) return 'utf-16le';
+  if (first === 0xfe && second === 0xff) return 'utf-16be';
+  const nuls = [0, 0];
+  for (const [at, byte] of probe.entries()) if (byte === 0) nuls[at & 1] = (nuls[at & 1] ?? 0) + 1;
+  const [even = 0, odd = 0] = nuls;
+  const least = (probe.length / 2) * MIN_NUL_SHARE;
+  if (even === 0 && odd >= least) return 'utf-16le';
+  return odd === 0 && even >= least ? 'utf-16be' : undefined;
+}
+
+function readWide(bytes: Uint8Array, wide: Wide): string | undefined {
   try {
-    text = decoder.decode(bytes);
+    return ifPrintable(WIDE[wide].decode(bytes.subarray(0, bytes.length & ~1)));
   } catch {
     return undefined;
   }
+}
+
+/** UTF-8, or what is as good as ASCII and nothing else. */
+function readNarrow(bytes: Uint8Array): string | undefined {
+  try {
+    return ifPrintable(utf8.decode(bytes));
+  } catch {
+    return readLatin1(bytes);
+  }
+}
+
+const MIN_ASCII_SHARE = 0.8;
+
+/** Noise has far less of ASCII than any text in Latin letters. */
+function isMostlyAscii(bytes: Uint8Array): boolean {
+  let ascii = 0;
+  for (const byte of bytes) {
+    if ((byte >= 0x20 && byte < 0x7f) || (byte >= 0x09 && byte <= 0x0d)) ascii++;
+  }
+  return ascii >= bytes.length * MIN_ASCII_SHARE;
+}
+
+function readLatin1(bytes: Uint8Array): string | undefined {
+  if (!isMostlyAscii(bytes)) return undefined;
+  return ifPrintable(Buffer.from(bytes).toString('latin1'));
+}
+
+function ifPrintable(text: string): string | undefined {
   let printable = 0;
   for (const unit of text) {
     const code = unit.codePointAt(0) ?? 0;

@@ -59,13 +59,13 @@ describe('the second check', () => {
     const outcome = inspectMessage({ ...textResult(`see ${text} there`), profile }, NO_OP);
     expect(outcome).toMatchObject({ kind: 'withhold', reason: 'result-content' });
     const inner = textResult(JSON.stringify({ note: text }));
-    expect(inspectMessage({ ...inner, profile }, NO_OP)).toMatchObject({
-      reason: 'result-content',
-    });
     const structured = resultOf({ content: [], structuredContent: { list: [text] } });
-    expect(inspectMessage({ ...structured, profile }, NO_OP)).toMatchObject({
-      reason: 'result-content',
-    });
+    for (const message of [inner, structured]) {
+      const joined = inspectMessage({ ...message, profile }, NO_OP);
+      // What is joined with its name is cut by a part of the first pass that is not sabotaged.
+      if (joined.kind === 'changed') expect(joined.text).not.toContain(text);
+      else expect(joined).toMatchObject({ reason: 'result-content' });
+    }
   });
 
   it.each(REMAINS)(
