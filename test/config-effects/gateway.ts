@@ -23,8 +23,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'listeners.ops.tls.{cert,key,clientCa}':
     'integration/listener-tls.test.ts > metrics are for those who prove a certificate',
   'listeners.admin.host': 'system/listeners.test.ts > is on its host alone',
-  'listeners.admin.port':
-    'integration/admin.test.ts > shows every control to the break-glass token',
+  'listeners.admin.port': 'system/listeners.test.ts > takes a free port where the file says 0',
   'listeners.admin.tls.{cert,key,clientCa}':
     'integration/listener-tls.test.ts > nobody reaches the console without a certificate',
 

@@ -32,6 +32,12 @@ describe('[C-24] a listener', () => {
   });
   afterAll(() => gateway.close());
 
+  it('takes a free port where the file says 0, and no usual one', () => {
+    const admin = gateway.gateway.listening.find(({ listener }) => listener === 'admin');
+    expect(admin?.port).toBeGreaterThan(0);
+    expect(admin?.port).not.toBe(9090);
+  });
+
   it.each(['data', 'ops', 'admin'] as const)('is on its host alone: %s', async (name) => {
     const found = gateway.gateway.listening.find(({ listener }) => listener === name);
     const port = found?.port ?? 0;
