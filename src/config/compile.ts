@@ -100,7 +100,7 @@ export function compileSettings(input: CompileInput): Settings {
       sinks: root.audit.sinks.map((sink) =>
         sink.type === 'file'
           ? { type: 'file', path: resolve(folder, sink.path) }
-          : { type: 'stdout', durability: sink.durability },
+          : { type: 'stdout' },
       ),
       onFailure: root.audit.onFailure,
       checkpointEveryMs: requireDurationMs(root.audit.checkpoint.every),

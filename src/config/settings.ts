@@ -213,7 +213,7 @@ export type GatewayKey = { readonly id: string; readonly bytes: Uint8Array };
 export type AuditSettings = {
   readonly sinks: readonly (
     | { readonly type: 'file'; readonly path: string }
-    | { readonly type: 'stdout'; readonly durability: 'handed-over' | undefined }
+    | { readonly type: 'stdout' }
   )[];
   readonly onFailure: 'block' | 'continue';
   readonly checkpointEveryMs: number;

@@ -7,7 +7,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   keys: 'integration/replicas.test.ts > serves a session that it did not open',
   tracing: 'unit/config/refusals.test.ts > tracing: {otlp: {env: OTLP}}',
 
-  'listeners.data.{host,port}': 'integration/wire.test.ts > DELETE is answered with 204',
+  'listeners.data.host': 'system/listeners.test.ts > is on its host alone',
+  'listeners.data.port': 'integration/wire.test.ts > DELETE is answered with 204',
   'listeners.data.allowedOrigins': 'integration/cors.test.ts > a preflight of an allowed origin',
   'listeners.data.trustedProxies':
     'integration/trusted-proxies.test.ts > where a trusted proxy wrote them',
@@ -17,11 +18,12 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'integration/effects-of-settings.test.ts > dpop.maxAge ends how long',
   'listeners.data.tls.{cert,key,clientCa}':
     'attacks/49-certificates.test.ts > passes over a connection',
-  'listeners.ops.{host,port}': 'integration/probes.test.ts > say alive and ready, and nothing more',
+  'listeners.ops.host': 'system/listeners.test.ts > is on its host alone',
+  'listeners.ops.port': 'integration/probes.test.ts > say alive and ready, and nothing more',
   'listeners.ops.tls.{cert,key,clientCa}':
     'integration/listener-tls.test.ts > metrics are for those who prove a certificate',
-  'listeners.admin.{host,port}':
-    'integration/admin.test.ts > shows every control to the break-glass token',
+  'listeners.admin.host': 'system/listeners.test.ts > is on its host alone',
+  'listeners.admin.port': 'system/listeners.test.ts > takes a free port where the file says 0',
   'listeners.admin.tls.{cert,key,clientCa}':
     'integration/listener-tls.test.ts > nobody reaches the console without a certificate',
 

@@ -8,11 +8,18 @@ import { runAuditShow } from '../../src/cli/audit-read.js';
 import { runAuditVerify } from '../../src/cli/audit-verify.js';
 import type { JsonObject } from '../../src/mcp/message.js';
 import { type AttackRig, decisionOf, linesOf, startRig } from '../support/attack-rig.js';
+import { openChannelCaller } from '../support/channel-caller.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import { openRawSession, postRaw } from '../support/raw-mcp.js';
 import { makeSecret } from '../support/secret.js';
 import { makeCard, makeGithubToken, makeSsn } from '../support/sensitive-values.js';
-import type { AuditLine } from '../support/start-gateway.js';
+import { ALLOW_ALL, type AuditLine } from '../support/start-gateway.js';
+import {
+  askStateless,
+  beginStateless,
+  createTaskServer,
+  TASK_TOOLS,
+} from '../support/task-server.js';
 import { sessionsOnly, statelessOnly } from '../support/upstream-eras.js';
 import { callStateless, openSession, requestStateless } from '../support/wire-client.js';
 
@@ -271,6 +278,55 @@ const offerPrompt = (request: Parameters<typeof answerPrompts>[0]) =>
       }),
     ),
   )(request) ?? answerPrompts(request);
+
+describe('[O-09] what is captured of the call of a task, and of a call on a channel', () => {
+  let other: AttackRig;
+  beforeAll(async () => {
+    other = await startRig({
+      policies: {
+        open: ALLOW_ALL,
+        captures: `version: 1
+policy: captures
+rules:
+  - {id: ids, effect: require, who: {anyone: true}, what: {tools: ["*"]}, audit: {capture: [/id]}}
+`,
+      },
+      prepare: (upstream) => upstream.offer(() => TASK_TOOLS),
+    });
+    other.upstream.obey(createTaskServer().order);
+  });
+  afterAll(() => other.close());
+
+  const outcomeOf = async (method: string): Promise<AuditLine | undefined> =>
+    (await other.gateway.audit()).findLast(
+      ({ type, target }) => type === 'mcp.outcome' && target.method === method,
+    );
+
+  it('is recorded where the task began, and is no matter of who asks for it later', async () => {
+    const taskId = await beginStateless(other.access, 'talk', { id: 'of a task' });
+    await expect
+      .poll(() => outcomeOf('tools/call'))
+      .toMatchObject({ args: { captured: { '/id': 'of a task' } } });
+    await askStateless(other.access, 'tasks/get', { taskId });
+    await expect.poll(() => outcomeOf('tasks/get')).toMatchObject({ args: null });
+  });
+
+  it('is recorded of a message that was posted for a stream', async () => {
+    other.upstream.repent();
+    other.upstream.offer(() => TASK_TOOLS);
+    const caller = await openChannelCaller(other.access);
+    const call = { name: 'talk', arguments: { id: 'on a channel' } };
+    void caller.request('tools/call', call).catch(() => undefined);
+    await expect
+      .poll(async () =>
+        (await other.gateway.audit()).filter(
+          ({ args }) => args?.captured?.['/id'] === 'on a channel',
+        ),
+      )
+      .not.toEqual([]);
+    caller.channel.leave();
+  });
+});
 
 describe.each([
   ['sessions', statelessOnly],

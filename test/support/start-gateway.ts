@@ -33,6 +33,8 @@ export type GatewayUnderTest = {
   readonly issuer?: readonly string[];
   /** Further issuers, a line each: `other: {issuer: …}`. */
   readonly issuers?: readonly string[];
+  /** Addresses of the listeners; 127.0.0.1 where absent. */
+  readonly hosts?: { readonly [listener in 'data' | 'ops' | 'admin']: string };
   /** What a sink of type stdout writes. */
   readonly writeStdout?: (text: string) => void;
   /** What secret references may name. */
@@ -115,6 +117,8 @@ export async function writeFilesBeside(
     if (text !== undefined) await writeFile(join(folder, name), text);
 }
 
+const LOCAL_HOSTS = { data: '127.0.0.1', ops: '127.0.0.1', admin: '127.0.0.1' };
+
 function gatewayText(options: GatewayUnderTest, issuer: string, data: number, ops: number): string {
   const upstreams = options.upstreams.map(({ name, url, more = [] }) => {
     const isToldWho = more.some((line) => /^(authentication|issuers):/.test(line));
@@ -123,12 +127,13 @@ function gatewayText(options: GatewayUnderTest, issuer: string, data: number, op
     return `  ${name}:\n${members.map((member) => `    ${member}\n`).join('')}`;
   });
   const verification = (options.issuer ?? ['algorithms: [ES256, RS256]']).join(', ');
+  const { hosts = LOCAL_HOSTS } = options;
   return `version: 1
 publicUrl: ${schemeOf(options)}://127.0.0.1:${data}${options.publicPath ?? ''}
 listeners:
-  data: {host: 127.0.0.1, port: ${data}${listenerText(options)}}
-  ops: {host: 127.0.0.1, port: ${ops}${flowText(options.ops)}}
-  admin: {host: 127.0.0.1, port: 0${flowText(options.admin)}}
+  data: {host: ${hosts.data}, port: ${data}${listenerText(options)}}
+  ops: {host: ${hosts.ops}, port: ${ops}${flowText(options.ops)}}
+  admin: {host: ${hosts.admin}, port: 0${flowText(options.admin)}}
 issuers:
   test: {issuer: ${JSON.stringify(issuer)}, network: loopback, ${verification}}
 ${(options.issuers ?? []).map((line) => `  ${line}\n`).join('')}upstreams:

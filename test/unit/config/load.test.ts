@@ -143,7 +143,7 @@ describe('[C-01] a gateway file becomes settings', () => {
       kinds: ['iban'],
     });
     expect(settings.policiesDir).toBe('/srv/policies');
-    expect(settings.audit.sinks[1]).toEqual({ type: 'stdout', durability: 'handed-over' });
+    expect(settings.audit.sinks[1]).toEqual({ type: 'stdout' });
     expect(settings.admin?.issuers['corp']?.roles.reviewer).toEqual(['leads']);
     expect(settings.admin?.breakGlassToken).toBe(AROUND.files['/run/secrets/break-glass']);
     expect(settings.keys).toHaveLength(1);

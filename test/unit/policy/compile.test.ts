@@ -38,6 +38,7 @@ const ISSUES = catalogue({
           owner: { type: 'string' },
           title: { type: 'string' },
           filter: { properties: { state: {} } },
+          lines: { type: 'array', items: { properties: { text: {} } } },
         },
         required: ['owner'],
       },
@@ -214,6 +215,11 @@ describe('pins', () => {
     ]);
     expect(check({ effect: 'require', audit: { capture: ['/owner', '/repo'] } })).toEqual([
       errorAt('audit', 'capture', 1),
+    ]);
+    const inLists = ['/lines/0', '/lines/70/text', '/lines/0/txt', '/lines/first'];
+    expect(check({ effect: 'require', audit: { capture: inLists } })).toEqual([
+      errorAt('audit', 'capture', 2),
+      errorAt('audit', 'capture', 3),
     ]);
     const globbed = { what: { upstreams: ['github'], tools: ['*_issue', 'list_*'] } };
     expect(check({ ...globbed, args: { title: true } })).toEqual([warningAt('args', 'title')]);

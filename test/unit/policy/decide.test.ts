@@ -346,6 +346,28 @@ describe('what an allow owes', () => {
   });
 });
 
+describe('what is captured of a refusal', () => {
+  const capturing = (id: string, capture: readonly string[], more: object = {}): RuleDocument =>
+    ({
+      ...{ id, effect: 'require', who: { anyone: true }, what: { tools: ['*'] } },
+      audit: { capture },
+      ...more,
+    }) as RuleDocument;
+
+  it('is what the matching require rules name, whatever refuses [O-09]', () => {
+    const elsewhere = capturing('q3', ['/other'], { args: { owner: { const: 'other' } } });
+    const unclear = capturing('q4', ['/unclear'], { when: 'args.missing == 1' });
+    const rules = [capturing('q1', ['/title']), capturing('q2', ['/owner', '/title']), elsewhere];
+    const refused = { verdict: 'deny', captures: ['/owner', '/title'] };
+    expect(ask(rules)).toMatchObject({ ...refused, reason: 'no-matching-allow' });
+    const no: RuleDocument = { ...ALLOW, id: 'no', effect: 'deny' } as RuleDocument;
+    expect(ask([ALLOW, no, ...rules])).toMatchObject({ ...refused, reason: 'denied-by-rule' });
+    // A condition that cannot be evaluated leaves nothing out of the record.
+    expect(ask([...rules, unclear])).toMatchObject({ captures: ['/owner', '/title', '/unclear'] });
+    expect(ask([no])).not.toHaveProperty('captures');
+  });
+});
+
 describe('requests and lists', () => {
   it('never decides a request as if it were a list [P-04]', () => {
     const rule: RuleDocument = {

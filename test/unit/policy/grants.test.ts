@@ -97,6 +97,11 @@ describe('[Q-01] questions', () => {
   test('have no arguments: a rule for them alone may not read any', () => {
     const { faults } = compiled([allow(ALL, { args: { owner: { const: 'acme' } } })]);
     expect(faults).toMatchObject([{ severity: 'error', path: ['rules', 0, 'args'] }]);
+    const capturing = { id: 'r', effect: 'require', who: { anyone: true }, what: ALL } as const;
+    const captured = compiled([{ ...capturing, audit: { capture: ['/owner'] } }]);
+    expect(captured.faults).toMatchObject([
+      { severity: 'error', path: ['rules', 0, 'audit', 'capture'] },
+    ]);
     const mixed = compiled([allow({ ...ALL, tools: ['*'] }, { args: { a: true } })]);
     expect(mixed.faults.map(({ severity }) => severity)).not.toContain('error');
   });
