@@ -176,7 +176,8 @@ function closeWithTarget(scan: Scan, opener: Opener | undefined, at: number): nu
     scan.found.push({ kind: 'link', start: at, end: at + 2, text: '] (' });
     return at + 2;
   }
-  if (isQuietTarget(target.text)) {
+  // A tab ends a target to some and is dropped by others.
+  if (isQuietTarget(target.text) && isQuietTarget(target.toBlank)) {
     if (opener !== undefined) scan.targetsEnd = Math.max(scan.targetsEnd, target.end);
     return at + 2;
   }
@@ -199,6 +200,8 @@ function removedLink(target: string): string {
 
 type Target = {
   readonly text: string;
+  /** Up to a blank or line end, controls included. */
+  readonly toBlank: string;
   /** Behind the closing parenthesis. */
   readonly end: number;
 };
@@ -211,7 +214,11 @@ function readInlineTarget(text: string, from: number): Target | undefined {
     const unit = text[at];
     if (unit === '\\') at++;
     else if (unit === '(' && ++depth > MAX_TARGET_NESTING) return undefined;
-    else if (unit === ')' && depth-- === 0) return { text: targetAt(text, from), end: at + 1 };
+    else if (unit === ')' && depth-- === 0) {
+      const inner = text.slice(from, at).trimStart();
+      const toBlank = /^[^ \r\n]*/.exec(inner)?.[0] ?? '';
+      return { text: targetAt(text, from), toBlank, end: at + 1 };
+    }
   }
   return undefined;
 }
@@ -297,7 +304,7 @@ function removedAddress(target: string): string {
 }
 
 /** The beginnings of what renderers make links of by themselves. */
-const ADDRESS = /(https?|ftp):\/\/|(?:mailto|xmpp):|www\.|[\p{L}\p{N}]\.\p{L}{2}/giu;
+const ADDRESS = /(?:https?|ftp):\/\/|(?<![:/])\/\/|(?:mailto|xmpp):|www\.|[\p{L}\p{N}]\.\p{L}{2}/giu;
 const HOST = /[\p{L}\p{N}.-]+/uy;
 const HOST_UNIT = /[\p{L}\p{N}.-]/u;
 /** Behind these a host without a scheme is part of something else. */
@@ -351,6 +358,7 @@ function breakAddress(text: string, start: number): { readonly end: number; read
     const broken = scheme.startsWith('h') || scheme.startsWith('H') ? `hxxp${scheme.slice(4)}` : '';
     return { end: start + scheme.length, text: broken || `${scheme.slice(0, -1)} :` };
   }
+  if (text.startsWith('//', start)) return { end: start + 2, text: '/ /' };
   HOST.lastIndex = start;
   const host = HOST.exec(text)?.[0].replace(/\.+$/, '') ?? '';
   return { end: start + host.length, text: host.replaceAll('.', '[.]') };
@@ -370,7 +378,7 @@ function nextAddress(text: string, from: number, to: number): number | undefined
   const run = text.slice(0, to);
   ADDRESS.lastIndex = from;
   for (let match = ADDRESS.exec(run); match !== null; match = ADDRESS.exec(run)) {
-    if (match[0].endsWith(':') || match[1] !== undefined) return match.index;
+    if (/[:/]$/.test(match[0])) return match.index;
     let first = match.index;
     while (first > from && HOST_UNIT.test(text[first - 1] ?? '')) first--;
     if (!NO_HOST_BEHIND.test(text[first - 1] ?? '')) return first;
