@@ -22,38 +22,42 @@ export function neutralizeJoined(texts: readonly string[]): readonly string[] | 
   return undefined;
 }
 
-/** Where in the joined text an address may go on from one text into the next. */
-function bordersOf(texts: readonly string[], glue: string): readonly number[] {
-  const borders: number[] = [];
-  let at = 0;
-  for (const [index, text] of texts.entries()) {
-    // Data that follows an address without a blank is no part of it.
-    if (index > 0 && !/^[[{]/.test(text)) borders.push(at);
-    at += text.length + glue.length;
+/** Whether a text is data, in which addresses by themselves stay. */
+function isData(text: string): boolean {
+  if (!/^\s*[[{]/.test(text)) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
-  return borders;
 }
 
-/** Whether an address lies on both sides of a border; within one text it was judged by itself. */
-function isAcross({ start, end }: Replacement, borders: readonly number[]): boolean {
-  let low = 0;
-  let high = borders.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((borders[middle] ?? 0) <= start) low = middle + 1;
-    else high = middle;
+/** What was found, without the addresses in texts that are data; all of it in order. */
+function withoutData(
+  found: readonly Replacement[],
+  texts: readonly string[],
+  glue: string,
+): readonly Replacement[] {
+  if (!found.some((one) => one.isBare === true)) return found;
+  const data: { start: number; end: number }[] = [];
+  let at = 0;
+  for (const text of texts) {
+    if (isData(text)) data.push({ start: at, end: at + text.length });
+    at += text.length + glue.length;
   }
-  return (borders[low] ?? end) < end;
+  let next = 0;
+  return found.filter((one) => {
+    while ((data[next]?.end ?? one.end) <= one.start) next++;
+    return one.isBare !== true || (data[next]?.start ?? one.end) >= one.end;
+  });
 }
 
 type Piece = { readonly start: number; readonly end: number; readonly text: string };
 
 function neutralizeWith(texts: readonly string[], glue: string): readonly string[] {
   const joined = texts.join(glue);
-  const borders = bordersOf(texts, glue);
-  const found = findActiveContent(joined, 'markdown', findCode(joined)).filter(
-    (one) => one.isBare !== true || isAcross(one, borders),
-  );
+  const found = withoutData(findActiveContent(joined, 'markdown', findCode(joined)), texts, glue);
   if (found.length === 0) return texts;
   const inert: string[] = [];
   let start = 0;

@@ -212,21 +212,28 @@ function isActiveJoined(texts: readonly string[]): boolean {
     const joined = texts.join(glue);
     const code = findSureCode(joined);
     if (hasImage(joined, code) || hasLoadingTag(joined, code)) return true;
-    return findActiveContent(joined, 'markdown', code).some(
-      (one) => one.isBare !== true || isCut(texts, glue.length, one.start, one.end),
-    );
+    const found = findActiveContent(joined, 'markdown', code);
+    return found.some((one) => one.isBare !== true) || !areInData(found, texts, glue.length);
   });
 }
 
-/** Whether an address was cut in two by a border. Data behind it is no part of it. */
-function isCut(texts: readonly string[], glue: number, start: number, end: number): boolean {
+/** Whether all of these, in order, touch texts that are data, in which addresses by themselves stay. */
+function areInData(
+  found: readonly { readonly start: number; readonly end: number }[],
+  texts: readonly string[],
+  glue: number,
+): boolean {
+  let next = 0;
   let at = 0;
   for (const text of texts) {
-    if (at >= end) return false;
-    if (at > start && !text.startsWith('{') && !text.startsWith('[')) return true;
-    at += text.length + glue;
+    const end = at + text.length;
+    if (next < found.length && (found[next]?.start ?? end) < end && parsed(text) !== undefined) {
+      while ((found[next]?.start ?? end) < end && (found[next]?.end ?? at) > at) next++;
+    }
+    if ((found[next]?.end ?? end + 1) <= end) return false;
+    at = end + glue;
   }
-  return false;
+  return next >= found.length;
 }
 
 /** What the rules remove, as far as it is found by content. */

@@ -68,9 +68,9 @@ const script: Rule = (random) => {
 const leak: Rule = (random) =>
   random.pick([
     () => `https://user@e.example/${random.pick(WORDS)}`,
-    () => `https://e.example/${random.pick(MARKS_OF_QUERY)}${'q'.repeat(200)}`,
+    () => `https://e.example/${random.pick(MARKS_OF_QUERY)}${'q'.repeat(105)}`,
     () => `//user@e.example/`,
-    () => `www.e.example/${random.pick(MARKS_OF_QUERY)}${'q'.repeat(200)}`,
+    () => `www.e.example/${random.pick(MARKS_OF_QUERY)}${'q'.repeat(105)}`,
     () => 'https://a.example&commat;e.example/',
   ])();
 
@@ -119,7 +119,7 @@ const link: Rule = (random) =>
   ])();
 
 const definition: Rule = (random) =>
-  `\n${random.pick(['', '', '> ', '   ', '- ', '[^1]: ', '>'.repeat(70)])}[${random.pick(['a', 'a', 'A', '\\]', 'a\nb', '`'])}]:${random.pick(['', ' ', '\n', '\t', '\n> ', ' '.repeat(70)])}${random.pick(['', '<'])}${target(random)}${random.pick(['', '', '>', ' "t"', ' "', " '\n", '\n"'])}\n`;
+  `\n${random.pick(['', '', '> ', '   ', '- ', '[^1]: ', '> > > > > > '])}[${random.pick(['a', 'a', 'A', '\\]', 'a\nb', '`'])}]:${random.pick(['', ' ', '\n', '\t', '\n> ', ' '.repeat(70)])}${random.pick(['', '<'])}${target(random)}${random.pick(['', '', '>', ' "t"', ' "', " '\n", '\n"'])}\n`;
 
 const fence: Rule = (random) => {
   const open = random.pick(FENCES);
@@ -160,7 +160,7 @@ function prefix(random: Random): string {
 
 function writeText(random: Random): string {
   let text = prefix(random);
-  for (let count = 2 + random.below(12); count > 0; count--) {
+  for (let count = 1 + random.below(9); count > 0; count--) {
     const piece = random.pick(RULES)(random);
     text += piece;
     if (/[\n\r]$/.test(piece)) text += prefix(random);

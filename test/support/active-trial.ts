@@ -48,8 +48,8 @@ function tryDocument(
   const shown = left.length === 1 ? left[0] : random.pick([left[0], ...GLUES.map((glue) => left.join(glue))]);
   if (outcome.kind !== 'withhold') report('inspection', texts, shown ?? '', faults);
   for (const text of texts) {
-    const alone = sanitizeText(text, profile.result, { name: undefined, reading: 'markdown' });
-    if (alone.text !== shown && (texts.length === 1 || outcome.kind === 'withhold')) {
+    if (outcome.kind === 'withhold') {
+      const alone = sanitizeText(text, profile.result, { name: undefined, reading: 'markdown' });
       report('first pass', texts, alone.text, faults);
     }
     if (isSurelyClean(text) && neutralize(text, 'markdown', findCode).text !== text) {

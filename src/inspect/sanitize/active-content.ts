@@ -44,11 +44,12 @@ type Scan = {
   label: number | undefined;
   /** Up to here addresses are targets, judged already. */
   targetsEnd: number;
-  /** The address around the last place that asked for one. */
+  /** The run around the last place that asked for one. */
   address: Address | undefined;
 };
 
-type Address = { readonly start: number; readonly end: number; readonly first: number | undefined };
+/** A run of characters in which addresses may stand, and up to where they were looked for. */
+type Address = { readonly end: number; searched: number };
 
 /** Parentheses in a target that nest deeper make it no target. */
 const MAX_TARGET_NESTING = 8;
@@ -144,7 +145,7 @@ function readToken(scan: Scan, token: string, at: number): number {
     case '&#':
     case '&quest;':
     case '&num;':
-      return readAddress(scan, at, after);
+      return readAddress(scan, token, at);
     default:
       scan.found.push({ kind: 'script-url', start: at, end: after, text: '(removed script URL) ' });
       return after;
@@ -175,7 +176,8 @@ function closeWithTarget(scan: Scan, opener: Opener | undefined, at: number): nu
     scan.found.push({ kind: 'link', start: at, end: at + 2, text: '] (' });
     return at + 2;
   }
-  if (isQuietTarget(target.text)) {
+  // A tab ends a target to some and is dropped by others.
+  if (isQuietTarget(target.text) && isQuietTarget(target.toBlank)) {
     if (opener !== undefined) scan.targetsEnd = Math.max(scan.targetsEnd, target.end);
     return at + 2;
   }
@@ -198,6 +200,8 @@ function removedLink(target: string): string {
 
 type Target = {
   readonly text: string;
+  /** Up to a blank or line end, controls included. */
+  readonly toBlank: string;
   /** Behind the closing parenthesis. */
   readonly end: number;
 };
@@ -210,12 +214,17 @@ function readInlineTarget(text: string, from: number): Target | undefined {
     const unit = text[at];
     if (unit === '\\') at++;
     else if (unit === '(' && ++depth > MAX_TARGET_NESTING) return undefined;
-    else if (unit === ')' && depth-- === 0) return { text: targetAt(text, from), end: at + 1 };
+    else if (unit === ')' && depth-- === 0) {
+      const inner = text.slice(from, at).trimStart();
+      const toBlank = /^[^ \r\n]*/.exec(inner)?.[0] ?? '';
+      return { text: targetAt(text, from), toBlank, end: at + 1 };
+    }
   }
   return undefined;
 }
 
 const TARGET_START = /[\s>]*/y;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a target ends at every control
 const TARGET = /<((?:\\.|[^>\r\n])*)>?|([^\x00-\x20\x7f]*)/y;
 
 /** The target that begins here or behind blanks, line ends and the marks of a quote, without its title. */
@@ -252,7 +261,8 @@ const DEFINITION_END = /^>?[ \t]*(?:$|[\r\n"'(])/;
 /** Autolinks with a target that is not quiet, comments, and tags that do something. */
 function readTag(scan: Scan, at: number): number {
   const { text } = scan;
-  const auto = /^<([a-z][a-z0-9+.-]{1,31}:[^\s<>]{0,2048})>/i.exec(text.slice(at, at + 2100))?.[1];
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: an autolink ends at every control
+  const auto = /^<([a-z][a-z0-9+.-]{1,31}:[^\x00-\x20<>]{0,2048})>/i.exec(text.slice(at, at + 2100))?.[1];
   if (auto !== undefined) {
     const end = at + auto.length + 2;
     if (isQuietTarget(auto)) {
@@ -294,45 +304,86 @@ function removedAddress(target: string): string {
 }
 
 /** The beginnings of what renderers make links of by themselves. */
-const ADDRESS = /(?:https?|ftp):\/\/|www\.|mailto:|xmpp:|[\p{L}\p{N}]\.\p{L}{2}/iu;
+const ADDRESS = /(?:https?|ftp):\/\/|(?<![:/])\/\/|(?:mailto|xmpp):|www\.|[\p{L}\p{N}]\.\p{L}{2}/giu;
+const HOST = /[\p{L}\p{N}.-]+/uy;
 const HOST_UNIT = /[\p{L}\p{N}.-]/u;
-/** What ends a sentence ends no address. */
-const ADDRESS_TAIL = /[.,:;!?'")\]*_~]+$/;
+/** Behind these a host without a scheme is part of something else. */
+const NO_HOST_BEHIND = /[:/\\_@]/;
 
-/** An address by itself, which some renderers make a link of: judged as the target of one. */
-function readAddress(scan: Scan, at: number, after: number): number {
-  const { text } = scan;
+/**
+ * An address by itself, which some renderers make a link of, at what makes it one that may not stay: a user
+ * name or a long query. All of it stays to be read, but its beginning is written so that nothing follows it.
+ */
+function readAddress(scan: Scan, token: string, at: number): number {
+  const { text, found } = scan;
+  const after = at + token.length;
   if (scan.reading === 'value' || at < scan.targetsEnd) return after;
   if (scan.address === undefined || at >= scan.address.end) scan.address = addressAround(scan, at);
-  const { first, end } = scan.address;
-  if (first === undefined || first > at) return after;
-  const written = text.slice(first, end);
-  const address = written.replace(ADDRESS_TAIL, '');
-  const target = /^[^/:@]+\./.test(address) ? `http://${address}` : address;
-  if (isQuietTarget(target)) {
-    scan.address = { ...scan.address, first: undefined };
+  const { address } = scan;
+  if (token === '://') {
+    const start = at - schemeBefore(text, at).length;
+    if (start < (found.at(-1)?.end ?? 0) || !hasUserName(text, at, address.end)) return after;
+    found.push({ kind: 'link', start, ...breakAddress(text, start), isBare: true });
     return after;
   }
-  const start = Math.max(first, scan.found.at(-1)?.end ?? 0);
-  const behind = first + address.length;
-  if (start >= behind) return after;
-  const shown = removedAddress(target);
-  scan.found.push({ kind: 'link', start, end: behind, text: shown, isBare: true });
-  return behind;
+  // Any of the addresses that run into the query may be the one that becomes a link.
+  let from = Math.max(address.searched, found.at(-1)?.end ?? 0);
+  for (let one = nextAddress(text, from, at); one !== undefined; ) {
+    const broken = breakAddress(text, one);
+    found.push({ kind: 'link', start: one, ...broken, isBare: true });
+    from = Math.max(one + 1, broken.end);
+    one = nextAddress(text, from, at);
+  }
+  address.searched = at;
+  return after;
 }
 
-/** The run of characters around a place, as far as an address may go, and where in it one begins. */
+const SCHEME_BEFORE = /(?:https?|ftp)$/i;
+
+function schemeBefore(text: string, at: number): string {
+  return SCHEME_BEFORE.exec(text.slice(Math.max(0, at - 5), at))?.[0] ?? '';
+}
+
+/** Whether the host that begins behind the `://` at `at` has a user name before it. */
+function hasUserName(text: string, at: number, end: number): boolean {
+  if (schemeBefore(text, at) === '') return false;
+  const authority = /^[^/?#]*/.exec(text.slice(at + 3, end))?.[0] ?? '';
+  return !isQuietTarget(`http://${authority}`);
+}
+
+/** The beginning of an address as it can be read and not be followed. */
+function breakAddress(text: string, start: number): { readonly end: number; readonly text: string } {
+  const scheme = /^(?:https?|ftp|mailto|xmpp):/i.exec(text.slice(start, start + 7))?.[0];
+  if (scheme !== undefined) {
+    const broken = scheme.startsWith('h') || scheme.startsWith('H') ? `hxxp${scheme.slice(4)}` : '';
+    return { end: start + scheme.length, text: broken || `${scheme.slice(0, -1)} :` };
+  }
+  if (text.startsWith('//', start)) return { end: start + 2, text: '/ /' };
+  HOST.lastIndex = start;
+  const host = HOST.exec(text)?.[0].replace(/\.+$/, '') ?? '';
+  return { end: start + host.length, text: host.replaceAll('.', '[.]') };
+}
+
+/** The run of characters around a place, as far as an address may go. */
 function addressAround({ text, found, targetsEnd }: Scan, at: number): Address {
   const least = Math.max(found.at(-1)?.end ?? 0, targetsEnd);
-  let start = at;
-  while (start > least && !/[\s<]/.test(text[start - 1] ?? '')) start--;
+  let searched = at;
+  while (searched > least && !/[\s<]/.test(text[searched - 1] ?? '')) searched--;
   const rest = text.slice(at).search(/[\s<]/);
-  const end = rest < 0 ? text.length : at + rest;
-  const offset = text.slice(start, end).search(ADDRESS);
-  if (offset < 0) return { start, end, first: undefined };
-  let first = start + offset;
-  while (first > start && HOST_UNIT.test(text[first - 1] ?? '')) first--;
-  return { start, end, first };
+  return { searched, end: rest < 0 ? text.length : at + rest };
+}
+
+/** Where the next address begins, from here up to there. */
+function nextAddress(text: string, from: number, to: number): number | undefined {
+  const run = text.slice(0, to);
+  ADDRESS.lastIndex = from;
+  for (let match = ADDRESS.exec(run); match !== null; match = ADDRESS.exec(run)) {
+    if (/[:/]$/.test(match[0])) return match.index;
+    let first = match.index;
+    while (first > from && HOST_UNIT.test(text[first - 1] ?? '')) first--;
+    if (!NO_HOST_BEHIND.test(text[first - 1] ?? '')) return first;
+  }
+  return undefined;
 }
 
 const CONTAINER_MARK = /[ \t>*+\-0-9.)\ufeff]/;

@@ -3,9 +3,18 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findActiveContent, neutralize } from '../../../../src/inspect/sanitize/active-content.js';
+import {
+  findActiveContent,
+  neutralize,
+  type Reading,
+  type Replacement,
+} from '../../../../src/inspect/sanitize/active-content.js';
+import { findCode } from '../../../../src/inspect/sanitize/code-regions.js';
 
-const inert = (text: string): string => neutralize(text).text;
+const inert = (text: string): string => neutralize(text, 'markdown', findCode).text;
+const codeOf = (reading: Reading) => (reading === 'markdown' ? findCode : () => []);
+const found = (text: string, reading: Reading = 'markdown'): Replacement[] =>
+  findActiveContent(text, reading, codeOf(reading)(text));
 const LONG_QUERY = `?q=${'x'.repeat(80)}`;
 
 describe('Markdown', () => {
@@ -77,13 +86,13 @@ describe('Markdown', () => {
     'tags of text: <b>bold</b>, <your-token>, List<String>, a < b and c > d, <note kind="x">',
     '<a href="https://docs.example/">docs</a>',
   ])('[I-10] a quiet text stays as it is: %s', (text) => {
-    expect(findActiveContent(text)).toEqual([]);
+    expect(found(text)).toEqual([]);
   });
 
   it('[I-09] nested 101 deep is removed like any other, without recursion', () => {
     const depth = 5000;
     const text = `${'!['.repeat(depth)}x${'](https://e.example/p.png)'.repeat(depth)}`;
-    const { text: left, found } = neutralize(text);
+    const { text: left, found } = neutralize(text, 'markdown', findCode);
     expect(left).not.toContain('](');
     expect(left).not.toContain('![');
     expect(found.length).toBe(2 * depth);
@@ -142,7 +151,7 @@ describe('code', () => {
   });
 
   it('[I-12] in structured values nothing is kept: nobody knows how they are rendered', () => {
-    expect(neutralize('`<img src=x>`', 'value').text).toBe('`(removed html img)`');
+    expect(neutralize('`<img src=x>`', 'value', codeOf('value')).text).toBe('`(removed html img)`');
   });
 });
 
@@ -153,7 +162,11 @@ describe('the work of neutralizing', () => {
     ['references', '][a]'],
   ])('[PRF-07] grows with the text where images nest in the %s of images', (_what, closing) => {
     const count = 160_000;
-    const { text, found } = neutralize('!['.repeat(count) + closing.repeat(count));
+    const { text, found } = neutralize(
+      '!['.repeat(count) + closing.repeat(count),
+      'markdown',
+      findCode,
+    );
     expect(found).toHaveLength(2 * count);
     expect(text).toBe('(removed image, '.repeat(count) + ')'.repeat(count));
   });
@@ -185,9 +198,9 @@ describe('laws of neutralizing', () => {
         text,
         fc.constantFrom('markdown' as const, 'value' as const),
         (input, reading) => {
-          const once = neutralize(input, reading).text;
-          expect(findActiveContent(once, reading)).toEqual([]);
-          expect(neutralize(once, reading).text).toBe(once);
+          const once = neutralize(input, reading, codeOf(reading)).text;
+          expect(found(once, reading)).toEqual([]);
+          expect(neutralize(once, reading, codeOf(reading)).text).toBe(once);
         },
       ),
       { numRuns: 3000 },

@@ -7,6 +7,7 @@ import { sanitizeMessage } from '../../../../src/inspect/first-pass.js';
 import { INSPECTION_CAPS } from '../../../../src/inspect/inspect.js';
 import { findRemains } from '../../../../src/inspect/recheck.js';
 import { findActiveContent } from '../../../../src/inspect/sanitize/active-content.js';
+import { findCode } from '../../../../src/inspect/sanitize/code-regions.js';
 import { findSensitive } from '../../../../src/inspect/sanitize/detect.js';
 import {
   isCleanBySteps,
@@ -28,8 +29,8 @@ const ALL = { secrets: true, pii: ['card', 'iban', 'ssn'] } as const;
 function findAnything(text: string): readonly unknown[] {
   return [
     ...findSensitive(text, ALL),
-    ...findActiveContent(text),
-    ...findActiveContent(text, 'value'),
+    ...findActiveContent(text, 'markdown', findCode(text)),
+    ...findActiveContent(text, 'value', []),
     ...findInjectionCues(text),
     ...(stripInvisible(text).count > 0 ? ['invisible'] : []),
     ...(stripTerminalSequences(text).count > 0 ? ['terminal'] : []),
