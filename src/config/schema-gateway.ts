@@ -86,7 +86,12 @@ const AUDIT = record(
     ),
     checkpoint: record(
       'Signed checkpoints of the chain.',
-      { every: duration('Time between two checkpoints.', '30s') },
+      {
+        every: duration(
+          'Time between two checkpoints; there is one after 10000 lines at the latest.',
+          '30s',
+        ),
+      },
       { default: {} },
     ),
   },

@@ -3,12 +3,17 @@
 
 import { REASON_NAMES, REASONS, type Rendering } from '../policy/reasons.js';
 import { AUTH_FAILURES_PER_SECOND } from './audit.js';
+import { LEASE_TIMES } from './audit-lease.js';
 import { CALL_RESERVE, QUEUE_CAPACITY } from './audit-sink.js';
+import { MAX_LINES_BETWEEN_CHECKPOINTS } from './checkpoint.js';
+import { INTERVALS_ALLOWED } from './checkpoint-interval.js';
 import { METRIC_NAMES, METRICS, type MetricRow, OTHER, TOOL_LABEL } from './metric-table.js';
 import { MAX_FOREIGN_CHARACTERS } from './quoting.js';
 
 const GENERATED =
   '<!-- Rendered from the source. Change the source, then run the tests with UPDATE_REFERENCE=1. -->';
+
+const MS_PER_SECOND = 1000;
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
@@ -148,9 +153,9 @@ const TYPES: readonly (readonly [string, string])[] = [
   ['admin.action', 'An access to the admin listener, refused ones too.'],
   [
     'lifecycle',
-    '`detail.event`: `started` (with the public key), `stopped`, `continued` (the file was removed, rotated or cut), `recovered` (bytes that are no record, by length and digest), `resumed` (after a fault of the sink, with the count of refused events).',
+    '`detail.event`: `started` (with the public key), `stopped`, `continued` (the file was removed, rotated or emptied), `recovered` (bytes that are no record, by length and digest), `resumed` (after a fault of the sink, with the count of refused events).',
   ],
-  ['checkpoint', 'Signed: `detail.epoch seq hash at key_id signature`.'],
+  ['checkpoint', 'Signed: `detail.epoch seq hash at every_ms every_lines key_id signature`.'],
 ];
 
 /** docs/reference/audit.md */
@@ -181,8 +186,22 @@ A line ends in \`,"chain":{"seq":n,"prev":"…","hash":"…"}}\`. \`hash\` is th
 
 A restart goes on with the chain that it finds. When a write was interrupted, the next line is a \`lifecycle\` event \`recovered\` with the length and the SHA-256 of the bytes that are no record. When the file was rotated, the new one begins with \`continued\`, and \`audit verify\` takes the files in their order.
 
-A checkpoint signs, with Ed25519 under the gateway key, the text \`sallyport.checkpoint/1\`, the epoch, the number and hash of the line before it, and the time, each ended by a line feed. With several sinks, each one also keeps the checkpoints of the others.
+A checkpoint signs, with Ed25519 under the gateway key, the text \`sallyport.checkpoint/2\`, the epoch, the number and hash of the line before it, the time, \`every_ms\` and \`every_lines\`, each ended by a line feed. The next one is due after that time (\`audit.checkpoint.every\`) or that many lines (${MAX_LINES_BETWEEN_CHECKPOINTS}), whichever comes first. Checkpoints of earlier versions (\`sallyport.checkpoint/1\`) state no bounds. With several sinks, each one also keeps the checkpoints of the others.
 
-\`audit verify\` exits 0 for a whole chain, 1 when it is not whole, 2 when it could not check. Lines missing at the end show only against a checkpoint kept elsewhere: \`--head EPOCH:SEQ:HASH\`, the event itself, or a file that holds it. A chain that was written anew as a whole shows only against a public key kept elsewhere: \`--key\`.
+\`audit verify\` says first how many lines, from which sequence number on, are unsigned: whoever can write the file could have rewritten or cut off those without a trace. They are bounded: more lines, or more of their own time, than ${INTERVALS_ALLOWED} intervals allow behind a checkpoint of form 2 is a fault, as is a run that ended (\`stopped\`) without a checkpoint behind its end. A pause without lines counts as one interval, and is a note. After a checkpoint of form 1 all this is a note; one of form 1 behind one of form 2 is a fault.
+
+| Exit | Meaning |
+| --- | --- |
+| 0 | A whole chain, and everything was checked. |
+| 1 | Not whole: tampered with, or damaged. |
+| 2 | Not checked. A line \`not checked: give --key or the older file\` names what is missing: a file that begins in the middle of a chain, as after a rotation, or checkpoints under a key that was not given, as after a change of keys. The same code stands for a file that cannot be read. |
+
+Lines missing at the end show only against a checkpoint kept elsewhere: \`--head EPOCH:SEQ:HASH\`, the event itself, or a file that holds it. A chain that was written anew as a whole shows only against a public key kept elsewhere: \`--key\`.
+
+## One writer for each file
+
+Next to an audit file stands its lease, \`audit.jsonl.lease\`: a small file that names the instance, host and process that write. It is renewed every ${LEASE_TIMES.renewEveryMs / MS_PER_SECOND} s and removed at a clean end; the gateway must be allowed to create files in the folder. A start that finds the lease of another gateway waits for it, at most ${LEASE_TIMES.waitMs / MS_PER_SECOND} s, and then ends with exit code 1 and a sentence that says who holds it. A lease that was not renewed for ${LEASE_TIMES.staleMs / MS_PER_SECOND} s may be taken over; one whose process has certainly ended, on this machine and in this namespace of process ids, at once. Clocks are not trusted alone: unless its process has ended, a lease is watched for as long as its holder would rely on it without renewing it (${(2 * LEASE_TIMES.renewEveryMs) / MS_PER_SECOND} s), however old it looks. While it is replaced, \`audit.jsonl.lease.next\` stands there too. A gateway whose lease was taken over writes nothing more until it is started anew. Reading commands never touch a lease.
+
+Before each write the file must end where this gateway left it. A file that was moved away, removed or emptied (\`mv\`, \`copytruncate\`) is gone on with, without a signal. Where another process wrote into it, or cut it, nothing is written: the control \`audit\` is degraded, \`audit.onFailure\` applies, and moving the file away is what ends it. Prefer \`mv\`: what is written between the copy and the cut of \`copytruncate\` is lost, and the chain says so. A process that is held up for longer than ${LEASE_TIMES.staleMs / MS_PER_SECOND} s in the middle of a write can still end that one write; both gateways find it before their next.
 `;
 }

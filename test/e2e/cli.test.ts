@@ -1,7 +1,9 @@
 // What the README promises of the command line, done with the built program: every command that needs
 // no browser, its output, and its exit codes. Contract §1.
 
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -240,11 +242,26 @@ describe('serve', () => {
     desk.behave();
   });
 
+  it('[E-39] ends with 1 where a port is taken, and says which', async () => {
+    const before = await readFile(files.auditFile, 'utf8');
+    const taken = createServer().listen(ports.ops, '127.0.0.1');
+    await once(taken, 'listening');
+    const { code, stdout, stderr } = await runSallyport(['serve', '-c', config()], { cwd: folder });
+    taken.close();
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain(
+      `error: nothing was started: the ops listener cannot listen on 127.0.0.1:${ports.ops}: the port is taken`,
+    );
+    expect(await readFile(files.auditFile, 'utf8')).toBe(before);
+  });
+
   it('[E-34] leaves an audit that verifies, and does not once a line is gone', async () => {
     const verify = (...more: string[]) =>
       runSallyport(['audit', 'verify', files.auditFile, ...more], { cwd: folder });
     const whole = await verify();
-    expect(whole.stdout).toMatch(/^unsigned: 0 lines.*\nwhole: \d+ lines, \d+ signed checkpoints, head /);
+    expect(whole.stdout).toMatch(
+      /^unsigned: 0 lines.*\nwhole: \d+ lines, \d+ signed checkpoints, head /,
+    );
     expect(whole.stderr).toContain('note:');
     expect(whole.code).toBe(0);
     const lines = (await readFile(files.auditFile, 'utf8')).split('\n');

@@ -221,4 +221,10 @@ export const e2eRequirements: readonly Requirement[] = [
     behaviour:
       'Until an upstream was asked in every era, nothing is told of any: no client is sent to another era by a listing that is half done.',
   },
+  {
+    id: 'E-39',
+    source: 'contract §1, serve',
+    behaviour:
+      'A start whose port is taken names listener, address and port, ends with 1, leaves nothing open and touches no audit.',
+  },
 ];

@@ -99,6 +99,18 @@ export const observeRequirements: readonly Requirement[] = [
     behaviour: 'audit hash prints the keyed digests by which events know a value, never the value.',
   },
   {
+    id: 'O-18',
+    source: 'contract §8',
+    behaviour:
+      'A checkpoint follows every ten thousand lines and every interval, and states both bounds under its signature; a chain whose later checkpoints were taken out fails, by the count or the time of the lines, or because its run ended without one.',
+  },
+  {
+    id: 'O-19',
+    source: 'contract §1, §8',
+    behaviour:
+      'audit verify says first which lines are unsigned, and tells what it could not check (a rotated file alone, a key that was not given) from what was tampered with.',
+  },
+  {
     id: 'O-20',
     source: 'performance: group commit',
     behaviour:
@@ -140,7 +152,7 @@ export const observeRequirements: readonly Requirement[] = [
   {
     id: 'O-32',
     source: 'scope: bad input; attack 89',
-    behaviour: 'A removed, rotated or cut file is opened anew, and the new line says so.',
+    behaviour: 'A removed, rotated or emptied file is opened anew, and the new line says so.',
   },
   {
     id: 'O-33',
@@ -162,6 +174,24 @@ export const observeRequirements: readonly Requirement[] = [
     id: 'O-36',
     source: 'contract §8',
     behaviour: 'Lines handed to a stream are a chain of their own.',
+  },
+  {
+    id: 'O-37',
+    source: 'contract §8; attack 89',
+    behaviour:
+      'Nothing is written behind what another process wrote into the file, or behind a cut, until the file was taken away.',
+  },
+  {
+    id: 'O-38',
+    source: 'contract §8',
+    behaviour:
+      'An audit file has one writer: a lease that is renewed, waited for, taken over when it is not renewed, and given back; who lost it writes nothing more.',
+  },
+  {
+    id: 'O-39',
+    source: 'contract §8',
+    behaviour:
+      'A process counts as ended only by boot, namespace of process ids, number and start time together.',
   },
   {
     id: 'O-40',

@@ -61,6 +61,12 @@ export const runtimeRequirements: readonly Requirement[] = [
     source: 'contract §1; attack 94',
     behaviour: 'The container drains at SIGTERM and leaves a chain that verifies.',
   },
+  {
+    id: 'R-14',
+    source: 'contract §8, §11',
+    behaviour:
+      'Gateways in namespaces of process ids of their own never write one audit file together, and go on with it one after the other.',
+  },
   { id: 'R-20', source: 'contract §9', behaviour: 'The metrics pass promtool.' },
   {
     id: 'R-21',

@@ -1,4 +1,3 @@
-import { execFile, spawn } from 'node:child_process';
 import {
   appendFile,
   copyFile,
@@ -14,8 +13,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createAuditFile, createAuditStream } from '../../../src/observe/audit-file.js';
 import { verifyChain } from '../../../src/observe/chain-verifier.js';
@@ -296,49 +294,6 @@ describe('createAuditFile', () => {
       expect(await readFile(path, 'utf8')).toBe(before + more);
     },
   );
-
-  it('[O-35] kill -9 leaves a whole chain with every line that was said to be durable', async () => {
-    const built = join(folder, 'built');
-    const root = resolve(import.meta.dirname, '../../..');
-    await promisify(execFile)(
-      process.execPath,
-      [
-        join(root, 'node_modules/typescript/bin/tsc'),
-        ...['--ignoreConfig', '--module', 'nodenext', '--target', 'es2023', '--noCheck'],
-        ...['--types', 'node', '--typeRoots', join(root, 'node_modules/@types')],
-        ...['--rootDir', root, '--outDir', built],
-        join(root, 'test/unit/observe/endless-writer.ts'),
-      ],
-      { cwd: root },
-    );
-    await writeFile(join(built, 'package.json'), '{"type":"module"}');
-    const script = join(built, 'test/unit/observe/endless-writer.js');
-    for (let round = 0; round < 3; round += 1) {
-      const child = spawn(process.execPath, [script, path], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      });
-      let said = '';
-      child.stdout.on('data', (chunk: Buffer) => {
-        said += chunk.toString();
-      });
-      await until(() => said.split('\n').length > 200 * (round + 1));
-      const ended = new Promise((done) => child.once('close', done));
-      child.kill('SIGKILL');
-      await ended;
-      const lines = await linesOf(path);
-      const torn = verifyChain(lines).faults;
-      // At most the last line is unfinished, and nothing else is wrong.
-      expect(torn.filter(({ line }) => line !== lines.length)).toEqual([]);
-      const text = lines.join('\n');
-      for (const name of said.split('\n').slice(0, -1)) expect(text).toContain(`"event":"${name}"`);
-    }
-    const { sink } = makeSink(createAuditFile(path));
-    await sink.start();
-    await sink.close();
-    const verdict = await verified(path);
-    expect(verdict.faults).toEqual([]);
-    expect(verdict.lines).toBeGreaterThan(600);
-  });
 });
 
 describe('createAuditStream', () => {
