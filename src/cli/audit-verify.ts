@@ -117,7 +117,9 @@ function unsignedText({ unsigned, lines }: ChainVerdict, hasKey: boolean): strin
     count === 0
       ? 'unsigned: 0 lines'
       : `unsigned: ${some}${from} could have been rewritten or cut off`;
-  return hasKey || count === lines ? those : `${those}; without --key, all ${lines} could have been rewritten`;
+  return hasKey || count === lines
+    ? those
+    : `${those}; without --key, all ${lines} could have been rewritten`;
 }
 
 function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {
