@@ -11,6 +11,7 @@
 // the wall clock calls it old and it was watched for as long as its holder would trust it without renewing
 // it; or when its process has certainly ended (process-identity.ts).
 
+import { constants } from 'node:fs';
 import { type FileHandle, open, realpath, rename, stat, unlink } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -50,6 +51,8 @@ export class LeaseTaken extends Error {
 
 const LEASE_SCHEMA = 'sallyport.lease/1';
 const FILE_MODE = 0o600;
+/** Whatever stands there, nobody waits for it. */
+const READ_NOW = constants.O_RDONLY | constants.O_NONBLOCK;
 const MAX_LEASE_BYTES = 4096;
 /** After a standstill: longer than a takeover that had already begun needs to end. */
 const TAKEOVER_MS = 250;
@@ -101,7 +104,7 @@ async function orUndefined<Value>(wanted: Promise<Value>): Promise<Value | undef
 
 /** Opens it each time: a network file system shows another machine's writes to whoever opens, not to stat. */
 async function readFound(path: string): Promise<Found | undefined> {
-  const handle = await orUndefined(open(path, 'r'));
+  const handle = await orUndefined(open(path, READ_NOW));
   if (handle === undefined) return undefined;
   try {
     const { dev, ino, mtimeMs } = await handle.stat();

@@ -132,7 +132,8 @@ export class AuditSink {
 
   /** Writes a signed checkpoint of the chain as it then is. */
   checkpoint(): void {
-    if (this.#isClosed || this.#queue.length >= QUEUE_CAPACITY - CALL_RESERVE) return;
+    if (this.#isClosed || !this.#mayOpen) return;
+    if (this.#queue.length >= QUEUE_CAPACITY - CALL_RESERVE) return;
     this.#queue.push({ kind: 'checkpoint' });
     this.#kick();
   }

@@ -91,6 +91,9 @@ export interface Audit {
   close(): Promise<void>;
 }
 
+/** A timer takes no longer time; asked for one, it would run all the time. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
 const DURABLE: Promise<Recorded> = Promise.resolve('durable');
 
 type Budget = { take(): boolean; suppressed(): number };
@@ -228,7 +231,7 @@ export function createAudit(ports: AuditPorts): Audit {
   const sinks = createSinks(ports, builder, () => isClosing);
   const [only] = sinks.length === 1 ? sinks : [];
   const failures = createBudget(AUTH_FAILURES_PER_SECOND, now);
-  const timer = setInterval(checkpoint, settings.checkpointEveryMs);
+  const timer = setInterval(checkpoint, Math.min(settings.checkpointEveryMs, MAX_TIMER_MS));
   timer.unref();
 
   function checkpoint(): void {

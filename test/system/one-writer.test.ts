@@ -15,7 +15,7 @@ import { findFreePort } from '../support/free-port.js';
 import { buildProgram } from '../support/program.js';
 
 const MAIN = join(import.meta.dirname, '../../dist/main.js');
-const STARTED = { timeout: 30_000, interval: 100 };
+const STARTED = { timeout: 60_000, interval: 100 };
 
 type Container = {
   readonly outer: ChildProcess;

@@ -283,6 +283,8 @@ describe('the checkpoints that a sink writes', () => {
     const { writer, lines } = memory();
     const { sink } = makeSink(writer);
     await sink.start();
+    sink.checkpoint();
+    await sink.append(lifecycleAt(0, 'x'));
     // As after an outage: what was kept has its own times.
     for (let index = 0; index < 200; index += 1) sink.enqueue(lifecycleAt(index * 7, 'kept'), true);
     for (let index = 0; index < 20; index += 1) sink.enqueue(lifecycleAt(index * 900, 'few'), true);
