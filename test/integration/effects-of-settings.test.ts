@@ -143,6 +143,13 @@ describe('[C-24] keys of a listener and of an upstream', () => {
       expect(await statusOf(45)).toBe(401);
     }));
 
+  it('mode: off calls what nobody has pinned', () =>
+    withRig({ pin: false, upstream: ['pinning: {mode: off}'] }, async (rig) => {
+      const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+      expect(resultOf(reply)['content']).toBeDefined();
+      expect(rig.upstream.uses()).toHaveLength(1);
+    }));
+
   it('path is where an upstream is called', () =>
     withRig({ upstream: [PINNED_SELDOM, 'path: /moved/here'] }, async (rig) => {
       const moved = rig.gateway.url('moved/here');
