@@ -122,7 +122,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'integration/effects-of-settings.test.ts > authentication: none lets everyone in',
   'endpoints.<name>.issuers': 'integration/merged.test.ts > opens neither a member nor',
   'endpoints.<name>.upstreams.<name>.prefix':
-    'integration/merged.test.ts > maps a call to its one member',
+    'integration/effects-of-settings.test.ts > and prefix names its tools',
 
   'policies.dir': 'integration/reload.test.ts > of a policy is applied within two seconds',
   'policies.mode': 'unit/config/refusals.test.ts > dir: policies, mode: observe',
@@ -131,7 +131,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'pins.dir': 'integration/reload.test.ts > of a lock file that is corrupt',
 
   'inspection.profiles.<name>.request.secrets':
-    'integration/captures.test.ts > holds no secret, no personal data',
+    'integration/effects-of-settings.test.ts > secrets of requests leave where nobody looks',
   'inspection.profiles.<name>.result.{secrets,activeContent,invisible,injection}':
     'integration/effects-of-settings.test.ts > acts on what it is about',
   'inspection.profiles.<name>.result.pii':

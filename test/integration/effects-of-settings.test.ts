@@ -187,7 +187,7 @@ describe('[C-24] keys of an inspection profile', () => {
       .map(([key, action]) => `${key}: ${action}`)
       .join(', ')}}}`;
   const profiles = [
-    `    bare: ${profile({})}`,
+    `    bare: ${profile({}).replace('{', '{request: {secrets: "off"}, ')}`,
     ...CHANGES.map(([name, change]) => `    ${name}: ${profile(change)}`),
     `    cards: ${profile({ pii: '{action: block, kinds: [card]}' })}`,
   ];
@@ -236,6 +236,11 @@ ${names.map((name) => `  - {id: by-${name}, effect: require, who: {anyone: true}
         isMeant ? 'result-content' : text,
       ]);
     }
+  });
+
+  it('secrets of requests leave where nobody looks for them', async () => {
+    const reply = await callStateless(rig.access, 'bare_secrets', { key: makeGithubToken() });
+    expect(resultOf(reply)).toMatchObject({ content: [{ text: TEXTS['secrets'] }] });
   });
 
   it('inspect of the upstream chooses the profile of all that no rule says more about', async () => {
@@ -311,7 +316,7 @@ describe('[C-24] keys of what the gateway tells of itself', () => {
 });
 
 describe('[C-24] keys of an endpoint', () => {
-  it('audiences open it in place of its own', () =>
+  it('audiences open it in place of its own, and prefix names its tools', () =>
     withRig(
       {
         more: 'endpoints:\n  joined: {path: /together, issuers: [test], audiences: {test: ["urn:joined"]}, upstreams: {target: {prefix: t_}}}\n',
