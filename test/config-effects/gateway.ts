@@ -61,7 +61,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'integration/bound-tokens.test.ts > takes them with their proof, and no other token',
   'upstreams.<name>.scopesSupported': 'integration/reload.test.ts > of the gateway file is applied',
   'upstreams.<name>.apps':
-    'integration/apps-by-capability.test.ts > declares nothing where the setting is absent',
+    'integration/apps-by-capability.test.ts > gets what was pinned for hosts',
   'upstreams.<name>.inspect':
     'integration/effects-of-settings.test.ts > inspect of the upstream chooses',
   'upstreams.<name>.credentials.type':
@@ -89,7 +89,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'upstreams.<name>.identity.{header,ttl}':
     'integration/upstream-identity.test.ts > is as long as configured',
   'upstreams.<name>.pinning.mode':
-    'integration/upstream-tls.test.ts > where the configured authority issued it',
+    'integration/effects-of-settings.test.ts > mode: off calls what nobody has pinned',
   'upstreams.<name>.pinning.maxAge':
     'attacks/55-changed-after-listing.test.ts > when the definitions cannot be verified any more',
   'upstreams.<name>.pinning.onDrift':
@@ -122,7 +122,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'integration/effects-of-settings.test.ts > authentication: none lets everyone in',
   'endpoints.<name>.issuers': 'integration/merged.test.ts > opens neither a member nor',
   'endpoints.<name>.upstreams.<name>.prefix':
-    'integration/merged.test.ts > maps a call to its one member',
+    'integration/effects-of-settings.test.ts > and prefix names its tools',
 
   'policies.dir': 'integration/reload.test.ts > of a policy is applied within two seconds',
   'policies.mode': 'unit/config/refusals.test.ts > dir: policies, mode: observe',
@@ -131,7 +131,7 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
   'pins.dir': 'integration/reload.test.ts > of a lock file that is corrupt',
 
   'inspection.profiles.<name>.request.secrets':
-    'integration/captures.test.ts > holds no secret, no personal data',
+    'integration/effects-of-settings.test.ts > secrets of requests leave where nobody looks',
   'inspection.profiles.<name>.result.{secrets,activeContent,invisible,injection}':
     'integration/effects-of-settings.test.ts > acts on what it is about',
   'inspection.profiles.<name>.result.pii':

@@ -143,6 +143,13 @@ describe('[C-24] keys of a listener and of an upstream', () => {
       expect(await statusOf(45)).toBe(401);
     }));
 
+  it('mode: off calls what nobody has pinned', () =>
+    withRig({ pin: false, upstream: ['pinning: {mode: off}'] }, async (rig) => {
+      const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+      expect(resultOf(reply)['content']).toBeDefined();
+      expect(rig.upstream.uses()).toHaveLength(1);
+    }));
+
   it('path is where an upstream is called', () =>
     withRig({ upstream: [PINNED_SELDOM, 'path: /moved/here'] }, async (rig) => {
       const moved = rig.gateway.url('moved/here');
@@ -180,7 +187,7 @@ describe('[C-24] keys of an inspection profile', () => {
       .map(([key, action]) => `${key}: ${action}`)
       .join(', ')}}}`;
   const profiles = [
-    `    bare: ${profile({})}`,
+    `    bare: ${profile({}).replace('{', '{request: {secrets: "off"}, ')}`,
     ...CHANGES.map(([name, change]) => `    ${name}: ${profile(change)}`),
     `    cards: ${profile({ pii: '{action: block, kinds: [card]}' })}`,
   ];
@@ -229,6 +236,11 @@ ${names.map((name) => `  - {id: by-${name}, effect: require, who: {anyone: true}
         isMeant ? 'result-content' : text,
       ]);
     }
+  });
+
+  it('secrets of requests leave where nobody looks for them', async () => {
+    const reply = await callStateless(rig.access, 'bare_secrets', { key: makeGithubToken() });
+    expect(resultOf(reply)).toMatchObject({ content: [{ text: TEXTS['secrets'] }] });
   });
 
   it('inspect of the upstream chooses the profile of all that no rule says more about', async () => {
@@ -304,7 +316,7 @@ describe('[C-24] keys of what the gateway tells of itself', () => {
 });
 
 describe('[C-24] keys of an endpoint', () => {
-  it('audiences open it in place of its own', () =>
+  it('audiences open it in place of its own, and prefix names its tools', () =>
     withRig(
       {
         more: 'endpoints:\n  joined: {path: /together, issuers: [test], audiences: {test: ["urn:joined"]}, upstreams: {target: {prefix: t_}}}\n',
