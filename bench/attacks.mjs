@@ -10,8 +10,8 @@
 
 /** Below the 8 MiB that an answer may have, envelope included. */
 const ANSWER_BYTES = 8 * 1024 * 1024 - 1024;
-/** Below the 64 K characters from which the close look is another thread's. */
-const EVENT_CHARS = 60_000;
+/** With envelope and escapes below the 64 K characters from which the close look is another thread's. */
+const EVENT_CHARS = 55_000;
 const CALLS_AT_ONCE = 100;
 const STREAMS = 4;
 
