@@ -13,6 +13,7 @@ import {
   DENIAL_EN,
   DONE_UNPARTED,
   ELSEWHERE,
+  ENDS_WEAK,
   ENGLISH_KINDS,
   FIELD_END,
   FIELD_NAME,
@@ -22,6 +23,7 @@ import {
   KINDS,
   LOGIN,
   MANY_MEANINGS,
+  NAMED_AFTER,
   NAMING_AFTER,
   NAMING_BEFORE,
   NEEDED,
@@ -151,7 +153,7 @@ const REST_OF_LIST =
   /^(?: (?:or|and|nor|any|other|your|our|the|a|an|here|in|this|form|chat|field|box|message|with|to|anyone|anybody|oder|und|ihre?n?|hier|ou|et|votre|ici|y|o|ni|su|aqui))* $/;
 /** `type it below`, behind a sentence that named a secret. */
 const PRONOUN =
-  / (?:enter|type|paste|insert|provide|supply|give|share|send|submit|input|write|fill|put|drop|tell) (?:us |me |in )?(?:it|them|one|yours|that|this one|this here|the same)(?= )/;
+  / (?<!(?:never|not|dont|t|nor|without) )(?:enter|type|paste|insert|provide|supply|give|share|send|submit|input|write|fill|put|drop|tell|what is|what s)(?: (?:us|me|in))?(?: (?:the|your|its))?(?: (?:current|old|new|existing|same|other|full|whole))? (?:it|them|one|yours|that|this one|this here)(?= )(?! (?:a|an|another) )/;
 
 const STRONG_KINDS = [ENGLISH_KINDS, ...KINDS.map(({ kinds }) => kinds)];
 const ALL_KINDS = [...STRONG_KINDS, WEAK];
@@ -161,7 +163,12 @@ function asksInReading(reading: string, place: TextPlace): boolean {
   let hasNamed = false;
   for (const sentence of reading.split(SENTENCE)) {
     const words = wordsOf(sentence);
-    if (hasNamed && PRONOUN.test(words)) return true;
+    if (
+      (hasNamed || STRONG_KINDS.some((kinds) => words.search(kinds) >= 0)) &&
+      PRONOUN.test(words)
+    ) {
+      return true;
+    }
     if (asksInSentence(sentence, place)) return true;
     hasNamed ||= namesSecret(words);
   }
@@ -262,6 +269,11 @@ function asksInEnglish(words: string, place: TextPlace, isQuestion: boolean): bo
   return false;
 }
 
+/** `password reset link`, and not `password name`. */
+function names(kind: string, after: string): boolean {
+  return NAMING_AFTER.test(after) && !(CHOSEN.test(kind) && NAMED_AFTER.test(after));
+}
+
 type Mention = {
   readonly kind: string;
   readonly before: string;
@@ -274,7 +286,7 @@ type Mention = {
 
 function isSecretAsked(mention: Mention): boolean {
   const { kind, before, after, words, isQuestion, isDenied } = mention;
-  if (NAMING_AFTER.test(after) || isDenied || isUnneeded(before, after)) return false;
+  if (isDenied || isUnneeded(before, after) || names(kind, after)) return false;
   if (LOGIN.test(before)) return mention.place === 'label' || / (?:your|my) /.test(before);
   const governor = governorOf(before, kind);
   switch (governor) {
@@ -397,6 +409,7 @@ function isWeakAsked(kind: string, before: string, after: string, place: TextPla
   const near = before.trim().split(' ').slice(-NEAR).join(' ');
   const governor = governorOf(` ${near}`, kind);
   const isPlural = /s$/.test(kind) && kind !== ' pass';
+  if (!ENDS_WEAK.test(after)) return false;
   if (governor === 'request') return !isPlural || / (?:your|my) /.test(before);
   if (governor === 'choice') return isChosen(kind, false);
   if (governor !== 'none' || isPlural || HARMLESS_BEFORE.test(before)) return false;
