@@ -5,35 +5,34 @@
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { isSecretName } from './sanitize/secret-values.js';
 import { foldView } from './sanitize/view.js';
+import { asksAcross, asksForSecret, isSecretField, type TextPlace } from './solicitation.js';
 
 /** Longest link that is passed on. */
 const MAX_LINK_CHARS = 4096;
 
-const PHRASE =
-  '(?:pass ?words?|passwd|pass ?phrases?|pass ?codes?|pwd|pin ?(?:code|number)|otp|totp|one time (?:code|pin|token)|' +
-  '(?:verification|authentication|authenticator|mfa|2fa|security|confirmation|sms) codes?|' +
-  'cvv2?|cvc2?|card ?(?:numbers?|no|expiry|expiration|verification|details)|(?:credit|debit|payment|bank) cards?|' +
-  'bank (?:account|details)|account number|routing number|sort code|iban|ssn|social security|' +
-  '(?:api|access|secret|private|signing|encryption|ssh|license|service account) ?keys?|client ?secrets?|' +
-  '(?:access|auth|authentication|authorization|bearer|refresh|session|api|oauth|personal access|login|id) ?tokens?|' +
-  'login details|credentials?|(?:seed|recovery|backup|mnemonic) (?:phrases?|codes?|words?|keys?)|' +
-  'security (?:questions?|answers?)|maiden name|' +
-  'passwort|kennwort|contrase\u00f1a|mot de passe|senha|\u043f\u0430\u0440\u043e\u043b\u044c)';
-const WORDS = new RegExp(` ${PHRASE} `, 'u');
-/** Scripts that do not part words. */
-const UNPARTED =
-  /\u5bc6\u7801|\u5bc6\u78bc|\u30d1\u30b9\u30ef\u30fc\u30c9|\ube44\ubc00\ubc88\ud638/u;
-/** A message that asks, and not one that says what it will never ask for. */
-const REQUEST = new RegExp(
-  ` (?:enter|type|paste|insert|provide|supply|give|share|send|submit|input|confirm|tell|need|needs|what is|what s) (?:[^ ]+ ){0,6}?${PHRASE} `,
-  'u',
-);
-const DENIED =
-  / (?:never|not|don t|won t|without) (?:[^ ]+ ){0,3}?(?:enter|type|paste|provide|give|share|send|need|ask) /u;
+/** Members of a schema that nobody is shown. */
+const UNSHOWN: ReadonlySet<string> = new Set([
+  ...['type', 'pattern', 'required', 'propertyOrdering', 'dependentRequired'],
+  ...['$schema', '$id', '$ref', '$anchor', '$defs', 'definitions'],
+  ...['contentEncoding', 'contentMediaType'],
+]);
+const NAME_HOLDERS: ReadonlySet<string> = new Set([
+  'properties',
+  'patternProperties',
+  'dependentSchemas',
+  '$defs',
+  'definitions',
+]);
+/** Answers to choose from. */
+const CHOICES: ReadonlySet<string> = new Set(['enum', 'enumNames', 'const']);
+/** Answers that are proposed. */
+const PROPOSALS: ReadonlySet<string> = new Set(['default', 'examples']);
+/** Members of the question that are no part of the form. */
+const NO_FORM: ReadonlySet<string> = new Set(['_meta', 'mode', 'message', 'requestedSchema']);
 
 /**
- * Whether a form may be shown: `elicitation-sensitive` where a field, by name, title, description or format,
- * or the message asks for a secret; `malformed` where it is no form.
+ * Whether a form may be shown: `elicitation-sensitive` where its message or a field, by any of the texts that
+ * stand in it, asks for a secret; `malformed` where it is no form.
  */
 export function checkForm(params: JsonObject): 'elicitation-sensitive' | 'malformed' | undefined {
   const schema = params['requestedSchema'];
@@ -41,72 +40,114 @@ export function checkForm(params: JsonObject): 'elicitation-sensitive' | 'malfor
   if (!isObject(schema) || !isObject(schema['properties']) || typeof message !== 'string') {
     return 'malformed';
   }
-  if (asksInWords(message) || asksInSchema(schema)) return 'elicitation-sensitive';
-  return undefined;
+  const asks =
+    asksForSecret(message) ||
+    asksInSchema(schema, undefined, message) ||
+    asksInLetters(schema['properties']) ||
+    Object.entries(params).some(([name, value]) => !NO_FORM.has(name) && asksInTexts(value));
+  return asks ? 'elicitation-sensitive' : undefined;
 }
 
-function asksInWords(message: string): boolean {
-  const words = wordsOf(message);
-  return REQUEST.test(words) && !DENIED.test(words);
-}
+/** Where a field stands: its name, and what else the object has. */
+type Field = { readonly name: string; readonly beside: JsonObject };
 
-function asksInSchema(value: Json, holdsNames = false): boolean {
-  if (Array.isArray(value)) return value.some((one: Json) => asksInSchema(one));
-  if (!isObject(value) || isChoice(value)) return false;
-  for (const [name, one] of Object.entries(value)) {
-    if (holdsNames ? isSensitiveName(name) || asksInSchema(one) : asksInMember(name, one)) {
-      return true;
-    }
+function asksInSchema(schema: Json, field: Field | undefined, message: string): boolean {
+  if (Array.isArray(schema)) {
+    return schema.some((one: Json) => asksInSchema(one, undefined, message));
   }
-  return false;
+  if (!isObject(schema)) return typeof schema === 'string' && asksForSecret(schema);
+  if (schema['const'] !== undefined && schema['properties'] === undefined) {
+    return asksInTexts(schema, 'value');
+  }
+  const place: TextPlace = isChosen(schema) ? 'value' : 'label';
+  if (field !== undefined && place === 'label' && asksByName(field, schema)) return true;
+  if (place === 'label' && asksTogether(schema, message)) return true;
+  return Object.entries(schema).some(([name, value]) =>
+    NAME_HOLDERS.has(name) && isObject(value)
+      ? asksInFields(value, message)
+      : !UNSHOWN.has(name) && asksInMember(name, value, place, message),
+  );
 }
 
-/** One option of a list of choices: what may be chosen is no question. */
-function isChoice(schema: JsonObject): boolean {
-  return schema['const'] !== undefined && schema['properties'] === undefined;
+function asksInFields(fields: JsonObject, message: string): boolean {
+  return Object.entries(fields).some(([name, schema]) =>
+    asksInSchema(schema, { name, beside: fields }, message),
+  );
 }
 
-function asksInMember(name: string, value: Json): boolean {
-  if (VALUE_MEMBERS.has(name)) return false;
-  if (typeof value !== 'string') return asksInSchema(value, NAME_HOLDERS.has(name));
-  if (name === 'title') return isSensitiveName(value);
-  if (name === 'format') return wordsOf(value) === ' password ';
-  return name === 'description' || name === '$comment' ? isSensitiveText(value) : false;
+function asksInMember(name: string, value: Json, place: TextPlace, message: string): boolean {
+  if (CHOICES.has(name)) return asksInTexts(value, 'value');
+  if (PROPOSALS.has(name)) return asksInProposal(value, place);
+  if (typeof value === 'string') {
+    return asksForSecret(value, place) || (name === 'format' && isSecretField(value));
+  }
+  return asksInSchema(value, undefined, message);
 }
 
-const NAME_HOLDERS: ReadonlySet<string> = new Set([
-  'properties',
-  'patternProperties',
-  '$defs',
-  'definitions',
-]);
-const VALUE_MEMBERS: ReadonlySet<string> = new Set([
-  'enum',
-  'enumNames',
-  'const',
-  'default',
-  'examples',
-  'required',
-]);
-
-function isSensitiveName(name: string): boolean {
-  const folded = foldView(name).text;
-  return isSecretName(folded) || wordsOf(name) === ' pin ' || isSensitiveText(name);
+/** A single word is an answer like every other, and more are what a field shows before it is filled in. */
+function asksInProposal(value: Json, place: TextPlace): boolean {
+  if (typeof value !== 'string') return asksInTexts(value, 'value');
+  const isWord = /^\s*[\p{L}\p{N}]+\s*$/u.test(value);
+  return asksForSecret(value, isWord ? 'value' : place);
 }
 
-function isSensitiveText(text: string): boolean {
-  const words = wordsOf(text);
-  return WORDS.test(words) || UNPARTED.test(words);
+/** Every text at any depth, without the names of members. */
+function asksInTexts(value: Json, place: TextPlace = 'label'): boolean {
+  if (typeof value === 'string') return asksForSecret(value, place);
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.values(value).some((one: Json) => asksInTexts(one, place));
 }
 
-/** Lower-case words between single blanks, as a reader reads them; `apiKey` and `api_key` are two words. */
-function wordsOf(text: string): string {
-  const parted = foldView(text).text.replace(/([a-z0-9])([A-Z])/g, '$1 $2');
-  return ` ${parted
-    .toLowerCase()
-    .normalize('NFKC')
-    .replace(/[^\p{L}\p{N}]+/gu, ' ')
-    .trim()} `;
+/** Answers as short as this spell something else: the digits of a number, one field for each. */
+const MAX_SPELLING_CHARS = 2;
+
+/** True for a field into which nothing can be typed: yes or no, or one of several answers. */
+function isChosen(schema: JsonObject): boolean {
+  if (schema['type'] === 'boolean') return true;
+  const { items } = schema;
+  if (schema['type'] === 'array' && isObject(items)) return isChosen(items);
+  const listed = schema['enum'] ?? schema['oneOf'] ?? schema['anyOf'];
+  if (!Array.isArray(listed) || listed.length === 0) return false;
+  const answers = listed.map((one: Json) => (isObject(one) ? one['const'] : one));
+  return (
+    answers.every((answer) => answer !== undefined && typeof answer !== 'object') &&
+    answers.some((answer) => String(answer).length > MAX_SPELLING_CHARS)
+  );
+}
+
+function asksByName({ name, beside }: Field, schema: JsonObject): boolean {
+  if (isMailCopy(name, schema, beside)) return false;
+  return isSecretField(name) || isSecretName(foldView(name).text);
+}
+
+const MAIL = /\b(?:e-?mails?|recipients?|addressees?|cop(?:y|ies|ied))\b/i;
+
+/** `cc` of a letter, and not of a bank. */
+function isMailCopy(name: string, schema: JsonObject, beside: JsonObject): boolean {
+  if (!/^cc$/i.test(name)) return false;
+  const texts = [schema['title'], schema['description']].filter((text) => typeof text === 'string');
+  return (
+    schema['format'] === 'email' ||
+    schema['type'] === 'array' ||
+    MAIL.test(texts.join(' ')) ||
+    ['bcc', 'subject', 'recipients'].some((other) => beside[other] !== undefined)
+  );
+}
+
+/** The texts of a field as they are read one behind the other, and behind the message. */
+function asksTogether(schema: JsonObject, message: string): boolean {
+  const { title, description } = schema;
+  const shown = [message, title, description].filter((text) => typeof text === 'string');
+  return shown.some((text, at) => shown.slice(at + 1).some((next) => asksAcross(text, next)));
+}
+
+/** A word with a field for each of its letters. */
+function asksInLetters(fields: JsonObject): boolean {
+  const titles = Object.values(fields).map((schema) => (isObject(schema) ? schema['title'] : ''));
+  return [Object.keys(fields), titles].some((texts) => {
+    const letters = texts.filter((text) => typeof text === 'string' && text.trim().length === 1);
+    return letters.length > MAX_SPELLING_CHARS && asksForSecret(letters.join(' '));
+  });
 }
 
 // What readers of URLs repair or drop in silence, each in its own way.
