@@ -16,8 +16,8 @@ import {
   valueAt,
 } from './carriers.js';
 import type { FindingLog } from './findings.js';
-import { cutText, findSplit, groupByPart } from './joins.js';
 import { neutralizeJoined } from './joined-content.js';
+import { cutText, findSplit, groupByPart } from './joins.js';
 import { numberKind } from './numbers.js';
 import { base64OfText, bytesOfBase64, readable } from './sanitize/encoded.js';
 import {

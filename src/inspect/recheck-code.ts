@@ -44,7 +44,10 @@ export function findSureCode(text: string): Stretch[] {
       const last = isCalm ? lastOfFence(rows, at) : undefined;
       if (last === undefined) break;
       const end = rows[last.at];
-      sure.push({ start: row.start, end: end === undefined ? text.length : end.start + (last.isWhole ? end.text.length : 0) });
+      sure.push({
+        start: row.start,
+        end: end === undefined ? text.length : end.start + (last.isWhole ? end.text.length : 0),
+      });
       if (!last.isWhole) break;
       at = last.at;
     } else if (kind === 'blank') isCalm = true;
@@ -57,7 +60,9 @@ export function findSureCode(text: string): Stretch[] {
 /** A row without the code that was just found in it. */
 function withoutCode(row: Row, sure: readonly Stretch[]): string {
   const last = sure.at(-1);
-  return last === undefined || last.end <= row.start ? row.text : row.text.slice(last.end - row.start);
+  return last === undefined || last.end <= row.start
+    ? row.text
+    : row.text.slice(last.end - row.start);
 }
 
 function kindOf(

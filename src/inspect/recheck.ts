@@ -6,8 +6,8 @@
 import { readJsonText } from '../mcp/json.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { EXEMPT_MEMBERS, isMediaPayload } from './carriers.js';
-import { findSureCode, hasImage, hasLoadingTag } from './recheck-code.js';
 import { numberKind } from './numbers.js';
+import { findSureCode, hasImage, hasLoadingTag } from './recheck-code.js';
 import { findActiveContent } from './sanitize/active-content.js';
 import { DECODING_DEPTH, type Wanted } from './sanitize/detect.js';
 import { bytesOfBase64, findEncodedRuns, readable } from './sanitize/encoded.js';

@@ -33,7 +33,13 @@ export function tryDocuments(seed: number, documents: number, maxFaults = MAX_FA
     const texts = writeDocument(random);
     count[tryDocument(random, texts, faults)]++;
   }
-  return { documents, passed: count.clean, changed: count.changed, withheld: count.withhold, faults };
+  return {
+    documents,
+    passed: count.clean,
+    changed: count.changed,
+    withheld: count.withhold,
+    faults,
+  };
 }
 
 function tryDocument(
@@ -45,7 +51,8 @@ function tryDocument(
   const outcome = inspectMessage({ ...message, profile });
   const left = outcome.kind === 'changed' ? textsOf(outcome.value) : texts;
   // A client may show the texts apart, or as one.
-  const shown = left.length === 1 ? left[0] : random.pick([left[0], ...GLUES.map((glue) => left.join(glue))]);
+  const shown =
+    left.length === 1 ? left[0] : random.pick([left[0], ...GLUES.map((glue) => left.join(glue))]);
   if (outcome.kind !== 'withhold') report('inspection', texts, shown ?? '', faults);
   for (const text of texts) {
     if (outcome.kind === 'withhold') {

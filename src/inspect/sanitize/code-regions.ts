@@ -143,7 +143,8 @@ function findClosing(text: string, from: number, fence: Fence): Closing {
 /** The run of a fence's sign that only blanks stand before on its line, blanks of any kind. */
 function runOf(text: string, start: number, end: number, sign: string): Region | undefined {
   let first = start;
-  while (first < end && text[first] !== sign && /[\s\p{Cf}\p{Cc}]/u.test(text[first] ?? '')) first++;
+  while (first < end && text[first] !== sign && /[\s\p{Cf}\p{Cc}]/u.test(text[first] ?? ''))
+    first++;
   let last = first;
   while (last < end && text[last] === sign) last++;
   return last === first ? undefined : { start: first, end: last };
