@@ -174,7 +174,7 @@ export function hasImage(text: string, code: readonly Stretch[]): boolean {
 }
 
 const LOADING_TAG =
-  /<(?:[a-z]{1,16}:)?(?:script|style|iframe|frame|img|image|picture|source|svg|math|object|embed|applet|audio|video|track|link|meta|base|form|input)(?![a-z0-9-])/gi;
+  /<(?:[a-z]{1,16}:)?(?:script|style|iframe|frame|img|image|picture|source|svg|math|object|embed|applet|audio|video|track|link|meta|base|form|input)(?=[\t\n\f\r />]|$)/gi;
 
 /** Whether a tag that loads or runs something stands outside the code. Linear. */
 export function hasLoadingTag(text: string, code: readonly Stretch[]): boolean {
