@@ -340,18 +340,23 @@ const NO_HOST_BEHIND = /[:/\\_@]/;
  * name or a long query. All of it stays to be read, but its beginning is written so that nothing follows it.
  */
 function readAddress(scan: Scan, token: string, at: number): number {
-  const { text, found } = scan;
+  const { found } = scan;
   const after = at + token.length;
   if (scan.reading === 'value' || at < scan.targetsEnd) return after;
   if (scan.address === undefined || at >= scan.address.end) scan.address = addressAround(scan, at);
-  const { address } = scan;
-  if (token === '://' || /^www/i.test(token)) {
-    const start = token === '://' ? at - schemeBefore(text, at).length : at;
-    if (start < (found.at(-1)?.end ?? 0) || !hasUserName(text, at, address.end)) return after;
-    found.push({ kind: 'link', start, ...breakAddress(text, start), isBare: true });
-    return Math.max(after, found.at(-1)?.end ?? 0);
-  }
-  // Any of the addresses that run into the query may be the one that becomes a link.
+  if (token === '://' || /^www/i.test(token)) breakUserName(scan, at, scan.address.end);
+  else breakAddresses(scan, scan.address, at);
+  return Math.max(after, found.at(-1)?.end ?? 0);
+}
+
+function breakUserName({ text, found }: Scan, at: number, end: number): void {
+  const start = at - schemeBefore(text, at).length;
+  if (start < (found.at(-1)?.end ?? 0) || !hasUserName(text, at, end)) return;
+  found.push({ kind: 'link', start, ...breakAddress(text, start), isBare: true });
+}
+
+/** Any of the addresses that run into the query may be the one that becomes a link. */
+function breakAddresses({ text, found }: Scan, address: Address, at: number): void {
   let from = Math.max(address.searched, found.at(-1)?.end ?? 0);
   for (let one = nextAddress(text, from, at); one !== undefined; ) {
     const broken = breakAddress(text, one);
@@ -360,12 +365,12 @@ function readAddress(scan: Scan, token: string, at: number): number {
     one = nextAddress(text, from, at);
   }
   address.searched = at;
-  return after;
 }
 
 const SCHEME_BEFORE = /(?:https?|ftp)$/i;
 
 function schemeBefore(text: string, at: number): string {
+  if (text[at] !== ':') return '';
   return SCHEME_BEFORE.exec(text.slice(Math.max(0, at - 5), at))?.[0] ?? '';
 }
 
