@@ -59,23 +59,19 @@ function neutralizeWith(texts: readonly string[], glue: string): readonly string
   const joined = texts.join(glue);
   const found = withoutData(findActiveContent(joined, 'markdown', findCode(joined)), texts, glue);
   if (found.length === 0) return texts;
-  const inert: string[] = [];
+  const pieces = found.map((one) => shrink(joined, one));
   let start = 0;
   let first = 0;
-  for (const text of texts) {
+  return texts.map((text) => {
     const end = start + text.length;
-    const pieces: Piece[] = [];
-    while ((found[first]?.end ?? start) < start) first++;
-    for (let index = first; index < found.length; index++) {
-      const one = found[index];
-      if (one === undefined || one.start > end) break;
-      const piece = pieceOf(shrink(joined, one), start, end);
-      if (piece !== undefined) pieces.push(piece);
+    while ((pieces[first]?.end ?? start) < start) first++;
+    const own: Piece[] = [];
+    for (let index = first; (pieces[index]?.start ?? end + 1) <= end; index++) {
+      own.push(...pieceOf(pieces[index], start, end));
     }
-    inert.push(replaceAll(text, pieces));
     start = end + glue.length;
-  }
-  return inert;
+    return replaceAll(text, own);
+  });
 }
 
 /** A replacement without what it leaves as it is at both ends. */
@@ -89,16 +85,20 @@ function shrink(joined: string, { start, end, text }: Replacement): Piece {
 }
 
 /** What of a replacement falls on the text from `from` to `to`: it stands where it begins. */
-function pieceOf({ start, end, text }: Piece, from: number, to: number): Piece | undefined {
-  const begins = start >= from && (start < to || (start === end && start === to));
-  const isInside = end > from && start < to;
-  if (!begins && !isInside) return undefined;
-  if (start === end && start === from && from > 0) return undefined;
-  return {
-    start: Math.max(start, from) - from,
-    end: Math.min(end, to) - from,
-    text: begins ? text : '',
-  };
+function pieceOf(piece: Piece | undefined, from: number, to: number): readonly Piece[] {
+  if (piece === undefined) return [];
+  const { start, end, text } = piece;
+  // What is only put in between two texts stands at the end of the first.
+  const isPutIn = start === end && start > from && start <= to;
+  const begins = isPutIn || (start < end && start >= from && start < to);
+  if (!begins && !(end > from && start < from)) return [];
+  return [
+    {
+      start: Math.max(start, from) - from,
+      end: Math.min(end, to) - from,
+      text: begins ? text : '',
+    },
+  ];
 }
 
 function replaceAll(text: string, pieces: readonly Piece[]): string {

@@ -25,36 +25,59 @@ const WILD = /<(?:[!?]|(?:script|style|pre|textarea)\b)/i;
 /** Rows are told apart by so many of their first characters. */
 const HEAD_CHARS = 256;
 
+/** Where the reading of rows has come to. */
+type Progress = {
+  readonly rows: readonly Row[];
+  readonly sure: Stretch[];
+  /** A paragraph in which something is open has no code behind that, up to its blank line. */
+  isCalm: boolean;
+  followsDefinition: boolean;
+};
+
 /** The code of a Markdown text, as far as it is beyond doubt. Linear. */
 export function findSureCode(text: string): Stretch[] {
   const sure: Stretch[] = [];
   if (!/`|~~~/.test(text)) return sure;
   const rows = rowsOf(text);
   const lastDefinition = text.lastIndexOf(']:');
-  // A paragraph in which something is open has no code behind that, up to its blank line.
-  let isCalm = true;
-  let followsDefinition = false;
-  for (let at = 0; at < rows.length; at++) {
-    const row = rows[at];
-    if (row === undefined) break;
+  const progress: Progress = { rows, sure, isCalm: true, followsDefinition: false };
+  let at = 0;
+  for (let row = rows[0]; row !== undefined; row = rows[at]) {
     const kind = kindOf(row.text, row.start <= lastDefinition);
-    if (kind === 'doubt' || (followsDefinition && /^\P{L}*["'(]/u.test(row.text))) break;
-    followsDefinition = kind === 'definition';
-    if (kind === 'fence') {
-      const last = isCalm ? lastOfFence(rows, at) : undefined;
-      if (last === undefined) break;
-      const end = rows[last.at];
-      sure.push({
-        start: row.start,
-        end: end === undefined ? text.length : end.start + (last.isWhole ? end.text.length : 0),
-      });
-      if (!last.isWhole) break;
-      at = last.at;
-    } else if (kind === 'blank') isCalm = true;
-    else if (isCalm) isCalm = kind === 'text' ? addSpans(row, sure) : !/[`<]/.test(row.text);
-    if (!isCalm && kind !== 'fence' && WILD.test(withoutCode(row, sure))) break;
+    const next =
+      kind === 'fence' ? passFence(progress, at) : passRow(progress, row, kind) ? at + 1 : 0;
+    if (next === 0) break;
+    at = next;
   }
   return sure;
+}
+
+/** Adds a fenced block; answers the row behind it, or 0 where nothing behind is sure. */
+function passFence(progress: Progress, at: number): number {
+  const { rows, sure, isCalm, followsDefinition } = progress;
+  const opening = rows[at];
+  // A fence is no title.
+  if (!isCalm || opening === undefined) return 0;
+  if (followsDefinition && MAY_BE_TITLE.test(opening.text)) return 0;
+  progress.followsDefinition = false;
+  const { last, isWhole } = lastOfFence(rows, at);
+  const closing = rows[Math.min(last, rows.length - 1)];
+  if (closing === undefined) return 0;
+  const reachesEnd = isWhole || last >= rows.length;
+  sure.push({ start: opening.start, end: closing.start + (reachesEnd ? closing.text.length : 0) });
+  return isWhole ? last + 1 : 0;
+}
+
+const MAY_BE_TITLE = /^\P{L}*["'(]/u;
+
+/** Reads a row that opens no fence; false where nothing behind it is sure. */
+function passRow(progress: Progress, row: Row, kind: Kind): boolean {
+  const { sure, isCalm, followsDefinition } = progress;
+  if (kind === 'doubt' || (followsDefinition && MAY_BE_TITLE.test(row.text))) return false;
+  progress.followsDefinition = kind === 'definition';
+  if (kind === 'blank') progress.isCalm = true;
+  else if (isCalm) progress.isCalm = kind === 'text' ? addSpans(row, sure) : !/[`<]/.test(row.text);
+  return progress.isCalm || !WILD.test(withoutCode(row, sure));
 }
 
 /** A row without the code that was just found in it. */
@@ -65,101 +88,111 @@ function withoutCode(row: Row, sure: readonly Stretch[]): string {
     : row.text.slice(last.end - row.start);
 }
 
-function kindOf(
-  row: string,
-  mayDefine: boolean,
-): 'blank' | 'fence' | 'definition' | 'text' | 'doubt' {
+type Kind = 'blank' | 'fence' | 'definition' | 'text' | 'doubt';
+
+function kindOf(row: string, mayDefine: boolean): Kind {
   if (/^[ \t]*$/.test(row)) return 'blank';
   const head = row.slice(0, HEAD_CHARS);
   const marks = /^(?:\P{L}*?\[\^[^[\]]*\]:)?[^\p{L}`~]*/u.exec(head)?.[0] ?? '';
   if (marks.length === HEAD_CHARS && row.length > HEAD_CHARS) return 'doubt';
   const rest = row.slice(marks.length);
   const run = /^(?:`{3,}|~{3,})/.exec(rest)?.[0];
-  if (run !== undefined) {
-    const info = rest.slice(run.length);
-    const isInline = run.startsWith('`') && info.includes('`');
-    if (marks === '' && !isInline) return 'fence';
-    return marks === '' && /^[^`]+`/.test(info) ? 'text' : 'doubt';
-  }
+  if (run !== undefined) return marks === '' ? kindOfRun(run, rest.slice(run.length)) : 'doubt';
   return mayDefine ? definitionOf(row) : 'text';
 }
 
+/** A run at the first column opens a fence, or is code in its row where another follows. */
+function kindOfRun(run: string, info: string): Kind {
+  if (run.startsWith('~') || !info.includes('`')) return 'fence';
+  return /^[^`]+`/.test(info) ? 'text' : 'doubt';
+}
+
 /** Whether a row defines the target of a reference; in doubt where that may go on in the next row. */
-function definitionOf(row: string): 'definition' | 'text' | 'doubt' {
+function definitionOf(row: string): Kind {
   const bracket = /^[^A-Za-z[\]`]*\[/.exec(row)?.[0].length;
   if (bracket === undefined) return 'text';
   const close = row.indexOf(']', bracket);
   if (close < 0) return 'doubt';
   const label = row.slice(bracket, close);
-  if (row[close + 1] !== ':' || /[[\\]/.test(label) || label === '') {
+  if (row[close + 1] !== ':' || /^$|[[\\]/.test(label))
     return row.includes(']:') ? 'doubt' : 'text';
-  }
-  const words = row
-    .slice(close + 2)
-    .split(/[ \t]+/)
-    .filter((word) => word !== '');
-  const [target = '', next] = words;
-  if (!/^[ \t]/.test(row.slice(close + 2)) || /^["'(<]|^$/.test(target) || target.includes('\\'))
-    return 'doubt';
-  if (next === undefined) return 'definition';
-  if (!/^["'(]/.test(next)) return 'text';
-  const title = row.slice(row.indexOf(next, close + 2 + target.length)).replace(/[ \t]+$/, '');
+  return targetOf(row.slice(close + 2));
+}
+
+/** What stands behind a label and its colon. */
+function targetOf(rest: string): Kind {
+  const target = /^[ \t]+([^\s"'(<\\][^\s\\]*)(?![^ \t])/.exec(rest);
+  if (target === null) return 'doubt';
+  const title = rest.slice(target[0].length).trim();
+  if (title === '') return 'definition';
+  if (!/^["'(]/.test(title)) return 'text';
   return /^(?:"[^"\\]*"|'[^'\\]*')$/.test(title) ? 'definition' : 'doubt';
 }
 
+function lengthOf(run: RegExp, row: string): number {
+  return run.exec(row)?.[0].length ?? 0;
+}
+
 /** The row that closes a fence; `isWhole` is false where renderers differ about it. */
-function lastOfFence(rows: readonly Row[], opened: number): { at: number; isWhole: boolean } {
-  const sign = rows[opened]?.text[0] ?? '`';
-  const run = sign === '`' ? /^`+/ : /^~+/;
-  const least = run.exec(rows[opened]?.text ?? '')?.[0].length ?? 0;
+function lastOfFence(
+  rows: readonly Row[],
+  opened: number,
+): { readonly last: number; readonly isWhole: boolean } {
+  const fence = rows[opened]?.text ?? '';
+  const run = fence.startsWith('`') ? /^`+/ : /^~+/;
+  const least = lengthOf(run, fence);
   for (let at = opened + 1; at < rows.length; at++) {
     const row = rows[at]?.text ?? '';
     const inner = row.replace(/^[\s\p{C}]+/u, '');
-    const length = run.exec(inner)?.[0].length ?? 0;
+    const length = lengthOf(run, inner);
     if (length < least) continue;
     const tail = inner.slice(length);
-    if (/^ *$/.test(tail) && inner.length === row.length) return { at, isWhole: true };
-    if (!/[\p{L}\p{N}]/u.test(tail)) return { at, isWhole: false };
+    if (/^ *$/.test(tail) && inner.length === row.length) return { last: at, isWhole: true };
+    if (!/[\p{L}\p{N}]/u.test(tail)) return { last: at, isWhole: false };
   }
-  return { at: rows.length, isWhole: true };
+  return { last: rows.length, isWhole: true };
 }
+
+const MAX_TICKS = 32;
 
 /** Adds the spans of a row whose paragraph has nothing open; answers whether the row leaves nothing open. */
 function addSpans(row: Row, sure: Stretch[]): boolean {
+  // Every second piece is a run of backticks.
   const pieces = row.text.split(/(`+)/);
-  let at = row.start;
-  let prose = '';
-  for (let index = 0; index < pieces.length; index++) {
-    const piece = pieces[index] ?? '';
-    if (index % 2 === 0) {
-      prose += piece;
-      at += piece.length;
-      continue;
-    }
-    const close = pieces.indexOf(piece, index + 1);
-    if (close % 2 !== 1 || row.text.includes('|') || piece.length > 32 || hasOpenMark(prose, true))
-      return false;
+  if (pieces.length > 1 && row.text.includes('|')) return false;
+  let prose = pieces[0] ?? '';
+  let at = row.start + prose.length;
+  for (let index = 1; index < pieces.length; ) {
+    const ticks = pieces[index] ?? '';
+    const close = pieces.indexOf(ticks, index + 1);
+    if (close < 0 || ticks.length > MAX_TICKS || mayReachOver(prose)) return false;
     const code = pieces.slice(index, close + 1).join('');
     sure.push({ start: at, end: at + code.length });
-    at += code.length;
-    index = close;
-    prose = '';
+    prose = pieces[close + 1] ?? '';
+    at += code.length + prose.length;
+    index = close + 2;
   }
-  return !hasOpenMark(prose, false);
+  return !hasOpenMark(prose);
 }
 
-/** Whether a tag, a target, a label, an address or an escape may reach from here over a backtick. */
-function hasOpenMark(prose: string, isBeforeCode: boolean): boolean {
+/** Whether a tag, a target or a label begins here that may not be over. */
+function hasOpenMark(prose: string): boolean {
   if (/<[a-z/!?]/i.test(prose)) return true;
   for (const { 0: mark, index } of prose.matchAll(/\][([]/g)) {
     const end = prose.indexOf(mark === '](' ? ')' : ']', index + 2);
-    const inner = prose.slice(index + 2, end < 0 ? undefined : end);
-    if (end < 0 || /[[\\]/.test(inner)) return true;
-    if (mark === '](' && !/^(?:<[^<>"']*>|[^\s()<>"']*)$/.test(inner)) return true;
+    if (end < 0) return true;
+    const inner = prose.slice(index + 2, end);
+    if (/[[\\]/.test(inner) || (mark === '](' && !/^(?:<[^<>"']*>|[^\s()<>"']*)$/.test(inner))) {
+      return true;
+    }
   }
-  if (!isBeforeCode) return false;
+  return false;
+}
+
+/** Whether something before a backtick may take it in: an open mark, an address, an autolink, an escape. */
+function mayReachOver(prose: string): boolean {
   const word = prose.slice(1 + Math.max(prose.lastIndexOf(' '), prose.lastIndexOf('\t')));
-  return word.endsWith('\\') || /[<@]|:\/\/|www\./i.test(word);
+  return hasOpenMark(prose) || word.endsWith('\\') || /[<@]|:\/\/|www\./i.test(word);
 }
 
 /** Whether an image that is fetched stands outside the code. Linear. */
@@ -174,7 +207,7 @@ export function hasImage(text: string, code: readonly Stretch[]): boolean {
 }
 
 const LOADING_TAG =
-  /<(?:[a-z]{1,16}:)?(?:script|style|iframe|frame|img|image|picture|source|svg|math|object|embed|applet|audio|video|track|link|meta|base|form|input)(?![a-z0-9-])/gi;
+  /<(?:[a-z]{1,16}:)?(?:script|style|iframe|frame|img|image|picture|source|svg|math|object|embed|applet|audio|video|track|link|meta|base|form|input)(?=[\t\n\f\r />]|$)/gi;
 
 /** Whether a tag that loads or runs something stands outside the code. Linear. */
 export function hasLoadingTag(text: string, code: readonly Stretch[]): boolean {

@@ -184,7 +184,7 @@ function judge(met: Met, rules: ResultRules, remains: Set<string>): void {
 }
 
 function judgeShape({ text, role }: Met, rules: ResultRules, remains: Set<string>): void {
-  const { activeContent, invisible } = rules;
+  const { invisible } = rules;
   if (stripTerminalSequences(text).count > 0) remains.add('terminal-escape');
   if ((invisible === 'strip' || invisible === 'block') && stripInvisible(text).count > 0) {
     remains.add('invisible');
@@ -223,17 +223,18 @@ function areInData(
   texts: readonly string[],
   glue: number,
 ): boolean {
-  let next = 0;
+  const data: { readonly start: number; readonly end: number }[] = [];
   let at = 0;
   for (const text of texts) {
-    const end = at + text.length;
-    if (next < found.length && (found[next]?.start ?? end) < end && parsed(text) !== undefined) {
-      while ((found[next]?.start ?? end) < end && (found[next]?.end ?? at) > at) next++;
-    }
-    if ((found[next]?.end ?? end + 1) <= end) return false;
-    at = end + glue;
+    if (found.length > 0 && parsed(text) !== undefined)
+      data.push({ start: at, end: at + text.length });
+    at += text.length + glue;
   }
-  return next >= found.length;
+  let next = 0;
+  return found.every((one) => {
+    while ((data[next]?.end ?? one.end) <= one.start) next++;
+    return (data[next]?.start ?? one.end) < one.end;
+  });
 }
 
 /** What the rules remove, as far as it is found by content. */

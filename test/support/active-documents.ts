@@ -29,12 +29,56 @@ const PREFIXES = [
   ...['> ', '>', '- ', '* ', '1. ', '   ', '    ', '\t', ' ', '>> ', '- - ', '  - ', '[^1]: '],
   ...['# ', '+ ', '\ufeff', '\u00a0', '- [ ] ', '> - ', '10) ', '>\t', '     '],
 ];
-const FENCES = ['```', '```', '```', '~~~', '````', '~~~~', '``` js', '```html', '~~~ `x`', '```x`'];
-const AFTER_FENCES = ['', '', '', '', ' ', '\t', '\u00a0', '\u3000', '\u2028', '~', 'x', ' \u00a0', '\\'];
+const FENCES = [
+  '```',
+  '```',
+  '```',
+  '~~~',
+  '````',
+  '~~~~',
+  '``` js',
+  '```html',
+  '~~~ `x`',
+  '```x`',
+];
+const AFTER_FENCES = [
+  '',
+  '',
+  '',
+  '',
+  ' ',
+  '\t',
+  '\u00a0',
+  '\u3000',
+  '\u2028',
+  '~',
+  'x',
+  ' \u00a0',
+  '\\',
+];
 const TICKS = ['`', '`', '`', '`', '`', '``', '``', '```', '\\`'];
 const BLANKS = [' ', ' ', ' ', '\t', '\n', '\r', '\f', '  ', '\u00a0', '\n> ', '\n>', '\n  '];
 const MARKS = [
-  ...['[', ']', '(', ')', '](', '][', '!', '![', '<', '>', '"', "'", '\\', '|', '*', '_', '~', '~~'],
+  ...[
+    '[',
+    ']',
+    '(',
+    ')',
+    '](',
+    '][',
+    '!',
+    '![',
+    '<',
+    '>',
+    '"',
+    "'",
+    '\\',
+    '|',
+    '*',
+    '_',
+    '~',
+    '~~',
+  ],
   ...['-', '=', ':', '&', '#', '<b ', '<b>', '</b>', '<?', '?>', '<!', '<!x ', '<!--', '-->'],
   ...['<![CDATA[', ']]>', '<div>', '</div>', '<div', '<pre>', '</pre>', '<a', '<p ', '<details>'],
   ...['<b x="', "<b x='", '">', "'>", '<b\n', '<B\t', '---', '===', '|-|', '|-|-|', '[^1]', '$'],
@@ -42,14 +86,65 @@ const MARKS = [
 ];
 const LITERALS = [
   ...['http://a.example/', 'https://a.example', 'www.a.example', 'www.a.example/', 'a@b.example'],
-  ...['ftp://a.example/', 'HTTP://A.example/(', 'mailto:a@b.example', 'xmpp:a@b.example/', 'b.com/'],
+  ...[
+    'ftp://a.example/',
+    'HTTP://A.example/(',
+    'mailto:a@b.example',
+    'xmpp:a@b.example/',
+    'b.com/',
+  ],
 ];
-const WORDS = ['a', 'b', 'x', 'word', 'two words', '1', '\u00e9', '\u4e2d', '.', ',', 'A.', '\u00a0'];
+const WORDS = [
+  'a',
+  'b',
+  'x',
+  'word',
+  'two words',
+  '1',
+  '\u00e9',
+  '\u4e2d',
+  '.',
+  ',',
+  'A.',
+  '\u00a0',
+];
 const COLONS = [':', ':', ':', '&colon;', '&#58;', '&#x3a;', '&#0058', '&#x3A', '%3a', '\\:'];
-const SCRIPTS = ['javascript', 'JavaScript', 'vbscript', 'java&Tab;script', 'java&NewLine;script', 'data'];
-const SCRIPT_STARTS = ['', '', '', ' ', '\t', '\u0001', '&#1;', '&Tab;', '&#106;', '\n> ', '\n', '<', '\\'];
+const SCRIPTS = [
+  'javascript',
+  'JavaScript',
+  'vbscript',
+  'java&Tab;script',
+  'java&NewLine;script',
+  'data',
+];
+const SCRIPT_STARTS = [
+  '',
+  '',
+  '',
+  ' ',
+  '\t',
+  '\u0001',
+  '&#1;',
+  '&Tab;',
+  '&#106;',
+  '\n> ',
+  '\n',
+  '<',
+  '\\',
+];
 const EVENTS = ['onclick', 'onload', 'ONERROR', 'onmouseover', 'style', 'background'];
-const ELEMENTS = ['img', 'script', 'iframe', 'svg', 'object', 'IMG', 'link', 'style', 'video', 'meta'];
+const ELEMENTS = [
+  'img',
+  'script',
+  'iframe',
+  'svg',
+  'object',
+  'IMG',
+  'link',
+  'style',
+  'video',
+  'meta',
+];
 const NAMES = ['b', 'a', 'p', 'div', 'td', 'details', 'x-y', 'B', 'center', 'section'];
 const EQUALS = ['=', '=', '=', ' =', '= ', `${' '.repeat(20)}=`, '\n=', '\t=\n', '/=', '\f='];
 const MARKS_OF_QUERY = ['?', '?', '#', '&quest;', '&num;', '&#63;', '\\?'];
@@ -75,7 +170,9 @@ const leak: Rule = (random) =>
   ])();
 
 const target: Rule = (random) =>
-  random.pick([script, script, leak, (one: Random) => one.pick(LITERALS), () => 'x', () => '#a'])(random);
+  random.pick([script, script, leak, (one: Random) => one.pick(LITERALS), () => 'x', () => '#a'])(
+    random,
+  );
 
 const quoted: Rule = (random) => {
   const quote = random.pick(['"', "'", '', '"', "'"]);
@@ -102,7 +199,8 @@ const tag: Rule = (random) => {
 const image: Rule = (random) =>
   random.pick([
     () => '![a](https://e.example/p.png)',
-    () => `![${random.pick(['a', '`', ']', '\\]', '[b]', '\n'])}](${random.pick(['x', '<x y>', ' x ', 'x "t"'])})`,
+    () =>
+      `![${random.pick(['a', '`', ']', '\\]', '[b]', '\n'])}](${random.pick(['x', '<x y>', ' x ', 'x "t"'])})`,
     () => '![a][a]',
     () => '![a]',
     () => '![x](//e.example/`p`)',
@@ -141,11 +239,25 @@ const span: Rule = (random) => {
 const table: Rule = (random) =>
   `\n| a | b |\n|---|---|\n| ${random.pick(TICKS)} ${image(random)} | ${random.pick(TICKS)} ${random.pick(MARKS)} |\n`;
 
-const lineEnd: Rule = (random) =>
-  random.pick(random.below(6) === 0 ? ODD_LINE_ENDS : LINE_ENDS);
+const lineEnd: Rule = (random) => random.pick(random.below(6) === 0 ? ODD_LINE_ENDS : LINE_ENDS);
 
 const RULES: readonly Rule[] = [
-  ...[image, image, image, link, link, definition, tag, tag, fence, fence, halfFence, span, span, span],
+  ...[
+    image,
+    image,
+    image,
+    link,
+    link,
+    definition,
+    tag,
+    tag,
+    fence,
+    fence,
+    halfFence,
+    span,
+    span,
+    span,
+  ],
   ...[script, leak, table, lineEnd, lineEnd, lineEnd, lineEnd, lineEnd],
   ...[TICKS, TICKS, TICKS, MARKS, MARKS, MARKS, MARKS, MARKS, WORDS, WORDS, LITERALS, BLANKS].map(
     (from): Rule =>

@@ -8,9 +8,16 @@ import { findCode } from '../../src/inspect/sanitize/code-regions.js';
 import { isSurelyClean } from '../../src/inspect/sanitize/gate.js';
 import { sanitizeText } from '../../src/inspect/sanitize/sanitize.js';
 import type { Json } from '../../src/mcp/message.js';
-import { profile, textResult } from '../unit/inspect/samples.js';
+import { textResult, withRules } from '../unit/inspect/samples.js';
 import { createRandom, type Random, writeDocument } from './active-documents.js';
-import { faultsOfText } from './markdown-renderers.js';
+import { faultsOfText, RENDERERS, type Renderers } from './markdown-renderers.js';
+
+/** Nothing but active content is looked for: the rest takes most of the time. */
+const profile = withRules({
+  secrets: 'off',
+  pii: { action: 'off', kinds: [] },
+  injection: 'off',
+});
 
 export type Trial = {
   readonly documents: number;
@@ -25,32 +32,47 @@ export type Trial = {
 export const GLUES = ['', ' ', '\n', '\n\n'] as const;
 const MAX_FAULTS = 20;
 
-export function tryDocuments(seed: number, documents: number, maxFaults = MAX_FAULTS): Trial {
+/** A document goes to one renderer after the other in turn where time is short, else to each of them. */
+export type Thoroughness = 'in-turn' | 'each';
+
+export function tryDocuments(seed: number, documents: number, how: Thoroughness): Trial {
   const random = createRandom(seed);
   const faults: string[] = [];
+  const alone: readonly Renderers[] = [...RENDERERS].map((one) => new Map([one]));
   const count = { clean: 0, changed: 0, withhold: 0 };
-  for (let done = 0; done < documents && faults.length < maxFaults; done++) {
+  for (let done = 0; done < documents && faults.length < MAX_FAULTS; done++) {
     const texts = writeDocument(random);
-    count[tryDocument(random, texts, faults)]++;
+    const renderers = how === 'each' ? RENDERERS : (alone[done % alone.length] ?? RENDERERS);
+    count[tryDocument({ random, renderers, faults }, texts)]++;
   }
-  return { documents, passed: count.clean, changed: count.changed, withheld: count.withhold, faults };
+  return {
+    documents,
+    passed: count.clean,
+    changed: count.changed,
+    withheld: count.withhold,
+    faults,
+  };
 }
 
-function tryDocument(
-  random: Random,
-  texts: readonly string[],
-  faults: string[],
-): 'clean' | 'changed' | 'withhold' {
+type Bench = {
+  readonly random: Random;
+  readonly renderers: Renderers;
+  readonly faults: string[];
+};
+
+function tryDocument(bench: Bench, texts: readonly string[]): 'clean' | 'changed' | 'withhold' {
+  const { random, faults } = bench;
   const message = textResult(...texts);
   const outcome = inspectMessage({ ...message, profile });
   const left = outcome.kind === 'changed' ? textsOf(outcome.value) : texts;
   // A client may show the texts apart, or as one.
-  const shown = left.length === 1 ? left[0] : random.pick([left[0], ...GLUES.map((glue) => left.join(glue))]);
-  if (outcome.kind !== 'withhold') report('inspection', texts, shown ?? '', faults);
+  const shown =
+    left.length === 1 ? left[0] : random.pick([left[0], ...GLUES.map((glue) => left.join(glue))]);
+  if (outcome.kind !== 'withhold') report(bench, 'inspection', texts, shown ?? '');
   for (const text of texts) {
     if (outcome.kind === 'withhold') {
       const alone = sanitizeText(text, profile.result, { name: undefined, reading: 'markdown' });
-      report('first pass', texts, alone.text, faults);
+      report(bench, 'first pass', texts, alone.text);
     }
     if (isSurelyClean(text) && neutralize(text, 'markdown', findCode).text !== text) {
       faults.push(`prefilter: calls clean what is changed: ${asAscii(text)}`);
@@ -65,14 +87,16 @@ function tryDocument(
     tail: '',
     maxDepth: 64,
   });
-  if (remains.length === 0) report('second check', texts, texts.join(random.pick(GLUES)), faults);
+  if (remains.length === 0) report(bench, 'second check', texts, texts.join(random.pick(GLUES)));
   return outcome.kind;
 }
 
-function report(by: string, texts: readonly string[], shown: string, faults: string[]): void {
-  const found = faultsOfText(shown);
+function report(bench: Bench, by: string, texts: readonly string[], shown: string): void {
+  const found = faultsOfText(shown, bench.renderers);
   if (found.length === 0) return;
-  faults.push(`${by}: ${found.join(', ')}\n  of ${asAscii([...texts])}\n  in ${asAscii(shown)}`);
+  bench.faults.push(
+    `${by}: ${found.join(', ')}\n  of ${asAscii([...texts])}\n  in ${asAscii(shown)}`,
+  );
 }
 
 /** As JSON, in ASCII. */

@@ -20,7 +20,9 @@ const micromarkOptions: Options = {
   htmlExtensions: [gfmHtml()],
 };
 
-export const RENDERERS: ReadonlyMap<string, (text: string) => string> = new Map([
+export type Renderers = ReadonlyMap<string, (text: string) => string>;
+
+export const RENDERERS: Renderers = new Map([
   ['markdown-it', (text) => linking.render(text)],
   ['marked', (text) => marked.parse(text, { async: false, gfm: true })],
   ['commonmark', (text) => renderer.render(parser.parse(text))],
@@ -39,10 +41,10 @@ export function faultsOf(html: string): readonly string[] {
   return faults;
 }
 
-/** What any renderer makes of the text. */
-export function faultsOfText(text: string): readonly string[] {
+/** What any of the renderers makes of the text. */
+export function faultsOfText(text: string, renderers = RENDERERS): readonly string[] {
   const faults: string[] = [];
-  for (const [name, render] of RENDERERS) {
+  for (const [name, render] of renderers) {
     for (const fault of faultsOf(render(text))) faults.push(`${name}: ${fault}`);
   }
   return faults;

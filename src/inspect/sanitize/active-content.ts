@@ -24,10 +24,10 @@ export type Kept = { readonly start: number; readonly end: number };
 /** `markdown`: code is kept. `value`: a string of structured content, of which nobody knows the rendering. */
 export type Reading = 'markdown' | 'value';
 
-const MAY_BE_ACTIVE = /[\]<]|!\[|script:|data:|[?#;]\S{60}|:\/\/[^\s/]*[@&]/i;
+const MAY_BE_ACTIVE = /[\]<]|!\[|script:|data:|[?#;]\S{60}|(?::\/\/|www\.)[^\s/]*[@&]/i;
 // No backslash hides a token: not every renderer of every place takes it for an escape.
 const TOKEN =
-  /!\[|\[|\]|<|(?:java|vb|live)script:(?=[^\s])|data:(?=\s{0,4}(?:text\/html|image\/svg|application\/(?:xhtml|javascript|xml)|text\/(?:xml|javascript)))|[?#](?=[^\s<]{65})|&(?:#|quest;|num;)(?=[^\s<]{65})|:\/\/(?=[^\s/?#<]*[@&])/gi;
+  /!\[|\[|\]|<|(?:java|vb|live)script:(?=[^\s])|data:(?=\s{0,4}(?:text\/html|image\/svg|application\/(?:xhtml|javascript|xml)|text\/(?:xml|javascript)))|[?#](?=[^\s<]{65})|&(?:#|quest;|num;)(?=[^\s<]{65})|(?::\/\/|www\.)(?=[^\s/?#<]*[@&])/gi;
 
 /** `image`: where among what was found the opening of an image stands; absent where it opens none. */
 type Opener = { readonly at: number; readonly image: number | undefined };
@@ -44,6 +44,9 @@ type Scan = {
   label: number | undefined;
   /** Up to here addresses are targets, judged already. */
   targetsEnd: number;
+  /** The last word that was looked for as the target of a definition. */
+  wordStart: number;
+  wordEnd: number;
   /** The run around the last place that asked for one. */
   address: Address | undefined;
 };
@@ -70,6 +73,8 @@ export function findActiveContent(
     hasNoCommentEnd: false,
     label: undefined,
     targetsEnd: 0,
+    wordStart: 0,
+    wordEnd: 0,
     address: undefined,
   };
   let region = 0;
@@ -142,6 +147,7 @@ function readToken(scan: Scan, token: string, at: number): number {
     case '?':
     case '#':
     case '://':
+    case 'www.':
     case '&#':
     case '&quest;':
     case '&num;':
@@ -243,8 +249,9 @@ function readDefinition(scan: Scan, at: number): number {
   TARGET_START.lastIndex = at + 2;
   TARGET_START.test(text);
   const start = TARGET_START.lastIndex;
-  const target = targetAt(text, start);
-  const end = start + target.length + (text[start] === '<' ? 1 : 0);
+  const isBracketed = text[start] === '<';
+  const target = isBracketed ? targetAt(text, start) : text.slice(start, wordEnd(scan, start));
+  const end = start + target.length + (isBracketed ? 1 : 0);
   if (target === '' || !DEFINITION_END.test(text.slice(end, end + 80))) return at + 1;
   if (isQuietTarget(target)) {
     scan.targetsEnd = Math.max(scan.targetsEnd, end);
@@ -255,6 +262,20 @@ function readDefinition(scan: Scan, at: number): number {
   return behind;
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a target ends at every control
+const WORD = /[^\x00-\x20\x7f]*/y;
+
+/** Where the word ends in which a place lies: looked for once a word. */
+function wordEnd(scan: Scan, at: number): number {
+  if (at >= scan.wordEnd || at < scan.wordStart) {
+    scan.wordStart = at;
+    WORD.lastIndex = at;
+    WORD.test(scan.text);
+    scan.wordEnd = WORD.lastIndex;
+  }
+  return scan.wordEnd;
+}
+
 /** Behind the target of a definition stands nothing but a title; what else there is makes it none. */
 const DEFINITION_END = /^>?[ \t]*(?:$|[\r\n"'(])/;
 
@@ -262,7 +283,9 @@ const DEFINITION_END = /^>?[ \t]*(?:$|[\r\n"'(])/;
 function readTag(scan: Scan, at: number): number {
   const { text } = scan;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: an autolink ends at every control
-  const auto = /^<([a-z][a-z0-9+.-]{1,31}:[^\x00-\x20<>]{0,2048})>/i.exec(text.slice(at, at + 2100))?.[1];
+  const auto = /^<([a-z][a-z0-9+.-]{1,31}:[^\x00-\x20<>]{0,2048})>/i.exec(
+    text.slice(at, at + 2100),
+  )?.[1];
   if (auto !== undefined) {
     const end = at + auto.length + 2;
     if (isQuietTarget(auto)) {
@@ -287,7 +310,8 @@ function readTag(scan: Scan, at: number): number {
 }
 
 /** A tag to every renderer, so that an address in it is none by itself. */
-const PLAIN_TAG = /^<[a-z][a-z0-9-]*(?:\s+[a-z_:][\w.:-]*(?:=(?:"[^"]*"|'[^']*'))?)*\s*\/?>$/i;
+const PLAIN_TAG =
+  /^<[a-z][a-z0-9-]*(?:[ \t\r\n]+[a-z_:][\w.:-]*(?:=(?:"[^"]*"|'[^']*'))?)*[ \t\r\n]*\/?>$/i;
 
 /** A comment with what it hides; of one without an end, the opening only. */
 function removeComment(scan: Scan, at: number): number {
@@ -304,7 +328,8 @@ function removedAddress(target: string): string {
 }
 
 /** The beginnings of what renderers make links of by themselves. */
-const ADDRESS = /(?:https?|ftp):\/\/|(?<![:/])\/\/|(?:mailto|xmpp):|www\.|[\p{L}\p{N}]\.\p{L}{2}/giu;
+const ADDRESS =
+  /(?:https?|ftp):\/\/|(?<![:/])\/\/|(?:mailto|xmpp):|www\.|[\p{L}\p{N}]\.\p{L}{2}/giu;
 const HOST = /[\p{L}\p{N}.-]+/uy;
 const HOST_UNIT = /[\p{L}\p{N}.-]/u;
 /** Behind these a host without a scheme is part of something else. */
@@ -315,18 +340,23 @@ const NO_HOST_BEHIND = /[:/\\_@]/;
  * name or a long query. All of it stays to be read, but its beginning is written so that nothing follows it.
  */
 function readAddress(scan: Scan, token: string, at: number): number {
-  const { text, found } = scan;
+  const { found } = scan;
   const after = at + token.length;
   if (scan.reading === 'value' || at < scan.targetsEnd) return after;
   if (scan.address === undefined || at >= scan.address.end) scan.address = addressAround(scan, at);
-  const { address } = scan;
-  if (token === '://') {
-    const start = at - schemeBefore(text, at).length;
-    if (start < (found.at(-1)?.end ?? 0) || !hasUserName(text, at, address.end)) return after;
-    found.push({ kind: 'link', start, ...breakAddress(text, start), isBare: true });
-    return after;
-  }
-  // Any of the addresses that run into the query may be the one that becomes a link.
+  if (token === '://' || /^www/i.test(token)) breakUserName(scan, at, scan.address.end);
+  else breakAddresses(scan, scan.address, at);
+  return Math.max(after, found.at(-1)?.end ?? 0);
+}
+
+function breakUserName({ text, found }: Scan, at: number, end: number): void {
+  const start = at - schemeBefore(text, at).length;
+  if (start < (found.at(-1)?.end ?? 0) || !hasUserName(text, at, end)) return;
+  found.push({ kind: 'link', start, ...breakAddress(text, start), isBare: true });
+}
+
+/** Any of the addresses that run into the query may be the one that becomes a link. */
+function breakAddresses({ text, found }: Scan, address: Address, at: number): void {
   let from = Math.max(address.searched, found.at(-1)?.end ?? 0);
   for (let one = nextAddress(text, from, at); one !== undefined; ) {
     const broken = breakAddress(text, one);
@@ -335,24 +365,28 @@ function readAddress(scan: Scan, token: string, at: number): number {
     one = nextAddress(text, from, at);
   }
   address.searched = at;
-  return after;
 }
 
 const SCHEME_BEFORE = /(?:https?|ftp)$/i;
 
 function schemeBefore(text: string, at: number): string {
+  if (text[at] !== ':') return '';
   return SCHEME_BEFORE.exec(text.slice(Math.max(0, at - 5), at))?.[0] ?? '';
 }
 
-/** Whether the host that begins behind the `://` at `at` has a user name before it. */
+/** Whether a user name stands before the host behind the `://` or `www.` at `at`. */
 function hasUserName(text: string, at: number, end: number): boolean {
-  if (schemeBefore(text, at) === '') return false;
-  const authority = /^[^/?#]*/.exec(text.slice(at + 3, end))?.[0] ?? '';
+  const isScheme = text[at] === ':';
+  if (isScheme && schemeBefore(text, at) === '') return false;
+  const authority = /^[^/?#]*/.exec(text.slice(isScheme ? at + 3 : at, end))?.[0] ?? '';
   return !isQuietTarget(`http://${authority}`);
 }
 
 /** The beginning of an address as it can be read and not be followed. */
-function breakAddress(text: string, start: number): { readonly end: number; readonly text: string } {
+function breakAddress(
+  text: string,
+  start: number,
+): { readonly end: number; readonly text: string } {
   const scheme = /^(?:https?|ftp|mailto|xmpp):/i.exec(text.slice(start, start + 7))?.[0];
   if (scheme !== undefined) {
     const broken = scheme.startsWith('h') || scheme.startsWith('H') ? `hxxp${scheme.slice(4)}` : '';

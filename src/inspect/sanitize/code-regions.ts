@@ -32,38 +32,50 @@ const WHOLE_TARGET = /\]\((?:<[^<>\\`"'\r\n]*>|[^\s()<>\\`"']*)\)|\]\[[^[\]\\`]*
 /** Where a title may go on over lines, and over blank lines in some renderers. */
 const TITLE_START = /^[^A-Za-z]*["'(]/;
 
+/** How far a text was read, and what that leaves behind. */
+type State = {
+  readonly text: string;
+  readonly regions: Region[];
+  readonly lastDefinition: number;
+  trust: Trust;
+  isBehindDefinition: boolean;
+};
+
 /** The code of a text. Linear. */
 export function findCode(text: string): Region[] {
   const regions: Region[] = [];
   if (!text.includes('`') && !text.includes('~~~')) return regions;
   const lastDefinition = text.lastIndexOf(']:');
-  let trust: Trust = 'plain';
-  let isBehindDefinition = false;
-  for (let at = 0; at < text.length; ) {
-    const { start, end, next } = readLine(text, at);
-    const line = text.slice(start, end);
-    at = next;
-    const definition = readDefinition(line, start <= lastDefinition);
-    if (definition === 'open' || (isBehindDefinition && TITLE_START.test(line))) return regions;
-    isBehindDefinition = definition === 'whole';
-    if (isBehindDefinition) {
-      if (isFenceLike(line)) return regions;
-      if (line.includes('`') || RAW_HTML.test(line)) trust = 'unsure';
-      continue;
-    }
-    if (isFenceLike(line) && !isInlineRun(line)) {
-      const fence = trust === 'plain' ? openFence(line) : undefined;
-      if (fence === undefined) return regions;
-      const closing = findClosing(text, next, fence);
-      regions.push({ start, end: closing.end });
-      if (!closing.isSure) return regions;
-      at = closing.next;
-      continue;
-    }
-    trust = trustAfter(line, start, trust, regions);
-    if (trust === 'raw') return regions;
-  }
+  const state: State = { text, regions, lastDefinition, trust: 'plain', isBehindDefinition: false };
+  let at: number | undefined = 0;
+  while (at !== undefined && at < text.length) at = readNext(state, readLine(text, at));
   return regions;
+}
+
+/** Reads a line, or the fence that it opens, and answers where to go on; undefined where nothing more is sure. */
+function readNext(state: State, place: Line): number | undefined {
+  const line = state.text.slice(place.start, place.end);
+  const definition = readDefinition(line, place.start <= state.lastDefinition);
+  if (definition === 'open' || (state.isBehindDefinition && TITLE_START.test(line)))
+    return undefined;
+  state.isBehindDefinition = definition === 'whole';
+  if (isFenceLike(line) && !isInlineRun(line)) {
+    return state.isBehindDefinition ? undefined : readFence(state, line, place);
+  }
+  if (!state.isBehindDefinition) {
+    state.trust = trustAfter(line, place.start, state.trust, state.regions);
+    return state.trust === 'raw' ? undefined : place.next;
+  }
+  if (line.includes('`') || RAW_HTML.test(line)) state.trust = 'unsure';
+  return place.next;
+}
+
+function readFence(state: State, line: string, { start, next }: Line): number | undefined {
+  const fence = state.trust === 'plain' ? openFence(line) : undefined;
+  if (fence === undefined) return undefined;
+  const closing = findClosing(state.text, next, fence);
+  state.regions.push({ start, end: closing.end });
+  return closing.isSure ? closing.next : undefined;
 }
 
 function trustAfter(line: string, offset: number, before: Trust, regions: Region[]): Trust {

@@ -140,8 +140,8 @@ function hasCredentialsAhead(text: string, at: number): boolean {
 }
 
 /** A user name before a host, or more of what may be one than is worth reading. */
-const USER_NAME = /^:\/\/[^\s/?#<]{0,512}(?:@|(?<=[^\s/?#<]{512}))/;
-const JSON_USER_NAME = /^:\/\/(?:\\.|[^\s/?#<"\\]){0,512}(?:@|(?<=[^\s/?#<"]{512}))/;
+const USER_NAME = /^(?::\/\/|www\.)[^\s/?#<]{0,512}(?:@|(?<=[^\s/?#<]{512}))/;
+const JSON_USER_NAME = /^(?::\/\/|www\.)(?:\\.|[^\s/?#<"\\]){0,512}(?:@|(?<=[^\s/?#<"]{512}))/;
 const USER_NAME_REACH = 1032;
 
 function hasUserNameAhead(text: string, at: number, _length: number, isJson: boolean): boolean {
@@ -279,6 +279,7 @@ for (const anchor of [
   addAnchor(anchor, always);
 }
 addAnchor('://', hasUserNameAhead);
+addAnchor('www.', hasUserNameAhead);
 addAnchor('data:', (text, at) => DANGEROUS_DATA.test(text.slice(at, at + 24)));
 for (const cue of PHRASES) {
   for (const anchor of cue.anchors) addAnchor(anchor.text, phraseCheck(anchor.near), cue);

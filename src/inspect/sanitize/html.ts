@@ -59,21 +59,34 @@ export function findHtml(at: number, tags: TagReading): ActiveHtml | QuietHtml |
   if (name === undefined) return undefined;
   const behindName = at + name.length + (text[at + 1] === '/' ? 2 : 1);
   const element = bareName(name);
-  const tag = at <= tags.lastClose && tags.budget > 0 ? readTag(behindName, tags, false) : UNREAD;
-  if (ACTIVE_ELEMENTS.has(element)) {
-    return { end: tag.end ?? behindName, shown: `(removed html ${element})` };
+  const isReadable = at <= tags.lastClose && tags.budget > 0;
+  const tag = isReadable ? readTag(behindName, tags, false) : UNREAD;
+  const end = tag.end ?? behindName;
+  if (ACTIVE_ELEMENTS.has(element)) return { end, shown: `(removed html ${element})` };
+  if (
+    tags.budget <= 0 ||
+    tag.isActive ||
+    isOpen(at, tag, tags) ||
+    hidesAttribute(behindName, tag, tags)
+  ) {
+    return { end, shown: '(removed html)' };
   }
-  const removed = { end: tag.end ?? behindName, shown: '(removed html)' };
-  if (tags.budget <= 0) return removed;
-  // Without an end, or with a blank line in it, it is text, unless it stands in a block of HTML: there it
-  // goes on into whatever the renderer writes next.
-  if (tag.end === undefined || tag.hasBlankLine) {
-    if (tag.isTooLong || tag.isActive || mayBeInBlock(at, tags)) return removed;
-    return tag.end === undefined ? undefined : { quietEnd: undefined };
-  }
-  if (tag.isActive) return removed;
-  if (tag.hasMarks && readTag(behindName, tags, true).isActive) return removed;
-  return { quietEnd: tag.hasMarks ? undefined : tag.end };
+  if (tag.end === undefined) return undefined;
+  return { quietEnd: tag.hasMarks || tag.hasBlankLine ? undefined : tag.end };
+}
+
+/**
+ * Without an end, or with a blank line in it, it is text, unless it stands in a block of HTML: there it goes
+ * on into whatever the renderer writes next.
+ */
+function isOpen(at: number, tag: Tag, tags: TagReading): boolean {
+  if (tag.end !== undefined && !tag.hasBlankLine) return false;
+  return tag.isTooLong || mayBeInBlock(at, tags);
+}
+
+/** Whether the tag is active once the marks of a quote are no part of it. */
+function hidesAttribute(behindName: number, tag: Tag, tags: TagReading): boolean {
+  return tag.end !== undefined && tag.hasMarks && readTag(behindName, tags, true).isActive;
 }
 
 /** A name without its prefix: `svg:script` is a script. */
@@ -113,43 +126,44 @@ function readTag(from: number, tags: TagReading, isUnmarked: boolean): Tag {
   const slice = tags.text.slice(from, from + MAX_TAG_CHARS);
   const text = isUnmarked ? slice.replace(LINE_MARKS, '$1') : slice;
   let isActive = false;
-  let at = 0;
-  let end: number | undefined;
-  while (at < text.length) {
-    at = behind(SPACES, text, at);
-    if (at >= text.length) break;
-    if (text[at] === '>') {
-      end = at + 1;
-      break;
-    }
-    const nameEnd = behind(ATTRIBUTE_NAME, text, at);
-    const name = text.slice(at, nameEnd).toLowerCase();
-    at = behind(BLANKS, text, nameEnd);
-    let value = '';
-    if (text[at] === '=') {
-      at = behind(BLANKS, text, at + 1);
-      const quote = text[at];
-      const valueEnd = quote === '"' || quote === "'" ? text.indexOf(quote, at + 1) : undefined;
-      if (valueEnd === undefined) {
-        const start = at;
-        at = behind(UNQUOTED, text, at);
-        value = text.slice(start, at);
-      } else {
-        value = text.slice(at + 1, valueEnd < 0 ? text.length : valueEnd);
-        at = valueEnd < 0 ? text.length : valueEnd + 1;
-      }
-      isActive ||= isActiveAttribute(name, value);
-    }
+  let at = behind(SPACES, text, 0);
+  while (at < text.length && text[at] !== '>') {
+    const attribute = readAttribute(text, at);
+    isActive ||=
+      attribute.value !== undefined && isActiveAttribute(attribute.name, attribute.value);
+    at = behind(SPACES, text, attribute.end);
   }
+  const end = text[at] === '>' ? at + 1 : undefined;
   tags.budget -= end ?? text.length;
-  const read = text.slice(0, end);
   return {
     end: end === undefined ? undefined : from + end,
     isTooLong: end === undefined && from + MAX_TAG_CHARS < tags.text.length,
     isActive,
-    hasBlankLine: BLANK_LINE.test(read),
+    hasBlankLine: BLANK_LINE.test(text.slice(0, end)),
     hasMarks: MARKED_LINE.test(slice.slice(0, end)),
   };
+}
+
+type Attribute = {
+  readonly name: string;
+  readonly value: string | undefined;
+  readonly end: number;
+};
+
+function readAttribute(text: string, at: number): Attribute {
+  const nameEnd = behind(ATTRIBUTE_NAME, text, at);
+  const name = text.slice(at, nameEnd).toLowerCase();
+  const sign = behind(BLANKS, text, nameEnd);
+  if (text[sign] !== '=') return { name, value: undefined, end: sign };
+  const start = behind(BLANKS, text, sign + 1);
+  const quote = text[start];
+  if (quote !== '"' && quote !== "'") {
+    const end = behind(UNQUOTED, text, start);
+    return { name, value: text.slice(start, end), end };
+  }
+  const close = text.indexOf(quote, start + 1);
+  const valueEnd = close < 0 ? text.length : close;
+  return { name, value: text.slice(start + 1, valueEnd), end: Math.min(valueEnd + 1, text.length) };
 }
 
 function behind(pattern: RegExp, text: string, at: number): number {
