@@ -282,7 +282,11 @@ describe('[CRD-03] the page on credentials', () => {
 
   it.each(blocks)('shows what is accepted: %#', (block) => {
     const around: Surroundings = {
-      env: { ...AROUND.env, AS_SECRET: 'secret of a client', UPSTREAM_AUTHORIZATION: 'Bearer is-long-enough' },
+      env: {
+        ...AROUND.env,
+        AS_SECRET: 'secret of a client',
+        UPSTREAM_AUTHORIZATION: 'Bearer is-long-enough',
+      },
       files: {
         ...AROUND.files,
         [`${FOLDER}/tls/internal-ca.pem`]: authority.cert,

@@ -55,13 +55,13 @@ function lines(pick: Pick, count: number): string[] {
 }
 
 describe('values made at random', () => {
-  it.each(RANDOM.map(named))('[I-20] are no samples: %s', (_name, format) => {
+  it.each(RANDOM.map(named))('[I-43] are no samples: %s', (_name, format) => {
     const make = makerOf(format, createPick(format.pattern.source.length * 7919));
     const text = Array.from({ length: VALUES }, make).join('\n');
     expect(findFormats(text, [format]).length).toBe(VALUES);
   });
 
-  it('[I-20] are no samples as keys in PEM, nor behind names', () => {
+  it('[I-43] are no samples as keys in PEM, nor behind names', () => {
     const pick = createPick(4711);
     const key = SECRET_FORMATS.filter(({ kind }) => kind === 'private-key');
     const keys = Array.from({ length: VALUES }, () => pem(lines(pick, 2).join('\n'))).join('\n\n');
@@ -96,7 +96,7 @@ describe('a word beside a secret', () => {
     ['twilio', `S${'K'}${noise('glued', 32, '0123456789abcdef')}`],
   ];
 
-  it.each(secrets)('[I-20] makes no sample of it: %s', (_what, secret) => {
+  it.each(secrets)('[I-43] makes no sample of it: %s', (_what, secret) => {
     for (const [how, glue] of GLUED) {
       const text = `see ${glue(secret)} there`;
       const at = text.indexOf(secret);
@@ -106,7 +106,7 @@ describe('a word beside a secret', () => {
     }
   });
 
-  it('[I-20] makes no sample of a key in PEM, in a line of its own or within one', () => {
+  it('[I-43] makes no sample of a key in PEM, in a line of its own or within one', () => {
     const [one = '', other = '', third = ''] = lines(pick, 3);
     for (const body of [
       [one, 'example', other, third],
@@ -119,7 +119,7 @@ describe('a word beside a secret', () => {
     }
   });
 
-  it('[I-20] makes no sample of a value behind a name', () => {
+  it('[I-43] makes no sample of a value behind a name', () => {
     for (const value of [
       `${noise('n', 12)}example`,
       `my-${noise('n', 12)}`,
@@ -136,7 +136,7 @@ describe('a secret that is longer than its pattern', () => {
   const LONG = 20_000;
 
   it.each(RANDOM.filter(({ pattern }) => !pattern.source.includes('(?!')).map(named))(
-    '[I-21] is found to its end: %s',
+    '[I-44] is found to its end: %s',
     (_name, format) => {
       const pick = createPick(99);
       const value = makerOf(format, pick)();
@@ -160,19 +160,19 @@ describe('a secret that is longer than its pattern', () => {
       'a key in PEM without an end',
       pem(lines(createPick(6), 300).join('\n')).replace(/\n-----END.*/, ''),
     ],
-  ])('[I-21] is found to its end: %s', (_what, secret) => {
+  ])('[I-44] is found to its end: %s', (_what, secret) => {
     const hits = findSensitive(`${secret} "`, SECRETS);
     const end = secret.length - (secret.startsWith('https') ? '@host.example/path'.length : 0);
     expect(hits.at(-1)?.end).toBeGreaterThanOrEqual(end);
     expect(hits.length).toBe(1);
   });
 
-  it('[I-21] behind a member name is removed whole', () => {
+  it('[I-44] behind a member name is removed whole', () => {
     const value = noise('member', 5000);
     expect(findSensitive(value, SECRETS, 'client_secret')).toMatchObject([{ start: 0, end: 5000 }]);
   });
 
-  it('[I-21] is removed whole where blocks or messages cut it', () => {
+  it('[I-44] is removed whole where blocks or messages cut it', () => {
     const secrets = [
       `sk-${'ant'}-${noise('cut', 900)}`,
       `eyJ${noise('ch', 2000)}.eyJ${noise('cc', 2000)}.${noise('cs', 900)}`,
@@ -220,7 +220,7 @@ describe('what only begins like a secret', () => {
     pem(
       'Put your private key here, in PEM form, with all of its lines as the tool has written them',
     ),
-  ])('[I-22] passes: %s', (text) => {
+  ])('[I-45] passes: %s', (text) => {
     expect(findSensitive(text, SECRETS)).toEqual([]);
   });
 });
