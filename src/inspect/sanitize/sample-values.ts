@@ -138,6 +138,8 @@ function markRepeats(known: Uint8Array, codes: Uint16Array): void {
 }
 
 const MIN_SERIES = 4;
+/** Behind something known. */
+const MIN_NEXT_SERIES = 3;
 
 /** Letters or digits that count up or down, such as 1234, FEDC and the 90 between 789 and 012. */
 function markSeries(known: Uint8Array, codes: Uint16Array): void {
@@ -145,10 +147,14 @@ function markSeries(known: Uint8Array, codes: Uint16Array): void {
     let start = 0;
     for (let at = 1; at <= codes.length; at++) {
       if (at < codes.length && follows(codes[at - 1] ?? 0, codes[at] ?? 0, step)) continue;
-      if (at - start >= MIN_SERIES) known.fill(1, start, at);
+      if (at - start >= leastSeries(known, start)) known.fill(1, start, at);
       start = at;
     }
   }
+}
+
+function leastSeries(known: Uint8Array, start: number): number {
+  return start > 0 && known[start - 1] === 1 ? MIN_NEXT_SERIES : MIN_SERIES;
 }
 
 const ZERO = 0x30;
@@ -244,8 +250,8 @@ function isWord(word: string): boolean {
 const YEARS = /19|20/;
 const YEAR = /(?<!\d)(?:19|20)\d\d(?!\d)/g;
 /** What stands between signs by itself: a short word, or a short number. */
-const SHORT_PART = /^(?:[A-Z]?[a-z]{1,5}|[A-Z]{1,5}|\d{1,4})$/;
-const MAX_SHORT = 6;
+const SHORT_PART = /^(?:[a-z]{1,5}|[A-Z]{1,5}|[A-Z][a-z]{1,2}|\d{1,4})$/;
+const MAX_SHORT = 5;
 const MAX_COUNT_DIGITS = 3;
 
 /** Goes through the parts between signs: short ones are words or numbers, and what is counted ends in digits. */

@@ -102,7 +102,7 @@ const MAX_ANCHOR_CHARS = 24;
 const RANDOM_SHARE = 0.3;
 /** In a short stretch, words may be there by chance. */
 const SHORT_WINDOW = 24;
-const SHORT_SHARE = 0.2;
+const SHORT_SHARE = 0.15;
 
 function isReal(value: string, format: SecretFormat): boolean {
   const { check, window, hasNoWords } = format;
