@@ -136,7 +136,7 @@ function checkOf(format: SecretFormat): Check {
 }
 
 function hasCredentialsAhead(text: string, at: number): boolean {
-  return /^:\/\/[^\s/?#@"'<>]{0,302}@/.test(text.slice(at, at + 306));
+  return /^:\/\/[^\s/?#@"'<>]{0,17388}@/.test(text.slice(at, at + 17392));
 }
 
 /** A user name before a host, or more of what may be one than is worth reading. */

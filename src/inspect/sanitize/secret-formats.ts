@@ -1,10 +1,11 @@
 // The table of secrets that can be known by their shape: issuers' published token formats and keys.
 // Rows only; secrets.ts runs them, gate.ts asks for their anchors. A row never matches without one of
-// its anchors (case folded), and every repeat is bounded, so a pattern reads a text in linear time.
+// its anchors (case folded), and every repeat is bounded, so a pattern reads a text in linear time. A value
+// that goes on past the bound is read to its end by secrets.ts.
 // Source: the token format pages of the services named; RFC 7468 (PEM); RFC 7519 (JWT); RFC 3986 §3.2.1.
 
-/** How a match is judged after its shape: `mixed` needs a digit and entropy, `jwt` a JSON header. */
-export type SecretCheck = 'none' | 'mixed' | 'jwt' | 'key-body' | 'password';
+/** How a match is judged after its shape: `random` by its characters, `pem` by its body, `password` as people's. */
+export type SecretCheck = 'random' | 'pem' | 'password';
 
 export type SecretFormat = {
   /** What the placeholder and the findings call it. */
@@ -14,48 +15,92 @@ export type SecretFormat = {
   /** Global pattern. Where it has a group, the group is the secret and ends the match. */
   readonly pattern: RegExp;
   readonly check: SecretCheck;
+  /** The shortest random part of such a secret, in characters. */
+  readonly window: number;
+  /** A character by which the secret may go on behind what the pattern takes. */
+  readonly tail: RegExp;
+  /** A character that belongs to the secret before what the pattern takes; absent where none does. */
+  readonly before?: RegExp;
+  /** Made of capitals and digits alone: what looks like a word in it is no word. */
+  readonly hasNoWords?: boolean;
+  /** True where the prefix stands by chance in what is random anyhow. */
+  readonly hasShortPrefix?: boolean;
+  /** What the value must look like where a letter or digit stands before it. */
+  readonly behindLetters?: RegExp;
 };
+
+type More = Partial<Omit<SecretFormat, 'kind' | 'anchors' | 'pattern'>>;
+
+const LOOK_AROUND = /\(\?<?[=!](?:\[(?:[^\]\\]|\\.)*\]|\\.|[^)[\\])*\)/g;
+const CLASS = /\[(?:[^\]\\]|\\.)+\]/g;
+
+/** The last set of characters of a pattern, outside of what it only looks at. */
+function lastClass(source: string): string {
+  return source.replace(LOOK_AROUND, '').match(CLASS)?.at(-1) ?? '(?!)';
+}
+
+/** The longest part of a pattern that is one set of characters, at its shortest. */
+function longestPart(source: string): number {
+  return Math.max(...[...source.matchAll(/\]\{(\d+)/g)].map(([, least]) => Number(least)));
+}
 
 function row(
   kind: string,
   anchors: readonly string[],
   source: string,
-  check: SecretCheck = 'mixed',
+  more: More = {},
+  flags = 'g',
 ): SecretFormat {
-  return { kind, anchors, pattern: new RegExp(source, 'g'), check };
+  return {
+    kind,
+    anchors,
+    pattern: new RegExp(source, flags),
+    check: 'random',
+    window: more.window ?? longestPart(source),
+    tail: new RegExp(lastClass(source), flags.replace('g', '')),
+    ...more,
+  };
 }
 
 function anyCase(
   kind: string,
   anchors: readonly string[],
   source: string,
-  check: SecretCheck = 'mixed',
+  more: More = {},
 ): SecretFormat {
-  return { kind, anchors, pattern: new RegExp(source, 'gi'), check };
+  return row(kind, anchors, source, more, 'gi');
 }
 
 /** Between a cue word and the value: quotes, blanks and one sign of assignment. */
 const TO_VALUE = `["'\\\\]{0,4}\\s{0,4}(?::=|=>|[:=])\\s{0,4}["'\\\\]{0,4}`;
-const END = '(?![A-Za-z0-9])';
-const START = '(?<![A-Za-z0-9])';
+/** A few more characters of hex may be the first of a word; many are another number. */
+const HEX_END = '(?![0-9a-f]{8})';
+/** A prefix that stands within longer runs by chance. */
+const SHORT = { hasShortPrefix: true } as const;
+/** The same, where words end in it (`task-`, `disk-`) and identifiers follow them. */
+const SHORT_AND_COMMON = {
+  ...SHORT,
+  behindLetters: /^(?=.*[a-z])(?=.*[A-Z])(?=.*\d).{40}/,
+} as const;
+/** No character at all. */
+const NONE = /(?!)/;
 
 const SK_ANCHORS = [...'0123456789abcdef'].map((digit) => `sk${digit}`);
 
 const CLOUD: readonly SecretFormat[] = [
-  row(
-    'aws-access-key',
-    ['akia', 'asia', 'abia', 'acca'],
-    `(?<![A-Z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])`,
-  ),
+  row('aws-access-key', ['akia', 'asia', 'abia', 'acca'], `(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}`, {
+    ...SHORT,
+    hasNoWords: true,
+  }),
   anyCase(
     'aws-secret-key',
     ['aws_secret', 'awssecret', 'aws-secret', 'secret_access', 'secretaccess', 'secret-access'],
-    `(?:aws[_-]?secret[_-]?(?:access[_-]?)?key|secret[_-]?access[_-]?key)${TO_VALUE}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])`,
+    `(?:aws[_-]?secret[_-]?(?:access[_-]?)?key|secret[_-]?access[_-]?key)${TO_VALUE}([A-Za-z0-9/+]{40})`,
   ),
   row('google-api-key', ['aiza'], `AIza[A-Za-z0-9_-]{35}`),
   row('google-oauth-secret', ['gocspx-'], `GOCSPX-[A-Za-z0-9_-]{20,40}`),
   row('google-oauth-token', ['ya29.'], `ya29\\.[A-Za-z0-9_-]{20,1000}`),
-  row('google-refresh-token', ['1//0'], `${START}1//0[A-Za-z0-9_-]{30,200}`),
+  row('google-refresh-token', ['1//0'], `1//0[A-Za-z0-9_-]{30,200}`, SHORT),
   anyCase('azure-storage-key', ['accountkey'], `AccountKey=([A-Za-z0-9+/]{86}==)`),
   anyCase('azure-shared-access-key', ['sharedaccesskey'], `SharedAccessKey=([A-Za-z0-9+/]{43}=)`),
   row('azure-sas', ['sig='], `[?&;]sig=([A-Za-z0-9%+/_-]{40,120}={0,2})`),
@@ -74,21 +119,28 @@ const CLOUD: readonly SecretFormat[] = [
   anyCase(
     'cloudflare-key',
     ['cloudflare', 'cf_api'],
-    `(?:cloudflare|cf_api)[a-z_ .-]{0,24}${TO_VALUE}([0-9a-z_-]{37,40})${END}`,
+    `(?:cloudflare|cf_api)[a-z_ .-]{0,24}${TO_VALUE}([0-9a-z_-]{37,40})`,
   ),
-  row('databricks-token', ['dapi'], `${START}dapi[0-9a-f]{32}(?:-\\d)?`),
-  row('vault-token', ['hvs.', 'hvb.', 'hvr.'], `${START}hv[sbr]\\.[A-Za-z0-9_-]{24,300}`),
-  row('terraform-token', ['.atlasv1.'], `(?<=[A-Za-z0-9]{14})\\.atlasv1\\.[A-Za-z0-9_=-]{60,70}`),
+  row('databricks-token', ['dapi'], `dapi[0-9a-f]{32}(?:-\\d)?`, SHORT),
+  row('vault-token', ['hvs.', 'hvb.', 'hvr.'], `hv[sbr]\\.[A-Za-z0-9_-]{24,300}`, SHORT),
+  row(
+    'terraform-token',
+    ['.atlasv1.'],
+    `\\.(?<=[A-Za-z0-9]{14}\\.)atlasv1\\.[A-Za-z0-9_=-]{60,70}`,
+    {
+      before: /[A-Za-z0-9]/,
+    },
+  ),
   row(
     'doppler-token',
     ['dp.pt.', 'dp.st.', 'dp.ct.', 'dp.sa.', 'dp.scim.', 'dp.audit.'],
     `dp\\.(?:pt|st|ct|sa|scim|audit)\\.[A-Za-z0-9_.-]{40,80}`,
   ),
-  row('pulumi-token', ['pul-'], `${START}pul-[0-9a-f]{40}`),
+  row('pulumi-token', ['pul-'], `pul-[0-9a-f]{40}`, SHORT),
   row('planetscale-token', ['pscale_'], `pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,64}`),
-  row('supabase-token', ['sbp_'], `${START}sbp_[0-9a-f]{40}`),
-  row('flyio-token', ['fm2_'], `${START}fm2_[A-Za-z0-9+/=_-]{60,1000}`),
-  row('netlify-token', ['nfp_'], `${START}nfp_[A-Za-z0-9]{36}`),
+  row('supabase-token', ['sbp_'], `sbp_[0-9a-f]{40}`, SHORT),
+  row('flyio-token', ['fm2_'], `fm2_[A-Za-z0-9+/=_-]{60,1000}`, SHORT),
+  row('netlify-token', ['nfp_'], `nfp_[A-Za-z0-9]{36}`, SHORT),
 ];
 
 const DEVELOPMENT: readonly SecretFormat[] = [
@@ -114,29 +166,31 @@ const DEVELOPMENT: readonly SecretFormat[] = [
   row('pypi-token', ['pypi-'], `pypi-[A-Za-z0-9_-]{50,1000}`),
   row('rubygems-key', ['rubygems_'], `rubygems_[0-9a-f]{48}`),
   row('docker-token', ['dckr_pat_', 'dckr_oat_'], `dckr_[po]at_[A-Za-z0-9_-]{20,64}`),
-  row('sonar-token', ['squ_', 'sqp_', 'sqa_'], `${START}sq[upa]_[0-9a-f]{40}`),
+  row('sonar-token', ['squ_', 'sqp_', 'sqa_'], `sq[upa]_[0-9a-f]{40}`, SHORT),
   row('sentry-token', ['sntrys_', 'sntryu_'], `sntry[su]_[A-Za-z0-9+/=_-]{40,400}`),
-  row('grafana-token', ['glsa_', 'glc_'], `${START}gl(?:sa|c)_[A-Za-z0-9_+/=]{32,400}`),
+  row('grafana-token', ['glsa_', 'glc_'], `gl(?:sa|c)_[A-Za-z0-9_+/=]{32,400}`, SHORT),
   row('postman-key', ['pmak-'], `PMAK-[0-9a-f]{24}-[0-9a-f]{34}`),
   row('figma-token', ['figd_'], `figd_[A-Za-z0-9_-]{38,64}`),
   row('linear-key', ['lin_api_', 'lin_oauth_'], `lin_(?:api|oauth)_[A-Za-z0-9]{32,64}`),
-  row('notion-token', ['ntn_'], `${START}ntn_[A-Za-z0-9]{40,60}`),
-  row('notion-token', ['secret_'], `${START}secret_[A-Za-z0-9]{43}${END}`),
+  row('notion-token', ['ntn_'], `ntn_[A-Za-z0-9]{40,60}`, SHORT),
+  row('notion-token', ['secret_'], `secret_[A-Za-z0-9]{43}`, SHORT),
   row(
     'atlassian-token',
     ['atatt3', 'atctt3', 'atbb'],
-    `(?:ATATT3|ATCTT3)[A-Za-z0-9_=-]{50,250}|${START}ATBB[A-Za-z0-9]{28,32}${END}`,
+    `(?:ATATT3|ATCTT3)[A-Za-z0-9_=-]{50,250}|ATBB[A-Za-z0-9]{28,32}`,
+    { ...SHORT, window: 28 },
   ),
-  row('airtable-token', [], `${START}pat[A-Za-z0-9]{14}\\.[0-9a-f]{64}`),
+  row('airtable-token', [], `pat[A-Za-z0-9]{14}\\.[0-9a-f]{64}`, SHORT),
   row(
     'newrelic-key',
     ['nrak-', 'nral-', 'nrii-', 'nrjs-', 'nriq-'],
     `NR(?:AK|AL|II|JS|IQ)-[A-Za-z0-9_-]{19,40}`,
+    { hasNoWords: true },
   ),
   anyCase(
     'datadog-key',
     ['datadog', 'dd_api', 'dd_app', 'dd-api', 'dd-app'],
-    `(?:datadog|dd[_-]ap[ip])[a-z_ .-]{0,24}${TO_VALUE}([0-9a-f]{32}(?:[0-9a-f]{8})?)${END}`,
+    `(?:datadog|dd[_-]ap[ip])[a-z_ .-]{0,24}${TO_VALUE}([0-9a-f]{32}(?:[0-9a-f]{8})?)`,
   ),
 ];
 
@@ -145,19 +199,20 @@ const MODELS: readonly SecretFormat[] = [
   row(
     'openai-key',
     ['sk-'],
-    `${START}sk-(?!ant-)(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_-]{20,250}`,
+    `sk-(?!ant-)(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_-]{20,250}`,
+    SHORT_AND_COMMON,
   ),
-  row('huggingface-token', ['hf_', 'api_org_'], `${START}(?:hf|api_org)_[A-Za-z0-9]{30,60}`),
-  row('groq-key', ['gsk_'], `${START}gsk_[A-Za-z0-9]{48,60}`),
+  row('huggingface-token', ['hf_', 'api_org_'], `(?:hf|api_org)_[A-Za-z0-9]{30,60}`, SHORT),
+  row('groq-key', ['gsk_'], `gsk_[A-Za-z0-9]{48,60}`, SHORT),
   row('perplexity-key', ['pplx-'], `pplx-[A-Za-z0-9]{40,64}`),
-  row('replicate-token', ['r8_'], `${START}r8_[A-Za-z0-9]{37,40}`),
+  row('replicate-token', ['r8_'], `r8_[A-Za-z0-9]{37,40}`, SHORT),
 ];
 
 const MESSAGING: readonly SecretFormat[] = [
   row(
     'slack-token',
     ['xoxa', 'xoxb', 'xoxe', 'xoxo', 'xoxp', 'xoxr', 'xoxs', 'xoxc', 'xoxd'],
-    `xox[abceoprsd](?:\\.xox[bp])?-[A-Za-z0-9%-]{10,250}`,
+    `xox[abceoprsd](?:\\.xox[bp])?-[A-Za-z0-9%-]{16,250}`,
   ),
   row('slack-token', ['xapp-'], `xapp-\\d-[A-Z0-9]{5,20}-\\d{5,20}-[a-z0-9]{20,128}`),
   row(
@@ -170,20 +225,17 @@ const MESSAGING: readonly SecretFormat[] = [
     ['/api/webhooks/'],
     `discord(?:app)?\\.com/api/webhooks/\\d{15,22}/[A-Za-z0-9_-]{40,100}`,
   ),
-  row(
-    'discord-token',
-    [],
-    `(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{23,27}\\.[A-Za-z0-9_-]{6}\\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])`,
-  ),
-  row('telegram-token', [':aa'], `(?<!\\d)\\d{8,10}:AA[A-Za-z0-9_-]{32,35}`),
-  row('twilio-key', SK_ANCHORS, `${START}SK[0-9a-f]{32}${END}`),
-  anyCase('twilio-token', ['twilio'], `twilio[a-z_ .-]{0,24}${TO_VALUE}([0-9a-f]{32})${END}`),
-  row('sendgrid-key', ['sg.'], `${START}SG\\.[A-Za-z0-9_-]{16,32}\\.[A-Za-z0-9_-]{32,64}`),
-  row('mailgun-key', ['key-'], `${START}key-[0-9a-f]{32}${END}`),
+  row('discord-token', [], `[MNO][A-Za-z0-9_-]{23,27}\\.[A-Za-z0-9_-]{6}\\.[A-Za-z0-9_-]{27,38}`),
+  row('telegram-token', [':aa'], `\\d{8,10}:AA[A-Za-z0-9_-]{32,35}`),
+  row('twilio-key', SK_ANCHORS, `SK[0-9a-f]{32}${HEX_END}`, SHORT),
+  anyCase('twilio-token', ['twilio'], `twilio[a-z_ .-]{0,24}${TO_VALUE}([0-9a-f]{32})`),
+  row('sendgrid-key', ['sg.'], `SG\\.[A-Za-z0-9_-]{16,32}\\.[A-Za-z0-9_-]{32,64}`, SHORT),
+  row('mailgun-key', ['key-'], `key-[0-9a-f]{32}${HEX_END}`, SHORT),
   row(
     'mailchimp-key',
     [...'123456789'].map((digit) => `-us${digit}`),
-    `(?<![0-9a-f])[0-9a-f]{32}-us\\d{1,2}(?!\\d)`,
+    `[0-9a-f]{32}-us\\d{1,2}`,
+    { tail: /\d/ },
   ),
 ];
 
@@ -191,7 +243,7 @@ const COMMERCE: readonly SecretFormat[] = [
   row(
     'stripe-key',
     ['sk_live_', 'sk_test_', 'sk_prod_', 'rk_live_', 'rk_test_', 'rk_prod_'],
-    `[sr]k_(?:live|test|prod)_[A-Za-z0-9]{10,250}`,
+    `[sr]k_(?:live|test|prod)_[A-Za-z0-9]{16,250}`,
   ),
   row('stripe-webhook-secret', ['whsec_'], `whsec_[A-Za-z0-9+/=]{24,100}`),
   row(
@@ -200,36 +252,37 @@ const COMMERCE: readonly SecretFormat[] = [
     `shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}`,
   ),
   row('square-token', ['sq0atp-', 'sq0csp-', 'sq0idp-'], `sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{22,43}`),
-  row('square-token', ['eaaa'], `${START}EAAA[A-Za-z0-9_-]{60}(?![A-Za-z0-9_-])`),
-  row('facebook-token', ['eaa'], `${START}EAA[A-Za-z0-9]{80,250}`),
+  row('square-token', ['eaaa'], `EAAA[A-Za-z0-9_-]{60}`, SHORT),
+  row('facebook-token', ['eaa'], `EAA[A-Za-z0-9]{80,250}`, SHORT),
 ];
 
 const GENERAL: readonly SecretFormat[] = [
-  row(
-    'private-key',
-    ['--begin '],
-    `-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\\s\\\\:,.()]{64,8192}(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?`,
-    'key-body',
-  ),
-  row('age-key', ['age-secret-key-1'], `AGE-SECRET-KEY-1[A-Z0-9]{58}`),
+  // What follows the first line, secrets.ts reads.
+  row('private-key', ['--begin '], `-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----`, {
+    check: 'pem',
+    window: 64,
+    tail: /[A-Za-z0-9+/=\s\\:,.()]/,
+  }),
+  row('age-key', ['age-secret-key-1'], `AGE-SECRET-KEY-1[A-Z0-9]{58}`, { hasNoWords: true }),
   row(
     'jwt',
     ['eyj'],
-    `(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,4000}\\.eyJ[A-Za-z0-9_-]{10,8000}\\.[A-Za-z0-9_-]{20,2000}`,
-    'jwt',
+    // The header is read backwards from its end, so each run of characters is read once.
+    `\\.(?<=eyJ[A-Za-z0-9_-]{10,65536}\\.)eyJ[A-Za-z0-9_-]{10,65536}\\.[A-Za-z0-9_-]{20,2000}`,
+    { before: /[A-Za-z0-9_-]/ },
   ),
   anyCase('bearer-token', ['bearer'], `bearer\\s{1,4}([A-Za-z0-9._~+/-]{20,2000}={0,2})`),
   anyCase(
     'url-credentials',
     ['://'],
-    `(?<=[a-z0-9+.-])://[^\\s/?#:@"'<>]{0,100}:([^\\s/?#@"'<>]{3,200})(?=@[a-z0-9[.-])`,
-    'password',
+    `(?<=[a-z0-9+.-])://[^\\s/?#:@"'<>]{0,1000}:([^\\s/?#@"'<>]{3,16384})(?=@[a-z0-9[.-])`,
+    { check: 'password', window: 3, tail: NONE },
   ),
   anyCase(
     'connection-password',
     ['password', 'pwd'],
     `;\\s{0,2}(?:password|pwd)\\s{0,2}=\\s{0,2}([^;"'\\s<>{}$]{4,128})`,
-    'password',
+    { check: 'password', window: 4, tail: /[^;"'\s<>{}$]/ },
   ),
 ];
 

@@ -1,15 +1,10 @@
 // Finds secrets in one text: by the shapes of secret-formats.ts, and by a name that says "secret"
-// beside a value that looks random. Never changes a text and never keeps what it found.
+// beside a value that looks random. A secret is found from its first to its last character, however long it is.
+// Never changes a text and never keeps what it found.
 
-import { SECRET_FORMATS, type SecretCheck, type SecretFormat } from './secret-formats.js';
-import {
-  isJwt,
-  isMixed,
-  isPlaceholder,
-  isRealPassword,
-  isSecretName,
-  isSecretValue,
-} from './secret-values.js';
+import { countUnexplained, hasRandomWindow, isPublishedSample } from './sample-values.js';
+import { SECRET_FORMATS, type SecretFormat } from './secret-formats.js';
+import { isRealPassword, isSecretName, isSecretValue, mayBeSecretValue } from './secret-values.js';
 
 /** A stretch of a text that holds something to be removed. */
 export type Hit = { readonly kind: string; readonly start: number; readonly end: number };
@@ -17,17 +12,11 @@ export type Hit = { readonly kind: string; readonly start: number; readonly end:
 /** The kind of a value that is a secret by its name. */
 export const NAMED_SECRET = 'secret';
 
-const ACCEPTS: { readonly [check in SecretCheck]: (value: string) => boolean } = {
-  none: () => true,
-  mixed: isMixed,
-  jwt: isJwt,
-  'key-body': (value) => !/\.{3}|x{4}|<|example/i.test(value),
-  password: isRealPassword,
-};
-
-// Group 1 is the name, group 2 the value, which ends the match. A name is read to its start by hand.
+// Group 1 is the name, group 2 the value, which ends the match. A name is read to its start by hand, and a
+// value to its end.
 const ASSIGNMENT =
   /(password|passwd|passphrase|pwd|secret|token|credentials?|key)["'`\\]{0,4}\s{0,4}(?::=|=>|[:=])\s{0,4}["'`\\]{0,4}([^\s"'`<>,;()[\]{}\\]{8,256})/gi;
+const VALUE_UNIT = /[^\s"'`<>,;()[\]{}\\&]/;
 
 const MAX_NAME_CHARS = 64;
 
@@ -38,17 +27,94 @@ export function findFormats(
 ): Hit[] {
   const hits: Hit[] = [];
   for (const format of formats) {
-    const { pattern } = format;
+    const { pattern, kind } = format;
     pattern.lastIndex = 0;
     for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
-      const secret = match[1] ?? match[0];
-      const end = match.index + match[0].length;
-      if (ACCEPTS[format.check](secret)) {
-        hits.push({ kind: format.kind, start: end - secret.length, end });
+      const matched = match.index + match[0].length;
+      const start = startOf(text, matched - (match[1] ?? match[0]).length, format);
+      const end = endOf(text, matched, format);
+      // What was judged once is not judged again: all of it is one candidate.
+      pattern.lastIndex = Math.max(end, matched);
+      const value = text.slice(start, end);
+      if (mayBegin(text, start, value, format) && isReal(value, format)) {
+        hits.push({ kind, start, end });
       }
     }
   }
   return hits;
+}
+
+const RUN_BEFORE = /[A-Za-z0-9+/]{15}[A-Za-z0-9]$/;
+const RUN_CHARS = 16;
+
+/** False in the middle of encoded bytes, where a short prefix stands by chance; not behind words. */
+function mayBegin(text: string, start: number, value: string, format: SecretFormat): boolean {
+  const { hasShortPrefix, behindLetters } = format;
+  if (hasShortPrefix !== true || start === 0) return true;
+  if (!/[A-Za-z0-9]/.test(text.charAt(start - 1))) return true;
+  if (behindLetters !== undefined && !behindLetters.test(value)) return false;
+  const before = text.slice(Math.max(0, start - RUN_CHARS), start);
+  const isWithin = RUN_BEFORE.test(before);
+  return !isWithin || !hasRandomWindow(before, RUN_CHARS, { words: 'any', unexplained: 8 });
+}
+
+function startOf(text: string, from: number, { before }: SecretFormat): number {
+  let start = from;
+  if (before !== undefined) while (start > 0 && before.test(text.charAt(start - 1))) start--;
+  return start;
+}
+
+function endOf(text: string, from: number, { check, tail }: SecretFormat): number {
+  if (check === 'pem') return keyEnd(text, from, tail);
+  let end = from;
+  while (end < text.length && tail.test(text.charAt(end))) end++;
+  return end;
+}
+
+const KEY_BEGINS = '-----BEGIN ';
+const KEY_ENDS = '-----END ';
+const DASHES = '-----';
+const MAX_KEY_CHARS = 64 * 1024;
+
+/** The end of a key: behind the line that says so, else where what cannot stand in a key begins. */
+function keyEnd(text: string, from: number, tail: RegExp): number {
+  const body = text.slice(from, from + MAX_KEY_CHARS);
+  const end = body.indexOf(KEY_ENDS);
+  const next = body.indexOf(KEY_BEGINS);
+  if (end >= 0 && (next < 0 || end < next)) {
+    const last = body.indexOf(DASHES, end + KEY_ENDS.length);
+    return from + (last < 0 ? end + KEY_ENDS.length : last + DASHES.length);
+  }
+  let at = from;
+  while (at < text.length && tail.test(text.charAt(at))) at++;
+  return at;
+}
+
+/** The value without the anchor that it begins with: that is random in no sample and in no secret. */
+function behindPrefix(value: string, { anchors }: SecretFormat): string {
+  const start = value.slice(0, MAX_ANCHOR_CHARS).toLowerCase();
+  return value.slice(anchors.find((anchor) => start.startsWith(anchor))?.length ?? 0);
+}
+
+const MAX_ANCHOR_CHARS = 24;
+
+/** What is made at random has far more characters outside of words and patterns; what is written has fewer. */
+const RANDOM_SHARE = 0.3;
+/** In a short stretch, words may be there by chance. */
+const SHORT_WINDOW = 24;
+const SHORT_SHARE = 0.15;
+
+function isReal(value: string, format: SecretFormat): boolean {
+  const { check, window, hasNoWords } = format;
+  if (check === 'password') return isRealPassword(value);
+  const words = hasNoWords === true ? 'sample' : 'any';
+  const unexplained = Math.ceil(window * (window <= SHORT_WINDOW ? SHORT_SHARE : RANDOM_SHARE));
+  if (check === 'random') {
+    const isRandom = hasRandomWindow(behindPrefix(value, format), window, { words, unexplained });
+    return isRandom && !isPublishedSample(value);
+  }
+  const body = value.replace(/-----[^-]{1,80}-----|\\[nrt]|\s/g, '');
+  return body.length >= window && hasRandomWindow(body, window, { words, unexplained });
 }
 
 /** Values behind names that say "secret", in prose, code, query strings and configuration. */
@@ -56,17 +122,26 @@ export function findAssignments(text: string): Hit[] {
   const hits: Hit[] = [];
   ASSIGNMENT.lastIndex = 0;
   for (let match = ASSIGNMENT.exec(text); match !== null; match = ASSIGNMENT.exec(text)) {
-    const value = (match[2] ?? '').split('&', 1)[0] ?? '';
+    const nameEnd = match.index + (match[1] ?? '').length;
     const start = match.index + match[0].length - (match[2] ?? '').length;
-    const name = nameEndingAt(text, match.index + (match[1] ?? '').length);
-    if (isSecretName(name) && isSecretValue(value)) {
-      hits.push({ kind: NAMED_SECRET, start, end: start + value.length });
-    } else {
-      // The value may itself hold a name and a value.
-      ASSIGNMENT.lastIndex = match.index + (match[1] ?? '').length;
-    }
+    // The value may itself hold a name and a value.
+    ASSIGNMENT.lastIndex = nameEnd;
+    if (!isSecretName(nameEndingAt(text, nameEnd)) || !mayBeSecretValue(match[2] ?? '')) continue;
+    const end = valueEnd(text, start);
+    const isSecret = isSecretValue(text.slice(start, end), text.charAt(end));
+    if (isSecret) hits.push({ kind: NAMED_SECRET, start, end });
+    if (isSecret || end - start > MAX_REREAD_CHARS) ASSIGNMENT.lastIndex = end;
   }
   return hits;
+}
+
+/** A longer value that was judged as a whole holds no other. */
+const MAX_REREAD_CHARS = 256;
+
+function valueEnd(text: string, start: number): number {
+  let end = start;
+  while (end < text.length && VALUE_UNIT.test(text.charAt(end))) end++;
+  return end;
 }
 
 function nameEndingAt(text: string, end: number): string {
@@ -93,6 +168,6 @@ export function findSecrets(text: string, name?: string, formats?: readonly Secr
 
 /** True for a number of eight digits or more behind a name that says "secret" (not behind a count). */
 export function isSecretNumber(digits: string, name: string | undefined): boolean {
-  if (name === undefined || digits.length < 8 || isPlaceholder(digits)) return false;
+  if (name === undefined || digits.length < 8 || countUnexplained(digits) < 4) return false;
   return isSecretName(name) && !/token$/i.test(name);
 }

@@ -13,7 +13,7 @@ const expired = authority.issue({ notAfter: new Date(Date.now() - 1000) });
 const { privateKey: weak } = generateKeyPairSync('rsa', { modulusLength: 1024 });
 
 const AROUND: Surroundings = {
-  env: { SECRET: 'client secret', OWN: 'Own key-of-the-gateway', ACTOR: 'head.claims.sign' },
+  env: { SECRET: 'client secret-of-it', OWN: 'Own key-of-the-gateway', ACTOR: 'head.claims.sign' },
   files: {
     [`${FOLDER}/ca.pem`]: authority.cert,
     [`${FOLDER}/tls/own.pem`]: `${own.cert}${authority.cert}`,
@@ -53,7 +53,7 @@ describe('[CRD-03] credentials', () => {
       server: { kind: 'issuer', url: 'https://as.example.com' },
       network: 'public',
       clientId: 'gateway',
-      authentication: { method: 'client_secret_basic', secret: 'client secret' },
+      authentication: { method: 'client_secret_basic', secret: 'client secret-of-it' },
       scopes: [],
       resource: 'https://github.example.com/mcp',
       audience: undefined,
@@ -282,7 +282,11 @@ describe('[CRD-03] the page on credentials', () => {
 
   it.each(blocks)('shows what is accepted: %#', (block) => {
     const around: Surroundings = {
-      env: { ...AROUND.env, AS_SECRET: 'secret of a client', UPSTREAM_AUTHORIZATION: 'Bearer is-long-enough' },
+      env: {
+        ...AROUND.env,
+        AS_SECRET: 'secret of a client',
+        UPSTREAM_AUTHORIZATION: 'Bearer is-long-enough',
+      },
       files: {
         ...AROUND.files,
         [`${FOLDER}/tls/internal-ca.pem`]: authority.cert,

@@ -161,6 +161,17 @@ export const inspectRequirements: readonly Requirement[] = [
   ),
   row('41', 'architecture §3, bytes', 'The walk over JSON text sees what a parser sees.'),
   row('42', 'contract §4 law 3', 'Of two profiles the strictest holds.'),
+  row(
+    '43',
+    'attack: words glued to a secret',
+    'No value made at random is taken for a sample, whatever words stand beside it.',
+  ),
+  row(
+    '44',
+    'attack: the tail behind a placeholder',
+    'A secret is removed to its last character, however long it is and wherever blocks or messages cut it.',
+  ),
+  row('45', 'contract §3', 'Identifiers, code and addresses that only begin like a secret pass.'),
 ];
 
 function row(number: string, source: string, behaviour: string): Requirement {

@@ -1,0 +1,286 @@
+// Tells samples of documentation from values made at random. A value is a sample only where no stretch of it, as
+// long as the shortest random part of its format, looks random, or where it is one of the published samples: a
+// word beside a secret makes no sample of it. Linear in the value.
+// Source: the sample credentials of the vendors' documentation, RFC 6749, RFC 7515 and jwt.io.
+
+import { sha256Hex } from '../../pins/digest.js';
+
+/** `sample`: words by which documentation stands in for a value. `any`: every word. */
+export type Words = 'sample' | 'any';
+
+/** SHA-256 of published samples, by how long the sample is. The samples themselves stand nowhere here. */
+const PUBLISHED: ReadonlySet<string> = new Set([
+  // jwt.io, RFC 7515 appendix A.1
+  '155 7f75367e7881255134e1375e723d1dea8ad5f6a4fdb79d938df1f1754a830606',
+  '149 da816f9f2c16e6c5390e7636cadc40c43551bf0bbcf8f36c65539e6633a9c5e8',
+  '172 c794fa6d20c64efb9adf980ae93af472a1679775862d421ffe55d4a57fad5b3e',
+  '179 8d4ef6536dc8895f256c1e0d95dcd19763036732d64a095e44a90ed444267ad3',
+  // AWS: access keys, then secret keys
+  '20 1a5d44a2dca19669d72edf4c4f1c27c4c1ca4b4408fbb17f6ce4ad452d78ddb3',
+  '20 cb20d34a7adda2f5d2043836051e242fd4c2b233e02c80c91fe9d5af9b100574',
+  '20 c6ea27c534f993d31f0aef882e3d200e7b87470c379ae79c8f9b19d3bd363dc9',
+  '40 78314b11be2e581549ac1c4f616563fad3fdf0c3b71678f6e2299182080e0598',
+  '40 e21b597ba6b9cafa59d9ebc4d65c0385f5eb3fa56abab2607fa76589ad849a33',
+  // Stripe
+  '32 2cafc0970149a84f3b9e62eaf169f36f59907a3b3e31f7b82e68c69cd27f7326',
+  '32 f2d6ca16515033e5dce14eba840b979d27b5cbae24bb3e5bf484339667f86397',
+  // GitHub
+  '40 bc3ae723f57c6b9e3fd80b699fcc420f6074b0b1718039669d22631d508ac0a7',
+  '40 797c0ce414586cc8eb6929afe947c720e3e4d351dd070a6fe39f630beaab3054',
+  '40 82e74299544e00738f9c0acb69b1eb348b3e20ffcfabcb34779bd37590fead6c',
+  '40 3543c50b0cb9cea8e55eb1f529b79f043cb250d485fde7b66cabbb5183add7da',
+  // The storage emulator of Azure
+  '88 0011cc25eb4320717494d2703e8cba85743e71b500283c21c8b88147992f9059',
+  // RFC 6749
+  '22 6c96130f130ab0d6d158397e24d2bcc1c9a5e73ae081f6e983f1c7b545d24a4c',
+  '22 00cf4c781dc37003f7c7dd7d4c9a6ef1e0f4c62d9a291aa8bc398774e3fefd32',
+]);
+const PUBLISHED_LENGTHS: ReadonlySet<string> = new Set(
+  [...PUBLISHED].map((entry) => entry.split(' ')[0] ?? ''),
+);
+
+/** True for a sample that a vendor or a standard has published. */
+export function isPublishedSample(value: string): boolean {
+  const length = String(value.length);
+  return PUBLISHED_LENGTHS.has(length) && PUBLISHED.has(`${length} ${sha256Hex(value)}`);
+}
+
+/** Too few different characters for anything made at random. */
+const MIN_DISTINCT = 5;
+
+/**
+ * True where a stretch of `window` characters is neither words nor a pattern: where at least `unexplained` of
+ * its characters belong to neither. Of a shorter value, all of it is the stretch.
+ */
+export function hasRandomWindow(
+  value: string,
+  window: number,
+  { words, unexplained }: { readonly words: Words; readonly unexplained: number },
+): boolean {
+  const isKnown = explain(value, words);
+  const size = Math.min(window, value.length);
+  let open = 0;
+  for (let at = 0; at < value.length; at++) {
+    open += isKnown[at] === 1 ? 0 : 1;
+    if (at >= size) open -= isKnown[at - size] === 1 ? 0 : 1;
+    const isRandom = at >= size - 1 && open >= unexplained;
+    if (isRandom && isVaried(value.slice(at - size + 1, at + 1))) return true;
+  }
+  return false;
+}
+
+function isVaried(stretch: string): boolean {
+  let seen = '';
+  for (let at = 0; at < stretch.length; at++) {
+    const unit = stretch.charAt(at);
+    if (seen.includes(unit)) continue;
+    seen += unit;
+    if (seen.length >= MIN_DISTINCT) return true;
+  }
+  return false;
+}
+
+/** How many characters of a value are neither words of samples, nor part of a pattern, nor signs. */
+export function countUnexplained(value: string): number {
+  return explain(value, 'sample').reduce((count, known) => count + 1 - known, 0);
+}
+
+/** By character: 1 where it belongs to a repeat, a series, a word, or is a sign between such. */
+function explain(value: string, words: Words): Uint8Array {
+  const known = new Uint8Array(value.length);
+  const codes = codesOf(value.toLowerCase(), known);
+  markRepeats(known, codes);
+  markSeries(known, codes);
+  markAll(known, value, SAMPLE_WORDS);
+  if (words === 'any') markWords(known, value);
+  if (YEARS.test(value)) markAll(known, value, YEAR);
+  markParts(known, value, words);
+  return known;
+}
+
+/** Signs stand between words and within encodings, and tell nothing. */
+const SIGNS = new Set(
+  [...'-_.=/+:%,;() \t\n\r\\<>[]{}$*#"\'\u2026'].map((unit) => unit.charCodeAt(0)),
+);
+
+/** The characters as numbers; signs are marked at once. */
+function codesOf(value: string, known: Uint8Array): Uint16Array {
+  const codes = new Uint16Array(known.length);
+  for (let at = 0; at < codes.length; at++) {
+    const code = value.charCodeAt(at);
+    codes[at] = code;
+    if (SIGNS.has(code)) known[at] = 1;
+  }
+  return codes;
+}
+
+function markAll(known: Uint8Array, value: string, pattern: RegExp): void {
+  pattern.lastIndex = 0;
+  for (let match = pattern.exec(value); match !== null; match = pattern.exec(value)) {
+    known.fill(1, match.index, pattern.lastIndex);
+  }
+}
+
+const MAX_PERIOD = 8;
+/** So long a repeat is none by chance, by period: of one character four, of two three times. */
+const MIN_REPEAT = [0, 4, 6, 6];
+
+function markRepeats(known: Uint8Array, codes: Uint16Array): void {
+  for (let period = 1; period <= MAX_PERIOD; period++) {
+    const least = MIN_REPEAT[period] ?? 2 * period;
+    let start = 0;
+    for (let at = period; at <= codes.length; at++) {
+      if (at < codes.length && codes[at] === codes[at - period]) continue;
+      if (at - start >= least) known.fill(1, start, at);
+      start = at - period + 1;
+    }
+  }
+}
+
+const MIN_SERIES = 4;
+/** Behind something known. */
+const MIN_NEXT_SERIES = 3;
+
+/** Letters or digits that count up or down, such as 1234, FEDC and the 90 between 789 and 012. */
+function markSeries(known: Uint8Array, codes: Uint16Array): void {
+  for (const step of [1, -1]) {
+    let start = 0;
+    for (let at = 1; at <= codes.length; at++) {
+      if (at < codes.length && follows(codes[at - 1] ?? 0, codes[at] ?? 0, step)) continue;
+      if (at - start >= leastSeries(known, start)) known.fill(1, start, at);
+      start = at;
+    }
+  }
+}
+
+function leastSeries(known: Uint8Array, start: number): number {
+  return start > 0 && known[start - 1] === 1 ? MIN_NEXT_SERIES : MIN_SERIES;
+}
+
+const ZERO = 0x30;
+const NINE = 0x39;
+const LETTER_A = 0x61;
+const LETTER_Z = 0x7a;
+
+function follows(before: number, code: number, step: number): boolean {
+  if (step > 0 && before === NINE && (code === ZERO || code === LETTER_A)) return true;
+  if (step < 0 && before === ZERO && code === NINE) return true;
+  return code - before === step;
+}
+
+// What documentation, tests and code write where a value will stand. In any case, also within other letters.
+const SAMPLE_WORDS = wordPattern(
+  [
+    'placeholder|example|sample|dummy|fake|mock|demo|test|xxx|your|my|insert|replace|enter|paste|change|changeme',
+    'here|goes|this|with|real|some|custom|default|invalid|redacted|hidden|todo|null|none|undefined|value|string',
+    'password|passw0rd|p@ssw0rd|p@ssword|p4ssw0rd|pa55word|passwd|pass|secret|token|credential|credentials|key|api|access|refresh',
+    'client|auth|authorization|bearer|oauth2?|account|username|user|admin|root|guest|postgres|project|org|name|id',
+    'local|localhost|development|production|staging|super|strong|secure|random|generated|private|public',
+    'length|characters?|chars?|least|minimum|long|process|environ|getenv|env|config|settings|vars',
+    'b64decode|b64encode|b64|base64url|base64|utf8|sha1|sha256|sha384|sha512|md5|uint8|int32|int64|uint32',
+    'ed25519|x25519|rs256|hs256|es256|p256|oauth2|decode|encode|buffer|array|digest|bytes|uuid4?',
+    'qwerty|asdf|foobar|foo|bar|baz|lorem|ipsum|deadbeef|cafebabe|openai|anthropic|github|google|azure|stripe|slack',
+  ]
+    .join('|')
+    .split('|'),
+);
+
+/** One pattern of many words, the longest first, by their first letters: most characters begin none. */
+function wordPattern(words: readonly string[]): RegExp {
+  const byFirst = new Map<string, string[]>();
+  for (const word of [...words].sort((one, other) => other.length - one.length)) {
+    const first = word.charAt(0);
+    byFirst.set(first, [...(byFirst.get(first) ?? []), word.slice(1)]);
+  }
+  const branches = [...byFirst].map(([first, rests]) => `${first}(?:${rests.join('|')})`);
+  return new RegExp(branches.join('|'), 'gi');
+}
+
+/** By letter: those that follow it in words. */
+const FOLLOWERS: readonly string[] = [
+  'bcdfgiklmnprstuvwxy',
+  'aeilorsu',
+  'acehiklorstuy',
+  'adegilorsuy',
+  'abcdefgilmnopqrstvwxy',
+  'aefilortuy',
+  'aeghilnorsu',
+  'aeiortu',
+  'abcdefglmnoprstvxz',
+  'aeos',
+  'aeils',
+  'adeilostuvy',
+  'abeimopsu',
+  'acdefgiklnostuvy',
+  'abcdfgiklmnoprstuvwy',
+  'aehiloprstu',
+  'u',
+  'acdefgiklmnorstuvy',
+  'acefhiklnopstuwy',
+  'acehiloprstuwy',
+  'abcdegilmnprst',
+  'aeio',
+  'aehinors',
+  'ceipt',
+  'einps',
+  'ae',
+];
+
+/** Words as they are written, also in one another (camelCase). */
+const WORD = /[A-Z][a-z]{3,}|[a-z]{4,}|[A-Z]{4,}/g;
+/** One pair in so many may be a rare one. */
+const RARE_PAIRS = 6;
+
+function markWords(known: Uint8Array, value: string): void {
+  WORD.lastIndex = 0;
+  for (let match = WORD.exec(value); match !== null; match = WORD.exec(value)) {
+    if (isWord(match[0].toLowerCase())) known.fill(1, match.index, WORD.lastIndex);
+  }
+}
+
+function isWord(word: string): boolean {
+  let rare = 0;
+  for (let at = 1; at < word.length; at++) {
+    const followers = FOLLOWERS[word.charCodeAt(at - 1) - LETTER_A] ?? '';
+    if (!followers.includes(word.charAt(at))) rare++;
+  }
+  return rare * RARE_PAIRS <= word.length - 1 && /[aeiouy]/.test(word);
+}
+
+const YEARS = /19|20/;
+const YEAR = /(?<!\d)(?:19|20)\d\d(?!\d)/g;
+/** What stands between signs by itself: a short word, or a short number. */
+const SHORT_PART = /^(?:[a-z]{1,5}|[A-Z]{1,5}|[A-Z][a-z]{1,2}|\d{1,4})$/;
+const MAX_SHORT = 5;
+const MAX_COUNT_DIGITS = 3;
+
+/** Goes through the parts between signs: short ones are words or numbers, and what is counted ends in digits. */
+function markParts(known: Uint8Array, value: string, words: Words): void {
+  let start = 0;
+  for (let at = 0; at <= value.length; at++) {
+    if (at < value.length && isAlphanumeric(value.charCodeAt(at))) continue;
+    if (words === 'any' && at - start <= MAX_SHORT && SHORT_PART.test(value.slice(start, at))) {
+      known.fill(1, start, at);
+    }
+    markCount(known, value, at);
+    start = at + 1;
+  }
+}
+
+/** A number of few digits behind a word, or behind nothing at all. */
+function markCount(known: Uint8Array, value: string, end: number): void {
+  let start = end;
+  while (start > 0 && end - start <= MAX_COUNT_DIGITS && isDigit(value.charCodeAt(start - 1))) {
+    start--;
+  }
+  if (end - start > MAX_COUNT_DIGITS) return;
+  if (start === 0 || known[start - 1] === 1) known.fill(1, start, end);
+}
+
+function isDigit(code: number): boolean {
+  return code >= ZERO && code <= NINE;
+}
+
+function isAlphanumeric(code: number): boolean {
+  return isDigit(code) || ((code | 0x20) >= LETTER_A && (code | 0x20) <= LETTER_Z);
+}
