@@ -87,7 +87,7 @@ export const inspectRequirements: readonly Requirement[] = [
   row(
     '22',
     'scope: inspection',
-    'Exempt are only the listed members and the bytes of images and sound.',
+    'Exempt are only the listed members, where they are defined and in their own shape, and media.',
   ),
   row(
     '23',
@@ -161,6 +161,9 @@ export const inspectRequirements: readonly Requirement[] = [
   ),
   row('41', 'architecture §3, bytes', 'The walk over JSON text sees what a parser sees.'),
   row('42', 'contract §4 law 3', 'Of two profiles the strictest holds.'),
+  row('53', 'attack 68', 'Text in a payload is read and edited in whatever encoding it is.'),
+  row('54', 'attack 68', 'Media passes where it begins as it claims; all else is read as text.'),
+  row('55', 'attack 68', 'Encoded runs in a text are read in UTF-8, UTF-16 and Latin-1.'),
 ];
 
 function row(number: string, source: string, behaviour: string): Requirement {
