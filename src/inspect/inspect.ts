@@ -249,9 +249,9 @@ function holdsMore(value: Json, above?: string, listed?: string): boolean {
   for (const name in value) {
     const member = value[name];
     if (name === ICONS || (typeof member === 'string' && mayHoldPayload(value, name))) return true;
-    if (typeof member !== 'object' || member === null || isFree(name, above)) continue;
-    if (above === 'result' && name === listed) continue;
-    if (holdsMore(member, name, listed)) return true;
+    if (typeof member !== 'object' || member === null) continue;
+    const isKnown = isFree(name, above) || (above === 'result' && name === listed);
+    if (!isKnown && holdsMore(member, name, listed)) return true;
   }
   return false;
 }
