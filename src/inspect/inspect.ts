@@ -245,15 +245,22 @@ const LISTED: ReadonlyMap<string | undefined, string> = new Map([
 /** Whether a message holds what the look of its text says nothing of: encoded bytes, or icons. */
 function holdsMore(value: Json, above?: string, listed?: string): boolean {
   if (Array.isArray(value)) return value.some((one: Json) => holdsMore(one, above, listed));
-  if (!isObject(value)) return false;
+  return isObject(value) && hasMore(value, above, listed);
+}
+
+function hasMore(value: JsonObject, above?: string, listed?: string): boolean {
   for (const name in value) {
     const member = value[name];
-    if (name === ICONS || (typeof member === 'string' && mayHoldPayload(value, name))) return true;
-    if (typeof member !== 'object' || member === null) continue;
-    const isKnown = isFree(name, above) || (above === 'result' && name === listed);
-    if (!isKnown && holdsMore(member, name, listed)) return true;
+    if (name === ICONS) return true;
+    if (typeof member === 'string' && mayHoldPayload(value, name)) return true;
+    if (typeof member !== 'object' || isPassedOver(name, above, listed)) continue;
+    if (holdsMore(member, name, listed)) return true;
   }
   return false;
+}
+
+function isPassedOver(name: string, above: string | undefined, listed?: string): boolean {
+  return isFree(name, above) || (above === 'result' && name === listed);
 }
 
 const ERROR_PLACES = ['message'] as const;
