@@ -10,9 +10,10 @@ import { valueAt } from './carriers.js';
 import { exemptIn } from './exempt.js';
 import { createFindingLog, type FindingLog, publicFindings } from './findings.js';
 import { parseContainer, sanitizeMessage } from './first-pass.js';
-import { ICONS } from './icons.js';
+import { ICONS, isFree } from './icons.js';
 import { headOf, tailOf } from './joins.js';
 import { setMember } from './members.js';
+import { mayHoldPayload } from './payload.js';
 import type { Profile } from './profile.js';
 import { findRemains, type Recheck } from './recheck.js';
 import { isSurelyClean, isSurelyCleanJson } from './sanitize/gate.js';
@@ -146,14 +147,11 @@ export function withheld(reason: WithholdReason): InspectionOutcome & CloseOutco
   return { kind: 'withhold', reason, findings: NO_FINDINGS };
 }
 
-/** Text that is surely clean spells no name with escapes. */
-const ICONS_MEMBER = `"${ICONS}"`;
-
 /** The outcome of a message that needs no closer look. */
 function passWhole(input: InspectionInput): InspectionOutcome | undefined {
   const { own } = input;
-  if (!isSurelyCleanJson(input.text) || input.text.includes(ICONS_MEMBER)) return undefined;
-  if (isExposedIn(input.text, own) || holdsPayload(input.value)) return undefined;
+  if (!isSurelyCleanJson(input.text) || isExposedIn(input.text, own)) return undefined;
+  if (holdsMore(input.value, undefined, LISTED.get(input.answered))) return undefined;
   const tail = input.carry?.tail ?? '';
   const texts = readerTextsOf(input.value);
   const isClean = (text: string): boolean => isSurelyClean(text) && !isExposedIn(text, own);
@@ -247,28 +245,33 @@ function readerTextsOf(value: Json): readonly string[] {
   return texts;
 }
 
-/** Whether a block holds encoded bytes, of which a text that seems clean says nothing. */
-function holdsPayload(value: Json): boolean {
-  if (!isObject(value)) return false;
-  const { result, params } = { result: value['result'], params: value['params'] };
-  if (isObject(result) && result['inputRequests'] !== undefined) return true;
-  const holders = isObject(result) ? [result['content'], result['contents']] : [];
-  for (const holder of [result, params]) if (isObject(holder)) holders.push(holder['messages']);
-  return holders.some((holder) => holder !== undefined && isPayloadWithin(holder, BLOCK_DEPTH));
+/** The items of these lists have lost their icons before (filter-list.ts). */
+const LISTED: ReadonlyMap<string | undefined, string> = new Map([
+  ['tools/list', 'tools'],
+  ['prompts/list', 'prompts'],
+  ['resources/list', 'resources'],
+  ['resources/templates/list', 'resourceTemplates'],
+]);
+
+/** Whether a message holds what the look of its text says nothing of: encoded bytes, or icons. */
+function holdsMore(value: Json, above?: string, listed?: string): boolean {
+  if (Array.isArray(value)) return value.some((one: Json) => holdsMore(one, above, listed));
+  return isObject(value) && hasMore(value, above, listed);
 }
 
-/** A list of messages, of their blocks, of the blocks of a result within one, and a resource in that. */
-const BLOCK_DEPTH = 7;
+function hasMore(value: JsonObject, above?: string, listed?: string): boolean {
+  for (const name in value) {
+    const member = value[name];
+    if (name === ICONS) return true;
+    if (typeof member === 'string' && mayHoldPayload(value, name)) return true;
+    if (typeof member !== 'object' || isPassedOver(name, above, listed)) continue;
+    if (holdsMore(member, name, listed)) return true;
+  }
+  return false;
+}
 
-function isPayloadWithin(value: Json, depth: number): boolean {
-  if (Array.isArray(value)) return value.some((one: Json) => isPayloadWithin(one, depth - 1));
-  if (!isObject(value) || depth <= 0) return false;
-  if (typeof value['blob'] === 'string' || typeof value['data'] === 'string') return true;
-  const { content, resource } = { content: value['content'], resource: value['resource'] };
-  return (
-    (content !== undefined && isPayloadWithin(content, depth - 1)) ||
-    (resource !== undefined && isPayloadWithin(resource, depth - 1))
-  );
+function isPassedOver(name: string, above: string | undefined, listed?: string): boolean {
+  return isFree(name, above) || (above === 'result' && name === listed);
 }
 
 const ERROR_PLACES = ['message'] as const;

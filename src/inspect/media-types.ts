@@ -126,10 +126,8 @@ const FORMATS: readonly Format[] = [
 const CLAIMS_NOTHING = /^(?:(?:application|binary)\/octet-stream)?$/;
 /** A byte order mark says that it is text, whatever it is like besides. */
 const TEXT_MARKS = starts('\xef\xbb\xbf', '\xff\xfe', '\xfe\xff', '\0\0\xfe\xff');
-/** The last byte that a signature reads, and one. */
-export const HEAD_BYTES = 262;
 
-/** Whether bytes begin as the type that they claim; `head` is their beginning, at most {@link HEAD_BYTES}. */
+/** Whether bytes begin as the type that they claim; `head` is their beginning. */
 export function beginsAsClaimed(type: string, head: Uint8Array): boolean {
   if (isAny(TEXT_MARKS, head)) return false;
   const claimed = FORMATS.filter(({ types }) => CLAIMS_NOTHING.test(type) || types.test(type));

@@ -11,7 +11,7 @@ import {
   type Reading,
   readBytes,
 } from './charsets.js';
-import { beginsAsClaimed, HEAD_BYTES } from './media-types.js';
+import { beginsAsClaimed } from './media-types.js';
 import { findActiveContent } from './sanitize/active-content.js';
 import { findSensitive } from './sanitize/detect.js';
 import { findInjectionCues } from './sanitize/injection.js';
@@ -40,21 +40,25 @@ export type Payload =
 const STANDARD = /^[A-Za-z0-9+/]*={0,2}$/;
 const URL_SAFE = /^[A-Za-z0-9_-]*={0,2}$/;
 const BLANKS = /[\t\n\f\r ]+/g;
-const SAMPLE_BYTES = 16 * 1024;
+/** Groups of four, which are 12 KiB. */
+const SAMPLE_CHARS = 16 * 1024;
 
 /** What a member holds that may be a payload; `undefined` for one of another block. */
 export function readPayload(block: JsonObject, member: string, value: string): Payload | undefined {
   if (!mayHoldPayload(block, member)) return undefined;
-  const base64 = value.replace(BLANKS, '');
-  if (!STANDARD.test(base64) && !URL_SAFE.test(base64))
+  const isPlain = STANDARD.test(value);
+  const base64 = isPlain ? value : value.replace(BLANKS, '');
+  const isStandard = isPlain || STANDARD.test(base64);
+  if (!isStandard && !URL_SAFE.test(base64))
     return { kind: 'none', others: carelessly(base64).flatMap(textsOf) };
-  const bytes = Buffer.from(base64, 'base64');
   const { essence, charset } = readMimeType(block['mimeType']);
-  const begins = beginsAsClaimed(claimOf(block, member, essence), bytes.subarray(0, HEAD_BYTES));
-  if (begins && isNoText(bytes)) return { kind: 'media' };
+  const sample = Buffer.from(base64.slice(0, SAMPLE_CHARS), 'base64');
+  const begins = beginsAsClaimed(claimOf(block, member, essence), sample);
+  if (begins && isNoText(sample)) return { kind: 'media' };
+  const bytes = Buffer.from(base64, 'base64');
   const reading = readBytes(bytes, charset);
   // Some decoders pass over what base64url has of its own.
-  const careless = STANDARD.test(base64) ? [] : carelessly(base64).flatMap(textsOf);
+  const careless = isStandard ? [] : carelessly(base64).flatMap(textsOf);
   return {
     kind: begins || isHardlyText(reading.text) || isHardlyLatin(reading) ? 'bytes' : 'text',
     reading,
@@ -64,7 +68,7 @@ export function readPayload(block: JsonObject, member: string, value: string): P
 }
 
 /** The blob of a resource, and the data of a block that has a type of media. */
-function mayHoldPayload(block: JsonObject, member: string): boolean {
+export function mayHoldPayload(block: JsonObject, member: string): boolean {
   if (member === 'blob') return true;
   if (member !== 'data') return false;
   return isMediaBlock(block) || typeof block['mimeType'] === 'string';
@@ -91,8 +95,8 @@ function readMimeType(mimeType: Json | undefined): {
 }
 
 /** Of some formats the beginning is plain text, so that a text may begin so too. */
-function isNoText(bytes: Buffer): boolean {
-  return isHardlyText(readBytes(bytes.subarray(0, SAMPLE_BYTES), undefined).text);
+function isNoText(sample: Buffer): boolean {
+  return isHardlyText(readBytes(sample, undefined).text);
 }
 
 /**

@@ -54,7 +54,7 @@ describe('text in base64', () => {
     const secret = makeGithubToken();
     const data = Buffer.from(`é ${secret} ${IMAGE} ü`, encoding).toString('base64');
     const reply = await callFor(build(data));
-    const [block] = reply.message?.['result'] ? contentOf(reply) : [];
+    const [block] = contentOf(reply);
     const left = block?.resource?.blob ?? block?.data ?? '';
     const text = Buffer.from(left, 'base64').toString(encoding);
     expect(text).toMatch(/^é \[redacted:github-token\] .*ü$/);
@@ -86,6 +86,6 @@ describe('text in base64', () => {
 type Block = { readonly data?: string; readonly resource?: { readonly blob?: string } };
 
 function contentOf(reply: Reply): readonly Block[] {
-  const { content } = reply.message?.['result'] as { content: readonly Block[] };
-  return content;
+  const result = reply.message?.['result'] as { content?: readonly Block[] } | undefined;
+  return result?.content ?? [];
 }

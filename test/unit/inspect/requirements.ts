@@ -87,7 +87,7 @@ export const inspectRequirements: readonly Requirement[] = [
   row(
     '22',
     'scope: inspection',
-    'Exempt are only the listed members and the bytes of images and sound.',
+    'Exempt are only the listed members, where they are defined and in their own shape, and media.',
   ),
   row(
     '23',
@@ -172,6 +172,9 @@ export const inspectRequirements: readonly Requirement[] = [
     'A secret is removed to its last character, however long it is and wherever blocks or messages cut it.',
   ),
   row('45', 'contract §3', 'Identifiers, code and addresses that only begin like a secret pass.'),
+  row('53', 'attack 68', 'Text in a payload is read and edited in whatever encoding it is.'),
+  row('54', 'attack 68', 'Media passes where it begins as it claims; all else is read as text.'),
+  row('55', 'attack 68', 'Encoded runs in a text are read in UTF-8, UTF-16 and Latin-1.'),
 ];
 
 function row(number: string, source: string, behaviour: string): Requirement {
