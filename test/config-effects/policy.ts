@@ -20,11 +20,16 @@ export const policyEffects: Readonly<Record<string, string>> = {
   'rules[].what.templates':
     'integration/merged-harm.test.ts > is not read in the place of one whose template',
   'rules[].what.prompts': 'e2e/merged.test.ts > gets prompts, reads resources and completes',
-  'rules[].what.{sampling,elicitation,roots}':
+  'rules[].what.sampling':
+    'integration/questions.test.ts > that was not declared is refused though it is granted',
+  'rules[].what.elicitation':
+    'integration/questions.test.ts > is inspected under the profile that a rule asks for',
+  'rules[].what.roots':
     'integration/questions.test.ts > that is not granted is gone from the capabilities',
   'rules[].{args,when}': 'integration/effects-of-rules.test.ts > args and when of an allow',
   'rules[].scopes': 'attacks/52-scopes.test.ts > that is missing is named in sessions too',
-  'rules[].limits.{rate,per}': 'integration/limits.test.ts > for that subject alone',
+  'rules[].limits.rate': 'integration/limits.test.ts > for that subject alone',
+  'rules[].limits.per': 'integration/effects-of-rules.test.ts > per of a limit says whose calls',
   'rules[].reason': 'integration/effects-of-rules.test.ts > reason is what the caller is told',
   'rules[].approval': 'unit/config/policies.test.ts > approval: {by: reviewer, expires: 5m}',
   'rules[].inspect': 'integration/effects-of-settings.test.ts > acts on what it is about',

@@ -16,11 +16,13 @@ const WHO: Readonly<Record<string, string>> = {
   by_group: 'issuers: [test], groups: [readers]',
   by_claim: 'issuers: [test], claims: {tenant: [acme], level: [3]}',
 };
-const TOOLS: readonly JsonObject[] = [...Object.keys(WHO), 'asked', 'elsewhere'].map((name) => ({
-  name,
-  description: 'Does something.',
-  inputSchema: { type: 'object', properties: { id: { type: 'string' }, to: { type: 'string' } } },
-}));
+const TOOLS: readonly JsonObject[] = [...Object.keys(WHO), 'asked', 'elsewhere', 'counted'].map(
+  (name) => ({
+    name,
+    description: 'Does something.',
+    inputSchema: { type: 'object', properties: { id: { type: 'string' }, to: { type: 'string' } } },
+  }),
+);
 
 const POLICY = `version: 1
 policy: who-and-what
@@ -38,6 +40,7 @@ ${Object.entries(WHO)
     what: {upstreams: [target], tools: [asked]}
     args: {id: {enum: [one, two]}}
     when: args.id != "two" || principal.subject == "ada"
+  - {id: counted, effect: allow, who: {issuers: [test], groups: [counting]}, what: {tools: [counted]}, limits: {rate: 1/h, per: rule}}
   - id: not-to-others
     effect: deny
     who: {anyone: true}
@@ -99,6 +102,14 @@ describe('[C-24] keys that read arguments, and what is said of a rule', () => {
     expect(await call({ id: 'three' })).toMatchObject({ isRefused: true });
     expect(await call({ id: 'two' })).toMatchObject({ isRefused: true });
     expect(await call({ id: 'two' }, 'ada')).toMatchObject({ text: 'done' });
+  });
+
+  it('per of a limit says whose calls are counted together', async () => {
+    const refused = async (sub: string): Promise<boolean> => {
+      const token = await rig.gateway.token('target', { sub, groups: ['counting'] });
+      return resultOf(await callStateless(rig.as(token), 'counted'))['isError'] === true;
+    };
+    expect([await refused('ada'), await refused('bob')]).toEqual([false, true]);
   });
 
   it('reason is what the caller is told, and policy and id what the record says', async () => {
