@@ -417,13 +417,18 @@ function nextAddress(text: string, from: number, to: number): number | undefined
     // Another address may begin within what looks like a host.
     ADDRESS.lastIndex = match.index + 1;
     if (match.index < hostEnd) continue;
-    let first = match.index;
-    while (first > from && HOST_UNIT.test(text[first - 1] ?? '')) first--;
+    const first = hostStart(text, from, match.index);
     if (!NO_HOST_BEHIND.test(text[first - 1] ?? '')) return first;
     HOST.lastIndex = first;
     hostEnd = HOST.test(text) ? HOST.lastIndex : first;
   }
   return undefined;
+}
+
+function hostStart(text: string, from: number, at: number): number {
+  let first = at;
+  while (first > from && HOST_UNIT.test(text[first - 1] ?? '')) first--;
+  return first;
 }
 
 const CONTAINER_MARK = /[ \t>*+\-0-9.)\ufeff]/;
