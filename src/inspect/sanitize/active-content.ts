@@ -333,7 +333,7 @@ const ADDRESS =
 const HOST = /[\p{L}\p{N}.-]+/uy;
 const HOST_UNIT = /[\p{L}\p{N}.-]/u;
 /** Behind these a host without a scheme is part of something else. */
-const NO_HOST_BEHIND = /[:/\\_@]/;
+const NO_HOST_BEHIND = /[:/\\@]/;
 
 /**
  * An address by itself, which some renderers make a link of, at what makes it one that may not stay: a user
@@ -410,14 +410,25 @@ function addressAround({ text, found, targetsEnd }: Scan, at: number): Address {
 /** Where the next address begins, from here up to there. */
 function nextAddress(text: string, from: number, to: number): number | undefined {
   const run = text.slice(0, to);
+  let hostEnd = from;
   ADDRESS.lastIndex = from;
   for (let match = ADDRESS.exec(run); match !== null; match = ADDRESS.exec(run)) {
-    if (/[:/]$/.test(match[0])) return match.index;
-    let first = match.index;
-    while (first > from && HOST_UNIT.test(text[first - 1] ?? '')) first--;
+    if (/[:/]$|^www/i.test(match[0])) return match.index;
+    // Another address may begin within what looks like a host.
+    ADDRESS.lastIndex = match.index + 1;
+    if (match.index < hostEnd) continue;
+    const first = hostStart(text, from, match.index);
     if (!NO_HOST_BEHIND.test(text[first - 1] ?? '')) return first;
+    HOST.lastIndex = first;
+    hostEnd = HOST.test(text) ? HOST.lastIndex : first;
   }
   return undefined;
+}
+
+function hostStart(text: string, from: number, at: number): number {
+  let first = at;
+  while (first > from && HOST_UNIT.test(text[first - 1] ?? '')) first--;
+  return first;
 }
 
 const CONTAINER_MARK = /[ \t>*+\-0-9.)\ufeff]/;
