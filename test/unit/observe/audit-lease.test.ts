@@ -155,7 +155,8 @@ describe('the lease of an audit file', () => {
     await leaseOf('dead').acquire();
     const takers = ['a', 'b', 'c', 'd', 'e'].map((name) => leaseOf(name));
     const all = Promise.all(takers.map((lease) => lease.acquire()));
-    const alive = () => Promise.all(takers.map((lease) => lease.hold().catch(() => undefined)));
+    // Only who has it renews it: asking for it beside a start that waits would take it for neither.
+    const alive = () => Promise.all(takers.filter((one) => one.isFresh).map((one) => one.hold()));
     const { value } = await pass(all, alive);
     expect(value.filter((refused) => refused === undefined)).toHaveLength(1);
     expect(takers.filter((lease) => lease.isFresh)).toHaveLength(1);
