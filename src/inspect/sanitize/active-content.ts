@@ -308,9 +308,9 @@ function readTag(scan: Scan, at: number): number {
   return at + 1;
 }
 
-/** A tag to every renderer, so that an address in it is none by itself. */
+/** A tag in one line to every renderer, so that an address in it is none by itself. */
 const PLAIN_TAG =
-  /^<[a-z][a-z0-9-]*(?:[ \t\r\n]+[a-z_:][\w.:-]*(?:=(?:"[^"]*"|'[^']*'))?)*[ \t\r\n]*\/?>$/i;
+  /^<[a-z][a-z0-9-]*(?:[ \t]+[a-z_:][\w.:-]*(?:=(?:"[^"]*"|'[^']*'))?)*[ \t]*\/?>$/i;
 
 /** A comment with what it hides; of one without an end, the opening only. */
 function removeComment(scan: Scan, at: number): number {
