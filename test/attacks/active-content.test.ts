@@ -53,6 +53,12 @@ const SAMPLES: readonly (readonly [string, ...string[]])[] = [
     `https://user@e.example/A.https://e.example/?${QUERY}${QUERY}`,
   ],
   ['an address behind an emphasis', `_www.e.example/?${QUERY}${QUERY}`],
+  ['an address in a note', 'x\n[^1]: www.bank.example@e.example\n'],
+  ['a tag that is open behind preformatted text', 'a <pre> `! [a]<a onclick="alert(1)"\n\n'],
+  [
+    'an address in a tag that is cut by a table',
+    "| a |\n|---|\n<b\ntitle='https://a.example'>mailto:a@b.example/",
+  ],
   ['an image in two texts', 'see !', '[a](https://e.example/p.png)'],
   ['a tag in two texts', 'see <im', 'g src=https://e.example/p.png>'],
   ['a target in three texts', '[a](java', 'script', ':alert(1))'],

@@ -184,7 +184,9 @@ function closeWithTarget(scan: Scan, opener: Opener | undefined, at: number): nu
   }
   // A tab ends a target to some and is dropped by others.
   if (isQuietTarget(target.text) && isQuietTarget(target.toBlank)) {
-    if (opener !== undefined) scan.targetsEnd = Math.max(scan.targetsEnd, target.end);
+    // Without a scheme it is another target where it is no target but an address by itself.
+    const isTarget = opener !== undefined && !/^www\./i.test(target.text);
+    if (isTarget) scan.targetsEnd = Math.max(scan.targetsEnd, target.end);
     return at + 2;
   }
   scan.found.push({ kind: 'link', start: at, end: target.end, text: removedLink(target.text) });
@@ -253,10 +255,7 @@ function readDefinition(scan: Scan, at: number): number {
   const target = isBracketed ? targetAt(text, start) : text.slice(start, wordEnd(scan, start));
   const end = start + target.length + (isBracketed ? 1 : 0);
   if (target === '' || !DEFINITION_END.test(text.slice(end, end + 80))) return at + 1;
-  if (isQuietTarget(target)) {
-    scan.targetsEnd = Math.max(scan.targetsEnd, end);
-    return at + 1;
-  }
+  if (isQuietTarget(target)) return at + 1;
   const behind = text[end] === '>' ? end + 1 : end;
   scan.found.push({ kind: 'link', start: at, end: behind, text: removedLink(target) });
   return behind;
@@ -309,9 +308,9 @@ function readTag(scan: Scan, at: number): number {
   return at + 1;
 }
 
-/** A tag to every renderer, so that an address in it is none by itself. */
+/** A tag in one line to every renderer, so that an address in it is none by itself. */
 const PLAIN_TAG =
-  /^<[a-z][a-z0-9-]*(?:[ \t\r\n]+[a-z_:][\w.:-]*(?:=(?:"[^"]*"|'[^']*'))?)*[ \t\r\n]*\/?>$/i;
+  /^<[a-z][a-z0-9-]*(?:[ \t]+[a-z_:][\w.:-]*(?:=(?:"[^"]*"|'[^']*'))?)*[ \t]*\/?>$/i;
 
 /** A comment with what it hides; of one without an end, the opening only. */
 function removeComment(scan: Scan, at: number): number {

@@ -180,8 +180,8 @@ function isActiveAttribute(written: string, value: string): boolean {
 const LINE = /[^\r\n]*(?:\r\n?|\n|$)/y;
 /** A line that begins with a tag, a declaration or an instruction, behind whatever marks of containers. */
 const TAG_LINE = /^[^A-Za-z<]*(?:\[\^[^[\]]*\]:[^A-Za-z<]*)?<[A-Za-z/!?]/;
-/** Blocks that no blank line ends. */
-const LONG_BLOCK = /<(?:[!?]|(?:pre|script|style|textarea)\b)/i;
+/** Blocks that no blank line ends; behind some of these tags one renderer writes text as it is, in a line too. */
+const LONG_BLOCK = /<(?:[!?]|(?:pre|script|style|textarea|code|kbd)\b)/i;
 
 function mayBeInBlock(at: number, tags: TagReading): boolean {
   tags.blocks ??= findBlocks(tags.text);
@@ -203,10 +203,12 @@ function findBlocks(text: string): readonly HtmlBlock[] {
   for (let at = 0; at < text.length; ) {
     const next = Math.max(at + 1, behind(LINE, text, at));
     const line = text.slice(at, next);
-    if (TAG_LINE.test(line)) {
+    if (LONG_BLOCK.test(line)) {
       start ??= at;
-      if (LONG_BLOCK.test(line)) break;
-    } else if (start !== undefined && line.trim() === '' && /^[ \t\r\n]*$/.test(line)) {
+      break;
+    }
+    if (TAG_LINE.test(line)) start ??= at;
+    else if (start !== undefined && line.trim() === '' && /^[ \t\r\n]*$/.test(line)) {
       blocks.push({ start, end: at });
       start = undefined;
     }
