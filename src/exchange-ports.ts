@@ -13,6 +13,8 @@ import type {
   TaskFacts,
 } from './mcp/admitted.js';
 import type { Carried } from './mcp/carried.js';
+import type { ReadJson } from './mcp/json-reader.js';
+import type { LoopTurns } from './mcp/loop-turns.js';
 import type { ServerName } from './mcp/merge/handshakes.js';
 import type { Member } from './mcp/merge/prefixes.js';
 import type { Era, Json, RequestId } from './mcp/message.js';
@@ -47,6 +49,8 @@ export type View = {
   readonly profiles: ReadonlyMap<string, InspectionProfile>;
   readonly limits: {
     readonly maxResponseBytes: number;
+    readonly maxStreamBytesPerMinute: number;
+    readonly maxValues: number;
     readonly listTtlMs: number;
     readonly requestTimeoutMs: number;
     readonly streamIdleMs: number;
@@ -288,6 +292,10 @@ export type Ports = {
   countVersions(): number;
   readonly pages: PageCache;
   readonly inspection: InspectionPort;
+  /** Reads what an upstream sent; the caller's own bodies too, where they are large. */
+  readonly readJson: ReadJson;
+  /** With whom streams share the event loop. */
+  readonly turns: LoopTurns;
   /** A bug or an I/O fault: for the process log. */
   report(error: unknown, decisionId: string): void;
 };

@@ -58,6 +58,8 @@ export type Parts = {
   readonly streams: StreamRegistry;
   readonly endpoints: Endpoints;
   readonly inspection: InspectionPort;
+  readonly readJson: Ports['readJson'];
+  readonly turns: Ports['turns'];
   readonly onVersion: Ports['onVersion'];
   readonly countVersions: Ports['countVersions'];
   readonly now: () => number;
@@ -114,6 +116,8 @@ export function createPorts(parts: Parts): Ports {
   return {
     limits,
     inspection: parts.inspection,
+    readJson: parts.readJson,
+    turns: parts.turns,
     pages: createPageCache({
       maxPages: MAX_PAGES,
       maxBytes: MAX_PAGE_BYTES,

@@ -16,7 +16,7 @@ import { createFaceLister } from '../upstream/listing-faces.js';
 import type { Presenter } from '../upstream/presenter.js';
 import { createTranslation, type Translation } from '../upstream/translate/translation.js';
 import type { WordsAbout } from './replicas.js';
-import { type ConnectionPorts, connectUpstream } from './upstream-connection.js';
+import { type ConnectionPorts, connectUpstream, hearingOf } from './upstream-connection.js';
 
 export type UpstreamRuntime = {
   readonly settings: UpstreamSettings;
@@ -60,6 +60,7 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     gatewayVersion: ports.gatewayVersion,
     maxResponseBytes: limits.maxResponseBytes,
     requestTimeoutMs: limits.requestTimeoutMs,
+    hearing: hearingOf(settings, ports),
     words: ports.wordsAbout(settings.name),
     now,
   });

@@ -40,7 +40,10 @@ const TAIL_CHARS = 512;
 
 /** Classes of which something is still there. An unreadable text is a class of its own. */
 export function findRemains(input: RecheckInput): readonly string[] {
-  const read = readJsonText(input.text, { maxDepth: input.maxDepth });
+  const read = readJsonText(input.text, {
+    maxDepth: input.maxDepth,
+    maxValues: Number.POSITIVE_INFINITY,
+  });
   if (!read.ok) return ['unreadable'];
   const gathered: Gathered = { met: [], prose: [], series: [[]] };
   gather(read.value, { pointer: '', name: undefined, approved: input.approved }, gathered);

@@ -8,6 +8,7 @@ import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/tran
 import { withoutToken } from '../../policy/caller.js';
 import type { UpstreamClient } from '../client.js';
 import type { OnBehalf } from '../presenter.js';
+import type { Hearing } from '../translate/messages.js';
 import { wholeAnswer } from '../translate/own-answer.js';
 import { type ChannelSession, createChannelSession } from './channel-session.js';
 import { type ChannelTable, createChannelTable } from './channel-table.js';
@@ -19,6 +20,7 @@ export type BridgeSettings = {
   readonly client: UpstreamClient;
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
+  readonly hearing?: Hearing | undefined;
   /** Longest silence of an answer, and longest rest of a session. */
   readonly streamIdleMs: number;
   readonly now: () => number;

@@ -29,6 +29,7 @@ import {
   THROWING_THREAD,
 } from '../../support/inspection-threads.js';
 import { buildProgram } from '../../support/program.js';
+import { FREE_TURNS } from '../../support/turns.js';
 import { awsKey, cardNumber, githubToken, profile, ssn, withRules } from '../inspect/samples.js';
 
 const token = githubToken('apart');
@@ -84,7 +85,7 @@ describe('inspection on another thread', () => {
   beforeAll(async () => {
     await buildProgram();
     worker = createInspectionWorker({ entry: BUILT_THREAD });
-    inspection = createInspection(noting(worker, ends));
+    inspection = createInspection(noting(worker, ends), FREE_TURNS);
   });
   afterAll(() => worker.close());
 
@@ -188,7 +189,7 @@ describe('a thread that fails', () => {
   function inspectionOf(options: WorkerOptions, ends: string[] = []): Inspection {
     const worker = createInspectionWorker(options);
     standing.push(worker);
-    return createInspection(noting(worker, ends));
+    return createInspection(noting(worker, ends), FREE_TURNS);
   }
 
   it.each([
@@ -266,7 +267,7 @@ describe('a thread that fails', () => {
 
   it('[PRF-08] that is closed lets nothing pass, neither what it has nor what comes', async () => {
     const worker = createInspectionWorker({ entry: HANGING_THREAD });
-    const inspection = createInspection(worker);
+    const inspection = createInspection(worker, FREE_TURNS);
     const under = [
       inspection.message(longResult('a'), 'one'),
       inspection.message(longResult('b'), 'one'),
@@ -310,7 +311,10 @@ describe('a thread that fails', () => {
   it('[PRF-08] of a gateway leaves a line where there is no other thread', async () => {
     const lines: unknown[] = [];
     // Beside the sources stands no built thread.
-    const inspection = startInspection({ write: (level, event) => lines.push([level, event]) });
+    const inspection = startInspection(
+      { write: (level, event) => lines.push([level, event]) },
+      FREE_TURNS,
+    );
     await inspection.message(longResult('a'), 'one');
     await inspection.message(longResult('b'), 'one');
     await inspection.close();

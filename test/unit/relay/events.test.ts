@@ -4,9 +4,15 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { SseEvent } from '../../../src/mcp/sse.js';
 import type { UpstreamAnswer } from '../../../src/mcp/transport.js';
-import { pumpEvents } from '../../../src/relay/events.js';
+import { type PumpTerms, pumpEvents } from '../../../src/relay/events.js';
+import { FREE_TURNS } from '../../support/turns.js';
 
-const MAX_BYTES = 1024;
+const TERMS: PumpTerms = {
+  maxEventBytes: 1024,
+  count: () => undefined,
+  upstream: 'one',
+  turns: FREE_TURNS,
+};
 
 /** An answer of these readings, each there at once. */
 function answerOf(...readings: string[]) {
@@ -41,7 +47,7 @@ describe('the events of an upstream', () => {
   it('are taken in order, whichever of them have to wait', async () => {
     const taken: string[] = [];
     const answer = answerOf(events(0, 5), events(5, 5));
-    const end = await pumpEvents(answer, MAX_BYTES, (event) => {
+    const end = await pumpEvents(answer, TERMS, (event) => {
       const data = dataOf(event);
       if (Number(data) % 3 !== 1) {
         taken.push(data);
@@ -66,7 +72,7 @@ describe('the events of an upstream', () => {
     const answer = answerOf(events(0, 5), events(5, 5));
     const end = await pumpEvents(
       answer,
-      MAX_BYTES,
+      TERMS,
       (event) => {
         taken.push(dataOf(event));
         return taken.length === 3 ? stop() : undefined;
@@ -85,7 +91,7 @@ describe('the events of an upstream', () => {
     ['after another that waited', false, true],
   ])('close the socket when their taker fails %s', async (_when, isLate, waitsFirst) => {
     const answer = answerOf(events(0, 5));
-    const pumped = pumpEvents(answer, MAX_BYTES, (event) => {
+    const pumped = pumpEvents(answer, TERMS, (event) => {
       if (dataOf(event) !== '2') return waitsFirst ? Promise.resolve(undefined) : undefined;
       if (isLate) return Promise.reject(new Error('broken'));
       throw new Error('broken');
@@ -98,7 +104,7 @@ describe('the events of an upstream', () => {
     const count = 10_000;
     let taken = 0;
     let isOver = false;
-    const pumped = pumpEvents(answerOf(events(0, count)), MAX_BYTES, () => {
+    const pumped = pumpEvents(answerOf(events(0, count)), TERMS, () => {
       taken += 1;
       return Promise.resolve(undefined);
     }).then(() => {
