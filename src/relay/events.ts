@@ -89,11 +89,7 @@ export async function pumpEvents(
     const pulled = answer.next();
     const chunk = pulled instanceof Promise ? await pulled : pulled;
     if (typeof chunk !== 'object') return end(answer, chunk);
-    const excess = terms.count(chunk.byteLength);
-    if (excess !== undefined) return letGo(answer, excess);
-    const entry = enter(answer, framer, chunk, terms);
-    if (entry !== undefined && (await entry) === 'overloaded') return letGo(answer, 'overloaded');
-    const taking = takeChunk(answer, framer, chunk, { terms, take, rest });
+    const taking = takeReading(answer, framer, chunk, { terms, take, rest });
     const taken = taking instanceof Promise ? await taking : taking;
     // Less than before, which is never waited for. A client that lags holds no room.
     void answer.hold?.(framer.unfinishedBytes);
@@ -103,15 +99,22 @@ export async function pumpEvents(
   }
 }
 
-/** Waits for room to keep what is unfinished, and for a turn, where there is none. */
-function enter(
+/** Waits for room to keep what is unfinished, or for a turn, where there is none. */
+function takeReading(
   answer: UpstreamAnswer,
   framer: SseFramer,
   chunk: Uint8Array,
-  { turns, upstream }: PumpTerms,
-): Promise<unknown> | undefined {
+  taking: Taking,
+): Taken | Promise<Taken> {
+  const { count, turns, upstream } = taking.terms;
+  const excess = count(chunk.byteLength);
+  if (excess !== undefined) return excess;
   const room = answer.hold?.(framer.unfinishedBytes + chunk.byteLength);
-  return room ?? turns.take(upstream);
+  const entry = room ?? turns.take(upstream);
+  if (entry === undefined) return takeChunk(answer, framer, chunk, taking);
+  return entry.then((outcome) =>
+    outcome === 'overloaded' ? outcome : takeChunk(answer, framer, chunk, taking),
+  );
 }
 
 /** The answer has ended by itself: nothing of it is kept any more. */
