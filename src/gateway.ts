@@ -171,7 +171,7 @@ function assemble(
   endWhatIsRevoked(state, { ring }, streams, followers.tell);
   const view = createViews(compile);
   const load = shareLoad(log);
-  const drift = createDriftReport({ ...witness, log, streams, view, now });
+  const drift = createDriftReport({ ...witness, ...load, log, streams, view, now });
   const runtimes = createRuntimes({
     gatewayVersion: build.version,
     wordsAbout: createWordsAbout(state.words),

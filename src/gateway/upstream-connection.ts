@@ -17,10 +17,10 @@ import {
 import { connectOptionsFor } from '../upstream/connect.js';
 import { createCredentialSource } from '../upstream/credential-sources.js';
 import type { GuardedFetch } from '../upstream/guarded-fetch.js';
+import type { Hearing } from '../upstream/hearing.js';
 import type { ListingRequest } from '../upstream/listing-call.js';
 import { createListingRequest } from '../upstream/listing-port.js';
 import { createPresenter, type Presenter } from '../upstream/presenter.js';
-import type { Hearing } from '../upstream/translate/messages.js';
 
 export type UpstreamConnection = {
   readonly client: UpstreamClient;

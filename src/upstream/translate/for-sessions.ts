@@ -25,9 +25,10 @@ import { CHANNEL_VERSION } from '../../mcp/versions.js';
 import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { SessionUpstream } from '../client.js';
+import type { Hearing } from '../hearing.js';
 import { converse, toldOf } from './dialogue.js';
 import { envelopeOf, handshakeEnvelope } from './envelopes.js';
-import { asks, type Hearing, hear, hearWhole, isJson, isStream } from './messages.js';
+import { asks, hear, hearWhole, isJson, isStream } from './messages.js';
 import { acceptedAnswer, type Conversation, streamAnswer, wholeAnswer } from './own-answer.js';
 import { answerHere, type OwnSession, takeAnswer } from './own-session.js';
 import {

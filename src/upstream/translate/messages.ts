@@ -3,37 +3,17 @@
 // Source: MCP 2025-11-25 and 2026-07-28, transports, sending messages to the server.
 
 import { inOnePiece } from '../../mcp/body.js';
-import { MAX_JSON_DEPTH, readJson, readJsonText } from '../../mcp/json.js';
 import type { ReadOutcome } from '../../mcp/json-reader.js';
 import type { Json } from '../../mcp/message.js';
 import { createSseFramer, type SseEvent, type SseFault } from '../../mcp/sse.js';
 import type { ForwardFault, UpstreamAnswer, WholeAnswer } from '../../mcp/transport.js';
-
-/** How the messages of one upstream are read, so that they hold nobody else up. */
-export type Hearing = {
-  /** At once, unless the message is large. Never rejects. */
-  read(source: Uint8Array | string): ReadOutcome | Promise<ReadOutcome>;
-  /** Notes time that was spent on the event loop. */
-  spend(ms: number): void;
-  /** What must be waited for before the next message is read. */
-  turn(): Promise<void> | undefined;
-};
+import { HEARING_ALONE, type Hearing } from '../hearing.js';
 
 /** Bytes of one message, and the time for a whole body. `hearing`: read alone and at once where not given. */
 export type HearingBounds = {
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
   readonly hearing?: Hearing | undefined;
-};
-
-const CAPS = { maxDepth: MAX_JSON_DEPTH, maxValues: 100_000 };
-
-/** Reads alone, under the usual caps. */
-export const HEARING_ALONE: Hearing = {
-  read: (source) =>
-    typeof source === 'string' ? readJsonText(source, CAPS) : readJson(source, CAPS),
-  spend: () => undefined,
-  turn: () => undefined,
 };
 
 /** `value` is absent where the text is no JSON that every parser reads alike. A fault is the last. */
