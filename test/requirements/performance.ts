@@ -48,4 +48,16 @@ export const performanceRequirements: readonly Requirement[] = [
     behaviour:
       'Long texts that are not surely clean are inspected beside the event loop, with the same outcome; where that fails nothing passes.',
   },
+  {
+    id: 'PRF-09',
+    source: 'issue 10, what hurt others; decision 0022',
+    behaviour:
+      'Whatever one server sends takes the event loop in short turns: events, large messages, listings and closer looks beyond a budget make nobody else wait.',
+  },
+  {
+    id: 'PRF-10',
+    source: 'issue 10, what hurt others; decision 0022',
+    behaviour:
+      'Values of a message, bytes of a stream, of a minute and of all answers that are kept are bounded, for each upstream and for all.',
+  },
 ];

@@ -5,7 +5,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { SseEvent } from '../../../src/mcp/sse.js';
 import type { UpstreamAnswer } from '../../../src/mcp/transport.js';
 import { type PumpTerms, pumpEvents } from '../../../src/relay/events.js';
-import { FREE_TURNS } from '../../support/turns.js';
+import { eachInTurn, FREE_TURNS } from '../../support/turns.js';
 
 const TERMS: PumpTerms = {
   maxEventBytes: 1024,
@@ -113,5 +113,89 @@ describe('the events of an upstream', () => {
     await countSteps(() => taken === count);
     expect(await countSteps(() => isOver)).toBeLessThan(20);
     await pumped;
+  });
+
+  it('[PRF-09] let the loop go round between two of them, once their turn is over', async () => {
+    const turns = eachInTurn();
+    let others = 0;
+    const seen: number[] = [];
+    const other = (): void => {
+      others += 1;
+      if (seen.length < 50) setImmediate(other);
+    };
+    setImmediate(other);
+    const flushed: number[] = [];
+    const end = await pumpEvents(
+      answerOf(events(0, 50)),
+      { ...TERMS, upstream: 'greedy', turns },
+      () => {
+        seen.push(others);
+        return undefined;
+      },
+      () => void flushed.push(seen.length),
+    );
+    expect(end).toBe('ended');
+    // Somebody else was served between each two events, and what was taken was written meanwhile.
+    expect(new Set(seen).size).toBe(50);
+    expect(new Set(turns.taken)).toEqual(new Set(['greedy']));
+    expect(flushed.length).toBeGreaterThanOrEqual(50);
+  });
+
+  it('[PRF-09] are taken at once while there is time, without a turn of the loop', async () => {
+    let rounds = 0;
+    let taken = 0;
+    const round = (): void => {
+      rounds += 1;
+      if (taken < 20) setImmediate(round);
+    };
+    setImmediate(round);
+    await pumpEvents(answerOf(events(0, 10), events(10, 10)), TERMS, () => {
+      taken += 1;
+      return undefined;
+    });
+    expect([taken, rounds]).toEqual([20, 0]);
+  });
+
+  it.each(['too-large', 'rate-limited'] as const)(
+    '[PRF-10] are %s once more bytes came than may, and the socket is closed',
+    async (why) => {
+      let left = events(0, 5).length;
+      const taken: string[] = [];
+      const answer = answerOf(events(0, 5), events(5, 5), events(0, 5));
+      const count = (bytes: number): typeof why | undefined => {
+        left -= bytes;
+        return left < 0 ? why : undefined;
+      };
+      const end = await pumpEvents(answer, { ...TERMS, count }, (event) => {
+        taken.push(dataOf(event));
+        return undefined;
+      });
+      expect([end, taken]).toEqual([why, numbers(5)]);
+      expect(answer.abort).toHaveBeenCalledOnce();
+    },
+  );
+
+  it('[PRF-10] hold room while one of them is put together, and none once it was taken', async () => {
+    const held: number[] = [];
+    const half = 'x'.repeat(100);
+    const answer = {
+      ...answerOf(`data: ${half}`, half, '\n\ndata: 1\n\n'),
+      hold(bytes: number) {
+        held.push(bytes);
+        return undefined;
+      },
+    };
+    expect(await pumpEvents(answer, TERMS, () => undefined)).toBe('ended');
+    expect(held).toEqual([106, 106, 206, 206, 217, 0]);
+  });
+
+  it('[PRF-10] end as `overloaded` where there is no room for one', async () => {
+    const answer = {
+      ...answerOf(events(0, 5)),
+      hold: () => Promise.resolve('overloaded' as const),
+    };
+    const taken = vi.fn();
+    expect(await pumpEvents(answer, TERMS, taken)).toBe('overloaded');
+    expect(taken).not.toHaveBeenCalled();
   });
 });
