@@ -17,7 +17,7 @@ import type { ReadJson } from './mcp/json-reader.js';
 import type { LoopTurns } from './mcp/loop-turns.js';
 import type { ServerName } from './mcp/merge/handshakes.js';
 import type { Member } from './mcp/merge/prefixes.js';
-import type { Era, Json, RequestId } from './mcp/message.js';
+import type { Era, JsonObject, RequestId } from './mcp/message.js';
 import type {
   ChannelOutcome,
   ClientEnd,
@@ -248,7 +248,7 @@ export type Ports = {
   /** Keyed hash for records: equal values are recognized, none is revealed. */
   keyedHash(purpose: 'session' | 'arguments' | 'result', text: Uint8Array | string): string;
   /** Digest of a definition of an upstream, as lock files have it. */
-  digest(kind: PinKind | 'instructions', definition: Json, isExact: boolean): string;
+  digest(kind: PinKind | 'instructions', definition: JsonObject, isExact: boolean): string;
   /** False when the record cannot be made durable and nothing may pass. */
   recordDecision(record: ExchangeRecord): Promise<boolean>;
   /** Writes the outcome (and the decision, where none was written). Called once, always. */

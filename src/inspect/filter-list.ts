@@ -27,6 +27,11 @@ const PLACES: { readonly [kind in ListKind]: { readonly member: string; readonly
     resources: { member: 'resources', name: 'uri' },
   };
 
+/** The member of a result that holds the items of a list. */
+export function memberOf(kind: ListKind): string {
+  return PLACES[kind].member;
+}
+
 export type ListItem = { readonly name: string; readonly digest: string | undefined };
 
 export type ListInput = {
@@ -174,5 +179,15 @@ function withoutIcons(element: string): string {
 
 function restOf(input: ListInput, text: string, list: string): InspectionInput {
   const approved = input.areReviewed ? [list] : [];
-  return { text, value: JSON.parse(text), profile: input.profile, approved };
+  let value: Json | undefined;
+  return {
+    text,
+    // Parsed by whoever reads it: what is large is read on another thread.
+    get value() {
+      value ??= JSON.parse(text) as Json;
+      return value;
+    },
+    profile: input.profile,
+    approved,
+  };
 }

@@ -104,12 +104,12 @@ export function beginMessage(input: InspectionInput): InspectionOutcome | undefi
 }
 
 /** The outcome of a message that is not what its schema says; else `undefined`. */
-export function checkOutput({
-  value,
-  output,
-}: Pick<InspectionInput, 'value' | 'output'>): (InspectionOutcome & CloseOutcome) | undefined {
+export function checkOutput(
+  input: Pick<InspectionInput, 'value' | 'output'>,
+): (InspectionOutcome & CloseOutcome) | undefined {
+  if (input.output === undefined) return undefined;
   try {
-    return satisfies(value, output) ? undefined : withheld('result-invalid');
+    return satisfies(input.value, input.output) ? undefined : withheld('result-invalid');
   } catch {
     return withheld('internal');
   }
