@@ -13,6 +13,7 @@ import {
   type InspectionWorker,
   type WorkerOptions,
 } from '../../../src/gateway/inspection-worker.js';
+import type { WorkBudget } from '../../../src/gateway/work-budget.js';
 import { LONG_TEXT_CHARS } from '../../../src/inspect/apart.js';
 import { guardArguments } from '../../../src/inspect/arguments.js';
 import { type InspectionInput, inspectMessage } from '../../../src/inspect/inspect.js';
@@ -156,6 +157,43 @@ describe('inspection on another thread', () => {
       findings: [],
     });
     expect(ends).toEqual([]);
+  });
+
+  it('[PRF-09] a short text that is not clean goes there once its upstream has used up its time', async () => {
+    ends.length = 0;
+    let isLeft = true;
+    const asked: string[] = [];
+    const budget: WorkBudget = {
+      hasLeft(upstream) {
+        asked.push(upstream);
+        return isLeft;
+      },
+      spend: (upstream, ms) => expect([upstream, ms >= 0]).toEqual(['one', true]),
+    };
+    const budgeted = createInspection(noting(worker, ends), FREE_TURNS, budget);
+    const dirty = resultOf({ content: [{ type: 'text', text: `<b>${token}</b>` }] });
+    const clean = resultOf({ content: [{ type: 'text', text: 'Nothing of note.' }] });
+    const value = { note: `<b>${token}</b>` };
+    const request = { value, text: JSON.stringify(value), profile };
+    expect(budgeted.message(dirty, 'one')).toEqual(inspectMessage(dirty));
+    expect(budgeted.request(request, 'one')).toEqual(guardArguments(request));
+    expect(ends).toEqual([]);
+    isLeft = false;
+    expect(budgeted.message(clean, 'one')).toEqual(inspectMessage(clean));
+    expect(await budgeted.message(dirty, 'one')).toEqual(inspectMessage(dirty));
+    expect(await budgeted.request(request, 'one')).toEqual(guardArguments(request));
+    expect(ends).toEqual(['message', 'request']);
+    expect(asked).toEqual(['one', 'one', 'one', 'one']);
+  });
+
+  it('[PRF-09] a large text is looked at there whole, clean or not', async () => {
+    ends.length = 0;
+    const calm = 'The quiet office. '.repeat(20_000);
+    for (const text of [calm, `${calm}<b>${token}`, `${calm}\u0000`]) {
+      const input = resultOf({ content: [{ type: 'text', text }], structuredContent: { a: [1] } });
+      expect(await inspection.message(input, 'one')).toEqual(inspectMessage(input));
+    }
+    expect(ends).toEqual(['message', 'message', 'message']);
   });
 
   it('[PRF-08] a long text that is not what its schema says is withheld before anything else', () => {
