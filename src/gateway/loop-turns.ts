@@ -5,6 +5,8 @@ import type { LoopTurns } from '../mcp/loop-turns.js';
 
 /** Work on the loop after which whoever has more of it waits for a turn. */
 const SLICE_MS = 10;
+/** The part of all time that such work may take without anybody waiting. */
+const FREE_PART = 0.5;
 
 type Options = {
   readonly sliceMs?: number;
@@ -17,6 +19,7 @@ export function createLoopTurns({ sliceMs = SLICE_MS, later = soon }: Options = 
   /** In the order of their turns; none is empty. */
   const waiting = new Map<string, (() => void)[]>();
   let usedMs = 0;
+  let spentAtMs = 0;
   let isDue = false;
 
   function begin(): void {
@@ -38,7 +41,10 @@ export function createLoopTurns({ sliceMs = SLICE_MS, later = soon }: Options = 
 
   return {
     spend(ms) {
-      usedMs += ms;
+      const nowMs = performance.now();
+      // What was done a while ago holds nobody up any more.
+      usedMs = Math.max(0, usedMs - (nowMs - spentAtMs) * FREE_PART) + ms;
+      spentAtMs = nowMs;
     },
     take(upstream) {
       // Nobody overtakes: where others wait, the slice is theirs.
