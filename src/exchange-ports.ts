@@ -13,9 +13,11 @@ import type {
   TaskFacts,
 } from './mcp/admitted.js';
 import type { Carried } from './mcp/carried.js';
+import type { ReadJson } from './mcp/json-reader.js';
+import type { LoopTurns } from './mcp/loop-turns.js';
 import type { ServerName } from './mcp/merge/handshakes.js';
 import type { Member } from './mcp/merge/prefixes.js';
-import type { Era, Json, RequestId } from './mcp/message.js';
+import type { Era, JsonObject, RequestId } from './mcp/message.js';
 import type {
   ChannelOutcome,
   ClientEnd,
@@ -48,6 +50,8 @@ export type View = {
   readonly profiles: ReadonlyMap<string, InspectionProfile>;
   readonly limits: {
     readonly maxResponseBytes: number;
+    readonly maxStreamBytesPerMinute: number;
+    readonly maxValues: number;
     readonly listTtlMs: number;
     readonly requestTimeoutMs: number;
     readonly streamIdleMs: number;
@@ -250,7 +254,7 @@ export type Ports = {
   /** Keyed hash for records: equal values are recognized, none is revealed. */
   keyedHash(purpose: 'session' | 'arguments' | 'result', text: Uint8Array | string): string;
   /** Digest of a definition of an upstream, as lock files have it. */
-  digest(kind: PinKind | 'instructions', definition: Json, isExact: boolean): string;
+  digest(kind: PinKind | 'instructions', definition: JsonObject, isExact: boolean): string;
   /** False when the record cannot be made durable and nothing may pass. */
   recordDecision(record: ExchangeRecord): Promise<boolean>;
   /** Writes the outcome (and the decision, where none was written). Called once, always. */
@@ -294,6 +298,10 @@ export type Ports = {
   countVersions(): number;
   readonly pages: PageCache;
   readonly inspection: InspectionPort;
+  /** Reads what an upstream sent; the caller's own bodies too, where they are large. */
+  readonly readJson: ReadJson;
+  /** With whom streams share the event loop. */
+  readonly turns: LoopTurns;
   /** A bug or an I/O fault: for the process log. */
   report(error: unknown, decisionId: string): void;
 };

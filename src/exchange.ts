@@ -66,7 +66,7 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   if (!takePlace(call.incoming)) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
 
-  const admitted = admit(call, principal);
+  const admitted = await admit(call, principal);
   if (admitted.kind === 'refused') return admitted;
   if (admitted.kind === 'array') return relayArray(call, admitted, runExchange);
 

@@ -12,7 +12,6 @@ import { createEndpoints, type Endpoints } from './gateway/endpoints.js';
 import { createExchange } from './gateway/exchange-of-path.js';
 import { createFollowers, type Followers } from './gateway/followers.js';
 import { buildIdentity, type Identity } from './gateway/identity.js';
-import { type Inspection, startInspection } from './gateway/inspection.js';
 import {
   createListeners,
   ListenerFault,
@@ -25,6 +24,7 @@ import { createWordsAbout, hearReplicas } from './gateway/replicas.js';
 import { createRevocationDesk } from './gateway/revocation-desk.js';
 import { keysOf } from './gateway/run-keys.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
+import { type SharedLoad, shareLoad } from './gateway/shared-load.js';
 import { assertionSigner, publishedKeys } from './gateway/signing.js';
 import { endWhatIsRevoked, openState } from './gateway/state.js';
 import { mayStay } from './gateway/stream-ground.js';
@@ -83,7 +83,7 @@ type Assembly = {
   readonly guarded: GuardedFetch;
   readonly view: ViewOf;
   readonly endpoints: Endpoints;
-  readonly inspection: Inspection;
+  readonly load: SharedLoad;
   /** Brings the table of controls up to date. */
   look(): void;
   /** Makes a version the current one, at once. */
@@ -211,12 +211,14 @@ function assemble(
   const followers = createFollowers();
   endWhatIsRevoked(state, { ring }, streams, followers.tell);
   const view = createViews(compile);
-  const drift = createDriftReport({ ...witness, log, streams, view, now });
+  const load = shareLoad(log, (upstream) => runtimes.ownCredentials(upstream));
+  const drift = createDriftReport({ ...witness, ...load, log, streams, view, now });
   const runtimes = createRuntimes({
     gatewayVersion: build.version,
     wordsAbout: createWordsAbout(state.words),
     now,
     guarded,
+    ...load,
     signer: assertionSigner(ring),
     metrics: witness.metrics,
     log,
@@ -253,8 +255,7 @@ function assemble(
     followers.tell();
     look();
   }
-  const inspection = startInspection(log, runtimes.ownCredentials);
-  const shared = { state, guarded, view, endpoints, inspection, look, apply, followers };
+  const shared = { state, guarded, view, endpoints, load, look, apply, followers };
   return { current, witness, runtimes, streams, ...shared };
 }
 
@@ -273,6 +274,7 @@ function openListeners(
   });
   const ports = createPorts({
     ...assembly,
+    ...assembly.load,
     version: () => current.version,
     runtime: runtimes.get,
     identity: () => current.identity,
@@ -324,10 +326,10 @@ async function watchFiles(
 
 /** Callers first, then upstreams, then the witnesses: what happens last is still recorded. */
 async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
-  const { streams, runtimes, state, witness, guarded, inspection } = assembly;
+  const { streams, runtimes, state, witness, guarded, load } = assembly;
   streams.endWhere(() => true);
   await listeners.closeData(DRAIN_MS);
-  await inspection.close();
+  await load.inspection.close();
   await runtimes.close();
   await state.close();
   await witness.audit.close();

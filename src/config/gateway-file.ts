@@ -103,6 +103,9 @@ export type UpstreamFile = {
     readonly keepAlive: string;
     readonly maxRequestBytes: string;
     readonly maxResponseBytes: string;
+    readonly maxStreamBytesPerMinute: string;
+    readonly maxListingBytesPerMinute: string;
+    readonly maxValues: number;
     readonly concurrency: number;
     readonly listTtl: string;
   };

@@ -55,7 +55,23 @@ const LIMITS = record(
     ),
     keepAlive: duration('How often a silent stream tells its client that it lives.', '25s'),
     maxRequestBytes: size('Largest request body.', '1MiB'),
-    maxResponseBytes: size('Largest answer, decoded.', '8MiB'),
+    maxResponseBytes: size(
+      'Largest answer, decoded: a whole body, or all events of a stream that answers one request.',
+      '8MiB',
+    ),
+    maxStreamBytesPerMinute: size(
+      'Most that a stream of its own may bring in a minute: of GET, of a subscription, or a channel of HTTP+SSE. Past it the stream ends with `rate-limited`.',
+      '64MiB',
+    ),
+    maxListingBytesPerMinute: size(
+      "Most that the gateway's own listing reads in a minute. Past it the definitions are not verified until the next minute.",
+      '32MiB',
+    ),
+    maxValues: count(
+      'Most JSON values in one message, in either direction: objects, arrays, strings, numbers and literals.',
+      { min: 100, max: 10_000_000 },
+      100_000,
+    ),
     concurrency: count('Requests in flight.', { min: 1, max: 100_000 }, 100),
     listTtl: duration('Longest time that a client may keep a list.', '30s'),
   },

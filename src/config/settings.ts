@@ -67,6 +67,9 @@ export type UpstreamLimits = {
   readonly keepAliveMs: number;
   readonly maxRequestBytes: number;
   readonly maxResponseBytes: number;
+  readonly maxStreamBytesPerMinute: number;
+  readonly maxListingBytesPerMinute: number;
+  readonly maxValues: number;
   readonly concurrency: number;
   readonly listTtlMs: number;
 };

@@ -2,6 +2,7 @@
 // to the clients whose lists it changes (contract §5).
 
 import { PLAIN_SESSION } from '../mcp/listing.js';
+import type { LoopTurns } from '../mcp/loop-turns.js';
 import type { Audit } from '../observe/audit.js';
 import type { Log } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
@@ -18,8 +19,12 @@ type DriftPorts = {
   readonly log: Log;
   readonly streams: StreamRegistry;
   readonly view: ViewOf;
+  readonly turns: LoopTurns;
   readonly now: () => number;
 };
+
+/** More differences than these are recorded in turns. */
+const MAX_AT_ONCE = 200;
 
 const LIST_CHANGED: { readonly [kind in PinKind]: string } = {
   tool: 'notifications/tools/list_changed',
@@ -51,8 +56,9 @@ export function createDriftReport(ports: DriftPorts): {
       // Without pinning nothing drifts; when it is turned on, what differs then is told.
       const isPinned = modeOf(runtime, version) === 'strict';
       const observed = isPinned ? runtime.observed() : undefined;
-      for (const drift of watch.report(version.locks.get(name), observed, ports.now()))
-        record(drift, ports);
+      const drifts = watch.report(version.locks.get(name), observed, ports.now());
+      for (const drift of drifts.slice(0, MAX_AT_ONCE)) record(drift, ports);
+      if (drifts.length > MAX_AT_ONCE) void recordInTurns(name, drifts.slice(MAX_AT_ONCE), ports);
       for (const method of Object.values(LIST_CHANGED)) {
         ports.streams.announce(name, method);
       }
@@ -63,6 +69,21 @@ export function createDriftReport(ports: DriftPorts): {
 
 function modeOf({ settings }: UpstreamRuntime, version: Version): 'strict' | 'off' {
   return (version.settings.upstreams.get(settings.name) ?? settings).pinning.mode;
+}
+
+/** A server that changes thousands of definitions at once holds nobody up while each is recorded. */
+async function recordInTurns(
+  upstream: string,
+  drifts: readonly Drift[],
+  ports: DriftPorts,
+): Promise<void> {
+  const { turns } = ports;
+  for (const drift of drifts) {
+    await turns.take(upstream);
+    const startedMs = performance.now();
+    record(drift, ports);
+    turns.spend(performance.now() - startedMs);
+  }
 }
 
 function record(drift: Drift, { audit, metrics, log }: DriftPorts): void {

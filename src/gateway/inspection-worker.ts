@@ -38,8 +38,8 @@ export type WorkerOptions = {
 const ENTRY = new URL('./inspection-thread.js', import.meta.url);
 const MAX_JOB_MS = 15_000;
 const MAX_WAIT_MS = 30_000;
-const MAX_JOBS = 256;
-const MAX_CHARS = 64 * 1024 * 1024;
+const MAX_JOBS = 1024;
+const MAX_CHARS = 128 * 1024 * 1024;
 /** A text that would take more memory than this ends the thread, not the gateway. */
 const MAX_HEAP_MB = 512;
 

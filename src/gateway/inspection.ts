@@ -1,7 +1,13 @@
-// Where content is inspected: on the event loop, or, where a text is long and not surely clean, on another
-// thread. Where there is no other thread it is the event loop again; where one died, nothing passes.
+// Where content is inspected: on the event loop, or on another thread where a text is large, where it is long
+// and not surely clean, or where its upstream has used up its time for closer looks. Where there is no other
+// thread it is the event loop again; where one died, nothing passes.
 
-import { type InspectionJob, type InspectionPort, LONG_TEXT_CHARS } from '../inspect/apart.js';
+import {
+  type InspectionJob,
+  type InspectionPort,
+  LARGE_TEXT_CHARS,
+  LONG_TEXT_CHARS,
+} from '../inspect/apart.js';
 import {
   type GuardInput,
   type GuardOutcome,
@@ -11,37 +17,47 @@ import {
 } from '../inspect/arguments.js';
 import {
   beginMessage,
+  checkOutput,
   endMessage,
   type InspectionInput,
   type InspectionOutcome,
-  inspectMessage,
   lookClosely,
+  passWhole,
   withheld,
 } from '../inspect/inspect.js';
 import type { OwnCredentials } from '../inspect/sanitize/own-credentials.js';
+import type { ReadJson } from '../mcp/json-reader.js';
+import type { LoopTurns } from '../mcp/loop-turns.js';
+import type { Json } from '../mcp/message.js';
 import type { Log } from '../observe/log.js';
-import { createInspectionWorker, type InspectionWorker } from './inspection-worker.js';
+import { createInspectionWorker, type InspectionWorker, type JobEnd } from './inspection-worker.js';
+import { buildInTurns, createJsonReading } from './json-reading.js';
+import { createWorkBudget, type WorkBudget } from './work-budget.js';
 
 export type Inspection = InspectionPort & {
+  /** Reads messages with the help of the same thread. */
+  readonly readJson: ReadJson;
   /** Ends the thread; what it has not done is withheld. */
   close(): Promise<void>;
 };
 
 /** Inspection with the help of a worker; the log is told once where there is no other thread, and once it is back. */
-export function startInspection(log: Log, ownOf: OwnOf = NOTHING_OWN): Inspection {
-  return createInspection(
-    createInspectionWorker({
-      onThread(isThere) {
-        if (isThere) log.write('info', 'inspection thread is back');
-        else
-          log.write('warn', 'no inspection thread', {
-            detail:
-              'long texts are inspected on the event loop, and everybody waits for them; where the thread hangs at its start, they are withheld',
-          });
-      },
-    }),
-    ownOf,
-  );
+export function startInspection(
+  log: Log,
+  turns: LoopTurns,
+  ownOf: OwnOf = NOTHING_OWN,
+): Inspection {
+  const worker = createInspectionWorker({
+    onThread(isThere) {
+      if (isThere) log.write('info', 'inspection thread is back');
+      else
+        log.write('warn', 'no inspection thread', {
+          detail:
+            'long texts are inspected on the event loop, and everybody waits for them; where the thread hangs at its start, they are withheld',
+        });
+    },
+  });
+  return createInspection(worker, turns, { ownOf });
 }
 
 /** The credentials of ours that an upstream may send back. */
@@ -49,52 +65,117 @@ export type OwnOf = (upstream: string) => OwnCredentials | undefined;
 
 const NOTHING_OWN: OwnOf = () => undefined;
 
+/** After a thread could not be had, short texts stay on the loop for this long. */
+const NO_THREAD_MS = 1_000;
+
+type InspectionOptions = { readonly ownOf?: OwnOf; readonly budget?: WorkBudget };
+
 /** Inspection with the help of a worker. A schema is code and stays here, before and after the close look. */
-export function createInspection(worker: InspectionWorker, ownOf: OwnOf = NOTHING_OWN): Inspection {
+export function createInspection(
+  worker: InspectionWorker,
+  turns: LoopTurns,
+  { ownOf = NOTHING_OWN, budget = createWorkBudget() }: InspectionOptions = {},
+): Inspection {
+  const readJson = createJsonReading(worker, turns);
+  let lastMissedMs = Number.NEGATIVE_INFINITY;
+
+  async function run(job: InspectionJob, upstream: string): Promise<JobEnd> {
+    const end = await worker.run(job, upstream);
+    if (end.kind === 'unavailable') lastMissedMs = performance.now();
+    return end;
+  }
+
   async function message(input: InspectionInput, upstream: string): Promise<InspectionOutcome> {
     const { text, profile, carry, caps, approved, answered, own } = input;
-    const plain = { text, profile, carry, caps, approved, answered, own };
-    const job: InspectionJob = { kind: 'message', input: plain };
-    const end = await worker.run(job, upstream);
+    const isWhole = text.length > LARGE_TEXT_CHARS;
+    const job = { text, profile, carry, caps, approved, answered, own };
+    const end = await run({ kind: 'message', input: job, isWhole }, upstream);
     switch (end.kind) {
       case 'message':
-        return endMessage(input, end.outcome);
+        return endMessage(input, end.outcome, await changedValue(end, upstream));
       case 'unavailable':
-        return endMessage(input, lookClosely(input));
+        return endMessage(input, (isWhole ? passWhole(input) : undefined) ?? lookClosely(input));
       case 'full':
         return withheld('overloaded');
       case 'died':
       case 'request':
+      case 'read':
         return withheld('internal');
     }
   }
 
+  /** The value of a large text that was changed is built as that of any large text is. */
+  function changedValue(
+    { outcome, parts }: Extract<JobEnd, { readonly kind: 'message' }>,
+    upstream: string,
+  ): Promise<Json> | undefined {
+    if (outcome.kind !== 'changed' || parts === undefined) return undefined;
+    return buildInTurns(outcome.text, parts, { turns, upstream });
+  }
+
   async function request(input: GuardInput, upstream: string): Promise<GuardOutcome> {
-    const end = await worker.run({ kind: 'request', input }, upstream);
+    const isWhole = input.text.length > LARGE_TEXT_CHARS;
+    const end = await run({ kind: 'request', input, isWhole }, upstream);
     switch (end.kind) {
       case 'request':
         return end.outcome;
       case 'unavailable':
-        return guardClosely(input);
+        return guardArguments(input);
       case 'full':
         return { kind: 'refuse', reason: 'overloaded', findings: [] };
       case 'died':
       case 'message':
+      case 'read':
         return { kind: 'refuse', reason: 'internal', findings: [] };
     }
   }
 
+  /** Whether a text that needs a closer look gets it on the loop: a short one of whoever did not use it much. */
+  function staysHere(text: string, upstream: string): boolean {
+    if (text.length > LONG_TEXT_CHARS) return false;
+    return budget.hasLeft(upstream) || performance.now() - lastMissedMs < NO_THREAD_MS;
+  }
+
+  function account<T>(upstream: string, look: () => T): T {
+    const startedMs = performance.now();
+    const outcome = look();
+    const spentMs = performance.now() - startedMs;
+    budget.spend(upstream, spentMs);
+    return outcome;
+  }
+
   return {
     close: worker.close,
+    readJson,
     message(given, upstream) {
       const own = ownOf(upstream);
-      const input = own === undefined ? given : { ...given, own };
-      if (input.text.length <= LONG_TEXT_CHARS) return inspectMessage(input);
-      return beginMessage(input) ?? message(input, upstream);
+      const input = own === undefined ? given : withOwn(given, own);
+      const { text } = input;
+      if (text.length > LARGE_TEXT_CHARS) return checkOutput(input) ?? message(input, upstream);
+      const begun = beginMessage(input);
+      if (begun !== undefined) return begun;
+      if (!staysHere(text, upstream)) return message(input, upstream);
+      return account(upstream, () => endMessage(input, lookClosely(input)));
     },
     request(input, upstream) {
-      if (input.text.length <= LONG_TEXT_CHARS) return guardArguments(input);
-      return guardClean(input) ?? request(input, upstream);
+      const { text } = input;
+      if (text.length > LARGE_TEXT_CHARS) return request(input, upstream);
+      const begun = guardClean(input);
+      if (begun !== undefined) return begun;
+      if (!staysHere(text, upstream)) return request(input, upstream);
+      return account(upstream, () => guardClosely(input));
+    },
+  };
+}
+
+/** A large text is not parsed for this: whoever inspects it does that on the other thread. */
+function withOwn(input: InspectionInput, own: OwnCredentials): InspectionInput {
+  if (input.text.length <= LARGE_TEXT_CHARS) return { ...input, own };
+  const { text, profile, output, carry, caps, approved, answered } = input;
+  return {
+    ...{ text, profile, output, carry, caps, approved, answered, own },
+    get value() {
+      return input.value;
     },
   };
 }

@@ -6,6 +6,7 @@ import { createKeyRing } from '../state/key-ring.js';
 import { createGuardedFetch } from '../upstream/guarded-fetch.js';
 import { listFacesOnce } from '../upstream/listing-faces.js';
 import { keysOf } from './run-keys.js';
+import { loadOfOne } from './shared-load.js';
 import { assertionSigner } from './signing.js';
 import { connectUpstream } from './upstream-connection.js';
 
@@ -24,6 +25,7 @@ export async function observeOnce(
   const { client, sessions, openRequest, sessionVersions } = connectUpstream(upstream, {
     guarded,
     now: Date.now,
+    ...loadOfOne(),
     signer: assertionSigner(createKeyRing(keysOf(gateway))),
     issuer: gateway.publicBase,
     onCredential: () => undefined,

@@ -7,11 +7,10 @@ import type { Ports, StateSubject } from '../exchange-ports.js';
 import type { InspectionPort } from '../inspect/apart.js';
 import { createPageCache } from '../inspect/page-cache.js';
 import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
-import type { Json } from '../mcp/message.js';
 import type { Audit, Recorded } from '../observe/audit.js';
 import { faultCode, type Log, logRefusal } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
-import { digestListed } from '../pins/digest.js';
+import { digestOnce } from '../pins/digest.js';
 import type { Principal } from '../policy/principal.js';
 import { REASONS } from '../policy/reasons.js';
 import type { ExchangeRecord } from '../policy/record.js';
@@ -58,6 +57,8 @@ export type Parts = {
   readonly streams: StreamRegistry;
   readonly endpoints: Endpoints;
   readonly inspection: InspectionPort;
+  readonly readJson: Ports['readJson'];
+  readonly turns: Ports['turns'];
   readonly onVersion: Ports['onVersion'];
   readonly countVersions: Ports['countVersions'];
   readonly now: () => number;
@@ -114,6 +115,8 @@ export function createPorts(parts: Parts): Ports {
   return {
     limits,
     inspection: parts.inspection,
+    readJson: parts.readJson,
+    turns: parts.turns,
     pages: createPageCache({
       maxPages: MAX_PAGES,
       maxBytes: MAX_PAGE_BYTES,
@@ -163,7 +166,7 @@ export function createPorts(parts: Parts): Ports {
       openRequestState(ring, stateOf(subject, principal), sealed, now()),
     freshen: (upstream) => runtimeOf(upstream).freshen(),
     keyedHash: (purpose, text) => ring.hmac(purpose, text),
-    digest: (kind, definition: Json, isExact) => digestListed(kind, definition, isExact),
+    digest: digestOnce,
     recordDecision(record) {
       record.isDecisionWritten = true;
       return isDurable(audit.decision(record));

@@ -2,7 +2,10 @@
 // connects before it is used.
 
 import type { UpstreamSettings } from '../config/settings.js';
+import type { ReadJson } from '../mcp/json-reader.js';
+import type { LoopTurns } from '../mcp/loop-turns.js';
 import { CHANNEL_VERSION } from '../mcp/versions.js';
+import type { AnswerRoom } from '../upstream/answer-room.js';
 import { type AssertionSigner, createAssertion } from '../upstream/assertion.js';
 import { createBridge } from '../upstream/bridge/sessions.js';
 import { createChannelRequest } from '../upstream/channel-listing.js';
@@ -15,6 +18,7 @@ import { connectOptionsFor } from '../upstream/connect.js';
 import { createCredentialSource } from '../upstream/credential-sources.js';
 import type { NoteCredential } from '../upstream/credentials.js';
 import type { GuardedFetch } from '../upstream/guarded-fetch.js';
+import type { Hearing } from '../upstream/hearing.js';
 import type { ListingRequest } from '../upstream/listing-call.js';
 import { createListingRequest } from '../upstream/listing-port.js';
 import { createPresenter, type Presenter } from '../upstream/presenter.js';
@@ -32,6 +36,11 @@ export type UpstreamConnection = {
 export type ConnectionPorts = {
   readonly guarded: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
   readonly now: () => number;
+  /** How large messages are read, and with whom the event loop is shared. */
+  readonly readJson: ReadJson;
+  readonly turns: LoopTurns;
+  /** Where the answers of all upstreams are kept that are long. */
+  readonly room: AnswerRoom;
   /** Who signs assertions, and as whom: `publicUrl`. */
   readonly signer: AssertionSigner;
   readonly issuer: string;
@@ -40,6 +49,18 @@ export type ConnectionPorts = {
   /** Told in fixed words why a credential could not be had, or a connection not be made. */
   readonly onTrouble: (what: 'credentials' | 'connection', detail: string) => void;
 };
+
+/** How the messages of an upstream are read where they are translated. */
+export function hearingOf(
+  { name: upstream, limits: { maxValues } }: UpstreamSettings,
+  { readJson, turns }: Pick<ConnectionPorts, 'readJson' | 'turns'>,
+): Hearing {
+  return {
+    read: (source) => readJson(source, { upstream, maxValues }),
+    spend: turns.spend,
+    turn: () => turns.take(upstream),
+  };
+}
 
 /** Makes the connections of an upstream. Whoever makes them closes the client. */
 export function connectUpstream(
@@ -50,7 +71,13 @@ export function connectUpstream(
   const onFailure = (code: string): void => ports.onTrouble('connection', code);
   const connect = connectOptionsFor(network, { tls, onFailure });
   const presenter = presenterOf(settings, ports);
-  const client = createUpstreamClient({ url, presenter, limits, connect });
+  const client = createUpstreamClient({
+    url,
+    presenter,
+    limits,
+    connect,
+    enterRoom: () => ports.room.enter(settings.name),
+  });
   switch (transport) {
     case 'streamable-http':
       return {
@@ -64,7 +91,12 @@ export function connectUpstream(
       return {
         client,
         presenter,
-        sessions: createBridge({ client, ...limits, now: ports.now }),
+        sessions: createBridge({
+          client,
+          ...limits,
+          hearing: hearingOf(settings, ports),
+          now: ports.now,
+        }),
         openRequest: () => createChannelRequest(client),
         sessionVersions: [CHANNEL_VERSION],
       };

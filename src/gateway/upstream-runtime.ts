@@ -2,6 +2,8 @@
 // It lives across reloads as long as its settings stay the same.
 
 import type { UpstreamSettings } from '../config/settings.js';
+import type { Listing } from '../mcp/listing.js';
+import { digestOnce } from '../pins/digest.js';
 import {
   dropFace,
   noteListing,
@@ -11,12 +13,14 @@ import {
   type Page,
 } from '../pins/observed.js';
 import type { SessionUpstream, UpstreamClient } from '../upstream/client.js';
+import { type Hearing, inTurns } from '../upstream/hearing.js';
+import { createListingAllowance } from '../upstream/listing-allowance.js';
 import type { ListingFault } from '../upstream/listing-call.js';
 import { createFaceLister } from '../upstream/listing-faces.js';
 import type { Presenter } from '../upstream/presenter.js';
 import { createTranslation, type Translation } from '../upstream/translate/translation.js';
 import type { WordsAbout } from './replicas.js';
-import { type ConnectionPorts, connectUpstream } from './upstream-connection.js';
+import { type ConnectionPorts, connectUpstream, hearingOf } from './upstream-connection.js';
 
 export type UpstreamRuntime = {
   readonly settings: UpstreamSettings;
@@ -49,17 +53,34 @@ export type RuntimePorts = ConnectionPorts & {
   readonly onFailure: (runtime: UpstreamRuntime, why: ListingFault) => void;
 };
 
+/** Takes the digests that an observation will ask for. */
+async function digestInTurns(listing: Listing, hearing: Hearing): Promise<void> {
+  const { tools, prompts, templates, resources } = listing;
+  const lists = [
+    ['tool', tools],
+    ['prompt', prompts],
+    ['template', templates],
+    ['resource', resources],
+  ] as const;
+  for (const [kind, items] of lists)
+    await inTurns(hearing, items, ({ definition, isExact }) => {
+      digestOnce(kind, definition, isExact);
+    });
+}
+
 /** Opens an upstream: from now on it is listed by itself. Nothing is connected before the first listing. */
 export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): UpstreamRuntime {
   const { now } = ports;
   const { limits, pinning } = settings;
   const connection = connectUpstream(settings, ports);
   const { client, sessions, presenter, openRequest, sessionVersions } = connection;
+  const hearing = hearingOf(settings, ports);
   const translation = createTranslation({
     client: sessions,
     gatewayVersion: ports.gatewayVersion,
     maxResponseBytes: limits.maxResponseBytes,
     requestTimeoutMs: limits.requestTimeoutMs,
+    hearing,
     words: ports.wordsAbout(settings.name),
     now,
   });
@@ -82,6 +103,9 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     {
       now,
       openRequest,
+      hearing,
+      allowance: createListingAllowance(limits.maxListingBytesPerMinute, now),
+      prepare: (listing) => digestInTurns(listing, hearing),
       onListings(listings) {
         see(listings.map(observeListing).reduce(noteListing, observed));
         if (lister.isUp()) ports.onListed(runtime);

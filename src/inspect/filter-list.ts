@@ -37,6 +37,11 @@ const PLACES: {
   resources: { method: 'resources/list', member: 'resources', name: 'uri' },
 };
 
+/** The member of a result that holds the items of a list. */
+export function memberOf(kind: ListKind): string {
+  return PLACES[kind].member;
+}
+
 export type ListItem = { readonly name: string; readonly digest: string | undefined };
 
 export type ListInput = {
@@ -184,6 +189,16 @@ function withoutIcons(element: string): string {
 
 function restOf({ kind, areReviewed, profile }: ListInput, text: string): InspectionInput {
   const { method, member } = PLACES[kind];
-  const approved = areReviewed ? [`/result/${member}`] : [];
-  return { text, value: JSON.parse(text), profile, approved, answered: method };
+  let value: Json | undefined;
+  return {
+    text,
+    // Parsed by whoever reads it: what is large is read on another thread.
+    get value() {
+      value ??= JSON.parse(text) as Json;
+      return value;
+    },
+    profile,
+    approved: areReviewed ? [`/result/${member}`] : [],
+    answered: method,
+  };
 }

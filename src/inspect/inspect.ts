@@ -108,9 +108,16 @@ export function inspectMessage(
 
 /** The outcome of a message that is not what its schema says, or needs no closer look; else `undefined`. */
 export function beginMessage(input: InspectionInput): InspectionOutcome | undefined {
+  return checkOutput(input) ?? passWhole(input);
+}
+
+/** The outcome of a message that is not what its schema says; else `undefined`. */
+export function checkOutput(
+  input: Pick<InspectionInput, 'value' | 'output'>,
+): (InspectionOutcome & CloseOutcome) | undefined {
+  if (input.output === undefined) return undefined;
   try {
-    if (!satisfies(input.value, input.output)) return withheld('result-invalid');
-    return passWhole(input);
+    return satisfies(input.value, input.output) ? undefined : withheld('result-invalid');
   } catch {
     return withheld('internal');
   }
@@ -130,11 +137,13 @@ export function lookClosely(input: CloseInput, inspectors: Inspectors = INSPECTO
 export function endMessage(
   { output }: Pick<InspectionInput, 'output'>,
   outcome: CloseOutcome,
+  /** What the changed text holds, where somebody has read it already. */
+  changed?: Json,
 ): InspectionOutcome {
   if (outcome.kind !== 'changed') return outcome;
   const { findings } = outcome;
   try {
-    const value: Json = JSON.parse(outcome.text);
+    const value: Json = changed ?? JSON.parse(outcome.text);
     if (!satisfies(value, output)) return { kind: 'withhold', reason: 'result-invalid', findings };
     return { ...outcome, value };
   } catch {
@@ -147,16 +156,20 @@ export function withheld(reason: WithholdReason): InspectionOutcome & CloseOutco
   return { kind: 'withhold', reason, findings: NO_FINDINGS };
 }
 
-/** The outcome of a message that needs no closer look. */
-function passWhole(input: InspectionInput): InspectionOutcome | undefined {
+/** The outcome of a message that needs no closer look; else `undefined`. Never throws. */
+export function passWhole(input: CloseInput): (InspectionOutcome & CloseOutcome) | undefined {
   const { own } = input;
-  if (!isSurelyCleanJson(input.text) || isExposedIn(input.text, own)) return undefined;
-  if (holdsMore(input.value, undefined, LISTED.get(input.answered))) return undefined;
-  const tail = input.carry?.tail ?? '';
-  const texts = readerTextsOf(input.value);
-  const isClean = (text: string): boolean => isSurelyClean(text) && !isExposedIn(text, own);
-  if (!isWhollyClean(input.value, texts, { tail, isClean })) return undefined;
-  return { kind: 'clean', findings: NO_FINDINGS, carry: carryOn(tail, texts) };
+  try {
+    if (!isSurelyCleanJson(input.text) || isExposedIn(input.text, own)) return undefined;
+    if (holdsMore(input.value, undefined, LISTED.get(input.answered))) return undefined;
+    const tail = input.carry?.tail ?? '';
+    const texts = readerTextsOf(input.value);
+    const isClean = (text: string): boolean => isSurelyClean(text) && !isExposedIn(text, own);
+    if (!isWhollyClean(input.value, texts, { tail, isClean })) return undefined;
+    return { kind: 'clean', findings: NO_FINDINGS, carry: carryOn(tail, texts) };
+  } catch {
+    return withheld('internal');
+  }
 }
 
 function inspect(input: CloseInput, inspectors: Inspectors, log: FindingLog): CloseOutcome {

@@ -51,7 +51,10 @@ type Gathered = {
 
 /** Classes of which something is still there. An unreadable text is a class of its own. */
 export function findRemains(input: RecheckInput): readonly string[] {
-  const read = readJsonText(input.text, { maxDepth: input.maxDepth });
+  const read = readJsonText(input.text, {
+    maxDepth: input.maxDepth,
+    maxValues: Number.POSITIVE_INFINITY,
+  });
   if (!read.ok) return ['unreadable'];
   const gathered: Gathered = {
     ...{ met: [], prose: [], shown: [], series: [[]] },

@@ -57,7 +57,7 @@ const JUDGED_NUMBERS = [
  * Source: MCP 2025-03-26, batching; otherwise as {@link admitMessage}.
  */
 export function admitPost(input: AdmissionInput): Admitted | AdmittedArray | ProtocolFault {
-  const reading = readJson(input.body);
+  const { reading = readJson(input.body) } = input;
   if (!reading.ok) return unreadable(reading.fault);
   if (!Array.isArray(reading.value)) return admitReading(input, reading);
   return input.isChannel === true
@@ -72,7 +72,7 @@ export function admitPost(input: AdmissionInput): Admitted | AdmittedArray | Pro
  * Source: MCP 2025-11-25 and 2026-07-28, transports; contract §6, row "protocol violation".
  */
 export function admitMessage(input: AdmissionInput): Admitted | ProtocolFault {
-  const reading = readJson(input.body);
+  const { reading = readJson(input.body) } = input;
   return reading.ok ? admitReading(input, reading) : unreadable(reading.fault);
 }
 
@@ -103,6 +103,8 @@ function unreadable(fault: Extract<JsonReading, { readonly ok: false }>['fault']
       return faultOf(fault, INVALID_REQUEST, 'An object has two members of one name.', place);
     case 'too-deep':
       return invalidMessage(place, 'The body nests too deeply.');
+    case 'too-many-values':
+      return invalidMessage(place, 'The body holds more values than are read here.');
   }
 }
 

@@ -12,6 +12,7 @@ export function amendAnswer(answer: UpstreamAnswer, changes: Amendments): Upstre
     headers: changes.headers ?? answer.headers,
     whole: changes.whole ?? ((maxBytes, withinMs) => answer.whole(maxBytes, withinMs)),
     next: changes.next ?? (() => answer.next()),
+    hold: (bytes) => answer.hold?.(bytes),
     release: () => answer.release(),
     abort: () => answer.abort(),
   };

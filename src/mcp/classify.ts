@@ -10,6 +10,7 @@ import { checkStateless, claimsStateless } from './eras/stateless.js';
 import { type FaultPlace, headerMismatch, unsupportedVersion } from './faults.js';
 import type { Grants } from './grants.js';
 import type { HeaderMap } from './headers.js';
+import type { JsonReading } from './json.js';
 import type { Era, JsonObject, Message } from './message.js';
 import { SESSION_VERSIONS, STATELESS_VERSIONS } from './versions.js';
 
@@ -20,6 +21,8 @@ export type AdmissionInput = {
   /** Names of headers that were sent more than once. */
   readonly repeated: ReadonlySet<string>;
   readonly body: Uint8Array;
+  /** The body as it was read; it is read here where not given. */
+  readonly reading?: JsonReading | undefined;
   /** It was posted to a channel of HTTP+SSE, whose sealed session stands as `mcp-session-id`. */
   readonly isChannel?: boolean | undefined;
   readonly openSession: OpenSession;

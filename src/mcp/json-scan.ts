@@ -1,4 +1,5 @@
-// One linear pass over JSON text before it is parsed: depth, duplicate members, lone surrogates.
+// One linear pass over JSON text before it is parsed: depth, number of values, duplicate members, lone
+// surrogates.
 // It judges only what a JSON parser accepts silently; grammar stays with JSON.parse, so nothing here
 // makes invalid text valid. Strings are crossed with indexOf, member names are hashed where they stand.
 // Source: RFC 8259 §4, §8.2 and §9; RFC 7493 §2.1 and §2.3.
@@ -6,7 +7,10 @@
 import { foldName } from './case-folding.js';
 
 /** What is wrong with JSON text, or with the bytes that should hold it. */
-export type JsonFault = 'malformed-json' | 'duplicate-key' | 'too-deep';
+export type JsonFault = 'malformed-json' | 'duplicate-key' | 'too-deep' | 'too-many-values';
+
+/** How much JSON text may hold. Values are objects, arrays, strings that are no names, numbers and literals. */
+export type JsonCaps = { readonly maxDepth: number; readonly maxValues: number };
 
 /** Objects with more members than this are checked with a set instead of by comparing hashes. */
 const MAX_COMPARED_MEMBERS = 8;
@@ -24,16 +28,21 @@ const BACKSLASH = 0x5c;
 const CLOSE_BRACKET = 0x5d;
 const LETTER_D = 0x64;
 const LETTER_E = 0x65;
+const LETTER_F = 0x66;
+const LETTER_N = 0x6e;
+const LETTER_T = 0x74;
 const LETTER_U = 0x75;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-type ScanOutcome =
-  | { readonly fault: JsonFault }
-  | { readonly fault?: never; readonly suspectNumbers: boolean };
+/** What a scan tells of text in which it found no fault. */
+export type Scanned = {
+  readonly fault?: never;
+  readonly suspectNumbers: boolean;
+  readonly values: number;
+};
 
-const EXACT: ScanOutcome = Object.freeze({ suspectNumbers: false });
-const SUSPECT: ScanOutcome = Object.freeze({ suspectNumbers: true });
+type ScanOutcome = { readonly fault: JsonFault } | Scanned;
 
 /** Columns that one scan needed and the next hardly does are given back. */
 const MAX_KEPT_NAMES = 1024;
@@ -41,6 +50,8 @@ const MAX_KEPT_NAMES = 1024;
 type Scan = {
   text: string;
   maxDepth: number;
+  maxValues: number;
+  values: number;
   at: number;
   /** Position of the next quote and backslash at or after the place last asked about. */
   quote: number;
@@ -63,21 +74,27 @@ type Scan = {
  * Scans text that JSON.parse will read afterwards. For text that is valid JSON the answer is exact;
  * for other text it may report any fault or none. Linear in the length, never recursive.
  *
- * @returns the first fault, or whether a number literal could lose value on the way through a double.
+ * @returns the first fault, or how many values there are, and whether a number literal could lose value on
+ * the way through a double.
  */
-export function scanJson(text: string, maxDepth: number): ScanOutcome {
-  const scan = begin(text, maxDepth);
+export function scanJson(text: string, caps: JsonCaps): ScanOutcome {
+  const scan = begin(text, caps);
   while (scan.at < text.length) {
     const fault = step(scan, text.charCodeAt(scan.at));
     if (fault !== undefined) return end(scan, { fault });
   }
-  return end(scan, scan.suspectNumbers ? SUSPECT : EXACT);
+  const { suspectNumbers, values, maxValues } = scan;
+  return end(scan, values > maxValues ? TOO_MANY_VALUES : { suspectNumbers, values });
 }
+
+const TOO_MANY_VALUES: ScanOutcome = Object.freeze({ fault: 'too-many-values' });
 
 /** One scan runs at a time, so its columns are used again by the next. */
 const kept: Scan = {
   text: '',
   maxDepth: 0,
+  maxValues: 0,
+  values: 0,
   at: 0,
   quote: -1,
   backslash: -1,
@@ -93,9 +110,11 @@ const kept: Scan = {
   nameEnd: [],
 };
 
-function begin(text: string, maxDepth: number): Scan {
+function begin(text: string, { maxDepth, maxValues }: JsonCaps): Scan {
   kept.text = text;
   kept.maxDepth = maxDepth;
+  kept.maxValues = maxValues;
+  kept.values = 0;
   kept.at = 0;
   kept.quote = -1;
   kept.backslash = -1;
@@ -128,17 +147,28 @@ function step(scan: Scan, code: number): JsonFault | undefined {
     case CLOSE_BRACKET:
       return close(scan);
     case COMMA:
+      // Many scalars need as many commas, so those are counted against the cap here.
+      if (scan.values > scan.maxValues) return 'too-many-values';
       scan.isNameNext = scan.isObject[scan.depth] === true;
       scan.at++;
       return undefined;
   }
   if (code === MINUS || (code >= DIGIT_0 && code <= DIGIT_9)) takeNumber(scan);
-  else scan.at++;
+  else takeOther(scan, code);
   return undefined;
+}
+
+/** A blank, a colon, or a letter of a literal: each of the letters below stands once in one literal, and in no other. */
+function takeOther(scan: Scan, code: number): void {
+  if (code >= LETTER_F && (code === LETTER_T || code === LETTER_F || code === LETTER_N))
+    scan.values++;
+  scan.at++;
 }
 
 function open(scan: Scan, isObject: boolean): JsonFault | undefined {
   if (scan.depth >= scan.maxDepth) return 'too-deep';
+  scan.values++;
+  if (scan.values > scan.maxValues) return 'too-many-values';
   scan.depth++;
   scan.isObject[scan.depth] = isObject;
   scan.firstName[scan.depth] = scan.nameCount;
@@ -159,6 +189,7 @@ function close(scan: Scan): JsonFault | undefined {
 
 function takeNumber(scan: Scan): void {
   const { text } = scan;
+  scan.values++;
   const start = scan.at;
   let at = start + 1;
   let hasExponent = false;
@@ -181,7 +212,10 @@ function takeString(scan: Scan): JsonFault | undefined {
   const end = endOfString(scan, start);
   if (end < 0) return 'malformed-json';
   scan.at = end + 1;
-  if (!scan.isNameNext) return undefined;
+  if (!scan.isNameNext) {
+    scan.values++;
+    return undefined;
+  }
   scan.isNameNext = false;
   return takeName(scan, start, end);
 }

@@ -3,11 +3,14 @@
 // Source: RFC 8259; RFC 7493 (I-JSON) §2.1 to §2.3.
 
 import type { TextEdit } from './admitted.js';
-import { type JsonFault, scanJson } from './json-scan.js';
+import { type JsonCaps, type JsonFault, type Scanned, scanJson } from './json-scan.js';
 import type { Json } from './message.js';
 
 /** How deep objects and arrays may nest, where a caller has no cap of its own. */
 export const MAX_JSON_DEPTH = 64;
+
+/** For text whose values were counted when it came in. */
+const COUNTED: JsonCaps = { maxDepth: MAX_JSON_DEPTH, maxValues: Number.POSITIVE_INFINITY };
 
 /** A stretch of text in UTF-16 offsets: from `start` up to, not including, `end`. */
 export type Span = { readonly start: number; readonly end: number };
@@ -22,40 +25,46 @@ export type JsonReading =
       readonly value: Json;
       /** False proves that no number literal loses value on the way through a double. */
       readonly suspectNumbers: boolean;
+      /** How many values it holds, itself among them. */
+      readonly values: number;
     }
   | { readonly ok: false; readonly fault: JsonFault };
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** The text of UTF-8 bytes, or `undefined` where they are none. */
+export function decodeUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Reads UTF-8 bytes as one JSON value. Refuses invalid UTF-8, a byte order mark, lone surrogates (also
- * escaped), nesting past the cap, and in any object: two names equal after simple case folding, a name
+ * escaped), nesting and values past their caps, and in any object: two names equal after simple case folding, a name
  * with NUL (both `duplicate-key`), and `__proto__`. Linear; does not recurse.
  * Source: RFC 8259 §8.1; RFC 7493 §2.1, §2.3.
  */
-export function readJson(
-  bytes: Uint8Array,
-  caps: { readonly maxDepth: number } = { maxDepth: MAX_JSON_DEPTH },
-): JsonReading {
-  let text: string;
-  try {
-    text = decoder.decode(bytes);
-  } catch {
-    return { ok: false, fault: 'malformed-json' };
-  }
-  return readJsonText(text, caps);
+export function readJson(bytes: Uint8Array, caps: JsonCaps = COUNTED): JsonReading {
+  const text = decodeUtf8(bytes);
+  return text === undefined ? { ok: false, fault: 'malformed-json' } : readJsonText(text, caps);
 }
 
 /** As {@link readJson}, for text that was already decoded from valid UTF-8 (an event of a stream). */
-export function readJsonText(
-  text: string,
-  caps: { readonly maxDepth: number } = { maxDepth: MAX_JSON_DEPTH },
-): JsonReading {
-  const scanned = scanJson(text, caps.maxDepth);
-  if (scanned.fault !== undefined) return { ok: false, fault: scanned.fault };
+export function readJsonText(text: string, caps: JsonCaps = COUNTED): JsonReading {
+  const scanned = scanJson(text, caps);
+  return scanned.fault === undefined
+    ? parseScanned(text, scanned)
+    : { ok: false, fault: scanned.fault };
+}
+
+/** Parses text in which a scan found no fault. */
+export function parseScanned(text: string, { suspectNumbers, values }: Scanned): JsonReading {
   try {
     const value: Json = JSON.parse(text);
-    return { ok: true, text, value, suspectNumbers: scanned.suspectNumbers };
+    return { ok: true, text, value, suspectNumbers, values };
   } catch {
     return { ok: false, fault: 'malformed-json' };
   }

@@ -25,7 +25,11 @@ export type SseCaps = {
 };
 
 /** Keeps what is unfinished between chunks. After a fault every further push gives the same fault. */
-export type SseFramer = { push(chunk: Uint8Array): readonly SseEvent[] | SseFault };
+export type SseFramer = {
+  push(chunk: Uint8Array): readonly SseEvent[] | SseFault;
+  /** Bytes of what is unfinished. */
+  readonly unfinishedBytes: number;
+};
 
 const LF = 10;
 const CR = 13;
@@ -71,7 +75,12 @@ export function createSseFramer(caps: SseCaps): SseFramer {
     id: undefined,
     fault: undefined,
   };
-  return { push: (chunk) => pushChunk(state, chunk) };
+  return {
+    push: (chunk) => pushChunk(state, chunk),
+    get unfinishedBytes() {
+      return state.pendingBytes + state.dataBytes;
+    },
+  };
 }
 
 function pushChunk(state: State, chunk: Uint8Array): readonly SseEvent[] | SseFault {

@@ -99,8 +99,9 @@ export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
   readonly awaited: AwaitedAnswers | undefined;
 };
 
-/** Why no usable answer came from an upstream. */
+/** Why no usable answer came from an upstream. `overloaded`: there is no room to keep it. */
 export type ForwardFault =
+  | 'overloaded'
   | 'upstream-unavailable'
   | 'upstream-timeout'
   | 'upstream-protocol'
@@ -122,6 +123,11 @@ export type UpstreamAnswer = {
   whole(maxBytes: number, withinMs: number): WholeAnswer | Promise<WholeAnswer>;
   /** Bytes as they come; `undefined` at the end, a fault when they ended early. */
   next(): Uint8Array | undefined | ForwardFault | Promise<Uint8Array | undefined | ForwardFault>;
+  /**
+   * Holds room for so many bytes of it that are kept, in place of what was held before; waits where there is
+   * none. What an answer holds, and its whole bytes, are given back by `release` or `abort`.
+   */
+  hold?(bytes: number): undefined | Promise<'held' | 'overloaded'>;
   /** Nothing more of it is wanted: what little is left is dropped, and the socket serves again. */
   release(): void;
   /** Gives the exchange up: the socket is closed, which is how the 2026 era cancels. */
@@ -139,7 +145,7 @@ export type ForwardOutcome =
 
 /**
  * Why nothing was sent: it concerns what another replica runs, or ran, or the replicas could not be told of it; or
- * too much for its caller is on its way.
+ * too much for its caller is on its way (`overloaded`).
  */
 export type UnsentFault = 'asked-elsewhere' | 'store-unavailable' | 'overloaded';
 

@@ -43,6 +43,22 @@ export function digestListed(kind: PinnedKind, definition: unknown, isExact: boo
   return digest.ok ? digest.digest : NO_DIGEST;
 }
 
+type Taken = { readonly kind: PinnedKind; readonly isExact: boolean; readonly digest: string };
+
+const taken = new WeakMap<object, Taken>();
+
+/**
+ * As {@link digestListed}, and kept as long as the definition, which nobody changes once it was read: what
+ * takes long of a long listing can be done beforehand.
+ */
+export function digestOnce(kind: PinnedKind, definition: object, isExact: boolean): string {
+  const known = taken.get(definition);
+  if (known?.kind === kind && known.isExact === isExact) return known.digest;
+  const digest = digestListed(kind, definition, isExact);
+  taken.set(definition, { kind, isExact, digest });
+  return digest;
+}
+
 /** Lower-case hex SHA-256 of a text in UTF-8. */
 export function sha256Hex(text: string): string {
   return createHash('sha256').update(text, 'utf8').digest('hex');

@@ -6,7 +6,7 @@ import { type Face, isSameFace, type ListedItem, type Listing } from '../mcp/lis
 import type { JsonObject } from '../mcp/message.js';
 import { readTaskUses } from '../mcp/tasks.js';
 import type { PinKind } from '../policy/definition.js';
-import { digestDefinition, digestListed, NO_DIGEST, sha256Hex } from './digest.js';
+import { digestDefinition, digestOnce, NO_DIGEST, sha256Hex } from './digest.js';
 import { nameOf, PIN_KINDS } from './lock.js';
 
 /** One definition as it was seen. `isRepeated`: its name stood more than once in one listing. */
@@ -98,7 +98,7 @@ function sightItems(
   for (const { definition, isExact } of items) {
     const name = nameOf(kind, definition);
     if (name === undefined) continue;
-    const digest = digestListed(kind, definition, isExact);
+    const digest = digestOnce(kind, definition, isExact);
     seen.set(name, { digest, definition, isRepeated: seen.has(name) });
   }
   return seen;

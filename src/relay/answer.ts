@@ -13,7 +13,7 @@ import { type Call, noteRefusal } from './call.js';
 import { isBridged } from './channel-outgoing.js';
 import { awaitAnswer } from './channel-request.js';
 import { answerEventIds } from './event-ids.js';
-import { pumpEvents } from './events.js';
+import { pumpEvents, termsOfAnswer } from './events.js';
 import { type GatheredWrites, gatherWrites } from './gathered-writes.js';
 import { keepAlive } from './held-stream.js';
 import { createJudge, type Judge } from './judge.js';
@@ -119,9 +119,19 @@ async function relayWhole(
   const bytes = await answer.whole(maxResponseBytes, withinMs);
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
-  const judged = judge.judgeBytes(bytes);
-  const verdict = judged instanceof Promise ? await judged : judged;
-  return sendOwn(call, verdict, answer.status, bytes);
+  const { turns } = call.ports;
+  try {
+    const turn = turns.take(call.incoming.upstream);
+    if (turn !== undefined) await turn;
+    const startedMs = performance.now();
+    const judged = judge.judgeBytes(bytes);
+    turns.spend(performance.now() - startedMs);
+    const verdict = judged instanceof Promise ? await judged : judged;
+    return sendOwn(call, verdict, answer.status, bytes);
+  } finally {
+    // What was kept of it is not needed any more.
+    answer.release();
+  }
 }
 
 /**
@@ -144,7 +154,7 @@ async function relayAlone(
     isLate = true;
     answer.abort();
   }, timeLeftMs(call));
-  const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
+  const end = await pumpEvents(answer, termsOfAnswer(call), async (event) => {
     if (event.kind !== 'message' || event.data === '') return undefined;
     const verdict = await judge.judgeText(event.data);
     if (verdict.kind !== 'own' && verdict.kind !== 'refused') return undefined;

@@ -8,10 +8,12 @@ import type { SessionFacts } from '../mcp/admitted.js';
 import { encodeSseMessage } from '../mcp/sse.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
 import type { Principal } from '../policy/principal.js';
+import { refuseWith } from '../policy/refusal.js';
 import { mediaType } from './answer.js';
-import { type Call, callerOf } from './call.js';
-import { pumpEvents } from './events.js';
+import { type Call, callerOf, noteRefusal } from './call.js';
+import { isExcess, type PumpTerms, pumpEvents, termsOfStream } from './events.js';
 import { aborted } from './held-stream.js';
+import { faultOfEnd } from './stream-writer.js';
 import { createUnaskedJudge } from './unowned.js';
 
 /** A client of HTTP+SSE cannot ask for the stream again, so the gateway does, first after this time. */
@@ -32,14 +34,20 @@ export type Bridged = {
 
 /** Relays until someone leaves, or the session is lost at the upstream: then the channel ends with it. */
 export async function relayBridged(bridged: Bridged, leave: AbortSignal): Promise<void> {
-  const at: Position = { lastEventId: undefined, waitMs: AGAIN_AFTER_MS };
+  const terms = termsOfStream(bridged.call);
+  const at: Position = { lastEventId: undefined, waitMs: AGAIN_AFTER_MS, terms };
   while (!leave.aborted && (await relayNext(bridged, leave, at))) {
     await sleep(at.waitMs, undefined, { signal: leave, ref: false }).catch(() => undefined);
   }
 }
 
 /** The event after which the next stream of the upstream goes on, and how long it is waited for. */
-type Position = { lastEventId: string | undefined; waitMs: number };
+type Position = {
+  lastEventId: string | undefined;
+  waitMs: number;
+  /** What the streams of the channel may bring, one after the other. */
+  readonly terms: PumpTerms;
+};
 
 /** Relays one stream of the upstream, if it gives one; false where there will be no other. */
 async function relayNext(bridged: Bridged, leave: AbortSignal, at: Position): Promise<boolean> {
@@ -50,7 +58,7 @@ async function relayNext(bridged: Bridged, leave: AbortSignal, at: Position): Pr
   if (NO_STREAM.has(outcome.status)) await aborted(leave);
   if (isStream(outcome)) {
     at.waitMs = AGAIN_AFTER_MS;
-    await relayOne(bridged, outcome, leave, at);
+    if (!(await relayOne(bridged, outcome, leave, at))) return false;
   }
   return !SESSION_LOST.has(outcome.status);
 }
@@ -77,18 +85,19 @@ function isStream({ status, headers }: UpstreamAnswer): boolean {
   return status === 200 && mediaType(headers['content-type']) === 'text/event-stream';
 }
 
+/** False where the gateway ended it. */
 async function relayOne(
   { call, principal, session }: Bridged,
   answer: UpstreamAnswer,
   leave: AbortSignal,
   at: Position,
-): Promise<void> {
+): Promise<boolean> {
   const facts = session();
   const abort = (): void => answer.abort();
   leave.addEventListener('abort', abort, { once: true });
   if (leave.aborted || facts === undefined) abort();
   const judge = facts === undefined ? undefined : createUnaskedJudge(call, principal, facts);
-  await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
+  const end = await pumpEvents(answer, at.terms, async (event) => {
     // Judged under the version that stands now, not the one under which the channel was opened.
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
     if (event.kind !== 'message') return undefined;
@@ -99,4 +108,7 @@ async function relayOne(
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
   leave.removeEventListener('abort', abort);
+  if (!isExcess(end) || leave.aborted) return true;
+  noteRefusal(call, refuseWith(faultOfEnd(end)));
+  return false;
 }

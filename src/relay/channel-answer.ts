@@ -4,7 +4,7 @@
 // Source: MCP 2024-11-05, transports; architecture, "how a response finds its plan".
 
 import type { SentFacts, SessionFacts } from '../mcp/admitted.js';
-import { applyEdits, readJsonText, spanOf } from '../mcp/json.js';
+import { applyEdits, spanOf } from '../mcp/json.js';
 import { readEnvelope } from '../mcp/jsonrpc.js';
 import { encodeSseMessage } from '../mcp/sse.js';
 import type { AwaitedAnswers } from '../mcp/transport.js';
@@ -17,6 +17,7 @@ import { type Call, callerOf, nameOf } from './call.js';
 import { gatherWrites } from './gathered-writes.js';
 import { createJudge } from './judge.js';
 import { createCount, createGate, type NoticeGate, type ProgressCount } from './progress.js';
+import { readMessage } from './reading.js';
 import { writeFailure, writeVerdict } from './stream-writer.js';
 import { DROP, drop, type Verdict } from './subject.js';
 import { createUnaskedJudge } from './unowned.js';
@@ -68,7 +69,7 @@ export function createChannelWriter(
   };
   channel.judgeUnasked = createUnaskedJudge(call, principal, session, gateOf(channel));
   const write: ChannelWriter['write'] = async (data, leave) => {
-    const reading = readJsonText(data);
+    const reading = await readMessage(call, data);
     const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
     const sent = readAnswered(channel, envelope);
     if (sent !== undefined) return writeAnswer(channel, sent, data, leave);

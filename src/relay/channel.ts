@@ -15,7 +15,7 @@ import { notAcceptable, takesStream } from './acceptance.js';
 import { relayBridged } from './bridged-channel.js';
 import { type Call, callerOf, noteRefusal } from './call.js';
 import { type ChannelWriter, createChannelWriter } from './channel-answer.js';
-import { pumpEvents } from './events.js';
+import { pumpEvents, termsOfStream } from './events.js';
 import { holdStream } from './held-stream.js';
 import { listen, noteSession, putOnRecord } from './listen.js';
 import { faultOfEnd, STREAM_HEADERS, upkeepOf } from './stream-writer.js';
@@ -174,7 +174,7 @@ async function relayChannel(
   const abort = (): void => answer.abort();
   leave.addEventListener('abort', abort, { once: true });
   if (leave.aborted) abort();
-  const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
+  const end = await pumpEvents(answer, termsOfStream(call), async (event) => {
     // Judged under the version that stands now, not the one under which the channel was opened.
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
     if (event.kind !== 'message') await call.outgoing.write(upkeepOf(event));

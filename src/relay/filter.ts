@@ -9,6 +9,7 @@ import {
   type ListInput,
   type ListKind,
   type ListOutcome,
+  memberOf,
 } from '../inspect/filter-list.js';
 import { cutHandshake, endHandshake, type HandshakeOutcome } from '../inspect/handshake.js';
 import type { CachedPage } from '../inspect/page-cache.js';
@@ -16,7 +17,7 @@ import { type Bytes, sizeOfBytes } from '../mcp/body.js';
 import { filterServerCapabilities } from '../mcp/capabilities.js';
 import { hasInexactNumber, type JsonReading } from '../mcp/json.js';
 import { listedEra } from '../mcp/listing.js';
-import type { Era, JsonObject } from '../mcp/message.js';
+import { type Era, isObject, type JsonObject } from '../mcp/message.js';
 import { readTaskUses } from '../mcp/tasks.js';
 import { CHANNEL_VERSION, SESSION_VERSIONS, STATELESS_VERSIONS } from '../mcp/versions.js';
 import type { PinKind } from '../policy/definition.js';
@@ -58,6 +59,8 @@ const VERSIONS: { readonly [era in Era]: readonly string[] } = {
 /** MCP 2025-11-25, session management: visible ASCII only. */
 const SESSION_ID = /^[\x21-\x7e]{1,4096}$/;
 const NO_HEADERS = {};
+/** The items of longer pages are digested in turns. */
+const LARGE_PAGE_CHARS = 256 * 1024;
 
 /** Filters the own result of a handshake or a list. */
 export function filterAnswer(filtering: Filtering): Verdict | Promise<Verdict> {
@@ -162,6 +165,36 @@ function endHandshakeAnswer(
 }
 
 function filterListAnswer(
+  filtering: Filtering,
+  kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
+): Verdict | Promise<Verdict> {
+  const { call, reading } = filtering;
+  if (kind.pin === undefined || reading.text.length <= LARGE_PAGE_CHARS)
+    return filterListNow(filtering, kind);
+  return digestInTurns(filtering, kind.list, kind.pin).then(() => {
+    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
+    return filterListNow(filtering, kind);
+  });
+}
+
+/** The digests of a long page are taken beforehand, so that it holds nobody up; numbers in doubt need their text. */
+async function digestInTurns(
+  { call, reading, result }: Filtering,
+  list: ListKind,
+  pin: PinKind,
+): Promise<void> {
+  const { turns, digest } = call.ports;
+  const items = result[memberOf(list)];
+  if (reading.suspectNumbers || !Array.isArray(items)) return;
+  for (const item of items) {
+    await turns.take(call.incoming.upstream);
+    const startedMs = performance.now();
+    if (isObject(item)) digest(pin, item, true);
+    turns.spend(performance.now() - startedMs);
+  }
+}
+
+function filterListNow(
   filtering: Filtering,
   kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
 ): Verdict | Promise<Verdict> {

@@ -7,7 +7,7 @@ import { setPrivate } from '../inspect/members.js';
 import { readAnswer } from '../mcp/answers.js';
 import { mayAskFirst } from '../mcp/asking.js';
 import { type Bytes, inOnePiece } from '../mcp/body.js';
-import { type JsonReading, readJson, readJsonText } from '../mcp/json.js';
+import type { ReadOutcome } from '../mcp/json-reader.js';
 import { isObject, type JsonObject, type RpcError } from '../mcp/message.js';
 import { type CompiledSchema, definitionOf } from '../policy/definition.js';
 import { refuseWith } from '../policy/refusal.js';
@@ -18,6 +18,7 @@ import { judgeAsking } from './asking.js';
 import { type Call, nameOf } from './call.js';
 import { type Filtering, filterAnswer, recallList } from './filter.js';
 import { createAnswerGate, createTaskGate } from './progress.js';
+import { readMessage, refuseUnread } from './reading.js';
 import { isRetry } from './retry.js';
 import { repairError } from './stateless-error.js';
 import { type Inspection, inspect, type Read, type Subject, type Verdict } from './subject.js';
@@ -63,8 +64,16 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
   };
   const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
 
-  function judge(reading: JsonReading, bytes?: Uint8Array): Verdict | Promise<Verdict> {
-    if (!reading.ok) return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
+  function judgeSource(source: Uint8Array | string): Verdict | Promise<Verdict> {
+    const bytes = typeof source === 'string' ? undefined : source;
+    const reading = readMessage(call, source);
+    return reading instanceof Promise
+      ? reading.then((late) => judge(late, bytes))
+      : judge(reading, bytes);
+  }
+
+  function judge(reading: ReadOutcome, bytes?: Uint8Array): Verdict | Promise<Verdict> {
+    if (!reading.ok) return { kind: 'refused', refusal: refuseUnread(reading.fault) };
     const { era, version, rule } = admitted;
     const mayAsk = mayAskFirst(rule.method);
     const mayDefer = MAY_DEFER.has(rule.method) ? admitted.mayDefer : undefined;
@@ -96,12 +105,9 @@ export function createJudge(call: Call, cleared: Answered, issued: string | unde
 
   return {
     judgeBytes(bytes) {
-      const recalled = recallList(call, cleared, bytes);
-      if (recalled !== undefined) return recalled;
-      const whole = inOnePiece(bytes);
-      return judge(readJson(whole), whole);
+      return recallList(call, cleared, bytes) ?? judgeSource(inOnePiece(bytes));
     },
-    judgeText: (text) => judge(readJsonText(text)),
+    judgeText: judgeSource,
     renew(owed) {
       subject.owed = owed;
     },

@@ -11,9 +11,9 @@ import type { Principal } from '../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
 import { notAcceptable, takesStream } from './acceptance.js';
 import { type Answered, maySee, resumeAnswered } from './answered.js';
-import { type Call, callerOf, nameOf } from './call.js';
+import { type Call, callerOf, nameOf, noteRefusal } from './call.js';
 import { answerEventIds, sessionEventIds } from './event-ids.js';
-import { pumpEvents } from './events.js';
+import { isExcess, pumpEvents, termsOfStream } from './events.js';
 import { gatherWrites } from './gathered-writes.js';
 import { aborted, holdStream } from './held-stream.js';
 import { createJudge } from './judge.js';
@@ -160,12 +160,13 @@ async function relayUntil(
   if (answered !== undefined) return relayResumed(call, answered, answer, leave);
   const judge = createUnaskedJudge(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
-  await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
+  const end = await pumpEvents(answer, termsOfStream(call), async (event) => {
     // Judged under the version that stands now, not the one under which the stream was opened.
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
     await writeUnasked(call, event, judge, { idOf, leave });
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
+  if (isExcess(end) && !leave.aborted) noteRefusal(call, refuseWith(faultOfEnd(end)));
 }
 
 /** The rest of an answer: judged like its beginning, and no longer than its caller may see it. */

@@ -26,6 +26,7 @@ import { type Call, noteRefusal, refusalContext } from './call.js';
 import { allowedFilter, type ListenedTasks } from './narrow.js';
 import { profileOf } from './profile.js';
 import { createAnswerGate } from './progress.js';
+import { readMessage, reasonUnread } from './reading.js';
 import { drop as noteDrop, type Subject } from './subject.js';
 import { tellTaskNotice } from './task-notice.js';
 
@@ -59,8 +60,8 @@ const TASK_STATUS = 'notifications/tasks';
 /** Judges one message of the upstream. */
 export async function judgeNotice(subscription: Subscription, data: string): Promise<Judged> {
   const { id, cleared } = subscription;
-  const reading = readJsonText(data);
-  if (!reading.ok) return fail(subscription, 'upstream-protocol');
+  const reading = await readMessage(subscription.call, data);
+  if (!reading.ok) return fail(subscription, reasonUnread(reading.fault));
   const { version } = cleared.admitted;
   const answer = readAnswer(reading.value, { era: '2026', id, version, isListening: true });
   switch (answer.kind) {

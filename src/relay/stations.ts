@@ -9,6 +9,7 @@ import type { AdmittedArray } from '../mcp/arrays.js';
 import { checkCarried, checkParamHeaders, versionsOffered } from '../mcp/carried.js';
 import { type Grants, NO_GRANTS } from '../mcp/grants.js';
 import { decodeParamHeaders } from '../mcp/headers.js';
+import type { ReadOutcome } from '../mcp/json-reader.js';
 import type { JsonObject } from '../mcp/message.js';
 import { decideRequest } from '../policy/decide.js';
 import type { Allow, Deny } from '../policy/decision.js';
@@ -22,6 +23,7 @@ import { findChannel, isBridged } from './channel-outgoing.js';
 import { addressRequest } from './channel-request.js';
 import { contentOf } from './guarded-content.js';
 import { narrowListen } from './narrow.js';
+import { isRead, readMessage, refuseUnread } from './reading.js';
 import { openRetry } from './retry.js';
 import { addressTask, checkTaskUse, noteTaskWish } from './task-request.js';
 
@@ -54,13 +56,31 @@ function renewView(call: Call): void {
 }
 
 /** Whether it is valid protocol for an era that we police: one message, or 400 and 404. */
-export function admit(call: Call, principal: Principal): Admitted | AdmittedArray | Refusal {
+export function admit(
+  call: Call,
+  principal: Principal,
+): Admitted | AdmittedArray | Refusal | Promise<Admitted | AdmittedArray | Refusal> {
+  const reading = readMessage(call, call.incoming.body);
+  if (!(reading instanceof Promise)) return admitRead(call, principal, reading);
+  return reading.then((late) => {
+    renewView(call);
+    return admitRead(call, principal, late);
+  });
+}
+
+function admitRead(
+  call: Call,
+  principal: Principal,
+  reading: ReadOutcome,
+): Admitted | AdmittedArray | Refusal {
+  if (!isRead(reading)) return refuseUnread(reading.fault);
   const { incoming, ports, view } = call;
   const { upstream } = incoming;
   const outcome = admitPost({
     headers: incoming.headers,
     repeated: incoming.repeated,
     body: incoming.body,
+    reading,
     isChannel: incoming.channel === 'message',
     openSession: (sealed) => ports.openSession(sealed, upstream, principal),
     openQuestion: (id, session) => ports.openQuestion(id, { upstream, principal, session }),

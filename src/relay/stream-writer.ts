@@ -14,7 +14,7 @@ import type { UpstreamAnswer } from '../mcp/transport.js';
 import { type Refusal, type refuseWith, renderRefusal } from '../policy/refusal.js';
 import { type Call, isLeft, noteRefusal, refusalContext } from './call.js';
 import type { EventIds } from './event-ids.js';
-import { type PumpEnd, pumpEvents } from './events.js';
+import { type PumpEnd, pumpEvents, termsOfAnswer } from './events.js';
 import type { GatheredWrites } from './gathered-writes.js';
 import type { Judge } from './judge.js';
 import type { Verdict } from './subject.js';
@@ -60,10 +60,9 @@ export async function writeEvents(
     if (writing.isResumable) answer.abort();
   };
   signal.addEventListener('abort', release);
-  const maxBytes = call.view.limits.maxResponseBytes;
   const end = await pumpEvents(
     answer,
-    maxBytes,
+    termsOfAnswer(call),
     (event) => writeEvent(writing, event),
     writes.flush,
   );
@@ -178,6 +177,8 @@ export function faultOfEnd(end: PumpEnd): Parameters<typeof refuseWith>[0] {
       return 'upstream-protocol';
     case 'too-large':
       return 'result-too-large';
+    case 'overloaded':
+    case 'rate-limited':
     case 'upstream-credentials':
     case 'upstream-protocol':
     case 'upstream-timeout':

@@ -20,7 +20,7 @@ import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Cleared } from '../settle/settle.js';
 import { mediaType, refuseStatus, sendOwn } from './answer.js';
 import type { Call } from './call.js';
-import { pumpEvents } from './events.js';
+import { isExcess, pumpEvents, termsOfStream } from './events.js';
 import { gatherWrites } from './gathered-writes.js';
 import { aborted, holdStream } from './held-stream.js';
 import { createJudge } from './judge.js';
@@ -69,6 +69,7 @@ async function relayRefused(
 ): Promise<Refusal | undefined> {
   const { maxResponseBytes, requestTimeoutMs } = call.view.limits;
   const bytes = await answer.whole(maxResponseBytes, requestTimeoutMs);
+  answer.release();
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
   const verdict = await createJudge(call, cleared, undefined).judgeBytes(bytes);
@@ -172,7 +173,7 @@ async function relayNotices(
     isLate = subscription.agreed === undefined;
     if (isLate) answer.abort();
   }, call.view.limits.requestTimeoutMs);
-  const end = await pumpEvents(answer, call.view.limits.maxResponseBytes, async (event) => {
+  const end = await pumpEvents(answer, termsOfStream(call), async (event) => {
     if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
     if (event.kind !== 'message') return undefined;
     call.view = call.ports.view(call.incoming.upstream) ?? call.view;
@@ -188,6 +189,10 @@ async function relayNotices(
   clearTimeout(late);
   const isBroken = subscription.agreed === undefined && !subscription.isOver && !leave.aborted;
   if (isBroken) await fail(call, isLate ? 'upstream-timeout' : faultOfEnd(end));
+  else if (isExcess(end) && !subscription.isOver && !leave.aborted) {
+    subscription.isOver = true;
+    await fail(call, faultOfEnd(end));
+  }
 }
 
 /** In a stream that has begun, a refusal is the last event (contract §6). */

@@ -5,7 +5,7 @@
 import { NO_CARRY } from '../inspect/inspect.js';
 import type { SessionFacts } from '../mcp/admitted.js';
 import { type Answer, readAnswer } from '../mcp/answers.js';
-import { applyEdits, readJsonText, spanOf } from '../mcp/json.js';
+import { applyEdits, spanOf } from '../mcp/json.js';
 import type { JsonObject } from '../mcp/message.js';
 import { sessionEra } from '../mcp/versions.js';
 import { isListed } from '../policy/decide.js';
@@ -14,6 +14,7 @@ import { refuseWith } from '../policy/refusal.js';
 import type { Call } from './call.js';
 import { createSessionGate, type NoticeGate } from './progress.js';
 import { judgeQuestion } from './question.js';
+import { readMessage } from './reading.js';
 import {
   DROP,
   drop,
@@ -58,7 +59,7 @@ export function createUnaskedJudge(
     gate,
   };
   return async (data) => {
-    const reading = readJsonText(data);
+    const reading = await readMessage(call, data);
     if (!reading.ok) return undefined;
     const answer = readAnswer(reading.value, { era, id: undefined, version });
     if (isOwn(answer)) return undefined;

@@ -32,6 +32,10 @@ class CountedAnswer implements UpstreamAnswer {
     return this.#timed(this.#answer.next());
   }
 
+  hold(bytes: number): ReturnType<NonNullable<UpstreamAnswer['hold']>> {
+    return this.#answer.hold?.(bytes);
+  }
+
   release(): void {
     this.#answer.release();
   }

@@ -9,9 +9,11 @@ import type {
   LeaveSignal,
   UpstreamAnswer,
 } from '../mcp/transport.js';
+import type { HeldRoom, Room } from './answer-room.js';
 
-/** Chunks that may wait before the socket is paused. */
+/** Chunks, and their bytes, that may wait before the socket is paused. */
 const MAX_WAITING_CHUNKS = 16;
+const MAX_WAITING_BYTES = 256 * 1024;
 /** What may follow an answer that nobody reads on: more of it costs the socket. */
 const MAX_RELEASED_BYTES = 64 * 1024;
 const RELEASE_WITHIN_MS = 1_000;
@@ -22,9 +24,19 @@ const NO_HEADERS: UpstreamAnswer['headers'] = Object.freeze(Object.create(null))
 type Pulled = Uint8Array | undefined | ForwardFault;
 type Whole = Uint8Array | 'too-large' | ForwardFault;
 
-/** Someone who waits for the whole answer. */
+/** Enters the room in which answers are kept that are long. */
+export type EnterRoom = () => HeldRoom;
+
+/** What an answer may keep without asking for room. */
+const FREE_BYTES = 64 * 1024;
+/** The least that is asked for, where nobody said how long the answer is. */
+const FIRST_ROOM_BYTES = 256 * 1024;
+
+/** Someone who waits for the whole answer. `roomBytes`: up to which it may grow without asking. */
 type Collecting = {
   readonly maxBytes: number;
+  roomBytes: number;
+  isWaiting: boolean;
   size: number;
   readonly done: (value: Whole) => void;
 };
@@ -36,8 +48,9 @@ type Collecting = {
 export function createAnswerReader(
   settle: (outcome: ForwardOutcome) => void,
   signal?: LeaveSignal,
+  enterRoom?: EnterRoom,
 ): Dispatcher.DispatchHandler {
-  return new AnswerReader(settle, signal);
+  return new AnswerReader(settle, signal, enterRoom);
 }
 
 /** Both ends of one response, from the first byte of its headers to its end: one object an exchange. */
@@ -55,10 +68,17 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
   /** Below zero while what comes is still wanted. */
   #releasedBytes = -1;
   #collecting: Collecting | undefined;
+  readonly #enterRoom: EnterRoom | undefined;
+  #room: HeldRoom | undefined;
 
-  constructor(settle: (outcome: ForwardOutcome) => void, signal: LeaveSignal | undefined) {
+  constructor(
+    settle: (outcome: ForwardOutcome) => void,
+    signal: LeaveSignal | undefined,
+    enterRoom: EnterRoom | undefined,
+  ) {
     this.#settle = settle;
     this.#signal = signal;
+    this.#enterRoom = enterRoom;
   }
 
   onRequestStart(started: Dispatcher.DispatchController): void {
@@ -88,8 +108,7 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
     // What else the same reading brings goes along with its first chunk.
     if (this.#waiting !== undefined && this.#chunks.length === 1)
       void SOON.then(() => this.#wake());
-    if (this.#collecting === undefined && this.#chunks.length >= MAX_WAITING_CHUNKS)
-      this.#controller?.pause();
+    if (this.#collecting === undefined && this.#isFull()) this.#controller?.pause();
   }
 
   onResponseEnd(): void {
@@ -117,9 +136,11 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
         resolve(value);
       };
       const size = this.#chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
-      this.#collecting = { maxBytes, size, done };
+      const collecting = { maxBytes, roomBytes: FREE_BYTES, isWaiting: false, size, done };
+      this.#collecting = collecting;
       this.#controller?.resume();
-      if (size > maxBytes) this.#overflow(this.#collecting);
+      if (size > maxBytes) this.#refuse(collecting, 'too-large');
+      else if (size > collecting.roomBytes) this.#makeRoom(collecting);
     });
   }
 
@@ -133,7 +154,14 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
   }
 
   /** Reads and drops what little is left, so that the socket can serve again; gives up past a bound. */
+  hold(bytes: number): undefined | Promise<Room> {
+    if (this.#room === undefined && bytes <= FREE_BYTES) return undefined;
+    this.#room ??= this.#enterRoom?.();
+    return this.#room?.hold(bytes <= FREE_BYTES ? 0 : bytes);
+  }
+
   release(): void {
+    this.#room?.release();
     if (this.#end !== 'open') return;
     this.#chunks = [];
     this.#releasedBytes = 0;
@@ -142,6 +170,7 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
   }
 
   abort(): void {
+    this.#room?.release();
     this.#giveUp('upstream-unavailable');
   }
 
@@ -180,7 +209,10 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
   #finishWhole(): void {
     const collecting = this.#collecting;
     this.#collecting = undefined;
-    collecting?.done(this.#wholeOf(collecting.maxBytes));
+    if (collecting === undefined) return;
+    const whole = this.#wholeOf(collecting.maxBytes);
+    if (typeof whole === 'string') this.#room?.release();
+    collecting.done(whole);
   }
 
   /** What came, once the answer has ended. */
@@ -195,13 +227,41 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
     const collecting = this.#collecting;
     if (collecting === undefined) return;
     collecting.size += chunk.byteLength;
-    if (collecting.size > collecting.maxBytes) this.#overflow(collecting);
+    if (collecting.size > collecting.maxBytes) this.#refuse(collecting, 'too-large');
+    else if (collecting.size > collecting.roomBytes && !collecting.isWaiting)
+      this.#makeRoom(collecting);
   }
 
-  #overflow({ done }: Collecting): void {
+  /** Asks for room: for all of it where its length is known, else for twice what is there. */
+  #makeRoom(collecting: Collecting): void {
+    const { maxBytes, size } = collecting;
+    const declared = Number(this.headers['content-length']);
+    const wanted = size <= declared ? declared : Math.max(2 * size, FIRST_ROOM_BYTES);
+    collecting.roomBytes = Math.min(wanted, maxBytes);
+    const room = this.hold(collecting.roomBytes);
+    if (room === undefined) return;
+    collecting.isWaiting = true;
+    this.#controller?.pause();
+    void room.then((outcome) => {
+      collecting.isWaiting = false;
+      if (this.#collecting !== collecting) return;
+      if (outcome === 'overloaded') this.#refuse(collecting, outcome);
+      else if (collecting.size > collecting.roomBytes) this.#makeRoom(collecting);
+      else this.#controller?.resume();
+    });
+  }
+
+  #refuse({ done }: Collecting, why: 'too-large' | 'overloaded'): void {
     this.#collecting = undefined;
     this.abort();
-    done('too-large');
+    done(why);
+  }
+
+  #isFull(): boolean {
+    if (this.#chunks.length >= MAX_WAITING_CHUNKS) return true;
+    let bytes = 0;
+    for (const chunk of this.#chunks) bytes += chunk.byteLength;
+    return bytes >= MAX_WAITING_BYTES;
   }
 
   #discard(chunk: Uint8Array): void {

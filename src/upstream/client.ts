@@ -10,7 +10,7 @@ import type { ChannelOutcome, ForwardOutcome, LeaveSignal } from '../mcp/transpo
 import { CHANNEL_VERSION } from '../mcp/versions.js';
 import type { Caller } from '../policy/caller.js';
 import type { Cleared } from '../settle/settle.js';
-import { createAnswerReader, faultOf } from './answer.js';
+import { createAnswerReader, type EnterRoom, faultOf } from './answer.js';
 import { awaitEndpoint } from './channel.js';
 import {
   baseHeaders,
@@ -30,6 +30,8 @@ export type ClientSettings = {
     readonly streamIdleMs: number;
     readonly concurrency: number;
   };
+  /** Where answers are kept that are long; without bound where not given. */
+  readonly enterRoom?: EnterRoom | undefined;
   /** Connects under the address rules of the upstream's network. */
   readonly connect: buildConnector.connector;
 };
@@ -133,7 +135,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
         if (isRefused(outcome)) presenter.refused(by, shown);
         resolve(checkAnswer(outcome));
       };
-      const reader = createAnswerReader(settleOnce, signal);
+      const reader = createAnswerReader(settleOnce, signal, settings.enterRoom);
       try {
         pool.dispatch({ path: target, method, headers, body }, reader);
       } catch (error) {

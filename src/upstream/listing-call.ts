@@ -3,13 +3,15 @@
 // MCP 2025-11-25 and 2026-07-28, Streamable HTTP.
 
 import { readAnswer } from '../mcp/answers.js';
-import { readJson, readJsonText } from '../mcp/json.js';
+import type { ReadOutcome } from '../mcp/json-reader.js';
 import type { ListedEra } from '../mcp/listing.js';
 import type { JsonObject, RpcError } from '../mcp/message.js';
 import { createSseFramer, type SseEvent, type SseFault } from '../mcp/sse.js';
+import { HEARING_ALONE, type Hearing } from './hearing.js';
+import type { ListingAllowance } from './listing-allowance.js';
 
-/** Why no answer can be used. */
-export type ListingFault = 'unavailable' | 'timeout' | 'credentials' | 'protocol';
+/** Why no answer can be used. `too-large`: past what one listing, or the listings of a minute, may read. */
+export type ListingFault = 'unavailable' | 'timeout' | 'credentials' | 'protocol' | 'too-large';
 
 /** Sends one request of the gateway's own. Headers in, headers out: lower-case names. */
 export type ListingRequest = (input: {
@@ -43,6 +45,8 @@ export type CallOutcome =
       readonly result: JsonObject;
       /** The message as text, for what has to be read off it. */
       readonly text: string;
+      /** False proves that no number of it loses value on the way through a double. */
+      readonly suspectNumbers: boolean;
       readonly headers: { readonly [name: string]: string | undefined };
     }
   /** The upstream answered, and did not do it. */
@@ -62,6 +66,17 @@ export type CallPorts = {
   readonly setTimer: SetTimer;
   /** For one request, its answer included. */
   readonly requestTimeoutMs: number;
+  /** How answers are read; alone and at once where not given. */
+  readonly hearing?: Hearing | undefined;
+  /** What may be read in this minute; without bound where not given. */
+  readonly allowance?: ListingAllowance | undefined;
+};
+
+/** Under which an answer is read. */
+type Terms = {
+  readonly budget: Budget;
+  readonly hearing: Hearing;
+  readonly allowance: ListingAllowance | undefined;
 };
 
 const REQUEST_ID = 1;
@@ -75,7 +90,10 @@ export async function callUpstream(
   budget: Budget,
 ): Promise<CallOutcome> {
   const body = { jsonrpc: '2.0', id: REQUEST_ID, method: call.method, params: call.params };
-  const reading = (answer: Reading): Promise<CallOutcome> => readOutcome(call, answer, budget);
+  const { hearing = HEARING_ALONE, allowance } = ports;
+  if (allowance?.isLeft === false) return { kind: 'failed', why: 'too-large' };
+  const terms: Terms = { budget, hearing, allowance };
+  const reading = (answer: Reading): Promise<CallOutcome> => readOutcome(call, answer, terms);
   return exchange(ports, call.headers, JSON.stringify(body), budget, reading);
 }
 
@@ -89,7 +107,7 @@ export async function notifyUpstream(
   const body = JSON.stringify({ jsonrpc: '2.0', method });
   return exchange(ports, headers, body, budget, async ({ status, headers: received }) =>
     status < 300
-      ? { kind: 'result', result: {}, text: '', headers: received }
+      ? { kind: 'result', result: {}, text: '', suspectNumbers: false, headers: received }
       : { kind: 'refused', status, error: undefined },
   );
 }
@@ -172,21 +190,26 @@ function endBody(chunks: AsyncIterator<Uint8Array>): void {
   Promise.resolve(chunks.return?.()).catch(() => undefined);
 }
 
-async function readOutcome(call: Call, answer: Reading, budget: Budget): Promise<CallOutcome> {
+async function readOutcome(call: Call, answer: Reading, terms: Terms): Promise<CallOutcome> {
   const { headers, status } = answer;
   const type = (headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase();
-  if (type === 'text/event-stream' && status < 300) return readStream(call, answer, budget);
-  const bytes = await readWhole(answer, budget);
+  if (type === 'text/event-stream' && status < 300) return readStream(call, answer, terms);
+  const bytes = await readWhole(answer, terms);
   if ('failed' in bytes) return { kind: 'failed', why: bytes.failed };
   const isJson = type === 'application/json';
-  const json = isJson ? readJson(bytes.whole) : undefined;
+  const json = isJson ? await terms.hearing.read(bytes.whole) : undefined;
   const own = json?.ok === true ? readOwn(call, answer, json) : undefined;
   if (own !== undefined) return own;
+  if (json?.ok === false && isExcess(json)) return { kind: 'failed', why: 'too-large' };
   if (status >= 300) return { kind: 'refused', status, error: undefined };
   return { kind: 'failed', why: 'protocol' };
 }
 
-type OkReading = Extract<ReturnType<typeof readJsonText>, { readonly ok: true }>;
+type OkReading = Extract<ReadOutcome, { readonly ok: true }>;
+
+function isExcess({ fault }: Extract<ReadOutcome, { readonly ok: false }>): boolean {
+  return fault === 'too-many-values' || fault === 'overloaded';
+}
 
 /** The outcome where this is the awaited answer; `undefined` where it is something else. */
 function readOwn(
@@ -199,7 +222,13 @@ function readOwn(
   switch (answer.kind) {
     case 'own-result':
       if (status >= 300) return { kind: 'refused', status, error: undefined };
-      return { kind: 'result', result: answer.result, text: json.text, headers };
+      return {
+        kind: 'result',
+        result: answer.result,
+        text: json.text,
+        suspectNumbers: json.suspectNumbers,
+        headers,
+      };
     case 'own-error':
       return { kind: 'refused', status, error: answer.error };
     case 'own-question':
@@ -215,50 +244,65 @@ function readOwn(
 
 async function readWhole(
   answer: Reading,
-  budget: Budget,
+  terms: Terms,
 ): Promise<{ readonly whole: Uint8Array } | { readonly failed: ListingFault }> {
   const chunks: Uint8Array[] = [];
   for (;;) {
     const chunk = await answer.next();
     if (chunk === 'late') return { failed: 'timeout' };
     if (chunk === undefined) return { whole: Buffer.concat(chunks) };
-    if (!spend(budget, chunk)) return { failed: 'protocol' };
+    if (!spend(terms, chunk)) return { failed: 'too-large' };
     chunks.push(chunk);
   }
 }
 
-async function readStream(call: Call, answer: Reading, budget: Budget): Promise<CallOutcome> {
-  const framer = createSseFramer({ maxEventBytes: Math.max(budget.bytesLeft, 1) });
+async function readStream(call: Call, answer: Reading, terms: Terms): Promise<CallOutcome> {
+  const framer = createSseFramer({ maxEventBytes: Math.max(terms.budget.bytesLeft, 1) });
   for (;;) {
     const chunk = await answer.next();
     if (chunk === 'late') return { kind: 'failed', why: 'timeout' };
-    if (chunk === undefined || !spend(budget, chunk)) return { kind: 'failed', why: 'protocol' };
-    const outcome = readEvents(call, answer, framer.push(chunk));
+    if (chunk === undefined) return { kind: 'failed', why: 'protocol' };
+    if (!spend(terms, chunk)) return { kind: 'failed', why: 'too-large' };
+    const outcome = await readEvents(call, answer, framer.push(chunk), terms.hearing);
     if (outcome !== undefined) return outcome;
   }
 }
 
-function readEvents(
+async function readEvents(
   call: Call,
   answer: Reading,
   events: readonly SseEvent[] | SseFault,
-): CallOutcome | undefined {
+  hearing: Hearing,
+): Promise<CallOutcome | undefined> {
   if ('fault' in events) return { kind: 'failed', why: 'protocol' };
   for (const event of events) {
-    const outcome = readEvent(call, answer, event);
+    await hearing.turn();
+    const startedMs = performance.now();
+    const reading = readEvent(event, hearing);
+    hearing.spend(performance.now() - startedMs);
+    const json = await reading;
+    const outcome = json === undefined ? undefined : outcomeOf(call, answer, json);
     if (outcome !== undefined) return outcome;
   }
   return undefined;
 }
 
-function readEvent(call: Call, answer: Reading, event: SseEvent): CallOutcome | undefined {
+function readEvent(
+  event: SseEvent,
+  { read }: Hearing,
+): ReadOutcome | Promise<ReadOutcome> | undefined {
   // An event without content opens a stream that may be resumed (MCP 2025-11-25).
   if (event.kind !== 'message' || event.event !== 'message' || event.data === '') return undefined;
-  const json = readJsonText(event.data);
-  return json.ok ? readOwn(call, answer, json) : { kind: 'failed', why: 'protocol' };
+  return read(event.data);
 }
 
-function spend(budget: Budget, chunk: Uint8Array): boolean {
+function outcomeOf(call: Call, answer: Reading, json: ReadOutcome): CallOutcome | undefined {
+  if (json.ok) return readOwn(call, answer, json);
+  return { kind: 'failed', why: isExcess(json) ? 'too-large' : 'protocol' };
+}
+
+function spend({ budget, allowance }: Terms, chunk: Uint8Array): boolean {
   budget.bytesLeft -= chunk.byteLength;
-  return budget.bytesLeft >= 0;
+  allowance?.spend(chunk.byteLength);
+  return budget.bytesLeft >= 0 && allowance?.isLeft !== false;
 }

@@ -13,6 +13,7 @@ import {
   LATEST_SESSION_VERSION,
   STATELESS_VERSIONS,
 } from '../mcp/versions.js';
+import type { Ask } from './listing-apps.js';
 import {
   type Budget,
   type CallOutcome,
@@ -40,6 +41,8 @@ export type EraPorts = CallPorts & {
   readonly sessionVersions: readonly string[];
   /** The Apps extension is declared. */
   readonly apps: boolean;
+  /** Does beforehand, in turns, what takes long of a complete listing. */
+  readonly prepare?: ((listing: Listing) => Promise<void>) | undefined;
 };
 
 /** A session of the gateway's own (2025 era), kept between listings. */
@@ -96,7 +99,7 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
   if (versions.length === 0 || !isObject(capabilities)) return { kind: 'not-spoken' };
   const instructions = readInstructions(result);
   if (instructions === 'malformed') return PROTOCOL;
-  const walk = await walkLists(capabilities, ports.caps, ask);
+  const walk = await walkLists(capabilities, ports.caps, ask, ports.hearing);
   if (walk.kind !== 'lists') return walkFailure(walk);
   const meta = result['_meta'];
   const serverInfo = isObject(meta) ? meta['io.modelcontextprotocol/serverInfo'] : undefined;
@@ -110,6 +113,7 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
     serverInfo: isObject(serverInfo) ? serverInfo : undefined,
     protocolVersions: versions,
   };
+  await ports.prepare?.(listing);
   return { kind: 'listed', listing };
 }
 
@@ -181,9 +185,9 @@ async function listInSession(
   const budget = budgetOf(ports);
   const headers = sessionHeaders(session);
   const { version } = session;
-  const walk = await walkLists(session.capabilities, ports.caps, (method, params) =>
-    callUpstream(ports, { era: '2025', version, method, params, headers }, budget),
-  );
+  const ask: Ask = (method, params) =>
+    callUpstream(ports, { era: '2025', version, method, params, headers }, budget);
+  const walk = await walkLists(session.capabilities, ports.caps, ask, ports.hearing);
   if (walk.kind === 'lists') {
     const { capabilities, serverInfo, instructions } = session;
     const said = { capabilities, serverInfo, instructions };
@@ -196,6 +200,7 @@ async function listInSession(
       // A server names the newest version it speaks, up to the one it was asked for.
       protocolVersions: ports.sessionVersions.filter((older) => older <= version),
     };
+    await ports.prepare?.(listing);
     return { kind: 'listed', listing };
   }
   const isLost = walk.kind === 'refused' && LOST_STATUSES.has(walk.status);

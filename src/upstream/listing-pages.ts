@@ -5,6 +5,7 @@
 import { elementSpans, hasInexactNumber, spanOf } from '../mcp/json.js';
 import type { ListedItem } from '../mcp/listing.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
+import { HEARING_ALONE, type Hearing, inTurns } from './hearing.js';
 import { type Ask, readAppResources } from './listing-apps.js';
 import type { CallOutcome, ListingFault } from './listing-call.js';
 
@@ -55,12 +56,13 @@ export async function walkLists(
   capabilities: JsonObject,
   caps: ListingCaps,
   ask: Ask,
+  hearing: Hearing = HEARING_ALONE,
 ): Promise<Walk> {
   const left = { pages: caps.maxPages, items: caps.maxItems };
   const lists: Record<ListName, readonly ListedItem[]> = { tools: [], prompts: [], templates: [] };
   for (const name of ['tools', 'prompts', 'templates'] as const) {
     if (!isObject(capabilities[LISTS[name].capability])) continue;
-    const walked = await walkList(name, left, ask);
+    const walked = await walkList(name, left, ask, hearing);
     if (walked.kind !== 'items') return walked;
     lists[name] = walked.items;
   }
@@ -78,6 +80,7 @@ async function walkList(
   name: ListName,
   left: { pages: number; items: number },
   ask: Ask,
+  hearing: Hearing,
 ): Promise<ListWalk> {
   const items: ListedItem[] = [];
   const asked = new Set<string | undefined>();
@@ -88,7 +91,7 @@ async function walkList(
     asked.add(cursor);
     const answer = await ask(LISTS[name].method, cursor === undefined ? {} : { cursor });
     if (answer.kind !== 'result') return walkFault(name, answer, cursor);
-    const page = readPage(name, answer);
+    const page = await readPage(name, answer, hearing);
     left.items -= page?.items.length ?? 0;
     if (page === undefined || left.items < 0) return PROTOCOL;
     items.push(...page.items);
@@ -111,23 +114,35 @@ function walkFault(
 
 type ReadPage = { readonly items: readonly ListedItem[]; readonly nextCursor: string | undefined };
 
-function readPage(
+/** What of an answer a page is read from. */
+type PageAnswer = Pick<
+  Extract<CallOutcome, { readonly kind: 'result' }>,
+  'result' | 'text' | 'suspectNumbers'
+>;
+
+async function readPage(
   name: ListName,
-  { result, text }: { readonly result: JsonObject; readonly text: string },
-): ReadPage | undefined {
+  { result, text, suspectNumbers }: PageAnswer,
+  hearing: Hearing,
+): Promise<ReadPage | undefined> {
   const { member, name: nameMember } = LISTS[name];
   const entries = result[member];
   const nextCursor = result['nextCursor'];
   if (!Array.isArray(entries)) return undefined;
   if (nextCursor !== undefined && typeof nextCursor !== 'string') return undefined;
+  if (!entries.every((one: Json): one is JsonObject => isNamed(one, nameMember))) return undefined;
+  // Where no number is in doubt, nobody needs to know where each stands.
+  if (!suspectNumbers)
+    return { items: entries.map((definition) => ({ definition, isExact: true })), nextCursor };
   const list = spanOf(text, ['result', member]);
   const spans = list === undefined ? [] : elementSpans(text, list);
+  if (spans.length !== entries.length) return undefined;
   const items: ListedItem[] = [];
-  for (const [index, definition] of entries.entries()) {
+  await inTurns(hearing, entries.entries(), ([index, definition]) => {
     const span = spans[index];
-    if (!isNamed(definition, nameMember) || span === undefined) return undefined;
-    items.push({ definition, isExact: !hasInexactNumber(text, span) });
-  }
+    const isExact = span !== undefined && !hasInexactNumber(text, span);
+    items.push({ definition, isExact });
+  });
   return { items, nextCursor };
 }
 

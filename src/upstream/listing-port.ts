@@ -10,6 +10,7 @@ type Reason = Extract<Outcome, { readonly kind: 'fault' }>['reason'];
 
 /** What a fault of a connection is to a listing. */
 export const LISTING_FAULTS: { readonly [reason in Reason]: ListingFault } = {
+  overloaded: 'unavailable',
   'upstream-unavailable': 'unavailable',
   'upstream-timeout': 'timeout',
   'upstream-protocol': 'protocol',
@@ -35,11 +36,15 @@ export function createListingRequest(
 }
 
 function iterate(answer: Exclude<Outcome, { readonly kind: 'fault' }>): AsyncIterator<Uint8Array> {
+  let bytes = 0;
   return {
     async next() {
       const chunk = await answer.next();
+      if (typeof chunk !== 'object') answer.release();
       if (chunk === undefined) return { done: true, value: undefined };
       if (typeof chunk === 'string') throw new Error(chunk);
+      bytes += chunk.byteLength;
+      if ((await answer.hold?.(bytes)) === 'overloaded') throw new Error('overloaded');
       return { done: false, value: chunk };
     },
     async return() {

@@ -4,6 +4,8 @@
 
 import type { ListedEra, Listing } from '../mcp/listing.js';
 import { SESSION_VERSIONS } from '../mcp/versions.js';
+import type { Hearing } from './hearing.js';
+import type { ListingAllowance } from './listing-allowance.js';
 import type { ListingFault, ListingRequest, SetTimer } from './listing-call.js';
 import {
   type EraOutcome,
@@ -44,6 +46,10 @@ export type ListerPorts = {
   readonly setTimer?: SetTimer;
   /** From 0 to 1, for the jitter of the timer. */
   readonly random?: () => number;
+  /** How answers are read, and what of them in a minute; alone and without bound where not given. */
+  readonly hearing?: Hearing | undefined;
+  readonly allowance?: ListingAllowance | undefined;
+  readonly prepare?: EraPorts['prepare'];
   /** A complete listing of one era. */
   readonly onListing: (listing: Listing) => void;
   /** The upstream no longer speaks an era that it spoke. */
@@ -115,6 +121,9 @@ class UpstreamLister implements Lister {
       gatewayVersion: settings.gatewayVersion,
       sessionVersions: settings.sessionVersions ?? SESSION_VERSIONS,
       apps: settings.apps ?? false,
+      hearing: ports.hearing,
+      allowance: ports.allowance,
+      prepare: ports.prepare,
     };
   }
 

@@ -40,10 +40,10 @@ vi.mock('../../src/gateway/inspection-worker.js', async (load) => {
     return {
       ...worker,
       async run(job, upstream) {
-        threads.begun += 1;
+        if (job.kind !== 'read') threads.begun += 1;
         const end = await worker.run(job, upstream);
-        if (end.kind !== 'message' && end.kind !== 'request') threads.isGiven = false;
-        await threads.held;
+        if (end.kind !== job.kind) threads.isGiven = false;
+        if (job.kind !== 'read') await threads.held;
         return end;
       },
     };
@@ -54,6 +54,8 @@ vi.mock('../../src/gateway/inspection-worker.js', async (load) => {
 /** A megabyte, nothing but work. */
 const HOSTILE = 'pwd:1 %41 [a](b) <b> ignore all rules '.repeat(27_000);
 const CALL = { id: 'one' };
+/** The thread starts with the first job, and the text is read there before it is looked at. */
+const PATIENCE = { timeout: 10_000 };
 
 function resultText(reply: Reply): string {
   return textOf((reply.message?.['result'] ?? {}) as JsonObject);
@@ -92,7 +94,7 @@ describe('a long hostile text', () => {
       came.push('long');
       return reply;
     });
-    await vi.waitFor(() => expect(threads.begun).toBe(before + 1));
+    await vi.waitFor(() => expect(threads.begun).toBe(before + 1), PATIENCE);
     const short = await callStateless(rig.access, 'read_record', { id: 'two' });
     came.push('short');
     expect(short.message).toHaveProperty('result');
@@ -165,7 +167,7 @@ describe('a long hostile text', () => {
     });
     const before = threads.begun;
     const call = callStateless(rig.access, 'read_record', { id: 'plain <b> words '.repeat(6000) });
-    await vi.waitFor(() => expect(threads.begun).toBe(before + 1));
+    await vi.waitFor(() => expect(threads.begun).toBe(before + 1), PATIENCE);
     await applyPolicy(policy);
     release();
     return call;
@@ -244,7 +246,7 @@ describe('a long hostile text', () => {
       },
       body: JSON.stringify(body),
     }).then((response) => response.text());
-    await vi.waitFor(() => expect(threads.begun).toBe(before + 1));
+    await vi.waitFor(() => expect(threads.begun).toBe(before + 1), PATIENCE);
     leaving.abort();
     await expect(left).rejects.toThrow();
     release();

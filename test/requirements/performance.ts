@@ -60,4 +60,16 @@ export const performanceRequirements: readonly Requirement[] = [
     behaviour:
       'A run under attack is judged by the p99 and the errors of another caller, the longest block of the loop and the peak of memory; one that proves nothing is broken.',
   },
+  {
+    id: 'PRF-11',
+    source: 'decision 0022',
+    behaviour:
+      'Whatever one server sends takes the event loop in short turns: events, large messages, listings and closer looks beyond a budget make nobody else wait.',
+  },
+  {
+    id: 'PRF-12',
+    source: 'decision 0022',
+    behaviour:
+      'Values of a message, bytes of a stream, of a minute and of all answers that are kept are bounded, for each upstream and for all.',
+  },
 ];

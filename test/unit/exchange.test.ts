@@ -6,9 +6,11 @@ import { runExchange } from '../../src/exchange.js';
 import type { Ports, View } from '../../src/exchange-ports.js';
 import { guardArguments } from '../../src/inspect/arguments.js';
 import { inspectMessage } from '../../src/inspect/inspect.js';
+import { readJson, readJsonText } from '../../src/mcp/json.js';
 import type { Incoming, Outgoing } from '../../src/mcp/transport.js';
 import type { Catalogue } from '../../src/policy/definition.js';
 import type { ExchangeRecord } from '../../src/policy/record.js';
+import { FREE_TURNS } from '../support/turns.js';
 import { catalogue, policiesOf, principal } from './policy/samples.js';
 
 const STATELESS = '2026-07-28';
@@ -44,6 +46,8 @@ function viewOf(id: number, offered: Catalogue, carried: View['carried']): View 
     profiles: new Map(),
     limits: {
       maxResponseBytes: 1024,
+      maxStreamBytesPerMinute: 1024,
+      maxValues: 100,
       listTtlMs: 0,
       requestTimeoutMs: 0,
       streamIdleMs: 0,
@@ -136,6 +140,8 @@ describe('an exchange', () => {
         message: (input) => inspectMessage(input),
         request: (input) => guardArguments(input),
       },
+      readJson: (source) => (typeof source === 'string' ? readJsonText(source) : readJson(source)),
+      turns: FREE_TURNS,
       limits: { take: refuseUse },
       openSession: refuseUse,
       channels: {

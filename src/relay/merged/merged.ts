@@ -6,11 +6,14 @@ import type { Ports } from '../../exchange-ports.js';
 import { admitPost } from '../../mcp/admit.js';
 import type { Admitted } from '../../mcp/admitted.js';
 import type { AdmittedArray } from '../../mcp/arrays.js';
+import type { JsonReading } from '../../mcp/json.js';
+import type { ReadOutcome } from '../../mcp/json-reader.js';
 import type { Incoming, Outgoing } from '../../mcp/transport.js';
 import { openRecord } from '../../policy/open-record.js';
 import type { Principal } from '../../policy/principal.js';
 import { type Refusal, refuseFault, refuseWith } from '../../policy/refusal.js';
 import { relayArray } from '../array.js';
+import { isRead, refuseUnread } from '../reading.js';
 import { proofOf } from '../stations.js';
 import { route } from './routes.js';
 import { findMember, membersIn, openLive } from './sessions.js';
@@ -54,7 +57,9 @@ async function travel(whole: Whole): Promise<Refusal | undefined> {
   if (incoming.httpMethod === 'GET') return openStreams(verified);
   if (incoming.httpMethod === 'DELETE') return endSessions(verified);
 
-  const admitted = admit(verified);
+  const reading = await readBody(whole);
+  if (!isRead(reading)) return refuseUnread(reading.fault);
+  const admitted = admit(verified, reading);
   if (admitted.kind === 'refused') return admitted;
   if (admitted.kind === 'array')
     return relayArray({ incoming, outgoing, ports, record }, admitted, (one, part) =>
@@ -73,14 +78,21 @@ async function authenticate(whole: Whole): Promise<Principal | Refusal> {
   return principal;
 }
 
+/** Its values are counted by the member that it is for, as that member's bounds say. */
+function readBody({ incoming, ports }: Whole): ReadOutcome | Promise<ReadOutcome> {
+  const terms = { upstream: incoming.upstream, maxValues: Number.POSITIVE_INFINITY };
+  return ports.readJson(incoming.body, terms);
+}
+
 /** Admitted here, so that it is known whose it is; what leaves, the member's own exchange admits again. */
-function admit(verified: Verified): Admitted | AdmittedArray | Refusal {
+function admit(verified: Verified, reading: JsonReading): Admitted | AdmittedArray | Refusal {
   const { whole, principal } = verified;
   const { incoming, ports } = whole;
   const outcome = admitPost({
     headers: incoming.headers,
     repeated: incoming.repeated,
     body: incoming.body,
+    reading,
     openSession: (sealed) => openLive(verified, sealed),
     openQuestion: (id, session) =>
       findMember(

@@ -7,6 +7,7 @@ import type { JsonObject, RequestId } from '../../mcp/message.js';
 import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
 import { withoutToken } from '../../policy/caller.js';
 import type { UpstreamClient } from '../client.js';
+import type { Hearing } from '../hearing.js';
 import type { OnBehalf } from '../presenter.js';
 import { wholeAnswer } from '../translate/own-answer.js';
 import { type ChannelSession, createChannelSession } from './channel-session.js';
@@ -19,6 +20,7 @@ export type BridgeSettings = {
   readonly client: UpstreamClient;
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
+  readonly hearing?: Hearing | undefined;
   /** Longest silence of an answer, and longest rest of a session. */
   readonly streamIdleMs: number;
   readonly now: () => number;

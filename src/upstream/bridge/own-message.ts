@@ -2,7 +2,7 @@
 // version in a handshake. Pure.
 // Source: MCP 2024-11-05, lifecycle; JSON-RPC 2.0.
 
-import { readJsonText, spanOf } from '../../mcp/json.js';
+import { MAX_JSON_DEPTH, readJsonText, spanOf } from '../../mcp/json.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../../mcp/message.js';
 import { changeMembers } from '../../mcp/translate/members.js';
 import { CHANNEL_VERSION } from '../../mcp/versions.js';
@@ -14,6 +14,9 @@ export type SentMessage = {
   readonly id: RequestId | undefined;
   readonly params: JsonObject;
 };
+
+/** What a server says of itself needs no more. */
+const HANDSHAKE_CAPS = { maxDepth: MAX_JSON_DEPTH, maxValues: 10_000 };
 
 /** Reads a message that was admitted, or made here. */
 export function readSent(text: string): SentMessage {
@@ -44,7 +47,7 @@ export function askChannelVersion(text: string): string {
 
 /** The answer to a handshake: in the version that was asked for where the server speaks that of channels. */
 export function tellVersion(text: string, asked: Json | undefined): string {
-  const reading = readJsonText(text);
+  const reading = readJsonText(text, HANDSHAKE_CAPS);
   const result = reading.ok && isObject(reading.value) ? reading.value['result'] : undefined;
   if (!isObject(result) || result['protocolVersion'] !== CHANNEL_VERSION) return text;
   return changeMembers(text, { path: ['result'], set: { protocolVersion: asked ?? null } });
@@ -54,7 +57,7 @@ export function tellVersion(text: string, asked: Json | undefined): string {
 export function readAnswered(
   text: string,
 ): { readonly text: string; readonly isResult: boolean } | undefined {
-  const reading = readJsonText(text);
+  const reading = readJsonText(text, HANDSHAKE_CAPS);
   if (!reading.ok || !isObject(reading.value) || 'method' in reading.value) return undefined;
   return { text, isResult: isObject(reading.value['result']) };
 }

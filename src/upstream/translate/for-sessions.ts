@@ -25,6 +25,7 @@ import { CHANNEL_VERSION } from '../../mcp/versions.js';
 import type { Caller } from '../../policy/caller.js';
 import type { Cleared } from '../../settle/settle.js';
 import type { SessionUpstream } from '../client.js';
+import type { Hearing } from '../hearing.js';
 import { converse, toldOf } from './dialogue.js';
 import { envelopeOf, handshakeEnvelope } from './envelopes.js';
 import { asks, hear, hearWhole, isJson, isStream } from './messages.js';
@@ -45,6 +46,7 @@ export type TranslationSettings = {
   readonly client: SessionUpstream;
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
+  readonly hearing?: Hearing | undefined;
   /** Told to upstreams in `clientInfo`. */
   readonly gatewayVersion: string;
   readonly words: SessionWords;
@@ -201,8 +203,8 @@ function tell(request: Request, answer: UpstreamAnswer, reader: SessionReader): 
       if (typeof whole === 'string') return whole;
       const bytes = inOnePiece(whole);
       const ids = { heard: reader.sentId, told: reader.id };
-      return request.parts.pages.tell(reader.method, bytes, ids, () => {
-        const heard = hearWhole(bytes);
+      return request.parts.pages.tell(reader.method, bytes, ids, async () => {
+        const heard = await hearWhole(bytes, request.parts.hearing);
         // What is no JSON is not told otherwise: it is refused by whoever reads it.
         if (heard.kind !== 'message') return undefined;
         const told = toldOf(heard, reader);
@@ -245,6 +247,7 @@ async function withDialogue(
       return { kind: 'fault', reason: whole === 'too-large' ? 'upstream-protocol' : whole };
     }
     const bytes = inOnePiece(whole);
+    answer.release();
     first = wholeAnswer(200, bytes);
     if (!asks(bytes)) return tell(request, first, reader);
   } else if (!isStream(answer)) return tell(request, answer, reader);

@@ -229,9 +229,7 @@ async function send(
     return 'lost';
   }
   const call = { parts, by, session, sent, cancel, end, askable: admitted.askable };
-  return isStream(outcome)
-    ? relayInSession(call, outcome)
-    : tellWhole(outcome, sent, end, parts.pages);
+  return isStream(outcome) ? relayInSession(call, outcome) : tellWhole(outcome, sent, end, parts);
 }
 
 /** An answer that came whole. */
@@ -239,7 +237,7 @@ function tellWhole(
   answer: UpstreamAnswer,
   sent: SentAs,
   end: () => void,
-  pages: ToldPages,
+  { pages, hearing }: StatelessParts,
 ): UpstreamAnswer {
   end();
   if (!isJson(answer)) return answer;
@@ -249,8 +247,8 @@ function tellWhole(
       if (typeof whole === 'string') return whole;
       const bytes = inOnePiece(whole);
       const ids = { heard: sent.sentId, told: sent.id };
-      return pages.tell(sent.method, bytes, ids, () => {
-        const heard = hearWhole(bytes);
+      return pages.tell(sent.method, bytes, ids, async () => {
+        const heard = await hearWhole(bytes, hearing);
         // What is no JSON is not told otherwise: it is refused by whoever reads it.
         if (heard.kind !== 'message' || heard.value === undefined) return undefined;
         const told = tellStateless(heard.text, heard.value, sent);

@@ -3,15 +3,17 @@
 // Source: MCP 2025-11-25 and 2026-07-28, transports, sending messages to the server.
 
 import { inOnePiece } from '../../mcp/body.js';
-import { readJson, readJsonText } from '../../mcp/json.js';
+import type { ReadOutcome } from '../../mcp/json-reader.js';
 import type { Json } from '../../mcp/message.js';
 import { createSseFramer, type SseEvent, type SseFault } from '../../mcp/sse.js';
 import type { ForwardFault, UpstreamAnswer, WholeAnswer } from '../../mcp/transport.js';
+import { HEARING_ALONE, type Hearing } from '../hearing.js';
 
-/** Bytes of one message, and the time for a whole body. */
+/** Bytes of one message, and the time for a whole body. `hearing`: read alone and at once where not given. */
 export type HearingBounds = {
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
+  readonly hearing?: Hearing | undefined;
 };
 
 /** `value` is absent where the text is no JSON that every parser reads alike. A fault is the last. */
@@ -37,11 +39,14 @@ function mediaType({ headers }: UpstreamAnswer): string {
 /** Yields what comes. Ending it early gives the answer up. */
 export async function* hear(
   answer: UpstreamAnswer,
-  { maxResponseBytes, requestTimeoutMs }: HearingBounds,
+  { maxResponseBytes, requestTimeoutMs, hearing = HEARING_ALONE }: HearingBounds,
 ): AsyncGenerator<Heard, void> {
-  if (isStream(answer)) yield* hearEvents(answer, maxResponseBytes);
-  else if (isJson(answer)) yield hearWhole(await answer.whole(maxResponseBytes, requestTimeoutMs));
-  else {
+  if (isStream(answer)) yield* hearEvents(answer, maxResponseBytes, hearing);
+  else if (isJson(answer)) {
+    const whole = await answer.whole(maxResponseBytes, requestTimeoutMs);
+    answer.release();
+    yield await hearWhole(whole, hearing);
+  } else {
     answer.release();
     yield fault('upstream-protocol');
   }
@@ -52,21 +57,32 @@ function fault(reason: ForwardFault): Heard {
 }
 
 /** The one message of a whole body. */
-export function hearWhole(bytes: WholeAnswer): Heard {
+export async function hearWhole(
+  bytes: WholeAnswer,
+  { read }: Hearing = HEARING_ALONE,
+): Promise<Heard> {
   if (typeof bytes === 'string') return fault(bytes === 'too-large' ? 'upstream-protocol' : bytes);
-  const reading = readJson(inOnePiece(bytes));
-  if (!reading.ok) return fault('upstream-protocol');
+  const reading = await read(inOnePiece(bytes));
+  if (!reading.ok)
+    return fault(reading.fault === 'overloaded' ? 'overloaded' : 'upstream-protocol');
   return { kind: 'message', text: reading.text, value: reading.value };
 }
 
-async function* hearEvents(answer: UpstreamAnswer, maxBytes: number): AsyncGenerator<Heard, void> {
+async function* hearEvents(
+  answer: UpstreamAnswer,
+  maxBytes: number,
+  hearing: Hearing,
+): AsyncGenerator<Heard, void> {
   const framer = createSseFramer({ maxEventBytes: maxBytes });
   try {
     for (;;) {
       const chunk = await answer.next();
       if (chunk === undefined) return;
-      yield* typeof chunk === 'string' ? [fault(chunk)] : framed(framer.push(chunk));
-      if (typeof chunk === 'string') return;
+      if (typeof chunk === 'string') return yield fault(chunk);
+      const room = answer.hold?.(framer.unfinishedBytes + chunk.byteLength);
+      if ((await room) === 'overloaded') return yield fault('overloaded');
+      yield* framed(framer.push(chunk), hearing);
+      void answer.hold?.(framer.unfinishedBytes);
     }
   } finally {
     // Nothing where it has ended.
@@ -74,16 +90,35 @@ async function* hearEvents(answer: UpstreamAnswer, maxBytes: number): AsyncGener
   }
 }
 
-function framed(events: readonly SseEvent[] | SseFault): readonly Heard[] {
-  if ('fault' in events) return [fault('upstream-protocol')];
-  return events.map(heardIn).filter((heard) => heard !== undefined);
+async function* framed(
+  events: readonly SseEvent[] | SseFault,
+  hearing: Hearing,
+): AsyncGenerator<Heard, void> {
+  if ('fault' in events) return yield fault('upstream-protocol');
+  for (const event of events) {
+    const turn = hearing.turn();
+    if (turn !== undefined) await turn;
+    const startedMs = performance.now();
+    const heard = heardIn(event, hearing);
+    hearing.spend(performance.now() - startedMs);
+    const late = heard instanceof Promise ? await heard : heard;
+    if (late !== undefined) yield late;
+  }
 }
 
-function heardIn(event: SseEvent): Heard | undefined {
+function heardIn(event: SseEvent, { read }: Hearing): Heard | undefined | Promise<Heard> {
   if (event.kind === 'comment') return { kind: 'alive' };
   if (event.kind !== 'message' || event.event !== 'message' || event.data === '') return undefined;
-  const reading = readJsonText(event.data);
-  return { kind: 'message', text: event.data, value: reading.ok ? reading.value : undefined };
+  const { data } = event;
+  const reading = read(data);
+  return reading instanceof Promise
+    ? reading.then((late) => messageOf(data, late))
+    : messageOf(data, reading);
+}
+
+/** What cannot be read is told all the same: whoever judges it refuses it. */
+function messageOf(text: string, reading: ReadOutcome): Heard {
+  return { kind: 'message', text, value: reading.ok ? reading.value : undefined };
 }
 
 /** Whether a whole answer may ask for input: a quick look, that may be wrong to say yes. */

@@ -30,6 +30,7 @@ const MAX_HANDSHAKE_BYTES = 1024 * 1024;
 const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
 
 const FAULTS: { readonly [why in ListingFault]: ForwardFault } = {
+  'too-large': 'upstream-protocol',
   unavailable: 'upstream-unavailable',
   timeout: 'upstream-timeout',
   credentials: 'upstream-credentials',

@@ -29,8 +29,8 @@ export type ToldPages = {
     method: string,
     bytes: Uint8Array,
     ids: TellingIds,
-    tellAnew: () => Telling | undefined,
-  ): Bytes;
+    tellAnew: () => Promise<Telling | undefined>,
+  ): Bytes | Promise<Bytes>;
 };
 
 const encoder = new TextEncoder();
@@ -67,10 +67,11 @@ export function createToldPages(): ToldPages {
       const isList = LISTS.has(method);
       const known = isList ? recall(method, bytes, ids) : undefined;
       if (known !== undefined) return known;
-      const telling = tellAnew();
-      if (telling === undefined) return bytes;
-      if (isList) keep(method, telling, ids);
-      return encoder.encode(telling.told);
+      return tellAnew().then((telling) => {
+        if (telling === undefined) return bytes;
+        if (isList) keep(method, telling, ids);
+        return encoder.encode(telling.told);
+      });
     },
   };
 }

@@ -97,6 +97,9 @@ describe('[C-01] a gateway file becomes settings', () => {
     });
     expect({ ...github?.audiences }).toEqual({ corp: ['https://mcp.example.com/github'] });
     expect(github?.limits).toEqual({
+      maxStreamBytesPerMinute: 64 * 1024 * 1024,
+      maxListingBytesPerMinute: 32 * 1024 * 1024,
+      maxValues: 100_000,
       requestTimeoutMs: 30_000,
       streamIdleMs: 300_000,
       exchangeMaxMs: 600_000,

@@ -13,6 +13,7 @@ import {
   type InspectionWorker,
   type WorkerOptions,
 } from '../../../src/gateway/inspection-worker.js';
+import type { WorkBudget } from '../../../src/gateway/work-budget.js';
 import { LONG_TEXT_CHARS } from '../../../src/inspect/apart.js';
 import { guardArguments } from '../../../src/inspect/arguments.js';
 import { type InspectionInput, inspectMessage } from '../../../src/inspect/inspect.js';
@@ -30,6 +31,7 @@ import {
   THROWING_THREAD,
 } from '../../support/inspection-threads.js';
 import { buildProgram } from '../../support/program.js';
+import { FREE_TURNS } from '../../support/turns.js';
 import {
   awsKey,
   cardNumber,
@@ -93,7 +95,7 @@ describe('inspection on another thread', () => {
   beforeAll(async () => {
     await buildProgram();
     worker = createInspectionWorker({ entry: BUILT_THREAD });
-    inspection = createInspection(noting(worker, ends));
+    inspection = createInspection(noting(worker, ends), FREE_TURNS);
   });
   afterAll(() => worker.close());
 
@@ -128,7 +130,9 @@ describe('inspection on another thread', () => {
   it('[CRD-14] finds the credentials of the gateway itself there too, those noted later as well', async () => {
     ends.length = 0;
     const store = createOwnCredentialStore(Date.now);
-    const apart = createInspection(noting(worker, ends), () => store.current());
+    const apart = createInspection(noting(worker, ends), FREE_TURNS, {
+      ownOf: () => store.current(),
+    });
     for (const value of [noise('apart', 30), 'words-in-a-row', noise('later', 200)]) {
       store.note(value, 'issued');
       const outcome = await apart.message(longResult(`${value} ${btoa(value)}`), 'one');
@@ -180,6 +184,43 @@ describe('inspection on another thread', () => {
     expect(ends).toEqual([]);
   });
 
+  it('[PRF-11] a short text that is not clean goes there once its upstream has used up its time', async () => {
+    ends.length = 0;
+    let isLeft = true;
+    const asked: string[] = [];
+    const budget: WorkBudget = {
+      hasLeft(upstream) {
+        asked.push(upstream);
+        return isLeft;
+      },
+      spend: (upstream, ms) => expect([upstream, ms >= 0]).toEqual(['one', true]),
+    };
+    const budgeted = createInspection(noting(worker, ends), FREE_TURNS, { budget });
+    const dirty = resultOf({ content: [{ type: 'text', text: `<b>${token}</b>` }] });
+    const clean = resultOf({ content: [{ type: 'text', text: 'Nothing of note.' }] });
+    const value = { note: `<b>${token}</b>` };
+    const request = { value, text: JSON.stringify(value), profile };
+    expect(budgeted.message(dirty, 'one')).toEqual(inspectMessage(dirty));
+    expect(budgeted.request(request, 'one')).toEqual(guardArguments(request));
+    expect(ends).toEqual([]);
+    isLeft = false;
+    expect(budgeted.message(clean, 'one')).toEqual(inspectMessage(clean));
+    expect(await budgeted.message(dirty, 'one')).toEqual(inspectMessage(dirty));
+    expect(await budgeted.request(request, 'one')).toEqual(guardArguments(request));
+    expect(ends).toEqual(['message', 'request']);
+    expect(asked).toEqual(['one', 'one', 'one', 'one']);
+  });
+
+  it('[PRF-11] a large text is looked at there whole, clean or not', async () => {
+    ends.length = 0;
+    const calm = 'The quiet office. '.repeat(20_000);
+    for (const text of [calm, `${calm}<b>${token}`, `${calm}\u0000`]) {
+      const input = resultOf({ content: [{ type: 'text', text }], structuredContent: { a: [1] } });
+      expect(await inspection.message(input, 'one')).toEqual(inspectMessage(input));
+    }
+    expect(ends).toEqual(['message', 'message', 'message']);
+  });
+
   it('[PRF-08] a long text that is not what its schema says is withheld before anything else', () => {
     const output = { check: () => ['broken'] } as unknown as CompiledSchema;
     const input = {
@@ -211,7 +252,7 @@ describe('a thread that fails', () => {
   function inspectionOf(options: WorkerOptions, ends: string[] = []): Inspection {
     const worker = createInspectionWorker(options);
     standing.push(worker);
-    return createInspection(noting(worker, ends));
+    return createInspection(noting(worker, ends), FREE_TURNS);
   }
 
   it.each([
@@ -289,7 +330,7 @@ describe('a thread that fails', () => {
 
   it('[PRF-08] that is closed lets nothing pass, neither what it has nor what comes', async () => {
     const worker = createInspectionWorker({ entry: HANGING_THREAD });
-    const inspection = createInspection(worker);
+    const inspection = createInspection(worker, FREE_TURNS);
     const under = [
       inspection.message(longResult('a'), 'one'),
       inspection.message(longResult('b'), 'one'),
@@ -333,7 +374,10 @@ describe('a thread that fails', () => {
   it('[PRF-08] of a gateway leaves a line where there is no other thread', async () => {
     const lines: unknown[] = [];
     // Beside the sources stands no built thread.
-    const inspection = startInspection({ write: (level, event) => lines.push([level, event]) });
+    const inspection = startInspection(
+      { write: (level, event) => lines.push([level, event]) },
+      FREE_TURNS,
+    );
     await inspection.message(longResult('a'), 'one');
     await inspection.message(longResult('b'), 'one');
     await inspection.close();

@@ -17,7 +17,7 @@ import { isObject, type Json } from '../../../src/mcp/message.js';
 const encoder = new TextEncoder();
 
 function read(text: string, maxDepth = MAX_JSON_DEPTH) {
-  return readJson(encoder.encode(text), { maxDepth });
+  return readJson(encoder.encode(text), { maxDepth, maxValues: 10_000_000 });
 }
 
 function faultOf(text: string, maxDepth = MAX_JSON_DEPTH): string | undefined {
@@ -86,7 +86,7 @@ describe('reading bytes', () => {
     ['UTF-16', [0x7b, 0x00, 0x7d, 0x00]],
     ['nothing', []],
   ])('[M-01] %s is malformed', (_what, bytes) => {
-    expect(readJson(Uint8Array.from(bytes), { maxDepth: 64 })).toEqual({
+    expect(readJson(Uint8Array.from(bytes))).toEqual({
       ok: false,
       fault: 'malformed-json',
     });
@@ -358,3 +358,41 @@ function valueAt(value: Json, path: Path): Json | undefined {
   }
   return found;
 }
+
+describe('the values of a message', () => {
+  function countOf(value: Json): number {
+    if (typeof value !== 'object' || value === null) return 1;
+    return Object.values(value as object).reduce((sum: number, one: Json) => sum + countOf(one), 1);
+  }
+
+  test('[PRF-12] law: are counted exactly, and refused past the cap alone', () => {
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 5 }), fc.constantFrom(undefined, 2), (source, blanks) => {
+        const value: Json = JSON.parse(source);
+        const text = JSON.stringify(value, undefined, blanks);
+        const values = countOf(value);
+        const caps = { maxDepth: 64, maxValues: values };
+        const reading = readJsonText(text, caps);
+        if (!reading.ok) {
+          expect(reading.fault).not.toBe('too-many-values');
+          return;
+        }
+        expect(reading.values).toBe(values);
+        expect(readJsonText(text, { ...caps, maxValues: values - 1 })).toEqual({
+          ok: false,
+          fault: 'too-many-values',
+        });
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('[PRF-12] past the cap are not read on: what follows them does not matter', () => {
+    const caps = { maxDepth: 64, maxValues: 10 };
+    const flood = `[${'{},'.repeat(50)}`;
+    expect(readJsonText(flood, caps)).toEqual({ ok: false, fault: 'too-many-values' });
+    expect(readJsonText(`{"a":[${'true,'.repeat(50)}`, caps)).toMatchObject({
+      fault: 'too-many-values',
+    });
+  });
+});

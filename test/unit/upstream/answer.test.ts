@@ -4,8 +4,10 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { Pool } from 'undici';
 import { afterEach, describe, expect, it } from 'vitest';
+import { inOnePiece } from '../../../src/mcp/body.js';
 import type { ForwardOutcome, UpstreamAnswer } from '../../../src/mcp/transport.js';
-import { createAnswerReader } from '../../../src/upstream/answer.js';
+import { createAnswerReader, type EnterRoom } from '../../../src/upstream/answer.js';
+import { type AnswerRoom, createAnswerRoom } from '../../../src/upstream/answer-room.js';
 
 const open: (() => Promise<unknown>)[] = [];
 
@@ -17,6 +19,8 @@ afterEach(async () => {
 async function startServer(chunks: number): Promise<Server> {
   const body = Array.from({ length: chunks }, (_, at) => chunkOf(textOf(at))).join('');
   const server = createServer((socket) => {
+    // Who gives up resets the connection.
+    socket.on('error', () => undefined);
     socket.once('data', () => {
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
       setTimeout(() => socket.write(`${body}0\r\n\r\n`), 20);
@@ -30,12 +34,15 @@ async function startServer(chunks: number): Promise<Server> {
 const textOf = (at: number): string => `<${at}>`;
 const chunkOf = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
 
-async function ask(server: Server): Promise<UpstreamAnswer> {
+async function ask(server: Server, enterRoom?: EnterRoom): Promise<UpstreamAnswer> {
   const { port } = server.address() as AddressInfo;
   const pool = new Pool(`http://127.0.0.1:${port}`);
   open.push(() => pool.destroy());
   const outcome = await new Promise<ForwardOutcome>((resolve) => {
-    pool.dispatch({ path: '/', method: 'POST', body: '{}' }, createAnswerReader(resolve));
+    pool.dispatch(
+      { path: '/', method: 'POST', body: '{}' },
+      createAnswerReader(resolve, undefined, enterRoom),
+    );
   });
   if (outcome.kind === 'fault') throw new Error(outcome.reason);
   return outcome;
@@ -51,5 +58,46 @@ describe('an answer that is read as it comes', () => {
       text += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString();
     }
     expect(text).toBe(Array.from({ length: chunks }, (_, at) => textOf(at)).join(''));
+  });
+});
+
+describe('an answer that is kept until it is whole', () => {
+  const CHUNKS = 40_000;
+
+  async function askIn(room: AnswerRoom): Promise<UpstreamAnswer> {
+    return ask(await startServer(CHUNKS), () => room.enter('one'));
+  }
+
+  it('[PRF-12] holds room from some length on, until it is let go', async () => {
+    const room = createAnswerRoom();
+    const answer = await askIn(room);
+    const whole = await answer.whole(8 * 1024 * 1024, 5_000);
+    if (typeof whole === 'string') throw new Error(whole);
+    expect(Buffer.from(inOnePiece(whole)).toString()).toBe(
+      Array.from({ length: CHUNKS }, (_, at) => textOf(at)).join(''),
+    );
+    expect(room.heldBytes).toBeGreaterThanOrEqual(inOnePiece(whole).byteLength);
+    answer.release();
+    expect(room.heldBytes).toBe(0);
+  });
+
+  it('[PRF-12] waits for room, and is given up where there is none', async () => {
+    const room = createAnswerRoom({ maxBytes: 1024, shares: 1, maxWaitMs: 50 });
+    const other = room.enter('one');
+    expect(other.hold(1024)).toBeUndefined();
+    expect(await (await askIn(room)).whole(8 * 1024 * 1024, 5_000)).toBe('overloaded');
+    const waiting = (await askIn(room)).whole(8 * 1024 * 1024, 5_000);
+    setImmediate(() => other.release());
+    expect(await waiting).toBeInstanceOf(Uint8Array);
+  });
+
+  it.each([
+    ['past its cap', 100_000, 'too-large'],
+    ['past its time', 8 * 1024 * 1024, 'upstream-timeout'],
+  ])('[PRF-12] holds nothing once it is given up %s', async (_how, maxBytes, why) => {
+    const room = createAnswerRoom();
+    const answer = await askIn(room);
+    expect(await answer.whole(maxBytes, why === 'upstream-timeout' ? 0 : 5_000)).toBe(why);
+    expect(room.heldBytes).toBe(0);
   });
 });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Listing } from '../../../src/mcp/listing.js';
 import { observeListing } from '../../../src/pins/observed.js';
+import { createListingAllowance } from '../../../src/upstream/listing-allowance.js';
 import {
   createLister,
   type Lister,
@@ -380,4 +381,35 @@ test('[E-38] tells nothing of one era before it knows of the other', async () =>
   release();
   expect(await lister.ensureFresh()).toBe('fresh');
   expect(listings.map(({ era }) => era)).toEqual(['2026']);
+});
+
+test('[PRF-12] asks for nothing more in a minute once the listings of it have read too much', async () => {
+  upstream.script.speaks = { sessions: false, stateless: true };
+  upstream.script.tools = [[toolNamed('long', 'x'.repeat(50_000))]];
+  const allowance = createListingAllowance(80_000, () => nowMs);
+  const lister = createLister(
+    { maxAgeMs: 1_000, requestTimeoutMs: 5000, gatewayVersion: '0.0.0' },
+    { ...ports(), allowance },
+  );
+  open.push(lister);
+  expect(await lister.ensureFresh()).toBe('fresh');
+  nowMs += 2_000;
+  expect(await lister.ensureFresh()).toBe('stale');
+  expect(events).toEqual(['failed 2026 too-large']);
+  const asked = upstream.asked.length;
+  nowMs += 2_000;
+  expect(await lister.ensureFresh()).toBe('stale');
+  expect(upstream.asked.length).toBe(asked);
+  expect(listings).toHaveLength(1);
+  nowMs += 60_000;
+  expect(await lister.ensureFresh()).toBe('fresh');
+});
+
+test('[PRF-12] takes a list of too many values for none', async () => {
+  upstream.script.speaks = { sessions: false, stateless: true };
+  upstream.script.tools = [[{ ...toolNamed('wide'), annotations: Array(100_001).fill(0) }]];
+  const lister = newLister();
+  expect(await lister.ensureFresh()).toBe('stale');
+  expect(events).toContain('failed 2026 too-large');
+  expect(listings).toEqual([]);
 });

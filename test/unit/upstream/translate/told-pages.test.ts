@@ -17,7 +17,7 @@ function tellingOf(heard: string, id: string | number): Telling {
 }
 
 describe('pages that were told before', () => {
-  it('[PRF-02] are told again without being read', () => {
+  it('[PRF-02] are told again without being read', async () => {
     const pages = createToldPages();
     let readings = 0;
     for (const [heard, told] of [
@@ -27,7 +27,7 @@ describe('pages that were told before', () => {
       [4, 'another-id'],
     ] as const) {
       const text = heardAs(heard, ['one', 'zwei', '\u4e09']);
-      const bytes = pages.tell('tools/list', encode(text), { heard, told }, () => {
+      const bytes = await pages.tell('tools/list', encode(text), { heard, told }, async () => {
         readings += 1;
         return tellingOf(text, told);
       });
@@ -36,15 +36,15 @@ describe('pages that were told before', () => {
     expect(readings).toBe(1);
   });
 
-  it('[PRF-02] law: what is told is what telling anew would say, whatever came before', () => {
+  it('[PRF-02] law: what is told is what telling anew would say, whatever came before', async () => {
     const pages = createToldPages();
     const id = fc.oneof(fc.nat({ max: 30 }), fc.string({ maxLength: 3 }));
     const tools = fc.array(fc.constantFrom('a', 'b', '\u4e00', '"', '1'), { maxLength: 3 });
-    fc.assert(
-      fc.property(id, id, tools, fc.boolean(), (heard, told, names, isList) => {
+    await fc.assert(
+      fc.asyncProperty(id, id, tools, fc.boolean(), async (heard, told, names, isList) => {
         const text = heardAs(heard, names);
         const method = isList ? 'tools/list' : 'tools/call';
-        const bytes = pages.tell(method, encode(text), { heard, told }, () =>
+        const bytes = await pages.tell(method, encode(text), { heard, told }, async () =>
           tellingOf(text, told),
         );
         expect(decode(inOnePiece(bytes))).toBe(tellingOf(text, told).told);
@@ -53,12 +53,12 @@ describe('pages that were told before', () => {
     );
   });
 
-  it('[PRF-02] never for an answer that comes once: a call is read each time', () => {
+  it('[PRF-02] never for an answer that comes once: a call is read each time', async () => {
     const pages = createToldPages();
     let readings = 0;
     for (let round = 0; round < 2; round += 1) {
       const text = heardAs(1, []);
-      pages.tell('tools/call', encode(text), { heard: 1, told: 1 }, () => {
+      await pages.tell('tools/call', encode(text), { heard: 1, told: 1 }, async () => {
         readings += 1;
         return tellingOf(text, 1);
       });
@@ -66,13 +66,13 @@ describe('pages that were told before', () => {
     expect(readings).toBe(2);
   });
 
-  it('[PRF-02] what cannot be told passes as it came', () => {
+  it('[PRF-02] what cannot be told passes as it came', async () => {
     const bytes = encode('{"no":"message"}');
-    const told = createToldPages().tell(
+    const told = await createToldPages().tell(
       'tools/list',
       bytes,
       { heard: 1, told: 2 },
-      () => undefined,
+      async () => undefined,
     );
     expect(told).toBe(bytes);
   });

@@ -1,0 +1,141 @@
+// One server that sends too much takes nothing from others: values, bytes of a stream, bytes of a minute and
+// bytes of listings are counted before anything is made of them, and refused where they are too many.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type AttackRig, expectWithheldLines, startRig } from '../support/attack-rig.js';
+import { body, onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
+import type { HostileRequest } from '../support/hostile-upstream.js';
+import { listenOn } from '../support/listening.js';
+import {
+  bearer,
+  callStateless,
+  errorOf,
+  type OpenSession,
+  type Reply,
+  resultOf,
+  sessionHeaders,
+} from '../support/wire-client.js';
+
+const FLOOD = `[${'{},'.repeat(2_000)}{}]`;
+const TEXT = 'Nothing of note was said in this part of it. '.repeat(100);
+
+/** An own result whose structure is a flood of values. */
+function flooded({ id }: HostileRequest): string {
+  const result = `{"resultType":"complete","content":[],"structuredContent":{"list":${FLOOD}}}`;
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`;
+}
+
+function progress(step: number): string {
+  const params = { progressToken: 7, progress: step, message: TEXT };
+  return sseEvent({ jsonrpc: '2.0', method: 'notifications/progress', params });
+}
+
+const LIMITS = [
+  'maxValues: 1000',
+  'maxResponseBytes: 64KiB',
+  'maxStreamBytesPerMinute: 64KiB',
+  'maxListingBytesPerMinute: 256KiB',
+].join(', ');
+
+describe('a server that sends too much', () => {
+  let rig: AttackRig;
+  let session: OpenSession;
+  beforeAll(async () => {
+    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}', `limits: {${LIMITS}}`] });
+    session = await rig.openSession();
+  });
+  afterEach(() => rig.upstream.repent());
+  afterAll(() => rig.close());
+
+  function expectTooLarge(reply: Reply): Promise<void> {
+    expect(reply.text).not.toContain('{},{}');
+    return expectWithheldLines(rig, reply, 'result-too-large');
+  }
+
+  it('[PRF-12] of values in a result is withheld, in either era', async () => {
+    rig.upstream.obey(onMethod('tools/call', (request) => body(flooded(request))));
+    await expectTooLarge(await callStateless(rig.access, 'read_record', { id: 'one' }));
+    await expectTooLarge(await session.call('read_record', { id: 'one' }));
+  });
+
+  it('[PRF-12] of values in an event is withheld', async () => {
+    rig.upstream.obey(
+      onMethod('tools/call', (request) => ({
+        kind: 'chunks',
+        contentType: 'text/event-stream',
+        chunks: [`data: ${flooded(request)}\n\n`],
+        ending: 'end',
+      })),
+    );
+    await expectTooLarge(await callStateless(rig.access, 'read_record', { id: 'one' }));
+  });
+
+  it('[PRF-12] of values in a request is refused before anything is forwarded', async () => {
+    rig.upstream.forget();
+    const list = Array.from({ length: 2_000 }, () => ({}));
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one', list });
+    expect(reply.status).toBe(400);
+    expect(errorOf(reply)).toMatchObject({ code: -32600 });
+    expect(rig.upstream.uses()).toEqual([]);
+  });
+
+  it('[PRF-12] in events under the cap of one is cut off at the sum of a whole answer', async () => {
+    rig.upstream.obey(
+      onMethod('tools/call', (request) => ({
+        kind: 'chunks',
+        contentType: 'text/event-stream',
+        chunks: [
+          ...Array.from({ length: 40 }, (_, step) => progress(step)),
+          sseEvent(resultFor(request, textResult('answered'))),
+        ],
+        ending: 'end',
+      })),
+    );
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+    expect(reply.text).not.toContain('answered');
+    await expectWithheldLines(rig, reply, 'result-too-large');
+  });
+
+  it('[PRF-12] on a stream of its own is cut off by the minute, and on record as such', async () => {
+    const notice = sseEvent({
+      jsonrpc: '2.0',
+      method: 'notifications/message',
+      params: { level: 'info', data: TEXT },
+    });
+    rig.upstream.obey((request) =>
+      request.httpMethod === 'GET'
+        ? {
+            kind: 'chunks',
+            contentType: 'text/event-stream',
+            chunks: Array.from({ length: 40 }, () => notice),
+            ending: 'hold',
+          }
+        : undefined,
+    );
+    const response = await fetch(rig.access.url, {
+      headers: {
+        ...bearer(rig.access.token),
+        ...sessionHeaders(session.id),
+        accept: 'text/event-stream',
+      },
+    });
+    const listening = await listenOn(response);
+    await expect.poll(() => listening.isOver(), { timeout: 10_000 }).toBe(true);
+    expect(listening.text().length).toBeLessThan(2 * 64 * 1024);
+    await expect
+      .poll(async () =>
+        (await rig.gateway.audit()).some(
+          (line) =>
+            line['type'] === 'mcp.outcome' &&
+            JSON.stringify(line).includes('"rate-limited"') &&
+            JSON.stringify(line).includes('"GET"'),
+        ),
+      )
+      .toBe(true);
+  });
+
+  it('[PRF-12] who behaves again is served again', async () => {
+    const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+    expect(resultOf(reply)).toHaveProperty('content');
+  });
+});

@@ -1,0 +1,20 @@
+// Turns on the event loop for tests: such as nobody ever waits for, and such as are given by the test.
+
+import type { LoopTurns } from '../../src/mcp/loop-turns.js';
+
+export const FREE_TURNS: LoopTurns = { spend: () => undefined, take: () => undefined };
+
+/** Everybody waits before each step, and goes on in the next turn of the loop; `taken` says who waited. */
+export function eachInTurn(): LoopTurns & { readonly taken: string[] } {
+  const taken: string[] = [];
+  return {
+    taken,
+    spend: () => undefined,
+    take(upstream) {
+      taken.push(upstream);
+      return new Promise((resolve) => {
+        setImmediate(resolve);
+      });
+    },
+  };
+}
