@@ -111,6 +111,10 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'integration/limits.test.ts > of the request body are exact to the byte',
   'upstreams.<name>.limits.maxResponseBytes':
     'attacks/67-results.test.ts > at its cap passes whole',
+  'upstreams.<name>.limits.maxValues':
+    'attacks/starvation.test.ts > of values in a result is withheld',
+  'upstreams.<name>.limits.maxStreamBytesPerMinute':
+    'attacks/starvation.test.ts > on a stream of its own is cut off by the minute',
   'upstreams.<name>.limits.concurrency':
     'integration/limits.test.ts > what does not fit beside what runs',
   'upstreams.<name>.limits.listTtl':
