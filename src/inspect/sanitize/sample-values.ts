@@ -5,8 +5,12 @@
 
 import { sha256Hex } from '../../pins/digest.js';
 
-/** `sample`: words by which documentation stands in for a value. `any`: every word. */
-export type Words = 'sample' | 'any';
+/**
+ * `sample`: words by which documentation stands in for a value. `any`: every word. `strict`: every word, but in a
+ * value of both cases neither the first letter of a word nor a short part between signs: random values of 16 to 24
+ * characters are now and then made of short pieces that each read like a word, but not in one case throughout.
+ */
+export type Words = 'sample' | 'any' | 'strict';
 
 /** SHA-256 of published samples, by how long the sample is. The samples themselves stand nowhere here. */
 const PUBLISHED: ReadonlySet<string> = new Set([
@@ -92,9 +96,10 @@ function explain(value: string, words: Words): Uint8Array {
   markRepeats(known, codes);
   markSeries(known, codes);
   markAll(known, value, SAMPLE_WORDS);
-  if (words === 'any') markWords(known, value);
+  const isDoubtful = words === 'strict' && /[a-z]/.test(value) && /[A-Z]/.test(value);
+  if (words !== 'sample') markWords(known, value, isDoubtful ? 1 : 0);
   if (YEARS.test(value)) markAll(known, value, YEAR);
-  markParts(known, value, words);
+  markParts(known, value, words !== 'sample' && !isDoubtful);
   return known;
 }
 
@@ -231,10 +236,11 @@ const WORD = /[A-Z][a-z]{3,}|[a-z]{4,}|[A-Z]{4,}/g;
 /** One pair in so many may be a rare one. */
 const RARE_PAIRS = 6;
 
-function markWords(known: Uint8Array, value: string): void {
+/** Leaves the first letters of each word unmarked, as many as `skipped`. */
+function markWords(known: Uint8Array, value: string, skipped: number): void {
   WORD.lastIndex = 0;
   for (let match = WORD.exec(value); match !== null; match = WORD.exec(value)) {
-    if (isWord(match[0].toLowerCase())) known.fill(1, match.index, WORD.lastIndex);
+    if (isWord(match[0].toLowerCase())) known.fill(1, match.index + skipped, WORD.lastIndex);
   }
 }
 
@@ -255,11 +261,11 @@ const MAX_SHORT = 5;
 const MAX_COUNT_DIGITS = 3;
 
 /** Goes through the parts between signs: short ones are words or numbers, and what is counted ends in digits. */
-function markParts(known: Uint8Array, value: string, words: Words): void {
+function markParts(known: Uint8Array, value: string, withShort: boolean): void {
   let start = 0;
   for (let at = 0; at <= value.length; at++) {
     if (at < value.length && isAlphanumeric(value.charCodeAt(at))) continue;
-    if (words === 'any' && at - start <= MAX_SHORT && SHORT_PART.test(value.slice(start, at))) {
+    if (withShort && at - start <= MAX_SHORT && SHORT_PART.test(value.slice(start, at))) {
       known.fill(1, start, at);
     }
     markCount(known, value, at);
