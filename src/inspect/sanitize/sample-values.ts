@@ -8,7 +8,7 @@ import { sha256Hex } from '../../pins/digest.js';
 /**
  * `sample`: words by which documentation stands in for a value. `any`: every word. `strict`: every word, but in a
  * value of both cases neither the first letter of a word nor a short part between signs, and in one of a single case
- * a short part only beside a word. Random values of 16 to 24 characters are now and then made of short pieces that
+ * a short part only beside a word. Random values of 16 to 30 characters are now and then made of short pieces that
  * each read like a word.
  */
 export type Words = 'sample' | 'any' | 'strict';
@@ -50,7 +50,7 @@ export function isPublishedSample(value: string): boolean {
   return PUBLISHED_LENGTHS.has(length) && PUBLISHED.has(`${length} ${sha256Hex(value)}`);
 }
 
-/** Too few different characters for anything made at random. */
+/** Fewer different characters stand in nothing made at random; of a short stretch, fewer than half of it. */
 const MIN_DISTINCT = 5;
 
 /**
@@ -75,12 +75,13 @@ export function hasRandomWindow(
 }
 
 function isVaried(stretch: string): boolean {
+  const least = Math.min(MIN_DISTINCT, stretch.length >> 1);
   let seen = '';
   for (let at = 0; at < stretch.length; at++) {
     const unit = stretch.charAt(at);
     if (seen.includes(unit)) continue;
     seen += unit;
-    if (seen.length >= MIN_DISTINCT) return true;
+    if (seen.length >= least) return true;
   }
   return false;
 }
