@@ -5,8 +5,13 @@
 
 import { sha256Hex } from '../../pins/digest.js';
 
-/** `sample`: words by which documentation stands in for a value. `any`: every word. */
-export type Words = 'sample' | 'any';
+/**
+ * `sample`: words by which documentation stands in for a value. `any`: every word. `strict`: every word, but in a
+ * value of both cases neither the first letter of a word nor a short part between signs, and in one of a single case
+ * a short part only beside a word. Random values of 16 to 30 characters are now and then made of short pieces that
+ * each read like a word.
+ */
+export type Words = 'sample' | 'any' | 'strict';
 
 /** SHA-256 of published samples, by how long the sample is. The samples themselves stand nowhere here. */
 const PUBLISHED: ReadonlySet<string> = new Set([
@@ -45,7 +50,7 @@ export function isPublishedSample(value: string): boolean {
   return PUBLISHED_LENGTHS.has(length) && PUBLISHED.has(`${length} ${sha256Hex(value)}`);
 }
 
-/** Too few different characters for anything made at random. */
+/** Fewer different characters stand in nothing made at random; of a short stretch, fewer than half of it. */
 const MIN_DISTINCT = 5;
 
 /**
@@ -61,8 +66,8 @@ export function hasRandomWindow(
   const size = Math.min(window, value.length);
   let open = 0;
   for (let at = 0; at < value.length; at++) {
-    open += isKnown[at] === 1 ? 0 : 1;
-    if (at >= size) open -= isKnown[at - size] === 1 ? 0 : 1;
+    open += isKnown[at] === 0 ? 1 : 0;
+    if (at >= size) open -= isKnown[at - size] === 0 ? 1 : 0;
     const isRandom = at >= size - 1 && open >= unexplained;
     if (isRandom && isVaried(value.slice(at - size + 1, at + 1))) return true;
   }
@@ -70,31 +75,38 @@ export function hasRandomWindow(
 }
 
 function isVaried(stretch: string): boolean {
+  const least = Math.min(MIN_DISTINCT, stretch.length >> 1);
   let seen = '';
   for (let at = 0; at < stretch.length; at++) {
     const unit = stretch.charAt(at);
     if (seen.includes(unit)) continue;
     seen += unit;
-    if (seen.length >= MIN_DISTINCT) return true;
+    if (seen.length >= least) return true;
   }
   return false;
 }
 
 /** How many characters of a value are neither words of samples, nor part of a pattern, nor signs. */
 export function countUnexplained(value: string): number {
-  return explain(value, 'sample').reduce((count, known) => count + 1 - known, 0);
+  return explain(value, 'sample').reduce((count, known) => count + (known === 0 ? 1 : 0), 0);
 }
 
-/** By character: 1 where it belongs to a repeat, a series, a word, or is a sign between such. */
+/** By character: 0 unless it belongs to a repeat, a series, a word, or is a sign between such. */
 function explain(value: string, words: Words): Uint8Array {
   const known = new Uint8Array(value.length);
-  const codes = codesOf(value.toLowerCase(), known);
+  const codes = codesOf(value, known);
   markRepeats(known, codes);
+  foldCase(codes);
   markSeries(known, codes);
   markAll(known, value, SAMPLE_WORDS);
-  if (words === 'any') markWords(known, value);
+  const isDoubtful = words === 'strict' && /[a-z]/.test(value) && /[A-Z]/.test(value);
+  if (words !== 'sample') markWords(known, value, isDoubtful ? 1 : 0);
   if (YEARS.test(value)) markAll(known, value, YEAR);
-  markParts(known, value, words);
+  markParts(
+    known,
+    value,
+    words === 'any' ? 'all' : words === 'sample' || isDoubtful ? 'none' : 'beside words',
+  );
   return known;
 }
 
@@ -114,6 +126,13 @@ function codesOf(value: string, known: Uint8Array): Uint16Array {
   return codes;
 }
 
+function foldCase(codes: Uint16Array): void {
+  for (let at = 0; at < codes.length; at++) {
+    const folded = (codes[at] ?? 0) | 0x20;
+    if (folded >= LETTER_A && folded <= LETTER_Z) codes[at] = folded;
+  }
+}
+
 function markAll(known: Uint8Array, value: string, pattern: RegExp): void {
   pattern.lastIndex = 0;
   for (let match = pattern.exec(value); match !== null; match = pattern.exec(value)) {
@@ -122,8 +141,8 @@ function markAll(known: Uint8Array, value: string, pattern: RegExp): void {
 }
 
 const MAX_PERIOD = 8;
-/** So long a repeat is none by chance, by period: of one character four, of two three times. */
-const MIN_REPEAT = [0, 4, 6, 6];
+/** So long a repeat is none by chance, by period: of one character four, of two or three three times. */
+const MIN_REPEAT = [0, 4, 6, 9];
 
 function markRepeats(known: Uint8Array, codes: Uint16Array): void {
   for (let period = 1; period <= MAX_PERIOD; period++) {
@@ -231,10 +250,11 @@ const WORD = /[A-Z][a-z]{3,}|[a-z]{4,}|[A-Z]{4,}/g;
 /** One pair in so many may be a rare one. */
 const RARE_PAIRS = 6;
 
-function markWords(known: Uint8Array, value: string): void {
+/** Leaves the first letters of each word unmarked, as many as `skipped`. */
+function markWords(known: Uint8Array, value: string, skipped: number): void {
   WORD.lastIndex = 0;
   for (let match = WORD.exec(value); match !== null; match = WORD.exec(value)) {
-    if (isWord(match[0].toLowerCase())) known.fill(1, match.index, WORD.lastIndex);
+    if (isWord(match[0].toLowerCase())) known.fill(1, match.index + skipped, WORD.lastIndex);
   }
 }
 
@@ -254,13 +274,24 @@ const SHORT_PART = /^(?:[a-z]{1,5}|[A-Z]{1,5}|[A-Z][a-z]{1,2}|\d{1,4})$/;
 const MAX_SHORT = 5;
 const MAX_COUNT_DIGITS = 3;
 
+/** Which short parts count. */
+type ShortParts = 'none' | 'beside words' | 'all';
+/** Known as a short part, which makes no word of its neighbours. */
+const SHORT = 2;
+
+/** True where a word ends before the sign in front of a part, or begins behind the sign that follows it. */
+function isBesideWord(known: Uint8Array, value: string, start: number, end: number): boolean {
+  return [start - 2, end + 1].some((at) => known[at] === 1 && isAlphanumeric(value.charCodeAt(at)));
+}
+
 /** Goes through the parts between signs: short ones are words or numbers, and what is counted ends in digits. */
-function markParts(known: Uint8Array, value: string, words: Words): void {
+function markParts(known: Uint8Array, value: string, short: ShortParts): void {
   let start = 0;
   for (let at = 0; at <= value.length; at++) {
     if (at < value.length && isAlphanumeric(value.charCodeAt(at))) continue;
-    if (words === 'any' && at - start <= MAX_SHORT && SHORT_PART.test(value.slice(start, at))) {
-      known.fill(1, start, at);
+    const isShort = short !== 'none' && at - start <= MAX_SHORT;
+    if (isShort && SHORT_PART.test(value.slice(start, at))) {
+      if (short === 'all' || isBesideWord(known, value, start, at)) known.fill(SHORT, start, at);
     }
     markCount(known, value, at);
     start = at + 1;

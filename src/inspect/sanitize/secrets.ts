@@ -99,15 +99,15 @@ function behindPrefix(value: string, { anchors }: SecretFormat): string {
 const MAX_ANCHOR_CHARS = 24;
 
 /** What is made at random has far more characters outside of words and patterns; what is written has fewer. */
-const RANDOM_SHARE = 0.3;
-/** In a short stretch, words may be there by chance. */
+const RANDOM_SHARE = 1 / 3;
+/** In a short stretch words may be there by chance: one character in eight that belongs to none is enough. */
 const SHORT_WINDOW = 24;
-const SHORT_SHARE = 0.15;
+const SHORT_SHARE = 0.125;
 
 function isReal(value: string, format: SecretFormat): boolean {
   const { check, window, hasNoWords } = format;
   if (check === 'password') return isRealPassword(value);
-  const words = hasNoWords === true ? 'sample' : 'any';
+  const words = hasNoWords === true ? 'sample' : 'strict';
   const unexplained = Math.ceil(window * (window <= SHORT_WINDOW ? SHORT_SHARE : RANDOM_SHARE));
   if (check === 'random') {
     const isRandom = hasRandomWindow(behindPrefix(value, format), window, { words, unexplained });

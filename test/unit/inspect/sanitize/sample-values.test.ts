@@ -72,6 +72,19 @@ describe('values made at random', () => {
   });
 });
 
+describe('a random value that looks made of words', () => {
+  it.each([
+    ['short pieces between signs', `gl${'ptt'}-`, ['2c=gkum', '9_vwqu', 'ywvqb'].join('-')],
+    ['pieces in both cases', `dckr_${'pat'}_`, ['NW_Fyim', 'XceebKy_icc_j'].join('-')],
+    ['long pieces in both cases', `1/${'/0'}`, ['SADaroTsllcAFLYSaQugnug', 'BFYSWOW'].join('-')],
+    ['a repeat in another case', 'password = ', ['pOk1Tk', '1Td8'].join('')],
+    ['few different characters', 'password = ', ['zRliiR', 'Ril6'].join('')],
+  ])('[I-43] is no sample: %s', (_what, prefix, value) => {
+    const text = `${prefix}${value}`;
+    expect(findSensitive(text, SECRETS)).toMatchObject([{ end: text.length }]);
+  });
+});
+
 const GLUED: readonly (readonly [how: string, glue: (secret: string) => string])[] = [
   ['a word behind', (secret) => `${secret}example`],
   ['a word behind a dash', (secret) => `${secret}-your-example`],
