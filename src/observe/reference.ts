@@ -196,6 +196,8 @@ A checkpoint signs, with Ed25519 under the gateway key, the text \`sallyport.che
 | 1 | Not whole: tampered with, or damaged. |
 | 2 | Not checked. A line \`not checked: give --key or the older file\` names what is missing: a file that begins in the middle of a chain, as after a rotation, or checkpoints under a key that was not given, as after a change of keys. The same code stands for a file that cannot be read. |
 
+A start names the key of its run, and a checkpoint of that run under another one is a fault. Whoever can write the file can write such a start too: where every key that the gateway had is given, lines that are \`not checked\` for want of a key are forged. A checkpoint vouches for the lines before it and for what its \`detail\` states; the other members of its own line are vouched for by the next one.
+
 Lines missing at the end show only against a checkpoint kept elsewhere: \`--head EPOCH:SEQ:HASH\`, the event itself, or a file that holds it. A chain that was written anew as a whole shows only against a public key kept elsewhere: \`--key\`.
 
 ## One writer for each file
