@@ -172,7 +172,7 @@ One event is one line of JSON, in printable ASCII. \`sallyport schema audit\` pr
 
 ${table(['Member', 'Content'], named(MEMBERS))}
 
-What others write (unknown names, self-reported names, URIs, argument names, captured values) loses secrets and personal data (\`[redacted:<kind>]\`), is made visible (\`\\u{202e}\`) and cut at ${MAX_FOREIGN_CHARACTERS} characters. What a token proved is kept exactly.
+What others write (unknown names, self-reported names, URIs, argument names, captured values) loses secrets and personal data (\`[redacted:<kind>]\`), is made visible (\`\\u{202e}\`) and cut at ${MAX_FOREIGN_CHARACTERS} characters. Of a captured value behind a name that says "secret" (\`password\`, \`token\`), nothing is kept. What a token proved is kept exactly.
 
 ## Types
 
