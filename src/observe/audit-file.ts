@@ -193,7 +193,7 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
   }
 
   async function takeUp(known: ChainHead | undefined, why: string): Promise<Preparation> {
-    await lease.hold();
+    await lease.holdAnew();
     const file = await openPath(path);
     opened = file;
     if (file.size > 0) {

@@ -12,9 +12,17 @@
 // it; or when its process has certainly ended (process-identity.ts).
 
 import { constants } from 'node:fs';
-import { type FileHandle, open, realpath, rename, stat, unlink } from 'node:fs/promises';
+import {
+  type FileHandle,
+  open,
+  readlink,
+  realpath,
+  rename,
+  stat,
+  unlink,
+} from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { isOnThisMachine } from './local-files.js';
 import { isGone, type ProcessIdentity, readOwnIdentity } from './process-identity.js';
 
@@ -121,6 +129,14 @@ async function readFound(path: string): Promise<Found | undefined> {
   }
 }
 
+/** Where a file will be that is not there yet: a link may name it already. */
+async function findAbsent(path: string): Promise<string> {
+  const folder = await realpath(dirname(path));
+  const place = join(folder, basename(path));
+  const target = await readlink(place).catch(() => undefined);
+  return target === undefined ? place : findAbsent(resolve(folder, target));
+}
+
 function keyOf({ device, inode, changedWallMs, text }: Found): string {
   return `${device}:${inode}:${changedWallMs}:${text}`;
 }
@@ -219,6 +235,15 @@ export class AuditLease {
     if (this.#lost !== undefined) throw new LeaseTaken(this.#lost);
   }
 
+  /** The same where the path may name another file than before: a link may have been set anew. */
+  async holdAnew(): Promise<void> {
+    if (this.#held !== undefined && this.#lost === undefined) {
+      const path = await this.#findPath();
+      if (path === undefined || leasePath(path) !== this.#held.path) await this.release();
+    }
+    await this.hold();
+  }
+
   /** Gives the lease back. */
   async release(): Promise<void> {
     clearInterval(this.#timer);
@@ -264,7 +289,7 @@ export class AuditLease {
   /** Where the file is in truth; `undefined` where lines go to no file, such as a device. */
   async #findPath(): Promise<string | undefined> {
     const real = await orUndefined(realpath(this.#path));
-    if (real === undefined) return join(await realpath(dirname(this.#path)), basename(this.#path));
+    if (real === undefined) return findAbsent(this.#path);
     return (await stat(real)).isFile() ? real : undefined;
   }
 
