@@ -53,6 +53,8 @@ export type GatewayOptions = {
   /** Where a stdout sink of the audit writes; resolves when the text was handed over. */
   readonly writeStdout: (text: string) => Promise<void>;
   readonly now?: () => number;
+  /** Aborted when the process is told to end: a start that waits then gives up. */
+  readonly ending?: AbortSignal;
 };
 
 export type Gateway = {
@@ -135,7 +137,7 @@ async function openGateway(
       dataPort = port;
       current.tables = buildTables(version.settings, port, publishedKeys(ring));
     });
-    const refused = await startAudit(witness, version.settings, options.log);
+    const refused = await startAudit(witness, version.settings, options);
     if (refused !== undefined) {
       await closeAll(assembly, listeners);
       return refused;
@@ -167,10 +169,11 @@ async function openGateway(
 async function startAudit(
   { audit, auditFault }: Witness,
   settings: Settings,
-  log: Log,
+  { log, ending }: GatewayOptions,
 ): Promise<string | undefined> {
-  const refused = await audit.acquire((holder) =>
-    log.write('warn', 'waiting for the audit file', { detail: holder }),
+  const refused = await audit.acquire(
+    (holder) => log.write('warn', 'waiting for the audit file', { detail: holder }),
+    ending,
   );
   if (refused !== undefined) return refused;
   const recorded = await audit.start();

@@ -12,15 +12,7 @@
 // it; or when its process has certainly ended (process-identity.ts).
 
 import { constants } from 'node:fs';
-import {
-  type FileHandle,
-  open,
-  readlink,
-  realpath,
-  rename,
-  stat,
-  unlink,
-} from 'node:fs/promises';
+import { type FileHandle, open, readlink, realpath, rename, stat, unlink } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isOnThisMachine } from './local-files.js';
@@ -210,14 +202,21 @@ export class AuditLease {
     return this.#held !== undefined && this.#lost === undefined && !this.#hasStoodStill(this.#held);
   }
 
-  /** Takes the lease, waiting for one that is still renewed; resolves with a sentence where that was in vain. */
-  async acquire(onWait?: (holder: string) => void): Promise<string | undefined> {
+  /**
+   * Takes the lease, waiting for one that is still renewed, until `ending`; resolves with a sentence where that
+   * was in vain.
+   */
+  async acquire(
+    onWait?: (holder: string) => void,
+    ending?: AbortSignal,
+  ): Promise<string | undefined> {
     const sinceMs = this.#monotonicMs();
     for (let isFirst = true; ; isFirst = false) {
       const holder = await this.#take();
       if (holder === undefined) return undefined;
       if (isFirst) onWait?.(holder);
-      if (this.#monotonicMs() - sinceMs >= this.#times.waitMs) return this.#describe(holder);
+      const isOver = this.#monotonicMs() - sinceMs >= this.#times.waitMs;
+      if (isOver || ending?.aborted === true) return this.#describe(holder);
       await new Promise((resolve) => setTimeout(resolve, this.#times.pollMs));
     }
   }
