@@ -53,6 +53,8 @@ export type GatewayOptions = {
   /** Where a stdout sink of the audit writes; resolves when the text was handed over. */
   readonly writeStdout: (text: string) => Promise<void>;
   readonly now?: () => number;
+  /** Aborted when the process is told to end: a start that waits then gives up. */
+  readonly ending?: AbortSignal;
 };
 
 export type Gateway = {
@@ -135,14 +137,11 @@ async function openGateway(
       dataPort = port;
       current.tables = buildTables(version.settings, port, publishedKeys(ring));
     });
-    const refused = await witness.audit.acquire((holder) =>
-      options.log.write('warn', 'waiting for the audit file', { detail: holder }),
-    );
+    const refused = await startAudit(witness, version.settings, options);
     if (refused !== undefined) {
       await closeAll(assembly, listeners);
       return refused;
     }
-    await witness.audit.start();
     await assembly.state.start();
     witness.metrics.setConfig(version.hashes);
     assembly.runtimes.replace(version.settings);
@@ -164,6 +163,22 @@ async function openGateway(
     if (error instanceof ListenerFault) return error.message;
     throw error;
   }
+}
+
+/** Resolves with a sentence where the audit cannot be had, and calls must not go on without it. */
+async function startAudit(
+  { audit, auditFault }: Witness,
+  settings: Settings,
+  { log, ending }: GatewayOptions,
+): Promise<string | undefined> {
+  const refused = await audit.acquire(
+    (holder) => log.write('warn', 'waiting for the audit file', { detail: holder }),
+    ending,
+  );
+  if (refused !== undefined) return refused;
+  const recorded = await audit.start();
+  if (recorded === 'durable' || settings.audit.onFailure === 'continue') return undefined;
+  return `the audit cannot be written: ${auditFault() ?? 'the reason is not known'}`;
 }
 
 type Started = Pick<Gateway, 'listening' | 'reload'> & {

@@ -52,11 +52,14 @@ function servePorts(level: 'info' | 'error'): ServePorts {
   const build = { version, node: process.version };
   return {
     untilSignal,
-    async start(file) {
+    async start(file, ending) {
       const { startGateway } = await import('./gateway.js');
       const { createLog } = await import('./observe/log.js');
       const log = createLog((line) => void process.stderr.write(line), level);
-      return startGateway({ file, env: process.env, log, build, writeStdout });
+      return startGateway({
+        ...{ file, env: process.env, log, build, writeStdout },
+        ...(ending === undefined ? {} : { ending }),
+      });
     },
   };
 }

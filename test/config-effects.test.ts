@@ -32,15 +32,26 @@ function readSource(path: string): string | undefined {
   }
 }
 
+/** Many claims name one test, and many tests are made of the same files: each is read once. */
+function once<Value>(read: (path: string) => Value): (path: string) => Value {
+  const known = new Map<string, Value>();
+  return (path) => {
+    const value = known.get(path) ?? read(path);
+    known.set(path, value);
+    return value;
+  };
+}
+
 const disk: Sources = {
-  text(path) {
+  text: once((path) => {
     const text = readSource(path);
     return text === undefined ? undefined : stripComments(text, true);
-  },
-  imports: (path) =>
+  }),
+  imports: once((path) =>
     readImports(readSource(path) ?? '')
       .filter(({ specifier }) => specifier.startsWith('.') && !specifier.includes('/src/'))
       .map(({ specifier }) => posix.join(dirname(path), specifier.replace(/\.js$/, '.ts'))),
+  ),
 };
 
 function expand(key: string): readonly string[] {

@@ -65,7 +65,8 @@ export async function runDev(options: DevOptions, io: CliIo, ports: DevPorts): P
     const stage = {
       folder,
       io,
-      ports: { data, ops: await freePort(0), admin: await freePort(0) },
+      // Whoever looks for a free port first may find it taken when the gateway opens it.
+      ports: { data, ops: 0, admin: 0 },
       adminToken: randomBytes(ADMIN_TOKEN_BYTES).toString('base64url'),
     };
     return options.upstream === undefined
@@ -103,7 +104,7 @@ async function runUpstream(
       ports: stage.ports,
       adminToken: stage.adminToken,
     });
-    return await serveFor(configFile, stage, ports, async () => {
+    return await serveFor(configFile, stage, ports, async (gateway) => {
       const token = await issuer.mint({
         resource,
         subject: DEVELOPER.subject,
@@ -111,7 +112,7 @@ async function runUpstream(
         scopes: [],
         lifetimeSeconds: DEV_TOKEN_HOURS * SECONDS_PER_HOUR,
       });
-      printAccess(stage, DEV_UPSTREAM.name, resource, token);
+      printAccess(stage, gateway, { name: DEV_UPSTREAM.name, resource, token });
       return undefined;
     });
   } finally {
@@ -134,15 +135,11 @@ async function runDemo(endsAfterTour: boolean, stage: Stage, ports: DevPorts): P
       ports: stage.ports,
       adminToken: stage.adminToken,
     });
-    return await serveFor(files.configFile, stage, ports, async () => {
+    return await serveFor(files.configFile, stage, ports, async (gateway) => {
       const code = await tour(files.resource, files.auditFile, issuer, upstream, stage.io);
       if (endsAfterTour) return code;
-      printAccess(
-        stage,
-        DESK.name,
-        files.resource,
-        await mintFor(issuer, files.resource, 'engineer'),
-      );
+      const token = await mintFor(issuer, files.resource, 'engineer');
+      printAccess(stage, gateway, { name: DESK.name, resource: files.resource, token });
       return undefined;
     });
   } finally {
@@ -224,12 +221,14 @@ function tour(
   });
 }
 
+type Access = { readonly name: string; readonly resource: string; readonly token: string };
+
 function printAccess(
-  { io, ports, adminToken }: Stage,
-  name: string,
-  resource: string,
-  token: string,
+  { io, adminToken }: Stage,
+  { listening }: ServedGateway,
+  { name, resource, token }: Access,
 ): void {
+  const portOf = (wanted: string) => listening.find(({ listener }) => listener === wanted)?.port;
   const client = {
     mcpServers: {
       [name]: { type: 'http', url: resource, headers: { Authorization: `Bearer ${token}` } },
@@ -238,8 +237,8 @@ function printAccess(
   io.stdout(`
 endpoint   ${resource}
 token      ${token}
-console    http://127.0.0.1:${ports.admin}/   (paste this token: ${adminToken})
-metrics    http://127.0.0.1:${ports.ops}/metrics
+console    http://127.0.0.1:${portOf('admin')}/   (paste this token: ${adminToken})
+metrics    http://127.0.0.1:${portOf('ops')}/metrics
 
 client configuration:
 ${JSON.stringify(client, null, 2)}

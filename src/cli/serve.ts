@@ -20,7 +20,11 @@ export type ServedGateway = {
 };
 
 export type ServePorts = {
-  start(file: string): Promise<
+  /** `ending` is aborted when the process is told to end meanwhile. */
+  start(
+    file: string,
+    ending?: AbortSignal,
+  ): Promise<
     | {
         readonly kind: 'started';
         readonly gateway: ServedGateway;
@@ -43,7 +47,12 @@ export async function runServe(
   ports: ServePorts,
 ): Promise<number> {
   const file = resolve(io.cwd, options.config);
-  const started = await ports.start(file);
+  // Told to end while it starts, it ends as well: as the first process of a container, nothing else ends it.
+  const ending = new AbortController();
+  let running: ServedGateway | undefined;
+  const told = ports.untilSignal(() => void running?.reload());
+  void told.then(() => ending.abort());
+  const started = await ports.start(file, ending.signal);
   io.stderr(renderFaults(started.faults, 'text', io.cwd));
   if (started.kind === 'refused') {
     io.stderr(
@@ -52,17 +61,19 @@ export async function runServe(
     return EXIT_UNCHECKED;
   }
   if (started.kind === 'failed') {
+    if (ending.signal.aborted) return told;
     io.stderr(`error: nothing was started: ${makeVisible(started.message)}\n`);
     return EXIT_FAILED;
   }
   const { gateway } = started;
+  running = gateway;
   for (const { listener, host, port, isSecure } of gateway.listening) {
     const scheme = isSecure ? 'https' : 'http';
     io.stdout(
       `${listener} listening on ${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}\n`,
     );
   }
-  const code = await ports.untilSignal(() => void gateway.reload());
+  const code = await told;
   await gateway.close();
   return code === 0 ? EXIT_FINE : code;
 }

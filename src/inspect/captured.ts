@@ -6,6 +6,7 @@ import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { holdsPresentedToken } from './arguments.js';
 import { redactForRecord } from './redaction.js';
 import { placeholder } from './sanitize/sanitize.js';
+import { isSecretName } from './sanitize/secret-values.js';
 import { isSecretNumber, NAMED_SECRET } from './sanitize/secrets.js';
 
 /** What one decision records of its arguments ends here, however many rules ask for more. */
@@ -64,10 +65,15 @@ function valueAt(args: JsonObject, pointer: string): Found | undefined {
     const next = memberOf(value, key);
     if (next === undefined) return undefined;
     // An element of a list stands behind the name of the list.
-    if (!Array.isArray(value)) name = key;
+    if (!Array.isArray(value)) name = nameOf(key, name);
     value = next;
   }
   return { pointer, value, name };
+}
+
+/** What a member counts as: everything below a name that says "secret" is one. */
+function nameOf(key: string, above: string): string {
+  return isSecretName(above) ? above : key;
 }
 
 function memberOf(value: Json, key: string): Json | undefined {
@@ -119,7 +125,7 @@ function readText(text: string, name: string, walk: Walk): string {
 function write(value: Json, name: string, walk: Walk): void {
   if (typeof value === 'string') walk.text += JSON.stringify(readText(value, name, walk));
   else if (Array.isArray(value)) writeList(value, name, walk);
-  else if (isObject(value)) writeObject(value, walk);
+  else if (isObject(value)) writeObject(value, name, walk);
   else writePlain(value, name, walk);
 }
 
@@ -134,7 +140,7 @@ function writeList(values: readonly Json[], name: string, walk: Walk): void {
   walk.text += ']';
 }
 
-function writeObject(value: JsonObject, walk: Walk): void {
+function writeObject(value: JsonObject, above: string, walk: Walk): void {
   walk.text += '{';
   let isFirst = true;
   for (const name in value) {
@@ -142,7 +148,7 @@ function writeObject(value: JsonObject, walk: Walk): void {
     walk.left -= 1;
     walk.text += `${isFirst ? '' : ','}${JSON.stringify(readText(name, '', walk))}:`;
     isFirst = false;
-    write(value[name] as Json, name, walk);
+    write(value[name] as Json, nameOf(name, above), walk);
   }
   walk.text += '}';
 }
@@ -155,6 +161,6 @@ function writePlain(value: Json, name: string, walk: Walk): void {
     walk.text += JSON.stringify(placeholder(NAMED_SECRET));
     return;
   }
-  const kept = readText(text, name, walk);
+  const kept = readText(text, typeof value === 'number' ? name : '', walk);
   walk.text += kept === text ? kept : JSON.stringify(kept);
 }

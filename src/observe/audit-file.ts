@@ -193,7 +193,7 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
   }
 
   async function takeUp(known: ChainHead | undefined, why: string): Promise<Preparation> {
-    await lease.hold();
+    await lease.holdAnew();
     const file = await openPath(path);
     opened = file;
     if (file.size > 0) {
@@ -220,7 +220,7 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
   }
 
   return {
-    acquire: (onWait) => lease.acquire(onWait),
+    acquire: (onWait, ending) => lease.acquire(onWait, ending),
     fault: () => lease.lost,
     async prepare(known) {
       if (opened === undefined) return takeUp(known, 'reopened');

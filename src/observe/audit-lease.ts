@@ -12,9 +12,9 @@
 // it; or when its process has certainly ended (process-identity.ts).
 
 import { constants } from 'node:fs';
-import { type FileHandle, open, realpath, rename, stat, unlink } from 'node:fs/promises';
+import { type FileHandle, open, readlink, realpath, rename, stat, unlink } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { isOnThisMachine } from './local-files.js';
 import { isGone, type ProcessIdentity, readOwnIdentity } from './process-identity.js';
 
@@ -121,6 +121,14 @@ async function readFound(path: string): Promise<Found | undefined> {
   }
 }
 
+/** Where a file will be that is not there yet: a link may name it already. */
+async function findAbsent(path: string): Promise<string> {
+  const folder = await realpath(dirname(path));
+  const place = join(folder, basename(path));
+  const target = await readlink(place).catch(() => undefined);
+  return target === undefined ? place : findAbsent(resolve(folder, target));
+}
+
 function keyOf({ device, inode, changedWallMs, text }: Found): string {
   return `${device}:${inode}:${changedWallMs}:${text}`;
 }
@@ -194,14 +202,21 @@ export class AuditLease {
     return this.#held !== undefined && this.#lost === undefined && !this.#hasStoodStill(this.#held);
   }
 
-  /** Takes the lease, waiting for one that is still renewed; resolves with a sentence where that was in vain. */
-  async acquire(onWait?: (holder: string) => void): Promise<string | undefined> {
+  /**
+   * Takes the lease, waiting for one that is still renewed, until `ending`; resolves with a sentence where that
+   * was in vain.
+   */
+  async acquire(
+    onWait?: (holder: string) => void,
+    ending?: AbortSignal,
+  ): Promise<string | undefined> {
     const sinceMs = this.#monotonicMs();
     for (let isFirst = true; ; isFirst = false) {
       const holder = await this.#take();
       if (holder === undefined) return undefined;
       if (isFirst) onWait?.(holder);
-      if (this.#monotonicMs() - sinceMs >= this.#times.waitMs) return this.#describe(holder);
+      const isOver = this.#monotonicMs() - sinceMs >= this.#times.waitMs;
+      if (isOver || ending?.aborted === true) return this.#describe(holder);
       await new Promise((resolve) => setTimeout(resolve, this.#times.pollMs));
     }
   }
@@ -217,6 +232,15 @@ export class AuditLease {
     if (this.isFresh) return;
     await this.#renew();
     if (this.#lost !== undefined) throw new LeaseTaken(this.#lost);
+  }
+
+  /** The same where the path may name another file than before: a link may have been set anew. */
+  async holdAnew(): Promise<void> {
+    if (this.#held !== undefined && this.#lost === undefined) {
+      const path = await this.#findPath();
+      if (path === undefined || leasePath(path) !== this.#held.path) await this.release();
+    }
+    await this.hold();
   }
 
   /** Gives the lease back. */
@@ -264,7 +288,7 @@ export class AuditLease {
   /** Where the file is in truth; `undefined` where lines go to no file, such as a device. */
   async #findPath(): Promise<string | undefined> {
     const real = await orUndefined(realpath(this.#path));
-    if (real === undefined) return join(await realpath(dirname(this.#path)), basename(this.#path));
+    if (real === undefined) return findAbsent(this.#path);
     return (await stat(real)).isFile() ? real : undefined;
   }
 

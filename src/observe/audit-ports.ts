@@ -25,7 +25,7 @@ export interface ChainWriter {
    * Takes the right to write to the place, where it has only one writer, and waits a bounded time for
    * another. Resolves with a sentence where that was in vain; `onWait` is told who has it.
    */
-  acquire?(onWait: (holder: string) => void): Promise<string | undefined>;
+  acquire?(onWait: (holder: string) => void, ending?: AbortSignal): Promise<string | undefined>;
   /** Why nothing can be written, where that is known before a write is tried. */
   fault?(): string | undefined;
   /** Opens the place, or looks whether it is still the same. `known` is the last durable line. */

@@ -94,8 +94,11 @@ export class AuditSink {
   }
 
   /** Takes the right to write; see ChainWriter. Comes before `start`, and writes nothing. */
-  async acquire(onWait: (holder: string) => void): Promise<string | undefined> {
-    return this.#writer.acquire?.(onWait);
+  async acquire(
+    onWait: (holder: string) => void,
+    ending?: AbortSignal,
+  ): Promise<string | undefined> {
+    return this.#writer.acquire?.(onWait, ending);
   }
 
   /** Opens the place and writes the first line. Rejects with SinkUnavailable. */

@@ -67,9 +67,10 @@ export type AuditPorts = {
 export interface Audit {
   /**
    * Takes the right to write where a sink has only one writer; comes before `start`, and writes nothing.
-   * Resolves with a sentence where another gateway has it; `onWait` is told whom it waits for.
+   * Resolves with a sentence where another gateway has it, or where it cannot be had and `onFailure` is
+   * `block`; `onWait` is told whom it waits for. It waits no longer than until `ending`.
    */
-  acquire(onWait: (holder: string) => void): Promise<string | undefined>;
+  acquire(onWait: (holder: string) => void, ending?: AbortSignal): Promise<string | undefined>;
   /** Opens all sinks and writes their first line. `unavailable` when one cannot be written. */
   start(): Promise<Recorded>;
   /**
@@ -258,10 +259,13 @@ export function createAudit(ports: AuditPorts): Audit {
   }
 
   return {
-    async acquire(onWait) {
+    async acquire(onWait, ending) {
       for (const sink of sinks) {
-        // A place that cannot be reached now is tried again by the sink itself.
-        const refused = await sink.acquire(onWait).catch(() => undefined);
+        const refused = await sink.acquire(onWait, ending).catch((error: unknown) => {
+          // Where calls go on without a record, the sink itself tries again.
+          if (settings.onFailure === 'continue') return undefined;
+          return `the audit cannot be written: ${error instanceof Error ? error.message : String(error)}`;
+        });
         if (refused !== undefined) return refused;
       }
       return undefined;

@@ -46,6 +46,10 @@ export class CheckpointVerifier {
   readonly #findings: CheckpointFindings;
   /** Keys that lines of the files name, by their id. */
   readonly #named = new Map<string, string>();
+  /** The id of the key that the last start named: the run signs with no other. */
+  #keyOfRun: string | undefined;
+  /** The last key that was named without an id. */
+  #withoutId: string | undefined;
   readonly #knownIds = new Set<string>();
   /** Where checkpoints under keys that nobody named begin, by the ids that they state. */
   readonly #unknown = new Map<string, Place>();
@@ -71,7 +75,7 @@ export class CheckpointVerifier {
     const [first] = this.#unknown;
     if (first === undefined) return undefined;
     const [keyId, { file, line }] = first;
-    return `${file}:${line}: checkpoints from here on (${this.#unknownCount} in all) are signed by a key that was not given (${keyId})`;
+    return `${file}:${line}: checkpoints from here on (${this.#unknownCount} in all) are signed by a key that was not given (${keyId}); if it is none of this gateway's, they and what follows are forged`;
   }
 
   /** True when the line is a checkpoint that vouches for all before it. */
@@ -100,7 +104,11 @@ export class CheckpointVerifier {
   #takeLifecycle({ detail }: ChainLine, place: Place): void {
     const { event, public_key: key, key_id: id } = detail;
     if (event === 'stopped') this.#stopped = place;
-    if (typeof key === 'string') this.#named.set(typeof id === 'string' ? id : key, key);
+    if (typeof key !== 'string') return;
+    if (typeof id === 'string') {
+      this.#keyOfRun = id;
+      this.#named.set(id, key);
+    } else this.#withoutId = key;
   }
 
   #takeCheckpoint(line: ChainLine, place: Place): boolean {
@@ -146,8 +154,11 @@ export class CheckpointVerifier {
       );
     }
     this.#hasBounds ||= point.bounds !== undefined;
+    // The time of the line itself is not signed by it.
+    const statedMs = Date.parse(point.time);
+    const signedTimeMs = Number.isNaN(statedMs) ? line.timeMs : statedMs;
     this.#following = {
-      interval: new CheckpointInterval(point.bounds ?? ASSUMED, line.timeMs),
+      interval: new CheckpointInterval(point.bounds ?? ASSUMED, signedTimeMs),
       isBound: this.#hasBounds,
       seq: line.seq,
       isReported: false,
@@ -156,9 +167,12 @@ export class CheckpointVerifier {
 
   #signerOf(point: Checkpoint): Signer {
     const named = this.#named.get(point.keyId);
-    const counting = this.#given ?? [...this.#named.values()];
-    if (isSignedBy(point, counting)) return 'known';
+    // Of the keys that the files name only that one: there may be as many as there are lines.
+    const stated = named ?? this.#withoutId;
+    if (isSignedBy(point, this.#given ?? (stated === undefined ? [] : [stated]))) return 'known';
     if (this.#knownIds.has(point.keyId)) return 'bad';
+    // Keys change with a start alone, and a start names the key.
+    if (this.#keyOfRun !== undefined && this.#keyOfRun !== point.keyId) return 'bad';
     // The files name the key: it made the signature, or nobody did.
     if (named !== undefined && !isSignedBy(point, [named])) return 'bad';
     return 'unknown';

@@ -172,7 +172,7 @@ One event is one line of JSON, in printable ASCII. \`sallyport schema audit\` pr
 
 ${table(['Member', 'Content'], named(MEMBERS))}
 
-What others write (unknown names, self-reported names, URIs, argument names, captured values) loses secrets and personal data (\`[redacted:<kind>]\`), is made visible (\`\\u{202e}\`) and cut at ${MAX_FOREIGN_CHARACTERS} characters. What a token proved is kept exactly.
+What others write (unknown names, self-reported names, URIs, argument names, captured values) loses secrets and personal data (\`[redacted:<kind>]\`), is made visible (\`\\u{202e}\`) and cut at ${MAX_FOREIGN_CHARACTERS} characters. Of a captured value behind a name that says "secret" (\`password\`, \`token\`), nothing is kept. What a token proved is kept exactly.
 
 ## Types
 
@@ -188,7 +188,7 @@ A restart goes on with the chain that it finds. When a write was interrupted, th
 
 A checkpoint signs, with Ed25519 under the gateway key, the text \`sallyport.checkpoint/2\`, the epoch, the number and hash of the line before it, the time, \`every_ms\` and \`every_lines\`, each ended by a line feed. The next one is due after that time (\`audit.checkpoint.every\`) or that many lines (${MAX_LINES_BETWEEN_CHECKPOINTS}), whichever comes first. Checkpoints of earlier versions (\`sallyport.checkpoint/1\`) state no bounds. With several sinks, each one also keeps the checkpoints of the others.
 
-\`audit verify\` says first how many lines, from which sequence number on, are unsigned: whoever can write the file could have rewritten or cut off those without a trace. They are bounded: more lines, or more of their own time, than ${INTERVALS_ALLOWED} intervals allow behind a checkpoint of form 2 is a fault, as is a run that ended (\`stopped\`) without a checkpoint behind its end. A pause without lines counts as one interval, and is a note. After a checkpoint of form 1 all this is a note; one of form 1 behind one of form 2 is a fault.
+\`audit verify\` says first how many lines, from which sequence number on, are unsigned: whoever can write the file could have rewritten or cut off those without a trace. What may stand there is bounded, not how much was cut off: more lines, or more of their own time, than ${INTERVALS_ALLOWED} intervals allow behind a checkpoint of form 2 is a fault, as is a run that ended (\`stopped\`) without a checkpoint behind its end. A pause without lines counts as one interval, and is a note. After a checkpoint of form 1 all this is a note; one of form 1 behind one of form 2 is a fault.
 
 | Exit | Meaning |
 | --- | --- |
@@ -196,11 +196,13 @@ A checkpoint signs, with Ed25519 under the gateway key, the text \`sallyport.che
 | 1 | Not whole: tampered with, or damaged. |
 | 2 | Not checked. A line \`not checked: give --key or the older file\` names what is missing: a file that begins in the middle of a chain, as after a rotation, or checkpoints under a key that was not given, as after a change of keys. The same code stands for a file that cannot be read. |
 
+A start names the key of its run, and a checkpoint of that run under another one is a fault. Whoever can write the file can write such a start too: where every key that the gateway had is given, lines that are \`not checked\` for want of a key are forged. A checkpoint vouches for the lines before it and for what its \`detail\` states; the other members of its own line are vouched for by the next one.
+
 Lines missing at the end show only against a checkpoint kept elsewhere: \`--head EPOCH:SEQ:HASH\`, the event itself, or a file that holds it. A chain that was written anew as a whole shows only against a public key kept elsewhere: \`--key\`.
 
 ## One writer for each file
 
-Next to an audit file stands its lease, \`audit.jsonl.lease\`: a small file that names the instance, host and process that write. It is renewed every ${LEASE_TIMES.renewEveryMs / MS_PER_SECOND} s and removed at a clean end; the gateway must be allowed to create files in the folder. A start that finds the lease of another gateway waits for it, at most ${LEASE_TIMES.waitMs / MS_PER_SECOND} s, and then ends with exit code 1 and a sentence that says who holds it. A lease that was not renewed for ${LEASE_TIMES.staleMs / MS_PER_SECOND} s may be taken over; one whose process has certainly ended, on this machine and in this namespace of process ids, at once. Clocks are not trusted alone: unless its process has ended, a lease is watched for as long as its holder would rely on it without renewing it (${(2 * LEASE_TIMES.renewEveryMs) / MS_PER_SECOND} s), however old it looks. While it is replaced, \`audit.jsonl.lease.next\` stands there too. A gateway whose lease was taken over writes nothing more until it is started anew. Reading commands never touch a lease.
+Next to an audit file stands its lease, \`audit.jsonl.lease\`: a small file that names the instance, host and process that write. It is renewed every ${LEASE_TIMES.renewEveryMs / MS_PER_SECOND} s and removed at a clean end; the gateway must be allowed to create files in the folder, or it does not start. Where the path is a link, the lease stands next to the file that it names. A start that finds the lease of another gateway waits for it, at most ${LEASE_TIMES.waitMs / MS_PER_SECOND} s, and then ends with exit code 1 and a sentence that says who holds it. A lease that was not renewed for ${LEASE_TIMES.staleMs / MS_PER_SECOND} s may be taken over; one whose process has certainly ended, on this machine and in this namespace of process ids, at once. Clocks are not trusted alone: unless its process has ended, a lease is watched for as long as its holder would rely on it without renewing it (${(2 * LEASE_TIMES.renewEveryMs) / MS_PER_SECOND} s), however old it looks. While it is replaced, \`audit.jsonl.lease.next\` stands there too. A gateway whose lease was taken over writes nothing more until it is started anew. Reading commands never touch a lease.
 
 Before each write the file must end where this gateway left it. A file that was moved away, removed or emptied (\`mv\`, \`copytruncate\`) is gone on with, without a signal. Where another process wrote into it, or cut it, nothing is written: the control \`audit\` is degraded, \`audit.onFailure\` applies, and moving the file away is what ends it. Prefer \`mv\`: what is written between the copy and the cut of \`copytruncate\` is lost, and the chain says so. A process that is held up for longer than ${LEASE_TIMES.staleMs / MS_PER_SECOND} s in the middle of a write can still end that one write; both gateways find it before their next.
 `;

@@ -6,7 +6,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type DemoFiles, writeDemoFiles } from '../../src/dev/demo-files.js';
 import { type DemoUpstream, startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { findFreePort } from '../support/free-port.js';
@@ -240,6 +240,20 @@ describe('serve', () => {
     const written = served.stderr() + (await readFile(files.auditFile, 'utf8'));
     expect(written).not.toContain(token);
     desk.behave();
+  });
+
+  it('[E-39] ends at SIGTERM while it waits for the audit file, too', async () => {
+    const lease = `${files.auditFile}.lease`;
+    await writeFile(lease, '');
+    onTestFinished(() => rm(lease));
+    const waiting = startServing();
+    await expect.poll(waiting.stderr, PATIENT).toContain('waiting for the audit file');
+    waiting.signal('SIGHUP');
+    waiting.signal('SIGTERM');
+    // By itself, and not by the signal: the first process of a container is not ended by one.
+    expect(await waiting.ended).toBe(143);
+    expect(waiting.stdout()).toBe('');
+    expect(await readFile(lease, 'utf8')).toBe('');
   });
 
   it('[E-39] ends with 1 where a port is taken, and says which', async () => {

@@ -222,6 +222,15 @@ describe('[O-09] what rules capture', () => {
     expect(await capturedOf({ note: { password: 80_273_951_466 } })).toEqual({
       '/note': '{"password":"[redacted:secret]"}',
     });
+    // Behind a name that says "secret" nothing is kept, also where results would keep it as a word.
+    const words = {
+      password: 'correct horse',
+      note: { secret: { of: ['plain'], at: 7, is: true } },
+    };
+    expect(await capturedOf({ note: words })).toEqual({
+      '/note':
+        '{"password":"[redacted:secret]","note":{"secret":{"of":["[redacted:secret]"],"at":"[redacted:secret]","is":true}}}',
+    });
     // A line that is cut holds no beginning of what was moved up by a removal before it.
     const moved = `${token} ${'z '.repeat(460)}${makeGithubToken()}`;
     expect(await capturedOf({ note: moved })).toMatchObject({

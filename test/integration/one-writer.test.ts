@@ -119,6 +119,26 @@ describe('a start', () => {
     expect(await isFree(ports.data)).toBe(true);
   });
 
+  it.each([
+    ['in a folder that is not there', 'absent/audit.jsonl', /ENOENT.*absent/],
+    ['at the place of another file', 'second.yaml', /no audit line/],
+  ])('[E-39] whose audit cannot be written %s leaves nothing open', async (_, path, why) => {
+    const ports = await freePorts();
+    const elsewhere = (text: string): string => text.replace('./audit.jsonl', `./${path}`);
+    const started = await startSecond(ports, elsewhere);
+    expect(started).toMatchObject({ kind: 'failed', message: expect.stringMatching(why) });
+    for (const port of Object.values(ports)) expect(await isFree(port)).toBe(true);
+    expect((await readdir(rig.gateway.folder)).filter((name) => name.includes('.lease'))).toEqual([
+      'audit.jsonl.lease',
+    ]);
+    // Calls that need no record go on without one.
+    const continuing = await startSecond(ports, (text) =>
+      elsewhere(text).replace('audit: {', 'audit: {onFailure: continue, '),
+    );
+    if (continuing.kind !== 'started') throw new Error('the second gateway did not start');
+    await continuing.gateway.close();
+  });
+
   // Ends the gateway that the tests before share.
   it('[O-38] beside a gateway that is ending waits for its audit, serves nobody, then goes on with it', async () => {
     const ports = await freePorts();

@@ -83,6 +83,8 @@ function keyEnd(text: string, from: number, tail: RegExp): number {
   const next = body.indexOf(KEY_BEGINS);
   if (end >= 0 && (next < 0 || end < next)) {
     const last = body.indexOf(DASHES, end + KEY_ENDS.length);
+    // An end that is broken off must not take the dashes of the key behind it.
+    if (last >= 0 && last === next) return from + next;
     return from + (last < 0 ? end + KEY_ENDS.length : last + DASHES.length);
   }
   let at = from;

@@ -6,6 +6,7 @@ import {
   rename,
   rm,
   stat,
+  symlink,
   unlink,
   utimes,
   writeFile,
@@ -220,6 +221,51 @@ describe('the lease of an audit file', () => {
     expect(states).toEqual(['EISDIR']);
     expect(await readFile(path, 'utf8')).toBe('');
     await sink.close();
+  });
+});
+
+describe('an audit file behind a link', () => {
+  const writer = (instance: string) =>
+    makeSink(createAuditFile(path, { lookEveryMs: 0, lease: optionsOf(instance) }));
+
+  it('[O-38] has its lease beside the file itself, also where that is not there yet', async () => {
+    await mkdir(join(folder, 'day'));
+    await symlink('day/1.jsonl', path);
+    const one = writer('one');
+    await one.sink.start();
+    expect((await readdir(join(folder, 'day'))).sort()).toEqual(['1.jsonl', '1.jsonl.lease']);
+    const two = writer('two');
+    await expect(two.sink.start()).rejects.toThrow('another gateway writes the audit file');
+    await one.sink.close();
+    await two.sink.close();
+  });
+
+  it('[O-38] takes the lease of the next file where the link was set anew', async () => {
+    await symlink('1.jsonl', path);
+    const one = writer('one');
+    await one.sink.start();
+    await unlink(path);
+    await symlink('2.jsonl', path);
+    await one.sink.append(lifecycle('next'));
+    expect((await readdir(folder)).filter((name) => name.endsWith('.lease'))).toEqual([
+      '2.jsonl.lease',
+    ]);
+    const two = writer('two');
+    await expect(two.sink.start()).rejects.toThrow('another gateway writes the audit file');
+    await two.sink.close();
+    // Where another one was faster it has the next file, and this one waits.
+    await unlink(path);
+    await symlink('3.jsonl', path);
+    const three = writer('three');
+    await three.sink.start();
+    await expect(one.sink.append(lifecycle('late'))).rejects.toThrow('instance three');
+    expect(await eventsOf(path)).toEqual(['started']);
+    await three.sink.close();
+    await unlink(path);
+    await symlink('4.jsonl', path);
+    await one.sink.append(lifecycle('last'));
+    expect(await eventsOf(path)).toEqual(['continued', 'resumed', 'last']);
+    await one.sink.close();
   });
 });
 

@@ -76,11 +76,8 @@ class Chain {
   }
 }
 
-function faultsOf(
-  { lines }: Pick<Made, 'lines'>,
-  keys: readonly string[] | undefined = publicKeys,
-) {
-  return verifyChain(lines, keys === undefined ? {} : { publicKeys: keys }).faults.map(
+function faultsOf({ lines }: Pick<Made, 'lines'>, keys: readonly string[] | 'none' = publicKeys) {
+  return verifyChain(lines, keys === 'none' ? {} : { publicKeys: keys }).faults.map(
     ({ kind }) => kind,
   );
 }
@@ -152,23 +149,25 @@ describe('the interval between checkpoints', () => {
   });
 
   it('[O-18] lines before the first checkpoint are under its signature', () => {
-    const { lines } = honest();
-    const forged = rewrite(honest(), 4, (tail) => tail.run(7, 5, 'lie'));
+    const real = honest();
+    const { lines } = real;
+    const forged = rewrite(real, 4, (tail) => tail.run(7, 5, 'lie'));
     expect(faultsOf({ lines: [...forged.lines, ...lines.slice(11)] })).not.toEqual([]);
     expect(faultsOf(rewrite(honest(), 1, (tail) => tail.run(5, 1, 'lie')))).toEqual(['signature']);
   });
 
   it('[O-18] bounds are signed: neither wider nor none can be put in their place', () => {
-    const { lines } = honest();
+    const real = honest();
+    const { lines } = real;
     const wide = (lines[10] ?? '').replace('"every_lines":10', '"every_lines":10000');
     const none = (lines[10] ?? '').replace('"every_ms":30000,"every_lines":10,', '');
     for (const forged of [wide, none]) {
       expect(forged).not.toBe(lines[10]);
       const { detail } = JSON.parse(forged) as { detail: Record<string, string | number> };
       const event = plainEvent({ type: 'checkpoint', detail }, context);
-      const chain = rewrite(honest(), 10, (tail) => tail.add(event).run(30, 10, 'lie'));
+      const chain = rewrite(real, 10, (tail) => tail.add(event).run(30, 10, 'lie'));
       expect(faultsOf(chain)).toContain('signature');
-      expect(faultsOf(chain, undefined)).toContain('signature');
+      expect(faultsOf(chain, 'none')).toContain('signature');
     }
     expect(readCheckpoint({ ...JSON.parse(wide).detail, every_ms: -1 })).toBeUndefined();
     expect(readCheckpoint({ ...JSON.parse(wide).detail, every_ms: undefined })).toBeUndefined();
@@ -235,10 +234,53 @@ describe('keys and older files', () => {
     const detail = checkpointDetail({ ...point, keyId, signature });
     forged.add(plainEvent({ type: 'checkpoint', detail }, context));
     expect(faultsOf(forged)).toEqual(['signature']);
-    expect(faultsOf(forged, undefined)).toEqual(['signature']);
+    expect(faultsOf(forged, 'none')).toEqual(['signature']);
     // Written anew as a whole under a key of the attacker's own: nothing is signed by the one that is given.
     const own = new Chain().start(nextRing).run(3, 0).point(4, BOUNDS, nextRing);
     expect(faultsOf(own)).toEqual(['signature']);
+  });
+});
+
+describe('keys of the attacker', () => {
+  it('[O-19] a checkpoint under a key that its run did not name is tampering, not a change of keys', () => {
+    // Whoever rewrote the end signs it with a key of his own, so that the interval is no longer counted.
+    const forged = rewrite(honest(), 11, (tail) =>
+      tail.run(9, 10, 'lie').point(19, BOUNDS, nextRing).run(50, 20, 'lie'),
+    );
+    expect(faultsOf(forged)).toContain('signature');
+    expect(faultsOf(forged, 'none')).toContain('signature');
+  });
+
+  it('[O-18] the interval begins at the time that is signed, not at that of the line', () => {
+    // Two pauses of an interval each may follow; a later time of the checkpoint's line hid one of them.
+    const real = honest();
+    const tail = (seconds: number) =>
+      rewrite(real, 10, (forged) => {
+        const { detail } = JSON.parse(real.lines[10] ?? '') as {
+          detail: Record<string, string | number>;
+        };
+        const nowMs = NOW + seconds * 1000;
+        forged.add(plainEvent({ type: 'checkpoint', detail }, { ...context, nowMs }));
+        for (const at of [100, 130, 160]) forged.add(lifecycleAt(at, 'lie'));
+      });
+    expect(faultsOf(tail(9))).toEqual(['unsigned']);
+    expect(faultsOf(tail(100))).toEqual(['unsigned']);
+  });
+
+  it('[O-18] a checkpoint is held against one named key, however many a file names', () => {
+    const chain = new Chain();
+    const keys = Array.from({ length: 40 }, (_, index) =>
+      createKeyRing([{ id: `k${index}`, bytes: Buffer.alloc(32, index + 1) }]),
+    );
+    for (const key of keys) chain.start(key);
+    expect(faultsOf(chain.point(1, BOUNDS, keys.at(-1)), 'none')).toEqual([]);
+    // A signature by a key that another id is named for is none.
+    const { keyId = '' } = keys.at(-1)?.publicKeys()[0] ?? {};
+    const point = { ...chain.head, time: new Date(NOW).toISOString(), bounds: BOUNDS };
+    const { signature } = keys[7]?.sign(checkpointBytes(point)) ?? { signature: '' };
+    const detail = checkpointDetail({ ...point, keyId, signature });
+    chain.add(plainEvent({ type: 'checkpoint', detail }, context));
+    expect(faultsOf(chain, 'none')).toEqual(['signature']);
   });
 });
 

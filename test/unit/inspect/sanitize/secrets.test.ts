@@ -93,6 +93,16 @@ describe('secrets', () => {
     expect(findSensitive(inner, SECRETS)).not.toEqual([]);
   });
 
+  it('[I-01] a key behind one whose end is broken off is found whole', () => {
+    const label = `PRIVATE ${'KEY'}`;
+    const key = `-----BEGIN ${label}-----\n${noise('a', 64)}\n${noise('b', 64)}\n-----END ${label}-----`;
+    for (const end of [`-----END ${label}`, `-----END ${label} `, '-----END ']) {
+      const text = `-----BEGIN ${label}-----\n${end}${key}`;
+      const [last] = findSensitive(text, SECRETS).slice(-1);
+      expect([last?.start, last?.end]).toEqual([text.length - key.length, text.length]);
+    }
+  });
+
   it('[I-01] there are at least fifty kinds, and every one has an example or a sibling', () => {
     expect(SECRET_FORMATS.length).toBeGreaterThanOrEqual(50);
     expect(EXAMPLES.length).toBeGreaterThanOrEqual(45);
