@@ -5,6 +5,7 @@
 
 import { skeletonOf } from './sanitize/skeleton.js';
 import { decodeView, foldView } from './sanitize/view.js';
+import type { KindMatch, Kinds } from './secret-kinds.js';
 import {
   ACTION,
   CHOICE,
@@ -163,10 +164,7 @@ function asksInReading(reading: string, place: TextPlace): boolean {
   let hasNamed = false;
   for (const sentence of reading.split(SENTENCE)) {
     const words = wordsOf(sentence);
-    if (
-      (hasNamed || STRONG_KINDS.some((kinds) => words.search(kinds) >= 0)) &&
-      PRONOUN.test(words)
-    ) {
+    if ((hasNamed || STRONG_KINDS.some((kinds) => kinds.isIn(words))) && PRONOUN.test(words)) {
       return true;
     }
     if (asksInSentence(sentence, place)) return true;
@@ -213,19 +211,20 @@ const MAX_JOINED = 200;
 function isNamedIn(text: string): boolean {
   return readingsOf(text).some((reading) => {
     const words = wordsOf(reading);
-    return [...STRONG_KINDS, ...UNPARTED.map(({ kinds }) => kinds)].some(
-      (kinds) => words.search(kinds) >= 0,
+    return (
+      STRONG_KINDS.some((kinds) => kinds.isIn(words)) ||
+      UNPARTED.some(({ kinds }) => words.search(kinds) >= 0)
     );
   });
 }
 
 function namesSecret(words: string): boolean {
-  return ALL_KINDS.some((kinds) => words.search(kinds) >= 0);
+  return ALL_KINDS.some((kinds) => kinds.isIn(words));
 }
 
 function isRestOfList(words: string): boolean {
   let rest = words;
-  for (const kinds of ALL_KINDS) rest = rest.replace(kinds, '');
+  for (const kinds of ALL_KINDS) rest = kinds.without(rest);
   return REST_OF_LIST.test(rest);
 }
 
@@ -242,9 +241,8 @@ function asksInClause(words: string, place: TextPlace, isQuestion: boolean): boo
   );
 }
 
-function hasMany(words: string, kinds: RegExp): boolean {
-  if (words.search(kinds) < 0) return false;
-  const matches = words.matchAll(kinds);
+function hasMany(words: string, kinds: Kinds): boolean {
+  const matches = kinds.matches(words);
   for (let count = 0; count < MAX_MENTIONS; count++) if (matches.next().done === true) return false;
   return true;
 }
@@ -258,9 +256,9 @@ const MAX_WORDS_BEFORE = 9;
 type Governor = 'request' | 'choice' | 'action' | 'name' | 'none';
 
 function asksInEnglish(words: string, place: TextPlace, isQuestion: boolean): boolean {
-  if (words.search(ENGLISH_KINDS) < 0) return false;
+  if (!ENGLISH_KINDS.isIn(words)) return false;
   const isDenied = deniesInEnglish(words);
-  for (const match of words.matchAll(ENGLISH_KINDS)) {
+  for (const match of ENGLISH_KINDS.matches(words)) {
     const kind = match[0];
     const before = words.slice(Math.max(0, match.index - WINDOW), match.index);
     const after = words.slice(match.index + kind.length, match.index + kind.length + WINDOW);
@@ -373,15 +371,24 @@ function isUnneeded(before: string, after: string): boolean {
 
 function deniesInEnglish(words: string): boolean {
   if (VOIDS_EN.test(words)) return false;
-  const denials = [...words.matchAll(DENIAL_EN)];
+  const denials = denialsIn(words);
   if (denials.length === 0) return false;
   // Every word that asks must be denied.
   let rest = words;
-  for (const [denial] of denials) rest = rest.replace(denial, '');
+  for (const denial of denials) rest = rest.replace(denial, '');
   return !rest
     .trim()
     .split(' ')
     .some((word) => ASKS_AGAIN.test(word));
+}
+
+/** `never ask you to enter`, `not need`. */
+function denialsIn(words: string): readonly string[] {
+  return [...words.matchAll(DENIAL_EN)].flatMap(([denial, first = '', second]) => {
+    if (!REQUEST.test(first)) return [];
+    const isBoth = second === undefined || REQUEST.test(second);
+    return [isBoth ? denial : denial.slice(0, -` to ${second}`.length)];
+  });
 }
 
 const ASKS_AGAIN =
@@ -390,9 +397,9 @@ const ASKS_AGAIN =
 // ---- words that are secrets in some places only ----
 
 function asksWeakly(words: string, place: TextPlace): boolean {
-  if (words.search(WEAK) < 0) return false;
+  if (!WEAK.isIn(words)) return false;
   const isDenied = deniesInEnglish(words) || deniesElsewhere(words);
-  for (const match of words.matchAll(WEAK)) {
+  for (const match of WEAK.matches(words)) {
     const end = match.index + match[0].length;
     const before = words.slice(Math.max(0, match.index - WINDOW), match.index);
     const after = words.slice(end, end + WINDOW);
@@ -426,15 +433,15 @@ function isWeakAsked(kind: string, before: string, after: string, place: TextPla
 
 function asksElsewhere(words: string, place: TextPlace): boolean {
   return KINDS.some(({ language, kinds }) => {
-    if (words.search(kinds) < 0) return false;
+    const mentions = [...kinds.matches(words)];
+    if (mentions.length === 0) return false;
     const grammar = GRAMMARS[language];
-    const mentions = [...words.matchAll(kinds)];
     const isDenied = mayDeny(words, grammar);
     if (isDenied && mentions.every((mention) => isDeniedNear(words, mention, grammar)))
       return false;
     if (hasWord(words, grammar.request)) return true;
     if (hasWord(words, grammar.other)) return false;
-    return place === 'label' || words.replace(kinds, '').trim() !== '';
+    return place === 'label' || kinds.without(words).trim() !== '';
   });
 }
 
@@ -457,7 +464,7 @@ function mayDeny(words: string, { denial, request, voids }: Grammar): boolean {
 /** `niemals Ihr Passwort`, `Passwort wird nicht benötigt`: nothing else stands between the two. */
 function isDeniedNear(
   words: string,
-  { 0: kind, index = 0 }: Pick<RegExpMatchArray, 0 | 'index'>,
+  { 0: kind, index }: KindMatch,
   { denial, between, request }: Grammar,
 ): boolean {
   const before = words
@@ -498,7 +505,7 @@ function deniesElsewhere(words: string): boolean {
     return (
       mayDeny(words, grammar) &&
       ALL_KINDS.some((kinds) =>
-        [...words.matchAll(kinds)].some((mention) => isDeniedNear(words, mention, grammar)),
+        [...kinds.matches(words)].some((mention) => isDeniedNear(words, mention, grammar)),
       )
     );
   });
