@@ -15,12 +15,14 @@ import {
   DONE_UNPARTED,
   ELSEWHERE,
   ENDS_WEAK,
+  ENDS_WEAK_ELSEWHERE,
   ENGLISH_KINDS,
   FIELD_END,
   FIELD_NAME,
   GRAMMARS,
   type Grammar,
   HARMLESS_BEFORE,
+  HARMLESS_WHEN_ASKED,
   KINDS,
   LOGIN,
   MANY_MEANINGS,
@@ -30,6 +32,7 @@ import {
   NEEDED,
   NONE_EN,
   OF_A_LOGIN,
+  OF_A_PERSON,
   PLURAL,
   REQUEST,
   STATEMENT,
@@ -37,6 +40,8 @@ import {
   UNNEEDED_EN,
   UNPARTED,
   UNPARTED_GRAMMARS,
+  UNPARTED_NAMED,
+  UNPARTED_WEAK,
   VOIDS_EN,
   WEAK,
   WHICH_ONE,
@@ -135,11 +140,14 @@ function readDigits(word: string): string {
   return [...letters].map((character) => LEET.get(character) ?? character).join('');
 }
 
+/** Between a Latin word and the scripts that part no words: `请输入PIN`. */
+const SCRIPT_BORDER =
+  /(?<=[a-z0-9])(?=[\u3040-\u30ff\u3400-\u9fff])|(?<=[\u3040-\u30ff\u3400-\u9fff])(?=[a-z0-9])/g;
+
 /** Lower-case words between single blanks; `apiKey` and `api_key` are two words. */
 function wordsOf(text: string): string {
-  const parted = text.replace(/([a-z0-9])([A-Z])/g, '$1 $2');
-  return ` ${parted
-    .toLowerCase()
+  const parted = text.replace(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
+  return ` ${(BEYOND_ASCII.test(parted) ? parted.replace(SCRIPT_BORDER, ' ') : parted)
     .replace(/[^\p{L}\p{N}]+/gu, ' ')
     .trim()} `;
 }
@@ -269,6 +277,7 @@ function asksInEnglish(words: string, place: TextPlace, isQuestion: boolean): bo
 
 /** `password reset link`, and not `password name`. */
 function names(kind: string, after: string): boolean {
+  if (/^ (?:a|an|its) (?:new )?(?:name|label|title|description|alias) /.test(after)) return true;
   return NAMING_AFTER.test(after) && !(CHOSEN.test(kind) && NAMED_AFTER.test(after));
 }
 
@@ -299,7 +308,8 @@ function isSecretAsked(mention: Mention): boolean {
     case 'none':
   }
   if (acts(after)) return false;
-  const isStatement = STATEMENT.test(after) || (isQuestion && YES_OR_NO.test(words));
+  const isStatement =
+    STATEMENT.test(after) || /^ be [a-z]+ed /.test(after) || (isQuestion && YES_OR_NO.test(words));
   if (isStatement) return NEEDED.test(after) || asksBehind(after);
   return mention.place === 'label' || isLabelled(mention);
 }
@@ -413,20 +423,41 @@ const MAX_LABEL_WORDS = 4;
 const NEAR = 4;
 
 function isWeakAsked(kind: string, before: string, after: string, place: TextPlace): boolean {
+  const isPlural = /s$/.test(kind) && kind !== ' pass';
+  if (!isPlural && (isAskedFor(kind, after) || isWeakAskedElsewhere(before, after))) return true;
+  if (HARMLESS_WHEN_ASKED.test(before) || !ENDS_WEAK.test(after)) return false;
   const near = before.trim().split(' ').slice(-NEAR).join(' ');
   const governor = governorOf(` ${near}`, kind);
-  const isPlural = /s$/.test(kind) && kind !== ' pass';
-  if (!ENDS_WEAK.test(after)) return false;
   if (governor === 'request') return !isPlural || / (?:your|my) /.test(before);
   if (governor === 'choice') return isChosen(kind, false);
   if (governor !== 'none' || isPlural || HARMLESS_BEFORE.test(before)) return false;
   if (/^(?: (?:is|are))? (?:needed|required|necessary|requested|missing|please)(?= )/.test(after)) {
     return true;
   }
+  return isWeakLabel(kind, before, after, place);
+}
+
+/** `Which PIN do you use?` */
+function isAskedFor(kind: string, after: string): boolean {
+  return kind === ' pin' && /^ (?:do|did|have) you (?:use|have|set|chosen?) /.test(after);
+}
+
+/** True where nothing else is said: `API token`, `PIN:`. */
+function isWeakLabel(kind: string, before: string, after: string, place: TextPlace): boolean {
   if (!/^(?: (?:here|below|please|is))? $/.test(after)) return false;
-  const isShort = before.trim().split(' ').length < MAX_LABEL_WORDS;
   if (place === 'value') return / (?:your|my)(?: [^ ]+)?$/.test(before);
+  const isShort = before.trim().split(' ').length < MAX_LABEL_WORDS;
   return isShort && (OF_A_LOGIN.test(before) || !MANY_MEANINGS.test(kind));
+}
+
+/** `Bitte TAN eingeben`, `Introduzca el PIN de su tarjeta`. */
+function isWeakAskedElsewhere(before: string, after: string): boolean {
+  if (!OF_A_PERSON.test(before) || !ENDS_WEAK_ELSEWHERE.test(after)) return false;
+  const around = `${before} ${after}`;
+  return KINDS.some(({ language }) => {
+    const { request, other } = GRAMMARS[language];
+    return (hasWord(around, request) || / wie lautet /.test(around)) && !hasWord(around, other);
+  });
 }
 
 // ---- other languages ----
@@ -487,15 +518,24 @@ function isDeniedNear(
 }
 
 function asksUnparted(words: string, place: TextPlace): boolean {
-  const text = words.replaceAll(' ', '').replace(DONE_UNPARTED, '');
+  const text = words.replaceAll(' ', '').replace(DONE_UNPARTED, '').replace(UNPARTED_NAMED, '');
+  if (UNPARTED_WEAK.test(text) && asksUnpartedWeakly(text)) return true;
   return UNPARTED.some(({ language, kinds }) => {
     if (text.search(kinds) < 0) return false;
     const { request, denied, voids, other } = UNPARTED_GRAMMARS[language];
-    const asking = text.match(new RegExp(request.source, 'g'))?.length ?? 0;
+    const asking = text.match(request)?.length ?? 0;
     if (asking <= 1 && denied.test(text) && !voids.test(text)) return false;
     if (asking > 0) return true;
     if (other.test(text)) return false;
     return place === 'label' || text.replace(kinds, '') !== '';
+  });
+}
+
+/** `请输入PIN`, and not `PIN已更改`. */
+function asksUnpartedWeakly(text: string): boolean {
+  return UNPARTED.some(({ language }) => {
+    const { request, denied, other } = UNPARTED_GRAMMARS[language];
+    return text.search(request) >= 0 && !denied.test(text) && !other.test(text);
   });
 }
 
