@@ -71,8 +71,8 @@ function anyCase(
   return row(kind, anchors, source, more, 'gi');
 }
 
-/** Between a cue word and the value: quotes, blanks and one sign of assignment. */
-const TO_VALUE = `["'\\\\]{0,4}\\s{0,4}(?::=|=>|[:=])\\s{0,4}["'\\\\]{0,4}`;
+/** Between a cue word and the value: quotes as JSON in JSON escapes them, blanks and one sign of assignment. */
+const TO_VALUE = `["'\\\\]{0,16}\\s{0,4}(?::=|=>|[:=])\\s{0,4}["'\\\\]{0,16}`;
 /** A few more characters of hex may be the first of a word; many are another number. */
 const HEX_END = '(?![0-9a-f]{8})';
 /** A prefix that stands within longer runs by chance. */
