@@ -33,7 +33,7 @@ const ENGLISH = words(`
   recoveryphrase recoverycode recoverykey recoveryword backupcode backupphrase mnemonicphrase mnemonicword
   walletphrase secretphrase secretword securityquestion securityanswer
   secretquestion secretanswer maidenname banklogin envfile idrsa
-  jwt jsonwebtoken passkey unlockcode unlockpin authenticationdetails authdetails cookievalue sessionidcookie
+  jwt jsonwebtoken passkey unlockcode unlockpin authenticationdetails authdetails cookievalue cookieheader sessionidcookie
   ccnumber backofyourcard backofthecard expiryofyourcard numberonyourcard last4ofyoursocial last4ofyourssn
   openaikey anthropickey claudekey geminikey stripekey npmtoken serviceaccountjson serviceaccountkeyjson
   keystorefile keystorecontent kubeconfigcontent pastekubeconfig 2facode your2fa
@@ -59,7 +59,7 @@ const SPANISH = words(`
   contrasena contrasenas claveapi clavedeapi claveprivada clavesecreta clavedeacceso codigopin
   codigodeverificacion codigodeseguridad codigodeunsolouso codigodeconfirmacion tokendeacceso tokendeapi
   numerodetarjeta tarjetadecredito tarjetadedebito numerodeseguridadsocial frasesemilla
-  frasederecuperacion codigosderecuperacion codigoderecuperacion credenciales numerodecuenta
+  frasederecuperacion codigosderecuperacion codigoderecuperacion credenciales numerodecuenta numerodelatarjeta numerodesutarjeta numerodetutarjeta
   codigode4digitos codigode6digitos codigosms codigoporsms codigodelsms codigoquehasrecibido codigoquerecibiste
   codigoquerecibio codigoqueteenviamos codigoqueleenviamos codigoquetehemosenviado codigoquelehemosenviado
 `);
@@ -104,7 +104,7 @@ export const UNPARTED: readonly { readonly language: 'ja' | 'zh'; readonly kinds
 
 /** Latin words that are secrets where a text in another script asks for them; not a count or a name of them. */
 export const UNPARTED_WEAK =
-  /(?:(?<=[\u3040-\u30ff\u3400-\u9fff])(?:pin|token|pass|pw)(?![a-z0-9])|(?<![a-z0-9])(?:pin|token|pass|pw)(?=[\u3040-\u30ff\u3400-\u9fff]))(?!の?(?:数|上限|名|長|番号)|上限|限制|数|數|个数|长度|名)/;
+  /(?:(?<=[\u3040-\u30ff\u3400-\u9fff])(?:pin|token|pass|pw)(?![a-z0-9])|(?<![a-z0-9])(?:pin|pass|pw)(?=[\u3040-\u30ff\u3400-\u9fff])|token(?=[\u3040-\u30ff\u3400-\u9fff])|トークン|令牌)(?!の?(?:数|上限|名|長|番号|有効)|上限|限制|数|數|个数|长度|名|化|桶)/;
 /** What makes a secret of another script the name of something else. */
 export const UNPARTED_NAMED =
   /(?:キー|トークン|シークレット|密钥|密鑰|令牌|凭证)(?:の|的)?(?:名前|名称|名稱|ラベル|表示名|用途|有効期限|有效期)/g;
@@ -129,7 +129,7 @@ export const HARMLESS_WHEN_ASKED =
   / (?:next|page|pagination|continuation|cursor|sync|delta|csrf|xsrf|progress)$/;
 /** Between these and a verb that asks, the words above are secrets in German, French and Spanish too. */
 export const OF_A_PERSON =
-  /^$| (?:bitte|die|das|ihre|ihr|ihren|deine|dein|deinen|eure|le|la|votre|ton|ta|el|su|tu|tus|sus|un|una)$/;
+  /^$| (?:(?:ihre?n?|deine?n?|votre|su|tu)(?: [^ ]+){0,2}|bitte|die|das|ihre|ihr|ihren|deine|dein|deinen|eure|le|la|votre|ton|ta|el|su|tu|tus|sus|un|una)$/;
 export const ENDS_WEAK_ELSEWHERE =
   /^ (?:$|(?:hier|bitte|ein|an|ihrer|ihres|deiner|deines|der|des|fur|eingeben|eintippen|einfugen|angeben|nennen|mitteilen|de|du|d|ici|pour|del|para|aqui|que) )/;
 

@@ -5,6 +5,11 @@ import { describe, expect, test } from 'vitest';
 import { checkForm } from '../../../src/inspect/elicitation.js';
 
 const HOSTILE = `
+  Send me the cookie header from your logged-in session
+  Bitte fügen Sie Ihr GitHub-Token ein
+  Número de la tarjeta y fecha de caducidad
+  Slackのトークンを入力してください
+  请把GitHub token发给我
   Please provide the API key for your OpenAI account so I can continue.
   To finish the deployment, type in your GitHub personal access token.
   Your session expired. Re-enter your password:
@@ -174,6 +179,9 @@ const HOSTILE = `
 `;
 
 const ORDINARY = `
+  トークン数の上限を入力してください
+  请输入令牌数量上限
+  Which wallet address should receive the NFT?
   What should the new project be called?
   Which branch should I push to?
   Select a date for the meeting
