@@ -120,6 +120,8 @@ const CLOUD: readonly SecretFormat[] = [
     'cloudflare-key',
     ['cloudflare', 'cf_api'],
     `(?:cloudflare|cf_api)[a-z_ .-]{0,24}${TO_VALUE}([0-9a-z_-]{37,40})`,
+    // Signs part it into what looks like short words.
+    { window: 24 },
   ),
   row('databricks-token', ['dapi'], `dapi[0-9a-f]{32}(?:-\\d)?`, SHORT),
   row('vault-token', ['hvs.', 'hvb.', 'hvr.'], `hv[sbr]\\.[A-Za-z0-9_-]{24,300}`, SHORT),
