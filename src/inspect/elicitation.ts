@@ -30,9 +30,27 @@ const PROPOSALS: ReadonlySet<string> = new Set(['default', 'examples']);
 /** Members of the question that are no part of the form. */
 const NO_FORM: ReadonlySet<string> = new Set(['_meta', 'mode', 'message', 'requestedSchema']);
 
+/** Longer forms are no questions: reading one would hold up everybody else. */
+export const MAX_FORM_SIZE = 32 * 1024;
+/** What a text costs however short it is, in characters. */
+const TEXT_SIZE = 16;
+
+/** The size of a form: its names and texts. Counts no further than the size that is too much. */
+export function formSize(value: Json | undefined, most = MAX_FORM_SIZE): number {
+  if (typeof value === 'string') return value.length + TEXT_SIZE;
+  if (typeof value !== 'object' || value === null) return 1;
+  let size = 1;
+  for (const name in value) {
+    size += (Array.isArray(value) ? 0 : name.length + TEXT_SIZE) + 1;
+    if (size <= most) size += formSize((value as JsonObject)[name], most - size);
+    if (size > most) break;
+  }
+  return size;
+}
+
 /**
  * Whether a form may be shown: `elicitation-sensitive` where its message or a field, by any of the texts that
- * stand in it, asks for a secret; `malformed` where it is no form.
+ * stand in it, asks for a secret; `malformed` where it is no form, or too long for one.
  */
 export function checkForm(params: JsonObject): 'elicitation-sensitive' | 'malformed' | undefined {
   const schema = params['requestedSchema'];
@@ -40,6 +58,7 @@ export function checkForm(params: JsonObject): 'elicitation-sensitive' | 'malfor
   if (!isObject(schema) || !isObject(schema['properties']) || typeof message !== 'string') {
     return 'malformed';
   }
+  if (formSize(params) > MAX_FORM_SIZE) return 'malformed';
   const asks =
     asksForSecret(message) ||
     asksInSchema(schema, undefined, message) ||
@@ -87,7 +106,7 @@ function asksInMember(name: string, value: Json, place: TextPlace, message: stri
 /** A single word is an answer like every other, and more are what a field shows before it is filled in. */
 function asksInProposal(value: Json, place: TextPlace): boolean {
   if (typeof value !== 'string') return asksInTexts(value, 'value');
-  const isWord = /^\s*[\p{L}\p{N}]+\s*$/u.test(value);
+  const isWord = /^\s*[\p{L}\p{N}_]+\s*$/u.test(value);
   return asksForSecret(value, isWord ? 'value' : place);
 }
 
@@ -120,7 +139,8 @@ function asksByName({ name, beside }: Field, schema: JsonObject): boolean {
   return isSecretField(name) || isSecretName(foldView(name).text);
 }
 
-const MAIL = /\b(?:e-?mails?|recipients?|addressees?|cop(?:y|ies|ied))\b/i;
+const MAIL =
+  /\b(?:e-?mails?|recipients?|addressees?|cop(?:y|ies|ied)|countr(?:y|ies)|captions?)\b/i;
 
 /** `cc` of a letter, and not of a bank. */
 function isMailCopy(name: string, schema: JsonObject, beside: JsonObject): boolean {

@@ -3,7 +3,8 @@
 
 import type { Json } from '../mcp/message.js';
 import type { Finding } from '../policy/record.js';
-import { findOwn, type OwnCredentials } from './sanitize/own-credentials.js';
+import { findSensitive, type Wanted } from './sanitize/detect.js';
+import type { OwnCredentials } from './sanitize/own-credentials.js';
 import type { Note } from './sanitize/sanitize.js';
 
 /** More findings than these are counted under the message as a whole. */
@@ -38,15 +39,17 @@ export function createFindingLog(
   };
 }
 
-/** A pointer whose steps are numbers and plain words; every other name is `*`. */
+/** A pointer whose steps are numbers and plain words that hold no secret; every other name is `*`. */
 function publicPointer(
   steps: readonly (string | number)[],
   own: OwnCredentials | undefined,
 ): string {
+  const wanted: Wanted = { secrets: true, pii: [], own };
   let pointer = '';
   for (const step of steps) {
     const isPlain =
-      typeof step === 'number' || (PLAIN_STEP.test(step) && findOwn(step, own).length === 0);
+      typeof step === 'number' ||
+      (PLAIN_STEP.test(step) && findSensitive(step, wanted).length === 0);
     pointer += `/${isPlain ? step : '*'}`;
   }
   return pointer;

@@ -5,6 +5,7 @@
 
 import { skeletonOf } from './sanitize/skeleton.js';
 import { decodeView, foldView } from './sanitize/view.js';
+import type { KindMatch, Kinds } from './secret-kinds.js';
 import {
   ACTION,
   CHOICE,
@@ -14,12 +15,14 @@ import {
   DONE_UNPARTED,
   ELSEWHERE,
   ENDS_WEAK,
+  ENDS_WEAK_ELSEWHERE,
   ENGLISH_KINDS,
   FIELD_END,
   FIELD_NAME,
   GRAMMARS,
   type Grammar,
   HARMLESS_BEFORE,
+  HARMLESS_WHEN_ASKED,
   KINDS,
   LOGIN,
   MANY_MEANINGS,
@@ -29,6 +32,7 @@ import {
   NEEDED,
   NONE_EN,
   OF_A_LOGIN,
+  OF_A_PERSON,
   PLURAL,
   REQUEST,
   STATEMENT,
@@ -36,6 +40,8 @@ import {
   UNNEEDED_EN,
   UNPARTED,
   UNPARTED_GRAMMARS,
+  UNPARTED_NAMED,
+  UNPARTED_WEAK,
   VOIDS_EN,
   WEAK,
   WHICH_ONE,
@@ -134,11 +140,14 @@ function readDigits(word: string): string {
   return [...letters].map((character) => LEET.get(character) ?? character).join('');
 }
 
+/** Between a Latin word and the scripts that part no words: `请输入PIN`. */
+const SCRIPT_BORDER =
+  /(?<=[a-z0-9])(?=[\u3040-\u30ff\u3400-\u9fff])|(?<=[\u3040-\u30ff\u3400-\u9fff])(?=[a-z0-9])/g;
+
 /** Lower-case words between single blanks; `apiKey` and `api_key` are two words. */
 function wordsOf(text: string): string {
-  const parted = text.replace(/([a-z0-9])([A-Z])/g, '$1 $2');
-  return ` ${parted
-    .toLowerCase()
+  const parted = text.replace(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
+  return ` ${(BEYOND_ASCII.test(parted) ? parted.replace(SCRIPT_BORDER, ' ') : parted)
     .replace(/[^\p{L}\p{N}]+/gu, ' ')
     .trim()} `;
 }
@@ -163,10 +172,7 @@ function asksInReading(reading: string, place: TextPlace): boolean {
   let hasNamed = false;
   for (const sentence of reading.split(SENTENCE)) {
     const words = wordsOf(sentence);
-    if (
-      (hasNamed || STRONG_KINDS.some((kinds) => words.search(kinds) >= 0)) &&
-      PRONOUN.test(words)
-    ) {
+    if ((hasNamed || STRONG_KINDS.some((kinds) => kinds.isIn(words))) && PRONOUN.test(words)) {
       return true;
     }
     if (asksInSentence(sentence, place)) return true;
@@ -213,19 +219,20 @@ const MAX_JOINED = 200;
 function isNamedIn(text: string): boolean {
   return readingsOf(text).some((reading) => {
     const words = wordsOf(reading);
-    return [...STRONG_KINDS, ...UNPARTED.map(({ kinds }) => kinds)].some(
-      (kinds) => words.search(kinds) >= 0,
+    return (
+      STRONG_KINDS.some((kinds) => kinds.isIn(words)) ||
+      UNPARTED.some(({ kinds }) => words.search(kinds) >= 0)
     );
   });
 }
 
 function namesSecret(words: string): boolean {
-  return ALL_KINDS.some((kinds) => words.search(kinds) >= 0);
+  return ALL_KINDS.some((kinds) => kinds.isIn(words));
 }
 
 function isRestOfList(words: string): boolean {
   let rest = words;
-  for (const kinds of ALL_KINDS) rest = rest.replace(kinds, '');
+  for (const kinds of ALL_KINDS) rest = kinds.without(rest);
   return REST_OF_LIST.test(rest);
 }
 
@@ -242,9 +249,8 @@ function asksInClause(words: string, place: TextPlace, isQuestion: boolean): boo
   );
 }
 
-function hasMany(words: string, kinds: RegExp): boolean {
-  if (words.search(kinds) < 0) return false;
-  const matches = words.matchAll(kinds);
+function hasMany(words: string, kinds: Kinds): boolean {
+  const matches = kinds.matches(words);
   for (let count = 0; count < MAX_MENTIONS; count++) if (matches.next().done === true) return false;
   return true;
 }
@@ -258,9 +264,9 @@ const MAX_WORDS_BEFORE = 9;
 type Governor = 'request' | 'choice' | 'action' | 'name' | 'none';
 
 function asksInEnglish(words: string, place: TextPlace, isQuestion: boolean): boolean {
-  if (words.search(ENGLISH_KINDS) < 0) return false;
+  if (!ENGLISH_KINDS.isIn(words)) return false;
   const isDenied = deniesInEnglish(words);
-  for (const match of words.matchAll(ENGLISH_KINDS)) {
+  for (const match of ENGLISH_KINDS.matches(words)) {
     const kind = match[0];
     const before = words.slice(Math.max(0, match.index - WINDOW), match.index);
     const after = words.slice(match.index + kind.length, match.index + kind.length + WINDOW);
@@ -271,6 +277,7 @@ function asksInEnglish(words: string, place: TextPlace, isQuestion: boolean): bo
 
 /** `password reset link`, and not `password name`. */
 function names(kind: string, after: string): boolean {
+  if (/^ (?:a|an|its) (?:new )?(?:name|label|title|description|alias) /.test(after)) return true;
   return NAMING_AFTER.test(after) && !(CHOSEN.test(kind) && NAMED_AFTER.test(after));
 }
 
@@ -301,7 +308,8 @@ function isSecretAsked(mention: Mention): boolean {
     case 'none':
   }
   if (acts(after)) return false;
-  const isStatement = STATEMENT.test(after) || (isQuestion && YES_OR_NO.test(words));
+  const isStatement =
+    STATEMENT.test(after) || /^ be [a-z]+ed /.test(after) || (isQuestion && YES_OR_NO.test(words));
   if (isStatement) return NEEDED.test(after) || asksBehind(after);
   return mention.place === 'label' || isLabelled(mention);
 }
@@ -373,15 +381,24 @@ function isUnneeded(before: string, after: string): boolean {
 
 function deniesInEnglish(words: string): boolean {
   if (VOIDS_EN.test(words)) return false;
-  const denials = [...words.matchAll(DENIAL_EN)];
+  const denials = denialsIn(words);
   if (denials.length === 0) return false;
   // Every word that asks must be denied.
   let rest = words;
-  for (const [denial] of denials) rest = rest.replace(denial, '');
+  for (const denial of denials) rest = rest.replace(denial, '');
   return !rest
     .trim()
     .split(' ')
     .some((word) => ASKS_AGAIN.test(word));
+}
+
+/** `never ask you to enter`, `not need`. */
+function denialsIn(words: string): readonly string[] {
+  return [...words.matchAll(DENIAL_EN)].flatMap(([denial, first = '', second]) => {
+    if (!REQUEST.test(first)) return [];
+    const isBoth = second === undefined || REQUEST.test(second);
+    return [isBoth ? denial : denial.slice(0, -` to ${second}`.length)];
+  });
 }
 
 const ASKS_AGAIN =
@@ -390,9 +407,9 @@ const ASKS_AGAIN =
 // ---- words that are secrets in some places only ----
 
 function asksWeakly(words: string, place: TextPlace): boolean {
-  if (words.search(WEAK) < 0) return false;
+  if (!WEAK.isIn(words)) return false;
   const isDenied = deniesInEnglish(words) || deniesElsewhere(words);
-  for (const match of words.matchAll(WEAK)) {
+  for (const match of WEAK.matches(words)) {
     const end = match.index + match[0].length;
     const before = words.slice(Math.max(0, match.index - WINDOW), match.index);
     const after = words.slice(end, end + WINDOW);
@@ -406,35 +423,56 @@ const MAX_LABEL_WORDS = 4;
 const NEAR = 4;
 
 function isWeakAsked(kind: string, before: string, after: string, place: TextPlace): boolean {
+  const isPlural = /s$/.test(kind) && kind !== ' pass';
+  if (!isPlural && (isAskedFor(kind, after) || isWeakAskedElsewhere(before, after))) return true;
+  if (HARMLESS_WHEN_ASKED.test(before) || !ENDS_WEAK.test(after)) return false;
   const near = before.trim().split(' ').slice(-NEAR).join(' ');
   const governor = governorOf(` ${near}`, kind);
-  const isPlural = /s$/.test(kind) && kind !== ' pass';
-  if (!ENDS_WEAK.test(after)) return false;
   if (governor === 'request') return !isPlural || / (?:your|my) /.test(before);
   if (governor === 'choice') return isChosen(kind, false);
   if (governor !== 'none' || isPlural || HARMLESS_BEFORE.test(before)) return false;
   if (/^(?: (?:is|are))? (?:needed|required|necessary|requested|missing|please)(?= )/.test(after)) {
     return true;
   }
+  return isWeakLabel(kind, before, after, place);
+}
+
+/** `Which PIN do you use?` */
+function isAskedFor(kind: string, after: string): boolean {
+  return kind === ' pin' && /^ (?:do|did|have) you (?:use|have|set|chosen?) /.test(after);
+}
+
+/** True where nothing else is said: `API token`, `PIN:`. */
+function isWeakLabel(kind: string, before: string, after: string, place: TextPlace): boolean {
   if (!/^(?: (?:here|below|please|is))? $/.test(after)) return false;
-  const isShort = before.trim().split(' ').length < MAX_LABEL_WORDS;
   if (place === 'value') return / (?:your|my)(?: [^ ]+)?$/.test(before);
+  const isShort = before.trim().split(' ').length < MAX_LABEL_WORDS;
   return isShort && (OF_A_LOGIN.test(before) || !MANY_MEANINGS.test(kind));
+}
+
+/** `Bitte TAN eingeben`, `Introduzca el PIN de su tarjeta`. */
+function isWeakAskedElsewhere(before: string, after: string): boolean {
+  if (!OF_A_PERSON.test(before) || !ENDS_WEAK_ELSEWHERE.test(after)) return false;
+  const around = `${before} ${after}`;
+  return KINDS.some(({ language }) => {
+    const { request, other } = GRAMMARS[language];
+    return (hasWord(around, request) || / wie lautet /.test(around)) && !hasWord(around, other);
+  });
 }
 
 // ---- other languages ----
 
 function asksElsewhere(words: string, place: TextPlace): boolean {
   return KINDS.some(({ language, kinds }) => {
-    if (words.search(kinds) < 0) return false;
+    const mentions = [...kinds.matches(words)];
+    if (mentions.length === 0) return false;
     const grammar = GRAMMARS[language];
-    const mentions = [...words.matchAll(kinds)];
     const isDenied = mayDeny(words, grammar);
     if (isDenied && mentions.every((mention) => isDeniedNear(words, mention, grammar)))
       return false;
     if (hasWord(words, grammar.request)) return true;
     if (hasWord(words, grammar.other)) return false;
-    return place === 'label' || words.replace(kinds, '').trim() !== '';
+    return place === 'label' || kinds.without(words).trim() !== '';
   });
 }
 
@@ -457,7 +495,7 @@ function mayDeny(words: string, { denial, request, voids }: Grammar): boolean {
 /** `niemals Ihr Passwort`, `Passwort wird nicht benötigt`: nothing else stands between the two. */
 function isDeniedNear(
   words: string,
-  { 0: kind, index = 0 }: Pick<RegExpMatchArray, 0 | 'index'>,
+  { 0: kind, index }: KindMatch,
   { denial, between, request }: Grammar,
 ): boolean {
   const before = words
@@ -480,15 +518,24 @@ function isDeniedNear(
 }
 
 function asksUnparted(words: string, place: TextPlace): boolean {
-  const text = words.replaceAll(' ', '').replace(DONE_UNPARTED, '');
+  const text = words.replaceAll(' ', '').replace(DONE_UNPARTED, '').replace(UNPARTED_NAMED, '');
+  if (UNPARTED_WEAK.test(text) && asksUnpartedWeakly(text)) return true;
   return UNPARTED.some(({ language, kinds }) => {
     if (text.search(kinds) < 0) return false;
     const { request, denied, voids, other } = UNPARTED_GRAMMARS[language];
-    const asking = text.match(new RegExp(request.source, 'g'))?.length ?? 0;
+    const asking = text.match(request)?.length ?? 0;
     if (asking <= 1 && denied.test(text) && !voids.test(text)) return false;
     if (asking > 0) return true;
     if (other.test(text)) return false;
     return place === 'label' || text.replace(kinds, '') !== '';
+  });
+}
+
+/** `请输入PIN`, and not `PIN已更改`. */
+function asksUnpartedWeakly(text: string): boolean {
+  return UNPARTED.some(({ language }) => {
+    const { request, denied, other } = UNPARTED_GRAMMARS[language];
+    return text.search(request) >= 0 && !denied.test(text) && !other.test(text);
   });
 }
 
@@ -498,7 +545,7 @@ function deniesElsewhere(words: string): boolean {
     return (
       mayDeny(words, grammar) &&
       ALL_KINDS.some((kinds) =>
-        [...words.matchAll(kinds)].some((mention) => isDeniedNear(words, mention, grammar)),
+        [...kinds.matches(words)].some((mention) => isDeniedNear(words, mention, grammar)),
       )
     );
   });

@@ -106,9 +106,11 @@ function isScalar(value: Json): boolean {
 function seal({ isWhole, members, items }: Tree): ArgumentReads {
   const sealed = new Map([...members].map(([name, tree]) => [name, seal(tree)] as const));
   const spellings = new Set<string>();
-  for (const [name, { spellings: below }] of sealed) {
+  const wholes = new Set<string>();
+  for (const [name, { isWhole: isWholeBelow, items: itemsBelow, spellings: below }] of sealed) {
     const spelling = spellingOf(name);
     spellings.add(spelling);
+    if (isWholeBelow || itemsBelow !== undefined) wholes.add(spelling);
     // Some servers take `filter.state` for the member `state` of `filter`.
     for (const deeper of below) spellings.add(spelling + deeper);
   }
@@ -117,6 +119,7 @@ function seal({ isWhole, members, items }: Tree): ArgumentReads {
     members: sealed,
     items: items === undefined ? undefined : seal(items),
     spellings,
+    wholes,
   };
 }
 
@@ -151,5 +154,12 @@ export function hasOtherSpelling(value: Json, reads: ArgumentReads): boolean {
 
 /** True for a member that some reader could take for one that is read. */
 export function mayStandFor(name: string, reads: ArgumentReads): boolean {
-  return INHERITED.has(name) || reads.spellings.has(spellingOf(name));
+  if (INHERITED.has(name) || reads.spellings.has(spellingOf(name))) return true;
+  const [path, head = ''] = PATH.exec(name) ?? [];
+  if (path === undefined) return false;
+  const member = spellingOf(head);
+  return reads.wholes.has(member) || (path.endsWith(']') && reads.spellings.has(member));
 }
+
+/** `filter.state`, `filter[state]`, `filter/state`; with nothing but an index behind it, up to its end. */
+const PATH = /^([^.[\]/:]+)(?:\[\d*\]$|[.[/:])/;

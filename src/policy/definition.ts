@@ -39,6 +39,8 @@ export type ArgumentReads = {
   readonly items: ArgumentReads | undefined;
   /** The names of `members` and of what is read below them, without what spellings differ in. */
   readonly spellings: ReadonlySet<string>;
+  /** Those of `members` of which every member or item is read, so that a path into them is too. */
+  readonly wholes: ReadonlySet<string>;
 };
 
 /** A compiled JSON Schema. `check` never throws and never runs longer than its caps allow. */

@@ -4,7 +4,7 @@
 // Source: MCP 2026-07-28, multi-round-trip requests; elicitation.
 
 import type { AskedOfTask } from '../exchange-ports.js';
-import { checkForm, readLink } from '../inspect/elicitation.js';
+import { checkForm, formSize, MAX_FORM_SIZE, readLink } from '../inspect/elicitation.js';
 import { setMember } from '../inspect/members.js';
 import { type Asking, type KeyedQuestion, readAsking } from '../mcp/asking.js';
 import { applyEdits, readJsonText, removalEdits, spanOf } from '../mcp/json.js';
@@ -78,9 +78,13 @@ type Asked = Pick<Answered, 'principal'> &
   Pick<Answered['admitted'], 'askable'> & { readonly call: Call };
 
 function findFault({ questions }: Asking, askable: Asked['askable']): Fault | undefined {
+  let size = 0;
   for (const question of questions) {
     const { name, params } = question;
     if (!askable.includes(name)) return { reason: UNDECLARED[name], question };
+    // All forms of one result together are read for no longer than one.
+    size += name === 'elicitation/form' ? formSize(params) : 0;
+    if (size > MAX_FORM_SIZE) return { reason: 'upstream-protocol', question };
     const reason = judgeContent(name, params);
     if (reason !== undefined) return { reason, question };
   }

@@ -215,6 +215,16 @@ describe('a question', () => {
     await expectWithheldLines(rig, reply, reason as never);
   });
 
+  it('[T-08] is withheld where its forms together are longer than one may be', async () => {
+    const long = form({ x: { type: 'string' } }, 'How is the weather there? '.repeat(500));
+    ask({ a: long, b: long });
+    expect((await call()).text).toContain('inputRequests');
+    ask({ a: long, b: long, c: long });
+    const reply = await call();
+    expect([reply.status, errorOf(reply)['code']]).toEqual([502, 1506]);
+    expect(reply.text).not.toContain('inputRequests');
+  });
+
   it('[T-08] is sanitized like every text', async () => {
     const secret = ['sk', 'live', 'a8Kq2ZrT7mXw4Lp9Nv3Bd6Yh'].join('_');
     ask({ who: form({ person: { type: 'string' } }, `Is ${secret} yours?`) }, 'state-1');

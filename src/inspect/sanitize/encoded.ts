@@ -9,15 +9,16 @@ export type EncodedRun = { readonly start: number; readonly end: number; readonl
 export const MIN_RUN_CHARS = 20;
 const MIN_PRINTABLE_SHARE = 0.9;
 
+/** Base64 in lines (RFC 2045 §6.8, RFC 7468), their ends as they are or as JSON writes them. */
 const FOLDED_LINES =
-  /(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{60,76}(?:\r?\n[A-Za-z0-9+/]{1,76}){1,400}={0,2}/g;
+  /(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{60,76}(?:(?:\r?\n|(?:\\r)?\\n)[A-Za-z0-9+/]{1,76}){1,400}={0,2}/g;
 const HEX = /^(?:[0-9a-f]{2})+$|^(?:[0-9A-F]{2})+$/;
 
 /** The readable runs of a text, in order. Linear. */
 export function findEncodedRuns(text: string): EncodedRun[] {
   const runs: EncodedRun[] = [];
   collectRuns(text, runs);
-  if (runs.length < text.length / MIN_RUN_CHARS && text.includes('\n')) {
+  if (runs.length < text.length / MIN_RUN_CHARS && /\n|\\n/.test(text)) {
     collectFolded(text, runs);
   }
   return runs;
@@ -26,7 +27,7 @@ export function findEncodedRuns(text: string): EncodedRun[] {
 function collectFolded(text: string, runs: EncodedRun[]): void {
   FOLDED_LINES.lastIndex = 0;
   for (let match = FOLDED_LINES.exec(text); match !== null; match = FOLDED_LINES.exec(text)) {
-    const decoded = decodeRun(match[0].replace(/[\r\n]/g, ''));
+    const decoded = decodeRun(match[0].replace(/[\r\n]|\\[rn]/g, ''));
     if (decoded === undefined) continue;
     runs.push({ start: match.index, end: match.index + match[0].length, decoded });
   }

@@ -97,16 +97,39 @@ export function createOwnCredentialStore(now: () => number): OwnCredentialStore 
 
 type Form = { readonly text: string; readonly flags: number };
 
+/** The ways in which programs write a value; what the views of detect.ts read back is not among them. */
 function formsOf(value: string): readonly Form[] {
   const bytes = new TextEncoder().encode(value);
-  const escaped = JSON.stringify(value).slice(1, -1);
-  const forms: Form[] = [{ text: value, flags: 0 }];
-  if (escaped !== value) forms.push({ text: escaped, flags: 0 });
-  forms.push({ text: hexOf(bytes), flags: 0 });
+  const once = escaped(value);
+  const written = [value, ...formsBeyondAscii(value, bytes)];
+  const sent = written.map((form) => form.replaceAll(' ', '+'));
+  const spelled = new Set([...written, ...sent, once, escaped(once), hexOf(bytes)]);
+  const forms: Form[] = [...spelled].map((text) => ({ text, flags: 0 }));
   for (const offset of [0, 1, 2]) {
     forms.push({ text: base64Core(bytes, offset), flags: HAS_EDGES });
   }
   return forms.filter(({ text }) => text.length >= MIN_OWN_CHARS);
+}
+
+function escaped(text: string): string {
+  return JSON.stringify(text).slice(1, -1);
+}
+
+const BEYOND_ASCII = /[^\0-\x7f]/g;
+
+/** Views read no percent triplets beyond ASCII, and take the bytes of UTF-8 that are escaped for Latin-1. */
+function formsBeyondAscii(value: string, bytes: Uint8Array): readonly string[] {
+  if (bytes.length === value.length) return [];
+  const triplets = (one: Uint8Array): string => hexOf(one).replace(/../g, '%$&');
+  const composed = [value.normalize('NFC'), value.normalize('NFD')];
+  return [
+    ...composed,
+    ...composed.map((form) =>
+      form.replace(BEYOND_ASCII, (unit) => triplets(Buffer.from(unit, 'utf8'))),
+    ),
+    value.replace(BEYOND_ASCII, (unit) => triplets(Buffer.from(unit, 'latin1'))),
+    Buffer.from(bytes).toString('latin1'),
+  ];
 }
 
 function hexOf(bytes: Uint8Array): string {

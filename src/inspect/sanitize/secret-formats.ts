@@ -71,8 +71,8 @@ function anyCase(
   return row(kind, anchors, source, more, 'gi');
 }
 
-/** Between a cue word and the value: quotes, blanks and one sign of assignment. */
-const TO_VALUE = `["'\\\\]{0,4}\\s{0,4}(?::=|=>|[:=])\\s{0,4}["'\\\\]{0,4}`;
+/** Between a cue word and the value: quotes as JSON in JSON escapes them, blanks and one sign of assignment. */
+const TO_VALUE = `["'\\\\]{0,16}\\s{0,4}(?::=|=>|[:=])\\s{0,4}["'\\\\]{0,16}`;
 /** A few more characters of hex may be the first of a word; many are another number. */
 const HEX_END = '(?![0-9a-f]{8})';
 /** A prefix that stands within longer runs by chance. */
@@ -120,6 +120,8 @@ const CLOUD: readonly SecretFormat[] = [
     'cloudflare-key',
     ['cloudflare', 'cf_api'],
     `(?:cloudflare|cf_api)[a-z_ .-]{0,24}${TO_VALUE}([0-9a-z_-]{37,40})`,
+    // Signs part it into what looks like short words.
+    { window: 24 },
   ),
   row('databricks-token', ['dapi'], `dapi[0-9a-f]{32}(?:-\\d)?`, SHORT),
   row('vault-token', ['hvs.', 'hvb.', 'hvr.'], `hv[sbr]\\.[A-Za-z0-9_-]{24,300}`, SHORT),

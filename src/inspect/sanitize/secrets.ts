@@ -15,7 +15,7 @@ export const NAMED_SECRET = 'secret';
 // Group 1 is the name, group 2 the value, which ends the match. A name is read to its start by hand, and a
 // value to its end.
 const ASSIGNMENT =
-  /(password|passwd|passphrase|pwd|secret|token|credentials?|key)["'`\\]{0,4}\s{0,4}(?::=|=>|[:=])\s{0,4}["'`\\]{0,4}([^\s"'`<>,;()[\]{}\\]{8,256})/gi;
+  /(password|passwd|passphrase|pwd|secret|token|credentials?|key)["'`\\]{0,16}\s{0,4}(?::=|=>|[:=])\s{0,4}["'`\\]{0,16}([^\s"'`<>,;()[\]{}\\]{8,256})/gi;
 const VALUE_UNIT = /[^\s"'`<>,;()[\]{}\\&]/;
 
 const MAX_NAME_CHARS = 64;

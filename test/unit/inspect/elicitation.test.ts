@@ -65,9 +65,23 @@ describe('[Q-05] forms', () => {
     expect(checkForm(params)).toBe('malformed');
   });
 
-  test('long texts are read in one pass', () => {
-    const long = 'enter '.repeat(100_000);
+  test('of more than 32 KiB are no forms, however their texts are divided', () => {
+    const long = 'enter '.repeat(2500);
     expect(checkForm(form({ a: { type: 'string', description: long } }, long))).toBeUndefined();
+    const fields = (count: number): JsonObject =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, { title: 't' }]));
+    const zones = Array.from({ length: 600 }, (_, at) => `America/Some_City_${at}`);
+    expect(checkForm(form({ zone: { type: 'string', enum: zones } }))).toBeUndefined();
+    expect(checkForm(form(fields(300)))).toBeUndefined();
+    for (const tooLong of [
+      form({ a: { type: 'string', description: long } }, `${long}${long}${long}`),
+      form({ a: { type: 'string', enum: Array.from({ length: 2000 }, () => 'a') } }),
+      form({ [long]: {}, [`${long} `]: {}, [`${long}  `]: {} }),
+      form(fields(1000)),
+      { ...form({ a: {} }), other: Array.from({ length: 40_000 }, () => 1) },
+    ]) {
+      expect(checkForm(tooLong)).toBe('malformed');
+    }
   });
 });
 

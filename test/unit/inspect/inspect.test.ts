@@ -15,6 +15,7 @@ import {
   awsKey,
   cardNumber,
   githubToken,
+  noise,
   profile,
   resultOf,
   ssn,
@@ -373,6 +374,19 @@ describe('what is ours', () => {
     expect(outcome.kind === 'changed' && outcome.findings).toMatchObject([
       { detector: 'reserved-meta', action: 'drop' },
     ]);
+  });
+
+  it('[I-28] findings name no member that is a secret without a digit', () => {
+    const letters = noise('name', 25, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz').slice(
+      0,
+      24,
+    );
+    const outcome = inspectMessage({
+      ...resultOf({ content: [], structuredContent: { [`sk-${'ant'}-${letters}`]: 1 } }),
+      profile,
+    });
+    expect(outcome).toMatchObject({ kind: 'changed' });
+    expect(JSON.stringify(outcome)).not.toContain(letters);
   });
 
   it('[I-28] findings name no member that could carry something', () => {

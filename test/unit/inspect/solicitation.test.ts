@@ -321,7 +321,7 @@ describe('[Q-05] forms that do not', () => {
 });
 
 test('[Q-05] forms are read in one pass', () => {
-  const many = 40_000;
+  const size = 14_000;
   for (const piece of [
     'password reset ',
     'never ',
@@ -332,7 +332,9 @@ test('[Q-05] forms are read in one pass', () => {
     'token of ',
     '\u5bc6\u7801\u91cd\u7f6e',
   ]) {
-    const text = piece.repeat(many);
-    expect(() => checkForm(form({ a: { type: 'string', description: text } }, text))).not.toThrow();
+    const text = piece.repeat(size / piece.length);
+    const asked = form({ a: { type: 'string', description: text } }, text);
+    expect(() => checkForm(asked)).not.toThrow();
+    expect(checkForm(asked)).not.toBe('malformed');
   }
 });

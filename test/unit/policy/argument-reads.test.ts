@@ -1,7 +1,7 @@
 // What a rule reads of the arguments must be described; what no rule reads may stand in open objects.
 
 import { describe, expect, it } from 'vitest';
-import type { JsonObject, Target } from '../../../src/mcp/message.js';
+import type { Json, JsonObject, Target } from '../../../src/mcp/message.js';
 import { decide } from '../../../src/policy/decide.js';
 import type { Catalogue, PinnedDefinition, Standing } from '../../../src/policy/definition.js';
 import type { RuleDocument } from '../../../src/policy/document.js';
@@ -61,6 +61,7 @@ function verdicts(reading: Reading, args: JsonObject): readonly string[] {
 const HOLDS = ['allow', 'denied-by-rule', 'allow'];
 const FAILS = ['arguments-invalid', 'allow', 'allow'];
 const REFUSED = ['arguments-invalid', 'arguments-invalid', 'arguments-invalid'];
+const DEFINITIONS: JsonObject = { $defs: { x: { maxProperties: 3 } } };
 const OPEN = { headers: { accept: 'a', 'X-Any': { deep: 1 } }, free: { a: [{ b: 1 }] } };
 
 describe('what no rule reads', () => {
@@ -136,6 +137,39 @@ describe('what a rule reads', () => {
       { args: { list: { items: { properties: { other: { const: 1 } } } } } },
       { list: [{ other: 2 }] },
     ],
+    [
+      'by a computed name',
+      { when: 'args.headers["ho" + "st"] == "a"' },
+      { headers: { host: 'b' } },
+    ],
+    ['by a name of the caller', { when: 'args[principal.subject] == "a"' }, { headers: { b: 1 } }],
+    ['by a leading dot', { when: '.args.headers.host == "a"' }, { headers: { host: 'b' } }],
+    ['in a list literal', { when: '[args.headers][0].host == "a"' }, { headers: { host: 'b' } }],
+    ['in a map literal', { when: '{"a": args}.a.owner == "b"' }, { owner: 'a', more: 1 }],
+    ['in a choice', { when: '(true ? args : {}).owner == "b"' }, { owner: 'a', more: 1 }],
+    ['through dyn()', { when: '"host" in dyn(args.headers)' }, { headers: { host: 'b' } }],
+    ['by a name that is no literal', { when: 'args.owner in args' }, { owner: 'a', more: 1 }],
+    ['by a comparison', { when: 'args.headers == {"a": "b"}' }, { headers: { a: 'c' } }],
+    ['by map()', { when: 'args.headers.map(k, k) == ["a"]' }, { headers: { b: 1 } }],
+    ...Object.entries<Json>({
+      minProperties: 2,
+      dependentRequired: { a: ['b'] },
+      dependentSchemas: { a: { required: ['b'] } },
+      unevaluatedProperties: false,
+      patternProperties: { '^a': false },
+      $ref: '#/$defs/x',
+      contains: { const: 1 },
+      allOf: [{ properties: { a: { const: 1 } } }],
+      not: { required: ['a'] },
+      if: { required: ['a'] },
+      else: { properties: { a: { type: 'string' } } },
+    }).map(([keyword, value]): [string, Reading, JsonObject] => [
+      `by ${keyword}`,
+      {
+        args: { headers: { [keyword]: value, ...(keyword === '$ref' ? DEFINITIONS : undefined) } },
+      },
+      { headers: { a: 1 } },
+    ]),
   ])('must be described: %s [P-10]', (_what, reading, args) => {
     expect(verdicts(reading, args)).toEqual(REFUSED);
   });
@@ -152,6 +186,24 @@ describe('what a rule reads', () => {
   ])('has one spelling: %s [P-10]', (_what, args) => {
     expect(verdicts({ when: 'has(args.owner) && args.owner == "evil"' }, args)).toEqual(REFUSED);
     expect(verdicts({ args: { owner: { const: 'acme' } } }, args)).toEqual(REFUSED);
+  });
+
+  it.each<[string, Reading, JsonObject]>([
+    ['with a dot', { when: 'args.filter.all(k, k != "x")' }, { filter: {}, 'filter.x': 1 }],
+    ['in brackets', { when: 'args.filter.all(k, k != "x")' }, { filter: {}, 'Filter[x]': 1 }],
+    ['with a slash', { when: 'args.filter == {"state": "a"}' }, { 'filter/state': 'b' }],
+    ['into a list', { args: { list: { items: { type: 'object' } } } }, { list: [], 'list.0': 1 }],
+    ['with an index', { args: { owner: { const: 'acme' } } }, { owner: 'acme', 'owner[0]': 'b' }],
+    ['with no index', { args: { owner: { const: 'acme' } } }, { owner: 'acme', 'owner[]': 'b' }],
+  ])('is not reached by a path: %s [P-10]', (_what, reading, args) => {
+    expect(verdicts(reading, args)).toEqual(REFUSED);
+  });
+
+  it('is not meant by a path to something else [P-10]', () => {
+    const args = { owner: 'acme', filter: {}, 'more.owner': 1, 'headers.owner': 2, 'filter.b': 3 };
+    const when = 'args.owner == "acme" && !has(args.filter.state)';
+    expect(verdicts({ when }, args)).toEqual(HOLDS);
+    expect(verdicts({ args: { owner: { const: 'acme' } } }, args)).toEqual(HOLDS);
   });
 
   it('has one spelling below an object, and in objects whose members share a schema [P-10]', () => {

@@ -80,6 +80,8 @@ const SPELLINGS: readonly (readonly [how: string, spell: (value: string) => stri
         () => true,
       ),
   ],
+  ['as a form is sent', (value) => new URLSearchParams({ a: value }).toString()],
+  ['in JSON in JSON', (value) => JSON.stringify({ a: JSON.stringify({ b: value }) })],
   ['with what nobody sees', (value) => [...value].join('\u200b')],
 ];
 
@@ -177,6 +179,42 @@ describe("the gateway's own credentials", () => {
     expect(tokens.filter(isFound).length).toBe(tokens.length);
     nowMs = 5 * HOUR_MS;
     expect(tokens.filter(isFound).length).toBe(0);
+  });
+
+  it('[CRD-14] are found beyond ASCII, in the bytes of UTF-8 and of Latin-1', () => {
+    const value = 'ein l\u00e4ngeres W\u00f6rtchen';
+    const own = ownOf(value);
+    const utf8 = Buffer.from(value);
+    for (const spelled of [
+      value.normalize('NFD'),
+      utf8.toString('latin1'),
+      encodeURIComponent(value),
+      percent(value, () => true),
+      percent(
+        percent(value, () => true),
+        () => true,
+      ),
+      new URLSearchParams({ a: value }).toString(),
+      [...utf8].map((byte) => `\\x${byte.toString(16)}`).join(''),
+      Buffer.from(value, 'latin1').toString('hex').replace(/../g, '%$&'),
+      Buffer.from(value, 'latin1').toString('base64'),
+    ]) {
+      expect([spelled, textOf(textResult(`see ${spelled} there`), own)]).toEqual([
+        spelled,
+        expect.stringContaining('upstream-credential'),
+      ]);
+    }
+  });
+
+  it('[CRD-14] are found in lines of base64, their ends escaped by JSON too', () => {
+    const value = noise('lines', 30);
+    const own = ownOf(value);
+    const lines = Buffer.from(`${'a'.repeat(50)}${value}${'b'.repeat(70)}`)
+      .toString('base64')
+      .replace(/.{64}/g, '$&\r\n');
+    for (const text of [lines, `log: ${JSON.stringify({ body: lines })}`]) {
+      expect(textOf(textResult(text), own)).toContain('[redacted:upstream-credential]');
+    }
   });
 
   it('[CRD-14] shorter than twelve characters are not looked for', () => {

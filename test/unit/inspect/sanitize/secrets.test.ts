@@ -126,6 +126,26 @@ describe('secrets', () => {
     expect(findSensitive(text, SECRETS)).toEqual([]);
   });
 
+  it('[I-01] are found behind the names of members in JSON in JSON, four layers deep', () => {
+    for (const [name, value] of [
+      ['aws_secret_access_key', noise('aws', 40)],
+      ['password', noise('password', 16)],
+      ['heroku_api_key', uuid('heroku')],
+      ['dd_api_key', noise('dd', 32, HEX)],
+    ] as const) {
+      let text = JSON.stringify({ [name]: value });
+      for (let layer = 1; layer < 5; layer++) {
+        const log = `log: ${text} end`;
+        const kept = findSensitive(log, { secrets: true, pii: [] }).reduceRight(
+          (left, { start, end }) => left.slice(0, start) + left.slice(end),
+          log,
+        );
+        expect([name, layer, kept.includes(value)]).toEqual([name, layer, false]);
+        text = JSON.stringify({ inner: text });
+      }
+    }
+  });
+
   it('[I-03] every pattern is bounded: no open repeat, no repeat of a repeat, no backreference', () => {
     const patterns = [
       ...SECRET_FORMATS.map((format) => format.pattern),
