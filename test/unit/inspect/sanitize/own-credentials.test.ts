@@ -112,9 +112,10 @@ describe("the gateway's own credentials", () => {
   it('[CRD-14] are found in images, numbers and reviewed members, and withheld where secrets are', () => {
     const value = '482910573364';
     const own = ownOf(value, noise('image', 30));
-    const data = Buffer.from(`\u0089PNG\u0000\u0001${noise('image', 30)}`, 'latin1').toString(
-      'base64',
-    );
+    const data = Buffer.from(
+      `\u0089PNG\r\n\u001a\n\u0000\u0000\u0000\rIHDR\u0000\u0001\u0002${noise('image', 30)}`,
+      'latin1',
+    ).toString('base64');
     const image = resultOf({ content: [{ type: 'image', mimeType: 'image/png', data }] });
     expect(textOf(image, own)).toContain('[redacted:upstream-credential]');
     expect(textOf(resultOf({ structuredContent: { n: Number(value) } }), own)).not.toContain(value);
