@@ -74,6 +74,7 @@ const SAMPLES: readonly (readonly [string, ...string[]])[] = [
     '|a|b|\n|-|-|\n|<b title="|//a https://u@e.example/">|',
   ],
   ['an address within the target of no link', '\\[a](/x,https://user@e.example/)'],
+  ['an escaped image in the text of a link', '[!\\[a\\](https://e.example/p.png)](y)'],
   ['an image in two texts', 'see !', '[a](https://e.example/p.png)'],
   ['a tag in two texts', 'see <im', 'g src=https://e.example/p.png>'],
   ['a target in three texts', '[a](java', 'script', ':alert(1))'],

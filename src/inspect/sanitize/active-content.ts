@@ -26,8 +26,9 @@ export type Reading = 'markdown' | 'value';
 
 const MAY_BE_ACTIVE = /[\]<]|!\[|script:|data:|[?#;]\S{60}|(?::\/\/|www\.)[^\s/]*[@&]/i;
 // No backslash hides a token: not every renderer of every place takes it for an escape.
+// But behind `!`, where one renderer drops it from the text of a link and reads that once more.
 const TOKEN =
-  /!\[|\[|\]|<|(?:java|vb|live)script:(?=[^\s])|data:(?=\s{0,4}(?:text\/html|image\/svg|application\/(?:xhtml|javascript|xml)|text\/(?:xml|javascript)))|[?#](?=[^\s<]{65})|&(?:#|quest;|num;)(?=[^\s<]{65})|(?::\/\/|www\.)(?=[^\s/?#<]*[@&])/gi;
+  /!\\{0,3}\[|\[|\]|<|(?:java|vb|live)script:(?=[^\s])|data:(?=\s{0,4}(?:text\/html|image\/svg|application\/(?:xhtml|javascript|xml)|text\/(?:xml|javascript)))|[?#](?=[^\s<]{65})|&(?:#|quest;|num;)(?=[^\s<]{65})|(?::\/\/|www\.)(?=[^\s/?#<]*[@&])/gi;
 
 /** `image`: where among what was found the opening of an image stands; absent where it opens none. */
 type Opener = { readonly at: number; readonly image: number | undefined };
@@ -131,7 +132,8 @@ function replaceAll(text: string, found: readonly Replacement[]): string {
 function readToken(scan: Scan, token: string, at: number): number {
   const { text } = scan;
   const after = at + token.length;
-  switch (token.toLowerCase()) {
+  const sign = token.startsWith('!') ? '![' : token.toLowerCase();
+  switch (sign) {
     case '![':
       scan.openers.push({ at, image: scan.found.length });
       // Whatever follows, this is no image any more; closeBracket says more where it was one.
