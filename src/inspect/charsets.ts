@@ -85,15 +85,26 @@ const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 /** Text in UTF-8; with a fault here and there where most of what is beyond ASCII is sound. */
 function readUtf8(bytes: Buffer): Reading | undefined {
   const text = utf8.decode(bytes);
-  if (text.includes(REPLACEMENT)) {
-    const faults = text.split(REPLACEMENT).length - 1;
-    const sound = (text.match(BEYOND_ASCII)?.length ?? 0) - faults;
-    if (sound <= faults) return undefined;
-  }
+  if (text.includes(REPLACEMENT) && !isMostlySound(text)) return undefined;
   return { text, charset: 'utf-8', bom: 0 };
 }
 
-const BEYOND_ASCII = /[^\0-\x7f]/gu;
+const MAX_ASCII = 0x7f;
+const FAULT = 0xfffd;
+
+/** A loop by hand: an expression would make a string of every character of an image. */
+function isMostlySound(text: string): boolean {
+  let faults = 0;
+  let sound = 0;
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit === FAULT) faults++;
+    // Of a pair, the first half counts.
+    else if (unit > MAX_ASCII && (unit < 0xdc00 || unit > 0xdfff)) sound++;
+  }
+  return sound > faults;
+}
+
 const MIN_WIDE_SHARE = 0.4;
 /** So many times as often stands a NUL in one half of the units as in the other. */
 const ONE_SIDED = 4;

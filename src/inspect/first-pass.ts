@@ -12,7 +12,7 @@ import { areRemote, ICONS, isProtocolIcons } from './icons.js';
 import { neutralizeJoined } from './joined-content.js';
 import { cutText, findSplit, groupByPart, type SplitHit } from './joins.js';
 import { numberKind } from './numbers.js';
-import { hasStretch, judgeBytes, type Payload, readPayload } from './payload.js';
+import { judgeBytes, type Payload, readableParts, readPayload } from './payload.js';
 import { findSensitive } from './sanitize/detect.js';
 import { findOwn } from './sanitize/own-credentials.js';
 import {
@@ -249,7 +249,8 @@ function visitPayload(work: Work, leaf: Leaf): string | undefined {
   const left = written === leaf.value ? payload : readPayload(block, member, written);
   if (left !== undefined && left.kind !== 'media') withholdOthers(work, leaf, left.others);
   // Words in a row are base64 too, and so is a token: whoever does not decode it reads it as it stands.
-  const isRun = written.length > MAX_TOKEN_CHARS && !/\s/.test(written);
+  const isBase64 = payload.kind !== 'none';
+  const isRun = isBase64 && written.length > MAX_TOKEN_CHARS && !/\s/.test(written);
   const clean = isRun ? written : sanitizeValue(work, { ...leaf, value: written });
   return withoutOwnRaw(work, { ...leaf, value: clean });
 }
@@ -299,9 +300,9 @@ function withholdOthers(work: Work, leaf: Leaf, others: readonly string[]): void
 
 function judgeHidden(work: Work, text: string): readonly Note[] {
   const { rules, caps } = work.input;
-  if (!hasStretch(text)) return NO_NOTES;
-  work.spent.chars += text.length;
-  return work.spent.chars > caps.maxWork ? NO_NOTES : judgeBytes(text, rules);
+  const parts = readableParts(text);
+  for (const { length } of parts) work.spent.chars += length;
+  return work.spent.chars > caps.maxWork ? NO_NOTES : judgeBytes(parts, rules);
 }
 
 const NO_NOTES: readonly Note[] = [];

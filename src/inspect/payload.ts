@@ -119,26 +119,47 @@ function textsOf(bytes: Buffer): readonly string[] {
 }
 
 /** Shorter stretches of printable ASCII are in any bytes, and nothing that matters fits into one. */
-const STRETCH = /[\t\n\f\r\x20-\x7e]{10}/;
 const STRETCHES = /[\t\n\f\r\x20-\x7e]{10,}/g;
-/** Behind the beginning of a piece of markup, what makes it active stands within so many characters. */
-const REACH = 64;
+/** From its beginning on, so much of a piece of markup is plain text: noise has the beginnings of tags too. */
+const MIN_MARKUP_CHARS = 10;
+/** The same for a tag that acts by its attributes, or has no end. */
+const MIN_TAG_CHARS = 16;
+const UNNAMED_TAG = '(removed html)';
+/** So much around a stretch is read with it. */
+const MARGIN = 256;
+/** Up to this length all of it is read. */
+const MAX_WHOLE_CHARS = 4096;
 
-/** Whether there is anything to look at in bytes that hardly are text. */
-export function hasStretch(text: string): boolean {
-  return STRETCH.test(text);
+/**
+ * What there is to look at in bytes that hardly are text, or in a reading that only some clients come to: the
+ * stretches of plain text with what surrounds them. Noise has few, so that it costs little.
+ */
+export function readableParts(text: string): readonly string[] {
+  const parts: { start: number; end: number }[] = [];
+  for (const { index, 0: stretch } of text.matchAll(STRETCHES)) {
+    if (text.length <= MAX_WHOLE_CHARS) return [text];
+    const start = Math.max(0, index - MARGIN);
+    const end = Math.min(text.length, index + stretch.length + MARGIN);
+    const last = parts.at(-1);
+    if (last !== undefined && start <= last.end) last.end = end;
+    else parts.push({ start, end });
+  }
+  return parts.map(({ start, end }) => text.slice(start, end));
 }
 
 /**
- * What the rules say of bytes that hardly are text, or of a reading that only some clients come to: secrets,
- * personal data, cues, and what is active and holds a stretch of plain text, which noise does not.
+ * What the rules say of such parts: secrets, personal data, cues, and what is active and holds a stretch of plain
+ * text, which noise does not.
  */
-export function judgeBytes(text: string, rules: ResultRules): readonly Note[] {
+export function judgeBytes(parts: readonly string[], rules: ResultRules): readonly Note[] {
+  return parts.flatMap((part) => judgePart(part, rules));
+}
+
+function judgePart(text: string, rules: ResultRules): readonly Note[] {
   const stretches = [...text.matchAll(STRETCHES)].map(({ index, 0: { length } }) => ({
     start: index,
     end: index + length,
   }));
-  if (stretches.length === 0) return [];
   const cues = rules.injection === 'off' ? [] : findInjectionCues(text);
   const sensitive = findSensitive(text, wantedBy(rules));
   return [
@@ -167,10 +188,11 @@ function activeIn(
   if (activeContent === 'off') return [];
   const notes: Note[] = [];
   let next = 0;
-  for (const { kind, start, end } of findActiveContent(text, 'value', [])) {
+  for (const { kind, start, text: shown } of findActiveContent(text, 'value', [])) {
     while ((stretches[next]?.end ?? start + 1) <= start) next++;
     const stretch = stretches[next];
-    if (stretch !== undefined && stretch.start < end + REACH)
+    const least = shown === UNNAMED_TAG ? MIN_TAG_CHARS : MIN_MARKUP_CHARS;
+    if (stretch !== undefined && stretch.start <= start && stretch.end - start >= least)
       notes.push(noteOf(`active:${kind}`, activeContent));
   }
   return notes;

@@ -200,7 +200,7 @@ export function hasImage(text: string, code: readonly Stretch[]): boolean {
   const isDefining = text.includes(']:');
   const closing = createFinder(text, /\][([]/g);
   const blank = createFinder(text, /(?:\r\n?|\n)[ \t>]*[\r\n]/g);
-  for (const { index } of outside(text, /!\[/g, code)) {
+  for (const { index } of outside(text, /!\\{0,3}\[/g, code)) {
     if (isDefining || closing(index) < blank(index)) return true;
   }
   return false;

@@ -8,7 +8,7 @@ import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { exemptIn } from './exempt.js';
 import { areRemote, ICONS, isFree } from './icons.js';
 import { numberKind } from './numbers.js';
-import { judgeBytes, readPayload } from './payload.js';
+import { judgeBytes, readableParts, readPayload } from './payload.js';
 import { findSureCode, hasImage, hasLoadingTag } from './recheck-code.js';
 import { findActiveContent } from './sanitize/active-content.js';
 import { DECODING_DEPTH, type Wanted } from './sanitize/detect.js';
@@ -119,7 +119,7 @@ function gatherMembers(value: JsonObject, spot: Spot, gathered: Gathered): void 
   }
 }
 
-/** True for media. Of all else that is encoded, the texts that it may be read as are gathered. */
+/** True for media and long base64. Of all else that is encoded, the texts that it may be read as are gathered. */
 function isRead(value: JsonObject, key: string, text: string, gathered: Gathered): boolean {
   const payload = readPayload(value, key, text);
   if (payload === undefined) return false;
@@ -128,8 +128,12 @@ function isRead(value: JsonObject, key: string, text: string, gathered: Gathered
   const hidden =
     payload.kind === 'bytes' ? [payload.reading.text, ...payload.others] : payload.others;
   for (const one of hidden) gathered.met.push({ text: one, name: undefined, role: 'bytes' });
-  return false;
+  // A long run of base64 has the beginnings of tokens by chance, and nobody reads it as it stands.
+  return payload.kind !== 'none' && text.length > MAX_READ_CHARS && !/\s/.test(text);
 }
+
+/** A run of base64 up to this length may be a token. */
+const MAX_READ_CHARS = 1024;
 
 const PROSE =
   /^\/(?:result\/(?!structuredContent\/)(?:.{0,4096}\/)?text|error\/message|params\/(?:message|data)|(?:params|result(?:\/task|\/tasks\/\d+)?)\/statusMessage)$/;
@@ -177,7 +181,7 @@ function judge(met: Met, rules: ResultRules, remains: Set<string>): void {
     return;
   }
   if (met.role === 'bytes') {
-    for (const { detector, action } of judgeBytes(met.text, rules)) {
+    for (const { detector, action } of judgeBytes(readableParts(met.text), rules)) {
       if (action !== 'flag') remains.add(detector);
     }
     return;

@@ -26,8 +26,9 @@ export type Reading = 'markdown' | 'value';
 
 const MAY_BE_ACTIVE = /[\]<]|!\[|script:|data:|[?#;]\S{60}|(?::\/\/|www\.)[^\s/]*[@&]/i;
 // No backslash hides a token: not every renderer of every place takes it for an escape.
+// But behind `!`, where one renderer drops it from the text of a link and reads that once more.
 const TOKEN =
-  /!\[|\[|\]|<|(?:java|vb|live)script:(?=[^\s])|data:(?=\s{0,4}(?:text\/html|image\/svg|application\/(?:xhtml|javascript|xml)|text\/(?:xml|javascript)))|[?#](?=[^\s<]{65})|&(?:#|quest;|num;)(?=[^\s<]{65})|(?::\/\/|www\.)(?=[^\s/?#<]*[@&])/gi;
+  /!\\{0,3}\[|\[|\]|<|(?:java|vb|live)script:(?=[^\s])|data:(?=\s{0,4}(?:text\/html|image\/svg|application\/(?:xhtml|javascript|xml)|text\/(?:xml|javascript)))|[?#](?=[^\s<]{65})|&(?:#|quest;|num;)(?=[^\s<]{65})|(?::\/\/|www\.)(?=[^\s/?#<]*[@&])/gi;
 
 /** `image`: where among what was found the opening of an image stands; absent where it opens none. */
 type Opener = { readonly at: number; readonly image: number | undefined };
@@ -44,6 +45,8 @@ type Scan = {
   label: number | undefined;
   /** Up to here addresses are targets, judged already. */
   targetsEnd: number;
+  /** Where the text of a link began last: a link around another one is none. */
+  lastText: number;
   /** The last word that was looked for as the target of a definition. */
   wordStart: number;
   wordEnd: number;
@@ -73,6 +76,7 @@ export function findActiveContent(
     hasNoCommentEnd: false,
     label: undefined,
     targetsEnd: 0,
+    lastText: -1,
     wordStart: 0,
     wordEnd: 0,
     address: undefined,
@@ -128,7 +132,8 @@ function replaceAll(text: string, found: readonly Replacement[]): string {
 function readToken(scan: Scan, token: string, at: number): number {
   const { text } = scan;
   const after = at + token.length;
-  switch (token.toLowerCase()) {
+  const sign = token.startsWith('!') ? '![' : token.toLowerCase();
+  switch (sign) {
     case '![':
       scan.openers.push({ at, image: scan.found.length });
       // Whatever follows, this is no image any more; closeBracket says more where it was one.
@@ -137,6 +142,7 @@ function readToken(scan: Scan, token: string, at: number): number {
       return after;
     case '[':
       scan.openers.push({ at, image: undefined });
+      scan.lastText = at;
       if (startsLine(text, at)) scan.label = at;
       else if (text[at - 1] !== '\\') scan.label = undefined;
       return after;
@@ -185,12 +191,38 @@ function closeWithTarget(scan: Scan, opener: Opener | undefined, at: number): nu
   // A tab ends a target to some and is dropped by others.
   if (isQuietTarget(target.text) && isQuietTarget(target.toBlank)) {
     // Without a scheme it is another target where it is no target but an address by itself.
-    const isTarget = opener !== undefined && !/^www\./i.test(target.text);
-    if (isTarget) scan.targetsEnd = Math.max(scan.targetsEnd, target.end);
+    const isAddress = /^www\./i.test(target.text);
+    const inner = scan.text.slice(at + 2, target.end);
+    if (
+      !isAddress &&
+      opener?.at === scan.lastText &&
+      isLinkText(scan.text, opener.at, at) &&
+      ONE_TARGET.test(inner)
+    ) {
+      const start = scan.text.indexOf(target.text, at + 2);
+      trustTarget(scan, start, start + target.text.length);
+    }
     return at + 2;
   }
   scan.found.push({ kind: 'link', start: at, end: target.end, text: removedLink(target.text) });
   return target.end;
+}
+
+/** A target and its title, as all renderers read them. */
+const ONE_TARGET =
+  /^(?:<[^<>\\\r\n]*>|(?:[^\s()<>\\]|\([^\s()<>\\]*\))*)(?:[ \t]+(?:"[^"\\\r\n]*"|'[^'\\\r\n]*'))?\)$/;
+
+/** Whether what stands between two brackets is the text of a link to all renderers: in one cell of one line. */
+function isLinkText(text: string, from: number, to: number): boolean {
+  return text[from - 1] !== '\\' && !/[\r\n|`]/.test(text.slice(from, to));
+}
+
+const ANOTHER_ADDRESS = /.(?:(?:https?|ftp):\/\/|(?<!^https?:\/\/)www\.)/is;
+
+/** A target that was judged as a whole. What begins within it is one more where the whole is no link after all. */
+function trustTarget(scan: Scan, start: number, end: number): void {
+  if (end <= scan.targetsEnd || ANOTHER_ADDRESS.test(scan.text.slice(start, end))) return;
+  scan.targetsEnd = end;
 }
 
 /** Says at its opening that an image was removed. Its place is known: a search would be made once an image. */
@@ -208,7 +240,7 @@ function removedLink(target: string): string {
 
 type Target = {
   readonly text: string;
-  /** Up to a blank or line end, controls included. */
+  /** Up to a blank or line end that is not escaped, controls included. */
   readonly toBlank: string;
   /** Behind the closing parenthesis. */
   readonly end: number;
@@ -224,7 +256,7 @@ function readInlineTarget(text: string, from: number): Target | undefined {
     else if (unit === '(' && ++depth > MAX_TARGET_NESTING) return undefined;
     else if (unit === ')' && depth-- === 0) {
       const inner = text.slice(from, at).trimStart();
-      const toBlank = /^[^ \r\n]*/.exec(inner)?.[0] ?? '';
+      const toBlank = /^(?:\\(?:\r\n|[\r\n])|[^ \r\n])*/.exec(inner)?.[0] ?? '';
       return { text: targetAt(text, from), toBlank, end: at + 1 };
     }
   }
@@ -288,7 +320,8 @@ function readTag(scan: Scan, at: number): number {
   if (auto !== undefined) {
     const end = at + auto.length + 2;
     if (isQuietTarget(auto)) {
-      scan.targetsEnd = Math.max(scan.targetsEnd, end);
+      scan.lastText = at;
+      trustTarget(scan, at + 1, end - 1);
       return at + 1;
     }
     scan.found.push({ kind: 'link', start: at, end, text: removedAddress(auto) });
@@ -308,9 +341,9 @@ function readTag(scan: Scan, at: number): number {
   return at + 1;
 }
 
-/** A tag in one line to every renderer, so that an address in it is none by itself. */
+/** A tag to every renderer, on one line and in one cell, so that an address in it is none by itself. */
 const PLAIN_TAG =
-  /^<[a-z][a-z0-9-]*(?:[ \t]+[a-z_:][\w.:-]*(?:=(?:"[^"]*"|'[^']*'))?)*[ \t]*\/?>$/i;
+  /^<[a-z][a-z0-9-]*(?:[ \t]+[a-z_:][\w.:-]*(?:=(?:"[^"|\r\n]*"|'[^'|\r\n]*'))?)*[ \t]*\/?>$/i;
 
 /** A comment with what it hides; of one without an end, the opening only. */
 function removeComment(scan: Scan, at: number): number {

@@ -33,7 +33,7 @@ function isSuspiciousSign(text: string, at: number, code: number, isJson: boolea
     case 0x5d: // ]
       return next === '(' || next === '[' || next === ':';
     case 0x21: // !
-      return next === '[';
+      return next === '[' || (next === '\\' && /^\\{1,12}\[/.test(text.slice(at + 1, at + 14)));
     case 0x3f: // ?
     case 0x23: // #
       return isLongQuery(text, at + 1, isJson);

@@ -30,6 +30,8 @@ const ACTIVE_ATTRIBUTES: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 const NAME = /<\/?([a-z][^\t\n\f\r />]{0,64})/iy;
+/** A name of more characters is no element's: where it ends is not looked for. */
+const MAX_NAME_CHARS = 64;
 
 /** What is known of a text's tags, and how much reading is left. */
 export type TagReading = {
@@ -64,6 +66,7 @@ export function findHtml(at: number, tags: TagReading): ActiveHtml | QuietHtml |
   const end = tag.end ?? behindName;
   if (ACTIVE_ELEMENTS.has(element)) return { end, shown: `(removed html ${element})` };
   if (
+    name.length > MAX_NAME_CHARS ||
     tags.budget <= 0 ||
     tag.isActive ||
     isOpen(at, tag, tags) ||

@@ -11,40 +11,67 @@ export const MAX_QUIET_QUERY_CHARS = 64;
 export const MAX_TARGET_CHARS = 2048;
 
 const QUIET_SCHEMES: ReadonlySet<string> = new Set(['http', 'https', 'mailto', 'tel']);
-const WEB_SCHEMES: ReadonlySet<string> = new Set(['http', 'https']);
 
 /** True where a target may stay as it is. The whole of it is read, blanks included. */
 export function isQuietTarget(target: string): boolean {
   if (target.length > MAX_TARGET_CHARS) return false;
+  if (!hasQuietHost(target)) return false;
   const read = readTarget(target);
   const first = /^[^/?#\\]*/.exec(read)?.[0] ?? '';
   // A reference that is not known here may stand for any character of the scheme.
   if (/&[a-z][a-z0-9]{0,31};/i.test(first)) return false;
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(first)?.[1]?.toLowerCase();
   if (scheme === undefined ? first.includes(':') : !QUIET_SCHEMES.has(scheme)) return false;
-  if (authorityOf(read, scheme).includes('@')) return false;
   const query = read.search(/[?#]/);
   return query < 0 || read.length - query - 1 <= MAX_QUIET_QUERY_CHARS;
 }
 
-/** What a browser takes for the host of a target, of which it drops slashes too many and adds missing ones. */
-function authorityOf(read: string, scheme: string | undefined): string {
-  const pattern =
-    scheme === undefined
-      ? /^[\\/]{2,}([^\\/?#]*)/
-      : WEB_SCHEMES.has(scheme)
-        ? /^[a-z]+:[\\/]*([^\\/?#]*)/i
-        : undefined;
-  return pattern?.exec(read)?.[1] ?? '';
+const REFERENCE = /&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,16});?/g;
+
+/**
+ * Whether a target has no user name in any reading of its host. A browser splits an address before it decodes
+ * percent triplets and folds look-alikes, so that neither ends a user name; and a backslash is no escape in an
+ * attribute.
+ */
+function hasQuietHost(target: string): boolean {
+  if (!/[@&%\\]|[^!-~]/.test(target)) return true;
+  const folded = foldView(target).text;
+  const written = folded === target ? [target] : [target, folded];
+  const readings = written.flatMap((text) => {
+    const once = text.replace(REFERENCE, readReference);
+    return [text, once, once.replace(REFERENCE, readReference)];
+  });
+  return [...readings, readTarget(target)].every(
+    (text) => !hasUserName(trimTarget(text)) && !hasUserName(trimTarget(unescapeSigns(text))),
+  );
+}
+
+function readReference(reference: string): string {
+  return decodeView({ text: reference, map: undefined }).text;
+}
+
+/** Browsers drop slashes too many before the host, and add missing ones. */
+function hasUserName(read: string): boolean {
+  const host = /^(?:https?:[\\/]*|[\\/]{2,})([^\\/?#]*)/i.exec(read)?.[1];
+  return host?.includes('@') === true;
 }
 
 /** A target as a browser reads it: references, escapes and invisible characters resolved. */
 function readTarget(target: string): string {
   let view = decodeView(decodeView(foldView(target)));
   if (view.text.includes('%')) view = decodeView(view);
-  return view.text
+  return trimTarget(unescapeSigns(view.text));
+}
+
+function unescapeSigns(text: string): string {
+  return text.replace(/\\([!-/:-@[-`{-~])/g, '$1');
+}
+
+/** Without what browsers drop: line ends and tabs anywhere, controls and blanks around it. */
+function trimTarget(text: string): string {
+  return text
     .replace(/[\t\n\r]/g, '')
-    .replace(/\\(?=[!-/:-@[-`{-~])/g, '')
+    .replace(/^[\0-\x20]+/, '')
     .trim();
 }
 

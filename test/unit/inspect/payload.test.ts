@@ -5,7 +5,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type InspectionOutcome, inspectMessage } from '../../../src/inspect/inspect.js';
 import { isObject, type Json, type JsonObject } from '../../../src/mcp/message.js';
-import { githubToken, withRules } from './samples.js';
+import { createRandom } from '../../support/active-documents.js';
+import { githubToken, noise, withRules } from './samples.js';
 
 const TOKEN = githubToken('payload');
 const IMAGE = '![x](https://collect.example/a.png?q=1)';
@@ -199,12 +200,12 @@ describe('[I-54] media', () => {
     ['application/zip', Buffer.from('504b0304140000000800', 'hex')],
     ['application/gzip', Buffer.from('1f8b0800000000000003', 'hex')],
   ];
-  const noise = Buffer.from(
+  const grain = Buffer.from(
     Array.from({ length: 4096 }, (_, at) => (at * at * 31 + at * 7) & 0xff),
   );
 
   it.each(beginnings)('that begins as it claims passes as it came: %s', (type, head) => {
-    const bytes = Buffer.concat([head, noise, Buffer.from(IMAGE)]);
+    const bytes = Buffer.concat([head, grain, Buffer.from(IMAGE)]);
     expect(through(bytes, type)).toEqual(bytes);
     expect(through(bytes, `${type.toUpperCase()}; x=1`)).toEqual(bytes);
     expect(through(bytes)).toEqual(bytes);
@@ -230,7 +231,7 @@ describe('[I-54] media', () => {
       'a picture of another format',
       'image',
       'image/gif',
-      Buffer.concat([PNG, noise, Buffer.from(` ${TOKEN} `)]),
+      Buffer.concat([PNG, grain, Buffer.from(` ${TOKEN} `)]),
     ],
     [
       'an SVG',
@@ -249,6 +250,28 @@ describe('[I-54] media', () => {
       expect(text).not.toContain(TOKEN);
       if (!_what.startsWith('a picture')) expect(text).not.toContain('](https');
     }
+  });
+
+  it('a large picture under the name of another format passes, and costs what is text in it', () => {
+    const random = createRandom(68);
+    const large = Buffer.from(Array.from({ length: 900_000 }, () => random.below(256)));
+    const jpeg = Buffer.concat([Buffer.from('ffd8ffe000104a464946', 'hex'), large]);
+    const picture = (bytes: Buffer) =>
+      result({ type: 'image', mimeType: 'image/png', data: bytes.toString('base64') });
+    expect(inspect(picture(jpeg))).toMatchObject({ kind: 'clean', findings: [] });
+    const leaking = picture(Buffer.concat([jpeg, Buffer.from(` ${TOKEN} `), large]));
+    const left = leaving(inspect(leaking), leaking);
+    expect(left?.toString('latin1') ?? '').not.toContain(TOKEN);
+  });
+
+  it('in a long run of base64 what only looks like a token is none', () => {
+    const key = `AI${'za'}${noise('run', 36)}`.slice(0, 39);
+    const bytes = Buffer.from(`${'/+'.repeat(2000)}/${key}/${'/+'.repeat(1000)}`, 'base64');
+    expect(bytes.toString('base64')).toContain(key);
+    expect(
+      inspect(result({ type: 'image', mimeType: 'image/png', data: bytes.toString('base64') }))
+        .kind,
+    ).toBe('clean');
   });
 
   it('law: bytes without a stretch of text pass as they came, whatever they claim', () => {
