@@ -3,8 +3,15 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectWithheldLines, startRig } from '../support/attack-rig.js';
-import { body, onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
-import type { HostileRequest } from '../support/hostile-upstream.js';
+import {
+  body,
+  jsonBody,
+  onMethod,
+  resultFor,
+  sseEvent,
+  textResult,
+} from '../support/hostile-acts.js';
+import { type Act, type HostileRequest, paramsOf } from '../support/hostile-upstream.js';
 import { listenOn } from '../support/listening.js';
 import {
   bearer,
@@ -137,5 +144,41 @@ describe('a server that sends too much', () => {
   it('[PRF-12] who behaves again is served again', async () => {
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
     expect(resultOf(reply)).toHaveProperty('content');
+  });
+});
+
+describe('an upstream whose lists are long', () => {
+  const PAGES = 20;
+  let rig: AttackRig;
+  afterEach(() => rig.close());
+
+  /** Pages of 10 KiB, twenty in all: more than the 64 KiB that the limit below leaves. */
+  function pageFor(request: HostileRequest): Act {
+    const { cursor } = paramsOf(request);
+    const index = typeof cursor === 'string' ? Number(cursor) : 0;
+    const tool = {
+      name: `tool_${index}`,
+      description: TEXT.repeat(2),
+      inputSchema: { type: 'object' },
+    };
+    const nextCursor = index + 1 < PAGES ? { nextCursor: String(index + 1) } : {};
+    return jsonBody(resultFor(request, { tools: [tool], ...nextCursor }));
+  }
+
+  const failures = (): number => rig.gateway.log().split('"too-large"').length - 1;
+  const listings = (): number =>
+    rig.upstream.seen().filter(({ method }) => method?.endsWith('/list')).length;
+
+  it('[PRF-12] is not asked again in a minute in which its lists were too long', async () => {
+    rig = await startRig({
+      upstream: ['pinning: {maxAge: 1s}', 'limits: {maxListingBytesPerMinute: 64KiB}'],
+      prepare: (upstream) => upstream.obey(onMethod('tools/list', pageFor)),
+    });
+    expect(await rig.gateway.metrics()).toContain('sallyport_upstream_up{upstream="target"} 0');
+    const failed = failures();
+    expect(failed).toBeGreaterThan(0);
+    rig.upstream.forget();
+    await expect.poll(failures, { timeout: 10_000 }).toBeGreaterThan(failed);
+    expect(listings()).toBe(0);
   });
 });
