@@ -19,6 +19,7 @@ import {
   errorOf,
   type OpenSession,
   type Reply,
+  requestStateless,
   resultOf,
   sessionHeaders,
 } from '../support/wire-client.js';
@@ -180,5 +181,58 @@ describe('an upstream whose lists are long', () => {
     rig.upstream.forget();
     await expect.poll(failures, { timeout: 10_000 }).toBeGreaterThan(failed);
     expect(listings()).toBe(0);
+  });
+});
+
+describe('a server whose answers take the other thread', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig();
+  });
+  afterEach(() => rig.upstream.repent());
+  afterAll(() => rig.close());
+
+  const SHORT = 'Nothing of note. ';
+  const DIRTY = 'Nothing <b>of</b> note. <img src=x> ';
+
+  /** Clean and dirty ones, short, long and large: some are looked at here and some on the other thread. */
+  function messageOf(step: number): string {
+    const text = step % 2 === 0 ? SHORT : DIRTY;
+    if (step % 50 === 7) return text.repeat(9_000);
+    return text.repeat(step % 7 === 3 ? 700 : 1 + (step % 3) * 40);
+  }
+
+  it('[PRF-12] has its events written in order, wherever each was looked at', async () => {
+    const steps = Array.from({ length: 100 }, (_, step) => step + 1);
+    const event = (step: number): string =>
+      sseEvent({
+        jsonrpc: '2.0',
+        method: 'notifications/progress',
+        params: { progressToken: 'p', progress: step, message: messageOf(step) },
+      });
+    rig.upstream.obey(
+      onMethod('tools/call', (request) => ({
+        kind: 'chunks',
+        contentType: 'text/event-stream',
+        chunks: [...steps.map(event), sseEvent(resultFor(request, textResult('answered')))],
+        ending: 'end',
+      })),
+    );
+    const { text } = await requestStateless(rig.access, 'tools/call', {
+      name: 'read_record',
+      arguments: { id: 'one' },
+      _meta: { progressToken: 'p' },
+    });
+    const seen = [...text.matchAll(/"progress":(\d+)/g)].map(([, step]) => Number(step));
+    expect(seen).toEqual(steps);
+    expect(text.lastIndexOf('answered')).toBeGreaterThan(text.lastIndexOf('"progress"'));
+  });
+
+  it('[PRF-12] may answer many calls at once with long texts that need a closer look', async () => {
+    rig.upstream.answerCalls(() => textResult(DIRTY.repeat(1_800)));
+    const calls = Array.from({ length: 32 }, () =>
+      callStateless(rig.access, 'read_record', { id: 'one' }),
+    );
+    for (const reply of await Promise.all(calls)) expect(resultOf(reply)).toHaveProperty('content');
   });
 });
