@@ -68,6 +68,11 @@ const NOTHING_OWN: OwnOf = () => undefined;
 /** After a thread could not be had, short texts stay on the loop for this long. */
 const NO_THREAD_MS = 1_000;
 
+/** Texts up to this length have the prefilter here, whatever it takes. */
+const SHORT_TEXT_CHARS = 2_048;
+/** Several times what the prefilter takes for a character of ordinary text: so much of it is nobody's to pay for. */
+const FREE_MS_A_CHAR = 20 / 1_000_000;
+
 type InspectionOptions = { readonly ownOf?: OwnOf; readonly budget?: WorkBudget };
 
 /** Inspection with the help of a worker. A schema is code and stays here, before and after the close look. */
@@ -85,9 +90,12 @@ export function createInspection(
     return end;
   }
 
-  async function message(input: InspectionInput, upstream: string): Promise<InspectionOutcome> {
+  async function message(
+    input: InspectionInput,
+    upstream: string,
+    isWhole: boolean,
+  ): Promise<InspectionOutcome> {
     const { text, profile, carry, caps, approved, answered, own } = input;
-    const isWhole = text.length > LARGE_TEXT_CHARS;
     const job = { text, profile, carry, caps, approved, answered, own };
     const end = await run({ kind: 'message', input: job, isWhole }, upstream);
     switch (end.kind) {
@@ -113,8 +121,11 @@ export function createInspection(
     return buildInTurns(outcome.text, parts, { turns, upstream });
   }
 
-  async function request(input: GuardInput, upstream: string): Promise<GuardOutcome> {
-    const isWhole = input.text.length > LARGE_TEXT_CHARS;
+  async function request(
+    input: GuardInput,
+    upstream: string,
+    isWhole: boolean,
+  ): Promise<GuardOutcome> {
     const end = await run({ kind: 'request', input, isWhole }, upstream);
     switch (end.kind) {
       case 'request':
@@ -130,18 +141,29 @@ export function createInspection(
     }
   }
 
-  /** Whether a text that needs a closer look gets it on the loop: a short one of whoever did not use it much. */
-  function staysHere(text: string, upstream: string): boolean {
-    if (text.length > LONG_TEXT_CHARS) return false;
+  /** Whether work on a text of this upstream stays on the loop: that of whoever did not use it much. */
+  function staysHere(upstream: string): boolean {
     return budget.hasLeft(upstream) || performance.now() - lastMissedMs < NO_THREAD_MS;
   }
 
-  function account<T>(upstream: string, look: () => T): T {
+  /** Whether the prefilter, too, is left to the other thread: hostile texts may be made for it. */
+  function goesWhole(text: string, upstream: string): boolean {
+    if (text.length > LARGE_TEXT_CHARS) return true;
+    return text.length > SHORT_TEXT_CHARS && !staysHere(upstream);
+  }
+
+  /** Notes the time of work on a text beyond what is free. */
+  function account<T>(upstream: string, freeMs: number, work: () => T): T {
     const startedMs = performance.now();
-    const outcome = look();
-    const spentMs = performance.now() - startedMs;
-    budget.spend(upstream, spentMs);
+    const outcome = work();
+    budget.spend(upstream, Math.max(0, performance.now() - startedMs - freeMs));
     return outcome;
+  }
+
+  /** A text that is not worth measuring is not measured. */
+  function begin<T>(text: string, upstream: string, work: () => T): T {
+    if (text.length <= SHORT_TEXT_CHARS) return work();
+    return account(upstream, text.length * FREE_MS_A_CHAR, work);
   }
 
   return {
@@ -151,19 +173,21 @@ export function createInspection(
       const own = ownOf(upstream);
       const input = own === undefined ? given : withOwn(given, own);
       const { text } = input;
-      if (text.length > LARGE_TEXT_CHARS) return checkOutput(input) ?? message(input, upstream);
-      const begun = beginMessage(input);
+      if (goesWhole(text, upstream)) return checkOutput(input) ?? message(input, upstream, true);
+      const begun = begin(text, upstream, () => beginMessage(input));
       if (begun !== undefined) return begun;
-      if (!staysHere(text, upstream)) return message(input, upstream);
-      return account(upstream, () => endMessage(input, lookClosely(input)));
+      if (text.length > LONG_TEXT_CHARS || !staysHere(upstream))
+        return message(input, upstream, false);
+      return account(upstream, 0, () => endMessage(input, lookClosely(input)));
     },
     request(input, upstream) {
       const { text } = input;
-      if (text.length > LARGE_TEXT_CHARS) return request(input, upstream);
-      const begun = guardClean(input);
+      if (goesWhole(text, upstream)) return request(input, upstream, true);
+      const begun = begin(text, upstream, () => guardClean(input));
       if (begun !== undefined) return begun;
-      if (!staysHere(text, upstream)) return request(input, upstream);
-      return account(upstream, () => guardClosely(input));
+      if (text.length > LONG_TEXT_CHARS || !staysHere(upstream))
+        return request(input, upstream, false);
+      return account(upstream, 0, () => guardClosely(input));
     },
   };
 }

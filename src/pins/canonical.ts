@@ -7,8 +7,16 @@ import canonicalize from 'canonicalize';
 /** Nesting past this has no form: canonicalization recurses. */
 export const MAX_DEFINITION_DEPTH = 64;
 
+/** Values that a definition may hold. Its form is made in one piece, and nobody else is served meanwhile. */
+export const MAX_DEFINITION_VALUES = 20_000;
+
 /** Why a value has no canonical form. */
-export type CanonicalFault = 'not-json' | 'too-deep' | 'lone-surrogate' | 'inexact-number';
+export type CanonicalFault =
+  | 'not-json'
+  | 'too-deep'
+  | 'too-many-values'
+  | 'lone-surrogate'
+  | 'inexact-number';
 
 export type CanonicalForm =
   | { readonly ok: true; readonly text: string }
@@ -34,13 +42,17 @@ type Visit = { readonly value: unknown; readonly depth: number };
 
 function findFault(root: unknown): CanonicalFault | undefined {
   const open: Visit[] = [{ value: root, depth: 0 }];
+  let values = 1;
   for (let visit = open.pop(); visit !== undefined; visit = open.pop()) {
     const { value, depth } = visit;
     const isScalar = typeof value !== 'object' || value === null;
     const fault = isScalar ? scalarFault(value) : objectFault(value, depth);
     if (fault !== undefined) return fault;
     if (isScalar) continue;
-    for (const child of Object.values(value)) open.push({ value: child, depth: depth + 1 });
+    const children: unknown[] = Object.values(value);
+    values += children.length;
+    if (values > MAX_DEFINITION_VALUES) return 'too-many-values';
+    for (const child of children) open.push({ value: child, depth: depth + 1 });
   }
   return undefined;
 }

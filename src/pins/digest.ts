@@ -19,7 +19,7 @@ const DOMAINS: { readonly [kind in PinnedKind]: string } = {
 
 /**
  * Stands for a definition that has no digest (a number that a double cannot hold, a lone surrogate,
- * nesting past the cap). It is no SHA-256, so it equals no pin.
+ * nesting or values past the cap). It is no SHA-256, so it equals no pin.
  */
 export const NO_DIGEST = 'no-digest';
 

@@ -33,6 +33,8 @@ export type Call = {
   /** When what it answers was asked for, in epoch milliseconds, where another exchange asked. */
   askedAt?: number | undefined;
   caller?: Caller;
+  /** Its message was read on another thread: who called then may be known as somebody else by now. */
+  hasWaited?: boolean;
   /** Of the answer to a question: whether it is the first. */
   claim?: ReplayAnswer | Promise<ReplayAnswer>;
   /** How far the request says that it is, where it asked to be told. */

@@ -63,6 +63,7 @@ export function admit(
   const reading = readMessage(call, call.incoming.body);
   if (!(reading instanceof Promise)) return admitRead(call, principal, reading);
   return reading.then((late) => {
+    call.hasWaited = true;
     renewView(call);
     return admitRead(call, principal, late);
   });
@@ -193,12 +194,13 @@ export function guard(
   const { restored } = standing;
   const input = guardInput(call, contentOf(restored), restored.text);
   const outcome = call.ports.inspection.request(input, call.incoming.upstream);
-  return outcome instanceof Promise
-    ? outcome.then(
-        (late) =>
-          endGuard(call, restored, late, startedMs) ?? decideAgain(call, admitted, standing),
-      )
-    : (endGuard(call, restored, outcome, startedMs) ?? standing);
+  if (outcome instanceof Promise)
+    return outcome.then(
+      (late) => endGuard(call, restored, late, startedMs) ?? decideAgain(call, admitted, standing),
+    );
+  const refusal = endGuard(call, restored, outcome, startedMs);
+  if (refusal !== undefined) return refusal;
+  return call.hasWaited === true ? decideAgain(call, admitted, standing) : standing;
 }
 
 function endGuard(
@@ -213,8 +215,9 @@ function endGuard(
 }
 
 /**
- * Who calls and whether they may, where anything has changed since or their token has ended: long arguments
- * wait, and revocations do not. What the new decision owes is owed, and on record; the old one is forgotten.
+ * Who calls and whether they may, where anything has changed since or their token has ended: large requests and
+ * long arguments wait, and revocations do not. What the new decision owes is owed, and on record; the old one
+ * is forgotten.
  */
 async function decideAgain(
   call: Call,

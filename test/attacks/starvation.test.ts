@@ -3,8 +3,15 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectWithheldLines, startRig } from '../support/attack-rig.js';
-import { body, onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
-import type { HostileRequest } from '../support/hostile-upstream.js';
+import {
+  body,
+  jsonBody,
+  onMethod,
+  resultFor,
+  sseEvent,
+  textResult,
+} from '../support/hostile-acts.js';
+import { type Act, type HostileRequest, paramsOf } from '../support/hostile-upstream.js';
 import { listenOn } from '../support/listening.js';
 import {
   bearer,
@@ -12,6 +19,7 @@ import {
   errorOf,
   type OpenSession,
   type Reply,
+  requestStateless,
   resultOf,
   sessionHeaders,
 } from '../support/wire-client.js';
@@ -137,5 +145,94 @@ describe('a server that sends too much', () => {
   it('[PRF-12] who behaves again is served again', async () => {
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
     expect(resultOf(reply)).toHaveProperty('content');
+  });
+});
+
+describe('an upstream whose lists are long', () => {
+  const PAGES = 20;
+  let rig: AttackRig;
+  afterEach(() => rig.close());
+
+  /** Pages of 10 KiB, twenty in all: more than the 64 KiB that the limit below leaves. */
+  function pageFor(request: HostileRequest): Act {
+    const { cursor } = paramsOf(request);
+    const index = typeof cursor === 'string' ? Number(cursor) : 0;
+    const tool = {
+      name: `tool_${index}`,
+      description: TEXT.repeat(2),
+      inputSchema: { type: 'object' },
+    };
+    const nextCursor = index + 1 < PAGES ? { nextCursor: String(index + 1) } : {};
+    return jsonBody(resultFor(request, { tools: [tool], ...nextCursor }));
+  }
+
+  const failures = (): number => rig.gateway.log().split('"too-large"').length - 1;
+  const listings = (): number =>
+    rig.upstream.seen().filter(({ method }) => method?.endsWith('/list')).length;
+
+  it('[PRF-12] is not asked again in a minute in which its lists were too long', async () => {
+    rig = await startRig({
+      upstream: ['pinning: {maxAge: 1s}', 'limits: {maxListingBytesPerMinute: 64KiB}'],
+      prepare: (upstream) => upstream.obey(onMethod('tools/list', pageFor)),
+    });
+    expect(await rig.gateway.metrics()).toContain('sallyport_upstream_up{upstream="target"} 0');
+    const failed = failures();
+    expect(failed).toBeGreaterThan(0);
+    rig.upstream.forget();
+    await expect.poll(failures, { timeout: 10_000 }).toBeGreaterThan(failed);
+    expect(listings()).toBe(0);
+  });
+});
+
+describe('a server whose answers take the other thread', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig();
+  });
+  afterEach(() => rig.upstream.repent());
+  afterAll(() => rig.close());
+
+  const SHORT = 'Nothing of note. ';
+  const DIRTY = 'Nothing <b>of</b> note. <img src=x> ';
+
+  /** Clean and dirty ones, short, long and large: some are looked at here and some on the other thread. */
+  function messageOf(step: number): string {
+    const text = step % 2 === 0 ? SHORT : DIRTY;
+    if (step % 50 === 7) return text.repeat(9_000);
+    return text.repeat(step % 7 === 3 ? 700 : 1 + (step % 3) * 40);
+  }
+
+  it('[PRF-12] has its events written in order, wherever each was looked at', async () => {
+    const steps = Array.from({ length: 100 }, (_, step) => step + 1);
+    const event = (step: number): string =>
+      sseEvent({
+        jsonrpc: '2.0',
+        method: 'notifications/progress',
+        params: { progressToken: 'p', progress: step, message: messageOf(step) },
+      });
+    rig.upstream.obey(
+      onMethod('tools/call', (request) => ({
+        kind: 'chunks',
+        contentType: 'text/event-stream',
+        chunks: [...steps.map(event), sseEvent(resultFor(request, textResult('answered')))],
+        ending: 'end',
+      })),
+    );
+    const { text } = await requestStateless(rig.access, 'tools/call', {
+      name: 'read_record',
+      arguments: { id: 'one' },
+      _meta: { progressToken: 'p' },
+    });
+    const seen = [...text.matchAll(/"progress":(\d+)/g)].map(([, step]) => Number(step));
+    expect(seen).toEqual(steps);
+    expect(text.lastIndexOf('answered')).toBeGreaterThan(text.lastIndexOf('"progress"'));
+  });
+
+  it('[PRF-12] may answer many calls at once with long texts that need a closer look', async () => {
+    rig.upstream.answerCalls(() => textResult(DIRTY.repeat(1_800)));
+    const calls = Array.from({ length: 32 }, () =>
+      callStateless(rig.access, 'read_record', { id: 'one' }),
+    );
+    for (const reply of await Promise.all(calls)) expect(resultOf(reply)).toHaveProperty('content');
   });
 });

@@ -115,6 +115,8 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'attacks/starvation.test.ts > of values in a result is withheld',
   'upstreams.<name>.limits.maxStreamBytesPerMinute':
     'attacks/starvation.test.ts > on a stream of its own is cut off by the minute',
+  'upstreams.<name>.limits.maxListingBytesPerMinute':
+    'attacks/starvation.test.ts > is not asked again in a minute in which its lists were too long',
   'upstreams.<name>.limits.concurrency':
     'integration/limits.test.ts > what does not fit beside what runs',
   'upstreams.<name>.limits.listTtl':

@@ -10,6 +10,7 @@ import type { JsonObject } from '../../src/mcp/message.js';
 import { startRig } from '../support/attack-rig.js';
 import { callMessage, type OpenedChannel, openSessionChannel } from '../support/channel-client.js';
 import { textResult } from '../support/hostile-acts.js';
+import { ADMINS, adminsOf, idOf, tokenOf } from '../support/revocations.js';
 import { makeGithubToken } from '../support/sensitive-values.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
@@ -184,6 +185,24 @@ describe('[PRF-08] long arguments that waited', () => {
       const reply = await called;
       expect(reply?.text).toContain('"result-too-large"');
       expect(reply?.text).not.toContain('plain words');
+    } finally {
+      await rig.close();
+    }
+  });
+
+  it('are not sent on for who was revoked meanwhile, also where they were only read there', async () => {
+    const rig = await startRig({ more: ADMINS });
+    try {
+      const token = await tokenOf(rig.gateway, 'ada');
+      const release = hold();
+      const called: Promise<Reply>[] = [];
+      for (const args of [{ id: LONG }, { id: 'one', rows: Array(12_000).fill(1) }])
+        await begin(() => called.push(callStateless(rig.as(token), 'read_record', args)));
+      const order = { token: { issuer: rig.gateway.issuer.issuer, jti: idOf(token) } };
+      expect((await adminsOf(rig.gateway).revoke(order)).status).toBe(201);
+      release();
+      expect((await Promise.all(called)).map(({ status }) => status)).toEqual([401, 401]);
+      expect(rig.upstream.uses()).toEqual([]);
     } finally {
       await rig.close();
     }

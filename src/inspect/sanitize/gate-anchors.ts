@@ -39,11 +39,17 @@ export function nextAnchorKey(key: number, unit: number): number {
 }
 
 /**
- * So many anchors of one text are looked at; past that it is no longer surely clean. A look takes a
- * microsecond or more, and a text may be nothing but anchors.
+ * So many anchors of one text are looked at; past that it is no longer surely clean. A look takes up to a
+ * microsecond, one that reads more counts for several, and a text may be nothing but anchors.
  */
 export const MAX_LOOKS = 16_384;
 let looks = 0;
+
+/** What a look behind a name counts for. */
+const ASSIGNMENT_LOOKS = 4;
+/** A look that searches what is around counts for one more with each so many characters, or where it only crosses them. */
+const SEARCHED_A_LOOK = 16;
+const CROSSED_A_LOOK = 64;
 
 /** Begins the count of looks anew: for each text. */
 export function startLooks(): void {
@@ -135,17 +141,59 @@ function checkOf(format: SecretFormat): Check {
   return isCued || WITHOUT_AHEAD.has(format.kind) ? always : hasTokenAhead;
 }
 
+/** So many characters of a user name and its password may stand before their host. */
+const MAX_CREDENTIALS = 17_388;
+const CREDENTIALS_END = unitsIn('/?#@"\'<>');
+
 function hasCredentialsAhead(text: string, at: number): boolean {
-  return /^:\/\/[^\s/?#@"'<>]{0,17388}@/.test(text.slice(at, at + 17392));
+  if (!text.startsWith('://', at)) return false;
+  const from = at + 3;
+  const end = crossTo(text, from, from + MAX_CREDENTIALS, CREDENTIALS_END);
+  return text[end] === '@';
 }
 
-/** A user name before a host, or more of what may be one than is worth reading. */
-const USER_NAME = /^(?::\/\/|www\.)[^\s/?#<]{0,512}(?:@|(?<=[^\s/?#<]{512}))/;
-const JSON_USER_NAME = /^(?::\/\/|www\.)(?:\\.|[^\s/?#<"\\]){0,512}(?:@|(?<=[^\s/?#<"]{512}))/;
-const USER_NAME_REACH = 1032;
+/** A user name before a host is shorter, or more than is worth reading. */
+const MAX_USER_NAME = 512;
+const USER_NAME_END = unitsIn('/?#@<');
+const JSON_USER_NAME_END = unitsIn('/?#@<"');
 
-function hasUserNameAhead(text: string, at: number, _length: number, isJson: boolean): boolean {
-  return (isJson ? JSON_USER_NAME : USER_NAME).test(text.slice(at, at + USER_NAME_REACH));
+/** True before a user name, or what is too long to tell. Crossed once: a long text may be nothing but hosts. */
+function hasUserNameAhead(text: string, at: number, length: number, isJson: boolean): boolean {
+  const from = at + length;
+  const reach = from + MAX_USER_NAME;
+  const ends = isJson ? JSON_USER_NAME_END : USER_NAME_END;
+  const end = crossTo(text, from, reach, ends, isJson);
+  return end >= reach || text[end] === '@';
+}
+
+function unitsIn(signs: string): Uint8Array {
+  const units = new Uint8Array(128);
+  for (let at = 0; at < signs.length; at++) units[signs.charCodeAt(at)] = 1;
+  return units;
+}
+
+/** The first place from `from` where a blank or one of the units stands, or the end; it may lie past `to`. */
+function crossTo(
+  text: string,
+  from: number,
+  to: number,
+  ends: Uint8Array,
+  hasEscapes = false,
+): number {
+  const last = Math.min(to, text.length);
+  let at = from;
+  while (at < last) {
+    const unit = text.charCodeAt(at);
+    if (unit < 128 ? ends[unit] === 1 || (unit <= 0x20 && isBlank(text, at)) : isBlank(text, at))
+      break;
+    at += hasEscapes && unit === BACKSLASH ? 2 : 1;
+  }
+  looks += Math.floor((at - from) / CROSSED_A_LOOK);
+  return at;
+}
+
+function isBlank(text: string, at: number): boolean {
+  return /\s/.test(text.charAt(at));
 }
 
 /** An assignment within the few characters behind a name, raw, or escaped once or twice. */
@@ -174,6 +222,7 @@ function isAssigned(text: string, at: number): boolean {
 
 /** Where the sign behind a name ends; 0 where there is none, negative where it is of several characters. */
 function signEnd(text: string, at: number): number {
+  looks += ASSIGNMENT_LOOKS;
   const ahead = text.slice(at, at + ASSIGNMENT_REACH);
   const assigned = ASSIGNED.exec(ahead);
   if (assigned !== null) return at + assigned[0].length;
@@ -229,6 +278,7 @@ function cueCheck(near: CueAnchor['near']): Check {
   if (near === undefined) return always;
   return (text, at, length, isJson) => {
     const around = reachOf(text, at, length, isJson);
+    looks += Math.floor(around.length / SEARCHED_A_LOOK);
     // A word by itself has nothing near it.
     return around.length > length && (near.test(around) || WORDLESS.test(around));
   };

@@ -211,6 +211,34 @@ describe('inspection on another thread', () => {
     expect(asked).toEqual(['one', 'one', 'one', 'one']);
   });
 
+  it('[PRF-12] an upstream without time left has its clean texts read there too, and pays for what they take here', async () => {
+    ends.length = 0;
+    let isLeft = true;
+    let spendings = 0;
+    const budget: WorkBudget = {
+      hasLeft: () => isLeft,
+      spend: () => {
+        spendings += 1;
+      },
+    };
+    const budgeted = createInspection(noting(worker, ends), FREE_TURNS, { budget });
+    const clean = resultOf({ content: [{ type: 'text', text: 'Nothing of note. '.repeat(200) }] });
+    const request = { ...messageOf({ note: 'Nothing of note. '.repeat(200) }), profile };
+    expect(budgeted.message(clean, 'one')).toEqual(inspectMessage(clean));
+    expect(budgeted.request({ ...request, value: {} }, 'one')).toEqual({
+      kind: 'clear',
+      findings: [],
+    });
+    expect([ends, spendings]).toEqual([[], 2]);
+    isLeft = false;
+    expect(await budgeted.message(clean, 'one')).toEqual(inspectMessage(clean));
+    expect(await budgeted.request({ ...request, value: {} }, 'one')).toEqual({
+      kind: 'clear',
+      findings: [],
+    });
+    expect(ends).toEqual(['message', 'request']);
+  });
+
   it('[PRF-11] a large text is looked at there whole, clean or not', async () => {
     ends.length = 0;
     const calm = 'The quiet office. '.repeat(20_000);

@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { canonicalForm, MAX_DEFINITION_DEPTH } from '../../../src/pins/canonical.js';
+import {
+  canonicalForm,
+  MAX_DEFINITION_DEPTH,
+  MAX_DEFINITION_VALUES,
+} from '../../../src/pins/canonical.js';
 import { digestDefinition, digestListed, NO_DIGEST } from '../../../src/pins/digest.js';
 import { digestOf } from './samples.js';
 
@@ -39,6 +43,16 @@ test('[L-02] what has no form of its own is refused', () => {
   expect(canonicalForm([deep])).toEqual({ ok: false, why: 'too-deep' });
   for (let depth = 0; depth < 100_000; depth += 1) deep = [deep];
   expect(canonicalForm(deep)).toEqual({ ok: false, why: 'too-deep' });
+});
+
+test('[PRF-12] a definition of more values than can be put into a form at once has none', () => {
+  const members = (count: number): object =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`member_${index}`, true]));
+  expect(canonicalForm(members(MAX_DEFINITION_VALUES - 1)).ok).toBe(true);
+  const why = 'too-many-values';
+  expect(canonicalForm(members(MAX_DEFINITION_VALUES))).toEqual({ ok: false, why });
+  const halves = [members(MAX_DEFINITION_VALUES / 2), members(MAX_DEFINITION_VALUES / 2)];
+  expect(canonicalForm({ inputSchema: halves })).toEqual({ ok: false, why });
 });
 
 test('[L-02] a listed definition without a digest equals no pin', () => {

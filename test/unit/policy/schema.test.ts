@@ -137,6 +137,14 @@ describe('what is checked', () => {
     ).toHaveLength(1);
     expect(schema.check([1, '1', true, null])).toEqual([]);
   });
+
+  it('charges for each item that is compared with others, more than for one that is looked at', () => {
+    const values = Array.from({ length: 130_000 }, (_, index) => index);
+    expect(compiled({ items: { type: 'number' } }).check(values)).toEqual([]);
+    expect(compiled({ uniqueItems: true }).check(values)).toEqual([
+      { pointer: '', message: 'takes too much work to check' },
+    ]);
+  });
 });
 
 describe('what is refused', () => {

@@ -296,13 +296,47 @@ describe('the prefilter', () => {
   });
 
   it('[PRF-07] looks at so many anchors of one text, and at no more: past that it is not surely clean', () => {
-    // The word is an anchor of several cues.
-    const few = 'a tokens; '.repeat(MAX_LOOKS / 16);
-    const many = 'a tokens; '.repeat(MAX_LOOKS + 1);
+    // The word is an anchor of several cues, each of which reads what is around it.
+    const few = 'a tokens; '.repeat(MAX_LOOKS / 256);
+    const many = 'a tokens; '.repeat(MAX_LOOKS / 16);
     expect([isSurelyClean(few), isCleanBySteps(few, false)]).toEqual([true, true]);
     expect([isSurelyClean(many), isCleanBySteps(many, false)]).toEqual([false, false]);
     expect(isSurelyClean(few)).toBe(true);
   });
+
+  it.each([
+    ['hosts that may all be user names', `${'www.'.repeat(127)} `],
+    ['schemes before such hosts', `://${'www.'.repeat(120)} `],
+    ['words of instructions', 'system '],
+    ['names of secrets', 'password | '],
+  ])(
+    '[PRF-12] counts what a look reads: %s are given up long before the end of a text',
+    (_what, part) => {
+      const json = (chars: number): string =>
+        JSON.stringify({ text: part.repeat(Math.ceil(chars / part.length)) });
+      expect(isSurelyCleanJson(json(2_000))).toBe(true);
+      expect(isSurelyCleanJson(json(128 * 1024))).toBe(false);
+      expect(isCleanBySteps(json(128 * 1024), true)).toBe(false);
+    },
+  );
+
+  it.each([
+    ['www.', 'alice@host.example/'],
+    ['WWW.', 'alice@host.example/'],
+    ['https://', 'alice@host.example/'],
+    ['https://www.', `${'a'.repeat(511)}@host.example/`],
+    ['https://', 'b'.repeat(512)],
+  ])(
+    'looks closer at a user name behind %s, and at what is too long to be read',
+    (before, name) => {
+      expect(isSurelyClean(`see ${before}${name}`)).toBe(false);
+      expect(isSurelyCleanJson(JSON.stringify({ see: before + name }))).toBe(false);
+      expect(isSurelyClean(`see ${before}host.example/${name.slice(0, 64)}`)).toBe(true);
+      expect(isSurelyCleanJson(JSON.stringify({ see: `${before}host.example`, at: '@' }))).toBe(
+        true,
+      );
+    },
+  );
 
   it('judges long runs and long texts in one pass, and texts beyond ASCII alike', () => {
     const letters = 'abcdefgh'.repeat(80_000);
