@@ -35,11 +35,11 @@ vi.mock('../../src/inspect/sanitize/gate.js', async (load) => {
 });
 vi.mock('../../src/inspect/arguments.js', async (load) => {
   const real = await load<typeof import('../../src/inspect/arguments.js')>();
-  const guardArguments: typeof real.guardArguments = (input) => {
+  const guardClosely: typeof real.guardClosely = (input) => {
     if (broken.guard) throw new Error('the guard is broken');
-    return real.guardArguments(input);
+    return real.guardClosely(input);
   };
-  return { ...real, guardArguments };
+  return { ...real, guardClosely };
 });
 vi.mock('../../src/inspect/filter-list.js', async (load) => {
   const real = await load<typeof import('../../src/inspect/filter-list.js')>();
