@@ -32,11 +32,14 @@ import {
 import { dearerBy, drawOrders, judgeRatios, wantsMore, widthOf } from './statistics.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
-const PAIRS_A_LAUNCH = 4;
-/** Processor time that a process has used before it is measured: until then V8 compiles. */
-const WARM_MICROS = 5_000_000;
+const PAIRS_A_LAUNCH = 8;
+/**
+ * Processor time that a process has used before it is measured. Until then V8 still compiles: the cost of a
+ * 1 KB call falls for the first ten seconds, and longer in the build that has more code.
+ */
+const WARM_MICROS = 20_000_000;
 const WARM_SLICE_MS = 150;
-const MAX_WARM_UP_MS = 30_000;
+const MAX_WARM_UP_MS = 60_000;
 /** Slices of a sample; `true` stands for the build that comes first. */
 const SLICES = [true, false, false, true, false, true, true, false];
 const MAX_TRIES = 3;

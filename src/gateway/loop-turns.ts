@@ -40,11 +40,12 @@ export function createLoopTurns({ sliceMs = SLICE_MS, later = soon }: Options = 
   }
 
   return {
-    spend(ms) {
+    spend(sinceMs) {
       const nowMs = performance.now();
       // What was done a while ago holds nobody up any more.
-      usedMs = Math.max(0, usedMs - (nowMs - spentAtMs) * FREE_PART) + ms;
+      usedMs = Math.max(0, usedMs - (nowMs - spentAtMs) * FREE_PART) + nowMs - sinceMs;
       spentAtMs = nowMs;
+      return nowMs;
     },
     take(upstream) {
       // Nobody overtakes: where others wait, the slice is theirs.

@@ -28,7 +28,7 @@ export type SseCaps = {
 export type SseFramer = {
   push(chunk: Uint8Array): readonly SseEvent[] | SseFault;
   /** Bytes of what is unfinished. */
-  readonly unfinishedBytes: number;
+  unfinishedBytes(): number;
 };
 
 const LF = 10;
@@ -77,9 +77,8 @@ export function createSseFramer(caps: SseCaps): SseFramer {
   };
   return {
     push: (chunk) => pushChunk(state, chunk),
-    get unfinishedBytes() {
-      return state.pendingBytes + state.dataBytes;
-    },
+    // A method: an accessor would give the framer of each stream a hidden class of its own.
+    unfinishedBytes: () => state.pendingBytes + state.dataBytes,
   };
 }
 

@@ -24,11 +24,17 @@ type Search = {
 const MAX_REMEMBERED = 256;
 const MAX_REMEMBERED_CHARS = 64;
 
-/** Members of the root with a plain value that were found described: a name says all of such a member. */
-const rememberedOf = new WeakMap<SchemaCopy, Set<string>>();
+/** Stands for the search in which every member is read. */
+const ALL_READS = {};
 
-function isRemembered(copy: SchemaCopy, value: Json): boolean {
-  const remembered = rememberedOf.get(copy);
+/**
+ * Members of the root with a plain value that were found described, by what was read of them: a name says all of
+ * such a member.
+ */
+const rememberedOf = new WeakMap<SchemaCopy, WeakMap<object, Set<string>>>();
+
+function isRemembered(copy: SchemaCopy, reads: object, value: Json): boolean {
+  const remembered = rememberedOf.get(copy)?.get(reads);
   if (remembered === undefined || !isObject(value)) return false;
   for (const name of Object.keys(value)) {
     if (!isPlain(value[name]) || !remembered.has(name)) return false;
@@ -40,14 +46,15 @@ function isPlain(value: Json | undefined): boolean {
   return typeof value !== 'object' || value === null;
 }
 
-function remember(copy: SchemaCopy, value: Json): void {
+function remember(copy: SchemaCopy, reads: object, value: Json): void {
   if (!isObject(value)) return;
-  const remembered = rememberedOf.get(copy) ?? new Set();
+  const ofCopy = rememberedOf.get(copy) ?? new WeakMap<object, Set<string>>();
+  const remembered = ofCopy.get(reads) ?? new Set();
   for (const name of Object.keys(value)) {
     const isShort = name.length <= MAX_REMEMBERED_CHARS && remembered.size < MAX_REMEMBERED;
     if (isShort && isPlain(value[name])) remembered.add(name);
   }
-  rememberedOf.set(copy, remembered);
+  rememberedOf.set(copy, ofCopy.set(reads, remembered));
 }
 
 /**
@@ -60,12 +67,14 @@ export function findUndescribed(
   value: Json,
   reads?: ArgumentReads,
 ): string | undefined {
-  if (reads !== undefined && !reads.isWhole) {
-    return searchRead(value, [copy.root], reads, '', { root: copy.root, patterns, visits: 0 });
-  }
-  if (isRemembered(copy, value)) return undefined;
-  const found = search(value, [copy.root], '', { root: copy.root, patterns, visits: 0 });
-  if (found === undefined) remember(copy, value);
+  const known = reads ?? ALL_READS;
+  if (isRemembered(copy, known, value)) return undefined;
+  const state = { root: copy.root, patterns, visits: 0 };
+  const found =
+    reads === undefined
+      ? search(value, [copy.root], '', state)
+      : searchRead(value, [copy.root], reads, '', state);
+  if (found === undefined) remember(copy, known, value);
   return found;
 }
 

@@ -125,7 +125,7 @@ async function relayWhole(
     if (turn !== undefined) await turn;
     const startedMs = performance.now();
     const judged = judge.judgeBytes(bytes);
-    turns.spend(performance.now() - startedMs);
+    turns.spend(startedMs);
     const verdict = judged instanceof Promise ? await judged : judged;
     return sendOwn(call, verdict, answer.status, bytes);
   } finally {

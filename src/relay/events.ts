@@ -92,7 +92,7 @@ export async function pumpEvents(
     const taking = takeReading(answer, framer, chunk, { terms, take, rest });
     const taken = taking instanceof Promise ? await taking : taking;
     // Less than before, which is never waited for. A client that lags holds no room.
-    void answer.hold?.(framer.unfinishedBytes);
+    void answer.hold?.(framer.unfinishedBytes());
     const pause = rest();
     if (pause !== undefined) await pause;
     if (taken !== undefined) return letGo(answer, taken);
@@ -109,7 +109,7 @@ function takeReading(
   const { count, turns, upstream } = taking.terms;
   const excess = count(chunk.byteLength);
   if (excess !== undefined) return excess;
-  const room = answer.hold?.(framer.unfinishedBytes + chunk.byteLength);
+  const room = answer.hold?.(framer.unfinishedBytes() + chunk.byteLength);
   const entry = room ?? turns.take(upstream);
   if (entry === undefined) return takeChunk(answer, framer, chunk, taking);
   return entry.then((outcome) =>
@@ -168,9 +168,7 @@ function takeAll(
     next += 1;
     if (!isCarried(event)) continue;
     const outcome = take(event);
-    const nowMs = performance.now();
-    turns.spend(nowMs - sinceMs);
-    sinceMs = nowMs;
+    sinceMs = turns.spend(sinceMs);
     if (outcome instanceof Promise) return takeBehind(outcome, events, next, taking);
     if (outcome === 'stop') return 'stopped';
     if (next === events.length) break;
@@ -203,7 +201,7 @@ async function takeBehind(
     if (turn !== undefined) await inTurn(turn, taking);
     const startedMs = performance.now();
     const outcome = take(event);
-    turns.spend(performance.now() - startedMs);
+    turns.spend(startedMs);
     if ((outcome instanceof Promise ? await outcome : outcome) === 'stop') return 'stopped';
   }
   return undefined;

@@ -190,7 +190,7 @@ async function digestInTurns(
     await turns.take(call.incoming.upstream);
     const startedMs = performance.now();
     if (isObject(item)) digest(pin, item, true);
-    turns.spend(performance.now() - startedMs);
+    turns.spend(startedMs);
   }
 }
 

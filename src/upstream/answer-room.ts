@@ -1,6 +1,7 @@
 // The room for answers that are kept until they are whole: one number of bytes for all upstreams, of which
 // each may take its part. What finds no room waits, and is given up after a while. Who waits with something
 // in hand can block nobody for good: the oldest goes on beyond the bound, up to the cap of one answer.
+// Reading, joining and decoding long answers holds the event loop, so each upstream also has a rate of bytes.
 
 /** What became of somebody who waited for room. */
 export type Room = 'held' | 'overloaded';
@@ -24,11 +25,26 @@ export type RoomBounds = {
   /** One upstream may hold this part of all. */
   readonly shares?: number;
   readonly maxWaitMs?: number;
+  /** What one upstream may ask for per second, and at once. */
+  readonly bytesPerSecond?: number;
+  readonly burstBytes?: number;
+  /** What each answer may hold outside that rate. */
+  readonly unpacedBytes?: number;
+  /** Milliseconds of a clock that never goes back. */
+  readonly now?: () => number;
 };
 
 const MAX_BYTES = 128 * 1024 * 1024;
 const SHARES = 4;
 const MAX_WAIT_MS = 5_000;
+/** Eight answers of the default cap: about a fifth of the event loop's time. */
+const BYTES_PER_SECOND = 64 * 1024 * 1024;
+const BURST_BYTES = 8 * 1024 * 1024;
+const UNPACED_BYTES = 256 * 1024;
+/** How often those who wait for their upstream's rate are served. */
+const PACE_MS = 20;
+
+type Allowance = { bytes: number; atMs: number };
 
 type Holder = {
   readonly upstream: string;
@@ -41,8 +57,14 @@ export function createAnswerRoom({
   maxBytes = MAX_BYTES,
   shares = SHARES,
   maxWaitMs = MAX_WAIT_MS,
+  bytesPerSecond = BYTES_PER_SECOND,
+  burstBytes = BURST_BYTES,
+  unpacedBytes = UNPACED_BYTES,
+  now = () => performance.now(),
 }: RoomBounds = {}): AnswerRoom {
   const shareBytes = maxBytes / shares;
+  const allowances = new Map<string, Allowance>();
+  let isPacing = false;
   /** Who holds something, oldest first. */
   const holders = new Set<Holder>();
   /** Who waits, in the order of their upstreams' turns. */
@@ -55,8 +77,21 @@ export function createAnswerRoom({
     return undefined;
   }
 
+  /** What an upstream may still ask for now. One long answer may leave less than nothing. */
+  function allowanceOf(upstream: string): Allowance {
+    const atMs = now();
+    const left = allowances.get(upstream) ?? { bytes: burstBytes, atMs };
+    left.bytes = Math.min(burstBytes, left.bytes + ((atMs - left.atMs) * bytesPerSecond) / 1000);
+    left.atMs = atMs;
+    allowances.set(upstream, left);
+    return left;
+  }
+
+  const pacedBytes = (bytes: number): number => Math.max(0, bytes - unpacedBytes);
+
   function fits(holder: Holder, wanted: number): boolean {
     const { upstream } = holder;
+    if (pacedBytes(wanted) > 0 && allowanceOf(upstream).bytes <= 0) return false;
     const more = wanted - holder.bytes;
     const own = heldBy.get(upstream) ?? 0;
     const [oldest] = holders;
@@ -70,6 +105,8 @@ export function createAnswerRoom({
     if (own > 0) heldBy.set(upstream, own);
     else heldBy.delete(upstream);
     heldBytes += bytes - holder.bytes;
+    const paced = pacedBytes(bytes) - pacedBytes(holder.bytes);
+    if (paced > 0) allowanceOf(upstream).bytes -= paced;
     holder.bytes = bytes;
     if (bytes > 0) holders.add(holder);
     else holders.delete(holder);
@@ -95,6 +132,17 @@ export function createAnswerRoom({
     return undefined;
   }
 
+  /** Time alone gives an upstream its rate back, so those who wait are looked at again and again. */
+  function pace(): void {
+    if (isPacing) return;
+    isPacing = true;
+    setTimeout(() => {
+      isPacing = false;
+      serve();
+      if (lines.size > 0) pace();
+    }, PACE_MS);
+  }
+
   function leave(holder: Holder): void {
     holder.waiting = undefined;
     const line = lines.get(holder.upstream);
@@ -118,6 +166,7 @@ export function createAnswerRoom({
       const line = lines.get(holder.upstream);
       if (line === undefined) lines.set(holder.upstream, new Set([holder]));
       else line.add(holder);
+      pace();
     });
   }
 

@@ -2,14 +2,14 @@
 
 import type { LoopTurns } from '../../src/mcp/loop-turns.js';
 
-export const FREE_TURNS: LoopTurns = { spend: () => undefined, take: () => undefined };
+export const FREE_TURNS: LoopTurns = { spend: (sinceMs) => sinceMs, take: () => undefined };
 
 /** Everybody waits before each step, and goes on in the next turn of the loop; `taken` says who waited. */
 export function eachInTurn(): LoopTurns & { readonly taken: string[] } {
   const taken: string[] = [];
   return {
     taken,
-    spend: () => undefined,
+    spend: (sinceMs) => sinceMs,
     take(upstream) {
       taken.push(upstream);
       return new Promise((resolve) => {

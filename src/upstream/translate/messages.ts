@@ -79,10 +79,10 @@ async function* hearEvents(
       const chunk = await answer.next();
       if (chunk === undefined) return;
       if (typeof chunk === 'string') return yield fault(chunk);
-      const room = answer.hold?.(framer.unfinishedBytes + chunk.byteLength);
+      const room = answer.hold?.(framer.unfinishedBytes() + chunk.byteLength);
       if ((await room) === 'overloaded') return yield fault('overloaded');
       yield* framed(framer.push(chunk), hearing);
-      void answer.hold?.(framer.unfinishedBytes);
+      void answer.hold?.(framer.unfinishedBytes());
     }
   } finally {
     // Nothing where it has ended.

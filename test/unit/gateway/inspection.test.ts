@@ -1,6 +1,8 @@
 // Inspection beside the event loop: the same outcome as on it, whatever the text, and nothing passes unread
 // where the other thread fails.
 
+import { readdirSync } from 'node:fs';
+import { getPriority } from 'node:os';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -126,6 +128,17 @@ describe('inspection on another thread', () => {
     );
     expect(new Set(ends)).toEqual(new Set(['message']));
   });
+
+  it.runIf(process.platform === 'linux')(
+    '[PRF-08] gives way to the event loop where both want one core',
+    async () => {
+      const content = [{ type: 'text', text: `${LONG}${token}` }];
+      const apart = messageOf({ jsonrpc: '2.0', id: 1, result: { content } });
+      expect((await inspection.message(apart, 'one')).kind).toBe('changed');
+      const priorities = readdirSync('/proc/self/task').map((id) => getPriority(Number(id)));
+      expect(Math.max(...priorities)).toBe(getPriority(0) + 5);
+    },
+  );
 
   it('[CRD-14] finds the credentials of the gateway itself there too, those noted later as well', async () => {
     ends.length = 0;

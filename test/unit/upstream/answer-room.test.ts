@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createAnswerRoom, type HeldRoom, type Room } from '../../../src/upstream/answer-room.js';
 
 const BOUNDS = { maxBytes: 400, shares: 4, maxWaitMs: 1_000 };
+const RATE = { bytesPerSecond: 100, burstBytes: 100, unpacedBytes: 10 };
 
 describe('the room for answers', () => {
   beforeEach(() => void vi.useFakeTimers());
@@ -77,5 +78,21 @@ describe('the room for answers', () => {
     held.release();
     held.release();
     expect(room.heldBytes).toBe(0);
+  });
+
+  it('[PRF-12] is given at a rate to each upstream, and holds up no other', async () => {
+    const room = createAnswerRoom({ maxBytes: 1_000, shares: 1, ...RATE });
+    expect(room.enter('one').hold(110)).toBeUndefined();
+    const came: string[] = [];
+    for (const name of ['second', 'third'])
+      void holding(room.enter('one'), 110).then((how) => came.push(`${name} ${how}`));
+    expect(room.enter('one').hold(10)).toBeUndefined();
+    expect(room.enter('two').hold(110)).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(100);
+    expect(came).toEqual(['second held']);
+    await vi.advanceTimersByTimeAsync(800);
+    expect(came).toEqual(['second held']);
+    await vi.advanceTimersByTimeAsync(300);
+    expect(came).toEqual(['second held', 'third held']);
   });
 });
