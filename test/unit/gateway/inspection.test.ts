@@ -135,7 +135,7 @@ describe('inspection on another thread', () => {
       const content = [{ type: 'text', text: `${LONG}${token}` }];
       const apart = {
         ...messageOf({ jsonrpc: '2.0', id: 1, result: { content } }),
-        profile: profile(),
+        profile,
       };
       await inspection.message(apart, 'one');
       const priorities = readdirSync('/proc/self/task').map((id) => getPriority(Number(id)));
