@@ -7,39 +7,39 @@ import type { PageCache } from './inspect/page-cache.js';
 import type {
   EventFacts,
   OpenedTask,
-  QuestionFacts,
   SentFacts,
+  ServerRequestFacts,
   SessionFacts,
   TaskFacts,
 } from './mcp/admitted.js';
 import type { Carried } from './mcp/carried.js';
 import type { ReadJson } from './mcp/json-reader.js';
-import type { LoopTurns } from './mcp/loop-turns.js';
+import type { LoopScheduler } from './mcp/loop-turns.js';
 import type { ServerName } from './mcp/merge/handshakes.js';
-import type { Member } from './mcp/merge/prefixes.js';
+import type { Backend } from './mcp/merge/prefixes.js';
 import type { Era, JsonObject, RequestId } from './mcp/message.js';
 import type {
-  ChannelOutcome,
   ClientEnd,
   ForwardOutcome,
   Incoming,
   LeaveSignal,
+  LegacySseOutcome,
   Outgoing,
-  PlacedOutcome,
+  RoutedOutcome,
 } from './mcp/transport.js';
 import type { Page } from './pins/observed.js';
 import type { Caller } from './policy/caller.js';
 import type { Catalogue, PinKind } from './policy/definition.js';
-import type { Principal, ProofFault } from './policy/principal.js';
+import type { Principal, ProofError } from './policy/principal.js';
 import type { PolicySet } from './policy/question.js';
 import type { Reason } from './policy/reasons.js';
-import type { ExchangeRecord } from './policy/record.js';
-import type { ReplayAnswer } from './policy/replay-store.js';
+import type { RequestRecord } from './policy/record.js';
+import type { ReplayOutcome } from './policy/replay-store.js';
 import type { LimitStore } from './settle/limits.js';
-import type { Cleared } from './settle/settle.js';
+import type { AuthorizedRequest } from './settle/settle.js';
 
 /** One version of what stands for one upstream. An exchange is decided under one view, whole. */
-export type View = {
+export type Snapshot = {
   /** Different for every view that was ever made. */
   readonly id: number;
   readonly upstream: string;
@@ -65,33 +65,33 @@ export type View = {
   /** Whether a host may declare the Apps extension for this caller: only where the upstream is listed so too. */
   mayShowApps(principal: Principal): boolean;
   /** Where clients of HTTP+SSE post to. `isDirect`: the upstream speaks HTTP+SSE itself. */
-  readonly channel: { readonly messageUrl: string; readonly isDirect: boolean };
+  readonly legacySse: { readonly messageUrl: string; readonly isDirect: boolean };
   /** True while every page was verified within `pinning.maxAge`, or pinning is off. */
   readonly isFresh: boolean;
   /** Builds the WWW-Authenticate value for a refusal here; `scheme` is the one that the request used. */
   challenge(
     reason: Reason,
     scopes: readonly string[] | undefined,
-    login: { readonly scheme: string | undefined; readonly proof: ProofFault | undefined },
+    login: { readonly scheme: string | undefined; readonly proof: ProofError | undefined },
   ): string;
 };
 
 /** Several upstreams under one path: whose members they are, and how each of them stands there. */
-export type Endpoint = {
+export type Aggregate = {
   readonly name: string;
   /** In the order in which lists show them. */
-  readonly members: readonly Member[];
-  readonly versions: View['versions'];
+  readonly backends: readonly Backend[];
+  readonly versions: Snapshot['versions'];
   /** What it says of itself as a server. */
   readonly server: ServerName;
-  challenge: View['challenge'];
+  challenge: Snapshot['challenge'];
   /** A member as it stands here: its own view, but for names that look like another member's. */
-  view(upstream: string): View | undefined;
+  snapshot(upstream: string): Snapshot | undefined;
 };
 
 /** A list of an endpoint that is read page by page: whose it is, and which. */
-export type ListPlace = {
-  readonly endpoint: string;
+export type ListScope = {
+  readonly aggregate: string;
   readonly principal: Principal;
   readonly method: string;
 };
@@ -105,8 +105,8 @@ export type ListedPage = {
 };
 
 /** A resource that a caller of an endpoint asks for. */
-export type ResourcePlace = {
-  readonly endpoint: string;
+export type ResourceLookup = {
+  readonly aggregate: string;
   readonly principal: Principal;
   readonly uri: string;
 };
@@ -124,7 +124,7 @@ export type StateSubject = {
 export type OpenStream = {
   readonly upstream: string;
   /** The endpoint of several upstreams that it goes through. */
-  readonly endpoint?: string | undefined;
+  readonly aggregate?: string | undefined;
   readonly principal: Principal;
   /** The sealed id of its session. */
   readonly session: string | undefined;
@@ -134,14 +134,14 @@ export type OpenStream = {
 };
 
 /** Where a value was sealed, and where alone it opens: a session of one caller at one upstream. */
-export type SessionPlace = {
+export type SessionScope = {
   readonly upstream: string;
   readonly principal: Principal;
   readonly session: SessionFacts;
 };
 
 /** A stream of a session that is to be opened. */
-export type StreamAsked = {
+export type StreamRequest = {
   readonly session: SessionFacts;
   readonly by: Caller;
   readonly signal: LeaveSignal;
@@ -150,17 +150,20 @@ export type StreamAsked = {
 };
 
 /** A request in a session, of the server's or to it, and on whose behalf something is said of it. */
-export type ServerAsked = {
+export type ServerRequestRef = {
   readonly session: SessionFacts;
   readonly id: RequestId;
   readonly by: Caller;
 };
 
 /** Whose a task is, and at which upstream. */
-export type TaskPlace = { readonly upstream: string; readonly principal: Principal };
+export type TaskScope = { readonly upstream: string; readonly principal: Principal };
 
 /** What a task is known to have asked. */
-export type AskedOfTask = { has(question: string): boolean; add(question: string): void };
+export type RememberedInputRequests = {
+  has(requestHash: string): boolean;
+  add(question: string): void;
+};
 
 /** The ids of tasks, which clients carry sealed. */
 export type TaskPorts = {
@@ -168,29 +171,29 @@ export type TaskPorts = {
    * Seals a task into the id under which this caller knows it, for the `ttlMs` that its server names, with
    * a bound; `undefined` where what it must carry is too long.
    */
-  seal(task: TaskFacts, ttlMs: number | null | undefined, place: TaskPlace): string | undefined;
+  seal(task: TaskFacts, ttlMs: number | null | undefined, scope: TaskScope): string | undefined;
   /** Opens such an id; `undefined` for one that was not given to this caller, or has expired. */
-  open(sealed: string, place: TaskPlace): TaskFacts | undefined;
+  open(sealed: string, scope: TaskScope): TaskFacts | undefined;
   /** The task of this caller that the server knows by this id, where this replica has seen it of late. */
-  recall(id: string, place: TaskPlace): OpenedTask | undefined;
+  recall(id: string, scope: TaskScope): OpenedTask | undefined;
   /** The questions of a task that were put before, which it asks again at every look: by a hash of what they say. */
-  asked(id: string, place: TaskPlace): AskedOfTask;
+  inputRequestsOf(id: string, scope: TaskScope): RememberedInputRequests;
 };
 
 /** What the gateway tells a server that asked: that it lives, or why nobody will answer. */
-export type OwnAnswer = 'pong' | { readonly code: number; readonly message: string };
+export type GatewayReply = 'pong' | { readonly code: number; readonly message: string };
 
 /** The items of a page of a list, as the upstream wrote them. */
 export type SeenPage = Omit<Page, 'atMs'>;
 
 /** The channels of HTTP+SSE: one stream a session, on which every answer comes. */
-export type ChannelPorts = {
+export type LegacySsePorts = {
   /** Opens a channel of the upstream and waits until it says where it wants messages. */
-  open(upstream: string, by: Caller, signal: LeaveSignal): Promise<ChannelOutcome>;
+  open(upstream: string, by: Caller, signal: LeaveSignal): Promise<LegacySseOutcome>;
   /** Seals a request into the id under which the server knows it; `undefined` where it is too long. */
-  sealRequest(sent: SentFacts, place: SessionPlace): string | undefined;
+  sealRequest(sent: SentFacts, scope: SessionScope): string | undefined;
   /** Opens such an id; `undefined` for one that was not sent in this session of this caller. */
-  openRequest(sealed: string, place: SessionPlace): SentFacts | undefined;
+  openRequest(sealed: string, scope: SessionScope): SentFacts | undefined;
   /** The sealed id of a request that was sent a moment ago, where this replica knows it. */
   recallRequest(id: RequestId, session: SessionFacts): string | undefined;
   /** Enters the client's end of a channel; the returned function takes it out again. */
@@ -200,46 +203,46 @@ export type ChannelPorts = {
 };
 
 /** A login that was refused; `proof` where its challenge must speak of a proof of possession. */
-export type LoginFault = { readonly reason: Reason; readonly proof?: ProofFault };
+export type LoginError = { readonly reason: Reason; readonly proof?: ProofError };
 
 export type Ports = {
-  readonly channels: ChannelPorts;
+  readonly legacySse: LegacySsePorts;
   readonly tasks: TaskPorts;
-  view(upstream: string): View | undefined;
+  snapshot(upstream: string): Snapshot | undefined;
   /** An endpoint of several upstreams. */
-  endpoint(name: string): Endpoint | undefined;
+  aggregate(name: string): Aggregate | undefined;
   /** Seals where each member's list goes on. */
-  sealCursor(cursors: ReadonlyMap<string, string>, place: ListPlace): string;
+  sealCursor(cursors: ReadonlyMap<string, string>, scope: ListScope): string;
   /** Opens such a cursor; `undefined` for every other. */
-  openCursor(sealed: string, place: ListPlace): ReadonlyMap<string, string> | undefined;
+  openCursor(sealed: string, scope: ListScope): ReadonlyMap<string, string> | undefined;
   /** Notes that a member lost its part of a session; false where that is too often: then it is left out. */
-  tellLoss(endpoint: string, upstream: string, principal: Principal): boolean;
+  reportLostBackend(aggregate: string, upstream: string, principal: Principal): boolean;
   /** Notes what a member listed to a caller of an endpoint, so that it is known whose a resource is. */
-  noteResources(endpoint: string, principal: Principal, page: ListedPage): void;
+  noteResources(aggregate: string, principal: Principal, page: ListedPage): void;
   /** Of these members, those that listed a resource, where this replica saw all that each of them lists. */
-  recallResource(place: ResourcePlace, members: readonly string[]): readonly string[];
+  recallResource(lookup: ResourceLookup, backends: readonly string[]): readonly string[];
   /** Who calls. `outgoing` is told what the next proof must carry. */
   authenticate(
     incoming: Incoming,
     outgoing: Pick<Outgoing, 'also'>,
-  ): Principal | LoginFault | Promise<Principal | LoginFault>;
+  ): Principal | LoginError | Promise<Principal | LoginError>;
   /** Opens a sealed session id for this caller; `undefined` for every other id, whatever its fault. */
   openSession(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;
   sealSession(facts: SessionFacts, upstream: string, principal: Principal): string;
   /** Seals a question of a server into the id under which a client sees it. */
-  sealQuestion(question: QuestionFacts, place: SessionPlace): string;
+  sealServerRequest(request: ServerRequestFacts, scope: SessionScope): string;
   /** Opens such an id; `undefined` for one that was not given out in this session of this caller. */
-  openQuestion(sealed: string, place: SessionPlace): QuestionFacts | undefined;
+  openServerRequest(sealed: string, scope: SessionScope): ServerRequestFacts | undefined;
   /**
    * Notes that a question is about to be answered, by its sealed id: true for the first answer alone, on
    * whichever replica it comes; \`unavailable\` where nobody can tell.
    */
-  claimAnswer(sealed: string, session: SessionFacts): ReplayAnswer | Promise<ReplayAnswer>;
+  claimReply(sealed: string, session: SessionFacts): ReplayOutcome | Promise<ReplayOutcome>;
   /** The sealed id of a question that was passed on a moment ago, where this replica knows it. */
-  recallQuestion(id: RequestId, session: SessionFacts): string | undefined;
+  recallServerRequest(id: RequestId, session: SessionFacts): string | undefined;
   /** Seals an event's id; `undefined` where it cannot be resumed after. */
-  sealEvent(event: EventFacts, place: SessionPlace): string | undefined;
-  openEvent(sealed: string, place: SessionPlace): EventFacts | undefined;
+  sealEvent(event: EventFacts, scope: SessionScope): string | undefined;
+  openEvent(sealed: string, scope: SessionScope): EventFacts | undefined;
   /** A decision id: for what is decided besides the exchange itself. */
   newDecisionId(): string;
   /** Marks a session as ended, so that it is unknown from now on. */
@@ -256,35 +259,35 @@ export type Ports = {
   /** Digest of a definition of an upstream, as lock files have it. */
   digest(kind: PinKind | 'instructions', definition: JsonObject, isExact: boolean): string;
   /** False when the record cannot be made durable and nothing may pass. */
-  recordDecision(record: ExchangeRecord): Promise<boolean>;
+  recordDecision(record: RequestRecord): Promise<boolean>;
   /** Writes the outcome (and the decision, where none was written). Called once, always. */
-  closeRecord(record: ExchangeRecord): void;
+  closeRecord(record: RequestRecord): void;
   forward(
     upstream: string,
-    cleared: Cleared,
+    authorized: AuthorizedRequest,
     by: Caller,
     signal: LeaveSignal | undefined,
-  ): Promise<PlacedOutcome>;
-  openStream(upstream: string, stream: StreamAsked): Promise<ForwardOutcome>;
+  ): Promise<RoutedOutcome>;
+  openStream(upstream: string, stream: StreamRequest): Promise<ForwardOutcome>;
   forwardSessionEnd(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
   /** Answers a request of the server's own within a caller's session, in the gateway's words. */
-  answerServer(upstream: string, asked: ServerAsked, answer: OwnAnswer): void;
+  replyToServer(upstream: string, inputRequestsOf: ServerRequestRef, response: GatewayReply): void;
   /** What a page of a list showed; it counts for everyone at once. */
   notePage(upstream: string, page: SeenPage): void;
   /** The upstream says that a list changed; resolves when the definitions were verified again. */
   noteListChanged(upstream: string): Promise<void>;
   /** False when this caller, or everyone together, holds as many streams as allowed. */
-  hasRoomForStream(upstream: string, principal: Principal): boolean;
+  hasStreamQuota(upstream: string, principal: Principal): boolean;
   /** Enters a request in a session of an endpoint that a member works on; the returned function takes it out. */
-  enterPart(session: string, id: RequestId, upstream: string): () => void;
+  registerBackendRequest(session: string, id: RequestId, upstream: string): () => void;
   /** The members that work on it, as far as this replica knows. */
-  findParts(session: string, id: RequestId): readonly string[];
+  findRunningBackends(session: string, id: RequestId): readonly string[];
   /** Registers an open stream; the returned function takes it out again. */
   registerStream(stream: OpenStream): () => void;
   /** Enters a streamed answer of a session, for its cancellation; the returned function takes it out. */
-  registerAnswer(session: string, id: RequestId, end: () => void): () => void;
+  registerResponse(session: string, id: RequestId, end: () => void): () => void;
   /** The client has cancelled a request of its session: a stream that goes on all the same is ended. */
-  cancelAnswer(session: string, id: RequestId): void;
+  cancelResponse(session: string, id: RequestId): void;
   /** Enters a request of a session that asked for its progress; the returned function takes it out. */
   registerProgress(session: string, token: RequestId, count: { last: number }): () => void;
   /** Its answer is a task: it is known on, within a bound. */
@@ -292,16 +295,16 @@ export type Ports = {
   /** How far the request of this session and token is; `undefined` where none of them is under way here. */
   findProgress(session: string, token: RequestId): { last: number } | undefined;
   /** Tells the server of a session that nobody waits for the answer to this request any more. */
-  giveUp(upstream: string, given: ServerAsked): void;
+  giveUp(upstream: string, given: ServerRequestRef): void;
   /** Tells of every version from now on, until the returned function is called; and how many there were. */
-  onVersion(told: () => void): () => void;
+  onVersion(listener: () => void): () => void;
   countVersions(): number;
   readonly pages: PageCache;
   readonly inspection: InspectionPort;
   /** Reads what an upstream sent; the caller's own bodies too, where they are large. */
   readonly readJson: ReadJson;
   /** With whom streams share the event loop. */
-  readonly turns: LoopTurns;
+  readonly loopScheduler: LoopScheduler;
   /** A bug or an I/O fault: for the process log. */
   report(error: unknown, decisionId: string): void;
 };

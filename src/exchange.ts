@@ -4,50 +4,50 @@
 // bug or an I/O fault and ends as a refusal too. Nothing else in the tree sends a client's message on.
 
 import type { Ports } from './exchange-ports.js';
-import type { Incoming, Outgoing, UpstreamAnswer } from './mcp/transport.js';
+import type { Incoming, Outgoing, UpstreamResponse } from './mcp/transport.js';
 import { openRecord } from './policy/open-record.js';
 import { type Refusal, refuseWith } from './policy/refusal.js';
-import { relayAnswer } from './relay/answer.js';
+import { relayResponse } from './relay/answer.js';
 import { relayArray } from './relay/array.js';
 import { type Call, callerOf, refuse } from './relay/call.js';
 import { openStream } from './relay/channel.js';
-import { moveToChannel } from './relay/channel-outgoing.js';
+import { moveToLegacyStream } from './relay/channel-outgoing.js';
 import { endSession } from './relay/listen.js';
 import { followProgress } from './relay/progress.js';
 import {
   admit,
   authenticate,
-  clear,
   decide,
+  enforceObligations,
   guard,
   putOnRecord,
   restore,
 } from './relay/stations.js';
-import { asksForStream, relaySubscription } from './relay/subscription.js';
+import { relaySubscription, requestsStream } from './relay/subscription.js';
 import { countWaits } from './relay/upstream-time.js';
-import type { Cleared } from './settle/settle.js';
+import type { AuthorizedRequest } from './settle/settle.js';
 
 /** Carries one request of a client through every control. Never rejects; answers and records once. */
-export async function runExchange(
+export async function handleRequest(
   incoming: Incoming,
   outgoing: Outgoing,
   ports: Ports,
 ): Promise<void> {
-  const view = ports.view(incoming.upstream);
-  if (view === undefined) return outgoing.send(404, {}, '');
+  const snapshot = ports.snapshot(incoming.upstream);
+  if (snapshot === undefined) return outgoing.send(404, {}, '');
   const call: Call = {
     incoming,
     outgoing,
     ports,
     record: openRecord(incoming),
     since: ports.countVersions(),
-    view,
+    snapshot,
     admitted: undefined,
   };
   // The versions it is decided under, whatever stands when it is written.
-  call.record.versions = view.versions;
+  call.record.versions = snapshot.versions;
   try {
-    const refusal = await travel(call);
+    const refusal = await runStages(call);
     if (refusal !== undefined) refuse(call, refusal);
   } catch (error) {
     ports.report(error, incoming.id);
@@ -59,16 +59,16 @@ export async function runExchange(
 }
 
 /** The order of the controls. */
-async function travel(call: Call): Promise<Refusal | undefined> {
+async function runStages(call: Call): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
   if (call.incoming.httpMethod === 'GET') return openStream(call, principal);
-  if (!takePlace(call.incoming)) return refuseWith('overloaded');
+  if (!acquireSlot(call.incoming)) return refuseWith('overloaded');
   if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
 
   const admitted = await admit(call, principal);
   if (admitted.kind === 'refused') return admitted;
-  if (admitted.kind === 'array') return relayArray(call, admitted, runExchange);
+  if (admitted.kind === 'array') return relayArray(call, admitted, handleRequest);
 
   const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
@@ -79,39 +79,46 @@ async function travel(call: Call): Promise<Refusal | undefined> {
   const standing = await guard(call, admitted, { principal, allow, restored });
   if ('kind' in standing) return standing;
 
-  const cleared = await clear(call, standing);
-  if ('kind' in cleared) return cleared;
+  const authorized = await enforceObligations(call, standing);
+  if ('kind' in authorized) return authorized;
 
   const unrecorded = await putOnRecord(call);
   if (unrecorded !== undefined) return unrecorded;
 
-  const answer = await forward(call, cleared);
-  if (answer.kind === 'refused') return answer;
+  const response = await forward(call, authorized);
+  if (response.kind === 'refused') return response;
 
-  return relay(call, cleared, answer);
+  return relay(call, authorized, response);
 }
 
 /** A stream waits for others; only exchanges take a place of the upstream's. */
-function takePlace(incoming: Incoming): boolean {
-  return asksForStream(incoming) || incoming.enter();
+function acquireSlot(incoming: Incoming): boolean {
+  return requestsStream(incoming) || incoming.enter();
 }
 
 /** The only way to an upstream. In 2026 a client that goes away cancels; in sessions the end of a channel alone does. */
-async function forward(call: Call, cleared: Cleared): Promise<UpstreamAnswer | Refusal> {
-  const { admitted } = cleared;
+async function forward(
+  call: Call,
+  authorized: AuthorizedRequest,
+): Promise<UpstreamResponse | Refusal> {
+  const { admitted } = authorized;
   const startedMs = performance.now();
-  const onChannel = moveToChannel(call, admitted);
-  const signal = admitted.era === '2026' ? call.incoming.signal : onChannel;
+  const onLegacyStream = moveToLegacyStream(call, admitted);
+  const signal = admitted.era === '2026' ? call.incoming.signal : onLegacyStream;
   call.progress = followProgress(call, admitted);
   const { upstream } = call.incoming;
-  const outcome = await call.ports.forward(upstream, cleared, callerOf(call), signal);
+  const outcome = await call.ports.forward(upstream, authorized, callerOf(call), signal);
   call.record.latency.upstream = performance.now() - startedMs;
   return outcome.kind === 'fault' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);
 }
 
 /** The way back: one answer, or the stream of a subscription. */
-function relay(call: Call, cleared: Cleared, answer: UpstreamAnswer): Promise<Refusal | undefined> {
-  return cleared.admitted.rule.response === 'subscription'
-    ? relaySubscription(call, cleared, answer)
-    : relayAnswer(call, cleared, answer);
+function relay(
+  call: Call,
+  authorized: AuthorizedRequest,
+  response: UpstreamResponse,
+): Promise<Refusal | undefined> {
+  return authorized.admitted.rule.response === 'subscription'
+    ? relaySubscription(call, authorized, response)
+    : relayResponse(call, authorized, response);
 }

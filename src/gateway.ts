@@ -1,41 +1,41 @@
 // The composition root: builds every part from one version of the files, wires them, and swaps versions.
 // It decides nothing about messages; their way is exchange.ts.
 
-import type { Fault } from './config/fault.js';
+import type { Diagnostic } from './config/fault.js';
 import type { Settings } from './config/settings.js';
 import { type ConfigWatch, watchConfiguration } from './config/watch.js';
 import type { EdgeTables } from './edge/routes.js';
 import { refreshControls, removeControls } from './gateway/control-states.js';
 import { createDriftReport } from './gateway/drift.js';
 import { createEdgeRecorder } from './gateway/edge-refusal.js';
-import { createEndpoints, type Endpoints } from './gateway/endpoints.js';
-import { createExchange } from './gateway/exchange-of-path.js';
-import { createFollowers, type Followers } from './gateway/followers.js';
+import { type Aggregates, createAggregates } from './gateway/endpoints.js';
+import { createDispatcher } from './gateway/exchange-of-path.js';
+import { type ChangeEmitter, createChangeEmitter } from './gateway/followers.js';
 import { buildIdentity, type Identity } from './gateway/identity.js';
 import {
   createListeners,
-  ListenerFault,
+  ListenerError,
   type Listeners,
   type Listening,
 } from './gateway/listeners.js';
 import { createPorts } from './gateway/ports.js';
 import { createReload } from './gateway/reload.js';
-import { createWordsAbout, hearReplicas } from './gateway/replicas.js';
-import { createRevocationDesk } from './gateway/revocation-desk.js';
+import { createSessionBuses, receiveFromReplicas } from './gateway/replicas.js';
+import { createRevocationService } from './gateway/revocation-desk.js';
 import { keysOf } from './gateway/run-keys.js';
 import { createRuntimes, type Runtimes } from './gateway/runtimes.js';
-import { type SharedLoad, shareLoad } from './gateway/shared-load.js';
+import { createSharedLoad, type SharedLoad } from './gateway/shared-load.js';
 import { assertionSigner, publishedKeys } from './gateway/signing.js';
 import { endWhatIsRevoked, openState } from './gateway/state.js';
-import { mayStay } from './gateway/stream-ground.js';
+import { isAccessUnchanged } from './gateway/stream-ground.js';
 import { createStreamRegistry, type StreamRegistry } from './gateway/streams.js';
 import { buildTables } from './gateway/tables.js';
 import { loadVersion, type Version, type VersionReading } from './gateway/version.js';
-import { createViews, type ViewOf } from './gateway/view.js';
+import { createSnapshots, type SnapshotOf } from './gateway/view.js';
 import { targetsOf } from './gateway/watched.js';
-import { createWitness, type Witness } from './gateway/witness.js';
+import { createObservability, type Observability } from './gateway/witness.js';
 import { mirroredParameters } from './mcp/headers.js';
-import { faultCode, type Log } from './observe/log.js';
+import { errorCode, type Log } from './observe/log.js';
 import type { Build } from './observe/metrics.js';
 import { createDefinitionCompiler } from './pins/definition-compiler.js';
 import { compileSchema } from './policy/schema.js';
@@ -61,16 +61,24 @@ export type Gateway = {
   /** What is open, for the lines that `serve` prints. */
   readonly listening: readonly Listening[];
   /** Reads the files again: applied whole, or rejected with what is wrong. */
-  reload(): Promise<readonly Fault[]>;
+  reload(): Promise<readonly Diagnostic[]>;
   /** Ends listeners, waits for what runs, writes the audit to its end. */
   close(): Promise<void>;
 };
 
 export type GatewayStart =
-  | { readonly kind: 'started'; readonly gateway: Gateway; readonly faults: readonly Fault[] }
-  | { readonly kind: 'refused'; readonly faults: readonly Fault[] }
+  | {
+      readonly kind: 'started';
+      readonly gateway: Gateway;
+      readonly diagnostics: readonly Diagnostic[];
+    }
+  | { readonly kind: 'refused'; readonly diagnostics: readonly Diagnostic[] }
   /** The files are good, and something else stands in the way: a taken port, or another writer. */
-  | { readonly kind: 'failed'; readonly message: string; readonly faults: readonly Fault[] };
+  | {
+      readonly kind: 'failed';
+      readonly message: string;
+      readonly diagnostics: readonly Diagnostic[];
+    };
 
 /** What changes with a version; everything else lives as long as the process. */
 type Current = { version: Version; identity: Identity; tables: EdgeTables };
@@ -78,20 +86,20 @@ type Current = { version: Version; identity: Identity; tables: EdgeTables };
 /** Everything that was built, before anything is open. */
 type Assembly = {
   readonly current: Current;
-  readonly witness: Witness;
+  readonly observability: Observability;
   readonly runtimes: Runtimes;
   readonly streams: StreamRegistry;
   readonly state: GatewayState;
   readonly guarded: GuardedFetch;
-  readonly view: ViewOf;
-  readonly endpoints: Endpoints;
+  readonly snapshotOf: SnapshotOf;
+  readonly aggregates: Aggregates;
   readonly load: SharedLoad;
   /** Brings the table of controls up to date. */
-  look(): void;
+  updateControls(): void;
   /** Makes a version the current one, at once. */
   apply(next: Version): void;
   /** Told after each version that was applied. */
-  readonly followers: Followers;
+  readonly changes: ChangeEmitter;
 };
 
 /** `isServing` once the start is whole, until the end; `isReady` until the gateway is told to end. */
@@ -112,11 +120,11 @@ export async function startGateway(options: GatewayOptions): Promise<GatewayStar
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const read = (policyInForce?: string) =>
     loadVersion(options.file, { env: options.env, compile }, policyInForce);
-  const { version, faults } = await read();
-  if (version === undefined) return { kind: 'refused', faults };
+  const { version, diagnostics } = await read();
+  if (version === undefined) return { kind: 'refused', diagnostics };
   const opened = await openGateway(options, version, compile, read);
-  if (typeof opened === 'string') return { kind: 'failed', message: opened, faults };
-  return { kind: 'started', gateway: opened, faults };
+  if (typeof opened === 'string') return { kind: 'failed', message: opened, diagnostics };
+  return { kind: 'started', gateway: opened, diagnostics };
 }
 
 async function openGateway(
@@ -129,7 +137,7 @@ async function openGateway(
   let dataPort = version.settings.listeners.data.port;
   const phase = { isReady: false, isServing: false };
   const assembly = assemble(options, version, compile, ring, () => dataPort);
-  const { current, witness, look } = assembly;
+  const { current, observability, updateControls } = assembly;
   const listeners = openListeners(options, assembly, ring, phase);
   try {
     // The ports first: until they are ours nothing is touched that another gateway may be using.
@@ -137,15 +145,15 @@ async function openGateway(
       dataPort = port;
       current.tables = buildTables(version.settings, port, publishedKeys(ring));
     });
-    const refused = await startAudit(witness, version.settings, options);
+    const refused = await startAudit(observability, version.settings, options);
     if (refused !== undefined) {
       await closeAll(assembly, listeners);
       return refused;
     }
     await assembly.state.start();
-    witness.metrics.setConfig(version.hashes);
+    observability.metrics.setConfig(version.hashes);
     assembly.runtimes.replace(version.settings);
-    look();
+    updateControls();
     const reload = createReload({
       ...assembly,
       read,
@@ -160,14 +168,14 @@ async function openGateway(
     return run(assembly, listeners, { listening, reload, watch, phase });
   } catch (error) {
     await closeAll(assembly, listeners);
-    if (error instanceof ListenerFault) return error.message;
+    if (error instanceof ListenerError) return error.message;
     throw error;
   }
 }
 
 /** Resolves with a sentence where the audit cannot be had, and calls must not go on without it. */
 async function startAudit(
-  { audit, auditFault }: Witness,
+  { audit, auditError }: Observability,
   settings: Settings,
   { log, ending }: GatewayOptions,
 ): Promise<string | undefined> {
@@ -178,7 +186,7 @@ async function startAudit(
   if (refused !== undefined) return refused;
   const recorded = await audit.start();
   if (recorded === 'durable' || settings.audit.onFailure === 'continue') return undefined;
-  return `the audit cannot be written: ${auditFault() ?? 'the reason is not known'}`;
+  return `the audit cannot be written: ${auditError() ?? 'the reason is not known'}`;
 }
 
 type Started = Pick<Gateway, 'listening' | 'reload'> & {
@@ -189,17 +197,17 @@ type Started = Pick<Gateway, 'listening' | 'reload'> & {
 /** A gateway that has started whole. */
 function run(assembly: Assembly, listeners: Listeners, started: Started): Gateway {
   const { listening, reload, watch, phase } = started;
-  const looking = setInterval(() => {
+  const controlsTimer = setInterval(() => {
     assembly.current.identity.keepFresh();
-    assembly.look();
+    assembly.updateControls();
   }, CONTROLS_EVERY_MS);
-  looking.unref();
+  controlsTimer.unref();
   return {
     listening,
     reload,
     async close() {
       phase.isReady = false;
-      clearInterval(looking);
+      clearInterval(controlsTimer);
       await watch.close();
       await closeAll(assembly, listeners);
     },
@@ -215,45 +223,54 @@ function assemble(
 ): Assembly {
   const { log, build, writeStdout, now = Date.now } = options;
   const { settings } = version;
-  const witness = createWitness(version, { build, ring, log, writeStdout, now });
+  const observability = createObservability(version, { build, ring, log, writeStdout, now });
   const guarded = createGuardedFetch();
   const state = openState(settings.state, { ring, now });
   const identityPorts = { ...guarded, ...state, now, ring };
   const identity = buildIdentity(settings, identityPorts);
   const tablesOf = (of: Settings) => buildTables(of, dataPort(), publishedKeys(ring));
   const current: Current = { version, identity, tables: tablesOf(settings) };
-  const streams = createStreamRegistry(witness.metrics.openStreams);
-  const followers = createFollowers();
-  endWhatIsRevoked(state, { ring }, streams, followers.tell);
-  const view = createViews(compile);
-  const load = shareLoad(log, (upstream) => runtimes.ownCredentials(upstream));
-  const drift = createDriftReport({ ...witness, ...load, log, streams, view, now });
+  const streams = createStreamRegistry(observability.metrics.openStreams);
+  const changes = createChangeEmitter();
+  endWhatIsRevoked(state, { ring }, streams, changes.emit);
+  const snapshotOf = createSnapshots(compile);
+  const load = createSharedLoad(log, (upstream) => runtimes.ownCredentials(upstream));
+  const drift = createDriftReport({ ...observability, ...load, log, streams, snapshotOf, now });
   const runtimes = createRuntimes({
     gatewayVersion: build.version,
-    wordsAbout: createWordsAbout(state.words),
+    sessionBusOf: createSessionBuses(state.replicaBus),
     now,
     guarded,
     ...load,
     signer: assertionSigner(ring),
-    metrics: witness.metrics,
+    metrics: observability.metrics,
     log,
-    onSight: (runtime) => drift.tell(runtime, current.version),
+    onObserved: (runtime) => drift.report(runtime, current.version),
   });
-  hearReplicas(state, runtimes);
-  const endpoints = createEndpoints({
+  receiveFromReplicas(state, runtimes);
+  const aggregates = createAggregates({
     version: () => current.version,
     runtime: runtimes.get,
-    view,
+    snapshotOf,
     gatewayVersion: build.version,
   });
-  function look(): void {
+  function updateControls(): void {
     const {
       version: { settings: shown },
       identity: known,
     } = current;
-    const auditFault = witness.auditFault();
-    const sources = { settings: shown, identity: known, runtimes, endpoints, auditFault };
-    refreshControls(witness.controls, witness.metrics, { ...sources, store: state.status() });
+    const auditError = observability.auditError();
+    const sources = {
+      settings: shown,
+      identity: known,
+      runtimes,
+      aggregates,
+      auditError,
+    };
+    refreshControls(observability.controls, observability.metrics, {
+      ...sources,
+      store: state.status(),
+    });
   }
   function apply(next: Version): void {
     const before = current.version;
@@ -261,17 +278,26 @@ function assemble(
     current.identity = buildIdentity(next.settings, identityPorts, current.identity);
     current.tables = tablesOf(next.settings);
     runtimes.replace(next.settings);
-    witness.metrics.setNames(next.settings);
-    witness.metrics.setConfig(next.hashes);
-    witness.audit.setVersions(next.hashes);
-    removeControls(witness.controls, before.settings, next.settings);
-    streams.endWhere((stream) => !mayStay(stream, before.settings, next.settings));
-    for (const runtime of runtimes.all()) drift.tell(runtime, next);
-    followers.tell();
-    look();
+    observability.metrics.setNames(next.settings);
+    observability.metrics.setConfig(next.hashes);
+    observability.audit.setVersions(next.hashes);
+    removeControls(observability.controls, before.settings, next.settings);
+    streams.endWhere((stream) => !isAccessUnchanged(stream, before.settings, next.settings));
+    for (const runtime of runtimes.all()) drift.report(runtime, next);
+    changes.emit();
+    updateControls();
   }
-  const shared = { state, guarded, view, endpoints, load, look, apply, followers };
-  return { current, witness, runtimes, streams, ...shared };
+  const shared = {
+    state,
+    guarded,
+    snapshotOf,
+    aggregates,
+    load,
+    updateControls,
+    apply,
+    changes,
+  };
+  return { current, observability, runtimes, streams, ...shared };
 }
 
 function openListeners(
@@ -280,11 +306,11 @@ function openListeners(
   ring: KeyRing,
   phase: Phase,
 ): Listeners {
-  const { current, witness, runtimes, state, endpoints, look, followers } = assembly;
-  const { metrics, audit, controls } = witness;
+  const { current, observability, runtimes, state, aggregates, updateControls, changes } = assembly;
+  const { metrics, audit, controls } = observability;
   const recordRefusal = createEdgeRecorder({ audit, metrics, now });
   let versions = 0;
-  followers.follow(() => {
+  changes.subscribe(() => {
     versions += 1;
   });
   const ports = createPorts({
@@ -297,29 +323,29 @@ function openListeners(
     audit,
     metrics,
     log,
-    onVersion: followers.follow,
+    onVersion: changes.subscribe,
     countVersions: () => versions,
     now,
   });
   const listeners = createListeners(current.version.settings, {
-    witness,
+    observability,
     authenticator: () => current.identity.adminAuthenticator,
     isReady: () => phase.isReady && audit.isWritable(),
-    revocations: createRevocationDesk({
+    revocations: createRevocationService({
       ...{ ring, now, revocations: state.revocations },
       settings: () => current.version.settings,
     }),
     controls() {
-      look();
+      updateControls();
       return controls.snapshot();
     },
     data: {
       tables: () => (phase.isServing ? current.tables : undefined),
-      exchange: createExchange(ports, endpoints, metrics.inflight),
+      handle: createDispatcher(ports, aggregates, metrics.inflight),
       refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
     },
   });
-  followers.follow(() => listeners.renew(current.version.settings));
+  changes.subscribe(() => listeners.renew(current.version.settings));
   return listeners;
 }
 
@@ -334,20 +360,20 @@ async function watchFiles(
       await reload();
       watch.retarget(targetsOf(current.version.settings));
     },
-    onError: (error) => log.write('error', 'reload failed', { code: faultCode(error) }),
+    onError: (error) => log.write('error', 'reload failed', { code: errorCode(error) }),
   });
   return watch;
 }
 
 /** Callers first, then upstreams, then the witnesses: what happens last is still recorded. */
 async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
-  const { streams, runtimes, state, witness, guarded, load } = assembly;
+  const { streams, runtimes, state, observability, guarded, load } = assembly;
   streams.endWhere(() => true);
   await listeners.closeData(DRAIN_MS);
   await load.inspection.close();
   await runtimes.close();
   await state.close();
-  await witness.audit.close();
+  await observability.audit.close();
   await listeners.closeRest();
   await guarded.close();
 }

@@ -112,13 +112,13 @@ async function fetchStatus(url: string, timeoutMs: number): Promise<number> {
 
 async function loadSettings(
   file: string,
-): Promise<{ settings: Settings | undefined; faults: string }> {
+): Promise<{ settings: Settings | undefined; diagnostics: string }> {
   const { DISK_FILES } = await import('./config/files.js');
   const { loadGateway } = await import('./config/load.js');
-  const { renderFaults } = await import('./config/report.js');
+  const { renderDiagnostics } = await import('./config/report.js');
   const { readFile } = DISK_FILES;
-  const { settings, faults } = loadGateway(file, { readFile, env: process.env });
-  return { settings, faults: renderFaults(faults, 'text', io.cwd) };
+  const { settings, diagnostics } = loadGateway(file, { readFile, env: process.env });
+  return { settings, diagnostics: renderDiagnostics(diagnostics, 'text', io.cwd) };
 }
 
 /** Waits, or ends early with false when the process is told to end. */

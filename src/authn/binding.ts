@@ -5,7 +5,7 @@
 // RFC 9449 §7.1 and §7.2; RFC 8705 §3; RFC 7800 §3.1.
 
 import type { UpstreamSettings } from '../config/settings.js';
-import type { Principal, ProofFault } from '../policy/principal.js';
+import type { Principal, ProofError } from '../policy/principal.js';
 import type { Bearer } from './bearer.js';
 import type { AuthnReason } from './claims.js';
 import type { ProofSubject, ProofVerdict } from './proof.js';
@@ -23,21 +23,21 @@ export type Possession = {
 };
 
 /** A refused login; `proof` is there where the challenge must speak of proofs. */
-export type AuthnFault = { readonly reason: AuthnReason; readonly proof?: ProofFault };
+export type AuthnError = { readonly reason: AuthnReason; readonly proof?: ProofError };
 
 /** What an upstream demands of a token. */
 export type BindingDemand = UpstreamSettings['binding'];
 
 export type BindingTerms = {
   readonly demand: BindingDemand;
-  readonly judgeProof: (subject: ProofSubject) => Promise<ProofVerdict>;
+  readonly verifyProof: (subject: ProofSubject) => Promise<ProofVerdict>;
 };
 
-const UNPROVED: AuthnFault = { reason: 'token-binding' };
-const NO_PROOF: AuthnFault = { reason: 'token-binding', proof: 'invalid_token' };
-const BAD_PROOF: AuthnFault = { reason: 'token-binding', proof: 'invalid_dpop_proof' };
-const NO_NONCE: AuthnFault = { reason: 'token-binding', proof: 'use_dpop_nonce' };
-const UNKNOWN: AuthnFault = { reason: 'store-unavailable' };
+const UNPROVED: AuthnError = { reason: 'token-binding' };
+const NO_PROOF: AuthnError = { reason: 'token-binding', proof: 'invalid_token' };
+const BAD_PROOF: AuthnError = { reason: 'token-binding', proof: 'invalid_dpop_proof' };
+const NO_NONCE: AuthnError = { reason: 'token-binding', proof: 'use_dpop_nonce' };
+const UNKNOWN: AuthnError = { reason: 'store-unavailable' };
 
 function meets(demand: BindingDemand, { boundTo }: Principal['token']): boolean {
   switch (demand) {
@@ -52,7 +52,7 @@ function meets(demand: BindingDemand, { boundTo }: Principal['token']): boolean 
   }
 }
 
-function faultOf(verdict: Exclude<ProofVerdict, 'good'>): AuthnFault {
+function proofErrorOf(verdict: Exclude<ProofVerdict, 'good'>): AuthnError {
   switch (verdict) {
     case 'unavailable':
       return UNKNOWN;
@@ -68,7 +68,7 @@ function findMismatch(
   { token }: Principal,
   scheme: Bearer['scheme'],
   demand: BindingDemand,
-): AuthnFault | undefined {
+): AuthnError | undefined {
   const hasProofKey = token.boundTo?.proofKey !== undefined;
   if ((scheme === 'dpop') === hasProofKey && meets(demand, token)) return undefined;
   const concernsProofs = hasProofKey || scheme === 'dpop' || demand === 'dpop';
@@ -84,7 +84,7 @@ export function proveBinding(
   bearer: Bearer,
   possession: Possession,
   terms: BindingTerms,
-): Principal | AuthnFault | Promise<Principal | AuthnFault> {
+): Principal | AuthnError | Promise<Principal | AuthnError> {
   const mismatch = findMismatch(principal, bearer.scheme, terms.demand);
   if (mismatch !== undefined) return mismatch;
   const { certificate, proofKey } = principal.token.boundTo ?? {};
@@ -94,6 +94,6 @@ export function proveBinding(
   if (httpMethod === undefined || uri === undefined) return NO_PROOF;
   const { token } = bearer;
   return terms
-    .judgeProof({ proof: headers['dpop'], method: httpMethod, uri, token, proofKey })
-    .then((verdict) => (verdict === 'good' ? principal : faultOf(verdict)));
+    .verifyProof({ proof: headers['dpop'], method: httpMethod, uri, token, proofKey })
+    .then((verdict) => (verdict === 'good' ? principal : proofErrorOf(verdict)));
 }

@@ -2,7 +2,7 @@
 // policy; nothing that a caller sent is in it.
 // RFC 6750 §3, RFC 9449 §7.1, RFC 9728 §5.1, RFC 6749 §3.3; MCP 2026-07-28, scope challenge handling.
 
-import type { ProofFault } from '../policy/principal.js';
+import type { ProofError } from '../policy/principal.js';
 import type { Reason } from '../policy/reasons.js';
 import type { TokenScheme } from './bearer.js';
 import type { BindingDemand } from './binding.js';
@@ -11,7 +11,7 @@ import { PROOF_ALGORITHMS } from './proof-key.js';
 /** Asking for it is the client's own choice, never ours (MCP 2026-07-28, scope challenge handling). */
 const NEVER_OFFERED = 'offline_access';
 
-const WORDS: Readonly<Record<TokenScheme, string>> = { bearer: 'Bearer', dpop: 'DPoP' };
+const SCHEME_NAMES: Readonly<Record<TokenScheme, string>> = { bearer: 'Bearer', dpop: 'DPoP' };
 
 export type ChallengeOffer = {
   readonly metadataUrl: string;
@@ -25,7 +25,7 @@ export type ChallengeOffer = {
     readonly takesCertificates: boolean;
     /** The request used proofs of possession, or had to. */
     readonly usesProofs: boolean;
-    readonly proof: ProofFault | undefined;
+    readonly proof: ProofError | undefined;
   };
 };
 
@@ -68,7 +68,7 @@ export function challengeFor(reason: Reason, offer: ChallengeOffer): string {
       const parts = [...shared];
       if (error !== undefined && index === 0) parts.push(`error="${error}"`);
       if (scheme === 'dpop') parts.push(`algs=${quote(PROOF_ALGORITHMS.join(' '))}`);
-      return `${WORDS[scheme]} ${parts.join(', ')}`;
+      return `${SCHEME_NAMES[scheme]} ${parts.join(', ')}`;
     })
     .join(', ');
 }

@@ -10,7 +10,7 @@ import type { Reason } from '../policy/reasons.js';
 import { claimAt, own } from './claim-path.js';
 import { readConfirmation } from './confirmation.js';
 import { type Groups, readGroups } from './group-claim.js';
-import { isOtherKind, judgeTokenType } from './token-kind.js';
+import { checkTokenType, isOtherKind } from './token-kind.js';
 
 /** Why a caller could not be verified. */
 export type AuthnReason = Extract<
@@ -89,11 +89,11 @@ function readTime(value: Json | undefined): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value * 1000 : undefined;
 }
 
-function judgeTimes(claims: JsonObject, { issuer, source, now }: ClaimRules): Times | AuthnReason {
+function checkTimes(claims: JsonObject, { issuer, source, now }: ClaimRules): Times | AuthnReason {
   const expiresAt = readTime(own(claims, 'exp'));
   // An answer need not say since when: what is left of the token is bounded then (RFC 7662 §2.2).
-  const isUnsaid = source === 'introspection' && !Object.hasOwn(claims, 'iat');
-  const issuedAt = isUnsaid ? now : readTime(own(claims, 'iat'));
+  const lacksIssuedAt = source === 'introspection' && !Object.hasOwn(claims, 'iat');
+  const issuedAt = lacksIssuedAt ? now : readTime(own(claims, 'iat'));
   const hasNotBefore = own(claims, 'nbf') !== undefined;
   const notBefore = hasNotBefore ? readTime(own(claims, 'nbf')) : issuedAt;
   if (expiresAt === undefined || issuedAt === undefined || notBefore === undefined) {
@@ -102,7 +102,7 @@ function judgeTimes(claims: JsonObject, { issuer, source, now }: ClaimRules): Ti
   if (Math.max(issuedAt, notBefore) > now + CLOCK_TOLERANCE_MS) return 'token-not-yet-valid';
   if (expiresAt <= now) return 'token-expired';
   if (expiresAt - issuedAt > issuer.maxLifetimeMs + LIFETIME_SKEW_MS) return 'token-lifetime';
-  return { expiresAt, issuedAt: isUnsaid ? undefined : issuedAt };
+  return { expiresAt, issuedAt: lacksIssuedAt ? undefined : issuedAt };
 }
 
 /** A token for several audiences can be replayed by each of them at the others, so it is refused. */
@@ -163,15 +163,15 @@ function isOfIssuer(claims: JsonObject, { issuer, source }: ClaimRules): boolean
  * Judges `claims` and reads them, or says why the token is refused. What it is bound to is read here and
  * proved elsewhere, at every request; a confirmation that nobody could prove is a refusal (RFC 7800 §3.1).
  */
-export function judgeClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts | AuthnReason {
+export function checkClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts | AuthnReason {
   const boundTo = readConfirmation(own(claims, 'cnf'));
   if (boundTo === 'unknown') return 'token-binding';
   if (!isOfIssuer(claims, rules)) return 'token-issuer';
-  const type = rules.source === 'introspection' ? judgeTokenType(claims) : undefined;
+  const type = rules.source === 'introspection' ? checkTokenType(claims) : undefined;
   if (type !== undefined) return type;
   const audience = readAudience(own(claims, 'aud'), rules.audiences);
   if (audience === undefined) return 'token-audience';
-  const times = judgeTimes(claims, rules);
+  const times = checkTimes(claims, rules);
   if (typeof times === 'string') return times;
   const facts = readFacts(claims, rules, audience, times);
   if (facts === undefined) return 'token-malformed';

@@ -34,7 +34,7 @@ const MAX_METADATA_BYTES = 64 * 1024;
 const METADATA_TIMEOUT_MS = 5_000;
 
 /** All candidates are of one origin: when it cannot be reached, the next would fail alike. */
-const ORIGIN_FAULTS: ReadonlySet<string> = new Set(['refused-address', 'timeout', 'unreachable']);
+const ORIGIN_ERRORS: ReadonlySet<string> = new Set(['refused-address', 'timeout', 'unreachable']);
 
 /**
  * The metadata URLs of an issuer, in the order in which they are tried: RFC 8414 with the path
@@ -92,7 +92,7 @@ export async function discover(
       if (last.ok) return last;
     } else {
       last = failed(`the metadata ${outcome.detail}`);
-      if (ORIGIN_FAULTS.has(outcome.why)) return last;
+      if (ORIGIN_ERRORS.has(outcome.why)) return last;
     }
   }
   return last;

@@ -7,14 +7,14 @@ import * as oauth from 'oauth4webapi';
 import type { IntrospectionSettings, IssuerSettings } from '../config/settings.js';
 import { isObject, type JsonObject } from '../mcp/message.js';
 import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
-import { createQuestionBudget } from './question-budget.js';
+import { createIntrospectionBudget } from './question-budget.js';
 import { createGenerationCache } from './token-cache.js';
 
-const MAX_ANSWER_BYTES = 64 * 1024;
-const ANSWER_TIMEOUT_MS = 5_000;
+const MAX_RESPONSE_BYTES = 64 * 1024;
+const RESPONSE_TIMEOUT_MS = 5_000;
 /** Questions that may wait for an answer at once, and those of them that are about unknown tokens. */
 const MAX_WAITING = 64;
-const MAX_STRANGERS_WAITING = MAX_WAITING / 2;
+const MAX_UNKNOWN_WAITING = MAX_WAITING / 2;
 /** Tokens that are known, by their digests. */
 const MAX_KNOWN = 10_000;
 /** After an outage nothing is asked for this long. */
@@ -73,13 +73,14 @@ type Ports = {
   readonly now: () => number;
 };
 
-const NO_ANSWER = 'the introspection endpoint answered with something that is no introspection';
+const INVALID_RESPONSE =
+  'the introspection endpoint answered with something that is no introspection';
 
 /**
  * A failure in our own words. An outage is one of the issuer, whatever was asked; what else goes wrong may
  * be the work of one token, and must not stand in the way of others.
  */
-class AskFault extends Error {
+class IntrospectionError extends Error {
   readonly isOutage: boolean;
 
   constructor(why: string, isOutage: boolean) {
@@ -88,7 +89,7 @@ class AskFault extends Error {
   }
 }
 
-type Asking = {
+type IntrospectionContext = {
   readonly issuer: IssuerSettings;
   readonly introspection: IntrospectionSettings;
   readonly ports: Ports;
@@ -100,19 +101,20 @@ export function createIntrospector(
   introspection: IntrospectionSettings,
   ports: Ports,
 ): Introspector {
-  const asking: Asking = { issuer, introspection, ports };
-  const budget = createQuestionBudget(introspection.maxPerSecond, ports.now);
+  const context: IntrospectionContext = { issuer, introspection, ports };
+  const budget = createIntrospectionBudget(introspection.maxPerSecond, ports.now);
   const known = createGenerationCache<true>(MAX_KNOWN);
   let endpoint: { readonly url: URL; readonly foundAt: number } | undefined;
   let failure: string | undefined;
   let outageAt = Number.NEGATIVE_INFINITY;
   let waiting = 0;
-  let looking: Promise<URL> | undefined;
+  let discovering: Promise<URL> | undefined;
 
   function fail(error: unknown): void {
-    const fault = error instanceof AskFault ? error : new AskFault(NO_ANSWER, false);
-    failure = fault.message;
-    if (!fault.isOutage) return;
+    const introspectionError =
+      error instanceof IntrospectionError ? error : new IntrospectionError(INVALID_RESPONSE, false);
+    failure = introspectionError.message;
+    if (!introspectionError.isOutage) return;
     outageAt = ports.now();
     endpoint = undefined;
   }
@@ -122,15 +124,15 @@ export function createIntrospector(
     if (endpoint !== undefined && ports.now() - endpoint.foundAt < DISCOVERY_AGE_MS) {
       return endpoint.url;
     }
-    looking ??= lookForEndpoint().finally(() => {
-      looking = undefined;
+    discovering ??= discoverEndpoint().finally(() => {
+      discovering = undefined;
     });
-    return looking;
+    return discovering;
   }
 
-  async function lookForEndpoint(): Promise<URL> {
+  async function discoverEndpoint(): Promise<URL> {
     const found = await discover(issuer, 'introspection_endpoint', ports.fetchJson);
-    if (!found.ok) throw new AskFault(found.detail, true);
+    if (!found.ok) throw new IntrospectionError(found.detail, true);
     endpoint = { url: found.url, foundAt: ports.now() };
     return found.url;
   }
@@ -141,9 +143,11 @@ export function createIntrospector(
 
   async function ask(token: string): Promise<Introspection> {
     try {
-      const answer = await askEndpoint(await findEndpoint(), token, asking);
+      const response = await askEndpoint(await findEndpoint(), token, context);
       failure = undefined;
-      return answer['active'] === true ? { kind: 'active', claims: answer } : { kind: 'inactive' };
+      return response['active'] === true
+        ? { kind: 'active', claims: response }
+        : { kind: 'inactive' };
     } catch (error) {
       fail(error);
       return { kind: 'unavailable' };
@@ -156,7 +160,7 @@ export function createIntrospector(
     },
     async introspect(token) {
       const isKnown = known.get(nameOf(token)) === true;
-      const isFull = waiting >= (isKnown ? MAX_WAITING : MAX_STRANGERS_WAITING);
+      const isFull = waiting >= (isKnown ? MAX_WAITING : MAX_UNKNOWN_WAITING);
       if (isPaused() || isFull || !budget.take(isKnown)) return { kind: 'unavailable' };
       waiting += 1;
       try {
@@ -167,7 +171,7 @@ export function createIntrospector(
     },
     keepFresh() {
       const isFound = introspection.endpoint !== undefined || endpoint !== undefined;
-      if (isFound || looking !== undefined || isPaused()) return;
+      if (isFound || discovering !== undefined || isPaused()) return;
       findEndpoint().then(() => {
         failure = undefined;
       }, fail);
@@ -191,7 +195,7 @@ function nameOf(token: string): string {
 async function askEndpoint(
   url: URL,
   token: string,
-  { issuer, introspection, ports }: Asking,
+  { issuer, introspection, ports }: IntrospectionContext,
 ): Promise<JsonObject> {
   const server = { issuer: issuer.issuer, introspection_endpoint: url.href };
   const client = { client_id: introspection.clientId };
@@ -206,9 +210,9 @@ async function askEndpoint(
       post(url, headers, String(body), issuer, ports),
     additionalParameters: { token_type_hint: 'access_token' },
   });
-  const answer = await oauth.processIntrospectionResponse(server, client, response);
-  if (!isObject(answer)) throw new AskFault(NO_ANSWER, false);
-  return answer;
+  const outcome = await oauth.processIntrospectionResponse(server, client, response);
+  if (!isObject(outcome)) throw new IntrospectionError(INVALID_RESPONSE, false);
+  return outcome;
 }
 
 async function post(
@@ -225,19 +229,20 @@ async function post(
     {
       network: issuer.network,
       origins: originsOf(issuer),
-      maxBytes: MAX_ANSWER_BYTES,
-      timeoutMs: ANSWER_TIMEOUT_MS,
+      maxBytes: MAX_RESPONSE_BYTES,
+      timeoutMs: RESPONSE_TIMEOUT_MS,
     },
   );
-  if (!outcome.ok) throw new AskFault(`the introspection endpoint ${outcome.detail}`, true);
+  if (!outcome.ok)
+    throw new IntrospectionError(`the introspection endpoint ${outcome.detail}`, true);
   const { status } = outcome;
   if (status !== 200) {
     const why = `the introspection endpoint answered with status ${status}`;
-    throw new AskFault(why, GONE.has(status));
+    throw new IntrospectionError(why, GONE.has(status));
   }
   // Anything else, a signed answer included, would be read without a check of its own.
   if (!/^application\/json *(;|$)/i.test(outcome.contentType)) {
-    throw new AskFault(
+    throw new IntrospectionError(
       'the introspection endpoint answered with something that is not JSON',
       false,
     );

@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto';
 import { type CryptoKey, compactVerify, importJWK } from 'jose';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
-import type { ProofFault } from '../policy/principal.js';
+import type { ProofError } from '../policy/principal.js';
 import type { ReplayStore } from '../policy/replay-store.js';
 import { isCompactJws } from './bearer.js';
 import { PROOF_ALGORITHMS, type ProofKey, readProofKey } from './proof-key.js';
@@ -33,7 +33,7 @@ export type ProofSubject = {
 };
 
 /** `unavailable`: whether it was used before cannot be told now. */
-export type ProofVerdict = 'good' | 'unavailable' | Exclude<ProofFault, 'invalid_token'>;
+export type ProofVerdict = 'good' | 'unavailable' | Exclude<ProofError, 'invalid_token'>;
 
 export type ProofPorts = {
   /** Milliseconds since the epoch. */
@@ -56,7 +56,7 @@ type Claims = {
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Makes the judge. It rejects only for a bug. */
-export function createProofJudge(
+export function createProofVerifier(
   ports: ProofPorts,
 ): (subject: ProofSubject) => Promise<ProofVerdict> {
   const imported = createGenerationCache<CryptoKey>(MAX_IMPORTED_KEYS);

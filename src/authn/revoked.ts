@@ -3,16 +3,16 @@
 
 import type { Principal } from '../policy/principal.js';
 import type { AuthnReason } from './claims.js';
-import { type Authenticator, type AuthnOutcome, isFault } from './verify.js';
+import { type Authenticator, type AuthnOutcome, isAuthnError } from './verify.js';
 
 /** The same authenticator, but for those of whom `judge` says why they are refused. */
 export function refuseRevoked(
   inner: Authenticator,
-  judge: (principal: Principal) => AuthnReason | undefined,
+  check: (principal: Principal) => AuthnReason | undefined,
 ): Authenticator {
   function refuse(outcome: AuthnOutcome): AuthnOutcome {
-    if (isFault(outcome)) return outcome;
-    const reason = judge(outcome);
+    if (isAuthnError(outcome)) return outcome;
+    const reason = check(outcome);
     return reason === undefined ? outcome : { reason };
   }
   return {

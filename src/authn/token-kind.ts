@@ -33,7 +33,7 @@ export function isOtherKind(
  * RFC 7662 §2.2 (`token_type`): a bearer token, said or unsaid, or one that is bound to a key and says to
  * which (RFC 9449 §6.2).
  */
-export function judgeTokenType(claims: JsonObject): 'token-type' | 'token-binding' | undefined {
+export function checkTokenType(claims: JsonObject): 'token-type' | 'token-binding' | undefined {
   const type = lower(own(claims, 'token_type'));
   if (type === undefined || type === 'bearer') return undefined;
   if (type !== 'dpop') return 'token-type';

@@ -15,7 +15,7 @@ const MAX_KEY_ID_LENGTH = 256;
 const NO_TYPE = 'none';
 const ACCESS_TOKEN_TYPE = 'at+jwt';
 /** Types that issuers give to access tokens; a token of any other is nothing to ask about. */
-const ASKABLE_TYPES: readonly unknown[] = [undefined, 'jwt', ACCESS_TOKEN_TYPE];
+const INTROSPECTABLE_TYPES: readonly unknown[] = [undefined, 'jwt', ACCESS_TOKEN_TYPE];
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -70,10 +70,10 @@ function planSignature(head: JsonObject, issuer: IssuerSettings): TokenPlan | Au
   return { kind: 'signature', issuer, header, source: isTyped ? 'at+jwt' : 'jwt' };
 }
 
-function planQuestion(head: JsonObject, issuer: IssuerSettings): TokenPlan | AuthnReason {
+function planIntrospection(head: JsonObject, issuer: IssuerSettings): TokenPlan | AuthnReason {
   const { typ } = head;
   const type = typeof typ === 'string' ? normalizeType(typ) : typ;
-  return ASKABLE_TYPES.includes(type) ? { kind: 'introspection', issuer } : 'token-type';
+  return INTROSPECTABLE_TYPES.includes(type) ? { kind: 'introspection', issuer } : 'token-type';
 }
 
 /**
@@ -98,5 +98,5 @@ export function planVerification(
     return readHeader(head) === undefined ? 'token-malformed' : 'token-issuer';
   return issuer.introspection === undefined
     ? planSignature(head, issuer)
-    : planQuestion(head, issuer);
+    : planIntrospection(head, issuer);
 }

@@ -10,8 +10,8 @@ import type { IssuerSettings, UpstreamSettings } from '../config/settings.js';
 import type { JsonObject } from '../mcp/message.js';
 import type { Principal } from '../policy/principal.js';
 import { readBearer } from './bearer.js';
-import { type AuthnFault, type BindingDemand, type Possession, proveBinding } from './binding.js';
-import { type AuthnReason, type ClaimSource, judgeClaims } from './claims.js';
+import { type AuthnError, type BindingDemand, type Possession, proveBinding } from './binding.js';
+import { type AuthnReason, type ClaimSource, checkClaims } from './claims.js';
 import type { Introspector } from './introspection.js';
 import type { KeySource } from './keys.js';
 import { makePrincipal } from './principal.js';
@@ -43,7 +43,7 @@ export type Acceptance = Pick<UpstreamSettings, 'issuers' | 'audiences' | 'resou
   readonly binding?: BindingDemand;
 };
 
-export type AuthnOutcome = Principal | AuthnFault;
+export type AuthnOutcome = Principal | AuthnError;
 
 export type Authenticator = {
   /**
@@ -66,17 +66,17 @@ export type AuthenticatorPorts = {
   readonly now: () => number;
   /** Keyed digests of a token's id under each gateway key, the first of which is safe to record. */
   readonly tokenIds: (bytes: Uint8Array) => readonly [string, ...string[]];
-  readonly judgeProof: (subject: ProofSubject) => Promise<ProofVerdict>;
+  readonly verifyProof: (subject: ProofSubject) => Promise<ProofVerdict>;
 };
 
 /** What an outcome rests on: it holds while the generation stands and the time lasts. */
-type Ground = {
+type CacheValidity = {
   readonly source: Pick<KeySource, 'generation'>;
   readonly generation: number;
   readonly maxAgeMs: number;
 };
 
-type Entry = Ground & { readonly outcome: AuthnOutcome; readonly until: number };
+type Entry = CacheValidity & { readonly outcome: AuthnOutcome; readonly until: number };
 
 type Verification<Plan = TokenPlan> = {
   readonly token: string;
@@ -93,7 +93,7 @@ type Admission = {
 };
 
 /** True for the fault of a caller that could not be verified. */
-export function isFault(outcome: AuthnOutcome): outcome is AuthnFault {
+export function isAuthnError(outcome: AuthnOutcome): outcome is AuthnError {
   return 'reason' in outcome;
 }
 
@@ -154,24 +154,24 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     return holding(accepted.get(cacheKey)) ?? holding(refused.get(cacheKey));
   }
 
-  function remember(cacheKey: string, outcome: AuthnOutcome, ground: Ground): void {
+  function remember(cacheKey: string, outcome: AuthnOutcome, validity: CacheValidity): void {
     const now = ports.now();
-    if (!isFault(outcome)) {
-      const until = Math.min(outcome.token.expiresAt, now + ground.maxAgeMs);
-      accepted.set(cacheKey, { outcome, until, ...ground });
+    if (!isAuthnError(outcome)) {
+      const until = Math.min(outcome.token.expiresAt, now + validity.maxAgeMs);
+      accepted.set(cacheKey, { outcome, until, ...validity });
     } else if (outcome.reason !== 'token-not-yet-valid') {
-      const maxAgeMs = Math.min(MAX_REFUSED_AGE_MS, ground.maxAgeMs);
-      refused.set(cacheKey, { outcome, until: now + maxAgeMs, ...ground });
+      const maxAgeMs = Math.min(MAX_REFUSED_AGE_MS, validity.maxAgeMs);
+      refused.set(cacheKey, { outcome, until: now + maxAgeMs, ...validity });
     }
   }
 
   /** A principal, when every claim holds that a signature or an answer of the issuer vouches for. */
-  function judge(
+  function principalOf(
     { token, plan: { issuer }, audiences }: Verification,
     claims: JsonObject,
     source: ClaimSource,
   ): AuthnOutcome {
-    const facts = judgeClaims(claims, { issuer, source, audiences, now: ports.now() });
+    const facts = checkClaims(claims, { issuer, source, audiences, now: ports.now() });
     if (typeof facts === 'string') return { reason: facts };
     // A token id is unique within its issuer alone (RFC 7519 §4.1.7).
     const named =
@@ -198,7 +198,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
         const outcome =
           typeof claims === 'string'
             ? { reason: claims }
-            : judge(verification, claims, claimSource);
+            : principalOf(verification, claims, claimSource);
         const { generation } = lookup;
         remember(cacheKey, outcome, { source, generation, maxAgeMs: MAX_ACCEPTED_AGE_MS });
         return outcome;
@@ -206,28 +206,28 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     }
   }
 
-  async function verifyByAsking(
+  async function verifyByIntrospection(
     cacheKey: string,
     verification: Verification,
   ): Promise<AuthnOutcome> {
     const { issuer } = verification.plan;
     const source = ports.introspectors.get(issuer.name);
     if (source === undefined) return { reason: 'keys-unavailable' };
-    const answer = await source.introspect(verification.token);
+    const response = await source.introspect(verification.token);
     const maxAgeMs = issuer.introspection?.cacheTtlMs ?? 0;
-    const ground = { source, generation: source.generation(), maxAgeMs };
-    switch (answer.kind) {
+    const validity = { source, generation: source.generation(), maxAgeMs };
+    switch (response.kind) {
       case 'unavailable':
         return { reason: 'keys-unavailable' };
       case 'inactive': {
         const outcome = { reason: 'token-signature' } as const;
-        remember(cacheKey, outcome, ground);
+        remember(cacheKey, outcome, validity);
         return outcome;
       }
       case 'active': {
-        const outcome = judge(verification, answer.claims, 'introspection');
-        if (!isFault(outcome)) source.noteGood(verification.token);
-        remember(cacheKey, outcome, ground);
+        const outcome = principalOf(verification, response.claims, 'introspection');
+        if (!isAuthnError(outcome)) source.noteGood(verification.token);
+        remember(cacheKey, outcome, validity);
         return outcome;
       }
     }
@@ -237,7 +237,7 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
     const { plan } = verification;
     return plan.kind === 'signature'
       ? verifyByKey(cacheKey, { ...verification, plan })
-      : verifyByAsking(cacheKey, verification);
+      : verifyByIntrospection(cacheKey, verification);
   }
 
   /** Waits for the verdict that another request has asked for; nobody knows yet who sent either. */
@@ -277,9 +277,9 @@ export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
       const presented = readBearer(headers, repeated, query, admission.mayBeOpaque);
       if (presented === 'missing') return { reason: 'token-missing' };
       if (presented === 'malformed') return { reason: 'token-malformed' };
-      const terms = { demand: acceptance.binding ?? 'none', judgeProof: ports.judgeProof };
+      const terms = { demand: acceptance.binding ?? 'none', verifyProof: ports.verifyProof };
       const prove = (outcome: AuthnOutcome): AuthnOutcome | Promise<AuthnOutcome> =>
-        isFault(outcome) ? outcome : proveBinding(outcome, presented, credentials, terms);
+        isAuthnError(outcome) ? outcome : proveBinding(outcome, presented, credentials, terms);
       const outcome = verifyToken(presented.token, acceptance, admission);
       return outcome instanceof Promise ? outcome.then(prove) : prove(outcome);
     },

@@ -16,7 +16,7 @@ export type AuditFilePorts = {
   /** Reads a gateway file. Faults are whole sentences for stderr. */
   readonly loadSettings: (
     file: string,
-  ) => Promise<{ readonly settings: Settings | undefined; readonly faults: string }>;
+  ) => Promise<{ readonly settings: Settings | undefined; readonly diagnostics: string }>;
   /** Waits; ends early, with false, when the command is to end. */
   readonly wait: (ms: number) => Promise<boolean>;
 };
@@ -31,8 +31,8 @@ export async function chooseFiles(
 ): Promise<readonly string[] | string> {
   if (choice.files.length > 0) return choice.files.map((file) => resolve(io.cwd, file));
   if (choice.config === undefined) return 'error: name an audit file, or a gateway file with -c\n';
-  const { settings, faults } = await ports.loadSettings(resolve(io.cwd, choice.config));
-  if (settings === undefined) return faults;
+  const { settings, diagnostics } = await ports.loadSettings(resolve(io.cwd, choice.config));
+  if (settings === undefined) return diagnostics;
   const paths = settings.audit.sinks.flatMap((sink) => (sink.type === 'file' ? [sink.path] : []));
   const [first] = paths;
   return first === undefined ? 'error: this gateway writes no audit file\n' : [first];

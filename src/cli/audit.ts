@@ -27,9 +27,9 @@ export async function runAuditHash(
     io.stderr('error: digests are keyed: name the gateway file with -c\n');
     return EXIT_UNCHECKED;
   }
-  const { settings, faults } = await ports.loadSettings(resolve(io.cwd, options.config));
+  const { settings, diagnostics } = await ports.loadSettings(resolve(io.cwd, options.config));
   if (settings === undefined || settings.keys.length === 0) {
-    io.stderr(settings === undefined ? faults : 'error: this gateway file names no key\n');
+    io.stderr(settings === undefined ? diagnostics : 'error: this gateway file names no key\n');
     return EXIT_UNCHECKED;
   }
   const ring = createKeyRing(settings.keys);

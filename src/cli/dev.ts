@@ -160,7 +160,7 @@ async function serveFor(
   const started = await ports.start(configFile);
   if (started.kind === 'refused') {
     stage.io.stderr(
-      `error: the gateway did not start: ${started.faults.map((fault) => fault.message).join('; ')}\n`,
+      `error: the gateway did not start: ${started.diagnostics.map((diagnostic) => diagnostic.message).join('; ')}\n`,
     );
     return EXIT_UNCHECKED;
   }
@@ -257,16 +257,16 @@ function networkOf(url: string): 'public' | 'loopback' {
 }
 
 /** The wished port where it is free, else any free one. */
-function freePort(wished: number): Promise<number> {
+function freePort(preferred: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
     probe.once('error', () =>
-      wished === 0 ? reject(new Error('no free port on loopback')) : resolve(freePort(0)),
+      preferred === 0 ? reject(new Error('no free port on loopback')) : resolve(freePort(0)),
     );
-    probe.listen(wished, '127.0.0.1', () => {
+    probe.listen(preferred, '127.0.0.1', () => {
       const address = probe.address();
       probe.close(() =>
-        resolve(typeof address === 'object' && address !== null ? address.port : wished),
+        resolve(typeof address === 'object' && address !== null ? address.port : preferred),
       );
     });
   });

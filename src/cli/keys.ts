@@ -11,7 +11,7 @@ import {
   writeKeyText,
 } from '../config/keys.js';
 import { loadGateway } from '../config/load.js';
-import { renderFaults } from '../config/report.js';
+import { renderDiagnostics } from '../config/report.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 export type KeysPorts = {
@@ -87,13 +87,15 @@ function readConfiguredKeys(
   io: CliIo,
   ports: KeysPorts,
 ): readonly PublicPart[] | number {
-  const { settings, faults } = loadGateway(resolve(io.cwd, config), {
+  const { settings, diagnostics } = loadGateway(resolve(io.cwd, config), {
     readFile: ports.files.readFile,
     env: io.env,
   });
   if (settings !== undefined) return settings.keys.map(publicPartOf);
-  io.stderr(renderFaults(faults, 'text', io.cwd));
-  return faults.some((fault) => fault.rule === 'unreadable') ? EXIT_UNCHECKED : EXIT_FAILED;
+  io.stderr(renderDiagnostics(diagnostics, 'text', io.cwd));
+  return diagnostics.some((diagnostic) => diagnostic.rule === 'unreadable')
+    ? EXIT_UNCHECKED
+    : EXIT_FAILED;
 }
 
 export function keysCommand(io: CliIo, ports: KeysPorts): Command {

@@ -1,7 +1,7 @@
 // `sallyport pin diff` and `pin verify`: what upstreams offer otherwise than their lock files say.
 // Writes nothing. Contract §1: in CI, exit 1 on drift, 2 where it could not be checked.
 
-import { findDifferences, isNotice } from '../pins/drift.js';
+import { findDifferences, isInformational } from '../pins/drift.js';
 import type { PinPorts } from './pin-files.js';
 import {
   differenceLine,
@@ -17,7 +17,7 @@ export async function runPinDiff(options: PinOptions, io: CliIo, ports: PinPorts
   const found = await findDrift(options, io, ports);
   if (found === undefined) return EXIT_UNCHECKED;
   printDifferences(options, found.upstreams, io, true);
-  return found.isWhole ? EXIT_FINE : EXIT_UNCHECKED;
+  return found.isComplete ? EXIT_FINE : EXIT_UNCHECKED;
 }
 
 /** The same as a check. Exit 1: something differs (another version of the server is none of it); 2: nothing differs where it could be checked. */
@@ -30,13 +30,16 @@ export async function runPinVerify(
   if (found === undefined) return EXIT_UNCHECKED;
   printDifferences(options, found.upstreams, io, false);
   const hasDrift = found.upstreams.some(({ differences }) =>
-    differences.some((one) => !isNotice(one)),
+    differences.some((one) => !isInformational(one)),
   );
   if (hasDrift) return EXIT_FAILED;
-  return found.isWhole ? EXIT_FINE : EXIT_UNCHECKED;
+  return found.isComplete ? EXIT_FINE : EXIT_UNCHECKED;
 }
 
-type FoundDrift = { readonly upstreams: readonly UpstreamDifferences[]; readonly isWhole: boolean };
+type FoundDrift = {
+  readonly upstreams: readonly UpstreamDifferences[];
+  readonly isComplete: boolean;
+};
 
 async function findDrift(
   options: PinOptions,
@@ -52,7 +55,7 @@ async function findDrift(
     const differences = findDifferences(target.locked.lock, observed);
     upstreams.push({ upstream: target.settings.name, differences });
   }
-  return { upstreams, isWhole: upstreams.length === targets.length };
+  return { upstreams, isComplete: upstreams.length === targets.length };
 }
 
 function printDifferences(

@@ -3,12 +3,12 @@
 // Contract §1 (`pin`) and §5.
 
 import { join, resolve } from 'node:path';
-import { type Fault, faultOfFile } from '../config/fault.js';
+import { type Diagnostic, fileDiagnostic } from '../config/fault.js';
 import type { Files } from '../config/files.js';
 import { loadGateway } from '../config/load.js';
-import { renderFaults } from '../config/report.js';
+import { renderDiagnostics } from '../config/report.js';
 import type { Settings, UpstreamSettings } from '../config/settings.js';
-import { nearestWord } from '../config/suggestion.js';
+import { nearestCandidate } from '../config/suggestion.js';
 import { LOCK_SUFFIX, type Lock } from '../pins/lock.js';
 import { readLock } from '../pins/lock-reader.js';
 import { writeLock } from '../pins/lock-writer.js';
@@ -39,13 +39,13 @@ export type LockFile = { readonly file: string; readonly lock: Lock | undefined 
 /** The settings of the gateway file; mistakes are printed, and then there are none. */
 export function readSettings(config: string, io: CliIo, ports: PinPorts): Settings | undefined {
   const file = resolve(io.cwd, config);
-  const { settings, faults } = loadGateway(file, {
+  const { settings, diagnostics } = loadGateway(file, {
     readFile: ports.files.readFile,
     env: io.env,
   });
-  const errors = faults.filter((fault) => fault.severity === 'error');
+  const errors = diagnostics.filter((diagnostic) => diagnostic.severity === 'error');
   if (settings !== undefined) return settings;
-  printFaults(io, errors);
+  printDiagnostics(io, errors);
   return undefined;
 }
 
@@ -61,22 +61,22 @@ export type PinFolder = { readonly folder: string; readonly upstreams: readonly 
 export function readFolder(config: string, io: CliIo, ports: PinPorts): PinFolder | undefined {
   const file = resolve(io.cwd, config);
   const sources = { readFile: ports.files.readFile, env: io.env, secrets: 'skip' as const };
-  const { outline, faults } = loadGateway(file, sources);
-  const errors = faults.filter((fault) => fault.severity === 'error');
+  const { outline, diagnostics } = loadGateway(file, sources);
+  const errors = diagnostics.filter((diagnostic) => diagnostic.severity === 'error');
   if (outline?.pinsDir !== undefined && errors.length === 0) {
     return { folder: outline.pinsDir, upstreams: outline.upstreams.map(({ name }) => name) };
   }
-  const missing = faultOfFile(file, 'missing-key', 'pins.dir is missing');
-  printFaults(io, errors.length > 0 ? errors : [missing]);
+  const missing = fileDiagnostic(file, 'missing-key', 'pins.dir is missing');
+  printDiagnostics(io, errors.length > 0 ? errors : [missing]);
   return undefined;
 }
 
 /** True for an upstream of the gateway file; otherwise says what was perhaps meant. */
 export function checkUpstream(name: string, known: readonly string[], io: CliIo): boolean {
   if (known.includes(name)) return true;
-  const near = nearestWord(name, known);
-  const question = near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`;
-  io.stderr(`error: no upstream has this name${question}\n`);
+  const near = nearestCandidate(name, known);
+  const suggestionText = near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`;
+  io.stderr(`error: no upstream has this name${suggestionText}\n`);
   return false;
 }
 
@@ -91,12 +91,12 @@ export function readLockFile(
   const content = readContent(file, ports);
   if (content === 'missing') return { file, lock: undefined };
   if (content === 'unreadable') {
-    printFaults(io, [faultOfFile(file, 'unreadable', 'the file cannot be read')]);
+    printDiagnostics(io, [fileDiagnostic(file, 'unreadable', 'the file cannot be read')]);
     return 'invalid';
   }
-  const { lock, faults } = readLock(file, content.text);
+  const { lock, diagnostics } = readLock(file, content.text);
   if (lock !== undefined) return { file, lock };
-  printFaults(io, faults);
+  printDiagnostics(io, diagnostics);
   return 'invalid';
 }
 
@@ -124,11 +124,11 @@ export async function writeLockFile(
     await ports.writeFile(file, writeLock(lock));
     return true;
   } catch {
-    printFaults(io, [faultOfFile(file, 'unreadable', 'the file cannot be written')]);
+    printDiagnostics(io, [fileDiagnostic(file, 'unreadable', 'the file cannot be written')]);
     return false;
   }
 }
 
-function printFaults(io: CliIo, faults: readonly Fault[]): void {
-  io.stderr(renderFaults(faults, 'text', io.cwd));
+function printDiagnostics(io: CliIo, diagnostics: readonly Diagnostic[]): void {
+  io.stderr(renderDiagnostics(diagnostics, 'text', io.cwd));
 }

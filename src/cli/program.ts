@@ -4,7 +4,7 @@
 
 import { Command as Commander, CommanderError } from 'commander';
 import { escapeForTerminal } from '../pins/characters.js';
-import { describeStrangeOption } from './strange-option.js';
+import { describeUnknownOption } from './strange-option.js';
 
 /** What a command may touch of the process. */
 export type CliIo = {
@@ -65,9 +65,9 @@ async function runOnce(
       code = finished;
     });
   }
-  const strange = describeStrangeOption(root, argv);
-  if (strange !== undefined) {
-    io.stderr(`${escapeForTerminal(strange)}\nRun with --help for usage.\n`);
+  const unknownOption = describeUnknownOption(root, argv);
+  if (unknownOption !== undefined) {
+    io.stderr(`${escapeForTerminal(unknownOption)}\nRun with --help for usage.\n`);
     return EXIT_UNCHECKED;
   }
   try {
@@ -87,7 +87,7 @@ function buildRoot(io: CliIo, version: string | undefined): Commander {
     .configureOutput({
       writeOut: (text) => io.stdout(text),
       writeErr: (text) => io.stderr(text),
-      outputError: (text, write) => write(askQuestion(text)),
+      outputError: (text, write) => write(suggestCommand(text)),
       getOutHasColors: () => mayColor(io),
       getErrHasColors: () => mayColor(io),
     });
@@ -102,10 +102,10 @@ function showExamples(command: Commander, examples: readonly string[]): void {
 }
 
 /** The library's "(Did you mean --strict?)" in the words that all our mistakes use. */
-function askQuestion(text: string): string {
+function suggestCommand(text: string): string {
   return text.replace(
     /\n\(Did you mean (?:one of )?([^?\n]+)\?\)/,
-    (_, words: string) => `; did you mean "${words.split(', ').join('" or "')}"?`,
+    (_, candidates: string) => `; did you mean "${candidates.split(', ').join('" or "')}"?`,
   );
 }
 

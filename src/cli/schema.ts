@@ -1,7 +1,7 @@
 // `sallyport schema NAME`: prints a published JSON Schema. Contract §1 and §3.
 
 import { SCHEMAS } from '../config/schema.js';
-import { nearestWord } from '../config/suggestion.js';
+import { nearestCandidate } from '../config/suggestion.js';
 import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 /** Prints one schema as JSON. An unknown name is a mistake of usage. */
@@ -9,9 +9,9 @@ export function runSchema(options: { readonly name: string }, io: CliIo): Promis
   const schema = SCHEMAS.get(options.name);
   if (schema === undefined) {
     const names = [...SCHEMAS.keys()];
-    const nearest = nearestWord(options.name, names);
-    const question = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
-    io.stderr(`error: unknown schema${question} Known: ${names.join(', ')}.\n`);
+    const nearest = nearestCandidate(options.name, names);
+    const suggestionText = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+    io.stderr(`error: unknown schema${suggestionText} Known: ${names.join(', ')}.\n`);
     return Promise.resolve(EXIT_UNCHECKED);
   }
   io.stdout(`${JSON.stringify(schema, null, 2)}\n`);

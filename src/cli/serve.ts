@@ -2,8 +2,8 @@
 // file with mistakes is reported whole, and then nothing is opened. Contract §1 and §3.
 
 import { resolve } from 'node:path';
-import type { Fault } from '../config/fault.js';
-import { renderFaults } from '../config/report.js';
+import type { Diagnostic } from '../config/fault.js';
+import { renderDiagnostics } from '../config/report.js';
 import { makeVisible } from '../observe/quoting.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
@@ -28,10 +28,14 @@ export type ServePorts = {
     | {
         readonly kind: 'started';
         readonly gateway: ServedGateway;
-        readonly faults: readonly Fault[];
+        readonly diagnostics: readonly Diagnostic[];
       }
-    | { readonly kind: 'refused'; readonly faults: readonly Fault[] }
-    | { readonly kind: 'failed'; readonly message: string; readonly faults: readonly Fault[] }
+    | { readonly kind: 'refused'; readonly diagnostics: readonly Diagnostic[] }
+    | {
+        readonly kind: 'failed';
+        readonly message: string;
+        readonly diagnostics: readonly Diagnostic[];
+      }
   >;
   /** Resolves with the exit code when the process was told to end; calls `onReload` at each SIGHUP. */
   untilSignal(onReload: () => void): Promise<number>;
@@ -50,10 +54,10 @@ export async function runServe(
   // Told to end while it starts, it ends as well: as the first process of a container, nothing else ends it.
   const ending = new AbortController();
   let running: ServedGateway | undefined;
-  const told = ports.untilSignal(() => void running?.reload());
-  void told.then(() => ending.abort());
+  const terminated = ports.untilSignal(() => void running?.reload());
+  void terminated.then(() => ending.abort());
   const started = await ports.start(file, ending.signal);
-  io.stderr(renderFaults(started.faults, 'text', io.cwd));
+  io.stderr(renderDiagnostics(started.diagnostics, 'text', io.cwd));
   if (started.kind === 'refused') {
     io.stderr(
       `error: nothing was started; mend the file, or run: sallyport validate -c ${options.config}\n`,
@@ -61,7 +65,7 @@ export async function runServe(
     return EXIT_UNCHECKED;
   }
   if (started.kind === 'failed') {
-    if (ending.signal.aborted) return told;
+    if (ending.signal.aborted) return terminated;
     io.stderr(`error: nothing was started: ${makeVisible(started.message)}\n`);
     return EXIT_FAILED;
   }
@@ -73,7 +77,7 @@ export async function runServe(
       `${listener} listening on ${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}\n`,
     );
   }
-  const code = await told;
+  const code = await terminated;
   await gateway.close();
   return code === 0 ? EXIT_FINE : code;
 }

@@ -2,12 +2,12 @@
 // required option is missing, which the misspelt one usually is.
 
 import type { Command as Commander, Option } from 'commander';
-import { nearestWord } from '../config/suggestion.js';
+import { nearestCandidate } from '../config/suggestion.js';
 
 const ALWAYS_KNOWN = ['--help', '--version'];
 
 /** What to say of the first long option that its command does not have; `undefined` where all are known. */
-export function describeStrangeOption(
+export function describeUnknownOption(
   root: Commander,
   argv: readonly string[],
 ): string | undefined {
@@ -17,7 +17,7 @@ export function describeStrangeOption(
     if (arg === '--') return undefined;
     const option: Option | undefined = isValue ? undefined : findOption(command, arg);
     const isWord = !isValue && option === undefined;
-    if (isWord && isStrange(arg)) return describe(command, arg);
+    if (isWord && isUnparsed(arg)) return describe(command, arg);
     if (isWord) command = descend(command, arg);
     isValue = option !== undefined && takesNext(option, arg);
   }
@@ -37,13 +37,13 @@ function takesNext(option: Option, arg: string): boolean {
   return option.required && !arg.includes('=');
 }
 
-function isStrange(arg: string): boolean {
+function isUnparsed(arg: string): boolean {
   return arg.startsWith('--') && !ALWAYS_KNOWN.includes(arg);
 }
 
 function describe(command: Commander, arg: string): string {
   const name = arg.split('=', 1)[0] ?? arg;
   const known = command.options.flatMap(({ long }) => long ?? []);
-  const near = nearestWord(name, known);
+  const near = nearestCandidate(name, known);
   return `error: unknown option '${name}'${near === undefined ? '' : `; did you mean "${near}"?`}`;
 }

@@ -3,21 +3,21 @@
 
 import { resolve } from 'node:path';
 import { Option } from 'commander';
-import { type Fault, sortFaults } from '../config/fault.js';
+import { type Diagnostic, sortDiagnostics } from '../config/fault.js';
 import type { Files } from '../config/files.js';
 import { loadGateway } from '../config/load.js';
 import type { Outline } from '../config/outline.js';
 import { loadPolicies } from '../config/policies.js';
-import { REPORT_FORMATS, type ReportFormat, renderFaults } from '../config/report.js';
+import { REPORT_FORMATS, type ReportFormat, renderDiagnostics } from '../config/report.js';
 import type { PolicyContext } from '../policy/compile.js';
 import type { Catalogue } from '../policy/definition.js';
-import type { PolicyDocument, PolicyFault } from '../policy/document.js';
+import type { PolicyDiagnostic, PolicyDocument } from '../policy/document.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 export type ReadLocks = {
   /** The upstreams that have a lock file. */
   readonly upstreams: Iterable<string>;
-  readonly faults: readonly Fault[];
+  readonly diagnostics: readonly Diagnostic[];
   /** What is pinned for an upstream, as policies see it. */
   readonly pins?: (upstream: string) => Catalogue | undefined;
 };
@@ -27,7 +27,7 @@ export type ValidatePorts = {
   readonly compilePolicies: (
     documents: readonly PolicyDocument[],
     context: PolicyContext,
-  ) => { readonly faults: readonly PolicyFault[] };
+  ) => { readonly diagnostics: readonly PolicyDiagnostic[] };
   /** Reads the lock files of a folder. `outline` tells which upstreams are strict. */
   readonly loadLocks: (folder: string, outline: Outline) => Promise<ReadLocks>;
 };
@@ -47,48 +47,52 @@ export async function runValidate(
   io: CliIo,
   ports: ValidatePorts,
 ): Promise<number> {
-  const found = await findFaults(options, io, ports);
-  const faults = options.strict
-    ? found.map((fault): Fault => ({ ...fault, severity: 'error' }))
+  const found = await findDiagnostics(options, io, ports);
+  const diagnostics = options.strict
+    ? found.map((diagnostic): Diagnostic => ({ ...diagnostic, severity: 'error' }))
     : found;
-  io.stdout(renderFaults(sortFaults(faults), options.format ?? 'text', io.cwd));
-  const errors = faults.filter((fault) => fault.severity === 'error');
-  io.stderr(`${errors.length} errors, ${faults.length - errors.length} warnings\n`);
-  if (errors.some((fault) => fault.rule === 'unreadable')) return EXIT_UNCHECKED;
+  io.stdout(renderDiagnostics(sortDiagnostics(diagnostics), options.format ?? 'text', io.cwd));
+  const errors = diagnostics.filter((diagnostic) => diagnostic.severity === 'error');
+  io.stderr(`${errors.length} errors, ${diagnostics.length - errors.length} warnings\n`);
+  if (errors.some((diagnostic) => diagnostic.rule === 'unreadable')) return EXIT_UNCHECKED;
   return errors.length === 0 ? EXIT_FINE : EXIT_FAILED;
 }
 
-async function findFaults(
+async function findDiagnostics(
   options: ValidateOptions,
   io: CliIo,
   ports: ValidatePorts,
-): Promise<readonly Fault[]> {
+): Promise<readonly Diagnostic[]> {
   const file = resolve(io.cwd, options.config);
-  const { faults, outline } = loadGateway(file, {
+  const { diagnostics, outline } = loadGateway(file, {
     readFile: ports.files.readFile,
     env: io.env,
     secrets: options.secrets === false ? 'skip' : 'read',
   });
-  if (outline === undefined) return faults;
+  if (outline === undefined) return diagnostics;
   const locks = await readLocks(outline, ports);
-  return [...faults, ...locks.faults, ...policyFaults(outline, locks, ports)];
+  return [...diagnostics, ...locks.diagnostics, ...policyDiagnostics(outline, locks, ports)];
 }
 
 async function readLocks(outline: Outline, ports: ValidatePorts): Promise<ReadLocks> {
-  if (outline.pinsDir === undefined) return { upstreams: [], faults: [] };
+  if (outline.pinsDir === undefined) return { upstreams: [], diagnostics: [] };
   const locks = await ports.loadLocks(outline.pinsDir, outline);
   const known = new Set(outline.upstreams.map(({ name }) => name));
-  const strangers = [...locks.upstreams]
+  const unknownLocks = [...locks.upstreams]
     .filter((upstream) => !known.has(upstream))
-    .map((upstream): Fault => {
+    .map((upstream): Diagnostic => {
       const file = resolve(outline.pinsDir ?? '', `${upstream}.lock.yaml`);
       const message = 'no upstream of the gateway file has this name';
       return { file, line: 1, column: 1, severity: 'warning', rule: 'lock', message };
     });
-  return { ...locks, faults: [...locks.faults, ...strangers] };
+  return { ...locks, diagnostics: [...locks.diagnostics, ...unknownLocks] };
 }
 
-function policyFaults(outline: Outline, locks: ReadLocks, ports: ValidatePorts): readonly Fault[] {
+function policyDiagnostics(
+  outline: Outline,
+  locks: ReadLocks,
+  ports: ValidatePorts,
+): readonly Diagnostic[] {
   if (outline.policiesDir === undefined) return [];
   const { upstreams, issuers, profiles } = outline;
   const { pins } = locks;
@@ -96,9 +100,12 @@ function policyFaults(outline: Outline, locks: ReadLocks, ports: ValidatePorts):
     files: ports.files,
     compile: (documents, hash) => {
       const context = { hash, upstreams, issuers, profiles, ...(pins ? { pins } : {}) };
-      return { policies: undefined, faults: ports.compilePolicies(documents, context).faults };
+      return {
+        policies: undefined,
+        diagnostics: ports.compilePolicies(documents, context).diagnostics,
+      };
     },
-  }).faults;
+  }).diagnostics;
 }
 
 export function validateCommand(io: CliIo, ports: ValidatePorts): Command {

@@ -45,7 +45,7 @@ export function parseUrl(text: string): URL | undefined {
 }
 
 /** What is wrong with a path of ours, or `undefined`: `/` and plain segments, no trailing slash. */
-export function judgePath(path: string): string | undefined {
+export function findPathError(path: string): string | undefined {
   if (!path.startsWith('/')) return 'a path starts with /';
   if (path === '/' || path.endsWith('/')) return 'a path has no trailing slash';
   if (path.includes('%')) return 'a path has no percent-encoding';
@@ -65,7 +65,7 @@ export function judgePath(path: string): string | undefined {
 export function suggestPath(path: string): string | undefined {
   const segments = path.split('/').filter((segment) => segment !== '');
   const plain = `/${segments.join('/')}`;
-  return plain !== path && judgePath(plain) === undefined ? plain : undefined;
+  return plain !== path && findPathError(plain) === undefined ? plain : undefined;
 }
 
 function bareHost(host: string): string {

@@ -3,12 +3,12 @@
 
 import { checkName, checkPath, checkVouchers } from './checks-upstreams.js';
 import type { Report } from './fault.js';
-import { membersOf } from './prefixes.js';
+import { backendsOf } from './prefixes.js';
 import { quote } from './schema-faults.js';
 import { mapAt, textAt, textsAt } from './tree.js';
 
 /** Checks every endpoint by itself. */
-export function checkEndpoints(root: unknown, report: Report): void {
+export function checkAggregates(root: unknown, report: Report): void {
   const upstreams = Object.keys(mapAt(root, ['upstreams']));
   for (const name of Object.keys(mapAt(root, ['endpoints']))) {
     if (upstreams.includes(name)) {
@@ -16,10 +16,10 @@ export function checkEndpoints(root: unknown, report: Report): void {
     }
     checkPath(root, ['endpoints', name], report);
     checkVouchers(root, ['endpoints', name], report);
-    for (const { upstream } of membersOf(root, name)) {
+    for (const { upstream } of backendsOf(root, name)) {
       const path = ['endpoints', name, 'upstreams', upstream];
       checkName(path, 'upstream', upstream, upstreams, report, 'key');
-      if (upstreams.includes(upstream)) checkMember(root, name, upstream, report);
+      if (upstreams.includes(upstream)) checkBackend(root, name, upstream, report);
     }
     checkPrefixes(root, name, report);
     checkBinding(root, name, report);
@@ -27,16 +27,16 @@ export function checkEndpoints(root: unknown, report: Report): void {
 }
 
 /** INVARIANT: whoever may call here may call each member: an issuer that one of them lacks opens it to nobody. */
-function checkMember(root: unknown, name: string, upstream: string, report: Report): void {
+function checkBackend(root: unknown, name: string, upstream: string, report: Report): void {
   const path = ['endpoints', name];
-  const member = ['upstreams', upstream];
+  const backend = ['upstreams', upstream];
   const isOpen = textAt(root, [...path, 'authentication']) === 'none';
-  if (isOpen && textAt(root, [...member, 'authentication']) !== 'none') {
+  if (isOpen && textAt(root, [...backend, 'authentication']) !== 'none') {
     report([...path, 'authentication'], `the member ${quote(upstream)} asks for a token`, {
       rule: 'unsafe',
     });
   }
-  const accepted = textsAt(root, [...member, 'issuers']).map(([, issuer]) => issuer);
+  const accepted = textsAt(root, [...backend, 'issuers']).map(([, issuer]) => issuer);
   for (const [index, issuer] of textsAt(root, [...path, 'issuers'])) {
     if (accepted.includes(issuer)) continue;
     report(
@@ -51,7 +51,7 @@ function checkMember(root: unknown, name: string, upstream: string, report: Repo
 
 /** Proofs and certificates are never both asked for. */
 function checkBinding(root: unknown, name: string, report: Report): void {
-  const bindings = membersOf(root, name).map(({ upstream }) =>
+  const bindings = backendsOf(root, name).map(({ upstream }) =>
     textAt(root, ['upstreams', upstream, 'binding']),
   );
   if (!bindings.includes('dpop') || !bindings.includes('mtls')) return;
@@ -61,10 +61,10 @@ function checkBinding(root: unknown, name: string, report: Report): void {
 
 /** No prefix begins with another, in whatever case: a name belongs to one member, or to none. */
 function checkPrefixes(root: unknown, name: string, report: Report): void {
-  const members = membersOf(root, name);
-  for (const [index, { upstream, prefix }] of members.entries()) {
+  const backends = backendsOf(root, name);
+  for (const [index, { upstream, prefix }] of backends.entries()) {
     const folded = prefix.toLowerCase();
-    const other = members
+    const other = backends
       .slice(0, index)
       .find((one) => areNested(folded, one.prefix.toLowerCase()));
     if (other === undefined) continue;

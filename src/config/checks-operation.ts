@@ -5,7 +5,7 @@ import { normalize } from 'node:path';
 import { isLoopbackGateway } from './checks-origins.js';
 import type { Report } from './fault.js';
 import { quote } from './schema-faults.js';
-import { nearestWord } from './suggestion.js';
+import { nearestCandidate } from './suggestion.js';
 import { mapAt, textAt, valueAt } from './tree.js';
 import { readDurationMs } from './units.js';
 
@@ -85,7 +85,7 @@ export function checkAdmin(root: unknown, report: Report): void {
   const known = Object.keys(mapAt(root, ['issuers']));
   for (const issuer of Object.keys(mapAt(root, ['admin', 'issuers']))) {
     if (known.includes(issuer)) continue;
-    const suggestion = nearestWord(issuer, known);
+    const suggestion = nearestCandidate(issuer, known);
     report(['admin', 'issuers', issuer], `unknown issuer ${quote(issuer)}`, {
       at: 'key',
       rule: 'unknown-name',

@@ -2,11 +2,11 @@
 // Reports and changes nothing. Contract §3: plain http only on loopback, addresses within their network.
 
 import {
+  findPathError,
   isAddressOrRange,
   isListenHost,
   isLoopbackHost,
   isWildcardHost,
-  judgePath,
   networkOfHost,
   parseUrl,
 } from './addresses.js';
@@ -31,8 +31,8 @@ export function checkPublicUrl(root: unknown, report: Report): void {
   }
   if (url.search !== '') report(['publicUrl'], 'a public URL has no query');
   const path = url.pathname === '/' ? undefined : url.pathname.replace(/\/$/, '');
-  const fault = path === undefined ? undefined : judgePath(path);
-  if (fault !== undefined) report(['publicUrl'], fault);
+  const error = path === undefined ? undefined : findPathError(path);
+  if (error !== undefined) report(['publicUrl'], error);
 }
 
 /** Refuses what no URL of the configuration may be; `undefined` where it cannot be judged further. */

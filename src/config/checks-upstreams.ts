@@ -1,12 +1,12 @@
 // What a schema cannot say about upstreams: how paths are written, who vouches for callers, which headers are ours.
 // Reports and changes nothing. Contract §3, "serve refuses to start when".
 
-import { isLoopbackHost, judgePath, suggestPath } from './addresses.js';
+import { findPathError, isLoopbackHost, suggestPath } from './addresses.js';
 import { checkPresented } from './checks-credentials.js';
 import { checkUpstreamUrl, isLoopbackGateway } from './checks-origins.js';
 import type { FilePath, Report } from './fault.js';
 import { quote } from './schema-faults.js';
-import { nearestWord } from './suggestion.js';
+import { nearestCandidate } from './suggestion.js';
 import { mapAt, textAt, textsAt, valueAt } from './tree.js';
 import { readDurationMs } from './units.js';
 
@@ -26,10 +26,10 @@ export function checkUpstreams(root: unknown, report: Report): void {
 export function checkPath(root: unknown, owner: FilePath, report: Report): void {
   const path = [...owner, 'path'];
   const written = textAt(root, path);
-  const fault = written === undefined ? undefined : judgePath(written);
-  if (written === undefined || fault === undefined) return;
+  const error = written === undefined ? undefined : findPathError(written);
+  if (written === undefined || error === undefined) return;
   const suggestion = suggestPath(written);
-  report(path, fault, suggestion === undefined ? {} : { suggestion });
+  report(path, error, suggestion === undefined ? {} : { suggestion });
 }
 
 /** Who vouches for the callers of an upstream or endpoint. */
@@ -89,7 +89,7 @@ function checkAudienceNames(root: unknown, path: FilePath, report: Report): void
   const accepted = textsAt(root, [...path, 'issuers']).map(([, issuer]) => issuer);
   for (const issuer of Object.keys(mapAt(root, [...path, 'audiences']))) {
     if (accepted.includes(issuer)) continue;
-    const suggestion = nearestWord(issuer, accepted);
+    const suggestion = nearestCandidate(issuer, accepted);
     report(
       [...path, 'audiences', issuer],
       `${quote(issuer)} is not among the issuers of this ${path[0] === 'endpoints' ? 'endpoint' : 'upstream'}`,
@@ -108,10 +108,10 @@ function checkProfileName(root: unknown, name: string, report: Report): void {
 /** An exchange that must end before its first byte may come would always end so. */
 function checkTimes(root: unknown, name: string, report: Report): void {
   const limits = ['upstreams', name, 'limits'];
-  const [first, whole] = ['requestTimeout', 'exchangeMax'].map((key) =>
+  const [first, total] = ['requestTimeout', 'exchangeMax'].map((key) =>
     readDurationMs(textAt(root, [...limits, key]) ?? ''),
   );
-  if (first === undefined || whole === undefined || first <= whole) return;
+  if (first === undefined || total === undefined || first <= total) return;
   report([...limits, 'exchangeMax'], '"exchangeMax" is shorter than "requestTimeout"', {
     rule: 'conflict',
   });
@@ -127,7 +127,7 @@ export function checkName(
   at: 'key' | 'value' = 'value',
 ): void {
   if (known.includes(name)) return;
-  const suggestion = nearestWord(name, known);
+  const suggestion = nearestCandidate(name, known);
   report(path, `unknown ${kind} ${quote(name)}`, {
     at,
     rule: 'unknown-name',

@@ -23,7 +23,7 @@ import type {
 import { requireDurationMs } from './units.js';
 
 /** The place of one upstream, and what its credentials are compiled against. */
-export type CredentialPlace = {
+export type CredentialContext = {
   readonly at: FilePath;
   readonly secrets: Secrets;
   /** The upstream's `url`, as written. */
@@ -35,19 +35,19 @@ export type CredentialPlace = {
 /** The credentials that leave with callers' messages. */
 export function compileCredentials(
   file: CredentialsFile,
-  place: CredentialPlace,
+  context: CredentialContext,
 ): UpstreamCredentials {
-  if (file.type !== 'token-exchange') return compileOwnCredentials(file, place);
-  const { at, secrets } = place;
+  if (file.type !== 'token-exchange') return compileOwnCredentials(file, context);
+  const { at, secrets } = context;
   const token = secretAt(secrets, [...at, 'actorToken']);
   const actor = token === undefined ? undefined : { token, type: file.actorTokenType };
-  return { type: 'token-exchange', request: compileRequest(file, place), actor };
+  return { type: 'token-exchange', request: compileRequest(file, context), actor };
 }
 
 /** The credentials of the gateway itself. */
 export function compileOwnCredentials(
   file: OwnCredentialsFile,
-  place: CredentialPlace,
+  context: CredentialContext,
 ): OwnCredentials {
   switch (file.type) {
     case 'none':
@@ -56,14 +56,14 @@ export function compileOwnCredentials(
       return {
         type: 'static',
         header: file.header.toLowerCase(),
-        value: requireSecret(place.secrets, [...place.at, 'value']),
+        value: requireSecret(context.secrets, [...context.at, 'value']),
       };
     case 'client-credentials':
-      return { type: 'client-credentials', request: compileRequest(file, place) };
+      return { type: 'client-credentials', request: compileRequest(file, context) };
   }
 }
 
-function compileRequest(file: TokenRequestFile, place: CredentialPlace): TokenRequestSettings {
+function compileRequest(file: TokenRequestFile, context: CredentialContext): TokenRequestSettings {
   const { issuer, tokenEndpoint, audience } = file;
   return {
     server:
@@ -72,17 +72,17 @@ function compileRequest(file: TokenRequestFile, place: CredentialPlace): TokenRe
         : { kind: 'issuer', url: issuer },
     network: file.network,
     clientId: file.clientId,
-    authentication: compileAuthentication(file, place),
+    authentication: compileAuthentication(file, context),
     scopes: [...file.scopes],
-    resource: file.resource ?? (audience === undefined ? place.url : undefined),
+    resource: file.resource ?? (audience === undefined ? context.url : undefined),
     audience,
-    own: place.own,
+    own: context.own,
   };
 }
 
 function compileAuthentication(
   file: TokenRequestFile,
-  { at, secrets }: CredentialPlace,
+  { at, secrets }: CredentialContext,
 ): ClientAuthentication {
   const key = secretAt(secrets, [...at, 'privateKey']);
   if (key !== undefined) return { method: 'private_key_jwt', key };

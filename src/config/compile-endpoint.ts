@@ -1,10 +1,10 @@
 // Turns an endpoint of a gateway file that is known to be right into settings, and whoever vouches for callers
 // of a resource, which upstreams have in common with endpoints. Judges nothing.
 
-import type { EndpointFile, GatewayFile, UpstreamFile } from './gateway-file.js';
+import type { AggregateFile, GatewayFile, UpstreamFile } from './gateway-file.js';
 import { strictestBinding } from './member-binding.js';
 import { defaultPrefix } from './prefixes.js';
-import type { EndpointSettings, UpstreamSettings } from './settings.js';
+import type { AggregateSettings, UpstreamSettings } from './settings.js';
 
 /** Who vouches for callers of a resource, and for which audience. */
 export function compileVouchers(
@@ -21,18 +21,18 @@ export function compileVouchers(
 }
 
 /** The settings of an endpoint; what its members have in common was checked before. */
-export function compileEndpoint(
+export function compileAggregate(
   name: string,
-  file: EndpointFile,
+  file: AggregateFile,
   root: GatewayFile,
-): EndpointSettings {
+): AggregateSettings {
   const path = file.path ?? `/${name}`;
   const resource = root.publicUrl.replace(/\/$/, '') + path;
-  const members = Object.entries(file.upstreams).map(([upstream, { prefix }]) => ({
+  const backends = Object.entries(file.upstreams).map(([upstream, { prefix }]) => ({
     upstream,
     prefix: prefix ?? defaultPrefix(upstream),
   }));
-  const upstreams = members.flatMap(({ upstream }) => root.upstreams[upstream] ?? []);
+  const upstreams = backends.flatMap(({ upstream }) => root.upstreams[upstream] ?? []);
   const binding = strictestBinding(upstreams.map((upstream) => upstream.binding));
   if (binding === undefined) throw new Error('an endpoint was not checked before use');
   const scopes = upstreams.flatMap((upstream) => upstream.scopesSupported);
@@ -44,6 +44,6 @@ export function compileEndpoint(
     ...compileVouchers(file, resource),
     binding,
     scopesSupported: [...new Set(scopes)],
-    members,
+    backends,
   };
 }

@@ -5,14 +5,14 @@
 import { dirname, resolve } from 'node:path';
 import { ownAudiences } from './checks-resources.js';
 import {
-  type CredentialPlace,
+  type CredentialContext,
   compileCredentials,
   compileIdentity,
   compileOwnCredentials,
   compileTls,
   watchedFilesOf,
 } from './compile-credentials.js';
-import { compileEndpoint, compileVouchers } from './compile-endpoint.js';
+import { compileAggregate, compileVouchers } from './compile-endpoint.js';
 import { compileIssuer } from './compile-issuer.js';
 import type { FilePath } from './fault.js';
 import { freezeDeep } from './freeze.js';
@@ -91,7 +91,7 @@ export function compileSettings(input: CompileInput): Settings {
     upstreams: mapOf(root.upstreams, (name, upstream) =>
       compileUpstream(name, upstream, { base: publicBase, audiences }, secrets),
     ),
-    endpoints: mapOf(root.endpoints, (name, endpoint) => compileEndpoint(name, endpoint, root)),
+    aggregates: mapOf(root.endpoints, (name, aggregate) => compileAggregate(name, aggregate, root)),
     policiesDir,
     pinsDir: pinsDir === undefined ? resolve(policiesDir, 'pins') : resolve(folder, pinsDir),
     profiles: mapOf(root.inspection.profiles, compileProfile),
@@ -143,7 +143,7 @@ function compileUpstream(
   const at: FilePath = ['upstreams', name];
   const path = file.path ?? `/${name}`;
   const resource = own.base + path;
-  const place = { secrets, url: file.url, own };
+  const credentialContext = { secrets, url: file.url, own };
   return {
     name,
     url: new URL(file.url),
@@ -155,7 +155,10 @@ function compileUpstream(
     ...compileVouchers(file, resource),
     binding: file.binding,
     scopesSupported: [...file.scopesSupported],
-    credentials: compileCredentials(file.credentials, { ...place, at: [...at, 'credentials'] }),
+    credentials: compileCredentials(file.credentials, {
+      ...credentialContext,
+      at: [...at, 'credentials'],
+    }),
     apps: file.apps,
     tls: compileTls(file, name, secrets),
     identity: compileIdentity(file),
@@ -163,7 +166,7 @@ function compileUpstream(
       mode: file.pinning.mode,
       maxAgeMs: requireDurationMs(file.pinning.maxAge),
       onDrift: file.pinning.onDrift,
-      credentials: compilePinningCredentials(file, at, place),
+      credentials: compilePinningCredentials(file, at, credentialContext),
     },
     inspect: file.inspect,
     limits: {
@@ -186,15 +189,15 @@ function compileUpstream(
 function compilePinningCredentials(
   { credentials, pinning }: UpstreamFile,
   at: FilePath,
-  place: Omit<CredentialPlace, 'at'>,
+  context: Omit<CredentialContext, 'at'>,
 ): OwnCredentials {
   if (pinning.credentials !== undefined) {
-    const own = { ...place, at: [...at, 'pinning', 'credentials'] };
+    const own = { ...context, at: [...at, 'pinning', 'credentials'] };
     return compileOwnCredentials(pinning.credentials, own);
   }
   if (credentials.type === 'token-exchange')
     throw new Error('the credentials of pinning were not checked before use');
-  return compileOwnCredentials(credentials, { ...place, at: [...at, 'credentials'] });
+  return compileOwnCredentials(credentials, { ...context, at: [...at, 'credentials'] });
 }
 
 const ALL_PII_KINDS: readonly PiiKind[] = ['card', 'iban', 'ssn'];

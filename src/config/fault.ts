@@ -3,7 +3,7 @@
 // Contract §1 (`validate`) fixes how faults are shown; report.ts renders them.
 
 /** What kind of mistake it is: the rule id of machine-readable reports. Closed and append-only. */
-export type FaultRule =
+export type DiagnosticRule =
   | 'unreadable'
   | 'yaml'
   | 'unknown-key'
@@ -20,13 +20,13 @@ export type FaultRule =
 
 export type Severity = 'error' | 'warning';
 
-export type Fault = {
+export type Diagnostic = {
   readonly file: string;
   /** Both count from 1. A fault of a whole file stands at 1:1. */
   readonly line: number;
   readonly column: number;
   readonly severity: Severity;
-  readonly rule: FaultRule;
+  readonly rule: DiagnosticRule;
   readonly message: string;
   readonly suggestion?: string;
 };
@@ -35,12 +35,12 @@ export type Fault = {
 export type FilePath = readonly (string | number)[];
 
 /** A mistake found in the values of a file, before it is given its line and column. */
-export type PathFault = {
+export type PathDiagnostic = {
   readonly path: FilePath;
   /** Whether the mistake is the key or its value. */
   readonly at: 'key' | 'value';
   readonly severity: Severity;
-  readonly rule: FaultRule;
+  readonly rule: DiagnosticRule;
   readonly message: string;
   readonly suggestion?: string;
 };
@@ -49,22 +49,22 @@ export type PathFault = {
 export type Report = (
   path: FilePath,
   message: string,
-  more?: Partial<Pick<PathFault, 'at' | 'severity' | 'rule' | 'suggestion'>>,
+  more?: Partial<Pick<PathDiagnostic, 'at' | 'severity' | 'rule' | 'suggestion'>>,
 ) => void;
 
 /** A fault of a whole file. */
-export function faultOfFile(file: string, rule: FaultRule, message: string): Fault {
+export function fileDiagnostic(file: string, rule: DiagnosticRule, message: string): Diagnostic {
   return { file, line: 1, column: 1, severity: 'error', rule, message };
 }
 
 /** True when at least one fault forbids using what was read. */
-export function hasErrors(faults: readonly { readonly severity: Severity }[]): boolean {
-  return faults.some((fault) => fault.severity === 'error');
+export function hasErrors(diagnostics: readonly { readonly severity: Severity }[]): boolean {
+  return diagnostics.some((diagnostic) => diagnostic.severity === 'error');
 }
 
 /** In the order a reader meets them: by file, line, column, then text. */
-export function sortFaults(faults: readonly Fault[]): readonly Fault[] {
-  return [...faults].sort(
+export function sortDiagnostics(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
+  return [...diagnostics].sort(
     (a, b) =>
       compare(a.file, b.file) ||
       a.line - b.line ||

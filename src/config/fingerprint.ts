@@ -15,7 +15,7 @@ export type WatchTargets = {
 };
 
 /** A file changed this recently may change again within the grain of its times: it is read anew. */
-const SETTLED_MS = 2000;
+const STABLE_AFTER_MS = 2000;
 
 type Known = { readonly stamp: string; readonly digest: string };
 
@@ -60,8 +60,8 @@ async function digestOf(
     const { dev, ino, size, mtimeNs, ctimeNs, ctimeMs } = await stat(file, { bigint: true });
     const stamp = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
     const before = known.get(file);
-    const isSettled = BigInt(Date.now()) - ctimeMs > BigInt(SETTLED_MS);
-    const digest = isSettled && before?.stamp === stamp ? before.digest : await hashFile(file);
+    const isStable = BigInt(Date.now()) - ctimeMs > BigInt(STABLE_AFTER_MS);
+    const digest = isStable && before?.stamp === stamp ? before.digest : await hashFile(file);
     seen.set(file, { stamp, digest });
     return digest;
   } catch {

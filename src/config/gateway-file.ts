@@ -111,7 +111,7 @@ export type UpstreamFile = {
   };
 };
 
-export type EndpointFile = {
+export type AggregateFile = {
   readonly path?: string;
   readonly authentication: 'required' | 'none';
   readonly issuers?: readonly string[];
@@ -171,7 +171,7 @@ export type GatewayFile = {
   readonly keys?: readonly SecretReference[];
   readonly issuers: { readonly [name: string]: IssuerFile };
   readonly upstreams: { readonly [name: string]: UpstreamFile };
-  readonly endpoints: { readonly [name: string]: EndpointFile };
+  readonly endpoints: { readonly [name: string]: AggregateFile };
   readonly policies: { readonly dir: string };
   readonly pins?: { readonly dir?: string };
   readonly inspection: { readonly profiles: { readonly [name: string]: ProfileFile } };

@@ -53,9 +53,9 @@ function readTls(
   if (cert === undefined || key === undefined || (hasAuthorities && clientCa === undefined)) {
     return undefined;
   }
-  const fault = judgePair(cert.text, key);
-  if (fault !== undefined) {
-    report([...path, 'key'], fault, { rule: 'secret' });
+  const error = findPairError(cert.text, key);
+  if (error !== undefined) {
+    report([...path, 'key'], error, { rule: 'secret' });
     return undefined;
   }
   const keyFile = textAt(root, [...path, 'key', 'file']);
@@ -105,7 +105,7 @@ function expiryOf(certificates: readonly string[]): number | undefined {
   }
 }
 
-function judgePair(cert: string, key: string): string | undefined {
+function findPairError(cert: string, key: string): string | undefined {
   try {
     createPrivateKey(key);
   } catch {

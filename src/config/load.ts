@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
-import { checkEndpoints } from './checks-endpoints.js';
+import { checkAggregates } from './checks-endpoints.js';
 import { checkIssuers } from './checks-issuers.js';
 import { checkAdmin, checkAudit, checkKeys, checkState } from './checks-operation.js';
 import { checkListeners, checkPublicUrl } from './checks-origins.js';
@@ -12,18 +12,18 @@ import { checkResources } from './checks-resources.js';
 import { checkUpstreams } from './checks-upstreams.js';
 import { type CompileInput, compileSettings } from './compile.js';
 import {
-  type Fault,
-  faultOfFile,
+  type Diagnostic,
+  fileDiagnostic,
   hasErrors,
-  type PathFault,
+  type PathDiagnostic,
   type Report,
-  sortFaults,
+  sortDiagnostics,
 } from './fault.js';
 import type { Files } from './files.js';
 import type { GatewayFile } from './gateway-file.js';
 import { readListenerTls } from './listener-certificates.js';
 import { type Outline, outlineOf } from './outline.js';
-import { placeFault } from './positions.js';
+import { placeDiagnostic } from './positions.js';
 import { GATEWAY_SCHEMA } from './schema-gateway.js';
 import { readSecrets } from './secrets.js';
 import type { Settings } from './settings.js';
@@ -44,7 +44,7 @@ export type GatewaySources = {
 export type GatewayReading = {
   /** `undefined` where one fault is an error, or secrets were skipped. */
   readonly settings: Settings | undefined;
-  readonly faults: readonly Fault[];
+  readonly diagnostics: readonly Diagnostic[];
   /** What could be understood even of a wrong file, so that policies are checked in the same run. */
   readonly outline: Outline | undefined;
 };
@@ -56,29 +56,32 @@ export function loadGateway(file: string, sources: GatewaySources): GatewayReadi
   try {
     bytes = sources.readFile(absolute);
   } catch {
-    const fault = faultOfFile(file, 'unreadable', 'the file cannot be read');
-    return { settings: undefined, faults: [fault], outline: undefined };
+    const diagnostic = fileDiagnostic(file, 'unreadable', 'the file cannot be read');
+    return { settings: undefined, diagnostics: [diagnostic], outline: undefined };
   }
-  const { source, faults } = readYaml(file, bytes);
+  const { source, diagnostics } = readYaml(file, bytes);
   if (source === undefined) {
-    return { settings: undefined, faults: sortFaults(faults), outline: undefined };
+    return { settings: undefined, diagnostics: sortDiagnostics(diagnostics), outline: undefined };
   }
   const root = source.value;
-  const found: PathFault[] = [...validateShape(GATEWAY_SCHEMA, root)];
-  const read = judge(root, dirname(absolute), sources, found);
-  const placed = found.map((fault) => placeFault(file, source.locate, fault));
-  const result = { faults: sortFaults(placed), outline: outlineOf(root, absolute, source.locate) };
+  const found: PathDiagnostic[] = [...validateShape(GATEWAY_SCHEMA, root)];
+  const read = check(root, dirname(absolute), sources, found);
+  const placed = found.map((diagnostic) => placeDiagnostic(file, source.locate, diagnostic));
+  const result = {
+    diagnostics: sortDiagnostics(placed),
+    outline: outlineOf(root, absolute, source.locate),
+  };
   if (hasErrors(placed) || read === undefined) return { settings: undefined, ...result };
   const hash = createHash('sha256').update(bytes).digest('hex');
   const settings = compileSettings({ file: absolute, root: root as GatewayFile, ...read, hash });
   return { settings, ...result };
 }
 
-function judge(
+function check(
   root: unknown,
   folder: string,
   sources: GatewaySources,
-  found: PathFault[],
+  found: PathDiagnostic[],
 ): Pick<CompileInput, 'secrets' | 'tls'> | undefined {
   const report: Report = (path, message, more = {}) => {
     found.push({
@@ -95,7 +98,7 @@ function judge(
   checkKeys(root, report);
   checkIssuers(root, report);
   checkUpstreams(root, report);
-  checkEndpoints(root, report);
+  checkAggregates(root, report);
   checkResources(root, report);
   checkAudit(root, report);
   checkState(root, report);

@@ -3,8 +3,8 @@
 
 import { dirname, resolve } from 'node:path';
 import type { Locate, Position } from './positions.js';
-import { membersOf } from './prefixes.js';
-import type { MemberSettings } from './settings.js';
+import { backendsOf } from './prefixes.js';
+import type { BackendSettings } from './settings.js';
 import { mapAt, textAt, textsAt, valueAt } from './tree.js';
 
 export type UpstreamOutline = {
@@ -15,16 +15,16 @@ export type UpstreamOutline = {
 };
 
 /** What an endpoint shows under which prefixes, and where the file says so. */
-export type EndpointOutline = {
+export type AggregateOutline = {
   readonly name: string;
-  readonly members: readonly MemberSettings[];
+  readonly backends: readonly BackendSettings[];
   readonly position: Position;
 };
 
 export type Outline = {
   /** Absolute path of the file. */
   readonly file: string;
-  readonly endpoints: readonly EndpointOutline[];
+  readonly aggregates: readonly AggregateOutline[];
   readonly upstreams: readonly UpstreamOutline[];
   readonly issuers: readonly string[];
   readonly profiles: readonly string[];
@@ -46,9 +46,9 @@ export function outlineOf(root: unknown, file: string, locate: Locate): Outline 
   const port = valueAt(root, ['listeners', 'ops', 'port']);
   return {
     file,
-    endpoints: Object.keys(mapAt(root, ['endpoints'])).map((name) => ({
+    aggregates: Object.keys(mapAt(root, ['endpoints'])).map((name) => ({
       name,
-      members: membersOf(root, name),
+      backends: backendsOf(root, name),
       position: locate(['endpoints', name], 'key'),
     })),
     upstreams: Object.keys(mapAt(root, ['upstreams'])).map((name) => ({

@@ -3,11 +3,17 @@
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import type { PolicyDocument, PolicyFault } from '../policy/document.js';
-import { type Fault, faultOfFile, hasErrors, type PathFault, sortFaults } from './fault.js';
+import type { PolicyDiagnostic, PolicyDocument } from '../policy/document.js';
+import {
+  type Diagnostic,
+  fileDiagnostic,
+  hasErrors,
+  type PathDiagnostic,
+  sortDiagnostics,
+} from './fault.js';
 import type { Files } from './files.js';
 import { documentOf } from './policy-file.js';
-import { type Locate, placeFault } from './positions.js';
+import { type Locate, placeDiagnostic } from './positions.js';
 import { POLICY_SCHEMA } from './schema-policy.js';
 import { validateShape } from './validation.js';
 import { readYaml } from './yaml.js';
@@ -19,7 +25,7 @@ export const MAX_POLICY_FILES = 1000;
 export type CompileDocuments<Policies> = (
   documents: readonly PolicyDocument[],
   hash: string,
-) => { readonly policies: Policies; readonly faults: readonly PolicyFault[] };
+) => { readonly policies: Policies; readonly diagnostics: readonly PolicyDiagnostic[] };
 
 export type PolicyReading<Policies> = {
   /** `undefined` where one fault is an error. */
@@ -28,7 +34,7 @@ export type PolicyReading<Policies> = {
   readonly documents: readonly PolicyDocument[];
   /** SHA-256 over the names and bytes of the files, lower-case hex. */
   readonly hash: string;
-  readonly faults: readonly Fault[];
+  readonly diagnostics: readonly Diagnostic[];
 };
 
 /** Reads `*.policy.yaml` of a folder, not of folders below it. No file at all is no mistake, but a warning. */
@@ -36,35 +42,36 @@ export function loadPolicies<Policies>(
   folder: string,
   ports: { readonly files: Files; readonly compile: CompileDocuments<Policies> },
 ): PolicyReading<Policies> {
-  const faults: Fault[] = [];
+  const diagnostics: Diagnostic[] = [];
   const places = new Map<string, Locate>();
   const documents: PolicyDocument[] = [];
   const hash = createHash('sha256');
-  for (const name of listPolicies(folder, ports.files, faults)) {
+  for (const name of listPolicies(folder, ports.files, diagnostics)) {
     const file = join(folder, name);
-    const bytes = readBytes(file, ports.files, faults);
+    const bytes = readBytes(file, ports.files, diagnostics);
     if (bytes === undefined) continue;
     hash.update(`${JSON.stringify(name)} ${bytes.byteLength}\n`).update(bytes);
-    const document = readDocument(file, bytes, places, faults);
+    const document = readDocument(file, bytes, places, diagnostics);
     if (document !== undefined) documents.push(document);
   }
   const version = hash.digest('hex');
   const compiled = ports.compile(documents, version);
-  for (const fault of compiled.faults) faults.push(placePolicyFault(fault, places));
+  for (const diagnostic of compiled.diagnostics)
+    diagnostics.push(placePolicyDiagnostic(diagnostic, places));
   return {
-    policies: hasErrors(faults) ? undefined : compiled.policies,
+    policies: hasErrors(diagnostics) ? undefined : compiled.policies,
     documents,
     hash: version,
-    faults: sortFaults(faults),
+    diagnostics: sortDiagnostics(diagnostics),
   };
 }
 
-function listPolicies(folder: string, files: Files, faults: Fault[]): readonly string[] {
+function listPolicies(folder: string, files: Files, diagnostics: Diagnostic[]): readonly string[] {
   let names: readonly string[];
   try {
     names = files.listFolder(folder);
   } catch {
-    faults.push(faultOfFile(folder, 'unreadable', 'the policy folder cannot be read'));
+    diagnostics.push(fileDiagnostic(folder, 'unreadable', 'the policy folder cannot be read'));
     return [];
   }
   const found = names
@@ -72,18 +79,18 @@ function listPolicies(folder: string, files: Files, faults: Fault[]): readonly s
     .sort();
   if (found.length === 0) {
     const message = `no ${POLICY_SUFFIX} file: nothing is allowed`;
-    faults.push({ ...faultOfFile(folder, 'policy', message), severity: 'warning' });
+    diagnostics.push({ ...fileDiagnostic(folder, 'policy', message), severity: 'warning' });
   }
   if (found.length <= MAX_POLICY_FILES) return found;
-  faults.push(faultOfFile(folder, 'policy', `more than ${MAX_POLICY_FILES} policy files`));
+  diagnostics.push(fileDiagnostic(folder, 'policy', `more than ${MAX_POLICY_FILES} policy files`));
   return [];
 }
 
-function readBytes(file: string, files: Files, faults: Fault[]): Uint8Array | undefined {
+function readBytes(file: string, files: Files, diagnostics: Diagnostic[]): Uint8Array | undefined {
   try {
     return files.readFile(file);
   } catch {
-    faults.push(faultOfFile(file, 'unreadable', 'the policy file cannot be read'));
+    diagnostics.push(fileDiagnostic(file, 'unreadable', 'the policy file cannot be read'));
     return undefined;
   }
 }
@@ -92,20 +99,23 @@ function readDocument(
   file: string,
   bytes: Uint8Array,
   places: Map<string, Locate>,
-  faults: Fault[],
+  diagnostics: Diagnostic[],
 ): PolicyDocument | undefined {
-  const { source, faults: mistakes } = readYaml(file, bytes);
-  faults.push(...mistakes);
+  const { source, diagnostics: mistakes } = readYaml(file, bytes);
+  diagnostics.push(...mistakes);
   if (source === undefined) return undefined;
   places.set(file, source.locate);
   const shape = validateShape(POLICY_SCHEMA, source.value);
-  faults.push(...shape.map((fault) => placeFault(file, source.locate, fault)));
+  diagnostics.push(...shape.map((diagnostic) => placeDiagnostic(file, source.locate, diagnostic)));
   return shape.length > 0 ? undefined : documentOf(file, source.value);
 }
 
-function placePolicyFault(fault: PolicyFault, places: ReadonlyMap<string, Locate>): Fault {
-  const { file, ...rest } = fault;
-  const placed: PathFault = { ...rest, at: 'value', rule: 'policy' };
+function placePolicyDiagnostic(
+  diagnostic: PolicyDiagnostic,
+  places: ReadonlyMap<string, Locate>,
+): Diagnostic {
+  const { file, ...rest } = diagnostic;
+  const placed: PathDiagnostic = { ...rest, at: 'value', rule: 'policy' };
   const locate = places.get(file) ?? (() => ({ line: 1, column: 1 }));
-  return placeFault(file, locate, placed);
+  return placeDiagnostic(file, locate, placed);
 }

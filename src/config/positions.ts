@@ -2,7 +2,7 @@
 // Only looks up; reading and refusing is yaml.ts. Positions count from 1.
 
 import { type Document, isAlias, isMap, isScalar, isSeq, type LineCounter, type Node } from 'yaml';
-import type { Fault, FilePath, PathFault } from './fault.js';
+import type { Diagnostic, FilePath, PathDiagnostic } from './fault.js';
 
 export type Position = { readonly line: number; readonly column: number };
 
@@ -27,8 +27,12 @@ export function locateIn(document: Document, lines: LineCounter): Locate {
 }
 
 /** Gives a fault of a path its file, line and column. */
-export function placeFault(file: string, locate: Locate, fault: PathFault): Fault {
-  const { path, at, ...rest } = fault;
+export function placeDiagnostic(
+  file: string,
+  locate: Locate,
+  diagnostic: PathDiagnostic,
+): Diagnostic {
+  const { path, at, ...rest } = diagnostic;
   return { file, ...locate(path, at), ...rest };
 }
 

@@ -9,7 +9,7 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 const CURVES: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 
 /** What is wrong with a key for `private_key_jwt`, or `undefined`. */
-export function judgeClientKey(text: string): string | undefined {
+export function findClientKeyError(text: string): string | undefined {
   const key = readPrivateKey(text);
   if (key === undefined) return 'this secret is no private key: PKCS #8 in PEM, or a JSON Web Key';
   return isSigningKey(key)
@@ -18,7 +18,7 @@ export function judgeClientKey(text: string): string | undefined {
 }
 
 /** What is wrong with the key of a client certificate, or `undefined`. */
-export function judgeTlsKey(text: string): string | undefined {
+export function findTlsKeyError(text: string): string | undefined {
   return readPem(text) === undefined ? 'this secret is no private key in PEM' : undefined;
 }
 

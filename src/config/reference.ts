@@ -68,7 +68,7 @@ function rowsOfShapes(
   if (shapes.length === 0) return [];
   const tag = String((schema['discriminator'] as Schema)['propertyName']);
   const seen = new Set(shown.keys());
-  const tags = shapes.map((shape) => wordOf(membersOf(shape['properties']).get(tag)));
+  const tags = shapes.map((shape) => constOf(membersOf(shape['properties']).get(tag)));
   const rows: Row[] = [
     { key: `${prefix}${tag}`, type: tags.join(', '), fallback: 'required', text: textOf(schema) },
   ];
@@ -91,9 +91,9 @@ function holdsKey(shape: Schema | undefined, name: string): boolean {
   return membersOf(shape?.['properties']).has(name);
 }
 
-function wordOf(schema: Schema | undefined): string {
-  const word = `\`${String(schema?.['const'])}\``;
-  return schema?.[NOT_AVAILABLE] === true ? `${word} (not available)` : word;
+function constOf(schema: Schema | undefined): string {
+  const constText = `\`${String(schema?.['const'])}\``;
+  return schema?.[NOT_AVAILABLE] === true ? `${constText} (not available)` : constText;
 }
 
 function typeOf(schema: Schema): string {
@@ -102,7 +102,9 @@ function typeOf(schema: Schema): string {
   if (Array.isArray(options)) {
     const refused = listOf(schema[NOT_AVAILABLE]);
     return options
-      .map((word) => (refused.includes(word) ? `\`${word}\` (not available)` : `\`${word}\``))
+      .map((typeName) =>
+        refused.includes(typeName) ? `\`${typeName}\` (not available)` : `\`${typeName}\``,
+      )
       .join(', ');
   }
   if (schema['const'] !== undefined) return `\`${String(schema['const'])}\``;

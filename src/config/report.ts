@@ -2,21 +2,24 @@
 // Renders only; what a fault may say is decided where it is found. Contract §1 fixes the line.
 
 import { isAbsolute, relative, sep } from 'node:path';
-import type { Fault } from './fault.js';
+import type { Diagnostic } from './fault.js';
 
 export type ReportFormat = 'text' | 'json' | 'sarif';
 export const REPORT_FORMATS: readonly ReportFormat[] = ['text', 'json', 'sarif'];
 
 /** Faults in a format. Files below `folder` are named relative to it. Ends with a line feed unless empty. */
-export function renderFaults(
-  faults: readonly Fault[],
+export function renderDiagnostics(
+  diagnostics: readonly Diagnostic[],
   format: ReportFormat,
   folder: string,
 ): string {
-  const named = faults.map((fault) => ({ ...fault, file: nameFile(fault.file, folder) }));
+  const named = diagnostics.map((diagnostic) => ({
+    ...diagnostic,
+    file: nameFile(diagnostic.file, folder),
+  }));
   switch (format) {
     case 'text':
-      return named.map((fault) => `${renderLine(fault)}\n`).join('');
+      return named.map((diagnostic) => `${renderLine(diagnostic)}\n`).join('');
     case 'json':
       return `${JSON.stringify({ faults: named }, null, 2)}\n`;
     case 'sarif':
@@ -25,10 +28,10 @@ export function renderFaults(
 }
 
 /** `file:line:col error text; did you mean "…"?` */
-export function renderLine(fault: Fault): string {
-  const { file, line, column, severity, message, suggestion } = fault;
-  const question = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`;
-  return escapeControls(`${file}:${line}:${column} ${severity} ${message}${question}`);
+export function renderLine(diagnostic: Diagnostic): string {
+  const { file, line, column, severity, message, suggestion } = diagnostic;
+  const suggestionText = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`;
+  return escapeControls(`${file}:${line}:${column} ${severity} ${message}${suggestionText}`);
 }
 
 /** Files name themselves, and names may hold anything: a line stays one line and moves no cursor. */
@@ -45,8 +48,8 @@ function nameFile(file: string, folder: string): string {
   return path === '' || path === '..' || path.startsWith(`..${sep}`) ? file : path;
 }
 
-function renderSarif(faults: readonly Fault[]): object {
-  const ids = [...new Set(faults.map((fault) => fault.rule))].sort();
+function renderSarif(diagnostics: readonly Diagnostic[]): object {
+  const ids = [...new Set(diagnostics.map((diagnostic) => diagnostic.rule))].sort();
   return {
     $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
     version: '2.1.0',
@@ -54,16 +57,16 @@ function renderSarif(faults: readonly Fault[]): object {
       {
         tool: { driver: { name: 'sallyport', rules: ids.map((id) => ({ id })) } },
         columnKind: 'utf16CodeUnits',
-        results: faults.map((fault) => ({
-          ruleId: fault.rule,
-          ruleIndex: ids.indexOf(fault.rule),
-          level: fault.severity,
-          message: { text: textOf(fault) },
+        results: diagnostics.map((diagnostic) => ({
+          ruleId: diagnostic.rule,
+          ruleIndex: ids.indexOf(diagnostic.rule),
+          level: diagnostic.severity,
+          message: { text: textOf(diagnostic) },
           locations: [
             {
               physicalLocation: {
-                artifactLocation: { uri: uriOf(fault.file) },
-                region: { startLine: fault.line, startColumn: fault.column },
+                artifactLocation: { uri: uriOf(diagnostic.file) },
+                region: { startLine: diagnostic.line, startColumn: diagnostic.column },
               },
             },
           ],
@@ -73,7 +76,7 @@ function renderSarif(faults: readonly Fault[]): object {
   };
 }
 
-function textOf({ message, suggestion }: Fault): string {
+function textOf({ message, suggestion }: Diagnostic): string {
   return suggestion === undefined ? message : `${message}; did you mean "${suggestion}"?`;
 }
 

@@ -5,13 +5,13 @@
 import {
   duration,
   networkOf,
+  oneOfStrings,
   record,
   type Schema,
   scopeList,
   secret,
   text,
   union,
-  words,
 } from './schema-parts.js';
 
 const HEADER_PATTERN = "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$";
@@ -44,7 +44,7 @@ const TOKEN_REQUEST: Readonly<Record<string, Schema>> = {
   network: networkOf(true),
   clientId: text('The gateway as a client of that server.'),
   clientSecret: secret('Its secret.'),
-  clientAuthentication: words(
+  clientAuthentication: oneOfStrings(
     'How the secret is sent.',
     ['client_secret_basic', 'client_secret_post'],
     { default: 'client_secret_basic' },
@@ -71,7 +71,7 @@ const TOKEN_EXCHANGE = record(
     type: { const: 'token-exchange' },
     ...TOKEN_REQUEST,
     actorToken: secret('Token of the gateway as the acting party.'),
-    actorTokenType: words('Its type.', ['jwt', 'access_token'], { default: 'jwt' }),
+    actorTokenType: oneOfStrings('Its type.', ['jwt', 'access_token'], { default: 'jwt' }),
   },
   { title: 'credentials of type token-exchange', required: ['type', 'clientId'] },
 );

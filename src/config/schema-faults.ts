@@ -3,65 +3,74 @@
 // put in the wrong place must not reach a log.
 
 import type { ErrorObject } from 'ajv/dist/2020.js';
-import type { FilePath, PathFault } from './fault.js';
-import { nearestWord } from './suggestion.js';
+import type { FilePath, PathDiagnostic } from './fault.js';
+import { nearestCandidate } from './suggestion.js';
 import { suggestQuantity } from './units.js';
 
-type Words = {
+type DiagnosticText = {
   readonly message: string;
   readonly suggestion?: string | undefined;
-  readonly rule?: PathFault['rule'];
-  readonly at?: PathFault['at'];
+  readonly rule?: PathDiagnostic['rule'];
+  readonly at?: PathDiagnostic['at'];
   /** Appended to the path of the error. */
   readonly member?: string;
 };
 
-type Wording = (error: ErrorObject, schema: Readonly<Record<string, unknown>>) => Words | undefined;
+type DescribeError = (
+  error: ErrorObject,
+  schema: Readonly<Record<string, unknown>>,
+) => DiagnosticText | undefined;
 
-const QUOTABLE_WORD = /^[A-Za-z0-9_.-]{1,32}$/;
+const QUOTABLE_VALUE = /^[A-Za-z0-9_.-]{1,32}$/;
 const MAX_QUOTED_KEY = 64;
 
 /** The fault that a validator's error stands for; `undefined` for errors that only repeat others. */
-export function wordSchemaError(error: ErrorObject): PathFault | undefined {
+export function describeSchemaError(error: ErrorObject): PathDiagnostic | undefined {
   // Errors inside `propertyNames` are followed by one of the keyword itself, which has the place.
   if (error.propertyName !== undefined && error.keyword !== 'propertyNames') return undefined;
-  const wording = WORDINGS.get(error.keyword) ?? wordOther;
-  const words = wording(error, (error.parentSchema ?? {}) as Readonly<Record<string, unknown>>);
-  if (words === undefined) return undefined;
+  const describe = DESCRIPTIONS.get(error.keyword) ?? describeOther;
+  const text = describe(error, (error.parentSchema ?? {}) as Readonly<Record<string, unknown>>);
+  if (text === undefined) return undefined;
   const path = pathOf(error);
   return {
-    path: words.member === undefined ? path : [...path, words.member],
-    at: words.at ?? 'value',
+    path: text.member === undefined ? path : [...path, text.member],
+    at: text.at ?? 'value',
     severity: 'error',
-    rule: words.rule ?? 'wrong-value',
-    message: words.message,
-    ...(words.suggestion === undefined ? {} : { suggestion: words.suggestion }),
+    rule: text.rule ?? 'wrong-value',
+    message: text.message,
+    ...(text.suggestion === undefined ? {} : { suggestion: text.suggestion }),
   };
 }
 
-const WORDINGS: ReadonlyMap<string, Wording> = new Map<string, Wording>([
-  ['additionalProperties', wordUnknownKey],
-  ['required', wordMissingKey],
-  ['type', wordType],
-  ['enum', wordEnum],
-  ['const', wordConst],
-  ['discriminator', wordTag],
-  ['propertyNames', wordName],
+const DESCRIPTIONS: ReadonlyMap<string, DescribeError> = new Map<string, DescribeError>([
+  ['additionalProperties', describeUnknownKey],
+  ['required', describeMissingKey],
+  ['type', describeType],
+  ['enum', describeEnum],
+  ['const', describeConst],
+  ['discriminator', describeTag],
+  ['propertyNames', describeName],
   ['minItems', () => ({ message: 'this list must not be empty' })],
   ['minLength', (_, schema) => ({ message: `expected ${nounOf(schema)}, found empty text` })],
-  ['minProperties', wordEmptyMap],
+  ['minProperties', describeEmptyMap],
   ['maxProperties', (_, schema) => ({ message: `expected ${nounOf(schema)}, not both` })],
   ['uniqueItems', () => ({ message: 'this list names something twice' })],
-  ['x-not-available', wordNotAvailable],
+  ['x-not-available', describeNotAvailable],
   ['if', () => undefined],
 ]);
 
-function wordOther(error: ErrorObject, schema: Readonly<Record<string, unknown>>): Words {
+function describeOther(
+  error: ErrorObject,
+  schema: Readonly<Record<string, unknown>>,
+): DiagnosticText {
   const suggestion = suggestUnit(schema, error.data);
   return { message: `expected ${nounOf(schema)}`, suggestion };
 }
 
-function wordUnknownKey(error: ErrorObject, schema: Readonly<Record<string, unknown>>): Words {
+function describeUnknownKey(
+  error: ErrorObject,
+  schema: Readonly<Record<string, unknown>>,
+): DiagnosticText {
   const key = String(error.params['additionalProperty']);
   const known = Object.keys((schema['properties'] ?? {}) as object);
   const owner = schema['title'];
@@ -71,19 +80,22 @@ function wordUnknownKey(error: ErrorObject, schema: Readonly<Record<string, unkn
       typeof owner === 'string' && !owner.includes(',')
         ? `${owner} has no key ${quoted}`
         : `unknown key ${quoted}`,
-    suggestion: nearestWord(key, known),
+    suggestion: nearestCandidate(key, known),
     rule: 'unknown-key',
     at: 'key',
     member: key,
   };
 }
 
-function wordMissingKey(error: ErrorObject): Words {
+function describeMissingKey(error: ErrorObject): DiagnosticText {
   const key = String(error.params['missingProperty']);
   return { message: `the key "${key}" is missing`, rule: 'missing-key', at: 'key' };
 }
 
-function wordType(error: ErrorObject, schema: Readonly<Record<string, unknown>>): Words {
+function describeType(
+  error: ErrorObject,
+  schema: Readonly<Record<string, unknown>>,
+): DiagnosticText {
   return {
     message: `expected ${nounOf(schema)}, found ${nounOfValue(error.data)}`,
     suggestion: suggestForType(schema, error.data),
@@ -91,58 +103,67 @@ function wordType(error: ErrorObject, schema: Readonly<Record<string, unknown>>)
   };
 }
 
-function wordEnum(error: ErrorObject): Words {
+function describeEnum(error: ErrorObject): DiagnosticText {
   const options = (error.params['allowedValues'] as readonly unknown[]).map(String);
-  const word = error.data;
+  const value = error.data;
   const list = options.join(', ');
-  if (typeof word !== 'string' || !QUOTABLE_WORD.test(word)) {
+  if (typeof value !== 'string' || !QUOTABLE_VALUE.test(value)) {
     return { message: `expected one of ${list}` };
   }
   return {
-    message: `"${word}" is not one of ${list}`,
-    suggestion: nearestWord(word, options),
+    message: `"${value}" is not one of ${list}`,
+    suggestion: nearestCandidate(value, options),
   };
 }
 
-function wordConst(error: ErrorObject): Words {
+function describeConst(error: ErrorObject): DiagnosticText {
   return { message: `expected ${String(error.params['allowedValue'])}` };
 }
 
-function wordTag(error: ErrorObject, schema: Readonly<Record<string, unknown>>): Words {
+function describeTag(
+  error: ErrorObject,
+  schema: Readonly<Record<string, unknown>>,
+): DiagnosticText {
   const tag = String(error.params['tag']);
   const shapes = (schema['oneOf'] ?? []) as readonly Record<string, Record<string, unknown>>[];
   const options = shapes.map((shape) => {
     const property = shape['properties']?.[tag] as Record<string, unknown> | undefined;
     return String(property?.['const']);
   });
-  const word = error.params['tagValue'];
-  if (word === undefined) {
+  const value = error.params['tagValue'];
+  if (value === undefined) {
     return { message: `the key "${tag}" is missing`, rule: 'missing-key', at: 'key' };
   }
-  if (typeof word !== 'string' || !QUOTABLE_WORD.test(word)) {
+  if (typeof value !== 'string' || !QUOTABLE_VALUE.test(value)) {
     return { message: `expected one of ${options.join(', ')}`, member: tag };
   }
   return {
-    message: `"${word}" is not one of ${options.join(', ')}`,
-    suggestion: nearestWord(word, options),
+    message: `"${value}" is not one of ${options.join(', ')}`,
+    suggestion: nearestCandidate(value, options),
     member: tag,
   };
 }
 
-function wordName(error: ErrorObject): Words {
+function describeName(error: ErrorObject): DiagnosticText {
   const name = String(error.params['propertyName']);
   const noun = (error.schema as { title?: string }).title ?? 'a name';
   return { message: `expected ${noun}`, at: 'key', member: name };
 }
 
-function wordEmptyMap(_: ErrorObject, schema: Readonly<Record<string, unknown>>): Words {
+function describeEmptyMap(
+  _: ErrorObject,
+  schema: Readonly<Record<string, unknown>>,
+): DiagnosticText {
   if (isSecret(schema)) {
     return { message: `expected ${nounOf(schema)}, found an empty map`, rule: 'secret' };
   }
   return { message: 'this map must not be empty' };
 }
 
-function wordNotAvailable(error: ErrorObject, schema: Readonly<Record<string, unknown>>): Words {
+function describeNotAvailable(
+  error: ErrorObject,
+  schema: Readonly<Record<string, unknown>>,
+): DiagnosticText {
   const isOfKey = !Array.isArray(schema['x-not-available']) && schema['const'] === undefined;
   const subject = isOfKey ? (pathOf(error).at(-1) ?? '') : error.data;
   return {
@@ -185,16 +206,16 @@ function suggestForType(
   value: unknown,
 ): string | undefined {
   if (schema['type'] === 'boolean' && typeof value === 'string') return suggestFlag(value);
-  if (schema['type'] === 'array' && typeof value === 'string' && QUOTABLE_WORD.test(value)) {
+  if (schema['type'] === 'array' && typeof value === 'string' && QUOTABLE_VALUE.test(value)) {
     return `[${value}]`;
   }
   return suggestUnit(schema, value);
 }
 
-function suggestFlag(word: string): string | undefined {
-  if (/^(yes|y|on)$/i.test(word)) return 'true';
-  if (/^(no|n|off)$/i.test(word)) return 'false';
-  return nearestWord(word, ['true', 'false']);
+function suggestFlag(flag: string): string | undefined {
+  if (/^(yes|y|on)$/i.test(flag)) return 'true';
+  if (/^(no|n|off)$/i.test(flag)) return 'false';
+  return nearestCandidate(flag, ['true', 'false']);
 }
 
 function suggestUnit(

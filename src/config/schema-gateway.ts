@@ -1,7 +1,7 @@
 // The JSON Schema of the gateway file. Its defaults are the defaults: reading fills them in from here.
 // Values only. Contract §3 names every key; what a schema cannot say is in the checks-*.ts files.
 
-import { ENDPOINT_SCHEMA } from './schema-endpoint.js';
+import { AGGREGATE_SCHEMA } from './schema-endpoint.js';
 import { INSPECTION_SCHEMA } from './schema-inspection.js';
 import { ISSUER_SCHEMA } from './schema-issuer.js';
 import { LISTENERS_SCHEMA } from './schema-listeners.js';
@@ -12,6 +12,7 @@ import {
   flag,
   NOT_AVAILABLE,
   named,
+  oneOfStrings,
   record,
   type Schema,
   secret,
@@ -19,7 +20,6 @@ import {
   textList,
   unavailable,
   union,
-  words,
 } from './schema-parts.js';
 import { UPSTREAM_SCHEMA } from './schema-upstream.js';
 
@@ -70,7 +70,7 @@ const AUDIT = record(
           'Standard output.',
           {
             type: { const: 'stdout' },
-            durability: words(
+            durability: oneOfStrings(
               'Says that handing a line to the container runtime counts as durable.',
               ['handed-over'],
             ),
@@ -79,7 +79,7 @@ const AUDIT = record(
         ),
       ]),
     },
-    onFailure: words(
+    onFailure: oneOfStrings(
       'What happens to calls while nothing durable can be written.',
       ['block', 'continue'],
       { default: 'block' },
@@ -158,14 +158,14 @@ export const GATEWAY_SCHEMA: Schema = {
       },
       issuers: named('Authorization servers by name.', ISSUER_SCHEMA, { default: {} }),
       upstreams: named('MCP servers by name.', UPSTREAM_SCHEMA, { minProperties: 1 }),
-      endpoints: named('Several upstreams under one path, by name.', ENDPOINT_SCHEMA, {
+      endpoints: named('Several upstreams under one path, by name.', AGGREGATE_SCHEMA, {
         default: {},
       }),
       policies: record(
         'Where policies are.',
         {
           dir: text('Folder of the `*.policy.yaml` files.'),
-          mode: words('Whether policies are enforced.', ['enforce', 'observe'], {
+          mode: oneOfStrings('Whether policies are enforced.', ['enforce', 'observe'], {
             default: 'enforce',
             [NOT_AVAILABLE]: ['observe'],
           }),

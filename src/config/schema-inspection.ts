@@ -1,20 +1,20 @@
 // The JSON Schema of inspection profiles in the gateway file: what detectors do with what they find.
 // Values only. Contract §3: the profile `default` always exists, an absent key has its default.
 
-import { named, record, type Schema, words } from './schema-parts.js';
+import { named, oneOfStrings, record, type Schema } from './schema-parts.js';
 
 const PII_ACTIONS = ['off', 'flag', 'redact', 'block'];
 
 const PROFILE = record('What detectors do. A key that is absent has its default.', {
   request: record(
     'Arguments on the way to the upstream.',
-    { secrets: words('Secrets.', ['off', 'flag', 'block'], { default: 'block' }) },
+    { secrets: oneOfStrings('Secrets.', ['off', 'flag', 'block'], { default: 'block' }) },
     { default: {} },
   ),
   result: record(
     'Everything on the way to the client.',
     {
-      secrets: words('Secrets.', PII_ACTIONS, { default: 'redact' }),
+      secrets: oneOfStrings('Secrets.', PII_ACTIONS, { default: 'redact' }),
       pii: {
         type: ['string', 'object'],
         title: 'an action, or {action: …, kinds: […]}',
@@ -38,15 +38,15 @@ const PROFILE = record('What detectors do. A key that is absent has its default.
           additionalProperties: false,
         },
       },
-      activeContent: words(
+      activeContent: oneOfStrings(
         'Markup, links and escape sequences that act when shown.',
         ['off', 'flag', 'neutralize', 'block'],
         { default: 'neutralize' },
       ),
-      invisible: words('Characters that nobody sees.', ['off', 'flag', 'strip', 'block'], {
+      invisible: oneOfStrings('Characters that nobody sees.', ['off', 'flag', 'strip', 'block'], {
         default: 'strip',
       }),
-      injection: words('Instructions to the model.', ['off', 'flag', 'block'], {
+      injection: oneOfStrings('Instructions to the model.', ['off', 'flag', 'block'], {
         default: 'flag',
       }),
     },

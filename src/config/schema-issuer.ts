@@ -5,13 +5,13 @@ import {
   count,
   duration,
   networkOf,
+  oneOfStrings,
   record,
   SCOPE_PATTERN,
   type Schema,
   scopeList,
   secret,
   text,
-  words,
 } from './schema-parts.js';
 
 const MAX_ASKED_PER_SECOND = 10_000;
@@ -33,7 +33,7 @@ const INTROSPECTION = record(
   {
     clientId: text('The client that the gateway is to the issuer.'),
     clientSecret: secret('The secret of that client.'),
-    authentication: words(
+    authentication: oneOfStrings(
       'How the client proves itself.',
       ['client_secret_basic', 'client_secret_post'],
       { default: 'client_secret_basic' },

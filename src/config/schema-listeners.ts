@@ -4,12 +4,12 @@
 import {
   count,
   duration,
+  oneOfStrings,
   record,
   type Schema,
   secret,
   text,
   textList,
-  words,
 } from './schema-parts.js';
 
 const MAX_PORT = 65_535;
@@ -43,7 +43,7 @@ function listener(
 const DPOP = record(
   'Proofs of possession (RFC 9449) of tokens that are bound to a key. Such a token is taken with its proof alone, whatever is set here.',
   {
-    nonce: words(
+    nonce: oneOfStrings(
       'Whether a proof must carry a nonce of the gateway, so that none can be signed for later.',
       ['off', 'required'],
       { default: 'off' },

@@ -1,7 +1,7 @@
 // The JSON Schema of a lock file: definitions as they were approved, with their digests.
 // Values only. Contract §5; digests are recomputed by pins/, which a schema cannot do.
 
-import { DIALECT, record, type Schema, text, words } from './schema-parts.js';
+import { DIALECT, oneOfStrings, record, type Schema, text } from './schema-parts.js';
 
 const SHA256: Schema = {
   type: 'string',
@@ -16,7 +16,7 @@ const APPROVAL = record('Who approved it, when and why.', {
   note: { type: 'string', description: 'Why.' },
 });
 
-const STATUS = words('Where it stands; nothing but `approved` grants anything.', [
+const STATUS = oneOfStrings('Where it stands; nothing but `approved` grants anything.', [
   'pending',
   'approved',
   'blocked',

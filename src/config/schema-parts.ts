@@ -20,7 +20,11 @@ export function text(description: string, more: Schema = {}): Schema {
   return { type: 'string', minLength: 1, description, ...more };
 }
 
-export function words(description: string, options: readonly string[], more: Schema = {}): Schema {
+export function oneOfStrings(
+  description: string,
+  options: readonly string[],
+  more: Schema = {},
+): Schema {
   return { type: 'string', enum: options, description, ...more };
 }
 
@@ -139,7 +143,7 @@ export function union(tag: string, description: string, shapes: readonly Schema[
 }
 
 export function networkOf(fallback: boolean): Schema {
-  return words(
+  return oneOfStrings(
     'Where the origin may resolve: `public` addresses only, also `private` ranges, or `loopback` only.',
     ['public', 'private', 'loopback'],
     fallback ? { default: 'public' } : {},

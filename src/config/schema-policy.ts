@@ -4,6 +4,7 @@
 import {
   DIALECT,
   NOT_AVAILABLE,
+  oneOfStrings,
   rate,
   record,
   type Schema,
@@ -12,7 +13,6 @@ import {
   textList,
   unavailable,
   union,
-  words,
 } from './schema-parts.js';
 import { SIZE_PATTERN } from './units.js';
 
@@ -70,7 +70,7 @@ const LIMITS = record(
   'How often.',
   {
     rate: rate('Calls in a window.'),
-    per: words('Whose calls are counted together.', ['subject', 'client', 'rule'], {
+    per: oneOfStrings('Whose calls are counted together.', ['subject', 'client', 'rule'], {
       default: 'subject',
     }),
   },
@@ -164,7 +164,7 @@ export const POLICY_SCHEMA: Schema = {
         pattern: RULE_ID_PATTERN,
       }),
       owner: text('Who answers for it; for readers of the file.'),
-      mode: words('Whether the policy counts.', ['enforce', 'shadow'], {
+      mode: oneOfStrings('Whether the policy counts.', ['enforce', 'shadow'], {
         default: 'enforce',
         [NOT_AVAILABLE]: ['shadow'],
       }),

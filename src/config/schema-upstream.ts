@@ -14,25 +14,25 @@ import {
   NOT_AVAILABLE,
   named,
   networkOf,
+  oneOfStrings,
   record,
   type Schema,
   scopeList,
   size,
   text,
   textList,
-  words,
 } from './schema-parts.js';
 
 const PINNING = record(
   'How definitions are held to their pins in the lock file.',
   {
-    mode: words(
+    mode: oneOfStrings(
       '`strict`: only what is pinned and approved is listed or callable. `off`: no pins; arguments and results are held to what was listed last.',
       ['strict', 'trust-on-first-use', 'off'],
       { default: 'strict', [NOT_AVAILABLE]: ['trust-on-first-use'] },
     ),
     maxAge: duration('No call leaves unless definitions were verified within this time.', '60s'),
-    onDrift: words(
+    onDrift: oneOfStrings(
       'What a changed definition stops: itself, or the whole upstream.',
       ['hide-tool', 'stop-upstream'],
       { default: 'hide-tool' },
@@ -83,11 +83,11 @@ export const UPSTREAM_SCHEMA: Schema = record(
   {
     url: text('Endpoint of the server: https, or http on loopback.'),
     path: text('Path on the data listener; `/<name>` where absent.'),
-    transport: words('How the server speaks.', ['streamable-http', 'http-sse'], {
+    transport: oneOfStrings('How the server speaks.', ['streamable-http', 'http-sse'], {
       default: 'streamable-http',
     }),
     network: networkOf(true),
-    authentication: words(
+    authentication: oneOfStrings(
       '`none` lets every caller in; possible only on a loopback listener with a loopback `publicUrl`.',
       ['required', 'none'],
       { default: 'required' },
@@ -98,7 +98,7 @@ export const UPSTREAM_SCHEMA: Schema = record(
       textList('Accepted audiences, compared exactly.', { minItems: 1 }),
       { default: {} },
     ),
-    binding: words(
+    binding: oneOfStrings(
       'What tokens must be bound to here: a key by proofs of possession (`dpop`), a client certificate (`mtls`), either (`any`). With `none` an unbound token is taken too; a bound one is never taken without its proof.',
       ['none', 'any', 'dpop', 'mtls'],
       { default: 'none' },

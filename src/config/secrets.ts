@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 import type { FilePath, Report } from './fault.js';
 import type { Files } from './files.js';
 import { readKeyText } from './keys.js';
-import { judgeClientKey, judgeTlsKey } from './private-keys.js';
+import { findClientKeyError, findTlsKeyError } from './private-keys.js';
 import { mapAt, textAt, valueAt } from './tree.js';
 
 export type SecretSources = {
@@ -41,12 +41,12 @@ export function requireSecret(secrets: Secrets, path: FilePath): string {
 /** Reads every secret of a gateway file and judges its form. Places that hold no reference are skipped. */
 export function readSecrets(root: unknown, sources: SecretSources, report: Report): Secrets {
   const secrets = new Map<string, string>();
-  for (const { path, judge } of secretPlaces(root)) {
+  for (const { path, findError } of secretPaths(root)) {
     const secret = readSecret(root, path, sources, report);
     if (secret === undefined) continue;
-    const fault = judge(secret);
-    if (fault !== undefined) {
-      report(path, fault, { rule: 'secret' });
+    const error = findError(secret);
+    if (error !== undefined) {
+      report(path, error, { rule: 'secret' });
       continue;
     }
     secrets.set(JSON.stringify(path), secret);
@@ -74,39 +74,42 @@ function isLongEnough(path: FilePath, secret: string): boolean {
   return bare.length >= MIN_RECOGNIZED_CHARS;
 }
 
-type Place = { readonly path: FilePath; readonly judge: (secret: string) => string | undefined };
+type SecretPath = {
+  readonly path: FilePath;
+  readonly findError: (secret: string) => string | undefined;
+};
 
-function secretPlaces(root: unknown): readonly Place[] {
+function secretPaths(root: unknown): readonly SecretPath[] {
   const keys = valueAt(root, ['keys']);
-  const keyPlaces = (Array.isArray(keys) ? keys : []).map(
-    (_, index): Place => ({ path: ['keys', index], judge: judgeKey }),
+  const keyPaths = (Array.isArray(keys) ? keys : []).map(
+    (_, index): SecretPath => ({ path: ['keys', index], findError: findKeyError }),
   );
-  const upstreamPlaces = Object.keys(mapAt(root, ['upstreams'])).flatMap((name): Place[] => [
-    ...credentialPlaces(['upstreams', name, 'credentials']),
-    ...credentialPlaces(['upstreams', name, 'pinning', 'credentials']),
-    { path: ['upstreams', name, 'tls', 'key'], judge: judgeTlsKey },
+  const upstreamPaths = Object.keys(mapAt(root, ['upstreams'])).flatMap((name): SecretPath[] => [
+    ...credentialPaths(['upstreams', name, 'credentials']),
+    ...credentialPaths(['upstreams', name, 'pinning', 'credentials']),
+    { path: ['upstreams', name, 'tls', 'key'], findError: findTlsKeyError },
   ]);
-  const clientPlaces = Object.keys(mapAt(root, ['issuers'])).map(
-    (name): Place => ({
+  const clientPaths = Object.keys(mapAt(root, ['issuers'])).map(
+    (name): SecretPath => ({
       path: ['issuers', name, 'introspection', 'clientSecret'],
-      judge: judgeClientSecret,
+      findError: findClientSecretError,
     }),
   );
-  const token: Place = { path: ['admin', 'breakGlass', 'token'], judge: judgeToken };
+  const token: SecretPath = { path: ['admin', 'breakGlass', 'token'], findError: findTokenError };
   const tlsKeys = ['data', 'ops', 'admin'].map(
-    (name): Place => ({ path: ['listeners', name, 'tls', 'key'], judge: () => undefined }),
+    (name): SecretPath => ({ path: ['listeners', name, 'tls', 'key'], findError: () => undefined }),
   );
-  const store: Place = { path: ['state', 'url'], judge: judgeStore };
-  return [...keyPlaces, ...upstreamPlaces, ...clientPlaces, ...tlsKeys, token, store];
+  const store: SecretPath = { path: ['state', 'url'], findError: findStoreError };
+  return [...keyPaths, ...upstreamPaths, ...clientPaths, ...tlsKeys, token, store];
 }
 
 /** The secrets that credentials of one kind or another have. */
-function credentialPlaces(path: FilePath): readonly Place[] {
+function credentialPaths(path: FilePath): readonly SecretPath[] {
   return [
-    { path: [...path, 'value'], judge: judgeHeader },
-    { path: [...path, 'clientSecret'], judge: judgeClientSecret },
-    { path: [...path, 'privateKey'], judge: judgeClientKey },
-    { path: [...path, 'actorToken'], judge: judgeActorToken },
+    { path: [...path, 'value'], findError: findHeaderError },
+    { path: [...path, 'clientSecret'], findError: findClientSecretError },
+    { path: [...path, 'privateKey'], findError: findClientKeyError },
+    { path: [...path, 'actorToken'], findError: findActorTokenError },
   ];
 }
 
@@ -157,34 +160,34 @@ function readSecretFile(
   return secret.trim() === '' ? refuse('the file of this secret is empty') : secret;
 }
 
-function judgeKey(secret: string): string | undefined {
+function findKeyError(secret: string): string | undefined {
   if (readKeyText(secret) !== undefined) return undefined;
   return 'this secret is not a gateway key: 32 bytes as base64 or hex, or what `sallyport keys new` prints';
 }
 
 /** RFC 8693 §2.1: the form depends on the type; what is no visible text is none. */
-function judgeActorToken(secret: string): string | undefined {
+function findActorTokenError(secret: string): string | undefined {
   return /^[\x21-\x7e]+$/.test(secret) ? undefined : 'this secret cannot be a token';
 }
 
 /** RFC 9110 §5.5: visible ASCII, spaces between. */
-function judgeHeader(secret: string): string | undefined {
+function findHeaderError(secret: string): string | undefined {
   if (/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(secret)) return undefined;
   return 'this secret cannot be the value of an HTTP header';
 }
 
 /** RFC 6749, appendix A.2. */
-function judgeClientSecret(secret: string): string | undefined {
+function findClientSecretError(secret: string): string | undefined {
   return /^[\x20-\x7e]+$/.test(secret) ? undefined : 'this secret cannot be that of a client';
 }
 
-function judgeToken(secret: string): string | undefined {
+function findTokenError(secret: string): string | undefined {
   if (!/^[\x21-\x7e]+$/.test(secret)) return 'this secret cannot be a bearer token';
   if (secret.length >= MIN_BREAK_GLASS_LENGTH) return undefined;
   return `this secret is shorter than ${MIN_BREAK_GLASS_LENGTH} characters`;
 }
 
-function judgeStore(secret: string): string | undefined {
+function findStoreError(secret: string): string | undefined {
   const url = URL.canParse(secret) ? new URL(secret) : undefined;
   const isStore = url?.protocol === 'redis:' || url?.protocol === 'rediss:';
   if (isStore && url.hostname !== '') return undefined;

@@ -172,21 +172,21 @@ export type UpstreamSettings = {
 };
 
 /** One upstream of an endpoint. */
-export type MemberSettings = {
+export type BackendSettings = {
   readonly upstream: string;
   /** Stands before the names of its tools and prompts; none is the beginning of another's. */
   readonly prefix: string;
 };
 
 /** Several upstreams under one path: a resource of its own, whose members keep all their settings. */
-export type EndpointSettings = Pick<
+export type AggregateSettings = Pick<
   UpstreamSettings,
   'name' | 'path' | 'resource' | 'authentication' | 'issuers' | 'audiences' | 'binding'
 > & {
   /** Those of all members. */
   readonly scopesSupported: readonly string[];
   /** In the order of the file. */
-  readonly members: readonly MemberSettings[];
+  readonly backends: readonly BackendSettings[];
 };
 
 /** What a detector family does with a finding. */
@@ -270,7 +270,7 @@ export type Settings = {
   readonly issuers: ReadonlyMap<string, IssuerSettings>;
   readonly upstreams: ReadonlyMap<string, UpstreamSettings>;
   /** No name of an endpoint is that of an upstream. */
-  readonly endpoints: ReadonlyMap<string, EndpointSettings>;
+  readonly aggregates: ReadonlyMap<string, AggregateSettings>;
   readonly policiesDir: string;
   readonly pinsDir: string;
   readonly profiles: ReadonlyMap<string, InspectionProfile>;

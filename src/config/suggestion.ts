@@ -2,19 +2,19 @@
 // Pure. Works on words that operators write, bounded in length; never on traffic.
 // Distance: insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
 
-const MAX_WORD_LENGTH = 64;
+const MAX_SUGGESTION_LENGTH = 64;
 
 /**
  * The candidate nearest to a word, or `undefined` where none is near: at most a third of the word's
  * letters may differ, and at least one. Letter case counts for nothing.
  */
-export function nearestWord(word: string, candidates: Iterable<string>): string | undefined {
-  if (word.length === 0 || word.length > MAX_WORD_LENGTH) return undefined;
-  const folded = word.toLowerCase();
+export function nearestCandidate(text: string, candidates: Iterable<string>): string | undefined {
+  if (text.length === 0 || text.length > MAX_SUGGESTION_LENGTH) return undefined;
+  const folded = text.toLowerCase();
   let best: string | undefined;
-  let bestDistance = Math.max(1, Math.floor(word.length / 3)) + 1;
+  let bestDistance = Math.max(1, Math.floor(text.length / 3)) + 1;
   for (const candidate of candidates) {
-    if (candidate === word || candidate.length > MAX_WORD_LENGTH) continue;
+    if (candidate === text || candidate.length > MAX_SUGGESTION_LENGTH) continue;
     const distance = editDistance(folded, candidate.toLowerCase());
     if (distance < bestDistance) {
       best = candidate;

@@ -75,14 +75,14 @@ function readQuantity(
   return quantity <= max ? quantity : undefined;
 }
 
-const UNIT_WORDS: readonly (readonly [RegExp, string])[] = [
+const UNIT_ALIASES: readonly (readonly [RegExp, string])[] = [
   [/^(ms|msec|millis|milliseconds?)$/i, 'ms'],
   [/^(s|sec|secs|seconds?)$/i, 's'],
   [/^(m|min|mins|minutes?)$/i, 'm'],
   [/^(h|hr|hrs|hours?)$/i, 'h'],
   [/^(d|days?)$/i, 'd'],
 ];
-const SIZE_WORDS: readonly (readonly [RegExp, string])[] = [
+const SIZE_ALIASES: readonly (readonly [RegExp, string])[] = [
   [/^(b|bytes?)$/i, 'B'],
   [/^(k|kb|ki|kib)$/i, 'KiB'],
   [/^(m|mb|mi|mib)$/i, 'MiB'],
@@ -97,9 +97,9 @@ export function suggestQuantity(
   const parts = /^([1-9][0-9]{0,8})(?:\s*(?:\/|per)?\s*([A-Za-z]{1,12}))?$/.exec(String(written));
   const count = parts?.[1];
   if (count === undefined) return undefined;
-  const word = parts?.[2];
-  const words = kind === 'size' ? SIZE_WORDS : UNIT_WORDS;
-  const unit = word === undefined ? FALLBACK_UNITS[kind] : unitOf(word, words);
+  const unitText = parts?.[2];
+  const aliases = kind === 'size' ? SIZE_ALIASES : UNIT_ALIASES;
+  const unit = unitText === undefined ? FALLBACK_UNITS[kind] : unitOf(unitText, aliases);
   if (unit === undefined) return undefined;
   if (kind !== 'rate') return `${count}${unit}`;
   return unit === 'ms' ? undefined : `${count}/${unit === 'm' ? 'min' : unit}`;
@@ -107,6 +107,6 @@ export function suggestQuantity(
 
 const FALLBACK_UNITS = { duration: 's', size: 'B', rate: 'm' } as const;
 
-function unitOf(word: string, words: readonly (readonly [RegExp, string])[]): string | undefined {
-  return words.find(([pattern]) => pattern.test(word))?.[1];
+function unitOf(text: string, aliases: readonly (readonly [RegExp, string])[]): string | undefined {
+  return aliases.find(([pattern]) => pattern.test(text))?.[1];
 }

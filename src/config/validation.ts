@@ -3,8 +3,8 @@
 // for a word where one of a few words belongs. JSON Schema draft 2020-12.
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
-import type { PathFault } from './fault.js';
-import { wordSchemaError } from './schema-faults.js';
+import type { PathDiagnostic } from './fault.js';
+import { describeSchemaError } from './schema-faults.js';
 import { NOT_AVAILABLE, type Schema } from './schema-parts.js';
 import { readDurationMs, readRate, readSizeBytes } from './units.js';
 
@@ -29,27 +29,27 @@ const compiled = new WeakMap<Schema, ValidateFunction>();
  *
  * @throws Error where the schema itself is invalid, which tests exclude.
  */
-export function validateShape(schema: Schema, value: unknown): readonly PathFault[] {
+export function validateShape(schema: Schema, value: unknown): readonly PathDiagnostic[] {
   let validate = compiled.get(schema);
   if (validate === undefined) {
     validate = ajv.compile(schema);
     compiled.set(schema, validate);
   }
   if (validate(value)) return [];
-  return onePerPlace((validate.errors ?? []).flatMap(wordError));
+  return onePerPlace((validate.errors ?? []).flatMap(describeAjvError));
 }
 
-function wordError(error: ErrorObject): readonly PathFault[] {
-  const fault = wordSchemaError(error);
-  return fault === undefined ? [] : [fault];
+function describeAjvError(error: ErrorObject): readonly PathDiagnostic[] {
+  const diagnostic = describeSchemaError(error);
+  return diagnostic === undefined ? [] : [diagnostic];
 }
 
 /** A value that is wrong in several ways is reported once: the first way says enough. */
-function onePerPlace(faults: readonly PathFault[]): readonly PathFault[] {
+function onePerPlace(diagnostics: readonly PathDiagnostic[]): readonly PathDiagnostic[] {
   const seen = new Set<string>();
-  return faults.filter((fault) => {
-    const isOfChild = fault.rule === 'unknown-key' || fault.rule === 'missing-key';
-    const place = JSON.stringify([fault.path, isOfChild ? fault.message : '']);
+  return diagnostics.filter((diagnostic) => {
+    const isOfChild = diagnostic.rule === 'unknown-key' || diagnostic.rule === 'missing-key';
+    const place = JSON.stringify([diagnostic.path, isOfChild ? diagnostic.message : '']);
     if (seen.has(place)) return false;
     seen.add(place);
     return true;

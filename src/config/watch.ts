@@ -8,7 +8,7 @@ import { createFingerprint, type WatchTargets } from './fingerprint.js';
 
 export const POLL_MS = 1000;
 /** Several writes of one change come within this time; they are looked at once. */
-export const SETTLE_MS = 50;
+export const DEBOUNCE_MS = 50;
 
 export type WatchOptions = {
   readonly targets: WatchTargets;
@@ -17,7 +17,7 @@ export type WatchOptions = {
   /** Called with what `onChange` threw. The watch goes on. */
   readonly onError: (error: unknown) => void;
   readonly pollMs?: number;
-  readonly settleMs?: number;
+  readonly debounceMs?: number;
 };
 
 export type ConfigWatch = {
@@ -47,7 +47,7 @@ class Watch implements ConfigWatch {
   #isClosed = false;
   #running: Promise<void> | undefined;
   #isDue = false;
-  #settling: NodeJS.Timeout | undefined;
+  #debounceTimer: NodeJS.Timeout | undefined;
   #polling: NodeJS.Timeout | undefined;
   readonly #watchers = new Map<string, FSWatcher>();
 
@@ -82,7 +82,7 @@ class Watch implements ConfigWatch {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#polling);
-    clearTimeout(this.#settling);
+    clearTimeout(this.#debounceTimer);
     for (const watcher of this.#watchers.values()) watcher.close();
     this.#watchers.clear();
     await this.#running;
@@ -95,7 +95,7 @@ class Watch implements ConfigWatch {
         const found = await this.#fingerprint(this.#targets);
         if (found.content === this.#known || this.#isClosed) continue;
         this.#known = found.content;
-        await this.#tell();
+        await this.#notify();
         const { stamp } = await this.#fingerprint(this.#targets);
         if (stamp === found.stamp) continue;
         // Written while it was told: what was read then may be neither what was found nor what stands now.
@@ -107,7 +107,7 @@ class Watch implements ConfigWatch {
     }
   }
 
-  async #tell(): Promise<void> {
+  async #notify(): Promise<void> {
     try {
       await this.#options.onChange();
     } catch (error) {
@@ -121,13 +121,13 @@ class Watch implements ConfigWatch {
     void this.check();
   }
 
-  #settle(): void {
-    if (this.#isClosed || this.#settling !== undefined) return;
-    this.#settling = setTimeout(() => {
-      this.#settling = undefined;
+  #debounce(): void {
+    if (this.#isClosed || this.#debounceTimer !== undefined) return;
+    this.#debounceTimer = setTimeout(() => {
+      this.#debounceTimer = undefined;
       void this.check();
-    }, this.#options.settleMs ?? SETTLE_MS);
-    this.#settling.unref();
+    }, this.#options.debounceMs ?? DEBOUNCE_MS);
+    this.#debounceTimer.unref();
   }
 
   /** An audit log beside the configuration changes all the time. */
@@ -153,7 +153,7 @@ class Watch implements ConfigWatch {
     };
     try {
       const watcher = watch(folder, { persistent: false }, (_event, name) => {
-        if (name === null || !this.#isOwn(resolve(folder, name))) this.#settle();
+        if (name === null || !this.#isOwn(resolve(folder, name))) this.#debounce();
       });
       watcher.on('error', end);
       this.#watchers.set(folder, watcher);

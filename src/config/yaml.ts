@@ -13,7 +13,7 @@ import {
   type Pair,
   parseDocument,
 } from 'yaml';
-import { type Fault, faultOfFile } from './fault.js';
+import { type Diagnostic, fileDiagnostic } from './fault.js';
 import { type Locate, locateIn } from './positions.js';
 
 export const MAX_FILE_BYTES = 1024 * 1024;
@@ -31,22 +31,22 @@ export type YamlFile = { readonly value: unknown; readonly locate: Locate };
 export function readYaml(
   file: string,
   bytes: Uint8Array,
-): { readonly source: YamlFile | undefined; readonly faults: readonly Fault[] } {
+): { readonly source: YamlFile | undefined; readonly diagnostics: readonly Diagnostic[] } {
   if (bytes.byteLength > MAX_FILE_BYTES) {
-    return refuse(faultOfFile(file, 'yaml', `the file is larger than ${MAX_FILE_BYTES} bytes`));
+    return refuse(fileDiagnostic(file, 'yaml', `the file is larger than ${MAX_FILE_BYTES} bytes`));
   }
   const text = decode(bytes);
-  if (text === undefined) return refuse(faultOfFile(file, 'yaml', 'the file is not UTF-8 text'));
+  if (text === undefined) return refuse(fileDiagnostic(file, 'yaml', 'the file is not UTF-8 text'));
   try {
     return readText(file, text);
   } catch {
     // The parser recurses; text built to exhaust the stack ends here instead of ending the process.
-    return refuse(faultOfFile(file, 'yaml', 'the file cannot be read as YAML'));
+    return refuse(fileDiagnostic(file, 'yaml', 'the file cannot be read as YAML'));
   }
 }
 
-function refuse(fault: Fault): { source: undefined; faults: readonly Fault[] } {
-  return { source: undefined, faults: [fault] };
+function refuse(diagnostic: Diagnostic): { source: undefined; diagnostics: readonly Diagnostic[] } {
+  return { source: undefined, diagnostics: [diagnostic] };
 }
 
 function decode(bytes: Uint8Array): string | undefined {
@@ -60,7 +60,7 @@ function decode(bytes: Uint8Array): string | undefined {
 function readText(
   file: string,
   text: string,
-): { source: YamlFile | undefined; faults: readonly Fault[] } {
+): { source: YamlFile | undefined; diagnostics: readonly Diagnostic[] } {
   const lineCounter = new LineCounter();
   // Unique keys are checked below: the parser's own check takes quadratic time.
   const document = parseDocument(text, {
@@ -74,23 +74,23 @@ function readText(
     keepSourceTokens: false,
     lineCounter,
   });
-  const faults: Fault[] = [];
+  const diagnostics: Diagnostic[] = [];
   const report = (offset: number, message: string): void => {
     const { line, col } = lineCounter.linePos(offset);
     const place = { line: Math.max(line, 1), column: Math.max(col, 1) };
-    faults.push({ file, ...place, severity: 'error', rule: 'yaml', message });
+    diagnostics.push({ file, ...place, severity: 'error', rule: 'yaml', message });
   };
   for (const mistake of [...document.errors, ...document.warnings]) {
-    report(mistake.pos[0], wordMistake(mistake.code, mistake.message));
+    report(mistake.pos[0], describeMistake(mistake.code, mistake.message));
   }
   if (hasDirective(document)) report(0, 'directives (%YAML, %TAG) are not accepted');
   const reading: Reading = { document, report, values: 0, aliases: 0, open: new Set() };
   const value = readNode(reading, document.contents, 0);
-  if (faults.length > 0) return { source: undefined, faults };
-  return { source: { value, locate: locateIn(document, lineCounter) }, faults };
+  if (diagnostics.length > 0) return { source: undefined, diagnostics };
+  return { source: { value, locate: locateIn(document, lineCounter) }, diagnostics };
 }
 
-function wordMistake(code: string, message: string): string {
+function describeMistake(code: string, message: string): string {
   if (code === 'MULTIPLE_DOCS') return 'the file holds more than one YAML document';
   if (code === 'TAG_RESOLVE_FAILED') return 'tags (!) are not accepted';
   const [first = 'invalid YAML'] = message.split('\n');

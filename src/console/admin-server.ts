@@ -10,18 +10,18 @@ import {
   createHttpListener,
   type HttpListener,
   type ListenerAddress,
-  type PlainAnswer,
+  type PlainResponse,
   readBody,
 } from '../observe/http-listener.js';
 import { ADMIN_PAGE, ADMIN_PAGE_POLICY } from './admin-page.js';
 import {
   type AccessDetail,
   type AdminCaller,
-  answerRevocation,
   MAX_ORDER_BYTES,
-  type RevocationDesk,
   type RevocationRequest,
+  type RevocationService,
   readRevocationRequest,
+  respondToRevocation,
 } from './revocation-api.js';
 
 export type AdminAccess = {
@@ -43,7 +43,7 @@ export type AdminPorts = {
     headers: Readonly<Record<string, string | undefined>>,
   ) => Promise<Verified>;
   readonly controls: () => readonly ControlRow[];
-  readonly revocations: RevocationDesk;
+  readonly revocations: RevocationService;
   readonly onAccess: (access: AdminAccess) => void;
 };
 
@@ -67,7 +67,7 @@ const PAGE_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-function plain(status: number, body: string, headers: Record<string, string> = {}): PlainAnswer {
+function plain(status: number, body: string, headers: Record<string, string> = {}): PlainResponse {
   return { status, headers: { ...TEXT, ...API_POLICY, ...headers }, body: `${body}\n` };
 }
 
@@ -124,15 +124,15 @@ async function authenticate(request: IncomingMessage, ports: AdminPorts): Promis
   return ports.authenticateAdmin({ authorization });
 }
 
-type Outcome = Pick<AdminAccess, 'subject' | 'detail'> & { readonly answer: PlainAnswer };
+type Outcome = Pick<AdminAccess, 'subject' | 'detail'> & { readonly response: PlainResponse };
 
-type Asked =
+type AdminRequest =
   | { readonly action: 'show-page' }
   | { readonly action: 'show-controls' }
   | RevocationRequest;
 
 /** What is asked for; `undefined` for what is not served. */
-function readRequest({ method, url }: IncomingMessage): Asked | undefined {
+function readRequest({ method, url }: IncomingMessage): AdminRequest | undefined {
   const isRead = method === 'GET' || method === 'HEAD';
   if (isRead && url === '/') return { action: 'show-page' };
   if (isRead && url === '/api/controls') return { action: 'show-controls' };
@@ -140,46 +140,49 @@ function readRequest({ method, url }: IncomingMessage): Asked | undefined {
 }
 
 /** Nothing but the page is shown to nobody in particular. */
-async function answerAsked(
-  asked: Asked,
+async function handleAdminRequest(
+  asked: AdminRequest,
   request: IncomingMessage,
   ports: AdminPorts,
 ): Promise<Outcome> {
   if (asked.action === 'show-page')
-    return { answer: { status: 200, headers: PAGE_HEADERS, body: ADMIN_PAGE }, subject: undefined };
+    return {
+      response: { status: 200, headers: PAGE_HEADERS, body: ADMIN_PAGE },
+      subject: undefined,
+    };
   let caller: Verified;
   try {
     caller = await authenticate(request, ports);
   } catch {
     caller = 'unavailable';
   }
-  if (caller === 'unavailable') return { answer: UNAVAILABLE, subject: undefined };
-  if (caller === undefined) return { answer: UNAUTHENTICATED, subject: undefined };
+  if (caller === 'unavailable') return { response: UNAVAILABLE, subject: undefined };
+  if (caller === undefined) return { response: UNAUTHENTICATED, subject: undefined };
   const { subject, roles } = caller;
-  if (roles.length === 0) return { answer: FORBIDDEN, subject };
+  if (roles.length === 0) return { response: FORBIDDEN, subject };
   if (asked.action === 'show-controls') {
     const body = `${JSON.stringify({ controls: ports.controls() })}\n`;
-    return { answer: { status: 200, headers: { ...JSON_TEXT, ...API_POLICY }, body }, subject };
+    return { response: { status: 200, headers: { ...JSON_TEXT, ...API_POLICY }, body }, subject };
   }
   const sent = {
     type: request.headers['content-type'],
     read: () => readBody(request, MAX_ORDER_BYTES),
   };
-  return { ...(await answerRevocation(asked, caller, sent, ports.revocations)), subject };
+  return { ...(await respondToRevocation(asked, caller, sent, ports.revocations)), subject };
 }
 
-async function answerTo(
+async function respondTo(
   request: IncomingMessage,
   ports: AdminPorts,
   hosts: ReadonlySet<string>,
 ): Promise<Outcome & { readonly action: string }> {
   const asked = readRequest(request);
   const action = asked?.action ?? 'unknown';
-  const refuse = (answer: PlainAnswer) => ({ answer, subject: undefined, action });
+  const refuse = (response: PlainResponse) => ({ response, subject: undefined, action });
   if (!hosts.has(hostName(request) ?? '')) return refuse(MISDIRECTED);
   if (!isOwnOrigin(request)) return refuse(CROSS_ORIGIN);
   if (asked === undefined) return refuse(NOT_FOUND);
-  return { ...(await answerAsked(asked, request, ports)), action };
+  return { ...(await handleAdminRequest(asked, request, ports)), action };
 }
 
 /** The admin listener; closed until `start`. */
@@ -187,8 +190,8 @@ export function createAdminServer(listener: ListenerAddress, ports: AdminPorts):
   const hosts = servedHosts(listener, ports.hosts ?? []);
   return createHttpListener(listener, async (request) => {
     const ip = request.socket.remoteAddress ?? '';
-    const { answer, ...access } = await answerTo(request, ports, hosts);
-    ports.onAccess({ ...access, status: answer.status, ip });
-    return answer;
+    const { response, ...access } = await respondTo(request, ports, hosts);
+    ports.onAccess({ ...access, status: response.status, ip });
+    return response;
   });
 }

@@ -2,7 +2,7 @@
 // alone lift. A request that changes something is JSON with a bearer token, which no page of another origin
 // can send unasked. It keeps nothing; the desk behind it does. RFC 9110 §15.
 
-import type { PlainAnswer } from '../observe/http-listener.js';
+import type { PlainResponse } from '../observe/http-listener.js';
 import { type RevocationOrder, readRevocationOrder } from './revocation-order.js';
 
 export type AdminRole = 'viewer' | 'reviewer' | 'admin';
@@ -30,7 +30,7 @@ export type Revoking =
   | { readonly kind: 'revoked'; readonly shown: ShownRevocation; readonly isShared: boolean }
   | { readonly kind: 'unknown-issuer' | 'full' };
 
-export type RevocationDesk = {
+export type RevocationService = {
   /** Those in force, the newest first. */
   list(): readonly ShownRevocation[];
   revoke(order: RevocationOrder, by: string): Promise<Revoking>;
@@ -47,7 +47,7 @@ export type RevocationRequest =
 export type AccessDetail = Readonly<Record<string, string>>;
 
 export type RevocationReply = {
-  readonly answer: PlainAnswer;
+  readonly response: PlainResponse;
   readonly detail?: AccessDetail | undefined;
 };
 
@@ -75,62 +75,62 @@ export function readRevocationRequest(
 }
 
 /** Answers. `body` is read only where an order is due; it resolves with `undefined` where it is too large. */
-export async function answerRevocation(
+export async function respondToRevocation(
   asked: RevocationRequest,
   { roles, subject }: AdminCaller,
   body: { readonly type: string | undefined; readonly read: () => Promise<string | undefined> },
-  desk: RevocationDesk,
+  revocations: RevocationService,
 ): Promise<RevocationReply> {
   if (!MAY[asked.action].some((role) => roles.includes(role)))
-    return { answer: refusal(403, 'This takes another role.') };
+    return { response: refusal(403, 'This takes another role.') };
   switch (asked.action) {
     case 'list-revocations':
-      return { answer: json(200, { revocations: desk.list() }) };
+      return { response: json(200, { revocations: revocations.list() }) };
     case 'revoke':
-      return revoke(body, subject, desk);
+      return revoke(body, subject, revocations);
     case 'lift-revocation':
-      return lift(asked.id, desk);
+      return lift(asked.id, revocations);
   }
 }
 
 async function revoke(
-  body: Parameters<typeof answerRevocation>[2],
+  body: Parameters<typeof respondToRevocation>[2],
   by: string,
-  desk: RevocationDesk,
+  revocations: RevocationService,
 ): Promise<RevocationReply> {
   // A form or plain text could come from any page; JSON cannot (WHATWG Fetch, CORS-safelisted headers).
   if (!/^application\/json(?:; ?charset=utf-8)?$/i.test(body.type ?? ''))
-    return { answer: refusal(415, 'Send application/json.') };
+    return { response: refusal(415, 'Send application/json.') };
   const text = await body.read();
-  if (text === undefined) return { answer: refusal(413, 'The body is too large.') };
+  if (text === undefined) return { response: refusal(413, 'The body is too large.') };
   const order = readRevocationOrder(text);
-  if (typeof order === 'string') return { answer: refusal(400, order) };
-  const done = await desk.revoke(order, by);
+  if (typeof order === 'string') return { response: refusal(400, order) };
+  const done = await revocations.revoke(order, by);
   switch (done.kind) {
     case 'unknown-issuer':
-      return { answer: refusal(400, 'This issuer is not configured.') };
+      return { response: refusal(400, 'This issuer is not configured.') };
     case 'full':
-      return { answer: refusal(409, 'As many revocations are in force as can be; lift some.') };
+      return { response: refusal(409, 'As many revocations are in force as can be; lift some.') };
     case 'revoked': {
       const { shown, isShared } = done;
       const { by: _, at, expires, id, ...about } = shown;
       return {
-        answer: json(isShared ? 201 : 202, { revocation: shown, shared: isShared }),
+        response: json(isShared ? 201 : 202, { revocation: shown, shared: isShared }),
         detail: { revocation: id, ...about, until: expires },
       };
     }
   }
 }
 
-async function lift(id: string, desk: RevocationDesk): Promise<RevocationReply> {
+async function lift(id: string, revocations: RevocationService): Promise<RevocationReply> {
   const detail = { revocation: id };
-  switch (await desk.lift(id)) {
+  switch (await revocations.lift(id)) {
     case 'lifted':
-      return { answer: { status: 204, body: '' }, detail };
+      return { response: { status: 204, body: '' }, detail };
     case 'unknown':
-      return { answer: refusal(404, 'No such revocation is in force.'), detail };
+      return { response: refusal(404, 'No such revocation is in force.'), detail };
     case 'unavailable':
-      return { answer: refusal(503, 'The store cannot be asked; nothing was lifted.'), detail };
+      return { response: refusal(503, 'The store cannot be asked; nothing was lifted.'), detail };
   }
 }
 
@@ -139,10 +139,10 @@ const JSON_HEADERS = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
 } as const;
 
-function json(status: number, value: object): PlainAnswer {
+function json(status: number, value: object): PlainResponse {
   return { status, headers: JSON_HEADERS, body: `${JSON.stringify(value)}\n` };
 }
 
-function refusal(status: number, error: string): PlainAnswer {
+function refusal(status: number, error: string): PlainResponse {
   return json(status, { error });
 }

@@ -67,7 +67,7 @@ function decodeName(header: string): string {
 }
 
 /** The first rule of the stateless era that the request breaks. */
-function findStatelessFault(
+function findStatelessError(
   received: ReceivedPost,
   method: string,
   params: JsonObject,
@@ -77,8 +77,8 @@ function findStatelessFault(
   const version = meta[VERSION_KEY];
   if (typeof version !== 'string') return refuse(400, -32602, 'The version is missing', id);
   if (!SERVED_STATELESS_VERSIONS.some((served) => served === version)) {
-    const fault = refuse(400, -32022, 'Unsupported protocol version', id);
-    return { ...fault, supported: SERVED_STATELESS_VERSIONS };
+    const error = refuse(400, -32022, 'Unsupported protocol version', id);
+    return { ...error, supported: SERVED_STATELESS_VERSIONS };
   }
   if (!isObject(meta[CAPABILITIES_KEY])) {
     return refuse(400, -32602, 'The client capabilities are missing', id);
@@ -108,7 +108,7 @@ function finish(
 }
 
 /** The first rule of the session era that the request breaks. */
-function findSessionFault(
+function findSessionError(
   received: ReceivedPost,
   method: string,
   id: RequestId | undefined,
@@ -140,8 +140,8 @@ export function classifyPost(
   const header = received.headers['mcp-protocol-version'];
   const isStateless =
     VERSION_KEY in meta || SERVED_STATELESS_VERSIONS.some((served) => served === header);
-  const fault = isStateless
-    ? findStatelessFault(received, method, params, meta, id)
-    : findSessionFault(received, method, id, hasSession);
-  return fault ?? finish(isStateless ? '2026' : '2025', id, method, params);
+  const error = isStateless
+    ? findStatelessError(received, method, params, meta, id)
+    : findSessionError(received, method, id, hasSession);
+  return error ?? finish(isStateless ? '2026' : '2025', id, method, params);
 }

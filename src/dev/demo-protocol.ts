@@ -16,7 +16,7 @@ export const SERVED_STATELESS_VERSIONS = ['2026-07-28'] as const;
 export type ListKind = 'tools' | 'prompts' | 'resources' | 'resourceTemplates';
 
 /** What one tool call gives: the result and the progress told before it. */
-export type ToolAnswer = { readonly result: JsonObject; readonly progress: readonly string[] };
+export type ToolResponse = { readonly result: JsonObject; readonly progress: readonly string[] };
 
 /** The content of a scripted server. `undefined` means that the name or URI is unknown. */
 export type Story = {
@@ -27,13 +27,13 @@ export type Story = {
   /** Sent on cacheable results of the stateless era. */
   readonly cache: { readonly ttlMs: number; readonly cacheScope: string };
   list(kind: ListKind): readonly JsonObject[];
-  callTool(name: string, args: JsonObject): ToolAnswer | undefined;
+  callTool(name: string, args: JsonObject): ToolResponse | undefined;
   getPrompt(name: string, args: JsonObject): JsonObject | undefined;
   /** The items of `contents`. */
   readResource(uri: string): readonly JsonObject[] | undefined;
 };
 
-export type StoryAnswer =
+export type StoryResponse =
   | { readonly kind: 'result'; readonly result: JsonObject; readonly progress: readonly string[] }
   | { readonly kind: 'error'; readonly status: number; readonly error: RpcError };
 
@@ -54,11 +54,11 @@ const LIST_METHODS: ReadonlyMap<string, ListKind> = new Map([
   ['resources/templates/list', 'resourceTemplates'],
 ]);
 
-function ok(result: JsonObject, progress: readonly string[] = []): StoryAnswer {
+function ok(result: JsonObject, progress: readonly string[] = []): StoryResponse {
   return { kind: 'result', result, progress };
 }
 
-function refuse(code: number, message: string, status = 200): StoryAnswer {
+function refuse(code: number, message: string, status = 200): StoryResponse {
   return { kind: 'error', status, error: { code, message } };
 }
 
@@ -81,7 +81,7 @@ function completed(
   return { ...result, ...caching, resultType: 'complete', _meta: meta };
 }
 
-function listPage(story: Story, era: ServedEra, kind: ListKind, params: JsonObject): StoryAnswer {
+function listPage(story: Story, era: ServedEra, kind: ListKind, params: JsonObject): StoryResponse {
   const cursor = params['cursor'];
   const match = typeof cursor === 'string' ? /^from-([0-9]{1,6})$/.exec(cursor) : undefined;
   if (cursor !== undefined && !match) return refuse(INVALID_PARAMS, 'Invalid cursor');
@@ -93,21 +93,21 @@ function listPage(story: Story, era: ServedEra, kind: ListKind, params: JsonObje
   return ok(completed(story, era, { [kind]: page, ...next }, true));
 }
 
-function callTool(story: Story, era: ServedEra, params: JsonObject): StoryAnswer {
+function callTool(story: Story, era: ServedEra, params: JsonObject): StoryResponse {
   const args = isObject(params['arguments']) ? params['arguments'] : {};
-  const answer = story.callTool(stringMember(params, 'name'), args);
-  if (answer === undefined) return refuse(INVALID_PARAMS, 'Unknown tool');
-  return ok(completed(story, era, answer.result, false), answer.progress);
+  const response = story.callTool(stringMember(params, 'name'), args);
+  if (response === undefined) return refuse(INVALID_PARAMS, 'Unknown tool');
+  return ok(completed(story, era, response.result, false), response.progress);
 }
 
-function getPrompt(story: Story, era: ServedEra, params: JsonObject): StoryAnswer {
+function getPrompt(story: Story, era: ServedEra, params: JsonObject): StoryResponse {
   const args = isObject(params['arguments']) ? params['arguments'] : {};
   const result = story.getPrompt(stringMember(params, 'name'), args);
   if (result === undefined) return refuse(INVALID_PARAMS, 'Unknown prompt');
   return ok(completed(story, era, result, false));
 }
 
-function readResource(story: Story, era: ServedEra, params: JsonObject): StoryAnswer {
+function readResource(story: Story, era: ServedEra, params: JsonObject): StoryResponse {
   const contents = story.readResource(stringMember(params, 'uri'));
   if (contents !== undefined) return ok(completed(story, era, { contents }, true));
   const code = era === '2025' ? LEGACY_RESOURCE_NOT_FOUND : INVALID_PARAMS;
@@ -118,7 +118,7 @@ function instructionsOf(story: Story): JsonObject {
   return story.instructions === undefined ? {} : { instructions: story.instructions };
 }
 
-function initialize(story: Story, params: JsonObject): StoryAnswer {
+function initialize(story: Story, params: JsonObject): StoryResponse {
   const asked = stringMember(params, 'protocolVersion');
   const version = SERVED_SESSION_VERSIONS.find((served) => served === asked) ?? '2025-11-25';
   return ok({
@@ -129,7 +129,7 @@ function initialize(story: Story, params: JsonObject): StoryAnswer {
   });
 }
 
-function discover(story: Story): StoryAnswer {
+function discover(story: Story): StoryResponse {
   const result = {
     supportedVersions: [...SERVED_STATELESS_VERSIONS],
     capabilities: CAPABILITIES,
@@ -142,12 +142,12 @@ function discover(story: Story): StoryAnswer {
  * Answers one request. Expected failures are values: an unknown name or cursor is the error that the
  * era asks for, with the HTTP status that carries it (MCP 2026-07-28, error map; 404 for methods).
  */
-export function answerRequest(
+export function respondToRequest(
   story: Story,
   era: ServedEra,
   method: string,
   params: JsonObject,
-): StoryAnswer {
+): StoryResponse {
   const kind = LIST_METHODS.get(method);
   if (kind !== undefined) return listPage(story, era, kind, params);
   if (method === 'tools/call') return callTool(story, era, params);

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../mcp/message.js';
 import { DESK_DEFINITIONS, type Drift, driftedTools } from './demo-definitions.js';
-import type { ListKind, Story, ToolAnswer } from './demo-protocol.js';
+import type { ListKind, Story, ToolResponse } from './demo-protocol.js';
 
 /** How the demo upstream may be told to change. */
 export type Misbehaviour = {
@@ -68,12 +68,12 @@ function text(value: string): JsonObject {
   return { type: 'text', text: value };
 }
 
-function plain(value: string, progress: readonly string[] = []): ToolAnswer {
+function plain(value: string, progress: readonly string[] = []): ToolResponse {
   return { result: { content: [text(value)] }, progress };
 }
 
 /** A result whose text block repeats the structured value, as the specification asks. */
-function structured(value: JsonObject): ToolAnswer {
+function structured(value: JsonObject): ToolResponse {
   const result = { content: [text(JSON.stringify(value))], structuredContent: value };
   return { result, progress: [] };
 }
@@ -90,7 +90,7 @@ const TICKETS: readonly JsonObject[] = [
   { id: 'T-104', project: 'finance', status: 'open', title: 'Invoices of the last quarter' },
 ];
 
-function getTicket(args: JsonObject): ToolAnswer {
+function getTicket(args: JsonObject): ToolResponse {
   const found = TICKETS.find(
     (ticket) => ticket['id'] === args['id'] && ticket['project'] === args['project'],
   );
@@ -98,7 +98,7 @@ function getTicket(args: JsonObject): ToolAnswer {
   return { result: { content: [text('No such ticket.')], isError: true }, progress: [] };
 }
 
-function listTickets(args: JsonObject): ToolAnswer {
+function listTickets(args: JsonObject): ToolResponse {
   const tickets = TICKETS.filter((ticket) => ticket['project'] === args['project']);
   return structured({ tickets });
 }
@@ -128,7 +128,7 @@ function handbookPage(isPoisoned: boolean): string {
   ].join('\n');
 }
 
-function getCustomer(args: JsonObject, secrets: DemoSecrets, leak: boolean): ToolAnswer {
+function getCustomer(args: JsonObject, secrets: DemoSecrets, leak: boolean): ToolResponse {
   return structured({
     id: argument(args, 'id'),
     plan: 'business',
@@ -137,7 +137,7 @@ function getCustomer(args: JsonObject, secrets: DemoSecrets, leak: boolean): Too
   });
 }
 
-function exportAll(): ToolAnswer {
+function exportAll(): ToolResponse {
   const progress = TICKETS.map((ticket) => `exported ${String(ticket['id'])}`);
   return plain(`Exported ${TICKETS.length} tickets.`, progress);
 }
@@ -154,8 +154,8 @@ function readPage(uri: string): readonly JsonObject[] | undefined {
 }
 
 function triagePrompt(args: JsonObject): JsonObject {
-  const wording = `Read ticket ${argument(args, 'id')} and name its most likely cause.`;
-  return { messages: [{ role: 'user', content: text(wording) }] };
+  const describe = `Read ticket ${argument(args, 'id')} and name its most likely cause.`;
+  return { messages: [{ role: 'user', content: text(describe) }] };
 }
 
 /**
@@ -163,7 +163,7 @@ function triagePrompt(args: JsonObject): JsonObject {
  * The same seed gives the same secrets.
  */
 export function createDeskStory(secrets: DemoSecrets, current: () => Misbehaviour): Story {
-  const tools: ReadonlyMap<string, (args: JsonObject) => ToolAnswer> = new Map([
+  const tools: ReadonlyMap<string, (args: JsonObject) => ToolResponse> = new Map([
     ['get_ticket', getTicket],
     ['list_tickets', listTickets],
     ['search_docs', () => plain(handbookPage(current().poison))],

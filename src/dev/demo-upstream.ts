@@ -10,7 +10,7 @@ import type { JsonObject, RequestId } from '../mcp/message.js';
 import { isObject } from '../mcp/message.js';
 import { type Classified, classifyPost } from './demo-classify.js';
 import { flatHeaders, openStream, readBody, sendJson, writeEvent } from './demo-http.js';
-import { answerRequest, type Story, type StoryAnswer } from './demo-protocol.js';
+import { respondToRequest, type Story, type StoryResponse } from './demo-protocol.js';
 import {
   createDeskStory,
   type DemoSecrets,
@@ -51,17 +51,17 @@ const MAX_SEEN = 10_000;
 const MAX_SESSIONS = 1_000;
 const LIST_CHANGED: JsonObject = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
 
-type Desk = {
+type DemoContext = {
   readonly story: Story;
   readonly sessions: Map<string, Set<ServerResponse>>;
   readonly seen: SeenRequest[];
   behaviour: Misbehaviour;
 };
 
-function messageOf(id: RequestId, answer: StoryAnswer): JsonObject {
-  return answer.kind === 'result'
-    ? { jsonrpc: '2.0', id, result: answer.result }
-    : { jsonrpc: '2.0', id, error: answer.error };
+function messageOf(id: RequestId, reply: StoryResponse): JsonObject {
+  return reply.kind === 'result'
+    ? { jsonrpc: '2.0', id, result: reply.result }
+    : { jsonrpc: '2.0', id, error: reply.error };
 }
 
 function progressTokenOf(params: JsonObject): RequestId | undefined {
@@ -70,32 +70,32 @@ function progressTokenOf(params: JsonObject): RequestId | undefined {
   return typeof token === 'string' || typeof token === 'number' ? token : undefined;
 }
 
-async function streamAnswer(
-  desk: Desk,
+async function streamReply(
+  demo: DemoContext,
   response: ServerResponse,
   request: Classified & { kind: 'request' },
-  answer: StoryAnswer,
+  reply: StoryResponse,
 ): Promise<void> {
   openStream(response);
   const token = progressTokenOf(request.params);
-  const steps = answer.kind === 'result' && token !== undefined ? answer.progress : [];
+  const steps = reply.kind === 'result' && token !== undefined ? reply.progress : [];
   const withIds = request.era === '2025';
   for (const [index, message] of steps.entries()) {
     if (response.destroyed) return;
     const params = { progressToken: token ?? 0, progress: index + 1, total: steps.length, message };
     const event = { jsonrpc: '2.0', method: 'notifications/progress', params };
     writeEvent(response, event, withIds ? randomUUID() : undefined);
-    if (desk.behaviour.paceMs > 0) await sleep(desk.behaviour.paceMs);
+    if (demo.behaviour.paceMs > 0) await sleep(demo.behaviour.paceMs);
   }
-  writeEvent(response, messageOf(request.id, answer), withIds ? randomUUID() : undefined);
+  writeEvent(response, messageOf(request.id, reply), withIds ? randomUUID() : undefined);
   response.end();
 }
 
-function openSession(desk: Desk): string {
-  const oldest = desk.sessions.keys().next();
-  if (desk.sessions.size >= MAX_SESSIONS && !oldest.done) desk.sessions.delete(oldest.value);
+function openSession(demo: DemoContext): string {
+  const oldest = demo.sessions.keys().next();
+  if (demo.sessions.size >= MAX_SESSIONS && !oldest.done) demo.sessions.delete(oldest.value);
   const id = randomBytes(16).toString('hex');
-  desk.sessions.set(id, new Set());
+  demo.sessions.set(id, new Set());
   return id;
 }
 
@@ -107,17 +107,21 @@ function refusalBody(read: Classified & { kind: 'refused' }): JsonObject {
 
 /** Whether a call is answered by an event stream: on demand, or because it has progress to tell. */
 function isStreamed(
-  desk: Desk,
+  demo: DemoContext,
   request: Classified & { kind: 'request' },
-  answer: StoryAnswer,
+  reply: StoryResponse,
 ): boolean {
   if (request.method !== 'tools/call') return false;
-  if (desk.behaviour.stream) return true;
-  const tells = answer.kind === 'result' && answer.progress.length > 0;
-  return tells && progressTokenOf(request.params) !== undefined;
+  if (demo.behaviour.stream) return true;
+  const sendsProgress = reply.kind === 'result' && reply.progress.length > 0;
+  return sendsProgress && progressTokenOf(request.params) !== undefined;
 }
 
-async function answerPost(desk: Desk, response: ServerResponse, read: Classified): Promise<void> {
+async function handlePost(
+  demo: DemoContext,
+  response: ServerResponse,
+  read: Classified,
+): Promise<void> {
   if (read.kind === 'refused') {
     sendJson(response, read.status, refusalBody(read));
     return;
@@ -127,15 +131,15 @@ async function answerPost(desk: Desk, response: ServerResponse, read: Classified
     response.end();
     return;
   }
-  const answer = answerRequest(desk.story, read.era, read.method, read.params);
-  if (isStreamed(desk, read, answer)) {
-    await streamAnswer(desk, response, read, answer);
+  const reply = respondToRequest(demo.story, read.era, read.method, read.params);
+  if (isStreamed(demo, read, reply)) {
+    await streamReply(demo, response, read, reply);
     return;
   }
-  const status = answer.kind === 'error' ? answer.status : 200;
+  const status = reply.kind === 'error' ? reply.status : 200;
   const isNew = read.era === '2025' && read.method === 'initialize';
-  const headers = isNew ? { 'mcp-session-id': openSession(desk) } : {};
-  sendJson(response, status, messageOf(read.id, answer), headers);
+  const headers = isNew ? { 'mcp-session-id': openSession(demo) } : {};
+  sendJson(response, status, messageOf(read.id, reply), headers);
 }
 
 /** The body as a JSON object, if it is one. */
@@ -153,28 +157,32 @@ function asText(value: unknown): string | undefined {
 }
 
 /** Remembers a request as it came, also one that will be refused. */
-function recordRequest(desk: Desk, request: IncomingMessage, body: string): void {
+function recordRequest(demo: DemoContext, request: IncomingMessage, body: string): void {
   const message = parseMessage(body);
   const params = isObject(message['params']) ? message['params'] : {};
-  desk.seen.push({
+  demo.seen.push({
     httpMethod: request.method ?? '',
     method: asText(message['method']),
     name: asText(params['name']) ?? asText(params['uri']),
     headers: flatHeaders(request),
     body,
   });
-  if (desk.seen.length > MAX_SEEN) desk.seen.shift();
+  if (demo.seen.length > MAX_SEEN) demo.seen.shift();
 }
 
 /** GET opens the session's own stream, DELETE ends the session; the stateless era has neither. */
-function answerSessionMethod(desk: Desk, request: IncomingMessage, response: ServerResponse): void {
+function handleSessionMethod(
+  demo: DemoContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
   const sessionId = flatHeaders(request)['mcp-session-id'];
   if (sessionId === undefined) {
     response.writeHead(405, { allow: 'POST' });
     response.end();
     return;
   }
-  const streams = desk.sessions.get(sessionId);
+  const streams = demo.sessions.get(sessionId);
   if (streams === undefined) {
     sendJson(response, 404, {
       jsonrpc: '2.0',
@@ -183,7 +191,7 @@ function answerSessionMethod(desk: Desk, request: IncomingMessage, response: Ser
     return;
   }
   if (request.method === 'DELETE') {
-    desk.sessions.delete(sessionId);
+    demo.sessions.delete(sessionId);
     for (const stream of streams) stream.end();
     response.writeHead(200);
     response.end();
@@ -194,8 +202,8 @@ function answerSessionMethod(desk: Desk, request: IncomingMessage, response: Ser
   response.once('close', () => streams.delete(response));
 }
 
-async function answerHttp(
-  desk: Desk,
+async function handleHttp(
+  demo: DemoContext,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -205,8 +213,8 @@ async function answerHttp(
     return;
   }
   if (request.method !== 'POST') {
-    recordRequest(desk, request, '');
-    answerSessionMethod(desk, request, response);
+    recordRequest(demo, request, '');
+    handleSessionMethod(demo, request, response);
     return;
   }
   const body = await readBody(request);
@@ -215,14 +223,14 @@ async function answerHttp(
     response.end();
     return;
   }
-  recordRequest(desk, request, body);
+  recordRequest(demo, request, body);
   const received = { headers: flatHeaders(request), body };
-  const read = classifyPost(received, (id) => desk.sessions.has(id));
-  await answerPost(desk, response, read);
+  const read = classifyPost(received, (id) => demo.sessions.has(id));
+  await handlePost(demo, response, read);
 }
 
-function announceDrift(desk: Desk): void {
-  for (const streams of desk.sessions.values()) {
+function announceDrift(demo: DemoContext): void {
+  for (const streams of demo.sessions.values()) {
     for (const stream of streams) writeEvent(stream, LIST_CHANGED, randomUUID());
   }
 }
@@ -235,14 +243,14 @@ export async function startDemoUpstream(
   options: { readonly port?: number; readonly seed?: string } = {},
 ): Promise<DemoUpstream> {
   const secrets = deriveDemoSecrets(options.seed ?? randomBytes(16).toString('hex'));
-  const desk: Desk = {
-    story: createDeskStory(secrets, () => desk.behaviour),
+  const demo: DemoContext = {
+    story: createDeskStory(secrets, () => demo.behaviour),
     sessions: new Map(),
     seen: [],
     behaviour: GOOD_BEHAVIOUR,
   };
   const server = createServer((request, response) => {
-    answerHttp(desk, request, response).catch(() => response.destroy());
+    handleHttp(demo, request, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -250,15 +258,15 @@ export async function startDemoUpstream(
   });
   const { port } = server.address() as AddressInfo;
   function misbehave(change: Partial<Misbehaviour>): void {
-    const before = desk.behaviour.drift;
-    desk.behaviour = { ...desk.behaviour, ...change };
-    if (desk.behaviour.drift !== before) announceDrift(desk);
+    const before = demo.behaviour.drift;
+    demo.behaviour = { ...demo.behaviour, ...change };
+    if (demo.behaviour.drift !== before) announceDrift(demo);
   }
   return {
     url: `http://${HOST}:${port}${PATH}`,
     secrets,
-    seen: () => [...desk.seen],
-    forget: () => desk.seen.splice(0),
+    seen: () => [...demo.seen],
+    forget: () => demo.seen.splice(0),
     misbehave,
     behave: () => misbehave(GOOD_BEHAVIOUR),
     close: () =>

@@ -35,7 +35,7 @@ export type Authorization =
   /** The redirect itself is not to be trusted, so the user is told. */
   | { readonly kind: 'refused'; readonly error: OAuthError };
 
-export type GrantDesk = {
+export type GrantService = {
   /** `client` is the one that the request names; `undefined` where it is unknown. */
   authorize(parameters: Parameters, client: PublicClient | undefined): Authorization;
   redeem(parameters: Parameters, clientId: string): Grant | OAuthError;
@@ -80,7 +80,7 @@ function grantScopes(requested: string | undefined, held: readonly string[]): re
   return requested.split(' ').filter((scope) => held.includes(scope));
 }
 
-function findRequestFault(parameters: Parameters): OAuthError | undefined {
+function findRequestError(parameters: Parameters): OAuthError | undefined {
   if (parameters.get('response_type') !== 'code') {
     return oauthError('unsupported_response_type', 'Only the response type "code" is known.');
   }
@@ -94,10 +94,10 @@ function findRequestFault(parameters: Parameters): OAuthError | undefined {
 
 function redirectTo(
   redirectUri: string,
-  answer: Readonly<Record<string, string | undefined>>,
+  response: Readonly<Record<string, string | undefined>>,
 ): Authorization {
   const location = new URL(redirectUri);
-  for (const [name, value] of Object.entries(answer)) {
+  for (const [name, value] of Object.entries(response)) {
     if (value !== undefined) location.searchParams.set(name, value);
   }
   return { kind: 'redirect', location: location.href };
@@ -109,10 +109,10 @@ function isVerifier(verifier: string | undefined, challenge: string): boolean {
 }
 
 /** Makes the desk. `users` has at least one; the first logs in unless `login_hint` names another. */
-export function createGrantDesk(
+export function createGrantService(
   issuer: string,
   users: readonly [DevUser, ...DevUser[]],
-): GrantDesk {
+): GrantService {
   const codes = new Map<string, Code>();
 
   function keepCode(code: Code): string {
@@ -155,8 +155,9 @@ export function createGrantDesk(
         return { kind: 'refused', error };
       }
       const common = { state: parameters.get('state'), iss: issuer };
-      const fault = findRequestFault(parameters);
-      if (fault !== undefined) return redirectTo(redirectUri, { ...fault, ...common });
+      const requestError = findRequestError(parameters);
+      if (requestError !== undefined)
+        return redirectTo(redirectUri, { ...requestError, ...common });
       const code = issueCode(parameters, client.id, redirectUri);
       return redirectTo(redirectUri, { code, ...common });
     },

@@ -8,7 +8,7 @@ import { type Grant, type OAuthError, oauthError, type Parameters } from './issu
 const LIFETIME_MS = 24 * 60 * 60 * 1000;
 const MAX_TOKENS = 1_000;
 
-export type RefreshDesk = {
+export type RefreshService = {
   /** The refresh token of a new login. */
   issue(grant: Grant): string;
   /** The grant of an access token, with the refresh token that takes the place of the shown one. */
@@ -21,7 +21,7 @@ export type RefreshDesk = {
 type Family = { readonly grant: Grant; readonly untilMs: number; isOver: boolean };
 
 /** No tokens. Past a thousand the oldest are forgotten. */
-export function createRefreshDesk(): RefreshDesk {
+export function createRefreshService(): RefreshService {
   const tokens = new Map<string, { readonly family: Family; isUsed: boolean }>();
 
   function keep(family: Family): string {

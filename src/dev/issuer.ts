@@ -13,7 +13,7 @@ import {
 } from './issuer-clients.js';
 import { createDocumentClients, type FetchDocument, isDocumentUrl } from './issuer-documents.js';
 import {
-  createGrantDesk,
+  createGrantService,
   type DevUser,
   type Grant,
   isGrant,
@@ -23,7 +23,7 @@ import {
   readParameters,
 } from './issuer-grants.js';
 import { issuerMetadata } from './issuer-metadata.js';
-import { createRefreshDesk, type RefreshDesk } from './issuer-refresh.js';
+import { createRefreshService, type RefreshService } from './issuer-refresh.js';
 import { createSigner, type SignToken } from './issuer-signer.js';
 
 const DEFAULT_LIFETIME_SECONDS = 3600;
@@ -61,12 +61,12 @@ export type DevIssuer = {
   close(): Promise<void>;
 };
 
-type Answer = {
+type IssuerResponse = {
   readonly status: number;
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
 };
-type Desk = ReturnType<typeof createGrantDesk>;
+type Grants = ReturnType<typeof createGrantService>;
 type Registry = ReturnType<typeof createClientRegistry>;
 type Parts = {
   readonly issuer: string;
@@ -74,12 +74,12 @@ type Parts = {
   readonly clients: Registry;
   readonly metadata: object;
   findClient(id: string): Promise<PublicClient | undefined>;
-  readonly refreshes: RefreshDesk;
-  readonly desk: Desk;
+  readonly refreshes: RefreshService;
+  readonly grants: Grants;
   readonly sign: SignToken;
 };
 
-function refusal(error: OAuthError, status = 400): Answer {
+function refusal(error: OAuthError, status = 400): IssuerResponse {
   return { status, body: error };
 }
 
@@ -130,7 +130,7 @@ function grantFor(
   const client = readClient(request, parameters);
   switch (parameters.get('grant_type')) {
     case 'authorization_code': {
-      const grant = parts.desk.redeem(parameters, client.id);
+      const grant = parts.grants.redeem(parameters, client.id);
       return isGrant(grant) ? { grant, refreshToken: parts.refreshes.issue(grant) } : grant;
     }
     case 'refresh_token':
@@ -139,7 +139,7 @@ function grantFor(
       const machine = parts.clients.authenticate(client.id, client.secret ?? '');
       if (machine === undefined)
         return oauthError('invalid_client', 'The client is unknown or its secret is wrong.');
-      const grant = parts.desk.grantMachine(parameters, machine);
+      const grant = parts.grants.grantMachine(parameters, machine);
       return isGrant(grant) ? { grant } : grant;
     }
     default:
@@ -150,7 +150,7 @@ function grantFor(
   }
 }
 
-async function answerToken(request: IncomingMessage, parts: Parts): Promise<Answer> {
+async function handleToken(request: IncomingMessage, parts: Parts): Promise<IssuerResponse> {
   const body = await readBody(request);
   const parameters = body === undefined ? undefined : readParameters(new URLSearchParams(body));
   if (parameters === undefined) {
@@ -172,7 +172,7 @@ async function answerToken(request: IncomingMessage, parts: Parts): Promise<Answ
 }
 
 /** A registration is JSON (RFC 7591 §3.1), which no page of another site can send unasked. */
-async function answerRegistration(request: IncomingMessage, parts: Parts): Promise<Answer> {
+async function handleRegistration(request: IncomingMessage, parts: Parts): Promise<IssuerResponse> {
   const [type = ''] = (request.headers['content-type'] ?? '').split(';', 1);
   if (type.trim().toLowerCase() !== 'application/json')
     return refusal(oauthError('invalid_client_metadata', 'Send application/json.'), 415);
@@ -183,18 +183,18 @@ async function answerRegistration(request: IncomingMessage, parts: Parts): Promi
   return refusal(oauthError('invalid_redirect_uri', description));
 }
 
-async function answerAuthorization(url: URL, parts: Parts): Promise<Answer> {
+async function handleAuthorization(url: URL, parts: Parts): Promise<IssuerResponse> {
   const parameters = readParameters(url.searchParams);
   if (parameters === undefined) {
     return refusal(oauthError('invalid_request', 'A parameter is repeated.'));
   }
   const client = await parts.findClient(parameters.get('client_id') ?? '');
-  const outcome = parts.desk.authorize(parameters, client);
+  const outcome = parts.grants.authorize(parameters, client);
   if (outcome.kind === 'refused') return refusal(outcome.error);
   return { status: 302, headers: { location: outcome.location } };
 }
 
-async function answer(request: IncomingMessage, parts: Parts): Promise<Answer> {
+async function route(request: IncomingMessage, parts: Parts): Promise<IssuerResponse> {
   const url = new URL(request.url ?? '/', parts.issuer);
   switch (`${request.method} ${url.pathname}`) {
     case 'GET /.well-known/oauth-authorization-server':
@@ -203,11 +203,11 @@ async function answer(request: IncomingMessage, parts: Parts): Promise<Answer> {
     case 'GET /jwks.json':
       return { status: 200, body: parts.jwks };
     case 'GET /authorize':
-      return await answerAuthorization(url, parts);
+      return await handleAuthorization(url, parts);
     case 'POST /token':
-      return await answerToken(request, parts);
+      return await handleToken(request, parts);
     case 'POST /register':
-      return await answerRegistration(request, parts);
+      return await handleRegistration(request, parts);
     default:
       return { status: request.method === 'OPTIONS' ? 204 : 404 };
   }
@@ -237,7 +237,9 @@ async function respond(
   parts: Parts,
 ): Promise<void> {
   const isOwn = isOwnHost(request.headers.host, parts.issuer);
-  const { status, body, headers }: Answer = isOwn ? await answer(request, parts) : { status: 421 };
+  const { status, body, headers }: IssuerResponse = isOwn
+    ? await route(request, parts)
+    : { status: 421 };
   response.writeHead(status, {
     'cache-control': 'no-store',
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -271,8 +273,8 @@ export async function startIssuer(options: IssuerOptions): Promise<DevIssuer> {
       if (findByDocument !== undefined && isDocumentUrl(id)) return findByDocument(id);
       return clients.find(id);
     },
-    refreshes: createRefreshDesk(),
-    desk: createGrantDesk(issuer, users),
+    refreshes: createRefreshService(),
+    grants: createGrantService(issuer, users),
     sign,
   };
   server.on('request', (request, response) => {

@@ -4,7 +4,7 @@
 import { isObject, type JsonObject } from '../mcp/message.js';
 import type { DemoUser } from './demo-files.js';
 import type { DemoUpstream } from './demo-upstream.js';
-import { openTourSession, type TourSession, type WireAnswer } from './tour-client.js';
+import { openTourSession, type TourSession, type WireResponse } from './tour-client.js';
 
 /** One comparison: what should hold, whether it does, and what was seen where it does not. */
 export type Check = { readonly what: string; readonly holds: boolean; readonly seen: string };
@@ -54,28 +54,28 @@ export function untouched({ upstream }: Stage): Check {
 }
 
 /** The HTTP status of an answer. */
-export function status(answer: WireAnswer, expected: number): Check {
-  return check(`HTTP ${expected}`, answer.status === expected, `HTTP ${answer.status}`);
+export function status(response: WireResponse, expected: number): Check {
+  return check(`HTTP ${expected}`, response.status === expected, `HTTP ${response.status}`);
 }
 
 /** The JSON-RPC error code of an answer. */
-export function code(answer: WireAnswer, expected: number, meaning: string): Check {
-  const seen = member(answer.message, 'error', 'code');
+export function code(response: WireResponse, expected: number, meaning: string): Check {
+  const seen = member(response.message, 'error', 'code');
   return check(
     `error ${expected}, ${meaning}`,
     seen === expected,
-    seen ?? answer.body.slice(0, 80),
+    seen ?? response.body.slice(0, 80),
   );
 }
 
 /** The answer without what differs from one exchange to the next: equal texts are no oracle. */
-export function withoutIds(answer: WireAnswer): string {
-  const { message } = answer;
+export function withoutIds(response: WireResponse): string {
+  const { message } = response;
   const error = member(message, 'error');
-  if (!isObject(error)) return answer.body;
+  if (!isObject(error)) return response.body;
   const decision = member(error, 'data', DECISION_KEY);
-  const told = isObject(decision) ? Object.keys(decision).sort() : [];
-  return JSON.stringify([answer.status, error['code'], error['message'], told]);
+  const decisionKeys = isObject(decision) ? Object.keys(decision).sort() : [];
+  return JSON.stringify([response.status, error['code'], error['message'], decisionKeys]);
 }
 
 /** Plays within a session of this user and closes it; the upstream forgets what opening it took. */
@@ -99,7 +99,7 @@ export function callTool(
   session: TourSession,
   name: string,
   args: JsonObject = {},
-): Promise<WireAnswer> {
+): Promise<WireResponse> {
   return session.request('tools/call', { name, arguments: args });
 }
 

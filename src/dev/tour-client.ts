@@ -5,7 +5,7 @@
 import { isObject, type JsonObject } from '../mcp/message.js';
 
 /** What came back over HTTP. */
-export type WireAnswer = {
+export type WireResponse = {
   readonly status: number;
   readonly headers: Headers;
   /** The body as received, event stream framing included. */
@@ -17,7 +17,7 @@ export type WireAnswer = {
 /** A client in an open session of the session era. */
 export type TourSession = {
   readonly id: string;
-  request(method: string, params?: JsonObject): Promise<WireAnswer>;
+  request(method: string, params?: JsonObject): Promise<WireResponse>;
   close(): Promise<void>;
 };
 
@@ -59,7 +59,7 @@ async function send(
   httpMethod: 'POST' | 'DELETE',
   headers: { readonly [name: string]: string },
   message?: JsonObject,
-): Promise<WireAnswer> {
+): Promise<WireResponse> {
   const bearer = endpoint.token === undefined ? {} : { authorization: `Bearer ${endpoint.token}` };
   const response = await fetch(endpoint.url, {
     method: httpMethod,
@@ -85,7 +85,7 @@ export function requestInSession(
   sessionId: string,
   method: string,
   params: JsonObject = {},
-): Promise<WireAnswer> {
+): Promise<WireResponse> {
   const headers = { 'mcp-session-id': sessionId, 'mcp-protocol-version': SESSION_VERSION };
   return send(endpoint, 'POST', headers, { jsonrpc: '2.0', id: nextId(), method, params });
 }
@@ -94,10 +94,10 @@ export function requestInSession(
 export async function openTourSession(endpoint: Endpoint): Promise<TourSession> {
   const params = { protocolVersion: SESSION_VERSION, capabilities: {}, clientInfo: CLIENT };
   const hello = { jsonrpc: '2.0', id: nextId(), method: 'initialize', params };
-  const answer = await send(endpoint, 'POST', {}, hello);
-  const id = answer.headers.get('mcp-session-id');
-  if (answer.status !== 200 || id === null) {
-    throw new Error(`no session was opened: HTTP ${answer.status}`);
+  const response = await send(endpoint, 'POST', {}, hello);
+  const id = response.headers.get('mcp-session-id');
+  if (response.status !== 200 || id === null) {
+    throw new Error(`no session was opened: HTTP ${response.status}`);
   }
   const headers = { 'mcp-session-id': id, 'mcp-protocol-version': SESSION_VERSION };
   await send(endpoint, 'POST', headers, { jsonrpc: '2.0', method: 'notifications/initialized' });
@@ -116,7 +116,7 @@ export function requestStateless(
   method: string,
   params: JsonObject = {},
   headers: { readonly [name: string]: string } = {},
-): Promise<WireAnswer> {
+): Promise<WireResponse> {
   const meta = {
     'io.modelcontextprotocol/protocolVersion': STATELESS_VERSION,
     'io.modelcontextprotocol/clientCapabilities': {},

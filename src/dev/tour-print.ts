@@ -80,7 +80,7 @@ function reasonsOf(event: unknown): string {
     .join(' ');
 }
 
-function exchangeRow(event: unknown): Row {
+function decisionRow(event: unknown): Row {
   const rule = text(event, 'decision', 'rule');
   const name = text(event, 'target', 'name');
   return {
@@ -114,7 +114,7 @@ function rowsOf(lines: readonly string[]): Row[] {
     const event = parseLine(line);
     const type = text(event, 'type');
     if (type === 'mcp.decision' || type === 'mcp.outcome') {
-      rows.set(text(event, 'decision', 'id') || String(index), exchangeRow(event));
+      rows.set(text(event, 'decision', 'id') || String(index), decisionRow(event));
     } else if (SHOWN.has(type)) rows.set(`event ${index}`, otherRow(event, type));
   }
   return [...rows.values()];

@@ -26,8 +26,8 @@ const allowed: Scene = {
   expect: 'the ticket arrives; the token of the caller stays at the gate',
   run: (stage) =>
     withSession(stage, 'engineer', async (session, token) => {
-      const answer = await callTool(session, 'get_ticket', { project: 'web', id: 'T-101' });
-      const id = member(answer.message, 'result', 'structuredContent', 'id');
+      const response = await callTool(session, 'get_ticket', { project: 'web', id: 'T-101' });
+      const id = member(response.message, 'result', 'structuredContent', 'id');
       const calls = stage.upstream.seen().filter((seen) => seen.method === 'tools/call');
       const carried = stage.upstream
         .seen()
@@ -36,7 +36,11 @@ const allowed: Scene = {
             seen.headers['authorization'] !== undefined || JSON.stringify(seen).includes(token),
         );
       return [
-        check('ticket T-101', answer.status === 200 && id === 'T-101', answer.body.slice(0, 120)),
+        check(
+          'ticket T-101',
+          response.status === 200 && id === 'T-101',
+          response.body.slice(0, 120),
+        ),
         check('one call reached the server', calls.length === 1, calls.length),
         check('no token reached the server', carried.length === 0, `${carried.length} with it`),
       ];
@@ -75,14 +79,14 @@ const argument: Scene = {
   expect: 'project finance is refused with a reason that a model can act on',
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
-      const answer = await callTool(session, 'get_ticket', { project: 'finance', id: 'T-104' });
-      const result = member(answer.message, 'result');
+      const response = await callTool(session, 'get_ticket', { project: 'finance', id: 'T-104' });
+      const result = member(response.message, 'result');
       const reason = member(result, '_meta', DECISION_KEY, 'reason');
       return [
         check(
           'a result that is an error',
           member(result, 'isError') === true,
-          answer.body.slice(0, 120),
+          response.body.slice(0, 120),
         ),
         check('reason arguments-invalid', reason === 'arguments-invalid', reason),
         untouched(stage),
@@ -97,11 +101,11 @@ const scope: Scene = {
     const token = await stage.mint('support', { scopes: ['tickets:read'] });
     stage.upstream.forget();
     const params = { name: 'get_customer', arguments: { id: 'C-7' } };
-    const answer = await requestStateless({ url: stage.url, token }, 'tools/call', params);
-    const challenge = answer.headers.get('www-authenticate') ?? '';
+    const response = await requestStateless({ url: stage.url, token }, 'tools/call', params);
+    const challenge = response.headers.get('www-authenticate') ?? '';
     const asks = challenge.includes('insufficient_scope') && challenge.includes('customers:read');
     return [
-      status(answer, 403),
+      status(response, 403),
       check('insufficient_scope, customers:read', asks, challenge),
       untouched(stage),
     ];
@@ -115,13 +119,13 @@ const redacted: Scene = {
     const { card, token: secret } = stage.upstream.secrets;
     const token = await stage.mint('support');
     const params = { name: 'get_customer', arguments: { id: 'C-7' } };
-    const answer = await requestStateless({ url: stage.url, token }, 'tools/call', params);
-    const record = member(answer.message, 'result', 'structuredContent');
+    const response = await requestStateless({ url: stage.url, token }, 'tools/call', params);
+    const record = member(response.message, 'result', 'structuredContent');
     const note = String(member(record, 'note'));
-    const content = JSON.stringify(member(answer.message, 'result', 'content') ?? null);
-    const leaks = [card, secret].filter((value) => answer.body.includes(value)).length;
+    const content = JSON.stringify(member(response.message, 'result', 'content') ?? null);
+    const leaks = [card, secret].filter((value) => response.body.includes(value)).length;
     return [
-      check('customer C-7', member(record, 'id') === 'C-7', answer.body.slice(0, 120)),
+      check('customer C-7', member(record, 'id') === 'C-7', response.body.slice(0, 120)),
       check('neither secret anywhere in the answer', leaks === 0, `${leaks} secrets`),
       check('[redacted:…] in the structured copy', note.includes('[redacted:'), 'no placeholder'),
       check('[redacted:…] in the text', content.includes('[redacted:'), 'no placeholder'),
@@ -139,12 +143,16 @@ const neutralized: Scene = {
   expect: 'the words arrive; images, markup, terminal escapes and invisible letters do not',
   run: (stage) =>
     withSession(stage, 'engineer', async (session) => {
-      const answer = await callTool(session, 'search_docs', { query: 'returns' });
-      const content = member(answer.message, 'result', 'content');
+      const response = await callTool(session, 'search_docs', { query: 'returns' });
+      const content = member(response.message, 'result', 'content');
       const [block] = Array.isArray(content) ? content : [];
       const text = String(member(block, 'text'));
       return [
-        check('the words of the page', text.includes('within 30 days'), answer.body.slice(0, 120)),
+        check(
+          'the words of the page',
+          text.includes('within 30 days'),
+          response.body.slice(0, 120),
+        ),
         check('no active content', !ACTIVE.test(text), ACTIVE.exec(text)?.[0]),
         check('no escapes, no invisible letters', !UNSEEN.test(text), 'some remained'),
       ];
@@ -159,12 +167,12 @@ const lie: Scene = {
     stage.upstream.forget();
     const params = { name: 'delete_ticket', arguments: { id: 'T-101' } };
     const endpoint = { url: stage.url, token };
-    const answer = await requestStateless(endpoint, 'tools/call', params, {
+    const response = await requestStateless(endpoint, 'tools/call', params, {
       'mcp-name': 'search_docs',
     });
     return [
-      status(answer, 400),
-      code(answer, HEADER_MISMATCH, 'header mismatch'),
+      status(response, 400),
+      code(response, HEADER_MISMATCH, 'header mismatch'),
       untouched(stage),
     ];
   },
@@ -213,14 +221,14 @@ const audience: Scene = {
   run: async (stage) => {
     const token = await stage.mint('engineer', { audience: `${stage.url}-other` });
     stage.upstream.forget();
-    const answer = await requestStateless({ url: stage.url, token }, 'tools/list');
-    const challenge = answer.headers.get('www-authenticate') ?? '';
+    const response = await requestStateless({ url: stage.url, token }, 'tools/list');
+    const challenge = response.headers.get('www-authenticate') ?? '';
     const shows = challenge.includes('resource_metadata=') && challenge.includes('invalid_token');
-    const heard = stage.upstream.seen().filter((seen) => JSON.stringify(seen).includes(token));
+    const tokenUses = stage.upstream.seen().filter((seen) => JSON.stringify(seen).includes(token));
     return [
-      status(answer, 401),
+      status(response, 401),
       check('invalid_token, resource_metadata', shows, challenge),
-      check('the token went nowhere', heard.length === 0, `${heard.length} with it`),
+      check('the token went nowhere', tokenUses.length === 0, `${tokenUses.length} with it`),
     ];
   },
 };

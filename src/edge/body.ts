@@ -18,7 +18,7 @@ export function createBodyReader(maxTotalBytes: number): BodyReader {
   const unfinished = new Set<(why: UnreadBody) => void>();
   let totalBytes = 0;
 
-  function makeRoom(): void {
+  function makeCapacity(): void {
     for (const give of unfinished) {
       if (totalBytes <= maxTotalBytes) return;
       give('crowded-out');
@@ -47,7 +47,7 @@ export function createBodyReader(maxTotalBytes: number): BodyReader {
           totalBytes += chunk.byteLength;
           chunks.push(chunk);
           unfinished.add(finish);
-          if (totalBytes > maxTotalBytes) makeRoom();
+          if (totalBytes > maxTotalBytes) makeCapacity();
         }
 
         function take(chunk: Uint8Array): void {

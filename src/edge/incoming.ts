@@ -26,7 +26,7 @@ function headersOf(
   { route, query, repeated }: Facts,
 ): Pick<Incoming, 'headers' | 'repeated'> {
   const headers = request.headers as Incoming['headers'];
-  if (route.channel !== 'message') return { headers, repeated };
+  if (route.legacySsePath !== 'message') return { headers, repeated };
   const named = { ...headers, 'mcp-session-id': sessionInQuery(query) };
   // Two sessions are one too many.
   return headers['mcp-session-id'] === undefined
@@ -46,7 +46,7 @@ export function toIncoming(
     id: facts.id,
     upstream: facts.route.upstream,
     httpMethod: request.method === 'GET' ? 'GET' : request.method === 'DELETE' ? 'DELETE' : 'POST',
-    channel: facts.route.channel,
+    legacySsePath: facts.route.legacySsePath,
     headers,
     repeated,
     query: facts.query,

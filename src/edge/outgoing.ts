@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import { type Body, isInPieces, sizeOfBytes } from '../mcp/body.js';
-import type { AnswerHeaders, Outgoing } from '../mcp/transport.js';
+import type { Outgoing, ResponseHeaders } from '../mcp/transport.js';
 
 const NO_CONTENT = 204;
 
@@ -27,7 +27,7 @@ class ResponseWriter implements Outgoing {
     if (!this.#response.headersSent) this.#response.setHeader(name, value);
   }
 
-  send(status: number, headers: AnswerHeaders, body: Body): void {
+  send(status: number, headers: ResponseHeaders, body: Body): void {
     const response = this.#response;
     if (response.headersSent || response.destroyed) return;
     const length = typeof body === 'string' ? Buffer.byteLength(body) : sizeOfBytes(body);
@@ -43,7 +43,7 @@ class ResponseWriter implements Outgoing {
     response.end();
   }
 
-  open(status: number, headers: AnswerHeaders): void {
+  open(status: number, headers: ResponseHeaders): void {
     const response = this.#response;
     if (response.headersSent || response.destroyed) return;
     response.writeHead(status, headers);

@@ -21,7 +21,7 @@ export type AddressOf = (peer: string, forwardedFor: string | undefined) => stri
 export function createAddressOf(trusted: readonly string[]): AddressOf {
   if (trusted.length === 0) return (peer) => peer;
   const ranges = trusted.map((each) =>
-    each.includes('/') ? ipaddr.parseCIDR(each) : wholeOf(ipaddr.process(each)),
+    each.includes('/') ? ipaddr.parseCIDR(each) : hostRangeOf(ipaddr.process(each)),
   );
   const isTrusted = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
     ranges.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits));
@@ -39,7 +39,7 @@ export function createAddressOf(trusted: readonly string[]): AddressOf {
   };
 }
 
-function wholeOf(address: ipaddr.IPv4 | ipaddr.IPv6): [ipaddr.IPv4 | ipaddr.IPv6, number] {
+function hostRangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): [ipaddr.IPv4 | ipaddr.IPv6, number] {
   return [address, address.kind() === 'ipv4' ? 32 : 128];
 }
 

@@ -4,23 +4,23 @@
 import type { EdgeRoute } from './routes.js';
 
 /** The places that one request has taken. */
-export type TakenPlaces = {
+export type ConcurrencySlots = {
   /** Takes one of the path's own upstream, or of that member of an endpoint; false where none is left. */
-  enter(member?: string): boolean;
+  enter(backend?: string): boolean;
   leave(): void;
 };
 
 /** Counts what runs, by upstream. */
-export function createPlaces(): { forOne(route: EdgeRoute): TakenPlaces } {
+export function createConcurrencyLimits(): { forOne(route: EdgeRoute): ConcurrencySlots } {
   const running = new Map<string, number>();
   return {
-    forOne({ upstream: own, concurrency, members }) {
+    forOne({ upstream: own, concurrency, backends }) {
       const taken = new Set<string>();
       return {
         enter(upstream = own) {
           if (taken.has(upstream)) return true;
           const inflight = running.get(upstream) ?? 0;
-          if (inflight >= (members?.get(upstream) ?? concurrency)) return false;
+          if (inflight >= (backends?.get(upstream) ?? concurrency)) return false;
           running.set(upstream, inflight + 1);
           taken.add(upstream);
           return true;

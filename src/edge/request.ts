@@ -32,7 +32,7 @@ export type EdgeCheck =
 const METHODS: readonly string[] = ['POST', 'GET', 'DELETE'];
 const DOCUMENT_METHODS: readonly string[] = ['GET', 'HEAD'];
 /** Each path of HTTP+SSE has one method (MCP 2024-11-05, transports). */
-const CHANNEL_METHODS = { events: ['GET'], message: ['POST'] };
+const LEGACY_SSE_METHODS = { events: ['GET'], message: ['POST'] };
 const NO_NAMES: ReadonlySet<string> = new Set();
 
 function refused(
@@ -62,8 +62,8 @@ export function checkRequest(request: IncomingMessage, tables: EdgeTables): Edge
   const route = tables.routes.get(path);
   if (route === undefined && document === undefined) return notFound(tables.absent?.get(path));
   const repeated = repeatedHeaders(request);
-  const stranger = checkHost(request, tables, repeated, route?.upstream);
-  if (stranger !== undefined) return stranger;
+  const hostRefusal = checkHost(request, tables, repeated, route?.upstream);
+  if (hostRefusal !== undefined) return hostRefusal;
   // Documents are for everyone, whatever page asks.
   if (route === undefined) return checkDocument(request, document ?? '');
   const foreign = checkOrigin(request, tables, repeated, route.upstream);
@@ -122,8 +122,8 @@ function checkDocument(request: IncomingMessage, body: string): EdgeCheck {
   return refused(405, undefined, undefined, { allow: 'GET' });
 }
 
-function methodsOf({ channel }: EdgeRoute): readonly string[] {
-  return channel === undefined ? METHODS : CHANNEL_METHODS[channel];
+function methodsOf({ legacySsePath }: EdgeRoute): readonly string[] {
+  return legacySsePath === undefined ? METHODS : LEGACY_SSE_METHODS[legacySsePath];
 }
 
 /** Method, length, encoding and type. Node has refused CL with TE and malformed lengths before (attacks 1 to 3). */

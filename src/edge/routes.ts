@@ -7,9 +7,9 @@ import type { AddressOf } from './peer.js';
 export type EdgeRoute = {
   readonly upstream: string;
   /** Of an endpoint, the members' exchanges that may run at once, by name; its own `concurrency` is then unused. */
-  readonly members?: ReadonlyMap<string, number>;
+  readonly backends?: ReadonlyMap<string, number>;
   /** A path of HTTP+SSE below the upstream's own, and the one method that it has. */
-  readonly channel?: 'events' | 'message';
+  readonly legacySsePath?: 'events' | 'message';
   readonly maxRequestBytes: number;
   /** Exchanges that may run at once; the next one is `overloaded`. */
   readonly concurrency: number;

@@ -14,7 +14,7 @@ import { type CorsHeaders, corsHeaders } from './cors.js';
 import { type Facts, toIncoming } from './incoming.js';
 import { createOutgoing } from './outgoing.js';
 import { disproveCertificate } from './peer.js';
-import { createPlaces } from './places.js';
+import { createConcurrencyLimits } from './places.js';
 import { edgeBody } from './refusal-body.js';
 import { checkRequest, type EdgeRefusal } from './request.js';
 import type { EdgeTables } from './routes.js';
@@ -23,7 +23,7 @@ export type DataServerPorts = {
   /** The tables of the current version, read once a request; `undefined` while the gateway is starting. */
   tables(): EdgeTables | undefined;
   /** The journey of a message. Never rejects. */
-  exchange(incoming: Incoming, outgoing: Outgoing): Promise<void>;
+  handle(incoming: Incoming, outgoing: Outgoing): Promise<void>;
   /** A refusal of the edge, for the record. */
   refused(refusal: EdgeRefusal, id: string, remoteAddress: string): void;
 };
@@ -85,7 +85,7 @@ function createApp(secure: TlsOptions | undefined): FastifyInstance {
 
 /** Builds the listener; nothing is open before `listen`. `secure` makes it speak TLS, and nothing else. */
 export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): DataServer {
-  const places = createPlaces();
+  const concurrencyLimits = createConcurrencyLimits();
   const bodies = createBodyReader(MAX_BODIES_BYTES);
   const app = createApp(secure);
   // Before anything of the framework reads a header: what it would refuse, it would refuse in its own
@@ -150,10 +150,10 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     facts: Facts,
   ): Promise<void> {
     if (outdated.has(request.socket)) response.shouldKeepAlive = false;
-    const taken = places.forOne(facts.route);
+    const taken = concurrencyLimits.forOne(facts.route);
     try {
       const incoming = toIncoming(request, response, facts, taken.enter);
-      await ports.exchange(incoming, createOutgoing(response));
+      await ports.handle(incoming, createOutgoing(response));
     } finally {
       taken.leave();
     }

@@ -1,8 +1,8 @@
 // Who may open the admin listener: a token of a configured admin issuer, for the admin audience, whose
 // groups hold a role. The same verification as for callers, with an audience of its own.
 
-import type { AuthnFault } from '../authn/binding.js';
-import { type Authenticator, isFault } from '../authn/verify.js';
+import type { AuthnError } from '../authn/binding.js';
+import { type Authenticator, isAuthnError } from '../authn/verify.js';
 import type { AdminSettings } from '../config/settings.js';
 import type { AdminPorts } from '../console/admin-server.js';
 import type { AdminRole } from '../console/revocation-api.js';
@@ -32,7 +32,7 @@ export function createAdminAccess(
       { headers, repeated: NOTHING_REPEATED, query: '' },
       acceptance,
     );
-    if (isFault(caller)) return isPassing(caller.reason) ? 'unavailable' : undefined;
+    if (isAuthnError(caller)) return isPassing(caller.reason) ? 'unavailable' : undefined;
     const granted = admin.issuers[caller.issuer]?.roles;
     if (granted === undefined) return undefined;
     const roles = ROLES.filter((role) =>
@@ -43,6 +43,6 @@ export function createAdminAccess(
 }
 
 /** A fault that says nothing of the token: a 401 would send its holder into logging in again. */
-function isPassing(reason: AuthnFault['reason']): boolean {
+function isPassing(reason: AuthnError['reason']): boolean {
   return reason === 'keys-unavailable' || reason === 'store-unavailable';
 }

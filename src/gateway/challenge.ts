@@ -3,13 +3,13 @@
 import { challengeFor } from '../authn/challenge.js';
 import type { Settings, UpstreamSettings } from '../config/settings.js';
 import { metadataUrl } from '../edge/metadata.js';
-import type { View } from '../exchange-ports.js';
+import type { Snapshot } from '../exchange-ports.js';
 
 /** RFC 6750 §3: no error is named where no token was sent. */
 export function challengeOf(
   settings: Settings,
   upstream: Pick<UpstreamSettings, 'path' | 'scopesSupported' | 'binding'>,
-): View['challenge'] {
+): Snapshot['challenge'] {
   const url = metadataUrl(settings.publicUrl, upstream.path);
   const takesCertificates = settings.listeners.data.tls?.clientCa !== undefined;
   return (reason, scopes, { scheme, proof }) =>

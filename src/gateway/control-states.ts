@@ -2,7 +2,7 @@
 // weaker than configured is `degraded`, one that the configuration turns off is `off`; both say why.
 
 import type {
-  EndpointSettings,
+  AggregateSettings,
   InspectionProfile,
   Settings,
   UpstreamSettings,
@@ -10,7 +10,7 @@ import type {
 import type { Controls } from '../observe/controls.js';
 import type { Metrics } from '../observe/metrics.js';
 import type { StoreStatus } from '../state/gateway-state.js';
-import type { Endpoints } from './endpoints.js';
+import type { Aggregates } from './endpoints.js';
 import type { Identity } from './identity.js';
 import type { Runtimes } from './runtimes.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
@@ -19,9 +19,9 @@ export type ControlSources = {
   readonly settings: Settings;
   readonly identity: Identity;
   readonly runtimes: Pick<Runtimes, 'get' | 'all'>;
-  readonly endpoints: Endpoints;
+  readonly aggregates: Aggregates;
   /** `undefined` while every sink works. */
-  readonly auditFault: string | undefined;
+  readonly auditError: string | undefined;
   readonly store: StoreStatus;
 };
 
@@ -39,7 +39,7 @@ export function refreshControls(
   controls.set('metrics', 'armed');
   if (settings.admin === undefined) controls.set('admin', 'off', 'not configured');
   else controls.set('admin', 'armed');
-  setAudit(controls, settings, sources.auditFault);
+  setAudit(controls, settings, sources.auditError);
   controls.set('store', sources.store.state, sources.store.reason);
   metrics.setStoreDegraded(sources.store.isUnreachable);
   setIssuers(controls, metrics, sources.identity);
@@ -53,10 +53,10 @@ export function refreshControls(
     setPins(controls, runtime);
     setPresented(controls, runtime);
   }
-  for (const endpoint of settings.endpoints.values()) {
-    setAudience(controls, endpoint);
-    setBinding(controls, endpoint);
-    setEndpoint(controls, endpoint, sources);
+  for (const aggregate of settings.aggregates.values()) {
+    setAudience(controls, aggregate);
+    setBinding(controls, aggregate);
+    setAggregate(controls, aggregate, sources);
   }
 }
 
@@ -78,8 +78,8 @@ function setBinding(
   else controls.set(`binding:${name}`, 'armed');
 }
 
-function setAudit(controls: Controls, { audit }: Settings, fault: string | undefined): void {
-  if (fault !== undefined) controls.set('audit', 'degraded', fault);
+function setAudit(controls: Controls, { audit }: Settings, error: string | undefined): void {
+  if (error !== undefined) controls.set('audit', 'degraded', error);
   else if (audit.onFailure === 'block') controls.set('audit', 'armed');
   else controls.set('audit', 'degraded', 'onFailure is continue: calls pass when it fails');
 }
@@ -117,11 +117,11 @@ function setAudience(
 
 /** Takes out the controls of what a reload removed. */
 export function removeControls(controls: Controls, before: Settings, after: Settings): void {
-  const gone = (kind: 'issuers' | 'upstreams' | 'endpoints' | 'profiles'): readonly string[] =>
+  const gone = (kind: 'issuers' | 'upstreams' | 'aggregates' | 'profiles'): readonly string[] =>
     [...before[kind].keys()].filter((name) => !after[kind].has(name));
   for (const name of gone('issuers')) controls.remove(`authn:${name}`);
   for (const name of gone('upstreams')) removeUpstream(controls, name);
-  for (const name of gone('endpoints')) {
+  for (const name of gone('aggregates')) {
     controls.remove(`endpoint:${name}`);
     controls.remove(`audience:${name}`);
     controls.remove(`binding:${name}`);
@@ -184,13 +184,13 @@ function setPins(controls: Controls, runtime: UpstreamRuntime): void {
 }
 
 /** An endpoint says which of its members are missing, and how many names it hides. */
-function setEndpoint(
+function setAggregate(
   controls: Controls,
-  { name, members }: EndpointSettings,
-  { runtimes, endpoints }: ControlSources,
+  { name, backends }: AggregateSettings,
+  { runtimes, aggregates }: ControlSources,
 ): void {
-  const missing = members.filter(({ upstream }) => runtimes.get(upstream)?.isUp() !== true);
-  const hidden = endpoints.countHidden(name);
+  const missing = backends.filter(({ upstream }) => runtimes.get(upstream)?.isUp() !== true);
+  const hidden = aggregates.countHidden(name);
   const reasons = [
     ...(missing.length > 0 ? [`down: ${missing.map(({ upstream }) => upstream).join(', ')}`] : []),
     ...(hidden > 0 ? [`hidden because they look alike: ${hidden} names`] : []),

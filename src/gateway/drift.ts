@@ -2,24 +2,24 @@
 // to the clients whose lists it changes (contract §5).
 
 import { PLAIN_SESSION } from '../mcp/listing.js';
-import type { LoopTurns } from '../mcp/loop-turns.js';
+import type { LoopScheduler } from '../mcp/loop-turns.js';
 import type { Audit } from '../observe/audit.js';
 import type { Log } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
-import { createDriftWatch, type Drift, type DriftWatch, isNotice } from '../pins/drift.js';
+import { createDriftWatch, type Drift, type DriftWatch, isInformational } from '../pins/drift.js';
 import type { PinKind, PinState } from '../policy/definition.js';
 import type { StreamRegistry } from './streams.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 import type { Version } from './version.js';
-import type { ViewOf } from './view.js';
+import type { SnapshotOf } from './view.js';
 
 type DriftPorts = {
   readonly audit: Audit;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly streams: StreamRegistry;
-  readonly view: ViewOf;
-  readonly turns: LoopTurns;
+  readonly snapshotOf: SnapshotOf;
+  readonly loopScheduler: LoopScheduler;
   readonly now: () => number;
 };
 
@@ -45,11 +45,11 @@ const PIN_STATES: readonly PinState[] = [
 /** Tells of drift. One for the gateway; keeps a watch for each upstream, so that nothing is told twice. */
 export function createDriftReport(ports: DriftPorts): {
   /** After a new sight or a new version. */
-  tell(runtime: UpstreamRuntime, version: Version): void;
+  report(runtime: UpstreamRuntime, version: Version): void;
 } {
   const watches = new Map<string, DriftWatch>();
   return {
-    tell(runtime, version) {
+    report(runtime, version) {
       const { name } = runtime.settings;
       const watch = watches.get(name) ?? createDriftWatch(name);
       watches.set(name, watch);
@@ -58,7 +58,7 @@ export function createDriftReport(ports: DriftPorts): {
       const observed = isPinned ? runtime.observed() : undefined;
       const drifts = watch.report(version.locks.get(name), observed, ports.now());
       for (const drift of drifts.slice(0, MAX_AT_ONCE)) record(drift, ports);
-      if (drifts.length > MAX_AT_ONCE) void recordInTurns(name, drifts.slice(MAX_AT_ONCE), ports);
+      if (drifts.length > MAX_AT_ONCE) void recordInSlices(name, drifts.slice(MAX_AT_ONCE), ports);
       for (const method of Object.values(LIST_CHANGED)) {
         ports.streams.announce(name, method);
       }
@@ -72,23 +72,23 @@ function modeOf({ settings }: UpstreamRuntime, version: Version): 'strict' | 'of
 }
 
 /** A server that changes thousands of definitions at once holds nobody up while each is recorded. */
-async function recordInTurns(
+async function recordInSlices(
   upstream: string,
   drifts: readonly Drift[],
   ports: DriftPorts,
 ): Promise<void> {
-  const { turns } = ports;
+  const { loopScheduler } = ports;
   for (const drift of drifts) {
-    await turns.take(upstream);
+    await loopScheduler.take(upstream);
     const startedMs = performance.now();
     record(drift, ports);
-    turns.spend(startedMs);
+    loopScheduler.spend(startedMs);
   }
 }
 
 function record(drift: Drift, { audit, metrics, log }: DriftPorts): void {
   const { upstream, kind, name, change, before, after } = drift;
-  if (isNotice(drift)) {
+  if (isInformational(drift)) {
     log.write('info', 'server version changed', { upstream });
     return;
   }
@@ -99,11 +99,17 @@ function record(drift: Drift, { audit, metrics, log }: DriftPorts): void {
 }
 
 /** How many tools stand in each state; what is offered without a pin counts as unpinned. */
-function count(runtime: UpstreamRuntime, version: Version, { metrics, view }: DriftPorts): void {
-  const catalogue = view(runtime, version).catalogueFor(PLAIN_SESSION);
+function count(
+  runtime: UpstreamRuntime,
+  version: Version,
+  { metrics, snapshotOf }: DriftPorts,
+): void {
+  const catalogue = snapshotOf(runtime, version).catalogueFor(PLAIN_SESSION);
   const counts = new Map<PinState, number>();
   const pinned = new Set(catalogue.names('tool'));
-  const seen = (runtime.observed()?.faces ?? []).flatMap((face) => [...face.seen.tool.keys()]);
+  const seen = (runtime.observed()?.listings ?? []).flatMap((listing) => [
+    ...listing.seen.tool.keys(),
+  ]);
   for (const name of new Set([...pinned, ...seen])) {
     const { state } = catalogue.standing('tool', name);
     counts.set(state, (counts.get(state) ?? 0) + 1);

@@ -51,7 +51,7 @@ export function createEdgeRecorder(
     });
     record.decision.reasons.push(reason);
     record.result.http = status;
-    ports.metrics.recordExchange(record, 0);
+    ports.metrics.recordRequest(record, 0);
     if (!mayWrite()) return;
     void ports.audit.decision(record);
     ports.audit.outcome(record, 0);

@@ -2,27 +2,27 @@
 // look like another member's are hidden for everyone. Made once for each version and sight, kept until
 // either changes. Decides nothing about callers.
 
-import type { EndpointSettings, MemberSettings } from '../config/settings.js';
-import type { Endpoint, View } from '../exchange-ports.js';
-import { findLookAlikes, type NameOf } from '../inspect/look-alike-names.js';
+import type { AggregateSettings, BackendSettings } from '../config/settings.js';
+import type { Aggregate, Snapshot } from '../exchange-ports.js';
+import { findConfusableNames, type NameOf } from '../inspect/look-alike-names.js';
 import { PLAIN_SESSION } from '../mcp/listing.js';
 import { namesSeen } from '../pins/observed.js';
 import type { Catalogue, PinKind } from '../policy/definition.js';
 import { challengeOf } from './challenge.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 import type { Version } from './version.js';
-import type { ViewOf } from './view.js';
+import type { SnapshotOf } from './view.js';
 
-export type EndpointParts = {
+export type AggregateDependencies = {
   version(): Version;
   runtime(upstream: string): UpstreamRuntime | undefined;
-  readonly view: ViewOf;
+  readonly snapshotOf: SnapshotOf;
   /** Version of the program. */
   readonly gatewayVersion: string;
 };
 
-export type Endpoints = {
-  get(name: string): Endpoint | undefined;
+export type Aggregates = {
+  get(name: string): Aggregate | undefined;
   /** Names of an endpoint's members that are hidden because they look like another's. */
   countHidden(name: string): number;
 };
@@ -30,11 +30,11 @@ export type Endpoints = {
 /** The kinds that have names. Of URIs that two members have, it is decided whose they are when one is read. */
 const KINDS: readonly PinKind[] = ['tool', 'prompt'];
 
-type Sight = {
-  readonly settings: EndpointSettings;
-  readonly member: MemberSettings;
+type BackendSnapshot = {
+  readonly settings: AggregateSettings;
+  readonly backend: BackendSettings;
   readonly runtime: UpstreamRuntime;
-  readonly view: View;
+  readonly snapshot: Snapshot;
 };
 
 /** The names of each member that are hidden, by kind. */
@@ -43,62 +43,65 @@ type Hidden = ReadonlyMap<string, ReadonlyMap<PinKind, ReadonlySet<string>>>;
 type Kept = {
   readonly version: Version;
   readonly ids: string;
-  readonly endpoint: Endpoint;
+  readonly aggregate: Aggregate;
   readonly hidden: number;
 };
 
 /** Makes endpoints of the current version. */
-export function createEndpoints(parts: EndpointParts): Endpoints {
+export function createAggregates(dependencies: AggregateDependencies): Aggregates {
   const kept = new Map<string, Kept>();
   let made = 0;
 
-  function look(name: string): Kept | undefined {
-    const version = parts.version();
-    const settings = version.settings.endpoints.get(name);
+  function resolve(name: string): Kept | undefined {
+    const version = dependencies.version();
+    const settings = version.settings.aggregates.get(name);
     if (settings === undefined) return undefined;
-    const sights = settings.members.flatMap((member): Sight[] => {
-      const runtime = parts.runtime(member.upstream);
+    const backends = settings.backends.flatMap((backend): BackendSnapshot[] => {
+      const runtime = dependencies.runtime(backend.upstream);
       if (runtime === undefined) return [];
-      return [{ settings, member, runtime, view: parts.view(runtime, version) }];
+      return [{ settings, backend, runtime, snapshot: dependencies.snapshotOf(runtime, version) }];
     });
-    const ids = sights.map(({ view }) => view.id).join(' ');
+    const ids = backends.map(({ snapshot }) => snapshot.id).join(' ');
     const known = kept.get(name);
     if (known?.version === version && known.ids === ids) return known;
-    const hidden = hiddenNames(sights);
-    const views = new Map(
-      sights.map((sight) => {
+    const hidden = hiddenNames(backends);
+    const snapshots = new Map(
+      backends.map((backend) => {
         made += 1;
         // What is filtered for an endpoint is another form of a page than the member's own.
-        return [sight.member.upstream, viewAt(sight, -made, version, hidden)];
+        return [backend.backend.upstream, snapshotAt(backend, -made, version, hidden)];
       }),
     );
     const next: Kept = {
       version,
       ids,
       hidden: countNames(hidden),
-      endpoint: {
+      aggregate: {
         name,
-        members: settings.members,
+        backends: settings.backends,
         versions: version.hashes,
-        server: { name, version: parts.gatewayVersion },
+        server: { name, version: dependencies.gatewayVersion },
         challenge: challengeOf(version.settings, settings),
-        view: (upstream) => views.get(upstream),
+        snapshot: (upstream) => snapshots.get(upstream),
       },
     };
     kept.set(name, next);
     return next;
   }
 
-  return { get: (name) => look(name)?.endpoint, countHidden: (name) => look(name)?.hidden ?? 0 };
+  return {
+    get: (name) => resolve(name)?.aggregate,
+    countHidden: (name) => resolve(name)?.hidden ?? 0,
+  };
 }
 
-function viewAt(
-  { settings, member, view }: Sight,
+function snapshotAt(
+  { settings, backend, snapshot }: BackendSnapshot,
   id: number,
   version: Version,
   hidden: Hidden,
-): View {
-  const names = hidden.get(member.upstream);
+): Snapshot {
+  const names = hidden.get(backend.upstream);
   const shadow = (catalogue: Catalogue): Catalogue => ({
     ...catalogue,
     standing(kind, name) {
@@ -111,10 +114,10 @@ function viewAt(
   });
   const shadows = new Map<Catalogue, Catalogue>();
   return {
-    ...view,
+    ...snapshot,
     id,
     catalogueFor(client) {
-      const own = view.catalogueFor(client);
+      const own = snapshot.catalogueFor(client);
       const known = shadows.get(own);
       if (known !== undefined) return known;
       const made = shadow(own);
@@ -122,40 +125,43 @@ function viewAt(
       return made;
     },
     get isFresh() {
-      return view.isFresh;
+      return snapshot.isFresh;
     },
     challenge: challengeOf(version.settings, settings),
   };
 }
 
-function hiddenNames(sights: readonly Sight[]): Hidden {
+function hiddenNames(backends: readonly BackendSnapshot[]): Hidden {
   const hidden = new Map(
-    sights.map(({ member }) => [member.upstream, new Map<PinKind, Set<string>>()]),
+    backends.map(({ backend }) => [backend.upstream, new Map<PinKind, Set<string>>()]),
   );
   for (const kind of KINDS) {
-    const groups = findLookAlikes(
-      sights.map((sight) => ({ prefix: sight.member.prefix, names: offered(sight, kind) })),
+    const groups = findConfusableNames(
+      backends.map((backend) => ({
+        prefix: backend.backend.prefix,
+        names: offered(backend, kind),
+      })),
     );
-    for (const one of groups.flat()) hide(one, kind, sights, hidden);
+    for (const one of groups.flat()) hide(one, kind, backends, hidden);
   }
   return hidden;
 }
 
 function hide(
-  { member, name }: NameOf,
+  { backend, name }: NameOf,
   kind: PinKind,
-  sights: readonly Sight[],
+  backends: readonly BackendSnapshot[],
   hidden: ReadonlyMap<string, Map<PinKind, Set<string>>>,
 ): void {
-  const kinds = hidden.get(sights[member]?.member.upstream ?? '');
+  const kinds = hidden.get(backends[backend]?.backend.upstream ?? '');
   const names = kinds?.get(kind) ?? new Set<string>();
   names.add(name);
   kinds?.set(kind, names);
 }
 
 /** What a caller could be shown: what is approved and there, or, without pins, all that was seen. */
-function offered({ runtime, view }: Sight, kind: PinKind): Iterable<string> {
-  const catalogue = view.catalogueFor(PLAIN_SESSION);
+function offered({ runtime, snapshot }: BackendSnapshot, kind: PinKind): Iterable<string> {
+  const catalogue = snapshot.catalogueFor(PLAIN_SESSION);
   return catalogue.mode === 'off'
     ? namesSeen(runtime.observed(), kind)
     : catalogue.names(kind).filter((name) => catalogue.standing(kind, name).state === 'approved');

@@ -2,28 +2,28 @@
 // asked by exchanges of their own. Counts what is under way at each upstream.
 
 import type { DataServerPorts } from '../edge/server.js';
-import { runExchange } from '../exchange.js';
+import { handleRequest } from '../exchange.js';
 import type { Ports } from '../exchange-ports.js';
 import { runMerged } from '../relay/merged/merged.js';
-import type { RunExchange } from '../relay/merged/whole.js';
-import type { Endpoints } from './endpoints.js';
+import type { HandleRequest } from '../relay/merged/whole.js';
+import type { Aggregates } from './endpoints.js';
 
 /** The journey of a message, by the path that it came on. */
-export function createExchange(
+export function createDispatcher(
   ports: Ports,
-  endpoints: Endpoints,
+  aggregates: Aggregates,
   countInflight: (upstream: string, delta: 1 | -1) => void,
-): DataServerPorts['exchange'] {
-  const run: RunExchange = async (incoming, outgoing, own) => {
+): DataServerPorts['handle'] {
+  const run: HandleRequest = async (incoming, outgoing, own) => {
     countInflight(incoming.upstream, 1);
     try {
-      await runExchange(incoming, outgoing, own);
+      await handleRequest(incoming, outgoing, own);
     } finally {
       countInflight(incoming.upstream, -1);
     }
   };
   return (incoming, outgoing) =>
-    endpoints.get(incoming.upstream) === undefined
+    aggregates.get(incoming.upstream) === undefined
       ? run(incoming, outgoing, ports)
       : runMerged(incoming, outgoing, ports, run);
 }

@@ -1,39 +1,39 @@
 // Who is told when a version was applied or somebody was revoked: listeners for good, and the open streams,
 // which come and go with every exchange.
 
-export type Followers = {
+export type ChangeEmitter = {
   /** Tells `told` from now on, until the returned function is called. */
-  follow(told: () => void): () => void;
+  subscribe(listener: () => void): () => void;
   /** Tells everyone who follows, in no order. */
-  tell(): void;
+  emit(): void;
 };
 
-type Follower = { readonly told: () => void; at: number };
+type ChangeListener = { readonly listener: () => void; at: number };
 
 /**
  * Nobody follows yet. An array, not a Set, for the reason that live-table.ts gives.
  */
-export function createFollowers(): Followers {
-  const followers: Follower[] = [];
+export function createChangeEmitter(): ChangeEmitter {
+  const listeners: ChangeListener[] = [];
 
-  const isHere = (follower: Follower): boolean => followers[follower.at] === follower;
+  const isHere = (entry: ChangeListener): boolean => listeners[entry.at] === entry;
 
-  function leave(follower: Follower): void {
-    if (!isHere(follower)) return;
-    const last = followers.pop();
-    if (last === undefined || last === follower) return;
-    followers[follower.at] = last;
-    last.at = follower.at;
+  function leave(entry: ChangeListener): void {
+    if (!isHere(entry)) return;
+    const last = listeners.pop();
+    if (last === undefined || last === entry) return;
+    listeners[entry.at] = last;
+    last.at = entry.at;
   }
 
   return {
-    follow(told) {
-      const follower = { told, at: followers.length };
-      followers.push(follower);
-      return () => leave(follower);
+    subscribe(listener) {
+      const entry = { listener, at: listeners.length };
+      listeners.push(entry);
+      return () => leave(entry);
     },
-    tell() {
-      for (const follower of [...followers]) if (isHere(follower)) follower.told();
+    emit() {
+      for (const entry of [...listeners]) if (isHere(entry)) entry.listener();
     },
   };
 }

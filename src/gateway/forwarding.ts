@@ -2,31 +2,31 @@
 // message is translated or not; what may leave was decided before.
 // Source: MCP 2026-07-28, versioning; MCP 2025-11-25, session management; mcp-spec.md §2.
 
-import type { OwnAnswer, Ports, StreamAsked, View } from '../exchange-ports.js';
+import type { GatewayReply, Ports, Snapshot, StreamRequest } from '../exchange-ports.js';
 import type { SessionFacts } from '../mcp/admitted.js';
 import { eraTowards } from '../mcp/carried.js';
-import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
+import { BRIDGED_LEGACY_SSE } from '../mcp/eras/channels.js';
 import type { JsonObject } from '../mcp/message.js';
-import type { ForwardOutcome, LeaveSignal, PlacedOutcome } from '../mcp/transport.js';
-import { CHANNEL_VERSION, SESSION_VERSIONS } from '../mcp/versions.js';
+import type { ForwardOutcome, LeaveSignal, RoutedOutcome } from '../mcp/transport.js';
+import { LEGACY_SSE_VERSION, SESSION_VERSIONS } from '../mcp/versions.js';
 import type { Caller } from '../policy/caller.js';
 import { definitionOf } from '../policy/definition.js';
-import type { Cleared } from '../settle/settle.js';
+import type { AuthorizedRequest } from '../settle/settle.js';
 import { addressOf } from '../upstream/client.js';
 import { OWN_SESSION } from '../upstream/translate/for-sessions.js';
 import { headersIn } from '../upstream/translate/open-session.js';
-import { wholeAnswer } from '../upstream/translate/own-answer.js';
-import { forwardBridged, isPlaced } from './bridging.js';
+import { bodyResponse } from '../upstream/translate/own-answer.js';
+import { forwardBridged, matchesTransport } from './bridging.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 
 /** How long an answer to a server's own request may take. */
-const OWN_ANSWER_TIMEOUT_MS = 5_000;
+const OWN_RESPONSE_TIMEOUT_MS = 5_000;
 /** Answers of that kind under way at one upstream; a server that asks faster goes unanswered. */
-const MAX_OWN_ANSWERS = 4;
+const MAX_OWN_RESPONSES = 4;
 
 type ForwardingPorts = Pick<
   Ports,
-  'forward' | 'openStream' | 'forwardSessionEnd' | 'answerServer' | 'giveUp' | 'notePage'
+  'forward' | 'openStream' | 'forwardSessionEnd' | 'replyToServer' | 'giveUp' | 'notePage'
 >;
 
 /** How a session's messages reach its upstream; `lost` where it was opened in an era that is gone there. */
@@ -34,7 +34,7 @@ type Route = 'direct' | 'translated' | 'lost';
 
 /** What leaves, and on whose behalf. */
 type Leaving = {
-  readonly cleared: Cleared;
+  readonly authorized: AuthorizedRequest;
   readonly by: Caller;
   readonly signal: LeaveSignal | undefined;
 };
@@ -45,12 +45,12 @@ type Spoken = { readonly session: SessionFacts; readonly by: Caller };
 /** Builds them. */
 export function createForwarding(
   runtimeOf: (upstream: string) => UpstreamRuntime,
-  viewOf: (runtime: UpstreamRuntime) => View,
+  snapshotOf: (runtime: UpstreamRuntime) => Snapshot,
 ): ForwardingPorts {
   const answering = new WeakMap<UpstreamRuntime, number>();
 
   function routeOf(runtime: UpstreamRuntime, session: SessionFacts): Route {
-    const { carried } = viewOf(runtime);
+    const { carried } = snapshotOf(runtime);
     const isOwn = session.upstreamSession === OWN_SESSION;
     if (carried === undefined) return isOwn ? 'translated' : 'direct';
     const isTranslated = eraTowards('2025', carried) === '2026';
@@ -60,21 +60,21 @@ export function createForwarding(
 
   function forwardInSession(
     runtime: UpstreamRuntime,
-    { cleared, by, signal }: Leaving,
-  ): Promise<PlacedOutcome> {
-    const { session } = cleared.admitted;
-    const view = viewOf(runtime);
+    { authorized, by, signal }: Leaving,
+  ): Promise<RoutedOutcome> {
+    const { session } = authorized.admitted;
+    const snapshot = snapshotOf(runtime);
     const route = session === undefined ? undefined : routeOf(runtime, session);
-    if (route === 'lost') return Promise.resolve(wholeAnswer(404));
-    const isTranslated = route === 'translated' || (route === undefined && speaksAnother(view));
+    if (route === 'lost') return Promise.resolve(bodyResponse(404));
+    const isTranslated = route === 'translated' || (route === undefined && speaksAnother(snapshot));
     return isTranslated
-      ? runtime.translation.sessions.forward(cleared, by, mirroredOf(view, cleared))
-      : runtime.sessions.forward(cleared, by, signal);
+      ? runtime.translation.sessions.forward(authorized, by, mirroredOf(snapshot, authorized))
+      : runtime.sessions.forward(authorized, by, signal);
   }
 
   function openInSession(
     runtime: UpstreamRuntime,
-    { session, by, signal, lastEventId }: StreamAsked,
+    { session, by, signal, lastEventId }: StreamRequest,
   ): Promise<ForwardOutcome> {
     switch (routeOf(runtime, session)) {
       case 'direct':
@@ -82,14 +82,18 @@ export function createForwarding(
       case 'translated':
         return runtime.translation.sessions.openStream(session, by, signal);
       case 'lost':
-        return Promise.resolve(wholeAnswer(404));
+        return Promise.resolve(bodyResponse(404));
     }
   }
 
   /** Says something in a session in the gateway's name, unless too much of that is under way. */
-  function tell(runtime: UpstreamRuntime, { session, by }: Spoken, message: JsonObject): void {
+  function sendToServer(
+    runtime: UpstreamRuntime,
+    { session, by }: Spoken,
+    message: JsonObject,
+  ): void {
     const underWay = answering.get(runtime) ?? 0;
-    if (underWay >= MAX_OWN_ANSWERS) return;
+    if (underWay >= MAX_OWN_RESPONSES) return;
     answering.set(runtime, underWay + 1);
     void sendOwn(runtime, { session, by }, JSON.stringify(message)).then(() => {
       answering.set(runtime, (answering.get(runtime) ?? 1) - 1);
@@ -97,25 +101,25 @@ export function createForwarding(
   }
 
   return {
-    forward(upstream, cleared, by, signal) {
+    forward(upstream, authorized, by, signal) {
       const runtime = runtimeOf(upstream);
-      const { era, session } = cleared.admitted;
-      const leaving = { cleared, by, signal };
-      if (era === '2026') return forwardStateless(runtime, viewOf(runtime), leaving);
+      const { era, session } = authorized.admitted;
+      const leaving = { authorized, by, signal };
+      if (era === '2026') return forwardStateless(runtime, snapshotOf(runtime), leaving);
       if (era === '2025') return forwardInSession(runtime, leaving);
-      if (!isPlaced(runtime, session)) return Promise.resolve(wholeAnswer(404));
-      if (session?.upstreamSession !== BRIDGED_CHANNEL)
-        return runtime.client.forward(cleared, by, signal);
-      const { carried } = viewOf(runtime);
-      const parts = { ...leaving, runtime, carried, channel: session };
+      if (!matchesTransport(runtime, session)) return Promise.resolve(bodyResponse(404));
+      if (session?.upstreamSession !== BRIDGED_LEGACY_SSE)
+        return runtime.client.forward(authorized, by, signal);
+      const { carried } = snapshotOf(runtime);
+      const parts = { ...leaving, runtime, carried, legacySession: session };
       return forwardBridged(parts, (inner) =>
-        forwardInSession(runtime, { ...leaving, cleared: inner }),
+        forwardInSession(runtime, { ...leaving, authorized: inner }),
       );
     },
     async openStream(upstream, asked) {
       const { session, signal } = asked;
       const runtime = runtimeOf(upstream);
-      if (session.upstreamSession !== BRIDGED_CHANNEL) return openInSession(runtime, asked);
+      if (session.upstreamSession !== BRIDGED_LEGACY_SSE) return openInSession(runtime, asked);
       const inner = await runtime.translation.bridged.begun(session, signal);
       return inner === undefined
         ? { kind: 'fault', reason: 'upstream-unavailable' }
@@ -123,24 +127,31 @@ export function createForwarding(
     },
     forwardSessionEnd(upstream, session, by) {
       const { sessions, translation } = runtimeOf(upstream);
-      const isBridged = session.upstreamSession === BRIDGED_CHANNEL;
+      const isBridged = session.upstreamSession === BRIDGED_LEGACY_SSE;
       const inner = isBridged ? translation.bridged.forget(session) : session;
-      if (inner === undefined) return Promise.resolve(wholeAnswer(200));
+      if (inner === undefined) return Promise.resolve(bodyResponse(200));
       if (inner.upstreamSession === OWN_SESSION)
         return Promise.resolve(translation.sessions.endSession(inner));
       // A server that gave its session no id has nothing to end.
       return inner.upstreamSession === undefined && isBridged
-        ? Promise.resolve(wholeAnswer(200))
+        ? Promise.resolve(bodyResponse(200))
         : sessions.endSession(inner, by);
     },
-    answerServer(upstream, { session, id, by }, own) {
+    replyToServer(upstream, { session, id, by }, own) {
       const runtime = runtimeOf(upstream);
       const inner = innerOf(runtime, session);
       if (inner === undefined) return;
       if (inner.upstreamSession !== OWN_SESSION)
-        return tell(runtime, { session: inner, by }, { jsonrpc: '2.0', id, ...answerOf(own) });
+        return sendToServer(
+          runtime,
+          { session: inner, by },
+          { jsonrpc: '2.0', id, ...responseOf(own) },
+        );
       const error = own === 'pong' ? undefined : own;
-      return runtime.translation.sessions.answerQuestion(inner, by, id, { kind: 'error', error });
+      return runtime.translation.sessions.replyToServerRequest(inner, by, id, {
+        kind: 'error',
+        error,
+      });
     },
     giveUp(upstream, { session, id, by }) {
       const runtime = runtimeOf(upstream);
@@ -149,7 +160,7 @@ export function createForwarding(
       if (inner === undefined || inner.upstreamSession === OWN_SESSION) return;
       const params = { requestId: id, reason: 'The exchange took too long.' };
       const message = { jsonrpc: '2.0', method: 'notifications/cancelled', params } as const;
-      tell(runtime, { session: inner, by }, message);
+      sendToServer(runtime, { session: inner, by }, message);
     },
     notePage: (upstream, page) => runtimeOf(upstream).notePage(page),
   };
@@ -160,32 +171,37 @@ function innerOf(
   { translation }: UpstreamRuntime,
   session: SessionFacts,
 ): SessionFacts | undefined {
-  return session.upstreamSession === BRIDGED_CHANNEL ? translation.bridged.find(session) : session;
+  return session.upstreamSession === BRIDGED_LEGACY_SSE
+    ? translation.bridged.find(session)
+    : session;
 }
 
-function speaksAnother({ carried }: View): boolean {
+function speaksAnother({ carried }: Snapshot): boolean {
   return eraTowards('2025', carried) === '2026';
 }
 
 function forwardStateless(
   { client, translation, settings }: UpstreamRuntime,
-  { carried }: View,
-  { cleared, by, signal }: Leaving,
-): Promise<PlacedOutcome> {
+  { carried }: Snapshot,
+  { authorized, by, signal }: Leaving,
+): Promise<RoutedOutcome> {
   // No server speaks this era over HTTP+SSE, listed or not.
   const isDirect = settings.transport === 'http-sse';
   if (!isDirect && (carried === undefined || eraTowards('2026', carried) === '2026'))
-    return client.forward(cleared, by, signal);
+    return client.forward(authorized, by, signal);
   const versions = carried?.sessions ?? SESSION_VERSIONS;
-  return translation.stateless.forward(cleared, by, versions, signal);
+  return translation.stateless.forward(authorized, by, versions, signal);
 }
 
 type Mirrored = Parameters<UpstreamRuntime['translation']['sessions']['forward']>[2];
 
 /** What the schema of the tool mirrors into headers. */
-function mirroredOf(view: View, { admitted: { target, apps } }: Cleared): Mirrored {
+function mirroredOf(
+  snapshot: Snapshot,
+  { admitted: { target, apps } }: AuthorizedRequest,
+): Mirrored {
   if (target.kind !== 'tool') return [];
-  const standing = view.catalogueFor({ era: '2026', apps }).standing('tool', target.name);
+  const standing = snapshot.catalogueFor({ era: '2026', apps }).standing('tool', target.name);
   return definitionOf(standing)?.mirrored ?? [];
 }
 
@@ -201,13 +217,13 @@ async function sendOwn(
     accept: 'application/json, text/event-stream',
     ...(target === undefined ? headersIn(session) : {}),
   };
-  const timeoutMs = OWN_ANSWER_TIMEOUT_MS;
+  const timeoutMs = OWN_RESPONSE_TIMEOUT_MS;
   const own = { by, method: 'POST', target, headers, body, timeoutMs } as const;
-  const speaker = session.version === CHANNEL_VERSION ? client : sessions;
+  const speaker = session.version === LEGACY_SSE_VERSION ? client : sessions;
   const outcome = await speaker.request(own);
   if (outcome.kind === 'answer') outcome.release();
 }
 
-function answerOf(own: OwnAnswer): JsonObject {
+function responseOf(own: GatewayReply): JsonObject {
   return own === 'pong' ? { result: {} } : { error: { code: own.code, message: own.message } };
 }

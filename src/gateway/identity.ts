@@ -7,7 +7,7 @@ import {
   type IntrospectorStatus,
 } from '../authn/introspection.js';
 import { createKeySource, type KeySource, type KeySourceStatus } from '../authn/keys.js';
-import { createProofJudge } from '../authn/proof.js';
+import { createProofVerifier } from '../authn/proof.js';
 import { createProofNonces, type ProofNonces } from '../authn/proof-nonce.js';
 import { refuseRevoked } from '../authn/revoked.js';
 import { type Authenticator, createAuthenticator } from '../authn/verify.js';
@@ -41,7 +41,7 @@ type IdentityPorts = {
   readonly postForm: PostForm;
   readonly now: () => number;
   readonly ring: KeyRing;
-  readonly revocations: Pick<Revocations, 'judge' | 'isRevoked'>;
+  readonly revocations: Pick<Revocations, 'checkPrincipal' | 'isRevoked'>;
   /** Outlives every version: what was used before a reload stays used. */
   readonly replays: ReplayStore;
 };
@@ -69,7 +69,7 @@ export function buildIdentity(
     introspectors,
     now,
     tokenIds: (bytes) => ring.hmacAll('token-id', bytes),
-    judgeProof: createProofJudge({
+    verifyProof: createProofVerifier({
       now,
       hmacAll: ring.hmacAll,
       replays,
@@ -79,7 +79,7 @@ export function buildIdentity(
   });
   const all = [...keySources, ...introspectors];
   return {
-    authenticator: refuseRevoked(authenticator, revocations.judge),
+    authenticator: refuseRevoked(authenticator, revocations.checkPrincipal),
     adminAuthenticator: refuseRevoked(authenticator, (principal) =>
       revocations.isRevoked(principal) ? 'token-revoked' : undefined,
     ),

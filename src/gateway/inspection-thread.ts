@@ -8,7 +8,7 @@ import { parentPort } from 'node:worker_threads';
 import { type DoneJob, doJob, type InspectionJob } from '../inspect/apart.js';
 
 /** What the thread says: once that it is there, then each job done. */
-export type Said = 'ready' | DoneJob;
+export type ThreadMessage = 'ready' | DoneJob;
 
 /** So much nicer than the event loop, the thread has a third of its weight where both want the same core. */
 const NICER_BY = 5;
@@ -26,10 +26,10 @@ function lowerPriority(): void {
   }
 }
 
-function say(said: Said): void {
-  parentPort?.postMessage(said);
+function post(message: ThreadMessage): void {
+  parentPort?.postMessage(message);
 }
 
 lowerPriority();
-parentPort?.on('message', (job: InspectionJob) => say(doJob(job)));
-say('ready');
+parentPort?.on('message', (job: InspectionJob) => post(doJob(job)));
+post('ready');

@@ -5,8 +5,8 @@
 
 import { Worker } from 'node:worker_threads';
 import type { DoneJob, InspectionJob } from '../inspect/apart.js';
-import type { Said } from './inspection-thread.js';
-import { createTurns } from './turns.js';
+import type { ThreadMessage } from './inspection-thread.js';
+import { createFairQueue } from './turns.js';
 
 /**
  * `died`: the thread ended, or took too long. `full`: too much waits, or has waited too long.
@@ -55,13 +55,13 @@ type Thread = { readonly worker: Worker; isReady: boolean };
 export function createInspectionWorker(options: WorkerOptions = {}): InspectionWorker {
   const { entry = ENTRY, maxJobMs = MAX_JOB_MS, maxWaitMs = MAX_WAIT_MS } = options;
   const { maxJobs = MAX_JOBS, maxChars = MAX_CHARS, onThread } = options;
-  const queue = createTurns<Waiting>({ jobs: maxJobs, chars: maxChars });
+  const queue = createFairQueue<Waiting>({ jobs: maxJobs, chars: maxChars });
   let thread: Thread | undefined;
   let running: { readonly waiting: Waiting; readonly late: NodeJS.Timeout } | undefined;
   let isClosed = false;
   let isThere = true;
 
-  function tell(isThereNow: boolean): void {
+  function setAvailable(isThereNow: boolean): void {
     if (isThere === isThereNow) return;
     isThere = isThereNow;
     onThread?.(isThere);
@@ -76,11 +76,11 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     });
     const started: Thread = { worker, isReady: false };
-    worker.on('message', (said: Said) => {
-      if (said === 'ready') {
+    worker.on('message', (posted: ThreadMessage) => {
+      if (posted === 'ready') {
         started.isReady = true;
-        tell(true);
-      } else if (thread === started) finish(said);
+        setAvailable(true);
+      } else if (thread === started) finish(posted);
     });
     const gone = (): void => lose(started);
     worker.on('error', gone);
@@ -97,7 +97,7 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
     if (thread !== lost) return;
     thread = undefined;
     void lost.worker.terminate();
-    if (!lost.isReady && !isClosed) tell(false);
+    if (!lost.isReady && !isClosed) setAvailable(false);
     finish({ kind: lost.isReady || isClosed ? 'died' : 'unavailable' });
   }
 
@@ -125,13 +125,13 @@ export function createInspectionWorker(options: WorkerOptions = {}): InspectionW
       on.worker.postMessage(waiting.job);
       const late = setTimeout(() => {
         // Also where it never was ready: a thread that hangs is no reason to hang here, nor one to go unseen.
-        if (!on.isReady) tell(false);
+        if (!on.isReady) setAvailable(false);
         on.isReady = true;
         lose(on);
       }, maxJobMs);
       running = { waiting, late };
     } catch {
-      tell(false);
+      setAvailable(false);
       waiting.settle({ kind: 'unavailable' });
     }
   }

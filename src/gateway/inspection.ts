@@ -21,17 +21,17 @@ import {
   endMessage,
   type InspectionInput,
   type InspectionOutcome,
-  lookClosely,
-  passWhole,
+  inspectFully,
+  passIfClean,
   withheld,
 } from '../inspect/inspect.js';
 import type { OwnCredentials } from '../inspect/sanitize/own-credentials.js';
 import type { ReadJson } from '../mcp/json-reader.js';
-import type { LoopTurns } from '../mcp/loop-turns.js';
+import type { LoopScheduler } from '../mcp/loop-turns.js';
 import type { Json } from '../mcp/message.js';
 import type { Log } from '../observe/log.js';
 import { createInspectionWorker, type InspectionWorker, type JobEnd } from './inspection-worker.js';
-import { buildInTurns, createJsonReading } from './json-reading.js';
+import { buildInSlices, createJsonReading } from './json-reading.js';
 import { createWorkBudget, type WorkBudget } from './work-budget.js';
 
 export type Inspection = InspectionPort & {
@@ -44,7 +44,7 @@ export type Inspection = InspectionPort & {
 /** Inspection with the help of a worker; the log is told once where there is no other thread, and once it is back. */
 export function startInspection(
   log: Log,
-  turns: LoopTurns,
+  loopScheduler: LoopScheduler,
   ownOf: OwnOf = NOTHING_OWN,
 ): Inspection {
   const worker = createInspectionWorker({
@@ -57,7 +57,7 @@ export function startInspection(
         });
     },
   });
-  return createInspection(worker, turns, { ownOf });
+  return createInspection(worker, loopScheduler, { ownOf });
 }
 
 /** The credentials of ours that an upstream may send back. */
@@ -78,10 +78,10 @@ type InspectionOptions = { readonly ownOf?: OwnOf; readonly budget?: WorkBudget 
 /** Inspection with the help of a worker. A schema is code and stays here, before and after the close look. */
 export function createInspection(
   worker: InspectionWorker,
-  turns: LoopTurns,
+  loopScheduler: LoopScheduler,
   { ownOf = NOTHING_OWN, budget = createWorkBudget() }: InspectionOptions = {},
 ): Inspection {
-  const readJson = createJsonReading(worker, turns);
+  const readJson = createJsonReading(worker, loopScheduler);
   let lastMissedMs = Number.NEGATIVE_INFINITY;
 
   async function run(job: InspectionJob, upstream: string): Promise<JobEnd> {
@@ -93,16 +93,19 @@ export function createInspection(
   async function message(
     input: InspectionInput,
     upstream: string,
-    isWhole: boolean,
+    needsPrefilter: boolean,
   ): Promise<InspectionOutcome> {
-    const { text, profile, carry, caps, approved, answered, own } = input;
-    const job = { text, profile, carry, caps, approved, answered, own };
-    const end = await run({ kind: 'message', input: job, isWhole }, upstream);
+    const { text, profile, carry, caps, approved, requestMethod, own } = input;
+    const job = { text, profile, carry, caps, approved, answered: requestMethod, own };
+    const end = await run({ kind: 'message', input: job, needsPrefilter }, upstream);
     switch (end.kind) {
       case 'message':
         return endMessage(input, end.outcome, await changedValue(end, upstream));
       case 'unavailable':
-        return endMessage(input, (isWhole ? passWhole(input) : undefined) ?? lookClosely(input));
+        return endMessage(
+          input,
+          (needsPrefilter ? passIfClean(input) : undefined) ?? inspectFully(input),
+        );
       case 'full':
         return withheld('overloaded');
       case 'died':
@@ -118,15 +121,15 @@ export function createInspection(
     upstream: string,
   ): Promise<Json> | undefined {
     if (outcome.kind !== 'changed' || parts === undefined) return undefined;
-    return buildInTurns(outcome.text, parts, { turns, upstream });
+    return buildInSlices(outcome.text, parts, { turns: loopScheduler, upstream });
   }
 
   async function request(
     input: GuardInput,
     upstream: string,
-    isWhole: boolean,
+    needsPrefilter: boolean,
   ): Promise<GuardOutcome> {
-    const end = await run({ kind: 'request', input, isWhole }, upstream);
+    const end = await run({ kind: 'request', input, needsPrefilter }, upstream);
     switch (end.kind) {
       case 'request':
         return end.outcome;
@@ -142,14 +145,14 @@ export function createInspection(
   }
 
   /** Whether work on a text of this upstream stays on the loop: that of whoever did not use it much. */
-  function staysHere(upstream: string): boolean {
+  function runsOnLoop(upstream: string): boolean {
     return budget.hasLeft(upstream) || performance.now() - lastMissedMs < NO_THREAD_MS;
   }
 
   /** Whether the prefilter, too, is left to the other thread: hostile texts may be made for it. */
-  function goesWhole(text: string, upstream: string): boolean {
+  function isPrefilteredApart(text: string, upstream: string): boolean {
     if (text.length > LARGE_TEXT_CHARS) return true;
-    return text.length > SHORT_TEXT_CHARS && !staysHere(upstream);
+    return text.length > SHORT_TEXT_CHARS && !runsOnLoop(upstream);
   }
 
   /** Notes the time of work on a text beyond what is free. */
@@ -173,19 +176,20 @@ export function createInspection(
       const own = ownOf(upstream);
       const input = own === undefined ? given : withOwn(given, own);
       const { text } = input;
-      if (goesWhole(text, upstream)) return checkOutput(input) ?? message(input, upstream, true);
+      if (isPrefilteredApart(text, upstream))
+        return checkOutput(input) ?? message(input, upstream, true);
       const begun = begin(text, upstream, () => beginMessage(input));
       if (begun !== undefined) return begun;
-      if (text.length > LONG_TEXT_CHARS || !staysHere(upstream))
+      if (text.length > LONG_TEXT_CHARS || !runsOnLoop(upstream))
         return message(input, upstream, false);
-      return account(upstream, 0, () => endMessage(input, lookClosely(input)));
+      return account(upstream, 0, () => endMessage(input, inspectFully(input)));
     },
     request(input, upstream) {
       const { text } = input;
-      if (goesWhole(text, upstream)) return request(input, upstream, true);
+      if (isPrefilteredApart(text, upstream)) return request(input, upstream, true);
       const begun = begin(text, upstream, () => guardClean(input));
       if (begun !== undefined) return begun;
-      if (text.length > LONG_TEXT_CHARS || !staysHere(upstream))
+      if (text.length > LONG_TEXT_CHARS || !runsOnLoop(upstream))
         return request(input, upstream, false);
       return account(upstream, 0, () => guardClosely(input));
     },
@@ -195,9 +199,9 @@ export function createInspection(
 /** A large text is not parsed for this: whoever inspects it does that on the other thread. */
 function withOwn(input: InspectionInput, own: OwnCredentials): InspectionInput {
   if (input.text.length <= LARGE_TEXT_CHARS) return { ...input, own };
-  const { text, profile, output, carry, caps, approved, answered } = input;
+  const { text, profile, output, carry, caps, approved, requestMethod } = input;
   return {
-    ...{ text, profile, output, carry, caps, approved, answered, own },
+    ...{ text, profile, output, carry, caps, approved, requestMethod, own },
     get value() {
       return input.value;
     },

@@ -12,7 +12,7 @@ import {
 import { buildJson, type JsonPart } from '../mcp/json-parts.js';
 import type { ReadJson, ReadOutcome, ReadTerms } from '../mcp/json-reader.js';
 import { scanJson } from '../mcp/json-scan.js';
-import type { LoopTurns } from '../mcp/loop-turns.js';
+import type { LoopScheduler } from '../mcp/loop-turns.js';
 import type { Json } from '../mcp/message.js';
 import type { InspectionWorker } from './inspection-worker.js';
 
@@ -20,7 +20,10 @@ import type { InspectionWorker } from './inspection-worker.js';
 const MAX_VALUES_AT_ONCE = 10_000;
 
 /** Reading with the help of a worker. Where there is no other thread, the loop does all of it. */
-export function createJsonReading(worker: InspectionWorker, turns: LoopTurns): ReadJson {
+export function createJsonReading(
+  worker: InspectionWorker,
+  loopScheduler: LoopScheduler,
+): ReadJson {
   async function readApart(text: string, { upstream, maxValues }: ReadTerms): Promise<ReadOutcome> {
     const end = await worker.run({ kind: 'read', input: { text, maxValues } }, upstream);
     switch (end.kind) {
@@ -28,45 +31,45 @@ export function createJsonReading(worker: InspectionWorker, turns: LoopTurns): R
         const { outcome } = end;
         if (!outcome.ok) return outcome;
         const { suspectNumbers, values, parts } = outcome;
-        const value = await buildInTurns(text, parts, { turns, upstream });
+        const value = await buildInSlices(text, parts, { turns: loopScheduler, upstream });
         return { ok: true, text, suspectNumbers, values, value };
       }
       case 'unavailable':
         return readAtOnce(text, maxValues);
       case 'full':
-        return { ok: false, fault: 'overloaded' };
+        return { ok: false, error: 'overloaded' };
       case 'died':
       case 'message':
       case 'request':
-        return { ok: false, fault: 'internal' };
+        return { ok: false, error: 'internal' };
     }
   }
 
   return (source, terms) => {
     const text = typeof source === 'string' ? source : decodeUtf8(source);
-    if (text === undefined) return { ok: false, fault: 'malformed-json' };
+    if (text === undefined) return { ok: false, error: 'malformed-json' };
     if (text.length > LARGE_TEXT_CHARS) return readApart(text, terms);
     const { maxValues } = terms;
     if (text.length <= MAX_VALUES_AT_ONCE) return readAtOnce(text, maxValues);
     const scanned = scanJson(text, { maxDepth: MAX_JSON_DEPTH, maxValues });
-    if (scanned.fault !== undefined) return { ok: false, fault: scanned.fault };
+    if (scanned.error !== undefined) return { ok: false, error: scanned.error };
     if (scanned.values > MAX_VALUES_AT_ONCE) return readApart(text, terms);
     return parseScanned(text, scanned);
   };
 }
 
 /** The value of large text, a part at a time. */
-export async function buildInTurns(
+export async function buildInSlices(
   text: string,
   parts: JsonPart,
-  { turns, upstream }: { readonly turns: LoopTurns; readonly upstream: string },
+  { turns: loopScheduler, upstream }: { readonly turns: LoopScheduler; readonly upstream: string },
 ): Promise<Json> {
   const building = buildJson(text, parts);
   for (;;) {
-    await turns.take(upstream);
+    await loopScheduler.take(upstream);
     const startedMs = performance.now();
     const step = building.next();
-    turns.spend(startedMs);
+    loopScheduler.spend(startedMs);
     if (step.done === true) return step.value;
   }
 }

@@ -5,14 +5,14 @@
 import type { Authenticator } from '../authn/verify.js';
 import type { ListenerSettings, Settings } from '../config/settings.js';
 import { createAdminServer } from '../console/admin-server.js';
-import type { RevocationDesk } from '../console/revocation-api.js';
+import type { RevocationService } from '../console/revocation-api.js';
 import { createDataServer, type DataServerPorts } from '../edge/server.js';
 import type { ControlRow } from '../observe/controls.js';
 import type { ListenerAddress } from '../observe/http-listener.js';
 import { createOpsServer } from '../observe/ops-server.js';
 import { createAdminAccess } from './admin-access.js';
 import { secureOptions } from './listener-tls.js';
-import type { Witness } from './witness.js';
+import type { Observability } from './witness.js';
 
 export type ListenerName = 'data' | 'ops' | 'admin';
 export type Listening = {
@@ -24,12 +24,12 @@ export type Listening = {
 
 export type ListenerPorts = {
   readonly data: DataServerPorts;
-  readonly witness: Witness;
+  readonly observability: Observability;
   readonly authenticator: () => Authenticator;
   readonly isReady: () => boolean;
   /** The state of all controls, looked at now. */
   readonly controls: () => readonly ControlRow[];
-  readonly revocations: RevocationDesk;
+  readonly revocations: RevocationService;
 };
 
 export type Listeners = {
@@ -47,7 +47,7 @@ export type Listeners = {
 
 /** Makes the listeners of the settings; nothing is open before `open`. */
 export function createListeners(settings: Settings, ports: ListenerPorts): Listeners {
-  const { metrics, audit } = ports.witness;
+  const { metrics, audit } = ports.observability;
   const { listeners, admin } = settings;
   let current = settings;
   const data = createDataServer(ports.data, secureOptions(listeners.data.tls, 'asked'));
@@ -101,7 +101,7 @@ export function createListeners(settings: Settings, ports: ListenerPorts): Liste
 }
 
 /** A listener could not be opened. */
-export class ListenerFault extends Error {
+export class ListenerError extends Error {
   override readonly name = 'ListenerFault';
 }
 
@@ -122,7 +122,7 @@ async function openOne(
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
     const why = WHY.get(code) ?? 'it cannot be opened';
     const place = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-    throw new ListenerFault(
+    throw new ListenerError(
       `the ${listener} listener cannot listen on ${place}: ${why} (${String(code ?? error)})`,
     );
   }

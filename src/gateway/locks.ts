@@ -1,6 +1,6 @@
 // Lock files as policies are judged against them: what is pinned, before anything was seen upstream.
 
-import type { Fault } from '../config/fault.js';
+import type { Diagnostic } from '../config/fault.js';
 import { DISK_FILES } from '../config/files.js';
 import type { Outline } from '../config/outline.js';
 import { mirroredParameters } from '../mcp/headers.js';
@@ -34,18 +34,18 @@ export function pinsOf(
 /** Reads the lock files of a folder for `validate`. */
 export async function readLocksForPolicies(
   folder: string,
-  outline: Pick<Outline, 'file' | 'endpoints'>,
+  outline: Pick<Outline, 'file' | 'aggregates'>,
 ): Promise<{
   readonly upstreams: Iterable<string>;
-  readonly faults: readonly Fault[];
+  readonly diagnostics: readonly Diagnostic[];
   readonly pins: (upstream: string) => Catalogue | undefined;
 }> {
-  const { locks, faults } = await loadLocks(folder, {
+  const { locks, diagnostics } = await loadLocks(folder, {
     readFile: DISK_FILES.readFile,
     readDir: DISK_FILES.listFolder,
   });
   const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
   const pins = pinsOf(locks, compile);
   const alike = checkMergedNames(outline, pins, 'error');
-  return { upstreams: locks.keys(), faults: [...faults, ...alike], pins };
+  return { upstreams: locks.keys(), diagnostics: [...diagnostics, ...alike], pins };
 }

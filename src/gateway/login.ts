@@ -2,7 +2,7 @@
 // name (the configured one, whatever Host and forwarding headers say), and which nonce the next must carry.
 // RFC 9449 §4.3, §8.2 and §9.
 
-import { type AuthnOutcome, isFault } from '../authn/verify.js';
+import { type AuthnOutcome, isAuthnError } from '../authn/verify.js';
 import type { UpstreamSettings } from '../config/settings.js';
 import type { Incoming, Outgoing } from '../mcp/transport.js';
 import type { Identity } from './identity.js';
@@ -14,27 +14,29 @@ export function login(
   incoming: Incoming,
   outgoing: Pick<Outgoing, 'also'>,
 ): AuthnOutcome | Promise<AuthnOutcome> {
-  const { headers, repeated, query, httpMethod, clientCertificate, isProofUsed, channel } =
+  const { headers, repeated, query, httpMethod, clientCertificate, isProofUsed, legacySsePath } =
     incoming;
   const uri =
-    channel === undefined ? upstream.resource : `${upstream.resource}/${channelPath(channel)}`;
+    legacySsePath === undefined
+      ? upstream.resource
+      : `${upstream.resource}/${legacySsePathOf(legacySsePath)}`;
   const outcome = authenticator.authenticate(
     { headers, repeated, query, httpMethod, clientCertificate, isProofUsed, uri },
     upstream,
   );
   if (proofNonces === undefined || isProofUsed === true) return outcome;
-  const tell = (late: AuthnOutcome): AuthnOutcome => {
+  const addProofNonce = (late: AuthnOutcome): AuthnOutcome => {
     if (usesProofs(late)) outgoing.also('dpop-nonce', proofNonces.current());
     return late;
   };
-  return outcome instanceof Promise ? outcome.then(tell) : tell(outcome);
+  return outcome instanceof Promise ? outcome.then(addProofNonce) : addProofNonce(outcome);
 }
 
 function usesProofs(outcome: AuthnOutcome): boolean {
-  return isFault(outcome) ? outcome.proof !== undefined : outcome.token.binding === 'dpop';
+  return isAuthnError(outcome) ? outcome.proof !== undefined : outcome.token.binding === 'dpop';
 }
 
 /** The paths of HTTP+SSE below the upstream's own (contract §2). */
-function channelPath(channel: 'events' | 'message'): string {
-  return channel === 'events' ? 'sse' : 'message';
+function legacySsePathOf(legacySsePath: 'events' | 'message'): string {
+  return legacySsePath === 'events' ? 'sse' : 'message';
 }

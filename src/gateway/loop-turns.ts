@@ -1,7 +1,7 @@
 // Who may go on with long work on the event loop: everybody at once as long as little was done, then one
 // upstream after the other, each for a short while, with everything else that waits on the loop in between.
 
-import type { LoopTurns } from '../mcp/loop-turns.js';
+import type { LoopScheduler } from '../mcp/loop-turns.js';
 
 /** Work on the loop after which whoever has more of it waits for a turn. */
 const SLICE_MS = 10;
@@ -15,7 +15,10 @@ type Options = {
 };
 
 /** The turns of one event loop. */
-export function createLoopTurns({ sliceMs = SLICE_MS, later = soon }: Options = {}): LoopTurns {
+export function createLoopScheduler({
+  sliceMs = SLICE_MS,
+  later = soon,
+}: Options = {}): LoopScheduler {
   /** In the order of their turns; none is empty. */
   const waiting = new Map<string, (() => void)[]>();
   let usedMs = 0;
@@ -28,9 +31,9 @@ export function createLoopTurns({ sliceMs = SLICE_MS, later = soon }: Options = 
     later(() => {
       isDue = false;
       usedMs = 0;
-      const [turn] = waiting;
-      if (turn === undefined) return;
-      const [upstream, line] = turn;
+      const [first] = waiting;
+      if (first === undefined) return;
+      const [upstream, line] = first;
       waiting.delete(upstream);
       const [next, ...others] = line;
       if (others.length > 0) waiting.set(upstream, others);

@@ -2,9 +2,9 @@
 // lock files show them. Found before a start; what changes later is hidden where it stands.
 // Source: attacks.md 60; contract §4, law 4 (pins that change at run time make nothing invalid).
 
-import type { Fault, Severity } from '../config/fault.js';
-import type { EndpointOutline, Outline } from '../config/outline.js';
-import { findLookAlikes, type NameOf } from '../inspect/look-alike-names.js';
+import type { Diagnostic, Severity } from '../config/fault.js';
+import type { AggregateOutline, Outline } from '../config/outline.js';
+import { findConfusableNames, type NameOf } from '../inspect/look-alike-names.js';
 import type { Catalogue } from '../policy/definition.js';
 
 type PinsOf = (upstream: string) => Catalogue | undefined;
@@ -15,27 +15,27 @@ const MAX_REPORTED = 10;
 
 /** The faults of every endpoint, at the place of its name in the gateway file. */
 export function checkMergedNames(
-  { file, endpoints }: Pick<Outline, 'file' | 'endpoints'>,
+  { file, aggregates }: Pick<Outline, 'file' | 'aggregates'>,
   pins: PinsOf,
   severity: Severity,
-): readonly Fault[] {
-  return endpoints.flatMap((endpoint) =>
-    NAMED_KINDS.flatMap((kind) => findAlike(endpoint, kind, pins))
+): readonly Diagnostic[] {
+  return aggregates.flatMap((aggregate) =>
+    NAMED_KINDS.flatMap((kind) => findAlike(aggregate, kind, pins))
       .slice(0, MAX_REPORTED)
-      .map((message) => ({ file, ...endpoint.position, severity, rule: 'conflict', message })),
+      .map((message) => ({ file, ...aggregate.position, severity, rule: 'conflict', message })),
   );
 }
 
 function findAlike(
-  { members }: EndpointOutline,
+  { backends }: AggregateOutline,
   kind: (typeof NAMED_KINDS)[number],
   pins: PinsOf,
 ): readonly string[] {
-  const groups = findLookAlikes(
-    members.map(({ upstream, prefix }) => ({ prefix, names: approvedIn(pins(upstream), kind) })),
+  const groups = findConfusableNames(
+    backends.map(({ upstream, prefix }) => ({ prefix, names: approvedIn(pins(upstream), kind) })),
   );
-  const shown = ({ member, name }: NameOf): string =>
-    `${JSON.stringify(`${members[member]?.prefix ?? ''}${name}`)} of ${members[member]?.upstream ?? ''}`;
+  const shown = ({ backend, name }: NameOf): string =>
+    `${JSON.stringify(`${backends[backend]?.prefix ?? ''}${name}`)} of ${backends[backend]?.upstream ?? ''}`;
   return groups.map((alike) => `names that look alike: ${alike.map(shown).join(', ')}`);
 }
 

@@ -4,7 +4,7 @@ import type { Settings, UpstreamSettings } from '../config/settings.js';
 import { mergeObserved, type Observed, observeListing } from '../pins/observed.js';
 import { createKeyRing } from '../state/key-ring.js';
 import { createGuardedFetch } from '../upstream/guarded-fetch.js';
-import { listFacesOnce } from '../upstream/listing-faces.js';
+import { listProfilesOnce } from '../upstream/listing-faces.js';
 import { keysOf } from './run-keys.js';
 import { loadOfOne } from './shared-load.js';
 import { assertionSigner } from './signing.js';
@@ -33,7 +33,7 @@ export async function observeOnce(
   });
   const { requestTimeoutMs } = upstream.limits;
   try {
-    const outcome = await listFacesOnce(
+    const outcome = await listProfilesOnce(
       { requestTimeoutMs, gatewayVersion, sessionVersions, apps: upstream.apps },
       { openRequest, now: Date.now },
     );

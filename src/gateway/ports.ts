@@ -6,14 +6,14 @@ import { anonymousPrincipal } from '../authn/principal.js';
 import type { Ports, StateSubject } from '../exchange-ports.js';
 import type { InspectionPort } from '../inspect/apart.js';
 import { createPageCache } from '../inspect/page-cache.js';
-import { BRIDGED_CHANNEL } from '../mcp/eras/channels.js';
+import { BRIDGED_LEGACY_SSE } from '../mcp/eras/channels.js';
 import type { Audit, Recorded } from '../observe/audit.js';
-import { faultCode, type Log, logRefusal } from '../observe/log.js';
+import { errorCode, type Log, logRefusal } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
 import { digestOnce } from '../pins/digest.js';
 import type { Principal } from '../policy/principal.js';
 import { REASONS } from '../policy/reasons.js';
-import type { ExchangeRecord } from '../policy/record.js';
+import type { RequestRecord } from '../policy/record.js';
 import { readEntries } from '../relay/merged/sessions.js';
 import type { GatewayState } from '../state/gateway-state.js';
 import type { KeyRing } from '../state/key-ring.js';
@@ -27,9 +27,9 @@ import {
 } from '../state/request-state.js';
 import { createRunningStreams } from '../state/running-streams.js';
 import { openSession, sealSession, sessionHash } from '../state/session-seal.js';
-import { createChannelPorts } from './channel-ports.js';
-import { createEndpointPorts } from './endpoint-ports.js';
-import type { Endpoints } from './endpoints.js';
+import { createLegacySsePorts } from './channel-ports.js';
+import { createAggregatePorts } from './endpoint-ports.js';
+import type { Aggregates } from './endpoints.js';
 import { createForwarding } from './forwarding.js';
 import type { Identity } from './identity.js';
 import { login } from './login.js';
@@ -38,16 +38,16 @@ import type { StreamRegistry } from './streams.js';
 import { createTaskPorts } from './task-ports.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 import type { Version } from './version.js';
-import type { ViewOf } from './view.js';
+import type { SnapshotOf } from './view.js';
 
 const MAX_PAGES = 256;
 const MAX_PAGE_BYTES = 64 * 1024 * 1024;
 const MAX_FORMS_A_PAGE = 64;
 
-export type Parts = {
+export type PortDependencies = {
   version(): Version;
   runtime(upstream: string): UpstreamRuntime | undefined;
-  readonly view: ViewOf;
+  readonly snapshotOf: SnapshotOf;
   identity(): Identity;
   readonly ring: KeyRing;
   readonly audit: Audit;
@@ -55,10 +55,10 @@ export type Parts = {
   readonly log: Log;
   readonly state: GatewayState;
   readonly streams: StreamRegistry;
-  readonly endpoints: Endpoints;
+  readonly aggregates: Aggregates;
   readonly inspection: InspectionPort;
   readonly readJson: Ports['readJson'];
-  readonly turns: Ports['turns'];
+  readonly loopScheduler: Ports['loopScheduler'];
   readonly onVersion: Ports['onVersion'];
   readonly countVersions: Ports['countVersions'];
   readonly now: () => number;
@@ -69,16 +69,16 @@ function bytesEqual(one: Uint8Array, other: Uint8Array): boolean {
 }
 
 /** Builds the ports. */
-export function createPorts(parts: Parts): Ports {
-  const { ring, audit, metrics, streams, now } = parts;
-  const { limits, ended, revocations } = parts.state;
-  const answers = createRunningStreams();
+export function createPorts(dependencies: PortDependencies): Ports {
+  const { ring, audit, metrics, streams, now } = dependencies;
+  const { limits, ended, revocations } = dependencies.state;
+  const runningStreams = createRunningStreams();
   const hasEnded = (sealed: string): boolean => ring.hmacAll('session', sealed).some(ended.has);
-  ended.onElsewhere(() => answers.endWhere(hasEnded));
+  ended.onElsewhere(() => runningStreams.endWhere(hasEnded));
   const progress = createLiveProgress();
 
   function runtimeOf(upstream: string): UpstreamRuntime {
-    const runtime = parts.runtime(upstream);
+    const runtime = dependencies.runtime(upstream);
     if (runtime === undefined) throw new Error(`upstream ${upstream} is not running`);
     return runtime;
   }
@@ -89,10 +89,10 @@ export function createPorts(parts: Parts): Ports {
     const hashes = ring.hmacAll('session', sealed);
     const hash = sessionHash(ring, sealed) ?? hashes[0];
     // Records know a session of an endpoint by those of its members: to revoke one is to revoke it.
-    const isWhole = parts.version().settings.endpoints.has(upstream);
-    const held = isWhole ? [...readEntries(session.upstreamSession).values()] : [];
-    const partHashes = held.flatMap((one) => ring.hmacAll('session', one));
-    return { ...session, hash, hashes, partHashes };
+    const isAggregate = dependencies.version().settings.aggregates.has(upstream);
+    const held = isAggregate ? [...readEntries(session.upstreamSession).values()] : [];
+    const backendSessionHashes = held.flatMap((one) => ring.hmacAll('session', one));
+    return { ...session, hash, hashes, backendSessionHashes };
   }, now);
 
   function stateOf(subject: StateSubject, principal: Principal): StateBinding {
@@ -114,45 +114,51 @@ export function createPorts(parts: Parts): Ports {
 
   return {
     limits,
-    inspection: parts.inspection,
-    readJson: parts.readJson,
-    turns: parts.turns,
+    inspection: dependencies.inspection,
+    readJson: dependencies.readJson,
+    loopScheduler: dependencies.loopScheduler,
     pages: createPageCache({
       maxPages: MAX_PAGES,
       maxBytes: MAX_PAGE_BYTES,
       maxForms: MAX_FORMS_A_PAGE,
       isEqual: bytesEqual,
     }),
-    view(upstream) {
-      const runtime = parts.runtime(upstream);
-      return runtime === undefined ? undefined : parts.view(runtime, parts.version());
+    snapshot(upstream) {
+      const runtime = dependencies.runtime(upstream);
+      return runtime === undefined
+        ? undefined
+        : dependencies.snapshotOf(runtime, dependencies.version());
     },
-    endpoint: parts.endpoints.get,
-    ...createEndpointPorts(ring, now),
+    aggregate: dependencies.aggregates.get,
+    ...createAggregatePorts(ring, now),
     authenticate(incoming, outgoing) {
-      const { upstreams, endpoints } = parts.version().settings;
-      const upstream = upstreams.get(incoming.upstream) ?? endpoints.get(incoming.upstream);
+      const { upstreams, aggregates } = dependencies.version().settings;
+      const upstream = upstreams.get(incoming.upstream) ?? aggregates.get(incoming.upstream);
       if (upstream === undefined) return { reason: 'internal' };
       if (upstream.authentication === 'none') return anonymousPrincipal(upstream);
-      return login(parts.identity(), upstream, incoming, outgoing);
+      return login(dependencies.identity(), upstream, incoming, outgoing);
     },
     openSession(sealed, upstream, principal) {
       const session = opened(sealed, upstream, principal);
       if (session === undefined || revocations.hasSession(session.hashes)) return undefined;
       // What its server offers in it is verified no more.
-      if (session.apps === true && !parts.version().settings.upstreams.get(upstream)?.apps)
+      if (session.apps === true && !dependencies.version().settings.upstreams.get(upstream)?.apps)
         return undefined;
-      if (revocations.hasSession(session.partHashes)) return undefined;
+      if (revocations.hasSession(session.backendSessionHashes)) return undefined;
       if (session.hashes.some(ended.has)) return undefined;
-      if (session.upstreamSession !== BRIDGED_CHANNEL) return session;
+      if (session.upstreamSession !== BRIDGED_LEGACY_SSE) return session;
       // What may be asked is known since the handshake, which came after the session.
-      return { ...session, askable: runtimeOf(upstream).translation.bridged.askable(session) };
+      return {
+        ...session,
+        allowedServerRequests:
+          runtimeOf(upstream).translation.bridged.allowedServerRequests(session),
+      };
     },
     sealSession: (facts, upstream, principal) =>
       sealSession(ring, bindingOf(upstream, principal), facts, now() + SESSION_TTL_MS),
-    ...createSealedIds(ring, now, parts.state.answered),
-    channels: createChannelPorts(ring, now, (upstream, by, signal) =>
-      runtimeOf(upstream).client.openChannel(by, signal),
+    ...createSealedIds(ring, now, dependencies.state.answeredRequests),
+    legacySse: createLegacySsePorts(ring, now, (upstream, by, signal) =>
+      runtimeOf(upstream).client.openLegacyStream(by, signal),
     ),
     tasks: createTaskPorts(ring, now),
     newDecisionId: randomUUID,
@@ -178,26 +184,31 @@ export function createPorts(parts: Parts): Ports {
         if (record.isDecisionWritten !== true) void audit.decision(record);
         audit.outcome(record, totalMs);
       }
-      metrics.recordExchange(record, totalMs);
-      logRefusal(parts.log, record);
+      metrics.recordRequest(record, totalMs);
+      logRefusal(dependencies.log, record);
     },
-    ...createForwarding(runtimeOf, (runtime) => parts.view(runtime, parts.version())),
+    ...createForwarding(runtimeOf, (runtime) =>
+      dependencies.snapshotOf(runtime, dependencies.version()),
+    ),
     noteListChanged: (upstream) => runtimeOf(upstream).noteListChanged(),
-    hasRoomForStream: streams.hasRoom,
+    hasStreamQuota: streams.hasCapacity,
     registerStream: streams.register,
-    registerAnswer: answers.enter,
-    cancelAnswer: answers.cancel,
+    registerResponse: runningStreams.enter,
+    cancelResponse: runningStreams.cancel,
     registerProgress: progress.enter,
     keepProgress: progress.keep,
     findProgress: progress.find,
-    onVersion: parts.onVersion,
-    countVersions: parts.countVersions,
+    onVersion: dependencies.onVersion,
+    countVersions: dependencies.countVersions,
     report(error, decisionId) {
-      parts.log.write('error', 'exchange failed', { decision: decisionId, code: faultCode(error) });
+      dependencies.log.write('error', 'exchange failed', {
+        decision: decisionId,
+        code: errorCode(error),
+      });
     },
   };
 
-  function writeLoginFailure(record: ExchangeRecord): void {
+  function writeLoginFailure(record: RequestRecord): void {
     const [reason = 'internal'] = record.decision.reasons;
     metrics.authFailure(reason);
     audit.event({
@@ -211,7 +222,7 @@ export function createPorts(parts: Parts): Ports {
 }
 
 /** Refused before anyone was known: counted and written apart, so that a flood leaves the log usable. */
-function isLoginFailure(record: ExchangeRecord): boolean {
+function isLoginFailure(record: RequestRecord): boolean {
   const [reason] = record.decision.reasons;
   return (
     record.principal === undefined && reason !== undefined && REASONS[reason].stage === 'authn'

@@ -3,45 +3,45 @@
 
 import type { Json } from '../mcp/message.js';
 import type { GatewayState } from '../state/gateway-state.js';
-import type { ReplicaWords } from '../state/replica-words.js';
+import type { ReplicaBus } from '../state/replica-words.js';
 import {
-  type SessionWord,
-  type SessionWords,
-  shareWords,
+  limitSessionBus,
+  type SessionBus,
+  type SessionMessage,
 } from '../upstream/translate/session-words.js';
 import type { Runtimes } from './runtimes.js';
 
-type UpstreamWord = SessionWord & { readonly upstream: string };
+type UpstreamSessionMessage = SessionMessage & { readonly upstream: string };
 
 /** The words that are said of the sessions of one upstream. */
-export type WordsAbout = (upstream: string) => SessionWords;
+export type SessionBusOf = (upstream: string) => SessionBus;
 
 /** Says them. An owner has one share, however many upstreams it has sessions with, and whatever is reloaded. */
-export function createWordsAbout(words: ReplicaWords): WordsAbout {
-  const { self, tell, tellAll } = shareWords({
-    self: words.self,
-    tell: (replica, word) => words.tell(replica, word as unknown as Json),
-    tellAll: (word) => words.tellAll(word as unknown as Json),
+export function createSessionBuses(bus: ReplicaBus): SessionBusOf {
+  const { self, send, publish } = limitSessionBus({
+    self: bus.self,
+    send: (replica, message) => bus.send(replica, message as unknown as Json),
+    publish: (message) => bus.publish(message as unknown as Json),
   });
   return (upstream) => {
-    const about = (word: SessionWord): UpstreamWord => ({ upstream, ...word });
+    const about = (message: SessionMessage): UpstreamSessionMessage => ({ upstream, ...message });
     return {
       self,
-      tell: (replica, word) => tell(replica, about(word)),
-      tellAll: (word) => tellAll(about(word)),
+      send: (replica, message) => send(replica, about(message)),
+      publish: (message) => publish(about(message)),
     };
   };
 }
 
 /** Hears the other replicas from now on. */
-export function hearReplicas(
-  { words, ended }: Pick<GatewayState, 'words' | 'ended'>,
+export function receiveFromReplicas(
+  { replicaBus, ended }: Pick<GatewayState, 'replicaBus' | 'ended'>,
   runtimes: Runtimes,
 ): void {
-  words.onWord((said) => {
+  replicaBus.onMessage((received) => {
     // Only gateways with this key say anything, and nothing but this.
-    const { upstream, ...word } = said as unknown as UpstreamWord;
-    runtimes.get(upstream)?.translation.sessions.hear(word);
+    const { upstream, ...message } = received as unknown as UpstreamSessionMessage;
+    runtimes.get(upstream)?.translation.sessions.receive(message);
   });
   ended.onElsewhere(() => {
     for (const { translation } of runtimes.all()) translation.sessions.forgetWhere(ended.has);

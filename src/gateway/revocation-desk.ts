@@ -5,20 +5,20 @@
 import { randomUUID } from 'node:crypto';
 import { CLOCK_TOLERANCE_MS, LIFETIME_SKEW_MS } from '../authn/claims.js';
 import type { IssuerSettings, Settings } from '../config/settings.js';
-import type { RevocationDesk, ShownRevocation } from '../console/revocation-api.js';
+import type { RevocationService, ShownRevocation } from '../console/revocation-api.js';
 import type { RevocationOrder } from '../console/revocation-order.js';
 import type { GatewayState, StatePorts } from '../state/gateway-state.js';
 import type { Revocation, Revoked } from '../state/revocation.js';
 import { tokenIdBytes } from '../state/revocation-set.js';
 import { SESSION_TTL_MS } from './sealed-ids.js';
 
-type DeskPorts = StatePorts & {
+type RevocationServicePorts = StatePorts & {
   readonly settings: () => Settings;
   readonly revocations: GatewayState['revocations'];
 };
 
 /** The desk of a gateway. */
-export function createRevocationDesk(ports: DeskPorts): RevocationDesk {
+export function createRevocationService(ports: RevocationServicePorts): RevocationService {
   const { settings, revocations, now } = ports;
   return {
     list: () => revocations.list().map(show),
@@ -82,11 +82,11 @@ function plan(order: RevocationOrder, { ring, issuers, atMs }: Known): Plan | un
  * Of an issuer that is asked about its tokens and need not say since when they are: a token of now that lives
  * too long to be accepted may be accepted when less of it is left.
  */
-const UNSAID_LIFE_MS = 24 * 24 * 60 * 60 * 1000;
+const LIFETIME_WITHOUT_IAT_MS = 24 * 24 * 60 * 60 * 1000;
 
 /** How long a token that exists now can be accepted for. */
 function longestLife({ maxLifetimeMs, introspection }: IssuerSettings): number {
-  if (introspection !== undefined) return UNSAID_LIFE_MS;
+  if (introspection !== undefined) return LIFETIME_WITHOUT_IAT_MS;
   return maxLifetimeMs + LIFETIME_SKEW_MS + CLOCK_TOLERANCE_MS;
 }
 

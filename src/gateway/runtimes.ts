@@ -9,7 +9,7 @@ import {
 } from '../inspect/sanitize/own-credentials.js';
 import type { Log } from '../observe/log.js';
 import type { Metrics } from '../observe/metrics.js';
-import type { WordsAbout } from './replicas.js';
+import type { SessionBusOf } from './replicas.js';
 import type { ConnectionPorts } from './upstream-connection.js';
 import { startUpstream, type UpstreamRuntime } from './upstream-runtime.js';
 
@@ -25,10 +25,10 @@ export type Runtimes = {
 
 export type RuntimesPorts = Omit<ConnectionPorts, 'issuer' | 'onCredential' | 'onTrouble'> & {
   readonly gatewayVersion: string;
-  readonly wordsAbout: WordsAbout;
+  readonly sessionBusOf: SessionBusOf;
   readonly metrics: Metrics;
   readonly log: Log;
-  readonly onSight: (runtime: UpstreamRuntime) => void;
+  readonly onObserved: (runtime: UpstreamRuntime) => void;
 };
 
 /** An empty set of upstreams. */
@@ -39,14 +39,14 @@ export function createRuntimes(ports: RuntimesPorts): Runtimes {
   const stores = new Map<string, OwnCredentialStore>();
 
   function start(settings: UpstreamSettings, issuer: string): UpstreamRuntime {
-    const tell = createTrouble(settings.name, ports);
+    const reportTrouble = createTroubleReport(settings.name, ports);
     const store = stores.get(settings.name) ?? createOwnCredentialStore(ports.now);
     stores.set(settings.name, store);
     return startUpstream(settings, {
       ...ports,
       issuer,
       onCredential: store.note,
-      onTrouble: tell,
+      onTrouble: reportTrouble,
       onListed: () => metrics.setUpstreamUp(settings.name, true),
       onFailure(_runtime, why) {
         metrics.setUpstreamUp(settings.name, false);
@@ -91,16 +91,16 @@ const TROUBLE = {
 const TROUBLE_EVERY_MS = 10_000;
 const MAX_TROUBLES = 64;
 
-function createTrouble(
+function createTroubleReport(
   upstream: string,
   { log, now }: Pick<RuntimesPorts, 'log' | 'now'>,
 ): ConnectionPorts['onTrouble'] {
-  const toldAtMs = new Map<string, number>();
+  const reportedAtMs = new Map<string, number>();
   return (what, detail) => {
-    const last = toldAtMs.get(detail) ?? Number.NEGATIVE_INFINITY;
+    const last = reportedAtMs.get(detail) ?? Number.NEGATIVE_INFINITY;
     if (now() - last < TROUBLE_EVERY_MS) return;
-    if (toldAtMs.size >= MAX_TROUBLES) toldAtMs.clear();
-    toldAtMs.set(detail, now());
+    if (reportedAtMs.size >= MAX_TROUBLES) reportedAtMs.clear();
+    reportedAtMs.set(detail, now());
     log.write('error', TROUBLE[what], { upstream, detail });
   };
 }

@@ -3,12 +3,12 @@
 
 import { MAX_JSON_DEPTH, readJson, readJsonText } from '../mcp/json.js';
 import type { Log } from '../observe/log.js';
-import { createAnswerRoom } from '../upstream/answer-room.js';
+import { createResponseBufferQuota } from '../upstream/answer-room.js';
 import { type Inspection, type OwnOf, startInspection } from './inspection.js';
-import { createLoopTurns } from './loop-turns.js';
+import { createLoopScheduler } from './loop-turns.js';
 import type { ConnectionPorts } from './upstream-connection.js';
 
-type Load = Pick<ConnectionPorts, 'readJson' | 'turns' | 'room'>;
+type Load = Pick<ConnectionPorts, 'readJson' | 'loopScheduler' | 'bufferQuota'>;
 
 export type SharedLoad = Load & { readonly inspection: Inspection };
 
@@ -16,10 +16,15 @@ export type SharedLoad = Load & { readonly inspection: Inspection };
  * Shared by all upstreams of a gateway. Whoever makes it closes the inspection. `ownOf`: what the gateway shows
  * an upstream, and must not come back from it.
  */
-export function shareLoad(log: Log, ownOf: OwnOf): SharedLoad {
-  const turns = createLoopTurns();
-  const inspection = startInspection(log, turns, ownOf);
-  return { turns, inspection, readJson: inspection.readJson, room: createAnswerRoom() };
+export function createSharedLoad(log: Log, ownOf: OwnOf): SharedLoad {
+  const loopScheduler = createLoopScheduler();
+  const inspection = startInspection(log, loopScheduler, ownOf);
+  return {
+    loopScheduler,
+    inspection,
+    readJson: inspection.readJson,
+    bufferQuota: createResponseBufferQuota(),
+  };
 }
 
 /** For the command line, which waits for one upstream and for nothing else. */
@@ -29,7 +34,7 @@ export function loadOfOne(): Load {
       const caps = { maxDepth: MAX_JSON_DEPTH, maxValues };
       return typeof source === 'string' ? readJsonText(source, caps) : readJson(source, caps);
     },
-    turns: createLoopTurns(),
-    room: createAnswerRoom(),
+    loopScheduler: createLoopScheduler(),
+    bufferQuota: createResponseBufferQuota(),
   };
 }

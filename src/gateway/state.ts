@@ -28,7 +28,7 @@ export function endWhatIsRevoked(
   { revocations, ended }: GatewayState,
   { ring }: Pick<StatePorts, 'ring'>,
   streams: StreamRegistry,
-  askAgain: () => void,
+  retryLater: () => void,
 ): void {
   /** Sessions end all the time, and a stream keeps its own. */
   const digests = new WeakMap<OpenStream, readonly string[]>();
@@ -46,12 +46,12 @@ export function endWhatIsRevoked(
   }
 
   function isGone(stream: OpenStream): boolean {
-    if (revocations.judge(stream.principal) !== undefined) return true;
+    if (revocations.checkPrincipal(stream.principal) !== undefined) return true;
     return revocations.hasSession(digestsOf(stream));
   }
   revocations.onChange(() => {
     streams.endWhere(isGone);
-    askAgain();
+    retryLater();
   });
   ended.onElsewhere(() => streams.endWhere(hasEnded));
 }

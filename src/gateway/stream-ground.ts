@@ -3,19 +3,19 @@
 // no rule: what may be seen on a stream is judged message by message.
 // Contract §3 (reload: a stream whose principal, token or upstream is gone is closed).
 
-import type { EndpointSettings, IssuerSettings, Settings } from '../config/settings.js';
+import type { AggregateSettings, IssuerSettings, Settings } from '../config/settings.js';
 import type { OpenStream } from '../exchange-ports.js';
 
-type Holder = Pick<OpenStream, 'upstream' | 'endpoint' | 'principal'>;
+type Holder = Pick<OpenStream, 'upstream' | 'aggregate' | 'principal'>;
 
 /** True where what let the holder of a stream in stands in `next` as it stood in `before`. */
-export function mayStay(holder: Holder, before: Settings, next: Settings): boolean {
-  const ground = groundOf(holder, next);
-  return ground !== undefined && ground === groundOf(holder, before);
+export function isAccessUnchanged(holder: Holder, before: Settings, next: Settings): boolean {
+  const terms = accessTermsOf(holder, next);
+  return terms !== undefined && terms === accessTermsOf(holder, before);
 }
 
 /** What the settings say of this caller's tokens here; `undefined` where nobody vouches for them. */
-function groundOf(holder: Holder, settings: Settings): string | undefined {
+function accessTermsOf(holder: Holder, settings: Settings): string | undefined {
   const { principal } = holder;
   const through = wayOf(holder, settings);
   if (through === undefined || through.authentication === 'none') return through?.authentication;
@@ -31,13 +31,13 @@ function groundOf(holder: Holder, settings: Settings): string | undefined {
 
 /** The upstream, or the endpoint of several of which it is still a member. */
 function wayOf(
-  { upstream, endpoint }: Holder,
-  { upstreams, endpoints }: Settings,
-): Omit<EndpointSettings, 'members' | 'scopesSupported'> | undefined {
+  { upstream, aggregate }: Holder,
+  { upstreams, aggregates }: Settings,
+): Omit<AggregateSettings, 'backends' | 'scopesSupported'> | undefined {
   const found = upstreams.get(upstream);
-  if (found === undefined || endpoint === undefined) return found;
-  const through = endpoints.get(endpoint);
-  return through?.members.some((one) => one.upstream === upstream) ? through : undefined;
+  if (found === undefined || aggregate === undefined) return found;
+  const through = aggregates.get(aggregate);
+  return through?.backends.some((one) => one.upstream === upstream) ? through : undefined;
 }
 
 /** What decides about tokens: how keys are had, or how the issuer is asked, changes no verdict. */

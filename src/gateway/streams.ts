@@ -15,7 +15,7 @@ function holderOf(upstream: string, { issuerUrl, subject, client }: Principal): 
 
 export type StreamRegistry = {
   /** False when this caller, or everyone together, holds as many streams as allowed. */
-  hasRoom(upstream: string, principal: Principal): boolean;
+  hasCapacity(upstream: string, principal: Principal): boolean;
   register(stream: OpenStream): () => void;
   /** Tells every stream of an upstream that a list changed. */
   announce(upstream: string, method: string): void;
@@ -40,7 +40,7 @@ export function createStreamRegistry(
   }
 
   return {
-    hasRoom(upstream, principal) {
+    hasCapacity(upstream, principal) {
       const own = held.get(holderOf(upstream, principal)) ?? 0;
       return open.size < MAX_STREAMS && own < MAX_STREAMS_A_CALLER;
     },

@@ -1,11 +1,11 @@
 // The edge's tables of one version: paths, documents, hosts and origins, made from settings alone.
 
 import { PROOF_ALGORITHMS } from '../authn/proof-key.js';
-import type { EndpointSettings, Settings, UpstreamSettings } from '../config/settings.js';
+import type { AggregateSettings, Settings, UpstreamSettings } from '../config/settings.js';
 import { metadataDocument, metadataPaths } from '../edge/metadata.js';
 import { createAddressOf } from '../edge/peer.js';
 import { type EdgeRoute, type EdgeTables, servedHosts } from '../edge/routes.js';
-import { NO_CHANNEL_HERE } from '../mcp/eras/channels.js';
+import { NO_LEGACY_SSE_HERE } from '../mcp/eras/channels.js';
 import type { PublicKey } from '../state/key-ring.js';
 
 /** Where everyone may read the keys that verify what this gateway signs (contract §2). */
@@ -26,17 +26,18 @@ export function buildTables(
   for (const upstream of settings.upstreams.values()) {
     const route = routeOf(upstream);
     routes.set(upstream.path, route);
-    routes.set(`${upstream.path}/sse`, { ...route, channel: 'events' });
-    routes.set(`${upstream.path}/message`, { ...route, channel: 'message' });
+    routes.set(`${upstream.path}/sse`, { ...route, legacySsePath: 'events' });
+    routes.set(`${upstream.path}/message`, { ...route, legacySsePath: 'message' });
   }
-  const endpoints = [...settings.endpoints.values()];
-  for (const endpoint of endpoints) routes.set(endpoint.path, routeOfEndpoint(endpoint, settings));
+  const aggregates = [...settings.aggregates.values()];
+  for (const aggregate of aggregates)
+    routes.set(aggregate.path, routeOfAggregate(aggregate, settings));
   const absent = new Map(
-    endpoints
+    aggregates
       .flatMap(({ path }) => [`${path}/sse`, `${path}/message`])
-      .map((path) => [path, NO_CHANNEL_HERE]),
+      .map((path) => [path, NO_LEGACY_SSE_HERE]),
   );
-  const resources = [...settings.upstreams.values(), ...endpoints];
+  const resources = [...settings.upstreams.values(), ...aggregates];
   for (const resource of resources) {
     // Where nobody authenticates there is no authorization server to name.
     if (resource.authentication === 'none') continue;
@@ -81,12 +82,15 @@ function routeOf(upstream: UpstreamSettings): EdgeRoute {
 }
 
 /** No member gets a larger body than its own limit allows. */
-function routeOfEndpoint({ name, members }: EndpointSettings, { upstreams }: Settings): EdgeRoute {
-  const limits = members.flatMap(({ upstream }) => upstreams.get(upstream) ?? []);
+function routeOfAggregate(
+  { name, backends }: AggregateSettings,
+  { upstreams }: Settings,
+): EdgeRoute {
+  const limits = backends.flatMap(({ upstream }) => upstreams.get(upstream) ?? []);
   return {
     upstream: name,
-    members: new Map(limits.map((member) => [member.name, member.limits.concurrency])),
-    maxRequestBytes: Math.min(...limits.map((member) => member.limits.maxRequestBytes)),
+    backends: new Map(limits.map((backend) => [backend.name, backend.limits.concurrency])),
+    maxRequestBytes: Math.min(...limits.map((backend) => backend.limits.maxRequestBytes)),
     concurrency: 0,
   };
 }

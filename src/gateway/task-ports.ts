@@ -1,7 +1,7 @@
 // The ids of tasks as callers carry them: sealed for as long as their server keeps them, with a bound, and
 // remembered for a while so that what a server says of them can be told.
 
-import type { TaskPlace, TaskPorts } from '../exchange-ports.js';
+import type { TaskPorts, TaskScope } from '../exchange-ports.js';
 import { createGivenTasks } from '../state/given-tasks.js';
 import type { KeyRing } from '../state/key-ring.js';
 import { openTask, sealTask } from '../state/task-seal.js';
@@ -16,9 +16,9 @@ export const TASK_GRACE_MS = 60 * 60 * 1000;
 export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
   const given = createGivenTasks();
   return {
-    seal(task, ttlMs, place) {
-      const { upstream, principal } = place;
-      const caller = callerOf(place);
+    seal(task, ttlMs, scope) {
+      const { upstream, principal } = scope;
+      const caller = callerOf(scope);
       const binding = bindingOf(upstream, principal);
       const livesMs = Math.min((ttlMs ?? MAX_TASK_TTL_MS) + TASK_GRACE_MS, MAX_TASK_TTL_MS);
       // Told again, as when its stream is resumed, a task keeps the id that its client knows, if that is young.
@@ -30,19 +30,19 @@ export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
       if (sealed !== undefined) given.begin(caller, { ...task, sealed });
       return sealed;
     },
-    open(sealed, place) {
-      const { upstream, principal } = place;
+    open(sealed, scope) {
+      const { upstream, principal } = scope;
       const task = openTask(ring, bindingOf(upstream, principal), sealed, now());
-      if (task !== undefined) given.add(callerOf(place), { ...task, sealed });
+      if (task !== undefined) given.add(callerOf(scope), { ...task, sealed });
       return task;
     },
-    recall: (id, place) => given.find(callerOf(place), id),
-    asked: (id, place) => given.asked(callerOf(place), id),
+    recall: (id, scope) => given.find(callerOf(scope), id),
+    inputRequestsOf: (id, scope) => given.inputRequestsOf(callerOf(scope), id),
   };
 }
 
 /** A caller by identity, not by token: tokens are refreshed. */
-function callerOf({ upstream, principal }: TaskPlace): string {
+function callerOf({ upstream, principal }: TaskScope): string {
   const { issuer, subject, client } = bindingOf(upstream, principal);
   return JSON.stringify([upstream, issuer, subject, client]);
 }

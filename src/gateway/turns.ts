@@ -4,7 +4,7 @@
 /** How many may wait, and how many characters they may have together. */
 export type WaitingBounds = { readonly jobs: number; readonly chars: number };
 
-export type Turns<T> = {
+export type FairQueue<T> = {
   /** False where too much waits already, of all or of this upstream. */
   add(waiting: T, upstream: string, chars: number): boolean;
   /** Takes what is next; `undefined` where nothing waits. */
@@ -12,28 +12,30 @@ export type Turns<T> = {
 };
 
 /** What one upstream may have waiting is this part of all; one always may. */
-const SHARES = 4;
+const QUOTA_DIVISOR = 4;
 
 type Entry<T> = { readonly waiting: T; readonly chars: number };
 type Line<T> = { readonly entries: Entry<T>[]; chars: number };
 
 /** A queue in which nothing waits. */
-export function createTurns<T>(bounds: WaitingBounds): Turns<T> {
+export function createFairQueue<T>(bounds: WaitingBounds): FairQueue<T> {
   /** In the order of their turns; none is empty. */
   const lines = new Map<string, Line<T>>();
   let jobs = 0;
   let chars = 0;
 
-  function hasRoom({ entries, chars: own }: Line<T>, more: number): boolean {
+  function hasCapacity({ entries, chars: own }: Line<T>, more: number): boolean {
     if (jobs >= bounds.jobs || chars + more > bounds.chars) return false;
     if (entries.length === 0) return true;
-    return entries.length < bounds.jobs / SHARES && own + more <= bounds.chars / SHARES;
+    return (
+      entries.length < bounds.jobs / QUOTA_DIVISOR && own + more <= bounds.chars / QUOTA_DIVISOR
+    );
   }
 
   return {
     add(waiting, upstream, more) {
       const line = lines.get(upstream) ?? { entries: [], chars: 0 };
-      if (!hasRoom(line, more)) return false;
+      if (!hasCapacity(line, more)) return false;
       line.entries.push({ waiting, chars: more });
       line.chars += more;
       jobs += 1;
@@ -42,9 +44,9 @@ export function createTurns<T>(bounds: WaitingBounds): Turns<T> {
       return true;
     },
     next() {
-      const [turn] = lines;
-      if (turn === undefined) return undefined;
-      const [upstream, line] = turn;
+      const [first] = lines;
+      if (first === undefined) return undefined;
+      const [upstream, line] = first;
       lines.delete(upstream);
       const entry = line.entries.shift();
       if (entry === undefined) return undefined;

@@ -3,12 +3,12 @@
 
 import type { UpstreamSettings } from '../config/settings.js';
 import type { ReadJson } from '../mcp/json-reader.js';
-import type { LoopTurns } from '../mcp/loop-turns.js';
-import { CHANNEL_VERSION } from '../mcp/versions.js';
-import type { AnswerRoom } from '../upstream/answer-room.js';
+import type { LoopScheduler } from '../mcp/loop-turns.js';
+import { LEGACY_SSE_VERSION } from '../mcp/versions.js';
+import type { ResponseBufferQuota } from '../upstream/answer-room.js';
 import { type AssertionSigner, createAssertion } from '../upstream/assertion.js';
 import { createBridge } from '../upstream/bridge/sessions.js';
-import { createChannelRequest } from '../upstream/channel-listing.js';
+import { createLegacySseRequest } from '../upstream/channel-listing.js';
 import {
   createUpstreamClient,
   type SessionUpstream,
@@ -18,7 +18,7 @@ import { connectOptionsFor } from '../upstream/connect.js';
 import { createCredentialSource } from '../upstream/credential-sources.js';
 import type { NoteCredential } from '../upstream/credentials.js';
 import type { GuardedFetch } from '../upstream/guarded-fetch.js';
-import type { Hearing } from '../upstream/hearing.js';
+import type { MessageReader } from '../upstream/hearing.js';
 import type { ListingRequest } from '../upstream/listing-call.js';
 import { createListingRequest } from '../upstream/listing-port.js';
 import { createPresenter, type Presenter } from '../upstream/presenter.js';
@@ -38,9 +38,9 @@ export type ConnectionPorts = {
   readonly now: () => number;
   /** How large messages are read, and with whom the event loop is shared. */
   readonly readJson: ReadJson;
-  readonly turns: LoopTurns;
+  readonly loopScheduler: LoopScheduler;
   /** Where the answers of all upstreams are kept that are long. */
-  readonly room: AnswerRoom;
+  readonly bufferQuota: ResponseBufferQuota;
   /** Who signs assertions, and as whom: `publicUrl`. */
   readonly signer: AssertionSigner;
   readonly issuer: string;
@@ -51,14 +51,14 @@ export type ConnectionPorts = {
 };
 
 /** How the messages of an upstream are read where they are translated. */
-export function hearingOf(
+export function messageReaderOf(
   { name: upstream, limits: { maxValues } }: UpstreamSettings,
-  { readJson, turns }: Pick<ConnectionPorts, 'readJson' | 'turns'>,
-): Hearing {
+  { readJson, loopScheduler }: Pick<ConnectionPorts, 'readJson' | 'loopScheduler'>,
+): MessageReader {
   return {
     read: (source) => readJson(source, { upstream, maxValues }),
-    spend: turns.spend,
-    turn: () => turns.take(upstream),
+    spend: loopScheduler.spend,
+    turn: () => loopScheduler.take(upstream),
   };
 }
 
@@ -76,7 +76,7 @@ export function connectUpstream(
     presenter,
     limits,
     connect,
-    enterRoom: () => ports.room.enter(settings.name),
+    openReservation: () => ports.bufferQuota.enter(settings.name),
   });
   switch (transport) {
     case 'streamable-http':
@@ -94,11 +94,11 @@ export function connectUpstream(
         sessions: createBridge({
           client,
           ...limits,
-          hearing: hearingOf(settings, ports),
+          messageReader: messageReaderOf(settings, ports),
           now: ports.now,
         }),
-        openRequest: () => createChannelRequest(client),
-        sessionVersions: [CHANNEL_VERSION],
+        openRequest: () => createLegacySseRequest(client),
+        sessionVersions: [LEGACY_SSE_VERSION],
       };
   }
 }
@@ -112,7 +112,7 @@ function presenterOf(
     now,
     requestTimeoutMs: limits.requestTimeoutMs,
     onCredential,
-    onFault: (detail: string) => onTrouble('credentials', detail),
+    onError: (detail: string) => onTrouble('credentials', detail),
   };
   const callers = createCredentialSource(credentials, sources);
   const isShared = JSON.stringify(credentials) === JSON.stringify(pinning.credentials);

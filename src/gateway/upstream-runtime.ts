@@ -5,7 +5,7 @@ import type { UpstreamSettings } from '../config/settings.js';
 import type { Listing } from '../mcp/listing.js';
 import { digestOnce } from '../pins/digest.js';
 import {
-  dropFace,
+  dropListing,
   noteListing,
   notePage,
   type Observed,
@@ -13,14 +13,14 @@ import {
   type Page,
 } from '../pins/observed.js';
 import type { SessionUpstream, UpstreamClient } from '../upstream/client.js';
-import { type Hearing, inTurns } from '../upstream/hearing.js';
+import { type MessageReader, runInTurn } from '../upstream/hearing.js';
 import { createListingAllowance } from '../upstream/listing-allowance.js';
-import type { ListingFault } from '../upstream/listing-call.js';
-import { createFaceLister } from '../upstream/listing-faces.js';
+import type { ListingError } from '../upstream/listing-call.js';
+import { createDiscoveryLister } from '../upstream/listing-faces.js';
 import type { Presenter } from '../upstream/presenter.js';
 import { createTranslation, type Translation } from '../upstream/translate/translation.js';
-import type { WordsAbout } from './replicas.js';
-import { type ConnectionPorts, connectUpstream, hearingOf } from './upstream-connection.js';
+import type { SessionBusOf } from './replicas.js';
+import { type ConnectionPorts, connectUpstream, messageReaderOf } from './upstream-connection.js';
 
 export type UpstreamRuntime = {
   readonly settings: UpstreamSettings;
@@ -46,15 +46,15 @@ export type UpstreamRuntime = {
 
 export type RuntimePorts = ConnectionPorts & {
   readonly gatewayVersion: string;
-  readonly wordsAbout: WordsAbout;
+  readonly sessionBusOf: SessionBusOf;
   /** What is offered differs from what was seen before. */
-  readonly onSight: (runtime: UpstreamRuntime) => void;
+  readonly onObserved: (runtime: UpstreamRuntime) => void;
   readonly onListed: (runtime: UpstreamRuntime) => void;
-  readonly onFailure: (runtime: UpstreamRuntime, why: ListingFault) => void;
+  readonly onFailure: (runtime: UpstreamRuntime, why: ListingError) => void;
 };
 
 /** Takes the digests that an observation will ask for. */
-async function digestInTurns(listing: Listing, hearing: Hearing): Promise<void> {
+async function digestInSlices(listing: Listing, messageReader: MessageReader): Promise<void> {
   const { tools, prompts, templates, resources } = listing;
   const lists = [
     ['tool', tools],
@@ -63,7 +63,7 @@ async function digestInTurns(listing: Listing, hearing: Hearing): Promise<void> 
     ['resource', resources],
   ] as const;
   for (const [kind, items] of lists)
-    await inTurns(hearing, items, ({ definition, isExact }) => {
+    await runInTurn(messageReader, items, ({ definition, isExact }) => {
       digestOnce(kind, definition, isExact);
     });
 }
@@ -74,25 +74,25 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
   const { limits, pinning } = settings;
   const connection = connectUpstream(settings, ports);
   const { client, sessions, presenter, openRequest, sessionVersions } = connection;
-  const hearing = hearingOf(settings, ports);
+  const messageReader = messageReaderOf(settings, ports);
   const translation = createTranslation({
     client: sessions,
     gatewayVersion: ports.gatewayVersion,
     maxResponseBytes: limits.maxResponseBytes,
     requestTimeoutMs: limits.requestTimeoutMs,
-    hearing,
-    words: ports.wordsAbout(settings.name),
+    messageReader,
+    sessionBus: ports.sessionBusOf(settings.name),
     now,
   });
   let observed: Observed | undefined;
 
   function see(next: Observed | undefined): void {
-    const isSame = next?.sight === observed?.sight;
+    const isSame = next?.contentDigest === observed?.contentDigest;
     observed = next;
-    if (!isSame) ports.onSight(runtime);
+    if (!isSame) ports.onObserved(runtime);
   }
 
-  const lister = createFaceLister(
+  const lister = createDiscoveryLister(
     {
       maxAgeMs: pinning.maxAgeMs,
       requestTimeoutMs: limits.requestTimeoutMs,
@@ -103,14 +103,14 @@ export function startUpstream(settings: UpstreamSettings, ports: RuntimePorts): 
     {
       now,
       openRequest,
-      hearing,
+      messageReader,
       allowance: createListingAllowance(limits.maxListingBytesPerMinute, now),
-      prepare: (listing) => digestInTurns(listing, hearing),
+      prepare: (listing) => digestInSlices(listing, messageReader),
       onListings(listings) {
         see(listings.map(observeListing).reduce(noteListing, observed));
         if (lister.isUp()) ports.onListed(runtime);
       },
-      onFaceGone: (face) => see(dropFace(observed, face)),
+      onProfileGone: (clientProfile) => see(dropListing(observed, clientProfile)),
       onFailure: (_era, why) => ports.onFailure(runtime, why),
     },
   );

@@ -1,7 +1,7 @@
 // One version of what is configured: settings, policies and lock files, read together and taken
 // together. Whole or not at all: with one error there is no version, and the running one stays.
 
-import { type Fault, hasErrors } from '../config/fault.js';
+import { type Diagnostic, hasErrors } from '../config/fault.js';
 import { DISK_FILES } from '../config/files.js';
 import { loadGateway } from '../config/load.js';
 import type { Outline } from '../config/outline.js';
@@ -25,7 +25,7 @@ export type Version = {
 
 export type VersionReading = {
   readonly version: Version | undefined;
-  readonly faults: readonly Fault[];
+  readonly diagnostics: readonly Diagnostic[];
 };
 
 type Sources = {
@@ -43,11 +43,11 @@ export async function loadVersion(
   sources: Sources,
   policyInForce?: string,
 ): Promise<VersionReading> {
-  const { settings, faults, outline } = loadGateway(file, {
+  const { settings, diagnostics, outline } = loadGateway(file, {
     readFile: DISK_FILES.readFile,
     env: sources.env,
   });
-  if (outline === undefined) return { version: undefined, faults };
+  if (outline === undefined) return { version: undefined, diagnostics };
   const pins =
     outline.pinsDir === undefined
       ? undefined
@@ -63,19 +63,24 @@ export async function loadVersion(
   // Once it runs, names that look alike are hidden, and what is taken out of a lock file must take effect.
   const severity = policyInForce === undefined ? 'error' : 'warning';
   const alike = checkMergedNames(outline, pinned, severity);
-  const found = [...faults, ...(policies?.faults ?? []), ...(pins?.faults ?? []), ...alike];
+  const found = [
+    ...diagnostics,
+    ...(policies?.diagnostics ?? []),
+    ...(pins?.diagnostics ?? []),
+    ...alike,
+  ];
   if (
     settings === undefined ||
     policies?.policies === undefined ||
     pins === undefined ||
     hasErrors(found)
   ) {
-    return { version: undefined, faults: found };
+    return { version: undefined, diagnostics: found };
   }
   const hashes = { config: settings.hash, policy: policies.hash, pins: pins.hash };
   return {
     version: { settings, policies: policies.policies, locks: pins.locks, hashes },
-    faults: found,
+    diagnostics: found,
   };
 }
 

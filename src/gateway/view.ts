@@ -2,9 +2,9 @@
 // once and kept until either changes, so that the path of a request compiles nothing.
 
 import type { UpstreamSettings } from '../config/settings.js';
-import type { View } from '../exchange-ports.js';
+import type { Snapshot } from '../exchange-ports.js';
 import { eraTowards } from '../mcp/carried.js';
-import { type Face, listedEra } from '../mcp/listing.js';
+import { type ClientProfile, listedEra } from '../mcp/listing.js';
 import { readTaskUses, TASK_SESSION_VERSION } from '../mcp/tasks.js';
 import { SESSION_VERSIONS } from '../mcp/versions.js';
 import { createCatalogue } from '../pins/catalogue.js';
@@ -17,33 +17,37 @@ import { challengeOf } from './challenge.js';
 import type { UpstreamRuntime } from './upstream-runtime.js';
 import type { Version } from './version.js';
 
-export type ViewOf = (runtime: UpstreamRuntime, version: Version) => View;
+export type SnapshotOf = (runtime: UpstreamRuntime, version: Version) => Snapshot;
 
 /** Makes views and keeps the last one of each upstream. */
-export function createViews(compile: CompileDefinition): ViewOf {
+export function createSnapshots(compile: CompileDefinition): SnapshotOf {
   const kept = new WeakMap<
     UpstreamRuntime,
-    { readonly version: Version; readonly sight: string | undefined; readonly view: View }
+    {
+      readonly version: Version;
+      readonly observedDigest: string | undefined;
+      readonly snapshot: Snapshot;
+    }
   >();
   let made = 0;
   return (runtime, version) => {
-    const sight = runtime.observed()?.sight;
+    const observedDigest = runtime.observed()?.contentDigest;
     const known = kept.get(runtime);
-    if (known !== undefined && known.version === version && known.sight === sight)
-      return known.view;
+    if (known !== undefined && known.version === version && known.observedDigest === observedDigest)
+      return known.snapshot;
     made += 1;
-    const view = buildView(made, runtime, version, compile);
-    kept.set(runtime, { version, sight, view });
-    return view;
+    const snapshot = buildSnapshot(made, runtime, version, compile);
+    kept.set(runtime, { version, observedDigest, snapshot });
+    return snapshot;
   };
 }
 
-function buildView(
+function buildSnapshot(
   id: number,
   runtime: UpstreamRuntime,
   version: Version,
   compile: CompileDefinition,
-): View {
+): Snapshot {
   const { settings } = version;
   const upstream = settings.upstreams.get(runtime.settings.name) ?? runtime.settings;
   const profile = settings.profiles.get(upstream.inspect);
@@ -52,8 +56,16 @@ function buildView(
   const { mode, onDrift } = upstream.pinning;
   const observed = runtime.observed();
   const lock = version.locks.get(upstream.name);
-  const catalogueOf = (face: Face): Catalogue =>
-    createCatalogue({ upstream: upstream.name, lock, observed, mode, onDrift, compile, face });
+  const catalogueOf = (clientProfile: ClientProfile): Catalogue =>
+    createCatalogue({
+      upstream: upstream.name,
+      lock,
+      observed,
+      mode,
+      onDrift,
+      compile,
+      clientProfile,
+    });
   const cataloguesOf = (apps: boolean) => ({
     '2025': catalogueOf({ era: '2025', apps }),
     '2026': catalogueOf({ era: '2026', apps }),
@@ -74,7 +86,7 @@ function buildView(
     // What a translated client is shown is what was listed in the era that its upstream speaks.
     catalogueFor: ({ era, apps }) => (apps ? withApps : plain)[eraTowards(listedEra(era), carried)],
     mayShowApps: showsAppsTo(upstream, version, plain['2025']),
-    channel: {
+    legacySse: {
       messageUrl: `${upstream.resource}/message`,
       isDirect,
     },
@@ -90,7 +102,7 @@ function showsAppsTo(
   { name, apps }: UpstreamSettings,
   { policies }: Version,
   catalogue: Catalogue,
-): View['mayShowApps'] {
+): Snapshot['mayShowApps'] {
   if (!apps) return () => false;
   const known = new WeakMap<object, boolean>();
   return (principal) => {
@@ -104,9 +116,10 @@ function showsAppsTo(
 }
 
 /** What an upstream carries towards clients. Of HTTP+SSE that is every version of sessions: they are bridged. */
-function carriedBy(observed: Observed | undefined, isDirect: boolean): View['carried'] {
+function carriedBy(observed: Observed | undefined, isDirect: boolean): Snapshot['carried'] {
   if (observed === undefined) return undefined;
-  const listedIn = (era: '2025' | '2026') => observed.faces.find((face) => face.era === era);
+  const listedIn = (era: '2025' | '2026') =>
+    observed.listings.find((listing) => listing.era === era);
   const inSessions = listedIn('2025');
   const sessions = inSessions?.protocolVersions ?? [];
   return {

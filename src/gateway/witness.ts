@@ -12,15 +12,15 @@ import { type Build, createMetrics, type Metrics } from '../observe/metrics.js';
 import type { KeyRing } from '../state/key-ring.js';
 import type { Version } from './version.js';
 
-export type Witness = {
+export type Observability = {
   readonly metrics: Metrics;
   readonly controls: Controls;
   readonly audit: Audit;
   /** Why a sink does not work; `undefined` while all do. */
-  auditFault(): string | undefined;
+  auditError(): string | undefined;
 };
 
-export type WitnessPorts = {
+export type ObservabilityPorts = {
   readonly build: Build;
   readonly ring: KeyRing;
   readonly log: Log;
@@ -29,11 +29,14 @@ export type WitnessPorts = {
 };
 
 /** Makes the witnesses of a first version. The audit is not open before its `start`. */
-export function createWitness({ settings, hashes }: Version, ports: WitnessPorts): Witness {
+export function createObservability(
+  { settings, hashes }: Version,
+  ports: ObservabilityPorts,
+): Observability {
   const { build, ring, log, now } = ports;
   const metrics = createMetrics(settings, build);
   const instance = randomUUID();
-  let fault: string | undefined;
+  let auditFailure: string | undefined;
   const audit = createAudit({
     settings: settings.audit,
     instance,
@@ -45,7 +48,7 @@ export function createWitness({ settings, hashes }: Version, ports: WitnessPorts
     mask: redactForRecord,
     newWriter: (sink) => newWriter(sink, instance, ports.writeStdout),
     onState(found) {
-      fault = found;
+      auditFailure = found;
     },
   });
   const controls = createControls({
@@ -56,22 +59,25 @@ export function createWitness({ settings, hashes }: Version, ports: WitnessPorts
     },
     onRemove: metrics.removeControl,
   });
-  return { metrics, controls, audit, auditFault: () => fault };
+  return { metrics, controls, audit, auditError: () => auditFailure };
 }
 
 /** Every group is preceded by a look at the path: what was confirmed must be in the file that is there. */
-const LOOK_EVERY_MS = 0;
+const CHECK_INTERVAL_MS = 0;
 
 type Sink = AuditSettings['sinks'][number];
 
 function newWriter(
   sink: Sink,
   instance: string,
-  writeStdout: WitnessPorts['writeStdout'],
+  writeStdout: ObservabilityPorts['writeStdout'],
 ): ReturnType<typeof createAuditFile> {
   switch (sink.type) {
     case 'file':
-      return createAuditFile(sink.path, { lookEveryMs: LOOK_EVERY_MS, lease: { instance } });
+      return createAuditFile(sink.path, {
+        checkIntervalMs: CHECK_INTERVAL_MS,
+        lease: { instance },
+      });
     case 'stdout':
       return createAuditStream(writeStdout);
   }

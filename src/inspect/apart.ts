@@ -3,15 +3,15 @@
 
 import { MAX_JSON_DEPTH, readJsonText } from '../mcp/json.js';
 import { divideJson, type JsonPart } from '../mcp/json-parts.js';
-import type { JsonFault } from '../mcp/json-scan.js';
+import type { JsonError } from '../mcp/json-scan.js';
 import { type GuardInput, type GuardOutcome, guardClean, guardClosely } from './arguments.js';
 import {
   type CloseInput,
   type CloseOutcome,
   type InspectionInput,
   type InspectionOutcome,
-  lookClosely,
-  passWhole,
+  inspectFully,
+  passIfClean,
 } from './inspect.js';
 
 /**
@@ -38,9 +38,9 @@ export type InspectionJob =
   | {
       readonly kind: 'message';
       readonly input: Omit<CloseInput, 'value'>;
-      readonly isWhole: boolean;
+      readonly needsPrefilter: boolean;
     }
-  | { readonly kind: 'request'; readonly input: GuardInput; readonly isWhole: boolean }
+  | { readonly kind: 'request'; readonly input: GuardInput; readonly needsPrefilter: boolean }
   | {
       readonly kind: 'read';
       readonly input: { readonly text: string; readonly maxValues: number };
@@ -58,7 +58,7 @@ export type DoneJob =
 
 /** That text is JSON, and the parts in which its value can be built. */
 export type DividedReading =
-  | { readonly ok: false; readonly fault: JsonFault }
+  | { readonly ok: false; readonly error: JsonError }
   | {
       readonly ok: true;
       readonly suspectNumbers: boolean;
@@ -70,14 +70,14 @@ export type DividedReading =
 export function doJob(job: InspectionJob): DoneJob {
   switch (job.kind) {
     case 'request': {
-      const begun = job.isWhole ? guardClean(job.input) : undefined;
+      const begun = job.needsPrefilter ? guardClean(job.input) : undefined;
       return { kind: 'request', outcome: begun ?? guardClosely(job.input) };
     }
     case 'message': {
       const input = { ...job.input, value: JSON.parse(job.input.text) };
-      const begun = job.isWhole ? passWhole(input) : undefined;
-      const outcome = begun ?? lookClosely(input);
-      const isDivided = job.isWhole && outcome.kind === 'changed';
+      const begun = job.needsPrefilter ? passIfClean(input) : undefined;
+      const outcome = begun ?? inspectFully(input);
+      const isDivided = job.needsPrefilter && outcome.kind === 'changed';
       const parts = isDivided ? divideJson(outcome.text) : undefined;
       return { kind: 'message', outcome, parts };
     }

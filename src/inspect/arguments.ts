@@ -51,7 +51,7 @@ export function guardClean(input: GuardInput): GuardOutcome | undefined {
     if (needle === undefined || !input.text.includes(needle)) return CLEAR;
     return refuseToken(createFindingLog('to-upstream'));
   } catch {
-    return refuseFault(createFindingLog('to-upstream'));
+    return refuseInternal(createFindingLog('to-upstream'));
   }
 }
 
@@ -68,7 +68,7 @@ export function guardClosely(input: GuardInput): GuardOutcome {
     if (guard.isRefused) return { kind: 'refuse', reason: 'arguments-content', findings };
     return { kind: 'clear', findings };
   } catch {
-    return refuseFault(log);
+    return refuseInternal(log);
   }
 }
 
@@ -79,7 +79,7 @@ function refuseToken(log: FindingLog): GuardOutcome {
   return { kind: 'refuse', reason: 'arguments-content', findings: log.list() };
 }
 
-function refuseFault(log: FindingLog): GuardOutcome {
+function refuseInternal(log: FindingLog): GuardOutcome {
   log.add([], { detector: 'guard-fault', action: 'block', count: 1 });
   return { kind: 'refuse', reason: 'arguments-content', findings: log.list() };
 }

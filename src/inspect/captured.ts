@@ -100,8 +100,10 @@ function captureValue(
     else write(value, name, walk);
     if (holdsPresentedToken(walk.read, presentedToken)) return TOKEN;
     // Names and values beside each other may say more than each of them.
-    const whole = typeof value === 'string' ? walk.text : redactForRecord(walk.text);
-    return walk.left > 0 ? whole : withoutTail(whole, walk.isRedacted || whole !== walk.text);
+    const captured = typeof value === 'string' ? walk.text : redactForRecord(walk.text);
+    return walk.left > 0
+      ? captured
+      : withoutTail(captured, walk.isRedacted || captured !== walk.text);
   } catch {
     return UNREAD;
   }

@@ -90,19 +90,19 @@ function readUtf8(bytes: Buffer): Reading | undefined {
 }
 
 const MAX_ASCII = 0x7f;
-const FAULT = 0xfffd;
+const REPLACEMENT_CHARACTER = 0xfffd;
 
 /** A loop by hand: an expression would make a string of every character of an image. */
 function isMostlySound(text: string): boolean {
-  let faults = 0;
+  let replacements = 0;
   let sound = 0;
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at);
-    if (unit === FAULT) faults++;
+    if (unit === REPLACEMENT_CHARACTER) replacements++;
     // Of a pair, the first half counts.
     else if (unit > MAX_ASCII && (unit < 0xdc00 || unit > 0xdfff)) sound++;
   }
-  return sound > faults;
+  return sound > replacements;
 }
 
 const MIN_WIDE_SHARE = 0.4;
@@ -111,9 +111,9 @@ const ONE_SIDED = 4;
 
 /** Wide units without a byte order mark: of ASCII text every other byte is NUL, or three of four. */
 function readWide(bytes: Buffer): Reading | undefined {
-  const isWhole = bytes.length % 4 === 0;
+  const isMultipleOfFour = bytes.length % 4 === 0;
   const sample = bytes.subarray(0, Math.min(SAMPLE, bytes.length));
-  const charset = wideBy(countNuls(sample), sample.length, isWhole);
+  const charset = wideBy(countNuls(sample), sample.length, isMultipleOfFour);
   return charset === undefined ? undefined : { text: decodeAs(bytes, charset), charset, bom: 0 };
 }
 
@@ -128,11 +128,13 @@ function countNuls(bytes: Buffer): Nuls {
   return nuls;
 }
 
-function wideBy(nuls: Nuls, length: number, isWhole: boolean): Wide | undefined {
+function wideBy(nuls: Nuls, length: number, isMultipleOfFour: boolean): Wide | undefined {
   const [first, second, third, fourth] = nuls;
   const groups = length / 4;
-  if (isWhole && fourth === groups && third * 2 > groups && first * 2 < groups) return 'utf-32le';
-  if (isWhole && first === groups && second * 2 > groups && fourth * 2 < groups) return 'utf-32be';
+  if (isMultipleOfFour && fourth === groups && third * 2 > groups && first * 2 < groups)
+    return 'utf-32le';
+  if (isMultipleOfFour && first === groups && second * 2 > groups && fourth * 2 < groups)
+    return 'utf-32be';
   const even = first + third;
   const odd = second + fourth;
   const least = (length / 2) * MIN_WIDE_SHARE;

@@ -5,7 +5,7 @@
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { isSecretName } from './sanitize/secret-values.js';
 import { foldView } from './sanitize/view.js';
-import { asksAcross, asksForSecret, isSecretField, type TextPlace } from './solicitation.js';
+import { asksAcross, asksForSecret, isSecretField, type TextRole } from './solicitation.js';
 
 /** Longest link that is passed on. */
 const MAX_LINK_CHARS = 4096;
@@ -78,13 +78,13 @@ function asksInSchema(schema: Json, field: Field | undefined, message: string): 
   if (schema['const'] !== undefined && schema['properties'] === undefined) {
     return asksInTexts(schema, 'value');
   }
-  const place: TextPlace = isChosen(schema) ? 'value' : 'label';
-  if (field !== undefined && place === 'label' && asksByName(field, schema)) return true;
-  if (place === 'label' && asksTogether(schema, message)) return true;
+  const role: TextRole = isChosen(schema) ? 'value' : 'label';
+  if (field !== undefined && role === 'label' && asksByName(field, schema)) return true;
+  if (role === 'label' && asksTogether(schema, message)) return true;
   return Object.entries(schema).some(([name, value]) =>
     NAME_HOLDERS.has(name) && isObject(value)
       ? asksInFields(value, message)
-      : !UNSHOWN.has(name) && asksInMember(name, value, place, message),
+      : !UNSHOWN.has(name) && asksInMember(name, value, role, message),
   );
 }
 
@@ -94,27 +94,27 @@ function asksInFields(fields: JsonObject, message: string): boolean {
   );
 }
 
-function asksInMember(name: string, value: Json, place: TextPlace, message: string): boolean {
+function asksInMember(name: string, value: Json, role: TextRole, message: string): boolean {
   if (CHOICES.has(name)) return asksInTexts(value, 'value');
-  if (PROPOSALS.has(name)) return asksInProposal(value, place);
+  if (PROPOSALS.has(name)) return asksInProposal(value, role);
   if (typeof value === 'string') {
-    return asksForSecret(value, place) || (name === 'format' && isSecretField(value));
+    return asksForSecret(value, role) || (name === 'format' && isSecretField(value));
   }
   return asksInSchema(value, undefined, message);
 }
 
 /** A single word is an answer like every other, and more are what a field shows before it is filled in. */
-function asksInProposal(value: Json, place: TextPlace): boolean {
+function asksInProposal(value: Json, role: TextRole): boolean {
   if (typeof value !== 'string') return asksInTexts(value, 'value');
   const isWord = /^\s*[\p{L}\p{N}_]+\s*$/u.test(value);
-  return asksForSecret(value, isWord ? 'value' : place);
+  return asksForSecret(value, isWord ? 'value' : role);
 }
 
 /** Every text at any depth, without the names of members. */
-function asksInTexts(value: Json, place: TextPlace = 'label'): boolean {
-  if (typeof value === 'string') return asksForSecret(value, place);
+function asksInTexts(value: Json, role: TextRole = 'label'): boolean {
+  if (typeof value === 'string') return asksForSecret(value, role);
   if (typeof value !== 'object' || value === null) return false;
-  return Object.values(value).some((one: Json) => asksInTexts(one, place));
+  return Object.values(value).some((one: Json) => asksInTexts(one, role));
 }
 
 /** Answers as short as this spell something else: the digits of a number, one field for each. */
@@ -129,8 +129,8 @@ function isChosen(schema: JsonObject): boolean {
   if (!Array.isArray(listed) || listed.length === 0) return false;
   const answers = listed.map((one: Json) => (isObject(one) ? one['const'] : one));
   return (
-    answers.every((answer) => answer !== undefined && typeof answer !== 'object') &&
-    answers.some((answer) => String(answer).length > MAX_SPELLING_CHARS)
+    answers.every((response) => response !== undefined && typeof response !== 'object') &&
+    answers.some((response) => String(response).length > MAX_SPELLING_CHARS)
   );
 }
 

@@ -6,7 +6,7 @@ import { isRequestId } from '../mcp/jsonrpc.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { isDefinedMethod } from '../mcp/methods.js';
 import { LOG_LEVELS } from '../mcp/params.js';
-import { CHANNEL_VERSION, SESSION_VERSIONS, STATELESS_VERSIONS } from '../mcp/versions.js';
+import { LEGACY_SSE_VERSION, SESSION_VERSIONS, STATELESS_VERSIONS } from '../mcp/versions.js';
 
 /** Where a member stands: in the envelope, or in the params or the result of these methods. */
 type Row = {
@@ -17,8 +17,8 @@ type Row = {
   readonly isShaped: (value: Json) => boolean;
 };
 
-function oneOf(words: Iterable<Json | undefined>): Row['isShaped'] {
-  const known: ReadonlySet<Json | undefined> = new Set(words);
+function oneOf(values: Iterable<Json | undefined>): Row['isShaped'] {
+  const known: ReadonlySet<Json | undefined> = new Set(values);
   return (value) => known.has(value);
 }
 
@@ -36,7 +36,7 @@ const PAGING: ReadonlySet<string> = new Set([
   'resources/templates/list',
   'tasks/list',
 ]);
-const VERSIONS = [CHANNEL_VERSION, ...SESSION_VERSIONS, ...STATELESS_VERSIONS];
+const VERSIONS = [LEGACY_SSE_VERSION, ...SESSION_VERSIONS, ...STATELESS_VERSIONS];
 /** MCP 2026-07-28, caching: what may be kept, and by whom. */
 const CACHEABLE: ReadonlySet<string> = new Set([
   'server/discover',
@@ -101,11 +101,11 @@ const TABLE: readonly Row[] = [
  * The members of this very message that are not content, as JSON pointers. `answered` is the method of the
  * request that a result answers; where it is not known, none of a result is that only some methods have.
  */
-export function exemptIn(message: Json, answered: string | undefined): ReadonlySet<string> {
+export function exemptIn(message: Json, requestMethod: string | undefined): ReadonlySet<string> {
   const exempt = new Set<string>();
   if (!isObject(message)) return exempt;
   for (const row of TABLE) {
-    if (!isExempt(message, row, answered)) continue;
+    if (!isExempt(message, row, requestMethod)) continue;
     const { holder, member } = row;
     exempt.add(holder === 'envelope' ? `/${member}` : `/${holder}/${member}`);
   }
@@ -115,21 +115,21 @@ export function exemptIn(message: Json, answered: string | undefined): ReadonlyS
 function isExempt(
   message: JsonObject,
   { holder, member, of, isShaped }: Row,
-  answered: string | undefined,
+  requestMethod: string | undefined,
 ): boolean {
   const held = holder === 'envelope' ? message : message[holder];
   if (!isObject(held) || !Object.hasOwn(held, member)) return false;
   const value = held[member];
-  return value !== undefined && isShaped(value) && isOf(of, message, holder, answered);
+  return value !== undefined && isShaped(value) && isOf(of, message, holder, requestMethod);
 }
 
 function isOf(
   of: Row['of'],
   message: JsonObject,
   holder: Row['holder'],
-  answered: string | undefined,
+  requestMethod: string | undefined,
 ): boolean {
   if (of === undefined) return true;
-  const method = holder === 'result' ? answered : message['method'];
+  const method = holder === 'result' ? requestMethod : message['method'];
   return typeof method === 'string' && of.has(method);
 }

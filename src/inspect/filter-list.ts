@@ -20,7 +20,7 @@ import type { Profile } from './profile.js';
 export type ListKind = 'tools' | 'prompts' | 'templates' | 'resources';
 
 /** Where the items of a list stand in its result, and which member names an item. */
-const PLACES: {
+const LIST_FORMS: {
   readonly [kind in ListKind]: {
     readonly method: string;
     readonly member: string;
@@ -39,7 +39,7 @@ const PLACES: {
 
 /** The member of a result that holds the items of a list. */
 export function memberOf(kind: ListKind): string {
-  return PLACES[kind].member;
+  return LIST_FORMS[kind].member;
 }
 
 export type ListItem = { readonly name: string; readonly digest: string | undefined };
@@ -108,7 +108,7 @@ export function filterItems(
   input: ListInput,
 ): FilteredPage | Extract<ListOutcome, { readonly kind: 'withhold' }> {
   const { text, value, kind } = input;
-  const { member } = PLACES[kind];
+  const { member } = LIST_FORMS[kind];
   const result = valueAt(value, ['result']);
   const list = isObject(result) ? result[member] : undefined;
   const span = spanOf(text, ['result', member]);
@@ -134,7 +134,7 @@ export function filterItems(
 }
 
 function readItems(input: ListInput, list: readonly Json[], spans: readonly Span[]): Candidate[] {
-  const { name: member } = PLACES[input.kind];
+  const { name: member } = LIST_FORMS[input.kind];
   const candidates: Candidate[] = [];
   for (const [index, value] of list.entries()) {
     const span = spans[index];
@@ -179,16 +179,16 @@ function cutHidden(
 }
 
 function withoutIcons(element: string): string {
-  const whole = spanOf(element, []);
-  if (whole === undefined) return element;
+  const elementSpan = spanOf(element, []);
+  if (elementSpan === undefined) return element;
   return applyEdits(
     element,
-    removalEdits(element, whole, (name) => name === 'icons'),
+    removalEdits(element, elementSpan, (name) => name === 'icons'),
   );
 }
 
 function restOf({ kind, areReviewed, profile }: ListInput, text: string): InspectionInput {
-  const { method, member } = PLACES[kind];
+  const { method, member } = LIST_FORMS[kind];
   let value: Json | undefined;
   return {
     text,
@@ -199,6 +199,6 @@ function restOf({ kind, areReviewed, profile }: ListInput, text: string): Inspec
     },
     profile,
     approved: areReviewed ? [`/result/${member}`] : [],
-    answered: method,
+    requestMethod: method,
   };
 }

@@ -12,7 +12,7 @@ import { areRemote, ICONS, isProtocolIcons } from './icons.js';
 import { neutralizeJoined } from './joined-content.js';
 import { cutText, findSplit, groupByPart, type SplitHit } from './joins.js';
 import { numberKind } from './numbers.js';
-import { judgeBytes, type Payload, readableParts, readPayload } from './payload.js';
+import { checkBytes, type Payload, readableParts, readPayload } from './payload.js';
 import { findSensitive } from './sanitize/detect.js';
 import { findOwn } from './sanitize/own-credentials.js';
 import {
@@ -283,7 +283,7 @@ const UNENCODABLE = { detector: 'encoding', action: 'withhold', count: 1 } as co
 
 /** Whether bytes that hardly are text hold what no text may. Flags are noted, and change nothing. */
 function isForbidden(work: Work, steps: Steps, text: string): boolean {
-  const notes = judgeHidden(work, text);
+  const notes = checkHidden(work, text);
   if (notes.some(({ action }) => action !== 'flag')) return true;
   for (const one of notes) note(work, steps, one);
   return false;
@@ -292,17 +292,17 @@ function isForbidden(work: Work, steps: Steps, text: string): boolean {
 /** What only some clients read cannot be edited for them: where it may not pass, nothing does. */
 function withholdOthers(work: Work, leaf: Leaf, others: readonly string[]): void {
   for (const text of others) {
-    for (const one of judgeHidden(work, text)) {
+    for (const one of checkHidden(work, text)) {
       if (one.action !== 'flag') note(work, leaf.steps, { ...one, action: 'withhold' });
     }
   }
 }
 
-function judgeHidden(work: Work, text: string): readonly Note[] {
+function checkHidden(work: Work, text: string): readonly Note[] {
   const { rules, caps } = work.input;
   const parts = readableParts(text);
   for (const { length } of parts) work.spent.chars += length;
-  return work.spent.chars > caps.maxWork ? NO_NOTES : judgeBytes(parts, rules);
+  return work.spent.chars > caps.maxWork ? NO_NOTES : checkBytes(parts, rules);
 }
 
 const NO_NOTES: readonly Note[] = [];
@@ -414,7 +414,7 @@ function calmJoined(work: Work): void {
 function withRemovals(work: Work): readonly TextEdit[] {
   const { text, value, log } = work.input;
   const removals: TextEdit[] = [];
-  for (const path of OWN_MEMBER_PLACES) {
+  for (const path of OWN_MEMBER_PATHS) {
     const holder = valueAt(value, path);
     if (!isObject(holder) || !Object.keys(holder).some(isOwnMember)) continue;
     const span = spanOf(text, path);
@@ -429,7 +429,7 @@ function withRemovals(work: Work): readonly TextEdit[] {
   return [...kept, ...removals].sort((one, other) => one.start - other.start);
 }
 
-const OWN_MEMBER_PLACES: readonly (readonly string[])[] = [
+const OWN_MEMBER_PATHS: readonly (readonly string[])[] = [
   ['result', '_meta'],
   ['params', '_meta'],
   ['error', 'data'],

@@ -78,10 +78,10 @@ export function cutHandshake(
   if (!isObject(result) || text === undefined) {
     return { kind: 'withhold', reason: 'upstream-protocol', findings: [] };
   }
-  const told = result['instructions'];
-  const isApproved = told !== undefined && told === input.instructions;
+  const instructions = result['instructions'];
+  const isApproved = instructions !== undefined && instructions === input.instructions;
   let filtered = filterMembers(input, text, result);
-  if (told !== undefined && !isApproved) {
+  if (instructions !== undefined && !isApproved) {
     filtered = removeMember(filtered, ['result'], 'instructions');
   }
   const rest = {
@@ -89,9 +89,13 @@ export function cutHandshake(
     value: JSON.parse(filtered),
     profile: input.profile,
     approved: isApproved ? ['/result/instructions'] : [],
-    answered: input.method,
+    requestMethod: input.method,
   };
-  return { kind: 'filtered', rest, hadOtherInstructions: told !== undefined && !isApproved };
+  return {
+    kind: 'filtered',
+    rest,
+    hadOtherInstructions: instructions !== undefined && !isApproved,
+  };
 }
 
 /** The text with only carried versions; undefined where none is left. */
@@ -120,7 +124,7 @@ function filterMembers(input: HandshakeInput, text: string, result: JsonObject):
     filtered = setMember(filtered, ['result'], 'capabilities', kept);
   }
   if (input.method === 'server/discover') filtered = setPrivate(filtered, result, input.listTtlMs);
-  for (const path of SERVER_INFO_PLACES) {
+  for (const path of SERVER_INFO_PATHS) {
     const holder = valueAt(result, path.slice(1));
     if (isObject(holder) && hasRemoteIcons(holder))
       filtered = removeMember(filtered, path, 'icons');
@@ -128,7 +132,7 @@ function filterMembers(input: HandshakeInput, text: string, result: JsonObject):
   return filtered;
 }
 
-const SERVER_INFO_PLACES: readonly (readonly string[])[] = [
+const SERVER_INFO_PATHS: readonly (readonly string[])[] = [
   ['result', 'serverInfo'],
   ['result', '_meta', 'io.modelcontextprotocol/serverInfo'],
 ];

@@ -52,7 +52,7 @@ export type InspectionInput = {
   /** Members that were reviewed byte for byte and pass as they are, such as `/result/tools`. */
   readonly approved?: readonly string[] | undefined;
   /** The method of the request that a result answers, where it answers one. */
-  readonly answered?: string | undefined;
+  readonly requestMethod?: string | undefined;
   /** Credentials that the gateway shows the upstream. They leave in no member at all, whatever the profile. */
   readonly own?: OwnCredentials | undefined;
 };
@@ -103,12 +103,12 @@ export function inspectMessage(
   input: InspectionInput,
   inspectors: Inspectors = INSPECTORS,
 ): InspectionOutcome {
-  return beginMessage(input) ?? endMessage(input, lookClosely(input, inspectors));
+  return beginMessage(input) ?? endMessage(input, inspectFully(input, inspectors));
 }
 
 /** The outcome of a message that is not what its schema says, or needs no closer look; else `undefined`. */
 export function beginMessage(input: InspectionInput): InspectionOutcome | undefined {
-  return checkOutput(input) ?? passWhole(input);
+  return checkOutput(input) ?? passIfClean(input);
 }
 
 /** The outcome of a message that is not what its schema says; else `undefined`. */
@@ -124,7 +124,7 @@ export function checkOutput(
 }
 
 /** The close look at a message: the part that may take long. Never throws. */
-export function lookClosely(input: CloseInput, inspectors: Inspectors = INSPECTORS): CloseOutcome {
+export function inspectFully(input: CloseInput, inspectors: Inspectors = INSPECTORS): CloseOutcome {
   const log = createFindingLog('to-client', input.own);
   try {
     return inspect(input, inspectors, log);
@@ -157,15 +157,15 @@ export function withheld(reason: WithholdReason): InspectionOutcome & CloseOutco
 }
 
 /** The outcome of a message that needs no closer look; else `undefined`. Never throws. */
-export function passWhole(input: CloseInput): (InspectionOutcome & CloseOutcome) | undefined {
+export function passIfClean(input: CloseInput): (InspectionOutcome & CloseOutcome) | undefined {
   const { own } = input;
   try {
     if (!isSurelyCleanJson(input.text) || isExposedIn(input.text, own)) return undefined;
-    if (holdsMore(input.value, undefined, LISTED.get(input.answered))) return undefined;
+    if (holdsMore(input.value, undefined, LISTED.get(input.requestMethod))) return undefined;
     const tail = input.carry?.tail ?? '';
     const texts = readerTextsOf(input.value);
     const isClean = (text: string): boolean => isSurelyClean(text) && !isExposedIn(text, own);
-    if (!isWhollyClean(input.value, texts, { tail, isClean })) return undefined;
+    if (!areTextsClean(input.value, texts, { tail, isClean })) return undefined;
     return { kind: 'clean', findings: NO_FINDINGS, carry: carryOn(tail, texts) };
   } catch {
     return withheld('internal');
@@ -181,14 +181,14 @@ function inspect(input: CloseInput, inspectors: Inspectors, log: FindingLog): Cl
   const tail = input.carry?.tail ?? '';
   const approved = new Set(input.approved);
   const { sanitize, recheck } = inspectors;
-  const exempt = exemptIn(value, input.answered);
+  const exempt = exemptIn(value, input.requestMethod);
   const pass = sanitizeMessage({ text, value, rules, caps, log, sanitize, approved, exempt, tail });
   if (pass.kind === 'too-large') return withhold('result-too-large', log);
   if (pass.isBlocked) return withhold('result-content', log);
   const edited = applyEdits(text, pass.edits);
   const remains = recheck({
     ...{ text: edited, rules, approved, tail },
-    answered: input.answered,
+    requestMethod: input.requestMethod,
     maxDepth: caps.maxDepth,
   });
   if (remains.length > 0) {
@@ -220,7 +220,7 @@ function satisfies(value: Json, output: CompiledSchema | undefined): boolean {
 }
 
 /** Whether every text that a reader joins from a message needs no closer look. */
-function isWhollyClean(
+function areTextsClean(
   value: Json,
   texts: readonly string[],
   { tail, isClean }: { readonly tail: string; readonly isClean: (text: string) => boolean },
@@ -250,11 +250,11 @@ function readerTextsOf(value: Json): readonly string[] {
   const texts: string[] = [];
   if (!isObject(value)) return texts;
   const result = value['result'];
-  pushPlaces(value['error'], ERROR_PLACES, texts);
-  pushPlaces(value['params'], NOTICE_PLACES, texts);
-  pushPlaces(result, RESULT_PLACES, texts);
-  if (isObject(result)) pushPlaces(result['task'], TASK_PLACES, texts);
-  pushPlaces(result, TASKS_PLACES, texts);
+  pushMembers(value['error'], ERROR_MEMBERS, texts);
+  pushMembers(value['params'], NOTIFICATION_MEMBERS, texts);
+  pushMembers(result, RESULT_MEMBERS, texts);
+  if (isObject(result)) pushMembers(result['task'], TASK_MEMBERS, texts);
+  pushMembers(result, TASK_LIST_MEMBERS, texts);
   return texts;
 }
 
@@ -287,14 +287,14 @@ function isPassedOver(name: string, above: string | undefined, listed?: string):
   return isFree(name, above) || (above === 'result' && name === listed);
 }
 
-const ERROR_PLACES = ['message'] as const;
-const NOTICE_PLACES = ['message', 'data', 'statusMessage'] as const;
-const RESULT_PLACES = ['content', 'contents', 'messages', 'statusMessage'] as const;
-const TASK_PLACES = ['statusMessage'] as const;
-const TASKS_PLACES = ['tasks'] as const;
+const ERROR_MEMBERS = ['message'] as const;
+const NOTIFICATION_MEMBERS = ['message', 'data', 'statusMessage'] as const;
+const RESULT_MEMBERS = ['content', 'contents', 'messages', 'statusMessage'] as const;
+const TASK_MEMBERS = ['statusMessage'] as const;
+const TASK_LIST_MEMBERS = ['tasks'] as const;
 
 /** None of the names is on Object.prototype. */
-function pushPlaces(holder: Json | undefined, names: readonly string[], texts: string[]): void {
+function pushMembers(holder: Json | undefined, names: readonly string[], texts: string[]): void {
   if (!isObject(holder)) return;
   for (const name of names) {
     const place = holder[name];

@@ -114,40 +114,40 @@ function borderRuns(parts: readonly string[]): readonly (readonly Segment[])[] {
 function findInRun(run: readonly Segment[], glue: string, wanted: Wanted): SplitHit[] {
   const joined = run.map((segment) => segment.text).join(glue);
   if (isSurelyClean(joined) && !isExposedIn(joined, wanted.own)) return [];
-  const places = placesOf(run, glue);
+  const spans = spansOf(run, glue);
   const split: SplitHit[] = [];
   let first = 0;
   // Hits ascend, so no place is passed over twice.
   for (const hit of findSensitive(joined, wanted)) {
-    while ((places[first]?.end ?? hit.start) < hit.start) first++;
-    const cuts = cutToParts(places, first, hit);
+    while ((spans[first]?.end ?? hit.start) < hit.start) first++;
+    const cuts = cutToParts(spans, first, hit);
     if (cuts.length > 1) split.push(...cuts);
   }
   return split;
 }
 
 /** Where a segment stands in the joined text. */
-type Place = { readonly segment: Segment; readonly start: number; readonly end: number };
+type SegmentSpan = { readonly segment: Segment; readonly start: number; readonly end: number };
 
-function placesOf(run: readonly Segment[], glue: string): readonly Place[] {
+function spansOf(run: readonly Segment[], glue: string): readonly SegmentSpan[] {
   let start = 0;
   return run.map((segment) => {
-    const place = { segment, start, end: start + segment.text.length };
-    start = place.end + glue.length;
-    return place;
+    const span = { segment, start, end: start + segment.text.length };
+    start = span.end + glue.length;
+    return span;
   });
 }
 
-function cutToParts(places: readonly Place[], first: number, hit: Hit): SplitHit[] {
+function cutToParts(spans: readonly SegmentSpan[], first: number, hit: Hit): SplitHit[] {
   const cuts: SplitHit[] = [];
-  for (let index = first; index < places.length; index++) {
-    const place = places[index];
-    if (place === undefined || place.start >= hit.end) break;
-    const start = Math.max(hit.start, place.start);
-    const end = Math.min(hit.end, place.end);
+  for (let index = first; index < spans.length; index++) {
+    const span = spans[index];
+    if (span === undefined || span.start >= hit.end) break;
+    const start = Math.max(hit.start, span.start);
+    const end = Math.min(hit.end, span.end);
     if (start >= end) continue;
-    const { part, from } = place.segment;
-    const offset = from - place.start;
+    const { part, from } = span.segment;
+    const offset = from - span.start;
     cuts.push({ part, kind: hit.kind, start: offset + start, end: offset + end });
   }
   return cuts;

@@ -13,7 +13,7 @@ const DIGITS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** What a name looks like; two that look alike have one look. A name of signs alone is its own. */
-export function lookOf(name: string): string {
+export function confusableForm(name: string): string {
   const letters = skeletonOf(name.normalize('NFKD')).replace(NO_LETTER, '');
   if (letters === '') return name;
   // Capitals look like other letters than small ones do, so both are read.
@@ -22,26 +22,28 @@ export function lookOf(name: string): string {
 }
 
 /** The names of one member of an endpoint, and what stands before them there. */
-export type MemberNames = { readonly prefix: string; readonly names: Iterable<string> };
+export type BackendNames = { readonly prefix: string; readonly names: Iterable<string> };
 
 /** A name as its member has it, and the member's place in the list that was asked about. */
-export type NameOf = { readonly member: number; readonly name: string };
+export type NameOf = { readonly backend: number; readonly name: string };
 
 /**
  * The groups of names that look alike and belong to several members. Names of one member are its own affair:
  * its definitions were reviewed together.
  */
-export function findLookAlikes(members: readonly MemberNames[]): readonly (readonly NameOf[])[] {
-  const byLook = new Map<string, NameOf[]>();
-  for (const [member, { prefix, names }] of members.entries()) {
+export function findConfusableNames(
+  backends: readonly BackendNames[],
+): readonly (readonly NameOf[])[] {
+  const byConfusableForm = new Map<string, NameOf[]>();
+  for (const [backend, { prefix, names }] of backends.entries()) {
     for (const name of names) {
-      const look = lookOf(prefix + name);
-      const same = byLook.get(look);
-      if (same === undefined) byLook.set(look, [{ member, name }]);
-      else same.push({ member, name });
+      const form = confusableForm(prefix + name);
+      const same = byConfusableForm.get(form);
+      if (same === undefined) byConfusableForm.set(form, [{ backend, name }]);
+      else same.push({ backend, name });
     }
   }
-  return [...byLook.values()].filter((same) =>
-    same.some(({ member }) => member !== same[0]?.member),
+  return [...byConfusableForm.values()].filter((same) =>
+    same.some(({ backend }) => backend !== same[0]?.backend),
   );
 }

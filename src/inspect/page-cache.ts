@@ -61,7 +61,7 @@ export function createPageCache(options: PageCacheOptions): PageCache {
     pages.delete(key);
   }
 
-  function makeRoom(): void {
+  function makeCapacity(): void {
     for (const key of pages.keys()) {
       if (pages.size <= options.maxPages && totalBytes <= options.maxBytes) return;
       drop(key);
@@ -73,7 +73,7 @@ export function createPageCache(options: PageCacheOptions): PageCache {
     kept.bytes += bytes;
     if (pages.get(key) !== kept) return;
     totalBytes += bytes;
-    makeRoom();
+    makeCapacity();
   }
 
   return {

@@ -128,7 +128,7 @@ const UNNAMED_TAG = '(removed html)';
 /** So much around a stretch is read with it. */
 const MARGIN = 256;
 /** Up to this length all of it is read. */
-const MAX_WHOLE_CHARS = 4096;
+const MAX_UNSPLIT_CHARS = 4096;
 
 /**
  * What there is to look at in bytes that hardly are text, or in a reading that only some clients come to: the
@@ -137,7 +137,7 @@ const MAX_WHOLE_CHARS = 4096;
 export function readableParts(text: string): readonly string[] {
   const parts: { start: number; end: number }[] = [];
   for (const { index, 0: stretch } of text.matchAll(STRETCHES)) {
-    if (text.length <= MAX_WHOLE_CHARS) return [text];
+    if (text.length <= MAX_UNSPLIT_CHARS) return [text];
     const start = Math.max(0, index - MARGIN);
     const end = Math.min(text.length, index + stretch.length + MARGIN);
     const last = parts.at(-1);
@@ -151,11 +151,11 @@ export function readableParts(text: string): readonly string[] {
  * What the rules say of such parts: secrets, personal data, cues, and what is active and holds a stretch of plain
  * text, which noise does not.
  */
-export function judgeBytes(parts: readonly string[], rules: ResultRules): readonly Note[] {
-  return parts.flatMap((part) => judgePart(part, rules));
+export function checkBytes(parts: readonly string[], rules: ResultRules): readonly Note[] {
+  return parts.flatMap((part) => checkPart(part, rules));
 }
 
-function judgePart(text: string, rules: ResultRules): readonly Note[] {
+function checkPart(text: string, rules: ResultRules): readonly Note[] {
   const stretches = [...text.matchAll(STRETCHES)].map(({ index, 0: { length } }) => ({
     start: index,
     end: index + length,

@@ -60,12 +60,12 @@ function passFence(progress: Progress, at: number): number {
   if (!isCalm || opening === undefined) return 0;
   if (followsDefinition && MAY_BE_TITLE.test(opening.text)) return 0;
   progress.followsDefinition = false;
-  const { last, isWhole } = lastOfFence(rows, at);
+  const { last, isClosed } = lastOfFence(rows, at);
   const closing = rows[Math.min(last, rows.length - 1)];
   if (closing === undefined) return 0;
-  const reachesEnd = isWhole || last >= rows.length;
+  const reachesEnd = isClosed || last >= rows.length;
   sure.push({ start: opening.start, end: closing.start + (reachesEnd ? closing.text.length : 0) });
-  return isWhole ? last + 1 : 0;
+  return isClosed ? last + 1 : 0;
 }
 
 const MAY_BE_TITLE = /^\P{L}*["'(]/u;
@@ -137,7 +137,7 @@ function lengthOf(run: RegExp, row: string): number {
 function lastOfFence(
   rows: readonly Row[],
   opened: number,
-): { readonly last: number; readonly isWhole: boolean } {
+): { readonly last: number; readonly isClosed: boolean } {
   const fence = rows[opened]?.text ?? '';
   const run = fence.startsWith('`') ? /^`+/ : /^~+/;
   const least = lengthOf(run, fence);
@@ -147,10 +147,10 @@ function lastOfFence(
     const length = lengthOf(run, inner);
     if (length < least) continue;
     const tail = inner.slice(length);
-    if (/^ *$/.test(tail) && inner.length === row.length) return { last: at, isWhole: true };
-    if (!/[\p{L}\p{N}]/u.test(tail)) return { last: at, isWhole: false };
+    if (/^ *$/.test(tail) && inner.length === row.length) return { last: at, isClosed: true };
+    if (!/[\p{L}\p{N}]/u.test(tail)) return { last: at, isClosed: false };
   }
-  return { last: rows.length, isWhole: true };
+  return { last: rows.length, isClosed: true };
 }
 
 const MAX_TICKS = 32;

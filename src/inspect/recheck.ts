@@ -8,7 +8,7 @@ import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { exemptIn } from './exempt.js';
 import { areRemote, ICONS, isFree } from './icons.js';
 import { numberKind } from './numbers.js';
-import { judgeBytes, readableParts, readPayload } from './payload.js';
+import { checkBytes, readableParts, readPayload } from './payload.js';
 import { findSureCode, hasImage, hasLoadingTag } from './recheck-code.js';
 import { findActiveContent } from './sanitize/active-content.js';
 import { DECODING_DEPTH, type Wanted } from './sanitize/detect.js';
@@ -24,7 +24,7 @@ export type RecheckInput = {
   readonly rules: ResultRules;
   readonly approved: ReadonlySet<string>;
   /** The method of the request that a result answers. */
-  readonly answered?: string | undefined;
+  readonly requestMethod?: string | undefined;
   readonly tail: string;
   readonly maxDepth: number;
 };
@@ -60,12 +60,12 @@ export function findRemains(input: RecheckInput): readonly string[] {
     ...{ met: [], prose: [], shown: [], series: [[]] },
     hasRemoteIcons: false,
   };
-  const exempt = exemptIn(read.value, input.answered);
+  const exempt = exemptIn(read.value, input.requestMethod);
   const approved = new Set([...input.approved, ...exempt]);
   gather(read.value, { pointer: '', name: undefined, approved, isFree: false }, gathered);
   const remains = new Set<string>(gathered.hasRemoteIcons ? ['remote-icons'] : []);
-  for (const one of gathered.met) judge(one, input.rules, remains);
-  judgeJoined(gathered, input, remains);
+  for (const one of gathered.met) recheckLeaf(one, input.rules, remains);
+  recheckJoined(gathered, input, remains);
   if (isActiveRemoved(input.rules) && gathered.shown.length > 1 && isActiveJoined(gathered.shown)) {
     remains.add('split');
   }
@@ -173,7 +173,7 @@ function parsed(text: string): Json | undefined {
   }
 }
 
-function judge(met: Met, rules: ResultRules, remains: Set<string>): void {
+function recheckLeaf(met: Met, rules: ResultRules, remains: Set<string>): void {
   const wanted = removed(rules);
   if (met.role === 'number') {
     const kind = numberKind(met.text, met.name, wanted);
@@ -181,16 +181,16 @@ function judge(met: Met, rules: ResultRules, remains: Set<string>): void {
     return;
   }
   if (met.role === 'bytes') {
-    for (const { detector, action } of judgeBytes(readableParts(met.text), rules)) {
+    for (const { detector, action } of checkBytes(readableParts(met.text), rules)) {
       if (action !== 'flag') remains.add(detector);
     }
     return;
   }
-  judgeSensitive(met.text, met.name, wanted, remains);
-  judgeShape(met, rules, remains);
+  recheckSensitive(met.text, met.name, wanted, remains);
+  recheckShape(met, rules, remains);
 }
 
-function judgeShape({ text, role }: Met, rules: ResultRules, remains: Set<string>): void {
+function recheckShape({ text, role }: Met, rules: ResultRules, remains: Set<string>): void {
   const { invisible } = rules;
   if (stripTerminalSequences(text).count > 0) remains.add('terminal-escape');
   if ((invisible === 'strip' || invisible === 'block') && stripInvisible(text).count > 0) {
@@ -255,7 +255,7 @@ function removed(rules: ResultRules): Wanted {
   };
 }
 
-function judgeSensitive(
+function recheckSensitive(
   text: string,
   name: string | undefined,
   wanted: Wanted,
@@ -277,11 +277,11 @@ function readingsOf(text: string, depth: number): string[] {
   const readings = [plain];
   if (depth === 0) return readings;
   const unescaped = plain
-    .replace(ESCAPE, (whole, brace, u, x, p) =>
-      characterOf(Number.parseInt(brace ?? u ?? x ?? p, 16), whole),
+    .replace(ESCAPE, (match, brace, u, x, p) =>
+      characterOf(Number.parseInt(brace ?? u ?? x ?? p, 16), match),
     )
-    .replace(/&#x([0-9a-f]{1,6});?/gi, (whole, hex) => characterOf(Number.parseInt(hex, 16), whole))
-    .replace(/&#(\d{1,7});?/g, (whole, decimal) => characterOf(Number(decimal), whole));
+    .replace(/&#x([0-9a-f]{1,6});?/gi, (match, hex) => characterOf(Number.parseInt(hex, 16), match))
+    .replace(/&#(\d{1,7});?/g, (match, decimal) => characterOf(Number(decimal), match));
   if (unescaped !== plain) readings.push(...readingsOf(unescaped, depth - 1));
   for (const { decoded } of findEncodedRuns(plain))
     readings.push(...readingsOf(decoded, depth - 1));
@@ -293,7 +293,7 @@ function characterOf(code: number, otherwise: string): string {
 }
 
 /** Texts as a reader joins them, with what came before; values as they stand one behind the other. */
-function judgeJoined(gathered: Gathered, input: RecheckInput, remains: Set<string>): void {
+function recheckJoined(gathered: Gathered, input: RecheckInput, remains: Set<string>): void {
   const wanted = removed(input.rules);
   const prose = input.tail === '' ? gathered.prose : [input.tail, ...gathered.prose];
   for (const texts of [prose, ...gathered.series]) {

@@ -15,10 +15,10 @@ export type KindSearch = {
 /** Words that name secrets. Texts are lower-case words between single blanks, with one at each end. */
 export type Kinds = {
   /** The matches in order, not overlapping, found as they are asked for. */
-  matches(words: string): IterableIterator<KindMatch>;
-  isIn(words: string): boolean;
+  matches(phrase: string): IterableIterator<KindMatch>;
+  isIn(phrase: string): boolean;
   /** The text without them. */
-  without(words: string): string;
+  without(phrase: string): string;
 };
 
 /** Shorter words stand as one word, or with all letters set apart: others would be found by chance. */
@@ -41,20 +41,20 @@ function treeOf(vocabulary: readonly string[]): Node {
 }
 
 /** Where the longest word ends that begins behind the blank at `at`; -1 where none does. */
-function wordEnd(words: string, at: number, tree: Node, ending: RegExp): number {
+function wordEnd(phrase: string, at: number, tree: Node, ending: RegExp): number {
   let node: Node | undefined = tree;
   let blanks = 0;
   let end = -1;
   let place = at + 1;
-  while (place < words.length) {
-    if (words[place] === ' ' && place > at + 1) {
+  while (place < phrase.length) {
+    if (phrase[place] === ' ' && place > at + 1) {
       blanks++;
       place++;
     }
-    node = node.next.get(words[place] ?? '');
+    node = node.next.get(phrase[place] ?? '');
     if (node === undefined) break;
     place++;
-    if (isWord(node.length, blanks)) end = Math.max(end, matchAt(ending, words, place));
+    if (isWord(node.length, blanks)) end = Math.max(end, matchAt(ending, phrase, place));
   }
   return end;
 }
@@ -65,10 +65,10 @@ function isWord(length: number, blanks: number): boolean {
 }
 
 /** Where the match of a sticky pattern ends that begins at `at`; -1 where there is none. */
-function matchAt(pattern: RegExp | undefined, words: string, at: number): number {
+function matchAt(pattern: RegExp | undefined, phrase: string, at: number): number {
   if (pattern === undefined) return -1;
   pattern.lastIndex = at;
-  return pattern.test(words) ? pattern.lastIndex : -1;
+  return pattern.test(phrase) ? pattern.lastIndex : -1;
 }
 
 /** The words of a vocabulary, and the forms given. */
@@ -76,32 +76,32 @@ export function createKinds(vocabulary: readonly string[], search: KindSearch): 
   const tree = treeOf(vocabulary);
   const { ending, before, behind } = search;
 
-  function endFrom(words: string, at: number): number {
-    const first = matchAt(before, words, at);
+  function endFrom(phrase: string, at: number): number {
+    const first = matchAt(before, phrase, at);
     if (first >= 0) return first;
-    const second = wordEnd(words, at, tree, ending);
-    return second >= 0 ? second : matchAt(behind, words, at);
+    const second = wordEnd(phrase, at, tree, ending);
+    return second >= 0 ? second : matchAt(behind, phrase, at);
   }
 
-  function* matches(words: string): IterableIterator<KindMatch> {
-    for (let at = words.indexOf(' '); at >= 0; ) {
-      const end = endFrom(words, at);
-      if (end >= 0) yield { 0: words.slice(at, end), index: at };
-      at = words.indexOf(' ', end >= 0 ? end : at + 1);
+  function* matches(phrase: string): IterableIterator<KindMatch> {
+    for (let at = phrase.indexOf(' '); at >= 0; ) {
+      const end = endFrom(phrase, at);
+      if (end >= 0) yield { 0: phrase.slice(at, end), index: at };
+      at = phrase.indexOf(' ', end >= 0 ? end : at + 1);
     }
   }
 
   return {
     matches,
-    isIn: (words) => matches(words).next().done !== true,
-    without(words) {
+    isIn: (phrase) => matches(phrase).next().done !== true,
+    without(phrase) {
       let kept = '';
       let from = 0;
-      for (const { 0: kind, index } of matches(words)) {
-        kept += words.slice(from, index);
+      for (const { 0: kind, index } of matches(phrase)) {
+        kept += phrase.slice(from, index);
         from = index + kind.length;
       }
-      return kept + words.slice(from);
+      return kept + phrase.slice(from);
     },
   };
 }

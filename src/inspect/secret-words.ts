@@ -5,20 +5,20 @@
 
 import { createKinds, type Kinds } from './secret-kinds.js';
 
-function words(text: string): readonly string[] {
+function splitTerms(text: string): readonly string[] {
   return text.trim().split(/\s+/);
 }
 
-function wholeWord(text: string): RegExp {
+function wordPattern(text: string): RegExp {
   return new RegExp(`^(?:${either(text)})$`);
 }
 
 function either(text: string): string {
-  return words(text).join('|');
+  return splitTerms(text).join('|');
 }
 
 /** What is a secret wherever it is named. */
-const ENGLISH = words(`
+const ENGLISH = splitTerms(`
   password passwrd passphrase passcode passwd pwd pswd pincode pinnumber personalidentificationnumber
   apikey apitoken apisecret appsecret accesskey accesskeyid secretkey secretaccesskey privatekey signingkey
   encryptionkey sshkey licensekey serviceaccountkey masterkey clientsecret webhooksecret sharedsecret secretvalue
@@ -38,7 +38,7 @@ const ENGLISH = words(`
   openaikey anthropickey claudekey geminikey stripekey npmtoken serviceaccountjson serviceaccountkeyjson
   keystorefile keystorecontent kubeconfigcontent pastekubeconfig 2facode your2fa
 `);
-const GERMAN = words(`
+const GERMAN = splitTerms(`
   passwort passworter kennwort kennworter zugangsdaten anmeldedaten geheimzahl einmalcode einmalkennwort
   bestatigungscode sicherheitscode zugangscode verifizierungscode apischlussel apischluessel
   zugriffsschlussel privaterschlussel privatenschlussel privateschlussel geheimerschlussel
@@ -47,7 +47,7 @@ const GERMAN = words(`
   wiederherstellungsschlussel pinnummer codeausdersms codeausihrersms codepersms smscode codeausderapp
   codeausderauthenticatorapp codeauseinersms madchenname zugangsschlussel
 `);
-const FRENCH = words(`
+const FRENCH = splitTerms(`
   motdepasse motsdepasse mdp phrasedepasse phrasesecrete codesecret codepin codeconfidentiel
   codedeverification codedesecurite codedeconfirmation codeausageunique cleapi clesapi cledapi clesdapi
   cleprivee clesecrete cledacces jetondacces jetonapi jetondapi identifiantsdeconnexion numerodecarte
@@ -55,7 +55,7 @@ const FRENCH = words(`
   codederecuperation codesderecuperation codea4chiffres codea6chiffres coderecuparsms coderecuparemail codesms
   codeenvoyeparsms codedusms coderecusurvotretelephone
 `);
-const SPANISH = words(`
+const SPANISH = splitTerms(`
   contrasena contrasenas claveapi clavedeapi claveprivada clavesecreta clavedeacceso codigopin
   codigodeverificacion codigodeseguridad codigodeunsolouso codigodeconfirmacion tokendeacceso tokendeapi
   numerodetarjeta tarjetadecredito tarjetadedebito numerodeseguridadsocial frasesemilla
@@ -111,7 +111,7 @@ export const UNPARTED_NAMED =
 
 /** Words that are secrets where they are asked for or stand alone, and much else in other places. */
 export const WEAK: Kinds = createKinds(
-  words('token tokens secret secrets pin pass pw mfa tan clave jeton mnemonic'),
+  splitTerms('token tokens secret secrets pin pass pw mfa tan clave jeton mnemonic'),
   { ending: /(?= )/y },
 );
 /** In front of these, the words above are labels of a login. */
@@ -235,65 +235,65 @@ export type Grammar = {
 
 export const GRAMMARS: Readonly<Record<'de' | 'fr' | 'es', Grammar>> = {
   de: {
-    request: wholeWord(`
+    request: wordPattern(`
       eingeben eingegeben einzugeben gib gebt geben gebe angeben anzugeben eintippen tippen tippe nennen nenne
       senden sende schicken schicke mitteilen verraten verrate eintragen trage tragen hinterlegen bestatigen
       bestatige einfugen fugen lautet benotigen benotigt brauchen braucht brauche erforderlich notig fehlt teilen
       teile fragen frage gefragt erfragen verlangen verlangt festlegen wahlen
     `),
-    denial: wholeWord('nie niemals nicht kein keine keinen keines keinesfalls nirgends'),
-    between: wholeWord(`
+    denial: wordPattern('nie niemals nicht kein keine keinen keines keinesfalls nirgends'),
+    between: wordPattern(`
       nach um ihr ihre ihrem ihren ihres dein deine deinem deinen hier in an dieses diesem formular feld chat jemals
       sie wir dir ihnen uns du das die der den dem ein eine einem einen wird werden ist sind mit jemandem niemandem
     `),
-    voids: wholeWord(`
+    voids: wordPattern(`
       vergessen vergiss zogern wenn falls aber sondern ausser bevor erst nur sonst warum solange bis anderswo
       woanders mehr zweimal ohne weiter falsch und oder dann danach
     `),
-    other: wholeWord(`
+    other: wordPattern(`
       zurucksetzen zurucksetzung zuruckgesetzt vergessen geandert andern rotieren rotiert widerrufen loschen geloscht
       erneuert erneuern abgelaufen lauft gespeichert verschlusselt wurde wurden richtlinie name namen typ anzahl
       lange dauer soll sollen
     `),
   },
   fr: {
-    request: wholeWord(`
+    request: wordPattern(`
       saisir saisissez saisis entrer entrez entre indiquer indiquez indique fournir fournissez fournis donner donnez
       donne envoyer envoyez communiquer communiquez tapez taper inserer inserez collez coller partager partagez
       confirmer confirmez choisissez demander demandera demanderons demandons demandez quel quelle besoin requis
       requise necessaire obligatoire manque renseigner renseignez
     `),
-    denial: wholeWord('jamais pas aucun aucune inutile'),
-    between: wholeWord(`
+    denial: wordPattern('jamais pas aucun aucune inutile'),
+    between: wordPattern(`
       jamais pas votre vos ton le la les de du d ici dans ce formulaire champ nous vous ne n a personne est
       sera
     `),
-    voids: wholeWord(`
+    voids: wordPattern(`
       oubliez oublie oublier hesitez hesite si sauf mais avant sinon que qu tant pourquoi ailleurs seulement deux
       sans plus continuer et ou puis ensuite
     `),
-    other: wholeWord(`
+    other: wordPattern(`
       reinitialiser reinitialisation reinitialise oublie change changer modifie expire expirera revoque revoquer
       renouveler supprimer supprime rotation stocke chiffre politique nom type nombre longueur ete
     `),
   },
   es: {
-    request: wholeWord(`
+    request: wordPattern(`
       introduzca introduce introducir ingrese ingresa ingresar escriba escribe escribir proporcione proporciona
       proporcionar indique indica envie envia enviar dar deme dime diga comparta comparte compartir compartas teclee
       pegue pega confirme confirma elija pedimos pediremos pedir pide solicitamos solicitaremos cual necesitamos
       necesito necesita necesaria necesario requerida requerido obligatoria obligatorio falta facilite rellene
       complete
     `),
-    denial: wholeWord('no nunca jamas ningun ninguna'),
-    between: wholeWord(`
+    denial: wordPattern('no nunca jamas ningun ninguna'),
+    between: wordPattern(`
       su sus tu tus la el las los le les te se aqui en este formulario campo con nadie a es sera son nunca
     `),
-    voids: wholeWord(`
+    voids: wordPattern(`
       olvide olvides olvidar dude dudes si salvo excepto pero antes solo sino hasta mas por otro otra dos sin
       continuar y o e luego despues
     `),
-    other: wholeWord(`
+    other: wordPattern(`
       restablecer restablecimiento restablecida olvidada olvido cambiada cambiar cambio caduca caducada caduco
       revocar revocada rotar renovar eliminar eliminada guardada cifrada politica nombre tipo longitud sido
     `),

@@ -52,21 +52,21 @@ import {
  * Where a text stands. `label`: what names a field, or is said to the person. `value`: one of several answers
  * to choose from, or a proposed one, which is no label where it only names a thing.
  */
-export type TextPlace = 'label' | 'value';
+export type TextRole = 'label' | 'value';
 
 /** True where a text asks for a secret, in any of the ways in which its reader may see it. */
-export function asksForSecret(text: string, place: TextPlace = 'label'): boolean {
-  return readingsOf(text).some((reading) => asksInReading(reading, place));
+export function asksForSecret(text: string, role: TextRole = 'label'): boolean {
+  return readingsOf(text).some((reading) => asksInReading(reading, role));
 }
 
 /** True where a field of this name is one for a secret. */
 export function isSecretField(name: string): boolean {
   return readingsOf(name).some((reading) => {
-    const written = wordsOf(reading);
+    const written = normalizePhrase(reading);
     // `password2` is a password again.
     return [written, written.replace(/(?<=\p{L})\d+(?= )/gu, '')].some(
-      (words) =>
-        FIELD_NAME.test(words) || FIELD_END.test(words) || asksInClause(words, 'label', false),
+      (phrase) =>
+        FIELD_NAME.test(phrase) || FIELD_END.test(phrase) || asksInClause(phrase, 'label', false),
     );
   });
 }
@@ -145,7 +145,7 @@ const SCRIPT_BORDER =
   /(?<=[a-z0-9])(?=[\u3040-\u30ff\u3400-\u9fff])|(?<=[\u3040-\u30ff\u3400-\u9fff])(?=[a-z0-9])/g;
 
 /** Lower-case words between single blanks; `apiKey` and `api_key` are two words. */
-function wordsOf(text: string): string {
+function normalizePhrase(text: string): string {
   const parted = text.replace(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
   return ` ${(BEYOND_ASCII.test(parted) ? parted.replace(SCRIPT_BORDER, ' ') : parted)
     .replace(/[^\p{L}\p{N}]+/gu, ' ')
@@ -167,32 +167,32 @@ const PRONOUN =
 const STRONG_KINDS = [ENGLISH_KINDS, ...KINDS.map(({ kinds }) => kinds)];
 const ALL_KINDS = [...STRONG_KINDS, WEAK];
 
-function asksInReading(reading: string, place: TextPlace): boolean {
+function asksInReading(reading: string, role: TextRole): boolean {
   if (ELSEWHERE.test(reading.toLowerCase())) return true;
   let hasNamed = false;
   for (const sentence of reading.split(SENTENCE)) {
-    const words = wordsOf(sentence);
-    if ((hasNamed || STRONG_KINDS.some((kinds) => kinds.isIn(words))) && PRONOUN.test(words)) {
+    const phrase = normalizePhrase(sentence);
+    if ((hasNamed || STRONG_KINDS.some((kinds) => kinds.isIn(phrase))) && PRONOUN.test(phrase)) {
       return true;
     }
-    if (asksInSentence(sentence, place)) return true;
-    hasNamed ||= namesSecret(words);
+    if (asksInSentence(sentence, role)) return true;
+    hasNamed ||= namesSecret(phrase);
   }
   return false;
 }
 
 /** Each clause for itself, but for a list whose beginning was denied. */
-function asksInSentence(sentence: string, place: TextPlace): boolean {
+function asksInSentence(sentence: string, role: TextRole): boolean {
   const end = sentence.trim().slice(-1);
   const isQuestion = end === '?' || end === '\uff1f';
   const isAnnounced = end === ':' || end === '\uff1a';
-  const at = isAnnounced ? 'label' : place;
+  const at = isAnnounced ? 'label' : role;
   let isDenied = false;
   for (const clause of sentence.split(CLAUSE)) {
-    const words = wordsOf(clause);
-    if (isDenied && !isQuestion && !isAnnounced && isRestOfList(words)) continue;
-    if (asksInClause(words, at, isQuestion)) return true;
-    isDenied ||= deniesInEnglish(words) || deniesElsewhere(words);
+    const phrase = normalizePhrase(clause);
+    if (isDenied && !isQuestion && !isAnnounced && isRestOfList(phrase)) continue;
+    if (asksInClause(phrase, at, isQuestion)) return true;
+    isDenied ||= deniesInEnglish(phrase) || deniesElsewhere(phrase);
   }
   return false;
 }
@@ -218,20 +218,20 @@ const MAX_JOINED = 200;
 
 function isNamedIn(text: string): boolean {
   return readingsOf(text).some((reading) => {
-    const words = wordsOf(reading);
+    const phrase = normalizePhrase(reading);
     return (
-      STRONG_KINDS.some((kinds) => kinds.isIn(words)) ||
-      UNPARTED.some(({ kinds }) => words.search(kinds) >= 0)
+      STRONG_KINDS.some((kinds) => kinds.isIn(phrase)) ||
+      UNPARTED.some(({ kinds }) => phrase.search(kinds) >= 0)
     );
   });
 }
 
-function namesSecret(words: string): boolean {
-  return ALL_KINDS.some((kinds) => kinds.isIn(words));
+function namesSecret(phrase: string): boolean {
+  return ALL_KINDS.some((kinds) => kinds.isIn(phrase));
 }
 
-function isRestOfList(words: string): boolean {
-  let rest = words;
+function isRestOfList(phrase: string): boolean {
+  let rest = phrase;
   for (const kinds of ALL_KINDS) rest = kinds.without(rest);
   return REST_OF_LIST.test(rest);
 }
@@ -239,18 +239,18 @@ function isRestOfList(words: string): boolean {
 /** Each mention takes a look around it; a clause with more of them is no honest question. */
 const MAX_MENTIONS = 200;
 
-function asksInClause(words: string, place: TextPlace, isQuestion: boolean): boolean {
-  if (ALL_KINDS.some((kinds) => hasMany(words, kinds))) return true;
+function asksInClause(phrase: string, role: TextRole, isQuestion: boolean): boolean {
+  if (ALL_KINDS.some((kinds) => hasMany(phrase, kinds))) return true;
   return (
-    asksInEnglish(words, place, isQuestion) ||
-    asksWeakly(words, place) ||
-    asksElsewhere(words, place) ||
-    asksUnparted(words, place)
+    asksInEnglish(phrase, role, isQuestion) ||
+    asksWeakly(phrase, role) ||
+    asksElsewhere(phrase, role) ||
+    asksUnparted(phrase, role)
   );
 }
 
-function hasMany(words: string, kinds: Kinds): boolean {
-  const matches = kinds.matches(words);
+function hasMany(phrase: string, kinds: Kinds): boolean {
+  const matches = kinds.matches(phrase);
   for (let count = 0; count < MAX_MENTIONS; count++) if (matches.next().done === true) return false;
   return true;
 }
@@ -258,19 +258,19 @@ function hasMany(words: string, kinds: Kinds): boolean {
 // ---- English ----
 
 const WINDOW = 160;
-const MAX_WORDS_BEFORE = 9;
+const MAX_TERMS_BEFORE = 9;
 
 /** What governs a secret: the nearest word before it that says what is done with it. */
 type Governor = 'request' | 'choice' | 'action' | 'name' | 'none';
 
-function asksInEnglish(words: string, place: TextPlace, isQuestion: boolean): boolean {
-  if (!ENGLISH_KINDS.isIn(words)) return false;
-  const isDenied = deniesInEnglish(words);
-  for (const match of ENGLISH_KINDS.matches(words)) {
+function asksInEnglish(phrase: string, role: TextRole, isQuestion: boolean): boolean {
+  if (!ENGLISH_KINDS.isIn(phrase)) return false;
+  const isDenied = deniesInEnglish(phrase);
+  for (const match of ENGLISH_KINDS.matches(phrase)) {
     const kind = match[0];
-    const before = words.slice(Math.max(0, match.index - WINDOW), match.index);
-    const after = words.slice(match.index + kind.length, match.index + kind.length + WINDOW);
-    if (isSecretAsked({ kind, before, after, words, place, isQuestion, isDenied })) return true;
+    const before = phrase.slice(Math.max(0, match.index - WINDOW), match.index);
+    const after = phrase.slice(match.index + kind.length, match.index + kind.length + WINDOW);
+    if (isSecretAsked({ kind, before, after, phrase, role, isQuestion, isDenied })) return true;
   }
   return false;
 }
@@ -285,16 +285,16 @@ type Mention = {
   readonly kind: string;
   readonly before: string;
   readonly after: string;
-  readonly words: string;
-  readonly place: TextPlace;
+  readonly phrase: string;
+  readonly role: TextRole;
   readonly isQuestion: boolean;
   readonly isDenied: boolean;
 };
 
 function isSecretAsked(mention: Mention): boolean {
-  const { kind, before, after, words, isQuestion, isDenied } = mention;
+  const { kind, before, after, phrase, isQuestion, isDenied } = mention;
   if (isDenied || isUnneeded(before, after) || names(kind, after)) return false;
-  if (LOGIN.test(before)) return mention.place === 'label' || / (?:your|my) /.test(before);
+  if (LOGIN.test(before)) return mention.role === 'label' || / (?:your|my) /.test(before);
   const governor = governorOf(before, kind);
   switch (governor) {
     case 'name':
@@ -309,15 +309,15 @@ function isSecretAsked(mention: Mention): boolean {
   }
   if (acts(after)) return false;
   const isStatement =
-    STATEMENT.test(after) || /^ be [a-z]+ed /.test(after) || (isQuestion && YES_OR_NO.test(words));
+    STATEMENT.test(after) || /^ be [a-z]+ed /.test(after) || (isQuestion && YES_OR_NO.test(phrase));
   if (isStatement) return NEEDED.test(after) || asksBehind(after);
-  return mention.place === 'label' || isLabelled(mention);
+  return mention.role === 'label' || isLabelled(mention);
 }
 
 /** Names of things to choose from, and proposed values, are labels where they speak to the person. */
-function isLabelled({ kind, before, after, words }: Mention): boolean {
+function isLabelled({ kind, before, after, phrase }: Mention): boolean {
   if (/ (?:your|my|our)(?: [^ ]+){0,3}$/.test(before) || NEEDED.test(after)) return true;
-  return words.length > kind.length + MAX_CHOICE_CHARS;
+  return phrase.length > kind.length + MAX_CHOICE_CHARS;
 }
 
 const MAX_CHOICE_CHARS = 40;
@@ -327,9 +327,9 @@ function isChosen(kind: string, isQuestion: boolean): boolean {
 }
 
 function governorOf(before: string, kind: string): Governor {
-  const words = before.trim().split(' ').slice(-MAX_WORDS_BEFORE);
-  for (let at = words.length - 1; at >= 0; at--) {
-    const governor = governing(words[at] ?? '', words[at - 1] ?? '', kind);
+  const precedingTerms = before.trim().split(' ').slice(-MAX_TERMS_BEFORE);
+  for (let at = precedingTerms.length - 1; at >= 0; at--) {
+    const governor = governing(precedingTerms[at] ?? '', precedingTerms[at - 1] ?? '', kind);
     if (governor !== undefined) return governor;
   }
   return 'none';
@@ -362,9 +362,9 @@ function acts(after: string): boolean {
 
 /** `your password is what you must enter`, and not `your password was changed enter your name`. */
 function asksBehind(after: string): boolean {
-  const words = after.trim().split(' ');
-  return words.some((word, at) => {
-    const object = words[at + 1];
+  const followingTerms = after.trim().split(' ');
+  return followingTerms.some((word, at) => {
+    const object = followingTerms[at + 1];
     return at > 0 && REQUEST.test(word) && (object === undefined || OBJECT.test(object));
   });
 }
@@ -379,12 +379,12 @@ function isUnneeded(before: string, after: string): boolean {
   );
 }
 
-function deniesInEnglish(words: string): boolean {
-  if (VOIDS_EN.test(words)) return false;
-  const denials = denialsIn(words);
+function deniesInEnglish(phrase: string): boolean {
+  if (VOIDS_EN.test(phrase)) return false;
+  const denials = denialsIn(phrase);
   if (denials.length === 0) return false;
   // Every word that asks must be denied.
-  let rest = words;
+  let rest = phrase;
   for (const denial of denials) rest = rest.replace(denial, '');
   return !rest
     .trim()
@@ -393,8 +393,8 @@ function deniesInEnglish(words: string): boolean {
 }
 
 /** `never ask you to enter`, `not need`. */
-function denialsIn(words: string): readonly string[] {
-  return [...words.matchAll(DENIAL_EN)].flatMap(([denial, first = '', second]) => {
+function denialsIn(phrase: string): readonly string[] {
+  return [...phrase.matchAll(DENIAL_EN)].flatMap(([denial, first = '', second]) => {
     if (!REQUEST.test(first)) return [];
     const isBoth = second === undefined || REQUEST.test(second);
     return [isBoth ? denial : denial.slice(0, -` to ${second}`.length)];
@@ -406,23 +406,23 @@ const ASKS_AGAIN =
 
 // ---- words that are secrets in some places only ----
 
-function asksWeakly(words: string, place: TextPlace): boolean {
-  if (!WEAK.isIn(words)) return false;
-  const isDenied = deniesInEnglish(words) || deniesElsewhere(words);
-  for (const match of WEAK.matches(words)) {
+function asksWeakly(phrase: string, role: TextRole): boolean {
+  if (!WEAK.isIn(phrase)) return false;
+  const isDenied = deniesInEnglish(phrase) || deniesElsewhere(phrase);
+  for (const match of WEAK.matches(phrase)) {
     const end = match.index + match[0].length;
-    const before = words.slice(Math.max(0, match.index - WINDOW), match.index);
-    const after = words.slice(end, end + WINDOW);
+    const before = phrase.slice(Math.max(0, match.index - WINDOW), match.index);
+    const after = phrase.slice(end, end + WINDOW);
     if (isDenied || NAMING_AFTER.test(after) || isUnneeded(before, after)) continue;
-    if (isWeakAsked(match[0], before, after, place)) return true;
+    if (isWeakAsked(match[0], before, after, role)) return true;
   }
   return false;
 }
 
-const MAX_LABEL_WORDS = 4;
+const MAX_LABEL_TERMS = 4;
 const NEAR = 4;
 
-function isWeakAsked(kind: string, before: string, after: string, place: TextPlace): boolean {
+function isWeakAsked(kind: string, before: string, after: string, role: TextRole): boolean {
   const isPlural = /s$/.test(kind) && kind !== ' pass';
   if (!isPlural && (isAskedFor(kind, after) || isWeakAskedElsewhere(before, after))) return true;
   if (HARMLESS_WHEN_ASKED.test(before) || !ENDS_WEAK.test(after)) return false;
@@ -434,7 +434,7 @@ function isWeakAsked(kind: string, before: string, after: string, place: TextPla
   if (/^(?: (?:is|are))? (?:needed|required|necessary|requested|missing|please)(?= )/.test(after)) {
     return true;
   }
-  return isWeakLabel(kind, before, after, place);
+  return isWeakLabel(kind, before, after, role);
 }
 
 /** `Which PIN do you use?` */
@@ -443,10 +443,10 @@ function isAskedFor(kind: string, after: string): boolean {
 }
 
 /** True where nothing else is said: `API token`, `PIN:`. */
-function isWeakLabel(kind: string, before: string, after: string, place: TextPlace): boolean {
+function isWeakLabel(kind: string, before: string, after: string, role: TextRole): boolean {
   if (!/^(?: (?:here|below|please|is))? $/.test(after)) return false;
-  if (place === 'value') return / (?:your|my)(?: [^ ]+)?$/.test(before);
-  const isShort = before.trim().split(' ').length < MAX_LABEL_WORDS;
+  if (role === 'value') return / (?:your|my)(?: [^ ]+)?$/.test(before);
+  const isShort = before.trim().split(' ').length < MAX_LABEL_TERMS;
   return isShort && (OF_A_LOGIN.test(before) || !MANY_MEANINGS.test(kind));
 }
 
@@ -462,29 +462,29 @@ function isWeakAskedElsewhere(before: string, after: string): boolean {
 
 // ---- other languages ----
 
-function asksElsewhere(words: string, place: TextPlace): boolean {
+function asksElsewhere(phrase: string, role: TextRole): boolean {
   return KINDS.some(({ language, kinds }) => {
-    const mentions = [...kinds.matches(words)];
+    const mentions = [...kinds.matches(phrase)];
     if (mentions.length === 0) return false;
     const grammar = GRAMMARS[language];
-    const isDenied = mayDeny(words, grammar);
-    if (isDenied && mentions.every((mention) => isDeniedNear(words, mention, grammar)))
+    const isDenied = mayDeny(phrase, grammar);
+    if (isDenied && mentions.every((mention) => isDeniedNear(phrase, mention, grammar)))
       return false;
-    if (hasWord(words, grammar.request)) return true;
-    if (hasWord(words, grammar.other)) return false;
-    return place === 'label' || kinds.without(words).trim() !== '';
+    if (hasWord(phrase, grammar.request)) return true;
+    if (hasWord(phrase, grammar.other)) return false;
+    return role === 'label' || kinds.without(phrase).trim() !== '';
   });
 }
 
-function hasWord(words: string, wanted: RegExp): boolean {
-  return words.split(' ').some((word) => wanted.test(word));
+function hasWord(phrase: string, wanted: RegExp): boolean {
+  return phrase.split(' ').some((word) => wanted.test(word));
 }
 
 const MAX_DENIED_AFTER = 4;
 
 /** False for a clause in which nothing that is said of a secret can be a denial. Once a clause. */
-function mayDeny(words: string, { denial, request, voids }: Grammar): boolean {
-  const all = words.split(' ');
+function mayDeny(phrase: string, { denial, request, voids }: Grammar): boolean {
+  const all = phrase.split(' ');
   return (
     all.some((word) => denial.test(word)) &&
     !all.some((word) => voids.test(word)) &&
@@ -494,15 +494,15 @@ function mayDeny(words: string, { denial, request, voids }: Grammar): boolean {
 
 /** `niemals Ihr Passwort`, `Passwort wird nicht benötigt`: nothing else stands between the two. */
 function isDeniedNear(
-  words: string,
+  phrase: string,
   { 0: kind, index }: KindMatch,
   { denial, between, request }: Grammar,
 ): boolean {
-  const before = words
+  const before = phrase
     .slice(Math.max(0, index - WINDOW), index)
     .split(' ')
     .reverse();
-  const after = words.slice(index + kind.length, index + kind.length + WINDOW).split(' ');
+  const after = phrase.slice(index + kind.length, index + kind.length + WINDOW).split(' ');
   const isJoining = (word: string): boolean =>
     between.test(word) || request.test(word) || word === '';
   const reaches = (run: readonly string[], most: number): boolean => {
@@ -512,22 +512,22 @@ function isDeniedNear(
   // Behind the secret nothing may ask before the denial: `Passwort eingeben nicht speichern`.
   const end = after.findIndex((word) => denial.test(word));
   return (
-    reaches(before, MAX_WORDS_BEFORE) ||
+    reaches(before, MAX_TERMS_BEFORE) ||
     (reaches(after, MAX_DENIED_AFTER) && !after.slice(0, end).some((word) => request.test(word)))
   );
 }
 
-function asksUnparted(words: string, place: TextPlace): boolean {
-  const text = words.replaceAll(' ', '').replace(DONE_UNPARTED, '').replace(UNPARTED_NAMED, '');
+function asksUnparted(phrase: string, role: TextRole): boolean {
+  const text = phrase.replaceAll(' ', '').replace(DONE_UNPARTED, '').replace(UNPARTED_NAMED, '');
   if (UNPARTED_WEAK.test(text) && asksUnpartedWeakly(text)) return true;
   return UNPARTED.some(({ language, kinds }) => {
     if (text.search(kinds) < 0) return false;
     const { request, denied, voids, other } = UNPARTED_GRAMMARS[language];
-    const asking = text.match(request)?.length ?? 0;
-    if (asking <= 1 && denied.test(text) && !voids.test(text)) return false;
-    if (asking > 0) return true;
+    const requestCount = text.match(request)?.length ?? 0;
+    if (requestCount <= 1 && denied.test(text) && !voids.test(text)) return false;
+    if (requestCount > 0) return true;
     if (other.test(text)) return false;
-    return place === 'label' || text.replace(kinds, '') !== '';
+    return role === 'label' || text.replace(kinds, '') !== '';
   });
 }
 
@@ -539,13 +539,13 @@ function asksUnpartedWeakly(text: string): boolean {
   });
 }
 
-function deniesElsewhere(words: string): boolean {
+function deniesElsewhere(phrase: string): boolean {
   return KINDS.some(({ language }) => {
     const grammar = GRAMMARS[language];
     return (
-      mayDeny(words, grammar) &&
+      mayDeny(phrase, grammar) &&
       ALL_KINDS.some((kinds) =>
-        [...kinds.matches(words)].some((mention) => isDeniedNear(words, mention, grammar)),
+        [...kinds.matches(phrase)].some((mention) => isDeniedNear(phrase, mention, grammar)),
       )
     );
   });

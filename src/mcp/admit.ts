@@ -3,7 +3,7 @@
 // It never asks who the caller is, what a policy allows, or what a tool is.
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol and transports; contract §6.
 
-import type { Admitted, MethodRule, ProtocolFault, TextEdit } from './admitted.js';
+import type { Admitted, MethodRule, ProtocolError, TextEdit } from './admitted.js';
 import { type AdmittedArray, admitArray, forbidden } from './arrays.js';
 import {
   type AdmissionInput,
@@ -11,19 +11,19 @@ import {
   type CarriedEra,
   type Classified,
   classify,
-  placeOf,
+  errorContextOf,
 } from './classify.js';
 import { cutInitialize } from './eras/sessions.js';
 import { CLIENT_INFO_KEY, checkNameHeader, cutStateless } from './eras/stateless.js';
 import {
-  type FaultPlace,
-  faultOf,
+  type ErrorContext,
   headerMismatch,
   INVALID_REQUEST,
   invalidMessage,
   invalidParams,
   METHOD_NOT_FOUND,
   PARSE_ERROR,
+  protocolErrorOf,
 } from './faults.js';
 import { type Grants, NO_GRANTS } from './grants.js';
 import { readParamHeaders } from './headers.js';
@@ -43,7 +43,7 @@ const ROOTS_CHANGED = 'notifications/roots/list_changed';
 const NO_HEADERS: { readonly [name: string]: string } = Object.freeze(Object.create(null));
 
 // Numbers that are compared or judged: read differently by another parser, they name something else.
-const JUDGED_NUMBERS = [
+const CHECKED_NUMBERS = [
   ['id'],
   ['params', 'arguments'],
   ['params', 'inputResponses'],
@@ -56,11 +56,11 @@ const JUDGED_NUMBERS = [
  * Admits what was POSTed: one message, or an array where its revision has arrays.
  * Source: MCP 2025-03-26, batching; otherwise as {@link admitMessage}.
  */
-export function admitPost(input: AdmissionInput): Admitted | AdmittedArray | ProtocolFault {
+export function admitPost(input: AdmissionInput): Admitted | AdmittedArray | ProtocolError {
   const { reading = readJson(input.body) } = input;
-  if (!reading.ok) return unreadable(reading.fault);
+  if (!reading.ok) return unreadable(reading.error);
   if (!Array.isArray(reading.value)) return admitReading(input, reading);
-  return input.isChannel === true
+  return input.isLegacySse === true
     ? forbidden({ era: '2024' })
     : admitArray(input, reading.text, reading.value);
 }
@@ -71,12 +71,12 @@ export function admitPost(input: AdmissionInput): Admitted | AdmittedArray | Pro
  * @returns the message with what must be cut from it, or a fault with status, code and own text.
  * Source: MCP 2025-11-25 and 2026-07-28, transports; contract §6, row "protocol violation".
  */
-export function admitMessage(input: AdmissionInput): Admitted | ProtocolFault {
+export function admitMessage(input: AdmissionInput): Admitted | ProtocolError {
   const { reading = readJson(input.body) } = input;
-  return reading.ok ? admitReading(input, reading) : unreadable(reading.fault);
+  return reading.ok ? admitReading(input, reading) : unreadable(reading.error);
 }
 
-function admitReading(input: AdmissionInput, reading: Text): Admitted | ProtocolFault {
+function admitReading(input: AdmissionInput, reading: Text): Admitted | ProtocolError {
   const envelope = readEnvelope(reading.value);
   switch (envelope.kind) {
     case 'request':
@@ -88,43 +88,53 @@ function admitReading(input: AdmissionInput, reading: Text): Admitted | Protocol
     case 'batch':
       return forbidden({ era: undefined });
     case 'malformed': {
-      const place = { era: undefined, id: envelope.id };
-      return invalidMessage(place, 'The body is not one valid JSON-RPC message.');
+      const errorContext = { era: undefined, id: envelope.id };
+      return invalidMessage(errorContext, 'The body is not one valid JSON-RPC message.');
     }
   }
 }
 
-function unreadable(fault: Extract<JsonReading, { readonly ok: false }>['fault']): ProtocolFault {
-  const place: FaultPlace = { era: undefined };
-  switch (fault) {
+function unreadable(error: Extract<JsonReading, { readonly ok: false }>['error']): ProtocolError {
+  const errorContext: ErrorContext = { era: undefined };
+  switch (error) {
     case 'malformed-json':
-      return faultOf(fault, PARSE_ERROR, 'The body is not valid JSON in UTF-8.', place);
+      return protocolErrorOf(
+        error,
+        PARSE_ERROR,
+        'The body is not valid JSON in UTF-8.',
+        errorContext,
+      );
     case 'duplicate-key':
-      return faultOf(fault, INVALID_REQUEST, 'An object has two members of one name.', place);
+      return protocolErrorOf(
+        error,
+        INVALID_REQUEST,
+        'An object has two members of one name.',
+        errorContext,
+      );
     case 'too-deep':
-      return invalidMessage(place, 'The body nests too deeply.');
+      return invalidMessage(errorContext, 'The body nests too deeply.');
     case 'too-many-values':
-      return invalidMessage(place, 'The body holds more values than are read here.');
+      return invalidMessage(errorContext, 'The body holds more values than are read here.');
   }
 }
 
 /** The answer to a question of a server, under the question's own row and target. */
-function admitReply(input: AdmissionInput, text: string, reply: Reply): Admitted | ProtocolFault {
+function admitReply(input: AdmissionInput, text: string, reply: Reply): Admitted | ProtocolError {
   const read = readReply(input, text, reply);
   if (read.kind === 'fault') return read;
   const { session, version } = read.session;
-  const { question, questionId, rule, edits, removed } = read;
+  const { serverRequest, serverRequestId, rule, edits, removed } = read;
   return admit({
     kind: 'admitted',
-    era: input.isChannel === true ? '2024' : '2025',
+    era: input.isLegacySse === true ? '2024' : '2025',
     version,
-    message: { ...reply, id: question.id },
-    questionId,
+    message: { ...reply, id: serverRequest.id },
+    serverRequestId,
     rule,
-    target: { kind: 'question', name: question.name },
+    target: { kind: 'question', name: serverRequest.name },
     args: undefined,
     session,
-    askable: session.askable ?? [],
+    allowedServerRequests: session.allowedServerRequests ?? [],
     apps: session.apps ?? false,
     mayDefer: false,
     task: undefined,
@@ -138,26 +148,26 @@ function admitReply(input: AdmissionInput, text: string, reply: Reply): Admitted
   });
 }
 
-function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | ProtocolFault {
+function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | ProtocolError {
   const meta = metaOf(call);
   const classified = classify(input, call, meta);
   if (classified.kind === 'fault') return classified;
-  const place = placeOf(classified.era, call);
-  const rule = findRule(classified, call, place);
+  const errorContext = errorContextOf(classified.era, call);
+  const rule = findRule(classified, call, errorContext);
   if ('kind' in rule) return rule;
-  if (rule.method === ROOTS_CHANGED && !mayTellRoots(input, classified)) {
-    return faultOf('method-forbidden', METHOD_NOT_FOUND, 'Method not found', place);
+  if (rule.method === ROOTS_CHANGED && !mayNotifyRoots(input, classified)) {
+    return protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, 'Method not found', errorContext);
   }
-  const context = { input, classified, rule, call, text: text.text, meta, place };
+  const context = { input, classified, rule, call, text: text.text, meta, errorContext };
   const undeclared = checkDeclared(context);
   if (undeclared !== undefined) return undeclared;
   const params = readParams(rule.method, call.params, classified.era);
-  if (!params.ok) return invalidParams(place, params.why);
+  if (!params.ok) return invalidParams(errorContext, params.why);
   if (text.suspectNumbers && isAmbiguous(text.text)) {
-    return invalidParams(place, 'A number loses its value when it is read as a double.');
+    return invalidParams(errorContext, 'A number loses its value when it is read as a double.');
   }
-  const paramHeaders = checkMirrors(input, classified.era, call, place);
-  if (isFault(paramHeaders)) return paramHeaders;
+  const paramHeaders = checkMirrors(input, classified.era, call, errorContext);
+  if (isProtocolError(paramHeaders)) return paramHeaders;
   const tasks = readTasks(context, params.target);
   if (tasks.kind === 'fault') return tasks;
   const own = ownMetaEdits(text.text, meta);
@@ -167,12 +177,12 @@ function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | Pr
     era: classified.era,
     version: classified.version,
     message: call,
-    questionId: undefined,
+    serverRequestId: undefined,
     rule,
     target: tasks.target,
     args: params.args,
     session: classified.session,
-    askable: cut.askable,
+    allowedServerRequests: cut.allowedServerRequests,
     apps: cut.apps,
     mayDefer: tasks.mayDefer,
     task: tasks.task,
@@ -207,15 +217,21 @@ export function amendAdmitted(admitted: Admitted, edits: readonly TextEdit[]): A
 function findRule(
   { era, version }: Classified,
   call: Call,
-  place: FaultPlace,
-): MethodRule | ProtocolFault {
+  errorContext: ErrorContext,
+): MethodRule | ProtocolError {
   const rule = findMethod(era, 'client', call.method, version);
   if (rule?.type === call.kind) return rule;
   if (rule?.type === 'request') {
-    return invalidMessage(place, 'This method is a request and needs an id.');
+    return invalidMessage(errorContext, 'This method is a request and needs an id.');
   }
   const reason = isDefinedMethod(call.method) ? 'method-forbidden' : 'method-unknown';
-  return faultOf(reason, METHOD_NOT_FOUND, 'Method not found', place, refusalStatus(era, call));
+  return protocolErrorOf(
+    reason,
+    METHOD_NOT_FOUND,
+    'Method not found',
+    errorContext,
+    refusalStatus(era, call),
+  );
 }
 
 /**
@@ -231,32 +247,32 @@ function checkMirrors(
   input: AdmissionInput,
   era: CarriedEra,
   call: Call,
-  place: FaultPlace,
-): Admitted['paramHeaders'] | ProtocolFault {
+  errorContext: ErrorContext,
+): Admitted['paramHeaders'] | ProtocolError {
   if (era !== '2026') return NO_HEADERS;
-  const fault = checkNameHeader(call.method, call.params, input.headers, place);
-  if (fault !== undefined) return fault;
+  const error = checkNameHeader(call.method, call.params, input.headers, errorContext);
+  if (error !== undefined) return error;
   return (
     readParamHeaders(input.headers, input.repeated) ??
-    headerMismatch(place, 'A header that mirrors an argument is repeated or malformed.')
+    headerMismatch(errorContext, 'A header that mirrors an argument is repeated or malformed.')
   );
 }
 
-function isFault(value: Admitted['paramHeaders'] | ProtocolFault): value is ProtocolFault {
+function isProtocolError(value: Admitted['paramHeaders'] | ProtocolError): value is ProtocolError {
   return value['kind'] === 'fault';
 }
 
 function isAmbiguous(text: string): boolean {
-  return JUDGED_NUMBERS.some((path) => {
+  return CHECKED_NUMBERS.some((path) => {
     const span = spanOf(text, path);
     return span !== undefined && hasInexactNumber(text, span);
   });
 }
 
 /** On a channel any replica takes a message, and what was declared is known where the stream is. */
-function mayTellRoots(input: AdmissionInput, { era, session }: Classified): boolean {
+function mayNotifyRoots(input: AdmissionInput, { era, session }: Classified): boolean {
   if (era === '2024') return input.grants?.().roots === true;
-  return session?.askable?.includes('roots') === true;
+  return session?.allowedServerRequests?.includes('roots') === true;
 }
 
 /** What of the client's capabilities stays. Policy is asked only where some are declared. */
@@ -268,7 +284,11 @@ function cutEra(
   meta: JsonObject | undefined,
 ): CapabilityCut {
   if (era !== '2026' && call.method !== 'initialize')
-    return { edits: [], askable: session?.askable ?? [], apps: session?.apps ?? false };
+    return {
+      edits: [],
+      allowedServerRequests: session?.allowedServerRequests ?? [],
+      apps: session?.apps ?? false,
+    };
   const terms = {
     grants: (): Grants => input.grants?.() ?? NO_GRANTS,
     apps: (): boolean => input.mayShowApps?.() ?? false,

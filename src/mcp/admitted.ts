@@ -1,12 +1,20 @@
 // A message that is valid protocol, and what makes it so. Only mcp/admit.ts makes one.
 
-import type { Era, Json, JsonObject, Message, QuestionName, RequestId, Target } from './message.js';
+import type {
+  Era,
+  Json,
+  JsonObject,
+  Message,
+  RequestId,
+  ServerRequestName,
+  Target,
+} from './message.js';
 import type { TaskUse } from './tasks.js';
 
 declare const admittedBrand: unique symbol;
 
 /** Faults of admission: a subset of the reasons of policy/reasons.ts, with the wire form the era asks for. */
-export type ProtocolFault = {
+export type ProtocolError = {
   readonly kind: 'fault';
   readonly reason:
     | 'malformed-json'
@@ -64,7 +72,7 @@ export type SessionFacts = {
   /** The upstream's own session id; absent where it issues none. In 2024 the path that it wants messages at. */
   readonly upstreamSession: string | undefined;
   /** What a server may ask in it: declared by the client and granted when it was opened. Absent: nothing. */
-  readonly askable?: readonly QuestionName[];
+  readonly allowedServerRequests?: readonly ServerRequestName[];
   /** The Apps extension was declared in it. Absent: it was not. */
   readonly apps?: boolean;
   /** What of tasks its server declared when it was opened. Absent: nothing. */
@@ -72,11 +80,11 @@ export type SessionFacts = {
 };
 
 /** A question of a server that was passed on: what the sealed id of its answer says. */
-export type QuestionFacts = {
+export type ServerRequestFacts = {
   /** The id that the server gave it. */
   readonly id: RequestId;
   readonly method: string;
-  readonly name: QuestionName;
+  readonly name: ServerRequestName;
 };
 
 /** A request as its answer is judged by it: what sealed ids of events and of requests say. */
@@ -117,13 +125,13 @@ export type EventFacts = {
   /** The request that the stream answers, and what its answer owes; `undefined` on the session's own stream. */
   readonly request: RequestFacts | undefined;
   /** When it was asked, in epoch milliseconds: an exchange takes no longer for being resumed. */
-  readonly askedAt?: number | undefined;
+  readonly requestedAt?: number | undefined;
 };
 
 /** A request on its way to a server of HTTP+SSE: what the sealed id says under which the server knows it. */
 export type SentFacts = RequestFacts & {
   /** Of an `initialize`: what the server may ask once it is answered. */
-  readonly askable: readonly QuestionName[];
+  readonly allowedServerRequests: readonly ServerRequestName[];
   /** Milliseconds since the epoch. */
   readonly sentAt: number;
 };
@@ -139,14 +147,14 @@ export type Admitted<M extends Message = Message> = {
   readonly version: string;
   readonly message: M;
   /** Of the answer to a question: the sealed id under which the client knows that question. */
-  readonly questionId: string | undefined;
+  readonly serverRequestId: string | undefined;
   readonly rule: MethodRule;
   readonly target: Target;
   /** Arguments of tools/call and prompts/get; `{}` where absent; `undefined` for other methods. */
   readonly args: JsonObject | undefined;
   readonly session: SessionFacts | undefined;
   /** What a server may ask of this client, here and now by what it declared and was granted. */
-  readonly askable: readonly QuestionName[];
+  readonly allowedServerRequests: readonly ServerRequestName[];
   /** The client shows apps, as it declared here and now, or when its session was opened. */
   readonly apps: boolean;
   /** The answer may be a task: declared by this very request (2026), or wished for by it (2025-11-25). */

@@ -12,8 +12,8 @@ import {
   type RequestId,
   type RpcError,
 } from './message.js';
-import { findMethod, isSubscriptionNotice } from './methods.js';
-import { isMisspelt, RESULT_SPELLING } from './spelling.js';
+import { findMethod, isSubscriptionNotification } from './methods.js';
+import { DEFINED_RESULT_MEMBERS, isMisspelt } from './spelling.js';
 import { TASK_SESSION_VERSION } from './tasks.js';
 
 /** What the exchange waits for. On a stream that nobody asked for, `id` is undefined. */
@@ -24,12 +24,12 @@ export type Expectation = {
   /** The answer is the stream of a subscription (2026). */
   readonly isListening?: boolean;
   /** The method whose answer may be a question (2026), where it is one of the three. */
-  readonly mayAsk?: boolean;
+  readonly mayRequireInput?: boolean;
   /** Whether the answer may be a task, where a task could be the answer. */
   readonly mayDefer?: boolean | undefined;
 };
 
-export type Answer =
+export type UpstreamMessage =
   | { readonly kind: 'own-result'; readonly result: JsonObject }
   /** A result that asks for input first; what it asks is not looked at here. */
   | { readonly kind: 'own-question'; readonly result: JsonObject }
@@ -59,7 +59,7 @@ export type Answer =
  * malformed here. In 2025-11-25 a task stands in a member of the result.
  * Source: MCP 2026-07-28, base protocol, resultType (absent means complete).
  */
-export function readAnswer(value: Json, expect: Expectation): Answer {
+export function classifyUpstreamMessage(value: Json, expect: Expectation): UpstreamMessage {
   const message = readEnvelope(value);
   switch (message.kind) {
     case 'batch':
@@ -88,18 +88,20 @@ function isOwn(id: RequestId | undefined, expect: Expectation): boolean {
 }
 
 function isInPlace(method: string, { era, isListening = false }: Expectation): boolean {
-  return era !== '2026' || isSubscriptionNotice(method) === isListening;
+  return era !== '2026' || isSubscriptionNotification(method) === isListening;
 }
 
-function readResult(result: JsonObject, expect: Expectation): Answer {
-  if (isMisspelt(result, RESULT_SPELLING)) return { kind: 'malformed' };
+function readResult(result: JsonObject, expect: Expectation): UpstreamMessage {
+  if (isMisspelt(result, DEFINED_RESULT_MEMBERS)) return { kind: 'malformed' };
   if (expect.era !== '2026') return readSessionResult(result, expect);
   switch (result['resultType']) {
     case undefined:
     case 'complete':
       return { kind: 'own-result', result };
     case 'input_required':
-      return expect.mayAsk === true ? { kind: 'own-question', result } : { kind: 'malformed' };
+      return expect.mayRequireInput === true
+        ? { kind: 'own-question', result }
+        : { kind: 'malformed' };
     case 'task':
       return expect.mayDefer === true ? { kind: 'own-task', result } : { kind: 'malformed' };
     default:
@@ -108,7 +110,10 @@ function readResult(result: JsonObject, expect: Expectation): Answer {
 }
 
 /** A server that knows no tasks answers the call at once, whatever was wished for. */
-function readSessionResult(result: JsonObject, { version, mayDefer }: Expectation): Answer {
+function readSessionResult(
+  result: JsonObject,
+  { version, mayDefer }: Expectation,
+): UpstreamMessage {
   const isTask =
     version === TASK_SESSION_VERSION && mayDefer !== undefined && isObject(result['task']);
   if (!isTask) return { kind: 'own-result', result };

@@ -2,11 +2,11 @@
 // element then goes its own way as if it had been posted alone; nothing here admits a message.
 // Source: MCP 2025-03-26, base protocol (batching) and transports; removed in 2025-06-18.
 
-import type { ProtocolFault, SessionFacts } from './admitted.js';
+import type { ProtocolError, SessionFacts } from './admitted.js';
 import { type AdmissionInput, checkRepeated } from './classify.js';
 import { checkSession } from './eras/sessions.js';
 import { claimsStateless } from './eras/stateless.js';
-import { type FaultPlace, faultOf, INVALID_REQUEST } from './faults.js';
+import { type ErrorContext, INVALID_REQUEST, protocolErrorOf } from './faults.js';
 import { elementSpans } from './json.js';
 import { readEnvelope } from './jsonrpc.js';
 import { isObject, type Json } from './message.js';
@@ -34,19 +34,19 @@ export function admitArray(
   input: AdmissionInput,
   text: string,
   value: readonly Json[],
-): AdmittedArray | ProtocolFault {
+): AdmittedArray | ProtocolError {
   const { headers } = input;
   const isStateless = claimsStateless(undefined, headers);
   if (isStateless || headers['mcp-session-id'] === undefined) return forbidden({ era: undefined });
-  const place: FaultPlace = { era: '2025' };
-  const repeated = checkRepeated(input, place);
+  const errorContext: ErrorContext = { era: '2025' };
+  const repeated = checkRepeated(input, errorContext);
   if (repeated !== undefined) return repeated;
-  const opened = checkSession(headers, input.openSession, place);
+  const opened = checkSession(headers, input.openSession, errorContext);
   if (opened.kind === 'fault') return opened;
   const { session } = opened;
-  if (session.version !== ARRAY_VERSION) return forbidden(place);
+  if (session.version !== ARRAY_VERSION) return forbidden(errorContext);
   if (value.length === 0 || value.length > MAX_ARRAY_ELEMENTS || !areApart(value)) {
-    return forbidden(place);
+    return forbidden(errorContext);
   }
   const spans = elementSpans(text, { start: text.indexOf('['), end: text.length });
   const elements = spans.map(({ start, end }) => text.slice(start, end));
@@ -68,7 +68,7 @@ function areApart(value: readonly Json[]): boolean {
 }
 
 /** The fault of an array that is not carried. */
-export function forbidden(place: FaultPlace): ProtocolFault {
+export function forbidden(errorContext: ErrorContext): ProtocolError {
   const text = 'Arrays of messages are not accepted; send one message a request.';
-  return faultOf('batch-forbidden', INVALID_REQUEST, text, place);
+  return protocolErrorOf('batch-forbidden', INVALID_REQUEST, text, errorContext);
 }

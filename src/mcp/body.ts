@@ -23,11 +23,11 @@ export function inOnePiece(body: Bytes): Uint8Array;
 export function inOnePiece(body: Body): Uint8Array | string;
 export function inOnePiece(body: Body): Uint8Array | string {
   if (!isInPieces(body)) return body;
-  const whole = new Uint8Array(sizeOfBytes(body));
+  const joined = new Uint8Array(sizeOfBytes(body));
   let at = 0;
   for (const piece of body) {
-    whole.set(piece, at);
+    joined.set(piece, at);
     at += piece.byteLength;
   }
-  return whole;
+  return joined;
 }

@@ -2,7 +2,7 @@
 // that is policed here, and the parameter headers that its approved definition mirrors. Translates nothing.
 // Source: MCP 2026-07-28, versioning and custom headers; mcp-spec.md §2.2.
 
-import type { Admitted, ProtocolFault } from './admitted.js';
+import type { Admitted, ProtocolError } from './admitted.js';
 import { compareParamHeaders } from './headers.js';
 import type { TaskUse } from './tasks.js';
 import { SESSION_VERSIONS, STATELESS_VERSIONS } from './versions.js';
@@ -61,13 +61,13 @@ export function versionsOffered(carried: Carried | undefined): readonly string[]
 export function checkCarried(
   admitted: Admitted,
   carried: Carried | undefined,
-): ProtocolFault | undefined {
+): ProtocolError | undefined {
   const supported = versionsOffered(carried);
   if (supported === undefined || supported.length > 0) return undefined;
   const { message, era, version } = admitted;
   if (era === '2025' && admitted.rule.method !== 'initialize') return undefined;
   const id = message.kind === 'request' ? { id: message.id } : {};
-  return fault({
+  return protocolError({
     ...id,
     reason: 'unsupported-version',
     code: era === '2026' ? UNSUPPORTED_VERSION : INVALID_PARAMS,
@@ -81,7 +81,7 @@ export function checkCarried(
 export function checkParamHeaders(
   admitted: Admitted,
   catalogue: MirroredLookup,
-): ProtocolFault | undefined {
+): ProtocolError | undefined {
   const { target, args, era, message } = admitted;
   if (era !== '2026' || target.kind !== 'tool' || args === undefined) return undefined;
   const { listed, pinned } = catalogue.standing('tool', target.name);
@@ -89,7 +89,7 @@ export function checkParamHeaders(
   if (mirrored.length === 0 || compareParamHeaders(mirrored, args, admitted.paramHeaders))
     return undefined;
   const id = message.kind === 'request' ? { id: message.id } : {};
-  return fault({
+  return protocolError({
     ...id,
     reason: 'header-mismatch',
     code: HEADER_MISMATCH,
@@ -98,6 +98,6 @@ export function checkParamHeaders(
   });
 }
 
-function fault(what: Omit<ProtocolFault, 'kind' | 'status'>): ProtocolFault {
+function protocolError(what: Omit<ProtocolError, 'kind' | 'status'>): ProtocolError {
   return { kind: 'fault', status: 400, ...what };
 }

@@ -2,12 +2,12 @@
 // Where body and headers disagree it refuses; it never follows one of the two.
 // Source: MCP 2026-07-28, versioning and transports (backward compatibility); MCP 2025-11-25, transports.
 
-import type { ProtocolFault, QuestionFacts, SessionFacts, TaskFacts } from './admitted.js';
-import { checkChannel } from './eras/channels.js';
+import type { ProtocolError, ServerRequestFacts, SessionFacts, TaskFacts } from './admitted.js';
+import { checkLegacySse } from './eras/channels.js';
 import { withoutAgreedMirrors } from './eras/early-mirrors.js';
 import { checkInitialize, checkSession, type OpenSession } from './eras/sessions.js';
 import { checkStateless, claimsStateless } from './eras/stateless.js';
-import { type FaultPlace, headerMismatch, unsupportedVersion } from './faults.js';
+import { type ErrorContext, headerMismatch, unsupportedVersion } from './faults.js';
 import type { Grants } from './grants.js';
 import type { HeaderMap } from './headers.js';
 import type { JsonReading } from './json.js';
@@ -24,7 +24,7 @@ export type AdmissionInput = {
   /** The body as it was read; it is read here where not given. */
   readonly reading?: JsonReading | undefined;
   /** It was posted to a channel of HTTP+SSE, whose sealed session stands as `mcp-session-id`. */
-  readonly isChannel?: boolean | undefined;
+  readonly isLegacySse?: boolean | undefined;
   readonly openSession: OpenSession;
   /** What an unsupported version is told to use instead; all that is carried where not given. */
   readonly supportedVersions?: readonly string[] | undefined;
@@ -33,8 +33,8 @@ export type AdmissionInput = {
   /** Whether a host may declare the Apps extension here; it may not where not given. */
   readonly mayShowApps?: (() => boolean) | undefined;
   /** Opens the id of a question that was passed on in this session; `undefined` for every other id. */
-  readonly openQuestion?:
-    | ((id: string, session: SessionFacts) => QuestionFacts | undefined)
+  readonly openServerRequest?:
+    | ((id: string, session: SessionFacts) => ServerRequestFacts | undefined)
     | undefined;
   /** Opens the id of a task that this caller was given; `undefined` for every other id. */
   readonly openTask?: ((id: string) => TaskFacts | undefined) | undefined;
@@ -71,34 +71,34 @@ export function classify(
   input: AdmissionInput,
   call: Call,
   meta: JsonObject | undefined,
-): Classified | ProtocolFault {
+): Classified | ProtocolError {
   const { headers } = input;
-  if (input.isChannel === true) return classifyChannel(input, call, meta);
+  if (input.isLegacySse === true) return classifyLegacySse(input, call, meta);
   const isStateless = claimsStateless(meta, headers);
-  const place = placeOf(isStateless ? '2026' : '2025', call);
-  const repeated = checkRepeated(input, place);
+  const errorContext = errorContextOf(isStateless ? '2026' : '2025', call);
+  const repeated = checkRepeated(input, errorContext);
   if (repeated !== undefined) return repeated;
   const supported = input.supportedVersions ?? ALL_VERSIONS;
   if (isStateless) {
-    const checked = checkStateless(call, meta, headers, ofStatelessEra(supported), place);
+    const checked = checkStateless(call, meta, headers, ofStatelessEra(supported), errorContext);
     if (checked.kind === 'fault') return checked;
     return { kind: 'classified', era: '2026', version: checked.version, session: undefined };
   }
   const header = headers['mcp-protocol-version']?.trim();
   const isOpen = headers['mcp-session-id'] !== undefined;
   if (!isOpen && header !== undefined && !SESSION_VERSIONS.includes(header)) {
-    return unsupportedVersion({ ...place, era: undefined }, header, supported);
+    return unsupportedVersion({ ...errorContext, era: undefined }, header, supported);
   }
-  return classifySession(input, call, place);
+  return classifySession(input, call, errorContext);
 }
 
-function classifyChannel(
+function classifyLegacySse(
   input: AdmissionInput,
   call: Call,
   meta: JsonObject | undefined,
-): Classified | ProtocolFault {
-  const place = placeOf('2024', call);
-  const checked = checkRepeated(input, place) ?? checkChannel(input, place, meta);
+): Classified | ProtocolError {
+  const errorContext = errorContextOf('2024', call);
+  const checked = checkRepeated(input, errorContext) ?? checkLegacySse(input, errorContext, meta);
   if (checked.kind === 'fault') return checked;
   return { kind: 'classified', era: '2024', version: checked.version, session: checked.session };
 }
@@ -112,17 +112,17 @@ function ofStatelessEra(supported: readonly string[]): readonly string[] {
 function classifySession(
   input: AdmissionInput,
   call: Call,
-  place: FaultPlace,
-): Classified | ProtocolFault {
+  errorContext: ErrorContext,
+): Classified | ProtocolError {
   const headers = withoutAgreedMirrors(input.headers, call);
   if (call.method === 'initialize') {
     const requested = call.params?.['protocolVersion'];
     const name = typeof requested === 'string' ? requested : '';
-    const checked = checkInitialize(headers, name, place);
+    const checked = checkInitialize(headers, name, errorContext);
     if (checked.kind === 'fault') return checked;
     return { kind: 'classified', era: '2025', version: checked.version, session: undefined };
   }
-  const checked = checkSession(headers, input.openSession, place);
+  const checked = checkSession(headers, input.openSession, errorContext);
   if (checked.kind === 'fault') return checked;
   const { version, session } = checked;
   return { kind: 'classified', era: '2025', version, session };
@@ -131,15 +131,15 @@ function classifySession(
 /** A fault when a header that must have one value was sent more than once. */
 export function checkRepeated(
   input: Pick<AdmissionInput, 'repeated'>,
-  place: FaultPlace,
-): ProtocolFault | undefined {
+  errorContext: ErrorContext,
+): ProtocolError | undefined {
   if (input.repeated.size === 0) return undefined;
   return SINGLE_HEADERS.some((name) => input.repeated.has(name))
-    ? headerMismatch(place, 'A header of the protocol was sent more than once.')
+    ? headerMismatch(errorContext, 'A header of the protocol was sent more than once.')
     : undefined;
 }
 
 /** Where a fault of this call belongs. */
-export function placeOf(era: CarriedEra, call: Call): FaultPlace {
+export function errorContextOf(era: CarriedEra, call: Call): ErrorContext {
   return call.kind === 'request' ? { era, id: call.id } : { era };
 }

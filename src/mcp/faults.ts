@@ -2,7 +2,7 @@
 // No text here ever quotes the message; the one echo is the requested version, if it looks like one.
 // Source: MCP 2025-11-25 transports; MCP 2026-07-28 error codes; JSON-RPC 2.0 §5.1.
 
-import type { ProtocolFault } from './admitted.js';
+import type { ProtocolError } from './admitted.js';
 import type { Era, RequestId } from './message.js';
 
 export const PARSE_ERROR = -32700;
@@ -15,46 +15,58 @@ export const UNSUPPORTED_VERSION = -32022;
 export const UNKNOWN_SESSION = 1404;
 
 /** Where a fault belongs: its era once known, and the id once read. */
-export type FaultPlace = { readonly era: Era | undefined; readonly id?: RequestId | undefined };
+export type ErrorContext = { readonly era: Era | undefined; readonly id?: RequestId | undefined };
 
 // What a version looks like: anything else that was requested is not echoed.
 const VERSION_FORM = /^[A-Za-z0-9.-]{1,32}$/;
 
 /** A fault with status 400, the default of contract §6. */
-export function faultOf(
-  reason: ProtocolFault['reason'],
+export function protocolErrorOf(
+  reason: ProtocolError['reason'],
   code: number,
   message: string,
-  place: FaultPlace,
+  errorContext: ErrorContext,
   status = 400,
-): ProtocolFault {
-  const fault: ProtocolFault = { kind: 'fault', reason, status, code, message, era: place.era };
-  return place.id === undefined ? fault : { ...fault, id: place.id };
+): ProtocolError {
+  const error: ProtocolError = {
+    kind: 'fault',
+    reason,
+    status,
+    code,
+    message,
+    era: errorContext.era,
+  };
+  return errorContext.id === undefined ? error : { ...error, id: errorContext.id };
 }
 
 /** 400 / -32600: not one valid message. */
-export function invalidMessage(place: FaultPlace, message: string): ProtocolFault {
-  return faultOf('invalid-message', INVALID_REQUEST, message, place);
+export function invalidMessage(errorContext: ErrorContext, message: string): ProtocolError {
+  return protocolErrorOf('invalid-message', INVALID_REQUEST, message, errorContext);
 }
 
 /** 400 / -32602: the envelope holds, the params do not. */
-export function invalidParams(place: FaultPlace, message: string): ProtocolFault {
-  return faultOf('invalid-message', INVALID_PARAMS, message, place);
+export function invalidParams(errorContext: ErrorContext, message: string): ProtocolError {
+  return protocolErrorOf('invalid-message', INVALID_PARAMS, message, errorContext);
 }
 
 /** 400 / -32020: a header is missing, repeated, malformed or differs from the body. */
-export function headerMismatch(place: FaultPlace, message: string): ProtocolFault {
-  return faultOf('header-mismatch', HEADER_MISMATCH, message, place);
+export function headerMismatch(errorContext: ErrorContext, message: string): ProtocolError {
+  return protocolErrorOf('header-mismatch', HEADER_MISMATCH, message, errorContext);
 }
 
 /** 400 with `data.supported` and `data.requested`: -32022, or -32602 inside a session. */
 export function unsupportedVersion(
-  place: FaultPlace,
+  errorContext: ErrorContext,
   requested: string,
   supported: readonly string[],
   code: number = UNSUPPORTED_VERSION,
-): ProtocolFault {
-  const fault = faultOf('unsupported-version', code, 'Unsupported protocol version', place);
+): ProtocolError {
+  const error = protocolErrorOf(
+    'unsupported-version',
+    code,
+    'Unsupported protocol version',
+    errorContext,
+  );
   const echo = VERSION_FORM.test(requested) ? requested : '';
-  return { ...fault, data: { supported, requested: echo } };
+  return { ...error, data: { supported, requested: echo } };
 }

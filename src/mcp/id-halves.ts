@@ -28,7 +28,7 @@ export function splitAtId(text: string, id: RequestId): Halves | undefined {
 export function isJoined(halves: Halves, bytes: Bytes, id: RequestId, isEqual: IsEqual): boolean {
   return isInPieces(bytes)
     ? areItsPieces(halves, bytes, id, isEqual)
-    : isWhole(halves, bytes, id, isEqual);
+    : isSameMessage(halves, bytes, id, isEqual);
 }
 
 /** Pieces that are cut elsewhere are not recognized. */
@@ -40,7 +40,7 @@ function areItsPieces(halves: Halves, pieces: Pieces, id: RequestId, isEqual: Is
   );
 }
 
-function isWhole(
+function isSameMessage(
   { head, tail }: Halves,
   bytes: Uint8Array,
   id: RequestId,

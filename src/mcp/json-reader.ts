@@ -4,14 +4,14 @@
 import type { JsonReading } from './json.js';
 
 /** `overloaded`: too much waits to be read already. `internal`: whoever read it failed. */
-export type ReadFault =
-  | Extract<JsonReading, { readonly ok: false }>['fault']
+export type ReadError =
+  | Extract<JsonReading, { readonly ok: false }>['error']
   | 'overloaded'
   | 'internal';
 
 export type ReadOutcome =
   | Extract<JsonReading, { readonly ok: true }>
-  | { readonly ok: false; readonly fault: ReadFault };
+  | { readonly ok: false; readonly error: ReadError };
 
 export type ReadTerms = {
   /** In whose turn it waits. */

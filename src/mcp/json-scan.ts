@@ -7,7 +7,7 @@
 import { foldName } from './case-folding.js';
 
 /** What is wrong with JSON text, or with the bytes that should hold it. */
-export type JsonFault = 'malformed-json' | 'duplicate-key' | 'too-deep' | 'too-many-values';
+export type JsonError = 'malformed-json' | 'duplicate-key' | 'too-deep' | 'too-many-values';
 
 /** How much JSON text may hold. Values are objects, arrays, strings that are no names, numbers and literals. */
 export type JsonCaps = { readonly maxDepth: number; readonly maxValues: number };
@@ -37,12 +37,12 @@ const CLOSE_BRACE = 0x7d;
 
 /** What a scan tells of text in which it found no fault. */
 export type Scanned = {
-  readonly fault?: never;
+  readonly error?: never;
   readonly suspectNumbers: boolean;
   readonly values: number;
 };
 
-type ScanOutcome = { readonly fault: JsonFault } | Scanned;
+type ScanOutcome = { readonly error: JsonError } | Scanned;
 
 /** Columns that one scan needed and the next hardly does are given back. */
 const MAX_KEPT_NAMES = 1024;
@@ -80,14 +80,14 @@ type Scan = {
 export function scanJson(text: string, caps: JsonCaps): ScanOutcome {
   const scan = begin(text, caps);
   while (scan.at < text.length) {
-    const fault = step(scan, text.charCodeAt(scan.at));
-    if (fault !== undefined) return end(scan, { fault });
+    const error = step(scan, text.charCodeAt(scan.at));
+    if (error !== undefined) return end(scan, { error });
   }
   const { suspectNumbers, values, maxValues } = scan;
   return end(scan, values > maxValues ? TOO_MANY_VALUES : { suspectNumbers, values });
 }
 
-const TOO_MANY_VALUES: ScanOutcome = Object.freeze({ fault: 'too-many-values' });
+const TOO_MANY_VALUES: ScanOutcome = Object.freeze({ error: 'too-many-values' });
 
 /** One scan runs at a time, so its columns are used again by the next. */
 const kept: Scan = {
@@ -135,7 +135,7 @@ function end(scan: Scan, outcome: ScanOutcome): ScanOutcome {
   return outcome;
 }
 
-function step(scan: Scan, code: number): JsonFault | undefined {
+function step(scan: Scan, code: number): JsonError | undefined {
   switch (code) {
     case QUOTE:
       return takeString(scan);
@@ -165,7 +165,7 @@ function takeOther(scan: Scan, code: number): void {
   scan.at++;
 }
 
-function open(scan: Scan, isObject: boolean): JsonFault | undefined {
+function open(scan: Scan, isObject: boolean): JsonError | undefined {
   if (scan.depth >= scan.maxDepth) return 'too-deep';
   scan.values++;
   if (scan.values > scan.maxValues) return 'too-many-values';
@@ -178,7 +178,7 @@ function open(scan: Scan, isObject: boolean): JsonFault | undefined {
   return undefined;
 }
 
-function close(scan: Scan): JsonFault | undefined {
+function close(scan: Scan): JsonError | undefined {
   if (scan.depth === 0) return 'malformed-json';
   scan.nameCount = scan.firstName[scan.depth] ?? 0;
   scan.depth--;
@@ -207,7 +207,7 @@ function isNumberPart(code: number): boolean {
   return code >= 0x2b && code <= DIGIT_9 && code !== COMMA && code !== 0x2f;
 }
 
-function takeString(scan: Scan): JsonFault | undefined {
+function takeString(scan: Scan): JsonError | undefined {
   const start = scan.at + 1;
   const end = endOfString(scan, start);
   if (end < 0) return 'malformed-json';
@@ -255,7 +255,7 @@ function surrogateHalf(text: string, at: number): 'high' | 'low' | 'none' {
   return digit >= 0x63 && digit <= 0x66 ? 'low' : 'none';
 }
 
-function takeName(scan: Scan, start: number, end: number): JsonFault | undefined {
+function takeName(scan: Scan, start: number, end: number): JsonError | undefined {
   const { text } = scan;
   let hash = 0;
   for (let at = start; at < end; at++) {
@@ -269,7 +269,7 @@ function takeName(scan: Scan, start: number, end: number): JsonFault | undefined
   return addName(scan, start, end, hash);
 }
 
-function takeUnusualName(scan: Scan, start: number, end: number): JsonFault | undefined {
+function takeUnusualName(scan: Scan, start: number, end: number): JsonError | undefined {
   const name = readName(scan.text, start, end);
   if (name === undefined || name === '__proto__') return 'malformed-json';
   // Parsers written in C end a name at NUL, so it may be the duplicate of any other.
@@ -292,7 +292,7 @@ function readName(text: string, start: number, end: number): string | undefined 
   }
 }
 
-function addName(scan: Scan, start: number, end: number, hash: number): JsonFault | undefined {
+function addName(scan: Scan, start: number, end: number, hash: number): JsonError | undefined {
   const set = scan.sets[scan.depth];
   if (set !== undefined) return addToSet(set, foldedName(scan.text, start, end));
   const first = scan.firstName[scan.depth] ?? 0;
@@ -317,7 +317,7 @@ function setOf(scan: Scan, first: number): Set<string> {
   return set;
 }
 
-function addToSet(set: Set<string>, folded: string): JsonFault | undefined {
+function addToSet(set: Set<string>, folded: string): JsonError | undefined {
   if (set.has(folded)) return 'duplicate-key';
   set.add(folded);
   return undefined;

@@ -3,7 +3,7 @@
 // Source: RFC 8259; RFC 7493 (I-JSON) §2.1 to §2.3.
 
 import type { TextEdit } from './admitted.js';
-import { type JsonCaps, type JsonFault, type Scanned, scanJson } from './json-scan.js';
+import { type JsonCaps, type JsonError, type Scanned, scanJson } from './json-scan.js';
 import type { Json } from './message.js';
 
 /** How deep objects and arrays may nest, where a caller has no cap of its own. */
@@ -28,7 +28,7 @@ export type JsonReading =
       /** How many values it holds, itself among them. */
       readonly values: number;
     }
-  | { readonly ok: false; readonly fault: JsonFault };
+  | { readonly ok: false; readonly error: JsonError };
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -49,15 +49,15 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
  */
 export function readJson(bytes: Uint8Array, caps: JsonCaps = COUNTED): JsonReading {
   const text = decodeUtf8(bytes);
-  return text === undefined ? { ok: false, fault: 'malformed-json' } : readJsonText(text, caps);
+  return text === undefined ? { ok: false, error: 'malformed-json' } : readJsonText(text, caps);
 }
 
 /** As {@link readJson}, for text that was already decoded from valid UTF-8 (an event of a stream). */
 export function readJsonText(text: string, caps: JsonCaps = COUNTED): JsonReading {
   const scanned = scanJson(text, caps);
-  return scanned.fault === undefined
+  return scanned.error === undefined
     ? parseScanned(text, scanned)
-    : { ok: false, fault: scanned.fault };
+    : { ok: false, error: scanned.error };
 }
 
 /** Parses text in which a scan found no fault. */
@@ -66,13 +66,13 @@ export function parseScanned(text: string, { suspectNumbers, values }: Scanned):
     const value: Json = JSON.parse(text);
     return { ok: true, text, value, suspectNumbers, values };
   } catch {
-    return { ok: false, fault: 'malformed-json' };
+    return { ok: false, error: 'malformed-json' };
   }
 }
 
 /** Where the value at `path` stands in valid JSON text; `undefined` where there is none. Linear. */
 export function spanOf(text: string, path: readonly (string | number)[]): Span | undefined {
-  let span: Span | undefined = wholeValue(text);
+  let span: Span | undefined = fullTextSpan(text);
   for (const step of path) {
     if (span === undefined) return undefined;
     span =
@@ -197,8 +197,8 @@ function isInexact(literal: string): boolean {
 function decimalForm(literal: string): string {
   const [mantissa = '', exponent = '0'] = literal.toLowerCase().split('e');
   const sign = mantissa.startsWith('-') ? '-' : '';
-  const [whole = '', fraction = ''] = mantissa.slice(sign.length).split('.');
-  const digits = whole + fraction;
+  const [integer = '', fraction = ''] = mantissa.slice(sign.length).split('.');
+  const digits = integer + fraction;
   let first = 0;
   while (digits.charCodeAt(first) === 0x30) first++;
   let last = digits.length;
@@ -208,7 +208,7 @@ function decimalForm(literal: string): string {
   return `${sign}${digits.slice(first, last)}e${power}`;
 }
 
-function wholeValue(text: string): Span {
+function fullTextSpan(text: string): Span {
   return valueAt(text, skipBlank(text, 0));
 }
 

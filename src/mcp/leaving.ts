@@ -33,7 +33,7 @@ export class Leaving implements LeaveSignal {
     this.#hasLeft = true;
     const listeners = this.#listeners ?? [];
     // One at a time: whoever goes while others are told is not told any more.
-    for (let next = listeners.shift(); next !== undefined; next = listeners.shift()) tell(next);
+    for (let next = listeners.shift(); next !== undefined; next = listeners.shift()) notify(next);
   }
 
   /** Called before the first listener is entered: nobody hears of an end before somebody listens. */
@@ -42,7 +42,7 @@ export class Leaving implements LeaveSignal {
   }
 }
 
-function tell(listener: LeaveListener): void {
+function notify(listener: LeaveListener): void {
   if (typeof listener === 'function') listener();
   else listener.handleEvent();
 }

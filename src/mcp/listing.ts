@@ -16,15 +16,15 @@ export function listedEra(era: Era): ListedEra {
  * As whom the gateway lists: what an upstream offers may depend on the era in which it is asked, and on
  * whether the Apps extension was declared.
  */
-export type Face = { readonly era: ListedEra; readonly apps: boolean };
+export type ClientProfile = { readonly era: ListedEra; readonly apps: boolean };
 
 /** True for two of one face. */
-export function isSameFace(one: Face, other: Face): boolean {
+export function isSameProfile(one: ClientProfile, other: ClientProfile): boolean {
   return one.era === other.era && one.apps === other.apps;
 }
 
 /** A client of sessions that shows no apps. */
-export const PLAIN_SESSION: Face = Object.freeze({ era: '2025', apps: false });
+export const PLAIN_SESSION: ClientProfile = Object.freeze({ era: '2025', apps: false });
 
 /** One definition of a list, as it stood on its page. */
 export type ListedItem = {
@@ -34,7 +34,7 @@ export type ListedItem = {
 };
 
 /** Every page of every kind that the upstream offers to this face. */
-export type Listing = Face & {
+export type Listing = ClientProfile & {
   /** When the listing began, in milliseconds since the epoch: nothing in it was verified earlier. */
   readonly verifiedAtMs: number;
   readonly tools: readonly ListedItem[];

@@ -34,7 +34,7 @@ export type Message =
   | { readonly kind: 'error'; readonly id: RequestId | undefined; readonly error: RpcError };
 
 /** What a server may ask of a client, as policies name it. Elicitation by its mode. */
-export type QuestionName = 'sampling' | 'elicitation/form' | 'elicitation/url' | 'roots';
+export type ServerRequestName = 'sampling' | 'elicitation/form' | 'elicitation/url' | 'roots';
 
 /** What a request asks for: the thing that a policy rule and a pin can name. */
 export type Target =
@@ -42,7 +42,7 @@ export type Target =
   | { readonly kind: 'prompt'; readonly name: string }
   | { readonly kind: 'resource'; readonly uri: string }
   | { readonly kind: 'template'; readonly uriTemplate: string }
-  | { readonly kind: 'question'; readonly name: QuestionName }
+  | { readonly kind: 'question'; readonly name: ServerRequestName }
   /** What a call began; `tool` is undefined where the caller has no such task. */
   | { readonly kind: 'task'; readonly tool: string | undefined }
   | { readonly kind: 'none' };

@@ -22,7 +22,7 @@ const UPKEEP: Shape = { subject: 'none', request: 'name-only', response: 'envelo
 const LIST: Shape = { subject: 'none', request: 'name-only', response: 'filter' };
 const CONTENT: Shape = { subject: 'none', request: 'name-only', response: 'inspect' };
 const LISTEN: Shape = { subject: 'none', request: 'name-only', response: 'subscription' };
-const QUESTION: Shape = { subject: 'question', request: 'arguments', response: 'inspect' };
+const SERVER_REQUEST: Shape = { subject: 'question', request: 'arguments', response: 'inspect' };
 const TASK: Shape = { subject: 'task', request: 'name-only', response: 'task' };
 const SUBSCRIPTION: Shape = { subject: 'resource', request: 'name-only', response: 'envelope' };
 
@@ -30,8 +30,8 @@ function request(method: string, eras: readonly Era[], shape: Shape): MethodRule
   return { method, eras, from: 'client', type: 'request', ...shape };
 }
 
-function question(method: string, eras: readonly Era[]): MethodRule {
-  return { method, eras, from: 'server', type: 'request', ...QUESTION };
+function serverRequest(method: string, eras: readonly Era[]): MethodRule {
+  return { method, eras, from: 'server', type: 'request', ...SERVER_REQUEST };
 }
 
 function note(
@@ -87,9 +87,9 @@ export const METHODS: readonly MethodRule[] = [
 
   note('notifications/roots/list_changed', SESSIONS, 'client', UPKEEP),
 
-  question('sampling/createMessage', SESSIONS),
-  question('elicitation/create', ELICITING),
-  question('roots/list', SESSIONS),
+  serverRequest('sampling/createMessage', SESSIONS),
+  serverRequest('elicitation/create', ELICITING),
+  serverRequest('roots/list', SESSIONS),
 
   note('notifications/cancelled', SESSIONS, 'server', UPKEEP),
   note('notifications/progress', ALL, 'server', CONTENT),
@@ -105,7 +105,7 @@ export const METHODS: readonly MethodRule[] = [
 ];
 
 /** In 2026 these come on the stream of a subscription, and nothing else does (subscriptions). */
-const NOTICES: ReadonlySet<string> = new Set([
+const NOTIFICATIONS: ReadonlySet<string> = new Set([
   'notifications/subscriptions/acknowledged',
   'notifications/tools/list_changed',
   'notifications/prompts/list_changed',
@@ -157,8 +157,8 @@ export function findMethod(
 }
 
 /** True for a notification of 2026 that only the stream of a subscription may carry. */
-export function isSubscriptionNotice(method: string): boolean {
-  return NOTICES.has(method);
+export function isSubscriptionNotification(method: string): boolean {
+  return NOTIFICATIONS.has(method);
 }
 
 /** True for a method that MCP defines anywhere: refusing it is `method-forbidden`, else `method-unknown`. */

@@ -2,11 +2,11 @@
 // revision defines pass; members that a case-insensitive parser would take for a defined one do not.
 // Source: MCP schema, 2025-03-26 to 2026-07-28; CVE-2026-27896.
 
-import { mayAskFirst } from './asking.js';
+import { canRequireInput } from './asking.js';
 import { foldName } from './case-folding.js';
 import { isRequestId } from './jsonrpc.js';
 import { type Era, isObject, type Json, type JsonObject, type Target } from './message.js';
-import { COMPLETION_SPELLING, isMisspelt, META_SPELLING } from './spelling.js';
+import { DEFINED_COMPLETION_MEMBERS, DEFINED_META_MEMBERS, isMisspelt } from './spelling.js';
 import { readFilter } from './subscriptions.js';
 
 /** What the params of a message ask for, or why they are not valid (a sentence of our own). */
@@ -107,7 +107,7 @@ function findUnclear(params: JsonObject): string | undefined {
   const meta = params['_meta'];
   if (meta === undefined) return undefined;
   if (!isObject(meta)) return '_meta must be an object.';
-  if (isMisspelt(meta, META_SPELLING)) {
+  if (isMisspelt(meta, DEFINED_META_MEMBERS)) {
     return 'A member of _meta differs from a defined one only in case.';
   }
   const token = meta['progressToken'];
@@ -123,7 +123,7 @@ function findUncarried(method: string, params: JsonObject, era: Era): string | u
   };
   if (responses === undefined && state === undefined) return undefined;
   if (method === 'tasks/update' && state === undefined) return undefined;
-  if (era !== '2026' || !mayAskFirst(method)) return 'This request cannot answer a question.';
+  if (era !== '2026' || !canRequireInput(method)) return 'This request cannot answer a question.';
   if (responses !== undefined && !isObject(responses)) return 'inputResponses must be an object.';
   const isValid = state === undefined || typeof state === 'string';
   return isValid ? undefined : 'requestState must be a string.';
@@ -179,7 +179,7 @@ function readCompletion(params: JsonObject): ParamsReading {
   const { argument, context } = { argument: params['argument'], context: params['context'] };
   const isNamed =
     isObject(argument) &&
-    !isMisspelt(argument, COMPLETION_SPELLING) &&
+    !isMisspelt(argument, DEFINED_COMPLETION_MEMBERS) &&
     typeof argument['name'] === 'string' &&
     typeof argument['value'] === 'string';
   if (!isNamed) return wrong('argument must have a name and a value.');
@@ -191,12 +191,12 @@ function readCompletion(params: JsonObject): ParamsReading {
 }
 
 function isContext(context: Json): boolean {
-  if (!isObject(context) || isMisspelt(context, COMPLETION_SPELLING)) return false;
+  if (!isObject(context) || isMisspelt(context, DEFINED_COMPLETION_MEMBERS)) return false;
   return context['arguments'] === undefined || isObject(context['arguments']);
 }
 
 function readReference(ref: Json | undefined): Target | undefined {
-  if (!isObject(ref) || isMisspelt(ref, COMPLETION_SPELLING)) return undefined;
+  if (!isObject(ref) || isMisspelt(ref, DEFINED_COMPLETION_MEMBERS)) return undefined;
   const name = ref['name'];
   const uri = ref['uri'];
   if (ref['type'] === 'ref/prompt' && typeof name === 'string' && uri === undefined) {

@@ -3,10 +3,10 @@
 // Source: MCP 2025-11-25, sampling, elicitation (modes), roots; lifecycle, capability negotiation.
 
 import type { Grants } from './grants.js';
-import { isObject, type Json, type JsonObject, type QuestionName } from './message.js';
+import { isObject, type Json, type JsonObject, type ServerRequestName } from './message.js';
 
 /** Every question there is, in the order in which records name them. */
-export const QUESTION_NAMES: readonly QuestionName[] = [
+export const SERVER_REQUEST_NAMES: readonly ServerRequestName[] = [
   'sampling',
   'elicitation/form',
   'elicitation/url',
@@ -14,7 +14,7 @@ export const QUESTION_NAMES: readonly QuestionName[] = [
 ];
 
 /** Methods that ask a client for something. A `ping` asks for nothing and is not one of them. */
-export const QUESTION_METHODS: ReadonlySet<string> = new Set([
+export const SERVER_REQUEST_METHODS: ReadonlySet<string> = new Set([
   'sampling/createMessage',
   'elicitation/create',
   'roots/list',
@@ -24,10 +24,10 @@ export const QUESTION_METHODS: ReadonlySet<string> = new Set([
  * Which question a request of a server is. Elicitation without a mode is a form.
  * @returns `malformed` for a mode that no revision defines; `undefined` for a method that asks nothing.
  */
-export function readQuestion(
+export function serverRequestNameOf(
   method: string,
   params: JsonObject | undefined,
-): QuestionName | 'malformed' | undefined {
+): ServerRequestName | 'malformed' | undefined {
   switch (method) {
     case 'sampling/createMessage':
       return 'sampling';
@@ -40,13 +40,13 @@ export function readQuestion(
   }
 }
 
-function readMode(mode: Json | undefined): QuestionName | 'malformed' {
+function readMode(mode: Json | undefined): ServerRequestName | 'malformed' {
   if (mode === undefined || mode === 'form') return 'elicitation/form';
   return mode === 'url' ? 'elicitation/url' : 'malformed';
 }
 
 /** True where a question is granted. */
-export function isGranted(grants: Grants, name: QuestionName): boolean {
+export function isGranted(grants: Grants, name: ServerRequestName): boolean {
   switch (name) {
     case 'sampling':
       return grants.sampling;
@@ -63,9 +63,11 @@ export function isGranted(grants: Grants, name: QuestionName): boolean {
  * The questions that these capabilities of a client declare. Elicitation that names no mode means forms.
  * Source: MCP 2025-11-25, elicitation, capabilities.
  */
-export function declaredQuestions(capabilities: Json | undefined): readonly QuestionName[] {
+export function declaredServerRequests(
+  capabilities: Json | undefined,
+): readonly ServerRequestName[] {
   if (!isObject(capabilities)) return [];
-  const declared: QuestionName[] = [];
+  const declared: ServerRequestName[] = [];
   if (isObject(capabilities['sampling'])) declared.push('sampling');
   const elicitation = capabilities['elicitation'];
   if (isObject(elicitation)) {

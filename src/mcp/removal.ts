@@ -7,8 +7,8 @@ import { APPS_EXTENSION, APPS_SETTINGS, declaresApps } from './apps.js';
 import { foldName } from './case-folding.js';
 import { type Grants, NO_GRANTS } from './grants.js';
 import { removalEdits, spanOf } from './json.js';
-import { isObject, type Json, type JsonObject, type QuestionName } from './message.js';
-import { declaredQuestions, isGranted } from './questions.js';
+import { isObject, type Json, type JsonObject, type ServerRequestName } from './message.js';
+import { declaredServerRequests, isGranted } from './questions.js';
 import { declaresTasks, TASKS_EXTENSION } from './tasks.js';
 
 /** Members of `_meta` under this prefix are ours alone and never cross from one side to the other. */
@@ -44,7 +44,7 @@ export function isRemovedCapability(name: string, grants: Grants = NO_GRANTS): b
 export type CapabilityCut = {
   readonly edits: readonly TextEdit[];
   /** The questions that are declared and granted. */
-  readonly askable: readonly QuestionName[];
+  readonly allowedServerRequests: readonly ServerRequestName[];
   /** The Apps extension is declared and stays. */
   readonly apps: boolean;
 };
@@ -59,7 +59,11 @@ export type CutTerms = {
 };
 
 /** Nothing is declared, and nothing cut. */
-const NOTHING_CUT: CapabilityCut = Object.freeze({ edits: [], askable: [], apps: false });
+const NOTHING_CUT: CapabilityCut = Object.freeze({
+  edits: [],
+  allowedServerRequests: [],
+  apps: false,
+});
 
 /** True for a member of `_meta` in our own name, in whatever case it is written. */
 export function isOwnMember(name: string): boolean {
@@ -78,8 +82,10 @@ export function cutCapabilities(
 ): CapabilityCut {
   if (!isObject(capabilities) || Object.keys(capabilities).length === 0) return NOTHING_CUT;
   const grants = terms.grants();
-  const askable = declaredQuestions(capabilities).filter((name) => isGranted(grants, name));
-  const hasMode = askable.some((name) => name.startsWith('elicitation/'));
+  const allowedServerRequests = declaredServerRequests(capabilities).filter((name) =>
+    isGranted(grants, name),
+  );
+  const hasMode = allowedServerRequests.some((name) => name.startsWith('elicitation/'));
   const apps = declaresApps(capabilities) && terms.apps();
   const carried = [
     ...(terms.tasks && declaresTasks(capabilities) ? [TASKS_EXTENSION] : []),
@@ -95,7 +101,11 @@ export function cutCapabilities(
   ];
   const span = Object.keys(capabilities).some(isCut) ? spanOf(text, path) : undefined;
   const edits = span === undefined ? within : [...removalEdits(text, span, isCut), ...within];
-  return { edits: edits.sort((one, other) => one.start - other.start), askable, apps };
+  return {
+    edits: edits.sort((one, other) => one.start - other.start),
+    allowedServerRequests,
+    apps,
+  };
 }
 
 /**

@@ -2,12 +2,12 @@
 // given out in that very session. It is then judged and forwarded under the question's own row and target.
 // Source: MCP 2025-11-25, transports (sending messages to the server: responses).
 
-import type { MethodRule, ProtocolFault, QuestionFacts, TextEdit } from './admitted.js';
+import type { MethodRule, ProtocolError, ServerRequestFacts, TextEdit } from './admitted.js';
 import { type AdmissionInput, checkRepeated } from './classify.js';
-import { checkChannel } from './eras/channels.js';
+import { checkLegacySse } from './eras/channels.js';
 import { checkSession, type SessionCheck } from './eras/sessions.js';
 import { claimsStateless } from './eras/stateless.js';
-import { type FaultPlace, invalidMessage } from './faults.js';
+import { type ErrorContext, invalidMessage } from './faults.js';
 import { spanOf } from './json.js';
 import { isObject, type Message } from './message.js';
 import { findMethod } from './methods.js';
@@ -20,9 +20,9 @@ export type Reply = Extract<Message, { readonly kind: 'result' | 'error' }>;
 export type ReplyReading = {
   readonly kind: 'reply';
   readonly session: Extract<SessionCheck, { readonly kind: 'session' }>;
-  readonly question: QuestionFacts;
+  readonly serverRequest: ServerRequestFacts;
   /** The id of the answer as the client sent it. */
-  readonly questionId: string;
+  readonly serverRequestId: string;
   readonly rule: MethodRule;
   readonly edits: readonly TextEdit[];
   readonly removed: readonly string[];
@@ -36,29 +36,38 @@ export function readReply(
   input: AdmissionInput,
   text: string,
   reply: Reply,
-): ReplyReading | ProtocolFault {
-  const era = input.isChannel === true ? '2024' : '2025';
-  const place: FaultPlace = { era };
+): ReplyReading | ProtocolError {
+  const era = input.isLegacySse === true ? '2024' : '2025';
+  const errorContext: ErrorContext = { era };
   if (claimsStateless(undefined, input.headers)) return unexpected({ era: '2026' });
-  const repeated = checkRepeated(input, place);
+  const repeated = checkRepeated(input, errorContext);
   if (repeated !== undefined) return repeated;
   const session =
     era === '2024'
-      ? checkChannel(input, place)
-      : checkSession(input.headers, input.openSession, place);
+      ? checkLegacySse(input, errorContext)
+      : checkSession(input.headers, input.openSession, errorContext);
   if (session.kind === 'fault') return session;
-  const questionId = typeof reply.id === 'string' ? reply.id : '';
-  const question = input.openQuestion?.(questionId, session.session);
-  const rule = question && findMethod(era, 'server', question.method);
+  const serverRequestId = typeof reply.id === 'string' ? reply.id : '';
+  const serverRequest = input.openServerRequest?.(serverRequestId, session.session);
+  const rule = serverRequest && findMethod(era, 'server', serverRequest.method);
   const id = spanOf(text, ['id']);
-  if (question === undefined || rule === undefined || id === undefined) return unexpected(place);
+  if (serverRequest === undefined || rule === undefined || id === undefined)
+    return unexpected(errorContext);
   const meta = reply.kind === 'result' ? reply.result['_meta'] : undefined;
   const own = ownMetaEdits(text, isObject(meta) ? meta : undefined, 'result');
-  const edits = [...own.edits, { ...id, text: JSON.stringify(question.id) }];
+  const edits = [...own.edits, { ...id, text: JSON.stringify(serverRequest.id) }];
   edits.sort((one, other) => one.start - other.start);
-  return { kind: 'reply', session, question, questionId, rule, edits, removed: own.removed };
+  return {
+    kind: 'reply',
+    session,
+    serverRequest,
+    serverRequestId,
+    rule,
+    edits,
+    removed: own.removed,
+  };
 }
 
-function unexpected(place: FaultPlace): ProtocolFault {
-  return invalidMessage(place, 'No request is waiting for this answer.');
+function unexpected(errorContext: ErrorContext): ProtocolError {
+  return invalidMessage(errorContext, 'No request is waiting for this answer.');
 }

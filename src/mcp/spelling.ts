@@ -6,17 +6,17 @@ import { foldName } from './case-folding.js';
 import type { JsonObject } from './message.js';
 
 /** The defined names of one kind of object, by their folded form. */
-export type Spelling = {
+export type DefinedMembers = {
   readonly exact: ReadonlySet<string>;
   readonly folded: ReadonlySet<string>;
 };
 
-function spellingOf(names: readonly string[]): Spelling {
+function definedMembers(names: readonly string[]): DefinedMembers {
   return { exact: new Set(names), folded: new Set(names.map(foldName)) };
 }
 
 /** What some revision defines in the `_meta` of a request. */
-export const META_SPELLING = spellingOf([
+export const DEFINED_META_MEMBERS = definedMembers([
   'io.modelcontextprotocol/clientCapabilities',
   'io.modelcontextprotocol/clientInfo',
   'io.modelcontextprotocol/logLevel',
@@ -27,10 +27,16 @@ export const META_SPELLING = spellingOf([
 ]);
 
 /** What a reference to a prompt or template, or the argument to complete, consists of. */
-export const COMPLETION_SPELLING = spellingOf(['arguments', 'name', 'type', 'uri', 'value']);
+export const DEFINED_COMPLETION_MEMBERS = definedMembers([
+  'arguments',
+  'name',
+  'type',
+  'uri',
+  'value',
+]);
 
 /** What the result of some method of some revision consists of. */
-export const RESULT_SPELLING = spellingOf([
+export const DEFINED_RESULT_MEMBERS = definedMembers([
   '_meta',
   'cacheScope',
   'capabilities',
@@ -58,7 +64,7 @@ export const RESULT_SPELLING = spellingOf([
 ]);
 
 /** What a task of some revision consists of, wherever it stands. */
-export const TASK_SPELLING = spellingOf([
+export const DEFINED_TASK_MEMBERS = definedMembers([
   '_meta',
   'cacheScope',
   'createdAt',
@@ -78,7 +84,7 @@ export const TASK_SPELLING = spellingOf([
 ]);
 
 /** True when a member is a defined one but for its case. Linear in the names. */
-export function isMisspelt(object: JsonObject, { exact, folded }: Spelling): boolean {
+export function isMisspelt(object: JsonObject, { exact, folded }: DefinedMembers): boolean {
   for (const name in object) {
     if (!exact.has(name) && folded.has(foldName(name))) return true;
   }

@@ -15,7 +15,7 @@ export type SseEvent =
   | { readonly kind: 'comment'; readonly text: string }
   | { readonly kind: 'retry'; readonly ms: number };
 
-export type SseFault = { readonly fault: 'too-large' | 'invalid-utf8' };
+export type SseError = { readonly error: 'too-large' | 'invalid-utf8' };
 
 export type SseCaps = {
   /** Bytes of the data lines of one event, and of the line that is being read. */
@@ -26,7 +26,7 @@ export type SseCaps = {
 
 /** Keeps what is unfinished between chunks. After a fault every further push gives the same fault. */
 export type SseFramer = {
-  push(chunk: Uint8Array): readonly SseEvent[] | SseFault;
+  push(chunk: Uint8Array): readonly SseEvent[] | SseError;
   /** Bytes of what is unfinished. */
   unfinishedBytes(): number;
 };
@@ -53,7 +53,7 @@ type State = {
   dataBytes: number;
   event: string;
   id: string | undefined;
-  fault: SseFault | undefined;
+  error: SseError | undefined;
 };
 
 /**
@@ -73,7 +73,7 @@ export function createSseFramer(caps: SseCaps): SseFramer {
     dataBytes: 0,
     event: '',
     id: undefined,
-    fault: undefined,
+    error: undefined,
   };
   return {
     push: (chunk) => pushChunk(state, chunk),
@@ -82,27 +82,27 @@ export function createSseFramer(caps: SseCaps): SseFramer {
   };
 }
 
-function pushChunk(state: State, chunk: Uint8Array): readonly SseEvent[] | SseFault {
-  if (state.fault !== undefined) return state.fault;
+function pushChunk(state: State, chunk: Uint8Array): readonly SseEvent[] | SseError {
+  if (state.error !== undefined) return state.error;
   const events: SseEvent[] = [];
-  state.fault = takeLines(state, chunk, events);
-  return state.fault ?? events;
+  state.error = takeLines(state, chunk, events);
+  return state.error ?? events;
 }
 
-function takeLines(state: State, chunk: Uint8Array, events: SseEvent[]): SseFault | undefined {
+function takeLines(state: State, chunk: Uint8Array, events: SseEvent[]): SseError | undefined {
   // Whole lines of ASCII, as nearly every chunk is, are decoded at once.
-  const whole = wholeLines(state, chunk);
-  if (whole === undefined) return takeEach(state, chunk, events);
-  const fault = takeText(state, whole, events);
+  const completeLines = takeCompleteLines(state, chunk);
+  if (completeLines === undefined) return takeEach(state, chunk, events);
+  const error = takeText(state, completeLines, events);
   const rest = chunk.lastIndexOf(LF) + 1;
-  return fault ?? (rest < chunk.length ? takeEach(state, chunk.subarray(rest), events) : undefined);
+  return error ?? (rest < chunk.length ? takeEach(state, chunk.subarray(rest), events) : undefined);
 }
 
 /**
  * The text of a chunk up to its last LF, where that is plain to read: ASCII, no line unfinished, no CR, and
  * no cap within reach. Otherwise undefined.
  */
-function wholeLines(state: State, chunk: Uint8Array): string | undefined {
+function takeCompleteLines(state: State, chunk: Uint8Array): string | undefined {
   const isPlain =
     state.pendingBytes === 0 &&
     !state.isAfterCr &&
@@ -119,18 +119,18 @@ function wholeLines(state: State, chunk: Uint8Array): string | undefined {
 }
 
 /** Takes lines of ASCII that were decoded together. */
-function takeText(state: State, text: string, events: SseEvent[]): SseFault | undefined {
+function takeText(state: State, text: string, events: SseEvent[]): SseError | undefined {
   let start = 0;
   for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
-    const fault = readLine(state, text.slice(start, end), end - start, events);
-    if (fault !== undefined) return fault;
+    const error = readLine(state, text.slice(start, end), end - start, events);
+    if (error !== undefined) return error;
     state.isFirstLine = false;
     start = end + 1;
   }
   return undefined;
 }
 
-function takeEach(state: State, chunk: Uint8Array, events: SseEvent[]): SseFault | undefined {
+function takeEach(state: State, chunk: Uint8Array, events: SseEvent[]): SseError | undefined {
   let start = 0;
   let nextLf = -1;
   let nextCr = -1;
@@ -142,8 +142,8 @@ function takeEach(state: State, chunk: Uint8Array, events: SseEvent[]): SseFault
     const isRestOfLineEnd = state.isAfterCr && start === nextLf;
     state.isAfterCr = nextCr < nextLf;
     if (end === chunk.length) return keepPending(state, chunk.subarray(start));
-    const fault = isRestOfLineEnd ? undefined : takeLine(state, chunk.subarray(start, end), events);
-    if (fault !== undefined) return fault;
+    const error = isRestOfLineEnd ? undefined : takeLine(state, chunk.subarray(start, end), events);
+    if (error !== undefined) return error;
     start = end + 1;
   }
   return undefined;
@@ -154,9 +154,9 @@ function indexOrEnd(chunk: Uint8Array, byte: number, from: number): number {
   return found < 0 ? chunk.length : found;
 }
 
-function keepPending(state: State, bytes: Uint8Array): SseFault | undefined {
+function keepPending(state: State, bytes: Uint8Array): SseError | undefined {
   const needed = state.pendingBytes + bytes.length;
-  if (needed > state.maxLineBytes) return { fault: 'too-large' };
+  if (needed > state.maxLineBytes) return { error: 'too-large' };
   if (needed > state.pending.length) {
     const grown = new Uint8Array(Math.max(needed, state.pending.length * 2, FIRST_LINE_CAPACITY));
     grown.set(state.pending.subarray(0, state.pendingBytes));
@@ -167,21 +167,21 @@ function keepPending(state: State, bytes: Uint8Array): SseFault | undefined {
   return undefined;
 }
 
-function takeLine(state: State, tail: Uint8Array, events: SseEvent[]): SseFault | undefined {
+function takeLine(state: State, tail: Uint8Array, events: SseEvent[]): SseError | undefined {
   let bytes = tail;
   if (state.pendingBytes > 0) {
-    const fault = keepPending(state, tail);
-    if (fault !== undefined) return fault;
+    const error = keepPending(state, tail);
+    if (error !== undefined) return error;
     bytes = state.pending.subarray(0, state.pendingBytes);
     state.pendingBytes = 0;
     if (state.pending.length > MAX_IDLE_CAPACITY) state.pending = new Uint8Array(0);
   }
-  if (bytes.length > state.maxLineBytes) return { fault: 'too-large' };
+  if (bytes.length > state.maxLineBytes) return { error: 'too-large' };
   let line: string;
   try {
     line = decoder.decode(bytes);
   } catch {
-    return { fault: 'invalid-utf8' };
+    return { error: 'invalid-utf8' };
   }
   if (state.isFirstLine) {
     state.isFirstLine = false;
@@ -195,7 +195,7 @@ function readLine(
   line: string,
   bytes: number,
   events: SseEvent[],
-): SseFault | undefined {
+): SseError | undefined {
   if (line === '') {
     dispatch(state, events);
     return undefined;
@@ -210,7 +210,7 @@ function readLine(
   readField(state, name, colon < 0 ? '' : line.slice(start), events);
   if (name !== 'data') return undefined;
   state.dataBytes += bytes;
-  return state.dataBytes > state.maxEventBytes ? { fault: 'too-large' } : undefined;
+  return state.dataBytes > state.maxEventBytes ? { error: 'too-large' } : undefined;
 }
 
 function readField(state: State, name: string, value: string, events: SseEvent[]): void {

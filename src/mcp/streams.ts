@@ -2,16 +2,16 @@
 // session, a DELETE that ends one. Both belong to the session era alone.
 // Source: MCP 2025-11-25, transports (listening for messages, resumability, session management).
 
-import type { EventFacts, ProtocolFault, SessionFacts } from './admitted.js';
+import type { EventFacts, ProtocolError, SessionFacts } from './admitted.js';
 import { type AdmissionInput, checkRepeated } from './classify.js';
 import { checkSession, type SessionCheck, unknownSession } from './eras/sessions.js';
 import { claimsStateless } from './eras/stateless.js';
-import { type FaultPlace, faultOf, INVALID_REQUEST } from './faults.js';
+import { type ErrorContext, INVALID_REQUEST, protocolErrorOf } from './faults.js';
 
 /** A session's stream that may be opened; `resumed` where it goes on after an event of an earlier one. */
 export type StreamCheck =
   | (Extract<SessionCheck, { readonly kind: 'session' }> & { readonly resumed?: EventFacts })
-  | ProtocolFault;
+  | ProtocolError;
 
 /** Opens the id of an event of this session and caller; `undefined` for every other. */
 export type OpenEvent = (id: string, session: SessionFacts) => EventFacts | undefined;
@@ -41,8 +41,11 @@ function admitWithoutBody(input: Omit<AdmissionInput, 'body'>, mayResume: boolea
   const isStateless = claimsStateless(undefined, headers);
   if (isStateless || headers['mcp-session-id'] === undefined) {
     const era = isStateless ? '2026' : undefined;
-    return faultOf('method-forbidden', INVALID_REQUEST, 'Method not allowed', { era }, 405);
+    return protocolErrorOf('method-forbidden', INVALID_REQUEST, 'Method not allowed', { era }, 405);
   }
-  const place: FaultPlace = { era: '2025' };
-  return checkRepeated(input, place) ?? checkSession(headers, input.openSession, place, mayResume);
+  const errorContext: ErrorContext = { era: '2025' };
+  return (
+    checkRepeated(input, errorContext) ??
+    checkSession(headers, input.openSession, errorContext, mayResume)
+  );
 }

@@ -27,7 +27,7 @@ export type ListenFilter = {
 /** What listens to nothing. */
 export const EMPTY_FILTER: ListenFilter = Object.freeze({ lists: [], uris: [], tasks: [] });
 
-const NOTICES: { readonly [filter in ListFilter]: string } = {
+const LIST_CHANGED_METHODS: { readonly [filter in ListFilter]: string } = {
   toolsListChanged: 'notifications/tools/list_changed',
   promptsListChanged: 'notifications/prompts/list_changed',
   resourcesListChanged: 'notifications/resources/list_changed',
@@ -39,8 +39,8 @@ const MAX_URIS = 512;
 const MAX_TASKS = 512;
 
 /** The part of a filter that a list-changed notice belongs to; `undefined` for any other method. */
-export function filterOfNotice(method: string): ListFilter | undefined {
-  return LIST_FILTERS.find((filter) => NOTICES[filter] === method);
+export function filterOfNotification(method: string): ListFilter | undefined {
+  return LIST_FILTERS.find((filter) => LIST_CHANGED_METHODS[filter] === method);
 }
 
 /** Reads `notifications`. Unknown members are left out; `undefined` where a known one is malformed. */
@@ -74,7 +74,7 @@ export function writeFilter({ lists, uris, tasks }: ListenFilter): JsonObject {
 }
 
 /** True where `notifications` says exactly this filter, and nothing that no one here has read. */
-export function saysExactly(value: Json | undefined, filter: ListenFilter): boolean {
+export function matchesExactly(value: Json | undefined, filter: ListenFilter): boolean {
   const read = readFilter(value);
   if (read === undefined || !isObject(value)) return false;
   const known = new Set<string>([...LIST_FILTERS, 'resourceSubscriptions', 'taskIds']);
@@ -91,13 +91,13 @@ export function renderAcknowledged(id: RequestId, filter: ListenFilter): string 
 }
 
 /** A notice of our own that a list changed. */
-export function renderNotice(id: RequestId, filter: ListFilter): string {
+export function renderListChanged(id: RequestId, filter: ListFilter): string {
   const params = { _meta: { [SUBSCRIPTION_ID_KEY]: id } };
-  return JSON.stringify({ jsonrpc: '2.0', method: NOTICES[filter], params });
+  return JSON.stringify({ jsonrpc: '2.0', method: LIST_CHANGED_METHODS[filter], params });
 }
 
 /** The result with which a stream ends in good order. */
-export function renderFarewell(id: RequestId): string {
+export function renderFinalResponse(id: RequestId): string {
   const result = { resultType: 'complete', _meta: { [SUBSCRIPTION_ID_KEY]: id } };
   return JSON.stringify({ jsonrpc: '2.0', id, result });
 }

@@ -3,14 +3,14 @@
 // expired one are all the same: a task that there is not.
 // Source: MCP 2025-11-25, tasks; the Tasks extension of 2026-07-28 (capability negotiation, error handling).
 
-import type { MethodRule, OpenedTask, ProtocolFault, TextEdit } from './admitted.js';
+import type { MethodRule, OpenedTask, ProtocolError, TextEdit } from './admitted.js';
 import type { AdmissionInput, Call, Classified } from './classify.js';
 import { CAPABILITIES_KEY } from './eras/stateless.js';
-import { type FaultPlace, faultOf, INVALID_PARAMS, METHOD_NOT_FOUND } from './faults.js';
+import { type ErrorContext, INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } from './faults.js';
 import { removalEdits, spanOf } from './json.js';
 import type { JsonObject, Target } from './message.js';
 import { readFilter } from './subscriptions.js';
-import { declaresTasks, isTaskWish, TASKS_EXTENSION, type TaskUse } from './tasks.js';
+import { declaresTasks, isTaskParam, TASKS_EXTENSION, type TaskUse } from './tasks.js';
 
 /** What admission knows of a message besides its tasks. */
 export type TaskContext = {
@@ -20,7 +20,7 @@ export type TaskContext = {
   readonly call: Call;
   readonly text: string;
   readonly meta: JsonObject | undefined;
-  readonly place: FaultPlace;
+  readonly errorContext: ErrorContext;
 };
 
 /** `edits` take out a wish that nobody here can grant. */
@@ -42,14 +42,14 @@ const NEEDED_USES: ReadonlyMap<string, TaskUse> = new Map([
 ]);
 
 /** Reads them, or says why the message may not pass. */
-export function readTasks(context: TaskContext, target: Target): TaskReading | ProtocolFault {
+export function readTasks(context: TaskContext, target: Target): TaskReading | ProtocolError {
   const { classified, call } = context;
   const mayDefer = readMayDefer(context);
-  if (classified.era === '2025' && mayDefer && !isTaskWish(call.params?.['task'])) {
+  if (classified.era === '2025' && mayDefer && !isTaskParam(call.params?.['task'])) {
     const text = 'task must be an object with a time to live, or without.';
-    return faultOf('invalid-message', INVALID_PARAMS, text, context.place);
+    return protocolErrorOf('invalid-message', INVALID_PARAMS, text, context.errorContext);
   }
-  const edits = classified.era === '2025' && mayDefer ? [] : wishEdits(context);
+  const edits = classified.era === '2025' && mayDefer ? [] : taskParamEdits(context);
   if (target.kind !== 'task') return { kind: 'read', target, mayDefer, task: undefined, edits };
   const task = openTask(context);
   return { kind: 'read', target: { kind: 'task', tool: task?.tool }, mayDefer, task, edits };
@@ -71,20 +71,20 @@ function readMayDefer(context: TaskContext): boolean {
  * The fault of a request that needs tasks to be declared, by its client in 2026, by its server in a session,
  * and they are not.
  */
-export function checkDeclared(context: TaskContext): ProtocolFault | undefined {
-  const { classified, rule, call, meta, place } = context;
+export function checkDeclared(context: TaskContext): ProtocolError | undefined {
+  const { classified, rule, call, meta, errorContext } = context;
   if (classified.era === '2026') {
     const isAbout = rule.subject === 'task' || listensToTasks(rule, call);
     if (!isAbout || declaresTasks(meta?.[CAPABILITIES_KEY])) return undefined;
     const text = 'Missing required client capability';
     const requiredCapabilities = { extensions: { [TASKS_EXTENSION]: {} } };
-    const fault = faultOf('invalid-message', MISSING_CAPABILITY, text, place);
-    return { ...fault, data: { requiredCapabilities } };
+    const error = protocolErrorOf('invalid-message', MISSING_CAPABILITY, text, errorContext);
+    return { ...error, data: { requiredCapabilities } };
   }
   const needed = NEEDED_USES.get(rule.method);
   if (needed === undefined || usesOf(context).includes(needed)) return undefined;
   const text = 'Method not found: the server of this session has not declared it.';
-  return faultOf('method-forbidden', METHOD_NOT_FOUND, text, place, 200);
+  return protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, text, errorContext, 200);
 }
 
 function listensToTasks(rule: MethodRule, { params }: Call): boolean {
@@ -94,7 +94,7 @@ function listensToTasks(rule: MethodRule, { params }: Call): boolean {
 }
 
 /** Whoever has not declared tasks ignores the wish, and a lax server must not make one of it. */
-function wishEdits({ call, text }: TaskContext): readonly TextEdit[] {
+function taskParamEdits({ call, text }: TaskContext): readonly TextEdit[] {
   const params = call.params?.['task'] === undefined ? undefined : spanOf(text, ['params']);
   return params === undefined ? [] : removalEdits(text, params, (name) => name === 'task');
 }

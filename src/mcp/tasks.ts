@@ -4,7 +4,7 @@
 // Source: MCP 2025-11-25, tasks; the Tasks extension of 2026-07-28 (io.modelcontextprotocol/tasks).
 
 import { isObject, type Json, type JsonObject } from './message.js';
-import { isMisspelt, RESULT_SPELLING, TASK_SPELLING } from './spelling.js';
+import { DEFINED_RESULT_MEMBERS, DEFINED_TASK_MEMBERS, isMisspelt } from './spelling.js';
 
 /** The name of the extension, in the capabilities of both sides (2026). */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
@@ -85,7 +85,7 @@ export function isTaskId(value: Json | undefined): value is string {
  * @returns `undefined` where it breaks the specification, or has what a task of the extension has.
  */
 export function readPlainTask(value: Json | undefined): Task | undefined {
-  if (!isObject(value) || isMisspelt(value, TASK_SPELLING)) return undefined;
+  if (!isObject(value) || isMisspelt(value, DEFINED_TASK_MEMBERS)) return undefined;
   if (Object.values(PAYLOADS).some((member) => isObject(value[member]))) return undefined;
   const { taskId, status, ttl } = value as { readonly [name: string]: Json };
   if (!isTaskId(taskId) || !STATUSES.has(status) || !isTtl(ttl)) return undefined;
@@ -107,7 +107,8 @@ export function readDetailedTask(value: JsonObject): Task | undefined {
 }
 
 function readHead(value: JsonObject): Omit<Task, 'state'> | undefined {
-  if (isMisspelt(value, TASK_SPELLING) || value['requestState'] !== undefined) return undefined;
+  if (isMisspelt(value, DEFINED_TASK_MEMBERS) || value['requestState'] !== undefined)
+    return undefined;
   const { taskId, status, ttlMs } = value as { readonly [name: string]: Json };
   if (!isTaskId(taskId) || !STATUSES.has(status) || !isTtl(ttlMs)) return undefined;
   return { id: taskId, ttlMs };
@@ -138,7 +139,7 @@ function readState(value: JsonObject): TaskState | undefined {
 /** The result of a call, which can neither ask nor be put off once more. */
 function isComplete(result: JsonObject): boolean {
   const type = result['resultType'];
-  return (type === undefined || type === 'complete') && !isMisspelt(result, RESULT_SPELLING);
+  return (type === undefined || type === 'complete') && !isMisspelt(result, DEFINED_RESULT_MEMBERS);
 }
 
 function isTtl(ttl: Json | undefined): ttl is number | null | undefined {
@@ -146,7 +147,7 @@ function isTtl(ttl: Json | undefined): ttl is number | null | undefined {
 }
 
 /** A wish of a client for a task (2025-11-25): an object, with a time to live or without. */
-export function isTaskWish(value: Json | undefined): boolean {
+export function isTaskParam(value: Json | undefined): boolean {
   return isObject(value) && (value['ttl'] === undefined || isTtl(value['ttl']));
 }
 

@@ -18,7 +18,7 @@ export type LeaveSignal = {
 };
 
 /** The answers that a channel still owes its client: what was posted for them ended long before. */
-export type AwaitedAnswers = {
+export type AwaitedResponses = {
   /** Nothing more is sent for this channel before something of it is answered. */
   readonly isFull: boolean;
   /** Waits for the answer under this id, up to `withinMs`. */
@@ -36,9 +36,9 @@ export type Incoming = {
   /** On the path of an endpoint its name, until the message is a member's. */
   readonly upstream: string;
   /** The endpoint of several upstreams that it came through. */
-  readonly endpoint?: string | undefined;
+  readonly aggregate?: string | undefined;
   /** The path of HTTP+SSE below the upstream's own that was asked for; absent on the upstream's own. */
-  readonly channel?: 'events' | 'message' | undefined;
+  readonly legacySsePath?: 'events' | 'message' | undefined;
   readonly httpMethod: 'POST' | 'GET' | 'DELETE';
   /** Lower-case names. A header that was sent more than once is listed in `repeated`. */
   readonly headers: { readonly [name: string]: string | undefined };
@@ -61,7 +61,7 @@ export type Incoming = {
    * where none is left. Asked once it is known who calls, so that nobody else can fill them. `member` names
    * the upstream where the path is that of an endpoint.
    */
-  enter(member?: string): boolean;
+  enter(backend?: string): boolean;
   /** Aborted when the client's connection ends before the answer does. */
   readonly signal: LeaveSignal;
   /** Milliseconds since the epoch, and a monotonic reading in milliseconds, both at arrival. */
@@ -70,7 +70,7 @@ export type Incoming = {
 };
 
 /** Headers of an answer. Names are lower-case. */
-export type AnswerHeaders = { readonly [name: string]: string };
+export type ResponseHeaders = { readonly [name: string]: string };
 
 /** Where the answer goes. Exactly one of `send` and `open` is called, once. */
 export interface Outgoing {
@@ -79,9 +79,9 @@ export interface Outgoing {
   /** A header that goes with the answer, whoever answers. To be called before the answer begins. */
   also(name: string, value: string): void;
   /** A whole answer. An empty body sends no content type. */
-  send(status: number, headers: AnswerHeaders, body: Body): void;
+  send(status: number, headers: ResponseHeaders, body: Body): void;
   /** Opens an event stream: headers now, body by `write`. */
-  open(status: number, headers: AnswerHeaders): void;
+  open(status: number, headers: ResponseHeaders): void;
   /** Bytes of an open stream; resolves when more may be written (back-pressure). */
   write(bytes: Uint8Array | string): void | Promise<void>;
   end(): void;
@@ -96,11 +96,11 @@ export type ClientEnd = Pick<Outgoing, 'isClosed' | 'write'> & {
   /** Aborted when the channel ends. */
   readonly signal: LeaveSignal;
   /** Where answers come apart from every exchange. */
-  readonly awaited: AwaitedAnswers | undefined;
+  readonly awaited: AwaitedResponses | undefined;
 };
 
 /** Why no usable answer came from an upstream. `overloaded`: there is no room to keep it. */
-export type ForwardFault =
+export type ForwardError =
   | 'overloaded'
   | 'upstream-unavailable'
   | 'upstream-timeout'
@@ -108,10 +108,10 @@ export type ForwardFault =
   | 'upstream-credentials';
 
 /** All bytes of an answer, or why they are not there. */
-export type WholeAnswer = Bytes | 'too-large' | ForwardFault;
+export type ResponseBody = Bytes | 'too-large' | ForwardError;
 
 /** An upstream's answer whose headers have arrived. Exactly one of `whole` and `next` may be used. */
-export type UpstreamAnswer = {
+export type UpstreamResponse = {
   readonly kind: 'answer';
   readonly status: number;
   /** Lower-case names. Of a header sent twice, the values joined by a comma. */
@@ -120,9 +120,9 @@ export type UpstreamAnswer = {
    * All bytes, at once where they are there; or `too-large` past `maxBytes` and a fault past `withinMs` (the socket is then closed), or
    * why they ended early.
    */
-  whole(maxBytes: number, withinMs: number): WholeAnswer | Promise<WholeAnswer>;
+  readBody(maxBytes: number, withinMs: number): ResponseBody | Promise<ResponseBody>;
   /** Bytes as they come; `undefined` at the end, a fault when they ended early. */
-  next(): Uint8Array | undefined | ForwardFault | Promise<Uint8Array | undefined | ForwardFault>;
+  next(): Uint8Array | undefined | ForwardError | Promise<Uint8Array | undefined | ForwardError>;
   /**
    * Holds room for so many bytes of it that are kept, in place of what was held before; waits where there is
    * none. What an answer holds, and its whole bytes, are given back by `release` or `abort`.
@@ -135,21 +135,25 @@ export type UpstreamAnswer = {
 };
 
 /** An upstream's end of a channel of HTTP+SSE: the path that it wants messages at, and what it says from then on. */
-export type ChannelOutcome =
-  | { readonly kind: 'channel'; readonly endpoint: string; readonly answer: UpstreamAnswer }
-  | { readonly kind: 'fault'; readonly reason: ForwardFault };
+export type LegacySseOutcome =
+  | {
+      readonly kind: 'channel';
+      readonly messageEndpoint: string;
+      readonly response: UpstreamResponse;
+    }
+  | { readonly kind: 'fault'; readonly reason: ForwardError };
 
 export type ForwardOutcome =
-  | UpstreamAnswer
-  | { readonly kind: 'fault'; readonly reason: ForwardFault };
+  | UpstreamResponse
+  | { readonly kind: 'fault'; readonly reason: ForwardError };
 
 /**
  * Why nothing was sent: it concerns what another replica runs, or ran, or the replicas could not be told of it; or
  * too much for its caller is on its way (`overloaded`).
  */
-export type UnsentFault = 'asked-elsewhere' | 'store-unavailable' | 'overloaded';
+export type UnsentError = 'asked-elsewhere' | 'store-unavailable' | 'overloaded';
 
 /** What became of a message that may concern what another replica runs, or that was not sent at all. */
-export type PlacedOutcome =
+export type RoutedOutcome =
   | ForwardOutcome
-  | { readonly kind: 'fault'; readonly reason: UnsentFault };
+  | { readonly kind: 'fault'; readonly reason: UnsentError };

@@ -6,11 +6,11 @@
 export const SESSION_VERSIONS: readonly string[] = ['2025-03-26', '2025-06-18', '2025-11-25'];
 
 /** The one revision of HTTP+SSE, where a session lives on one stream: its channel. */
-export const CHANNEL_VERSION = '2024-11-05';
+export const LEGACY_SSE_VERSION = '2024-11-05';
 
 /** The era of a session, by its revision. */
 export function sessionEra(version: string): '2024' | '2025' {
-  return version === CHANNEL_VERSION ? '2024' : '2025';
+  return version === LEGACY_SSE_VERSION ? '2024' : '2025';
 }
 
 /** Revisions of the stateless era. */

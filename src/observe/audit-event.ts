@@ -5,7 +5,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Principal } from '../policy/principal.js';
-import type { ExchangeRecord } from '../policy/record.js';
+import type { RequestRecord } from '../policy/record.js';
 import { detailText, foreignDetail } from './event-detail.js';
 import {
   instanceText,
@@ -130,13 +130,13 @@ function actorText(principal: Principal | undefined, groups: readonly string[]):
     : `${provedText(principal)}${quoteList(groups, MAX_LISTED)}}`;
 }
 
-function clientText({ client }: ExchangeRecord, mask: MaskText | undefined): string {
+function clientText({ client }: RequestRecord, mask: MaskText | undefined): string {
   const self = client.selfReported;
-  const said =
+  const selfReported =
     self === undefined
       ? 'null'
       : `{"name":${quoteForeign(self.name, mask)},"version":${quoteForeign(self.version, mask)}}`;
-  return `{"ip":${quoteForeign(client.ip)},"self_reported":${said},"era":${quoteOptional(client.era)},"session":${quoteOptional(client.session)}}`;
+  return `{"ip":${quoteForeign(client.ip)},"self_reported":${selfReported},"era":${quoteOptional(client.era)},"session":${quoteOptional(client.session)}}`;
 }
 
 function requestId(id: string | number | undefined, mask: MaskText | undefined): string {
@@ -147,8 +147,8 @@ function foreign(text: string | undefined, mask: MaskText | undefined): string {
   return text === undefined ? 'null' : quoteForeign(text, mask);
 }
 
-function targetText(record: ExchangeRecord, mask: MaskText | undefined): string {
-  const { upstream, endpoint, target } = record;
+function targetText(record: RequestRecord, mask: MaskText | undefined): string {
+  const { upstream, aggregate, target } = record;
   const id = requestId(target.requestId, mask);
   // A pinned name was reviewed; every other name is the client's own words.
   if (target.pin !== undefined && target.method !== undefined)
@@ -158,11 +158,11 @@ function targetText(record: ExchangeRecord, mask: MaskText | undefined): string 
     target.method === undefined
       ? foreign(target.receivedMethod, mask)
       : quoteVerified(target.method);
-  const through = endpoint === undefined ? '' : `,"endpoint":${quoteVerified(endpoint)}`;
+  const through = aggregate === undefined ? '' : `,"endpoint":${quoteVerified(aggregate)}`;
   return `{"upstream":${quoteVerified(upstream)}${through},"method":${method},"kind":${quoteOptional(target.kind)},"name":${name},"definition":${quoteOptional(target.definition)},"pin":${quoteOptional(target.pin)},"request_id":${id}}`;
 }
 
-function argsText({ args }: ExchangeRecord, mask: MaskText | undefined): string {
+function argsText({ args }: RequestRecord, mask: MaskText | undefined): string {
   if (args === undefined) return 'null';
   const captured = Object.entries(args.captured)
     .slice(0, MAX_LISTED)
@@ -171,17 +171,17 @@ function argsText({ args }: ExchangeRecord, mask: MaskText | undefined): string 
 }
 
 /** What was asked for, and with what: known at the decision, and told once more, in the same words, at the end. */
-function askedText(record: ExchangeRecord, mask: MaskText | undefined): string {
+function askedText(record: RequestRecord, mask: MaskText | undefined): string {
   record.askedText ??= `,"target":${targetText(record, mask)},"args":${argsText(record, mask)}`;
   return record.askedText;
 }
 
-function decisionText(record: ExchangeRecord): string {
+function decisionText(record: RequestRecord): string {
   const { id, decision } = record;
   return `{"id":${quoteOwn(id)}${ruledText(decision)}${quoteList(decision.reasons, MAX_LISTED)},"shadow":[]}`;
 }
 
-function findingsText({ findings }: ExchangeRecord, mask: MaskText | undefined): string {
+function findingsText({ findings }: RequestRecord, mask: MaskText | undefined): string {
   if (findings.length === 0) return '[]';
   const texts = findings
     .slice(0, MAX_LISTED)
@@ -192,7 +192,7 @@ function findingsText({ findings }: ExchangeRecord, mask: MaskText | undefined):
   return `[${texts.join()}]`;
 }
 
-function resultText({ result }: ExchangeRecord): string {
+function resultText({ result }: RequestRecord): string {
   const list =
     result.list === undefined
       ? 'null'
@@ -200,19 +200,19 @@ function resultText({ result }: ExchangeRecord): string {
   return `{"status":"${result.status}","http":${quoteNumber(result.http)},"rpc_code":${quoteNumber(result.rpcCode)},"bytes":${quoteNumber(result.bytes)},"digest":${result.digest === undefined ? 'null' : quoteOwn(result.digest)},"list":${list}}`;
 }
 
-function latencyText({ latency }: ExchangeRecord, totalMs: number | undefined): string {
+function latencyText({ latency }: RequestRecord, totalMs: number | undefined): string {
   const upstream = totalMs === undefined ? undefined : latency.upstream;
   return `{"total":${quoteNumber(totalMs)},"auth":${quoteNumber(latency.auth)},"policy":${quoteNumber(latency.policy)},"inspect":${quoteNumber(latency.inspect)},"upstream":${quoteNumber(upstream)}}`;
 }
 
-function traceText({ trace }: ExchangeRecord): string {
+function traceText({ trace }: RequestRecord): string {
   if (trace === undefined) return 'null';
   return `{"trace_id":${quoteVerified(trace.traceId)},"span_id":${quoteVerified(trace.spanId)}}`;
 }
 
-function exchangeText(
+function requestText(
   type: 'mcp.decision' | 'mcp.outcome',
-  record: ExchangeRecord,
+  record: RequestRecord,
   context: EventContext,
   totalMs: number | undefined,
 ): EventText {
@@ -230,17 +230,17 @@ function exchangeText(
 }
 
 /** The event written before anything leaves. Its result, and the time the upstream took, are `null`. */
-export function decisionEvent(record: ExchangeRecord, context: EventContext): EventText {
-  return exchangeText('mcp.decision', record, context, undefined);
+export function decisionEvent(record: RequestRecord, context: EventContext): EventText {
+  return requestText('mcp.decision', record, context, undefined);
 }
 
 /** The event written once, at the end, whatever the end was. `totalMs` is in milliseconds. */
 export function outcomeEvent(
-  record: ExchangeRecord,
+  record: RequestRecord,
   context: EventContext,
   totalMs: number,
 ): EventText {
-  return exchangeText('mcp.outcome', record, context, totalMs);
+  return requestText('mcp.outcome', record, context, totalMs);
 }
 
 function pinTarget(

@@ -11,7 +11,7 @@ import { constants, type Stats, statSync } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { AuditLease, type LeaseOptions } from './audit-lease.js';
-import type { ChainWriter, Notice, Preparation } from './audit-ports.js';
+import type { ChainWriter, LifecycleEvent, Preparation } from './audit-ports.js';
 import { type ChainHead, type ChainTail, readChainLine, readTail, tornDigest } from './chain.js';
 import { isOnThisMachine } from './local-files.js';
 
@@ -21,7 +21,7 @@ const FILE_MODE = 0o600;
 const SYNCED_APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_RDWR | constants.O_DSYNC;
 
 /** A look is good for this long: as near as a look can come to a write that takes about as long itself. */
-const LOOK_EVERY_MS = 5;
+const CHECK_INTERVAL_MS = 5;
 
 /** The end of the file in which the last whole line must be found; far more than the longest line. */
 const MAX_TAIL_BYTES = 1024 * 1024;
@@ -48,7 +48,7 @@ function compare(found: Stats | undefined, opened: Opened): Found {
   return opened.isRegular && found.size !== opened.size ? 'resized' : 'same';
 }
 
-function lookNow(path: string, opened: Opened): Found {
+function checkFileSync(path: string, opened: Opened): Found {
   try {
     return compare(statSync(path, { throwIfNoEntry: false }), opened);
   } catch {
@@ -56,7 +56,7 @@ function lookNow(path: string, opened: Opened): Found {
   }
 }
 
-async function look(path: string, opened: Opened): Promise<Found> {
+async function checkFile(path: string, opened: Opened): Promise<Found> {
   try {
     return compare(await stat(path), opened);
   } catch {
@@ -112,7 +112,7 @@ async function writeAll(handle: FileHandle, bytes: Buffer): Promise<void> {
   }
 }
 
-function continuation(head: ChainHead, why: string): Notice {
+function continuation(head: ChainHead, why: string): LifecycleEvent {
   return { event: 'continued', detail: { why, after_seq: head.seq, after_hash: head.hash } };
 }
 
@@ -127,10 +127,10 @@ function takeOver(text: string): Preparation {
   if (tail.head === undefined) {
     throw new Error('the file has content and no audit line at its end');
   }
-  return { head: tail.head, notices: recovery(tail), needsLineEnd: !tail.isLineEnded };
+  return { head: tail.head, lifecycleEvents: recovery(tail), needsLineEnd: !tail.isLineEnded };
 }
 
-function recovery({ torn }: ChainTail): Notice[] {
+function recovery({ torn }: ChainTail): LifecycleEvent[] {
   if (torn === '') return [];
   return [
     { event: 'recovered', detail: { torn_bytes: torn.length, torn_sha256: tornDigest(torn) } },
@@ -158,7 +158,7 @@ function goOn(
   remains: Remains | undefined,
 ): Preparation {
   const behind = textBehind(text, known);
-  if (behind === '') return { head: known, notices: [], needsLineEnd: false };
+  if (behind === '') return { head: known, lifecycleEvents: [], needsLineEnd: false };
   const isSame = remains?.device === file.device && remains.inode === file.inode;
   const left = isSame ? remains?.bytes.toString('latin1') : undefined;
   if (behind !== undefined && left?.startsWith(behind)) return takeOver(text);
@@ -172,19 +172,19 @@ export type AuditFileOptions = {
    * A file that was taken away within this time after a look is noticed by the first group behind that
    * time.
    */
-  readonly lookEveryMs?: number;
+  readonly checkIntervalMs?: number;
   readonly lease?: LeaseOptions;
 };
 
 /** A writer for one path. Nothing is opened before `acquire` or the first `prepare`. */
 export function createAuditFile(path: string, options: AuditFileOptions = {}): ChainWriter {
-  const { lookEveryMs = LOOK_EVERY_MS } = options;
+  const { checkIntervalMs = CHECK_INTERVAL_MS } = options;
   const lease = new AuditLease(path, options.lease ?? { instance: randomUUID() });
   let opened: Opened | undefined;
   let remains: Remains | undefined;
   /** What is being written, until it is known to be durable. */
   let writing: Buffer | undefined;
-  let lookedMs = Number.NEGATIVE_INFINITY;
+  let checkedAtMs = Number.NEGATIVE_INFINITY;
 
   async function release(): Promise<void> {
     const { handle } = opened ?? {};
@@ -201,8 +201,8 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
       return known === undefined ? takeOver(text) : goOn(text, file, known, remains);
     }
     if (file.isRegular) await syncFolder(path);
-    const notices = known === undefined ? [] : [continuation(known, why)];
-    return { head: known, notices, needsLineEnd: false };
+    const lifecycleEvents = known === undefined ? [] : [continuation(known, why)];
+    return { head: known, lifecycleEvents, needsLineEnd: false };
   }
 
   /** Takes back what was written of a group that failed, so that the file ends with a whole line. */
@@ -221,16 +221,17 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
 
   return {
     acquire: (onWait, ending) => lease.acquire(onWait, ending),
-    fault: () => lease.lost,
+    currentError: () => lease.lost,
     async prepare(known) {
       if (opened === undefined) return takeUp(known, 'reopened');
       if (!lease.isFresh) await lease.hold();
       const nowMs = performance.now();
-      if (nowMs - lookedMs < lookEveryMs) return { head: known, notices: [], needsLineEnd: false };
-      const found = opened.isLocal ? lookNow(path, opened) : await look(path, opened);
+      if (nowMs - checkedAtMs < checkIntervalMs)
+        return { head: known, lifecycleEvents: [], needsLineEnd: false };
+      const found = opened.isLocal ? checkFileSync(path, opened) : await checkFile(path, opened);
       if (found === 'same') {
-        lookedMs = nowMs;
-        return { head: known, notices: [], needsLineEnd: false };
+        checkedAtMs = nowMs;
+        return { head: known, lifecycleEvents: [], needsLineEnd: false };
       }
       await release();
       return takeUp(known, found);
@@ -260,7 +261,7 @@ export function createAuditFile(path: string, options: AuditFileOptions = {}): C
  */
 export function createAuditStream(write: (text: string) => Promise<void>): ChainWriter {
   return {
-    prepare: (known) => Promise.resolve({ head: known, notices: [], needsLineEnd: false }),
+    prepare: (known) => Promise.resolve({ head: known, lifecycleEvents: [], needsLineEnd: false }),
     commit: (bytes) => write(bytes.toString('latin1')),
     abandon: () => Promise.resolve(),
     close: () => Promise.resolve(),

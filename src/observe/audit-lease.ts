@@ -74,7 +74,7 @@ type Held = {
   readonly inode: number;
   renewed: Moment;
   /** When the path was last seen to name this lease, or nothing. */
-  looked: Moment;
+  checkedAt: Moment;
 };
 
 /** By both clocks: one stands still while the machine sleeps, the other is set. */
@@ -348,7 +348,7 @@ export class AuditLease {
       const made = this.#moment();
       await this.#write(handle, path);
       const { dev, ino } = await handle.stat();
-      return { handle, path, device: dev, inode: ino, renewed: made, looked: made };
+      return { handle, path, device: dev, inode: ino, renewed: made, checkedAt: made };
     } catch (error) {
       await handle.close();
       await unlink(path).catch(() => undefined);
@@ -424,7 +424,7 @@ export class AuditLease {
     }
     if (found === undefined || !hasPath(held, found)) return this.#lose(found);
     held.renewed = begun;
-    held.looked = begun;
+    held.checkedAt = begun;
   }
 
   /**
@@ -432,8 +432,8 @@ export class AuditLease {
    * who did not cannot know whether there was one.
    */
   async #makeAgain(held: Held, begun: Moment): Promise<void> {
-    if (this.#since(held.looked) >= this.#times.staleMs) return this.#lose(undefined);
-    held.looked = begun;
+    if (this.#since(held.checkedAt) >= this.#times.staleMs) return this.#lose(undefined);
+    held.checkedAt = begun;
     const made = await this.#create(held.path);
     if (made === undefined) return this.#lose(await readFound(held.path));
     this.#held = made;

@@ -5,7 +5,7 @@ import type { ChainHead } from './chain.js';
 import type { CheckpointBounds } from './checkpoint.js';
 
 /** Something that must be written before the next line, because of how the place was found. */
-export type Notice = {
+export type LifecycleEvent = {
   readonly event: 'continued' | 'recovered';
   readonly detail: Readonly<Record<string, string | number>>;
 };
@@ -14,7 +14,7 @@ export type Notice = {
 export type Preparation = {
   /** The chain to go on with; `undefined` begins a new one. */
   readonly head: ChainHead | undefined;
-  readonly notices: readonly Notice[];
+  readonly lifecycleEvents: readonly LifecycleEvent[];
   /** True when the last bytes in the place are an unfinished line. */
   readonly needsLineEnd: boolean;
 };
@@ -27,7 +27,7 @@ export interface ChainWriter {
    */
   acquire?(onWait: (holder: string) => void, ending?: AbortSignal): Promise<string | undefined>;
   /** Why nothing can be written, where that is known before a write is tried. */
-  fault?(): string | undefined;
+  currentError?(): string | undefined;
   /** Opens the place, or looks whether it is still the same. `known` is the last durable line. */
   prepare(known: ChainHead | undefined): Promise<Preparation>;
   /** Writes and makes durable. */
@@ -57,5 +57,5 @@ export type SinkPorts = {
   /** A checkpoint was written: for a second place. */
   readonly onCheckpoint: (event: EventText) => void;
   /** The code of the fault, or `undefined` when the place works again. */
-  readonly onState: (fault: string | undefined) => void;
+  readonly onState: (error: string | undefined) => void;
 };

@@ -65,42 +65,44 @@ export function hasId(record: AuditRecord, id: string): boolean {
   return record['id'] === id || valueAt(record, 'decision', 'id') === id;
 }
 
-function word(value: unknown): string {
+function quoteIfNeeded(value: unknown): string {
   if (typeof value === 'string' && value !== '') return makeVisible(value);
   return typeof value === 'number' ? String(value) : '-';
 }
 
 function reasonsOf(record: AuditRecord): string {
   const reasons = valueAt(record, 'decision', 'reasons');
-  return Array.isArray(reasons) && reasons.length > 0 ? reasons.map(word).join(',') : '';
+  return Array.isArray(reasons) && reasons.length > 0 ? reasons.map(quoteIfNeeded).join(',') : '';
 }
 
 function detailOf(record: AuditRecord): string {
   const detail = record['detail'];
   if (!isRecord(detail)) return '';
   return Object.entries(detail)
-    .map(([name, value]) => `${makeVisible(name)}=${word(value)}`)
+    .map(([name, value]) => `${makeVisible(name)}=${quoteIfNeeded(value)}`)
     .join(' ');
 }
 
 /** One line for a person: when, what, who, where, and what came of it. No control characters. */
 export function renderAuditRow(record: AuditRecord): string {
-  const parts = [word(record['time']), word(record['type'])];
-  if (isRecord(record['actor'])) parts.push(word(valueAt(record, 'actor', 'sub')));
+  const parts = [quoteIfNeeded(record['time']), quoteIfNeeded(record['type'])];
+  if (isRecord(record['actor'])) parts.push(quoteIfNeeded(valueAt(record, 'actor', 'sub')));
   const target = record['target'];
   if (isRecord(target)) {
     const { upstream, method, name } = target;
     parts.push(
       [upstream, method, name]
         .filter((part) => part != null)
-        .map(word)
+        .map(quoteIfNeeded)
         .join(' '),
     );
   }
   const decision = record['decision'];
   if (isRecord(decision)) {
-    parts.push(`${word(decision['action'])} ${reasonsOf(record) || word(decision['rule'])}`);
-    parts.push(word(decision['id']));
+    parts.push(
+      `${quoteIfNeeded(decision['action'])} ${reasonsOf(record) || quoteIfNeeded(decision['rule'])}`,
+    );
+    parts.push(quoteIfNeeded(decision['id']));
   }
   const detail = detailOf(record);
   if (detail !== '') parts.push(detail);

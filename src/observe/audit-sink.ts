@@ -68,7 +68,7 @@ export class AuditSink {
   #mayOpen = false;
   #isClosed = false;
   #startedMs = 0;
-  #fault: string | undefined = NOT_STARTED;
+  #error: string | undefined = NOT_STARTED;
   #refused = 0;
 
   constructor(name: string, writer: ChainWriter, ports: SinkPorts) {
@@ -90,7 +90,7 @@ export class AuditSink {
   }
 
   get isWritable(): boolean {
-    return this.#fault === undefined && this.#queue.length < QUEUE_CAPACITY;
+    return this.#error === undefined && this.#queue.length < QUEUE_CAPACITY;
   }
 
   /** Takes the right to write; see ChainWriter. Comes before `start`, and writes nothing. */
@@ -123,8 +123,8 @@ export class AuditSink {
    * then it is counted as lost. `mayUseReserve` is for the outcomes of calls.
    */
   enqueue(event: EventText, mayUseReserve: boolean): boolean {
-    const room = mayUseReserve ? QUEUE_CAPACITY : QUEUE_CAPACITY - CALL_RESERVE;
-    if (this.#isClosed || this.#queue.length >= room) {
+    const capacity = mayUseReserve ? QUEUE_CAPACITY : QUEUE_CAPACITY - CALL_RESERVE;
+    if (this.#isClosed || this.#queue.length >= capacity) {
       this.#ports.onResult('lost', 1);
       return false;
     }
@@ -203,12 +203,12 @@ export class AuditSink {
   #tick(): void {
     if (this.#isStalled()) {
       this.#refuse(new SinkUnavailable('stalled'));
-      this.#setFault('stalled');
-    } else if (this.#fault !== undefined && this.#fault !== NOT_STARTED) {
+      this.#setError('stalled');
+    } else if (this.#error !== undefined && this.#error !== NOT_STARTED) {
       this.#kick();
     } else {
-      const fault = this.#writer.fault?.();
-      if (fault !== undefined) this.#setFault(fault);
+      const error = this.#writer.currentError?.();
+      if (error !== undefined) this.#setError(error);
     }
   }
 
@@ -289,10 +289,12 @@ export class AuditSink {
   #openingEvents(found: Preparation): EventText[] {
     const { lifecycle } = this.#ports;
     // INVARIANT: a recovery is the very next line after what was torn.
-    const events = found.notices.map((notice) => lifecycle(notice.event, notice.detail));
+    const events = found.lifecycleEvents.map((lifecycleEvent) =>
+      lifecycle(lifecycleEvent.event, lifecycleEvent.detail),
+    );
     if (!this.#isStarted) events.push(lifecycle('started', {}));
-    else if (this.#fault !== undefined) {
-      events.push(lifecycle('resumed', { after: this.#fault, refused: this.#refused }));
+    else if (this.#error !== undefined) {
+      events.push(lifecycle('resumed', { after: this.#error, refused: this.#refused }));
     }
     return events;
   }
@@ -301,7 +303,7 @@ export class AuditSink {
     this.#head = head;
     this.#isStarted = true;
     this.#refused = 0;
-    this.#setFault(undefined);
+    this.#setError(undefined);
     if (count > 0) this.#ports.onResult('written', count);
     this.#ports.onWritten(head);
     for (const point of points) this.#ports.onCheckpoint(point);
@@ -314,7 +316,7 @@ export class AuditSink {
     const refused = waiting.filter((item) => item.kind === 'event' && !item.isKept).length;
     this.#refused += refused;
     if (refused > 0) this.#ports.onResult('refused', refused);
-    this.#setFault(codeOf(error));
+    this.#setError(codeOf(error));
     this.#refuse(new SinkUnavailable(codeOf(error)));
   }
 
@@ -325,9 +327,9 @@ export class AuditSink {
     this.#hasWaiters = false;
   }
 
-  #setFault(fault: string | undefined): void {
-    if (this.#fault === fault) return;
-    this.#fault = fault;
-    this.#ports.onState(fault);
+  #setError(error: string | undefined): void {
+    if (this.#error === error) return;
+    this.#error = error;
+    this.#ports.onState(error);
   }
 }

@@ -5,7 +5,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { AuditSettings } from '../config/settings.js';
-import type { ExchangeRecord } from '../policy/record.js';
+import type { RequestRecord } from '../policy/record.js';
 import {
   type AuditEvent,
   decisionEvent,
@@ -59,7 +59,7 @@ export type AuditPorts = {
   /** Makes the place of a sink; see audit-file.ts. */
   readonly newWriter: (sink: AuditSettings['sinks'][number]) => ChainWriter;
   /** Tells the control `audit`: the fault of a sink, or `undefined` when all work. */
-  readonly onState?: (fault: string | undefined) => void;
+  readonly onState?: (error: string | undefined) => void;
   /** A further mask for what others wrote. */
   readonly mask?: MaskText;
 };
@@ -77,9 +77,9 @@ export interface Audit {
    * Records the decision. For an allow under `onFailure: block` it resolves when every sink has it
    * durably; otherwise at once. Never rejects.
    */
-  decision(record: ExchangeRecord): Promise<Recorded>;
+  decision(record: RequestRecord): Promise<Recorded>;
   /** Records how it ended; `totalMs` is the whole time in milliseconds. Does not wait. */
-  outcome(record: ExchangeRecord, totalMs: number): void;
+  outcome(record: RequestRecord, totalMs: number): void;
   /** Records anything else. Failed logins past a rate are counted and not written. */
   event(event: AuditEvent): void;
   /** The versions that events carry from now on. */
@@ -140,12 +140,12 @@ function isUnauthenticated(event: AuditEvent): boolean {
 }
 
 /** The state of all sinks as one: the first fault, with the name of its sink. */
-function createSinkStates(onState: (fault: string | undefined) => void) {
-  const faults = new Map<string, string>();
-  return (sink: string, fault: string | undefined): void => {
-    if (fault === undefined) faults.delete(sink);
-    else faults.set(sink, `${sink}: ${fault}`);
-    onState(faults.values().next().value);
+function createSinkStates(onState: (error: string | undefined) => void) {
+  const errors = new Map<string, string>();
+  return (sink: string, error: string | undefined): void => {
+    if (error === undefined) errors.delete(sink);
+    else errors.set(sink, `${sink}: ${error}`);
+    onState(errors.values().next().value);
   };
 }
 
@@ -195,7 +195,7 @@ function createSinks(
 ): readonly AuditSink[] {
   const { settings, meters } = ports;
   const names = sinkNames(settings);
-  const tell = createSinkStates(ports.onState ?? (() => undefined));
+  const setSinkState = createSinkStates(ports.onState ?? (() => undefined));
   const sinks: AuditSink[] = settings.sinks.map((sink, index) => {
     const name = names[index] ?? sink.type;
     return new AuditSink(name, ports.newWriter(sink), {
@@ -214,7 +214,7 @@ function createSinks(
         if (isClosing()) return;
         for (const other of sinks) if (other.name !== name) other.enqueue(event, false);
       },
-      onState: (fault) => tell(name, fault),
+      onState: (error) => setSinkState(name, error),
     });
   });
   return sinks;
@@ -245,17 +245,17 @@ export function createAudit(ports: AuditPorts): Audit {
 
   /** Those who wait for one group of one sink hold the same promise, and get the same answer. */
   let waiting:
-    | { readonly appended: Promise<unknown>; readonly settled: Promise<Recorded> }
+    | { readonly appended: Promise<unknown>; readonly durability: Promise<Recorded> }
     | undefined;
 
-  function settled(appended: Promise<unknown>): Promise<Recorded> {
-    if (waiting?.appended === appended) return waiting.settled;
-    const told = appended.then(
+  function durability(appended: Promise<unknown>): Promise<Recorded> {
+    if (waiting?.appended === appended) return waiting.durability;
+    const recorded = appended.then(
       () => 'durable' as const,
       () => 'unavailable' as const,
     );
-    waiting = { appended, settled: told };
-    return told;
+    waiting = { appended, durability: recorded };
+    return recorded;
   }
 
   return {
@@ -270,7 +270,7 @@ export function createAudit(ports: AuditPorts): Audit {
       }
       return undefined;
     },
-    start: () => settled(Promise.all(sinks.map((sink) => sink.start()))),
+    start: () => durability(Promise.all(sinks.map((sink) => sink.start()))),
     decision(record) {
       const event = decisionEvent(record, builder.context());
       const isAllowed = record.decision.verdict === 'allow';
@@ -278,8 +278,8 @@ export function createAudit(ports: AuditPorts): Audit {
         spread(event, isAllowed);
         return DURABLE;
       }
-      if (only !== undefined) return settled(only.append(event));
-      return settled(Promise.all(sinks.map((sink) => sink.append(event))));
+      if (only !== undefined) return durability(only.append(event));
+      return durability(Promise.all(sinks.map((sink) => sink.append(event))));
     },
     outcome(record, totalMs) {
       const mayUseReserve = record.decision.verdict === 'allow';

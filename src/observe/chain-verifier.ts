@@ -8,7 +8,7 @@ import { type ChainHead, type ChainLine, NO_PREVIOUS, readChainLine, tornDigest 
 import { CheckpointVerifier } from './checkpoint-verifier.js';
 
 /** What is wrong with a line. */
-export type ChainFaultKind =
+export type ChainErrorKind =
   | 'not-a-record'
   | 'torn'
   | 'edited'
@@ -23,18 +23,18 @@ export type ChainFaultKind =
   | 'truncated'
   | 'empty';
 
-export type ChainFault = {
+export type ChainError = {
   readonly file: string;
   /** Number of the line in its file, from 1; 0 for the file as a whole. */
   readonly line: number;
-  readonly kind: ChainFaultKind;
+  readonly kind: ChainErrorKind;
   readonly message: string;
 };
 
 export type ChainVerdict = {
   /** Everything was checked, and nothing is wrong. */
   readonly isWhole: boolean;
-  readonly faults: readonly ChainFault[];
+  readonly faults: readonly ChainError[];
   /** What could not be checked with what was given. */
   readonly unchecked: readonly string[];
   /** Lines that no checkpoint vouches for, and the number of the first of them in the chain. */
@@ -53,20 +53,20 @@ export type VerifyOptions = {
 };
 
 /** Faults are listed up to this many; the first one is what matters. */
-const MAX_FAULTS = 50;
+const MAX_ERRORS = 50;
 
-export type Place = { readonly file: string; readonly line: number };
+export type LinePosition = { readonly file: string; readonly line: number };
 
 const GIVE_MORE = 'give --key or the older file';
 
 /** Checks one chain over one or more files, in their order. */
 export class ChainVerifier {
   readonly #options: VerifyOptions;
-  readonly #faults: ChainFault[] = [];
+  readonly #errors: ChainError[] = [];
   readonly #notes: string[] = [];
   #head: ChainHead | undefined;
-  #torn: (Place & { readonly text: string }) | undefined;
-  #last: Place = { file: '', line: 0 };
+  #torn: (LinePosition & { readonly text: string }) | undefined;
+  #last: LinePosition = { file: '', line: 0 };
   #lines = 0;
   /** Lines up to the last one that a checkpoint, here or kept elsewhere, vouches for. */
   #signedLines = 0;
@@ -79,35 +79,35 @@ export class ChainVerifier {
   constructor(options: VerifyOptions = {}) {
     this.#options = options;
     this.#checkpoints = new CheckpointVerifier(options.publicKeys, {
-      fault: (place, kind, message) => this.#fault(place, kind, message),
+      error: (position, kind, message) => this.#addError(position, kind, message),
       note: (text) => void this.#notes.push(text),
     });
   }
 
   /** Takes the next line, as Latin-1 text without its line end. */
   push(text: string, file: string, lineNumber: number): void {
-    const place = { file, line: lineNumber };
-    this.#last = place;
+    const position = { file, line: lineNumber };
+    this.#last = position;
     this.#lines += 1;
     const line = readChainLine(text);
     if (line === undefined) {
       this.#reportTorn();
-      this.#torn = { ...place, text };
+      this.#torn = { ...position, text };
       return;
     }
     if (line.computed !== line.hash) {
       this.#reportTorn();
-      this.#fault(place, 'edited', 'the line was changed: its hash does not match its bytes');
+      this.#addError(position, 'edited', 'the line was changed: its hash does not match its bytes');
     } else {
       this.#takeTorn(line);
-      this.#checkPlace(line, place);
-      if (this.#checkpoints.take(line, place)) this.#sign();
+      this.#checkPlace(line, position);
+      if (this.#checkpoints.take(line, position)) this.#sign();
     }
     if (this.#signedLines < this.#lines) this.#unsignedFrom ??= line.seq;
     // The epoch of a changed line is not believed.
     const epoch = line.computed === line.hash ? line.epoch : (this.#head?.epoch ?? line.epoch);
     this.#head = { epoch, seq: line.seq, hash: line.hash };
-    this.#checkHead(line, place);
+    this.#checkHead(line, position);
   }
 
   /** What was read so far is vouched for. */
@@ -119,13 +119,13 @@ export class ChainVerifier {
   /** Ends the check. */
   end(): ChainVerdict {
     this.#reportTorn();
-    if (this.#lines === 0) this.#fault(this.#last, 'empty', 'there is no record');
+    if (this.#lines === 0) this.#addError(this.#last, 'empty', 'there is no record');
     this.#checkpoints.end();
     this.#checkEnd();
     const unchecked = this.#checkKeys();
     return {
-      isWhole: this.#faults.length === 0 && unchecked.length === 0,
-      faults: this.#faults,
+      isWhole: this.#errors.length === 0 && unchecked.length === 0,
+      faults: this.#errors,
       unchecked,
       unsigned: { lines: this.#lines - this.#signedLines, fromSeq: this.#unsignedFrom },
       notes: this.#notes,
@@ -135,15 +135,15 @@ export class ChainVerifier {
     };
   }
 
-  #fault(place: Place, kind: ChainFaultKind, message: string): void {
-    if (this.#faults.length < MAX_FAULTS) this.#faults.push({ ...place, kind, message });
+  #addError(position: LinePosition, kind: ChainErrorKind, message: string): void {
+    if (this.#errors.length < MAX_ERRORS) this.#errors.push({ ...position, kind, message });
   }
 
   #reportTorn(): void {
     const torn = this.#torn;
     this.#torn = undefined;
     if (torn === undefined) return;
-    this.#fault(torn, 'torn', 'the line is no audit record, and the next line does not say why');
+    this.#addError(torn, 'torn', 'the line is no audit record, and the next line does not say why');
   }
 
   /** A torn line is as it should be only where the very next line records its length and digest. */
@@ -166,15 +166,15 @@ export class ChainVerifier {
     );
   }
 
-  #checkPlace(line: ChainLine, place: Place): void {
+  #checkPlace(line: ChainLine, position: LinePosition): void {
     const head = this.#head;
     if (head === undefined) {
-      this.#checkBeginning(line, place);
+      this.#checkBeginning(line, position);
       return;
     }
     if (line.epoch !== head.epoch) {
-      this.#fault(
-        place,
+      this.#addError(
+        position,
         'second-chain',
         `another chain begins here (epoch ${line.epoch}, before it ${head.epoch})`,
       );
@@ -183,36 +183,44 @@ export class ChainVerifier {
     const expected = head.seq + 1;
     if (line.seq > expected) {
       const count = line.seq - expected;
-      this.#fault(
-        place,
+      this.#addError(
+        position,
         'missing',
         `${count} missing before this line: ${expected} expected, ${line.seq} found`,
       );
     } else if (line.seq < expected) {
-      this.#fault(place, 'reordered', `moved or repeated: ${expected} expected, ${line.seq} found`);
+      this.#addError(
+        position,
+        'reordered',
+        `moved or repeated: ${expected} expected, ${line.seq} found`,
+      );
     } else if (line.prev !== head.hash) {
-      this.#fault(place, 'replaced', 'the line before it is not the one that was written there');
+      this.#addError(
+        position,
+        'replaced',
+        'the line before it is not the one that was written there',
+      );
     }
   }
 
-  #checkBeginning(line: ChainLine, place: Place): void {
+  #checkBeginning(line: ChainLine, position: LinePosition): void {
     const isFirst = line.seq === 0 && line.prev === NO_PREVIOUS && line.type === 'lifecycle';
     if (isFirst) return;
     if (line.type === 'lifecycle' && line.detail['event'] === 'continued') {
-      this.#continues = `${place.file}:${place.line}: continues at ${line.seq} what stands in an earlier file; that file was not given`;
+      this.#continues = `${position.file}:${position.line}: continues at ${line.seq} what stands in an earlier file; that file was not given`;
       this.#notes.push(this.#continues);
       return;
     }
-    this.#fault(place, 'no-beginning', `${line.seq} is not the beginning of a chain`);
+    this.#addError(position, 'no-beginning', `${line.seq} is not the beginning of a chain`);
   }
 
-  #checkHead(line: ChainLine, place: Place): void {
+  #checkHead(line: ChainLine, position: LinePosition): void {
     const wanted = this.#options.head;
     if (wanted === undefined || wanted.epoch !== line.epoch || wanted.seq !== line.seq) return;
     this.#isHeadSeen = true;
     if (wanted.hash !== line.hash) {
-      this.#fault(
-        place,
+      this.#addError(
+        position,
         'replaced',
         'the checkpoint has another hash for this line: the chain was rewritten',
       );
@@ -231,7 +239,7 @@ export class ChainVerifier {
     }
     const begins = this.#continues === undefined;
     if (hasKey && count === 0 && begins) {
-      this.#fault(
+      this.#addError(
         this.#last,
         'signature',
         'no checkpoint of this chain is signed by the given key',
@@ -249,7 +257,7 @@ export class ChainVerifier {
   #checkEnd(): void {
     const wanted = this.#options.head;
     if (wanted === undefined) {
-      if (this.#faults.length === 0) {
+      if (this.#errors.length === 0) {
         this.#notes.push(
           'whole as far as it goes; whether lines are missing at the end cannot be known without --head',
         );
@@ -261,7 +269,7 @@ export class ChainVerifier {
       this.#head !== undefined && this.#head.epoch !== wanted.epoch
         ? `the checkpoint is of another chain (epoch ${wanted.epoch})`
         : `cut off: the checkpoint knows line ${wanted.seq}, the last line here is ${this.#head?.seq ?? 'none'}`;
-    this.#fault(this.#last, 'truncated', message);
+    this.#addError(this.#last, 'truncated', message);
   }
 }
 

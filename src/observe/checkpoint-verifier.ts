@@ -3,7 +3,7 @@
 // allow. A checkpoint under a key that nobody named is neither good nor bad: it could not be checked.
 
 import type { ChainLine } from './chain.js';
-import type { ChainFaultKind, Place } from './chain-verifier.js';
+import type { ChainErrorKind, LinePosition } from './chain-verifier.js';
 import {
   type Checkpoint,
   type CheckpointBounds,
@@ -25,7 +25,7 @@ const MAX_UNKNOWN = 20;
 const MS_PER_SECOND = 1000;
 
 export type CheckpointFindings = {
-  readonly fault: (place: Place, kind: ChainFaultKind, message: string) => void;
+  readonly error: (position: LinePosition, kind: ChainErrorKind, message: string) => void;
   readonly note: (text: string) => void;
 };
 
@@ -52,10 +52,10 @@ export class CheckpointVerifier {
   #withoutId: string | undefined;
   readonly #knownIds = new Set<string>();
   /** Where checkpoints under keys that nobody named begin, by the ids that they state. */
-  readonly #unknown = new Map<string, Place>();
+  readonly #unknown = new Map<string, LinePosition>();
   #unknownCount = 0;
   #following: Following | undefined;
-  #stopped: Place | undefined;
+  #stopped: LinePosition | undefined;
   #hasBounds = false;
   #pauses = 0;
   #count = 0;
@@ -79,17 +79,17 @@ export class CheckpointVerifier {
   }
 
   /** True when the line is a checkpoint that vouches for all before it. */
-  take(line: ChainLine, place: Place): boolean {
-    if (line.type === 'lifecycle') this.#takeLifecycle(line, place);
-    if (line.type === 'checkpoint' && this.#takeCheckpoint(line, place)) return true;
-    this.#takeLine(line, place);
+  take(line: ChainLine, position: LinePosition): boolean {
+    if (line.type === 'lifecycle') this.#takeLifecycle(line, position);
+    if (line.type === 'checkpoint' && this.#takeCheckpoint(line, position)) return true;
+    this.#takeLine(line, position);
     return false;
   }
 
   /** Ends the check. */
   end(): void {
     if (this.#stopped !== undefined) {
-      this.#findings.fault(
+      this.#findings.error(
         this.#stopped,
         'unsigned',
         'the run ended here and no checkpoint follows: the end was taken out, or could not be written',
@@ -97,13 +97,13 @@ export class CheckpointVerifier {
     }
     if (this.#given === undefined) return;
     // A key that was given cannot have made only some of the checkpoints that state its id.
-    for (const [keyId, place] of this.#unknown)
-      if (this.#knownIds.has(keyId)) this.#findings.fault(place, 'signature', BAD_SIGNATURE);
+    for (const [keyId, position] of this.#unknown)
+      if (this.#knownIds.has(keyId)) this.#findings.error(position, 'signature', BAD_SIGNATURE);
   }
 
-  #takeLifecycle({ detail }: ChainLine, place: Place): void {
+  #takeLifecycle({ detail }: ChainLine, position: LinePosition): void {
     const { event, public_key: key, key_id: id } = detail;
-    if (event === 'stopped') this.#stopped = place;
+    if (event === 'stopped') this.#stopped = position;
     if (typeof key !== 'string') return;
     if (typeof id === 'string') {
       this.#keyOfRun = id;
@@ -111,44 +111,44 @@ export class CheckpointVerifier {
     } else this.#withoutId = key;
   }
 
-  #takeCheckpoint(line: ChainLine, place: Place): boolean {
+  #takeCheckpoint(line: ChainLine, position: LinePosition): boolean {
     const point = readCheckpoint(line.detail);
     const signer = point === undefined ? 'bad' : this.#signerOf(point);
     if (point === undefined || signer === 'bad') {
-      this.#findings.fault(place, 'signature', BAD_SIGNATURE);
+      this.#findings.error(position, 'signature', BAD_SIGNATURE);
       return false;
     }
     // A checkpoint of this chain states the line before it; one of another chain is kept here as a witness.
     if (point.epoch !== line.epoch) return false;
     if (point.seq !== line.seq - 1 || point.hash !== line.prev) {
-      this.#findings.fault(
-        place,
+      this.#findings.error(
+        position,
         'signature',
         'the checkpoint states another chain than the one it stands in',
       );
       return false;
     }
     this.#stopped = undefined;
-    if (signer === 'known') this.#follow(point, line, place);
-    else this.#takeUnknown(point, place);
+    if (signer === 'known') this.#follow(point, line, position);
+    else this.#takeUnknown(point, position);
     return signer === 'known';
   }
 
-  #takeUnknown(point: Checkpoint, place: Place): void {
+  #takeUnknown(point: Checkpoint, position: LinePosition): void {
     this.#unknownCount += 1;
     if (this.#unknown.size < MAX_UNKNOWN && !this.#unknown.has(point.keyId))
-      this.#unknown.set(point.keyId, place);
+      this.#unknown.set(point.keyId, position);
     // How much follows it may be is not known either.
     this.#following = undefined;
   }
 
   /** Counts from this checkpoint on. */
-  #follow(point: Checkpoint, line: ChainLine, place: Place): void {
+  #follow(point: Checkpoint, line: ChainLine, position: LinePosition): void {
     this.#count += 1;
     this.#knownIds.add(point.keyId);
     if (this.#hasBounds && point.bounds === undefined) {
-      this.#findings.fault(
-        place,
+      this.#findings.error(
+        position,
         'downgraded',
         'a checkpoint of form 1, which states no bounds, follows one of form 2',
       );
@@ -178,7 +178,7 @@ export class CheckpointVerifier {
     return 'unknown';
   }
 
-  #takeLine(line: ChainLine, place: Place): void {
+  #takeLine(line: ChainLine, position: LinePosition): void {
     const following = this.#following;
     if (following === undefined) return;
     const { interval, isBound, seq } = following;
@@ -189,17 +189,17 @@ export class CheckpointVerifier {
       this.#pauses += 1;
       const seconds = Math.round(pause / MS_PER_SECOND);
       this.#findings.note(
-        `${place.file}:${place.line}: ${seconds} s without a line before this one: nothing ran, or the clock was set`,
+        `${position.file}:${position.line}: ${seconds} s without a line before this one: nothing ran, or the clock was set`,
       );
     }
     if (following.isReported || !interval.isExceeded()) return;
     following.isReported = true;
     const message = `more than two intervals (of ${everyMs / MS_PER_SECOND} s or ${everyLines} lines) follow the checkpoint at ${seq}`;
     if (isBound)
-      this.#findings.fault(place, 'unsigned', `${message}: later checkpoints are missing`);
+      this.#findings.error(position, 'unsigned', `${message}: later checkpoints are missing`);
     else {
       this.#findings.note(
-        `${place.file}:${place.line}: ${message}; it is of form 1, which states no bounds, so that later checkpoints may be missing or not due`,
+        `${position.file}:${position.line}: ${message}; it is of form 1, which states no bounds, so that later checkpoints may be missing or not due`,
       );
     }
   }

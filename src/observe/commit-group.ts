@@ -16,9 +16,9 @@ export type CommitGroup = {
 export function createCommitGroup(): CommitGroup {
   let resolve: () => void = () => undefined;
   let reject: (error: Error) => void = () => undefined;
-  const promise = new Promise<void>((onDone, onFault) => {
+  const promise = new Promise<void>((onDone, onError) => {
     resolve = onDone;
-    reject = onFault;
+    reject = onError;
   });
   // Those who wait hold the same promise; a group nobody waits for must not end the process.
   promise.catch(() => undefined);

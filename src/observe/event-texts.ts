@@ -3,7 +3,7 @@
 // give; what is kept is bounded, and holds nothing that a client chose.
 
 import type { Principal } from '../policy/principal.js';
-import type { ExchangeRecord } from '../policy/record.js';
+import type { RequestRecord } from '../policy/record.js';
 import type { GatewayFacts } from './audit-event.js';
 import { quoteList, quoteNumber, quoteOptional, quoteVerified } from './quoting.js';
 
@@ -65,7 +65,7 @@ export function provedText(principal: Principal): string {
 
 type Pinned = {
   readonly upstream: string;
-  readonly endpoint: string | undefined;
+  readonly aggregate: string | undefined;
   readonly method: string | undefined;
   readonly kind: string | undefined;
   readonly name: string | undefined;
@@ -73,12 +73,12 @@ type Pinned = {
   readonly text: string;
 };
 
-function isOf(kept: Pinned, { upstream, endpoint, target }: ExchangeRecord): boolean {
+function isOf(kept: Pinned, { upstream, aggregate, target }: RequestRecord): boolean {
   return (
     kept.method === target.method &&
     kept.name === target.name &&
     kept.upstream === upstream &&
-    kept.endpoint === endpoint &&
+    kept.aggregate === aggregate &&
     kept.kind === target.kind &&
     kept.definition === target.definition
   );
@@ -88,28 +88,27 @@ function isOf(kept: Pinned, { upstream, endpoint, target }: ExchangeRecord): boo
 const targetTexts = new Map<string, Pinned>();
 
 /** The target of a call to something pinned, up to the id of the request. */
-export function pinnedTargetText(record: ExchangeRecord): string {
-  const { upstream, endpoint, target } = record;
+export function pinnedTargetText(record: RequestRecord): string {
+  const { upstream, aggregate, target } = record;
   const { method, kind, name, definition, pin = '' } = target;
   const kept = targetTexts.get(pin);
   if (kept !== undefined && isOf(kept, record)) return kept.text;
-  const through = endpoint === undefined ? '' : `,"endpoint":${quoteVerified(endpoint)}`;
+  const through = aggregate === undefined ? '' : `,"endpoint":${quoteVerified(aggregate)}`;
   const text = flat(
     `{"upstream":${quoteVerified(upstream)}${through},"method":${quoteOptional(method)},"kind":${quoteOptional(kind)},"name":${quoteOptional(name)},"definition":${quoteOptional(definition)},"pin":${quoteOptional(pin)},"request_id":`,
   );
   if (targetTexts.size >= MAX_TARGETS) targetTexts.clear();
-  targetTexts.set(pin, { upstream, endpoint, method, kind, name, definition, text });
+  targetTexts.set(pin, { upstream, aggregate, method, kind, name, definition, text });
   return text;
 }
 
-type Ruled = Pick<
-  ExchangeRecord['decision'],
-  'verdict' | 'action' | 'stage' | 'policy' | 'rule'
-> & { readonly text: string };
+type Ruled = Pick<RequestRecord['decision'], 'verdict' | 'action' | 'stage' | 'policy' | 'rule'> & {
+  readonly text: string;
+};
 
 let lastRuled: Ruled | undefined;
 
-function isSaidBy(kept: Ruled, decision: ExchangeRecord['decision']): boolean {
+function describesDecision(kept: Ruled, decision: RequestRecord['decision']): boolean {
   return (
     kept.verdict === decision.verdict &&
     kept.action === decision.action &&
@@ -120,10 +119,10 @@ function isSaidBy(kept: Ruled, decision: ExchangeRecord['decision']): boolean {
 }
 
 /** What was decided, from behind the id to the reasons; the last one serves most events. */
-export function ruledText(decision: ExchangeRecord['decision']): string {
+export function ruledText(decision: RequestRecord['decision']): string {
   const { verdict, action, stage, policy, rule } = decision;
   const kept = lastRuled;
-  if (kept !== undefined && isSaidBy(kept, decision)) return kept.text;
+  if (kept !== undefined && describesDecision(kept, decision)) return kept.text;
   const text = flat(
     `,"verdict":"${verdict}","action":"${action}","mode":"enforce","stage":"${stage}","policy":${quoteOptional(policy)},"rule":${quoteOptional(rule)},"reasons":`,
   );

@@ -26,7 +26,7 @@ export function createGroupBytes(first: ChainHead): GroupBytes {
   let length = 0;
   let head = first;
 
-  function makeRoom(more: number): void {
+  function makeCapacity(more: number): void {
     if (length + more <= buffer.length) return;
     const grown = Buffer.allocUnsafe(Math.max(length + more, 2 * buffer.length));
     buffer.copy(grown, 0, 0, length);
@@ -43,7 +43,7 @@ export function createGroupBytes(first: ChainHead): GroupBytes {
     add(event) {
       // Lines are printable ASCII (quoting.ts), so characters and bytes are the same number.
       const open = openLine(head, event);
-      makeRoom(PREFIX_LENGTH + open.length + HASH_TAIL_LENGTH + 1);
+      makeCapacity(PREFIX_LENGTH + open.length + HASH_TAIL_LENGTH + 1);
       buffer.write(`${head.hash}\n`, length, 'latin1');
       buffer.write(open, length + PREFIX_LENGTH, 'latin1');
       const end = length + PREFIX_LENGTH + open.length;

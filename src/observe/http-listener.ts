@@ -14,7 +14,7 @@ const IDLE_MS = 15_000;
 const MAX_CONNECTIONS = 256;
 
 /** What these listeners answer. */
-export type PlainAnswer = {
+export type PlainResponse = {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: string;
@@ -41,7 +41,7 @@ const ALWAYS = {
   'x-content-type-options': 'nosniff',
 } as const;
 
-const FAILED: PlainAnswer = {
+const FAILED: PlainResponse = {
   status: 500,
   headers: { 'content-type': 'text/plain; charset=utf-8' },
   body: 'Internal error.\n',
@@ -74,7 +74,7 @@ export async function readBody(
 /** A listener that answers each request with `answer`; a fault in it is a 500 that says nothing. */
 export function createHttpListener(
   { host, port, secure }: ListenerAddress,
-  answer: (request: IncomingMessage) => PlainAnswer | Promise<PlainAnswer>,
+  respond: (request: IncomingMessage) => PlainResponse | Promise<PlainResponse>,
 ): HttpListener {
   const limits = {
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -87,7 +87,7 @@ export function createHttpListener(
   server.maxConnections = MAX_CONNECTIONS;
   server.on('request', (request, response) => {
     Promise.resolve()
-      .then(() => answer(request))
+      .then(() => respond(request))
       .catch(() => FAILED)
       .then(({ status, headers, body }) => {
         // What was not read goes with the connection.

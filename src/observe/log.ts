@@ -4,7 +4,7 @@
 
 import { pino } from 'pino';
 import { REASONS } from '../policy/reasons.js';
-import type { ExchangeRecord } from '../policy/record.js';
+import type { RequestRecord } from '../policy/record.js';
 import { cleanForeign, maskSecrets } from './quoting.js';
 
 /** A field is cut here: room for a path, none for a payload. */
@@ -93,7 +93,7 @@ export function createLog(write: (line: string) => void, level: LogLevel = 'info
 }
 
 /** Says that an exchange was refused, at the level of its reason. */
-export function logRefusal(log: Log, record: ExchangeRecord): void {
+export function logRefusal(log: Log, record: RequestRecord): void {
   const reason = record.decision.reasons[0];
   if (reason === undefined) return;
   const { upstream, id } = record;
@@ -102,7 +102,7 @@ export function logRefusal(log: Log, record: ExchangeRecord): void {
 }
 
 /** The code of a fault, or the name of its class: never its message, which may quote what came in. */
-export function faultCode(error: unknown): string {
+export function errorCode(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   const code = 'code' in error ? error.code : undefined;
   return typeof code === 'string' ? code : error.name;

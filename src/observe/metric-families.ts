@@ -37,36 +37,36 @@ const SEPARATOR = '\u0000';
 /** What series are told when they are asked, because telling them costs a search each time. */
 function createLate(): {
   /** Sums up what is written. */
-  sum(tell: (sum: number) => void): Write;
+  sum(publish: (sum: number) => void): Write;
   /** Keeps what was written last. */
-  last(tell: (value: number) => void): Write;
-  tell(): void;
+  last(publish: (value: number) => void): Write;
+  flush(): void;
   clear(): void;
 } {
-  const told: (() => void)[] = [];
+  const pending: (() => void)[] = [];
   return {
-    sum(tell) {
+    sum(publish) {
       let sum = 0;
-      told.push(() => {
-        tell(sum);
+      pending.push(() => {
+        publish(sum);
         sum = 0;
       });
       return (value) => {
         if (value > 0) sum += value;
       };
     },
-    last(tell) {
+    last(publish) {
       let last = 0;
-      told.push(() => tell(last));
+      pending.push(() => publish(last));
       return (value) => {
         last = value;
       };
     },
-    tell() {
-      for (const tell of told) tell();
+    flush() {
+      for (const publishNow of pending) publishNow();
     },
     clear() {
-      told.length = 0;
+      pending.length = 0;
     },
   };
 }
@@ -80,7 +80,7 @@ function childMaker(
   switch (row.kind) {
     case 'counter': {
       const late = createLate();
-      const metric = new Counter({ ...options, collect: late.tell });
+      const metric = new Counter({ ...options, collect: late.flush });
       return {
         child(labels) {
           const series = metric.labels(...labels);
@@ -96,7 +96,7 @@ function childMaker(
     }
     case 'gauge': {
       const late = createLate();
-      const metric = new Gauge({ ...options, collect: late.tell });
+      const metric = new Gauge({ ...options, collect: late.flush });
       return {
         child(labels) {
           const series = metric.labels(...labels);

@@ -5,7 +5,7 @@
 import type { Settings } from '../config/settings.js';
 import { findMethod } from '../mcp/methods.js';
 import { REASONS } from '../policy/reasons.js';
-import type { ExchangeRecord } from '../policy/record.js';
+import type { RequestRecord } from '../policy/record.js';
 import { createFamilies } from './metric-families.js';
 import { OTHER } from './metric-table.js';
 
@@ -27,7 +27,7 @@ export type Build = { readonly version: string; readonly node: string };
 
 export interface Metrics {
   /** Counts an exchange that has ended; `totalMs` is the whole time in milliseconds. */
-  recordExchange(record: ExchangeRecord, totalMs: number): void;
+  recordRequest(record: RequestRecord, totalMs: number): void;
   authFailure(reason: string): void;
   setControl(control: string, state: ControlState): void;
   /** Takes a control out that no longer exists. */
@@ -43,7 +43,7 @@ export interface Metrics {
     readonly pins: string;
   }): void;
   /** Names that labels may have from now on. */
-  setNames(names: Pick<Settings, 'upstreams' | 'endpoints' | 'issuers'>): void;
+  setNames(names: Pick<Settings, 'upstreams' | 'aggregates' | 'issuers'>): void;
   auditEvent(sink: string, result: string, count: number): void;
   setAuditQueue(length: number): void;
   setChainSeq(seq: number): void;
@@ -56,7 +56,7 @@ export interface Metrics {
 
 type Families = ReturnType<typeof createFamilies>['families'];
 
-function errorType({ decision, result }: ExchangeRecord): string {
+function errorType({ decision, result }: RequestRecord): string {
   if (decision.verdict === 'deny' || decision.action !== 'forwarded') {
     return decision.reasons[0] ?? 'internal';
   }
@@ -66,16 +66,16 @@ function errorType({ decision, result }: ExchangeRecord): string {
 }
 
 /** What the upstream itself answered, whatever became of it. */
-function upstreamErrorType({ decision, result }: ExchangeRecord): string {
-  const fault = decision.reasons.find((reason) => REASONS[reason].stage === 'forward');
-  if (fault !== undefined) return fault;
+function upstreamErrorType({ decision, result }: RequestRecord): string {
+  const forwardReason = decision.reasons.find((reason) => REASONS[reason].stage === 'forward');
+  if (forwardReason !== undefined) return forwardReason;
   if (result.status !== 'error') return '';
   return result.rpcCode !== undefined && KNOWN_CODES.has(result.rpcCode)
     ? String(result.rpcCode)
     : 'tool_error';
 }
 
-function isCarried(record: ExchangeRecord, method: string): boolean {
+function isCarried(record: RequestRecord, method: string): boolean {
   const era = record.client.era;
   return era !== undefined && findMethod(era, 'client', method) !== undefined;
 }
@@ -90,7 +90,7 @@ function createCounts(): (name: string, delta: number) => number {
 }
 
 /** The tool, if its name was reviewed; none for what is no tool. */
-function toolName({ target }: ExchangeRecord): string {
+function toolName({ target }: RequestRecord): string {
   if (target.kind !== 'tool') return '';
   return target.pin === undefined ? OTHER : (target.name ?? OTHER);
 }
@@ -104,7 +104,7 @@ type Labels = {
 
 function recordDurations(
   families: Families,
-  record: ExchangeRecord,
+  record: RequestRecord,
   labels: Labels,
   totalMs: number,
 ): void {
@@ -130,7 +130,7 @@ function recordDurations(
   families.sallyport_overhead_seconds.write(Math.max(0, totalMs - spentMs) / 1000, method);
 }
 
-function recordVerdict(families: Families, record: ExchangeRecord, labels: Labels): void {
+function recordVerdict(families: Families, record: RequestRecord, labels: Labels): void {
   const { decision } = record;
   const { upstream, method } = labels;
   families.sallyport_decisions_total.write(1, upstream, method, decision.verdict, MODE);
@@ -140,7 +140,7 @@ function recordVerdict(families: Families, record: ExchangeRecord, labels: Label
   }
 }
 
-function recordContent(families: Families, record: ExchangeRecord, upstream: string): void {
+function recordContent(families: Families, record: RequestRecord, upstream: string): void {
   for (const { direction, detector, action, count } of record.findings) {
     families.sallyport_findings_total.write(count, upstream, direction, detector, action);
   }
@@ -152,12 +152,12 @@ function recordContent(families: Families, record: ExchangeRecord, upstream: str
 
 /** Makes the metrics. One for the life of the process; `maxSeries` is taken at the start. */
 export function createMetrics(
-  settings: Pick<Settings, 'metrics' | 'upstreams' | 'endpoints' | 'issuers'>,
+  settings: Pick<Settings, 'metrics' | 'upstreams' | 'aggregates' | 'issuers'>,
   build: Build,
 ): Metrics {
   const { toolLabel } = settings.metrics;
   const { families, render } = createFamilies(settings.metrics.maxSeries, toolLabel);
-  let { upstreams, endpoints, issuers } = settings;
+  let { upstreams, aggregates, issuers } = settings;
   const countInflight = createCounts();
   const countStreams = createCounts();
   const controls = new Map<string, ControlState>();
@@ -166,7 +166,7 @@ export function createMetrics(
   families.sallyport_audit_queue_length.write(0);
 
   const upstreamLabel = (name: string): string =>
-    upstreams.has(name) || endpoints.has(name) ? name : OTHER;
+    upstreams.has(name) || aggregates.has(name) ? name : OTHER;
 
   function writeControl(control: string, current: ControlState): void {
     for (const state of CONTROL_STATES) {
@@ -175,7 +175,7 @@ export function createMetrics(
   }
 
   return {
-    recordExchange(record, totalMs) {
+    recordRequest(record, totalMs) {
       const { method: named } = record.target;
       const method = named !== undefined && isCarried(record, named) ? named : OTHER;
       const tool = toolLabel ? [toolName(record)] : NO_TOOL;
@@ -217,7 +217,7 @@ export function createMetrics(
       families.sallyport_config_info.write(1, hashes.config, hashes.policy, hashes.pins);
     },
     setNames(names) {
-      ({ upstreams, endpoints, issuers } = names);
+      ({ upstreams, aggregates, issuers } = names);
     },
     auditEvent: (sink, result, count) =>
       families.sallyport_audit_events_total.write(count, sink, result),

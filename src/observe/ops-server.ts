@@ -9,7 +9,7 @@ import {
   createHttpListener,
   type HttpListener,
   type ListenerAddress,
-  type PlainAnswer,
+  type PlainResponse,
 } from './http-listener.js';
 
 export type OpsPorts = {
@@ -20,21 +20,21 @@ export type OpsPorts = {
 const TEXT = { 'content-type': 'text/plain; charset=utf-8' };
 const METRICS_TEXT = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
 
-const ALIVE: PlainAnswer = { status: 200, headers: TEXT, body: 'alive\n' };
-const READY: PlainAnswer = { status: 200, headers: TEXT, body: 'ready\n' };
-const NOT_READY: PlainAnswer = { status: 503, headers: TEXT, body: 'not ready\n' };
-const FORBIDDEN: PlainAnswer = {
+const ALIVE: PlainResponse = { status: 200, headers: TEXT, body: 'alive\n' };
+const READY: PlainResponse = { status: 200, headers: TEXT, body: 'ready\n' };
+const NOT_READY: PlainResponse = { status: 503, headers: TEXT, body: 'not ready\n' };
+const FORBIDDEN: PlainResponse = {
   status: 403,
   headers: TEXT,
   body: 'a client certificate is required\n',
 };
-const NOT_FOUND: PlainAnswer = { status: 404, headers: TEXT, body: 'not found\n' };
+const NOT_FOUND: PlainResponse = { status: 404, headers: TEXT, body: 'not found\n' };
 
-async function answer(
+async function respond(
   request: IncomingMessage,
   ports: OpsPorts,
   mayRead: boolean,
-): Promise<PlainAnswer> {
+): Promise<PlainResponse> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return NOT_FOUND;
   switch (request.url) {
     case '/livez':
@@ -57,7 +57,7 @@ export function createOpsServer(listener: ListenerAddress, ports: OpsPorts): Htt
   const wantsCertificate = listener.secure?.requestCert === true;
   return createHttpListener(listener, (request) => {
     const { socket } = request;
-    return answer(request, ports, !wantsCertificate || hasProvedCertificate(socket));
+    return respond(request, ports, !wantsCertificate || hasProvedCertificate(socket));
   });
 }
 

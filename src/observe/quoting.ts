@@ -102,8 +102,8 @@ export function quoteNumber(value: number | undefined): string {
   if (thousandths < 0 || thousandths > MAX_PLAIN_THOUSANDTHS) return String(thousandths / 1000);
   // Whole numbers become text several times faster than fractions do.
   const fraction = thousandths % 1000;
-  const whole = String((thousandths - fraction) / 1000);
-  return fraction === 0 ? whole : `${whole}.${DECIMALS[fraction] ?? ''}`;
+  const integer = String((thousandths - fraction) / 1000);
+  return fraction === 0 ? integer : `${integer}.${DECIMALS[fraction] ?? ''}`;
 }
 
 /** A JSON array of verified strings. */

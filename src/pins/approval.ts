@@ -59,7 +59,7 @@ export function mergeFetched(input: {
     template: merged('template'),
     resource: merged('resource'),
   };
-  const texts = observed.faces.flatMap(({ instructions }) => instructions ?? []);
+  const texts = observed.listings.flatMap(({ instructions }) => instructions ?? []);
   const offered = texts.map(({ digest, text }) => ({ digest, definition: text }));
   const isUnusable = texts.some(({ digest }) => digest === NO_DIGEST);
   if (isUnusable) unusable.push({ kind: 'instructions', name: 'instructions' });
@@ -76,9 +76,9 @@ function offeredIn(
   kind: PinKind,
   name: string,
 ): readonly Offered<JsonObject>[] | undefined {
-  const sightings = observed.faces.flatMap((face) => face.seen[kind].get(name) ?? []);
-  const isUnusable = sightings.some((seen) => seen.isRepeated || seen.digest === NO_DIGEST);
-  return isUnusable ? undefined : sightings;
+  const observedItems = observed.listings.flatMap((listing) => listing.seen[kind].get(name) ?? []);
+  const isUnusable = observedItems.some((seen) => seen.isRepeated || seen.digest === NO_DIGEST);
+  return isUnusable ? undefined : observedItems;
 }
 
 function mergePin<Definition extends Content>(
@@ -194,9 +194,9 @@ function digestsOffered(
 ): readonly string[] | undefined {
   if (observed === undefined) return undefined;
   if (kind === 'instructions') {
-    return observed.faces.flatMap((face) => face.instructions?.digest ?? []);
+    return observed.listings.flatMap((listing) => listing.instructions?.digest ?? []);
   }
-  return observed.faces.flatMap((face) => face.seen[kind].get(name)?.digest ?? []);
+  return observed.listings.flatMap((listing) => listing.seen[kind].get(name)?.digest ?? []);
 }
 
 type Edited<Definition> =

@@ -11,7 +11,7 @@ export const MAX_DEFINITION_DEPTH = 64;
 export const MAX_DEFINITION_VALUES = 20_000;
 
 /** Why a value has no canonical form. */
-export type CanonicalFault =
+export type CanonicalizationError =
   | 'not-json'
   | 'too-deep'
   | 'too-many-values'
@@ -20,7 +20,7 @@ export type CanonicalFault =
 
 export type CanonicalForm =
   | { readonly ok: true; readonly text: string }
-  | { readonly ok: false; readonly why: CanonicalFault };
+  | { readonly ok: false; readonly why: CanonicalizationError };
 
 /** With the `u` flag a surrogate matches only where it stands alone. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
@@ -32,7 +32,7 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
  */
 export function canonicalForm(value: unknown, isExact = true): CanonicalForm {
   if (!isExact) return { ok: false, why: 'inexact-number' };
-  const why = findFault(value);
+  const why = findError(value);
   if (why !== undefined) return { ok: false, why };
   const text = canonicalize(value);
   return text === undefined ? { ok: false, why: 'not-json' } : { ok: true, text };
@@ -40,14 +40,14 @@ export function canonicalForm(value: unknown, isExact = true): CanonicalForm {
 
 type Visit = { readonly value: unknown; readonly depth: number };
 
-function findFault(root: unknown): CanonicalFault | undefined {
+function findError(root: unknown): CanonicalizationError | undefined {
   const open: Visit[] = [{ value: root, depth: 0 }];
   let values = 1;
   for (let visit = open.pop(); visit !== undefined; visit = open.pop()) {
     const { value, depth } = visit;
     const isScalar = typeof value !== 'object' || value === null;
-    const fault = isScalar ? scalarFault(value) : objectFault(value, depth);
-    if (fault !== undefined) return fault;
+    const error = isScalar ? scalarError(value) : objectError(value, depth);
+    if (error !== undefined) return error;
     if (isScalar) continue;
     const children: unknown[] = Object.values(value);
     values += children.length;
@@ -57,7 +57,7 @@ function findFault(root: unknown): CanonicalFault | undefined {
   return undefined;
 }
 
-function objectFault(value: object, depth: number): CanonicalFault | undefined {
+function objectError(value: object, depth: number): CanonicalizationError | undefined {
   if (depth >= MAX_DEFINITION_DEPTH) return 'too-deep';
   return !Array.isArray(value) && hasLoneKey(value) ? 'lone-surrogate' : undefined;
 }
@@ -66,7 +66,7 @@ function hasLoneKey(object: object): boolean {
   return Object.keys(object).some((key) => LONE_SURROGATE.test(key));
 }
 
-function scalarFault(value: unknown): CanonicalFault | undefined {
+function scalarError(value: unknown): CanonicalizationError | undefined {
   switch (typeof value) {
     case 'string':
       return LONE_SURROGATE.test(value) ? 'lone-surrogate' : undefined;

@@ -2,7 +2,7 @@
 // A name is approved when something approved was seen and nothing else was. Names are exact: two that
 // differ in case or by a look-alike letter are two names. Contract §5.
 
-import { type Face, isSameFace } from '../mcp/listing.js';
+import { type ClientProfile, isSameProfile } from '../mcp/listing.js';
 import type { Catalogue, PinKind, PinnedDefinition, Standing } from '../policy/definition.js';
 import type { CompileDefinition } from './definition-compiler.js';
 import { NO_DIGEST, sha256Hex } from './digest.js';
@@ -15,12 +15,12 @@ import {
   versionsOf,
 } from './lock.js';
 import {
-  type FaceObserved,
   lastNoted,
   namesSeen,
   type Observed,
-  type Sighting,
-  sightingsOf,
+  type ObservedItem,
+  type ObservedListing,
+  observedItemsOf,
 } from './observed.js';
 
 export type CatalogueInput = {
@@ -36,14 +36,14 @@ export type CatalogueInput = {
    * Where the upstream offers a name differently to each face and each is approved, what it offers to this
    * one is what its pages must show, and what arguments and results are checked against.
    */
-  readonly face?: Face;
+  readonly clientProfile?: ClientProfile;
 };
 
-type Judged = {
+type PinComparison = {
   /** `invalid`: the name stood more than once in one listing. */
   readonly state: Standing['state'];
   readonly approved: readonly PinVersion<Pin['definition']>[];
-  readonly sightings: readonly Sighting[];
+  readonly observedItems: readonly ObservedItem[];
 };
 
 /** The catalogue of one upstream. Immutable; standings and schemas are worked out when first asked for. */
@@ -84,10 +84,12 @@ export function createCatalogue(input: CatalogueInput): Catalogue {
 /** The listings by this face, or by any where none is meant. */
 function listingsFor({
   observed,
-  face,
-}: Pick<CatalogueInput, 'observed' | 'face'>): readonly FaceObserved[] {
-  const faces = observed?.faces ?? [];
-  return face === undefined ? faces : faces.filter((listed) => isSameFace(listed, face));
+  clientProfile,
+}: Pick<CatalogueInput, 'observed' | 'clientProfile'>): readonly ObservedListing[] {
+  const listings = observed?.listings ?? [];
+  return clientProfile === undefined
+    ? listings
+    : listings.filter((listed) => isSameProfile(listed, clientProfile));
 }
 
 /** The place of each name in them. */
@@ -99,18 +101,18 @@ function ranksOf(input: CatalogueInput, kind: PinKind): ReadonlyMap<string, numb
 }
 
 function unpinned(observed: Observed | undefined, kind: PinKind, name: string): Standing {
-  const [sighting] = sightingsOf(observed, kind, name);
-  return { state: 'unpinned', pinned: undefined, observed: sighting?.digest };
+  const [observedItem] = observedItemsOf(observed, kind, name);
+  return { state: 'unpinned', pinned: undefined, observed: observedItem?.digest };
 }
 
 function standingOf(input: CatalogueInput, kind: PinKind, name: string, pin: Pin): Standing {
-  const judged = judge(pin, sightingsOf(input.observed, kind, name));
+  const comparison = comparePin(pin, observedItemsOf(input.observed, kind, name));
   const [own] = listingsFor(input).flatMap((listed) => listed.seen[kind].get(name) ?? []);
-  const seen = deviant(judged) ?? own ?? judged.sightings[0];
-  const version = chooseVersion(own, judged);
+  const seen = deviant(comparison) ?? own ?? comparison.observedItems[0];
+  const version = chooseVersion(own, comparison);
   const compiled = version === undefined ? undefined : input.compile(kind, name, version);
-  const isUsable = compiled?.ok === true && judged.state !== 'invalid';
-  const state = judged.state === 'approved' && !isUsable ? 'invalid' : judged.state;
+  const isUsable = compiled?.ok === true && comparison.state !== 'invalid';
+  const state = comparison.state === 'approved' && !isUsable ? 'invalid' : comparison.state;
   // Without pinning, a schema that may no longer be the upstream's checks nothing.
   const isShown = isUsable && (input.mode === 'strict' || state === 'approved');
   return { state, pinned: isShown ? compiled.pinned : undefined, observed: seen?.digest };
@@ -126,10 +128,10 @@ function listedDefinition(
   name: string,
 ): PinnedDefinition | undefined {
   const { observed, compile } = input;
-  const sightings = sightingsOf(observed, kind, name);
-  if (sightings.some(({ isRepeated }) => isRepeated)) return undefined;
+  const observedItems = observedItemsOf(observed, kind, name);
+  if (observedItems.some(({ isRepeated }) => isRepeated)) return undefined;
   const [listing] = listingsFor(input).filter(({ seen }) => seen[kind].has(name));
-  const own = listing?.seen[kind].get(name) ?? sightings[0];
+  const own = listing?.seen[kind].get(name) ?? observedItems[0];
   const shown = lastNoted(observed, kind, name, listing?.verifiedAtMs ?? 0) ?? own;
   const { digest, definition } = shown ?? {};
   if (digest === undefined || definition === undefined) return undefined;
@@ -140,38 +142,40 @@ function listedDefinition(
 }
 
 /** Whether what was seen of a name is what was approved. Shared with the drift report. */
-export function judge(pin: Pin, sightings: readonly Sighting[]): Judged {
+export function comparePin(pin: Pin, observedItems: readonly ObservedItem[]): PinComparison {
   const approved = approvedVersions(pin);
   const blocked = versionsOf(pin).filter((version) => version.status === 'blocked');
-  const state = (): Judged['state'] => {
-    if (pin.status === 'blocked' || hasAny(blocked, sightings)) return 'blocked';
+  const state = (): PinComparison['state'] => {
+    if (pin.status === 'blocked' || hasAny(blocked, observedItems)) return 'blocked';
     if (approved.length === 0) return 'pending';
-    if (sightings.length === 0) return 'absent';
-    if (sightings.some((sighting) => sighting.isRepeated)) return 'invalid';
-    return sightings.every((sighting) => hasAny(approved, [sighting])) ? 'approved' : 'changed';
+    if (observedItems.length === 0) return 'absent';
+    if (observedItems.some((observedItem) => observedItem.isRepeated)) return 'invalid';
+    return observedItems.every((observedItem) => hasAny(approved, [observedItem]))
+      ? 'approved'
+      : 'changed';
   };
-  return { state: state(), approved, sightings };
+  return { state: state(), approved, observedItems };
 }
 
 function hasAny(
   versions: readonly { readonly sha256: string }[],
-  sightings: readonly Sighting[],
+  observedItems: readonly ObservedItem[],
 ): boolean {
-  return versions.some((version) => sightings.some(({ digest }) => digest === version.sha256));
+  return versions.some((version) => observedItems.some(({ digest }) => digest === version.sha256));
 }
 
-function deviant({ approved, sightings }: Judged): Sighting | undefined {
-  return sightings.find((sighting) => !hasAny(approved, [sighting]));
+function deviant({ approved, observedItems }: PinComparison): ObservedItem | undefined {
+  return observedItems.find((observedItem) => !hasAny(approved, [observedItem]));
 }
 
 /** `own`: as the face in question is offered it. */
 function chooseVersion(
-  own: Sighting | undefined,
-  { approved, sightings }: Judged,
+  own: ObservedItem | undefined,
+  { approved, observedItems }: PinComparison,
 ): PinVersion<Pin['definition']> | undefined {
   return (
     approved.find((version) => version.sha256 === own?.digest) ??
-    approved.find((version) => hasAny([version], sightings)) ??
+    approved.find((version) => hasAny([version], observedItems)) ??
     approved[0]
   );
 }
@@ -184,7 +188,7 @@ function hasDrift(lock: Lock | undefined, observed: Observed | undefined): boole
     const seen = namesSeen(observed, kind);
     return [...lock.pins[kind]].some(([name, pin]) => {
       if (!seen.has(name) || approvedVersions(pin).length === 0) return false;
-      const { state } = judge(pin, sightingsOf(observed, kind, name));
+      const { state } = comparePin(pin, observedItemsOf(observed, kind, name));
       return state === 'changed' || state === 'invalid';
     });
   });
@@ -193,7 +197,7 @@ function hasDrift(lock: Lock | undefined, observed: Observed | undefined): boole
 function haveInstructionsChanged(lock: Lock, observed: Observed): boolean {
   const approved = approvedVersions(lock.instructions);
   if (approved.length === 0) return false;
-  const seen = observed.faces.flatMap((face) => face.instructions ?? []);
+  const seen = observed.listings.flatMap((listing) => listing.instructions ?? []);
   return seen.some(({ digest }) => approved.every((version) => version.sha256 !== digest));
 }
 

@@ -27,7 +27,15 @@ export const CHANGES = [
 export type Change = (typeof CHANGES)[number];
 
 /** Members of a definition that a reader or a model is told. */
-const TOLD = ['title', 'description', 'arguments', 'mimeType', 'name', 'uriTemplate', 'contents'];
+const DESCRIPTIVE_MEMBERS = [
+  'title',
+  'description',
+  'arguments',
+  'mimeType',
+  'name',
+  'uriTemplate',
+  'contents',
+];
 const SCHEMAS = new Set(['inputSchema', 'outputSchema']);
 
 /**
@@ -44,7 +52,7 @@ export function compareDefinitions(
   if (JSON.stringify(sortMembers(before)) === JSON.stringify(sortMembers(after))) return [];
   const found = new Set<Change>();
   if (hasNewCue(before, after)) found.add('new-cue');
-  if (hasToldDifference(before, after)) found.add('description');
+  if (hasDescriptiveDifference(before, after)) found.add('description');
   if (hasOtherDifference(kind, before, after)) found.add('annotations');
   if (kind === 'tool') addSchemaChanges(before, after, found);
   if (found.size === 0) found.add('notation-only');
@@ -69,12 +77,17 @@ function hasNewCue(before: Json, after: Json): boolean {
   return false;
 }
 
-function hasToldDifference(before: JsonObject, after: JsonObject): boolean {
-  if (TOLD.some((name) => toldForm(before[name]) !== toldForm(after[name]))) return true;
-  return toldInSchema(before['inputSchema']) !== toldInSchema(after['inputSchema']);
+function hasDescriptiveDifference(before: JsonObject, after: JsonObject): boolean {
+  if (
+    DESCRIPTIVE_MEMBERS.some(
+      (name) => descriptiveForm(before[name]) !== descriptiveForm(after[name]),
+    )
+  )
+    return true;
+  return schemaDescriptions(before['inputSchema']) !== schemaDescriptions(after['inputSchema']);
 }
 
-function toldForm(value: Json | undefined): string {
+function descriptiveForm(value: Json | undefined): string {
   if (value === undefined) return '';
   return JSON.stringify(sortMembers(value), (_, part: unknown) =>
     typeof part === 'string' ? spaceless(part) : part,
@@ -82,20 +95,21 @@ function toldForm(value: Json | undefined): string {
 }
 
 /** What the schema tells, apart from what it accepts: what is told in it, in the order of its places. */
-function toldInSchema(schema: Json | undefined): string {
-  const told: string[] = [];
-  collectTold(normalizeSchema(schema ?? null, true), '', told);
-  return told.join('\n');
+function schemaDescriptions(schema: Json | undefined): string {
+  const descriptions: string[] = [];
+  collectDescriptions(normalizeSchema(schema ?? null, true), '', descriptions);
+  return descriptions.join('\n');
 }
 
-const TOLD_IN_SCHEMA = new Set(['title', 'description', '$comment', 'default', 'examples']);
+const DESCRIPTIVE_KEYWORDS = new Set(['title', 'description', '$comment', 'default', 'examples']);
 
-function collectTold(value: Json, path: string, told: string[]): void {
+function collectDescriptions(value: Json, path: string, descriptions: string[]): void {
   if (typeof value !== 'object' || value === null) return;
   for (const [key, child] of Object.entries(value)) {
     const isName = path.endsWith('/properties') || path.endsWith('/$defs');
-    if (!isName && TOLD_IN_SCHEMA.has(key)) told.push(`${path}/${key} ${toldForm(child)}`);
-    else collectTold(child, `${path}/${key}`, told);
+    if (!isName && DESCRIPTIVE_KEYWORDS.has(key))
+      descriptions.push(`${path}/${key} ${descriptiveForm(child)}`);
+    else collectDescriptions(child, `${path}/${key}`, descriptions);
   }
 }
 
@@ -103,8 +117,9 @@ function collectTold(value: Json, path: string, told: string[]): void {
 function hasOtherDifference(kind: PinKind, before: JsonObject, after: JsonObject): boolean {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   for (const name of names) {
-    if (TOLD.includes(name) || (kind === 'tool' && SCHEMAS.has(name))) continue;
-    if (toldForm(memberOf(before, name)) !== toldForm(memberOf(after, name))) return true;
+    if (DESCRIPTIVE_MEMBERS.includes(name) || (kind === 'tool' && SCHEMAS.has(name))) continue;
+    if (descriptiveForm(memberOf(before, name)) !== descriptiveForm(memberOf(after, name)))
+      return true;
   }
   return false;
 }
@@ -119,7 +134,9 @@ function addSchemaChanges(before: JsonObject, after: JsonObject, found: Set<Chan
 function outputForm(definition: JsonObject): string {
   const schema = definition['outputSchema'];
   if (schema === undefined) return '';
-  return isObject(schema) ? toldForm(normalizeSchema(schema, true)) : toldForm(schema);
+  return isObject(schema)
+    ? descriptiveForm(normalizeSchema(schema, true))
+    : descriptiveForm(schema);
 }
 
 /** Spacing and composed letters are notation. */

@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import type { PinKind } from '../policy/definition.js';
-import { type CanonicalFault, canonicalForm } from './canonical.js';
+import { type CanonicalizationError, canonicalForm } from './canonical.js';
 
 /** What can be pinned: definitions, and the instructions that a server gives a model. */
 export type PinnedKind = PinKind | 'instructions';
@@ -25,7 +25,7 @@ export const NO_DIGEST = 'no-digest';
 
 export type Digest =
   | { readonly ok: true; readonly digest: string }
-  | { readonly ok: false; readonly why: CanonicalFault };
+  | { readonly ok: false; readonly why: CanonicalizationError };
 
 /**
  * The lower-case hex SHA-256 of a definition, or why it has none.

@@ -14,7 +14,7 @@ import {
   type PinVersion,
   versionsOf,
 } from './lock.js';
-import { namesSeen, type Observed, sightingsOf } from './observed.js';
+import { namesSeen, type Observed, observedItemsOf } from './observed.js';
 import {
   compareServers,
   digestServer,
@@ -66,7 +66,7 @@ export function findDifferences(
 }
 
 /** Another version is told and is no drift: servers are updated all the time. */
-export function isNotice({ change }: Pick<Difference, 'change'>): boolean {
+export function isInformational({ change }: Pick<Difference, 'change'>): boolean {
   return change === 'server-version';
 }
 
@@ -125,7 +125,7 @@ function offeredOf(
   kind: PinKind,
   name: string,
 ): readonly Offered<JsonObject>[] {
-  const listed = sightingsOf(observed, kind, name);
+  const listed = observedItemsOf(observed, kind, name);
   if (listed.length > 0) return listed;
   return [...observed.noted.values()].flatMap((items) =>
     items.filter((item) => item.kind === kind && item.name === name),
@@ -136,7 +136,7 @@ function instructionDifferences(
   pin: Pin<string> | undefined,
   observed: Observed,
 ): readonly Difference[] {
-  const offered = observed.faces.flatMap(({ instructions }) =>
+  const offered = observed.listings.flatMap(({ instructions }) =>
     instructions === undefined
       ? []
       : [{ digest: instructions.digest, definition: instructions.text }],

@@ -5,7 +5,7 @@
 import { sha256Hex } from './digest.js';
 import { LOCK_SUFFIX, type Lock } from './lock.js';
 import { readLock } from './lock-reader.js';
-import { faultOfLock, type LockFault } from './lock-source.js';
+import { type LockDiagnostic, lockDiagnostic } from './lock-source.js';
 
 /** How the folder is read. Both throw, or reject, where that fails. */
 export type LockPorts = {
@@ -18,7 +18,7 @@ export type LockFolder = {
   readonly locks: ReadonlyMap<string, Lock>;
   /** SHA-256 over the names and texts of the files, lower-case hex. */
   readonly hash: string;
-  readonly faults: readonly LockFault[];
+  readonly diagnostics: readonly LockDiagnostic[];
 };
 
 /**
@@ -27,34 +27,34 @@ export type LockFolder = {
  */
 export async function loadLocks(folder: string, ports: LockPorts): Promise<LockFolder> {
   const locks = new Map<string, Lock>();
-  const faults: LockFault[] = [];
+  const diagnostics: LockDiagnostic[] = [];
   const versions: string[] = [];
-  for (const name of await listFiles(folder, ports, faults)) {
+  for (const name of await listFiles(folder, ports, diagnostics)) {
     const file = `${folder}/${name}`;
     const text = await readText(file, ports);
     if (text === undefined) {
-      faults.push(faultOfLock(file, 'the lock file cannot be read as UTF-8 text'));
+      diagnostics.push(lockDiagnostic(file, 'the lock file cannot be read as UTF-8 text'));
       continue;
     }
     versions.push(`${JSON.stringify(name)} ${sha256Hex(text)}`);
     const reading = readLock(file, text);
-    if (reading.lock === undefined) faults.push(...reading.faults);
+    if (reading.lock === undefined) diagnostics.push(...reading.diagnostics);
     else locks.set(reading.lock.upstream, reading.lock);
   }
-  return { locks, hash: sha256Hex(versions.join('\n')), faults };
+  return { locks, hash: sha256Hex(versions.join('\n')), diagnostics };
 }
 
 async function listFiles(
   folder: string,
   ports: LockPorts,
-  faults: LockFault[],
+  diagnostics: LockDiagnostic[],
 ): Promise<readonly string[]> {
   try {
     const names = await ports.readDir(folder);
     return names.filter((name) => name.endsWith(LOCK_SUFFIX)).sort();
   } catch (error) {
     if (isMissing(error)) return [];
-    faults.push(faultOfLock(folder, 'the folder of lock files cannot be read'));
+    diagnostics.push(lockDiagnostic(folder, 'the folder of lock files cannot be read'));
     return [];
   }
 }

@@ -15,14 +15,14 @@ import {
   type Pins,
   type PinVersion,
 } from './lock.js';
-import { type LockFault, type LockPath, readLockSource } from './lock-source.js';
+import { type LockDiagnostic, type LockPath, readLockSource } from './lock-source.js';
 import { LOCK_END, LOCK_HEADER } from './lock-writer.js';
 import { readServer, SERVER_MEMBERS, type ServerIdentity } from './server.js';
 import { nearestKey } from './spelling.js';
 
 export type LockReading =
-  | { readonly lock: Lock; readonly faults: readonly [] }
-  | { readonly lock: undefined; readonly faults: readonly LockFault[] };
+  | { readonly lock: Lock; readonly diagnostics: readonly [] }
+  | { readonly lock: undefined; readonly diagnostics: readonly LockDiagnostic[] };
 
 const LOCK_KEYS = [
   'lockfileVersion',
@@ -41,7 +41,7 @@ const STATUSES = ['pending', 'approved', 'blocked'] as const;
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
 
 type Reading = {
-  fault(path: LockPath, message: string, at?: 'key' | 'value', suggestion?: string): undefined;
+  report(path: LockPath, message: string, at?: 'key' | 'value', suggestion?: string): undefined;
 };
 
 /**
@@ -50,20 +50,20 @@ type Reading = {
  */
 export function readLock(file: string, text: string): LockReading {
   const source = readLockSource(file, text);
-  if (source.value === undefined) return { lock: undefined, faults: source.faults };
-  const faults: LockFault[] = [];
+  if (source.value === undefined) return { lock: undefined, diagnostics: source.diagnostics };
+  const diagnostics: LockDiagnostic[] = [];
   const reading: Reading = {
-    fault(...args) {
-      faults.push(source.faultAt(...args));
+    report(...args) {
+      diagnostics.push(source.diagnosticAt(...args));
       return undefined;
     },
   };
   if (isCutOff(text)) {
-    reading.fault([], 'ends before its end mark (...): a part of the file is missing');
+    reading.report([], 'ends before its end mark (...): a part of the file is missing');
   }
   const lock = readFile(reading, source.value, upstreamOfFile(file));
-  if (lock !== undefined && faults.length === 0) return { lock, faults: [] };
-  return { lock: undefined, faults };
+  if (lock !== undefined && diagnostics.length === 0) return { lock, diagnostics: [] };
+  return { lock: undefined, diagnostics };
 }
 
 /** A file that begins as we write it must end so: cut between two members it would still be YAML. */
@@ -80,11 +80,11 @@ function readFile(reading: Reading, value: Json, expected: string | undefined): 
   const root = readObject(reading, [], value, LOCK_KEYS);
   if (root === undefined) return undefined;
   if (root['lockfileVersion'] !== LOCKFILE_VERSION) {
-    reading.fault(['lockfileVersion'], `must be ${LOCKFILE_VERSION}`);
+    reading.report(['lockfileVersion'], `must be ${LOCKFILE_VERSION}`);
   }
   const upstream = readText(reading, ['upstream'], root['upstream']) ?? '';
   if (expected !== undefined && upstream !== expected && upstream !== '') {
-    reading.fault(['upstream'], 'differs from the name of the file');
+    reading.report(['upstream'], 'differs from the name of the file');
   }
   return {
     upstream,
@@ -108,7 +108,7 @@ function readSection(
   const pins = new Map<string, Pin>();
   if (value === undefined) return pins;
   if (!isObject(value)) {
-    reading.fault([section], 'must be a map of names');
+    reading.report([section], 'must be a map of names');
     return pins;
   }
   for (const [name, entry] of Object.entries(value)) {
@@ -155,7 +155,7 @@ function readPin<Definition>(
   if (entry === undefined) return undefined;
   const first = read(path, entry);
   const listed = entry['variants'] ?? [];
-  if (!Array.isArray(listed)) return reading.fault([...path, 'variants'], 'must be a list');
+  if (!Array.isArray(listed)) return reading.report([...path, 'variants'], 'must be a list');
   const variants: PinVersion<Definition>[] = [];
   const seen = new Set([first?.sha256]);
   for (const [index, item] of (listed as readonly Json[]).entries()) {
@@ -163,7 +163,7 @@ function readPin<Definition>(
     const variant = readObject(reading, at, item, keys);
     const version = variant === undefined ? undefined : read(at, variant);
     if (version === undefined) continue;
-    if (seen.has(version.sha256)) reading.fault(at, 'this definition stands twice');
+    if (seen.has(version.sha256)) reading.report(at, 'this definition stands twice');
     seen.add(version.sha256);
     variants.push(version);
   }
@@ -177,18 +177,18 @@ function readVersion(
   kind: PinKind,
   name: string,
 ): PinVersion<JsonObject> | undefined {
-  const judged = readJudgement(reading, path, entry, undefined);
+  const review = readReview(reading, path, entry, undefined);
   const definition = entry['definition'];
   if (!isObject(definition)) {
-    return reading.fault([...path, 'definition'], 'must be the whole definition');
+    return reading.report([...path, 'definition'], 'must be the whole definition');
   }
   const member = nameMember(kind);
   if (definition[member] !== name) {
-    reading.fault([...path, 'definition', member], 'differs from the name it is listed under');
+    reading.report([...path, 'definition', member], 'differs from the name it is listed under');
   }
   const sha256 = checkDigest(reading, path, kind, definition, entry['sha256']);
-  if (judged === undefined || sha256 === undefined) return undefined;
-  return { ...judged, sha256, definition };
+  if (review === undefined || sha256 === undefined) return undefined;
+  return { ...review, sha256, definition };
 }
 
 function readTextVersion(
@@ -197,32 +197,32 @@ function readTextVersion(
   entry: JsonObject,
 ): PinVersion<string> | undefined {
   // Instructions may be pinned by digest and text alone; being in the file is then the approval.
-  const judged = readJudgement(reading, path, entry, 'approved');
+  const review = readReview(reading, path, entry, 'approved');
   const text = entry['text'];
-  if (typeof text !== 'string') return reading.fault([...path, 'text'], 'must be a text');
+  if (typeof text !== 'string') return reading.report([...path, 'text'], 'must be a text');
   const sha256 = checkDigest(reading, path, 'instructions', text, entry['sha256']);
-  if (judged === undefined || sha256 === undefined) return undefined;
-  return { ...judged, sha256, definition: text };
+  if (review === undefined || sha256 === undefined) return undefined;
+  return { ...review, sha256, definition: text };
 }
 
-type Judgement = Pick<PinVersion<never>, 'status' | 'approval'>;
+type Review = Pick<PinVersion<never>, 'status' | 'approval'>;
 
-function readJudgement(
+function readReview(
   reading: Reading,
   path: LockPath,
   entry: JsonObject,
   absent: 'approved' | undefined,
-): Judgement | undefined {
-  const word = entry['status'] ?? absent;
-  const status = STATUSES.find((candidate) => candidate === word);
+): Review | undefined {
+  const written = entry['status'] ?? absent;
+  const status = STATUSES.find((candidate) => candidate === written);
   const approval = readApproval(reading, [...path, 'approval'], entry['approval']);
   if (status === undefined) {
-    const near = typeof word === 'string' ? nearestKey(word, STATUSES) : undefined;
+    const near = typeof written === 'string' ? nearestKey(written, STATUSES) : undefined;
     const at = [...path, 'status'];
-    return reading.fault(at, `must be one of ${STATUSES.join(', ')}`, 'value', near);
+    return reading.report(at, `must be one of ${STATUSES.join(', ')}`, 'value', near);
   }
   if (status === 'approved' && entry['approval'] === undefined && absent === undefined) {
-    return reading.fault(path, 'is approved without an approval', 'key');
+    return reading.report(path, 'is approved without an approval', 'key');
   }
   return { status, approval };
 }
@@ -239,10 +239,10 @@ function readApproval(
   const at = readText(reading, [...path, 'at'], entry['at']);
   const note = entry['note'];
   if (at !== undefined && (!RFC_3339.test(at) || Number.isNaN(Date.parse(at)))) {
-    reading.fault([...path, 'at'], 'must be a time of RFC 3339');
+    reading.report([...path, 'at'], 'must be a time of RFC 3339');
   }
   if (note !== undefined && typeof note !== 'string') {
-    reading.fault([...path, 'note'], 'must be a text');
+    reading.report([...path, 'note'], 'must be a text');
   }
   if (by === undefined || at === undefined) return undefined;
   return typeof note === 'string' ? { by, at, note } : { by, at };
@@ -257,16 +257,16 @@ function checkDigest(
 ): string | undefined {
   const at = [...path, 'sha256'];
   const digest = digestDefinition(kind, definition);
-  if (!digest.ok) return reading.fault(path, `has no canonical form (${digest.why})`, 'key');
+  if (!digest.ok) return reading.report(path, `has no canonical form (${digest.why})`, 'key');
   if (written !== digest.digest) {
-    return reading.fault(at, `does not match the definition, whose digest is ${digest.digest}`);
+    return reading.report(at, `does not match the definition, whose digest is ${digest.digest}`);
   }
   return digest.digest;
 }
 
 function readText(reading: Reading, path: LockPath, value: Json | undefined): string | undefined {
   if (typeof value === 'string' && value !== '') return value;
-  return reading.fault(path, 'must be a text that is not empty');
+  return reading.report(path, 'must be a text that is not empty');
 }
 
 function readObject(
@@ -275,10 +275,10 @@ function readObject(
   value: Json,
   keys: readonly string[],
 ): JsonObject | undefined {
-  if (!isObject(value)) return reading.fault(path, 'must be a map');
+  if (!isObject(value)) return reading.report(path, 'must be a map');
   for (const key of Object.keys(value)) {
     if (keys.includes(key)) continue;
-    reading.fault([...path, key], 'unknown key', 'key', nearestKey(key, keys));
+    reading.report([...path, key], 'unknown key', 'key', nearestKey(key, keys));
   }
   return value;
 }

@@ -21,7 +21,7 @@ export const MAX_LOCK_LENGTH = 32 * 1024 * 1024;
 const MAX_DEPTH = 72;
 
 /** A mistake in a lock file. The same shape as the faults of other files that operators keep. */
-export type LockFault = {
+export type LockDiagnostic = {
   readonly file: string;
   /** Both count from 1. */
   readonly line: number;
@@ -37,13 +37,18 @@ export type LockPath = readonly (string | number)[];
 export type LockSource = {
   /** `undefined` where the text could not be read; the faults say why. */
   readonly value: Json | undefined;
-  readonly faults: readonly LockFault[];
+  readonly diagnostics: readonly LockDiagnostic[];
   /** A fault at a value, or at its key. */
-  faultAt(path: LockPath, message: string, at?: 'key' | 'value', suggestion?: string): LockFault;
+  diagnosticAt(
+    path: LockPath,
+    message: string,
+    at?: 'key' | 'value',
+    suggestion?: string,
+  ): LockDiagnostic;
 };
 
 /** A fault of a whole file. */
-export function faultOfLock(file: string, message: string): LockFault {
+export function lockDiagnostic(file: string, message: string): LockDiagnostic {
   return { file, line: 1, column: 1, severity: 'error', rule: 'lock', message };
 }
 
@@ -59,8 +64,8 @@ export function readLockSource(file: string, text: string): LockSource {
 }
 
 function unread(file: string, message: string): LockSource {
-  const fault = faultOfLock(file, message);
-  return { value: undefined, faults: [fault], faultAt: () => fault };
+  const diagnostic = lockDiagnostic(file, message);
+  return { value: undefined, diagnostics: [diagnostic], diagnosticAt: () => diagnostic };
 }
 
 function readDocument(file: string, text: string): LockSource {
@@ -75,30 +80,30 @@ function readDocument(file: string, text: string): LockSource {
     prettyErrors: false,
     lineCounter,
   });
-  const faults: LockFault[] = [];
-  const place = (offset: number, message: string): LockFault => {
+  const diagnostics: LockDiagnostic[] = [];
+  const place = (offset: number, message: string): LockDiagnostic => {
     const { line, col } = lineCounter.linePos(offset);
-    return { ...faultOfLock(file, message), line: Math.max(line, 1), column: Math.max(col, 1) };
+    return { ...lockDiagnostic(file, message), line: Math.max(line, 1), column: Math.max(col, 1) };
   };
   for (const mistake of [...document.errors, ...document.warnings]) {
-    faults.push(place(mistake.pos[0], wordMistake(mistake.message)));
+    diagnostics.push(place(mistake.pos[0], describeMistake(mistake.message)));
   }
   const refuse = (node: unknown, message: string): null => {
-    faults.push(place(offsetOf(node), message));
+    diagnostics.push(place(offsetOf(node), message));
     return null;
   };
   const value = readNode(document.contents, 0, refuse);
   return {
-    value: faults.length === 0 ? value : undefined,
-    faults,
-    faultAt(path, message, at = 'value', suggestion) {
-      const fault = place(offsetOf(findNode(document, path, at)), message);
-      return suggestion === undefined ? fault : { ...fault, suggestion };
+    value: diagnostics.length === 0 ? value : undefined,
+    diagnostics,
+    diagnosticAt(path, message, at = 'value', suggestion) {
+      const diagnostic = place(offsetOf(findNode(document, path, at)), message);
+      return suggestion === undefined ? diagnostic : { ...diagnostic, suggestion };
     },
   };
 }
 
-function wordMistake(message: string): string {
+function describeMistake(message: string): string {
   const [first = 'invalid YAML'] = message.split('\n');
   return first.charAt(0).toLowerCase() + first.slice(1);
 }

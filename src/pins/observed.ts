@@ -2,7 +2,12 @@
 // clients asked for showed since. A page only ever takes away: it can make a definition differ, and
 // only a complete listing that began afterwards can show it restored. Contract §5.
 
-import { type Face, isSameFace, type ListedItem, type Listing } from '../mcp/listing.js';
+import {
+  type ClientProfile,
+  isSameProfile,
+  type ListedItem,
+  type Listing,
+} from '../mcp/listing.js';
 import type { JsonObject } from '../mcp/message.js';
 import { readTaskUses } from '../mcp/tasks.js';
 import type { PinKind } from '../policy/definition.js';
@@ -10,19 +15,19 @@ import { digestDefinition, digestOnce, NO_DIGEST, sha256Hex } from './digest.js'
 import { nameOf, PIN_KINDS } from './lock.js';
 
 /** One definition as it was seen. `isRepeated`: its name stood more than once in one listing. */
-export type Sighting = {
+export type ObservedItem = {
   readonly digest: string;
   /** Absent where a page was noted by its digests alone. */
   readonly definition: JsonObject | undefined;
   readonly isRepeated: boolean;
 };
 
-export type ListedSighting = Sighting & { readonly definition: JsonObject };
+export type ListedObservation = ObservedItem & { readonly definition: JsonObject };
 
 /** One complete listing, by one face. */
-export type FaceObserved = Face & {
+export type ObservedListing = ClientProfile & {
   readonly verifiedAtMs: number;
-  readonly seen: { readonly [kind in PinKind]: ReadonlyMap<string, ListedSighting> };
+  readonly seen: { readonly [kind in PinKind]: ReadonlyMap<string, ListedObservation> };
   readonly instructions: { readonly digest: string; readonly text: string } | undefined;
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject | undefined;
@@ -40,11 +45,11 @@ export type NotedItem = {
 
 export type Observed = {
   /** At most one a face; never empty after a listing. */
-  readonly faces: readonly FaceObserved[];
+  readonly listings: readonly ObservedListing[];
   /** By kind and name. */
   readonly noted: ReadonlyMap<string, readonly NotedItem[]>;
   /** Equal for two observations that show the same; times play no part. */
-  readonly sight: string;
+  readonly contentDigest: string;
 };
 
 /** The items of one page that a client asked for, as the upstream wrote them. */
@@ -66,35 +71,35 @@ export const MAX_NOTED_PER_NAME = 4;
 export const MAX_NOTED_NAMES = 1000;
 
 /** One listing with its digests taken. Items of one name are merged; the name is then repeated. */
-export function observeListing(listing: Listing): FaceObserved {
+export function observeListing(listing: Listing): ObservedListing {
   const { instructions } = listing;
   return {
     era: listing.era,
     apps: listing.apps,
     verifiedAtMs: listing.verifiedAtMs,
     seen: {
-      tool: sightItems('tool', listing.tools),
-      prompt: sightItems('prompt', listing.prompts),
-      template: sightItems('template', listing.templates),
-      resource: sightItems('resource', listing.resources),
+      tool: observeItems('tool', listing.tools),
+      prompt: observeItems('prompt', listing.prompts),
+      template: observeItems('template', listing.templates),
+      resource: observeItems('resource', listing.resources),
     },
-    instructions: instructions === undefined ? undefined : sightText(instructions),
+    instructions: instructions === undefined ? undefined : observeText(instructions),
     capabilities: listing.capabilities,
     serverInfo: listing.serverInfo,
     protocolVersions: listing.protocolVersions,
   };
 }
 
-function sightText(text: string): { readonly digest: string; readonly text: string } {
+function observeText(text: string): { readonly digest: string; readonly text: string } {
   const digest = digestDefinition('instructions', text);
   return { digest: digest.ok ? digest.digest : NO_DIGEST, text };
 }
 
-function sightItems(
+function observeItems(
   kind: PinKind,
   items: readonly ListedItem[],
-): ReadonlyMap<string, ListedSighting> {
-  const seen = new Map<string, ListedSighting>();
+): ReadonlyMap<string, ListedObservation> {
+  const seen = new Map<string, ListedObservation>();
   for (const { definition, isExact } of items) {
     const name = nameOf(kind, definition);
     if (name === undefined) continue;
@@ -105,17 +110,17 @@ function sightItems(
 }
 
 /** The observation that these listings make, one a face; of two of one face the later verified counts. */
-export function mergeObserved(faces: readonly FaceObserved[]): Observed {
-  const latest = new Map<string, FaceObserved>();
-  for (const face of faces) {
-    const other = latest.get(orderOf(face));
-    if (other === undefined || other.verifiedAtMs <= face.verifiedAtMs)
-      latest.set(orderOf(face), face);
+export function mergeObserved(listings: readonly ObservedListing[]): Observed {
+  const latest = new Map<string, ObservedListing>();
+  for (const listing of listings) {
+    const other = latest.get(orderOf(listing));
+    if (other === undefined || other.verifiedAtMs <= listing.verifiedAtMs)
+      latest.set(orderOf(listing), listing);
   }
   return seal([...latest.values()], new Map());
 }
 
-function orderOf({ era, apps }: Face): string {
+function orderOf({ era, apps }: ClientProfile): string {
   return `${era} ${apps}`;
 }
 
@@ -123,26 +128,26 @@ function orderOf({ era, apps }: Face): string {
  * Puts a complete listing in place of the one of its face. What pages showed goes once every face was
  * listed by a listing that began after the page.
  */
-export function noteListing(observed: Observed | undefined, listed: FaceObserved): Observed {
-  const others = (observed?.faces ?? []).filter((face) => !isSameFace(face, listed));
-  const before = observed?.faces.find((face) => isSameFace(face, listed));
-  const faces = [...others, before === undefined ? listed : inOrderOf(before, listed)];
-  const verifiedAtMs = Math.min(...faces.map((face) => face.verifiedAtMs));
+export function noteListing(observed: Observed | undefined, listed: ObservedListing): Observed {
+  const others = (observed?.listings ?? []).filter((listing) => !isSameProfile(listing, listed));
+  const before = observed?.listings.find((listing) => isSameProfile(listing, listed));
+  const listings = [...others, before === undefined ? listed : inOrderOf(before, listed)];
+  const verifiedAtMs = Math.min(...listings.map((listing) => listing.verifiedAtMs));
   const noted = new Map<string, readonly NotedItem[]>();
   for (const [key, items] of observed?.noted ?? []) {
     const left = items.filter((item) => item.notedAtMs >= verifiedAtMs);
     if (left.length > 0) noted.set(key, left);
   }
-  return seal(faces, noted);
+  return seal(listings, noted);
 }
 
 /** The listing with its names where they stood before, new ones last: an order that changes by itself is none. */
-function inOrderOf(before: FaceObserved, listed: FaceObserved): FaceObserved {
-  const ordered = (kind: PinKind): ReadonlyMap<string, ListedSighting> => {
+function inOrderOf(before: ObservedListing, listed: ObservedListing): ObservedListing {
+  const ordered = (kind: PinKind): ReadonlyMap<string, ListedObservation> => {
     const seen = listed.seen[kind];
     const kept = [...before.seen[kind].keys()].flatMap((name) => {
-      const sighting = seen.get(name);
-      return sighting === undefined ? [] : [[name, sighting] as const];
+      const observedItem = seen.get(name);
+      return observedItem === undefined ? [] : [[name, observedItem] as const];
     });
     // A name that is set again keeps its place.
     return new Map([...kept, ...seen]);
@@ -157,9 +162,14 @@ function inOrderOf(before: FaceObserved, listed: FaceObserved): FaceObserved {
 }
 
 /** The observation without a face that the upstream no longer answers; `undefined` when none is left. */
-export function dropFace(observed: Observed | undefined, gone: Face): Observed | undefined {
-  const faces = (observed?.faces ?? []).filter((face) => !isSameFace(face, gone));
-  return observed === undefined || faces.length === 0 ? undefined : seal(faces, observed.noted);
+export function dropListing(
+  observed: Observed | undefined,
+  gone: ClientProfile,
+): Observed | undefined {
+  const listings = (observed?.listings ?? []).filter((listing) => !isSameProfile(listing, gone));
+  return observed === undefined || listings.length === 0
+    ? undefined
+    : seal(listings, observed.noted);
 }
 
 /**
@@ -174,11 +184,11 @@ export function notePage(observed: Observed, page: Page): Observed {
     noted ??= new Map(observed.noted);
     addNoted(observed, noted, { kind, name, digest, definition, notedAtMs });
   }
-  return noted === undefined ? observed : seal(observed.faces, noted);
+  return noted === undefined ? observed : seal(observed.listings, noted);
 }
 
 function differs(observed: Observed, kind: PinKind, name: string, digest: string): boolean {
-  return !observed.faces.some((face) => face.seen[kind].get(name)?.digest === digest);
+  return !observed.listings.some((listing) => listing.seen[kind].get(name)?.digest === digest);
 }
 
 function addNoted(
@@ -201,17 +211,17 @@ function noteKey(kind: PinKind, name: string): string {
 }
 
 function isListed(observed: Observed, kind: PinKind, name: string): boolean {
-  return observed.faces.some((face) => face.seen[kind].has(name));
+  return observed.listings.some((listing) => listing.seen[kind].has(name));
 }
 
 /** Everything seen under a name, listings first. Empty where no complete listing has the name. */
-export function sightingsOf(
+export function observedItemsOf(
   observed: Observed | undefined,
   kind: PinKind,
   name: string,
-): readonly Sighting[] {
+): readonly ObservedItem[] {
   if (observed === undefined) return [];
-  const listed = observed.faces.flatMap((face) => face.seen[kind].get(name) ?? []);
+  const listed = observed.listings.flatMap((listing) => listing.seen[kind].get(name) ?? []);
   const noted = listed.length === 0 ? undefined : observed.noted.get(noteKey(kind, name));
   if (noted === undefined) return listed;
   return [...listed, ...noted.map((item) => ({ ...item, isRepeated: false }))];
@@ -235,26 +245,33 @@ export function lastNoted(
 
 /** The names of a kind that complete listings showed, each once. */
 export function namesSeen(observed: Observed | undefined, kind: PinKind): ReadonlySet<string> {
-  return new Set((observed?.faces ?? []).flatMap((face) => [...face.seen[kind].keys()]));
+  return new Set((observed?.listings ?? []).flatMap((listing) => [...listing.seen[kind].keys()]));
 }
 
-function seal(faces: readonly FaceObserved[], noted: Observed['noted']): Observed {
-  const ordered = [...faces].sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
-  return { faces: ordered, noted, sight: sha256Hex(JSON.stringify(sightParts(ordered, noted))) };
+function seal(listings: readonly ObservedListing[], noted: Observed['noted']): Observed {
+  const ordered = [...listings].sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
+  return {
+    listings: ordered,
+    noted,
+    contentDigest: sha256Hex(JSON.stringify(digestInput(ordered, noted))),
+  };
 }
 
 /** A server that calls itself otherwise shows something else. */
 const SHOWN_OF_SERVER = ['name', 'title', 'version', 'websiteUrl'] as const;
 
-function sightParts(faces: readonly FaceObserved[], noted: Observed['noted']): readonly unknown[] {
-  const listed = faces.map((face) => [
-    orderOf(face),
-    face.protocolVersions,
-    readTaskUses(face.capabilities),
-    face.instructions?.digest ?? null,
-    SHOWN_OF_SERVER.map((member) => face.serverInfo?.[member] ?? null),
+function digestInput(
+  listings: readonly ObservedListing[],
+  noted: Observed['noted'],
+): readonly unknown[] {
+  const listed = listings.map((listing) => [
+    orderOf(listing),
+    listing.protocolVersions,
+    readTaskUses(listing.capabilities),
+    listing.instructions?.digest ?? null,
+    SHOWN_OF_SERVER.map((member) => listing.serverInfo?.[member] ?? null),
     PIN_KINDS.map((kind) =>
-      [...face.seen[kind]]
+      [...listing.seen[kind]]
         .map(([name, { digest, isRepeated }]) => `${digest} ${isRepeated} ${name}`)
         .sort(),
     ),

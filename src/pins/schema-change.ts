@@ -5,7 +5,7 @@
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 
 /** Keywords that tell a reader something and refuse nothing. */
-const TELLING = new Set([
+const DESCRIPTIVE_KEYWORDS = new Set([
   '$comment',
   'default',
   'deprecated',
@@ -58,27 +58,27 @@ export function compareSchemas(before: Json | undefined, after: Json | undefined
  * A schema written in one way: keys sorted, lists without order sorted, notation removed, and, where
  * `keepTelling` is false, also what only tells.
  */
-export function normalizeSchema(schema: Json, keepTelling: boolean): Json {
+export function normalizeSchema(schema: Json, keepDescriptive: boolean): Json {
   if (!isObject(schema)) return schema;
   const members: Record<string, Json> = {};
   for (const key of Object.keys(schema).sort()) {
-    if (NOTATION.has(key) || (!keepTelling && TELLING.has(key))) continue;
-    members[key] = normalizeKeyword(key, schema[key] ?? null, keepTelling);
+    if (NOTATION.has(key) || (!keepDescriptive && DESCRIPTIVE_KEYWORDS.has(key))) continue;
+    members[key] = normalizeKeyword(key, schema[key] ?? null, keepDescriptive);
   }
   return members;
 }
 
-function normalizeKeyword(key: string, value: Json, keepTelling: boolean): Json {
+function normalizeKeyword(key: string, value: Json, keepDescriptive: boolean): Json {
   if (UNORDERED.has(key) && Array.isArray(value)) return sortValues(value.map(sortMembers));
   if (LITERALS.has(key)) return sortMembers(value);
   if (SCHEMA_MAPS.has(key) && isObject(value)) {
     const names = Object.keys(value).sort();
     return Object.fromEntries(
-      names.map((name) => [name, normalizeSchema(value[name] ?? null, keepTelling)]),
+      names.map((name) => [name, normalizeSchema(value[name] ?? null, keepDescriptive)]),
     );
   }
-  if (Array.isArray(value)) return value.map((item) => normalizeSchema(item, keepTelling));
-  return normalizeSchema(value, keepTelling);
+  if (Array.isArray(value)) return value.map((item) => normalizeSchema(item, keepDescriptive));
+  return normalizeSchema(value, keepDescriptive);
 }
 
 /** The same value with the members of each object in one order. */

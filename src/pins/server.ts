@@ -44,7 +44,7 @@ function memberOf(info: JsonObject | undefined, member: string): string | undefi
 /** Every identity that an upstream showed, each once: faces may differ. */
 export function serversSeen(observed: Observed | undefined): readonly ServerIdentity[] {
   const seen = new Map<string, ServerIdentity>();
-  for (const { serverInfo } of observed?.faces ?? []) {
+  for (const { serverInfo } of observed?.listings ?? []) {
     const server = readServer(serverInfo);
     if (server !== undefined) seen.set(digestServer(server), server);
   }

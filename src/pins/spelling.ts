@@ -5,12 +5,12 @@ const MAX_LENGTH = 40;
 const MAX_EDITS = 2;
 
 /** The nearest of the words, at most two edits away; letter case does not count. */
-export function nearestKey(word: string, words: readonly string[]): string | undefined {
-  if (word.length > MAX_LENGTH) return undefined;
+export function nearestKey(key: string, keys: readonly string[]): string | undefined {
+  if (key.length > MAX_LENGTH) return undefined;
   let best: string | undefined;
   let fewest = MAX_EDITS + 1;
-  for (const candidate of words) {
-    const edits = editsBetween(word.toLowerCase(), candidate.toLowerCase());
+  for (const candidate of keys) {
+    const edits = editsBetween(key.toLowerCase(), candidate.toLowerCase());
     if (edits >= fewest) continue;
     best = candidate;
     fewest = edits;

@@ -2,12 +2,12 @@
 // and rules; never from values or names that came over the wire.
 
 import type { Call } from './conditions.js';
-import type { SchemaFault } from './definition.js';
+import type { SchemaError } from './definition.js';
 import type { AllowRule } from './rules.js';
 
 /** For arguments that do not satisfy the approved schema. */
-export function adviseFaults(faults: readonly SchemaFault[]): string {
-  const sentences = faults.map(({ pointer, message }) =>
+export function adviseErrors(errors: readonly SchemaError[]): string {
+  const sentences = errors.map(({ pointer, message }) =>
     pointer === '' ? `The arguments: ${message}.` : `The argument at ${pointer}: ${message}.`,
   );
   return sentences.join(' ');
@@ -24,10 +24,10 @@ export function adviseAlternatives(rules: readonly AllowRule[], call: Call): str
   for (const { name, schema } of rule?.args ?? []) {
     const value = Object.hasOwn(call.args, name) ? call.args[name] : undefined;
     if (value === undefined) return `The argument "${name}" is required by a rule of this gateway.`;
-    const fault = schema.check(value)[0];
-    if (fault !== undefined) {
-      const where = fault.pointer === '' ? '' : ` at ${fault.pointer}`;
-      return `The argument "${name}"${where} is not allowed by a rule of this gateway: ${fault.message}.`;
+    const error = schema.check(value)[0];
+    if (error !== undefined) {
+      const where = error.pointer === '' ? '' : ` at ${error.pointer}`;
+      return `The argument "${name}"${where} is not allowed by a rule of this gateway: ${error.message}.`;
     }
   }
   return NOT_ALLOWED_ADVICE;

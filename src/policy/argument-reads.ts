@@ -8,7 +8,7 @@ import type { ArgumentReads } from './definition.js';
 import type { ExpressionReads } from './expression-vetting.js';
 
 type Tree = {
-  isWhole: boolean;
+  readsAll: boolean;
   readonly members: Map<string, Tree>;
   items: Tree | undefined;
 };
@@ -20,13 +20,13 @@ export function collectReads(
 ): ArgumentReads | undefined {
   const root = createTree();
   for (const [name, schema] of Object.entries(args)) addSchema(memberOf(root, name), schema);
-  for (const path of when?.valuePaths ?? []) path.reduce(memberOf, root).isWhole = true;
+  for (const path of when?.valuePaths ?? []) path.reduce(memberOf, root).readsAll = true;
   for (const path of when?.testedPaths ?? []) path.reduce(memberOf, root);
-  return root.isWhole || root.members.size > 0 ? seal(root) : undefined;
+  return root.readsAll || root.members.size > 0 ? seal(root) : undefined;
 }
 
 function createTree(): Tree {
-  return { isWhole: false, members: new Map(), items: undefined };
+  return { readsAll: false, members: new Map(), items: undefined };
 }
 
 function memberOf(tree: Tree, name: string): Tree {
@@ -50,7 +50,7 @@ function addSchema(tree: Tree, schema: Json): void {
   for (const [keyword, value] of Object.entries(schema)) {
     if (SHALLOW.has(keyword)) continue;
     const isAdded = KEYWORDS.get(keyword)?.(tree, value) ?? false;
-    if (!isAdded) tree.isWhole = true;
+    if (!isAdded) tree.readsAll = true;
   }
 }
 
@@ -103,23 +103,26 @@ function isScalar(value: Json): boolean {
   return typeof value !== 'object' || value === null;
 }
 
-function seal({ isWhole, members, items }: Tree): ArgumentReads {
+function seal({ readsAll, members, items }: Tree): ArgumentReads {
   const sealed = new Map([...members].map(([name, tree]) => [name, seal(tree)] as const));
-  const spellings = new Set<string>();
-  const wholes = new Set<string>();
-  for (const [name, { isWhole: isWholeBelow, items: itemsBelow, spellings: below }] of sealed) {
-    const spelling = spellingOf(name);
-    spellings.add(spelling);
-    if (isWholeBelow || itemsBelow !== undefined) wholes.add(spelling);
+  const normalizedNames = new Set<string>();
+  const fullyRead = new Set<string>();
+  for (const [
+    name,
+    { readsAll: readsAllBelow, items: itemsBelow, normalizedNames: below },
+  ] of sealed) {
+    const normalized = normalizedName(name);
+    normalizedNames.add(normalized);
+    if (readsAllBelow || itemsBelow !== undefined) fullyRead.add(normalized);
     // Some servers take `filter.state` for the member `state` of `filter`.
-    for (const deeper of below) spellings.add(spelling + deeper);
+    for (const deeper of below) normalizedNames.add(normalized + deeper);
   }
   return {
-    isWhole,
+    readsAll,
     members: sealed,
     items: items === undefined ? undefined : seal(items),
-    spellings,
-    wholes,
+    normalizedNames,
+    fullyRead,
   };
 }
 
@@ -127,7 +130,7 @@ const PLAIN = /^[a-z0-9]+$/;
 const NO_LETTER = /[^\p{L}\p{N}]/gu;
 
 /** Equal for names that lenient readers take for one: compatibility forms, case, and what separates words. */
-function spellingOf(name: string): string {
+function normalizedName(name: string): string {
   if (PLAIN.test(name)) return name;
   const folded = foldName(name.normalize('NFKC')).replace(NO_LETTER, '');
   return folded === '' ? name : folded;
@@ -137,28 +140,28 @@ function spellingOf(name: string): string {
 const INHERITED = new Set(['__proto__', 'constructor', 'prototype']);
 
 /** True where a member could stand for one that is read, in a value of which no schema is known. */
-export function hasOtherSpelling(value: Json, reads: ArgumentReads): boolean {
+export function hasAmbiguousName(value: Json, reads: ArgumentReads): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (!isObject(value)) {
     const { items } = reads;
     const list = value as readonly Json[];
-    return items !== undefined && list.some((item) => hasOtherSpelling(item, items));
+    return items !== undefined && list.some((item) => hasAmbiguousName(item, items));
   }
   return Object.keys(value).some((name) => {
     const below = reads.members.get(name);
     return below === undefined
       ? mayStandFor(name, reads)
-      : hasOtherSpelling(value[name] ?? null, below);
+      : hasAmbiguousName(value[name] ?? null, below);
   });
 }
 
 /** True for a member that some reader could take for one that is read. */
 export function mayStandFor(name: string, reads: ArgumentReads): boolean {
-  if (INHERITED.has(name) || reads.spellings.has(spellingOf(name))) return true;
+  if (INHERITED.has(name) || reads.normalizedNames.has(normalizedName(name))) return true;
   const [path, head = ''] = PATH.exec(name) ?? [];
   if (path === undefined) return false;
-  const member = spellingOf(head);
-  return reads.wholes.has(member) || (path.endsWith(']') && reads.spellings.has(member));
+  const member = normalizedName(head);
+  return reads.fullyRead.has(member) || (path.endsWith(']') && reads.normalizedNames.has(member));
 }
 
 /** `filter.state`, `filter[state]`, `filter/state`; with nothing but an index behind it, up to its end. */

@@ -1,7 +1,7 @@
 // What compilation is given, and where its faults go. Decides nothing.
 
 import type { Catalogue } from './definition.js';
-import type { PolicyFault } from './document.js';
+import type { PolicyDiagnostic } from './document.js';
 
 /** The names that policies may use, from the gateway file and the lock files. */
 export type PolicyContext = {
@@ -21,28 +21,28 @@ export type PolicyContext = {
   readonly areInForce?: boolean;
 };
 
-type Path = PolicyFault['path'];
+type Path = PolicyDiagnostic['path'];
 
 /** Reports one fault at a path, relative to what the reporter was made for. */
-export type Fault = (
+export type ReportDiagnostic = (
   path: Path,
-  severity: PolicyFault['severity'],
+  severity: PolicyDiagnostic['severity'],
   message: string,
   suggestion?: string,
 ) => void;
 
 /** Keeps all faults of one compilation. */
-export class FaultCollector {
-  readonly all: PolicyFault[] = [];
+export class DiagnosticCollector {
+  readonly all: PolicyDiagnostic[] = [];
 
   get hasErrors(): boolean {
     return this.all.some(({ severity }) => severity === 'error');
   }
 
-  forFile(file: string): Fault {
+  forFile(file: string): ReportDiagnostic {
     return (path, severity, message, suggestion) => {
-      const fault = { file, path, severity, message };
-      this.all.push(suggestion === undefined ? fault : { ...fault, suggestion });
+      const diagnostic = { file, path, severity, message };
+      this.all.push(suggestion === undefined ? diagnostic : { ...diagnostic, suggestion });
     };
   }
 }

@@ -3,7 +3,7 @@
 
 import type { Grants } from '../mcp/grants.js';
 import { collectReads } from './argument-reads.js';
-import type { Fault, PolicyContext } from './compile-context.js';
+import type { PolicyContext, ReportDiagnostic } from './compile-context.js';
 import type { RateLimit } from './decision.js';
 import type { CompiledSchema } from './definition.js';
 import type { LimitsDocument, RuleDocument, WhatDocument, WhoDocument } from './document.js';
@@ -35,7 +35,7 @@ export function compileRule(
   policy: string,
   written: RuleDocument,
   context: PolicyContext,
-  report: Fault,
+  report: ReportDiagnostic,
 ): Rule {
   checkEmpty(written, [], report);
   checkWho(written.who, context, report);
@@ -64,7 +64,7 @@ function addEffect(
   base: Omit<Rule, 'effect'>,
   written: RuleDocument,
   context: PolicyContext,
-  report: Fault,
+  report: ReportDiagnostic,
 ): Rule {
   switch (written.effect) {
     case 'allow': {
@@ -91,7 +91,11 @@ function compileLimit(rule: string, limits: LimitsDocument | undefined): RateLim
 }
 
 /** Every list and mapping that is written names something, at any depth above schemas. */
-function checkEmpty(value: unknown, path: readonly (string | number)[], report: Fault): void {
+function checkEmpty(
+  value: unknown,
+  path: readonly (string | number)[],
+  report: ReportDiagnostic,
+): void {
   if (typeof value !== 'object' || value === null) return;
   const keys = Object.keys(value);
   if (keys.length === 0 && path[0] !== 'who' && path[0] !== 'what') {
@@ -103,7 +107,7 @@ function checkEmpty(value: unknown, path: readonly (string | number)[], report: 
   for (const [key, member] of Object.entries(value)) checkEmpty(member, [...path, key], report);
 }
 
-function checkWho(who: WhoDocument, context: PolicyContext, report: Fault): void {
+function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagnostic): void {
   const keys = Object.keys(who);
   if (keys.length === 0)
     report(['who'], 'error', 'nobody is named; for every caller, anyone: true');
@@ -125,7 +129,7 @@ function checkWho(who: WhoDocument, context: PolicyContext, report: Fault): void
 function checkUpstreamNames(
   upstreams: readonly string[],
   context: PolicyContext,
-  report: Fault,
+  report: ReportDiagnostic,
 ): void {
   const names = context.upstreams.map(({ name }) => name);
   for (const [index, upstream] of upstreams.entries()) {
@@ -137,14 +141,14 @@ function checkUpstreamNames(
 
 function compileUpstreams(
   upstreams: readonly string[] | undefined,
-  report: Fault,
+  report: ReportDiagnostic,
 ): readonly Pattern[] | undefined {
   return upstreams === undefined
     ? undefined
     : compilePatterns(upstreams, 'name', ['what', 'upstreams'], report);
 }
 
-function compileTargets(what: WhatDocument, report: Fault): Rule['targets'] {
+function compileTargets(what: WhatDocument, report: ReportDiagnostic): Rule['targets'] {
   const kinds = [...TARGET_KINDS.map((kind) => WHAT_KEYS[kind]), ...GRANT_KEYS];
   if (!kinds.some((key) => what[key] !== undefined)) {
     const keys = kinds.join(', ');
@@ -167,7 +171,10 @@ function compileGrants({ sampling, elicitation = [], roots }: WhatDocument): Gra
   };
 }
 
-function compileResources(resources: readonly string[], report: Fault): readonly Pattern[] {
+function compileResources(
+  resources: readonly string[],
+  report: ReportDiagnostic,
+): readonly Pattern[] {
   const normal = resources.map((written, index) => {
     const pattern = normalizeUriPattern(written);
     if (pattern === undefined) {
@@ -182,7 +189,7 @@ function compilePatterns(
   texts: readonly string[],
   space: PatternSpace,
   path: readonly string[],
-  report: Fault,
+  report: ReportDiagnostic,
 ): readonly Pattern[] {
   return texts.flatMap((text, index) => {
     const compiled = compilePattern(text, space);
@@ -194,7 +201,7 @@ function compilePatterns(
 
 function compileArguments(
   args: NonNullable<RuleDocument['args']>,
-  report: Fault,
+  report: ReportDiagnostic,
 ): readonly { readonly name: string; readonly schema: CompiledSchema }[] {
   return Object.entries(args).flatMap(([name, written]) => {
     const compiled = compileSchema(written);
@@ -204,7 +211,7 @@ function compileArguments(
   });
 }
 
-function compileWhen(text: string, report: Fault): Expression | undefined {
+function compileWhen(text: string, report: ReportDiagnostic): Expression | undefined {
   const compiled = compileExpression(text);
   if (compiled.ok) return compiled.expression;
   report(['when'], 'error', compiled.why, compiled.suggestion);
@@ -212,7 +219,7 @@ function compileWhen(text: string, report: Fault): Expression | undefined {
 }
 
 /** Conditions that could loosen, or that the targets of the rule can never meet. */
-function checkConditions(rule: Rule, report: Fault): void {
+function checkConditions(rule: Rule, report: ReportDiagnostic): void {
   const { targets, when } = rule;
   if (rule.effect === 'allow' && when?.reads.readsAnnotations === true) {
     report(['when'], 'error', 'annotations may tighten only: an allow rule may not read them');
@@ -236,7 +243,12 @@ function asksAnything({ sampling, elicitation, roots }: Grants): boolean {
   return sampling || elicitation.form || elicitation.url || roots;
 }
 
-function checkIssuers(rule: Rule, who: WhoDocument, context: PolicyContext, report: Fault): void {
+function checkIssuers(
+  rule: Rule,
+  who: WhoDocument,
+  context: PolicyContext,
+  report: ReportDiagnostic,
+): void {
   const { issuers } = who;
   const named = context.upstreams.filter(({ name }) => matchesUpstream(rule, name));
   if (issuers === undefined || named.length === 0) return;

@@ -2,9 +2,13 @@
 // document in one run, each with its place. With one error the set grants nothing. Reads no file.
 // Contract §4, law 4.
 
-import { type Fault, FaultCollector, type PolicyContext } from './compile-context.js';
+import {
+  DiagnosticCollector,
+  type PolicyContext,
+  type ReportDiagnostic,
+} from './compile-context.js';
 import { compileRule } from './compile-rule.js';
-import type { PolicyDocument, PolicyFault } from './document.js';
+import type { PolicyDiagnostic, PolicyDocument } from './document.js';
 import { checkPins } from './pin-checks.js';
 import type { PolicySet } from './question.js';
 import { createPolicySet, type Rule } from './rules.js';
@@ -21,22 +25,26 @@ const RESERVED_POLICY = 'builtin';
 export function compilePolicies(
   documents: readonly PolicyDocument[],
   context: PolicyContext,
-): { readonly policies: PolicySet; readonly faults: readonly PolicyFault[] } {
-  const faults = new FaultCollector();
+): { readonly policies: PolicySet; readonly diagnostics: readonly PolicyDiagnostic[] } {
+  const diagnostics = new DiagnosticCollector();
   const rules: Rule[] = [];
   const policyNames = new Set<string>();
   for (const document of documents) {
-    const report = faults.forFile(document.file);
+    const report = diagnostics.forFile(document.file);
     checkPolicyName(document, policyNames, report);
     rules.push(...compileDocument(document, context, report));
   }
   return {
-    policies: createPolicySet(context.hash, faults.hasErrors ? [] : rules),
-    faults: faults.all,
+    policies: createPolicySet(context.hash, diagnostics.hasErrors ? [] : rules),
+    diagnostics: diagnostics.all,
   };
 }
 
-function checkPolicyName(document: PolicyDocument, known: Set<string>, report: Fault): void {
+function checkPolicyName(
+  document: PolicyDocument,
+  known: Set<string>,
+  report: ReportDiagnostic,
+): void {
   if (known.has(document.policy)) {
     report(['policy'], 'error', `another file has a policy named "${document.policy}"`);
   }
@@ -47,17 +55,18 @@ function checkPolicyName(document: PolicyDocument, known: Set<string>, report: F
 function compileDocument(
   document: PolicyDocument,
   context: PolicyContext,
-  report: Fault,
+  report: ReportDiagnostic,
 ): readonly Rule[] {
   const rules: Rule[] = [];
   const ids = new Set<string>();
   for (const [index, written] of document.rules.entries()) {
-    const reportRule: Fault = (path, ...fault) => report(['rules', index, ...path], ...fault);
+    const reportRule: ReportDiagnostic = (path, ...rest) =>
+      report(['rules', index, ...path], ...rest);
     if (ids.has(written.id)) reportRule(['id'], 'error', `another rule is named "${written.id}"`);
     ids.add(written.id);
     const rule = compileRule(document.policy, written, context, reportRule);
-    const reportPins: Fault = (path, severity, ...fault) =>
-      reportRule(path, context.areInForce === true ? 'warning' : severity, ...fault);
+    const reportPins: ReportDiagnostic = (path, severity, ...rest) =>
+      reportRule(path, context.areInForce === true ? 'warning' : severity, ...rest);
     checkPins(rule, written, context, reportPins);
     rules.push(rule);
   }

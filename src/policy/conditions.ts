@@ -3,7 +3,7 @@
 // Contract §4, laws 5 and 7; architecture, "Bytes".
 
 import { isObject, type JsonObject } from '../mcp/message.js';
-import { hasOtherSpelling, mayStandFor } from './argument-reads.js';
+import { hasAmbiguousName, mayStandFor } from './argument-reads.js';
 import type { ArgumentReads, PinnedDefinition } from './definition.js';
 import type { ExpressionFacts, Holding } from './expressions.js';
 import type { Principal } from './principal.js';
@@ -92,11 +92,11 @@ function findUndescribed({ args, described, mustDescribe }: Call, reads: Argumen
   if (described?.input !== undefined) {
     return described.input.firstUndescribed(args, reads) !== undefined;
   }
-  if (!mustDescribe) return hasOtherSpelling(args, reads);
+  if (!mustDescribe) return hasAmbiguousName(args, reads);
   const isPrompt = described?.kind === 'prompt';
   const names = isPrompt ? promptArguments(described.definition) : NO_NAMES;
   return Object.keys(args).some((name) => {
-    const isRead = reads.isWhole || reads.members.has(name) || mayStandFor(name, reads);
+    const isRead = reads.readsAll || reads.members.has(name) || mayStandFor(name, reads);
     return isRead && !names.has(name);
   });
 }

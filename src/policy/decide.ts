@@ -2,8 +2,8 @@
 // question whose arguments are unknown. The order of the checks is the order of contract §6, and what is
 // hidden is settled before anything reads a pin. Asks no store and no clock. An error is a deny.
 
-import type { JsonObject, QuestionName, Target } from '../mcp/message.js';
-import { adviseAlternatives, adviseFaults, UNDESCRIBED_ADVICE } from './advice.js';
+import type { JsonObject, ServerRequestName, Target } from '../mcp/message.js';
+import { adviseAlternatives, adviseErrors, UNDESCRIBED_ADVICE } from './advice.js';
 import { type Call, grantsFor, holdsFor, prepareCall, readsUndescribed } from './conditions.js';
 import type { Allow, Decision, Deny, Obligation } from './decision.js';
 import {
@@ -15,20 +15,20 @@ import {
 } from './definition.js';
 import { chooseAlternative, collectObligations, pointersOf } from './obligations.js';
 import type { Principal } from './principal.js';
-import type { PolicySet, Question } from './question.js';
+import type { PolicyQuery, PolicySet } from './question.js';
 import type { Reason } from './reasons.js';
 import { isAppUri, normalizeUri } from './resource-uri.js';
 import {
   type AllowRule,
   type Candidates,
   findCandidates,
-  findQuestionRules,
+  findServerRequestRules,
   isUnconditional,
   type RequireRule,
   type Rule,
   type TargetKind,
 } from './rules.js';
-import { judgeTaskRules } from './task-rules.js';
+import { evaluateTaskRules } from './task-rules.js';
 
 /** Longest name that is looked up, in characters; URIs have their own bound. */
 const MAX_NAME_CHARS = 1024;
@@ -41,9 +41,9 @@ export const PROTOCOL_RULE = { policy: 'builtin', rule: 'protocol', groups: unde
  * An allow for unknown arguments says that the thing is listed and owes nothing; it is no leave to call.
  * Source: contract §4 (laws 1 to 7) and §6.
  */
-export function decide(policies: PolicySet, question: Question): Decision {
+export function decide(policies: PolicySet, query: PolicyQuery): Decision {
   try {
-    return judge(policies, question);
+    return evaluate(policies, query);
   } catch {
     return deny('policy-error', false);
   }
@@ -53,10 +53,10 @@ export function decide(policies: PolicySet, question: Question): Decision {
  * Decides a request that is to be sent on. A request is never decided as a list is: where its method
  * carries no arguments they are none, not unknown, so that scopes and conditions are asked for.
  */
-export function decideRequest(policies: PolicySet, question: Question): Decision {
-  return question.args === 'unknown'
-    ? decide(policies, { ...question, args: NO_ARGUMENTS })
-    : decide(policies, question);
+export function decideRequest(policies: PolicySet, query: PolicyQuery): Decision {
+  return query.args === 'unknown'
+    ? decide(policies, { ...query, args: NO_ARGUMENTS })
+    : decide(policies, query);
 }
 
 export const NO_ARGUMENTS: JsonObject = Object.freeze({});
@@ -78,16 +78,16 @@ export function isListed(
   target: Target,
   catalogue: Catalogue = { ...NO_CATALOGUE, upstream },
 ): boolean {
-  const question: Question = { principal, upstream, target, args: 'unknown', catalogue };
-  return decide(policies, question).verdict === 'allow';
+  const query: PolicyQuery = { principal, upstream, target, args: 'unknown', catalogue };
+  return decide(policies, query).verdict === 'allow';
 }
 
 /** INVARIANT: the only cast to Allow in the program. */
 function allow(
   { policy, rule, groups }: Pick<Rule, 'policy' | 'rule' | 'groups'>,
-  owed: readonly Obligation[],
+  obligations: readonly Obligation[],
 ) {
-  return { verdict: 'allow', policy, rule, groups, obligations: owed } as Allow;
+  return { verdict: 'allow', policy, rule, groups, obligations: obligations } as Allow;
 }
 
 function deny(reason: Reason, listed: boolean, rule?: Rule, more?: Partial<Deny>): Deny {
@@ -97,10 +97,10 @@ function deny(reason: Reason, listed: boolean, rule?: Rule, more?: Partial<Deny>
 
 type Subject =
   | { readonly kind: TargetKind; readonly name: string }
-  | { readonly kind: 'question'; readonly name: QuestionName };
+  | { readonly kind: 'question'; readonly name: ServerRequestName };
 
-function judge(policies: PolicySet, question: Question): Decision {
-  const { principal, upstream, target, args } = question;
+function evaluate(policies: PolicySet, query: PolicyQuery): Decision {
+  const { principal, upstream, target, args } = query;
   if (target.kind === 'none') return allow(PROTOCOL_RULE, []);
   const subject = readSubject(target);
   if (subject === undefined)
@@ -110,27 +110,31 @@ function judge(policies: PolicySet, question: Question): Decision {
   }
   const candidates =
     subject.kind === 'question'
-      ? findQuestionRules(policies, principal, upstream, subject.name)
+      ? findServerRequestRules(policies, principal, upstream, subject.name)
       : findCandidates(policies, principal, upstream, subject.kind, subject.name);
-  const decision = judgeCandidates(candidates, question, subject);
+  const decision = evaluateCandidates(candidates, query, subject);
   return decision.verdict === 'deny' && args !== 'unknown'
     ? captureRefused(decision, candidates.requires, () =>
-        callOf(question, subject, args, UNPINNED_KIND),
+        callOf(query, subject, args, UNPINNED_KIND),
       )
     : decision;
 }
 
-function judgeCandidates(candidates: Candidates, question: Question, subject: Subject): Decision {
-  const { target, args } = question;
+function evaluateCandidates(
+  candidates: Candidates,
+  query: PolicyQuery,
+  subject: Subject,
+): Decision {
+  const { target, args } = query;
   const first = candidates.allows[0];
   const unconditional = candidates.denies.find(isUnconditional);
   if (unconditional !== undefined) return deny('denied-by-rule', false, unconditional);
   if (first === undefined) return deny('no-matching-allow', false);
-  const pin = standingOf(question.catalogue, subject);
+  const pin = standingOf(query.catalogue, subject);
   if (pin.refusal !== undefined) return deny(pin.refusal, false);
   if (args === 'unknown') return allow(first, []);
-  if (target.kind === 'task') return judgeTask(candidates, callOf(question, subject, args, pin));
-  return judgeCall(candidates, callOf(question, subject, args, pin));
+  if (target.kind === 'task') return evaluateTask(candidates, callOf(query, subject, args, pin));
+  return evaluateCall(candidates, callOf(query, subject, args, pin));
 }
 
 /**
@@ -214,45 +218,45 @@ function standingOf(catalogue: Catalogue, { kind, name }: Subject): Pin {
   return { refusal, pinned: approved, described: approved, mustDescribe: true };
 }
 
-function callOf(question: Question, subject: Subject, args: JsonObject, pin: Pin): Call {
+function callOf(query: PolicyQuery, subject: Subject, args: JsonObject, pin: Pin): Call {
   const hasName = subject.kind === 'tool' || subject.kind === 'prompt';
   return prepareCall({
-    principal: question.principal,
+    principal: query.principal,
     args,
     pinned: pin.pinned,
     described: pin.described,
     mustDescribe: hasName && pin.mustDescribe,
-    upstream: question.upstream,
+    upstream: query.upstream,
     name: hasName ? subject.name : '',
     uri: subject.kind === 'resource' ? subject.name : undefined,
   });
 }
 
 /** Of a task nobody learns more than that there is none, but which scope its tool asks for. */
-function judgeTask(candidates: Candidates, call: Call): Decision {
+function evaluateTask(candidates: Candidates, call: Call): Decision {
   const entitled = candidates.allows.filter((rule) => countMissing(rule, call) === 0);
   if (entitled.length === 0) return denyForScope(candidates.allows, call);
-  const verdict = judgeTaskRules(candidates, entitled, call);
+  const verdict = evaluateTaskRules(candidates, entitled, call);
   return verdict.kind === 'allow'
-    ? allow(verdict.rule, verdict.owed)
+    ? allow(verdict.rule, verdict.obligations)
     : deny(verdict.reason, false, verdict.rule);
 }
 
 /** The caller sees the thing: from here every refusal may say why. */
-function judgeCall(candidates: Candidates, call: Call): Decision {
+function evaluateCall(candidates: Candidates, call: Call): Decision {
   const entitled = candidates.allows.filter((rule) => countMissing(rule, call) === 0);
   if (entitled.length === 0) return denyForScope(candidates.allows, call);
   return (
-    judgeArguments(candidates, call) ??
-    judgeDenies(candidates, call) ??
-    judgeAlternatives(candidates, entitled, call)
+    checkArguments(candidates, call) ??
+    evaluateDenies(candidates, call) ??
+    evaluateAlternatives(candidates, entitled, call)
   );
 }
 
-function judgeArguments({ denies, requires }: Candidates, call: Call): Deny | undefined {
-  const faults = call.described?.input?.check(call.args) ?? [];
-  if (faults.length > 0) {
-    return deny('arguments-invalid', true, undefined, { advice: adviseFaults(faults) });
+function checkArguments({ denies, requires }: Candidates, call: Call): Deny | undefined {
+  const errors = call.described?.input?.check(call.args) ?? [];
+  if (errors.length > 0) {
+    return deny('arguments-invalid', true, undefined, { advice: adviseErrors(errors) });
   }
   // A grant that reads arguments fails by itself; a restriction must not be slipped past.
   const isUnread = (rule: Rule): boolean => readsUndescribed(rule, call);
@@ -260,7 +264,7 @@ function judgeArguments({ denies, requires }: Candidates, call: Call): Deny | un
   return deny('arguments-invalid', true, undefined, { advice: UNDESCRIBED_ADVICE });
 }
 
-function judgeDenies({ denies }: Candidates, call: Call): Deny | undefined {
+function evaluateDenies({ denies }: Candidates, call: Call): Deny | undefined {
   let failed: Rule | undefined;
   for (const rule of denies) {
     const holding = holdsFor(rule, call);
@@ -273,7 +277,7 @@ function judgeDenies({ denies }: Candidates, call: Call): Deny | undefined {
   return failed === undefined ? undefined : deny('policy-error', true, failed);
 }
 
-function judgeAlternatives(
+function evaluateAlternatives(
   candidates: Candidates,
   entitled: readonly AllowRule[],
   call: Call,
@@ -286,7 +290,7 @@ function judgeAlternatives(
     if (granting === 'error') failed ??= rule;
   }
   const chosen = chooseAlternative(holding);
-  if (chosen !== undefined) return settleRequires(chosen, candidates.requires, call);
+  if (chosen !== undefined) return applyRequires(chosen, candidates.requires, call);
   if (failed !== undefined) return deny('policy-error', true, failed);
   const lacking = candidates.allows.filter(
     (rule) => countMissing(rule, call) > 0 && grantsFor(rule, call) === 'holds',
@@ -297,7 +301,7 @@ function judgeAlternatives(
   return deny('arguments-invalid', true, undefined, { advice });
 }
 
-function settleRequires(chosen: AllowRule, requires: readonly RequireRule[], call: Call): Decision {
+function applyRequires(chosen: AllowRule, requires: readonly RequireRule[], call: Call): Decision {
   const binding: RequireRule[] = [];
   for (const rule of requires) {
     const holding = holdsFor(rule, call);

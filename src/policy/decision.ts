@@ -1,7 +1,7 @@
 // What a decision is: the two verdicts, what an allow still owes, and what is recorded of both.
 // There is no third state: an error is a deny.
 
-import type { ProofFault } from './principal.js';
+import type { ProofError } from './principal.js';
 import type { Reason } from './reasons.js';
 
 declare const allowBrand: unique symbol;
@@ -61,7 +61,7 @@ export type Deny = {
   /** JSON pointers into the arguments whose values the record keeps of what is refused, too. */
   readonly captures?: readonly string[];
   /** For a refused login, where its challenge must speak of a proof of possession. */
-  readonly proof?: ProofFault;
+  readonly proof?: ProofError;
 };
 
 export type Decision = Allow | Deny;

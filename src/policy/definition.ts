@@ -27,26 +27,26 @@ export type PinState =
   | 'shadowed';
 
 /** One mistake in arguments or a result: positions and expectations, never the value. */
-export type SchemaFault = { readonly pointer: string; readonly message: string };
+export type SchemaError = { readonly pointer: string; readonly message: string };
 
 /** Which members of a value are read by a rule. Made by policy/argument-reads.ts. */
 export type ArgumentReads = {
   /** Every member is read, at any depth. */
-  readonly isWhole: boolean;
+  readonly readsAll: boolean;
   /** What is read of an object, by name; with nothing below, only that the member is there. */
   readonly members: ReadonlyMap<string, ArgumentReads>;
   /** What is read of each item of a list. */
   readonly items: ArgumentReads | undefined;
   /** The names of `members` and of what is read below them, without what spellings differ in. */
-  readonly spellings: ReadonlySet<string>;
+  readonly normalizedNames: ReadonlySet<string>;
   /** Those of `members` of which every member or item is read, so that a path into them is too. */
-  readonly wholes: ReadonlySet<string>;
+  readonly fullyRead: ReadonlySet<string>;
 };
 
 /** A compiled JSON Schema. `check` never throws and never runs longer than its caps allow. */
 export type CompiledSchema = {
   /** Empty when valid. At most eight faults. */
-  check(value: Json): readonly SchemaFault[];
+  check(value: Json): readonly SchemaError[];
   /**
    * Pointer of the first member that is read and that the schema does not describe, or that could stand for
    * one that is read. Without `reads`, every member at any depth is read.

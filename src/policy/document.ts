@@ -64,7 +64,7 @@ export type PolicyDocument = {
 };
 
 /** A mistake in a policy: where in which document, what, and what was perhaps meant. */
-export type PolicyFault = {
+export type PolicyDiagnostic = {
   readonly file: string;
   /** Path into the document: `['rules', 2, 'when']`. */
   readonly path: readonly (string | number)[];

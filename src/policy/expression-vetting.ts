@@ -54,7 +54,7 @@ class Refusal extends Error {
   }
 }
 
-type Place = {
+type ExpressionPosition = {
   readonly locals: ReadonlySet<string>;
   /** Inside a comprehension, its range included: another may not begin here. */
   readonly isNested: boolean;
@@ -103,24 +103,24 @@ export function vetExpression(expr: Expr): Vetting {
   };
 }
 
-function visit(expr: Expr | undefined, place: Place, findings: Findings): void {
+function visit(expr: Expr | undefined, position: ExpressionPosition, findings: Findings): void {
   const kind = expr?.exprKind;
   switch (kind?.case) {
     case 'identExpr':
     case 'selectExpr':
-      if (expr !== undefined) visitChain(expr, place, findings);
+      if (expr !== undefined) visitChain(expr, position, findings);
       return;
     case 'callExpr':
-      if (expr !== undefined) visitCall(expr, kind.value, place, findings);
+      if (expr !== undefined) visitCall(expr, kind.value, position, findings);
       return;
     case 'listExpr':
-      for (const element of kind.value.elements) visit(element, place, findings);
+      for (const element of kind.value.elements) visit(element, position, findings);
       return;
     case 'structExpr':
-      visitMap(kind.value, place, findings);
+      visitMap(kind.value, position, findings);
       return;
     case 'comprehensionExpr':
-      visitComprehension(kind.value, place, findings);
+      visitComprehension(kind.value, position, findings);
       return;
     case 'constExpr':
     case undefined:
@@ -132,19 +132,24 @@ type Call = Extract<Kinds, { case: 'callExpr' }>['value'];
 type MapLiteral = Extract<Kinds, { case: 'structExpr' }>['value'];
 type Comprehension = Extract<Kinds, { case: 'comprehensionExpr' }>['value'];
 
-function visitMap(literal: MapLiteral, place: Place, findings: Findings): void {
+function visitMap(literal: MapLiteral, position: ExpressionPosition, findings: Findings): void {
   if (literal.messageName !== '') throw new Refusal('messages cannot be made here');
   for (const entry of literal.entries) {
-    if (entry.keyKind.case === 'mapKey') visit(entry.keyKind.value, place, findings);
-    visit(entry.value, place, findings);
+    if (entry.keyKind.case === 'mapKey') visit(entry.keyKind.value, position, findings);
+    visit(entry.value, position, findings);
   }
 }
 
-function visitComprehension(fold: Comprehension, place: Place, findings: Findings): void {
-  if (place.isNested) throw new Refusal('comprehensions (all, exists, map, filter) may not nest');
-  visit(fold.iterRange, { ...place, isNested: true }, findings);
+function visitComprehension(
+  fold: Comprehension,
+  position: ExpressionPosition,
+  findings: Findings,
+): void {
+  if (position.isNested)
+    throw new Refusal('comprehensions (all, exists, map, filter) may not nest');
+  visit(fold.iterRange, { ...position, isNested: true }, findings);
   const locals = new Set([fold.iterVar, fold.iterVar2, fold.accuVar].filter((name) => name !== ''));
-  const inner: Place = { locals, isNested: true, isRepeated: true };
+  const inner: ExpressionPosition = { locals, isNested: true, isRepeated: true };
   for (const part of [fold.accuInit, fold.loopCondition, fold.loopStep, fold.result]) {
     visit(part, inner, findings);
   }
@@ -184,14 +189,14 @@ function literalText(expr: Expr): string | undefined {
   return kind.value.constantKind.value;
 }
 
-function visitChain(expr: Expr, place: Place, findings: Findings): void {
+function visitChain(expr: Expr, position: ExpressionPosition, findings: Findings): void {
   const { root, path, isTest } = unwind(expr);
   if (root.exprKind.case !== 'identExpr') {
-    visit(root, place, findings);
+    visit(root, position, findings);
     return;
   }
   const written = root.exprKind.value.name;
-  if (place.locals.has(written) || TYPES.has(written)) return;
+  if (position.locals.has(written) || TYPES.has(written)) return;
   // A leading dot names the variable of the environment even where a local one hides it.
   const name = written.startsWith('.') ? written.slice(1) : written;
   if (!VARIABLES.includes(name)) {
@@ -222,20 +227,20 @@ function readVariable(
   if (name === 'tool' && member === 'annotations') findings.readsAnnotations = true;
 }
 
-function visitCall(expr: Expr, call: Call, place: Place, findings: Findings): void {
+function visitCall(expr: Expr, call: Call, position: ExpressionPosition, findings: Findings): void {
   const name = call.function;
   if (!OPERATORS.has(name) && !FUNCTIONS.has(name)) {
     throw new Refusal('an unknown function is called', suggestName(name, FUNCTIONS));
   }
   if (name === '_[_]' && unwind(expr).root !== expr) {
-    visitChain(expr, place, findings);
+    visitChain(expr, position, findings);
     return;
   }
   const operands = call.target === undefined ? call.args : [call.target, ...call.args];
   vetOperands(name, operands, findings);
   const before = countReads(findings);
-  visitOperands(name, operands, place, findings);
-  if (place.isRepeated && FUNCTIONS.has(name) && countReads(findings) > before) {
+  visitOperands(name, operands, position, findings);
+  if (position.isRepeated && FUNCTIONS.has(name) && countReads(findings) > before) {
     throw new Refusal('inside a comprehension, functions may not read args or uri');
   }
 }
@@ -261,12 +266,12 @@ function vetOperands(name: string, operands: readonly Expr[], findings: Findings
 function visitOperands(
   name: string,
   operands: readonly Expr[],
-  place: Place,
+  position: ExpressionPosition,
   findings: Findings,
 ): void {
-  const asked = name === '@in' ? memberAsked(operands, place) : undefined;
+  const asked = name === '@in' ? memberAsked(operands, position) : undefined;
   if (asked === undefined) {
-    for (const operand of operands) visit(operand, place, findings);
+    for (const operand of operands) visit(operand, position, findings);
     return;
   }
   findings.paths.push(asked.slice(0, -1));
@@ -274,7 +279,10 @@ function visitOperands(
 }
 
 /** `"name" in args.a` asks whether a member is there, and reads nothing of the others. */
-function memberAsked(operands: readonly Expr[], { locals }: Place): readonly string[] | undefined {
+function memberAsked(
+  operands: readonly Expr[],
+  { locals }: ExpressionPosition,
+): readonly string[] | undefined {
   const [name, container] = operands;
   const text = name === undefined ? undefined : literalText(name);
   if (text === undefined || container === undefined) return undefined;

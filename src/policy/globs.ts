@@ -46,7 +46,7 @@ function compileRegexPattern(text: string): PatternResult {
   const { regex } = compiled;
   return {
     ok: true,
-    pattern: { kind: 'pattern', text, matches: (candidate) => regex.testWhole(candidate) },
+    pattern: { kind: 'pattern', text, matches: (candidate) => regex.testFull(candidate) },
   };
 }
 

@@ -3,20 +3,20 @@
 // Asks no store and no clock. Contract §4.
 
 import type { Grants } from '../mcp/grants.js';
-import type { QuestionName } from '../mcp/message.js';
+import type { ServerRequestName } from '../mcp/message.js';
 import { decide, isListed, NO_ARGUMENTS, NO_CATALOGUE } from './decide.js';
 import type { Decision } from './decision.js';
 import type { Catalogue } from './definition.js';
 import type { Principal } from './principal.js';
-import type { PolicySet, Question } from './question.js';
+import type { PolicyQuery, PolicySet } from './question.js';
 
 /**
  * Decides whether a server may ask this of a caller. An allow owes what its rules say, limits too.
  * Total: never throws; an error is a deny.
  */
-export function decideQuestion(
+export function decideServerRequest(
   policies: PolicySet,
-  asked: Omit<Question, 'target' | 'args'> & { readonly name: QuestionName },
+  asked: Omit<PolicyQuery, 'target' | 'args'> & { readonly name: ServerRequestName },
 ): Decision {
   const { name, ...rest } = asked;
   return decide(policies, { ...rest, target: { kind: 'question', name }, args: NO_ARGUMENTS });
@@ -28,8 +28,8 @@ export function decideQuestion(
  */
 export function grantsFor(policies: PolicySet, principal: Principal, upstream: string): Grants {
   const catalogue = { ...NO_CATALOGUE, upstream };
-  const may = (name: QuestionName): boolean =>
-    decideQuestion(policies, { principal, upstream, catalogue, name }).verdict === 'allow';
+  const may = (name: ServerRequestName): boolean =>
+    decideServerRequest(policies, { principal, upstream, catalogue, name }).verdict === 'allow';
   return {
     sampling: may('sampling'),
     elicitation: { form: may('elicitation/form'), url: may('elicitation/url') },

@@ -4,12 +4,12 @@
 export type LimitWindow = { readonly count: number; readonly windowMs: number };
 
 /** `unavailable`: the store could not be asked, and nothing may be concluded. */
-export type LimitAnswer =
+export type LimitOutcome =
   | { readonly ok: true }
   | { readonly ok: false; readonly retryAfterMs: number }
   | 'unavailable';
 
 export interface LimitStore {
   /** Counts one use under the key, unless `count` uses fell within the last `windowMs`. */
-  take(key: string, limit: LimitWindow): LimitAnswer | Promise<LimitAnswer>;
+  take(key: string, limit: LimitWindow): LimitOutcome | Promise<LimitOutcome>;
 }

@@ -13,7 +13,7 @@ export const MAX_PATTERN_INSTRUCTIONS = 5000;
 /** A compiled pattern. `test` finds it anywhere in the text, `testWhole` wants the whole text. */
 export type LinearRegex = {
   test(text: string): boolean;
-  testWhole(text: string): boolean;
+  testFull(text: string): boolean;
 };
 
 export type LinearRegexResult =
@@ -34,7 +34,7 @@ export function compileLinear(pattern: string): LinearRegexResult {
       ok: true,
       regex: {
         test: (text) => regex.test(text),
-        testWhole: (text) => regex.testExact(text),
+        testFull: (text) => regex.testExact(text),
       },
     };
   } catch {

@@ -40,6 +40,7 @@ export function pointersOf(requires: readonly RequireRule[]): readonly string[] 
 /** What the record keeps of the arguments, by this decision. */
 export function capturedBy(decision: Decision): readonly string[] {
   if (decision.verdict === 'deny') return decision.captures ?? NOTHING;
-  for (const owed of decision.obligations) if (owed.kind === 'capture') return owed.pointers;
+  for (const obligation of decision.obligations)
+    if (obligation.kind === 'capture') return obligation.pointers;
   return NOTHING;
 }

@@ -2,7 +2,7 @@
 // one shape and a station that never ran leaves "nothing known", not a hole.
 
 import type { Incoming } from '../mcp/transport.js';
-import type { ExchangeRecord } from './record.js';
+import type { RequestRecord } from './record.js';
 
 const NO_GROUPS: readonly string[] = Object.freeze([]);
 
@@ -10,15 +10,15 @@ const NO_GROUPS: readonly string[] = Object.freeze([]);
 export function openRecord(
   incoming: Pick<
     Incoming,
-    'id' | 'receivedAt' | 'startedMs' | 'upstream' | 'endpoint' | 'httpMethod' | 'remoteAddress'
+    'id' | 'receivedAt' | 'startedMs' | 'upstream' | 'aggregate' | 'httpMethod' | 'remoteAddress'
   >,
-): ExchangeRecord {
+): RequestRecord {
   return {
     id: incoming.id,
     receivedAt: incoming.receivedAt,
     startedMs: incoming.startedMs,
     upstream: incoming.upstream,
-    endpoint: incoming.endpoint,
+    aggregate: incoming.aggregate,
     httpMethod: incoming.httpMethod,
     versions: undefined,
     isDecisionWritten: false,

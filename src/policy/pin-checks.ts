@@ -3,7 +3,7 @@
 // policy invalid. Contract §4, law 4.
 
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
-import type { Fault, PolicyContext } from './compile-context.js';
+import type { PolicyContext, ReportDiagnostic } from './compile-context.js';
 import { WHAT_KEYS } from './compile-rule.js';
 import { promptArguments } from './conditions.js';
 import type { Catalogue, PinKind, PinnedDefinition } from './definition.js';
@@ -19,7 +19,7 @@ export function checkPins(
   rule: Rule,
   written: RuleDocument,
   context: PolicyContext,
-  report: Fault,
+  report: ReportDiagnostic,
 ): void {
   const named = context.upstreams.filter(({ name }) => matchesUpstream(rule, name));
   if (named.length === 0) {
@@ -79,7 +79,7 @@ type Unmatched = {
 
 function reportUnmatched(
   { kind, text, index, catalogues, isStrict }: Unmatched,
-  report: Fault,
+  report: ReportDiagnostic,
 ): void {
   const path = ['what', WHAT_KEYS[kind], index];
   if (kind !== 'template' && !isExactPattern(text)) {
@@ -100,7 +100,7 @@ function checkArguments(
   rule: Rule,
   written: RuleDocument,
   matched: readonly Match[],
-  report: Fault,
+  report: ReportDiagnostic,
 ): void {
   const definitions = matched.filter(({ pinned }) => pinned !== undefined && hasArguments(pinned));
   if (definitions.length === 0) return;
@@ -184,7 +184,7 @@ function suggestArgument(definitions: readonly Match[], use: ArgumentUse): strin
 }
 
 /** A member that may be missing is an error when it is read: warn where nothing asks for it first. */
-function checkGuards(rule: Rule, definitions: readonly Match[], report: Fault): void {
+function checkGuards(rule: Rule, definitions: readonly Match[], report: ReportDiagnostic): void {
   const guaranteed = new Set(rule.args.map(({ name }) => name));
   const missing = (rule.when?.reads.unguarded ?? []).filter(
     (name) => !guaranteed.has(name) && !definitions.every(({ pinned }) => isRequired(pinned, name)),

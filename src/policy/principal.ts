@@ -15,7 +15,7 @@ export type Confirmation = {
 };
 
 /** What the challenge of a refused login says of the proof of possession (RFC 9449 §7.1 and §9). */
-export type ProofFault = 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce';
+export type ProofError = 'invalid_token' | 'invalid_dpop_proof' | 'use_dpop_nonce';
 
 /** The verified caller. Every value comes from a token that was verified, none from the client's own words. */
 export type Principal = {

@@ -5,7 +5,7 @@ import type { JsonObject, Target } from '../mcp/message.js';
 import type { Catalogue } from './definition.js';
 import type { Principal } from './principal.js';
 
-export type Question = {
+export type PolicyQuery = {
   readonly principal: Principal;
   readonly upstream: string;
   readonly target: Target;

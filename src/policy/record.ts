@@ -35,13 +35,13 @@ export function addFinding(findings: Finding[], finding: Finding): void {
 }
 
 /** Mutable while the exchange runs; read by observe/ at the decision and once more at the end. */
-export type ExchangeRecord = {
+export type RequestRecord = {
   readonly id: string;
   readonly receivedAt: number;
   readonly startedMs: number;
   readonly upstream: string;
   /** The endpoint of several upstreams that it came through. */
-  readonly endpoint?: string | undefined;
+  readonly aggregate?: string | undefined;
   readonly httpMethod: string;
   /** Hashes of the files that it is decided under; the current ones where absent. */
   versions?:

@@ -1,7 +1,7 @@
 // From a refusal to its wire form: the one place that turns a reason into status, headers and body.
 // A caller that may not know of a thing gets the bytes that an unknown name gets (contract §6).
 
-import type { ProtocolFault } from '../mcp/admitted.js';
+import type { ProtocolError } from '../mcp/admitted.js';
 import type { Era, RequestId, Target } from '../mcp/message.js';
 import {
   renderError,
@@ -10,7 +10,7 @@ import {
   renderToolRefusal,
 } from '../mcp/render.js';
 import type { Deny, Stage } from './decision.js';
-import type { ProofFault } from './principal.js';
+import type { ProofError } from './principal.js';
 import { REASONS, type Reason } from './reasons.js';
 
 /** A refusal of any station. */
@@ -18,7 +18,7 @@ export type Refusal = {
   readonly kind: 'refused';
   readonly stage: Stage;
   readonly deny: Deny;
-  readonly fault?: ProtocolFault;
+  readonly protocolError?: ProtocolError;
 };
 
 /** What is known of the message when it is refused; the earlier the station, the less. */
@@ -33,7 +33,7 @@ export type RefusalContext = {
   challenge(
     reason: Reason,
     scopes: readonly string[] | undefined,
-    proof: ProofFault | undefined,
+    proof: ProofError | undefined,
   ): string;
 };
 
@@ -60,34 +60,34 @@ export function refuseWith(
 }
 
 /** Makes a refusal of a protocol fault, whose wire form the era has fixed. */
-export function refuseFault(fault: ProtocolFault): Refusal {
+export function refuseProtocolError(protocolError: ProtocolError): Refusal {
   return {
     kind: 'refused',
     stage: 'admit',
-    deny: { verdict: 'deny', reason: fault.reason, listed: true },
-    fault,
+    deny: { verdict: 'deny', reason: protocolError.reason, listed: true },
+    protocolError,
   };
 }
 
 /** Renders a refusal. Nothing of the message is quoted but its id. */
 export function renderRefusal(refusal: Refusal, context: RefusalContext): RenderedRefusal {
-  const { deny, fault } = refusal;
+  const { deny, protocolError } = refusal;
   const row = REASONS[deny.reason];
   const decision = { 'sallyport-decision': context.decisionId };
-  if (fault !== undefined) {
-    const body = renderError(fault.id, fault.code, fault.message, {
-      ...asMembers(fault.data),
-      'dev.sallyport/decision': { id: context.decisionId, reason: fault.reason },
+  if (protocolError !== undefined) {
+    const body = renderError(protocolError.id, protocolError.code, protocolError.message, {
+      ...asMembers(protocolError.data),
+      'dev.sallyport/decision': { id: context.decisionId, reason: protocolError.reason },
     });
     return {
-      status: fault.status,
+      status: protocolError.status,
       headers: {
         ...JSON_TYPE,
         ...decision,
-        ...(fault.status === 405 ? { allow: 'POST' } : {}),
+        ...(protocolError.status === 405 ? { allow: 'POST' } : {}),
       },
       body,
-      rpcCode: fault.code,
+      rpcCode: protocolError.code,
     };
   }
   const rendering = deny.listed ? row.visible : row.hidden;
@@ -164,10 +164,10 @@ function retryAfter(status: number, deny: Deny): { readonly [name: string]: stri
   return { 'retry-after': String(deny.retryAfterSeconds ?? DEFAULT_RETRY_AFTER_SECONDS) };
 }
 
-function asMembers(value: ProtocolFault['data']): {
-  readonly [member: string]: NonNullable<ProtocolFault['data']> | null;
+function asMembers(value: ProtocolError['data']): {
+  readonly [member: string]: NonNullable<ProtocolError['data']> | null;
 } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as { readonly [member: string]: NonNullable<ProtocolFault['data']> })
+    ? (value as { readonly [member: string]: NonNullable<ProtocolError['data']> })
     : {};
 }

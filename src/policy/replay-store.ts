@@ -2,7 +2,7 @@
 // The port alone; the memories behind it are in state/.
 
 /** True for the first use, false for every other; `unavailable` where nobody can tell, which lets nothing pass. */
-export type ReplayAnswer = boolean | 'unavailable';
+export type ReplayOutcome = boolean | 'unavailable';
 
 export type ReplayStore = {
   /**
@@ -14,5 +14,5 @@ export type ReplayStore = {
     keyHash: string,
     expiresAtMs: number,
     owner: string,
-  ): ReplayAnswer | Promise<ReplayAnswer>;
+  ): ReplayOutcome | Promise<ReplayOutcome>;
 };

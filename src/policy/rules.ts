@@ -3,7 +3,7 @@
 // can be matched by is computed once a principal. Contract §4.
 
 import type { Grants } from '../mcp/grants.js';
-import type { QuestionName } from '../mcp/message.js';
+import type { ServerRequestName } from '../mcp/message.js';
 import { isGranted } from '../mcp/questions.js';
 import type { RateLimit } from './decision.js';
 import type { ArgumentReads, CompiledSchema } from './definition.js';
@@ -86,23 +86,23 @@ type KindIndex = {
 type UpstreamIndex = { readonly [kind in TargetKind]: KindIndex } & {
   readonly rules: readonly Rule[];
   /** Found when first asked for. */
-  readonly questions: Map<QuestionName, Candidates>;
+  readonly serverRequests: Map<ServerRequestName, Candidates>;
 };
 
 /** What one set of `who` matches sees. Shared by all principals with the same matches. */
-type View = {
+type PrincipalRules = {
   readonly key: string;
   readonly rules: readonly Rule[];
   readonly upstreams: Map<string, UpstreamIndex>;
 };
 
-const MAX_VIEWS = 1000;
+const MAX_PRINCIPAL_RULES = 1000;
 const MAX_KNOWN_NAMES = 1000;
 
 interface CompiledPolicies extends PolicySet {
   readonly rules: readonly Rule[];
-  readonly viewOf: WeakMap<Principal, View>;
-  readonly views: Map<string, View>;
+  readonly byPrincipal: WeakMap<Principal, PrincipalRules>;
+  readonly byKey: Map<string, PrincipalRules>;
 }
 
 /** Makes the compiled set. Called by policy/compile.ts alone. */
@@ -111,8 +111,8 @@ export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet
     hash,
     ruleCount: rules.length,
     rules: Object.freeze([...rules]),
-    viewOf: new WeakMap(),
-    views: new Map(),
+    byPrincipal: new WeakMap(),
+    byKey: new Map(),
   };
   return Object.freeze(set) as unknown as PolicySet;
 }
@@ -122,7 +122,7 @@ export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet
  * Says nothing about scopes, which no list depends on (law 2).
  */
 export function matchKey(policies: PolicySet, principal: Principal): string {
-  return viewFor(policies as CompiledPolicies, principal).key;
+  return principalRulesOf(policies as CompiledPolicies, principal).key;
 }
 
 /**
@@ -134,24 +134,24 @@ export function rulesFor(
   principal: Principal,
   upstream: string,
 ): readonly Rule[] {
-  return upstreamIndex(viewFor(policies as CompiledPolicies, principal), upstream).rules;
+  return upstreamIndex(principalRulesOf(policies as CompiledPolicies, principal), upstream).rules;
 }
 
 /** The rules that match by `who` and `what` and speak of a question of a server. */
-export function findQuestionRules(
+export function findServerRequestRules(
   policies: PolicySet,
   principal: Principal,
   upstream: string,
-  name: QuestionName,
+  name: ServerRequestName,
 ): Candidates {
-  const { rules, questions } = upstreamIndex(
-    viewFor(policies as CompiledPolicies, principal),
+  const { rules, serverRequests } = upstreamIndex(
+    principalRulesOf(policies as CompiledPolicies, principal),
     upstream,
   );
-  let found = questions.get(name);
+  let found = serverRequests.get(name);
   if (found === undefined) {
     found = sortOut(new Set(rules.filter((rule) => isGranted(rule.grants, name))));
-    questions.set(name, found);
+    serverRequests.set(name, found);
   }
   return found;
 }
@@ -164,7 +164,9 @@ export function findCandidates(
   kind: TargetKind,
   name: string,
 ): Candidates {
-  const index = upstreamIndex(viewFor(policies as CompiledPolicies, principal), upstream)[kind];
+  const index = upstreamIndex(principalRulesOf(policies as CompiledPolicies, principal), upstream)[
+    kind
+  ];
   const known = index.known.get(name);
   if (known !== undefined) return known;
   const candidates = sortOut(matchingRules(index, name));
@@ -173,19 +175,19 @@ export function findCandidates(
   return candidates;
 }
 
-function viewFor(policies: CompiledPolicies, principal: Principal): View {
-  const known = policies.viewOf.get(principal);
+function principalRulesOf(policies: CompiledPolicies, principal: Principal): PrincipalRules {
+  const known = policies.byPrincipal.get(principal);
   if (known !== undefined) return known;
   const rules = policies.rules.filter((rule) => rule.matchesWho(principal));
   const key = keyOf(policies.rules, rules);
-  let view = policies.views.get(key);
-  if (view === undefined) {
-    view = { key, rules, upstreams: new Map() };
-    if (policies.views.size >= MAX_VIEWS) policies.views.clear();
-    policies.views.set(key, view);
+  let principalRules = policies.byKey.get(key);
+  if (principalRules === undefined) {
+    principalRules = { key, rules, upstreams: new Map() };
+    if (policies.byKey.size >= MAX_PRINCIPAL_RULES) policies.byKey.clear();
+    policies.byKey.set(key, principalRules);
   }
-  policies.viewOf.set(principal, view);
-  return view;
+  policies.byPrincipal.set(principal, principalRules);
+  return principalRules;
 }
 
 /** One bit a rule, four bits a character. */
@@ -198,19 +200,19 @@ function keyOf(all: readonly Rule[], matching: readonly Rule[]): string {
   return Array.from(digits, (digit) => digit.toString(16)).join('');
 }
 
-function upstreamIndex(view: View, upstream: string): UpstreamIndex {
-  const known = view.upstreams.get(upstream);
+function upstreamIndex(principalRules: PrincipalRules, upstream: string): UpstreamIndex {
+  const known = principalRules.upstreams.get(upstream);
   if (known !== undefined) return known;
-  const rules = view.rules.filter((rule) => matchesUpstream(rule, upstream));
+  const rules = principalRules.rules.filter((rule) => matchesUpstream(rule, upstream));
   const index = {
     tool: indexKind(rules, 'tool'),
     prompt: indexKind(rules, 'prompt'),
     resource: indexKind(rules, 'resource'),
     template: indexKind(rules, 'template'),
     rules,
-    questions: new Map(),
+    serverRequests: new Map(),
   };
-  view.upstreams.set(upstream, index);
+  principalRules.upstreams.set(upstream, index);
   return index;
 }
 

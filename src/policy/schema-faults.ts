@@ -2,10 +2,10 @@
 // Never quotes a value, nor a member name that the schema does not declare: those come from the wire.
 
 import type { ErrorObject } from 'ajv';
-import type { SchemaFault } from './definition.js';
+import type { SchemaError } from './definition.js';
 
 /** Most faults that one check reports. */
-export const MAX_FAULTS = 8;
+export const MAX_SCHEMA_ERRORS = 8;
 /** Longest name of a schema that is repeated in a fault, in characters. */
 const MAX_NAME_CHARS = 64;
 
@@ -26,17 +26,20 @@ export function maskPointer(pointer: string, names: ReadonlySet<string>): string
 }
 
 /** The faults of one check, at most eight, each said once. */
-export function describeFaults(
+export function describeErrors(
   errors: readonly ErrorObject[],
   names: ReadonlySet<string>,
-): readonly SchemaFault[] {
-  const faults = new Map<string, SchemaFault>();
+): readonly SchemaError[] {
+  const schemaErrors = new Map<string, SchemaError>();
   for (const error of errors) {
-    if (faults.size === MAX_FAULTS) break;
-    const fault = { pointer: maskPointer(error.instancePath, names), message: describe(error) };
-    faults.set(`${fault.pointer} ${fault.message}`, fault);
+    if (schemaErrors.size === MAX_SCHEMA_ERRORS) break;
+    const schemaError = {
+      pointer: maskPointer(error.instancePath, names),
+      message: describe(error),
+    };
+    schemaErrors.set(`${schemaError.pointer} ${schemaError.message}`, schemaError);
   }
-  return [...faults.values()];
+  return [...schemaErrors.values()];
 }
 
 const WITH_LIMIT: ReadonlyMap<string, string> = new Map([

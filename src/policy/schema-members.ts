@@ -101,7 +101,7 @@ function searchRead(
   pointer: string,
   state: Search,
 ): string | undefined {
-  if (reads.isWhole) return search(value, schemas, pointer, state);
+  if (reads.readsAll) return search(value, schemas, pointer, state);
   if (typeof value !== 'object' || value === null) return undefined;
   if (isObject(value) ? reads.members.size === 0 : reads.items === undefined) return undefined;
   const applied = closeOver(schemas, state);
@@ -125,7 +125,7 @@ function searchReadMembers(
     const below = reads.members.get(name);
     const found =
       below === undefined
-        ? findSpelling(name, applied, reads)
+        ? findAmbiguousName(name, applied, reads)
         : searchReadMember(value[name] ?? null, name, applied, below, state);
     if (found !== undefined) return pointer + found;
   }
@@ -145,7 +145,7 @@ function searchReadMember(
 }
 
 /** A member that no rule reads, and that could stand for one that is read. */
-function findSpelling(
+function findAmbiguousName(
   name: string,
   applied: readonly SchemaNode[],
   reads: ArgumentReads,
@@ -235,10 +235,10 @@ function memberSchemas(node: SchemaNode, name: string, state: Search): readonly 
   }
   if (found.length > 0) return found;
   const others = [node['additionalProperties'], node['unevaluatedProperties']];
-  return others.filter((schema): schema is SchemaNode => isNode(schema) && saysSomething(schema));
+  return others.filter((schema): schema is SchemaNode => isNode(schema) && constrains(schema));
 }
 
-function saysSomething(schema: SchemaNode): boolean {
+function constrains(schema: SchemaNode): boolean {
   for (const _keyword in schema) return true;
   return false;
 }

@@ -4,10 +4,10 @@
 // Source: JSON Schema 2020-12 and draft-07; MCP, JSON Schema usage.
 
 import type { Json, JsonObject } from '../mcp/message.js';
-import type { CompiledSchema, SchemaFault } from './definition.js';
+import type { CompiledSchema, SchemaError } from './definition.js';
 import { compileLinear, type LinearRegex, toRe2Syntax } from './linear-regex.js';
 import { copySchema, type SchemaCopy } from './schema-copy.js';
-import { describeFaults } from './schema-faults.js';
+import { describeErrors } from './schema-faults.js';
 import { findUndescribed } from './schema-members.js';
 import { findUnboundedReach } from './schema-reach.js';
 import { compileValidator } from './schema-validator.js';
@@ -16,8 +16,8 @@ export type SchemaResult =
   | { readonly ok: true; readonly schema: CompiledSchema }
   | { readonly ok: false; readonly why: string };
 
-const NO_FAULTS: readonly SchemaFault[] = Object.freeze([]);
-const UNCHECKABLE: readonly SchemaFault[] = Object.freeze([
+const NO_ERRORS: readonly SchemaError[] = Object.freeze([]);
+const UNCHECKABLE: readonly SchemaError[] = Object.freeze([
   Object.freeze({ pointer: '', message: 'takes too much work to check' }),
 ]);
 
@@ -38,10 +38,10 @@ export function compileSchema(schema: JsonObject | boolean): SchemaResult {
   return {
     ok: true,
     schema: {
-      check(value: Json): readonly SchemaFault[] {
+      check(value: Json): readonly SchemaError[] {
         const outcome = validator(value);
-        if (outcome === 'valid') return NO_FAULTS;
-        return outcome === 'exhausted' ? UNCHECKABLE : describeFaults(outcome, copy.names);
+        if (outcome === 'valid') return NO_ERRORS;
+        return outcome === 'exhausted' ? UNCHECKABLE : describeErrors(outcome, copy.names);
       },
       firstUndescribed: (value, reads) => findUndescribed(copy, patterns, value, reads),
     },

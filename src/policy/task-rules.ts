@@ -16,13 +16,17 @@ import {
 } from './rules.js';
 
 export type TaskVerdict =
-  | { readonly kind: 'allow'; readonly rule: AllowRule; readonly owed: readonly Obligation[] }
+  | {
+      readonly kind: 'allow';
+      readonly rule: AllowRule;
+      readonly obligations: readonly Obligation[];
+    }
   | { readonly kind: 'deny'; readonly reason: Reason; readonly rule: Rule | undefined };
 
 const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
 
 /** Judges the rules of the tool, of which those that grant have their scopes. */
-export function judgeTaskRules(
+export function evaluateTaskRules(
   { denies, requires }: Pick<Candidates, 'denies' | 'requires'>,
   entitled: readonly AllowRule[],
   call: Call,
@@ -41,10 +45,10 @@ export function judgeTaskRules(
     if (holding === 'error') return { kind: 'deny', reason: 'policy-error', rule };
     if (holding === 'holds') binding.push(rule);
   }
-  const owed = collectObligations(chosen, binding).filter(
+  const obligations = collectObligations(chosen, binding).filter(
     ({ kind }) => kind === 'max-result-bytes' || kind === 'inspect',
   );
-  return { kind: 'allow', rule: chosen, owed };
+  return { kind: 'allow', rule: chosen, obligations };
 }
 
 /** Of a rule that restricts, what it says without arguments; one that reads them has been asked. */

@@ -3,10 +3,10 @@
 // Source: MCP 2025-11-25, transports (the client must accept both); RFC 9110 §12.5.1 and §15.5.7.
 
 import { acceptsType } from '../mcp/accept.js';
-import type { Admitted, ProtocolFault } from '../mcp/admitted.js';
-import { type FaultPlace, faultOf, INVALID_REQUEST } from '../mcp/faults.js';
+import type { Admitted, ProtocolError } from '../mcp/admitted.js';
+import { type ErrorContext, INVALID_REQUEST, protocolErrorOf } from '../mcp/faults.js';
 import type { Incoming } from '../mcp/transport.js';
-import { type Refusal, refuseFault } from '../policy/refusal.js';
+import { type Refusal, refuseProtocolError } from '../policy/refusal.js';
 import type { Call } from './call.js';
 
 const STREAM = 'text/event-stream';
@@ -22,9 +22,9 @@ export function takesStream({ headers }: Incoming): boolean {
 }
 
 /** 406: nothing of what this request is answered with is taken. */
-export function notAcceptable(place: FaultPlace): ProtocolFault {
+export function notAcceptable(errorContext: ErrorContext): ProtocolError {
   const text = 'The Accept header leaves out what this request is answered with.';
-  return faultOf('invalid-message', INVALID_REQUEST, text, place, NOT_ACCEPTABLE);
+  return protocolErrorOf('invalid-message', INVALID_REQUEST, text, errorContext, NOT_ACCEPTABLE);
 }
 
 /**
@@ -39,7 +39,11 @@ export function withoutStream(
   if (message.kind !== 'request' || era === '2024' || takesStream(incoming)) return admitted;
   const takesJson = acceptsType(incoming.headers['accept'], JSON_BODY);
   if (!takesJson || rule.response === 'subscription')
-    return refuseFault(notAcceptable({ era, id: message.id }));
+    return refuseProtocolError(notAcceptable({ era, id: message.id }));
   if (era === '2026' || session === undefined) return admitted;
-  return { ...admitted, askable: [], session: { ...session, askable: [] } };
+  return {
+    ...admitted,
+    allowedServerRequests: [],
+    session: { ...session, allowedServerRequests: [] },
+  };
 }

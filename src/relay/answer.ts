@@ -4,23 +4,23 @@
 
 import type { SessionFacts } from '../mcp/admitted.js';
 import type { Body } from '../mcp/body.js';
-import { statusOfAnswer } from '../mcp/eras/stateless-errors.js';
-import type { UpstreamAnswer } from '../mcp/transport.js';
+import { statusOfResponse } from '../mcp/eras/stateless-errors.js';
+import type { UpstreamResponse } from '../mcp/transport.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
-import type { Cleared } from '../settle/settle.js';
+import type { AuthorizedRequest } from '../settle/settle.js';
 import { takesStream } from './acceptance.js';
 import { type Call, noteRefusal } from './call.js';
 import { isBridged } from './channel-outgoing.js';
-import { awaitAnswer } from './channel-request.js';
-import { answerEventIds } from './event-ids.js';
-import { pumpEvents, termsOfAnswer } from './events.js';
+import { awaitLateResponse } from './channel-request.js';
+import { responseEventIds } from './event-ids.js';
+import { pumpEvents, termsOfResponse } from './events.js';
 import { type GatheredWrites, gatherWrites } from './gathered-writes.js';
 import { keepAlive } from './held-stream.js';
-import { createJudge, type Judge } from './judge.js';
-import { type Gone, timeLeftMs, watchAnswer } from './open-answer.js';
+import { createResponseCheck, type ResponseCheck } from './judge.js';
+import { type Gone, timeLeftMs, watchResponse } from './open-answer.js';
 import {
-  faultOfEnd,
   noteResult,
+  reasonOfEnd,
   STREAM_HEADERS,
   type StreamEnd,
   writeEvents,
@@ -34,39 +34,44 @@ const ACCEPTED: ReadonlySet<number> = new Set([200, 202, 204]);
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
 /** Relays an answer, or says why nothing of it may pass. After an open stream nothing is returned. */
-export async function relayAnswer(
+export async function relayResponse(
   call: Call,
-  cleared: Cleared,
-  answer: UpstreamAnswer,
+  authorized: AuthorizedRequest,
+  response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
-  const { admitted } = cleared;
+  const { admitted } = authorized;
   // From a server of HTTP+SSE the answer comes apart from what was posted.
   const isApart = admitted.era === '2024' && !isBridged(call, admitted);
-  if (admitted.message.kind !== 'request' || isApart) return acknowledge(call, cleared, answer);
-  const status = refuseStatus(call, answer, admitted.session);
+  if (admitted.message.kind !== 'request' || isApart)
+    return acknowledge(call, authorized, response);
+  const status = refuseStatus(call, response, admitted.session);
   if (status !== undefined) {
-    answer.release();
+    response.release();
     return status;
   }
-  const type = mediaType(answer.headers['content-type']);
-  const judge = createJudge(call, cleared, answer.headers['mcp-session-id']);
-  if (type === 'application/json') return relayWhole(call, answer, judge);
-  if (type === 'text/event-stream' && answer.status === 200) {
+  const type = mediaType(response.headers['content-type']);
+  const responseCheck = createResponseCheck(call, authorized, response.headers['mcp-session-id']);
+  if (type === 'application/json') return relayBody(call, response, responseCheck);
+  if (type === 'text/event-stream' && response.status === 200) {
     return isAlone(call, admitted)
-      ? relayAlone(call, answer, judge)
-      : relayEvents(call, cleared, answer, judge);
+      ? relayAlone(call, response, responseCheck)
+      : relayEvents(call, authorized, response, responseCheck);
   }
-  answer.release();
-  return refuseWith(answer.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
+  response.release();
+  return refuseWith(response.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
 }
 
 /** A notification, or the answer to a question, is accepted with 202 and no body, or refused; nothing else is an answer to it. */
-function acknowledge(call: Call, cleared: Cleared, answer: UpstreamAnswer): Refusal | undefined {
-  answer.release();
-  if (!ACCEPTED.has(answer.status))
-    return refuseStatus(call, answer, call.admitted?.session) ?? refuseWith('upstream-protocol');
+function acknowledge(
+  call: Call,
+  authorized: AuthorizedRequest,
+  response: UpstreamResponse,
+): Refusal | undefined {
+  response.release();
+  if (!ACCEPTED.has(response.status))
+    return refuseStatus(call, response, call.admitted?.session) ?? refuseWith('upstream-protocol');
   passCancellation(call);
-  awaitAnswer(call, cleared.admitted);
+  awaitLateResponse(call, authorized.admitted);
   call.record.result.status = 'ok';
   call.record.result.http = 202;
   call.outgoing.send(202, {}, '');
@@ -78,29 +83,29 @@ function passCancellation({ admitted, incoming, ports }: Call): void {
   const session = incoming.headers['mcp-session-id'];
   if (admitted?.rule.method !== 'notifications/cancelled' || session === undefined) return;
   const id = 'params' in admitted.message ? admitted.message.params?.['requestId'] : undefined;
-  if (typeof id === 'string' || typeof id === 'number') ports.cancelAnswer(session, id);
+  if (typeof id === 'string' || typeof id === 'number') ports.cancelResponse(session, id);
 }
 
 /** Statuses that mean the same whatever the body says. */
 export function refuseStatus(
   call: Call,
-  answer: UpstreamAnswer,
+  response: UpstreamResponse,
   session: SessionFacts | undefined,
 ): Refusal | undefined {
-  if (answer.status === 401 || answer.status === 403) return refuseWith('upstream-credentials');
-  if (answer.status === 404 && session !== undefined) {
+  if (response.status === 401 || response.status === 403) return refuseWith('upstream-credentials');
+  if (response.status === 404 && session !== undefined) {
     const sealed = call.incoming.headers['mcp-session-id'];
     if (sealed !== undefined) call.ports.endSession(sealed, call.incoming.upstream);
     return refuseWith('unknown-session');
   }
-  if (!isAnswerStatus(answer.status)) return refuseWith('upstream-protocol');
-  return answer.status === 429 || answer.status === 503
+  if (!isResponseStatus(response.status)) return refuseWith('upstream-protocol');
+  return response.status === 429 || response.status === 503
     ? refuseWith('upstream-unavailable')
     : undefined;
 }
 
 /** A request is answered with 200, or with an error of HTTP: a 205 would lose its body, a 999 is nobody's. */
-function isAnswerStatus(status: number): boolean {
+function isResponseStatus(status: number): boolean {
   return status === 200 || (status >= 400 && status < 600);
 }
 
@@ -109,28 +114,28 @@ export function mediaType(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-async function relayWhole(
+async function relayBody(
   call: Call,
-  answer: UpstreamAnswer,
-  judge: Judge,
+  response: UpstreamResponse,
+  responseCheck: ResponseCheck,
 ): Promise<Refusal | undefined> {
-  const { maxResponseBytes, requestTimeoutMs } = call.view.limits;
+  const { maxResponseBytes, requestTimeoutMs } = call.snapshot.limits;
   const withinMs = Math.min(requestTimeoutMs, timeLeftMs(call));
-  const bytes = await answer.whole(maxResponseBytes, withinMs);
+  const bytes = await response.readBody(maxResponseBytes, withinMs);
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
-  const { turns } = call.ports;
+  const { loopScheduler } = call.ports;
   try {
-    const turn = turns.take(call.incoming.upstream);
+    const turn = loopScheduler.take(call.incoming.upstream);
     if (turn !== undefined) await turn;
     const startedMs = performance.now();
-    const judged = judge.judgeBytes(bytes);
-    turns.spend(startedMs);
-    const verdict = judged instanceof Promise ? await judged : judged;
-    return sendOwn(call, verdict, answer.status, bytes);
+    const outcome = responseCheck.checkBytes(bytes);
+    loopScheduler.spend(startedMs);
+    const verdict = outcome instanceof Promise ? await outcome : outcome;
+    return sendOwn(call, verdict, response.status, bytes);
   } finally {
     // What was kept of it is not needed any more.
-    answer.release();
+    response.release();
   }
 }
 
@@ -138,25 +143,25 @@ async function relayWhole(
  * The answer to initialize waits for its session id, which stands in a header; a client that takes no stream
  * waits for its answer.
  */
-function isAlone({ incoming }: Call, { rule, era }: Cleared['admitted']): boolean {
+function isAlone({ incoming }: Call, { rule, era }: AuthorizedRequest['admitted']): boolean {
   return rule.method === 'initialize' || (era !== '2024' && !takesStream(incoming));
 }
 
 /** The answer without what came before it: the stream is read first. */
 async function relayAlone(
   call: Call,
-  answer: UpstreamAnswer,
-  judge: Judge,
+  response: UpstreamResponse,
+  responseCheck: ResponseCheck,
 ): Promise<Refusal | undefined> {
   let own: Verdict | undefined;
   let isLate = false;
   const late = setTimeout(() => {
     isLate = true;
-    answer.abort();
+    response.abort();
   }, timeLeftMs(call));
-  const end = await pumpEvents(answer, termsOfAnswer(call), async (event) => {
+  const end = await pumpEvents(response, termsOfResponse(call), async (event) => {
     if (event.kind !== 'message' || event.data === '') return undefined;
-    const verdict = await judge.judgeText(event.data);
+    const verdict = await responseCheck.checkText(event.data);
     if (verdict.kind !== 'own' && verdict.kind !== 'refused') return undefined;
     own =
       verdict.kind === 'own' && verdict.text === undefined
@@ -166,7 +171,7 @@ async function relayAlone(
   });
   clearTimeout(late);
   if (own !== undefined) return sendOwn(call, own, 200, '');
-  return refuseWith(isLate ? 'upstream-timeout' : faultOfEnd(end));
+  return refuseWith(isLate ? 'upstream-timeout' : reasonOfEnd(end));
 }
 
 /** Sends a whole answer that was judged, or says why it may not pass. */
@@ -179,7 +184,7 @@ export function sendOwn(
   if (verdict.kind === 'refused') return verdict.refusal;
   if (verdict.kind !== 'own') return refuseWith('upstream-protocol');
   const isStateless = call.admitted?.era === '2026';
-  const http = isStateless ? statusOfAnswer(status, verdict.rpcCode) : status;
+  const http = isStateless ? statusOfResponse(status, verdict.rpcCode) : status;
   const body = verdict.text ?? verdict.pieces ?? unchanged;
   noteResult(call, verdict, http, body);
   call.outgoing.send(http, { ...JSON_HEADERS, ...verdict.headers }, body);
@@ -188,20 +193,20 @@ export function sendOwn(
 
 async function relayEvents(
   call: Call,
-  cleared: Cleared,
-  answer: UpstreamAnswer,
-  judge: Judge,
+  authorized: AuthorizedRequest,
+  response: UpstreamResponse,
+  responseCheck: ResponseCheck,
 ): Promise<undefined> {
   const { outgoing } = call;
   outgoing.open(200, STREAM_HEADERS);
   call.record.result.http = 200;
-  const watch = watchAnswer(call, cleared, { answer, judge });
-  const idOf = answerEventIds(call, cleared);
+  const watch = watchResponse(call, authorized, { answer: response, judge: responseCheck });
+  const idOf = responseEventIds(call, authorized);
   const isGone = (): boolean => watch.gone() !== undefined;
-  const alive = keepAlive(outgoing, call.view.limits.keepAliveMs);
+  const alive = keepAlive(outgoing, call.snapshot.limits.keepAliveMs);
   const writes = gatherWrites(alive);
   try {
-    const end = await writeEvents(answer, { call, judge, idOf, writes, isGone });
+    const end = await writeEvents(response, { call, responseCheck, idOf, writes, isGone });
     writeEnd(call, end, watch.gone(), writes);
   } catch (error) {
     // The headers have left, so the refusal that a fault ends in can only be the last event.
@@ -229,6 +234,6 @@ function writeEnd(
     if (gone.stage === 'authn') noteRefusal(call, gone);
     else writeFailure(call, gone, writes);
   } else if (end !== 'stopped' && end !== 'resumable') {
-    writeFailure(call, refuseWith(faultOfEnd(end)), writes);
+    writeFailure(call, refuseWith(reasonOfEnd(end)), writes);
   }
 }

@@ -2,7 +2,7 @@
 // exchange that is the cleared message itself; of a resumed stream it is what the sealed event id says.
 // Source: architecture, "how a response finds its plan"; MCP 2025-11-25, resumability.
 
-import type { View } from '../exchange-ports.js';
+import type { Snapshot } from '../exchange-ports.js';
 import type {
   Admitted,
   OpenedTask,
@@ -16,10 +16,10 @@ import { findMethod } from '../mcp/methods.js';
 import { sessionEra } from '../mcp/versions.js';
 import { isListed } from '../policy/decide.js';
 import type { Principal } from '../policy/principal.js';
-import type { OwedByAnswer } from '../settle/settle.js';
+import type { ResponseObligations } from '../settle/settle.js';
 
 /** Of an admitted message, what its answer is judged by. */
-export type AnsweredMessage = Pick<
+export type PlannedMessage = Pick<
   Admitted,
   | 'era'
   | 'version'
@@ -27,31 +27,34 @@ export type AnsweredMessage = Pick<
   | 'rule'
   | 'target'
   | 'message'
-  | 'questionId'
-  | 'askable'
+  | 'serverRequestId'
+  | 'allowedServerRequests'
   | 'apps'
   | 'mayDefer'
   | 'task'
 >;
 
 /** A cleared message is one of these. */
-export type Answered = {
-  readonly admitted: AnsweredMessage;
+export type ResponsePlan = {
+  readonly admitted: PlannedMessage;
   readonly principal: Principal;
-  readonly owed: OwedByAnswer;
+  readonly responseObligations: ResponseObligations;
 };
 
 /**
  * The plan of a stream that is resumed; `undefined` where its method is not carried any more, where the
  * caller may no longer see what was asked for, or where the task that it is about has expired.
  */
-export function resumeAnswered(
+export function resumeResponsePlan(
   request: RequestFacts,
   session: SessionFacts,
   principal: Principal,
-  { view, openTask }: { readonly view: View; openTask(sealed: string): TaskFacts | undefined },
-): Answered | undefined {
-  if (!maySee(request.target, principal, view)) return undefined;
+  {
+    snapshot,
+    openTask,
+  }: { readonly snapshot: Snapshot; openTask(sealed: string): TaskFacts | undefined },
+): ResponsePlan | undefined {
+  if (!maySee(request.target, principal, snapshot)) return undefined;
   const sealed = request.task;
   if (sealed === undefined) return planOf(request, session, principal);
   const facts = openTask(sealed);
@@ -64,7 +67,7 @@ export function planOf(
   session: SessionFacts,
   principal: Principal,
   task?: OpenedTask,
-): Answered | undefined {
+): ResponsePlan | undefined {
   const { id, method, target, maxResultBytes, profiles, progressToken } = request;
   const { mayDefer = false } = request;
   const era = sessionEra(session.version);
@@ -72,7 +75,7 @@ export function planOf(
   if (rule?.type !== 'request') return undefined;
   const params = progressToken === undefined ? undefined : { _meta: { progressToken } };
   const message = { kind: 'request', id, method, params } as const;
-  const { version, askable = [], apps = false } = session;
+  const { version, allowedServerRequests = [], apps = false } = session;
   return {
     admitted: {
       era,
@@ -81,25 +84,25 @@ export function planOf(
       rule,
       target,
       message,
-      questionId: undefined,
-      askable,
+      serverRequestId: undefined,
+      allowedServerRequests,
       apps,
       mayDefer,
       task,
     },
     principal,
-    owed: { maxResultBytes, profiles },
+    responseObligations: { maxResultBytes, profiles },
   };
 }
 
 /** Whether the caller may still know of what a resumed stream answers. */
-export function maySee(target: Target, principal: Principal, view: View): boolean {
+export function maySee(target: Target, principal: Principal, snapshot: Snapshot): boolean {
   if (target.kind === 'none') return true;
   return isListed(
-    view.policies,
+    snapshot.policies,
     principal,
-    view.upstream,
+    snapshot.upstream,
     target,
-    view.catalogueFor(PLAIN_SESSION),
+    snapshot.catalogueFor(PLAIN_SESSION),
   );
 }

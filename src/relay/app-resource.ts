@@ -5,7 +5,7 @@
 import { hasInexactNumber, spanOf } from '../mcp/json.js';
 import type { JsonObject } from '../mcp/message.js';
 import { isAppUri } from '../policy/resource-uri.js';
-import type { Answered } from './answered.js';
+import type { ResponsePlan } from './answered.js';
 import type { Call } from './call.js';
 import type { Read } from './subject.js';
 
@@ -15,14 +15,14 @@ export type AppContent = 'approved' | 'changed' | 'none';
 /** Compares what a `ui://` resource holds with its pin. Without pinning nothing is compared. */
 export function reviewAppContent(
   call: Call,
-  { admitted }: Answered,
+  { admitted }: ResponsePlan,
   { text }: Read,
   result: JsonObject,
 ): AppContent {
   const { target, rule } = admitted;
   if (rule.method !== 'resources/read' || target.kind !== 'resource') return 'none';
   const { uri } = target;
-  const catalogue = call.view.catalogueFor(admitted);
+  const catalogue = call.snapshot.catalogueFor(admitted);
   if (!isAppUri(uri) || catalogue.mode === 'off') return 'none';
   const contents = result['contents'] ?? null;
   const span = spanOf(text, ['result', 'contents']);

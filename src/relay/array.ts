@@ -7,14 +7,14 @@ import type { Ports } from '../exchange-ports.js';
 import type { AdmittedArray } from '../mcp/arrays.js';
 import type { RequestId } from '../mcp/message.js';
 import { encodeSseMessage } from '../mcp/sse.js';
-import type { AnswerHeaders, Incoming, Outgoing } from '../mcp/transport.js';
-import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
+import type { Incoming, Outgoing, ResponseHeaders } from '../mcp/transport.js';
+import { type Refusal, refuseProtocolError, refuseWith } from '../policy/refusal.js';
 import { notAcceptable, takesStream } from './acceptance.js';
 import type { Call } from './call.js';
 import { messageIn } from './channel-outgoing.js';
 import { STREAM_HEADERS } from './stream-writer.js';
 
-type RunExchange = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => Promise<void>;
+type HandleRequest = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => Promise<void>;
 
 const ACCEPTED = 202;
 const FIRST_REFUSAL = 400;
@@ -23,11 +23,11 @@ const FIRST_REFUSAL = 400;
 export async function relayArray(
   call: Pick<Call, 'incoming' | 'outgoing' | 'ports' | 'record'>,
   array: AdmittedArray,
-  run: RunExchange,
+  run: HandleRequest,
 ): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record } = call;
   if (array.hasRequests && !takesStream(incoming))
-    return refuseFault(notAcceptable({ era: '2025' }));
+    return refuseProtocolError(notAcceptable({ era: '2025' }));
   record.client.era = '2025';
   record.client.version = array.session.version;
   record.client.session = array.session.hash;
@@ -43,7 +43,10 @@ export async function relayArray(
   let status = ACCEPTED;
   for (const element of array.elements) {
     const part = elementOf(incoming, element, ports.newDecisionId());
-    const collected = createPart(outgoing, array.hasRequests ? idOf(element) : undefined);
+    const collected = createElementOutgoing(
+      outgoing,
+      array.hasRequests ? idOf(element) : undefined,
+    );
     await run(part, collected.outgoing, ports);
     status = Math.max(status, collected.status());
   }
@@ -73,19 +76,19 @@ function idOf(element: string): RequestId | undefined {
 }
 
 /** Where the answer to one element goes: into the stream of the array, if it is answered at all. */
-function createPart(
-  whole: Outgoing,
+function createElementOutgoing(
+  batch: Outgoing,
   id: RequestId | undefined,
 ): { readonly outgoing: Outgoing; status(): number } {
   let status = 0;
-  const write = (text: string): void | Promise<void> => whole.write(encodeSseMessage(text));
+  const write = (text: string): void | Promise<void> => batch.write(encodeSseMessage(text));
   const outgoing: Outgoing = {
     get isClosed() {
-      return whole.isClosed;
+      return batch.isClosed;
     },
     // The array has told the client what there is to tell.
     also: () => undefined,
-    send(sent: number, headers: AnswerHeaders, body) {
+    send(sent: number, headers: ResponseHeaders, body) {
       status = sent;
       if (id === undefined) return;
       void write(messageIn(id, sent, headers, body));
@@ -93,10 +96,10 @@ function createPart(
     open(opened) {
       status = opened;
     },
-    write: (bytes) => whole.write(bytes),
+    write: (bytes) => batch.write(bytes),
     // The stream goes on with the next element.
     end: () => undefined,
-    cut: () => whole.cut(),
+    cut: () => batch.cut(),
   };
   return { outgoing, status: () => status };
 }

@@ -3,24 +3,28 @@
 // is sealed. One question that may not pass withholds the whole result, because its dialogue cannot go on.
 // Source: MCP 2026-07-28, multi-round-trip requests; elicitation.
 
-import type { AskedOfTask } from '../exchange-ports.js';
+import type { RememberedInputRequests } from '../exchange-ports.js';
 import { checkForm, formSize, MAX_FORM_SIZE, readLink } from '../inspect/elicitation.js';
 import { setMember } from '../inspect/members.js';
-import { type Asking, type KeyedQuestion, readAsking } from '../mcp/asking.js';
+import {
+  type InputRequest,
+  type InputRequiredResult,
+  readInputRequiredResult,
+} from '../mcp/asking.js';
 import { applyEdits, readJsonText, removalEdits, spanOf } from '../mcp/json.js';
 import { PLAIN_SESSION } from '../mcp/listing.js';
-import type { JsonObject, QuestionName } from '../mcp/message.js';
-import { decideQuestion } from '../policy/grants.js';
+import type { JsonObject, ServerRequestName } from '../mcp/message.js';
+import { decideServerRequest } from '../policy/grants.js';
 import type { Reason } from '../policy/reasons.js';
 import { addFinding } from '../policy/record.js';
 import { refuseWith } from '../policy/refusal.js';
 import { meetLimits } from '../settle/limits.js';
-import type { Answered } from './answered.js';
+import type { ResponsePlan } from './answered.js';
 import type { Call } from './call.js';
 import { stateSubject } from './retry.js';
 import type { Read, Verdict } from './subject.js';
 
-export type { Asking } from '../mcp/asking.js';
+export type { InputRequiredResult as Asking } from '../mcp/asking.js';
 
 /** Inspects a text as its own answer is inspected, without the schema of a complete result. */
 type Inspect = (reading: Read) => Verdict | Promise<Verdict>;
@@ -28,7 +32,7 @@ type Inspect = (reading: Read) => Verdict | Promise<Verdict>;
 /** A question is never cached, and its state is opaque: neither is content (MCP 2026-07-28, caching). */
 const CUT: ReadonlySet<string> = new Set(['requestState', 'ttlMs', 'cacheScope']);
 
-const UNDECLARED: { readonly [name in QuestionName]: Reason } = {
+const UNDECLARED: { readonly [name in ServerRequestName]: Reason } = {
   sampling: 'sampling-forbidden',
   roots: 'roots-forbidden',
   'elicitation/form': 'elicitation-forbidden',
@@ -36,57 +40,63 @@ const UNDECLARED: { readonly [name in QuestionName]: Reason } = {
 };
 
 /** Judges a result of type `input_required`. */
-export async function judgeAsking(
+export async function checkInputRequired(
   call: Call,
-  cleared: Answered,
+  responsePlan: ResponsePlan,
   { text, result }: { readonly text: string; readonly result: JsonObject },
   inspect: Inspect,
 ): Promise<Verdict> {
-  const asking = readAsking(result);
-  if (asking === undefined) return withhold('upstream-protocol');
-  const { principal } = cleared;
-  const { askable } = cleared.admitted;
-  const fault = await settleQuestions({ call, principal, askable }, asking);
-  if (fault !== undefined) {
-    noteWithheld(call, fault.question);
-    return withhold(fault.reason);
+  const inputRequired = readInputRequiredResult(result);
+  if (inputRequired === undefined) return withhold('upstream-protocol');
+  const { principal } = responsePlan;
+  const { allowedServerRequests } = responsePlan.admitted;
+  const inputRequestError = await enforceServerRequests(
+    { call, principal, allowedServerRequests },
+    inputRequired,
+  );
+  if (inputRequestError !== undefined) {
+    noteWithheld(call, inputRequestError.inputRequest);
+    return withhold(inputRequestError.reason);
   }
   const reading = readJsonText(cutMembers(text));
   if (!reading.ok) return withhold('upstream-protocol');
   const verdict = await inspect(reading);
   if (verdict.kind !== 'own') return verdict;
-  const inspected = showLinks(verdict.text ?? reading.text, asking, ['result']);
+  const inspected = showLinks(verdict.text ?? reading.text, inputRequired, ['result']);
   if (inspected === undefined) return withhold('elicitation-url');
-  if (asking.state === undefined) return { ...verdict, text: inspected };
-  const subject = stateSubject(call.incoming.upstream, cleared.admitted);
-  const sealed = call.ports.sealState(asking.state, subject, cleared.principal);
+  if (inputRequired.state === undefined) return { ...verdict, text: inspected };
+  const subject = stateSubject(call.incoming.upstream, responsePlan.admitted);
+  const sealed = call.ports.sealState(inputRequired.state, subject, responsePlan.principal);
   if (sealed === undefined) return withhold('result-too-large');
   return { ...verdict, text: setMember(inspected, ['result'], 'requestState', sealed) };
 }
 
-const NOTHING_ASKED: AskedOfTask = { has: () => false, add: () => undefined };
+const NO_INPUT_REQUESTS_SEEN: RememberedInputRequests = { has: () => false, add: () => undefined };
 
 /** By all that it says: under a key that was used before, another question is another one. */
-function hashOf({ ports }: Call, question: KeyedQuestion): string {
-  return ports.keyedHash('arguments', JSON.stringify(question));
+function hashOf({ ports }: Call, inputRequest: InputRequest): string {
+  return ports.keyedHash('arguments', JSON.stringify(inputRequest));
 }
 
-type Fault = { readonly reason: Reason; readonly question: KeyedQuestion };
+type InputRequestError = { readonly reason: Reason; readonly inputRequest: InputRequest };
 
 /** Who is asked, and what may be asked of them by what they declare and were granted. */
-type Asked = Pick<Answered, 'principal'> &
-  Pick<Answered['admitted'], 'askable'> & { readonly call: Call };
+type ServerRequestTarget = Pick<ResponsePlan, 'principal'> &
+  Pick<ResponsePlan['admitted'], 'allowedServerRequests'> & { readonly call: Call };
 
-function findFault({ questions }: Asking, askable: Asked['askable']): Fault | undefined {
+function findInputRequestError(
+  { inputRequests }: InputRequiredResult,
+  allowedServerRequests: ServerRequestTarget['allowedServerRequests'],
+): InputRequestError | undefined {
   let size = 0;
-  for (const question of questions) {
-    const { name, params } = question;
-    if (!askable.includes(name)) return { reason: UNDECLARED[name], question };
+  for (const inputRequest of inputRequests) {
+    const { name, params } = inputRequest;
+    if (!allowedServerRequests.includes(name)) return { reason: UNDECLARED[name], inputRequest };
     // All forms of one result together are read for no longer than one.
     size += name === 'elicitation/form' ? formSize(params) : 0;
-    if (size > MAX_FORM_SIZE) return { reason: 'upstream-protocol', question };
-    const reason = judgeContent(name, params);
-    if (reason !== undefined) return { reason, question };
+    if (size > MAX_FORM_SIZE) return { reason: 'upstream-protocol', inputRequest };
+    const reason = checkContent(name, params);
+    if (reason !== undefined) return { reason, inputRequest };
   }
   return undefined;
 }
@@ -95,33 +105,33 @@ function findFault({ questions }: Asking, askable: Asked['askable']): Fault | un
  * The first question that may not be put, and why. Each by the rules that stand now, and within their limits:
  * counted when it is asked, and where it is asked again, once.
  */
-export async function settleQuestions(
-  { call, principal, askable }: Asked,
-  asking: Asking,
-  asked: AskedOfTask = NOTHING_ASKED,
-): Promise<Fault | undefined> {
-  const fault = findFault(asking, askable);
-  if (fault !== undefined) return fault;
-  const { policies, upstream } = call.view;
-  const catalogue = call.view.catalogueFor(PLAIN_SESSION);
-  for (const question of asking.questions) {
-    const { name } = question;
-    const decision = decideQuestion(policies, { principal, upstream, catalogue, name });
-    if (decision.verdict === 'deny') return { reason: UNDECLARED[name], question };
-    const said = asked === NOTHING_ASKED ? '' : hashOf(call, question);
-    if (asked.has(said)) continue;
+export async function enforceServerRequests(
+  { call, principal, allowedServerRequests }: ServerRequestTarget,
+  inputRequired: InputRequiredResult,
+  asked: RememberedInputRequests = NO_INPUT_REQUESTS_SEEN,
+): Promise<InputRequestError | undefined> {
+  const inputRequestError = findInputRequestError(inputRequired, allowedServerRequests);
+  if (inputRequestError !== undefined) return inputRequestError;
+  const { policies, upstream } = call.snapshot;
+  const catalogue = call.snapshot.catalogueFor(PLAIN_SESSION);
+  for (const inputRequest of inputRequired.inputRequests) {
+    const { name } = inputRequest;
+    const decision = decideServerRequest(policies, { principal, upstream, catalogue, name });
+    if (decision.verdict === 'deny') return { reason: UNDECLARED[name], inputRequest };
+    const requestHash = asked === NO_INPUT_REQUESTS_SEEN ? '' : hashOf(call, inputRequest);
+    if (asked.has(requestHash)) continue;
     const limited = await meetLimits(decision, principal, call.ports.limits);
-    if (limited !== undefined) return { reason: limited.reason, question };
-    asked.add(said);
+    if (limited !== undefined) return { reason: limited.reason, inputRequest };
+    asked.add(requestHash);
   }
   return undefined;
 }
 
-function judgeContent(name: QuestionName, params: JsonObject): Reason | undefined {
+function checkContent(name: ServerRequestName, params: JsonObject): Reason | undefined {
   switch (name) {
     case 'elicitation/form': {
-      const fault = checkForm(params);
-      return fault === 'malformed' ? 'upstream-protocol' : fault;
+      const formError = checkForm(params);
+      return formError === 'malformed' ? 'upstream-protocol' : formError;
     }
     case 'elicitation/url':
       return readLink(params['url']) === undefined ? 'elicitation-url' : undefined;
@@ -134,11 +144,11 @@ function judgeContent(name: QuestionName, params: JsonObject): Reason | undefine
 /** Where inspection has cut something out of a link, it held what may not pass; the rest is plain. */
 export function showLinks(
   text: string,
-  { questions }: Asking,
+  { inputRequests }: InputRequiredResult,
   holder: readonly string[],
 ): string | undefined {
   let shown = text;
-  for (const { key, name, params } of questions) {
+  for (const { key, name, params } of inputRequests) {
     if (name !== 'elicitation/url') continue;
     const span = spanOf(shown, [...holder, 'inputRequests', key, 'params', 'url']);
     const link = readLink(params['url']);
@@ -160,7 +170,7 @@ function cutMembers(text: string): string {
 }
 
 /** Notes the question for whose sake a result was withheld. */
-export function noteWithheld(call: Call, { name }: KeyedQuestion): void {
+export function noteWithheld(call: Call, { name }: InputRequest): void {
   addFinding(call.record.findings, {
     detector: `question:${name}`,
     direction: 'to-client',

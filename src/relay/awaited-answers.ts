@@ -2,12 +2,12 @@
 // the stream waits for what comes under its id, and no longer than an exchange may take.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, lifecycle (timeouts).
 
-import type { AwaitedAnswers } from '../mcp/transport.js';
+import type { AwaitedResponses } from '../mcp/transport.js';
 
 /** Requests of one channel that may wait for their answers at once. */
 export const MAX_AWAITED = 1024;
 
-type Told = {
+type AwaitedResponseEvents = {
   /** True for an id whose answer came before it was waited for: servers answer before their 202 is read. */
   hasCome(id: string): boolean;
   /** Told of each id whose answer did not come in time, once. */
@@ -15,7 +15,10 @@ type Told = {
 };
 
 /** Waits for nothing yet. */
-export function createAwaitedAnswers({ hasCome, onLate }: Told): AwaitedAnswers {
+export function createAwaitedResponses({
+  hasCome,
+  onLate,
+}: AwaitedResponseEvents): AwaitedResponses {
   const awaited = new Map<string, NodeJS.Timeout>();
 
   function drop(id: string): void {

@@ -6,15 +6,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SessionFacts } from '../mcp/admitted.js';
 import { encodeSseMessage } from '../mcp/sse.js';
-import type { ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
+import type { ForwardOutcome, UpstreamResponse } from '../mcp/transport.js';
 import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
 import { mediaType } from './answer.js';
 import { type Call, callerOf, noteRefusal } from './call.js';
 import { isExcess, type PumpTerms, pumpEvents, termsOfStream } from './events.js';
 import { aborted } from './held-stream.js';
-import { faultOfEnd } from './stream-writer.js';
-import { createUnaskedJudge } from './unowned.js';
+import { reasonOfEnd } from './stream-writer.js';
+import { createUnsolicitedCheck } from './unowned.js';
 
 /** A client of HTTP+SSE cannot ask for the stream again, so the gateway does, first after this time. */
 const AGAIN_AFTER_MS = 1_000;
@@ -81,34 +81,35 @@ async function open(
   return outcome;
 }
 
-function isStream({ status, headers }: UpstreamAnswer): boolean {
+function isStream({ status, headers }: UpstreamResponse): boolean {
   return status === 200 && mediaType(headers['content-type']) === 'text/event-stream';
 }
 
 /** False where the gateway ended it. */
 async function relayOne(
   { call, principal, session }: Bridged,
-  answer: UpstreamAnswer,
+  response: UpstreamResponse,
   leave: AbortSignal,
   at: Position,
 ): Promise<boolean> {
   const facts = session();
-  const abort = (): void => answer.abort();
+  const abort = (): void => response.abort();
   leave.addEventListener('abort', abort, { once: true });
   if (leave.aborted || facts === undefined) abort();
-  const judge = facts === undefined ? undefined : createUnaskedJudge(call, principal, facts);
-  const end = await pumpEvents(answer, at.terms, async (event) => {
+  const checkUnsolicited =
+    facts === undefined ? undefined : createUnsolicitedCheck(call, principal, facts);
+  const end = await pumpEvents(response, at.terms, async (event) => {
     // Judged under the version that stands now, not the one under which the channel was opened.
-    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
+    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     if (event.kind !== 'message') return undefined;
     at.lastEventId = event.id ?? at.lastEventId;
-    const text = event.data === '' ? undefined : await judge?.(event.data);
+    const text = event.data === '' ? undefined : await checkUnsolicited?.(event.data);
     // Whoever was shut out while it was judged is told nothing more.
     if (text !== undefined && !leave.aborted) await call.outgoing.write(encodeSseMessage(text));
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
   leave.removeEventListener('abort', abort);
   if (!isExcess(end) || leave.aborted) return true;
-  noteRefusal(call, refuseWith(faultOfEnd(end)));
+  noteRefusal(call, refuseWith(reasonOfEnd(end)));
   return false;
 }

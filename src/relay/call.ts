@@ -1,7 +1,7 @@
 // One exchange as the stations share it, and the notes they leave in its record. Notes are facts for
 // the audit; nothing here decides.
 
-import type { Ports, View } from '../exchange-ports.js';
+import type { Ports, Snapshot } from '../exchange-ports.js';
 import { captureArguments } from '../inspect/captured.js';
 import type { Admitted } from '../mcp/admitted.js';
 import { PLAIN_SESSION } from '../mcp/listing.js';
@@ -13,10 +13,10 @@ import type { Decision } from '../policy/decision.js';
 import type { PinKind } from '../policy/definition.js';
 import { capturedBy } from '../policy/obligations.js';
 import { REASONS } from '../policy/reasons.js';
-import type { ExchangeRecord } from '../policy/record.js';
+import type { RequestRecord } from '../policy/record.js';
 import { type Refusal, renderRefusal } from '../policy/refusal.js';
-import type { ReplayAnswer } from '../policy/replay-store.js';
-import type { AnsweredMessage } from './answered.js';
+import type { ReplayOutcome } from '../policy/replay-store.js';
+import type { PlannedMessage } from './answered.js';
 import type { FollowedProgress } from './progress.js';
 
 /** `view` may be replaced; `admitted` is set by admission, or by the stream that is resumed. */
@@ -25,18 +25,18 @@ export type Call = {
   /** Where it is answered: on a channel, from when its message is on its way. */
   outgoing: Outgoing;
   readonly ports: Ports;
-  readonly record: ExchangeRecord;
+  readonly record: RequestRecord;
   /** The count of versions when it began: what is told before a stream opens, its watch has missed. */
   readonly since: number;
-  view: View;
-  admitted: AnsweredMessage | undefined;
+  snapshot: Snapshot;
+  admitted: PlannedMessage | undefined;
   /** When what it answers was asked for, in epoch milliseconds, where another exchange asked. */
-  askedAt?: number | undefined;
+  requestedAt?: number | undefined;
   caller?: Caller;
   /** Its message was read on another thread: who called then may be known as somebody else by now. */
   hasWaited?: boolean;
   /** Of the answer to a question: whether it is the first. */
-  claim?: ReplayAnswer | Promise<ReplayAnswer>;
+  claim?: ReplayOutcome | Promise<ReplayOutcome>;
   /** How far the request says that it is, where it asked to be told. */
   progress?: FollowedProgress | undefined;
 };
@@ -97,7 +97,7 @@ export function noteAdmitted(call: Pick<Call, 'record' | 'ports'>, admitted: Adm
 }
 
 /** Members of `_meta` in our own name, which were cut out of the message. */
-function noteRemoved(record: ExchangeRecord, removed: readonly string[]): void {
+function noteRemoved(record: RequestRecord, removed: readonly string[]): void {
   for (const path of removed) {
     record.findings.push({
       detector: 'reserved-meta',
@@ -134,7 +134,7 @@ function isPinnedKind(kind: Target['kind']): kind is PinKind {
 
 /** What the record knows after the decision: the verdict, its rule, and the pin that it rests on. */
 export function noteDecision(call: Call, decision: Decision, args: JsonObject | undefined): void {
-  const { record, view, admitted } = call;
+  const { record, snapshot, admitted } = call;
   record.decision.stage = 'decide';
   noteRule(record, decision);
   if (decision.verdict === 'deny') record.decision.reasons.push(decision.reason);
@@ -143,7 +143,7 @@ export function noteDecision(call: Call, decision: Decision, args: JsonObject | 
   const name = nameOf(target);
   const kind = target.kind === 'task' ? 'tool' : target.kind;
   if (name === undefined || !isPinnedKind(kind)) return;
-  const standing = view.catalogueFor(admitted ?? PLAIN_SESSION).standing(kind, name);
+  const standing = snapshot.catalogueFor(admitted ?? PLAIN_SESSION).standing(kind, name);
   record.target.definition = standing.observed;
   record.target.pin = standing.pinned?.digest;
 }
@@ -163,7 +163,7 @@ function noteCaptured(
 }
 
 /** What the record knows of the rule that decided: which it is, and by which groups the caller fell under it. */
-export function noteRule(record: ExchangeRecord, decision: Decision): void {
+export function noteRule(record: RequestRecord, decision: Decision): void {
   record.decision.verdict = decision.verdict;
   record.decision.policy = decision.policy;
   record.decision.rule = decision.rule;
@@ -183,23 +183,23 @@ export function refuse(call: Call, refusal: Refusal): void {
   if (isLeft(call, refusal)) return;
   noteRefusal(call, refusal);
   const rendered = renderRefusal(refusal, refusalContext(call));
-  const isSaid = rendered.status === 200 && sayOnChannel(call, rendered.body);
-  const status = isSaid ? 202 : statusFor(call, rendered.status);
+  const isSentOnStream = rendered.status === 200 && sendOnLegacyStream(call, rendered.body);
+  const status = isSentOnStream ? 202 : statusFor(call, rendered.status);
   record.result.http = status;
   record.result.rpcCode = rendered.rpcCode;
   record.result.bytes = rendered.body.length;
-  if (isSaid) outgoing.send(status, {}, '');
+  if (isSentOnStream) outgoing.send(status, {}, '');
   else outgoing.send(status, rendered.headers, rendered.body);
-  void tellServer(call);
+  void refuseToServer(call);
 }
 
 /**
  * Answers a request of HTTP+SSE where its client waits for the answer: on the channel (MCP 2024-11-05). False
  * where another replica holds it, or its client leaves too much unread; then the status of the POST must do.
  */
-function sayOnChannel({ admitted, ports }: Call, json: string): boolean {
+function sendOnLegacyStream({ admitted, ports }: Call, json: string): boolean {
   if (admitted?.era !== '2024' || admitted.message.kind !== 'request') return false;
-  const end = admitted.session === undefined ? undefined : ports.channels.find(admitted.session);
+  const end = admitted.session === undefined ? undefined : ports.legacySse.find(admitted.session);
   if (end === undefined || end.isLagging) return false;
   void end.write(encodeSseMessage(json));
   return true;
@@ -213,22 +213,22 @@ function statusFor({ admitted }: Call, status: number): number {
 }
 
 /** A server that waits for an answer which may not leave learns that none will come, unless it has one. */
-async function tellServer(call: Call): Promise<void> {
+async function refuseToServer(call: Call): Promise<void> {
   const { admitted, incoming, ports, record } = call;
   if (admitted?.session === undefined || record.decision.action !== 'refused') return;
   const { message, session } = admitted;
   if ((message.kind !== 'result' && message.kind !== 'error') || message.id === undefined) return;
   const by = callerOf(call);
-  const isFirst = await claimAnswer(call);
+  const isFirst = await claimReply(call);
   if (isFirst !== true) return;
-  ports.answerServer(incoming.upstream, { session, id: message.id, by }, WITHHELD);
+  ports.replyToServer(incoming.upstream, { session, id: message.id, by }, WITHHELD);
 }
 
 /** Whether this exchange holds the first answer to its question; from now on no other does. Asked once. */
-export async function claimAnswer(call: Call): Promise<ReplayAnswer> {
-  const { questionId, session } = call.admitted ?? {};
-  if (questionId === undefined || session === undefined) return true;
-  call.claim ??= call.ports.claimAnswer(questionId, session);
+export async function claimReply(call: Call): Promise<ReplayOutcome> {
+  const { serverRequestId, session } = call.admitted ?? {};
+  if (serverRequestId === undefined || session === undefined) return true;
+  call.claim ??= call.ports.claimReply(serverRequestId, session);
   return call.claim;
 }
 
@@ -265,7 +265,7 @@ export function noteRefusal(call: Call, refusal: Refusal): void {
 
 /** What the rendering of a refusal may know of this call. */
 export function refusalContext(call: Call): Parameters<typeof renderRefusal>[1] {
-  const { admitted, incoming, view } = call;
+  const { admitted, incoming, snapshot } = call;
   return {
     decisionId: incoming.id,
     era: admitted?.era,
@@ -273,6 +273,6 @@ export function refusalContext(call: Call): Parameters<typeof renderRefusal>[1] 
     target: admitted?.target ?? NO_TARGET,
     method: admitted?.rule.method,
     challenge: (reason, scopes, proof) =>
-      view.challenge(reason, scopes, { scheme: presentedScheme(incoming), proof }),
+      snapshot.challenge(reason, scopes, { scheme: presentedScheme(incoming), proof }),
   };
 }

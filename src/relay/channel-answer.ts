@@ -7,93 +7,93 @@ import type { SentFacts, SessionFacts } from '../mcp/admitted.js';
 import { applyEdits, spanOf } from '../mcp/json.js';
 import { readEnvelope } from '../mcp/jsonrpc.js';
 import { encodeSseMessage } from '../mcp/sse.js';
-import type { AwaitedAnswers } from '../mcp/transport.js';
+import type { AwaitedResponses } from '../mcp/transport.js';
 import { openRecord } from '../policy/open-record.js';
 import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
-import { type Answered, maySee, planOf } from './answered.js';
-import { createAwaitedAnswers } from './awaited-answers.js';
+import { maySee, planOf, type ResponsePlan } from './answered.js';
+import { createAwaitedResponses } from './awaited-answers.js';
 import { type Call, callerOf, nameOf } from './call.js';
 import { gatherWrites } from './gathered-writes.js';
-import { createJudge } from './judge.js';
-import { createCount, createGate, type NoticeGate, type ProgressCount } from './progress.js';
+import { createResponseCheck } from './judge.js';
+import { createCount, createGate, type NotificationGate, type ProgressCount } from './progress.js';
 import { readMessage } from './reading.js';
 import { writeFailure, writeVerdict } from './stream-writer.js';
 import { DROP, drop, type Verdict } from './subject.js';
-import { createUnaskedJudge } from './unowned.js';
+import { createUnsolicitedCheck } from './unowned.js';
 
 /** Requests whose second answer is known as such; of older ones clients know it themselves. */
 const MAX_ANSWERED = 1024;
 const PROGRESS = 'notifications/progress';
 
-type Channel = {
+type LegacyStream = {
   readonly call: Call;
   readonly principal: Principal;
   session: SessionFacts;
-  judgeUnasked: (data: string) => Promise<string | undefined>;
+  checkUnsolicited: (data: string) => Promise<string | undefined>;
   readonly answered: Set<string>;
-  readonly awaited: AwaitedAnswers;
+  readonly awaited: AwaitedResponses;
   /** How far requests are that told of it, by their sealed ids. */
   readonly counts: Map<string, ProgressCount>;
   /** That of the message at hand, where it tells progress of a live request. */
-  heard: ProgressCount | undefined;
+  liveProgress: ProgressCount | undefined;
 };
 
-export type ChannelWriter = {
+export type LegacySseWriter = {
   /** Writes what may pass of a message. One at a time, in order. */
   write(data: string, leave: AbortSignal): Promise<void>;
   /** What was posted by this replica and is not answered yet; past its time it is refused on the channel. */
-  readonly awaited: AwaitedAnswers;
+  readonly awaited: AwaitedResponses;
 };
 
 /** Makes what writes on one channel. Whoever ends the channel closes what it awaits. */
-export function createChannelWriter(
+export function createLegacySseWriter(
   call: Call,
   principal: Principal,
   session: SessionFacts,
-): ChannelWriter {
-  const channel: Channel = {
+): LegacySseWriter {
+  const stream: LegacyStream = {
     call,
     principal,
     session,
-    judgeUnasked: async () => undefined,
+    checkUnsolicited: async () => undefined,
     answered: new Set(),
-    awaited: createAwaitedAnswers({
-      hasCome: (id) => channel.answered.has(id),
+    awaited: createAwaitedResponses({
+      hasCome: (id) => stream.answered.has(id),
       onLate(id) {
-        endLate(channel, id).catch((error: unknown) => call.ports.report(error, call.incoming.id));
+        endLate(stream, id).catch((error: unknown) => call.ports.report(error, call.incoming.id));
       },
     }),
     counts: new Map(),
-    heard: undefined,
+    liveProgress: undefined,
   };
-  channel.judgeUnasked = createUnaskedJudge(call, principal, session, gateOf(channel));
-  const write: ChannelWriter['write'] = async (data, leave) => {
+  stream.checkUnsolicited = createUnsolicitedCheck(call, principal, session, gateOf(stream));
+  const write: LegacySseWriter['write'] = async (data, leave) => {
     const reading = await readMessage(call, data);
     const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
-    const sent = readAnswered(channel, envelope);
-    if (sent !== undefined) return writeAnswer(channel, sent, data, leave);
-    const text = await channel.judgeUnasked(underOwnToken(channel, envelope, data));
+    const sent = findSent(stream, envelope);
+    if (sent !== undefined) return writeResponse(stream, sent, data, leave);
+    const text = await stream.checkUnsolicited(underOwnToken(stream, envelope, data));
     if (text !== undefined && !leave.aborted) await call.outgoing.write(encodeSseMessage(text));
   };
-  return { write, awaited: channel.awaited };
+  return { write, awaited: stream.awaited };
 }
 
 type Envelope = ReturnType<typeof readEnvelope> | undefined;
 
 /** What a message answers, if it answers anything that was asked in this session. */
-function readAnswered(channel: Channel, envelope: Envelope): SentFacts | undefined {
-  const { answered } = channel;
+function findSent(stream: LegacyStream, envelope: Envelope): SentFacts | undefined {
+  const { answered } = stream;
   if (envelope?.kind !== 'result' && envelope?.kind !== 'error') return undefined;
   const { id } = envelope;
   if (typeof id !== 'string' || answered.has(id)) return undefined;
-  const sent = openSent(channel, id);
-  if (sent !== undefined) noteAnswered(channel, id);
+  const sent = openSent(stream, id);
+  if (sent !== undefined) noteResponded(stream, id);
   return sent;
 }
 
 /** From here on whatever comes under this id is no answer. */
-function noteAnswered({ answered, awaited, counts }: Channel, id: string): void {
+function noteResponded({ answered, awaited, counts }: LegacyStream, id: string): void {
   const [oldest] = answered;
   if (answered.size >= MAX_ANSWERED && oldest !== undefined) answered.delete(oldest);
   answered.add(id);
@@ -101,8 +101,8 @@ function noteAnswered({ answered, awaited, counts }: Channel, id: string): void 
   awaited.drop(id);
 }
 
-function openSent({ call, principal, session }: Channel, id: string): SentFacts | undefined {
-  return call.ports.channels.openRequest(id, {
+function openSent({ call, principal, session }: LegacyStream, id: string): SentFacts | undefined {
+  return call.ports.legacySse.openRequest(id, {
     upstream: call.incoming.upstream,
     principal,
     session,
@@ -110,20 +110,20 @@ function openSent({ call, principal, session }: Channel, id: string): SentFacts 
 }
 
 /** Progress under the token that the client gave; what names no live request stays as it came, and is dropped. */
-function underOwnToken(channel: Channel, envelope: Envelope, data: string): string {
+function underOwnToken(stream: LegacyStream, envelope: Envelope, data: string): string {
   if (envelope?.kind !== 'notification' || envelope.method !== PROGRESS) return data;
   const sealed = envelope.params?.['progressToken'];
-  channel.heard = undefined;
-  if (typeof sealed !== 'string' || channel.answered.has(sealed)) return data;
-  const sent = openSent(channel, sealed);
+  stream.liveProgress = undefined;
+  if (typeof sealed !== 'string' || stream.answered.has(sealed)) return data;
+  const sent = openSent(stream, sealed);
   const span = spanOf(data, ['params', 'progressToken']);
-  if (sent?.progressToken === undefined || span === undefined || isLate(channel.call, sent))
+  if (sent?.progressToken === undefined || span === undefined || isLate(stream.call, sent))
     return data;
-  channel.heard = countOf(channel, sealed);
+  stream.liveProgress = countOf(stream, sealed);
   return applyEdits(data, [{ ...span, text: JSON.stringify(sent.progressToken) }]);
 }
 
-function countOf({ counts }: Channel, sealed: string): ProgressCount {
+function countOf({ counts }: LegacyStream, sealed: string): ProgressCount {
   const count = counts.get(sealed) ?? createCount();
   const [oldest] = counts.keys();
   if (counts.size >= MAX_ANSWERED && oldest !== undefined) counts.delete(oldest);
@@ -132,39 +132,39 @@ function countOf({ counts }: Channel, sealed: string): ProgressCount {
 }
 
 /** Of progress, the request that the message at hand named is the one that counts. */
-function gateOf(channel: Channel): NoticeGate {
-  return createGate(() => channel.heard);
+function gateOf(stream: LegacyStream): NotificationGate {
+  return createGate(() => stream.liveProgress);
 }
 
-async function writeAnswer(
-  channel: Channel,
+async function writeResponse(
+  stream: LegacyStream,
   sent: SentFacts,
   data: string,
   leave: AbortSignal,
 ): Promise<void> {
-  const { call, principal, session } = channel;
+  const { call, principal, session } = stream;
   const plan = planOf(sent, session, principal);
   const span = spanOf(data, ['id']);
   if (plan === undefined || span === undefined) return drop(call, 'foreign-message');
   const text = applyEdits(data, [{ ...span, text: JSON.stringify(sent.id) }]);
-  await record(openAnswering(call, plan, sent), text, async (answering) => {
-    const verdict = isLate(call, sent) ? LATE : await judge(answering, plan, text);
+  await record(openResponding(call, plan, sent), text, async (responding) => {
+    const verdict = isLate(call, sent) ? LATE : await checkAwaited(responding, plan, text);
     // The channel ended while it was judged: nobody is there to be answered.
     if (leave.aborted) return DROP;
     if (verdict.kind === 'own' && !verdict.isError && sent.method === 'initialize')
-      learnAskable(channel, sent);
+      learnAllowedServerRequests(stream, sent);
     return verdict;
   });
 }
 
 /** What never came is refused in its place and on record; its server learns that nobody waits any more. */
-async function endLate(channel: Channel, id: string): Promise<void> {
-  const { call, principal, session } = channel;
-  const sent = openSent(channel, id);
+async function endLate(stream: LegacyStream, id: string): Promise<void> {
+  const { call, principal, session } = stream;
+  const sent = openSent(stream, id);
   const plan = sent && planOf(sent, session, principal);
   if (sent === undefined || plan === undefined) return;
-  noteAnswered(channel, id);
-  await record(openAnswering(call, plan, sent), '', async () => LATE);
+  noteResponded(stream, id);
+  await record(openResponding(call, plan, sent), '', async () => LATE);
   // A handshake cannot be cancelled (MCP 2024-11-05, cancellation).
   if (sent.method !== 'initialize')
     call.ports.giveUp(call.incoming.upstream, { session, id, by: callerOf(call) });
@@ -172,26 +172,26 @@ async function endLate(channel: Channel, id: string): Promise<void> {
 
 /** Writes what an answer came to, and closes its record, whatever happens. */
 async function record(
-  answering: Call,
+  responding: Call,
   text: string,
-  judged: (answering: Call) => Promise<Verdict>,
+  check: (responding: Call) => Promise<Verdict>,
 ): Promise<void> {
-  const { ports } = answering;
-  const writes = gatherWrites(answering.outgoing);
+  const { ports } = responding;
+  const writes = gatherWrites(responding.outgoing);
   try {
-    writeVerdict({ call: answering, writes }, await judged(answering), text, undefined);
+    writeVerdict({ call: responding, writes }, await check(responding), text, undefined);
   } catch (error) {
-    ports.report(error, answering.record.id);
-    writeFailure(answering, refuseWith('internal'), writes);
+    ports.report(error, responding.record.id);
+    writeFailure(responding, refuseWith('internal'), writes);
   } finally {
-    ports.closeRecord(answering.record);
+    ports.closeRecord(responding.record);
   }
   await writes.flush();
 }
 
 /** An exchange takes no longer than it may, though its answer comes apart. */
-function isLate({ view }: Call, { sentAt }: SentFacts): boolean {
-  return Date.now() - sentAt > view.limits.exchangeMaxMs;
+function isLate({ snapshot }: Call, { sentAt }: SentFacts): boolean {
+  return Date.now() - sentAt > snapshot.limits.exchangeMaxMs;
 }
 
 const LATE: Verdict = { kind: 'refused', refusal: refuseWith('upstream-timeout') };
@@ -200,11 +200,11 @@ const LATE: Verdict = { kind: 'refused', refusal: refuseWith('upstream-timeout')
  * Judged under the version that stands now, and passed under the one that stands then: who may no longer see a
  * thing gets no more of it.
  */
-async function judge(call: Call, plan: Answered, text: string): Promise<Verdict> {
-  if (!maySee(plan.admitted.target, plan.principal, call.view)) return UNSEEN;
-  const verdict = await createJudge(call, plan, undefined).judgeText(text);
-  const view = call.ports.view(call.incoming.upstream) ?? call.view;
-  return maySee(plan.admitted.target, plan.principal, view) ? verdict : UNSEEN;
+async function checkAwaited(call: Call, plan: ResponsePlan, text: string): Promise<Verdict> {
+  if (!maySee(plan.admitted.target, plan.principal, call.snapshot)) return UNSEEN;
+  const verdict = await createResponseCheck(call, plan, undefined).checkText(text);
+  const snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+  return maySee(plan.admitted.target, plan.principal, snapshot) ? verdict : UNSEEN;
 }
 
 const UNSEEN: Verdict = {
@@ -213,14 +213,17 @@ const UNSEEN: Verdict = {
 };
 
 /** What a server may ask was declared by whoever opened the session, and granted when it was sent. */
-function learnAskable(channel: Channel, { askable }: SentFacts): void {
-  const { call, principal, session } = channel;
-  channel.session = { ...session, askable };
-  channel.judgeUnasked = createUnaskedJudge(call, principal, channel.session, gateOf(channel));
+function learnAllowedServerRequests(
+  stream: LegacyStream,
+  { allowedServerRequests }: SentFacts,
+): void {
+  const { call, principal, session } = stream;
+  stream.session = { ...session, allowedServerRequests };
+  stream.checkUnsolicited = createUnsolicitedCheck(call, principal, stream.session, gateOf(stream));
 }
 
 /** The exchange of the answer: it was allowed when it was asked for, and its record begins then. */
-function openAnswering(call: Call, { admitted, principal }: Answered, sent: SentFacts): Call {
+function openResponding(call: Call, { admitted, principal }: ResponsePlan, sent: SentFacts): Call {
   const waitedMs = Math.max(0, Date.now() - sent.sentAt);
   const incoming = {
     ...call.incoming,
@@ -229,7 +232,7 @@ function openAnswering(call: Call, { admitted, principal }: Answered, sent: Sent
     startedMs: performance.now() - waitedMs,
   };
   const record = openRecord(incoming);
-  record.versions = call.view.versions;
+  record.versions = call.snapshot.versions;
   record.principal = principal;
   record.client = { ...call.record.client };
   record.target.method = admitted.rule.method;

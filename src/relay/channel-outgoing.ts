@@ -7,7 +7,7 @@ import { type Body, inOnePiece } from '../mcp/body.js';
 import type { RequestId } from '../mcp/message.js';
 import { renderError } from '../mcp/render.js';
 import { encodeSseMessage } from '../mcp/sse.js';
-import type { AnswerHeaders, ClientEnd, LeaveSignal, Outgoing } from '../mcp/transport.js';
+import type { ClientEnd, LeaveSignal, Outgoing, ResponseHeaders } from '../mcp/transport.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Call } from './call.js';
 
@@ -16,19 +16,22 @@ const CODE_OF_STATUS = 1000;
 const ACCEPTED = 202;
 
 /** True for a message of HTTP+SSE before an upstream that does not speak it. */
-export function isBridged({ view }: Pick<Call, 'view'>, { era }: Pick<Admitted, 'era'>): boolean {
-  return era === '2024' && !view.channel.isDirect;
+export function isBridged(
+  { snapshot }: Pick<Call, 'snapshot'>,
+  { era }: Pick<Admitted, 'era'>,
+): boolean {
+  return era === '2024' && !snapshot.legacySse.isDirect;
 }
 
 /**
  * Refuses what is answered on a stream that another replica holds: nobody could hear the answer. And what is
  * answered on one whose client does not read: the answers would be held here.
  */
-export function findChannel(
+export function findLegacyStream(
   call: Call,
   { session, message }: Pick<Admitted, 'session' | 'message'>,
 ): Refusal | undefined {
-  const end = session === undefined ? undefined : call.ports.channels.find(session);
+  const end = session === undefined ? undefined : call.ports.legacySse.find(session);
   if (end === undefined) return refuseWith('unknown-session');
   return end.isLagging && message.kind === 'request' ? refuseWith('overloaded') : undefined;
 }
@@ -37,18 +40,18 @@ export function findChannel(
  * From here on the exchange answers on the channel. Returns the signal of the channel's end, which ends what is
  * under way for it; `undefined` for every message that is not answered there.
  */
-export function moveToChannel(call: Call, admitted: Admitted): LeaveSignal | undefined {
+export function moveToLegacyStream(call: Call, admitted: Admitted): LeaveSignal | undefined {
   const { message, session } = admitted;
   if (session === undefined || message.kind !== 'request' || !isBridged(call, admitted))
     return undefined;
-  const end = call.ports.channels.find(session);
+  const end = call.ports.legacySse.find(session);
   if (end === undefined) return AbortSignal.abort();
   call.outgoing.send(ACCEPTED, {}, '');
-  call.outgoing = onChannel(end, message.id);
+  call.outgoing = onLegacyStream(end, message.id);
   return end.signal;
 }
 
-function onChannel(end: ClientEnd, id: RequestId): Outgoing {
+function onLegacyStream(end: ClientEnd, id: RequestId): Outgoing {
   let isCut = false;
   let cut: () => void = () => undefined;
   const whenCut = new Promise<void>((resolve) => {
@@ -84,11 +87,11 @@ function onChannel(end: ClientEnd, id: RequestId): Outgoing {
 export function messageIn(
   id: RequestId,
   status: number,
-  headers: AnswerHeaders,
+  headers: ResponseHeaders,
   body: Body,
 ): string {
-  const whole = inOnePiece(body);
-  const text = typeof whole === 'string' ? whole : new TextDecoder().decode(whole);
+  const message = inOnePiece(body);
+  const text = typeof message === 'string' ? message : new TextDecoder().decode(message);
   const isMessage = headers['content-type']?.startsWith('application/json') === true;
   return isMessage ? text : renderError(id, CODE_OF_STATUS + status, text);
 }

@@ -7,11 +7,11 @@ import type { Admitted } from '../mcp/admitted.js';
 import { invalidParams } from '../mcp/faults.js';
 import { spanOf } from '../mcp/json.js';
 import type { RequestId } from '../mcp/message.js';
-import type { AwaitedAnswers } from '../mcp/transport.js';
+import type { AwaitedResponses } from '../mcp/transport.js';
 import type { Allow } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
-import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
-import { owedByAnswer } from '../settle/settle.js';
+import { type Refusal, refuseProtocolError, refuseWith } from '../policy/refusal.js';
+import { responseObligationsOf } from '../settle/settle.js';
 import type { Call } from './call.js';
 import { timeLeftMs } from './open-answer.js';
 import { tokenOf } from './progress.js';
@@ -27,7 +27,7 @@ export function addressRequest(
   if (message.kind === 'notification') return addressCancellation(call, admitted);
   if (message.kind !== 'request') return admitted;
   if (awaitedOf(call, admitted)?.isFull === true) return refuseWith('overloaded');
-  const { maxResultBytes, profiles } = owedByAnswer(allow);
+  const { maxResultBytes, profiles } = responseObligationsOf(allow);
   const sealed = seal(call, principal, admitted, {
     id: message.id,
     method: admitted.rule.method,
@@ -35,19 +35,22 @@ export function addressRequest(
     maxResultBytes,
     profiles,
     progressToken: tokenOf(message),
-    askable: admitted.rule.method === 'initialize' ? admitted.askable : [],
+    allowedServerRequests:
+      admitted.rule.method === 'initialize' ? admitted.allowedServerRequests : [],
     sentAt: Date.now(),
   });
   if (sealed !== undefined) return underSealed(admitted, sealed);
-  const place = { era: admitted.era, id: message.id };
-  return refuseFault(invalidParams(place, 'The id and the name of what it asks for are too long.'));
+  const errorContext = { era: admitted.era, id: message.id };
+  return refuseProtocolError(
+    invalidParams(errorContext, 'The id and the name of what it asks for are too long.'),
+  );
 }
 
 /**
  * What the server has taken under a sealed id is waited for where this replica holds the stream; what was
  * cancelled is waited for no longer.
  */
-export function awaitAnswer(call: Call, admitted: Admitted): void {
+export function awaitLateResponse(call: Call, admitted: Admitted): void {
   const { message, rule } = admitted;
   const isCancellation = rule.method === 'notifications/cancelled';
   if (message.kind !== 'request' && !isCancellation) return;
@@ -66,9 +69,9 @@ function sealedAt({ text, edits }: Admitted, path: readonly string[]): string | 
 }
 
 /** What the channel still owes, where this replica holds it. */
-function awaitedOf({ ports }: Call, { era, session }: Admitted): AwaitedAnswers | undefined {
+function awaitedOf({ ports }: Call, { era, session }: Admitted): AwaitedResponses | undefined {
   return era === '2024' && session !== undefined
-    ? ports.channels.find(session)?.awaited
+    ? ports.legacySse.find(session)?.awaited
     : undefined;
 }
 
@@ -84,10 +87,10 @@ function seal(
   { ports, incoming }: Call,
   principal: Principal,
   { session }: Admitted,
-  sent: Parameters<Call['ports']['channels']['sealRequest']>[0],
+  sent: Parameters<Call['ports']['legacySse']['sealRequest']>[0],
 ): string | undefined {
   if (session === undefined) throw new Error('a message of HTTP+SSE has a session');
-  return ports.channels.sealRequest(sent, { upstream: incoming.upstream, principal, session });
+  return ports.legacySse.sealRequest(sent, { upstream: incoming.upstream, principal, session });
 }
 
 /** What this replica did not send stays as it is: no server knows it by the id of the client. */
@@ -95,7 +98,7 @@ function addressCancellation(call: Call, admitted: Admitted): Admitted {
   const { message, session, rule } = admitted;
   if (rule.method !== 'notifications/cancelled' || session === undefined) return admitted;
   const id = 'params' in message ? message.params?.['requestId'] : undefined;
-  const sealed = isId(id) ? call.ports.channels.recallRequest(id, session) : undefined;
+  const sealed = isId(id) ? call.ports.legacySse.recallRequest(id, session) : undefined;
   return sealed === undefined ? admitted : replace(admitted, ['params', 'requestId'], sealed);
 }
 

@@ -5,45 +5,45 @@
 
 import { setMaxListeners } from 'node:events';
 import type { SessionFacts } from '../mcp/admitted.js';
-import { BRIDGED_CHANNEL, channelAddress, probesForChannel } from '../mcp/eras/channels.js';
+import { BRIDGED_LEGACY_SSE, legacySseAddress, probesForLegacySse } from '../mcp/eras/channels.js';
 import { encodeSseMessage } from '../mcp/sse.js';
-import type { AwaitedAnswers, ClientEnd, UpstreamAnswer } from '../mcp/transport.js';
-import { CHANNEL_VERSION } from '../mcp/versions.js';
+import type { AwaitedResponses, ClientEnd, UpstreamResponse } from '../mcp/transport.js';
+import { LEGACY_SSE_VERSION } from '../mcp/versions.js';
 import type { Principal } from '../policy/principal.js';
-import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
+import { type Refusal, refuseProtocolError, refuseWith } from '../policy/refusal.js';
 import { notAcceptable, takesStream } from './acceptance.js';
 import { relayBridged } from './bridged-channel.js';
 import { type Call, callerOf, noteRefusal } from './call.js';
-import { type ChannelWriter, createChannelWriter } from './channel-answer.js';
+import { createLegacySseWriter, type LegacySseWriter } from './channel-answer.js';
 import { pumpEvents, termsOfStream } from './events.js';
 import { holdStream } from './held-stream.js';
 import { listen, noteSession, putOnRecord } from './listen.js';
-import { faultOfEnd, STREAM_HEADERS, upkeepOf } from './stream-writer.js';
+import { reasonOfEnd, STREAM_HEADERS, upkeepOf } from './stream-writer.js';
 
 /** Opens the stream that a GET asks for: a channel, or one of a session. */
 export function openStream(call: Call, principal: Principal): Promise<Refusal | undefined> {
-  return opensChannel(call) ? openChannel(call, principal) : listen(call, principal);
+  return opensLegacyStream(call) ? openLegacyStream(call, principal) : listen(call, principal);
 }
 
 /** True on a channel's own path, and on the upstream's own for a client that probes for this transport. */
-function opensChannel({ incoming: { channel, headers } }: Call): boolean {
-  return channel === 'events' || probesForChannel(headers);
+function opensLegacyStream({ incoming: { legacySsePath, headers } }: Call): boolean {
+  return legacySsePath === 'events' || probesForLegacySse(headers);
 }
 
 /** What a channel stands on at the upstream: where messages go, and who tells what is said there. */
-type Ground = {
-  readonly endpoint: string;
-  begin(channel: OpenedChannel): Begun;
+type LegacySseUpstream = {
+  readonly messageEndpoint: string;
+  begin(stream: OpenedLegacyStream): Begun;
   abort(): void;
 };
 
 /** A channel on which both sides are: what is owed there apart from every exchange, and what tells it. */
 type Begun = {
-  readonly awaited: AwaitedAnswers | undefined;
+  readonly awaited: AwaitedResponses | undefined;
   relay(leave: AbortSignal): Promise<void>;
 };
 
-type OpenedChannel = {
+type OpenedLegacyStream = {
   readonly call: Call;
   readonly principal: Principal;
   readonly sealed: string;
@@ -51,47 +51,47 @@ type OpenedChannel = {
 };
 
 /** Opens a channel on both sides and keeps it until one of them leaves. */
-async function openChannel(call: Call, principal: Principal): Promise<Refusal | undefined> {
+async function openLegacyStream(call: Call, principal: Principal): Promise<Refusal | undefined> {
   const { incoming, ports } = call;
   const { upstream } = incoming;
-  noteSession(call, { version: CHANNEL_VERSION, upstreamSession: undefined }, 'GET');
-  if (!takesStream(incoming)) return refuseFault(notAcceptable({ era: '2024' }));
-  if (!ports.hasRoomForStream(upstream, principal)) return refuseWith('overloaded');
+  noteSession(call, { version: LEGACY_SSE_VERSION, upstreamSession: undefined }, 'GET');
+  if (!takesStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2024' }));
+  if (!ports.hasStreamQuota(upstream, principal)) return refuseWith('overloaded');
   if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
-  const ground = call.view.channel.isDirect ? await openDirect(call) : BRIDGE;
-  if ('kind' in ground) return ground;
-  const facts = { version: CHANNEL_VERSION, upstreamSession: ground.endpoint };
+  const upstreamSide = call.snapshot.legacySse.isDirect ? await openDirect(call) : BRIDGE;
+  if ('kind' in upstreamSide) return upstreamSide;
+  const facts = { version: LEGACY_SSE_VERSION, upstreamSession: upstreamSide.messageEndpoint };
   const sealed = ports.sealSession(facts, upstream, principal);
   const session = ports.openSession(sealed, upstream, principal);
   if (session === undefined) {
-    ground.abort();
+    upstreamSide.abort();
     return refuseWith('internal');
   }
-  await serve({ call, principal, sealed, session }, ground);
+  await serve({ call, principal, sealed, session }, upstreamSide);
   return undefined;
 }
 
-async function openDirect(call: Call): Promise<Ground | Refusal> {
+async function openDirect(call: Call): Promise<LegacySseUpstream | Refusal> {
   const { incoming, ports } = call;
-  const outcome = await ports.channels.open(incoming.upstream, callerOf(call), incoming.signal);
+  const outcome = await ports.legacySse.open(incoming.upstream, callerOf(call), incoming.signal);
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
-  const { endpoint, answer } = outcome;
+  const { messageEndpoint, response } = outcome;
   return {
-    endpoint,
+    messageEndpoint,
     begin({ call: opened, principal, session }) {
-      const writer = createChannelWriter(opened, principal, session);
+      const writer = createLegacySseWriter(opened, principal, session);
       return {
         awaited: writer.awaited,
-        relay: (leave) => relayChannel(opened, { answer, writer }, leave),
+        relay: (leave) => relayLegacyStream(opened, { answer: response, writer }, leave),
       };
     },
-    abort: () => answer.abort(),
+    abort: () => response.abort(),
   };
 }
 
 /** The upstream speaks another transport, and its session begins with the client's handshake. */
-const BRIDGE: Ground = {
-  endpoint: BRIDGED_CHANNEL,
+const BRIDGE: LegacySseUpstream = {
+  messageEndpoint: BRIDGED_LEGACY_SSE,
   begin({ call, principal, sealed }) {
     const { ports, incoming } = call;
     const session = (): SessionFacts | undefined =>
@@ -105,8 +105,8 @@ const BRIDGE: Ground = {
   abort: () => undefined,
 };
 
-async function serve(channel: OpenedChannel, ground: Ground): Promise<void> {
-  const { call, principal, sealed, session } = channel;
+async function serve(stream: OpenedLegacyStream, upstreamSide: LegacySseUpstream): Promise<void> {
+  const { call, principal, sealed, session } = stream;
   const { outgoing, ports, incoming } = call;
   call.record.client.session = session.hash;
   call.record.result = { ...call.record.result, status: 'ok', http: 200 };
@@ -116,9 +116,9 @@ async function serve(channel: OpenedChannel, ground: Ground): Promise<void> {
   setMaxListeners(0, over.signal);
   const announce = (method: string): void =>
     void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
-  const { awaited, relay } = ground.begin(channel);
-  const leave = ports.channels.enter(session, clientEnd(call, over.signal, awaited));
-  const address = channelAddress(call.view.channel.messageUrl, sealed);
+  const { awaited, relay } = upstreamSide.begin(stream);
+  const leave = ports.legacySse.enter(session, clientEnd(call, over.signal, awaited));
+  const address = legacySseAddress(call.snapshot.legacySse.messageUrl, sealed);
   void outgoing.write(encodeSseMessage(address, { event: 'endpoint' }));
   try {
     await holdStream(call, principal, { session: sealed, announce }, relay);
@@ -128,17 +128,17 @@ async function serve(channel: OpenedChannel, ground: Ground): Promise<void> {
     // Nothing can answer in it any more.
     over.abort();
     ports.endSession(sealed, incoming.upstream);
-    if (ground === BRIDGE) await endAtUpstream(channel);
+    if (upstreamSide === BRIDGE) await endAtUpstream(stream);
   }
 }
 
 /** Answers are written by many exchanges, none of which waits for the others: what is unread is counted. */
 function clientEnd(
-  { outgoing, view }: Call,
+  { outgoing, snapshot }: Call,
   signal: AbortSignal,
-  awaited: AwaitedAnswers | undefined,
+  awaited: AwaitedResponses | undefined,
 ): ClientEnd {
-  const { maxResponseBytes } = view.limits;
+  const { maxResponseBytes } = snapshot.limits;
   let unread = 0;
   return {
     get isClosed() {
@@ -161,26 +161,29 @@ function clientEnd(
 }
 
 /** The session that was opened for the channel ends with it. */
-async function endAtUpstream({ call, session }: OpenedChannel): Promise<void> {
+async function endAtUpstream({ call, session }: OpenedLegacyStream): Promise<void> {
   const ended = await call.ports.forwardSessionEnd(call.incoming.upstream, session, callerOf(call));
   if (ended.kind === 'answer') ended.release();
 }
 
-async function relayChannel(
+async function relayLegacyStream(
   call: Call,
-  { answer, writer }: { readonly answer: UpstreamAnswer; readonly writer: ChannelWriter },
+  {
+    answer: response,
+    writer,
+  }: { readonly answer: UpstreamResponse; readonly writer: LegacySseWriter },
   leave: AbortSignal,
 ): Promise<void> {
-  const abort = (): void => answer.abort();
+  const abort = (): void => response.abort();
   leave.addEventListener('abort', abort, { once: true });
   if (leave.aborted) abort();
-  const end = await pumpEvents(answer, termsOfStream(call), async (event) => {
+  const end = await pumpEvents(response, termsOfStream(call), async (event) => {
     // Judged under the version that stands now, not the one under which the channel was opened.
-    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
+    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     if (event.kind !== 'message') await call.outgoing.write(upkeepOf(event));
     else if (event.data !== '') await writer.write(event.data, leave);
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
   if (end !== 'ended' && end !== 'stopped' && !leave.aborted)
-    noteRefusal(call, refuseWith(faultOfEnd(end)));
+    noteRefusal(call, refuseWith(reasonOfEnd(end)));
 }

@@ -4,7 +4,7 @@
 
 import type { EventFacts, SessionFacts } from '../mcp/admitted.js';
 import type { Principal } from '../policy/principal.js';
-import type { Answered } from './answered.js';
+import type { ResponsePlan } from './answered.js';
 import type { Call } from './call.js';
 import { tokenOf } from './progress.js';
 
@@ -17,10 +17,13 @@ const EVENT_ID = /^[\x21-\x7e](?:[\x20-\x7e]{0,1022}[\x21-\x7e])?$/;
 const NO_IDS: EventIds = () => undefined;
 
 /** The ids of a stream that answers a request of a session. */
-export function answerEventIds(call: Call, { admitted, principal, owed }: Answered): EventIds {
+export function responseEventIds(
+  call: Call,
+  { admitted, principal, responseObligations }: ResponsePlan,
+): EventIds {
   const { session, message, rule, target, mayDefer, task } = admitted;
   if (session === undefined || message.kind !== 'request') return NO_IDS;
-  const { maxResultBytes, profiles } = owed;
+  const { maxResultBytes, profiles } = responseObligations;
   const asked = { id: message.id, method: rule.method, target, mayDefer, task: task?.sealed };
   const plan = { ...asked, maxResultBytes, profiles };
   const request = { ...plan, progressToken: tokenOf(message) };
@@ -28,7 +31,7 @@ export function answerEventIds(call: Call, { admitted, principal, owed }: Answer
 }
 
 /** When what is answered was asked for, in epoch milliseconds: a stream that goes on does not begin anew. */
-function askedAt({ incoming, askedAt: before }: Call): number {
+function requestedAt({ incoming, requestedAt: before }: Call): number {
   return before ?? incoming.receivedAt;
 }
 
@@ -43,9 +46,9 @@ function eventIds(
   session: SessionFacts,
   request: EventFacts['request'],
 ): EventIds {
-  const place = { upstream: call.incoming.upstream, principal, session };
+  const scope = { upstream: call.incoming.upstream, principal, session };
   return (upstreamId) =>
     upstreamId === undefined || !EVENT_ID.test(upstreamId)
       ? undefined
-      : call.ports.sealEvent({ upstreamId, request, askedAt: askedAt(call) }, place);
+      : call.ports.sealEvent({ upstreamId, request, requestedAt: requestedAt(call) }, scope);
 }

@@ -2,16 +2,16 @@
 // client's pace as the pace of reading. No byte is piped unread, and no stream holds the event loop for
 // longer than its turn (MCP transports; WHATWG SSE).
 
-import type { LoopTurns } from '../mcp/loop-turns.js';
+import type { LoopScheduler } from '../mcp/loop-turns.js';
 import { createSseFramer, type SseEvent, type SseFramer } from '../mcp/sse.js';
-import type { ForwardFault, UpstreamAnswer } from '../mcp/transport.js';
+import type { ForwardError, UpstreamResponse } from '../mcp/transport.js';
 import type { Call } from './call.js';
 
 /**
  * `ended`: the upstream closed. `stopped`: the taker had enough. `too-large`: an event, or the sum of all, past
  * its cap. `rate-limited`: more in a minute than a stream of its own may bring.
  */
-export type PumpEnd = 'ended' | 'stopped' | 'too-large' | 'rate-limited' | ForwardFault;
+export type PumpEnd = 'ended' | 'stopped' | 'too-large' | 'rate-limited' | ForwardError;
 
 /** What a stream may bring, and with whom it shares the event loop. */
 export type PumpTerms = {
@@ -19,12 +19,12 @@ export type PumpTerms = {
   /** Counts bytes that came; the answer is why no more may come, if so. */
   readonly count: (bytes: number) => 'too-large' | 'rate-limited' | undefined;
   readonly upstream: string;
-  readonly turns: LoopTurns;
+  readonly loopScheduler: LoopScheduler;
 };
 
 /** A stream that answers one request is bounded in sum, like a body. */
-export function termsOfAnswer({ view, incoming, ports }: Call): PumpTerms {
-  const { maxResponseBytes } = view.limits;
+export function termsOfResponse({ snapshot, incoming, ports }: Call): PumpTerms {
+  const { maxResponseBytes } = snapshot.limits;
   let sum = 0;
   return {
     maxEventBytes: maxResponseBytes,
@@ -33,15 +33,15 @@ export function termsOfAnswer({ view, incoming, ports }: Call): PumpTerms {
       return sum > maxResponseBytes ? 'too-large' : undefined;
     },
     upstream: incoming.upstream,
-    turns: ports.turns,
+    loopScheduler: ports.loopScheduler,
   };
 }
 
 const MINUTE_MS = 60_000;
 
 /** A stream of its own may live for ever: it is bounded by the minute. */
-export function termsOfStream({ view, incoming, ports }: Call): PumpTerms {
-  const { maxResponseBytes, maxStreamBytesPerMinute } = view.limits;
+export function termsOfStream({ snapshot, incoming, ports }: Call): PumpTerms {
+  const { maxResponseBytes, maxStreamBytesPerMinute } = snapshot.limits;
   let sinceMs = performance.now();
   let sum = 0;
   return {
@@ -56,7 +56,7 @@ export function termsOfStream({ view, incoming, ports }: Call): PumpTerms {
       return sum > maxStreamBytesPerMinute ? 'rate-limited' : undefined;
     },
     upstream: incoming.upstream,
-    turns: ports.turns,
+    loopScheduler: ports.loopScheduler,
   };
 }
 
@@ -70,7 +70,7 @@ const goOn = (): void => undefined;
 type TakeEvent = (event: SseEvent) => undefined | 'stop' | Promise<undefined | 'stop'>;
 type Rest = () => void | Promise<void>;
 
-const FAULT_ENDS = { 'too-large': 'too-large', 'invalid-utf8': 'upstream-protocol' } as const;
+const END_REASONS = { 'too-large': 'too-large', 'invalid-utf8': 'upstream-protocol' } as const;
 
 /**
  * Hands every event to `take` until it answers `stop`, the stream ends, or it breaks a rule of framing.
@@ -79,53 +79,53 @@ const FAULT_ENDS = { 'too-large': 'too-large', 'invalid-utf8': 'upstream-protoco
  * Whatever the end, the upstream's socket is released: for the next exchange, or closed.
  */
 export async function pumpEvents(
-  answer: UpstreamAnswer,
+  response: UpstreamResponse,
   terms: PumpTerms,
   take: TakeEvent,
   rest: Rest = goOn,
 ): Promise<PumpEnd> {
   const framer = createSseFramer({ maxEventBytes: terms.maxEventBytes });
   for (;;) {
-    const pulled = answer.next();
+    const pulled = response.next();
     const chunk = pulled instanceof Promise ? await pulled : pulled;
-    if (typeof chunk !== 'object') return end(answer, chunk);
-    const taking = takeReading(answer, framer, chunk, { terms, take, rest });
+    if (typeof chunk !== 'object') return end(response, chunk);
+    const taking = takeReading(response, framer, chunk, { terms, take, rest });
     const taken = taking instanceof Promise ? await taking : taking;
     // Less than before, which is never waited for. A client that lags holds no room.
-    void answer.hold?.(framer.unfinishedBytes());
+    void response.hold?.(framer.unfinishedBytes());
     const pause = rest();
     if (pause !== undefined) await pause;
-    if (taken !== undefined) return letGo(answer, taken);
+    if (taken !== undefined) return letGo(response, taken);
   }
 }
 
 /** Waits for room to keep what is unfinished, or for a turn, where there is none. */
 function takeReading(
-  answer: UpstreamAnswer,
+  response: UpstreamResponse,
   framer: SseFramer,
   chunk: Uint8Array,
   taking: Taking,
 ): Taken | Promise<Taken> {
-  const { count, turns, upstream } = taking.terms;
+  const { count, loopScheduler, upstream } = taking.terms;
   const excess = count(chunk.byteLength);
   if (excess !== undefined) return excess;
-  const room = answer.hold?.(framer.unfinishedBytes() + chunk.byteLength);
-  const entry = room ?? turns.take(upstream);
-  if (entry === undefined) return takeChunk(answer, framer, chunk, taking);
+  const reserved = response.hold?.(framer.unfinishedBytes() + chunk.byteLength);
+  const entry = reserved ?? loopScheduler.take(upstream);
+  if (entry === undefined) return takeChunk(response, framer, chunk, taking);
   return entry.then((outcome) =>
-    outcome === 'overloaded' ? outcome : takeChunk(answer, framer, chunk, taking),
+    outcome === 'overloaded' ? outcome : takeChunk(response, framer, chunk, taking),
   );
 }
 
 /** The answer has ended by itself: nothing of it is kept any more. */
-function end(answer: UpstreamAnswer, fault: ForwardFault | undefined): PumpEnd {
-  answer.release();
-  return fault ?? 'ended';
+function end(response: UpstreamResponse, error: ForwardError | undefined): PumpEnd {
+  response.release();
+  return error ?? 'ended';
 }
 
-function letGo(answer: UpstreamAnswer, end: PumpEnd): PumpEnd {
-  if (end === 'stopped') answer.release();
-  else answer.abort();
+function letGo(response: UpstreamResponse, end: PumpEnd): PumpEnd {
+  if (end === 'stopped') response.release();
+  else response.abort();
   return end;
 }
 
@@ -134,16 +134,16 @@ type Taking = { readonly terms: PumpTerms; readonly take: TakeEvent; readonly re
 
 /** A taker that throws has read its last: the socket must not stay open behind it. */
 function takeChunk(
-  answer: UpstreamAnswer,
+  response: UpstreamResponse,
   framer: SseFramer,
   chunk: Uint8Array,
   taking: Taking,
 ): Taken | Promise<Taken> {
   const startedMs = performance.now();
   const events = framer.push(chunk);
-  if ('fault' in events) return FAULT_ENDS[events.fault];
+  if ('error' in events) return END_REASONS[events.error];
   const giveUp = (error: unknown): never => {
-    answer.abort();
+    response.abort();
     throw error;
   };
   try {
@@ -161,18 +161,18 @@ function takeAll(
   startedMs: number,
 ): Taken | Promise<Taken> {
   const { terms, take } = taking;
-  const { turns, upstream } = terms;
+  const { loopScheduler, upstream } = terms;
   let sinceMs = startedMs;
   let next = 0;
   for (const event of events) {
     next += 1;
     if (!isCarried(event)) continue;
     const outcome = take(event);
-    sinceMs = turns.spend(sinceMs);
+    sinceMs = loopScheduler.spend(sinceMs);
     if (outcome instanceof Promise) return takeBehind(outcome, events, next, taking);
     if (outcome === 'stop') return 'stopped';
     if (next === events.length) break;
-    const turn = turns.take(upstream);
+    const turn = loopScheduler.take(upstream);
     if (turn !== undefined) return takeBehind(inTurn(turn, taking), events, next, taking);
   }
   return undefined;
@@ -192,16 +192,16 @@ async function takeBehind(
   taking: Taking,
 ): Promise<Taken> {
   const { terms, take } = taking;
-  const { turns, upstream } = terms;
+  const { loopScheduler, upstream } = terms;
   if ((await late) === 'stop') return 'stopped';
   for (let next = from; next < events.length; next += 1) {
     const event = events[next];
     if (event === undefined || !isCarried(event)) continue;
-    const turn = turns.take(upstream);
+    const turn = loopScheduler.take(upstream);
     if (turn !== undefined) await inTurn(turn, taking);
     const startedMs = performance.now();
     const outcome = take(event);
-    turns.spend(startedMs);
+    loopScheduler.spend(startedMs);
     if ((outcome instanceof Promise ? await outcome : outcome) === 'stop') return 'stopped';
   }
   return undefined;

@@ -19,10 +19,10 @@ import { hasInexactNumber, type JsonReading } from '../mcp/json.js';
 import { listedEra } from '../mcp/listing.js';
 import { type Era, isObject, type JsonObject } from '../mcp/message.js';
 import { readTaskUses } from '../mcp/tasks.js';
-import { CHANNEL_VERSION, SESSION_VERSIONS, STATELESS_VERSIONS } from '../mcp/versions.js';
+import { LEGACY_SSE_VERSION, SESSION_VERSIONS, STATELESS_VERSIONS } from '../mcp/versions.js';
 import type { PinKind } from '../policy/definition.js';
 import { refuseWith } from '../policy/refusal.js';
-import type { Answered } from './answered.js';
+import type { ResponsePlan } from './answered.js';
 import type { Call } from './call.js';
 import { isItemListed, listsAnything } from './listed.js';
 import { idOf, pageKey, viewerKey } from './page-keys.js';
@@ -35,7 +35,7 @@ type Read = Extract<JsonReading, { readonly ok: true }>;
 /** An answer that is to be filtered. `bytes` where it came whole, so that its page can be recognized. */
 export type Filtering = {
   readonly call: Call;
-  readonly cleared: Answered;
+  readonly responsePlan: ResponsePlan;
   readonly reading: Read;
   readonly result: JsonObject;
   /** The session id that came with the answer. */
@@ -52,7 +52,7 @@ const KINDS: {
   'resources/list': { list: 'resources', pin: undefined },
 };
 const VERSIONS: { readonly [era in Era]: readonly string[] } = {
-  '2024': [CHANNEL_VERSION],
+  '2024': [LEGACY_SSE_VERSION],
   '2025': SESSION_VERSIONS,
   '2026': STATELESS_VERSIONS,
 };
@@ -63,24 +63,28 @@ const NO_HEADERS = {};
 const LARGE_PAGE_CHARS = 256 * 1024;
 
 /** Filters the own result of a handshake or a list. */
-export function filterAnswer(filtering: Filtering): Verdict | Promise<Verdict> {
-  const { method } = filtering.cleared.admitted.rule;
+export function filterResponse(filtering: Filtering): Verdict | Promise<Verdict> {
+  const { method } = filtering.responsePlan.admitted.rule;
   if (method === 'initialize' || method === 'server/discover')
-    return filterHandshakeAnswer(filtering, method);
+    return filterHandshakeResponse(filtering, method);
   const kind = KINDS[method];
   return kind === undefined
     ? { kind: 'refused', refusal: refuseWith('internal') }
-    : filterListAnswer(filtering, kind);
+    : filterListResponse(filtering, kind);
 }
 
 /** A page whose bytes and viewer were seen before: the filtered bytes of then, with this id. */
-export function recallList(call: Call, cleared: Answered, bytes: Bytes): Verdict | undefined {
-  const { admitted } = cleared;
-  const id = idOf(cleared);
+export function recallList(
+  call: Call,
+  responsePlan: ResponsePlan,
+  bytes: Bytes,
+): Verdict | undefined {
+  const { admitted } = responsePlan;
+  const id = idOf(responsePlan);
   if (KINDS[admitted.rule.method] === undefined || id === undefined) return undefined;
   const page = call.ports.pages
-    .find(pageKey(call, cleared), bytes, id)
-    ?.filtered(viewerKey(call, cleared));
+    .find(pageKey(call, responsePlan), bytes, id)
+    ?.filtered(viewerKey(call, responsePlan));
   if (page === undefined) return undefined;
   const pieces = page.render(id);
   noteList(call, page, sizeOfBytes(bytes), sizeOfBytes(pieces));
@@ -95,38 +99,38 @@ export function recallList(call: Call, cleared: Answered, bytes: Bytes): Verdict
   };
 }
 
-function filterHandshakeAnswer(
+function filterHandshakeResponse(
   filtering: Filtering,
   method: 'initialize' | 'server/discover',
 ): Verdict | Promise<Verdict> {
-  const { call, cleared, reading, result } = filtering;
-  const { era, apps } = cleared.admitted;
+  const { call, responsePlan, reading, result } = filtering;
+  const { era, apps } = responsePlan.admitted;
   const form = taskForm(call, era, result);
   const filtered = cutHandshake({
     text: reading.text,
     value: reading.value,
     method,
-    profile: profileOf(call, cleared.owed),
+    profile: profileOf(call, responsePlan.responseObligations),
     carriedVersions: VERSIONS[era],
-    instructions: listsAnything(call, cleared)
-      ? call.view.catalogueFor(cleared.admitted).instructions
+    instructions: listsAnything(call, responsePlan)
+      ? call.snapshot.catalogueFor(responsePlan.admitted).instructions
       : undefined,
-    listTtlMs: call.view.limits.listTtlMs,
+    listTtlMs: call.snapshot.limits.listTtlMs,
     filterCapabilities: (declared) => filterServerCapabilities(declared, { form, apps }),
   });
   if (filtered.kind === 'withhold') return withheld(call, filtered);
   const inspected = call.ports.inspection.message(filtered.rest, call.incoming.upstream);
   return inspected instanceof Promise
-    ? inspected.then((late) => endHandshakeAnswer(filtering, form, endHandshake(filtered, late)))
-    : endHandshakeAnswer(filtering, form, endHandshake(filtered, inspected));
+    ? inspected.then((late) => endHandshakeResponse(filtering, form, endHandshake(filtered, late)))
+    : endHandshakeResponse(filtering, form, endHandshake(filtered, inspected));
 }
 
-function endHandshakeAnswer(
-  { call, cleared, result, issued }: Filtering,
+function endHandshakeResponse(
+  { call, responsePlan, result, issued }: Filtering,
   form: ReturnType<typeof taskForm>,
   outcome: HandshakeOutcome,
 ): Verdict {
-  const { era, apps } = cleared.admitted;
+  const { era, apps } = responsePlan.admitted;
   if (outcome.kind === 'withhold') return withheld(call, outcome);
   call.record.findings.push(...outcome.findings);
   if (outcome.hadOtherInstructions) {
@@ -147,12 +151,12 @@ function endHandshakeAnswer(
     {
       version,
       upstreamSession: issued,
-      askable: cleared.admitted.askable,
+      allowedServerRequests: responsePlan.admitted.allowedServerRequests,
       apps,
       tasks: form === 'session' ? readTaskUses(result['capabilities']) : [],
     },
     call.incoming.upstream,
-    cleared.principal,
+    responsePlan.principal,
   );
   call.record.client.session = call.ports.keyedHash('session', sealed);
   return {
@@ -164,33 +168,33 @@ function endHandshakeAnswer(
   };
 }
 
-function filterListAnswer(
+function filterListResponse(
   filtering: Filtering,
   kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
 ): Verdict | Promise<Verdict> {
   const { call, reading } = filtering;
   if (kind.pin === undefined || reading.text.length <= LARGE_PAGE_CHARS)
     return filterListNow(filtering, kind);
-  return digestInTurns(filtering, kind.list, kind.pin).then(() => {
-    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
+  return digestInSlices(filtering, kind.list, kind.pin).then(() => {
+    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     return filterListNow(filtering, kind);
   });
 }
 
 /** The digests of a long page are taken beforehand, so that it holds nobody up; numbers in doubt need their text. */
-async function digestInTurns(
+async function digestInSlices(
   { call, reading, result }: Filtering,
   list: ListKind,
   pin: PinKind,
 ): Promise<void> {
-  const { turns, digest } = call.ports;
+  const { loopScheduler, digest } = call.ports;
   const items = result[memberOf(list)];
   if (reading.suspectNumbers || !Array.isArray(items)) return;
   for (const item of items) {
-    await turns.take(call.incoming.upstream);
+    await loopScheduler.take(call.incoming.upstream);
     const startedMs = performance.now();
     if (isObject(item)) digest(pin, item, true);
-    turns.spend(startedMs);
+    loopScheduler.spend(startedMs);
   }
 }
 
@@ -198,24 +202,24 @@ function filterListNow(
   filtering: Filtering,
   kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
 ): Verdict | Promise<Verdict> {
-  const { call, cleared, bytes } = filtering;
-  const id = idOf(cleared);
+  const { call, responsePlan, bytes } = filtering;
+  const id = idOf(responsePlan);
   const known =
     bytes === undefined || id === undefined
       ? undefined
-      : call.ports.pages.find(pageKey(call, cleared), bytes, id);
+      : call.ports.pages.find(pageKey(call, responsePlan), bytes, id);
   const page = filterItems(listInput(filtering, kind, known));
   if (page.kind === 'withhold') return withheld(call, page);
   // It is kept for those who see as was seen when it was filtered, whatever stands once it is inspected.
-  const viewer = viewerKey(call, cleared);
+  const viewer = viewerKey(call, responsePlan);
   const inspected = call.ports.inspection.message(page.rest, call.incoming.upstream);
   return inspected instanceof Promise
-    ? inspected.then((late) => endListAnswer(filtering, known, viewer, endList(page, late)))
-    : endListAnswer(filtering, known, viewer, endList(page, inspected));
+    ? inspected.then((late) => endListResponse(filtering, known, viewer, endList(page, late)))
+    : endListResponse(filtering, known, viewer, endList(page, inspected));
 }
 
-function endListAnswer(
-  { call, cleared, reading, bytes }: Filtering,
+function endListResponse(
+  { call, responsePlan, reading, bytes }: Filtering,
   known: CachedPage | undefined,
   viewer: string,
   outcome: ListOutcome,
@@ -224,22 +228,22 @@ function endListAnswer(
   const { text, items, findings } = outcome;
   call.record.findings.push(...findings);
   noteList(call, outcome, reading.text.length, text.length);
-  const id = idOf(cleared);
+  const id = idOf(responsePlan);
   if (bytes !== undefined && id !== undefined) {
     const page =
       known ??
-      call.ports.pages.keep(pageKey(call, cleared), { bytes, text: reading.text, id }, items);
+      call.ports.pages.keep(pageKey(call, responsePlan), { bytes, text: reading.text, id }, items);
     page?.keepFiltered(viewer, text, outcome);
   }
   return own(text === reading.text ? undefined : text);
 }
 
 function listInput(
-  { call, cleared, reading }: Filtering,
+  { call, responsePlan, reading }: Filtering,
   { list, pin }: { readonly list: ListKind; readonly pin: PinKind | undefined },
   known: CachedPage | undefined,
 ): ListInput {
-  const { era } = cleared.admitted;
+  const { era } = responsePlan.admitted;
   const digests = new Map(known?.items.map((item) => [item.name, item.digest]));
   const seen: { name: string; digest: string; definition: JsonObject }[] = [];
   let isNoted = pin === undefined;
@@ -250,7 +254,7 @@ function listInput(
     isNoted = true;
     const page: SeenPage = { kind, items: seen };
     call.ports.notePage(call.incoming.upstream, page);
-    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
+    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
   }
 
   return {
@@ -258,9 +262,10 @@ function listInput(
     value: reading.value,
     kind: list,
     era: listedEra(era),
-    profile: profileOf(call, cleared.owed),
-    listTtlMs: call.view.limits.listTtlMs,
-    areReviewed: pin !== undefined && call.view.catalogueFor(cleared.admitted).mode === 'strict',
+    profile: profileOf(call, responsePlan.responseObligations),
+    listTtlMs: call.snapshot.limits.listTtlMs,
+    areReviewed:
+      pin !== undefined && call.snapshot.catalogueFor(responsePlan.admitted).mode === 'strict',
     digestOf(definition, itemText) {
       if (pin === undefined) return undefined;
       const name = String(definition[pin === 'template' ? 'uriTemplate' : 'name']);
@@ -273,11 +278,14 @@ function listInput(
     },
     isVisible(item) {
       if (pin !== undefined) noteOnce(pin);
-      return isItemListed(call, cleared, pin, item);
+      return isItemListed(call, responsePlan, pin, item);
     },
     ...(pin === undefined
       ? {}
-      : { rankOf: (name: string) => call.view.catalogueFor(cleared.admitted).rankOf?.(pin, name) }),
+      : {
+          rankOf: (name: string) =>
+            call.snapshot.catalogueFor(responsePlan.admitted).rankOf?.(pin, name),
+        }),
   };
 }
 

@@ -13,7 +13,7 @@ export const CUT_AFTER_MS = 1_000;
 const MAX_TIMER_MS = 2_147_483_647;
 
 /** How a stream is told of changes, and whose session it belongs to. */
-export type Told = {
+export type StreamRegistration = {
   readonly session: string | undefined;
   announce(method: string): void;
 };
@@ -25,20 +25,20 @@ export type Told = {
 export async function holdStream(
   call: Call,
   principal: Principal,
-  { session, announce }: Told,
+  { session, announce }: StreamRegistration,
   run: (leave: AbortSignal, end: () => void) => Promise<void>,
 ): Promise<void> {
-  const { incoming, outgoing, ports, view } = call;
+  const { incoming, outgoing, ports, snapshot } = call;
   const leave = new AbortController();
   let cutting: NodeJS.Timeout | undefined;
   const end = (): void => {
     leave.abort();
     cutting ??= setTimeout(() => outgoing.cut(), CUT_AFTER_MS);
   };
-  const alive = keepAlive(outgoing, view.limits.keepAliveMs);
+  const alive = keepAlive(outgoing, snapshot.limits.keepAliveMs);
   const expiry = setTimeout(end, timerMs(principal.token.expiresAt - Date.now()));
-  const { upstream, endpoint } = incoming;
-  const stream = { upstream, endpoint, principal, session, announce, end };
+  const { upstream, aggregate } = incoming;
+  const stream = { upstream, endpoint: aggregate, principal, session, announce, end };
   const unregister = ports.registerStream(stream);
   incoming.signal.addEventListener('abort', end, { once: true });
   try {
@@ -60,7 +60,7 @@ async function isOver(
 ): Promise<boolean> {
   const { upstream } = incoming;
   const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
-  if ('reason' in principal || ports.view(upstream) === undefined) return true;
+  if ('reason' in principal || ports.snapshot(upstream) === undefined) return true;
   return session !== undefined && ports.openSession(session, upstream, principal) === undefined;
 }
 

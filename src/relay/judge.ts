@@ -4,38 +4,38 @@
 
 import { NO_CARRY } from '../inspect/inspect.js';
 import { setPrivate } from '../inspect/members.js';
-import { readAnswer } from '../mcp/answers.js';
-import { mayAskFirst } from '../mcp/asking.js';
+import { classifyUpstreamMessage } from '../mcp/answers.js';
+import { canRequireInput } from '../mcp/asking.js';
 import { type Bytes, inOnePiece } from '../mcp/body.js';
 import type { ReadOutcome } from '../mcp/json-reader.js';
 import { isObject, type JsonObject, type RpcError } from '../mcp/message.js';
 import { type CompiledSchema, definitionOf } from '../policy/definition.js';
 import { refuseWith } from '../policy/refusal.js';
-import type { OwedByAnswer } from '../settle/settle.js';
-import type { Answered } from './answered.js';
+import type { ResponseObligations } from '../settle/settle.js';
+import type { ResponsePlan } from './answered.js';
 import { reviewAppContent } from './app-resource.js';
-import { judgeAsking } from './asking.js';
+import { checkInputRequired } from './asking.js';
 import { type Call, nameOf } from './call.js';
-import { type Filtering, filterAnswer, recallList } from './filter.js';
-import { createAnswerGate, createTaskGate } from './progress.js';
+import { type Filtering, filterResponse, recallList } from './filter.js';
+import { createResponseGate, createTaskGate } from './progress.js';
 import { readMessage, refuseUnread } from './reading.js';
 import { isRetry } from './retry.js';
 import { repairError } from './stateless-error.js';
 import { type Inspection, inspect, type Read, type Subject, type Verdict } from './subject.js';
-import { judgeCreated, judgeTaskAnswer } from './task-answer.js';
-import { judgeTaskList } from './task-list.js';
-import { judgeUnowned } from './unowned.js';
-import { judgeUrlError, URL_ELICITATION_REQUIRED } from './url-error.js';
+import { checkCreatedTask, checkTaskResponse } from './task-answer.js';
+import { checkTaskList } from './task-list.js';
+import { checkUnowned } from './unowned.js';
+import { checkUrlError, URL_ELICITATION_REQUIRED } from './url-error.js';
 
-export type Judge = {
+export type ResponseCheck = {
   /** At once, unless a verdict waits for the upstream to be listed again. */
-  judgeBytes(bytes: Bytes): Verdict | Promise<Verdict>;
-  judgeText(text: string): Verdict | Promise<Verdict>;
+  checkBytes(bytes: Bytes): Verdict | Promise<Verdict>;
+  checkText(text: string): Verdict | Promise<Verdict>;
   /** Judges from now on by what a new decision owes. */
-  renew(owed: OwedByAnswer): void;
+  setObligations(responseObligations: ResponseObligations): void;
 };
 
-type Waiting = Pick<Filtering, 'cleared' | 'issued' | 'bytes'>;
+type Waiting = Pick<Filtering, 'responsePlan' | 'issued' | 'bytes'>;
 
 const NO_HEADERS = {};
 /** Methods whose answer would be taken for a task if it looked like one. */
@@ -45,102 +45,114 @@ const APP_CONTENT = ['/result/contents'];
 const NO_ERROR = { isError: false, rpcCode: undefined } as const;
 
 /** A judge of everything that answers one cleared message. `issued` is the session id of the answer, if any. */
-export function createJudge(call: Call, cleared: Answered, issued: string | undefined): Judge {
-  const { admitted, principal } = cleared;
+export function createResponseCheck(
+  call: Call,
+  responsePlan: ResponsePlan,
+  issued: string | undefined,
+): ResponseCheck {
+  const { admitted, principal } = responsePlan;
   const subject: Subject = {
     call,
-    owed: cleared.owed,
+    responseObligations: responsePlan.responseObligations,
     principal,
     era: admitted.era,
     apps: admitted.apps,
     session: admitted.session,
-    answered: admitted.rule.method,
+    requestMethod: admitted.rule.method,
     carry: NO_CARRY,
-    refusedQuestions: 0,
+    refusedServerRequests: 0,
     gate:
       admitted.task === undefined
-        ? createAnswerGate(admitted.message, call.progress)
+        ? createResponseGate(admitted.message, call.progress)
         : createTaskGate(call, admitted, call.progress),
   };
   const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
 
-  function judgeSource(source: Uint8Array | string): Verdict | Promise<Verdict> {
+  function checkSource(source: Uint8Array | string): Verdict | Promise<Verdict> {
     const bytes = typeof source === 'string' ? undefined : source;
     const reading = readMessage(call, source);
     return reading instanceof Promise
-      ? reading.then((late) => judge(late, bytes))
-      : judge(reading, bytes);
+      ? reading.then((late) => checkReading(late, bytes))
+      : checkReading(reading, bytes);
   }
 
-  function judge(reading: ReadOutcome, bytes?: Uint8Array): Verdict | Promise<Verdict> {
-    if (!reading.ok) return { kind: 'refused', refusal: refuseUnread(reading.fault) };
+  function checkReading(reading: ReadOutcome, bytes?: Uint8Array): Verdict | Promise<Verdict> {
+    if (!reading.ok) return { kind: 'refused', refusal: refuseUnread(reading.error) };
     const { era, version, rule } = admitted;
-    const mayAsk = mayAskFirst(rule.method);
+    const mayRequireInput = canRequireInput(rule.method);
     const mayDefer = MAY_DEFER.has(rule.method) ? admitted.mayDefer : undefined;
-    const answer = readAnswer(reading.value, { era, id, version, mayAsk, mayDefer });
-    switch (answer.kind) {
+    const message = classifyUpstreamMessage(reading.value, {
+      era,
+      id,
+      version,
+      mayRequireInput,
+      mayDefer,
+    });
+    switch (message.kind) {
       case 'own-question': {
-        const asking = { text: reading.text, result: answer.result };
-        return judgeAsking(call, cleared, asking, (cut) => ownOf(inspect(subject, cut), NO_ERROR));
+        const inputRequired = { text: reading.text, result: message.result };
+        return checkInputRequired(call, responsePlan, inputRequired, (cut) =>
+          ownOf(inspect(subject, cut), NO_ERROR),
+        );
       }
       case 'own-task':
-        return judgeCreated(subject, cleared, reading, answer.result);
+        return checkCreatedTask(subject, responsePlan, reading, message.result);
       case 'own-result':
-        return judgeResult(subject, reading, answer.result, { cleared, issued, bytes });
+        return checkResult(subject, reading, message.result, { responsePlan, issued, bytes });
       case 'own-error': {
-        const { error } = answer;
+        const { error } = message;
         const facts = { isError: true, rpcCode: error.code };
         const verdict = ownOf(inspect(subject, reading), facts);
         return verdict instanceof Promise
-          ? verdict.then((late) => judgeError(subject, late, reading.text, error))
-          : judgeError(subject, verdict, reading.text, error);
+          ? verdict.then((late) => checkError(subject, late, reading.text, error))
+          : checkError(subject, verdict, reading.text, error);
       }
       case 'notification':
       case 'server-request':
       case 'foreign':
       case 'malformed':
-        return judgeUnowned(subject, reading, answer);
+        return checkUnowned(subject, reading, message);
     }
   }
 
   return {
-    judgeBytes(bytes) {
-      return recallList(call, cleared, bytes) ?? judgeSource(inOnePiece(bytes));
+    checkBytes(bytes) {
+      return recallList(call, responsePlan, bytes) ?? checkSource(inOnePiece(bytes));
     },
-    judgeText: judgeSource,
-    renew(owed) {
-      subject.owed = owed;
+    checkText: checkSource,
+    setObligations(responseObligations) {
+      subject.responseObligations = responseObligations;
     },
   };
 }
 
-function judgeResult(
+function checkResult(
   subject: Subject,
   reading: Read,
   result: JsonObject,
   waiting: Waiting,
 ): Verdict | Promise<Verdict> {
-  const { cleared } = waiting;
-  const { rule } = cleared.admitted;
+  const { responsePlan } = waiting;
+  const { rule } = responsePlan.admitted;
   const facts = { isError: result['isError'] === true, rpcCode: undefined };
-  if (rule.response === 'task') return judgeTaskAnswer(subject, cleared, reading);
-  if (rule.method === 'tasks/list') return judgeTaskList(subject, reading);
+  if (rule.response === 'task') return checkTaskResponse(subject, responsePlan, reading);
+  if (rule.method === 'tasks/list') return checkTaskList(subject, reading);
   if (rule.response === 'filter')
-    return filterAnswer({ ...waiting, call: subject.call, reading, result });
-  const app = reviewAppContent(subject.call, cleared, reading, result);
+    return filterResponse({ ...waiting, call: subject.call, reading, result });
+  const app = reviewAppContent(subject.call, responsePlan, reading, result);
   if (app === 'changed') return { kind: 'refused', refusal: refuseWith('tool-changed') };
-  const output = outputOf(subject.call, cleared);
+  const output = outputOf(subject.call, responsePlan);
   const reviewed = app === 'approved' ? APP_CONTENT : undefined;
   const inspection = inspect(subject, reading, output, reviewed);
   return inspection instanceof Promise
-    ? inspection.then((late) => keepPrivate(subject, cleared, reading, own(late, facts)))
-    : keepPrivate(subject, cleared, reading, own(inspection, facts));
+    ? inspection.then((late) => keepPrivate(subject, responsePlan, reading, own(late, facts)))
+    : keepPrivate(subject, responsePlan, reading, own(inspection, facts));
 }
 
 /** A result as its caller alone may have it. */
 function keepPrivate(
   subject: Subject,
-  { admitted }: Answered,
+  { admitted }: ResponsePlan,
   reading: Read,
   verdict: Verdict,
 ): Verdict {
@@ -150,7 +162,7 @@ function keepPrivate(
   if (subject.era !== '2026' || verdict.kind !== 'own' || !isCacheable(rule.method, result))
     return verdict;
   const inspected = verdict.text ?? reading.text;
-  const maxTtlMs = isRetry(admitted) ? 0 : subject.call.view.limits.listTtlMs;
+  const maxTtlMs = isRetry(admitted) ? 0 : subject.call.snapshot.limits.listTtlMs;
   const text = setPrivate(inspected, result, maxTtlMs);
   return text === reading.text ? verdict : { ...verdict, text };
 }
@@ -165,8 +177,8 @@ function isCacheable(method: string, result: JsonObject): boolean {
 }
 
 /** An error as its client may have it, once it was inspected. */
-function judgeError(subject: Subject, verdict: Verdict, text: string, error: RpcError): Verdict {
-  if (error.code === URL_ELICITATION_REQUIRED) return judgeUrlError(subject, verdict, text, error);
+function checkError(subject: Subject, verdict: Verdict, text: string, error: RpcError): Verdict {
+  if (error.code === URL_ELICITATION_REQUIRED) return checkUrlError(subject, verdict, text, error);
   return subject.era === '2026' ? repairError(verdict, text, error) : verdict;
 }
 
@@ -192,9 +204,9 @@ function own(outcome: Inspection, facts: Facts): Verdict {
   }
 }
 
-function outputOf(call: Call, { admitted }: Answered): CompiledSchema | undefined {
+function outputOf(call: Call, { admitted }: ResponsePlan): CompiledSchema | undefined {
   const { target } = admitted;
   const tool = nameOf(target);
   if ((target.kind !== 'tool' && target.kind !== 'task') || tool === undefined) return undefined;
-  return definitionOf(call.view.catalogueFor(admitted).standing('tool', tool))?.output;
+  return definitionOf(call.snapshot.catalogueFor(admitted).standing('tool', tool))?.output;
 }

@@ -5,31 +5,31 @@ import type { ListItem } from '../inspect/filter-list.js';
 import type { Target } from '../mcp/message.js';
 import { isListed as isListedFor } from '../policy/decide.js';
 import type { PinKind } from '../policy/definition.js';
-import type { Answered } from './answered.js';
+import type { ResponsePlan } from './answered.js';
 import type { Call } from './call.js';
 
 const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
 
 /** Instructions steer a model towards things; who may see none of them is told nothing (contract §4, law 1). */
-export function listsAnything(call: Call, cleared: Answered): boolean {
-  const catalogue = call.view.catalogueFor(cleared.admitted);
+export function listsAnything(call: Call, responsePlan: ResponsePlan): boolean {
+  const catalogue = call.snapshot.catalogueFor(responsePlan.admitted);
   return PINNED_KINDS.some((kind) =>
-    catalogue.names(kind).some((name) => isListed(call, cleared, targetOf(kind, name))),
+    catalogue.names(kind).some((name) => isListed(call, responsePlan, targetOf(kind, name))),
   );
 }
 
 /** Whether one item of a page may be seen. `pin` is its kind; resources have none. */
 export function isItemListed(
   call: Call,
-  cleared: Answered,
+  responsePlan: ResponsePlan,
   pin: PinKind | undefined,
   { name, digest }: ListItem,
 ): boolean {
-  if (pin === undefined) return isListed(call, cleared, { kind: 'resource', uri: name });
-  const catalogue = call.view.catalogueFor(cleared.admitted);
+  if (pin === undefined) return isListed(call, responsePlan, { kind: 'resource', uri: name });
+  const catalogue = call.snapshot.catalogueFor(responsePlan.admitted);
   // Approved is the definition that was seen, not the name: this page must show that very one.
   const isSeen = catalogue.mode === 'off' || catalogue.standing(pin, name).observed === digest;
-  return isSeen && isListed(call, cleared, targetOf(pin, name));
+  return isSeen && isListed(call, responsePlan, targetOf(pin, name));
 }
 
 function targetOf(kind: PinKind, name: string): Target {
@@ -44,8 +44,8 @@ function targetOf(kind: PinKind, name: string): Target {
   }
 }
 
-function isListed(call: Call, { principal, admitted }: Answered, target: Target): boolean {
-  const { policies } = call.view;
-  const catalogue = call.view.catalogueFor(admitted);
+function isListed(call: Call, { principal, admitted }: ResponsePlan, target: Target): boolean {
+  const { policies } = call.snapshot;
+  const catalogue = call.snapshot.catalogueFor(admitted);
   return isListedFor(policies, principal, catalogue.upstream, target, catalogue);
 }

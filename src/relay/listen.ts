@@ -5,27 +5,27 @@
 import type { SessionFacts } from '../mcp/admitted.js';
 import { encodeSseMessage } from '../mcp/sse.js';
 import { admitSessionEnd, admitStreamOpen } from '../mcp/streams.js';
-import type { ForwardOutcome, UpstreamAnswer } from '../mcp/transport.js';
+import type { ForwardOutcome, UpstreamResponse } from '../mcp/transport.js';
 import { sessionEra } from '../mcp/versions.js';
 import type { Principal } from '../policy/principal.js';
-import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
+import { type Refusal, refuseProtocolError, refuseWith } from '../policy/refusal.js';
 import { notAcceptable, takesStream } from './acceptance.js';
-import { type Answered, maySee, resumeAnswered } from './answered.js';
+import { maySee, type ResponsePlan, resumeResponsePlan } from './answered.js';
 import { type Call, callerOf, nameOf, noteRefusal } from './call.js';
-import { answerEventIds, sessionEventIds } from './event-ids.js';
+import { responseEventIds, sessionEventIds } from './event-ids.js';
 import { isExcess, pumpEvents, termsOfStream } from './events.js';
 import { gatherWrites } from './gathered-writes.js';
 import { aborted, holdStream } from './held-stream.js';
-import { createJudge } from './judge.js';
-import { tellServer, timeLeftMs } from './open-answer.js';
+import { createResponseCheck } from './judge.js';
+import { notifyCancelled, timeLeftMs } from './open-answer.js';
 import {
-  faultOfEnd,
+  reasonOfEnd,
   STREAM_HEADERS,
   writeEvents,
   writeFailure,
   writeUnasked,
 } from './stream-writer.js';
-import { createUnaskedJudge } from './unowned.js';
+import { createUnsolicitedCheck } from './unowned.js';
 
 function openOf(call: Call, principal: Principal): (sealed: string) => SessionFacts | undefined {
   return (sealed) => call.ports.openSession(sealed, call.incoming.upstream, principal);
@@ -54,20 +54,20 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
     openEvent: (id, session) =>
       ports.openEvent(id, { upstream: incoming.upstream, principal, session }),
   });
-  if (admitted.kind === 'fault') return refuseFault(admitted);
-  if (!takesStream(incoming)) return refuseFault(notAcceptable({ era: '2025' }));
+  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
+  if (!takesStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2025' }));
   const { session, resumed } = admitted;
   noteSession(call, session, 'GET');
-  const answered =
+  const responsePlan =
     resumed?.request &&
-    resumeAnswered(resumed.request, session, principal, {
-      view: call.view,
+    resumeResponsePlan(resumed.request, session, principal, {
+      snapshot: call.snapshot,
       openTask: (id) => ports.tasks.open(id, { upstream: incoming.upstream, principal }),
     });
-  if (resumed?.request !== undefined && answered === undefined)
+  if (resumed?.request !== undefined && responsePlan === undefined)
     return refuseWith('unknown-session');
-  if (answered !== undefined) noteResumed(call, answered, resumed?.askedAt);
-  if (!ports.hasRoomForStream(incoming.upstream, principal)) return refuseWith('overloaded');
+  if (responsePlan !== undefined) noteResumed(call, responsePlan, resumed?.requestedAt);
+  if (!ports.hasStreamQuota(incoming.upstream, principal)) return refuseWith('overloaded');
   if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
   const outcome = await ports.openStream(incoming.upstream, {
     session,
@@ -80,25 +80,25 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
     if (outcome.kind === 'answer') outcome.abort();
     return refuseWith('unknown-session');
   }
-  const refusal = refusalOf(outcome, answered !== undefined);
+  const refusal = refusalOf(outcome, responsePlan !== undefined);
   if (refusal !== undefined) return refusal;
 
   outgoing.open(200, STREAM_HEADERS);
   call.record.result = { ...call.record.result, status: 'ok', http: 200 };
-  const place: Stream = { call, principal, session, answered };
-  const told = {
+  const stream: Stream = { call, principal, session, responsePlan };
+  const registration = {
     session: incoming.headers['mcp-session-id'],
     // What concerns the session is said on its own stream, and on no other.
     announce(method: string): void {
-      if (answered !== undefined) return;
+      if (responsePlan !== undefined) return;
       void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
     },
   };
-  await holdStream(call, principal, told, async (leave, end) => {
+  await holdStream(call, principal, registration, async (leave, end) => {
     const forget = endWithSession(call, principal, end);
     try {
       if (outcome.kind === 'answer' && outcome.status === 200)
-        await relayUntil(place, outcome, leave);
+        await relayUntil(stream, outcome, leave);
       else await aborted(leave);
     } finally {
       forget();
@@ -123,12 +123,16 @@ type Stream = {
   readonly principal: Principal;
   readonly session: SessionFacts;
   /** What the stream answers; `undefined` for the session's own. */
-  readonly answered: Answered | undefined;
+  readonly responsePlan: ResponsePlan | undefined;
 };
 
 /** The answer that comes on a resumed stream is that of its request, in the record too. */
-function noteResumed(call: Call, { admitted }: Answered, askedAt: number | undefined): void {
-  call.askedAt = askedAt;
+function noteResumed(
+  call: Call,
+  { admitted }: ResponsePlan,
+  requestedAt: number | undefined,
+): void {
+  call.requestedAt = requestedAt;
   const { target } = call.record;
   const { message, rule } = admitted;
   call.admitted = admitted;
@@ -139,7 +143,7 @@ function noteResumed(call: Call, { admitted }: Answered, askedAt: number | undef
 }
 
 /** A server without a stream of its own (405) still gets one from us: drift is announced there. */
-function refusalOf(outcome: ForwardOutcome, isAnswer: boolean): Refusal | undefined {
+function refusalOf(outcome: ForwardOutcome, isResponse: boolean): Refusal | undefined {
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
   if (
     outcome.status === 200 &&
@@ -147,58 +151,64 @@ function refusalOf(outcome: ForwardOutcome, isAnswer: boolean): Refusal | undefi
   )
     return undefined;
   outcome.release();
-  if (outcome.status === 405 && !isAnswer) return undefined;
+  if (outcome.status === 405 && !isResponse) return undefined;
   return refuseWith(outcome.status === 404 ? 'unknown-session' : 'upstream-protocol');
 }
 
 async function relayUntil(
-  { call, principal, session, answered }: Stream,
-  answer: UpstreamAnswer,
+  { call, principal, session, responsePlan }: Stream,
+  response: UpstreamResponse,
   leave: AbortSignal,
 ): Promise<void> {
-  leave.addEventListener('abort', () => answer.abort(), { once: true });
-  if (answered !== undefined) return relayResumed(call, answered, answer, leave);
-  const judge = createUnaskedJudge(call, principal, session);
+  leave.addEventListener('abort', () => response.abort(), { once: true });
+  if (responsePlan !== undefined) return relayResumed(call, responsePlan, response, leave);
+  const checkUnsolicited = createUnsolicitedCheck(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
-  const end = await pumpEvents(answer, termsOfStream(call), async (event) => {
+  const end = await pumpEvents(response, termsOfStream(call), async (event) => {
     // Judged under the version that stands now, not the one under which the stream was opened.
-    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
-    await writeUnasked(call, event, judge, { idOf, leave });
+    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+    await writeUnasked(call, event, checkUnsolicited, { idOf, leave });
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
-  if (isExcess(end) && !leave.aborted) noteRefusal(call, refuseWith(faultOfEnd(end)));
+  if (isExcess(end) && !leave.aborted) noteRefusal(call, refuseWith(reasonOfEnd(end)));
 }
 
 /** The rest of an answer: judged like its beginning, and no longer than its caller may see it. */
 async function relayResumed(
   call: Call,
-  answered: Answered,
-  answer: UpstreamAnswer,
+  responsePlan: ResponsePlan,
+  response: UpstreamResponse,
   leave: AbortSignal,
 ): Promise<void> {
-  const { admitted, principal } = answered;
-  const judge = createJudge(call, answered, undefined);
+  const { admitted, principal } = responsePlan;
+  const responseCheck = createResponseCheck(call, responsePlan, undefined);
   let isGone = false;
   const forget = call.ports.onVersion(() => {
-    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
-    isGone = !maySee(admitted.target, principal, call.view);
-    if (isGone) answer.abort();
+    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+    isGone = !maySee(admitted.target, principal, call.snapshot);
+    if (isGone) response.abort();
   });
   let isLate = false;
   const late = setTimeout(() => {
     isLate = true;
-    answer.abort();
-    tellServer(call, answered);
+    response.abort();
+    notifyCancelled(call, responsePlan);
   }, timeLeftMs(call));
   const writes = gatherWrites(call.outgoing);
-  const idOf = answerEventIds(call, answered);
-  const parts = { call, judge, idOf, writes, isGone: () => isGone || isLate || leave.aborted };
-  const end = await writeEvents(answer, { ...parts, isResumable: true });
+  const idOf = responseEventIds(call, responsePlan);
+  const parts = {
+    call,
+    responseCheck,
+    idOf,
+    writes,
+    isGone: () => isGone || isLate || leave.aborted,
+  };
+  const end = await writeEvents(response, { ...parts, isResumable: true });
   forget();
   clearTimeout(late);
   const isOver = end === 'stopped' || end === 'resumable' || leave.aborted || isGone;
   if (isLate) writeFailure(call, refuseWith('upstream-timeout'), writes);
-  else if (!isOver) writeFailure(call, refuseWith(faultOfEnd(end)), writes);
+  else if (!isOver) writeFailure(call, refuseWith(reasonOfEnd(end)), writes);
   await writes.flush();
 }
 
@@ -218,7 +228,7 @@ export async function endSession(call: Call, principal: Principal): Promise<Refu
     repeated: incoming.repeated,
     openSession: openOf(call, principal),
   });
-  if (admitted.kind === 'fault') return refuseFault(admitted);
+  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
   noteSession(call, admitted.session, 'DELETE');
   if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
   const sealed = incoming.headers['mcp-session-id'];

@@ -11,8 +11,8 @@ import {
   EMPTY_FILTER,
   type ListenFilter,
   type ListFilter,
+  matchesExactly,
   readFilter,
-  saysExactly,
   writeFilter,
 } from '../mcp/subscriptions.js';
 import { decideRequest } from '../policy/decide.js';
@@ -37,10 +37,10 @@ export function narrowListen(call: Call, principal: Principal, admitted: Admitte
   const asked = readFilter(requested) ?? EMPTY_FILTER;
   const listened = openListened(call, principal, asked.tasks);
   const allowed = allowedFilter(call, principal, asked, listened);
-  if (allowed.tasks.length === 0 && saysExactly(requested, allowed)) return admitted;
+  if (allowed.tasks.length === 0 && matchesExactly(requested, allowed)) return admitted;
   const span = spanOf(admitted.text, ['params', 'notifications']);
   if (span === undefined) throw new Error('an admitted subscription has notifications');
-  if (!saysExactly(requested, allowed)) {
+  if (!matchesExactly(requested, allowed)) {
     addFinding(call.record.findings, {
       detector: 'subscription',
       direction: 'to-upstream',
@@ -58,13 +58,13 @@ export type ListenedTasks = ReadonlyMap<string, OpenedTask>;
 
 /** Those of these ids that are tasks of the caller here. */
 export function openListened(
-  { incoming, ports, view }: Call,
+  { incoming, ports, snapshot }: Call,
   principal: Principal,
   ids: readonly string[],
 ): ListenedTasks {
   const opened = new Map<string, OpenedTask>();
   // Where the upstream speaks another era, nobody has tasks.
-  if (eraTowards('2026', view.carried) !== '2026') return opened;
+  if (eraTowards('2026', snapshot.carried) !== '2026') return opened;
   for (const sealed of ids) {
     const facts = ports.tasks.open(sealed, { upstream: incoming.upstream, principal });
     if (facts?.era === '2026') opened.set(sealed, { ...facts, sealed });
@@ -79,16 +79,16 @@ export function allowedFilter(
   { lists, uris, tasks }: ListenFilter,
   listened: ListenedTasks,
 ): ListenFilter {
-  const { view } = call;
-  const { policies } = view;
-  const catalogue = view.catalogueFor(LISTENER);
+  const { snapshot } = call;
+  const { policies } = snapshot;
+  const catalogue = snapshot.catalogueFor(LISTENER);
   const { upstream } = catalogue;
   return {
     lists: lists.filter((filter) => listsKind(policies, principal, catalogue, KINDS[filter])),
     uris: uris.filter((uri) => {
       const target = { kind: 'resource', uri } as const;
-      const question = { principal, upstream, target, args: 'unknown', catalogue } as const;
-      return decideRequest(policies, question).verdict === 'allow';
+      const query = { principal, upstream, target, args: 'unknown', catalogue } as const;
+      return decideRequest(policies, query).verdict === 'allow';
     }),
     tasks: tasks.filter((sealed) => {
       const task = listened.get(sealed);

@@ -4,36 +4,36 @@
 
 import { NO_CARRY } from '../inspect/inspect.js';
 import { removeMember, setMember } from '../inspect/members.js';
-import { type Answer, readAnswer } from '../mcp/answers.js';
+import { classifyUpstreamMessage, type UpstreamMessage } from '../mcp/answers.js';
 import { type JsonReading, readJsonText } from '../mcp/json.js';
 import type { Json, JsonObject, RequestId } from '../mcp/message.js';
 import {
   EMPTY_FILTER,
-  filterOfNotice,
+  filterOfNotification,
   isOfSubscription,
   type ListenFilter,
+  matchesExactly,
   readFilter,
-  renderNotice,
-  saysExactly,
+  renderListChanged,
   writeFilter,
 } from '../mcp/subscriptions.js';
 import type { Reason } from '../policy/reasons.js';
 import { addFinding } from '../policy/record.js';
 import { refuseWith, renderRefusal } from '../policy/refusal.js';
 import { normalizeUri } from '../policy/resource-uri.js';
-import type { Cleared } from '../settle/settle.js';
+import type { AuthorizedRequest } from '../settle/settle.js';
 import { type Call, noteRefusal, refusalContext } from './call.js';
 import { allowedFilter, type ListenedTasks } from './narrow.js';
 import { profileOf } from './profile.js';
-import { createAnswerGate } from './progress.js';
+import { createResponseGate } from './progress.js';
 import { readMessage, reasonUnread } from './reading.js';
 import { drop as noteDrop, type Subject } from './subject.js';
-import { tellTaskNotice } from './task-notice.js';
+import { checkTaskNotification } from './task-notice.js';
 
 /** One open subscription. `agreed` is what was acknowledged; nothing passes before. */
 export type Subscription = {
   readonly call: Call;
-  readonly cleared: Cleared;
+  readonly authorized: AuthorizedRequest;
   readonly id: RequestId;
   readonly requested: ListenFilter;
   /** Tasks that were asked for; `agreed` says which of them are listened to. */
@@ -44,33 +44,41 @@ export type Subscription = {
   /** Its result or its failure has been written. */
   isOver: boolean;
   /** Notices of our own so far. */
-  told: number;
+  sentNotifications: number;
 };
 
-export type Judged = { readonly text: string | undefined; readonly isLast: boolean };
+export type CheckedMessage = { readonly text: string | undefined; readonly isLast: boolean };
 
 type Read = Extract<JsonReading, { readonly ok: true }>;
-type Notification = Extract<Answer, { readonly kind: 'notification' }>;
+type Notification = Extract<UpstreamMessage, { readonly kind: 'notification' }>;
 
-const NOTHING: Judged = { text: undefined, isLast: false };
+const NOTHING: CheckedMessage = { text: undefined, isLast: false };
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 const UPDATED = 'notifications/resources/updated';
 const TASK_STATUS = 'notifications/tasks';
 
 /** Judges one message of the upstream. */
-export async function judgeNotice(subscription: Subscription, data: string): Promise<Judged> {
-  const { id, cleared } = subscription;
+export async function checkSubscriptionMessage(
+  subscription: Subscription,
+  data: string,
+): Promise<CheckedMessage> {
+  const { id, authorized } = subscription;
   const reading = await readMessage(subscription.call, data);
-  if (!reading.ok) return fail(subscription, reasonUnread(reading.fault));
-  const { version } = cleared.admitted;
-  const answer = readAnswer(reading.value, { era: '2026', id, version, isListening: true });
-  switch (answer.kind) {
+  if (!reading.ok) return fail(subscription, reasonUnread(reading.error));
+  const { version } = authorized.admitted;
+  const message = classifyUpstreamMessage(reading.value, {
+    era: '2026',
+    id,
+    version,
+    isListening: true,
+  });
+  switch (message.kind) {
     case 'own-result':
-      return judgeEnd(subscription, reading);
+      return checkEnd(subscription, reading);
     case 'own-error':
       return finish(subscription, reading);
     case 'notification':
-      return judgeNotification(subscription, reading, answer);
+      return checkNotification(subscription, reading, message);
     case 'server-request':
     case 'foreign':
       return drop(subscription, 'foreign-message');
@@ -82,7 +90,7 @@ export async function judgeNotice(subscription: Subscription, data: string): Pro
 }
 
 /** A server that has nothing to tell may end at once; the gateway goes on where it has. */
-async function judgeEnd(subscription: Subscription, reading: Read): Promise<Judged> {
+async function checkEnd(subscription: Subscription, reading: Read): Promise<CheckedMessage> {
   const { agreed, isOurs } = subscription;
   if (agreed === undefined) return fail(subscription, 'upstream-protocol');
   return isOurs && agreed.lists.length > 0
@@ -90,31 +98,31 @@ async function judgeEnd(subscription: Subscription, reading: Read): Promise<Judg
     : finish(subscription, reading);
 }
 
-async function finish(subscription: Subscription, reading: Read): Promise<Judged> {
+async function finish(subscription: Subscription, reading: Read): Promise<CheckedMessage> {
   const text = await inspect(subscription, reading);
   if (text === undefined) return fail(subscription, 'result-content');
   subscription.isOver = true;
   return { text, isLast: true };
 }
 
-async function judgeNotification(
+async function checkNotification(
   subscription: Subscription,
   reading: Read,
   { method, params }: Notification,
-): Promise<Judged> {
+): Promise<CheckedMessage> {
   if (!isOfSubscription(params, subscription.id)) return drop(subscription, 'foreign-message');
   const { agreed } = subscription;
   if (method === ACKNOWLEDGED && agreed === undefined)
     return acknowledge(subscription, reading, params);
   if (agreed === undefined || method === ACKNOWLEDGED) return drop(subscription, 'unasked-notice');
-  const filter = filterOfNotice(method);
+  const filter = filterOfNotification(method);
   if (filter !== undefined) {
     const isWanted = allowedNow(subscription, agreed).lists.includes(filter);
-    return isWanted ? tellChange(subscription, filter) : drop(subscription, 'unasked-notice');
+    return isWanted ? checkListChanged(subscription, filter) : drop(subscription, 'unasked-notice');
   }
-  if (method === TASK_STATUS) return tellTask(subscription, reading, params?.['taskId']);
+  if (method === TASK_STATUS) return checkTaskStatus(subscription, reading, params?.['taskId']);
   const uri = params?.['uri'];
-  if (method !== UPDATED || typeof uri !== 'string' || !mayHearOf(subscription, agreed, uri))
+  if (method !== UPDATED || typeof uri !== 'string' || !isSubscribedTo(subscription, agreed, uri))
     return drop(subscription, 'unasked-notice');
   const text = await inspect(subscription, reading);
   return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };
@@ -128,7 +136,7 @@ async function acknowledge(
   subscription: Subscription,
   reading: Read,
   params: JsonObject | undefined,
-): Promise<Judged> {
+): Promise<CheckedMessage> {
   const honored = readFilter(params?.['notifications']);
   if (honored === undefined) return fail(subscription, 'upstream-protocol');
   const { requested, listened } = subscription;
@@ -143,7 +151,7 @@ async function acknowledge(
   if (inspected === undefined) return fail(subscription, 'result-content');
   subscription.agreed = agreed;
   subscription.isOurs = honored.lists.length + honored.uris.length + honored.tasks.length === 0;
-  const isExact = saysExactly(params?.['notifications'], agreed);
+  const isExact = matchesExactly(params?.['notifications'], agreed);
   const text = isExact
     ? inspected
     : setMember(inspected, ['params'], 'notifications', writeFilter(agreed));
@@ -158,48 +166,48 @@ function withoutTasks(reading: Read, { tasks }: ListenFilter): Read {
 }
 
 /** How a task stands, told as the answer to a look at it would be. */
-async function tellTask(
+async function checkTaskStatus(
   subscription: Subscription,
   reading: Read,
   id: Json | undefined,
-): Promise<Judged> {
-  const { call, cleared, listened, agreed } = subscription;
+): Promise<CheckedMessage> {
+  const { call, authorized, listened, agreed } = subscription;
   const sealed = agreed?.tasks.find((one) => listened.get(one)?.id === id);
   const task = sealed === undefined ? undefined : listened.get(sealed);
   if (task === undefined) return drop(subscription, 'unasked-notice');
-  const { principal, admitted } = cleared;
+  const { principal, admitted } = authorized;
   const subject: Subject = {
     call,
-    owed: undefined,
+    responseObligations: undefined,
     principal,
     era: '2026',
     apps: admitted.apps,
     session: undefined,
-    answered: undefined,
+    requestMethod: undefined,
     carry: NO_CARRY,
-    refusedQuestions: 0,
-    gate: createAnswerGate(admitted.message),
+    refusedServerRequests: 0,
+    gate: createResponseGate(admitted.message),
   };
-  const text = await tellTaskNotice(subject, reading, task, admitted.askable);
+  const text = await checkTaskNotification(subject, reading, task, admitted.allowedServerRequests);
   return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };
 }
 
 /** Listed again first: a client that asks at once must not be shown what has not been verified. */
-async function tellChange(
+async function checkListChanged(
   subscription: Subscription,
   filter: ListenFilter['lists'][number],
-): Promise<Judged> {
+): Promise<CheckedMessage> {
   const { call, id } = subscription;
-  const before = subscription.told;
+  const before = subscription.sentNotifications;
   await call.ports.noteListChanged(call.incoming.upstream);
   // The new sight of the upstream was announced here already.
-  if (subscription.told !== before) return NOTHING;
+  if (subscription.sentNotifications !== before) return NOTHING;
   // Said in our own words: what else the upstream put into it is nobody's to read.
-  return { text: renderNotice(id, filter), isLast: false };
+  return { text: renderListChanged(id, filter), isLast: false };
 }
 
 /** A resource that is subscribed to, or one below it, that the caller may read now. */
-function mayHearOf(subscription: Subscription, { uris }: ListenFilter, uri: string): boolean {
+function isSubscribedTo(subscription: Subscription, { uris }: ListenFilter, uri: string): boolean {
   const named = normalizeUri(uri);
   if (named === undefined) return false;
   const isSubscribed = uris.some((one) => {
@@ -210,15 +218,18 @@ function mayHearOf(subscription: Subscription, { uris }: ListenFilter, uri: stri
   return isSubscribed && allowedNow(subscription, { ...EMPTY_FILTER, uris: [uri] }).uris.length > 0;
 }
 
-function allowedNow({ call, cleared, listened }: Subscription, filter: ListenFilter): ListenFilter {
-  return allowedFilter(call, cleared.principal, filter, listened);
+function allowedNow(
+  { call, authorized, listened }: Subscription,
+  filter: ListenFilter,
+): ListenFilter {
+  return allowedFilter(call, authorized.principal, filter, listened);
 }
 
 async function inspect(
-  { call, cleared }: Subscription,
+  { call, authorized }: Subscription,
   { text, value }: Read,
 ): Promise<string | undefined> {
-  const profile = profileOf(call, cleared.owed);
+  const profile = profileOf(call, authorized.responseObligations);
   const outcome = await call.ports.inspection.message(
     { text, value, profile },
     call.incoming.upstream,
@@ -234,13 +245,13 @@ async function inspect(
   }
 }
 
-function drop({ call }: Subscription, detector: string): Judged {
+function drop({ call }: Subscription, detector: string): CheckedMessage {
   noteDrop(call, detector);
   return NOTHING;
 }
 
 /** In a stream that has begun, a refusal is the last event (contract §6). */
-function fail(subscription: Subscription, reason: Reason): Judged {
+function fail(subscription: Subscription, reason: Reason): CheckedMessage {
   const { call } = subscription;
   const refusal = refuseWith(reason);
   noteRefusal(call, refusal);

@@ -2,16 +2,16 @@
 
 import type { RequestId } from '../mcp/message.js';
 import { matchKey } from '../policy/rules.js';
-import type { Answered } from './answered.js';
+import type { ResponsePlan } from './answered.js';
 import type { Call } from './call.js';
 
 /** The id of the request that a page answers. */
-export function idOf({ admitted }: Answered): RequestId | undefined {
+export function idOf({ admitted }: ResponsePlan): RequestId | undefined {
   return admitted.message.kind === 'request' ? admitted.message.id : undefined;
 }
 
 /** Which page of which list a client asked for. */
-export function pageKey(call: Call, { admitted }: Answered): string {
+export function pageKey(call: Call, { admitted }: ResponsePlan): string {
   const params = 'params' in admitted.message ? admitted.message.params : undefined;
   return JSON.stringify([
     call.incoming.upstream,
@@ -23,6 +23,6 @@ export function pageKey(call: Call, { admitted }: Answered): string {
 }
 
 /** What the filtered form of a page depends on besides its bytes: the view, and the rules that match. */
-export function viewerKey(call: Call, { principal, owed }: Answered): string {
-  return `${call.view.id} ${matchKey(call.view.policies, principal)} ${owed.profiles.join(' ')}`;
+export function viewerKey(call: Call, { principal, responseObligations }: ResponsePlan): string {
+  return `${call.snapshot.id} ${matchKey(call.snapshot.policies, principal)} ${responseObligations.profiles.join(' ')}`;
 }

@@ -7,19 +7,19 @@ import { isObject, type JsonObject, type Message, type RequestId } from '../mcp/
 import type { Call } from './call.js';
 
 /** Progress and log messages of one exchange, or of one stream, in a second. */
-export const MAX_NOTICES_A_SECOND = 100;
+export const MAX_NOTIFICATIONS_PER_SECOND = 100;
 const SECOND_MS = 1_000;
 
 const PROGRESS = 'notifications/progress';
 const MESSAGE = 'notifications/message';
 
 /** Why a notice is dropped, as findings name it. */
-export type NoticeFault = 'stale-progress' | 'notice-flood';
+export type NotificationError = 'stale-progress' | 'notice-flood';
 
 /** Judges the notices of one exchange or stream, in the order in which they come. */
-export type NoticeGate = {
+export type NotificationGate = {
   /** `undefined` for what may pass. */
-  find(method: string, params: JsonObject | undefined): NoticeFault | undefined;
+  find(method: string, params: JsonObject | undefined): NotificationError | undefined;
 };
 
 /** The progress of one request: it counts upwards. */
@@ -55,7 +55,7 @@ export function followProgress({ ports }: Call, admitted: Admitted): FollowedPro
 }
 
 /** The gate of what comes with the answer to a request: its own token alone is live. */
-export function createAnswerGate(message: Message, count = createCount()): NoticeGate {
+export function createResponseGate(message: Message, count = createCount()): NotificationGate {
   const token = tokenOf(message);
   return createGate((named) => (named === token ? count : undefined));
 }
@@ -65,7 +65,7 @@ export function createTaskGate(
   { ports }: Call,
   { message, session }: Pick<Admitted, 'message' | 'session'>,
   count = createCount(),
-): NoticeGate {
+): NotificationGate {
   const token = tokenOf(message);
   const hash = session?.hash;
   return createGate((named) => {
@@ -75,23 +75,23 @@ export function createTaskGate(
 }
 
 /** The gate of a stream that nobody asked for: tokens of requests of its session that are under way are live. */
-export function createSessionGate({ ports }: Call, { hash = '' }: SessionFacts): NoticeGate {
+export function createSessionGate({ ports }: Call, { hash = '' }: SessionFacts): NotificationGate {
   return createGate((token) => ports.findProgress(hash, token));
 }
 
 /** A gate over live tokens. */
-export function createGate(countOf: CountOf): NoticeGate {
+export function createGate(countOf: CountOf): NotificationGate {
   let second = 0;
-  let noticed = 0;
+  let notificationCount = 0;
 
   function isFlood(method: string): boolean {
     // Of what has changed, each notice is needed; of what goes on, the newest.
     if (method !== PROGRESS && method !== MESSAGE) return false;
     const now = Math.floor(performance.now() / SECOND_MS);
-    if (now !== second) noticed = 0;
+    if (now !== second) notificationCount = 0;
     second = now;
-    noticed += 1;
-    return noticed > MAX_NOTICES_A_SECOND;
+    notificationCount += 1;
+    return notificationCount > MAX_NOTIFICATIONS_PER_SECOND;
   }
 
   return {

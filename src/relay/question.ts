@@ -5,33 +5,33 @@
 
 import { checkForm, readLink } from '../inspect/elicitation.js';
 import type { SessionFacts, TextEdit } from '../mcp/admitted.js';
-import type { Answer } from '../mcp/answers.js';
+import type { UpstreamMessage } from '../mcp/answers.js';
 import { applyEdits, spanOf } from '../mcp/json.js';
 import { PLAIN_SESSION } from '../mcp/listing.js';
-import { isObject, type Json, type JsonObject, type QuestionName } from '../mcp/message.js';
-import { readQuestion } from '../mcp/questions.js';
+import { isObject, type Json, type JsonObject, type ServerRequestName } from '../mcp/message.js';
+import { serverRequestNameOf } from '../mcp/questions.js';
 import { sessionEra } from '../mcp/versions.js';
 import type { Allow } from '../policy/decision.js';
-import { decideQuestion } from '../policy/grants.js';
+import { decideServerRequest } from '../policy/grants.js';
 import { openRecord } from '../policy/open-record.js';
 import { REASONS, type Reason } from '../policy/reasons.js';
-import { addFinding, type ExchangeRecord } from '../policy/record.js';
+import { addFinding, type RequestRecord } from '../policy/record.js';
 import { meetLimits } from '../settle/limits.js';
-import { owedByAnswer } from '../settle/settle.js';
+import { responseObligationsOf } from '../settle/settle.js';
 import { callerOf, noteRule } from './call.js';
 import { profileOf } from './profile.js';
 import { DROP, drop, type Read, relatedOf, type Subject, type Verdict } from './subject.js';
 
-type ServerRequest = Extract<Answer, { readonly kind: 'server-request' }>;
+type ServerRequest = Extract<UpstreamMessage, { readonly kind: 'server-request' }>;
 
 /** One question on its way: its record is apart from that of the exchange that it came with. */
-type Asking = {
+type ServerRequestContext = {
   readonly subject: Subject;
   readonly session: SessionFacts;
   readonly reading: Read;
-  readonly asked: ServerRequest;
-  readonly name: QuestionName;
-  readonly record: ExchangeRecord;
+  readonly request: ServerRequest;
+  readonly name: ServerRequestName;
+  readonly record: RequestRecord;
 };
 
 /** Refused questions of one stream that are recorded one by one; the rest are findings of the stream. */
@@ -53,34 +53,34 @@ const CODES: { readonly [reason in Reason]?: number } = {
 };
 
 /** Judges one request of a server. What passes has an id that only this client can answer by. */
-export async function judgeQuestion(
+export async function checkServerRequest(
   subject: Subject,
   reading: Read,
-  asked: ServerRequest,
+  request: ServerRequest,
 ): Promise<Verdict> {
   const { call, session } = subject;
-  const name = readQuestion(asked.method, asked.params);
+  const name = serverRequestNameOf(request.method, request.params);
   if (session === undefined || name === undefined) {
     drop(call, 'server-request');
-    if (session !== undefined) answerPlain(subject, session, asked);
+    if (session !== undefined) respondPlain(subject, session, request);
     return DROP;
   }
-  if (name === 'malformed' || asked.params?.['task'] !== undefined) {
-    return refuseQuestion(subject, session, asked, 'upstream-protocol');
+  if (name === 'malformed' || request.params?.['task'] !== undefined) {
+    return refuseServerRequest(subject, session, request, 'upstream-protocol');
   }
-  const record = openQuestionRecord(subject, session, asked, name);
-  const asking: Asking = { subject, session, reading, asked, name, record };
+  const record = openServerRequestRecord(subject, session, request, name);
+  const context: ServerRequestContext = { subject, session, reading, request, name, record };
   let outcome: string | Reason;
   let isPassed = false;
   try {
-    const examined = await examine(asking);
+    const examined = await examine(context);
     isPassed = typeof examined !== 'string';
     outcome = typeof examined === 'string' ? examined : examined.text;
   } catch (error) {
     call.ports.report(error, record.id);
     outcome = 'internal';
   }
-  if (!isPassed) return refuseQuestion(subject, session, asked, outcome as Reason, record);
+  if (!isPassed) return refuseServerRequest(subject, session, request, outcome as Reason, record);
   record.result.status = 'ok';
   record.result.http = 200;
   record.result.bytes = outcome.length;
@@ -89,62 +89,64 @@ export async function judgeQuestion(
 }
 
 /** A ping is answered; what nobody may ask here does not exist. */
-function answerPlain(
+function respondPlain(
   { call }: Subject,
   session: SessionFacts,
   { id, method }: ServerRequest,
 ): void {
-  const answer =
+  const reply =
     method === 'ping' ? 'pong' : { code: METHOD_NOT_FOUND, message: 'Method not found' };
-  call.ports.answerServer(call.incoming.upstream, { session, id, by: callerOf(call) }, answer);
+  call.ports.replyToServer(call.incoming.upstream, { session, id, by: callerOf(call) }, reply);
 }
 
 /** The order of the controls, as for every message: decide, inspect, settle, record. */
-async function examine(asking: Asking): Promise<Reason | { readonly text: string }> {
-  const allow = decide(asking);
+async function examine(context: ServerRequestContext): Promise<Reason | { readonly text: string }> {
+  const allow = decide(context);
   if (typeof allow === 'string') return allow;
-  const text = await inspectQuestion(asking, allow);
+  const text = await inspectServerRequest(context, allow);
   if (typeof text === 'string') return text;
-  const { subject, record, session, asked, name } = asking;
+  const { subject, record, session, request, name } = context;
   const { call, principal } = subject;
   const limited = await meetLimits(allow, principal, call.ports.limits);
   if (limited !== undefined) return limited.reason;
   record.decision.action = 'forwarded';
   if (!(await call.ports.recordDecision(record))) return 'audit-unavailable';
-  const place = { upstream: call.incoming.upstream, principal, session };
-  const { id, method } = asked;
-  const sealed = call.ports.sealQuestion({ id, method, name }, place);
+  const scope = { upstream: call.incoming.upstream, principal, session };
+  const { id, method } = request;
+  const sealed = call.ports.sealServerRequest({ id, method, name }, scope);
   const span = spanOf(text.text, ['id']);
   if (span === undefined) return 'internal';
   return { text: applyEdits(text.text, [{ ...span, text: JSON.stringify(sealed) }]) };
 }
 
 /** Declared by the client when the session was opened, and allowed by the rules that stand now. */
-function decide({ subject, session, name, record }: Asking): Allow | Reason {
+function decide({ subject, session, name, record }: ServerRequestContext): Allow | Reason {
   const { call, principal } = subject;
-  const { policies, upstream } = call.view;
+  const { policies, upstream } = call.snapshot;
   const startedMs = performance.now();
-  const catalogue = call.view.catalogueFor(PLAIN_SESSION);
-  const decision = decideQuestion(policies, { principal, upstream, catalogue, name });
+  const catalogue = call.snapshot.catalogueFor(PLAIN_SESSION);
+  const decision = decideServerRequest(policies, { principal, upstream, catalogue, name });
   record.latency.policy = performance.now() - startedMs;
   noteRule(record, decision);
   if (decision.verdict === 'deny') return forbidden(name, decision.reason);
-  return session.askable?.includes(name) === true ? decision : forbidden(name, 'no-matching-allow');
+  return session.allowedServerRequests?.includes(name) === true
+    ? decision
+    : forbidden(name, 'no-matching-allow');
 }
 
-function forbidden(name: QuestionName, reason: Reason): Reason {
+function forbidden(name: ServerRequestName, reason: Reason): Reason {
   if (name === 'sampling') return 'sampling-forbidden';
   return name === 'roots' ? 'roots-forbidden' : reason;
 }
 
 /** The content, under the strictest profile that rules ask for, and what the question itself may hold. */
-async function inspectQuestion(
-  { subject, reading, asked, name, record }: Asking,
+async function inspectServerRequest(
+  { subject, reading, request, name, record }: ServerRequestContext,
   allow: Allow,
 ): Promise<Reason | { readonly text: string }> {
   const startedMs = performance.now();
-  const owed = owedByAnswer(allow);
-  const profile = profileOf(subject.call, owed);
+  const responseObligations = responseObligationsOf(allow);
+  const profile = profileOf(subject.call, responseObligations);
   const related = relatedOf(subject, reading);
   const { text, value } = related.reading;
   const { carry } = subject;
@@ -158,15 +160,15 @@ async function inspectQuestion(
   subject.carry = outcome.carry;
   const { text: inspected, value: left } = outcome.kind === 'changed' ? outcome : { text, value };
   const shown = { text: related.restore(inspected), value: left };
-  const params = asked.params ?? {};
+  const params = request.params ?? {};
   switch (name) {
     case 'sampling':
     case 'roots':
       return { text: shown.text };
     case 'elicitation/form': {
-      const fault = checkForm(params);
-      if (fault === 'malformed') return 'upstream-protocol';
-      return fault ?? { text: shown.text };
+      const formError = checkForm(params);
+      if (formError === 'malformed') return 'upstream-protocol';
+      return formError ?? { text: shown.text };
     }
     case 'elicitation/url':
       return showLink(params, shown);
@@ -191,22 +193,22 @@ function showLink(
 }
 
 /** Nothing of it passes: the server learns an error, the record the reason. */
-function refuseQuestion(
+function refuseServerRequest(
   subject: Subject,
   session: SessionFacts,
-  asked: ServerRequest,
+  request: ServerRequest,
   reason: Reason,
-  opened?: ExchangeRecord,
+  opened?: RequestRecord,
 ): Verdict {
   const { call } = subject;
   drop(call, 'server-request');
   const code = CODES[reason] ?? INTERNAL_ERROR;
   const message = code === METHOD_NOT_FOUND ? 'Method not found' : REASONS[reason].text;
-  const to = { session, id: asked.id, by: callerOf(call) };
-  call.ports.answerServer(call.incoming.upstream, to, { code, message });
-  subject.refusedQuestions += 1;
-  if (subject.refusedQuestions > MAX_REFUSED_RECORDS) return DROP;
-  const record = opened ?? openQuestionRecord(subject, session, asked, undefined);
+  const to = { session, id: request.id, by: callerOf(call) };
+  call.ports.replyToServer(call.incoming.upstream, to, { code, message });
+  subject.refusedServerRequests += 1;
+  if (subject.refusedServerRequests > MAX_REFUSED_RECORDS) return DROP;
+  const record = opened ?? openServerRequestRecord(subject, session, request, undefined);
   record.decision.verdict = 'deny';
   record.decision.action = 'refused';
   record.decision.stage = REASONS[reason].stage;
@@ -216,12 +218,12 @@ function refuseQuestion(
   return DROP;
 }
 
-function openQuestionRecord(
+function openServerRequestRecord(
   { call, principal }: Subject,
   session: SessionFacts,
   { id, method }: ServerRequest,
-  name: QuestionName | undefined,
-): ExchangeRecord {
+  name: ServerRequestName | undefined,
+): RequestRecord {
   const { upstream, httpMethod, remoteAddress } = call.incoming;
   const record = openRecord({
     id: call.ports.newDecisionId(),
@@ -231,7 +233,7 @@ function openQuestionRecord(
     httpMethod,
     remoteAddress,
   });
-  record.versions = call.view.versions;
+  record.versions = call.snapshot.versions;
   record.principal = principal;
   record.client = {
     ...call.record.client,

@@ -2,37 +2,37 @@
 // it could not be read.
 
 import type { JsonReading } from '../mcp/json.js';
-import type { ReadFault, ReadOutcome } from '../mcp/json-reader.js';
+import type { ReadError, ReadOutcome } from '../mcp/json-reader.js';
 import type { Reason } from '../policy/reasons.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
 import type { Call } from './call.js';
 
 /** At once, unless it is large. */
 export function readMessage(
-  { ports, view, incoming }: Call,
+  { ports, snapshot, incoming }: Call,
   source: Uint8Array | string,
 ): ReadOutcome | Promise<ReadOutcome> {
-  const { maxValues } = view.limits;
+  const { maxValues } = snapshot.limits;
   return ports.readJson(source, { upstream: incoming.upstream, maxValues });
 }
 
 /** Whether somebody read it, be it to find that it is none: that is for admission to say. */
 export function isRead(outcome: ReadOutcome): outcome is JsonReading {
-  return outcome.ok || (outcome.fault !== 'overloaded' && outcome.fault !== 'internal');
+  return outcome.ok || (outcome.error !== 'overloaded' && outcome.error !== 'internal');
 }
 
 /** The refusal in place of a message that was not read. */
-export function refuseUnread(fault: ReadFault): Refusal {
-  return refuseWith(reasonUnread(fault));
+export function refuseUnread(error: ReadError): Refusal {
+  return refuseWith(reasonUnread(error));
 }
 
-export function reasonUnread(fault: ReadFault): Reason {
-  switch (fault) {
+export function reasonUnread(error: ReadError): Reason {
+  switch (error) {
     case 'too-many-values':
       return 'result-too-large';
     case 'overloaded':
     case 'internal':
-      return fault;
+      return error;
     case 'malformed-json':
     case 'duplicate-key':
     case 'too-deep':

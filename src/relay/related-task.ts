@@ -2,7 +2,7 @@
 // towards a server its own. What is nobody's task here is named to neither side.
 // Source: MCP 2025-11-25, tasks (associating task-related messages).
 
-import type { TaskPlace, TaskPorts } from '../exchange-ports.js';
+import type { TaskPorts, TaskScope } from '../exchange-ports.js';
 import { removeMember, setMember } from '../inspect/members.js';
 import type { OpenedTask, TextEdit } from '../mcp/admitted.js';
 import { type JsonReading, readJsonText, spanOf } from '../mcp/json.js';
@@ -16,7 +16,7 @@ export type Unrelated = { readonly reading: Read; restore(text: string): string 
 
 type Known = {
   readonly tasks: TaskPorts;
-  readonly place: TaskPlace;
+  readonly scope: TaskScope;
   /** The task that the exchange is about. */
   readonly own: OpenedTask | undefined;
 };
@@ -41,12 +41,12 @@ export function namesTask(message: unknown): boolean {
 }
 
 /** Takes the id out of a message of a server, if it names one. */
-export function takeRelated(reading: Read, { tasks, place, own }: Known): Unrelated {
+export function takeRelated(reading: Read, { tasks, scope, own }: Known): Unrelated {
   const related = findRelated(reading.value);
   if (related === undefined) return { reading, restore: (text) => text };
   const { holder, id } = related;
   const path = [holder, '_meta'];
-  const task = id === own?.id ? own : typeof id === 'string' ? tasks.recall(id, place) : undefined;
+  const task = id === own?.id ? own : typeof id === 'string' ? tasks.recall(id, scope) : undefined;
   const cut = readJsonText(removeMember(reading.text, path, RELATED_TASK_KEY));
   if (!cut.ok) throw new Error('a message without one of its members is a message');
   return {

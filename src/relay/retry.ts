@@ -7,14 +7,14 @@ import type { StateSubject } from '../exchange-ports.js';
 import { amendAdmitted } from '../mcp/admit.js';
 import type { Admitted, TextEdit } from '../mcp/admitted.js';
 import { isOwnKey } from '../mcp/asking.js';
-import { faultOf, INVALID_PARAMS } from '../mcp/faults.js';
+import { INVALID_PARAMS, protocolErrorOf } from '../mcp/faults.js';
 import { removalEdits, spanOf } from '../mcp/json.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import { canonicalForm } from '../pins/canonical.js';
 import type { Principal } from '../policy/principal.js';
 import { addFinding } from '../policy/record.js';
-import { type Refusal, refuseFault } from '../policy/refusal.js';
-import type { AnsweredMessage } from './answered.js';
+import { type Refusal, refuseProtocolError } from '../policy/refusal.js';
+import type { PlannedMessage } from './answered.js';
 import { type Call, nameOf } from './call.js';
 
 /** Members of params that differ between the legs of one dialogue. */
@@ -33,7 +33,7 @@ export function isRetry(admitted: Pick<Admitted, 'message'>): boolean {
 }
 
 /** What the state of this request is bound to. */
-export function stateSubject(upstream: string, admitted: AnsweredMessage): StateSubject {
+export function stateSubject(upstream: string, admitted: PlannedMessage): StateSubject {
   const kept: Record<string, Json> = {};
   for (const [name, value] of Object.entries(paramsOf(admitted))) {
     if (!CHANGING.has(name)) kept[name] = value;
@@ -57,7 +57,7 @@ export function openRetry(
 ): Admitted | Refusal {
   if (!isRetry(admitted)) return admitted;
   const sealed = paramsOf(admitted)['requestState'];
-  const edits: TextEdit[] = [...ownAnswers(call, admitted)];
+  const edits: TextEdit[] = [...ownInputResponses(call, admitted)];
   if (typeof sealed === 'string') {
     const subject = stateSubject(call.incoming.upstream, admitted);
     const state = call.ports.openState(sealed, subject, principal);
@@ -68,10 +68,10 @@ export function openRetry(
   return amendAdmitted(admitted, edits);
 }
 
-function ownAnswers(call: Call, admitted: Admitted): readonly TextEdit[] {
-  const answers = paramsOf(admitted)['inputResponses'];
-  if (!isObject(answers)) return [];
-  const count = Object.keys(answers).filter(isOwnKey).length;
+function ownInputResponses(call: Call, admitted: Admitted): readonly TextEdit[] {
+  const inputResponses = paramsOf(admitted)['inputResponses'];
+  if (!isObject(inputResponses)) return [];
+  const count = Object.keys(inputResponses).filter(isOwnKey).length;
   const span = count === 0 ? undefined : spanOf(admitted.text, ['params', 'inputResponses']);
   if (span === undefined) return [];
   addFinding(call.record.findings, {
@@ -88,5 +88,5 @@ function ownAnswers(call: Call, admitted: Admitted): readonly TextEdit[] {
 function refuseState({ message, era }: Admitted): Refusal {
   const text = 'requestState is not valid for this request.';
   const id = message.kind === 'request' ? message.id : undefined;
-  return refuseFault(faultOf('invalid-message', INVALID_PARAMS, text, { era, id }));
+  return refuseProtocolError(protocolErrorOf('invalid-message', INVALID_PARAMS, text, { era, id }));
 }

@@ -1,7 +1,7 @@
 // The stations of exchange.ts before anything leaves, one function each, in the order in which they are
 // called there. A station answers with its value or with a refusal, and leaves its notes in the record.
 
-import type { LoginFault, View } from '../exchange-ports.js';
+import type { LoginError, Snapshot } from '../exchange-ports.js';
 import { type GuardInput, type GuardOutcome, guardArguments } from '../inspect/arguments.js';
 import { admitPost } from '../mcp/admit.js';
 import type { Admitted } from '../mcp/admitted.js';
@@ -15,29 +15,29 @@ import { decideRequest } from '../policy/decide.js';
 import type { Allow, Deny } from '../policy/decision.js';
 import { grantsFor } from '../policy/grants.js';
 import type { Principal } from '../policy/principal.js';
-import { type Refusal, refuseFault, refuseWith } from '../policy/refusal.js';
-import { type Cleared, settle } from '../settle/settle.js';
+import { type Refusal, refuseProtocolError, refuseWith } from '../policy/refusal.js';
+import { type AuthorizedRequest, enforce } from '../settle/settle.js';
 import { withoutStream } from './acceptance.js';
-import { type Call, claimAnswer, noteAdmitted, noteDecision, presentedToken } from './call.js';
-import { findChannel, isBridged } from './channel-outgoing.js';
+import { type Call, claimReply, noteAdmitted, noteDecision, presentedToken } from './call.js';
+import { findLegacyStream, isBridged } from './channel-outgoing.js';
 import { addressRequest } from './channel-request.js';
 import { contentOf } from './guarded-content.js';
 import { narrowListen } from './narrow.js';
 import { isRead, readMessage, refuseUnread } from './reading.js';
 import { openRetry } from './retry.js';
-import { addressTask, checkTaskUse, noteTaskWish } from './task-request.js';
+import { addressTask, checkTaskUse, noteTaskParam } from './task-request.js';
 
 /** Who calls: a verified principal, or 401 and 503. At once where the token was seen before. */
 export function authenticate(call: Call): Principal | Refusal | Promise<Principal | Refusal> {
   const outcome = call.ports.authenticate(call.incoming, call.outgoing);
   if (!(outcome instanceof Promise)) return noteCaller(call, outcome);
   return outcome.then((late) => {
-    renewView(call);
+    refreshSnapshot(call);
     return noteCaller(call, late);
   });
 }
 
-function noteCaller(call: Call, principal: Principal | LoginFault): Principal | Refusal {
+function noteCaller(call: Call, principal: Principal | LoginError): Principal | Refusal {
   call.record.latency.auth = performance.now() - call.incoming.startedMs;
   if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
   call.record.principal = principal;
@@ -45,14 +45,14 @@ function noteCaller(call: Call, principal: Principal | LoginFault): Principal | 
 }
 
 /** What the challenge of a refused login must say of a proof of possession. */
-export function proofOf({ proof }: LoginFault): Pick<Deny, 'proof'> {
+export function proofOf({ proof }: LoginError): Pick<Deny, 'proof'> {
   return proof === undefined ? {} : { proof };
 }
 
 /** What was listed or reloaded during a wait counts: whether a view is fresh is told of now. */
-function renewView(call: Call): void {
-  call.view = call.ports.view(call.incoming.upstream) ?? call.view;
-  call.record.versions = call.view.versions;
+function refreshSnapshot(call: Call): void {
+  call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+  call.record.versions = call.snapshot.versions;
 }
 
 /** Whether it is valid protocol for an era that we police: one message, or 400 and 404. */
@@ -64,7 +64,7 @@ export function admit(
   if (!(reading instanceof Promise)) return admitRead(call, principal, reading);
   return reading.then((late) => {
     call.hasWaited = true;
-    renewView(call);
+    refreshSnapshot(call);
     return admitRead(call, principal, late);
   });
 }
@@ -74,23 +74,24 @@ function admitRead(
   principal: Principal,
   reading: ReadOutcome,
 ): Admitted | AdmittedArray | Refusal {
-  if (!isRead(reading)) return refuseUnread(reading.fault);
-  const { incoming, ports, view } = call;
+  if (!isRead(reading)) return refuseUnread(reading.error);
+  const { incoming, ports, snapshot } = call;
   const { upstream } = incoming;
   const outcome = admitPost({
     headers: incoming.headers,
     repeated: incoming.repeated,
     body: incoming.body,
     reading,
-    isChannel: incoming.channel === 'message',
+    isLegacySse: incoming.legacySsePath === 'message',
     openSession: (sealed) => ports.openSession(sealed, upstream, principal),
-    openQuestion: (id, session) => ports.openQuestion(id, { upstream, principal, session }),
+    openServerRequest: (id, session) =>
+      ports.openServerRequest(id, { upstream, principal, session }),
     openTask: (sealed) => ports.tasks.open(sealed, { upstream, principal }),
-    grants: () => grantsHere(view, principal),
-    mayShowApps: () => view.mayShowApps(principal),
-    supportedVersions: versionsOffered(view.carried),
+    grants: () => grantsHere(snapshot, principal),
+    mayShowApps: () => snapshot.mayShowApps(principal),
+    supportedVersions: versionsOffered(snapshot.carried),
   });
-  if (outcome.kind === 'fault') return refuseFault(outcome);
+  if (outcome.kind === 'fault') return refuseProtocolError(outcome);
   if (outcome.kind === 'array') return outcome;
   const admitted = withoutStream(call, outcome);
   call.admitted = admitted.kind === 'admitted' ? admitted : outcome;
@@ -99,9 +100,9 @@ function admitRead(
 }
 
 /** What servers may ask here: before one of HTTP+SSE nothing that came after it. */
-function grantsHere({ policies, upstream, channel }: View, principal: Principal): Grants {
+function grantsHere({ policies, upstream, legacySse }: Snapshot, principal: Principal): Grants {
   const grants = grantsFor(policies, principal, upstream);
-  return channel.isDirect ? { ...grants, elicitation: NO_GRANTS.elicitation } : grants;
+  return legacySse.isDirect ? { ...grants, elicitation: NO_GRANTS.elicitation } : grants;
 }
 
 /** Whether policy and pins allow it: pure, but for a listing that may have to be renewed first. */
@@ -111,12 +112,12 @@ export function decide(
   admitted: Admitted,
 ): Allow | Refusal | Promise<Allow | Refusal> {
   const startedMs = performance.now();
-  const { isFresh, carried } = call.view;
+  const { isFresh, carried } = call.snapshot;
   const isDue = !isFresh && (asksForThing(admitted) || carried === undefined);
   if (!isDue) return decideNow(call, principal, admitted, { startedMs, isFresh });
   return call.ports.freshen(call.incoming.upstream).then(() => {
-    renewView(call);
-    return decideNow(call, principal, admitted, { startedMs, isFresh: call.view.isFresh });
+    refreshSnapshot(call);
+    return decideNow(call, principal, admitted, { startedMs, isFresh: call.snapshot.isFresh });
   });
 }
 
@@ -131,10 +132,10 @@ function decideNow(
   admitted: Admitted,
   { startedMs, isFresh }: { readonly startedMs: number; readonly isFresh: boolean },
 ): Allow | Refusal {
-  const { policies, carried } = call.view;
-  const catalogue = call.view.catalogueFor(admitted);
+  const { policies, carried } = call.snapshot;
+  const catalogue = call.snapshot.catalogueFor(admitted);
   const mismatch = checkCarried(admitted, carried);
-  if (mismatch !== undefined) return refuseFault(mismatch);
+  if (mismatch !== undefined) return refuseProtocolError(mismatch);
   const args = admitted.args ?? 'unknown';
   const decision = decideRequest(policies, {
     principal,
@@ -147,10 +148,10 @@ function decideNow(
   noteDecision(call, decision, admitted.args);
   if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
   if (asksForThing(admitted) && !isFresh) return refuseWith('pins-stale');
-  const fault =
-    checkParamHeaders(admitted, catalogue) ?? checkTaskUse(admitted, call.view, catalogue);
-  if (fault !== undefined) return refuseFault(fault);
-  noteTaskWish(call, admitted);
+  const protocolError =
+    checkParamHeaders(admitted, catalogue) ?? checkTaskUse(admitted, call.snapshot, catalogue);
+  if (protocolError !== undefined) return refuseProtocolError(protocolError);
+  noteTaskParam(call, admitted);
   return decision;
 }
 
@@ -162,10 +163,10 @@ export function restore(
   allow: Allow,
 ): Admitted | Refusal {
   const addressed = addressTask(call, principal, admitted);
-  if (isBridged(call, admitted)) return findChannel(call, addressed) ?? addressed;
+  if (isBridged(call, admitted)) return findLegacyStream(call, addressed) ?? addressed;
   if (admitted.era === '2024') return addressRequest(call, principal, addressed, allow);
   const isStream = admitted.rule.response === 'subscription';
-  if (isStream && !call.ports.hasRoomForStream(call.incoming.upstream, principal))
+  if (isStream && !call.ports.hasStreamQuota(call.incoming.upstream, principal))
     return refuseWith('overloaded');
   const restored = isStream
     ? narrowListen(call, principal, addressed)
@@ -196,11 +197,11 @@ export function guard(
   const outcome = call.ports.inspection.request(input, call.incoming.upstream);
   if (outcome instanceof Promise)
     return outcome.then(
-      (late) => endGuard(call, restored, late, startedMs) ?? decideAgain(call, admitted, standing),
+      (late) => endGuard(call, restored, late, startedMs) ?? revalidate(call, admitted, standing),
     );
   const refusal = endGuard(call, restored, outcome, startedMs);
   if (refusal !== undefined) return refusal;
-  return call.hasWaited === true ? decideAgain(call, admitted, standing) : standing;
+  return call.hasWaited === true ? revalidate(call, admitted, standing) : standing;
 }
 
 function endGuard(
@@ -219,7 +220,7 @@ function endGuard(
  * long arguments wait, and revocations do not. What the new decision owes is owed, and on record; the old one
  * is forgotten.
  */
-async function decideAgain(
+async function revalidate(
   call: Call,
   admitted: Admitted,
   standing: Standing,
@@ -235,20 +236,22 @@ async function decideAgain(
     sealed !== undefined &&
     ports.openSession(sealed, incoming.upstream, principal) === undefined;
   if (isOver) return refuseWith('unknown-session');
-  const { secrets } = call.view.profile.request;
-  renewView(call);
+  const { secrets } = call.snapshot.profile.request;
+  refreshSnapshot(call);
   call.record.principal = principal;
   const allow = await decide(call, principal, admitted);
   if ('kind' in allow) return allow;
-  const restored = restoreAgain(call, admitted, { ...standing, principal, allow });
+  const restored = restoreRevalidated(call, admitted, { ...standing, principal, allow });
   if (restored.kind === 'refused') return restored;
-  const renewed = { principal, allow, restored };
+  const revalidated = { principal, allow, restored };
   // By another profile they may be refused; they wait again only if it changes again.
-  return call.view.profile.request.secrets === secrets ? renewed : guard(call, admitted, renewed);
+  return call.snapshot.profile.request.secrets === secrets
+    ? revalidated
+    : guard(call, admitted, revalidated);
 }
 
 /** What judges an answer on a channel is told by the id that leaves, so that must say what is owed now. */
-function restoreAgain(
+function restoreRevalidated(
   call: Call,
   admitted: Admitted,
   { principal, allow, restored }: Standing,
@@ -264,7 +267,7 @@ function guardHeaders(call: Call, admitted: Admitted): Refusal | undefined {
 }
 
 function guardInput(call: Call, value: JsonObject, text: string): GuardInput {
-  const { profile } = call.view;
+  const { profile } = call.snapshot;
   return { value, text, profile, presentedToken: presentedToken(call.incoming) };
 }
 
@@ -274,23 +277,28 @@ function noteGuarded(call: Call, outcome: GuardOutcome): Refusal | undefined {
 }
 
 /** Whether what the decision asks for besides is met: limits; and that a question is answered once. */
-export function clear(
+export function enforceObligations(
   call: Call,
   { principal, allow, restored }: Standing,
-): Cleared | Refusal | Promise<Cleared | Refusal> {
-  const outcome = settle(allow, restored, principal, { limits: call.ports.limits });
-  if (outcome instanceof Promise) return outcome.then(clearedOr);
-  return restored.questionId === undefined ? clearedOr(outcome) : clearAnswer(call, outcome);
+): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {
+  const outcome = enforce(allow, restored, principal, { limits: call.ports.limits });
+  if (outcome instanceof Promise) return outcome.then(authorizedOr);
+  return restored.serverRequestId === undefined
+    ? authorizedOr(outcome)
+    : authorizeReply(call, outcome);
 }
 
 /** An answer has no limits of its own, so nothing waits before this. */
-async function clearAnswer(call: Call, outcome: Cleared | Deny): Promise<Cleared | Refusal> {
-  const isFirst = await claimAnswer(call);
-  if (isFirst === true) return clearedOr(outcome);
+async function authorizeReply(
+  call: Call,
+  outcome: AuthorizedRequest | Deny,
+): Promise<AuthorizedRequest | Refusal> {
+  const isFirst = await claimReply(call);
+  if (isFirst === true) return authorizedOr(outcome);
   return refuseWith(isFirst === false ? 'already-answered' : 'store-unavailable');
 }
 
-function clearedOr(outcome: Cleared | Deny): Cleared | Refusal {
+function authorizedOr(outcome: AuthorizedRequest | Deny): AuthorizedRequest | Refusal {
   return 'verdict' in outcome ? { kind: 'refused', stage: 'settle', deny: outcome } : outcome;
 }
 

@@ -10,13 +10,13 @@ import {
   encodeSseRetry,
   type SseEvent,
 } from '../mcp/sse.js';
-import type { UpstreamAnswer } from '../mcp/transport.js';
+import type { UpstreamResponse } from '../mcp/transport.js';
 import { type Refusal, type refuseWith, renderRefusal } from '../policy/refusal.js';
 import { type Call, isLeft, noteRefusal, refusalContext } from './call.js';
 import type { EventIds } from './event-ids.js';
-import { type PumpEnd, pumpEvents, termsOfAnswer } from './events.js';
+import { type PumpEnd, pumpEvents, termsOfResponse } from './events.js';
 import type { GatheredWrites } from './gathered-writes.js';
-import type { Judge } from './judge.js';
+import type { ResponseCheck } from './judge.js';
 import type { Verdict } from './subject.js';
 
 export const STREAM_HEADERS = {
@@ -34,7 +34,7 @@ const BREAKS: ReadonlySet<PumpEnd> = new Set(['ended', 'upstream-unavailable']);
 /** What a stream of one answer is written with. */
 type Writing = {
   readonly call: Call;
-  readonly judge: Judge;
+  readonly responseCheck: ResponseCheck;
   readonly idOf: EventIds;
   readonly writes: GatheredWrites;
   /** What the stream rests on is gone: what came before may still wait here. */
@@ -48,21 +48,21 @@ type Writing = {
  * an event that it can resume after.
  */
 export async function writeEvents(
-  answer: UpstreamAnswer,
+  response: UpstreamResponse,
   parts: Omit<Writing, 'isResumable'> & { readonly isResumable?: boolean },
 ): Promise<StreamEnd> {
-  const { call, judge, idOf, writes, isGone, isResumable = false } = parts;
+  const { call, responseCheck, idOf, writes, isGone, isResumable = false } = parts;
   const { signal } = call.incoming;
-  const writing: Writing = { call, judge, idOf, writes, isGone, isResumable };
+  const writing: Writing = { call, responseCheck, idOf, writes, isGone, isResumable };
   // A client that leaves cancels nothing. But a stream that it can come back to must be free for it then:
   // servers keep one connection a stream.
   const release = (): void => {
-    if (writing.isResumable) answer.abort();
+    if (writing.isResumable) response.abort();
   };
   signal.addEventListener('abort', release);
   const end = await pumpEvents(
-    answer,
-    termsOfAnswer(call),
+    response,
+    termsOfResponse(call),
     (event) => writeEvent(writing, event),
     writes.flush,
   );
@@ -74,7 +74,7 @@ function writeEvent(
   writing: Writing,
   event: SseEvent,
 ): undefined | 'stop' | Promise<undefined | 'stop'> {
-  const { writes, judge, idOf } = writing;
+  const { writes, responseCheck, idOf } = writing;
   if (writing.isGone()) return 'stop';
   if (event.kind !== 'message') {
     writes.add(upkeepOf(event));
@@ -88,7 +88,7 @@ function writeEvent(
     if (id !== undefined) writes.add(encodeSsePriming(id));
     return undefined;
   }
-  const verdict = judge.judgeText(data);
+  const verdict = responseCheck.checkText(data);
   return verdict instanceof Promise
     ? writeLate(writing, verdict, data, id)
     : writeVerdict(writing, verdict, data, id);
@@ -169,7 +169,7 @@ export function noteResult(
 }
 
 /** Why a stream that ended in this way has no answer. */
-export function faultOfEnd(end: PumpEnd): Parameters<typeof refuseWith>[0] {
+export function reasonOfEnd(end: PumpEnd): Parameters<typeof refuseWith>[0] {
   switch (end) {
     case 'ended':
     case 'stopped':
@@ -191,7 +191,7 @@ export function faultOfEnd(end: PumpEnd): Parameters<typeof refuseWith>[0] {
 export async function writeUnasked(
   call: Call,
   event: SseEvent,
-  judge: (data: string) => Promise<string | undefined>,
+  checkUnsolicited: (data: string) => Promise<string | undefined>,
   { idOf, leave }: { readonly idOf: EventIds; readonly leave: AbortSignal },
 ): Promise<void> {
   const { outgoing } = call;
@@ -201,6 +201,6 @@ export async function writeUnasked(
     if (id !== undefined) await outgoing.write(encodeSsePriming(id));
     return;
   }
-  const text = await judge(event.data);
+  const text = await checkUnsolicited(event.data);
   if (text !== undefined && !leave.aborted) await outgoing.write(encodeSseMessage(text, { id }));
 }

@@ -11,10 +11,10 @@ import type { CompiledSchema } from '../policy/definition.js';
 import type { Principal } from '../policy/principal.js';
 import { addFinding, type Finding } from '../policy/record.js';
 import type { Refusal } from '../policy/refusal.js';
-import type { OwedByAnswer } from '../settle/settle.js';
+import type { ResponseObligations } from '../settle/settle.js';
 import type { Call } from './call.js';
 import { profileOf } from './profile.js';
-import type { NoticeGate } from './progress.js';
+import type { NotificationGate } from './progress.js';
 import { namesTask, takeRelated, type Unrelated } from './related-task.js';
 
 /** What becomes of one message. `text` is absent where it may pass byte for byte. */
@@ -42,16 +42,16 @@ export type Inspection = InspectionOutcome;
  */
 export type Subject = {
   readonly call: Call;
-  owed: OwedByAnswer | undefined;
+  responseObligations: ResponseObligations | undefined;
   readonly principal: Principal;
   readonly era: Era;
   readonly apps: boolean;
   readonly session: SessionFacts | undefined;
   /** The method whose answer is judged; \`undefined\` where nothing was asked. */
-  readonly answered: string | undefined;
+  readonly requestMethod: string | undefined;
   carry: Carry;
-  refusedQuestions: number;
-  readonly gate: NoticeGate;
+  refusedServerRequests: number;
+  readonly gate: NotificationGate;
 };
 
 export const DROP: Verdict = { kind: 'drop' };
@@ -85,8 +85,8 @@ function withTask(related: Unrelated, outcome: Inspection): Inspection {
 
 /** The message without the id of its task. */
 export function relatedOf({ call, principal }: Subject, reading: Read): Unrelated {
-  const place = { upstream: call.incoming.upstream, principal };
-  return takeRelated(reading, { tasks: call.ports.tasks, place, own: call.admitted?.task });
+  const scope = { upstream: call.incoming.upstream, principal };
+  return takeRelated(reading, { tasks: call.ports.tasks, scope, own: call.admitted?.task });
 }
 
 function inspectContent(
@@ -95,16 +95,16 @@ function inspectContent(
   output: CompiledSchema | undefined,
   approved: readonly string[],
 ): Inspection | Promise<Inspection> {
-  const { call, owed } = subject;
+  const { call, responseObligations } = subject;
   const { text, value } = reading;
-  const maxBytes = owed?.maxResultBytes;
+  const maxBytes = responseObligations?.maxResultBytes;
   if (maxBytes !== undefined && isLarger(text, maxBytes)) {
     return { kind: 'withhold', reason: 'result-too-large', findings: [] };
   }
   const startedMs = performance.now();
-  const profile = profileOf(call, owed);
-  const { carry, answered } = subject;
-  const input = { text, value, profile, output, carry, approved, answered };
+  const profile = profileOf(call, responseObligations);
+  const { carry, requestMethod } = subject;
+  const input = { text, value, profile, output, carry, approved, answered: requestMethod };
   const outcome = call.ports.inspection.message(input, call.incoming.upstream);
   return outcome instanceof Promise
     ? outcome.then((late) => noteInspected(subject, late, startedMs))

@@ -7,27 +7,27 @@ import type { RequestId } from '../mcp/message.js';
 import { encodeSseComment, encodeSseMessage } from '../mcp/sse.js';
 import {
   EMPTY_FILTER,
-  filterOfNotice,
+  filterOfNotification,
   type ListenFilter,
   readFilter,
   renderAcknowledged,
-  renderFarewell,
-  renderNotice,
+  renderFinalResponse,
+  renderListChanged,
 } from '../mcp/subscriptions.js';
-import type { Incoming, UpstreamAnswer } from '../mcp/transport.js';
+import type { Incoming, UpstreamResponse } from '../mcp/transport.js';
 import type { Reason } from '../policy/reasons.js';
 import { type Refusal, refuseWith } from '../policy/refusal.js';
-import type { Cleared } from '../settle/settle.js';
+import type { AuthorizedRequest } from '../settle/settle.js';
 import { mediaType, refuseStatus, sendOwn } from './answer.js';
 import type { Call } from './call.js';
 import { isExcess, pumpEvents, termsOfStream } from './events.js';
 import { gatherWrites } from './gathered-writes.js';
 import { aborted, holdStream } from './held-stream.js';
-import { createJudge } from './judge.js';
+import { createResponseCheck } from './judge.js';
 import { allowedFilter, openListened } from './narrow.js';
-import { judgeNotice, type Subscription } from './notice.js';
+import { checkSubscriptionMessage, type Subscription } from './notice.js';
 import { paramsOf } from './retry.js';
-import { faultOfEnd, STREAM_HEADERS, writeFailure } from './stream-writer.js';
+import { reasonOfEnd, STREAM_HEADERS, writeFailure } from './stream-writer.js';
 
 const LISTEN = 'subscriptions/listen';
 const METHOD_NOT_FOUND = -32601;
@@ -38,69 +38,70 @@ const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([404, 405]);
  * True for a request that waits for others and takes no place of an exchange. Its header is compared with
  * its body before anything leaves, so it opens no second way.
  */
-export function asksForStream({ headers }: Incoming): boolean {
+export function requestsStream({ headers }: Incoming): boolean {
   return headers['mcp-method'] === LISTEN;
 }
 
 /** Relays the stream of a subscription, or says why there is none. */
 export async function relaySubscription(
   call: Call,
-  cleared: Cleared,
-  answer: UpstreamAnswer,
+  authorized: AuthorizedRequest,
+  response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
-  const status = refuseStatus(call, answer, undefined);
+  const status = refuseStatus(call, response, undefined);
   if (status !== undefined) {
-    answer.release();
+    response.release();
     return status;
   }
-  const type = mediaType(answer.headers['content-type']);
-  if (type === 'text/event-stream' && answer.status === 200) return serve(call, cleared, answer);
-  if (type === 'application/json') return relayRefused(call, cleared, answer);
-  answer.release();
-  if (UNSUPPORTED_STATUSES.has(answer.status)) return serve(call, cleared, undefined);
-  return refuseWith(answer.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
+  const type = mediaType(response.headers['content-type']);
+  if (type === 'text/event-stream' && response.status === 200)
+    return serve(call, authorized, response);
+  if (type === 'application/json') return relayRefused(call, authorized, response);
+  response.release();
+  if (UNSUPPORTED_STATUSES.has(response.status)) return serve(call, authorized, undefined);
+  return refuseWith(response.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
 }
 
 /** A whole answer is an error: of a server without the method, or of one that will not. */
 async function relayRefused(
   call: Call,
-  cleared: Cleared,
-  answer: UpstreamAnswer,
+  authorized: AuthorizedRequest,
+  response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
-  const { maxResponseBytes, requestTimeoutMs } = call.view.limits;
-  const bytes = await answer.whole(maxResponseBytes, requestTimeoutMs);
-  answer.release();
+  const { maxResponseBytes, requestTimeoutMs } = call.snapshot.limits;
+  const bytes = await response.readBody(maxResponseBytes, requestTimeoutMs);
+  response.release();
   if (bytes === 'too-large') return refuseWith('result-too-large');
   if (typeof bytes === 'string') return refuseWith(bytes);
-  const verdict = await createJudge(call, cleared, undefined).judgeBytes(bytes);
+  const verdict = await createResponseCheck(call, authorized, undefined).checkBytes(bytes);
   if (verdict.kind === 'own' && verdict.rpcCode === METHOD_NOT_FOUND)
-    return serve(call, cleared, undefined);
+    return serve(call, authorized, undefined);
   if (verdict.kind === 'own' && !verdict.isError) return refuseWith('upstream-protocol');
-  return sendOwn(call, verdict, answer.status, bytes);
+  return sendOwn(call, verdict, response.status, bytes);
 }
 
 /** Serves the stream until someone leaves, the token ends, or nothing of it is allowed any more. */
 async function serve(
   call: Call,
-  cleared: Cleared,
-  answer: UpstreamAnswer | undefined,
+  authorized: AuthorizedRequest,
+  response: UpstreamResponse | undefined,
 ): Promise<undefined> {
   const { incoming, outgoing, ports } = call;
-  const subscription = openSubscription(call, cleared);
+  const subscription = openSubscription(call, authorized);
   outgoing.open(200, STREAM_HEADERS);
   call.record.result = { ...call.record.result, status: 'ok', http: 200 };
-  const told = {
+  const registration = {
     session: undefined,
     announce: (method: string) => announce(subscription, method),
   };
-  await holdStream(call, cleared.principal, told, async (leave, end) => {
+  await holdStream(call, authorized.principal, registration, async (leave, end) => {
     const forget = ports.onVersion(() => {
       if (!hasPurpose(subscription)) end();
     });
     if (incoming.signal.aborted) end();
-    leave.addEventListener('abort', () => answer?.abort(), { once: true });
+    leave.addEventListener('abort', () => response?.abort(), { once: true });
     try {
-      await run(subscription, answer, leave);
+      await run(subscription, response, leave);
     } catch (error) {
       // The headers have left, so the refusal that a fault ends in can only be the last event.
       ports.report(error, incoming.id);
@@ -108,7 +109,7 @@ async function serve(
       await fail(call, 'internal');
     } finally {
       forget();
-      await sayFarewell(subscription, leave);
+      await sendFinalResponse(subscription, leave);
     }
   });
   return undefined;
@@ -116,39 +117,39 @@ async function serve(
 
 async function run(
   subscription: Subscription,
-  answer: UpstreamAnswer | undefined,
+  response: UpstreamResponse | undefined,
   leave: AbortSignal,
 ): Promise<void> {
-  if (answer === undefined) acknowledgeOwn(subscription);
-  else await relayNotices(subscription, answer, leave);
+  if (response === undefined) acknowledgeOwn(subscription);
+  else await relayNotifications(subscription, response, leave);
   if (subscription.isOurs && !isEmpty(subscription.agreed)) await aborted(leave);
 }
 
 /** A stream that the gateway ends, ends in good order; one that broke off upstream breaks off here too. */
-async function sayFarewell(subscription: Subscription, leave: AbortSignal): Promise<void> {
+async function sendFinalResponse(subscription: Subscription, leave: AbortSignal): Promise<void> {
   const { call, id, agreed, isOurs, isOver } = subscription;
   if (agreed === undefined || isOver || !(isOurs || leave.aborted)) return;
-  await call.outgoing.write(encodeSseMessage(renderFarewell(id)));
+  await call.outgoing.write(encodeSseMessage(renderFinalResponse(id)));
 }
 
-function openSubscription(call: Call, cleared: Cleared): Subscription {
-  const { admitted, principal } = cleared;
+function openSubscription(call: Call, authorized: AuthorizedRequest): Subscription {
+  const { admitted, principal } = authorized;
   const asked = readFilter(paramsOf(admitted)['notifications']) ?? EMPTY_FILTER;
   const listened = openListened(call, principal, asked.tasks);
   return {
     call,
-    cleared,
+    authorized,
     id: idOf(admitted.message),
     requested: allowedFilter(call, principal, asked, listened),
     listened,
     agreed: undefined,
     isOurs: false,
     isOver: false,
-    told: 0,
+    sentNotifications: 0,
   };
 }
 
-function idOf(message: Cleared['admitted']['message']): RequestId {
+function idOf(message: AuthorizedRequest['admitted']['message']): RequestId {
   if (message.kind !== 'request') throw new Error('a subscription is a request');
   return message.id;
 }
@@ -161,9 +162,9 @@ function acknowledgeOwn(subscription: Subscription): void {
   void call.outgoing.write(encodeSseMessage(renderAcknowledged(id, subscription.agreed)));
 }
 
-async function relayNotices(
+async function relayNotifications(
   subscription: Subscription,
-  answer: UpstreamAnswer,
+  response: UpstreamResponse,
   leave: AbortSignal,
 ): Promise<void> {
   const { call } = subscription;
@@ -171,27 +172,27 @@ async function relayNotices(
   let isLate = false;
   const late = setTimeout(() => {
     isLate = subscription.agreed === undefined;
-    if (isLate) answer.abort();
-  }, call.view.limits.requestTimeoutMs);
-  const end = await pumpEvents(answer, termsOfStream(call), async (event) => {
+    if (isLate) response.abort();
+  }, call.snapshot.limits.requestTimeoutMs);
+  const end = await pumpEvents(response, termsOfStream(call), async (event) => {
     if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
     if (event.kind !== 'message') return undefined;
-    call.view = call.ports.view(call.incoming.upstream) ?? call.view;
-    const judged = await judgeNotice(subscription, event.data);
+    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+    const checked = await checkSubscriptionMessage(subscription, event.data);
     if (leave.aborted) {
       // It ended while this was judged, and its last word is the farewell.
       subscription.isOver = false;
       return 'stop';
     }
-    if (judged.text !== undefined) await outgoing.write(encodeSseMessage(judged.text));
-    return judged.isLast || outgoing.isClosed ? 'stop' : undefined;
+    if (checked.text !== undefined) await outgoing.write(encodeSseMessage(checked.text));
+    return checked.isLast || outgoing.isClosed ? 'stop' : undefined;
   });
   clearTimeout(late);
   const isBroken = subscription.agreed === undefined && !subscription.isOver && !leave.aborted;
-  if (isBroken) await fail(call, isLate ? 'upstream-timeout' : faultOfEnd(end));
+  if (isBroken) await fail(call, isLate ? 'upstream-timeout' : reasonOfEnd(end));
   else if (isExcess(end) && !subscription.isOver && !leave.aborted) {
     subscription.isOver = true;
-    await fail(call, faultOfEnd(end));
+    await fail(call, reasonOfEnd(end));
   }
 }
 
@@ -205,17 +206,17 @@ async function fail(call: Call, reason: Reason): Promise<void> {
 /** Tells of a change that the gateway itself has seen. */
 function announce(subscription: Subscription, method: string): void {
   const { call, id } = subscription;
-  const filter = filterOfNotice(method);
+  const filter = filterOfNotification(method);
   if (filter === undefined || !stillAllowed(subscription).lists.includes(filter)) return;
-  subscription.told += 1;
-  void call.outgoing.write(encodeSseMessage(renderNotice(id, filter)));
+  subscription.sentNotifications += 1;
+  void call.outgoing.write(encodeSseMessage(renderListChanged(id, filter)));
 }
 
 /** What was agreed to, as far as the rules of now allow it. */
-function stillAllowed({ call, cleared, agreed, listened }: Subscription): ListenFilter {
+function stillAllowed({ call, authorized, agreed, listened }: Subscription): ListenFilter {
   if (agreed === undefined) return EMPTY_FILTER;
-  const view = call.ports.view(call.incoming.upstream) ?? call.view;
-  return allowedFilter({ ...call, view }, cleared.principal, agreed, listened);
+  const snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+  return allowedFilter({ ...call, snapshot }, authorized.principal, agreed, listened);
 }
 
 function hasPurpose(subscription: Subscription): boolean {

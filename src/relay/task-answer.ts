@@ -8,18 +8,18 @@ import type { JsonObject } from '../mcp/message.js';
 import { readCreatedTask, readPlainTask } from '../mcp/tasks.js';
 import type { Reason } from '../policy/reasons.js';
 import { refuseWith } from '../policy/refusal.js';
-import type { Answered } from './answered.js';
+import type { ResponsePlan } from './answered.js';
 import { inspect, type Read, type Subject, type Verdict } from './subject.js';
-import { tellTask } from './task-state.js';
+import { checkTaskState } from './task-state.js';
 
 const NO_HEADERS = {};
 /** What an acknowledgement consists of (Tasks extension: an empty result). */
 const ACK_MEMBERS: ReadonlySet<string> = new Set(['resultType', '_meta']);
 
 /** Judges the answer to a call that is a task: its client gets an id that is good for it alone. */
-export async function judgeCreated(
+export async function checkCreatedTask(
   subject: Subject,
-  { admitted, owed }: Answered,
+  { admitted, responseObligations }: ResponsePlan,
   { text }: Read,
   result: JsonObject,
 ): Promise<Verdict> {
@@ -27,7 +27,7 @@ export async function judgeCreated(
   const path = era === '2026' ? ['result'] : ['result', 'task'];
   const task = era === '2026' ? readCreatedTask(result) : readPlainTask(result['task']);
   if (task === undefined || admitted.target.kind !== 'tool') return withhold('upstream-protocol');
-  const { maxResultBytes, profiles } = owed;
+  const { maxResultBytes, profiles } = responseObligations;
   const facts = {
     id: task.id,
     era: era === '2026' ? era : '2025',
@@ -35,8 +35,8 @@ export async function judgeCreated(
     maxResultBytes,
     profiles,
   } as const;
-  const place = { upstream: call.incoming.upstream, principal };
-  const sealed = call.ports.tasks.seal(facts, task.ttlMs, place);
+  const scope = { upstream: call.incoming.upstream, principal };
+  const sealed = call.ports.tasks.seal(facts, task.ttlMs, scope);
   if (sealed === undefined) return withhold('result-too-large');
   // The server's id looks like a secret, and ours would too.
   const cut = readJsonText(setMember(text, path, 'taskId', ''));
@@ -45,21 +45,21 @@ export async function judgeCreated(
   if (outcome.kind === 'withhold') return withhold(outcome.reason);
   call.progress?.keep();
   const inspected = outcome.kind === 'changed' ? outcome.text : cut.text;
-  const told = setMember(inspected, path, 'taskId', sealed);
-  return own(result['cacheScope'] === undefined ? told : unshared(told), false);
+  const withSealedId = setMember(inspected, path, 'taskId', sealed);
+  return own(result['cacheScope'] === undefined ? withSealedId : unshared(withSealedId), false);
 }
 
 /** Judges the answer to a request about a task. */
-export async function judgeTaskAnswer(
+export async function checkTaskResponse(
   subject: Subject,
-  { admitted }: Answered,
+  { admitted }: ResponsePlan,
   reading: Read,
 ): Promise<Verdict> {
-  const { rule, task, askable } = admitted;
+  const { rule, task, allowedServerRequests } = admitted;
   if (task === undefined) return withhold('internal');
   if (subject.era === '2026' && rule.method !== 'tasks/get') return acknowledge(subject, reading);
-  const told = await tellTask({ subject, task, askable }, reading, 'result');
-  return 'reason' in told ? withhold(told.reason) : own(told.text, told.isError);
+  const checked = await checkTaskState({ subject, task, allowedServerRequests }, reading, 'result');
+  return 'reason' in checked ? withhold(checked.reason) : own(checked.text, checked.isError);
 }
 
 /** Nothing but that it was heard: whatever else a server says here is judged nowhere. */

@@ -19,7 +19,7 @@ const NO_HEADERS = {};
 type Kept = { readonly text: string; readonly task: OpenedTask };
 
 /** Judges one page of the list. */
-export async function judgeTaskList(subject: Subject, { text, value }: Read): Promise<Verdict> {
+export async function checkTaskList(subject: Subject, { text, value }: Read): Promise<Verdict> {
   const span = spanOf(text, LIST);
   const result = (value as { readonly [name: string]: { readonly [name: string]: Json } })[
     'result'
@@ -54,8 +54,8 @@ export async function judgeTaskList(subject: Subject, { text, value }: Read): Pr
 function knownTask(subject: Subject, value: Json): OpenedTask | undefined {
   const { call, principal } = subject;
   const read = readPlainTask(value);
-  const place = { upstream: call.incoming.upstream, principal };
-  const task = read && call.ports.tasks.recall(read.id, place);
+  const scope = { upstream: call.incoming.upstream, principal };
+  const task = read && call.ports.tasks.recall(read.id, scope);
   return task?.era === '2025' && mayKnowTask(subject, task) !== undefined ? task : undefined;
 }
 

@@ -2,12 +2,17 @@
 // never in an era in which that server was not asked for it.
 // Source: MCP 2025-11-25, tasks; the Tasks extension (routing headers); mcp-spec.md §2.3 and §2.4.
 
-import type { View } from '../exchange-ports.js';
+import type { Snapshot } from '../exchange-ports.js';
 import { amendAdmitted } from '../mcp/admit.js';
-import type { Admitted, ProtocolFault } from '../mcp/admitted.js';
+import type { Admitted, ProtocolError } from '../mcp/admitted.js';
 import type { TaskForm } from '../mcp/capabilities.js';
 import { eraTowards } from '../mcp/carried.js';
-import { type FaultPlace, faultOf, INVALID_PARAMS, METHOD_NOT_FOUND } from '../mcp/faults.js';
+import {
+  type ErrorContext,
+  INVALID_PARAMS,
+  METHOD_NOT_FOUND,
+  protocolErrorOf,
+} from '../mcp/faults.js';
 import { spanOf } from '../mcp/json.js';
 import { listedEra } from '../mcp/listing.js';
 import { type Era, isObject, type JsonObject } from '../mcp/message.js';
@@ -34,46 +39,57 @@ const EXTENSION_PATH =
  */
 export function checkTaskUse(
   admitted: Admitted,
-  view: Pick<View, 'carried' | 'channel'>,
+  snapshot: Pick<Snapshot, 'carried' | 'legacySse'>,
   catalogue: Catalogue,
-): ProtocolFault | undefined {
+): ProtocolError | undefined {
   const { era, rule, message } = admitted;
-  const place = { era, id: message.kind === 'request' ? message.id : undefined };
-  if (rule.subject === 'task' && isElsewhere(era, view)) {
+  const errorContext = { era, id: message.kind === 'request' ? message.id : undefined };
+  if (rule.subject === 'task' && isElsewhere(era, snapshot)) {
     const status = era === '2026' ? 404 : 200;
-    return faultOf('method-forbidden', METHOD_NOT_FOUND, NOT_TRANSLATED, place, status);
+    return protocolErrorOf(
+      'method-forbidden',
+      METHOD_NOT_FOUND,
+      NOT_TRANSLATED,
+      errorContext,
+      status,
+    );
   }
-  return rule.method === 'tools/call' ? checkTaskCall(admitted, view, catalogue, place) : undefined;
+  return rule.method === 'tools/call'
+    ? checkTaskCall(admitted, snapshot, catalogue, errorContext)
+    : undefined;
 }
 
 /** Most calls neither wish for a task nor may have to, and then no definition is asked. */
 function checkTaskCall(
   admitted: Admitted,
-  view: Pick<View, 'carried'>,
+  snapshot: Pick<Snapshot, 'carried'>,
   catalogue: Catalogue,
-  place: FaultPlace,
-): ProtocolFault | undefined {
-  const isWish = admitted.era === '2025' && admitted.mayDefer;
-  const mayBeDemanded = demandsTasks(admitted.era, view);
-  if (!isWish && !mayBeDemanded) return undefined;
+  errorContext: ErrorContext,
+): ProtocolError | undefined {
+  const requestsTask = admitted.era === '2025' && admitted.mayDefer;
+  const mayBeDemanded = demandsTasks(admitted.era, snapshot);
+  if (!requestsTask && !mayBeDemanded) return undefined;
   const support = taskSupport(admitted, catalogue);
   if (mayBeDemanded && support === 'required')
-    return faultOf('method-forbidden', INVALID_PARAMS, TASK_ONLY_TOOL, place, 200);
-  if (isWish && support === 'forbidden')
-    return faultOf('method-forbidden', METHOD_NOT_FOUND, NO_TASK_TOOL, place, 200);
+    return protocolErrorOf('method-forbidden', INVALID_PARAMS, TASK_ONLY_TOOL, errorContext, 200);
+  if (requestsTask && support === 'forbidden')
+    return protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, NO_TASK_TOOL, errorContext, 200);
   return undefined;
 }
 
 /** Nobody has tasks where client and upstream speak different eras. */
-function isElsewhere(era: Era, { carried, channel }: Pick<View, 'carried' | 'channel'>): boolean {
-  return channel.isDirect || eraTowards(listedEra(era), carried) !== era;
+function isElsewhere(
+  era: Era,
+  { carried, legacySse }: Pick<Snapshot, 'carried' | 'legacySse'>,
+): boolean {
+  return legacySse.isDirect || eraTowards(listedEra(era), carried) !== era;
 }
 
 /**
  * A server of sessions refuses a plain call of a tool that requires a task, if it has declared tasks; else its
  * definitions demand none (MCP 2025-11-25, tasks, tool-level negotiation). One without sessions says it itself.
  */
-function demandsTasks(era: Era, { carried }: Pick<View, 'carried'>): boolean {
+function demandsTasks(era: Era, { carried }: Pick<Snapshot, 'carried'>): boolean {
   const isOfSessions = era !== '2025' && eraTowards(listedEra(era), carried) === '2025';
   return isOfSessions && carried?.tasks?.includes('call') === true;
 }
@@ -82,10 +98,10 @@ function demandsTasks(era: Era, { carried }: Pick<View, 'carried'>): boolean {
  * Records a wish for a task that is not carried. The call runs without one, as a receiver without tasks has to
  * run it (MCP 2025-11-25, tasks, task support and handling), and as a server may that is told of none (2026).
  */
-export function noteTaskWish(call: Call, { era, message, mayDefer }: Admitted): void {
-  const wish = 'params' in message ? message.params?.['task'] : undefined;
-  if (wish !== undefined && !(era === '2025' && mayDefer)) noteCut(call, '/params/task');
-  if (era === '2026' && mayDefer && isElsewhere(era, call.view)) noteCut(call, EXTENSION_PATH);
+export function noteTaskParam(call: Call, { era, message, mayDefer }: Admitted): void {
+  const taskParam = 'params' in message ? message.params?.['task'] : undefined;
+  if (taskParam !== undefined && !(era === '2025' && mayDefer)) noteCut(call, '/params/task');
+  if (era === '2026' && mayDefer && isElsewhere(era, call.snapshot)) noteCut(call, EXTENSION_PATH);
 }
 
 function noteCut({ record }: Call, path: string): void {
@@ -100,8 +116,8 @@ function noteCut({ record }: Call, path: string): void {
 }
 
 /** How a client is told of the tasks of its server. Between eras nobody has tasks (mcp-spec.md §2.3 and §2.4). */
-export function taskForm({ view }: Call, era: Era, result: JsonObject): TaskForm {
-  if (isElsewhere(era, view)) return 'none';
+export function taskForm({ snapshot }: Call, era: Era, result: JsonObject): TaskForm {
+  if (isElsewhere(era, snapshot)) return 'none';
   if (era === '2026') return 'extension';
   return result['protocolVersion'] === TASK_SESSION_VERSION ? 'session' : 'none';
 }
@@ -123,8 +139,8 @@ function taskSupport(
 export function addressTask(call: Call, principal: Principal, admitted: Admitted): Admitted {
   const { task, text, message } = admitted;
   if (task === undefined && !namesTask(message)) return admitted;
-  const place = { upstream: call.incoming.upstream, principal };
-  const edits = relatedEdits(text, message, (sealed) => call.ports.tasks.open(sealed, place));
+  const scope = { upstream: call.incoming.upstream, principal };
+  const edits = relatedEdits(text, message, (sealed) => call.ports.tasks.open(sealed, scope));
   if (task === undefined) return amendAdmitted(admitted, edits);
   const span = spanOf(text, ['params', 'taskId']);
   if (span === undefined) throw new Error('a request about a task has its id');

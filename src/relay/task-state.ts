@@ -5,25 +5,25 @@
 
 import { setMember } from '../inspect/members.js';
 import type { OpenedTask } from '../mcp/admitted.js';
-import { readAsking } from '../mcp/asking.js';
+import { readInputRequiredResult } from '../mcp/asking.js';
 import { applyEdits, readJsonText, spanOf } from '../mcp/json.js';
 import { readEnvelope } from '../mcp/jsonrpc.js';
-import { isObject, type Json, type JsonObject, type QuestionName } from '../mcp/message.js';
+import { isObject, type Json, type JsonObject, type ServerRequestName } from '../mcp/message.js';
 import { readDetailedTask, readPlainTask, type Task, type TaskState } from '../mcp/tasks.js';
 import { type CompiledSchema, definitionOf } from '../policy/definition.js';
 import type { Reason } from '../policy/reasons.js';
-import { type Asking, noteWithheld, settleQuestions, showLinks } from './asking.js';
+import { type Asking, enforceServerRequests, noteWithheld, showLinks } from './asking.js';
 import { inspect, type Read, type Subject } from './subject.js';
 
 /** A word about one task. `askable` is what its server may ask of whoever hears it. */
-export type Telling = {
+export type TaskStateContext = {
   readonly subject: Subject;
   readonly task: OpenedTask;
-  readonly askable: readonly QuestionName[];
+  readonly allowedServerRequests: readonly ServerRequestName[];
 };
 
 /** What may pass, or why nothing does. */
-export type Told =
+export type TaskStateVerdict =
   | { readonly text: string; readonly isError: boolean }
   | { readonly reason: Reason };
 
@@ -34,21 +34,25 @@ type Payload = { readonly member: string; readonly text: string; readonly isErro
 const BROKEN = { reason: 'upstream-protocol' } as const;
 
 /** Judges a task as it stands in the result of an answer, or in the params of a notice. */
-export async function tellTask(telling: Telling, reading: Read, holder: Holder): Promise<Told> {
-  const { subject, task } = telling;
+export async function checkTaskState(
+  context: TaskStateContext,
+  reading: Read,
+  holder: Holder,
+): Promise<TaskStateVerdict> {
+  const { subject, task } = context;
   const held = isObject(reading.value) ? reading.value[holder] : undefined;
   const read = readTask(subject, held);
   if (read === undefined || !isObject(held) || read.id !== task.id) return BROKEN;
-  const asking = await judgeQuestions(telling, held, read.state);
-  if ('reason' in asking) return asking;
+  const inputRequired = await checkServerRequests(context, held, read.state);
+  if ('reason' in inputRequired) return inputRequired;
   const outer = await inspectOuter(subject, reading, holder, read);
   if ('reason' in outer) return outer;
-  const payload = await inspectPayload(telling, reading.text, holder, read);
+  const payload = await inspectPayload(context, reading.text, holder, read);
   if (payload !== undefined && 'reason' in payload) return payload;
   const named = setMember(outer.text, [holder], 'taskId', task.sealed);
-  const whole =
+  const completed =
     payload === undefined ? named : replaceAt(named, [holder, payload.member], payload.text);
-  const text = whole && showLinks(whole, asking, [holder]);
+  const text = completed && showLinks(completed, inputRequired, [holder]);
   if (text === undefined) return { reason: 'elicitation-url' };
   return { text: withoutSharing(text, holder, held), isError: payload?.isError === true };
 }
@@ -58,24 +62,29 @@ function readTask({ era }: Subject, held: Json | undefined): Task | undefined {
   return isObject(held) ? readDetailedTask(held) : undefined;
 }
 
-const NO_QUESTIONS: Asking = { questions: [], state: undefined };
+const NO_INPUT_REQUESTS: Asking = { inputRequests: [], state: undefined };
 
 /** Asked again at every look, a question is counted once. All may have been answered a moment ago. */
-async function judgeQuestions(
-  { subject, task, askable }: Telling,
+async function checkServerRequests(
+  { subject, task, allowedServerRequests }: TaskStateContext,
   held: JsonObject,
   state: TaskState,
 ): Promise<Asking | { readonly reason: Reason }> {
-  if (state.kind !== 'asking' || Object.keys(state.inputRequests).length === 0) return NO_QUESTIONS;
-  const asking = readAsking(held);
-  if (asking === undefined) return BROKEN;
+  if (state.kind !== 'asking' || Object.keys(state.inputRequests).length === 0)
+    return NO_INPUT_REQUESTS;
+  const inputRequired = readInputRequiredResult(held);
+  if (inputRequired === undefined) return BROKEN;
   const { call, principal } = subject;
-  const place = { upstream: call.incoming.upstream, principal };
-  const asked = call.ports.tasks.asked(task.id, place);
-  const fault = await settleQuestions({ call, principal, askable }, asking, asked);
-  if (fault === undefined) return asking;
-  noteWithheld(call, fault.question);
-  return { reason: fault.reason };
+  const scope = { upstream: call.incoming.upstream, principal };
+  const asked = call.ports.tasks.inputRequestsOf(task.id, scope);
+  const inputRequestError = await enforceServerRequests(
+    { call, principal, allowedServerRequests },
+    inputRequired,
+    asked,
+  );
+  if (inputRequestError === undefined) return inputRequired;
+  noteWithheld(call, inputRequestError.inputRequest);
+  return { reason: inputRequestError.reason };
 }
 
 /** All but what the task has brought, which is judged by itself, and its id, which looks like a secret. */
@@ -103,7 +112,7 @@ async function inspectOuter(
 
 /** The result or the error, as a message of its own: what its call would have been answered. */
 async function inspectPayload(
-  { subject, task }: Telling,
+  { subject, task }: TaskStateContext,
   text: string,
   holder: Holder,
   { state }: Task,
@@ -112,20 +121,20 @@ async function inspectPayload(
   const member = state.kind;
   const span = spanOf(text, [holder, member]);
   if (span === undefined) return BROKEN;
-  const answer = `{"jsonrpc":"2.0","id":0,"${member}":${text.slice(span.start, span.end)}}`;
-  const reading = readJsonText(answer);
+  const asResponse = `{"jsonrpc":"2.0","id":0,"${member}":${text.slice(span.start, span.end)}}`;
+  const reading = readJsonText(asResponse);
   if (!reading.ok || readEnvelope(reading.value).kind !== member) return BROKEN;
   const isError = state.kind === 'error' || state.result['isError'] === true;
   const outcome = await inspect(subject, reading, outputOf(subject, task));
   if (outcome.kind === 'withhold') return { reason: outcome.reason };
-  const inspected = outcome.kind === 'changed' ? outcome.text : answer;
+  const inspected = outcome.kind === 'changed' ? outcome.text : asResponse;
   const kept = spanOf(inspected, [member]);
   if (kept === undefined) return BROKEN;
   return { member, text: inspected.slice(kept.start, kept.end), isError };
 }
 
 function outputOf(subject: Subject, { tool }: OpenedTask): CompiledSchema | undefined {
-  return definitionOf(subject.call.view.catalogueFor(subject).standing('tool', tool))?.output;
+  return definitionOf(subject.call.snapshot.catalogueFor(subject).standing('tool', tool))?.output;
 }
 
 function replaceAt(text: string, path: readonly string[], value: string): string | undefined {

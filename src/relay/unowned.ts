@@ -4,7 +4,7 @@
 
 import { NO_CARRY } from '../inspect/inspect.js';
 import type { SessionFacts } from '../mcp/admitted.js';
-import { type Answer, readAnswer } from '../mcp/answers.js';
+import { classifyUpstreamMessage, type UpstreamMessage } from '../mcp/answers.js';
 import { applyEdits, spanOf } from '../mcp/json.js';
 import type { JsonObject } from '../mcp/message.js';
 import { sessionEra } from '../mcp/versions.js';
@@ -12,8 +12,8 @@ import { isListed } from '../policy/decide.js';
 import type { Principal } from '../policy/principal.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { Call } from './call.js';
-import { createSessionGate, type NoticeGate } from './progress.js';
-import { judgeQuestion } from './question.js';
+import { createSessionGate, type NotificationGate } from './progress.js';
+import { checkServerRequest } from './question.js';
 import { readMessage } from './reading.js';
 import {
   DROP,
@@ -24,64 +24,64 @@ import {
   type Subject,
   type Verdict,
 } from './subject.js';
-import { judgeTaskNotice } from './task-notice.js';
+import { checkSessionTaskNotification } from './task-notice.js';
 
 const LIST_CHANGED = /^notifications\/(?:tools|prompts|resources)\/list_changed$/;
 
-type OwnAnswer = Extract<
-  Answer,
+type OwnMessage = Extract<
+  UpstreamMessage,
   { kind: 'own-result' | 'own-error' | 'own-question' | 'own-task' }
 >;
 
-function isOwn(answer: Answer): answer is OwnAnswer {
-  return answer.kind.startsWith('own-');
+function isOwn(message: UpstreamMessage): message is OwnMessage {
+  return message.kind.startsWith('own-');
 }
 
 /** A judge of the messages of a stream that nobody asked for; it gives the text to send, or nothing. */
-export function createUnaskedJudge(
+export function createUnsolicitedCheck(
   call: Call,
   principal: Principal,
   session: SessionFacts,
-  gate: NoticeGate = createSessionGate(call, session),
+  gate: NotificationGate = createSessionGate(call, session),
 ): (data: string) => Promise<string | undefined> {
   const { version } = session;
   const era = sessionEra(version);
   const subject: Subject = {
     call,
-    owed: undefined,
+    responseObligations: undefined,
     principal,
     era,
     apps: session.apps ?? false,
     session,
-    answered: undefined,
+    requestMethod: undefined,
     carry: NO_CARRY,
-    refusedQuestions: 0,
+    refusedServerRequests: 0,
     gate,
   };
   return async (data) => {
     const reading = await readMessage(call, data);
     if (!reading.ok) return undefined;
-    const answer = readAnswer(reading.value, { era, id: undefined, version });
-    if (isOwn(answer)) return undefined;
+    const message = classifyUpstreamMessage(reading.value, { era, id: undefined, version });
+    if (isOwn(message)) return undefined;
     // The messages of such a stream are apart: none goes on where another broke off.
     subject.carry = NO_CARRY;
-    const verdict = await judgeUnowned(subject, reading, answer);
+    const verdict = await checkUnowned(subject, reading, message);
     return verdict.kind === 'pass' ? (verdict.text ?? data) : undefined;
   };
 }
 
 /** Judges one message that is not the answer itself. */
-export function judgeUnowned(
+export function checkUnowned(
   subject: Subject,
   reading: Read,
-  answer: Exclude<Answer, OwnAnswer>,
+  message: Exclude<UpstreamMessage, OwnMessage>,
 ): Verdict | Promise<Verdict> {
   const { call } = subject;
-  switch (answer.kind) {
+  switch (message.kind) {
     case 'notification':
-      return judgeNotification(subject, reading, answer);
+      return checkNotification(subject, reading, message);
     case 'server-request':
-      return judgeQuestion(subject, reading, answer);
+      return checkServerRequest(subject, reading, message);
     case 'foreign':
       drop(call, 'foreign-message');
       return DROP;
@@ -91,23 +91,24 @@ export function judgeUnowned(
   }
 }
 
-function judgeNotification(
+function checkNotification(
   subject: Subject,
   reading: Read,
-  answer: Extract<Answer, { kind: 'notification' }>,
+  message: Extract<UpstreamMessage, { kind: 'notification' }>,
 ): Verdict | Promise<Verdict> {
   const { call } = subject;
-  if (LIST_CHANGED.test(answer.method)) return passListChanged(call, answer.method);
-  if (answer.method === 'notifications/cancelled') return takeBack(subject, reading, answer.params);
-  if (answer.method === 'notifications/tasks/status')
-    return judgeTaskNotice(subject, reading, answer.params);
-  if (!concernsClient(subject, answer)) {
+  if (LIST_CHANGED.test(message.method)) return passListChanged(call, message.method);
+  if (message.method === 'notifications/cancelled')
+    return takeBack(subject, reading, message.params);
+  if (message.method === 'notifications/tasks/status')
+    return checkSessionTaskNotification(subject, reading, message.params);
+  if (!concernsClient(subject, message)) {
     drop(call, 'unasked-notice');
     return DROP;
   }
-  const fault = subject.gate.find(answer.method, answer.params);
-  if (fault !== undefined) {
-    drop(call, fault);
+  const notificationError = subject.gate.find(message.method, message.params);
+  if (notificationError !== undefined) {
+    drop(call, notificationError);
     return DROP;
   }
   const outcome = inspect(subject, reading);
@@ -128,7 +129,7 @@ async function passListChanged(call: Call, method: string): Promise<Verdict> {
 
 function concernsClient(
   subject: Subject,
-  { method, params }: Extract<Answer, { kind: 'notification' }>,
+  { method, params }: Extract<UpstreamMessage, { kind: 'notification' }>,
 ): boolean {
   switch (method) {
     case 'notifications/resources/updated':
@@ -136,7 +137,7 @@ function concernsClient(
     case 'notifications/message':
       return mayLog(subject);
     case 'notifications/elicitation/complete':
-      return subject.session?.askable?.includes('elicitation/url') === true;
+      return subject.session?.allowedServerRequests?.includes('elicitation/url') === true;
     default:
       return true;
   }
@@ -151,7 +152,8 @@ async function takeBack(
   const { call, session } = subject;
   const id = params?.['requestId'];
   const isId = typeof id === 'string' || typeof id === 'number';
-  const sealed = isId && session !== undefined ? call.ports.recallQuestion(id, session) : undefined;
+  const sealed =
+    isId && session !== undefined ? call.ports.recallServerRequest(id, session) : undefined;
   const outcome = sealed === undefined ? undefined : await inspect(subject, reading);
   if (sealed === undefined || outcome === undefined || outcome.kind === 'withhold') {
     drop(call, 'foreign-message');
@@ -177,7 +179,7 @@ function mayKnowResource(
 ): boolean {
   const uri = params?.['uri'];
   if (typeof uri !== 'string') return false;
-  const catalogue = call.view.catalogueFor({ era, apps });
-  const { policies, upstream } = call.view;
+  const catalogue = call.snapshot.catalogueFor({ era, apps });
+  const { policies, upstream } = call.snapshot;
   return isListed(policies, principal, upstream, { kind: 'resource', uri }, catalogue);
 }

@@ -1,47 +1,47 @@
 // Counts what an exchange spends waiting for the bytes of an upstream's answer, so that the rest of its
 // duration is the gateway's own (contract §9, sallyport_overhead_seconds). Changes no byte and no order.
 
-import type { UpstreamAnswer } from '../mcp/transport.js';
-import type { ExchangeRecord } from '../policy/record.js';
+import type { UpstreamResponse } from '../mcp/transport.js';
+import type { RequestRecord } from '../policy/record.js';
 
 /** The same answer, whose waits are added to `record.latency.upstream`, in milliseconds. */
-export function countWaits(record: ExchangeRecord, answer: UpstreamAnswer): UpstreamAnswer {
-  return new CountedAnswer(record, answer);
+export function countWaits(record: RequestRecord, response: UpstreamResponse): UpstreamResponse {
+  return new CountedResponse(record, response);
 }
 
 /** A class: closures for each exchange would outlive it. */
-class CountedAnswer implements UpstreamAnswer {
+class CountedResponse implements UpstreamResponse {
   readonly kind = 'answer';
   readonly status: number;
-  readonly headers: UpstreamAnswer['headers'];
-  readonly #record: ExchangeRecord;
-  readonly #answer: UpstreamAnswer;
+  readonly headers: UpstreamResponse['headers'];
+  readonly #record: RequestRecord;
+  readonly #response: UpstreamResponse;
 
-  constructor(record: ExchangeRecord, answer: UpstreamAnswer) {
-    this.status = answer.status;
-    this.headers = answer.headers;
+  constructor(record: RequestRecord, response: UpstreamResponse) {
+    this.status = response.status;
+    this.headers = response.headers;
     this.#record = record;
-    this.#answer = answer;
+    this.#response = response;
   }
 
-  whole(maxBytes: number, withinMs: number): ReturnType<UpstreamAnswer['whole']> {
-    return this.#timed(this.#answer.whole(maxBytes, withinMs));
+  readBody(maxBytes: number, withinMs: number): ReturnType<UpstreamResponse['readBody']> {
+    return this.#timed(this.#response.readBody(maxBytes, withinMs));
   }
 
-  next(): ReturnType<UpstreamAnswer['next']> {
-    return this.#timed(this.#answer.next());
+  next(): ReturnType<UpstreamResponse['next']> {
+    return this.#timed(this.#response.next());
   }
 
-  hold(bytes: number): ReturnType<NonNullable<UpstreamAnswer['hold']>> {
-    return this.#answer.hold?.(bytes);
+  hold(bytes: number): ReturnType<NonNullable<UpstreamResponse['hold']>> {
+    return this.#response.hold?.(bytes);
   }
 
   release(): void {
-    this.#answer.release();
+    this.#response.release();
   }
 
   abort(): void {
-    this.#answer.abort();
+    this.#response.abort();
   }
 
   /** What is there at once was not waited for. */

@@ -6,14 +6,14 @@ import { readLink } from '../inspect/elicitation.js';
 import { applyEdits, spanOf } from '../mcp/json.js';
 import { PLAIN_SESSION } from '../mcp/listing.js';
 import { isObject, type Json, type RpcError } from '../mcp/message.js';
-import { decideQuestion } from '../policy/grants.js';
+import { decideServerRequest } from '../policy/grants.js';
 import { refuseWith } from '../policy/refusal.js';
 import type { Subject, Verdict } from './subject.js';
 
 export const URL_ELICITATION_REQUIRED = -32042;
 
 /** Judges such an error, which was inspected before. Withheld whole where one link may not be shown. */
-export function judgeUrlError(
+export function checkUrlError(
   subject: Subject,
   inspected: Verdict,
   text: string,
@@ -21,7 +21,7 @@ export function judgeUrlError(
 ): Verdict {
   if (inspected.kind !== 'own') return inspected;
   const links = linksOf(error.data);
-  if (!mayAsk(subject) || links === undefined) {
+  if (!mayElicitUrl(subject) || links === undefined) {
     return { kind: 'refused', refusal: refuseWith('elicitation-url') };
   }
   let shown = inspected.text ?? text;
@@ -47,10 +47,11 @@ function linksOf(data: Json | undefined): readonly (Json | undefined)[] | undefi
   return listed.map((one: Json) => (isObject(one) ? one['url'] : undefined));
 }
 
-function mayAsk({ call, principal, era, session }: Subject): boolean {
-  if (era !== '2025' || session?.askable?.includes('elicitation/url') !== true) return false;
-  const { policies, upstream } = call.view;
-  const catalogue = call.view.catalogueFor(PLAIN_SESSION);
+function mayElicitUrl({ call, principal, era, session }: Subject): boolean {
+  if (era !== '2025' || session?.allowedServerRequests?.includes('elicitation/url') !== true)
+    return false;
+  const { policies, upstream } = call.snapshot;
+  const catalogue = call.snapshot.catalogueFor(PLAIN_SESSION);
   const asked = { principal, upstream, catalogue, name: 'elicitation/url' } as const;
-  return decideQuestion(policies, asked).verdict === 'allow';
+  return decideServerRequest(policies, asked).verdict === 'allow';
 }

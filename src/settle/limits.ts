@@ -2,10 +2,14 @@
 // Stops at the first that is used up; asks the store for nothing else. Contract §4 (`limits`) and §10.
 
 import type { Allow, Deny, RateLimit } from '../policy/decision.js';
-import type { LimitAnswer, LimitStore } from '../policy/limit-store.js';
+import type { LimitOutcome, LimitStore } from '../policy/limit-store.js';
 import type { Principal } from '../policy/principal.js';
 
-export type { LimitAnswer, LimitStore, LimitWindow } from '../policy/limit-store.js';
+export type {
+  LimitOutcome as LimitAnswer,
+  LimitStore,
+  LimitWindow,
+} from '../policy/limit-store.js';
 
 const MS_PER_SECOND = 1000;
 
@@ -18,7 +22,9 @@ export function meetLimits(
   principal: Principal,
   store: LimitStore,
 ): Deny | undefined | Promise<Deny | undefined> {
-  const limits = allow.obligations.flatMap((owed) => (owed.kind === 'rate' ? [owed.limit] : []));
+  const limits = allow.obligations.flatMap((obligation) =>
+    obligation.kind === 'rate' ? [obligation.limit] : [],
+  );
   return takeFrom(limits, 0, principal, store);
 }
 
@@ -31,14 +37,14 @@ function takeFrom(
   for (let index = start; index < limits.length; index++) {
     const limit = limits[index];
     if (limit === undefined) continue;
-    const answer = store.take(limitKey(limit, principal), limit);
-    if (answer instanceof Promise) {
-      return answer.then(
-        (settled) => denyFor(settled, limit) ?? takeFrom(limits, index + 1, principal, store),
+    const counted = store.take(limitKey(limit, principal), limit);
+    if (counted instanceof Promise) {
+      return counted.then(
+        (outcome) => denyFor(outcome, limit) ?? takeFrom(limits, index + 1, principal, store),
         () => denyFor('unavailable', limit),
       );
     }
-    const deny = denyFor(answer, limit);
+    const deny = denyFor(counted, limit);
     if (deny !== undefined) return deny;
   }
   return undefined;
@@ -59,12 +65,12 @@ export function limitKey(limit: RateLimit, principal: Principal): string {
   }
 }
 
-function denyFor(answer: LimitAnswer, limit: RateLimit): Deny | undefined {
-  if (answer === 'unavailable') {
+function denyFor(counted: LimitOutcome, limit: RateLimit): Deny | undefined {
+  if (counted === 'unavailable') {
     return { verdict: 'deny', reason: 'store-unavailable', listed: true, ...ruleOf(limit) };
   }
-  if (answer.ok) return undefined;
-  const retryAfterSeconds = Math.max(1, Math.ceil(answer.retryAfterMs / MS_PER_SECOND));
+  if (counted.ok) return undefined;
+  const retryAfterSeconds = Math.max(1, Math.ceil(counted.retryAfterMs / MS_PER_SECOND));
   return {
     verdict: 'deny',
     reason: 'rate-limited',

@@ -8,10 +8,10 @@ import type { Allow, Deny } from '../policy/decision.js';
 import type { Principal } from '../policy/principal.js';
 import { type LimitStore, meetLimits } from './limits.js';
 
-declare const clearedBrand: unique symbol;
+declare const authorizedBrand: unique symbol;
 
 /** What must hold of the answer, of all that the allow owes. */
-export type OwedByAnswer = {
+export type ResponseObligations = {
   /** The least of all caps, in bytes. */
   readonly maxResultBytes: number | undefined;
   /** Names of inspection profiles; all of them apply. */
@@ -19,70 +19,78 @@ export type OwedByAnswer = {
 };
 
 /** A message that every station has let through. Made only here. */
-export type Cleared<M extends Message = Message> = {
-  readonly [clearedBrand]: true;
+export type AuthorizedRequest<M extends Message = Message> = {
+  readonly [authorizedBrand]: true;
   readonly admitted: Admitted<M>;
   readonly principal: Principal;
   readonly allow: Allow;
-  readonly owed: OwedByAnswer;
+  readonly responseObligations: ResponseObligations;
 };
 
-export type SettlePorts = { readonly limits: LimitStore };
+export type EnforcePorts = { readonly limits: LimitStore };
 
 /**
  * Meets the obligations of an allow. Answers at once where the store does, so that a caller need not
  * wait: test for a promise before awaiting. A store that fails refuses.
  */
-export function settle<M extends Message>(
+export function enforce<M extends Message>(
   allow: Allow,
   admitted: Admitted<M>,
   principal: Principal,
-  ports: SettlePorts,
-): Cleared<M> | Deny | Promise<Cleared<M> | Deny> {
-  const deny = isAnswer(admitted) ? undefined : meetLimits(allow, principal, ports.limits);
+  ports: EnforcePorts,
+): AuthorizedRequest<M> | Deny | Promise<AuthorizedRequest<M> | Deny> {
+  const deny = isReply(admitted) ? undefined : meetLimits(allow, principal, ports.limits);
   if (deny instanceof Promise) {
-    return deny.then((settled) => settled ?? clear(allow, admitted, principal));
+    return deny.then((denied) => denied ?? authorize(allow, admitted, principal));
   }
-  return deny ?? clear(allow, admitted, principal);
+  return deny ?? authorize(allow, admitted, principal);
 }
 
 /** The answer to a question was counted when the question was asked. */
-function isAnswer({ message }: Admitted): boolean {
+function isReply({ message }: Admitted): boolean {
   return message.kind === 'result' || message.kind === 'error';
 }
 
 /** INVARIANT: the only cast to Cleared in the program. */
-function clear<M extends Message>(
+function authorize<M extends Message>(
   allow: Allow,
   admitted: Admitted<M>,
   principal: Principal,
-): Cleared<M> {
-  return { allow, admitted, principal, owed: owedByAnswer(allow, admitted.task) } as Cleared<M>;
+): AuthorizedRequest<M> {
+  return {
+    allow,
+    admitted,
+    principal,
+    responseObligations: responseObligationsOf(allow, admitted.task),
+  } as AuthorizedRequest<M>;
 }
 
-const NOTHING_OWED: OwedByAnswer = Object.freeze({ maxResultBytes: undefined, profiles: [] });
+const NO_RESPONSE_OBLIGATIONS: ResponseObligations = Object.freeze({
+  maxResultBytes: undefined,
+  profiles: [],
+});
 
 /**
  * The obligations that are met while the answer passes, gathered; of a task those too that its call left.
  */
-export function owedByAnswer(
+export function responseObligationsOf(
   allow: Allow,
   task?: Pick<TaskFacts, 'maxResultBytes' | 'profiles'>,
-): OwedByAnswer {
-  if (allow.obligations.length === 0 && task === undefined) return NOTHING_OWED;
+): ResponseObligations {
+  if (allow.obligations.length === 0 && task === undefined) return NO_RESPONSE_OBLIGATIONS;
   let maxResultBytes = task?.maxResultBytes;
   const profiles: string[] = [...(task?.profiles ?? [])];
-  for (const owed of allow.obligations) {
-    switch (owed.kind) {
+  for (const obligation of allow.obligations) {
+    switch (obligation.kind) {
       // Limits are met before; what is captured is on record since the decision.
       case 'rate':
       case 'capture':
         break;
       case 'max-result-bytes':
-        maxResultBytes = Math.min(owed.bytes, maxResultBytes ?? owed.bytes);
+        maxResultBytes = Math.min(obligation.bytes, maxResultBytes ?? obligation.bytes);
         break;
       case 'inspect':
-        if (!profiles.includes(owed.profile)) profiles.push(owed.profile);
+        if (!profiles.includes(obligation.profile)) profiles.push(obligation.profile);
     }
   }
   return { maxResultBytes, profiles };

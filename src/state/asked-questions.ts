@@ -6,21 +6,21 @@
 import type { RequestId } from '../mcp/message.js';
 
 /** Past this many, the oldest are forgotten first. */
-const MAX_ASKED = 4096;
+const MAX_REMEMBERED = 4096;
 
-export type AskedQuestions = {
+export type PassedServerRequests = {
   /** `session` is the keyed hash of the session's sealed id; `sealed` the id that the client saw. */
   add(session: string, id: RequestId, sealed: string): void;
   find(session: string, id: RequestId): string | undefined;
 };
 
 /** An empty memory. */
-export function createAskedQuestions(): AskedQuestions {
+export function createPassedServerRequests(): PassedServerRequests {
   const asked = new Map<string, string>();
   return {
     add(session, id, sealed) {
       const [oldest] = asked.keys();
-      if (asked.size >= MAX_ASKED && oldest !== undefined) asked.delete(oldest);
+      if (asked.size >= MAX_REMEMBERED && oldest !== undefined) asked.delete(oldest);
       asked.set(keyOf(session, id), sealed);
     },
     find: (session, id) => asked.get(keyOf(session, id)),

@@ -11,7 +11,7 @@ const PURPOSE = 'cursor';
 const MAX_SEALED_CHARS = 256 * 1024;
 
 /** Where each member's list goes on. The empty text is a cursor like any other. */
-export type MemberCursors = ReadonlyMap<string, string>;
+export type BackendCursors = ReadonlyMap<string, string>;
 
 /** Whose cursor it is; `upstream` is the endpoint. */
 export type CursorBinding = SessionBinding & { readonly method: string };
@@ -20,7 +20,7 @@ export type CursorBinding = SessionBinding & { readonly method: string };
 export function sealCursor(
   ring: KeyRing,
   binding: CursorBinding,
-  cursors: MemberCursors,
+  cursors: BackendCursors,
   expiresAtMs: number,
 ): string {
   const payload = JSON.stringify([...cursors]);
@@ -33,7 +33,7 @@ export function openCursor(
   binding: CursorBinding,
   sealed: string,
   nowMs: number,
-): MemberCursors | undefined {
+): BackendCursors | undefined {
   const bound = [...bindings(binding), binding.method];
   const payload = open(ring, PURPOSE, bound, sealed, nowMs, MAX_SEALED_CHARS);
   if (payload === undefined) return undefined;
@@ -41,9 +41,9 @@ export function openCursor(
   if (!Array.isArray(value)) return undefined;
   const cursors = new Map<string, string>();
   for (const entry of value as readonly unknown[]) {
-    const [member, cursor]: readonly unknown[] = Array.isArray(entry) ? entry : [];
-    if (typeof member !== 'string' || typeof cursor !== 'string') return undefined;
-    cursors.set(member, cursor);
+    const [backend, cursor]: readonly unknown[] = Array.isArray(entry) ? entry : [];
+    if (typeof backend !== 'string' || typeof cursor !== 'string') return undefined;
+    cursors.set(backend, cursor);
   }
   return cursors;
 }

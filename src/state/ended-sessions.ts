@@ -9,7 +9,7 @@ export type EndedSessions = {
   add(hash: string, expiresAtMs: number): void;
   has(hash: string): boolean;
   /** Tells of sessions that ended at another replica. */
-  onElsewhere(told: () => void): void;
+  onElsewhere(listener: () => void): void;
 };
 
 /** Remembers ended sessions until they would have expired anyway. */

@@ -4,9 +4,9 @@
 
 import type { EventFacts, RequestFacts } from '../mcp/admitted.js';
 import type { Target } from '../mcp/message.js';
-import { QUESTION_NAMES } from '../mcp/questions.js';
+import { SERVER_REQUEST_NAMES } from '../mcp/questions.js';
 import type { KeyRing } from './key-ring.js';
-import type { QuestionBinding } from './question-seal.js';
+import type { ServerRequestBinding } from './question-seal.js';
 import { open, seal } from './seal.js';
 import { bindings } from './session-seal.js';
 
@@ -17,12 +17,14 @@ const MAX_PAYLOAD_CHARACTERS = 4096;
 /** Makes the id of an event; `undefined` where what it must carry is too long for a header. */
 export function sealEvent(
   ring: KeyRing,
-  binding: QuestionBinding,
-  { upstreamId, request, askedAt }: EventFacts,
+  binding: ServerRequestBinding,
+  { upstreamId, request, requestedAt }: EventFacts,
   expiresAtMs: number,
 ): string | undefined {
   const plan = request === undefined ? null : writeRequest(request);
-  const payload = JSON.stringify(plan === null ? [upstreamId, plan] : [upstreamId, plan, askedAt]);
+  const payload = JSON.stringify(
+    plan === null ? [upstreamId, plan] : [upstreamId, plan, requestedAt],
+  );
   if (payload.length > MAX_PAYLOAD_CHARACTERS) return undefined;
   return seal(ring, PURPOSE, [...bindings(binding), binding.session], payload, expiresAtMs);
 }
@@ -30,7 +32,7 @@ export function sealEvent(
 /** Opens the id of an event; `undefined` for whatever was not given out in this session of this caller. */
 export function openEvent(
   ring: KeyRing,
-  binding: QuestionBinding,
+  binding: ServerRequestBinding,
   sealed: string,
   nowMs: number,
 ): EventFacts | undefined {
@@ -39,12 +41,14 @@ export function openEvent(
   if (payload === undefined) return undefined;
   const value: unknown = JSON.parse(payload.toString('utf8'));
   if (!Array.isArray(value)) return undefined;
-  const [upstreamId, plan, askedAt]: readonly unknown[] = value;
+  const [upstreamId, plan, requestedAt]: readonly unknown[] = value;
   if (typeof upstreamId !== 'string') return undefined;
   if (plan === null) return { upstreamId, request: undefined };
   const request = Array.isArray(plan) ? readRequest(plan) : undefined;
   if (request === undefined) return undefined;
-  return typeof askedAt === 'number' ? { upstreamId, request, askedAt } : { upstreamId, request };
+  return typeof requestedAt === 'number'
+    ? { upstreamId, request, requestedAt }
+    : { upstreamId, request };
 }
 
 /** A request as it stands in a sealed value. */
@@ -108,8 +112,10 @@ function targetOf(kind: unknown, name: unknown): Target | undefined {
     case 'none':
       return { kind };
     default: {
-      const question = QUESTION_NAMES.find((one) => one === name);
-      return kind === 'question' && question !== undefined ? { kind, name: question } : undefined;
+      const serverRequest = SERVER_REQUEST_NAMES.find((one) => one === name);
+      return kind === 'question' && serverRequest !== undefined
+        ? { kind, name: serverRequest }
+        : undefined;
     }
   }
 }

@@ -10,12 +10,12 @@ import { createEndedSessions, type EndedSessions } from './ended-sessions.js';
 import type { KeyRing } from './key-ring.js';
 import { createMemoryLimits } from './memory-limits.js';
 import { createMemoryReplays } from './memory-replays.js';
-import { createNoWords, type ReplicaWords } from './replica-words.js';
+import { createLocalReplicaBus, type ReplicaBus } from './replica-words.js';
 import type { Revocation } from './revocation.js';
 import { createRevocationSet } from './revocation-set.js';
 
 /** Why a caller that was verified is refused all the same. */
-export type CallerFault = 'token-revoked' | 'store-unavailable';
+export type CallerError = 'token-revoked' | 'store-unavailable';
 
 /** `kept`: in force here, and told to the store as soon as it can be reached. */
 export type Added = 'shared' | 'kept' | 'full';
@@ -23,7 +23,7 @@ export type Lifted = 'lifted' | 'unknown' | 'unavailable';
 
 export type Revocations = {
   /** Whether this caller was revoked, or nobody can tell. Never waits. */
-  judge(principal: Principal): CallerFault | undefined;
+  checkPrincipal(principal: Principal): CallerError | undefined;
   /** Whether this caller is known to be revoked, however old that knowledge is. */
   isRevoked(principal: Principal): boolean;
   /** Whether a session was revoked, by its keyed digests under every key. */
@@ -34,7 +34,7 @@ export type Revocations = {
   /** Those in force, the newest first. */
   list(): readonly Revocation[];
   /** Tells of every change of what `judge` and `hasSession` answer. */
-  onChange(told: () => void): void;
+  onChange(listener: () => void): void;
 };
 
 /** `off`: there is no store. */
@@ -49,10 +49,10 @@ export type GatewayState = {
   readonly limits: LimitStore;
   readonly replays: ReplayStore;
   /** Which questions of servers were answered; apart from proofs, so that neither takes the other's room. */
-  readonly answered: ReplayStore;
+  readonly answeredRequests: ReplayStore;
   readonly ended: EndedSessions;
   readonly revocations: Revocations;
-  readonly words: ReplicaWords;
+  readonly replicaBus: ReplicaBus;
   status(): StoreStatus;
   /** Resolves when the store was asked for the first time, whether or not it answered. */
   start(): Promise<void>;
@@ -74,34 +74,34 @@ const ALONE: StoreStatus = {
 /** The state of one replica: gone when the process ends. */
 export function createMemoryState({ ring, now }: StatePorts): GatewayState {
   const known = createRevocationSet(ring, now);
-  const followers: (() => void)[] = [];
-  const tell = (): void => {
-    for (const follow of followers) follow();
+  const listeners: (() => void)[] = [];
+  const emitChange = (): void => {
+    for (const follow of listeners) follow();
   };
   return {
     limits: createMemoryLimits(),
     replays: createMemoryReplays(now),
-    answered: createMemoryReplays(now),
+    answeredRequests: createMemoryReplays(now),
     ended: createEndedSessions(now),
     revocations: {
-      judge: (principal) => (known.hasCaller(principal) ? 'token-revoked' : undefined),
+      checkPrincipal: (principal) => (known.hasCaller(principal) ? 'token-revoked' : undefined),
       isRevoked: known.hasCaller,
       hasSession: known.hasSession,
       async add(revocation) {
-        if (!known.hasRoom()) return 'full';
+        if (!known.hasCapacity()) return 'full';
         known.add(revocation);
-        tell();
+        emitChange();
         return 'shared';
       },
       async lift(id) {
         if (!known.remove(id)) return 'unknown';
-        tell();
+        emitChange();
         return 'lifted';
       },
       list: known.list,
-      onChange: (told) => void followers.push(told),
+      onChange: (listener) => void listeners.push(listener),
     },
-    words: createNoWords(),
+    replicaBus: createLocalReplicaBus(),
     status: () => ALONE,
     start: () => Promise.resolve(),
     close: () => Promise.resolve(),

@@ -20,10 +20,10 @@ export type GivenTasks = {
   add(caller: string, task: OpenedTask): void;
   find(caller: string, id: string): OpenedTask | undefined;
   /** The questions of a task that were put before; of one that is not known none is remembered. */
-  asked(
+  inputRequestsOf(
     caller: string,
     id: string,
-  ): { has(question: string): boolean; add(question: string): void };
+  ): { has(requestHash: string): boolean; add(question: string): void };
 };
 
 /** An empty memory. */
@@ -57,12 +57,12 @@ export function createGivenTasks(maxTasks = MAX_TASKS): GivenTasks {
       enter(caller, { task, asked: known?.asked ?? new Set() });
     },
     find: (caller, id) => callers.get(caller)?.get(id)?.task,
-    asked(caller, id) {
+    inputRequestsOf(caller, id) {
       const asked = callers.get(caller)?.get(id)?.asked;
       return {
-        has: (question) => asked?.has(question) === true,
-        add(question) {
-          if (asked !== undefined && asked.size < MAX_ASKED_A_TASK) asked.add(question);
+        has: (requestHash) => asked?.has(requestHash) === true,
+        add(requestHash) {
+          if (asked !== undefined && asked.size < MAX_ASKED_A_TASK) asked.add(requestHash);
         },
       };
     },

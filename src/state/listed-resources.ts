@@ -26,13 +26,13 @@ export type ListedResources = {
   /** `key` names caller and endpoint. */
   note(key: string, page: ListedPage): void;
   /** Of these members, those that listed the URI; none where one of them has not shown its whole list. */
-  recall(key: string, uri: string, members: readonly string[]): readonly string[];
+  recall(key: string, uri: string, backends: readonly string[]): readonly string[];
 };
 
 type Shown = {
   readonly listers: Map<string, Set<string>>;
   /** Members whose list was shown from its first page to its last. */
-  readonly whole: Set<string>;
+  readonly complete: Set<string>;
   /** Where those go on, by a digest, that were shown from the first page on without a gap. */
   readonly begun: Map<string, string>;
 };
@@ -66,7 +66,7 @@ export function createListedResources({
   }
 
   /** What a caller was shown, with room for a page: who lists too much forgets its own, and no other caller's. */
-  function roomFor(key: string, uris: readonly string[]): Shown {
+  function capacityFor(key: string, uris: readonly string[]): Shown {
     const own = known.get(key)?.listers.size ?? 0;
     if (own + countNew(key, uris) > maxUrisACaller) forget(key);
     const shown = shownTo(key);
@@ -88,25 +88,26 @@ export function createListedResources({
   return {
     note(key, { upstream, uris, cursor, nextCursor }) {
       const kept = uris.filter((uri) => uri.length <= MAX_URI_CHARS).slice(0, maxUrisACaller);
-      const shown = roomFor(key, kept);
+      const shown = capacityFor(key, kept);
       for (const uri of kept) add(shown, uri, upstream);
       const isNext = cursor === undefined || shown.begun.get(upstream) === digestOf(cursor);
       shown.begun.delete(upstream);
       // What was not kept, here or by another replica, leaves a gap.
       if (!isNext || kept.length < uris.length) return;
-      if (nextCursor === undefined) shown.whole.add(upstream);
+      if (nextCursor === undefined) shown.complete.add(upstream);
       else shown.begun.set(upstream, digestOf(nextCursor));
     },
-    recall(key, uri, members) {
+    recall(key, uri, backends) {
       const shown = known.get(key);
-      if (shown === undefined || !members.every((member) => shown.whole.has(member))) return [];
-      return members.filter((member) => shown.listers.get(uri)?.has(member) === true);
+      if (shown === undefined || !backends.every((backend) => shown.complete.has(backend)))
+        return [];
+      return backends.filter((backend) => shown.listers.get(uri)?.has(backend) === true);
     },
   };
 }
 
 function emptyShown(): Shown {
-  return { listers: new Map(), whole: new Set(), begun: new Map() };
+  return { listers: new Map(), complete: new Set(), begun: new Map() };
 }
 
 /** Cursors are as long as their servers like. */

@@ -8,7 +8,7 @@ const WINDOW_MS = 60_000;
 /** Past this many callers and members, the oldest are forgotten first. */
 const MAX_KNOWN = 10_000;
 
-export type LostParts = {
+export type LostBackends = {
   /** Notes a loss that is told. */
   note(key: string): void;
   /** Whether it has happened too often to be told again. */
@@ -16,7 +16,7 @@ export type LostParts = {
 };
 
 /** An empty memory. `key` names caller, endpoint and member. */
-export function createLostParts(now: () => number): LostParts {
+export function createLostBackends(now: () => number): LostBackends {
   const known = new Map<string, readonly number[]>();
   const recent = (key: string): readonly number[] =>
     (known.get(key) ?? []).filter((atMs) => now() - atMs < WINDOW_MS);

@@ -2,7 +2,7 @@
 // its limit. Errs towards refusing: in no span of `windowMs` do more than `count` uses pass. The table is
 // bounded; full of keys in use, it refuses new ones rather than forget what was used.
 
-import type { LimitAnswer, LimitStore, LimitWindow } from '../policy/limit-store.js';
+import type { LimitOutcome, LimitStore, LimitWindow } from '../policy/limit-store.js';
 
 /** Parts of a window: a use is forgotten at most one part late. */
 const STEPS_PER_WINDOW = 16;
@@ -29,7 +29,7 @@ export type MemoryLimitsOptions = {
 export interface MemoryLimits extends LimitStore {
   /** Keys that are counted now. */
   readonly size: number;
-  take(key: string, limit: LimitWindow): LimitAnswer;
+  take(key: string, limit: LimitWindow): LimitOutcome;
 }
 
 /** Keys for 50,000 callers and limits take about 15 MB. */
@@ -42,16 +42,16 @@ export function createMemoryLimits(options: MemoryLimitsOptions = {}): MemoryLim
   let lastFullSweepMs = Number.NEGATIVE_INFINITY;
 
   function sweep(now: number, most: number): void {
-    let looked = 0;
+    let examined = 0;
     for (const [key, usage] of usages) {
-      if (looked++ >= most) return;
+      if (examined++ >= most) return;
       advance(usage, now);
       if (usage.total === 0) usages.delete(key);
     }
   }
 
   /** Looks at all keys at most once a second: a full table must not make each call dear. */
-  function makeRoom(now: number): boolean {
+  function makeCapacity(now: number): boolean {
     if (usages.size < maxKeys) return true;
     if (now - lastFullSweepMs < 1000) return false;
     lastFullSweepMs = now;
@@ -69,7 +69,7 @@ export function createMemoryLimits(options: MemoryLimitsOptions = {}): MemoryLim
       let usage = usages.get(key);
       // A limit that a reload changed starts anew: its steps are of another length.
       if (usage === undefined || usage.windowMs !== limit.windowMs) {
-        if (usage === undefined && !makeRoom(now)) return 'unavailable';
+        if (usage === undefined && !makeCapacity(now)) return 'unavailable';
         usage = startUsage(limit.windowMs, now);
       }
       advance(usage, now);

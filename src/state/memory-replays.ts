@@ -1,7 +1,7 @@
 // Remembers in this process what was used once. Bounded, and it forgets nothing before its time: full of
 // uses that still count, it answers `unavailable` rather than forget one that could then be repeated.
 
-import type { ReplayAnswer, ReplayStore } from '../policy/replay-store.js';
+import type { ReplayOutcome, ReplayStore } from '../policy/replay-store.js';
 
 /** Uses kept at once; each takes about 150 bytes. */
 export const DEFAULT_MAX_USES = 200_000;
@@ -15,7 +15,7 @@ const FULL_SWEEP_EVERY_MS = 1000;
 export interface MemoryReplays extends ReplayStore {
   /** Uses that are kept now. */
   readonly size: number;
-  useOnce(keyHash: string, expiresAtMs: number, owner: string): ReplayAnswer;
+  useOnce(keyHash: string, expiresAtMs: number, owner: string): ReplayOutcome;
 }
 
 type Use = { readonly expiresAtMs: number; readonly owner: string };
@@ -26,31 +26,31 @@ export function createMemoryReplays(
   maxUses: number = DEFAULT_MAX_USES,
 ): MemoryReplays {
   const uses = new Map<string, Use>();
-  const shares = new Map<string, number>();
-  const maxShare = Math.max(1, Math.floor(maxUses * OWNER_PART));
+  const usageByOwner = new Map<string, number>();
+  const maxOwnUses = Math.max(1, Math.floor(maxUses * OWNER_PART));
   let sweptAtMs = Number.NEGATIVE_INFINITY;
 
   /** Oldest first; lives are about equally long, so that those are the ones that have expired. */
   function sweep(nowMs: number, most: number): void {
-    let looked = 0;
+    let examined = 0;
     for (const [keyHash, use] of uses) {
-      if (looked++ >= most) return;
+      if (examined++ >= most) return;
       if (use.expiresAtMs <= nowMs) forget(keyHash, use);
     }
   }
 
   function forget(keyHash: string, { owner }: Use): void {
     uses.delete(keyHash);
-    const left = (shares.get(owner) ?? 1) - 1;
-    if (left === 0) shares.delete(owner);
-    else shares.set(owner, left);
+    const left = (usageByOwner.get(owner) ?? 1) - 1;
+    if (left === 0) usageByOwner.delete(owner);
+    else usageByOwner.set(owner, left);
   }
 
   function isFull(owner: string): boolean {
-    return uses.size >= maxUses || (shares.get(owner) ?? 0) >= maxShare;
+    return uses.size >= maxUses || (usageByOwner.get(owner) ?? 0) >= maxOwnUses;
   }
 
-  function hasRoom(nowMs: number, owner: string): boolean {
+  function hasCapacity(nowMs: number, owner: string): boolean {
     if (!isFull(owner)) return true;
     if (nowMs - sweptAtMs < FULL_SWEEP_EVERY_MS) return false;
     sweptAtMs = nowMs;
@@ -68,9 +68,9 @@ export function createMemoryReplays(
       const known = uses.get(keyHash);
       if (known !== undefined && known.expiresAtMs > nowMs) return false;
       if (known !== undefined) forget(keyHash, known);
-      if (!hasRoom(nowMs, owner)) return 'unavailable';
+      if (!hasCapacity(nowMs, owner)) return 'unavailable';
       uses.set(keyHash, { expiresAtMs, owner });
-      shares.set(owner, (shares.get(owner) ?? 0) + 1);
+      usageByOwner.set(owner, (usageByOwner.get(owner) ?? 0) + 1);
       return true;
     },
   };

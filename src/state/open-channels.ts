@@ -2,7 +2,7 @@
 // reach the stream on which they are awaited. One replica's memory; forgets a channel when it ends.
 
 /** `End` is the stream of one client. */
-export type OpenChannels<End> = {
+export type OpenLegacyStreams<End> = {
   /** `session` is the keyed hash of the sealed id. The returned function takes the channel out again. */
   enter(session: string, end: End): () => void;
   /** `undefined` where no channel of this session is held here. */
@@ -11,7 +11,7 @@ export type OpenChannels<End> = {
 };
 
 /** No channels. */
-export function createOpenChannels<End>(): OpenChannels<End> {
+export function createOpenLegacyStreams<End>(): OpenLegacyStreams<End> {
   const open = new Map<string, End>();
   return {
     enter(session, end) {

@@ -12,7 +12,7 @@ import type { Principal } from '../policy/principal.js';
 export type OpenedSession = SessionFacts & {
   readonly hash: string;
   readonly hashes: readonly string[];
-  readonly partHashes: readonly string[];
+  readonly backendSessionHashes: readonly string[];
 };
 
 const REMEMBERED_MS = 60_000;

@@ -2,8 +2,8 @@
 // and bound to the upstream, the caller and the session, so that any replica restores it and nobody else
 // can answer. Nothing is stored (contract §10; MCP 2025-11-25, transports).
 
-import type { QuestionFacts } from '../mcp/admitted.js';
-import { QUESTION_METHODS, QUESTION_NAMES } from '../mcp/questions.js';
+import type { ServerRequestFacts } from '../mcp/admitted.js';
+import { SERVER_REQUEST_METHODS, SERVER_REQUEST_NAMES } from '../mcp/questions.js';
 import type { KeyRing } from './key-ring.js';
 import { open, seal } from './seal.js';
 import { bindings, type SessionBinding } from './session-seal.js';
@@ -11,13 +11,13 @@ import { bindings, type SessionBinding } from './session-seal.js';
 const PURPOSE = 'server-request';
 
 /** `session` is the keyed hash of the session's sealed id. */
-export type QuestionBinding = SessionBinding & { readonly session: string };
+export type ServerRequestBinding = SessionBinding & { readonly session: string };
 
 /** Makes the id of a question, valid until `expiresAtMs` (milliseconds since the epoch). */
-export function sealQuestion(
+export function sealServerRequest(
   ring: KeyRing,
-  binding: QuestionBinding,
-  { id, method, name }: QuestionFacts,
+  binding: ServerRequestBinding,
+  { id, method, name }: ServerRequestFacts,
   expiresAtMs: number,
 ): string {
   const bound = [...bindings(binding), binding.session];
@@ -25,20 +25,20 @@ export function sealQuestion(
 }
 
 /** Opens the id of an answer; `undefined` for whatever was not given out in this session of this caller. */
-export function openQuestion(
+export function openServerRequest(
   ring: KeyRing,
-  binding: QuestionBinding,
+  binding: ServerRequestBinding,
   sealed: string,
   nowMs: number,
-): QuestionFacts | undefined {
+): ServerRequestFacts | undefined {
   const bound = [...bindings(binding), binding.session];
   const payload = open(ring, PURPOSE, bound, sealed, nowMs);
   if (payload === undefined) return undefined;
   const value: unknown = JSON.parse(payload.toString('utf8'));
   if (!Array.isArray(value)) return undefined;
   const [id, method, asked]: readonly unknown[] = value;
-  const name = QUESTION_NAMES.find((one) => one === asked);
-  if (name === undefined || typeof method !== 'string' || !QUESTION_METHODS.has(method)) {
+  const name = SERVER_REQUEST_NAMES.find((one) => one === asked);
+  if (name === undefined || typeof method !== 'string' || !SERVER_REQUEST_METHODS.has(method)) {
     return undefined;
   }
   return typeof id === 'string' || typeof id === 'number' ? { id, method, name } : undefined;

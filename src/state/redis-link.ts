@@ -8,21 +8,21 @@ import type { StateSettings } from '../config/settings.js';
 import {
   ADD_REVOCATION,
   END_SESSION,
-  LEAVE_WORDS,
+  ENQUEUE_MESSAGES,
   LIFT_REVOCATION,
-  LOOK,
+  POLL,
   REPLICAS,
   REVOCATIONS,
   TAKE,
 } from './redis-scripts.js';
-import { MAX_WORDS } from './replica-words.js';
+import { MAX_QUEUED_MESSAGES } from './replica-words.js';
 import { MAX_REVOCATIONS } from './revocation-set.js';
 import type { StoreLink } from './store-link.js';
 
 /** A replica that did not look for so long is not counted. */
 const REPLICA_COUNTS_MS = 10_000;
 /** Ended sessions that one look shows, and that the store keeps. */
-const MAX_ENDED_A_LOOK = 5_000;
+const MAX_ENDED_PER_POLL = 5_000;
 const MAX_ENDED = 100_000;
 /** One for which so many words wait that there is no room, and that did not look for so long, reads none of them. */
 const REPLICA_READS_MS = 3_000;
@@ -51,12 +51,12 @@ function scriptOf(lua: string): Script {
 }
 
 const SCRIPTS = {
-  look: scriptOf(LOOK),
+  poll: scriptOf(POLL),
   revocations: scriptOf(REVOCATIONS),
   add: scriptOf(ADD_REVOCATION),
   lift: scriptOf(LIFT_REVOCATION),
   end: scriptOf(END_SESSION),
-  leave: scriptOf(LEAVE_WORDS),
+  leave: scriptOf(ENQUEUE_MESSAGES),
   replicas: scriptOf(REPLICAS),
   take: scriptOf(TAKE),
 } as const;
@@ -105,7 +105,7 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
   ];
   const ended = keyOf('sessions:ended');
   const replicas = keyOf('replicas');
-  const wordsFor = (replica: string): string => keyOf(`words:${replica}`);
+  const queueKeyOf = (replica: string): string => keyOf(`words:${replica}`);
 
   async function run(
     { lua, sha }: Script,
@@ -125,21 +125,21 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     isPrivate: isPrivate(settings.url),
     opened: () => firstTry(redis),
     // A command without a connection says nothing; why there is none was said before.
-    describe: (error) => describeFault(refused ?? error),
-    async look(replica, { mark, readTo, mostWords }) {
-      const keys = [version, replicas, ended, wordsFor(replica)];
-      const reply = await run(SCRIPTS.look, keys, [
-        ...[replica, REPLICA_COUNTS_MS, mark, MAX_ENDED_A_LOOK, readTo, mostWords],
+    describe: (error) => describeError(refused ?? error),
+    async poll(replica, { mark, readTo, maxMessages }) {
+      const keys = [version, replicas, ended, queueKeyOf(replica)];
+      const reply = await run(SCRIPTS.poll, keys, [
+        ...[replica, REPLICA_COUNTS_MS, mark, MAX_ENDED_PER_POLL, readTo, maxMessages],
       ]);
-      const [stored, running, nowMs, pairs, words] = listOf(reply);
+      const [stored, running, nowMs, pairs, messages] = listOf(reply);
       const shown = pairsOf(pairs).map(([hash, expiry]) => ({ hash, expiryMs: Number(expiry) }));
       return {
         version: String(stored),
         replicas: Number(running),
         ended: shown.map(({ hash, expiryMs }) => ({ hash, leftMs: expiryMs - Number(nowMs) })),
         mark: shown.at(-1)?.expiryMs ?? mark,
-        hasMore: shown.length === MAX_ENDED_A_LOOK,
-        words: pairsOf(words).map(([text, at]) => ({ text, at: Number(at) })),
+        hasMore: shown.length === MAX_ENDED_PER_POLL,
+        messages: pairsOf(messages).map(([text, at]) => ({ text, at: Number(at) })),
       };
     },
     async revocations() {
@@ -152,23 +152,23 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
     },
     async addRevocation(id, sealed, leftMs) {
       const added = await run(SCRIPTS.add, revocationKeys, [
-        ...[id, sealed, whole(leftMs), MAX_REVOCATIONS, randomUUID(), VERSION_LEFT_MS, channel],
+        ...[id, sealed, integer(leftMs), MAX_REVOCATIONS, randomUUID(), VERSION_LEFT_MS, channel],
       ]);
       return added === 1 ? 'added' : 'full';
     },
     async liftRevocation(id, leftMs) {
       await run(SCRIPTS.lift, revocationKeys, [
-        ...[id, whole(leftMs), randomUUID(), VERSION_LEFT_MS, channel],
+        ...[id, integer(leftMs), randomUUID(), VERSION_LEFT_MS, channel],
       ]);
     },
     async endSession(hash, leftMs) {
-      await run(SCRIPTS.end, [ended], [hash, whole(leftMs), MAX_ENDED]);
+      await run(SCRIPTS.end, [ended], [hash, integer(leftMs), MAX_ENDED]);
     },
-    async leaveWords(words, leftMs) {
-      const keys = [replicas, ...words.map(({ replica }) => wordsFor(replica))];
+    async enqueueMessages(messages, leftMs) {
+      const keys = [replicas, ...messages.map(({ replica }) => queueKeyOf(replica))];
       const left = await run(SCRIPTS.leave, keys, [
-        ...[MAX_WORDS, REPLICA_COUNTS_MS, REPLICA_READS_MS, whole(leftMs), channel],
-        ...words.flatMap(({ replica, text }) => [replica, text]),
+        ...[MAX_QUEUED_MESSAGES, REPLICA_COUNTS_MS, REPLICA_READS_MS, integer(leftMs), channel],
+        ...messages.flatMap(({ replica, text }) => [replica, text]),
       ]);
       if (Number(left) < 0) return 'full';
       return left === 0 ? 'gone' : 'left';
@@ -185,12 +185,12 @@ export function openRedisLink(settings: RedisSettings): StoreLink {
       return waitMs === 0 ? { ok: true } : { ok: false, retryAfterMs: waitMs };
     },
     async useOnce(keyHash, leftMs) {
-      return (await redis.set(keyOf(`used:${keyHash}`), '1', 'PX', whole(leftMs), 'NX')) === 'OK';
+      return (await redis.set(keyOf(`used:${keyHash}`), '1', 'PX', integer(leftMs), 'NX')) === 'OK';
     },
-    onHint(told) {
-      const subscribe = () => void listener.subscribe(channel).then(told, () => undefined);
+    onHint(onHint) {
+      const subscribe = () => void listener.subscribe(channel).then(onHint, () => undefined);
       listener.on('ready', subscribe);
-      listener.on('message', told);
+      listener.on('message', onHint);
       if (listener.status === 'ready') subscribe();
     },
     async close() {
@@ -210,15 +210,15 @@ function firstTry(redis: Redis): Promise<void> {
 }
 
 /** What the store itself says begins with a word in capitals; nothing else of an error is shown. */
-function describeFault(error: unknown): string {
+function describeError(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
-  const word = /^[A-Z]{4,16}(?= )/.exec(error.message)?.[0];
-  if (word !== undefined) return word;
+  const errorPrefix = /^[A-Z]{4,16}(?= )/.exec(error.message)?.[0];
+  if (errorPrefix !== undefined) return errorPrefix;
   return error.message === 'Command timed out' ? 'no answer in time' : 'no connection';
 }
 
 /** The store counts in whole milliseconds, and in at least one. */
-function whole(leftMs: number): number {
+function integer(leftMs: number): number {
   return Math.max(1, Math.ceil(leftMs));
 }
 

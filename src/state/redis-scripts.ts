@@ -25,7 +25,7 @@ end
  * and words with their places in turn. Those that were read are forgotten; those that are shown are not yet,
  * because this answer may be lost.
  */
-export const LOOK = `${NOW}
+export const POLL = `${NOW}
 redis.call('ZADD', KEYS[2], now, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[2])
 redis.call('PEXPIRE', KEYS[2], ARGV[2])
@@ -86,7 +86,7 @@ return 1
  * that is there has no room: then none is. One step for all, so that words to all have one order everywhere; a
  * place is a time in microseconds, because a place that was read must not come again.
  */
-export const LEAVE_WORDS = `${NOW}
+export const ENQUEUE_MESSAGES = `${NOW}
 local there = {}
 for i = 2, #KEYS do
   local silent = now - (redis.call('ZSCORE', KEYS[1], ARGV[2 * i + 2]) or 0)

@@ -3,10 +3,10 @@
 // stream can judge the answer to what another one sent. Nothing is stored (contract §10).
 
 import type { SentFacts } from '../mcp/admitted.js';
-import { QUESTION_NAMES } from '../mcp/questions.js';
+import { SERVER_REQUEST_NAMES } from '../mcp/questions.js';
 import { readRequest, writeRequest } from './event-seal.js';
 import type { KeyRing } from './key-ring.js';
-import type { QuestionBinding } from './question-seal.js';
+import type { ServerRequestBinding } from './question-seal.js';
 import { open, seal } from './seal.js';
 import { bindings } from './session-seal.js';
 
@@ -17,11 +17,11 @@ const MAX_PAYLOAD_CHARACTERS = 8192;
 /** Makes the id of a request, valid until `expiresAtMs`; `undefined` where what it must carry is too long. */
 export function sealRequest(
   ring: KeyRing,
-  binding: QuestionBinding,
+  binding: ServerRequestBinding,
   sent: SentFacts,
   expiresAtMs: number,
 ): string | undefined {
-  const payload = JSON.stringify([writeRequest(sent), sent.askable, sent.sentAt]);
+  const payload = JSON.stringify([writeRequest(sent), sent.allowedServerRequests, sent.sentAt]);
   if (payload.length > MAX_PAYLOAD_CHARACTERS) return undefined;
   return seal(ring, PURPOSE, [...bindings(binding), binding.session], payload, expiresAtMs);
 }
@@ -29,7 +29,7 @@ export function sealRequest(
 /** Opens the id of an answer; `undefined` for whatever was not sent in this session of this caller. */
 export function openRequest(
   ring: KeyRing,
-  binding: QuestionBinding,
+  binding: ServerRequestBinding,
   sealed: string,
   nowMs: number,
 ): SentFacts | undefined {
@@ -38,9 +38,15 @@ export function openRequest(
   if (payload === undefined) return undefined;
   const value: unknown = JSON.parse(payload.toString('utf8'));
   if (!Array.isArray(value)) return undefined;
-  const [plan, askable, sentAt]: readonly unknown[] = value;
+  const [plan, allowedServerRequests, sentAt]: readonly unknown[] = value;
   const request = Array.isArray(plan) ? readRequest(plan) : undefined;
-  if (request === undefined || !Array.isArray(askable) || typeof sentAt !== 'number')
+  if (request === undefined || !Array.isArray(allowedServerRequests) || typeof sentAt !== 'number')
     return undefined;
-  return { ...request, askable: QUESTION_NAMES.filter((name) => askable.includes(name)), sentAt };
+  return {
+    ...request,
+    allowedServerRequests: SERVER_REQUEST_NAMES.filter((name) =>
+      allowedServerRequests.includes(name),
+    ),
+    sentAt,
+  };
 }

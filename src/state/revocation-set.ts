@@ -17,7 +17,7 @@ export type RevocationSet = {
   /** False for one that is known. What others made is added whatever the bound. */
   add(revocation: Revocation): boolean;
   /** False where no further one may be made. */
-  hasRoom(): boolean;
+  hasCapacity(): boolean;
   remove(id: string): boolean;
   get(id: string): Revocation | undefined;
   /** Those in force, the newest first. */
@@ -75,7 +75,7 @@ export function createRevocationSet(
       clean = new WeakSet();
       return true;
     },
-    hasRoom() {
+    hasCapacity() {
       sweep();
       return known.size < MAX_REVOCATIONS;
     },

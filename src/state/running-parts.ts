@@ -5,7 +5,7 @@
 
 import type { RequestId } from '../mcp/message.js';
 
-export type RunningParts = {
+export type RunningBackends = {
   /** Enters a member under the sealed session; the returned function takes it out again. */
   enter(session: string, id: RequestId, upstream: string): () => void;
   /** The members that work on this request; none where nothing is known of it. */
@@ -13,13 +13,13 @@ export type RunningParts = {
 };
 
 /** An empty table. */
-export function createRunningParts(): RunningParts {
+export function createRunningBackends(): RunningBackends {
   // Plain values only: nothing here holds on to a request.
   const running = new Map<string, readonly string[]>();
 
   function leave(key: string, upstream: string): void {
-    const parts = running.get(key) ?? [];
-    const left = parts.toSpliced(parts.indexOf(upstream), 1);
+    const backends = running.get(key) ?? [];
+    const left = backends.toSpliced(backends.indexOf(upstream), 1);
     if (left.length === 0) running.delete(key);
     else running.set(key, left);
   }

@@ -5,7 +5,7 @@
 // Any replica with the gateway key opens it; nothing is stored (contract §10; MCP 2025-11-25, session management).
 
 import type { SessionFacts } from '../mcp/admitted.js';
-import { QUESTION_NAMES } from '../mcp/questions.js';
+import { SERVER_REQUEST_NAMES } from '../mcp/questions.js';
 import { TASK_USES } from '../mcp/tasks.js';
 import type { KeyRing } from './key-ring.js';
 import { keyTagOf, open, seal } from './seal.js';
@@ -36,8 +36,20 @@ export function sealSession(
   session: SessionFacts,
   expiresAtMs: number,
 ): string {
-  const { version, upstreamSession, askable = [], tasks = [], apps = false } = session;
-  const payload = JSON.stringify([version, upstreamSession ?? null, askable, tasks, apps]);
+  const {
+    version,
+    upstreamSession,
+    allowedServerRequests = [],
+    tasks = [],
+    apps = false,
+  } = session;
+  const payload = JSON.stringify([
+    version,
+    upstreamSession ?? null,
+    allowedServerRequests,
+    tasks,
+    apps,
+  ]);
   return seal(ring, PURPOSE, bindings(binding), payload, expiresAtMs);
 }
 
@@ -66,13 +78,15 @@ export function sessionHash(ring: KeyRing, id: string): string | undefined {
 function readSession(text: string): SessionFacts | undefined {
   const value: unknown = JSON.parse(text);
   if (!Array.isArray(value)) return undefined;
-  const [version, upstreamSession, askable, tasks, apps]: readonly unknown[] = value;
-  if (typeof version !== 'string' || !Array.isArray(askable)) return undefined;
+  const [version, upstreamSession, allowedServerRequests, tasks, apps]: readonly unknown[] = value;
+  if (typeof version !== 'string' || !Array.isArray(allowedServerRequests)) return undefined;
   const uses = TASK_USES.filter((use) => Array.isArray(tasks) && tasks.includes(use));
   return {
     version,
     upstreamSession: typeof upstreamSession === 'string' ? upstreamSession : undefined,
-    askable: QUESTION_NAMES.filter((name) => askable.includes(name)),
+    allowedServerRequests: SERVER_REQUEST_NAMES.filter((name) =>
+      allowedServerRequests.includes(name),
+    ),
     ...(uses.length === 0 ? {} : { tasks: uses }),
     ...(apps === true ? { apps } : {}),
   };

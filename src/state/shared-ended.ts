@@ -2,7 +2,7 @@
 // store could not be told waits until it can.
 
 import { createEndedSessions, type EndedSessions } from './ended-sessions.js';
-import type { StoreLink, StoreNews } from './store-link.js';
+import type { StoreLink, StoreUpdate } from './store-link.js';
 
 /** Ended sessions that wait for the store; past it the oldest are known here alone. */
 const MAX_WAITING = 10_000;
@@ -12,9 +12,9 @@ const MARK_OVERLAP_MS = 10_000;
 export type SharedEnded = EndedSessions & {
   /** Where the next look begins. */
   mark(): number;
-  note(news: StoreNews): void;
+  note(update: StoreUpdate): void;
   /** Tells the store of what ended here. */
-  tell(link: Pick<StoreLink, 'endSession'>): Promise<void>;
+  publish(link: Pick<StoreLink, 'endSession'>): Promise<void>;
 };
 
 /** None. `now` is in milliseconds since the epoch. */
@@ -25,7 +25,7 @@ export function createSharedEnded(now: () => number): SharedEnded {
    * from where their last look ended, and would not see what is put before that.
    */
   const waiting = new Map<string, number>();
-  const followers: (() => void)[] = [];
+  const listeners: (() => void)[] = [];
   let mark = 0;
   return {
     has: ended.has,
@@ -35,18 +35,18 @@ export function createSharedEnded(now: () => number): SharedEnded {
       if (waiting.size >= MAX_WAITING && oldest !== undefined) waiting.delete(oldest);
       waiting.set(hash, expiresAtMs - now());
     },
-    onElsewhere: (told) => void followers.push(told),
+    onElsewhere: (listener) => void listeners.push(listener),
     mark: () => Math.max(0, mark - MARK_OVERLAP_MS),
-    note(news) {
-      mark = Math.max(mark, news.mark);
-      const heard = news.ended.filter(({ hash }) => !ended.has(hash));
-      for (const { hash, leftMs } of heard) ended.add(hash, now() + leftMs);
-      if (heard.length > 0) for (const follow of followers) follow();
+    note(update) {
+      mark = Math.max(mark, update.mark);
+      const newlyEnded = update.ended.filter(({ hash }) => !ended.has(hash));
+      for (const { hash, leftMs } of newlyEnded) ended.add(hash, now() + leftMs);
+      if (newlyEnded.length > 0) for (const follow of listeners) follow();
     },
-    async tell(link) {
-      const told = [...waiting];
-      await Promise.all(told.map(([hash, leftMs]) => link.endSession(hash, leftMs)));
-      for (const [hash] of told) waiting.delete(hash);
+    async publish(link) {
+      const published = [...waiting];
+      await Promise.all(published.map(([hash, leftMs]) => link.endSession(hash, leftMs)));
+      for (const [hash] of published) waiting.delete(hash);
     },
   };
 }

@@ -8,29 +8,29 @@ import { createRevocationSet, type RevocationSet } from './revocation-set.js';
 import type { StoredRevocations, StoreLink } from './store-link.js';
 
 /** What ends this soon is not told to the store again: clocks differ. */
-const NOT_WORTH_TELLING_MS = 60_000;
+const MIN_PUBLISHED_TTL_MS = 60_000;
 
 export type SharedRevocations = {
   readonly known: RevocationSet;
   /** Learns and tells, unless the store's version is the one that was seen last. */
   follow(version: string): Promise<void>;
   /** Tells the store of one that is in force here. Never rejects. */
-  share(revocation: Revocation): Promise<Added>;
+  publish(revocation: Revocation): Promise<Added>;
   lift(id: string): Promise<Lifted>;
 };
 
 type Ports = StatePorts & {
   readonly link: StoreLink;
   readonly onChange: () => void;
-  readonly onFault: (error: unknown) => void;
+  readonly onError: (error: unknown) => void;
 };
 
 /** None; what the store knows comes with the first `follow`. */
 export function createSharedRevocations(ports: Ports): SharedRevocations {
-  const { ring, now, link, onChange, onFault } = ports;
+  const { ring, now, link, onChange, onError } = ports;
   const known = createRevocationSet(ring, now);
   /** Made here, and not confirmed by the store. */
-  const untold = new Set<string>();
+  const unpublished = new Set<string>();
   let seen: string | undefined;
 
   function learn({ sealed, lifted }: StoredRevocations): void {
@@ -42,49 +42,49 @@ export function createSharedRevocations(ports: Ports): SharedRevocations {
     if (found.length + gone.length > 0) onChange();
   }
 
-  async function tell(revocation: Revocation): Promise<'added' | 'full'> {
+  async function publish(revocation: Revocation): Promise<'added' | 'full'> {
     const { id, expiresAtMs } = revocation;
     return link.addRevocation(id, sealRevocation(ring, revocation), expiresAtMs - now());
   }
 
-  function isWorthTelling({ id, expiresAtMs }: Revocation): boolean {
-    return untold.has(id) || expiresAtMs - now() > NOT_WORTH_TELLING_MS;
+  function shouldPublish({ id, expiresAtMs }: Revocation): boolean {
+    return unpublished.has(id) || expiresAtMs - now() > MIN_PUBLISHED_TTL_MS;
   }
 
   return {
     known,
     async follow(version) {
-      if (version === seen && untold.size === 0) return;
+      if (version === seen && unpublished.size === 0) return;
       const stored = await link.revocations();
       learn(stored);
       const missing = known.list().filter(({ id }) => !stored.sealed.has(id));
-      for (const revocation of missing) if (isWorthTelling(revocation)) await tell(revocation);
-      untold.clear();
+      for (const revocation of missing) if (shouldPublish(revocation)) await publish(revocation);
+      unpublished.clear();
       seen = stored.version;
     },
-    async share(revocation) {
-      untold.add(revocation.id);
+    async publish(revocation) {
+      unpublished.add(revocation.id);
       try {
-        if ((await tell(revocation)) === 'full') return 'kept';
-        untold.delete(revocation.id);
+        if ((await publish(revocation)) === 'full') return 'kept';
+        unpublished.delete(revocation.id);
         return 'shared';
       } catch (error) {
-        onFault(error);
+        onError(error);
         return 'kept';
       }
     },
     async lift(id) {
       const revocation = known.get(id);
       if (revocation === undefined) return 'unknown';
-      const leftMs = Math.max(revocation.expiresAtMs - now(), NOT_WORTH_TELLING_MS);
+      const leftMs = Math.max(revocation.expiresAtMs - now(), MIN_PUBLISHED_TTL_MS);
       try {
         await link.liftRevocation(id, leftMs);
       } catch (error) {
-        onFault(error);
+        onError(error);
         return 'unavailable';
       }
       known.remove(id);
-      untold.delete(id);
+      unpublished.delete(id);
       onChange();
       return 'lifted';
     },

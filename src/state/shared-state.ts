@@ -4,15 +4,19 @@
 
 import type { ReplayStore } from '../policy/replay-store.js';
 import type { GatewayState, StatePorts, StoreStatus } from './gateway-state.js';
-import { createSharedWords, MAX_WORDS, MAX_WORDS_A_LOOK } from './replica-words.js';
+import {
+  createSharedReplicaBus,
+  MAX_MESSAGES_PER_POLL,
+  MAX_QUEUED_MESSAGES,
+} from './replica-words.js';
 import { createSharedEnded } from './shared-ended.js';
 import { createSharedLimits } from './shared-limits.js';
 import { createSharedRevocations } from './shared-revocations.js';
-import type { StoreLink, StoreNews } from './store-link.js';
-import { createStoreLooks, type StoreLooks } from './store-looks.js';
+import type { StoreLink, StoreUpdate } from './store-link.js';
+import { createStorePoller, type StorePoller } from './store-looks.js';
 
 /** No more words than these stand before one that was left a moment ago. */
-const MAX_LOOKS_FOR_A_WORD = MAX_WORDS / MAX_WORDS_A_LOOK + 1;
+const MAX_POLLS_PER_MESSAGE = MAX_QUEUED_MESSAGES / MAX_MESSAGES_PER_POLL + 1;
 
 export type SharedStatePorts = StatePorts & {
   readonly link: StoreLink;
@@ -25,66 +29,66 @@ export type SharedStatePorts = StatePorts & {
 /** The state of a replica among others. It knows nothing before `start`, and refuses until it does. */
 export function createSharedState(ports: SharedStatePorts): GatewayState {
   const { ring, now, link, maxAgeMs, nowMs = () => performance.now() } = ports;
-  const followers: (() => void)[] = [];
+  const listeners: (() => void)[] = [];
   let replicas = 1;
 
-  function tell(): void {
-    for (const follow of followers) follow();
+  function emitChange(): void {
+    for (const follow of listeners) follow();
   }
 
   const ended = createSharedEnded(now);
-  const looks = createStoreLooks({
-    look,
+  const poller = createStorePoller({
+    poll,
     describe: link.describe,
     maxAgeMs,
     nowMs,
-    onTurn: tell,
+    onPoll: emitChange,
   });
-  const { noteFault } = looks;
+  const { noteError } = poller;
   const revocations = createSharedRevocations({
     ...{ ring, now, link },
-    onChange: tell,
-    onFault: noteFault,
+    onChange: emitChange,
+    onError: noteError,
   });
   const { known } = revocations;
 
-  const words = createSharedWords({
+  const replicaBus = createSharedReplicaBus({
     ...{ ring, now, link },
-    isReachable: () => looks.fault() === undefined,
-    lookUntil: (isHeard) => looks.inTurn(() => lookUntil(isHeard)),
-    onFault: noteFault,
+    isReachable: () => poller.lastError() === undefined,
+    pollUntil: (isReceived) => poller.inTurn(() => pollUntil(isReceived)),
+    onError: noteError,
   });
 
-  async function lookFrom(mark: number): Promise<StoreNews> {
-    const news = await link.look(words.self, { mark, ...words.ask() });
-    ended.note(news);
-    words.note(news.words);
+  async function pollFrom(mark: number): Promise<StoreUpdate> {
+    const update = await link.poll(replicaBus.self, { mark, ...replicaBus.ask() });
+    ended.note(update);
+    replicaBus.note(update.messages);
     // Not within this look: it has an end, whatever is said meanwhile.
-    if (words.mayBeMore()) looks.hint();
-    return news;
+    if (replicaBus.mayBeMore()) poller.hint();
+    return update;
   }
 
   /** Reads words until it holds. */
-  async function lookUntil(isHeard: () => boolean): Promise<void> {
-    for (let looked = 0; looked < MAX_LOOKS_FOR_A_WORD && !isHeard(); looked += 1) {
-      await lookFrom(ended.mark());
-      if (!words.mayBeMore()) return;
+  async function pollUntil(isReceived: () => boolean): Promise<void> {
+    for (let polls = 0; polls < MAX_POLLS_PER_MESSAGE && !isReceived(); polls += 1) {
+      await pollFrom(ended.mark());
+      if (!replicaBus.mayBeMore()) return;
     }
   }
 
-  async function look(): Promise<void> {
-    await ended.tell(link);
-    let news = await lookFrom(ended.mark());
-    while (news.hasMore) news = await lookFrom(news.mark);
-    replicas = news.replicas;
-    await revocations.follow(news.version);
+  async function poll(): Promise<void> {
+    await ended.publish(link);
+    let update = await pollFrom(ended.mark());
+    while (update.hasMore) update = await pollFrom(update.mark);
+    replicas = update.replicas;
+    await revocations.follow(update.version);
   }
 
   const uses: ReplayStore = {
     useOnce(keyHash, expiresAtMs) {
-      if (looks.fault() !== undefined) return 'unavailable';
+      if (poller.lastError() !== undefined) return 'unavailable';
       return link.useOnce(keyHash, expiresAtMs - now()).catch((error: unknown) => {
-        noteFault(error);
+        noteError(error);
         return 'unavailable';
       });
     },
@@ -93,55 +97,59 @@ export function createSharedState(ports: SharedStatePorts): GatewayState {
   return {
     limits: createSharedLimits({
       link,
-      isReachable: () => looks.fault() === undefined,
+      isReachable: () => poller.lastError() === undefined,
       replicas: () => replicas,
-      onFault: noteFault,
+      onError: noteError,
       hash: (key) => ring.hmac('limit', key),
     }),
     replays: uses,
     // The hashes of each kind are made under a purpose of their own.
-    answered: uses,
+    answeredRequests: uses,
     ended,
-    words,
+    replicaBus,
     revocations: {
-      judge(principal) {
+      checkPrincipal(principal) {
         if (known.hasCaller(principal)) return 'token-revoked';
-        return looks.isStale() ? 'store-unavailable' : undefined;
+        return poller.isStale() ? 'store-unavailable' : undefined;
       },
       isRevoked: known.hasCaller,
       hasSession: known.hasSession,
       add(revocation) {
-        if (!known.hasRoom()) return Promise.resolve('full');
+        if (!known.hasCapacity()) return Promise.resolve('full');
         known.add(revocation);
-        tell();
-        return looks.inTurn(() => revocations.share(revocation));
+        emitChange();
+        return poller.inTurn(() => revocations.publish(revocation));
       },
-      lift: (id) => looks.inTurn(() => revocations.lift(id)),
+      lift: (id) => poller.inTurn(() => revocations.lift(id)),
       list: known.list,
-      onChange: (told) => void followers.push(told),
+      onChange: (listener) => void listeners.push(listener),
     },
-    status: () => statusOf(link, looks),
+    status: () => statusOf(link, poller),
     async start() {
-      link.onHint(looks.hint);
+      link.onHint(poller.hint);
       await link.opened();
-      await looks.start();
+      await poller.start();
     },
     async close() {
-      await looks.close();
+      await poller.close();
       await link.close();
     },
   };
 }
 
-function statusOf({ isPrivate }: StoreLink, looks: StoreLooks): StoreStatus {
-  const fault = looks.fault();
-  const isUnreachable = fault !== undefined;
-  if (looks.isStale()) {
-    const reason = `callers are refused, the store could not be asked: ${fault ?? 'too long ago'}`;
+function statusOf({ isPrivate }: StoreLink, poller: StorePoller): StoreStatus {
+  const storeError = poller.lastError();
+  const isUnreachable = storeError !== undefined;
+  if (poller.isStale()) {
+    const reason = `callers are refused, the store could not be asked: ${storeError ?? 'too long ago'}`;
     return { state: 'degraded', reason, isUnreachable };
   }
-  if (fault !== undefined)
-    return { state: 'degraded', reason: `the store could not be asked: ${fault}`, isUnreachable };
+  if (storeError !== undefined)
+    return {
+      state: 'degraded',
+      reason: `the store could not be asked: ${storeError}`,
+      isUnreachable,
+    };
   if (isPrivate) return { state: 'armed', reason: '', isUnreachable };
   return {
     state: 'degraded',

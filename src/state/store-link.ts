@@ -2,10 +2,10 @@
 // the store cannot be asked; what then holds is decided by shared-state.ts. What is written is a keyed hash
 // or sealed, and ends by itself: `leftMs` is how long it counts. Types only. Contract §10.
 
-import type { LimitAnswer, LimitWindow } from '../policy/limit-store.js';
+import type { LimitOutcome, LimitWindow } from '../policy/limit-store.js';
 
 /** What changed since the last look. */
-export type StoreNews = {
+export type StoreUpdate = {
   /** Another text after each change of the revocations; empty in a store that knows of none. */
   readonly version: string;
   /** Gateways that looked within the last seconds, this one too. */
@@ -17,7 +17,7 @@ export type StoreNews = {
   /** More ended than one look shows. */
   readonly hasMore: boolean;
   /** The words that wait longest for this replica, sealed, in their order. */
-  readonly words: readonly { readonly text: string; readonly at: number }[];
+  readonly messages: readonly { readonly text: string; readonly at: number }[];
 };
 
 /** What a replica knows already. */
@@ -26,11 +26,11 @@ export type SeenBefore = {
   readonly mark: number;
   /** The words up to this one were read, and are forgotten; 0 for none. */
   readonly readTo: number;
-  readonly mostWords: number;
+  readonly maxMessages: number;
 };
 
 /** A word that is sealed to its reader. */
-export type SealedWord = { readonly replica: string; readonly text: string };
+export type SealedMessage = { readonly replica: string; readonly text: string };
 
 /** All revocations that the store holds, and the ids of those that were lifted. */
 export type StoredRevocations = {
@@ -46,7 +46,7 @@ export interface StoreLink {
   opened(): Promise<void>;
   /** A name for what went wrong, in our own words. */
   describe(error: unknown): string;
-  look(replica: string, seen: SeenBefore): Promise<StoreNews>;
+  poll(replica: string, seen: SeenBefore): Promise<StoreUpdate>;
   revocations(): Promise<StoredRevocations>;
   /** `full`: the store holds as many as are allowed. One that was lifted stays lifted. */
   addRevocation(id: string, sealed: string, leftMs: number): Promise<'added' | 'full'>;
@@ -57,14 +57,17 @@ export interface StoreLink {
    * Leaves words in one step, each for one replica, but for those that run no more. `gone`: none of them runs;
    * `full`: too many wait for one that still reads, and none was left.
    */
-  leaveWords(words: readonly SealedWord[], leftMs: number): Promise<'left' | 'gone' | 'full'>;
+  enqueueMessages(
+    messages: readonly SealedMessage[],
+    leftMs: number,
+  ): Promise<'left' | 'gone' | 'full'>;
   /** The replicas that run now. */
   replicas(): Promise<readonly string[]>;
   /** Counts a use as `LimitStore` does; `key` is a keyed hash. */
-  take(key: string, limit: LimitWindow): Promise<Exclude<LimitAnswer, 'unavailable'>>;
+  take(key: string, limit: LimitWindow): Promise<Exclude<LimitOutcome, 'unavailable'>>;
   /** True for the first use. */
   useOnce(keyHash: string, leftMs: number): Promise<boolean>;
   /** Tells that the revocations changed. May be silent: nothing relies on it. */
-  onHint(told: () => void): void;
+  onHint(listener: () => void): void;
   close(): Promise<void>;
 }

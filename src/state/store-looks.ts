@@ -2,22 +2,22 @@
 // newest look is. It does not know what is looked for.
 
 /** Between two looks. With the time of a command this stays below the two seconds that are promised. */
-export const LOOK_EVERY_MS = 500;
+export const POLL_INTERVAL_MS = 500;
 /** Hints that come together cost one look. */
 const HINTED_AFTER_MS = 20;
 
-export type LooksPorts = {
+export type StorePollerPorts = {
   /** Rejects where the store could not be asked. */
-  readonly look: () => Promise<void>;
+  readonly poll: () => Promise<void>;
   readonly describe: (error: unknown) => string;
   readonly maxAgeMs: number;
   /** A monotonic clock, in milliseconds. */
   readonly nowMs: () => number;
   /** Told when the newest look became too old, or is fresh again. */
-  readonly onTurn: () => void;
+  readonly onPoll: () => void;
 };
 
-export type StoreLooks = {
+export type StorePoller = {
   /** Resolves after the first look. */
   start(): Promise<void>;
   /** A look is due. */
@@ -27,24 +27,24 @@ export type StoreLooks = {
   /** True while the newest look is older than `maxAgeMs`, and before the first. */
   isStale(): boolean;
   /** What went wrong last, until a look succeeds. */
-  fault(): string | undefined;
-  noteFault(error: unknown): void;
+  lastError(): string | undefined;
+  noteError(error: unknown): void;
   close(): Promise<void>;
 };
 
 /** Looks that have not begun. */
-export function createStoreLooks(ports: LooksPorts): StoreLooks {
+export function createStorePoller(ports: StorePollerPorts): StorePoller {
   const { nowMs, maxAgeMs } = ports;
-  let lookedAtMs = Number.NEGATIVE_INFINITY;
+  let polledAtMs = Number.NEGATIVE_INFINITY;
   let wasStale = true;
-  let fault: string | undefined = 'not asked yet';
+  let lastError: string | undefined = 'not asked yet';
   let tail: Promise<unknown> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
-  let isLooking = false;
+  let isPolling = false;
   let isHinted = false;
   let isClosed = false;
 
-  const isStale = (): boolean => nowMs() - lookedAtMs > maxAgeMs;
+  const isStale = (): boolean => nowMs() - polledAtMs > maxAgeMs;
 
   function inTurn<T>(run: () => Promise<T>): Promise<T> {
     const next = tail.then(run);
@@ -52,49 +52,49 @@ export function createStoreLooks(ports: LooksPorts): StoreLooks {
     return next;
   }
 
-  async function look(): Promise<void> {
-    isLooking = true;
+  async function poll(): Promise<void> {
+    isPolling = true;
     isHinted = false;
     const startedMs = nowMs();
     try {
-      await ports.look();
-      lookedAtMs = startedMs;
-      fault = undefined;
+      await ports.poll();
+      polledAtMs = startedMs;
+      lastError = undefined;
     } catch (error) {
-      fault = ports.describe(error);
+      lastError = ports.describe(error);
     }
-    isLooking = false;
+    isPolling = false;
     if (isStale() === wasStale) return;
     wasStale = !wasStale;
-    ports.onTurn();
+    ports.onPoll();
   }
 
-  async function lookThenWait(): Promise<void> {
-    await inTurn(look);
+  async function pollThenWait(): Promise<void> {
+    await inTurn(poll);
     schedule();
   }
 
   function schedule(): void {
     if (isClosed) return;
-    const waitMs = isHinted ? HINTED_AFTER_MS : LOOK_EVERY_MS;
-    timer = setTimeout(() => void lookThenWait(), waitMs).unref();
+    const waitMs = isHinted ? HINTED_AFTER_MS : POLL_INTERVAL_MS;
+    timer = setTimeout(() => void pollThenWait(), waitMs).unref();
   }
 
   return {
-    start: lookThenWait,
+    start: pollThenWait,
     hint() {
       const isDue = isHinted || timer === undefined;
       isHinted = true;
       // A look under way is followed by another, because of the mark.
-      if (isDue || isLooking || isClosed) return;
+      if (isDue || isPolling || isClosed) return;
       clearTimeout(timer);
       schedule();
     },
     inTurn,
     isStale,
-    fault: () => fault,
-    noteFault(error) {
-      fault = ports.describe(error);
+    lastError: () => lastError,
+    noteError(error) {
+      lastError = ports.describe(error);
     },
     async close() {
       isClosed = true;

@@ -4,26 +4,26 @@
 // Reading, joining and decoding long answers holds the event loop, so each upstream also has a rate of bytes.
 
 /** What became of somebody who waited for room. */
-export type Room = 'held' | 'overloaded';
+export type ReservationOutcome = 'held' | 'overloaded';
 
 /** The room of one answer, or of one event that is being put together. */
-export type HeldRoom = {
+export type BufferReservation = {
   /** Holds so many bytes in all from now on, more or less than before; waits where there is no room for more. */
-  hold(bytes: number): undefined | Promise<Room>;
+  hold(bytes: number): undefined | Promise<ReservationOutcome>;
   /** Gives all of it back. Holds nothing any more, and waits for nothing. */
   release(): void;
 };
 
-export type AnswerRoom = {
-  enter(upstream: string): HeldRoom;
+export type ResponseBufferQuota = {
+  enter(upstream: string): BufferReservation;
   /** Bytes that are held now. */
   readonly heldBytes: number;
 };
 
-export type RoomBounds = {
+export type BufferQuotaBounds = {
   readonly maxBytes?: number;
   /** One upstream may hold this part of all. */
-  readonly shares?: number;
+  readonly quotaDivisor?: number;
   readonly maxWaitMs?: number;
   /** What one upstream may ask for per second, and at once. */
   readonly bytesPerSecond?: number;
@@ -35,7 +35,7 @@ export type RoomBounds = {
 };
 
 const MAX_BYTES = 128 * 1024 * 1024;
-const SHARES = 4;
+const QUOTA_DIVISOR = 4;
 const MAX_WAIT_MS = 5_000;
 /** Eight answers of the default cap: about a fifth of the event loop's time. */
 const BYTES_PER_SECOND = 64 * 1024 * 1024;
@@ -49,20 +49,22 @@ type Allowance = { bytes: number; atMs: number };
 type Holder = {
   readonly upstream: string;
   bytes: number;
-  waiting: { readonly wanted: number; readonly tell: (room: Room) => void } | undefined;
+  waiting:
+    | { readonly wanted: number; readonly resolve: (outcome: ReservationOutcome) => void }
+    | undefined;
 };
 
 /** Room of which nothing is held. */
-export function createAnswerRoom({
+export function createResponseBufferQuota({
   maxBytes = MAX_BYTES,
-  shares = SHARES,
+  quotaDivisor = QUOTA_DIVISOR,
   maxWaitMs = MAX_WAIT_MS,
   bytesPerSecond = BYTES_PER_SECOND,
   burstBytes = BURST_BYTES,
   unpacedBytes = UNPACED_BYTES,
   now = () => performance.now(),
-}: RoomBounds = {}): AnswerRoom {
-  const shareBytes = maxBytes / shares;
+}: BufferQuotaBounds = {}): ResponseBufferQuota {
+  const maxOwnBytes = maxBytes / quotaDivisor;
   const allowances = new Map<string, Allowance>();
   let isPacing = false;
   /** Who holds something, oldest first. */
@@ -96,7 +98,7 @@ export function createAnswerRoom({
     const own = heldBy.get(upstream) ?? 0;
     const [oldest] = holders;
     if (heldBytes + more > maxBytes && oldest !== undefined && oldest !== holder) return false;
-    return own + more <= shareBytes || own === 0 || oldestOf(upstream) === holder;
+    return own + more <= maxOwnBytes || own === 0 || oldestOf(upstream) === holder;
   }
 
   function set(holder: Holder, bytes: number): void {
@@ -119,7 +121,7 @@ export function createAnswerRoom({
       const line = lines.get(upstream);
       set(next, waiting?.wanted ?? 0);
       leave(next);
-      waiting?.tell('held');
+      waiting?.resolve('held');
       // Its upstream comes last from now on.
       if (lines.delete(upstream) && line !== undefined) lines.set(upstream, line);
     }
@@ -150,7 +152,7 @@ export function createAnswerRoom({
     if (line?.size === 0) lines.delete(holder.upstream);
   }
 
-  function wait(holder: Holder, wanted: number): Promise<Room> {
+  function wait(holder: Holder, wanted: number): Promise<ReservationOutcome> {
     return new Promise((resolve) => {
       const late = setTimeout(() => {
         leave(holder);
@@ -158,9 +160,9 @@ export function createAnswerRoom({
       }, maxWaitMs);
       holder.waiting = {
         wanted,
-        tell(room) {
+        resolve(outcome) {
           clearTimeout(late);
-          resolve(room);
+          resolve(outcome);
         },
       };
       const line = lines.get(holder.upstream);
@@ -185,7 +187,7 @@ export function createAnswerRoom({
           const { waiting } = holder;
           leave(holder);
           set(holder, 0);
-          waiting?.tell('overloaded');
+          waiting?.resolve('overloaded');
           if (lines.size > 0) serve();
         },
       };

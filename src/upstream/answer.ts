@@ -4,12 +4,12 @@
 
 import type { Dispatcher } from 'undici';
 import type {
-  ForwardFault,
+  ForwardError,
   ForwardOutcome,
   LeaveSignal,
-  UpstreamAnswer,
+  UpstreamResponse,
 } from '../mcp/transport.js';
-import type { HeldRoom, Room } from './answer-room.js';
+import type { BufferReservation, ReservationOutcome } from './answer-room.js';
 
 /** Chunks, and their bytes, that may wait before the socket is paused. */
 const MAX_WAITING_CHUNKS = 16;
@@ -19,66 +19,66 @@ const MAX_RELEASED_BYTES = 64 * 1024;
 const RELEASE_WITHIN_MS = 1_000;
 /** A step of the microtask queue; queueMicrotask would make an AsyncResource for each. */
 const SOON = Promise.resolve();
-const NO_HEADERS: UpstreamAnswer['headers'] = Object.freeze(Object.create(null));
+const NO_HEADERS: UpstreamResponse['headers'] = Object.freeze(Object.create(null));
 
-type Pulled = Uint8Array | undefined | ForwardFault;
-type Whole = Uint8Array | 'too-large' | ForwardFault;
+type Pulled = Uint8Array | undefined | ForwardError;
+type BodyOutcome = Uint8Array | 'too-large' | ForwardError;
 
 /** Enters the room in which answers are kept that are long. */
-export type EnterRoom = () => HeldRoom;
+export type OpenReservation = () => BufferReservation;
 
 /** What an answer may keep without asking for room. */
 const FREE_BYTES = 64 * 1024;
 /** The least that is asked for, where nobody said how long the answer is. */
-const FIRST_ROOM_BYTES = 256 * 1024;
+const FIRST_RESERVATION_BYTES = 256 * 1024;
 
 /** Someone who waits for the whole answer. `roomBytes`: up to which it may grow without asking. */
 type Collecting = {
   readonly maxBytes: number;
-  roomBytes: number;
+  reservedBytes: number;
   isWaiting: boolean;
   size: number;
-  readonly done: (value: Whole) => void;
+  readonly done: (value: BodyOutcome) => void;
 };
 
 /**
  * Reads one response of undici. `settle` is called once, with the answer when its headers are there, or
  * with the fault; `signal` gives the exchange up, at any time until it has ended.
  */
-export function createAnswerReader(
+export function createResponseReader(
   settle: (outcome: ForwardOutcome) => void,
   signal?: LeaveSignal,
-  enterRoom?: EnterRoom,
+  openReservation?: OpenReservation,
 ): Dispatcher.DispatchHandler {
-  return new AnswerReader(settle, signal, enterRoom);
+  return new ResponseReader(settle, signal, openReservation);
 }
 
 /** Both ends of one response, from the first byte of its headers to its end: one object an exchange. */
-class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
+class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   readonly kind = 'answer';
   status = 0;
-  headers: UpstreamAnswer['headers'] = NO_HEADERS;
+  headers: UpstreamResponse['headers'] = NO_HEADERS;
   readonly #settle: (outcome: ForwardOutcome) => void;
   readonly #signal: LeaveSignal | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
-  #end: 'open' | 'done' | ForwardFault = 'open';
+  #end: 'open' | 'done' | ForwardError = 'open';
   #chunks: Uint8Array[] = [];
   #waiting: ((value: Pulled) => void) | undefined;
   /** Below zero while what comes is still wanted. */
   #releasedBytes = -1;
   #collecting: Collecting | undefined;
-  readonly #enterRoom: EnterRoom | undefined;
-  #room: HeldRoom | undefined;
+  readonly #openReservation: OpenReservation | undefined;
+  #reservation: BufferReservation | undefined;
 
   constructor(
     settle: (outcome: ForwardOutcome) => void,
     signal: LeaveSignal | undefined,
-    enterRoom: EnterRoom | undefined,
+    openReservation: OpenReservation | undefined,
   ) {
     this.#settle = settle;
     this.#signal = signal;
-    this.#enterRoom = enterRoom;
+    this.#openReservation = openReservation;
   }
 
   onRequestStart(started: Dispatcher.DispatchController): void {
@@ -118,7 +118,7 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
 
   onResponseError(_controller: unknown, error: unknown): void {
     this.#deafen();
-    const reason = faultOf(error);
+    const reason = forwardErrorOf(error);
     if (!this.#settled) {
       this.#settled = true;
       this.#settle({ kind: 'fault', reason });
@@ -126,21 +126,21 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.#finish(reason);
   }
 
-  whole(maxBytes: number, withinMs: number): Whole | Promise<Whole> {
+  readBody(maxBytes: number, withinMs: number): BodyOutcome | Promise<BodyOutcome> {
     // A short answer came with its headers: nothing is waited for.
-    if (this.#end !== 'open') return this.#wholeOf(maxBytes);
+    if (this.#end !== 'open') return this.#bodyOf(maxBytes);
     return new Promise((resolve) => {
       const timer = setTimeout(() => this.#giveUp('upstream-timeout'), withinMs);
-      const done = (value: Whole): void => {
+      const done = (value: BodyOutcome): void => {
         clearTimeout(timer);
         resolve(value);
       };
       const size = this.#chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
-      const collecting = { maxBytes, roomBytes: FREE_BYTES, isWaiting: false, size, done };
+      const collecting = { maxBytes, reservedBytes: FREE_BYTES, isWaiting: false, size, done };
       this.#collecting = collecting;
       this.#controller?.resume();
       if (size > maxBytes) this.#refuse(collecting, 'too-large');
-      else if (size > collecting.roomBytes) this.#makeRoom(collecting);
+      else if (size > collecting.reservedBytes) this.#reserveMore(collecting);
     });
   }
 
@@ -154,14 +154,14 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
   }
 
   /** Reads and drops what little is left, so that the socket can serve again; gives up past a bound. */
-  hold(bytes: number): undefined | Promise<Room> {
-    if (this.#room === undefined && bytes <= FREE_BYTES) return undefined;
-    this.#room ??= this.#enterRoom?.();
-    return this.#room?.hold(bytes <= FREE_BYTES ? 0 : bytes);
+  hold(bytes: number): undefined | Promise<ReservationOutcome> {
+    if (this.#reservation === undefined && bytes <= FREE_BYTES) return undefined;
+    this.#reservation ??= this.#openReservation?.();
+    return this.#reservation?.hold(bytes <= FREE_BYTES ? 0 : bytes);
   }
 
   release(): void {
-    this.#room?.release();
+    this.#reservation?.release();
     if (this.#end !== 'open') return;
     this.#chunks = [];
     this.#releasedBytes = 0;
@@ -170,7 +170,7 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
   }
 
   abort(): void {
-    this.#room?.release();
+    this.#reservation?.release();
     this.#giveUp('upstream-unavailable');
   }
 
@@ -188,35 +188,35 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.#signal?.removeEventListener('abort', this);
   }
 
-  #finish(how: 'done' | ForwardFault): void {
+  #finish(how: 'done' | ForwardError): void {
     if (this.#end !== 'open') return;
     this.#end = how;
-    if (this.#collecting !== undefined) this.#finishWhole();
+    if (this.#collecting !== undefined) this.#finishBody();
     else if (this.#waiting !== undefined && this.#chunks.length === 0)
-      this.#tell(this.#pulledEnd());
+      this.#deliver(this.#pulledEnd());
   }
 
   #pulledEnd(): Pulled {
     return this.#end === 'done' || this.#end === 'open' ? undefined : this.#end;
   }
 
-  #tell(value: Pulled): void {
+  #deliver(value: Pulled): void {
     const waiting = this.#waiting;
     this.#waiting = undefined;
     waiting?.(value);
   }
 
-  #finishWhole(): void {
+  #finishBody(): void {
     const collecting = this.#collecting;
     this.#collecting = undefined;
     if (collecting === undefined) return;
-    const whole = this.#wholeOf(collecting.maxBytes);
-    if (typeof whole === 'string') this.#room?.release();
-    collecting.done(whole);
+    const body = this.#bodyOf(collecting.maxBytes);
+    if (typeof body === 'string') this.#reservation?.release();
+    collecting.done(body);
   }
 
   /** What came, once the answer has ended. */
-  #wholeOf(maxBytes: number): Whole {
+  #bodyOf(maxBytes: number): BodyOutcome {
     if (this.#end !== 'done') return this.#end === 'open' ? 'upstream-protocol' : this.#end;
     const bytes = joinChunks(this.#chunks);
     return bytes.byteLength > maxBytes ? 'too-large' : bytes;
@@ -228,25 +228,25 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
     if (collecting === undefined) return;
     collecting.size += chunk.byteLength;
     if (collecting.size > collecting.maxBytes) this.#refuse(collecting, 'too-large');
-    else if (collecting.size > collecting.roomBytes && !collecting.isWaiting)
-      this.#makeRoom(collecting);
+    else if (collecting.size > collecting.reservedBytes && !collecting.isWaiting)
+      this.#reserveMore(collecting);
   }
 
   /** Asks for room: for all of it where its length is known, else for twice what is there. */
-  #makeRoom(collecting: Collecting): void {
+  #reserveMore(collecting: Collecting): void {
     const { maxBytes, size } = collecting;
     const declared = Number(this.headers['content-length']);
-    const wanted = size <= declared ? declared : Math.max(2 * size, FIRST_ROOM_BYTES);
-    collecting.roomBytes = Math.min(wanted, maxBytes);
-    const room = this.hold(collecting.roomBytes);
-    if (room === undefined) return;
+    const wanted = size <= declared ? declared : Math.max(2 * size, FIRST_RESERVATION_BYTES);
+    collecting.reservedBytes = Math.min(wanted, maxBytes);
+    const reserved = this.hold(collecting.reservedBytes);
+    if (reserved === undefined) return;
     collecting.isWaiting = true;
     this.#controller?.pause();
-    void room.then((outcome) => {
+    void reserved.then((outcome) => {
       collecting.isWaiting = false;
       if (this.#collecting !== collecting) return;
       if (outcome === 'overloaded') this.#refuse(collecting, outcome);
-      else if (collecting.size > collecting.roomBytes) this.#makeRoom(collecting);
+      else if (collecting.size > collecting.reservedBytes) this.#reserveMore(collecting);
       else this.#controller?.resume();
     });
   }
@@ -270,12 +270,12 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
   }
 
   /** Closes the socket and tells whoever waits why. */
-  #giveUp(why: ForwardFault): void {
+  #giveUp(why: ForwardError): void {
     if (this.#end !== 'open') return;
     this.#end = why;
     this.#controller?.abort(new Error('exchange given up'));
-    this.#tell(why);
-    this.#finishWhole();
+    this.#deliver(why);
+    this.#finishBody();
   }
 
   /** All that waits, in one piece: what came in one reading of the socket is read as one. */
@@ -297,7 +297,7 @@ class AnswerReader implements Dispatcher.DispatchHandler, UpstreamAnswer {
 }
 
 /** Maps undici's errors; what is not known is `upstream-unavailable`. */
-export function faultOf(error: unknown): ForwardFault {
+export function forwardErrorOf(error: unknown): ForwardError {
   const code =
     typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
   if (
@@ -315,7 +315,7 @@ export function faultOf(error: unknown): ForwardFault {
 
 function flattenHeaders(
   headers: Record<string, string | string[] | undefined>,
-): UpstreamAnswer['headers'] {
+): UpstreamResponse['headers'] {
   const flat: { [name: string]: string | undefined } = Object.create(null);
   for (const name of Object.keys(headers)) {
     const value = headers[name];

@@ -2,14 +2,14 @@
 // an address of the upstream's own origin. What comes after it is handed on unread. Never posts anything.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; contract §3 (an endpoint event is of its own origin).
 
-import { amendAnswer } from '../mcp/amended-answer.js';
+import { amendResponse } from '../mcp/amended-answer.js';
 import { readEndpoint } from '../mcp/eras/channels.js';
 import { createSseFramer, type SseFramer } from '../mcp/sse.js';
 import type {
-  ChannelOutcome,
-  ForwardFault,
+  ForwardError,
   ForwardOutcome,
-  UpstreamAnswer,
+  LegacySseOutcome,
+  UpstreamResponse,
 } from '../mcp/transport.js';
 
 /** The first event holds one address. */
@@ -17,7 +17,7 @@ const MAX_FIRST_EVENT_BYTES = 8 * 1024;
 
 const PROTOCOL = { kind: 'fault', reason: 'upstream-protocol' } as const;
 
-type First = { readonly endpoint: string; readonly rest: Uint8Array };
+type First = { readonly messageEndpoint: string; readonly rest: Uint8Array };
 
 /**
  * Reads a stream up to its first event. `timeoutMs` bounds the wait, whatever else comes meanwhile.
@@ -28,9 +28,9 @@ export async function awaitEndpoint(
   opened: ForwardOutcome,
   base: URL,
   timeoutMs: number,
-): Promise<ChannelOutcome> {
+): Promise<LegacySseOutcome> {
   if (opened.kind === 'fault') return opened;
-  const refused = faultOfOpening(opened);
+  const refused = openingErrorOf(opened);
   if (refused !== undefined) {
     opened.release();
     return { kind: 'fault', reason: refused };
@@ -44,29 +44,29 @@ export async function awaitEndpoint(
   clearTimeout(timer);
   if (isLate) return { kind: 'fault', reason: 'upstream-timeout' };
   if (typeof first === 'string') return { kind: 'fault', reason: first };
-  const endpoint = readEndpoint(first.endpoint, base);
-  if (endpoint !== undefined)
-    return { kind: 'channel', endpoint, answer: goOn(opened, first.rest) };
+  const messageEndpoint = readEndpoint(first.messageEndpoint, base);
+  if (messageEndpoint !== undefined)
+    return { kind: 'channel', messageEndpoint, response: goOn(opened, first.rest) };
   opened.abort();
   return PROTOCOL;
 }
 
-function faultOfOpening({ status, headers }: UpstreamAnswer): ForwardFault | undefined {
+function openingErrorOf({ status, headers }: UpstreamResponse): ForwardError | undefined {
   if (status === 401 || status === 403) return 'upstream-credentials';
   if (status === 429 || status >= 500) return 'upstream-unavailable';
   const type = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase();
   return status === 200 && type === 'text/event-stream' ? undefined : 'upstream-protocol';
 }
 
-async function readFirst(answer: UpstreamAnswer): Promise<First | ForwardFault> {
+async function readFirst(response: UpstreamResponse): Promise<First | ForwardError> {
   const framer = createSseFramer({ maxEventBytes: MAX_FIRST_EVENT_BYTES });
   for (;;) {
-    const chunk = await answer.next();
+    const chunk = await response.next();
     if (typeof chunk === 'string') return chunk;
     const first = chunk === undefined ? 'refused' : takeFirst(framer, chunk);
     if (first === undefined) continue;
     if (first !== 'refused') return first;
-    answer.abort();
+    response.abort();
     return 'upstream-protocol';
   }
 }
@@ -75,20 +75,20 @@ async function readFirst(answer: UpstreamAnswer): Promise<First | ForwardFault> 
 function takeFirst(framer: SseFramer, chunk: Uint8Array): First | 'refused' | undefined {
   for (let at = 0; at < chunk.length; at += 1) {
     const events = framer.push(chunk.subarray(at, at + 1));
-    if ('fault' in events) return 'refused';
+    if ('error' in events) return 'refused';
     const event = events.find((one) => one.kind === 'message');
     if (event?.kind !== 'message') continue;
     if (event.event !== 'endpoint') return 'refused';
-    return { endpoint: event.data, rest: chunk.subarray(at + 1) };
+    return { messageEndpoint: event.data, rest: chunk.subarray(at + 1) };
   }
   return undefined;
 }
 
-function goOn(answer: UpstreamAnswer, rest: Uint8Array): UpstreamAnswer {
+function goOn(response: UpstreamResponse, rest: Uint8Array): UpstreamResponse {
   let left: Uint8Array | undefined = rest.length > 0 ? rest : undefined;
-  return amendAnswer(answer, {
+  return amendResponse(response, {
     next() {
-      if (left === undefined) return answer.next();
+      if (left === undefined) return response.next();
       const chunk = left;
       left = undefined;
       return Promise.resolve(chunk);

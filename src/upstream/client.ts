@@ -6,11 +6,11 @@ import type { buildConnector } from 'undici';
 import { Pool } from 'undici';
 import { applyEdits } from '../mcp/json.js';
 import type { TranslatedForm } from '../mcp/translate/to-stateless.js';
-import type { ChannelOutcome, ForwardOutcome, LeaveSignal } from '../mcp/transport.js';
-import { CHANNEL_VERSION } from '../mcp/versions.js';
+import type { ForwardOutcome, LeaveSignal, LegacySseOutcome } from '../mcp/transport.js';
+import { LEGACY_SSE_VERSION } from '../mcp/versions.js';
 import type { Caller } from '../policy/caller.js';
-import type { Cleared } from '../settle/settle.js';
-import { createAnswerReader, type EnterRoom, faultOf } from './answer.js';
+import type { AuthorizedRequest } from '../settle/settle.js';
+import { createResponseReader, forwardErrorOf, type OpenReservation } from './answer.js';
 import { awaitEndpoint } from './channel.js';
 import {
   baseHeaders,
@@ -31,7 +31,7 @@ export type ClientSettings = {
     readonly concurrency: number;
   };
   /** Where answers are kept that are long; without bound where not given. */
-  readonly enterRoom?: EnterRoom | undefined;
+  readonly openReservation?: OpenReservation | undefined;
   /** Connects under the address rules of the upstream's network. */
   readonly connect: buildConnector.connector;
 };
@@ -56,10 +56,14 @@ const MAX_HEADER_BYTES = 16 * 1024;
 
 export type UpstreamClient = {
   /** Sends an admitted message that every station has cleared; the signal gives the exchange up. */
-  forward(cleared: Cleared, by: Caller, signal: LeaveSignal | undefined): Promise<ForwardOutcome>;
+  forward(
+    authorized: AuthorizedRequest,
+    by: Caller,
+    signal: LeaveSignal | undefined,
+  ): Promise<ForwardOutcome>;
   /** Sends a cleared message in the form of another era. `mayRest`: its answer may wait for somebody. */
   forwardAs(
-    cleared: Cleared,
+    authorized: AuthorizedRequest,
     by: Caller,
     form: TranslatedForm,
     signal: LeaveSignal | undefined,
@@ -78,7 +82,7 @@ export type UpstreamClient = {
    * Opens a channel of HTTP+SSE and waits for the address that it wants messages at. An address of another
    * origin is `upstream-protocol`.
    */
-  openChannel(by: OnBehalf, signal: LeaveSignal): Promise<ChannelOutcome>;
+  openLegacyStream(by: OnBehalf, signal: LeaveSignal): Promise<LegacySseOutcome>;
   /** Ends a session. */
   endSession(session: SessionRef, by: Caller): Promise<ForwardOutcome>;
   /** The gateway's own traffic: it carries no principal's words. */
@@ -87,7 +91,7 @@ export type UpstreamClient = {
 };
 
 /** What speaks to an upstream in sessions, or without. */
-export type SessionUpstream = Omit<UpstreamClient, 'openChannel'>;
+export type SessionUpstream = Omit<UpstreamClient, 'openLegacyStream'>;
 
 type Sent = {
   readonly by: OnBehalf;
@@ -133,20 +137,20 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
         return resolve({ kind: 'fault', reason: 'upstream-unavailable' });
       const settleOnce = (outcome: ForwardOutcome): void => {
         if (isRefused(outcome)) presenter.refused(by, shown);
-        resolve(checkAnswer(outcome));
+        resolve(checkResponse(outcome));
       };
-      const reader = createAnswerReader(settleOnce, signal, settings.enterRoom);
+      const reader = createResponseReader(settleOnce, signal, settings.openReservation);
       try {
         pool.dispatch({ path: target, method, headers, body }, reader);
       } catch (error) {
-        resolve({ kind: 'fault', reason: faultOf(error) });
+        resolve({ kind: 'fault', reason: forwardErrorOf(error) });
       }
     });
   }
 
   return {
-    forward(cleared, by, signal) {
-      const { admitted } = cleared;
+    forward(authorized, by, signal) {
+      const { admitted } = authorized;
       const body =
         admitted.edits.length === 0 ? admitted.bytes : applyEdits(admitted.text, admitted.edits);
       // What lives on holds up no call.
@@ -155,7 +159,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       const target = addressOf(admitted.session);
       return dispatch(pool, { by, method: 'POST', target, headers, body }, signal);
     },
-    forwardAs(_cleared, by, form, signal, mayRest) {
+    forwardAs(_authorized, by, form, signal, mayRest) {
       const pool = mayRest ? streams : calls;
       const headers = formHeaders(form.headers);
       const { body, target } = form;
@@ -170,7 +174,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       if (lastEventId !== undefined) headers.push('last-event-id', lastEventId);
       return dispatch(streams, { by, method: 'GET', headers }, signal);
     },
-    async openChannel(by, signal) {
+    async openLegacyStream(by, signal) {
       const headers = baseHeaders('text/event-stream');
       const opened = await dispatch(streams, { by, method: 'GET', headers }, signal);
       return awaitEndpoint(opened, url, limits.requestTimeoutMs);
@@ -193,7 +197,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
 
 /** Where a session of HTTP+SSE wants its messages; elsewhere the configured URL. */
 export function addressOf(session: SessionRef | undefined): string | undefined {
-  return session?.version === CHANNEL_VERSION ? session.upstreamSession : undefined;
+  return session?.version === LEGACY_SSE_VERSION ? session.upstreamSession : undefined;
 }
 
 /** What the upstream says to a credential that it does not take (RFC 6750 §3.1). */
@@ -202,7 +206,7 @@ function isRefused(outcome: ForwardOutcome): boolean {
 }
 
 /** Redirects are not followed and encodings not undone: both are protocol faults (attacks 12 and 14). */
-function checkAnswer(outcome: ForwardOutcome): ForwardOutcome {
+function checkResponse(outcome: ForwardOutcome): ForwardOutcome {
   if (outcome.kind === 'fault') return outcome;
   const encoding = outcome.headers['content-encoding'];
   const isEncoded = encoding !== undefined && encoding !== 'identity';

@@ -74,7 +74,7 @@ function hasPinnedKey(socket: Socket, pins: readonly string[]): boolean {
 }
 
 /** `undefined` where the peer is whom we want: the right network, and the right key. */
-function faultOfPeer(socket: Socket, network: Network, pins: readonly string[]): Error | undefined {
+function peerErrorOf(socket: Socket, network: Network, pins: readonly string[]): Error | undefined {
   if (!isPeerAllowed(socket, network)) return refusal(network);
   if (hasPinnedKey(socket, pins)) return undefined;
   const error = new Error("the server's key is none of those that are pinned");
@@ -120,10 +120,10 @@ export function connectOptionsFor(
     const named = serverName === undefined ? options : { ...options, servername: serverName };
     connect(named, (...[error, socket]) => {
       if (error !== null) return fail(error);
-      const fault = faultOfPeer(socket, network, pins);
-      if (fault === undefined) return callback(null, socket);
+      const peerError = peerErrorOf(socket, network, pins);
+      if (peerError === undefined) return callback(null, socket);
       socket.destroy();
-      fail(fault);
+      fail(peerError);
     });
   };
 }

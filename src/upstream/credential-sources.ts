@@ -7,8 +7,8 @@ import {
   type CredentialSource,
   createNoCredential,
   createStaticCredential,
+  encodedFormsOf,
   type NoteCredential,
-  spellingsOf,
 } from './credentials.js';
 import type { GuardedFetch } from './guarded-fetch.js';
 import { createTokenCache } from './token-cache.js';
@@ -21,7 +21,7 @@ export type CredentialPorts = {
   /** Longest wait for an answer of the upstream: its credentials may not take longer. */
   readonly requestTimeoutMs: number;
   /** Told why a token could not be had, in words that are safe to log. */
-  readonly onFault: (detail: string) => void;
+  readonly onError: (detail: string) => void;
   readonly onCredential: NoteCredential;
 };
 
@@ -45,7 +45,7 @@ export function createCredentialSource(
       return createTokenCache({
         ...ports,
         keyOf: () => '',
-        mayAsk: () => true,
+        mayRequest: () => true,
         ask: () =>
           endpoint.ask({ type: 'client_credentials', parameters: {}, subjectToken: undefined }),
       });
@@ -63,8 +63,8 @@ function noteConfigured(credentials: UpstreamCredentials, note: NoteCredential):
     case 'none':
       return;
     case 'static':
-      for (const spelling of spellingsOf(credentials.header, credentials.value)) {
-        note(spelling, 'kept');
+      for (const encodedForm of encodedFormsOf(credentials.header, credentials.value)) {
+        note(encodedForm, 'kept');
       }
       return;
     case 'token-exchange':

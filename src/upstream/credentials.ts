@@ -31,7 +31,7 @@ const SCHEME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ +/;
  * The value of a header, and what of it is the credential itself: without its scheme (RFC 9110 §11.4), each
  * cookie's value (RFC 6265 §4.2.1), and of Basic the user with the password, and the password (RFC 7617).
  */
-export function spellingsOf(header: string, value: string): readonly string[] {
+export function encodedFormsOf(header: string, value: string): readonly string[] {
   if (header.toLowerCase() === 'cookie') {
     return [value, ...value.split(/; */).map((pair) => pair.slice(pair.indexOf('=') + 1))];
   }

@@ -24,7 +24,7 @@ export type FetchRule = {
 };
 
 /** Why nothing was fetched. */
-export type FetchFault =
+export type FetchError =
   | 'refused-address'
   | 'redirect'
   | 'status'
@@ -39,7 +39,7 @@ export type FetchOutcome =
       readonly value: Json;
       readonly headers: { readonly [name: string]: string | string[] | undefined };
     }
-  | { readonly ok: false; readonly why: FetchFault; readonly detail: string };
+  | { readonly ok: false; readonly why: FetchError; readonly detail: string };
 
 export type FetchJson = (url: URL, rule: FetchRule) => Promise<FetchOutcome>;
 
@@ -80,7 +80,7 @@ const REQUEST_HEADERS = { accept: 'application/json', 'accept-encoding': 'identi
 
 type Refused = Extract<FetchOutcome, { readonly ok: false }>;
 
-function refuse(why: FetchFault, detail: string): Refused {
+function refuse(why: FetchError, detail: string): Refused {
   return { ok: false, why, detail };
 }
 
@@ -89,7 +89,7 @@ function networkFor(url: URL, rule: FetchRule): Network {
   return rule.origins === undefined || rule.origins.includes(url.origin) ? rule.network : 'public';
 }
 
-function findUrlFault(url: URL, network: Network): Refused | undefined {
+function findUrlError(url: URL, network: Network): Refused | undefined {
   if (url.username !== '' || url.password !== '') {
     return refuse('invalid', 'the URL carries credentials');
   }
@@ -105,7 +105,7 @@ function describeTarget(location: unknown, base: URL): string {
   return `${target.protocol}//${target.host}${target.pathname}`.slice(0, MAX_TARGET_LENGTH);
 }
 
-function findHeadFault(
+function findHeadError(
   response: Dispatcher.ResponseData,
   url: URL,
   takesErrors: boolean,
@@ -114,8 +114,8 @@ function findHeadFault(
   if (statusCode >= 300 && statusCode < 400) {
     return refuse('redirect', `redirected to ${describeTarget(headers['location'], url)}`);
   }
-  const isAnswer = statusCode === 200 || (takesErrors && statusCode >= 400);
-  if (!isAnswer) return refuse('status', `answered with status ${statusCode}`);
+  const isResponse = statusCode === 200 || (takesErrors && statusCode >= 400);
+  if (!isResponse) return refuse('status', `answered with status ${statusCode}`);
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding === 'identity') return undefined;
   return refuse('invalid', 'answered with a content encoding that was not asked for');
@@ -149,7 +149,7 @@ function parseBody(bytes: Uint8Array): { readonly value: Json } | undefined {
 type Received = { readonly response: Dispatcher.ResponseData; readonly bytes: Uint8Array };
 
 /** One request and its whole body, under the caps. */
-async function exchange(
+async function requestOnce(
   agent: Agent,
   url: URL,
   form: FormRequest | undefined,
@@ -165,10 +165,10 @@ async function exchange(
   });
   // A body that is not read must be destroyed, and its late error has no reader.
   response.body.on('error', () => {});
-  const fault = findHeadFault(response, url, form !== undefined);
-  if (fault !== undefined) {
+  const refused = findHeadError(response, url, form !== undefined);
+  if (refused !== undefined) {
     response.body.destroy();
-    return fault;
+    return refused;
   }
   const bytes = await readBody(response.body, maxBytes);
   return bytes === undefined
@@ -183,7 +183,7 @@ function readDocument(received: Received | Refused): FetchOutcome {
   return { ok: true, value: parsed.value, headers: received.response.headers };
 }
 
-function readAnswer(received: Received | Refused): FormOutcome {
+function readResponse(received: Received | Refused): FormOutcome {
   if ('ok' in received) return received;
   const { statusCode: status, headers } = received.response;
   const contentType = String(headers['content-type'] ?? '');
@@ -214,13 +214,13 @@ export function createGuardedFetch(settings: ConnectSettings = {}): GuardedFetch
 
   async function run(url: URL, rule: FetchRule, form?: FormRequest): Promise<Received | Refused> {
     const network = networkFor(url, rule);
-    const fault = findUrlFault(url, network);
-    if (fault !== undefined) return fault;
+    const refused = findUrlError(url, network);
+    if (refused !== undefined) return refused;
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(), rule.timeoutMs);
     const caps = { maxBytes: rule.maxBytes, signal: deadline.signal };
     try {
-      return await exchange(agents[network], url, form, caps);
+      return await requestOnce(agents[network], url, form, caps);
     } catch (error) {
       return describeFailure(error, deadline.signal.aborted, network);
     } finally {
@@ -230,7 +230,7 @@ export function createGuardedFetch(settings: ConnectSettings = {}): GuardedFetch
 
   return {
     fetchJson: async (url, rule) => readDocument(await run(url, rule)),
-    postForm: async (url, form, rule) => readAnswer(await run(url, rule, form)),
+    postForm: async (url, form, rule) => readResponse(await run(url, rule, form)),
     async close() {
       await Promise.all(Object.values(agents).map((agent) => agent.destroy()));
     },

@@ -4,7 +4,7 @@
 
 import type { Admitted } from '../mcp/admitted.js';
 import type { HeaderPair } from '../mcp/translate/mirrored-headers.js';
-import { CHANNEL_VERSION } from '../mcp/versions.js';
+import { LEGACY_SSE_VERSION } from '../mcp/versions.js';
 
 /** Headers as undici takes them: name, value, name, value. */
 export type HeaderList = string[];
@@ -56,7 +56,7 @@ function pushSession(
   session: { readonly version: string; readonly upstreamSession: string | undefined } | undefined,
 ): void {
   // A session of HTTP+SSE stands in the address.
-  if (session === undefined || session.version === CHANNEL_VERSION) return;
+  if (session === undefined || session.version === LEGACY_SSE_VERSION) return;
   if (session.upstreamSession !== undefined)
     headers.push('mcp-session-id', session.upstreamSession);
   // 2025-03-26 knows no such header (MCP 2025-06-18, transports, protocol version header).

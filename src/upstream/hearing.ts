@@ -5,7 +5,7 @@ import { MAX_JSON_DEPTH, readJson, readJsonText } from '../mcp/json.js';
 import type { ReadOutcome } from '../mcp/json-reader.js';
 
 /** Reads so that nobody else is held up. */
-export type Hearing = {
+export type MessageReader = {
   /** At once, unless the message is large. Never rejects. */
   read(source: Uint8Array | string): ReadOutcome | Promise<ReadOutcome>;
   /** Notes time that was spent on the event loop. */
@@ -17,7 +17,7 @@ export type Hearing = {
 const CAPS = { maxDepth: MAX_JSON_DEPTH, maxValues: 100_000 };
 
 /** Reads alone, under the usual caps. */
-export const HEARING_ALONE: Hearing = {
+export const DIRECT_MESSAGE_READER: MessageReader = {
   read: (source) =>
     typeof source === 'string' ? readJsonText(source, CAPS) : readJson(source, CAPS),
   spend: () => undefined,
@@ -25,8 +25,8 @@ export const HEARING_ALONE: Hearing = {
 };
 
 /** Does each step of some work in its turn. */
-export async function inTurns<T>(
-  { spend, turn }: Hearing,
+export async function runInTurn<T>(
+  { spend, turn }: MessageReader,
   all: Iterable<T>,
   step: (one: T) => void,
 ): Promise<void> {

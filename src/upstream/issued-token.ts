@@ -7,7 +7,7 @@ import type { TokenRequestSettings } from '../config/settings.js';
 import { isObject, type JsonObject } from '../mcp/message.js';
 
 /** The members of a token response that are judged. `token_type` in lower case. */
-export type TokenAnswer = {
+export type TokenResponse = {
   readonly access_token: string;
   readonly token_type: string;
   readonly expires_in?: number | undefined;
@@ -15,14 +15,14 @@ export type TokenAnswer = {
   readonly issued_token_type?: unknown;
 };
 
-export type Asked = {
+export type TokenRequestContext = {
   readonly request: Pick<TokenRequestSettings, 'scopes' | 'resource' | 'audience' | 'own'>;
   /** The token that was given in exchange; absent where none was. */
   readonly subjectToken: string | undefined;
   readonly nowMs: number;
 };
 
-export type Judged =
+export type IssuedTokenOutcome =
   | { readonly kind: 'good'; readonly token: string; readonly untilMs: number }
   | { readonly kind: 'bad'; readonly why: string };
 
@@ -37,14 +37,17 @@ const DEFAULT_LIFE_MS = 60_000;
 const MAX_LIFE_MS = 60 * 60 * 1000;
 
 /** The token and its end, or in fixed words what is wrong with it. */
-export function judgeIssued(answer: TokenAnswer, asked: Asked): Judged {
-  const why = faultOfAnswer(answer, asked);
+export function checkIssued(
+  response: TokenResponse,
+  asked: TokenRequestContext,
+): IssuedTokenOutcome {
+  const why = responseErrorOf(response, asked);
   if (why !== undefined) return { kind: 'bad', why };
-  const token = answer.access_token;
+  const token = response.access_token;
   const claims = readClaims(token);
-  const bad = claims === undefined ? undefined : faultOfClaims(claims, asked);
+  const bad = claims === undefined ? undefined : claimsErrorOf(claims, asked);
   if (bad !== undefined) return { kind: 'bad', why: bad };
-  const lifeMs = Math.min(lifeOf(answer, claims), MAX_LIFE_MS);
+  const lifeMs = Math.min(lifeOf(response, claims), MAX_LIFE_MS);
   const expiresAt = claims?.['exp'];
   const untilMs = Math.min(
     asked.nowMs + lifeMs,
@@ -54,19 +57,22 @@ export function judgeIssued(answer: TokenAnswer, asked: Asked): Judged {
   return { kind: 'good', token, untilMs };
 }
 
-function lifeOf({ expires_in: seconds }: TokenAnswer, claims: JsonObject | undefined): number {
+function lifeOf({ expires_in: seconds }: TokenResponse, claims: JsonObject | undefined): number {
   if (seconds !== undefined) return seconds * 1000;
   return typeof claims?.['exp'] === 'number' ? MAX_LIFE_MS : DEFAULT_LIFE_MS;
 }
 
-function faultOfAnswer(answer: TokenAnswer, { request, subjectToken }: Asked): string | undefined {
-  if (answer.token_type !== 'bearer') return 'the token is no bearer token';
-  if (!BEARER.test(answer.access_token)) return 'the token cannot stand in a header';
+function responseErrorOf(
+  response: TokenResponse,
+  { request, subjectToken }: TokenRequestContext,
+): string | undefined {
+  if (response.token_type !== 'bearer') return 'the token is no bearer token';
+  if (!BEARER.test(response.access_token)) return 'the token cannot stand in a header';
   if (subjectToken !== undefined) {
-    if (!ISSUED_TYPES.has(answer.issued_token_type)) return 'the token is of another type';
-    if (answer.access_token === subjectToken) return "the token is the caller's own";
+    if (!ISSUED_TYPES.has(response.issued_token_type)) return 'the token is of another type';
+    if (response.access_token === subjectToken) return "the token is the caller's own";
   }
-  return isWider(answer.scope, request.scopes)
+  return isWider(response.scope, request.scopes)
     ? 'the token has scopes beyond those asked for'
     : undefined;
 }
@@ -77,7 +83,7 @@ function isWider(scope: string | undefined, asked: readonly string[]): boolean {
   return scope.split(' ').some((one) => one !== '' && !asked.includes(one));
 }
 
-function faultOfClaims(claims: JsonObject, { request }: Asked): string | undefined {
+function claimsErrorOf(claims: JsonObject, { request }: TokenRequestContext): string | undefined {
   const audiences = textsOf(claims['aud']);
   const wanted = [request.resource, request.audience].filter((one) => one !== undefined);
   if (!wanted.every((one) => audiences.includes(one))) return 'the token has another audience';

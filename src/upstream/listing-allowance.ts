@@ -14,7 +14,7 @@ export function createListingAllowance(maxBytes: number, now: () => number): Lis
   let sinceMs = now();
   let spent = 0;
 
-  function renew(): void {
+  function refill(): void {
     if (now() - sinceMs < MINUTE_MS) return;
     sinceMs = now();
     spent = 0;
@@ -22,11 +22,11 @@ export function createListingAllowance(maxBytes: number, now: () => number): Lis
 
   return {
     get isLeft() {
-      renew();
+      refill();
       return spent <= maxBytes;
     },
     spend(bytes) {
-      renew();
+      refill();
       spent += bytes;
     },
   };

@@ -6,14 +6,14 @@ import { hasInexactNumber, spanOf } from '../mcp/json.js';
 import type { ListedItem } from '../mcp/listing.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
 import type { CallOutcome } from './listing-call.js';
-import type { WalkFault } from './listing-pages.js';
+import type { WalkError } from './listing-pages.js';
 
 /** Sends one request of the listing. */
-export type Ask = (method: string, params: JsonObject) => Promise<CallOutcome>;
+export type ListingQuery = (method: string, params: JsonObject) => Promise<CallOutcome>;
 
 export type AppsRead =
   | { readonly kind: 'items'; readonly items: readonly ListedItem[] }
-  | WalkFault;
+  | WalkError;
 
 /** Resources read in one listing; tools that refer to more have the rest unread, and so unpinned. */
 export const MAX_APP_RESOURCES = 200;
@@ -26,15 +26,15 @@ const SCHEME = 'ui://';
 export async function readAppResources(
   tools: readonly ListedItem[],
   capabilities: JsonObject,
-  ask: Ask,
+  ask: ListingQuery,
 ): Promise<AppsRead> {
   if (!isObject(capabilities['resources'])) return { kind: 'items', items: [] };
   const uris = new Set(tools.flatMap(({ definition }) => appResourceOf(definition) ?? []));
   const items: ListedItem[] = [];
   for (const uri of [...uris].slice(0, MAX_APP_RESOURCES)) {
-    const answer = await ask('resources/read', { uri });
-    if (answer.kind === 'failed') return answer;
-    const item = answer.kind === 'result' ? readItem(uri, answer) : undefined;
+    const response = await ask('resources/read', { uri });
+    if (response.kind === 'failed') return response;
+    const item = response.kind === 'result' ? readItem(uri, response) : undefined;
     if (item !== undefined) items.push(item);
   }
   return { kind: 'items', items };

@@ -2,16 +2,16 @@
 // event stream. Strict: what is not exactly the awaited answer is a fault. Bounded in bytes and time.
 // MCP 2025-11-25 and 2026-07-28, Streamable HTTP.
 
-import { readAnswer } from '../mcp/answers.js';
+import { classifyUpstreamMessage } from '../mcp/answers.js';
 import type { ReadOutcome } from '../mcp/json-reader.js';
 import type { ListedEra } from '../mcp/listing.js';
 import type { JsonObject, RpcError } from '../mcp/message.js';
-import { createSseFramer, type SseEvent, type SseFault } from '../mcp/sse.js';
-import { HEARING_ALONE, type Hearing } from './hearing.js';
+import { createSseFramer, type SseError, type SseEvent } from '../mcp/sse.js';
+import { DIRECT_MESSAGE_READER, type MessageReader } from './hearing.js';
 import type { ListingAllowance } from './listing-allowance.js';
 
 /** Why no answer can be used. `too-large`: past what one listing, or the listings of a minute, may read. */
-export type ListingFault = 'unavailable' | 'timeout' | 'credentials' | 'protocol' | 'too-large';
+export type ListingError = 'unavailable' | 'timeout' | 'credentials' | 'protocol' | 'too-large';
 
 /** Sends one request of the gateway's own. Headers in, headers out: lower-case names. */
 export type ListingRequest = (input: {
@@ -25,7 +25,7 @@ export type ListingRequest = (input: {
       readonly headers: { readonly [name: string]: string | undefined };
       readonly body: AsyncIterable<Uint8Array>;
     }
-  | { readonly failure: ListingFault }
+  | { readonly failure: ListingError }
 >;
 
 /** Runs something later; the returned function takes it back. Must not hold up the end of the process. */
@@ -55,7 +55,7 @@ export type CallOutcome =
       readonly status: number;
       readonly error: RpcError | undefined;
     }
-  | { readonly kind: 'failed'; readonly why: ListingFault };
+  | { readonly kind: 'failed'; readonly why: ListingError };
 
 /** What may still be spent on one listing: shared by all its requests. */
 export type Budget = { bytesLeft: number; readonly deadlineMs: number };
@@ -67,7 +67,7 @@ export type CallPorts = {
   /** For one request, its answer included. */
   readonly requestTimeoutMs: number;
   /** How answers are read; alone and at once where not given. */
-  readonly hearing?: Hearing | undefined;
+  readonly messageReader?: MessageReader | undefined;
   /** What may be read in this minute; without bound where not given. */
   readonly allowance?: ListingAllowance | undefined;
 };
@@ -75,7 +75,7 @@ export type CallPorts = {
 /** Under which an answer is read. */
 type Terms = {
   readonly budget: Budget;
-  readonly hearing: Hearing;
+  readonly messageReader: MessageReader;
   readonly allowance: ListingAllowance | undefined;
 };
 
@@ -90,11 +90,11 @@ export async function callUpstream(
   budget: Budget,
 ): Promise<CallOutcome> {
   const body = { jsonrpc: '2.0', id: REQUEST_ID, method: call.method, params: call.params };
-  const { hearing = HEARING_ALONE, allowance } = ports;
+  const { messageReader = DIRECT_MESSAGE_READER, allowance } = ports;
   if (allowance?.isLeft === false) return { kind: 'failed', why: 'too-large' };
-  const terms: Terms = { budget, hearing, allowance };
-  const reading = (answer: Reading): Promise<CallOutcome> => readOutcome(call, answer, terms);
-  return exchange(ports, call.headers, JSON.stringify(body), budget, reading);
+  const terms: Terms = { budget, messageReader, allowance };
+  const reading = (response: Reading): Promise<CallOutcome> => readOutcome(call, response, terms);
+  return sendRequest(ports, call.headers, JSON.stringify(body), budget, reading);
 }
 
 /** Sends a notification; what is answered is not read. */
@@ -105,7 +105,7 @@ export async function notifyUpstream(
   budget: Budget,
 ): Promise<CallOutcome> {
   const body = JSON.stringify({ jsonrpc: '2.0', method });
-  return exchange(ports, headers, body, budget, async ({ status, headers: received }) =>
+  return sendRequest(ports, headers, body, budget, async ({ status, headers: received }) =>
     status < 300
       ? { kind: 'result', result: {}, text: '', suspectNumbers: false, headers: received }
       : { kind: 'refused', status, error: undefined },
@@ -119,12 +119,12 @@ type Reading = {
   next(): Promise<Uint8Array | undefined | 'late'>;
 };
 
-async function exchange(
+async function sendRequest(
   ports: CallPorts,
   headers: Call['headers'],
   body: string,
   budget: Budget,
-  read: (answer: Reading) => Promise<CallOutcome>,
+  read: (response: Reading) => Promise<CallOutcome>,
 ): Promise<CallOutcome> {
   const timeoutMs = Math.min(ports.requestTimeoutMs, budget.deadlineMs - ports.now());
   if (timeoutMs <= 0) return { kind: 'failed', why: 'timeout' };
@@ -139,10 +139,10 @@ async function exchange(
       body,
       timeoutMs,
     });
-    const answer = await Promise.race([sent, late]);
-    if (answer === 'late') return { kind: 'failed', why: 'timeout' };
-    if ('failure' in answer) return { kind: 'failed', why: answer.failure };
-    return await readBody(answer, late, read);
+    const response = await Promise.race([sent, late]);
+    if (response === 'late') return { kind: 'failed', why: 'timeout' };
+    if ('failure' in response) return { kind: 'failed', why: response.failure };
+    return await readBody(response, late, read);
   } catch {
     // A body that breaks off is an upstream that cannot be reached; there is nothing to repair here.
     return { kind: 'failed', why: 'unavailable' };
@@ -156,32 +156,35 @@ const COMMON = {
   accept: 'application/json, text/event-stream',
 } as const;
 
-type Answered = Exclude<Awaited<ReturnType<ListingRequest>>, { readonly failure: ListingFault }>;
+type ReceivedResponse = Exclude<
+  Awaited<ReturnType<ListingRequest>>,
+  { readonly failure: ListingError }
+>;
 
 async function readBody(
-  answer: Answered,
+  response: ReceivedResponse,
   late: Promise<'late'>,
-  read: (answer: Reading) => Promise<CallOutcome>,
+  read: (response: Reading) => Promise<CallOutcome>,
 ): Promise<CallOutcome> {
-  if (answer.status === HTTP_UNAUTHORIZED || answer.status === HTTP_FORBIDDEN) {
-    endBody(answer.body[Symbol.asyncIterator]());
+  if (response.status === HTTP_UNAUTHORIZED || response.status === HTTP_FORBIDDEN) {
+    endBody(response.body[Symbol.asyncIterator]());
     return { kind: 'failed', why: 'credentials' };
   }
-  const chunks = answer.body[Symbol.asyncIterator]();
-  let isWhole = false;
+  const chunks = response.body[Symbol.asyncIterator]();
+  let isComplete = false;
   try {
     return await read({
-      status: answer.status,
-      headers: answer.headers,
+      status: response.status,
+      headers: response.headers,
       async next() {
         const chunk = await Promise.race([chunks.next(), late]);
         if (chunk === 'late') return 'late';
-        isWhole = chunk.done === true;
+        isComplete = chunk.done === true;
         return chunk.done === true ? undefined : chunk.value;
       },
     });
   } finally {
-    if (!isWhole) endBody(chunks);
+    if (!isComplete) endBody(chunks);
   }
 }
 
@@ -190,15 +193,15 @@ function endBody(chunks: AsyncIterator<Uint8Array>): void {
   Promise.resolve(chunks.return?.()).catch(() => undefined);
 }
 
-async function readOutcome(call: Call, answer: Reading, terms: Terms): Promise<CallOutcome> {
-  const { headers, status } = answer;
+async function readOutcome(call: Call, response: Reading, terms: Terms): Promise<CallOutcome> {
+  const { headers, status } = response;
   const type = (headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase();
-  if (type === 'text/event-stream' && status < 300) return readStream(call, answer, terms);
-  const bytes = await readWhole(answer, terms);
+  if (type === 'text/event-stream' && status < 300) return readStream(call, response, terms);
+  const bytes = await readEntireBody(response, terms);
   if ('failed' in bytes) return { kind: 'failed', why: bytes.failed };
   const isJson = type === 'application/json';
-  const json = isJson ? await terms.hearing.read(bytes.whole) : undefined;
-  const own = json?.ok === true ? readOwn(call, answer, json) : undefined;
+  const json = isJson ? await terms.messageReader.read(bytes.bytes) : undefined;
+  const own = json?.ok === true ? readOwn(call, response, json) : undefined;
   if (own !== undefined) return own;
   if (json?.ok === false && isExcess(json)) return { kind: 'failed', why: 'too-large' };
   if (status >= 300) return { kind: 'refused', status, error: undefined };
@@ -207,8 +210,8 @@ async function readOutcome(call: Call, answer: Reading, terms: Terms): Promise<C
 
 type OkReading = Extract<ReadOutcome, { readonly ok: true }>;
 
-function isExcess({ fault }: Extract<ReadOutcome, { readonly ok: false }>): boolean {
-  return fault === 'too-many-values' || fault === 'overloaded';
+function isExcess({ error }: Extract<ReadOutcome, { readonly ok: false }>): boolean {
+  return error === 'too-many-values' || error === 'overloaded';
 }
 
 /** The outcome where this is the awaited answer; `undefined` where it is something else. */
@@ -218,19 +221,19 @@ function readOwn(
   json: OkReading,
 ): CallOutcome | undefined {
   const { era, version } = call;
-  const answer = readAnswer(json.value, { era, version, id: REQUEST_ID });
-  switch (answer.kind) {
+  const response = classifyUpstreamMessage(json.value, { era, version, id: REQUEST_ID });
+  switch (response.kind) {
     case 'own-result':
       if (status >= 300) return { kind: 'refused', status, error: undefined };
       return {
         kind: 'result',
-        result: answer.result,
+        result: response.result,
         text: json.text,
         suspectNumbers: json.suspectNumbers,
         headers,
       };
     case 'own-error':
-      return { kind: 'refused', status, error: answer.error };
+      return { kind: 'refused', status, error: response.error };
     case 'own-question':
     case 'own-task':
     case 'malformed':
@@ -242,46 +245,46 @@ function readOwn(
   }
 }
 
-async function readWhole(
-  answer: Reading,
+async function readEntireBody(
+  response: Reading,
   terms: Terms,
-): Promise<{ readonly whole: Uint8Array } | { readonly failed: ListingFault }> {
+): Promise<{ readonly bytes: Uint8Array } | { readonly failed: ListingError }> {
   const chunks: Uint8Array[] = [];
   for (;;) {
-    const chunk = await answer.next();
+    const chunk = await response.next();
     if (chunk === 'late') return { failed: 'timeout' };
-    if (chunk === undefined) return { whole: Buffer.concat(chunks) };
+    if (chunk === undefined) return { bytes: Buffer.concat(chunks) };
     if (!spend(terms, chunk)) return { failed: 'too-large' };
     chunks.push(chunk);
   }
 }
 
-async function readStream(call: Call, answer: Reading, terms: Terms): Promise<CallOutcome> {
+async function readStream(call: Call, response: Reading, terms: Terms): Promise<CallOutcome> {
   const framer = createSseFramer({ maxEventBytes: Math.max(terms.budget.bytesLeft, 1) });
   for (;;) {
-    const chunk = await answer.next();
+    const chunk = await response.next();
     if (chunk === 'late') return { kind: 'failed', why: 'timeout' };
     if (chunk === undefined) return { kind: 'failed', why: 'protocol' };
     if (!spend(terms, chunk)) return { kind: 'failed', why: 'too-large' };
-    const outcome = await readEvents(call, answer, framer.push(chunk), terms.hearing);
+    const outcome = await readEvents(call, response, framer.push(chunk), terms.messageReader);
     if (outcome !== undefined) return outcome;
   }
 }
 
 async function readEvents(
   call: Call,
-  answer: Reading,
-  events: readonly SseEvent[] | SseFault,
-  hearing: Hearing,
+  response: Reading,
+  events: readonly SseEvent[] | SseError,
+  messageReader: MessageReader,
 ): Promise<CallOutcome | undefined> {
-  if ('fault' in events) return { kind: 'failed', why: 'protocol' };
+  if ('error' in events) return { kind: 'failed', why: 'protocol' };
   for (const event of events) {
-    await hearing.turn();
+    await messageReader.turn();
     const startedMs = performance.now();
-    const reading = readEvent(event, hearing);
-    hearing.spend(performance.now() - startedMs);
+    const reading = readEvent(event, messageReader);
+    messageReader.spend(performance.now() - startedMs);
     const json = await reading;
-    const outcome = json === undefined ? undefined : outcomeOf(call, answer, json);
+    const outcome = json === undefined ? undefined : outcomeOf(call, response, json);
     if (outcome !== undefined) return outcome;
   }
   return undefined;
@@ -289,15 +292,15 @@ async function readEvents(
 
 function readEvent(
   event: SseEvent,
-  { read }: Hearing,
+  { read }: MessageReader,
 ): ReadOutcome | Promise<ReadOutcome> | undefined {
   // An event without content opens a stream that may be resumed (MCP 2025-11-25).
   if (event.kind !== 'message' || event.event !== 'message' || event.data === '') return undefined;
   return read(event.data);
 }
 
-function outcomeOf(call: Call, answer: Reading, json: ReadOutcome): CallOutcome | undefined {
-  if (json.ok) return readOwn(call, answer, json);
+function outcomeOf(call: Call, response: Reading, json: ReadOutcome): CallOutcome | undefined {
+  if (json.ok) return readOwn(call, response, json);
   return { kind: 'failed', why: isExcess(json) ? 'too-large' : 'protocol' };
 }
 

@@ -13,23 +13,23 @@ import {
   LATEST_SESSION_VERSION,
   STATELESS_VERSIONS,
 } from '../mcp/versions.js';
-import type { Ask } from './listing-apps.js';
+import type { ListingQuery } from './listing-apps.js';
 import {
   type Budget,
   type CallOutcome,
   type CallPorts,
   callUpstream,
-  type ListingFault,
+  type ListingError,
   notifyUpstream,
 } from './listing-call.js';
-import { type ListingCaps, type WalkFault, walkLists } from './listing-pages.js';
+import { type ListingCaps, type WalkError, walkLists } from './listing-pages.js';
 
 /** `not-spoken`: the upstream answered, and does not speak this era. */
 export type EraOutcome =
   | { readonly kind: 'listed'; readonly listing: Listing }
   | { readonly kind: 'not-spoken' }
   /** `isSpoken`: the upstream said that it speaks this era before it failed. */
-  | { readonly kind: 'failed'; readonly why: ListingFault; readonly isSpoken: boolean };
+  | { readonly kind: 'failed'; readonly why: ListingError; readonly isSpoken: boolean };
 
 export type EraPorts = CallPorts & {
   readonly caps: ListingCaps;
@@ -59,7 +59,7 @@ export type OwnSession = {
 const PROTOCOL = { kind: 'failed', why: 'protocol', isSpoken: true } as const;
 
 /** All that policies can grant. No question is answered: a listing opens no stream to be asked on. */
-const ASKABLE_CAPABILITIES: JsonObject = {
+const SERVER_REQUEST_CAPABILITIES: JsonObject = {
   sampling: {},
   elicitation: { form: {}, url: {} },
   roots: { listChanged: true },
@@ -99,7 +99,7 @@ export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<
   if (versions.length === 0 || !isObject(capabilities)) return { kind: 'not-spoken' };
   const instructions = readInstructions(result);
   if (instructions === 'malformed') return PROTOCOL;
-  const walk = await walkLists(capabilities, ports.caps, ask, ports.hearing);
+  const walk = await walkLists(capabilities, ports.caps, ask, ports.messageReader);
   if (walk.kind !== 'lists') return walkFailure(walk);
   const meta = result['_meta'];
   const serverInfo = isObject(meta) ? meta['io.modelcontextprotocol/serverInfo'] : undefined;
@@ -185,18 +185,18 @@ async function listInSession(
   const budget = budgetOf(ports);
   const headers = sessionHeaders(session);
   const { version } = session;
-  const ask: Ask = (method, params) =>
+  const ask: ListingQuery = (method, params) =>
     callUpstream(ports, { era: '2025', version, method, params, headers }, budget);
-  const walk = await walkLists(session.capabilities, ports.caps, ask, ports.hearing);
+  const walk = await walkLists(session.capabilities, ports.caps, ask, ports.messageReader);
   if (walk.kind === 'lists') {
     const { capabilities, serverInfo, instructions } = session;
-    const said = { capabilities, serverInfo, instructions };
+    const handshake = { capabilities, serverInfo, instructions };
     const listing: Listing = {
       era: '2025',
       apps: ports.apps,
       verifiedAtMs,
       ...walk.lists,
-      ...said,
+      ...handshake,
       // A server names the newest version it speaks, up to the one it was asked for.
       protocolVersions: ports.sessionVersions.filter((older) => older <= version),
     };
@@ -225,19 +225,19 @@ async function openSession(
   const version = ports.sessionVersions.at(-1) ?? LATEST_SESSION_VERSION;
   const params = {
     protocolVersion: version,
-    capabilities: { ...ASKABLE_CAPABILITIES, ...(ports.apps ? APPS_CAPABILITIES : {}) },
+    capabilities: { ...SERVER_REQUEST_CAPABILITIES, ...(ports.apps ? APPS_CAPABILITIES : {}) },
     clientInfo: clientInfo(ports),
   };
   const call = { era: '2025' as const, version, method: 'initialize', params, headers: {} };
-  const answer = await callUpstream(ports, call, budget);
-  if (answer.kind !== 'result') return unspoken(answer, isKnown);
-  const session = readSession(answer, ports.sessionVersions, openedAtMs);
+  const response = await callUpstream(ports, call, budget);
+  if (response.kind !== 'result') return unspoken(response, isKnown);
+  const session = readSession(response, ports.sessionVersions, openedAtMs);
   if (session === undefined) return { kind: 'not-spoken' };
   if (session === 'malformed') return PROTOCOL;
   const headers = sessionHeaders(session);
-  const told = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
-  if (told.kind === 'failed') return { ...told, isSpoken: true };
-  return told.kind === 'refused' ? PROTOCOL : { kind: 'opened', session };
+  const notified = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
+  if (notified.kind === 'failed') return { ...notified, isSpoken: true };
+  return notified.kind === 'refused' ? PROTOCOL : { kind: 'opened', session };
 }
 
 /** Visible ASCII (MCP 2025-11-25, session management). */
@@ -255,20 +255,20 @@ function readSession(
   const id = headers['mcp-session-id'];
   if (!isObject(capabilities) || instructions === 'malformed') return 'malformed';
   if (id !== undefined && !SESSION_ID.test(id)) return 'malformed';
-  const said = isObject(serverInfo) ? serverInfo : undefined;
-  return { id, version, openedAtMs, capabilities, serverInfo: said, instructions };
+  const reportedInfo = isObject(serverInfo) ? serverInfo : undefined;
+  return { id, version, openedAtMs, capabilities, serverInfo: reportedInfo, instructions };
 }
 
 /** Ends the gateway's own session, as far as the upstream goes along. */
 export async function endSession(ports: EraPorts, session: OwnSession): Promise<void> {
   if (session.id === undefined) return;
   try {
-    const answer = await ports.request({
+    const response = await ports.request({
       method: 'DELETE',
       headers: sessionHeaders(session),
       timeoutMs: ports.requestTimeoutMs,
     });
-    if ('body' in answer) await answer.body[Symbol.asyncIterator]().return?.();
+    if ('body' in response) await response.body[Symbol.asyncIterator]().return?.();
   } catch {
     // A session that cannot be ended expires at the upstream; nothing here depends on it.
   }
@@ -285,19 +285,19 @@ function readInstructions(result: JsonObject): string | 'malformed' | undefined 
  * one that was is only gone when the upstream says so, and not when it is in trouble.
  */
 function unspoken(
-  answer: Exclude<CallOutcome, { readonly kind: 'result' }>,
+  response: Exclude<CallOutcome, { readonly kind: 'result' }>,
   isKnown: boolean,
 ): Exclude<EraOutcome, { readonly kind: 'listed' }> {
-  if (answer.kind === 'failed') {
-    if (answer.why === 'protocol' && !isKnown) return { kind: 'not-spoken' };
-    return { ...answer, isSpoken: false };
+  if (response.kind === 'failed') {
+    if (response.why === 'protocol' && !isKnown) return { kind: 'not-spoken' };
+    return { ...response, isSpoken: false };
   }
-  const { status, error } = answer;
+  const { status, error } = response;
   const isTrouble =
     status >= SERVER_ERROR || TROUBLE_STATUSES.has(status) || STATELESS_CODES.has(error?.code ?? 0);
   return isTrouble && isKnown ? PROTOCOL : { kind: 'not-spoken' };
 }
 
-function walkFailure(fault: WalkFault): Exclude<EraOutcome, { readonly kind: 'listed' }> {
-  return fault.kind === 'failed' ? { ...fault, isSpoken: true } : PROTOCOL;
+function walkFailure(error: WalkError): Exclude<EraOutcome, { readonly kind: 'listed' }> {
+  return error.kind === 'failed' ? { ...error, isSpoken: true } : PROTOCOL;
 }

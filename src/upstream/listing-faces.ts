@@ -3,7 +3,7 @@
 // fresh when both were verified, and nothing is known of it before both have answered or failed.
 // Source: MCP Apps extension (SEP-1865), capability negotiation; contract §5.
 
-import { type Face, isSameFace, type Listing } from '../mcp/listing.js';
+import { type ClientProfile, isSameProfile, type Listing } from '../mcp/listing.js';
 import type { ListingRequest } from './listing-call.js';
 import {
   createLister,
@@ -15,34 +15,37 @@ import {
 } from './relist.js';
 
 /** `apps`: clients may declare the extension. */
-export type FaceSettings = Omit<ListerSettings, 'apps'> & { readonly apps: boolean };
+export type DiscoverySettings = Omit<ListerSettings, 'apps'> & { readonly apps: boolean };
 
-export type FacePorts = Omit<ListerPorts, 'request' | 'onListing' | 'onEraGone'> & {
+export type DiscoveryPorts = Omit<ListerPorts, 'request' | 'onListing' | 'onEraGone'> & {
   /** Complete listings: of the first round all at once, then one at a time. */
   readonly onListings: (listings: readonly Listing[]) => void;
   /** Opens a way to the upstream. Each face has its own, because a listing may hold a session there. */
   readonly openRequest: () => ListingRequest;
   /** The upstream no longer speaks the era of this face to it. */
-  readonly onFaceGone: (face: Face) => void;
+  readonly onProfileGone: (clientProfile: ClientProfile) => void;
 };
 
 /** Without the declaration, and where it is carried, with it. */
-function facesListed(apps: boolean): readonly boolean[] {
+function appsVariantsOf(apps: boolean): readonly boolean[] {
   return apps ? [false, true] : [false];
 }
 
-export type FaceLister = Omit<Lister, 'spoken'> & {
+export type DiscoveryLister = Omit<Lister, 'spoken'> & {
   /** Something was listed, and no face failed when it was last heard of. */
   isUp(): boolean;
 };
 
 /** Makes the lister of one upstream. Sends nothing before `start` or a question. */
-export function createFaceLister(settings: FaceSettings, ports: FacePorts): FaceLister {
-  const faces = facesListed(settings.apps);
+export function createDiscoveryLister(
+  settings: DiscoverySettings,
+  ports: DiscoveryPorts,
+): DiscoveryLister {
+  const appsVariants = appsVariantsOf(settings.apps);
   // Nothing was listed yet.
-  const failing = new Set(faces);
-  const first = createFirstRound(faces, ports);
-  const listers = faces.map((apps) =>
+  const failing = new Set(appsVariants);
+  const first = createFirstRound(appsVariants, ports);
+  const listers = appsVariants.map((apps) =>
     createLister(
       { ...settings, apps },
       {
@@ -50,7 +53,7 @@ export function createFaceLister(settings: FaceSettings, ports: FacePorts): Face
         request: ports.openRequest(),
         onListing(listing) {
           failing.delete(apps);
-          first.tell(listing);
+          first.add(listing);
         },
         onEraGone: (era) => first.drop({ era, apps }),
         onFailure(era, why) {
@@ -87,29 +90,30 @@ export function createFaceLister(settings: FaceSettings, ports: FacePorts): Face
  * round in which none was listed is followed by another first one.
  */
 function createFirstRound(
-  faces: readonly boolean[],
-  { onListings, onFaceGone }: Pick<FacePorts, 'onListings' | 'onFaceGone'>,
-): { tell(listing: Listing): void; drop(gone: Face): void; end(apps: boolean): void } {
-  const awaited = new Set(faces);
+  appsVariants: readonly boolean[],
+  { onListings, onProfileGone }: Pick<DiscoveryPorts, 'onListings' | 'onProfileGone'>,
+): { add(listing: Listing): void; drop(gone: ClientProfile): void; end(apps: boolean): void } {
+  const awaited = new Set(appsVariants);
   // The newest of each face: one may be listed many times while the other says nothing.
   let held: readonly Listing[] | undefined = [];
-  const heldBut = (face: Face) => held?.filter((listing) => !isSameFace(listing, face));
+  const heldBut = (clientProfile: ClientProfile) =>
+    held?.filter((listing) => !isSameProfile(listing, clientProfile));
   return {
-    tell(listing) {
+    add(listing) {
       const others = heldBut(listing);
       if (others === undefined) onListings([listing]);
       else held = [...others, listing];
     },
     drop(gone) {
       held = heldBut(gone);
-      onFaceGone(gone);
+      onProfileGone(gone);
     },
     end(apps) {
       awaited.delete(apps);
       if (held === undefined || awaited.size > 0) return;
       const listings = held;
       if (listings.length === 0) {
-        for (const face of faces) awaited.add(face);
+        for (const variant of appsVariants) awaited.add(variant);
         return;
       }
       held = undefined;
@@ -119,12 +123,12 @@ function createFirstRound(
 }
 
 /** Lists once by every face, and leaves nothing open: for the command line. */
-export async function listFacesOnce(
-  settings: Omit<FaceSettings, 'maxAgeMs'>,
-  { openRequest, now }: Pick<FacePorts, 'openRequest' | 'now'>,
+export async function listProfilesOnce(
+  settings: Omit<DiscoverySettings, 'maxAgeMs'>,
+  { openRequest, now }: Pick<DiscoveryPorts, 'openRequest' | 'now'>,
 ): Promise<OneListing> {
   const listings: Listing[] = [];
-  for (const apps of facesListed(settings.apps)) {
+  for (const apps of appsVariantsOf(settings.apps)) {
     const listed = await listOnce({ ...settings, apps }, { request: openRequest(), now });
     if (listed.kind === 'unreachable') return listed;
     listings.push(...listed.listings);

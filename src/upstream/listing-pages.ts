@@ -5,9 +5,9 @@
 import { elementSpans, hasInexactNumber, spanOf } from '../mcp/json.js';
 import type { ListedItem } from '../mcp/listing.js';
 import { isObject, type Json, type JsonObject } from '../mcp/message.js';
-import { HEARING_ALONE, type Hearing, inTurns } from './hearing.js';
-import { type Ask, readAppResources } from './listing-apps.js';
-import type { CallOutcome, ListingFault } from './listing-call.js';
+import { DIRECT_MESSAGE_READER, type MessageReader, runInTurn } from './hearing.js';
+import { type ListingQuery, readAppResources } from './listing-apps.js';
+import type { CallOutcome, ListingError } from './listing-call.js';
 
 /** Caps of one listing, over all its lists. */
 export type ListingCaps = {
@@ -42,11 +42,11 @@ export type Lists = { readonly [name in ListName]: readonly ListedItem[] } & {
 };
 
 /** Why a walk ended early. `refused` carries the HTTP status of the answer. */
-export type WalkFault =
-  | { readonly kind: 'failed'; readonly why: ListingFault }
+export type WalkError =
+  | { readonly kind: 'failed'; readonly why: ListingError }
   | { readonly kind: 'refused'; readonly status: number };
 
-export type Walk = { readonly kind: 'lists'; readonly lists: Lists } | WalkFault;
+export type Walk = { readonly kind: 'lists'; readonly lists: Lists } | WalkError;
 
 /** JSON-RPC 2.0 §5.1. */
 const METHOD_NOT_FOUND = -32601;
@@ -55,14 +55,14 @@ const METHOD_NOT_FOUND = -32601;
 export async function walkLists(
   capabilities: JsonObject,
   caps: ListingCaps,
-  ask: Ask,
-  hearing: Hearing = HEARING_ALONE,
+  ask: ListingQuery,
+  messageReader: MessageReader = DIRECT_MESSAGE_READER,
 ): Promise<Walk> {
   const left = { pages: caps.maxPages, items: caps.maxItems };
   const lists: Record<ListName, readonly ListedItem[]> = { tools: [], prompts: [], templates: [] };
   for (const name of ['tools', 'prompts', 'templates'] as const) {
     if (!isObject(capabilities[LISTS[name].capability])) continue;
-    const walked = await walkList(name, left, ask, hearing);
+    const walked = await walkList(name, left, ask, messageReader);
     if (walked.kind !== 'items') return walked;
     lists[name] = walked.items;
   }
@@ -72,15 +72,15 @@ export async function walkLists(
     : apps;
 }
 
-type ListWalk = { readonly kind: 'items'; readonly items: readonly ListedItem[] } | WalkFault;
+type ListWalk = { readonly kind: 'items'; readonly items: readonly ListedItem[] } | WalkError;
 
-const PROTOCOL: WalkFault = { kind: 'failed', why: 'protocol' };
+const PROTOCOL: WalkError = { kind: 'failed', why: 'protocol' };
 
 async function walkList(
   name: ListName,
   left: { pages: number; items: number },
-  ask: Ask,
-  hearing: Hearing,
+  ask: ListingQuery,
+  messageReader: MessageReader,
 ): Promise<ListWalk> {
   const items: ListedItem[] = [];
   const asked = new Set<string | undefined>();
@@ -89,9 +89,9 @@ async function walkList(
     left.pages -= 1;
     if (left.pages < 0 || asked.has(cursor)) return PROTOCOL;
     asked.add(cursor);
-    const answer = await ask(LISTS[name].method, cursor === undefined ? {} : { cursor });
-    if (answer.kind !== 'result') return walkFault(name, answer, cursor);
-    const page = await readPage(name, answer, hearing);
+    const response = await ask(LISTS[name].method, cursor === undefined ? {} : { cursor });
+    if (response.kind !== 'result') return walkErrorOf(name, response, cursor);
+    const page = await readPage(name, response, messageReader);
     left.items -= page?.items.length ?? 0;
     if (page === undefined || left.items < 0) return PROTOCOL;
     items.push(...page.items);
@@ -101,29 +101,29 @@ async function walkList(
 }
 
 /** A server with resources may have no templates at all, and then need not know the method. */
-function walkFault(
+function walkErrorOf(
   name: ListName,
-  answer: Exclude<CallOutcome, { readonly kind: 'result' }>,
+  response: Exclude<CallOutcome, { readonly kind: 'result' }>,
   cursor: string | undefined,
 ): ListWalk {
-  if (answer.kind === 'failed') return answer;
-  const isUnknown = answer.error?.code === METHOD_NOT_FOUND && cursor === undefined;
+  if (response.kind === 'failed') return response;
+  const isUnknown = response.error?.code === METHOD_NOT_FOUND && cursor === undefined;
   if (name === 'templates' && isUnknown) return { kind: 'items', items: [] };
-  return { kind: 'refused', status: answer.status };
+  return { kind: 'refused', status: response.status };
 }
 
 type ReadPage = { readonly items: readonly ListedItem[]; readonly nextCursor: string | undefined };
 
 /** What of an answer a page is read from. */
-type PageAnswer = Pick<
+type PageResponse = Pick<
   Extract<CallOutcome, { readonly kind: 'result' }>,
   'result' | 'text' | 'suspectNumbers'
 >;
 
 async function readPage(
   name: ListName,
-  { result, text, suspectNumbers }: PageAnswer,
-  hearing: Hearing,
+  { result, text, suspectNumbers }: PageResponse,
+  messageReader: MessageReader,
 ): Promise<ReadPage | undefined> {
   const { member, name: nameMember } = LISTS[name];
   const entries = result[member];
@@ -138,7 +138,7 @@ async function readPage(
   const spans = list === undefined ? [] : elementSpans(text, list);
   if (spans.length !== entries.length) return undefined;
   const items: ListedItem[] = [];
-  await inTurns(hearing, entries.entries(), ([index, definition]) => {
+  await runInTurn(messageReader, entries.entries(), ([index, definition]) => {
     const span = spans[index];
     const isExact = span !== undefined && !hasInexactNumber(text, span);
     items.push({ definition, isExact });

@@ -4,9 +4,9 @@
 
 import type { ListedEra, Listing } from '../mcp/listing.js';
 import { SESSION_VERSIONS } from '../mcp/versions.js';
-import type { Hearing } from './hearing.js';
+import type { MessageReader } from './hearing.js';
 import type { ListingAllowance } from './listing-allowance.js';
-import type { ListingFault, ListingRequest, SetTimer } from './listing-call.js';
+import type { ListingError, ListingRequest, SetTimer } from './listing-call.js';
 import {
   type EraOutcome,
   type EraPorts,
@@ -47,7 +47,7 @@ export type ListerPorts = {
   /** From 0 to 1, for the jitter of the timer. */
   readonly random?: () => number;
   /** How answers are read, and what of them in a minute; alone and without bound where not given. */
-  readonly hearing?: Hearing | undefined;
+  readonly messageReader?: MessageReader | undefined;
   readonly allowance?: ListingAllowance | undefined;
   readonly prepare?: EraPorts['prepare'];
   /** A complete listing of one era. */
@@ -55,7 +55,7 @@ export type ListerPorts = {
   /** The upstream no longer speaks an era that it spoke. */
   readonly onEraGone?: (era: ListedEra) => void;
   /** No listing in an era that the upstream speaks, or in any. What was seen before ages. */
-  readonly onFailure?: (era: ListedEra, why: ListingFault) => void;
+  readonly onFailure?: (era: ListedEra, why: ListingError) => void;
   /** Every era that was due has been listed, or has failed. */
   readonly onRoundEnd?: () => void;
 };
@@ -121,7 +121,7 @@ class UpstreamLister implements Lister {
       gatewayVersion: settings.gatewayVersion,
       sessionVersions: settings.sessionVersions ?? SESSION_VERSIONS,
       apps: settings.apps ?? false,
-      hearing: ports.hearing,
+      messageReader: ports.messageReader,
       allowance: ports.allowance,
       prepare: ports.prepare,
     };
@@ -248,7 +248,7 @@ class UpstreamLister implements Lister {
 
 export type OneListing =
   | { readonly kind: 'listed'; readonly listings: readonly Listing[] }
-  | { readonly kind: 'unreachable'; readonly why: ListingFault };
+  | { readonly kind: 'unreachable'; readonly why: ListingError };
 
 /** Lists once, in every era that the upstream speaks, and leaves nothing open: for the command line. */
 export async function listOnce(
@@ -256,7 +256,7 @@ export async function listOnce(
   ports: Pick<ListerPorts, 'request' | 'now' | 'setTimer'>,
 ): Promise<OneListing> {
   const listings: Listing[] = [];
-  const failures: ListingFault[] = [];
+  const failures: ListingError[] = [];
   const lister = createLister(
     { ...settings, maxAgeMs: settings.requestTimeoutMs },
     {

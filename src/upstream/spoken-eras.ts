@@ -3,7 +3,7 @@
 // MCP 2026-07-28, versioning (an upstream may speak one era or both).
 
 import type { ListedEra } from '../mcp/listing.js';
-import type { ListingFault } from './listing-call.js';
+import type { ListingError } from './listing-call.js';
 import type { EraOutcome } from './listing-eras.js';
 
 export const LISTED_ERAS = ['2025', '2026'] as const satisfies readonly ListedEra[];
@@ -103,7 +103,7 @@ export function failureOf(
   era: ListedEra,
   outcome: EraOutcome,
   nowMs: number,
-): ListingFault | undefined {
+): ListingError | undefined {
   switch (outcome.kind) {
     case 'listed':
       return undefined;

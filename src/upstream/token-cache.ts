@@ -15,7 +15,7 @@ export type Obtained = {
 };
 
 /** Why there is none, in words that are safe to log. `isOfCaller`: the server would not take its token. */
-export type TokenFault = {
+export type TokenError = {
   readonly kind: 'fault';
   readonly detail: string;
   readonly isOfCaller: boolean;
@@ -25,11 +25,11 @@ export type TokenCachePorts = {
   /** Whose token it is: equal keys share one. */
   keyOf(by: OnBehalf): string;
   /** False where nothing more can be asked for on its behalf. */
-  mayAsk(by: OnBehalf): boolean;
+  mayRequest(by: OnBehalf): boolean;
   /** Asks the authorization server. Never rejects. */
-  ask(by: OnBehalf): Promise<Obtained | TokenFault>;
+  ask(by: OnBehalf): Promise<Obtained | TokenError>;
   readonly now: () => number;
-  readonly onFault: (detail: string) => void;
+  readonly onError: (detail: string) => void;
   readonly onCredential: NoteCredential;
   readonly maxEntries?: number;
 };
@@ -54,7 +54,7 @@ const PAUSE_MS = 1_000;
 export function createTokenCache(ports: TokenCachePorts): CredentialSource {
   const { now, maxEntries = MAX_ENTRIES } = ports;
   const entries = new Map<string, Entry>();
-  const asking = new Map<string, Promise<Shown>>();
+  const pending = new Map<string, Promise<Shown>>();
   const failedUntilMs = new Map<string, number>();
   const droppedUntilMs = new Map<string, number>();
   let state: CredentialState = { state: 'armed', detail: '' };
@@ -71,31 +71,31 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
     return shown;
   }
 
-  function fail(key: string, { detail, isOfCaller }: TokenFault): Shown {
+  function fail(key: string, { detail, isOfCaller }: TokenError): Shown {
     setBounded(failedUntilMs, key, now() + PAUSE_MS, maxEntries);
     if (!isOfCaller) state = { state: 'degraded', detail };
-    ports.onFault(detail);
+    ports.onError(detail);
     return 'upstream-credentials';
   }
 
   async function askOnce(key: string, by: OnBehalf): Promise<Shown> {
-    const answer = await ports.ask(by).finally(() => asking.delete(key));
-    if (answer.kind === 'fault') return fail(key, answer);
+    const response = await ports.ask(by).finally(() => pending.delete(key));
+    if (response.kind === 'fault') return fail(key, response);
     failedUntilMs.delete(key);
     state = { state: 'armed', detail: '' };
-    return keep(key, answer);
+    return keep(key, response);
   }
 
   function ask(key: string, by: OnBehalf): Promise<Shown> {
-    const known = asking.get(key);
+    const known = pending.get(key);
     if (known !== undefined) return known;
     const asked = askOnce(key, by);
-    asking.set(key, asked);
+    pending.set(key, asked);
     return asked;
   }
 
-  function mayAsk(key: string, by: OnBehalf, nowMs: number): boolean {
-    return (failedUntilMs.get(key) ?? 0) <= nowMs && ports.mayAsk(by);
+  function mayRequest(key: string, by: OnBehalf, nowMs: number): boolean {
+    return (failedUntilMs.get(key) ?? 0) <= nowMs && ports.mayRequest(by);
   }
 
   return {
@@ -104,10 +104,10 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
       const nowMs = now();
       const entry = entries.get(key);
       if (entry !== undefined && nowMs < entry.untilMs) {
-        if (nowMs >= entry.refreshAtMs && mayAsk(key, by, nowMs)) void ask(key, by);
+        if (nowMs >= entry.refreshAtMs && mayRequest(key, by, nowMs)) void ask(key, by);
         return entry.shown;
       }
-      return mayAsk(key, by, nowMs) ? ask(key, by) : 'upstream-credentials';
+      return mayRequest(key, by, nowMs) ? ask(key, by) : 'upstream-credentials';
     },
     refused(by, value) {
       const key = ports.keyOf(by);

@@ -17,8 +17,8 @@ import {
 import type { TokenRequestSettings } from '../config/settings.js';
 import { clientAuthOf } from './client-authentication.js';
 import type { FetchRule, GuardedFetch } from './guarded-fetch.js';
-import { judgeIssued } from './issued-token.js';
-import type { Obtained, TokenFault } from './token-cache.js';
+import { checkIssued } from './issued-token.js';
+import type { Obtained, TokenError } from './token-cache.js';
 
 export type TokenEndpointPorts = {
   readonly guarded: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
@@ -37,10 +37,10 @@ export type TokenGrant = {
 
 export type TokenEndpoint = {
   /** Never rejects. */
-  ask(grant: TokenGrant): Promise<Obtained | TokenFault>;
+  ask(grant: TokenGrant): Promise<Obtained | TokenError>;
 };
 
-const MAX_ANSWER_BYTES = 64 * 1024;
+const MAX_RESPONSE_BYTES = 64 * 1024;
 /** Metadata are read again after this time. */
 const METADATA_AGE_MS = 60 * 60 * 1000;
 /** What a server says of the grant that it was shown (RFC 6749 §5.2), not of the gateway. */
@@ -89,11 +89,11 @@ export function createTokenEndpoint(
       { ...askedFor(settings), ...parameters },
       options,
     );
-    const answer = await processGenericTokenEndpointResponse(server, client, response);
+    const tokenResponse = await processGenericTokenEndpointResponse(server, client, response);
     const asked = { request: settings, subjectToken, nowMs: ports.now() };
-    const judged = judgeIssued({ ...answer }, asked);
-    if (judged.kind === 'bad') throw refusal(judged.why);
-    return { kind: 'obtained', value: judged.token, untilMs: judged.untilMs };
+    const checked = checkIssued({ ...tokenResponse }, asked);
+    if (checked.kind === 'bad') throw refusal(checked.why);
+    return { kind: 'obtained', value: checked.token, untilMs: checked.untilMs };
   }
 
   return {
@@ -101,7 +101,7 @@ export function createTokenEndpoint(
       try {
         return await request(grant);
       } catch (error) {
-        return faultOf(error);
+        return tokenErrorOf(error);
       }
     },
   };
@@ -146,16 +146,16 @@ function fetchThrough(
   { guarded, timeoutMs }: TokenEndpointPorts,
 ): Fetch {
   const origins = [new URL(server.url).origin];
-  const rule: FetchRule = { network, origins, maxBytes: MAX_ANSWER_BYTES, timeoutMs };
+  const rule: FetchRule = { network, origins, maxBytes: MAX_RESPONSE_BYTES, timeoutMs };
   return async (url, { method, headers, body }) => {
     if (method === 'GET') {
       const document = await guarded.fetchJson(new URL(url), rule);
       if (!document.ok) throw refusal(`the metadata ${document.detail}`);
       return Response.json(document.value);
     }
-    const answer = await guarded.postForm(new URL(url), { headers, body: String(body) }, rule);
-    if (!answer.ok) throw refusal(`the token endpoint ${answer.detail}`);
-    const { status, contentType, bytes } = answer;
+    const response = await guarded.postForm(new URL(url), { headers, body: String(body) }, rule);
+    if (!response.ok) throw refusal(`the token endpoint ${response.detail}`);
+    const { status, contentType, bytes } = response;
     return new Response(Buffer.from(bytes), { status, headers: { 'content-type': contentType } });
   };
 }
@@ -170,7 +170,7 @@ function refusal(detail: string): Error {
 }
 
 /** In fixed words: what a server writes into its errors is not for our log. */
-function faultOf(error: unknown): TokenFault {
+function tokenErrorOf(error: unknown): TokenError {
   if (error instanceof ResponseBodyError) {
     const code = KNOWN_ERRORS.has(error.error) ? error.error : 'an error of its own';
     const detail = `the token endpoint refused with ${code}`;

@@ -18,7 +18,7 @@ const TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:';
 export function createTokenExchange(
   endpoint: TokenEndpoint,
   actor: ActorToken | undefined,
-  ports: Pick<TokenCachePorts, 'now' | 'onFault' | 'onCredential'>,
+  ports: Pick<TokenCachePorts, 'now' | 'onError' | 'onCredential'>,
 ): CredentialSource {
   const keys = new WeakMap<Principal, string>();
   const acting: Readonly<Record<string, string>> =
@@ -43,12 +43,12 @@ export function createTokenExchange(
   return createTokenCache({
     ...ports,
     keyOf,
-    mayAsk: (by) => by !== 'gateway' && by.token !== undefined,
+    mayRequest: (by) => by !== 'gateway' && by.token !== undefined,
     async ask(by) {
       if (by === 'gateway' || by.token === undefined)
         return { kind: 'fault', detail: 'there is no token to exchange', isOfCaller: true };
       const subjectToken = openToken(by.token);
-      const answer = await endpoint.ask({
+      const response = await endpoint.ask({
         type: GRANT_TYPE,
         parameters: {
           subject_token: subjectToken,
@@ -58,8 +58,8 @@ export function createTokenExchange(
         },
         subjectToken,
       });
-      if (answer.kind === 'fault') return answer;
-      return { ...answer, untilMs: Math.min(answer.untilMs, by.principal.token.expiresAt) };
+      if (response.kind === 'fault') return response;
+      return { ...response, untilMs: Math.min(response.untilMs, by.principal.token.expiresAt) };
     },
   });
 }

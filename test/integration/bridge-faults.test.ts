@@ -4,7 +4,7 @@
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
-import { MAX_CHANNELS_A_CALLER } from '../../src/upstream/bridge/channel-table.js';
+import { MAX_LEGACY_SSE_SESSIONS_PER_CALLER } from '../../src/upstream/bridge/channel-table.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { openChannelCaller } from '../support/channel-caller.js';
 import { callMessage, initializeMessage, postMessage } from '../support/channel-client.js';
@@ -154,7 +154,10 @@ describe('an upstream of HTTP+SSE', () => {
   });
 
   it('[LEG-02] serves as many stateless callers as come, whatever one caller may have', async () => {
-    const callers = Array.from({ length: MAX_CHANNELS_A_CALLER + 6 }, (_, at) => `caller-${at}`);
+    const callers = Array.from(
+      { length: MAX_LEGACY_SSE_SESSIONS_PER_CALLER + 6 },
+      (_, at) => `caller-${at}`,
+    );
     const told: string[] = [];
     for (const sub of [...callers, ...callers]) {
       const access = { ...rig.access, token: await rig.gateway.token(UPSTREAM, { sub }) };

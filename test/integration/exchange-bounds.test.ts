@@ -2,7 +2,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/mcp/message.js';
-import { MAX_NOTICES_A_SECOND } from '../../src/relay/progress.js';
+import { MAX_NOTIFICATIONS_PER_SECOND } from '../../src/relay/progress.js';
 import { answersTo, askThenAnswer, grantQuestions } from '../support/asking.js';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import { openRawChannel } from '../support/channel-client.js';
@@ -370,7 +370,7 @@ describe('what a server tells on the way', () => {
   });
 
   it('[LEG-13, MCP-60] passes no more notices in a second than a reader could take', async () => {
-    const flood = Array.from({ length: 4 * MAX_NOTICES_A_SECOND }, (_, step) => step + 1);
+    const flood = Array.from({ length: 4 * MAX_NOTIFICATIONS_PER_SECOND }, (_, step) => step + 1);
     rig.upstream.obey(
       onMethod('tools/call', (request) =>
         streamed([
@@ -381,9 +381,9 @@ describe('what a server tells on the way', () => {
     );
     const before = await countOf('notice-flood');
     const { messages } = await session.ask(9, 'tools/call', TOKEN);
-    expect(messages.length).toBeGreaterThan(MAX_NOTICES_A_SECOND);
+    expect(messages.length).toBeGreaterThan(MAX_NOTIFICATIONS_PER_SECOND);
     // A second may end while they come.
-    expect(messages.length).toBeLessThanOrEqual(2 * MAX_NOTICES_A_SECOND + 1);
+    expect(messages.length).toBeLessThanOrEqual(2 * MAX_NOTIFICATIONS_PER_SECOND + 1);
     expect(messages.at(-1)).toMatchObject({ result: {} });
     await expect.poll(() => countOf('notice-flood'), PATIENT).toBeGreaterThan(before);
   });

@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Classified, classifyPost } from '../../src/dev/demo-classify.js';
-import { answerRequest, type Story } from '../../src/dev/demo-protocol.js';
+import { respondToRequest, type Story } from '../../src/dev/demo-protocol.js';
 import type { Json, JsonObject, RequestId } from '../../src/mcp/message.js';
 import { isObject } from '../../src/mcp/message.js';
 
@@ -239,7 +239,7 @@ function answerHonestly(hostile: Hostile, request: HostileRequest, response: Ser
     sendJson(response, read.status, { jsonrpc: '2.0', ...id, error });
     return;
   }
-  const answer = answerRequest(storyFor(hostile, request), read.era, read.method, read.params);
+  const answer = respondToRequest(storyFor(hostile, request), read.era, read.method, read.params);
   const isNew = read.method === 'initialize' && answer.kind === 'result';
   const session = isNew ? randomBytes(12).toString('hex') : undefined;
   if (session !== undefined) hostile.sessions.add(session);

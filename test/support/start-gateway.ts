@@ -4,7 +4,7 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Fault } from '../../src/config/fault.js';
+import type { Diagnostic } from '../../src/config/fault.js';
 import { type Gateway, startGateway } from '../../src/gateway.js';
 import { createLog } from '../../src/observe/log.js';
 import { canary } from './canary.js';
@@ -83,7 +83,7 @@ export type RunningGateway = {
   writePolicy(name: string, text: string): Promise<void>;
   /** Fetches and approves the pins of every upstream as they are offered now. */
   approvePins(): Promise<void>;
-  reload(): Promise<readonly Fault[]>;
+  reload(): Promise<readonly Diagnostic[]>;
   close(): Promise<void>;
 };
 
@@ -182,7 +182,9 @@ export async function startTestGateway(options: GatewayUnderTest): Promise<Runni
     ...(options.now === undefined ? {} : { now: options.now }),
   });
   if (started.kind === 'refused')
-    throw new Error(`the gateway refused its files: ${JSON.stringify(started.faults, null, 2)}`);
+    throw new Error(
+      `the gateway refused its files: ${JSON.stringify(started.diagnostics, null, 2)}`,
+    );
   if (started.kind === 'failed') throw new Error(`the gateway did not start: ${started.message}`);
   const { gateway } = started;
   canary.watchGateway(...gateway.listening.map(({ port }) => port));

@@ -70,13 +70,13 @@ export function describeState(name: string, make: () => Promise<GatewayState>): 
     afterEach(() => state.close());
 
     it('[REV-01] refuses a revoked token from then on, and lets others pass', async () => {
-      expect(state.revocations.judge(callerOf())).toBeUndefined();
+      expect(state.revocations.checkPrincipal(callerOf())).toBeUndefined();
       const added = state.revocations.add(revocationOf(ofToken('token-1')));
-      expect(state.revocations.judge(callerOf())).toBe('token-revoked');
+      expect(state.revocations.checkPrincipal(callerOf())).toBe('token-revoked');
       expect(await added).toBe('shared');
-      expect(state.revocations.judge(callerOf({}, { id: 'token-2' }))).toBeUndefined();
+      expect(state.revocations.checkPrincipal(callerOf({}, { id: 'token-2' }))).toBeUndefined();
       const rotated = callerOf({}, { id: 'token-3', formerIds: ['token-1'] });
-      expect(state.revocations.judge(rotated)).toBe('token-revoked');
+      expect(state.revocations.checkPrincipal(rotated)).toBe('token-revoked');
     });
 
     it('[REV-02] refuses what a subject was given before, of one client or of all', async () => {
@@ -84,12 +84,12 @@ export function describeState(name: string, make: () => Promise<GatewayState>): 
       const later = callerOf({}, { id: 'token-2', issuedAt: Date.now() + 60_000 });
       const untold = callerOf({}, { id: 'token-3', issuedAt: undefined });
       await state.revocations.add(revocationOf(ofSubject('ada', { client: 'other' })));
-      expect(state.revocations.judge(caller)).toBeUndefined();
+      expect(state.revocations.checkPrincipal(caller)).toBeUndefined();
       await state.revocations.add(revocationOf(ofSubject('ada')));
-      expect([caller, later, untold].map(state.revocations.judge)).toEqual([
+      expect([caller, later, untold].map(state.revocations.checkPrincipal)).toEqual([
         ...['token-revoked', undefined, 'token-revoked'],
       ]);
-      expect(state.revocations.judge(callerOf({ subject: 'bob' }))).toBeUndefined();
+      expect(state.revocations.checkPrincipal(callerOf({ subject: 'bob' }))).toBeUndefined();
     });
 
     it('[REV-03] knows a revoked session by any of its digests', async () => {
@@ -107,7 +107,7 @@ export function describeState(name: string, make: () => Promise<GatewayState>): 
       expect(await state.revocations.lift(lifted.id)).toBe('lifted');
       expect(await state.revocations.lift(lifted.id)).toBe('unknown');
       expect(state.revocations.list()).toEqual([kept]);
-      expect(state.revocations.judge(callerOf({}, { id: 'token-2' }))).toBeUndefined();
+      expect(state.revocations.checkPrincipal(callerOf({}, { id: 'token-2' }))).toBeUndefined();
     });
 
     it('[REV-05] tells of every change', async () => {

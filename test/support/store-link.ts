@@ -1,7 +1,7 @@
 // A shared store in this process, for tests of what stands before a store: it counts with a clock that the
 // test holds, forgets when it is told to, and is down when it is told to.
 
-import type { SealedWord, StoreLink } from '../../src/state/store-link.js';
+import type { SealedMessage, StoreLink } from '../../src/state/store-link.js';
 
 export type FakeStore = {
   /** A connection to it. */
@@ -28,7 +28,7 @@ export function createFakeStore(now: () => number): FakeStore {
   const uses = new Map<string, number[]>();
   const used = new Map<string, number>();
   const replicas = new Set<string>();
-  const words = new Map<string, { readonly text: string; readonly at: number }[]>();
+  const messages = new Map<string, { readonly text: string; readonly at: number }[]>();
   let lastAt = 0;
 
   async function ask<T>(name: string, run: () => T): Promise<T> {
@@ -43,22 +43,22 @@ export function createFakeStore(now: () => number): FakeStore {
   }
 
   /** Forgets what was read, and shows the next. */
-  function wordsFor(replica: string, readTo: number, most: number) {
-    const kept = (words.get(replica) ?? []).filter(({ at }) => at > readTo);
-    words.set(replica, kept);
+  function messagesFor(replica: string, readTo: number, most: number) {
+    const kept = (messages.get(replica) ?? []).filter(({ at }) => at > readTo);
+    messages.set(replica, kept);
     return kept.slice(0, most);
   }
 
-  function leave({ replica, text }: SealedWord): void {
+  function leave({ replica, text }: SealedMessage): void {
     lastAt += 1;
-    words.set(replica, [...(words.get(replica) ?? []), { text, at: lastAt }]);
+    messages.set(replica, [...(messages.get(replica) ?? []), { text, at: lastAt }]);
   }
 
   const link = (): StoreLink => ({
     isPrivate: true,
     opened: () => Promise.resolve(),
     describe: () => 'no connection',
-    look: (replica, { mark, readTo, mostWords }) =>
+    poll: (replica, { mark, readTo, maxMessages }) =>
       ask('look', () => {
         replicas.add(replica);
         const shown = [...ended].filter(([, untilMs]) => untilMs >= Math.max(mark, now()));
@@ -68,7 +68,7 @@ export function createFakeStore(now: () => number): FakeStore {
           ended: shown.map(([hash, untilMs]) => ({ hash, leftMs: untilMs - now() })),
           mark: Math.max(mark, ...shown.map(([, untilMs]) => untilMs)),
           hasMore: false,
-          words: wordsFor(replica, readTo, mostWords),
+          messages: messagesFor(replica, readTo, maxMessages),
         };
       }),
     revocations: () =>
@@ -94,7 +94,7 @@ export function createFakeStore(now: () => number): FakeStore {
       ask('endSession', () => {
         ended.set(hash, now() + leftMs);
       }),
-    leaveWords: (given) =>
+    enqueueMessages: (given) =>
       ask('leaveWords', () => {
         const heard = given.filter(({ replica }) => replicas.has(replica));
         for (const word of heard) leave(word);
@@ -129,10 +129,10 @@ export function createFakeStore(now: () => number): FakeStore {
       isDown = false;
     },
     forget() {
-      for (const table of [sealed, lifted, ended, uses, used, words]) table.clear();
+      for (const table of [sealed, lifted, ended, uses, used, messages]) table.clear();
       changes = 0;
     },
     dump: () =>
-      JSON.stringify([sealed, lifted, ended, uses, used, words].map((table) => [...table])),
+      JSON.stringify([sealed, lifted, ended, uses, used, messages].map((table) => [...table])),
   };
 }

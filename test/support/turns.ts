@@ -1,11 +1,11 @@
 // Turns on the event loop for tests: such as nobody ever waits for, and such as are given by the test.
 
-import type { LoopTurns } from '../../src/mcp/loop-turns.js';
+import type { LoopScheduler } from '../../src/mcp/loop-turns.js';
 
-export const FREE_TURNS: LoopTurns = { spend: (sinceMs) => sinceMs, take: () => undefined };
+export const FREE_TURNS: LoopScheduler = { spend: (sinceMs) => sinceMs, take: () => undefined };
 
 /** Everybody waits before each step, and goes on in the next turn of the loop; `taken` says who waited. */
-export function eachInTurn(): LoopTurns & { readonly taken: string[] } {
+export function eachInTurn(): LoopScheduler & { readonly taken: string[] } {
   const taken: string[] = [];
   return {
     taken,

@@ -7,7 +7,7 @@ import type { Json } from '../../src/mcp/message.js';
 import type { GatewayState } from '../../src/state/gateway-state.js';
 import { createKeyRing } from '../../src/state/key-ring.js';
 import { openRedisLink } from '../../src/state/redis-link.js';
-import { MAX_WORD_CHARS } from '../../src/state/replica-words.js';
+import { MAX_MESSAGE_CHARS } from '../../src/state/replica-words.js';
 import { createSharedState } from '../../src/state/shared-state.js';
 import { PATIENT } from '../support/patience.js';
 import { type RedisServer, startRedisServer } from '../support/redis-server.js';
@@ -60,7 +60,7 @@ describe('replicas at a real store', () => {
     expect(await one.revocations.add(revocation)).toBe('shared');
     one.ended.add('session', Date.now() + 3_600_000);
     await expect
-      .poll(() => other.revocations.judge(callerOf()), WITHIN_TWO_SECONDS)
+      .poll(() => other.revocations.checkPrincipal(callerOf()), WITHIN_TWO_SECONDS)
       .toBe('token-revoked');
     await expect.poll(() => other.ended.has('session'), WITHIN_TWO_SECONDS).toBe(true);
     expect(await other.revocations.lift(revocation.id)).toBe('lifted');
@@ -71,13 +71,14 @@ describe('replicas at a real store', () => {
     const prefix = randomUUID();
     const [one, other] = [await replica(prefix), await replica(prefix)];
     const heard: Json[] = [];
-    other.words.onWord((word) => heard.push(word));
+    other.replicaBus.onMessage((word) => heard.push(word));
     const said = Array.from({ length: 20 }, (_, index) => index);
-    for (const word of said) expect(await one.words.tell(other.words.self, word)).toBe('told');
+    for (const word of said)
+      expect(await one.replicaBus.send(other.replicaBus.self, word)).toBe('told');
     await expect.poll(() => heard.length, WITHIN_TWO_SECONDS).toBe(said.length);
     expect(heard).toEqual(said);
-    expect(await one.words.tell(randomUUID(), 'word')).toBe('nobody');
-    const { self } = other.words;
+    expect(await one.replicaBus.send(randomUUID(), 'word')).toBe('nobody');
+    const { self } = other.replicaBus;
     // Forgotten with the look after the one that read them.
     await expect
       .poll(() => redis.command('KEYS', '*:words:*'), WITHIN_TWO_SECONDS)
@@ -85,24 +86,24 @@ describe('replicas at a real store', () => {
     await other.close();
     open = open.filter((state) => state !== other);
     const answers = [];
-    for (let word = 0; word < 300; word += 1) answers.push(await one.words.tell(self, word));
+    for (let word = 0; word < 300; word += 1) answers.push(await one.replicaBus.send(self, word));
     expect(answers.filter((answer) => answer === 'told')).toHaveLength(256);
     expect(answers.at(-1)).toBe('unavailable');
-    expect(await one.words.tellAll('word')).toBe('unavailable');
+    expect(await one.replicaBus.publish('word')).toBe('unavailable');
     // It runs no more, and keeps nobody from telling the others.
     const soon = { timeout: 6_000, interval: 100 };
-    await expect.poll(() => one.words.tellAll('word'), soon).toBe('told');
+    await expect.poll(() => one.replicaBus.publish('word'), soon).toBe('told');
   });
 
   it('[REV-34] read the longest words of a flood without losing sight of the store', async () => {
     const prefix = randomUUID();
     const [one, other] = [await replica(prefix), await replica(prefix)];
     const heard: number[] = [];
-    other.words.onWord((word) => heard.push(Number(String(word).slice(0, 3))));
-    const long = '\u20ac'.repeat(MAX_WORD_CHARS - 5);
+    other.replicaBus.onMessage((word) => heard.push(Number(String(word).slice(0, 3))));
+    const long = '\u20ac'.repeat(MAX_MESSAGE_CHARS - 5);
     const said = Array.from({ length: 40 }, (_, index) => 100 + index);
     for (const index of said)
-      expect(await one.words.tell(other.words.self, `${index}${long}`)).toBe('told');
+      expect(await one.replicaBus.send(other.replicaBus.self, `${index}${long}`)).toBe('told');
     await expect.poll(() => heard.length, PATIENT).toBe(said.length);
     expect(heard).toEqual(said);
     expect(other.status().isUnreachable).toBe(false);
@@ -111,13 +112,13 @@ describe('replicas at a real store', () => {
   it('[REV-34] hear what is told to all in one order', async () => {
     const prefix = randomUUID();
     const all = [await replica(prefix), await replica(prefix), await replica(prefix)];
-    const heard = all.map(({ words }) => {
+    const heard = all.map(({ replicaBus }) => {
       const own: Json[] = [];
-      words.onWord((word) => own.push(word));
+      replicaBus.onMessage((word) => own.push(word));
       return own;
     });
     const said = Array.from({ length: 60 }, (_, index) => index);
-    const told = await Promise.all(said.map((index) => all[index % 3]?.words.tellAll(index)));
+    const told = await Promise.all(said.map((index) => all[index % 3]?.replicaBus.publish(index)));
     expect(new Set(told)).toEqual(new Set(['told']));
     await expect.poll(() => heard.map(({ length }) => length), PATIENT).toEqual([60, 60, 60]);
     expect(heard[1]).toEqual(heard[0]);
@@ -152,9 +153,9 @@ describe('replicas at a real store', () => {
     await one.replays.useOnce('use', Date.now() + 60_000, 'owner');
     await expect.poll(() => redis.command('KEYS', '*:sessions:ended')).toContain('sessions:ended');
     const [first, second] = [await replica(prefix), await replica(prefix)];
-    const { self } = second.words;
+    const { self } = second.replicaBus;
     await second.close();
-    expect(await first.words.tell(self, { subject: 'lovelace' })).toBe('told');
+    expect(await first.replicaBus.send(self, { subject: 'lovelace' })).toBe('told');
     const script = `local endless = {} for _, key in ipairs(redis.call('KEYS', '*')) do if redis.call('PTTL', key) < 0 then endless[#endless + 1] = key end end return endless`;
     expect(await redis.command('EVAL', script, '0')).toContain('*0');
     const all = await redis.command('KEYS', '*');
@@ -173,12 +174,14 @@ describe('replicas at a real store', () => {
       expect(await one.replays.useOnce('use', Date.now() + 60_000, 'owner')).toBe('unavailable');
       expect(one.limits.take('key', { count: 9, windowMs: 60_000 })).toEqual({ ok: true });
       expect(performance.now() - beganMs).toBeLessThan(MAX_AGE_MS);
-      await expect.poll(() => one.revocations.judge(callerOf()), PATIENT).toBe('store-unavailable');
+      await expect
+        .poll(() => one.revocations.checkPrincipal(callerOf()), PATIENT)
+        .toBe('store-unavailable');
       expect(one.status().reason).toContain('no answer in time');
     } finally {
       redis.resume();
     }
-    await expect.poll(() => one.revocations.judge(callerOf()), PATIENT).toBeUndefined();
+    await expect.poll(() => one.revocations.checkPrincipal(callerOf()), PATIENT).toBeUndefined();
     expect(one.status()).toMatchObject({ state: 'armed', isUnreachable: false });
   });
 
@@ -190,9 +193,9 @@ describe('replicas at a real store', () => {
     expect(await one.revocations.add(revocationOf(ofSubject('bob')))).toBe('kept');
     await redis.start();
     const bob = callerOf({ subject: 'bob' }, { id: 'token-2' });
-    await expect.poll(() => other.revocations.judge(bob), PATIENT).toBe('token-revoked');
+    await expect.poll(() => other.revocations.checkPrincipal(bob), PATIENT).toBe('token-revoked');
     const later = await replica(prefix);
-    expect(later.revocations.judge(callerOf())).toBe('token-revoked');
+    expect(later.revocations.checkPrincipal(callerOf())).toBe('token-revoked');
   });
 
   it('[REV-15] with a password that is not accepted let nobody pass, and say why', async () => {
@@ -206,7 +209,7 @@ describe('replicas at a real store', () => {
     const one = createSharedState({ ring, now: Date.now, link, maxAgeMs: MAX_AGE_MS });
     open.push(one);
     await one.start();
-    expect(one.revocations.judge(callerOf())).toBe('store-unavailable');
+    expect(one.revocations.checkPrincipal(callerOf())).toBe('store-unavailable');
     await expect.poll(() => one.status().reason, PATIENT).toContain('WRONGPASS');
   });
 });

@@ -2,14 +2,14 @@
 // proved through the running gateway.
 
 import { describe, expect, it } from 'vitest';
-import { runExchange } from '../../src/exchange.js';
-import type { Ports, View } from '../../src/exchange-ports.js';
+import { handleRequest } from '../../src/exchange.js';
+import type { Ports, Snapshot } from '../../src/exchange-ports.js';
 import { guardArguments } from '../../src/inspect/arguments.js';
 import { inspectMessage } from '../../src/inspect/inspect.js';
 import { readJson, readJsonText } from '../../src/mcp/json.js';
 import type { Incoming, Outgoing } from '../../src/mcp/transport.js';
 import type { Catalogue } from '../../src/policy/definition.js';
-import type { ExchangeRecord } from '../../src/policy/record.js';
+import type { RequestRecord } from '../../src/policy/record.js';
 import { FREE_TURNS } from '../support/turns.js';
 import { catalogue, policiesOf, principal } from './policy/samples.js';
 
@@ -19,7 +19,7 @@ function refuseUse(): never {
   throw new Error('this exchange has no use for it');
 }
 
-function viewOf(id: number, offered: Catalogue, carried: View['carried']): View {
+function viewOf(id: number, offered: Catalogue, carried: Snapshot['carried']): Snapshot {
   return {
     id,
     upstream: 'github',
@@ -54,7 +54,7 @@ function viewOf(id: number, offered: Catalogue, carried: View['carried']): View 
       exchangeMaxMs: 600_000,
       keepAliveMs: 25_000,
     },
-    channel: { messageUrl: 'https://mcp.example.com/github/message', isDirect: false },
+    legacySse: { messageUrl: 'https://mcp.example.com/github/message', isDirect: false },
     carried,
     catalogueFor: () => offered,
     mayShowApps: () => false,
@@ -100,7 +100,7 @@ describe('an exchange', () => {
     });
     let current = before;
     let forwarded = 0;
-    let record: ExchangeRecord | undefined;
+    let record: RequestRecord | undefined;
     const answers: number[] = [];
     const outgoing: Outgoing = {
       isClosed: false,
@@ -112,16 +112,16 @@ describe('an exchange', () => {
       cut: refuseUse,
     };
     const ports: Ports = {
-      view: () => current,
-      endpoint: refuseUse,
-      claimAnswer: refuseUse,
+      snapshot: () => current,
+      aggregate: refuseUse,
+      claimReply: refuseUse,
       sealCursor: refuseUse,
       openCursor: refuseUse,
-      tellLoss: refuseUse,
+      reportLostBackend: refuseUse,
       noteResources: refuseUse,
       recallResource: refuseUse,
-      enterPart: refuseUse,
-      findParts: refuseUse,
+      registerBackendRequest: refuseUse,
+      findRunningBackends: refuseUse,
       async authenticate() {
         await Promise.resolve();
         current = after;
@@ -141,10 +141,10 @@ describe('an exchange', () => {
         request: (input) => guardArguments(input),
       },
       readJson: (source) => (typeof source === 'string' ? readJsonText(source) : readJson(source)),
-      turns: FREE_TURNS,
+      loopScheduler: FREE_TURNS,
       limits: { take: refuseUse },
       openSession: refuseUse,
-      channels: {
+      legacySse: {
         open: refuseUse,
         sealRequest: refuseUse,
         openRequest: refuseUse,
@@ -152,11 +152,11 @@ describe('an exchange', () => {
         enter: refuseUse,
         find: refuseUse,
       },
-      tasks: { seal: refuseUse, open: refuseUse, recall: refuseUse, asked: refuseUse },
+      tasks: { seal: refuseUse, open: refuseUse, recall: refuseUse, inputRequestsOf: refuseUse },
       sealSession: refuseUse,
-      sealQuestion: refuseUse,
-      openQuestion: refuseUse,
-      recallQuestion: refuseUse,
+      sealServerRequest: refuseUse,
+      openServerRequest: refuseUse,
+      recallServerRequest: refuseUse,
       sealEvent: refuseUse,
       openEvent: refuseUse,
       newDecisionId: refuseUse,
@@ -167,17 +167,17 @@ describe('an exchange', () => {
       digest: refuseUse,
       openStream: refuseUse,
       forwardSessionEnd: refuseUse,
-      answerServer: refuseUse,
+      replyToServer: refuseUse,
       giveUp: refuseUse,
       registerProgress: refuseUse,
       keepProgress: refuseUse,
       findProgress: refuseUse,
       notePage: refuseUse,
       noteListChanged: refuseUse,
-      hasRoomForStream: () => true,
+      hasStreamQuota: () => true,
       registerStream: refuseUse,
-      registerAnswer: refuseUse,
-      cancelAnswer: refuseUse,
+      registerResponse: refuseUse,
+      cancelResponse: refuseUse,
       onVersion: refuseUse,
       countVersions: () => 0,
       pages: { find: refuseUse, keep: refuseUse },
@@ -185,7 +185,7 @@ describe('an exchange', () => {
         throw error;
       },
     };
-    await runExchange(incomingCall(), outgoing, ports);
+    await handleRequest(incomingCall(), outgoing, ports);
     expect(forwarded).toBe(1);
     expect(answers).toEqual([502]);
     expect(record?.versions?.pins).toBe('pins-2');

@@ -28,7 +28,7 @@ const OPENING = /^(?:(`{3,})[^`]*|(~{3,}).*)$/s;
 const RAW_HTML = /<(?:pre|textarea|script|style|!|\?)/i;
 /** What may hold a backtick that is none of a code span: tags, targets and labels that are not over. */
 const SWALLOWING = /<[A-Za-z/!?]|\]\(|\]\[/;
-const WHOLE_TARGET = /\]\((?:<[^<>\\`"'\r\n]*>|[^\s()<>\\`"']*)\)|\]\[[^[\]\\`]*\]/g;
+const LINK_TARGET = /\]\((?:<[^<>\\`"'\r\n]*>|[^\s()<>\\`"']*)\)|\]\[[^[\]\\`]*\]/g;
 /** Where a title may go on over lines, and over blank lines in some renderers. */
 const TITLE_START = /^[^A-Za-z]*["'(]/;
 
@@ -106,12 +106,12 @@ function readDefinition(line: string, mayDefine: boolean): 'none' | 'whole' | 'o
     return labelEnd < 0 || line.includes(']:') ? 'open' : 'none';
   }
   const rest = line.slice(label.length).replace(/^[ \t]+/, '');
-  if (WHOLE.test(rest)) return 'whole';
+  if (COMPLETE_TARGET.test(rest)) return 'whole';
   return NO_TITLE.test(rest) ? 'none' : 'open';
 }
 
 const LABEL = /^[^A-Za-z[\]`]*\[[^[\]\\]+\]:(?=[ \t])/;
-const WHOLE = /^[^\s"'(<\\][^\s\\]*(?:[ \t]+(?:"[^"\\]*"|'[^'\\]*'))?[ \t]*$/;
+const COMPLETE_TARGET = /^[^\s"'(<\\][^\s\\]*(?:[ \t]+(?:"[^"\\]*"|'[^'\\]*'))?[ \t]*$/;
 /** Words behind a target that are no title make the line no definition. */
 const NO_TITLE = /^[^\s"'(<\\][^\s\\]*[ \t]+[^\s"'(]/;
 
@@ -190,7 +190,7 @@ function readSpans(line: string, offset: number, regions: Region[]): Trust {
 }
 
 function maySwallow(prose: string): boolean {
-  return SWALLOWING.test(prose) && SWALLOWING.test(prose.replace(WHOLE_TARGET, ''));
+  return SWALLOWING.test(prose) && SWALLOWING.test(prose.replace(LINK_TARGET, ''));
 }
 
 /** Whether what stands right before a backtick may take it in: an escape, an address, an autolink. */

@@ -163,9 +163,9 @@ function bytesOfHex(run: string): Uint8Array {
 function bytesOfBase64(run: string): Uint8Array | undefined {
   const standard = run.replace(/=+$/, '').replaceAll('-', '+').replaceAll('_', '/');
   // One character too many cannot be: what stands before it is read.
-  const whole = standard.length % 4 === 1 ? standard.slice(0, -1) : standard;
+  const decodable = standard.length % 4 === 1 ? standard.slice(0, -1) : standard;
   try {
-    return Uint8Array.from(atob(whole), (unit) => unit.charCodeAt(0));
+    return Uint8Array.from(atob(decodable), (unit) => unit.charCodeAt(0));
   } catch {
     return undefined;
   }

@@ -42,18 +42,18 @@ export function nextAnchorKey(key: number, unit: number): number {
  * So many anchors of one text are looked at; past that it is no longer surely clean. A look takes up to a
  * microsecond, one that reads more counts for several, and a text may be nothing but anchors.
  */
-export const MAX_LOOKS = 16_384;
-let looks = 0;
+export const MAX_ANCHOR_CHECKS = 16_384;
+let anchorChecks = 0;
 
 /** What a look behind a name counts for. */
-const ASSIGNMENT_LOOKS = 4;
+const ASSIGNMENT_CHECKS = 4;
 /** A look that searches what is around counts for one more with each so many characters, or where it only crosses them. */
-const SEARCHED_A_LOOK = 16;
-const CROSSED_A_LOOK = 64;
+const SEARCHED_PER_CHECK = 16;
+const CROSSED_PER_CHECK = 64;
 
 /** Begins the count of looks anew: for each text. */
-export function startLooks(): void {
-  looks = 0;
+export function resetAnchorChecks(): void {
+  anchorChecks = 0;
 }
 
 /** True where an anchor whose first three units end at `at` stands with what it needs near it. */
@@ -62,7 +62,8 @@ export function isAnchored(text: string, at: number, key: number, isJson: boolea
   const start = at - 2;
   for (const { text: anchor, check } of buckets[key] ?? NO_ANCHORS) {
     if (!standsAt(text, start, anchor)) continue;
-    if (++looks > MAX_LOOKS || check(text, start, anchor.length, isJson)) return true;
+    if (++anchorChecks > MAX_ANCHOR_CHECKS || check(text, start, anchor.length, isJson))
+      return true;
   }
   return false;
 }
@@ -188,7 +189,7 @@ function crossTo(
       break;
     at += hasEscapes && unit === BACKSLASH ? 2 : 1;
   }
-  looks += Math.floor((at - from) / CROSSED_A_LOOK);
+  anchorChecks += Math.floor((at - from) / CROSSED_PER_CHECK);
   return at;
 }
 
@@ -222,7 +223,7 @@ function isAssigned(text: string, at: number): boolean {
 
 /** Where the sign behind a name ends; 0 where there is none, negative where it is of several characters. */
 function signEnd(text: string, at: number): number {
-  looks += ASSIGNMENT_LOOKS;
+  anchorChecks += ASSIGNMENT_CHECKS;
   const ahead = text.slice(at, at + ASSIGNMENT_REACH);
   const assigned = ASSIGNED.exec(ahead);
   if (assigned !== null) return at + assigned[0].length;
@@ -278,7 +279,7 @@ function cueCheck(near: CueAnchor['near']): Check {
   if (near === undefined) return always;
   return (text, at, length, isJson) => {
     const around = reachOf(text, at, length, isJson);
-    looks += Math.floor(around.length / SEARCHED_A_LOOK);
+    anchorChecks += Math.floor(around.length / SEARCHED_PER_CHECK);
     // A word by itself has nothing near it.
     return around.length > length && (near.test(around) || WORDLESS.test(around));
   };

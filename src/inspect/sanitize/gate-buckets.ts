@@ -60,7 +60,7 @@ export function sortIntoBuckets(
     groups.splice(high, 1);
     extra.splice(high, 1);
     for (const row of extra) row.splice(high, 1);
-    renew(extra, groups, low);
+    recompute(extra, groups, low);
   }
   return groups.map(({ bucket }) => bucket);
 }
@@ -68,7 +68,7 @@ export function sortIntoBuckets(
 type Costs = number[][];
 
 /** The costs of joining a group that has changed, in its row and its column. */
-function renew(extra: Costs, groups: readonly Group[], changed: number): void {
+function recompute(extra: Costs, groups: readonly Group[], changed: number): void {
   const made = groups[changed];
   const row = extra[changed];
   if (made === undefined || row === undefined) return;

@@ -40,4 +40,4 @@ export const RUN_FLAG = 1 << 30;
 
 export const TOKEN_BITS = 0b0001_1111;
 export const DIGIT_BITS = 0b0000_0100;
-export const LOOK_BITS = 0b1110_0000;
+export const ANCHOR_BITS = 0b1110_0000;

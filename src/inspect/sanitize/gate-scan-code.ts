@@ -4,6 +4,7 @@
 // Reads the tables of gate-memory.ts. Source: WebAssembly core specification 2.0, §4.4.
 
 import {
+  ANCHOR_BITS,
   BUCKETS_AT,
   DIGIT_BITS,
   FOLD_AT,
@@ -11,7 +12,6 @@ import {
   HIGH_AT,
   KEYS_AT,
   LISTS_AT,
-  LOOK_BITS,
   LOW_AT,
   MAX_PLACES,
   OUT_AT,
@@ -46,7 +46,7 @@ const FIVE_BITS = 13;
 const FIFTH_BIT = 14;
 const LOW_HALF = 15;
 const TOKENS = 16;
-const LOOKS = 17;
+const ANCHOR_MASK = 17;
 const NOTHING = 18;
 /** What fits so far, one vector for each group of eight buckets. */
 const FITS = 19;
@@ -154,8 +154,8 @@ const isBlankAhead: readonly Code[] = [
 ];
 
 /** What PAIRS says of a sign or digit and the character behind it: 0 nothing, else as in gate-layout.ts. */
-const lookAtSigns: readonly Code[] = [
-  ...both(maskOf(LOOKS), [op.set(MASK)]),
+const checkSigns: readonly Code[] = [
+  ...both(maskOf(ANCHOR_MASK), [op.set(MASK)]),
   ...forEachPlace([
     ...both(unitAt(0), number(7), [op.shiftLeft], unitAt(1), [op.or]),
     ...[op.load8(PAIRS_AT), op.tee(TEMP), op.eqz, op.branchIf(0)],
@@ -196,7 +196,7 @@ const keyOfPlace: readonly Code[] = [
 ];
 
 /** Compares the first eight characters from two before the place with each anchor of their key. */
-const lookAtAnchors: readonly Code[] = [
+const checkAnchors: readonly Code[] = [
   ...both(fitBuckets, fitsAnywhere, [op.get(NOTHING), op.bytesNotEqual, op.bitmask, op.set(MASK)]),
   ...forEachPlace([
     ...both(keyOfPlace, [op.load8(KEYS_AT), op.tee(TEMP), op.eqz, op.branchIf(0)]),
@@ -214,7 +214,7 @@ const CONSTANTS = [
   [FIFTH_BIT, 0x10],
   [LOW_HALF, 0x0f],
   [TOKENS, TOKEN_BITS],
-  [LOOKS, LOOK_BITS | DIGIT_BITS],
+  [ANCHOR_MASK, ANCHOR_BITS | DIGIT_BITS],
   [NOTHING, 0],
 ] as const;
 
@@ -222,7 +222,7 @@ const CONSTANTS = [
 export const SCAN_CODE: readonly Code[] = [
   ...CONSTANTS.flatMap(([index, value]) => [...splat(value), op.set(index)]),
   ...[op.block, op.loop, op.get(AT), op.get(END), op.less, op.eqz, op.branchIf(1)],
-  ...both(readKinds, followRuns, lookAtSigns, lookAtAnchors),
+  ...both(readKinds, followRuns, checkSigns, checkAnchors),
   ...[op.get(AT), op.i32(VECTOR_BYTES), op.add, op.set(AT), op.branch(0), op.end, op.end],
   ...[op.get(OUT), op.i32(2), op.shiftRight],
 ];

@@ -86,8 +86,10 @@ function behindSlashes(text: string, at: number): number {
 /** True for a character beyond ASCII that is only what it looks like, at either half of a pair. */
 function isPlainBeyond(text: string, at: number, code: number): boolean {
   if (code < 0xd800 || code > 0xdfff) return isPlainBeyondAscii(code, isConfusable);
-  const whole = text.codePointAt(code < 0xdc00 ? at : at - 1) ?? 0;
-  return (whole >= 0x1f000 && whole <= 0x1f0ff) || (whole >= 0x1f300 && whole <= 0x1faff);
+  const codePoint = text.codePointAt(code < 0xdc00 ? at : at - 1) ?? 0;
+  return (
+    (codePoint >= 0x1f000 && codePoint <= 0x1f0ff) || (codePoint >= 0x1f300 && codePoint <= 0x1faff)
+  );
 }
 
 const MIN_CARD_DIGITS = 12;

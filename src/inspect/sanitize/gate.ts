@@ -3,7 +3,7 @@
 // Raw JSON text may be given: every escape but those of line ends, tabs, quotes and single backslashes
 // counts as suspicious, so an escape hides nothing.
 
-import { ANCHOR_STARTS, isAnchored, nextAnchorKey, startLooks } from './gate-anchors.js';
+import { ANCHOR_STARTS, isAnchored, nextAnchorKey, resetAnchorChecks } from './gate-anchors.js';
 import { BEYOND, createGateScan, type GateScan, layOut, RUN_FLAG } from './gate-scan.js';
 import { isSuspiciousUnit } from './gate-signs.js';
 
@@ -26,7 +26,7 @@ for (let code = 0; code <= MAX_ASCII; code++) {
 
 /** Two classes of five bits, and a character of seven. */
 const PAIRS = 1 << 10;
-const LOOK = 2;
+const ANCHOR = 2;
 
 /**
  * All that a character needs in one look-up, by the classes of the two before it and itself: TOKEN, and
@@ -36,8 +36,8 @@ const MARKS = new Uint8Array(PAIRS << 7);
 for (let two = 0; two < PAIRS; two++) {
   for (let unit = 0; unit <= BEYOND; unit++) {
     const trait = traits[unit] ?? SIGN;
-    const asksForLook = trait > TOKEN || ANCHOR_STARTS[nextAnchorKey(two, unit)] === 1;
-    MARKS[(two << 7) | unit] = (trait & TOKEN) | (asksForLook ? LOOK : 0);
+    const needsAnchorCheck = trait > TOKEN || ANCHOR_STARTS[nextAnchorKey(two, unit)] === 1;
+    MARKS[(two << 7) | unit] = (trait & TOKEN) | (needsAnchorCheck ? ANCHOR : 0);
   }
 }
 
@@ -63,7 +63,7 @@ export function isSurelyCleanJson(text: string): boolean {
 const SLICE = 4096;
 
 function isClean(text: string, isJson: boolean): boolean {
-  startLooks();
+  resetAnchorChecks();
   if (fast?.take(text) !== true) return isCleanBySteps(text, isJson);
   for (let from = 0; from < text.length; from += SLICE) {
     // A run may lie across the border of two slices.
@@ -96,23 +96,23 @@ function isSuspiciousSlice(
 
 /** The same answer without vectors, a character at a time: the reference, and the way of long texts. */
 export function isCleanBySteps(text: string, isJson: boolean): boolean {
-  startLooks();
+  resetAnchorChecks();
   // Tables and bounds are locals, which stay in registers, and numbers are literals.
   const units = unitsOf(text);
   const marks = MARKS;
   const { length } = text;
   let two = 0;
   let run = 0;
-  let judgedRun = 0;
+  let checkedRun = 0;
   for (let at = 0; at < length; at++) {
     const unit = units[at] ?? 0;
     const mark = marks[(two << 7) | unit] ?? 2;
     two = ((two << 5) | (unit & 0x1f)) & 0x3ff;
     run = ((run << 1) | (mark & 1)) & 0xffff;
     if (mark > 1 && isSuspiciousPlace(text, at, unit, isJson)) return false;
-    if (run !== 0xffff || at < judgedRun) continue;
-    judgedRun = runEnd(units, at, length);
-    if (isSuspiciousRun(units, at - MIN_RUN + 1, judgedRun)) return false;
+    if (run !== 0xffff || at < checkedRun) continue;
+    checkedRun = runEnd(units, at, length);
+    if (isSuspiciousRun(units, at - MIN_RUN + 1, checkedRun)) return false;
   }
   return true;
 }

@@ -44,8 +44,8 @@ function addPlainCues(text: string, kinds: Set<string>): void {
   for (const { kind, pattern } of STRUCTURES) if (pattern.test(lower)) kinds.add(kind);
   const cues = cuesIn(lower);
   if (cues.length === 0) return;
-  const words = lower.replace(/[^a-z0-9]+/g, ' ');
-  for (const { kind, phrase } of cues) if (phrase.test(words)) kinds.add(kind);
+  const normalized = lower.replace(/[^a-z0-9]+/g, ' ');
+  for (const { kind, phrase } of cues) if (phrase.test(normalized)) kinds.add(kind);
 }
 
 /** ASCII written in tag characters or variation selectors (U+E0000 block), which no reader sees. */

@@ -58,7 +58,7 @@ export function createOwnCredentialStore(now: () => number): OwnCredentialStore 
   const exposed = new Set<string>();
   let shown: OwnCredentials | undefined;
 
-  function renew(): void {
+  function rebuild(): void {
     const isFull = fresh.count * 2 >= MAX_SLOTS;
     if (!isFull && now() - sinceMs < GENERATION_MS) return;
     stale = fresh;
@@ -70,7 +70,7 @@ export function createOwnCredentialStore(now: () => number): OwnCredentialStore 
   function add(table: Table, value: string, more: number): void {
     for (const { text, flags } of formsOf(value)) {
       insert(table, text, flags | more);
-      for (const spelling of exposedSpellings(text)) exposed.add(spelling);
+      for (const form of exposedForms(text)) exposed.add(form);
     }
     shown = undefined;
   }
@@ -78,14 +78,14 @@ export function createOwnCredentialStore(now: () => number): OwnCredentialStore 
   return {
     note(value, kind) {
       if (value.length < MIN_OWN_CHARS) return;
-      renew();
+      rebuild();
       if (kind === 'issued') return add(fresh, value, 0);
       if (known.has(value)) return;
       known.add(value);
       add(kept, value, kind === 'beginning' ? GOES_ON : 0);
     },
     current() {
-      renew();
+      rebuild();
       if (shown === undefined) {
         const tables = [kept, fresh, stale].filter(({ count }) => count > 0);
         shown = { tables: tables.map(({ cells }) => cells), exposed: [...exposed] };
@@ -141,15 +141,15 @@ const BITS_A_CHAR = 6;
 
 /** The characters of base64 that the bytes alone decide, behind `offset` others. */
 function base64Core(bytes: Uint8Array, offset: number): string {
-  const whole = new Uint8Array(offset + bytes.length);
-  whole.set(bytes, offset);
+  const padded = new Uint8Array(offset + bytes.length);
+  padded.set(bytes, offset);
   const start = Math.ceil((offset * BITS_A_BYTE) / BITS_A_CHAR);
-  const end = Math.floor((whole.length * BITS_A_BYTE) / BITS_A_CHAR);
-  return base64OfBytes(whole).slice(start, end);
+  const end = Math.floor((padded.length * BITS_A_BYTE) / BITS_A_CHAR);
+  return base64OfBytes(padded).slice(start, end);
 }
 
 /** What of a form the prefilter could pass over: it looks closer at every long run with a digit or capitals. */
-function exposedSpellings(form: string): readonly string[] {
+function exposedForms(form: string): readonly string[] {
   const runs = form.match(/[A-Za-z0-9+/_-]{16,}/g) ?? [];
   const isSeen = runs.some((run) => /\d/.test(run) || (run.match(/[A-Z]/g) ?? []).length >= 4);
   if (isSeen) return [];
@@ -160,7 +160,7 @@ function exposedSpellings(form: string): readonly string[] {
 
 /** True where a text that the prefilter calls clean holds a credential after all. */
 export function isExposedIn(text: string, own: OwnCredentials | undefined): boolean {
-  return own?.exposed.some((spelling) => text.includes(spelling)) === true;
+  return own?.exposed.some((form) => text.includes(form)) === true;
 }
 
 // Hashes are polynomials over folded characters, modulo 2^32: both cases and both alphabets of base64 are one.

@@ -231,11 +231,11 @@ export function findSsns(text: string, name?: string): Hit[] {
   const isNamed = name !== undefined && isSsnName(name);
   SSN.lastIndex = 0;
   for (let match = SSN.exec(text); match !== null; match = SSN.exec(text)) {
-    const [whole, area = '', separator = '', group = '', serial = ''] = match;
+    const [matched, area = '', separator = '', group = '', serial = ''] = match;
     if (!isAssignable(area, group, serial)) continue;
     const before = text.slice(Math.max(0, match.index - CUE_WINDOW), match.index);
     if (separator !== '' || isNamed || SSN_CUE.test(before)) {
-      hits.push({ kind: 'ssn', start: match.index, end: match.index + whole.length });
+      hits.push({ kind: 'ssn', start: match.index, end: match.index + matched.length });
     }
   }
   return hits;

@@ -11,7 +11,7 @@ import { sha256Hex } from '../../pins/digest.js';
  * a short part only beside a word. Random values of 16 to 30 characters are now and then made of short pieces that
  * each read like a word.
  */
-export type Words = 'sample' | 'any' | 'strict';
+export type Vocabulary = 'sample' | 'any' | 'strict';
 
 /** SHA-256 of published samples, by how long the sample is. The samples themselves stand nowhere here. */
 const PUBLISHED: ReadonlySet<string> = new Set([
@@ -60,9 +60,9 @@ const MIN_DISTINCT = 5;
 export function hasRandomWindow(
   value: string,
   window: number,
-  { words, unexplained }: { readonly words: Words; readonly unexplained: number },
+  { vocabulary, unexplained }: { readonly vocabulary: Vocabulary; readonly unexplained: number },
 ): boolean {
-  const isKnown = explain(value, words);
+  const isKnown = explain(value, vocabulary);
   const size = Math.min(window, value.length);
   let open = 0;
   for (let at = 0; at < value.length; at++) {
@@ -92,20 +92,20 @@ export function countUnexplained(value: string): number {
 }
 
 /** By character: 0 unless it belongs to a repeat, a series, a word, or is a sign between such. */
-function explain(value: string, words: Words): Uint8Array {
+function explain(value: string, vocabulary: Vocabulary): Uint8Array {
   const known = new Uint8Array(value.length);
   const codes = codesOf(value, known);
   markRepeats(known, codes);
   foldCase(codes);
   markSeries(known, codes);
-  markAll(known, value, SAMPLE_WORDS);
-  const isDoubtful = words === 'strict' && /[a-z]/.test(value) && /[A-Z]/.test(value);
-  if (words !== 'sample') markWords(known, value, isDoubtful ? 1 : 0);
+  markAll(known, value, SAMPLE_TERMS);
+  const isDoubtful = vocabulary === 'strict' && /[a-z]/.test(value) && /[A-Z]/.test(value);
+  if (vocabulary !== 'sample') markDictionaryTerms(known, value, isDoubtful ? 1 : 0);
   if (YEARS.test(value)) markAll(known, value, YEAR);
   markParts(
     known,
     value,
-    words === 'any' ? 'all' : words === 'sample' || isDoubtful ? 'none' : 'beside words',
+    vocabulary === 'any' ? 'all' : vocabulary === 'sample' || isDoubtful ? 'none' : 'beside words',
   );
   return known;
 }
@@ -188,7 +188,7 @@ function follows(before: number, code: number, step: number): boolean {
 }
 
 // What documentation, tests and code write where a value will stand. In any case, also within other letters.
-const SAMPLE_WORDS = wordPattern(
+const SAMPLE_TERMS = termPattern(
   [
     'placeholder|example|sample|dummy|fake|mock|demo|test|xxx|your|my|insert|replace|enter|paste|change|changeme',
     'here|goes|this|with|real|some|custom|default|invalid|redacted|hidden|todo|null|none|undefined|value|string',
@@ -205,9 +205,9 @@ const SAMPLE_WORDS = wordPattern(
 );
 
 /** One pattern of many words, the longest first, by their first letters: most characters begin none. */
-function wordPattern(words: readonly string[]): RegExp {
+function termPattern(terms: readonly string[]): RegExp {
   const byFirst = new Map<string, string[]>();
-  for (const word of [...words].sort((one, other) => other.length - one.length)) {
+  for (const word of [...terms].sort((one, other) => other.length - one.length)) {
     const first = word.charAt(0);
     byFirst.set(first, [...(byFirst.get(first) ?? []), word.slice(1)]);
   }
@@ -216,7 +216,7 @@ function wordPattern(words: readonly string[]): RegExp {
 }
 
 /** By letter: those that follow it in words. */
-const FOLLOWERS: readonly string[] = [
+const LETTER_SUCCESSORS: readonly string[] = [
   'bcdfgiklmnprstuvwxy',
   'aeilorsu',
   'acehiklorstuy',
@@ -251,7 +251,7 @@ const WORD = /[A-Z][a-z]{3,}|[a-z]{4,}|[A-Z]{4,}/g;
 const RARE_PAIRS = 6;
 
 /** Leaves the first letters of each word unmarked, as many as `skipped`. */
-function markWords(known: Uint8Array, value: string, skipped: number): void {
+function markDictionaryTerms(known: Uint8Array, value: string, skipped: number): void {
   WORD.lastIndex = 0;
   for (let match = WORD.exec(value); match !== null; match = WORD.exec(value)) {
     if (isWord(match[0].toLowerCase())) known.fill(1, match.index + skipped, WORD.lastIndex);
@@ -261,8 +261,8 @@ function markWords(known: Uint8Array, value: string, skipped: number): void {
 function isWord(word: string): boolean {
   let rare = 0;
   for (let at = 1; at < word.length; at++) {
-    const followers = FOLLOWERS[word.charCodeAt(at - 1) - LETTER_A] ?? '';
-    if (!followers.includes(word.charAt(at))) rare++;
+    const successors = LETTER_SUCCESSORS[word.charCodeAt(at - 1) - LETTER_A] ?? '';
+    if (!successors.includes(word.charAt(at))) rare++;
   }
   return rare * RARE_PAIRS <= word.length - 1 && /[aeiouy]/.test(word);
 }

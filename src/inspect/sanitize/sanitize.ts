@@ -49,16 +49,16 @@ export function placeholder(kind: string): string {
 }
 
 /** Where a string stands: the member name before it, and how it may be rendered. */
-export type Place = { readonly name: string | undefined; readonly reading: Reading };
+export type LeafContext = { readonly name: string | undefined; readonly reading: Reading };
 
 /** The first pass, as inspect.ts takes it. */
-export type SanitizeText = (text: string, rules: ResultRules, place: Place) => Sanitized;
+export type SanitizeText = (text: string, rules: ResultRules, context: LeafContext) => Sanitized;
 
 const NOTHING: readonly Note[] = [];
 
 /** Runs the first pass over one string. Linear; a string that is surely clean is only looked at once. */
-export function sanitizeText(text: string, rules: ResultRules, place: Place): Sanitized {
-  const { name } = place;
+export function sanitizeText(text: string, rules: ResultRules, context: LeafContext): Sanitized {
+  const { name } = context;
   const isNamed = name !== undefined && (isSecretName(name) || isSsnName(name));
   if (!isNamed && isSurelyClean(text) && !isExposedIn(text, rules.own))
     return { text, notes: NOTHING, isBlocked: false };
@@ -73,7 +73,7 @@ export function sanitizeText(text: string, rules: ResultRules, place: Place): Sa
   }
   const seen = stripUnseen(text, rules, notes);
   const redacted = redactText(seen, rules, notes, name);
-  const inert = calm(redacted, rules, place.reading, notes);
+  const inert = calm(redacted, rules, context.reading, notes);
   return { text: inert, notes, isBlocked: notes.some((note) => note.action === 'withhold') };
 }
 

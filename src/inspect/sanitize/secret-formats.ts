@@ -22,7 +22,7 @@ export type SecretFormat = {
   /** A character that belongs to the secret before what the pattern takes; absent where none does. */
   readonly before?: RegExp;
   /** Made of capitals and digits alone: what looks like a word in it is no word. */
-  readonly hasNoWords?: boolean;
+  readonly hasNoDictionaryTerms?: boolean;
   /** True where the prefix stands by chance in what is random anyhow. */
   readonly hasShortPrefix?: boolean;
   /** What the value must look like where a letter or digit stands before it. */
@@ -90,7 +90,7 @@ const SK_ANCHORS = [...'0123456789abcdef'].map((digit) => `sk${digit}`);
 const CLOUD: readonly SecretFormat[] = [
   row('aws-access-key', ['akia', 'asia', 'abia', 'acca'], `(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}`, {
     ...SHORT,
-    hasNoWords: true,
+    hasNoDictionaryTerms: true,
   }),
   anyCase(
     'aws-secret-key',
@@ -187,7 +187,7 @@ const DEVELOPMENT: readonly SecretFormat[] = [
     'newrelic-key',
     ['nrak-', 'nral-', 'nrii-', 'nrjs-', 'nriq-'],
     `NR(?:AK|AL|II|JS|IQ)-[A-Za-z0-9_-]{19,40}`,
-    { hasNoWords: true },
+    { hasNoDictionaryTerms: true },
   ),
   anyCase(
     'datadog-key',
@@ -265,7 +265,9 @@ const GENERAL: readonly SecretFormat[] = [
     window: 64,
     tail: /[A-Za-z0-9+/=\s\\:,.()]/,
   }),
-  row('age-key', ['age-secret-key-1'], `AGE-SECRET-KEY-1[A-Z0-9]{58}`, { hasNoWords: true }),
+  row('age-key', ['age-secret-key-1'], `AGE-SECRET-KEY-1[A-Z0-9]{58}`, {
+    hasNoDictionaryTerms: true,
+  }),
   row(
     'jwt',
     ['eyj'],

@@ -31,7 +31,7 @@ export function mayBeSecretValue(value: string): boolean {
 export function isSecretValue(value: string, next = ''): boolean {
   if (!mayBeSecretValue(value) || /\s/.test(value)) return false;
   if (!/\d/.test(value) || !/[A-Za-z]/.test(value)) return false;
-  const unexplained = { words: 'sample', unexplained: MIN_NAMED_UNEXPLAINED } as const;
+  const unexplained = { vocabulary: 'sample', unexplained: MIN_NAMED_UNEXPLAINED } as const;
   if (!hasRandomWindow(value, MIN_NAMED_CHARS, unexplained)) return false;
   return !isReference(value, next) && !isPublishedSample(value);
 }
@@ -43,17 +43,17 @@ const MIN_NAMED_UNEXPLAINED = 3;
 const CALLED = /^[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)*$/;
 const VARIABLE =
   /^(?:\$\{{1,2}[^{}]*\}{1,2}|\$[A-Za-z_][A-Za-z0-9_]*|\{\{[^{}]*\}\}|<[^<>]*>|%\([^()]*\)s|\[redacted:[a-z-]+\])$/;
-const LOOKED_UP =
+const ENVIRONMENT_REFERENCE =
   /^(?:process\.env|import\.meta\.env|os\.environ|os\.getenv|env|secrets|vars|config|settings|self|this|args|options)\.[A-Za-z_]/;
 
 /** Code that stands for a value: a call, a variable, a member. Its parts are words, else it hides a value. */
 function isReference(value: string, next: string): boolean {
   const isCall =
     (next === '(' || next === '[') && CALLED.test(value) && /[._]|::|->|[a-z][A-Z]/.test(value);
-  if (!isCall && !VARIABLE.test(value) && !LOOKED_UP.test(value)) return false;
+  if (!isCall && !VARIABLE.test(value) && !ENVIRONMENT_REFERENCE.test(value)) return false;
   const letters = value.replace(/\d{1,3}/g, '');
   return !hasRandomWindow(letters, MIN_NAMED_CHARS, {
-    words: 'any',
+    vocabulary: 'any',
     unexplained: MIN_NAMED_UNEXPLAINED + 1,
   });
 }

@@ -55,7 +55,7 @@ function mayBegin(text: string, start: number, value: string, format: SecretForm
   if (behindLetters !== undefined && !behindLetters.test(value)) return false;
   const before = text.slice(Math.max(0, start - RUN_CHARS), start);
   const isWithin = RUN_BEFORE.test(before);
-  return !isWithin || !hasRandomWindow(before, RUN_CHARS, { words: 'any', unexplained: 8 });
+  return !isWithin || !hasRandomWindow(before, RUN_CHARS, { vocabulary: 'any', unexplained: 8 });
 }
 
 function startOf(text: string, from: number, { before }: SecretFormat): number {
@@ -107,16 +107,19 @@ const SHORT_WINDOW = 24;
 const SHORT_SHARE = 0.125;
 
 function isReal(value: string, format: SecretFormat): boolean {
-  const { check, window, hasNoWords } = format;
+  const { check, window, hasNoDictionaryTerms } = format;
   if (check === 'password') return isRealPassword(value);
-  const words = hasNoWords === true ? 'sample' : 'strict';
+  const vocabulary = hasNoDictionaryTerms === true ? 'sample' : 'strict';
   const unexplained = Math.ceil(window * (window <= SHORT_WINDOW ? SHORT_SHARE : RANDOM_SHARE));
   if (check === 'random') {
-    const isRandom = hasRandomWindow(behindPrefix(value, format), window, { words, unexplained });
+    const isRandom = hasRandomWindow(behindPrefix(value, format), window, {
+      vocabulary,
+      unexplained,
+    });
     return isRandom && !isPublishedSample(value);
   }
   const body = value.replace(/-----[^-]{1,80}-----|\\[nrt]|\s/g, '');
-  return body.length >= window && hasRandomWindow(body, window, { words, unexplained });
+  return body.length >= window && hasRandomWindow(body, window, { vocabulary, unexplained });
 }
 
 /** Values behind names that say "secret", in prose, code, query strings and configuration. */

@@ -132,17 +132,17 @@ export function decodeView(view: View): View {
   return out.view(view.map);
 }
 
-function decodeOne(spelling: string): string | undefined {
-  if (spelling.startsWith('%')) return fromCode(Number.parseInt(spelling.slice(1), 16), 0x7f);
-  if (spelling.startsWith('\\')) {
-    return fromCode(Number.parseInt(spelling.replace(/[\\ux{}]/g, ''), 16), 0x10ffff);
+function decodeOne(encoded: string): string | undefined {
+  if (encoded.startsWith('%')) return fromCode(Number.parseInt(encoded.slice(1), 16), 0x7f);
+  if (encoded.startsWith('\\')) {
+    return fromCode(Number.parseInt(encoded.replace(/[\\ux{}]/g, ''), 16), 0x10ffff);
   }
-  if (spelling.startsWith('&#')) {
-    const isHex = spelling[2] === 'x' || spelling[2] === 'X';
-    const digits = spelling.slice(isHex ? 3 : 2).replace(';', '');
+  if (encoded.startsWith('&#')) {
+    const isHex = encoded[2] === 'x' || encoded[2] === 'X';
+    const digits = encoded.slice(isHex ? 3 : 2).replace(';', '');
     return fromCode(Number.parseInt(digits, isHex ? 16 : 10), 0x10ffff);
   }
-  return NAMED_REFERENCES.get(spelling.slice(1, -1).toLowerCase());
+  return NAMED_REFERENCES.get(encoded.slice(1, -1).toLowerCase());
 }
 
 function fromCode(code: number, max: number): string | undefined {

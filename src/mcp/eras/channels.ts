@@ -2,10 +2,10 @@
 // session stands in a query, and where a server wants messages. Opening a sealed session is the caller's port.
 // Source: MCP 2024-11-05, transports, HTTP with SSE.
 
-import { type FaultPlace, headerMismatch } from '../faults.js';
+import { type ErrorContext, headerMismatch } from '../faults.js';
 import type { HeaderMap } from '../headers.js';
 import type { JsonObject } from '../message.js';
-import { CHANNEL_VERSION } from '../versions.js';
+import { LEGACY_SSE_VERSION } from '../versions.js';
 import {
   checkStrayHeaders,
   type OpenSession,
@@ -24,10 +24,10 @@ const MAX_ENDPOINT_CHARACTERS = 2048;
  * In place of a server's address: what marks a session whose server speaks another transport. No address looks
  * like it, because addresses are paths.
  */
-export const BRIDGED_CHANNEL = 'sallyport:bridged-channel';
+export const BRIDGED_LEGACY_SSE = 'sallyport:bridged-channel';
 
 /** What a client that looks for a channel at an endpoint of several servers is told. */
-export const NO_CHANNEL_HERE =
+export const NO_LEGACY_SSE_HERE =
   'HTTP+SSE (2024-11-05) is not served where several servers stand behind one endpoint. Use Streamable HTTP ' +
   'on the path of the endpoint, or HTTP+SSE below the path of one server.';
 
@@ -38,7 +38,7 @@ const LATER_HEADERS = ['mcp-session-id', 'mcp-protocol-version', 'last-event-id'
  * True for a GET by which a client probes for this transport: it knows no header of a later one (MCP 2025-11-25,
  * transports, backwards compatibility).
  */
-export function probesForChannel(headers: HeaderMap): boolean {
+export function probesForLegacySse(headers: HeaderMap): boolean {
   const isOfSession = LATER_HEADERS.some((name) => headers[name] !== undefined);
   return !isOfSession && headers['accept']?.includes('text/event-stream') === true;
 }
@@ -49,7 +49,7 @@ export function sessionInQuery(query: string): string | undefined {
 }
 
 /** The address to post to, as the first event of a channel names it. */
-export function channelAddress(messageUrl: string, sealed: string): string {
+export function legacySseAddress(messageUrl: string, sealed: string): string {
   return `${messageUrl}?session=${sealed}`;
 }
 
@@ -69,20 +69,20 @@ export function readEndpoint(value: string, base: URL): string | undefined {
  * Opens the session that the query named. Unknown, ended, of another transport or somebody else's are one
  * and the same 404. A message that claims another version is refused, whoever would believe it.
  */
-export function checkChannel(
+export function checkLegacySse(
   { headers, openSession }: { readonly headers: HeaderMap; readonly openSession: OpenSession },
-  place: FaultPlace,
+  errorContext: ErrorContext,
   meta?: JsonObject,
 ): SessionCheck {
-  const stray = checkStrayHeaders(headers, place);
+  const stray = checkStrayHeaders(headers, errorContext);
   if (stray !== undefined) return stray;
-  const version = headers['mcp-protocol-version']?.trim() ?? CHANNEL_VERSION;
-  if (claimsStateless(meta, headers) || version !== CHANNEL_VERSION) {
-    return headerMismatch(place, 'Messages of HTTP+SSE have the version of HTTP+SSE.');
+  const version = headers['mcp-protocol-version']?.trim() ?? LEGACY_SSE_VERSION;
+  if (claimsStateless(meta, headers) || version !== LEGACY_SSE_VERSION) {
+    return headerMismatch(errorContext, 'Messages of HTTP+SSE have the version of HTTP+SSE.');
   }
   const sealed = headers['mcp-session-id'];
-  if (sealed === undefined) return sessionRequired(place);
+  if (sealed === undefined) return sessionRequired(errorContext);
   const session = openSession(sealed);
-  if (session?.version !== CHANNEL_VERSION) return unknownSession(place);
-  return { kind: 'session', version: CHANNEL_VERSION, session };
+  if (session?.version !== LEGACY_SSE_VERSION) return unknownSession(errorContext);
+  return { kind: 'session', version: LEGACY_SSE_VERSION, session };
 }

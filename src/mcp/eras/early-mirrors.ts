@@ -26,6 +26,6 @@ export function withoutAgreedMirrors(headers: HeaderMap, call: Call): HeaderMap 
 function agreesWithName(header: string | undefined, call: Call): boolean {
   if (header === undefined) return true;
   const source = NAME_SOURCES.get(call.method);
-  const said = source === undefined ? undefined : call.params?.[source];
-  return typeof said === 'string' && matchesName(header, said);
+  const bodyValue = source === undefined ? undefined : call.params?.[source];
+  return typeof bodyValue === 'string' && matchesName(header, bodyValue);
 }

@@ -2,14 +2,14 @@
 // `initialize` is changed before it leaves. Opening a sealed session id is the caller's port.
 // Source: MCP 2025-11-25, transports (session management, protocol version header) and lifecycle.
 
-import type { ProtocolFault, SessionFacts, TextEdit } from '../admitted.js';
+import type { ProtocolError, SessionFacts, TextEdit } from '../admitted.js';
 import {
-  type FaultPlace,
-  faultOf,
+  type ErrorContext,
   headerMismatch,
   INVALID_PARAMS,
   INVALID_REQUEST,
   invalidMessage,
+  protocolErrorOf,
   UNKNOWN_SESSION,
   unsupportedVersion,
 } from '../faults.js';
@@ -18,9 +18,9 @@ import { spanOf } from '../json.js';
 import type { JsonObject } from '../message.js';
 import { type CapabilityCut, type CutTerms, cutCapabilities } from '../removal.js';
 import {
-  CHANNEL_VERSION,
   FIRST_VERSION_WITH_HEADER,
   LATEST_SESSION_VERSION,
+  LEGACY_SSE_VERSION,
   SESSION_VERSIONS,
 } from '../versions.js';
 
@@ -29,7 +29,7 @@ export type OpenSession = (id: string) => SessionFacts | undefined;
 
 export type SessionCheck =
   | { readonly kind: 'session'; readonly version: string; readonly session: SessionFacts }
-  | ProtocolFault;
+  | ProtocolError;
 
 /**
  * Opens the session that the headers name, and checks that the version header agrees with it.
@@ -40,18 +40,19 @@ export type SessionCheck =
 export function checkSession(
   headers: HeaderMap,
   openSession: OpenSession,
-  place: FaultPlace,
+  errorContext: ErrorContext,
   mayResume = false,
 ): SessionCheck {
-  const stray = checkStrayHeaders(headers, place, mayResume);
+  const stray = checkStrayHeaders(headers, errorContext, mayResume);
   if (stray !== undefined) return stray;
   const id = headers['mcp-session-id'];
-  if (id === undefined) return sessionRequired(place);
+  if (id === undefined) return sessionRequired(errorContext);
   const session = openSession(id);
   // A session of HTTP+SSE lives on its channel alone.
-  if (session === undefined || session.version === CHANNEL_VERSION) return unknownSession(place);
+  if (session === undefined || session.version === LEGACY_SSE_VERSION)
+    return unknownSession(errorContext);
   return (
-    checkVersionHeader(headers, session, place) ?? {
+    checkVersionHeader(headers, session, errorContext) ?? {
       kind: 'session',
       version: session.version,
       session,
@@ -67,12 +68,12 @@ export function checkSession(
 export function checkInitialize(
   headers: HeaderMap,
   requested: string,
-  place: FaultPlace,
-): { readonly kind: 'initialize'; readonly version: string } | ProtocolFault {
-  const stray = checkStrayHeaders(headers, place);
+  errorContext: ErrorContext,
+): { readonly kind: 'initialize'; readonly version: string } | ProtocolError {
+  const stray = checkStrayHeaders(headers, errorContext);
   if (stray !== undefined) return stray;
   if (headers['mcp-session-id'] !== undefined) {
-    return invalidMessage(place, 'initialize may not name a session.');
+    return invalidMessage(errorContext, 'initialize may not name a session.');
   }
   const isCarried = SESSION_VERSIONS.includes(requested);
   return { kind: 'initialize', version: isCarried ? requested : LATEST_SESSION_VERSION };
@@ -103,17 +104,20 @@ export function cutInitialize(
 /** Headers that have no meaning in this era, and that another reader might trust, or ask replays by. */
 export function checkStrayHeaders(
   headers: HeaderMap,
-  place: FaultPlace,
+  errorContext: ErrorContext,
   mayResume = false,
-): ProtocolFault | undefined {
+): ProtocolError | undefined {
   if (!mayResume && headers['last-event-id'] !== undefined) {
-    return invalidMessage(place, 'Streams are resumed by GET; omit Last-Event-ID elsewhere.');
+    return invalidMessage(
+      errorContext,
+      'Streams are resumed by GET; omit Last-Event-ID elsewhere.',
+    );
   }
   for (const name in headers) {
     if (headers[name] === undefined) continue;
     if (name === 'mcp-method' || name === 'mcp-name' || name.startsWith(PARAM_PREFIX)) {
       return headerMismatch(
-        place,
+        errorContext,
         'Headers that mirror the body need a version that defines them.',
       );
     }
@@ -124,26 +128,29 @@ export function checkStrayHeaders(
 function checkVersionHeader(
   headers: HeaderMap,
   session: SessionFacts,
-  place: FaultPlace,
-): ProtocolFault | undefined {
+  errorContext: ErrorContext,
+): ProtocolError | undefined {
   const header = headers['mcp-protocol-version']?.trim();
   if (header === undefined) return undefined;
   if (!SESSION_VERSIONS.includes(header)) {
-    return unsupportedVersion(place, header, SESSION_VERSIONS, INVALID_PARAMS);
+    return unsupportedVersion(errorContext, header, SESSION_VERSIONS, INVALID_PARAMS);
   }
   // Revisions are dates, so they compare as text.
   if (session.version < FIRST_VERSION_WITH_HEADER || header === session.version) return undefined;
-  return headerMismatch(place, 'MCP-Protocol-Version differs from the version of the session.');
+  return headerMismatch(
+    errorContext,
+    'MCP-Protocol-Version differs from the version of the session.',
+  );
 }
 
 /** 404: nothing that this caller could go on with stands behind the id. */
-export function unknownSession(place: FaultPlace): ProtocolFault {
+export function unknownSession(errorContext: ErrorContext): ProtocolError {
   const text = 'This session is unknown or has ended. Initialize again.';
-  return faultOf('unknown-session', UNKNOWN_SESSION, text, place, 404);
+  return protocolErrorOf('unknown-session', UNKNOWN_SESSION, text, errorContext, 404);
 }
 
 /** 400: without a session there is nothing to go on with. */
-export function sessionRequired(place: FaultPlace): ProtocolFault {
+export function sessionRequired(errorContext: ErrorContext): ProtocolError {
   const text = 'This request needs a session. Initialize first.';
-  return faultOf('session-required', INVALID_REQUEST, text, place);
+  return protocolErrorOf('session-required', INVALID_REQUEST, text, errorContext);
 }

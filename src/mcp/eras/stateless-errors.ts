@@ -23,7 +23,7 @@ const RESOURCE_NOT_FOUND = -32002;
  * The status of an answer: where the specification fixes one, that one; else what came, unless a client
  * would take it for the answer of another era.
  */
-export function statusOfAnswer(status: number, code: number | undefined): number {
+export function statusOfResponse(status: number, code: number | undefined): number {
   if (code === undefined) return OK;
   const fixed = STATUSES.get(code);
   if (fixed !== undefined) return fixed;

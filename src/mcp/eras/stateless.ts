@@ -2,8 +2,8 @@
 // headers that mirror the body. Body and headers must agree; nothing here ever picks one of the two.
 // Source: MCP 2026-07-28, base protocol (`_meta`), transports (standard request headers), versioning.
 
-import type { ProtocolFault } from '../admitted.js';
-import { type FaultPlace, headerMismatch, invalidParams, unsupportedVersion } from '../faults.js';
+import type { ProtocolError } from '../admitted.js';
+import { type ErrorContext, headerMismatch, invalidParams, unsupportedVersion } from '../faults.js';
 import { type HeaderMap, matchesName, matchesPlain } from '../headers.js';
 import { isObject, type JsonObject, type Message } from '../message.js';
 import { LOG_LEVELS } from '../params.js';
@@ -52,23 +52,27 @@ export function checkStateless(
   meta: JsonObject | undefined,
   headers: HeaderMap,
   supported: readonly string[],
-  place: FaultPlace,
-): { readonly kind: 'stateless'; readonly version: string } | ProtocolFault {
+  errorContext: ErrorContext,
+): { readonly kind: 'stateless'; readonly version: string } | ProtocolError {
   if (headers['mcp-session-id'] !== undefined) {
-    return headerMismatch(place, 'A stateless request may not name a session.');
+    return headerMismatch(errorContext, 'A stateless request may not name a session.');
   }
   const version = meta?.[VERSION_KEY];
   if (typeof version !== 'string') {
-    return invalidParams(place, '_meta must name the protocol version.');
+    return invalidParams(errorContext, '_meta must name the protocol version.');
   }
   if (!matchesPlain(headers['mcp-protocol-version'], version)) {
-    return headerMismatch(place, 'MCP-Protocol-Version is missing or differs from the body.');
+    return headerMismatch(
+      errorContext,
+      'MCP-Protocol-Version is missing or differs from the body.',
+    );
   }
-  if (!STATELESS_VERSIONS.includes(version)) return unsupportedVersion(place, version, supported);
+  if (!STATELESS_VERSIONS.includes(version))
+    return unsupportedVersion(errorContext, version, supported);
   if (call.kind === 'request' && !matchesPlain(headers['mcp-method'], call.method)) {
-    return headerMismatch(place, 'Mcp-Method is missing or differs from the body.');
+    return headerMismatch(errorContext, 'Mcp-Method is missing or differs from the body.');
   }
-  return checkEnvelope(meta, place) ?? { kind: 'stateless', version };
+  return checkEnvelope(meta, errorContext) ?? { kind: 'stateless', version };
 }
 
 /**
@@ -79,19 +83,19 @@ export function checkNameHeader(
   method: string,
   params: JsonObject | undefined,
   headers: HeaderMap,
-  place: FaultPlace,
-): ProtocolFault | undefined {
+  errorContext: ErrorContext,
+): ProtocolError | undefined {
   const source = NAME_SOURCES.get(method);
   const header = headers['mcp-name'];
   if (source === undefined) {
     return header === undefined
       ? undefined
-      : headerMismatch(place, 'Mcp-Name has no source in the body.');
+      : headerMismatch(errorContext, 'Mcp-Name has no source in the body.');
   }
   const name = params?.[source];
   return typeof name === 'string' && matchesName(header, name)
     ? undefined
-    : headerMismatch(place, 'Mcp-Name is missing or differs from the body.');
+    : headerMismatch(errorContext, 'Mcp-Name is missing or differs from the body.');
 }
 
 /** The edits of a stateless request: its capabilities that are not carried or not granted. */
@@ -104,17 +108,20 @@ export function cutStateless(
   return cutCapabilities(text, path, meta?.[CAPABILITIES_KEY], terms);
 }
 
-function checkEnvelope(meta: JsonObject | undefined, place: FaultPlace): ProtocolFault | undefined {
+function checkEnvelope(
+  meta: JsonObject | undefined,
+  errorContext: ErrorContext,
+): ProtocolError | undefined {
   if (!isObject(meta?.[CAPABILITIES_KEY])) {
-    return invalidParams(place, '_meta must hold the capabilities of the client.');
+    return invalidParams(errorContext, '_meta must hold the capabilities of the client.');
   }
   const client = meta?.[CLIENT_INFO_KEY];
   if (client !== undefined && !isObject(client)) {
-    return invalidParams(place, 'clientInfo must be an object.');
+    return invalidParams(errorContext, 'clientInfo must be an object.');
   }
   const level = meta?.[LOG_LEVEL_KEY];
   if (level !== undefined && !LOG_LEVELS.has(level)) {
-    return invalidParams(place, 'logLevel is not a log level.');
+    return invalidParams(errorContext, 'logLevel is not a log level.');
   }
   return undefined;
 }

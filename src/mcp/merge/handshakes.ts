@@ -6,10 +6,10 @@ import { servesApps } from '../apps.js';
 import { writeExtensions } from '../capabilities.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../message.js';
 import { declaresTasks, readTaskUses, writeTaskUses } from '../tasks.js';
-import type { Member } from './prefixes.js';
+import type { Backend } from './prefixes.js';
 
 /** A member's answer to a handshake. */
-export type MemberHandshake = { readonly member: Member; readonly result: JsonObject };
+export type BackendHandshake = { readonly backend: Backend; readonly result: JsonObject };
 
 /** What the endpoint says of itself. */
 export type ServerName = { readonly name: string; readonly version: string };
@@ -29,7 +29,7 @@ export function resultOf(text: string): JsonObject | undefined {
  * The version of a session with all of them: the oldest that a member answered, because what a client says in
  * it every member understands. Revisions are dates, so they compare as text.
  */
-export function oldestVersion(handshakes: readonly MemberHandshake[]): string | undefined {
+export function oldestVersion(handshakes: readonly BackendHandshake[]): string | undefined {
   const versions = handshakes.flatMap(({ result }) => {
     const version = result['protocolVersion'];
     return typeof version === 'string' ? [version] : [];
@@ -39,7 +39,7 @@ export function oldestVersion(handshakes: readonly MemberHandshake[]): string | 
 
 /** The answer to `initialize`. */
 export function joinInitialize(
-  handshakes: readonly MemberHandshake[],
+  handshakes: readonly BackendHandshake[],
   { id, version, server }: { id: RequestId; version: string; server: ServerName },
 ): string {
   const result = {
@@ -53,8 +53,8 @@ export function joinInitialize(
 
 /** The answer to `server/discover`: the versions that all of them carry. */
 export function joinDiscover(
-  handshakes: readonly MemberHandshake[],
-  { id, server, isWhole }: { id: RequestId; server: ServerName; isWhole: boolean },
+  handshakes: readonly BackendHandshake[],
+  { id, server, isWhole: isComplete }: { id: RequestId; server: ServerName; isWhole: boolean },
 ): string {
   const times = handshakes.map(({ result }) => result['ttlMs']);
   const ttlMs = Math.min(...times.map((time) => (typeof time === 'number' ? time : 0)));
@@ -64,13 +64,13 @@ export function joinDiscover(
     ...instructionsOf(handshakes),
     resultType: 'complete',
     cacheScope: 'private',
-    ttlMs: isWhole ? ttlMs : 0,
+    ttlMs: isComplete ? ttlMs : 0,
     _meta: { [SERVER_INFO_KEY]: server },
   };
   return JSON.stringify({ jsonrpc: '2.0', id, result });
 }
 
-function sharedVersions(handshakes: readonly MemberHandshake[]): readonly string[] {
+function sharedVersions(handshakes: readonly BackendHandshake[]): readonly string[] {
   const [first = [], ...rest] = handshakes.map(({ result }) =>
     textsOf(result['supportedVersions']),
   );
@@ -82,7 +82,7 @@ function textsOf(value: Json | undefined): readonly string[] {
 }
 
 /** What any of them can. Changes of lists are always told: the gateway itself tells of them. */
-function joinCapabilities(handshakes: readonly MemberHandshake[]): JsonObject {
+function joinCapabilities(handshakes: readonly BackendHandshake[]): JsonObject {
   const declared = handshakes.flatMap(({ result }) => {
     const capabilities = result['capabilities'];
     return isObject(capabilities) ? [capabilities] : [];
@@ -102,11 +102,11 @@ function joinCapabilities(handshakes: readonly MemberHandshake[]): JsonObject {
 }
 
 /** Each member's approved instructions under a heading that says which names they speak of. */
-function instructionsOf(handshakes: readonly MemberHandshake[]): { instructions?: string } {
-  const parts = handshakes.flatMap(({ member, result }) => {
-    const told = result['instructions'];
-    if (typeof told !== 'string' || told === '') return [];
-    return [`# ${member.upstream} (its names begin with ${member.prefix})\n\n${told}`];
+function instructionsOf(handshakes: readonly BackendHandshake[]): { instructions?: string } {
+  const parts = handshakes.flatMap(({ backend, result }) => {
+    const instructions = result['instructions'];
+    if (typeof instructions !== 'string' || instructions === '') return [];
+    return [`# ${backend.upstream} (its names begin with ${backend.prefix})\n\n${instructions}`];
   });
   return parts.length === 0 ? {} : { instructions: parts.join('\n\n') };
 }

@@ -4,19 +4,19 @@
 import { applyEdits, spanOf } from '../json.js';
 
 /** A member of an endpoint: an upstream and what stands before its names. */
-export type Member = { readonly upstream: string; readonly prefix: string };
+export type Backend = { readonly upstream: string; readonly prefix: string };
 
 /**
  * The member that a name belongs to, and the member's own name. No prefix begins with another, so there is
  * at most one; `undefined` for a name under no prefix, or one that is nothing but a prefix.
  */
-export function memberOfName<M extends Member>(
-  members: readonly M[],
+export function backendOfName<M extends Backend>(
+  backends: readonly M[],
   name: string,
-): { readonly member: M; readonly name: string } | undefined {
-  const member = members.find(({ prefix }) => name.startsWith(prefix));
-  if (member === undefined || name.length === member.prefix.length) return undefined;
-  return { member, name: name.slice(member.prefix.length) };
+): { readonly backend: M; readonly name: string } | undefined {
+  const backend = backends.find(({ prefix }) => name.startsWith(prefix));
+  if (backend === undefined || name.length === backend.prefix.length) return undefined;
+  return { backend, name: name.slice(backend.prefix.length) };
 }
 
 /** The JSON text with the string at `path` replaced; unchanged where there is none. */

@@ -26,7 +26,7 @@ const ENVELOPE: ReadonlySet<string> = new Set([
   `${META}clientInfo`,
   `${META}logLevel`,
 ]);
-const DIALOGUE: ReadonlySet<string> = new Set(['inputResponses', 'requestState']);
+const INPUT_RETRY_PARAMS: ReadonlySet<string> = new Set(['inputResponses', 'requestState']);
 /** Results that say how long, and for whom, they may be kept. */
 const CACHEABLE: ReadonlySet<string> = new Set([
   'server/discover',
@@ -61,16 +61,16 @@ export function sessionBody(admitted: Admitted, { sentId, progressToken }: SentA
     text,
     edits.sort((one, other) => one.start - other.start),
   );
-  return changeMembers(body, { path: ['params'], cut: DIALOGUE });
+  return changeMembers(body, { path: ['params'], cut: INPUT_RETRY_PARAMS });
 }
 
 /** A message of a server of sessions as its stateless client gets it; `undefined` for what is not told. */
-export function tellStateless(text: string, value: Json, sent: SentAs): string | undefined {
+export function toStatelessMessage(text: string, value: Json, sent: SentAs): string | undefined {
   if (!isObject(value)) return text;
-  if (value['method'] === 'notifications/progress') return tellProgress(text, value, sent);
+  if (value['method'] === 'notifications/progress') return toStatelessProgress(text, value, sent);
   if (value['id'] !== sent.sentId || 'method' in value) return text;
   const { error, result } = value;
-  if (isObject(error) && error['code'] === LINK_REQUIRED) return tellLinks(error, sent);
+  if (isObject(error) && error['code'] === LINK_REQUIRED) return toUrlElicitation(error, sent);
   const id = spanOf(text, ['id']);
   const edits: TextEdit[] = id === undefined ? [] : [{ ...id, text: JSON.stringify(sent.id) }];
   if (isObject(result)) {
@@ -83,7 +83,7 @@ export function tellStateless(text: string, value: Json, sent: SentAs): string |
   );
 }
 
-function tellProgress(
+function toStatelessProgress(
   text: string,
   { params }: JsonObject,
   { sentId, progressToken }: SentAs,
@@ -94,7 +94,7 @@ function tellProgress(
 }
 
 /** A session's demand for visits to links is a question here. */
-function tellLinks({ data }: JsonObject, { id }: SentAs): string {
+function toUrlElicitation({ data }: JsonObject, { id }: SentAs): string {
   const asked = isObject(data) && Array.isArray(data['elicitations']) ? data['elicitations'] : [];
   const inputRequests: Record<string, Json> = {};
   for (const [index, one] of asked.entries()) {
@@ -110,7 +110,7 @@ function tellLinks({ data }: JsonObject, { id }: SentAs): string {
 }
 
 /** A request of a server in mid-call, as the result that asks; `state` brings the answer back to it. */
-export function questionResult(
+export function inputRequiredResult(
   id: RequestId,
   key: string,
   { method, params }: { readonly method: string; readonly params: JsonObject | undefined },

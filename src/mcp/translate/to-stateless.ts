@@ -11,8 +11,8 @@ import {
   isObject,
   type Json,
   type JsonObject,
-  type QuestionName,
   type RequestId,
+  type ServerRequestName,
 } from '../message.js';
 import { declaresTasks } from '../tasks.js';
 import { STATELESS_VERSIONS } from '../versions.js';
@@ -35,7 +35,7 @@ export type RequestEnvelope = {
 };
 
 /** The second leg of a dialogue: a new id, the answers, and the state that the server wants back. */
-export type Leg = {
+export type InputRetry = {
   readonly id: RequestId;
   readonly responses: JsonObject;
   readonly state: string | undefined;
@@ -62,18 +62,18 @@ const CODES: ReadonlyMap<number, number> = new Map([
 
 /** The capabilities that say: these questions may be asked, and apps are shown or not. */
 export function capabilitiesFor({
-  askable,
+  allowedServerRequests,
   apps,
 }: {
-  readonly askable: readonly QuestionName[];
+  readonly allowedServerRequests: readonly ServerRequestName[];
   readonly apps: boolean;
 }): JsonObject {
   const capabilities: Record<string, Json> = {};
   const modes: Record<string, Json> = {};
-  if (askable.includes('sampling')) capabilities['sampling'] = {};
-  if (askable.includes('roots')) capabilities['roots'] = {};
-  if (askable.includes('elicitation/form')) modes['form'] = {};
-  if (askable.includes('elicitation/url')) modes['url'] = {};
+  if (allowedServerRequests.includes('sampling')) capabilities['sampling'] = {};
+  if (allowedServerRequests.includes('roots')) capabilities['roots'] = {};
+  if (allowedServerRequests.includes('elicitation/form')) modes['form'] = {};
+  if (allowedServerRequests.includes('elicitation/url')) modes['url'] = {};
   if (Object.keys(modes).length > 0) capabilities['elicitation'] = modes;
   return apps ? { ...capabilities, ...APPS_CAPABILITIES } : capabilities;
 }
@@ -99,13 +99,13 @@ export function statelessForm(
   admitted: Admitted,
   envelope: RequestEnvelope,
   mirrored: readonly MirroredParameter[],
-  leg?: Leg,
+  retry?: InputRetry,
 ): TranslatedForm {
   const { message, rule } = admitted;
   const params = ('params' in message ? message.params : undefined) ?? NO_PARAMS;
   const headers = statelessHeaders(VERSION, rule.method, params, mirrored);
   let body = withEnvelope(applyEdits(admitted.text, admitted.edits), params, envelopeOf(envelope));
-  if (leg !== undefined) body = withLeg(body, leg);
+  if (retry !== undefined) body = withInputRetry(body, retry);
   return { headers, body };
 }
 
@@ -117,7 +117,7 @@ function withEnvelope(text: string, params: JsonObject, meta: JsonObject): strin
   return changeMembers(text, { path: ['params'], set: { _meta: meta } });
 }
 
-function withLeg(text: string, { id, responses, state }: Leg): string {
+function withInputRetry(text: string, { id, responses, state }: InputRetry): string {
   const set = {
     inputResponses: responses,
     ...(state === undefined ? {} : { requestState: state }),
@@ -145,13 +145,13 @@ export type SessionReader = {
 };
 
 /** A message of a stateless server as its client of sessions gets it. `text` is valid JSON of `value`. */
-export function tellSession(text: string, value: Json, reader: SessionReader): string {
+export function toSessionMessage(text: string, value: Json, reader: SessionReader): string {
   if (!isObject(value) || value['id'] !== reader.sentId) return text;
-  if (isObject(value['error'])) return tellError(text, value['error'], reader);
+  if (isObject(value['error'])) return toSessionError(text, value['error'], reader);
   const result = value['result'];
   if (!isObject(result)) return text;
   const type = result['resultType'] ?? 'complete';
-  if (type === 'input_required') return refusal(reader.id, ASKS);
+  if (type === 'input_required') return refusal(reader.id, INPUT_REQUIRED);
   if (type !== 'complete') return refusal(reader.id, UNKNOWN_RESULT);
   if (reader.method === 'initialize') return initializeResult(result, reader);
   const structured = result['structuredContent'];
@@ -159,7 +159,7 @@ export function tellSession(text: string, value: Json, reader: SessionReader): s
   return withId(applyEdits(text, memberEdits(text, { path: ['result'], cut })), reader);
 }
 
-const ASKS =
+const INPUT_REQUIRED =
   'This server asks for input first, and this session has not declared what it asks for, or may not be asked.';
 const UNKNOWN_RESULT = 'This server answered with a kind of result that sessions do not have.';
 
@@ -168,15 +168,17 @@ export function refusal(id: RequestId, message: string, code = INTERNAL): string
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
 }
 
-function tellError(text: string, error: JsonObject, reader: SessionReader): string {
+function toSessionError(text: string, error: JsonObject, reader: SessionReader): string {
   const { code } = error as { readonly code?: Json };
   if (demandsTask(error)) return refusal(reader.id, TASK_ONLY, METHOD_NOT_FOUND);
-  const told =
+  const sessionCode =
     code === INVALID_PARAMS && reader.method === 'resources/read'
       ? RESOURCE_NOT_FOUND
       : CODES.get(Number(code));
   const changed =
-    told === undefined ? text : changeMembers(text, { path: ['error'], set: { code: told } });
+    sessionCode === undefined
+      ? text
+      : changeMembers(text, { path: ['error'], set: { code: sessionCode } });
   return withId(changed, reader);
 }
 
@@ -201,20 +203,20 @@ function initializeResult(result: JsonObject, { id, version }: SessionReader): s
   const meta = result['_meta'];
   const server = isObject(meta) ? meta[`${META}serverInfo`] : undefined;
   const { capabilities, instructions } = result as { readonly [name: string]: Json | undefined };
-  const told = {
+  const sessionResult = {
     protocolVersion: version,
     capabilities: isObject(capabilities) ? capabilities : {},
     serverInfo: isObject(server) ? server : UNNAMED,
     ...(instructions === undefined ? {} : { instructions }),
   };
-  return JSON.stringify({ jsonrpc: '2.0', id, result: told });
+  return JSON.stringify({ jsonrpc: '2.0', id, result: sessionResult });
 }
 
 /** A server of this era need not name itself; sessions need a name. */
 const UNNAMED = { name: 'upstream', version: '0' };
 
 /** The notice of a subscription as a session's stream tells it; `undefined` for what is not told there. */
-export function tellNotice(text: string, value: Json): string | undefined {
+export function toSessionNotification(text: string, value: Json): string | undefined {
   if (!isObject(value) || typeof value['method'] !== 'string' || 'id' in value) return undefined;
   if (value['method'] === 'notifications/subscriptions/acknowledged') return undefined;
   const cut = new Set([`${META}subscriptionId`]);

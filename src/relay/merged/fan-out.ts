@@ -7,9 +7,14 @@ import { encodeSseMessage } from '../../mcp/sse.js';
 import type { Outgoing } from '../../mcp/transport.js';
 import { refuseWith } from '../../policy/refusal.js';
 import { STREAM_HEADERS } from '../stream-writer.js';
-import { BROKEN_OFF, collectAnswer, type MemberAnswer } from './collected.js';
-import { type PartOf, runPart } from './part.js';
-import { refuseWhole, renderWhole, type Verified, type Whole } from './whole.js';
+import { type BackendResponse, BROKEN_OFF, collectResponse } from './collected.js';
+import { type BackendRequest, runBackendRequest } from './part.js';
+import {
+  type AggregateContext,
+  refuseAggregate,
+  renderAggregateRefusal,
+  type Verified,
+} from './whole.js';
 
 /** How long members that still think are waited for once another has answered. */
 const PATIENCE_MS = 10_000;
@@ -17,26 +22,32 @@ const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 const UNAUTHORIZED = 401;
 const NOT_FOUND = 404;
 const FIRST_REFUSAL = 400;
-const FIRST_SERVER_FAULT = 500;
+const FIRST_SERVER_ERROR = 500;
 /** Where a member said nothing that could be passed on. */
 const BROKEN = refuseWith('upstream-protocol');
 
-export type Answered = { readonly part: PartOf; readonly answer: MemberAnswer };
+export type BackendOutcome = {
+  readonly backendRequest: BackendRequest;
+  readonly response: BackendResponse;
+};
 
 /** What came of asking: answers in the order of the members. */
 export type FanOut = {
-  readonly answers: readonly Answered[];
+  readonly outcomes: readonly BackendOutcome[];
   /** Sends the joined answer, as the last event where a stream has begun. */
   send(text: string, headers?: Readonly<Record<string, string>>): void;
   /** Answers in the words of one member: of this one, or of any where nothing could be joined. */
-  fail(member?: Answered): void;
+  fail(failed?: BackendOutcome): void;
 };
 
 /** Asks every part; resolves when all have answered, or those that answered have waited long enough. */
-export async function askMembers(verified: Verified, parts: readonly PartOf[]): Promise<FanOut> {
-  const { whole } = verified;
-  const { outgoing } = whole;
-  const id = requestIdOf(whole);
+export async function requestBackends(
+  verified: Verified,
+  backendRequests: readonly BackendRequest[],
+): Promise<FanOut> {
+  const { context } = verified;
+  const { outgoing } = context;
+  const id = requestIdOf(context);
   let isOpen = false;
   let isOver = false;
   /** What a member says besides its answer is passed on at once: it may be a question that it waits for. */
@@ -46,31 +57,35 @@ export async function askMembers(verified: Verified, parts: readonly PartOf[]): 
     isOpen = true;
     return outgoing.write(encodeSseMessage(text));
   }
-  const asked = parts.map(async (part): Promise<Answered> => {
-    const collected = collectAnswer(id, () => isOver || outgoing.isClosed, passOn);
+  const asked = backendRequests.map(async (backendRequest): Promise<BackendOutcome> => {
+    const collected = collectResponse(id, () => isOver || outgoing.isClosed, passOn);
     // A part that ends without a word has answered nothing.
-    const run = runPart(verified, { ...part, isOneOfMany: true }, collected.outgoing);
+    const run = runBackendRequest(
+      verified,
+      { ...backendRequest, isOneOfMany: true },
+      collected.outgoing,
+    );
     void run.then(() => collected.outgoing.end());
-    return { part, answer: await collected.answer };
+    return { backendRequest, response: await collected.response };
   });
-  const answers = await settleAll(asked);
+  const outcomes = await awaitBackends(asked);
   isOver = true;
   return {
-    answers,
+    outcomes,
     send(text, headers = {}) {
       if (isOpen) finish(outgoing, text);
       else outgoing.send(200, { ...JSON_HEADERS, ...headers }, text);
     },
-    fail(member) {
-      const { status, headers, body, text } = member?.answer ?? chooseFailure(answers);
-      if (isOpen) finish(outgoing, text ?? renderWhole(whole, BROKEN).body);
-      else if (status === BROKEN_OFF) refuseWhole(whole, BROKEN);
+    fail(failed) {
+      const { status, headers, body, text } = failed?.response ?? chooseFailure(outcomes);
+      if (isOpen) finish(outgoing, text ?? renderAggregateRefusal(context, BROKEN).body);
+      else if (status === BROKEN_OFF) refuseAggregate(context, BROKEN);
       else outgoing.send(status, headers, body);
     },
   };
 }
 
-function requestIdOf({ admitted }: Whole): RequestId | undefined {
+function requestIdOf({ admitted }: AggregateContext): RequestId | undefined {
   return admitted?.message.kind === 'request' ? admitted.message.id : undefined;
 }
 
@@ -80,14 +95,16 @@ function finish(outgoing: Outgoing, text: string): void {
 }
 
 /** All answers, or those that have come once the first good one has waited for the others. */
-async function settleAll(asked: readonly Promise<Answered>[]): Promise<readonly Answered[]> {
-  const settled = new Map<number, Answered>();
+async function awaitBackends(
+  asked: readonly Promise<BackendOutcome>[],
+): Promise<readonly BackendOutcome[]> {
+  const outcomesByIndex = new Map<number, BackendOutcome>();
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
     for (const [index, one] of asked.entries()) {
-      void one.then((answered) => {
-        settled.set(index, answered);
-        const { status } = answered.answer;
+      void one.then((outcome) => {
+        outcomesByIndex.set(index, outcome);
+        const { status } = outcome.response;
         if (status !== BROKEN_OFF && status < FIRST_REFUSAL)
           timer ??= setTimeout(resolve, PATIENCE_MS);
       });
@@ -95,13 +112,15 @@ async function settleAll(asked: readonly Promise<Answered>[]): Promise<readonly 
   });
   await Promise.race([Promise.all(asked), late]);
   clearTimeout(timer);
-  return [...settled.keys()].sort((a, b) => a - b).flatMap((index) => settled.get(index) ?? []);
+  return [...outcomesByIndex.keys()]
+    .sort((a, b) => a - b)
+    .flatMap((index) => outcomesByIndex.get(index) ?? []);
 }
 
 /** A member that could not answer says more than one that knows no such method. */
-function chooseFailure(answers: readonly Answered[]): MemberAnswer {
-  const all = answers.map(({ answer }) => answer);
-  const failure = all.find(({ status }) => status >= FIRST_SERVER_FAULT) ?? all[0];
+function chooseFailure(outcomes: readonly BackendOutcome[]): BackendResponse {
+  const all = outcomes.map(({ response }) => response);
+  const failure = all.find(({ status }) => status >= FIRST_SERVER_ERROR) ?? all[0];
   if (failure === undefined) throw new Error('an endpoint has members');
   return failure;
 }
@@ -111,16 +130,17 @@ function chooseFailure(answers: readonly Answered[]): MemberAnswer {
  * session with this member is lost, which only a new one mends.
  */
 export function findFatal(
-  { whole: { endpoint, ports }, principal }: Verified,
-  answers: readonly Answered[],
+  { context: { aggregate, ports }, principal }: Verified,
+  outcomes: readonly BackendOutcome[],
   hasSession: boolean,
-): Answered | undefined {
-  const isTold = (upstream: string): boolean => ports.tellLoss(endpoint.name, upstream, principal);
+): BackendOutcome | undefined {
+  const isReported = (upstream: string): boolean =>
+    ports.reportLostBackend(aggregate.name, upstream, principal);
   return (
-    answers.find(({ answer: { status } }) => status === UNAUTHORIZED) ??
-    answers.find(
-      ({ part, answer: { status } }) =>
-        hasSession && status === NOT_FOUND && isTold(part.member.upstream),
+    outcomes.find(({ response: { status } }) => status === UNAUTHORIZED) ??
+    outcomes.find(
+      ({ backendRequest, response: { status } }) =>
+        hasSession && status === NOT_FOUND && isReported(backendRequest.backend.upstream),
     )
   );
 }

@@ -11,7 +11,7 @@ import {
 } from '../../mcp/merge/handshakes.js';
 import type { RequestId } from '../../mcp/message.js';
 import { type Refusal, refuseWith } from '../../policy/refusal.js';
-import { type Answered, askMembers, type FanOut, findFatal } from './fan-out.js';
+import { type BackendOutcome, type FanOut, findFatal, requestBackends } from './fan-out.js';
 import { sealTogether } from './sessions.js';
 import type { Verified } from './whole.js';
 
@@ -22,20 +22,20 @@ export async function joinHandshakes(
   verified: Verified,
   { rule, message }: Admitted,
 ): Promise<Refusal | undefined> {
-  const { whole } = verified;
-  const { members, server } = whole.endpoint;
+  const { context } = verified;
+  const { backends, server } = context.aggregate;
   if (message.kind !== 'request') return refuseWith('invalid-message');
-  const parts = members.map((member) => ({ member }));
-  const fan = await askMembers(verified, parts);
-  const handshakes = handshakesIn(fan.answers);
-  const fatal = findFatal(verified, fan.answers, false);
+  const backendRequests = backends.map((backend) => ({ backend }));
+  const fan = await requestBackends(verified, backendRequests);
+  const handshakes = handshakesIn(fan.outcomes);
+  const fatal = findFatal(verified, fan.outcomes, false);
   if (handshakes.length === 0 || fatal !== undefined) {
     fan.fail(fatal);
     return undefined;
   }
   if (rule.method === 'initialize') return openTogether(verified, message.id, handshakes, fan);
-  const isWhole = handshakes.length === members.length;
-  fan.send(joinDiscover(handshakes, { id: message.id, server, isWhole }));
+  const isComplete = handshakes.length === backends.length;
+  fan.send(joinDiscover(handshakes, { id: message.id, server, isWhole: isComplete }));
   return undefined;
 }
 
@@ -45,7 +45,7 @@ function openTogether(
   handshakes: Handshakes,
   fan: FanOut,
 ): Refusal | undefined {
-  const { server } = verified.whole.endpoint;
+  const { server } = verified.context.aggregate;
   const version = oldestVersion(handshakes);
   const sealed = version && sealTogether(verified, version, handshakes);
   if (version === undefined || sealed === undefined) return refuseWith('upstream-protocol');
@@ -54,10 +54,10 @@ function openTogether(
   return undefined;
 }
 
-function handshakesIn(answers: readonly Answered[]) {
-  return answers.flatMap(({ part: { member }, answer: { text, headers } }) => {
+function handshakesIn(outcomes: readonly BackendOutcome[]) {
+  return outcomes.flatMap(({ backendRequest: { backend }, response: { text, headers } }) => {
     const result = text === undefined ? undefined : resultOf(text);
     const sealed = headers['mcp-session-id'] ?? '';
-    return result === undefined ? [] : [{ member, result, sealed }];
+    return result === undefined ? [] : [{ backend, result, sealed }];
   });
 }

@@ -3,15 +3,15 @@
 // Source: MCP 2025-11-25 and 2026-07-28, pagination.
 
 import type { Admitted } from '../../mcp/admitted.js';
-import { faultOf, INVALID_PARAMS, METHOD_NOT_FOUND } from '../../mcp/faults.js';
-import { joinPages, type MemberPage, readPage } from '../../mcp/merge/lists.js';
+import { INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } from '../../mcp/faults.js';
+import { type BackendPage, joinPages, readPage } from '../../mcp/merge/lists.js';
 import { withText } from '../../mcp/merge/prefixes.js';
 import { isObject, type Json } from '../../mcp/message.js';
-import { type Refusal, refuseFault, refuseWith } from '../../policy/refusal.js';
+import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { paramsOf } from '../retry.js';
-import { type Answered, askMembers, findFatal } from './fan-out.js';
-import type { PartOf } from './part.js';
-import { partsOf } from './sessions.js';
+import { type BackendOutcome, findFatal, requestBackends } from './fan-out.js';
+import type { BackendRequest } from './part.js';
+import { backendRequestsOf } from './sessions.js';
 import type { Verified } from './whole.js';
 
 /** Of all members together: sealed, they are read up to a length (state/cursor-seal.ts). */
@@ -19,7 +19,7 @@ const MAX_CURSOR_BYTES = 128 * 1024;
 
 const encoder = new TextEncoder();
 
-type Page = MemberPage & { readonly upstream: string };
+type Page = BackendPage & { readonly upstream: string };
 
 /** Answers a list. */
 export async function joinLists(
@@ -30,19 +30,19 @@ export async function joinLists(
   if (message.kind !== 'request') return refuseWith('invalid-message');
   const cursors = openCursors(verified, admitted);
   if (cursors === 'foreign') return refuseCursor(admitted);
-  const parts = partsToAsk(verified, admitted, cursors);
-  const fan = await askMembers(verified, parts);
-  const pages = fan.answers.flatMap((answered) => pageOf(answered, rule.method));
-  const fatal = findFatal(verified, fan.answers, admitted.session !== undefined);
-  if (fatal !== undefined || (pages.length === 0 && parts.length > 0)) {
+  const backendRequests = backendRequestsToSend(verified, admitted, cursors);
+  const fan = await requestBackends(verified, backendRequests);
+  const pages = fan.outcomes.flatMap((outcome) => pageOf(outcome, rule.method));
+  const fatal = findFatal(verified, fan.outcomes, admitted.session !== undefined);
+  if (fatal !== undefined || (pages.length === 0 && backendRequests.length > 0)) {
     fan.fail(fatal);
     return undefined;
   }
-  const without = fan.answers.filter(({ answer }) => hasNoSuchList(answer.text));
+  const without = fan.outcomes.filter(({ response }) => hasNoSuchList(response.text));
   if (rule.method === 'resources/list') noteResources(verified, pages, without, cursors);
-  const isWhole = pages.length + without.length === parts.length;
+  const isComplete = pages.length + without.length === backendRequests.length;
   const nextCursor = cursorOf(verified, rule.method, pages);
-  fan.send(joinPages(pages, { id: message.id, era, method: rule.method, nextCursor, isWhole }));
+  fan.send(joinPages(pages, { id: message.id, era, method: rule.method, nextCursor, isComplete }));
   return undefined;
 }
 
@@ -51,64 +51,72 @@ type Cursors = ReadonlyMap<string, string>;
 
 /** Those that the client brings back; `undefined` where it begins, `foreign` for a cursor that is not ours. */
 function openCursors(
-  { whole, principal }: Verified,
+  { context, principal }: Verified,
   admitted: Admitted,
 ): Cursors | 'foreign' | undefined {
   const cursor = paramsOf(admitted)['cursor'];
   if (typeof cursor !== 'string') return undefined;
-  const place = { endpoint: whole.endpoint.name, principal, method: admitted.rule.method };
-  return whole.ports.openCursor(cursor, place) ?? 'foreign';
+  const scope = { aggregate: context.aggregate.name, principal, method: admitted.rule.method };
+  return context.ports.openCursor(cursor, scope) ?? 'foreign';
 }
 
 /** All members, or those whose list goes on. */
-function partsToAsk(
+function backendRequestsToSend(
   verified: Verified,
   admitted: Admitted,
   cursors: Cursors | undefined,
-): readonly PartOf[] {
-  const parts = partsOf(verified, admitted);
-  return cursors === undefined ? parts : parts.flatMap((part) => goOn(part, admitted, cursors));
+): readonly BackendRequest[] {
+  const backendRequests = backendRequestsOf(verified, admitted);
+  return cursors === undefined
+    ? backendRequests
+    : backendRequests.flatMap((backendRequest) => goOn(backendRequest, admitted, cursors));
 }
 
 /** The empty text is a cursor like any other. */
-function goOn(part: PartOf, { text }: Admitted, cursors: Cursors): readonly PartOf[] {
-  const own = cursors.get(part.member.upstream);
-  return own === undefined ? [] : [{ ...part, text: withText(text, ['params', 'cursor'], own) }];
+function goOn(
+  backendRequest: BackendRequest,
+  { text }: Admitted,
+  cursors: Cursors,
+): readonly BackendRequest[] {
+  const own = cursors.get(backendRequest.backend.upstream);
+  return own === undefined
+    ? []
+    : [{ ...backendRequest, text: withText(text, ['params', 'cursor'], own) }];
 }
 
 /** What was listed tells whose a resource is when it is read. */
 function noteResources(
-  { whole: { endpoint, ports }, principal }: Verified,
+  { context: { aggregate, ports }, principal }: Verified,
   pages: readonly Page[],
-  without: readonly Answered[],
+  without: readonly BackendOutcome[],
   cursors: Cursors | undefined,
 ): void {
-  const empty = without.map(({ part }) => ({
-    upstream: part.member.upstream,
+  const empty = without.map(({ backendRequest }) => ({
+    upstream: backendRequest.backend.upstream,
     uris: [],
     nextCursor: undefined,
   }));
   for (const { upstream, uris, nextCursor } of [...pages, ...empty]) {
     const cursor = cursors?.get(upstream);
-    ports.noteResources(endpoint.name, principal, { upstream, uris, cursor, nextCursor });
+    ports.noteResources(aggregate.name, principal, { upstream, uris, cursor, nextCursor });
   }
 }
 
-function pageOf({ part, answer }: Answered, method: string): readonly Page[] {
-  const { upstream, prefix } = part.member;
-  const page = answer.text === undefined ? undefined : readPage(answer.text, method, prefix);
+function pageOf({ backendRequest, response }: BackendOutcome, method: string): readonly Page[] {
+  const { upstream, prefix } = backendRequest.backend;
+  const page = response.text === undefined ? undefined : readPage(response.text, method, prefix);
   return page === undefined ? [] : [{ ...page, upstream }];
 }
 
 function cursorOf(
-  { whole, principal }: Verified,
+  { context, principal }: Verified,
   method: string,
   pages: readonly Page[],
 ): string | undefined {
   const more = fitting(pages);
   if (more.length === 0) return undefined;
-  const place = { endpoint: whole.endpoint.name, principal, method };
-  return whole.ports.sealCursor(new Map(more), place);
+  const scope = { aggregate: context.aggregate.name, principal, method };
+  return context.ports.sealCursor(new Map(more), scope);
 }
 
 /** Where the lists go on. One whose cursor is too long ends here, and takes those of others not with it. */
@@ -135,7 +143,9 @@ function hasNoSuchList(text: string | undefined): boolean {
 }
 
 function refuseCursor({ era, message }: Admitted): Refusal {
-  const place = message.kind === 'request' ? { era, id: message.id } : { era };
+  const errorContext = message.kind === 'request' ? { era, id: message.id } : { era };
   const text = 'The cursor is not one of this list.';
-  return refuseFault(faultOf('invalid-message', INVALID_PARAMS, text, place, 200));
+  return refuseProtocolError(
+    protocolErrorOf('invalid-message', INVALID_PARAMS, text, errorContext, 200),
+  );
 }

@@ -13,13 +13,13 @@ import {
   type ListenFilter,
   readFilter,
   renderAcknowledged,
-  renderFarewell,
+  renderFinalResponse,
 } from '../../mcp/subscriptions.js';
-import type { AnswerHeaders, Outgoing } from '../../mcp/transport.js';
+import type { Outgoing, ResponseHeaders } from '../../mcp/transport.js';
 import { type Refusal, refuseWith } from '../../policy/refusal.js';
 import { STREAM_HEADERS } from '../stream-writer.js';
-import { runPart } from './part.js';
-import { partsOf } from './sessions.js';
+import { runBackendRequest } from './part.js';
+import { backendRequestsOf } from './sessions.js';
 import type { Verified } from './whole.js';
 import { readWritten } from './written-events.js';
 
@@ -39,7 +39,7 @@ type Joined = {
   isOpen: boolean;
   /** A member ended its stream in good order. */
   isComplete: boolean;
-  failure: { status: number; headers: AnswerHeaders; body: Body } | undefined;
+  failure: { status: number; headers: ResponseHeaders; body: Body } | undefined;
   timer: NodeJS.Timeout | undefined;
 };
 
@@ -48,24 +48,28 @@ export async function listenTogether(
   verified: Verified,
   admitted: Admitted,
 ): Promise<Refusal | undefined> {
-  const { whole } = verified;
+  const { context } = verified;
   if (admitted.message.kind !== 'request') return refuseWith('invalid-message');
-  const parts = partsOf(verified, admitted);
+  const backendRequests = backendRequestsOf(verified, admitted);
   const joined: Joined = {
-    outgoing: whole.outgoing,
+    outgoing: context.outgoing,
     id: admitted.message.id,
     agreed: [],
     early: [],
-    undecided: parts.length,
+    undecided: backendRequests.length,
     isOpen: false,
     isComplete: false,
     failure: undefined,
     timer: undefined,
   };
   await Promise.all(
-    parts.map((part) => {
-      const end = partOf(joined);
-      return runPart(verified, { ...part, isOneOfMany: true }, end.outgoing).then(end.decide);
+    backendRequests.map((backendRequest) => {
+      const end = backendRequestOf(joined);
+      return runBackendRequest(
+        verified,
+        { ...backendRequest, isOneOfMany: true },
+        end.outgoing,
+      ).then(end.decide);
     }),
   );
   clearTimeout(joined.timer);
@@ -73,7 +77,7 @@ export async function listenTogether(
 }
 
 /** A member's end. `decide` says that it will agree to nothing any more. */
-function partOf(joined: Joined): { readonly outgoing: Outgoing; decide(): void } {
+function backendRequestOf(joined: Joined): { readonly outgoing: Outgoing; decide(): void } {
   let isDecided = false;
   function decide(): void {
     if (isDecided) return;
@@ -152,7 +156,7 @@ function finish({ isComplete, isOpen, failure, id, outgoing }: Joined): Refusal 
     outgoing.send(failure.status, failure.headers, failure.body);
     return undefined;
   }
-  if (isComplete) void outgoing.write(encodeSseMessage(renderFarewell(id)));
+  if (isComplete) void outgoing.write(encodeSseMessage(renderFinalResponse(id)));
   outgoing.end();
   return undefined;
 }

@@ -11,66 +11,71 @@ import type { ReadOutcome } from '../../mcp/json-reader.js';
 import type { Incoming, Outgoing } from '../../mcp/transport.js';
 import { openRecord } from '../../policy/open-record.js';
 import type { Principal } from '../../policy/principal.js';
-import { type Refusal, refuseFault, refuseWith } from '../../policy/refusal.js';
+import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { relayArray } from '../array.js';
 import { isRead, refuseUnread } from '../reading.js';
 import { proofOf } from '../stations.js';
 import { route } from './routes.js';
-import { findMember, membersIn, openLive } from './sessions.js';
+import { backendSessionsIn, findBackend, openLive } from './sessions.js';
 import { endSessions, openStreams } from './streams.js';
 import { findTask } from './tasks.js';
-import { type RunExchange, refuseWhole, type Verified, type Whole } from './whole.js';
+import {
+  type AggregateContext,
+  type HandleRequest,
+  refuseAggregate,
+  type Verified,
+} from './whole.js';
 
 /** Carries one request to an endpoint. Never rejects; answers once. `run` carries what a member is asked. */
 export async function runMerged(
   incoming: Incoming,
   outgoing: Outgoing,
   ports: Ports,
-  run: RunExchange,
+  run: HandleRequest,
 ): Promise<void> {
-  const endpoint = ports.endpoint(incoming.upstream);
-  if (endpoint === undefined) return outgoing.send(404, {}, '');
+  const aggregate = ports.aggregate(incoming.upstream);
+  if (aggregate === undefined) return outgoing.send(404, {}, '');
   const record = openRecord(incoming);
-  record.versions = endpoint.versions;
-  const whole: Whole = {
-    ...{ incoming, outgoing, ports, run, endpoint, record },
+  record.versions = aggregate.versions;
+  const context: AggregateContext = {
+    ...{ incoming, outgoing, ports, run, aggregate, record },
     admitted: undefined,
     isPassedOn: false,
   };
   try {
-    const refusal = await travel(whole);
-    if (refusal !== undefined) refuseWhole(whole, refusal);
+    const refusal = await runStages(context);
+    if (refusal !== undefined) refuseAggregate(context, refusal);
   } catch (error) {
     ports.report(error, incoming.id);
-    refuseWhole(whole, refuseWith('internal'));
+    refuseAggregate(context, refuseWith('internal'));
   } finally {
-    if (!whole.isPassedOn) ports.closeRecord(record);
+    if (!context.isPassedOn) ports.closeRecord(record);
   }
 }
 
 /** The order: who, what, and then the members. */
-async function travel(whole: Whole): Promise<Refusal | undefined> {
-  const { incoming, outgoing, ports, record, run } = whole;
-  const principal = await authenticate(whole);
+async function runStages(context: AggregateContext): Promise<Refusal | undefined> {
+  const { incoming, outgoing, ports, record, run } = context;
+  const principal = await authenticate(context);
   if ('kind' in principal) return principal;
-  const verified: Verified = { whole, principal };
+  const verified: Verified = { context, principal };
   if (incoming.httpMethod === 'GET') return openStreams(verified);
   if (incoming.httpMethod === 'DELETE') return endSessions(verified);
 
-  const reading = await readBody(whole);
-  if (!isRead(reading)) return refuseUnread(reading.fault);
+  const reading = await readBody(context);
+  if (!isRead(reading)) return refuseUnread(reading.error);
   const admitted = admit(verified, reading);
   if (admitted.kind === 'refused') return admitted;
   if (admitted.kind === 'array')
-    return relayArray({ incoming, outgoing, ports, record }, admitted, (one, part) =>
+    return relayArray({ incoming, outgoing, ports, record }, admitted, (one, element) =>
       // The array has taken no place: its elements take those of their members.
-      runMerged({ ...one, enter: incoming.enter }, part, ports, run),
+      runMerged({ ...one, enter: incoming.enter }, element, ports, run),
     );
   return route(verified, admitted);
 }
 
-async function authenticate(whole: Whole): Promise<Principal | Refusal> {
-  const { incoming, outgoing, ports, record } = whole;
+async function authenticate(context: AggregateContext): Promise<Principal | Refusal> {
+  const { incoming, outgoing, ports, record } = context;
   const principal = await ports.authenticate(incoming, outgoing);
   record.latency.auth = performance.now() - incoming.startedMs;
   if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
@@ -79,30 +84,30 @@ async function authenticate(whole: Whole): Promise<Principal | Refusal> {
 }
 
 /** Its values are counted by the member that it is for, as that member's bounds say. */
-function readBody({ incoming, ports }: Whole): ReadOutcome | Promise<ReadOutcome> {
+function readBody({ incoming, ports }: AggregateContext): ReadOutcome | Promise<ReadOutcome> {
   const terms = { upstream: incoming.upstream, maxValues: Number.POSITIVE_INFINITY };
   return ports.readJson(incoming.body, terms);
 }
 
 /** Admitted here, so that it is known whose it is; what leaves, the member's own exchange admits again. */
 function admit(verified: Verified, reading: JsonReading): Admitted | AdmittedArray | Refusal {
-  const { whole, principal } = verified;
-  const { incoming, ports } = whole;
+  const { context, principal } = verified;
+  const { incoming, ports } = context;
   const outcome = admitPost({
     headers: incoming.headers,
     repeated: incoming.repeated,
     body: incoming.body,
     reading,
     openSession: (sealed) => openLive(verified, sealed),
-    openQuestion: (id, session) =>
-      findMember(
-        membersIn(whole, principal, session),
-        (place) => ports.openQuestion(id, place),
+    openServerRequest: (id, session) =>
+      findBackend(
+        backendSessionsIn(context, principal, session),
+        (scope) => ports.openServerRequest(id, scope),
         principal,
       )?.opened,
     openTask: (sealed) => findTask(verified, sealed)?.task,
   });
-  if (outcome.kind === 'fault') return refuseFault(outcome);
-  if (outcome.kind === 'admitted') whole.admitted = outcome;
+  if (outcome.kind === 'fault') return refuseProtocolError(outcome);
+  if (outcome.kind === 'admitted') context.admitted = outcome;
   return outcome;
 }

@@ -4,14 +4,14 @@
 // Source: MCP 2026-07-28, transports (standard request headers); MCP 2025-11-25, session management.
 
 import type { Ports } from '../../exchange-ports.js';
-import type { Member } from '../../mcp/merge/prefixes.js';
+import type { Backend } from '../../mcp/merge/prefixes.js';
 import { encodeHeaderValue } from '../../mcp/translate/mirrored-headers.js';
 import type { Incoming, Outgoing } from '../../mcp/transport.js';
-import type { Verified, Whole } from './whole.js';
+import type { AggregateContext, Verified } from './whole.js';
 
 /** How a part differs from the whole. */
-export type PartOf = {
-  readonly member: Member;
+export type BackendRequest = {
+  readonly backend: Backend;
   /** The sealed session of the member, and its version; absent where there is none yet, or none at all. */
   readonly session?: { readonly sealed: string; readonly version: string } | undefined;
   /** Its own text; the client's bytes where absent. */
@@ -25,40 +25,47 @@ export type PartOf = {
 };
 
 /** Runs one part. Never rejects; the answer goes to `outgoing`. */
-export async function runPart(verified: Verified, part: PartOf, outgoing: Outgoing): Promise<void> {
-  const { whole } = verified;
-  const { endpoint, incoming, ports } = whole;
-  const { member, text, isOneOfMany = false } = part;
-  whole.isPassedOn = true;
+export async function runBackendRequest(
+  verified: Verified,
+  backendRequest: BackendRequest,
+  outgoing: Outgoing,
+): Promise<void> {
+  const { context } = verified;
+  const { aggregate, incoming, ports } = context;
+  const { backend, text, isOneOfMany = false } = backendRequest;
+  context.isPassedOn = true;
   const own: Incoming = {
     ...incoming,
     id: isOneOfMany ? ports.newDecisionId() : incoming.id,
-    upstream: member.upstream,
-    endpoint: endpoint.name,
-    headers: headersOf(incoming, part),
+    upstream: backend.upstream,
+    aggregate: aggregate.name,
+    headers: headersOf(incoming, backendRequest),
     body: text === undefined ? incoming.body : new TextEncoder().encode(text),
-    enter: () => incoming.enter(member.upstream),
+    enter: () => incoming.enter(backend.upstream),
     startedMs: isOneOfMany ? performance.now() : incoming.startedMs,
   };
-  const leave = enterRequest(whole, member);
+  const leave = enterRequest(context, backend);
   try {
-    await whole.run(own, outgoing, portsOf(verified));
+    await context.run(own, outgoing, portsOf(verified));
   } finally {
     leave();
   }
 }
 
 /** A request of a session is known to run at this member until it is answered here. */
-function enterRequest({ admitted, incoming, ports }: Whole, { upstream }: Member): () => void {
+function enterRequest(
+  { admitted, incoming, ports }: AggregateContext,
+  { upstream }: Backend,
+): () => void {
   const session = incoming.headers['mcp-session-id'];
   if (session === undefined || admitted?.message.kind !== 'request') return () => undefined;
-  return ports.enterPart(session, admitted.message.id, upstream);
+  return ports.registerBackendRequest(session, admitted.message.id, upstream);
 }
 
 /** A session of the endpoint is none of the member's: each has its own. */
 function headersOf(
   { headers }: Incoming,
-  { session, name, lastEventId }: PartOf,
+  { session, name, lastEventId }: BackendRequest,
 ): Incoming['headers'] {
   const own: Record<string, string | undefined> = { ...headers };
   own['mcp-session-id'] = session?.sealed;
@@ -71,25 +78,25 @@ function headersOf(
 }
 
 /** The ports of a member's part: the same, but that the caller is the endpoint's and so is the sight. */
-function portsOf({ whole, principal }: Verified): Ports {
-  const { incoming: asked, ports } = whole;
-  const { name } = whole.endpoint;
+function portsOf({ context, principal }: Verified): Ports {
+  const { incoming: asked, ports } = context;
+  const { name } = context.aggregate;
   // A session is ended at its members after it has ended here.
   const sealed = asked.httpMethod === 'DELETE' ? undefined : asked.headers['mcp-session-id'];
   let isVerified = true;
   return {
     ...ports,
-    view: (upstream) => ports.endpoint(name)?.view(upstream),
+    snapshot: (upstream) => ports.aggregate(name)?.snapshot(upstream),
     openSession(own, upstream, by) {
       // A part lives no longer than the whole, which may be revoked while the part is open.
       const isOver = sealed !== undefined && ports.openSession(sealed, name, by) === undefined;
       return isOver ? undefined : ports.openSession(own, upstream, by);
     },
     authenticate(incoming, outgoing) {
-      const endpoint = ports.endpoint(name);
-      const isMember = endpoint?.members.some(({ upstream }) => upstream === incoming.upstream);
+      const aggregate = ports.aggregate(name);
+      const isBackend = aggregate?.backends.some(({ upstream }) => upstream === incoming.upstream);
       // A reload may have taken the member out while a stream of it was open.
-      if (isMember !== true) return { reason: 'upstream-unavailable' };
+      if (isBackend !== true) return { reason: 'upstream-unavailable' };
       // The whole was verified a moment ago; whoever asks again later asks what stands then.
       if (!isVerified) return ports.authenticate({ ...incoming, upstream: name }, outgoing);
       isVerified = false;

@@ -3,21 +3,21 @@
 // Source: mcp-spec.md row 49; MCP 2025-11-25 and 2026-07-28, methods.
 
 import type { Admitted } from '../../mcp/admitted.js';
-import { faultOf, INVALID_PARAMS, METHOD_NOT_FOUND } from '../../mcp/faults.js';
+import { INVALID_PARAMS, METHOD_NOT_FOUND, protocolErrorOf } from '../../mcp/faults.js';
 import { isRequestId } from '../../mcp/jsonrpc.js';
 import { resultOf } from '../../mcp/merge/handshakes.js';
 import { isList } from '../../mcp/merge/lists.js';
-import { type Member, memberOfName, withText } from '../../mcp/merge/prefixes.js';
+import { type Backend, backendOfName, withText } from '../../mcp/merge/prefixes.js';
 import type { JsonObject, Target } from '../../mcp/message.js';
 import { changeMembers } from '../../mcp/translate/members.js';
 import { isListed } from '../../policy/decide.js';
-import { type Refusal, refuseFault, refuseWith } from '../../policy/refusal.js';
-import { askMembers, findFatal } from './fan-out.js';
+import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
+import { findFatal, requestBackends } from './fan-out.js';
 import { joinHandshakes } from './handshake.js';
 import { joinLists } from './list.js';
 import { listenTogether } from './listen.js';
-import { type PartOf, runPart } from './part.js';
-import { findMember, membersIn, partIn, partsOf } from './sessions.js';
+import { type BackendRequest, runBackendRequest } from './part.js';
+import { backendRequestIn, backendRequestsOf, backendSessionsIn, findBackend } from './sessions.js';
 import { findTask } from './tasks.js';
 import { findServing } from './uris.js';
 import { refuseUnknown, type Verified } from './whole.js';
@@ -41,11 +41,11 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ['tasks/result', callByTask],
   ['tasks/cancel', callByTask],
   ['tasks/update', callByTask],
-  ['ping', askAll],
-  ['logging/setLevel', askAll],
-  ['notifications/initialized', tellAll],
+  ['ping', requestAll],
+  ['logging/setLevel', requestAll],
+  ['notifications/initialized', notifyAll],
   ['notifications/cancelled', cancel],
-  ['notifications/roots/list_changed', tellAll],
+  ['notifications/roots/list_changed', notifyAll],
 ]);
 
 /** Sends an admitted message to the member or members that it concerns. */
@@ -64,11 +64,11 @@ async function callByName(
 ): Promise<Refusal | undefined> {
   const { target, text } = admitted;
   const name = target.kind === 'tool' || target.kind === 'prompt' ? target.name : '';
-  const found = memberOfName(verified.whole.endpoint.members, name);
+  const found = backendOfName(verified.context.aggregate.backends, name);
   if (found === undefined) return refuseUnknown();
   const own = { ...target, name: found.name } as Target;
   const edited = { text: withText(text, path, found.name), name: found.name };
-  return passOn(verified, admitted, found.member, own, edited);
+  return passOn(verified, admitted, found.backend, own, edited);
 }
 
 async function callByUri(verified: Verified, admitted: Admitted): Promise<Refusal | undefined> {
@@ -81,7 +81,7 @@ async function callByUri(verified: Verified, admitted: Admitted): Promise<Refusa
 async function callByTask(verified: Verified, admitted: Admitted): Promise<Refusal | undefined> {
   const found = admitted.task && findTask(verified, admitted.task.sealed);
   if (found === undefined) return refuseWith('unknown-task', { listed: false });
-  return passOn(verified, admitted, found.member, admitted.target, {});
+  return passOn(verified, admitted, found.backend, admitted.target, {});
 }
 
 function complete(verified: Verified, admitted: Admitted): Promise<Refusal | undefined> {
@@ -94,43 +94,45 @@ function complete(verified: Verified, admitted: Admitted): Promise<Refusal | und
 async function passOn(
   verified: Verified,
   admitted: Admitted,
-  member: Member,
+  backend: Backend,
   target: Target,
-  edited: Pick<PartOf, 'text' | 'name'>,
+  edited: Pick<BackendRequest, 'text' | 'name'>,
 ): Promise<Refusal | undefined> {
-  const part = partsOf(verified, admitted).find((one) => one.member.upstream === member.upstream);
-  if (part === undefined) return refuseAbsent(verified, admitted, member, target);
-  const { incoming, outgoing } = verified.whole;
+  const backendRequest = backendRequestsOf(verified, admitted).find(
+    (one) => one.backend.upstream === backend.upstream,
+  );
+  if (backendRequest === undefined) return refuseAbsent(verified, admitted, backend, target);
+  const { incoming, outgoing } = verified.context;
   // Asked here too, where the refusal can name the request: an element of an array has no other answer.
-  if (!incoming.enter(member.upstream)) return refuseWith('overloaded');
-  await runPart(verified, { ...part, ...edited }, outgoing);
+  if (!incoming.enter(backend.upstream)) return refuseWith('overloaded');
+  await runBackendRequest(verified, { ...backendRequest, ...edited }, outgoing);
   return undefined;
 }
 
 /** The member did not answer when the session was opened; who may not see the thing learns nothing of it. */
 function refuseAbsent(
-  { whole, principal }: Verified,
+  { context, principal }: Verified,
   admitted: Admitted,
-  { upstream }: Member,
+  { upstream }: Backend,
   target: Target,
 ): Refusal {
-  const view = whole.endpoint.view(upstream);
+  const snapshot = context.aggregate.snapshot(upstream);
   const isSeen =
-    view !== undefined &&
-    isListed(view.policies, principal, upstream, target, view.catalogueFor(admitted));
+    snapshot !== undefined &&
+    isListed(snapshot.policies, principal, upstream, target, snapshot.catalogueFor(admitted));
   return isSeen ? refuseWith('upstream-unavailable') : refuseUnknown();
 }
 
 /** The answer to a question goes to the member whose sealed id it carries. */
 async function reply(verified: Verified, admitted: Admitted): Promise<undefined> {
-  const { whole, principal } = verified;
-  const { incoming, ports, outgoing } = whole;
-  const members =
-    admitted.session === undefined ? [] : membersIn(whole, principal, admitted.session);
+  const { context, principal } = verified;
+  const { incoming, ports, outgoing } = context;
+  const backends =
+    admitted.session === undefined ? [] : backendSessionsIn(context, principal, admitted.session);
   const sealed = sealedIdOf(incoming.body);
-  const found = findMember(members, (place) => ports.openQuestion(sealed, place), principal);
+  const found = findBackend(backends, (scope) => ports.openServerRequest(sealed, scope), principal);
   if (found === undefined) throw new Error('an admitted answer has a question');
-  await runPart(verified, partIn(found.session), outgoing);
+  await runBackendRequest(verified, backendRequestIn(found.session), outgoing);
   return undefined;
 }
 
@@ -140,18 +142,18 @@ function sealedIdOf(body: Uint8Array): string {
 }
 
 /** Asked of every member, because each of them has a session to keep or a level to set; one answer will do. */
-async function askAll(verified: Verified, admitted: Admitted): Promise<undefined> {
-  const fan = await askMembers(verified, partsOf(verified, admitted));
-  const fatal = findFatal(verified, fan.answers, admitted.session !== undefined);
-  const good = fan.answers.find(({ answer }) => answer.text && resultOf(answer.text));
+async function requestAll(verified: Verified, admitted: Admitted): Promise<undefined> {
+  const fan = await requestBackends(verified, backendRequestsOf(verified, admitted));
+  const fatal = findFatal(verified, fan.outcomes, admitted.session !== undefined);
+  const good = fan.outcomes.find(({ response }) => response.text && resultOf(response.text));
   if (fatal !== undefined || good === undefined) fan.fail(fatal);
-  else fan.send(good.answer.body);
+  else fan.send(good.response.body);
   return undefined;
 }
 
 /** A notification that every member of the session may need; it is accepted where one accepts it. */
-function tellAll(verified: Verified, admitted: Admitted): Promise<undefined> {
-  return tell(verified, partsOf(verified, admitted));
+function notifyAll(verified: Verified, admitted: Admitted): Promise<undefined> {
+  return notifyBackends(verified, backendRequestsOf(verified, admitted));
 }
 
 /**
@@ -160,45 +162,52 @@ function tellAll(verified: Verified, admitted: Admitted): Promise<undefined> {
  * say what was asked of another.
  */
 function cancel(verified: Verified, admitted: Admitted): Promise<undefined> {
-  const { incoming, ports } = verified.whole;
+  const { incoming, ports } = verified.context;
   const { message, text } = admitted;
-  const parts = partsOf(verified, admitted);
+  const backendRequests = backendRequestsOf(verified, admitted);
   const params = ('params' in message ? message.params : undefined) ?? NO_PARAMS;
   const { requestId: id, ...rest } = params;
   const session = incoming.headers['mcp-session-id'];
   const working =
-    session !== undefined && isRequestId(id) ? ports.findParts(session, id) : NO_MEMBERS;
-  const known = parts.filter(({ member }) => working.includes(member.upstream));
-  if (known.length > 0) return tell(verified, known);
+    session !== undefined && isRequestId(id) ? ports.findRunningBackends(session, id) : NO_BACKENDS;
+  const known = backendRequests.filter(({ backend }) => working.includes(backend.upstream));
+  if (known.length > 0) return notifyBackends(verified, known);
   const bare = changeMembers(text, { path: ['params'], cut: new Set(Object.keys(rest)) });
-  return tell(
+  return notifyBackends(
     verified,
-    parts.map((part) => ({ ...part, text: bare })),
+    backendRequests.map((backendRequest) => ({ ...backendRequest, text: bare })),
   );
 }
 
-const NO_MEMBERS: readonly string[] = [];
+const NO_BACKENDS: readonly string[] = [];
 const NO_PARAMS: JsonObject = {};
 
-async function tell(verified: Verified, parts: readonly PartOf[]): Promise<undefined> {
-  const { whole } = verified;
-  const fan = await askMembers(verified, parts);
-  const fatal = findFatal(verified, fan.answers, true);
-  const isAccepted = fan.answers.some(({ answer }) => answer.status === 202);
-  if (isAccepted && fatal === undefined) whole.outgoing.send(202, {}, '');
+async function notifyBackends(
+  verified: Verified,
+  backendRequests: readonly BackendRequest[],
+): Promise<undefined> {
+  const { context } = verified;
+  const fan = await requestBackends(verified, backendRequests);
+  const fatal = findFatal(verified, fan.outcomes, true);
+  const isAccepted = fan.outcomes.some(({ response }) => response.status === 202);
+  if (isAccepted && fatal === undefined) context.outgoing.send(202, {}, '');
   else fan.fail(fatal);
   return undefined;
 }
 
 function refuseMethod({ era, message }: Admitted): Refusal {
-  const place = message.kind === 'request' ? { era, id: message.id } : { era };
+  const errorContext = message.kind === 'request' ? { era, id: message.id } : { era };
   const status = era === '2026' ? 404 : message.kind === 'request' ? 200 : 400;
   const text = 'This method is not carried where several servers stand behind one endpoint.';
-  return refuseFault(faultOf('method-forbidden', METHOD_NOT_FOUND, text, place, status));
+  return refuseProtocolError(
+    protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, text, errorContext, status),
+  );
 }
 
 function refuseAmbiguous({ era, message }: Admitted): Refusal {
-  const place = message.kind === 'request' ? { era, id: message.id } : { era };
+  const errorContext = message.kind === 'request' ? { era, id: message.id } : { era };
   const text = 'Several servers of this endpoint may serve this resource. Ask one on its own path.';
-  return refuseFault(faultOf('invalid-message', INVALID_PARAMS, text, place, 200));
+  return refuseProtocolError(
+    protocolErrorOf('invalid-message', INVALID_PARAMS, text, errorContext, 200),
+  );
 }

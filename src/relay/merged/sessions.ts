@@ -4,14 +4,14 @@
 
 import type { Ports } from '../../exchange-ports.js';
 import type { Admitted, SessionFacts } from '../../mcp/admitted.js';
-import type { Member } from '../../mcp/merge/prefixes.js';
+import type { Backend } from '../../mcp/merge/prefixes.js';
 import type { Principal } from '../../policy/principal.js';
-import type { PartOf } from './part.js';
-import type { Verified, Whole } from './whole.js';
+import type { BackendRequest } from './part.js';
+import type { AggregateContext, Verified } from './whole.js';
 
 /** A member with its part of a session. */
-export type MemberSession = {
-  readonly member: Member;
+export type BackendSession = {
+  readonly backend: Backend;
   readonly sealed: string;
   readonly facts: SessionFacts;
 };
@@ -21,19 +21,26 @@ const MAX_SEALED_CHARS = 8192;
 
 /** Seals the sessions of members into one; `undefined` where they are too long together. */
 export function sealTogether(
-  { whole, principal }: Verified,
+  { context, principal }: Verified,
   version: string,
-  sessions: readonly { readonly member: Member; readonly sealed: string }[],
+  sessions: readonly { readonly backend: Backend; readonly sealed: string }[],
 ): string | undefined {
-  const { endpoint, ports } = whole;
-  const entries = sessions.map(({ member, sealed }) => [member.upstream, sealed]);
-  const opened = sessions.map(({ member, sealed }) =>
-    ports.openSession(sealed, member.upstream, principal),
+  const { aggregate, ports } = context;
+  const entries = sessions.map(({ backend, sealed }) => [backend.upstream, sealed]);
+  const opened = sessions.map(({ backend, sealed }) =>
+    ports.openSession(sealed, backend.upstream, principal),
   );
-  const askable = [...new Set(opened.flatMap((facts) => facts?.askable ?? []))];
+  const allowedServerRequests = [
+    ...new Set(opened.flatMap((facts) => facts?.allowedServerRequests ?? [])),
+  ];
   const tasks = [...new Set(opened.flatMap((facts) => facts?.tasks ?? []))];
-  const facts = { version, upstreamSession: JSON.stringify(entries), askable, tasks };
-  const sealed = ports.sealSession(facts, endpoint.name, principal);
+  const facts = {
+    version,
+    upstreamSession: JSON.stringify(entries),
+    askable: allowedServerRequests,
+    tasks,
+  };
+  const sealed = ports.sealSession(facts, aggregate.name, principal);
   return sealed.length > MAX_SEALED_CHARS ? undefined : sealed;
 }
 
@@ -42,27 +49,32 @@ export function sealTogether(
  * session that a member has lost is lost as a whole: its client begins anew, and has all members again. A
  * member that loses it again and again is left out instead.
  */
-export function openLive({ whole, principal }: Verified, sealed: string): SessionFacts | undefined {
-  const { endpoint, ports } = whole;
-  const session = ports.openSession(sealed, endpoint.name, principal);
+export function openLive(
+  { context, principal }: Verified,
+  sealed: string,
+): SessionFacts | undefined {
+  const { aggregate, ports } = context;
+  const session = ports.openSession(sealed, aggregate.name, principal);
   if (session === undefined) return undefined;
-  const members = membersIn(whole, principal, session);
-  const lost = lostMembers(whole, session, members);
-  const isTold = lost.map((upstream) => ports.tellLoss(endpoint.name, upstream, principal));
-  return members.length === 0 || isTold.includes(true) ? undefined : session;
+  const backends = backendSessionsIn(context, principal, session);
+  const lost = lostBackends(context, session, backends);
+  const isReported = lost.map((upstream) =>
+    ports.reportLostBackend(aggregate.name, upstream, principal),
+  );
+  return backends.length === 0 || isReported.includes(true) ? undefined : session;
 }
 
 /** The members that have a part in the session, in the endpoint's order; one whose part has ended has none. */
-export function membersIn(
-  { ports, endpoint }: Pick<Whole, 'ports' | 'endpoint'>,
+export function backendSessionsIn(
+  { ports, aggregate }: Pick<AggregateContext, 'ports' | 'aggregate'>,
   principal: Principal,
   session: SessionFacts,
-): readonly MemberSession[] {
+): readonly BackendSession[] {
   const sealedOf = readEntries(session.upstreamSession);
-  return endpoint.members.flatMap((member) => {
-    const sealed = sealedOf.get(member.upstream);
-    const facts = sealed && ports.openSession(sealed, member.upstream, principal);
-    return sealed && facts ? [{ member, sealed, facts }] : [];
+  return aggregate.backends.flatMap((backend) => {
+    const sealed = sealedOf.get(backend.upstream);
+    const facts = sealed && ports.openSession(sealed, backend.upstream, principal);
+    return sealed && facts ? [{ backend, sealed, facts }] : [];
   });
 }
 
@@ -72,40 +84,43 @@ export function readEntries(text: string | undefined): ReadonlyMap<string, strin
 }
 
 /** A part for a member within its session, or outside of any. */
-export function partIn(session: MemberSession): PartOf {
-  const { member, sealed, facts } = session;
-  return { member, session: { sealed, version: facts.version } };
+export function backendRequestIn(session: BackendSession): BackendRequest {
+  const { backend, sealed, facts } = session;
+  return { backend, session: { sealed, version: facts.version } };
 }
 
 /** The parts of all members: those of the session, or, where there are none, each by itself. */
-export function partsOf({ whole, principal }: Verified, { session }: Admitted): readonly PartOf[] {
+export function backendRequestsOf(
+  { context, principal }: Verified,
+  { session }: Admitted,
+): readonly BackendRequest[] {
   return session === undefined
-    ? whole.endpoint.members.map((member) => ({ member }))
-    : membersIn(whole, principal, session).map(partIn);
+    ? context.aggregate.backends.map((backend) => ({ backend }))
+    : backendSessionsIn(context, principal, session).map(backendRequestIn);
 }
 
 /** Members that had a part in the session, and have none any more. */
-function lostMembers(
-  { endpoint }: Pick<Whole, 'endpoint'>,
+function lostBackends(
+  { aggregate }: Pick<AggregateContext, 'aggregate'>,
   session: SessionFacts,
-  members: readonly MemberSession[],
+  backends: readonly BackendSession[],
 ): readonly string[] {
   const had = readEntries(session.upstreamSession);
-  const known = new Set(members.map(({ member }) => member.upstream));
-  return endpoint.members.flatMap(({ upstream }) =>
+  const known = new Set(backends.map(({ backend }) => backend.upstream));
+  return aggregate.backends.flatMap(({ upstream }) =>
     had.has(upstream) && !known.has(upstream) ? [upstream] : [],
   );
 }
 
 /** Finds the member in whose session `open` succeeds: ids that a member gave out open nowhere else. */
-export function findMember<T>(
-  members: readonly MemberSession[],
-  open: (place: Parameters<Ports['openQuestion']>[1]) => T | undefined,
+export function findBackend<T>(
+  backends: readonly BackendSession[],
+  open: (scope: Parameters<Ports['openServerRequest']>[1]) => T | undefined,
   principal: Principal,
-): { readonly session: MemberSession; readonly opened: T } | undefined {
-  for (const session of members) {
-    const { member, facts } = session;
-    const opened = open({ upstream: member.upstream, principal, session: facts });
+): { readonly session: BackendSession; readonly opened: T } | undefined {
+  for (const session of backends) {
+    const { backend, facts } = session;
+    const opened = open({ upstream: backend.upstream, principal, session: facts });
     if (opened !== undefined) return { session, opened };
   }
   return undefined;

@@ -4,23 +4,35 @@
 
 import type { EventFacts, SessionFacts } from '../../mcp/admitted.js';
 import type { Body } from '../../mcp/body.js';
-import { NO_CHANNEL_HERE, probesForChannel } from '../../mcp/eras/channels.js';
-import { faultOf, INVALID_REQUEST } from '../../mcp/faults.js';
+import { NO_LEGACY_SSE_HERE, probesForLegacySse } from '../../mcp/eras/channels.js';
+import { INVALID_REQUEST, protocolErrorOf } from '../../mcp/faults.js';
 import { admitSessionEnd, admitStreamOpen } from '../../mcp/streams.js';
-import type { AnswerHeaders, Outgoing } from '../../mcp/transport.js';
-import { type Refusal, refuseFault } from '../../policy/refusal.js';
-import { collectAnswer } from './collected.js';
-import { type PartOf, runPart } from './part.js';
-import { findMember, type MemberSession, membersIn, openLive, partIn } from './sessions.js';
+import type { Outgoing, ResponseHeaders } from '../../mcp/transport.js';
+import { type Refusal, refuseProtocolError } from '../../policy/refusal.js';
+import { collectResponse } from './collected.js';
+import { type BackendRequest, runBackendRequest } from './part.js';
+import {
+  type BackendSession,
+  backendRequestIn,
+  backendSessionsIn,
+  findBackend,
+  openLive,
+} from './sessions.js';
 import { refuseUnknown, type Verified } from './whole.js';
 
 /** Opens the stream of a session, or goes on with one after an event. */
 export async function openStreams(verified: Verified): Promise<Refusal | undefined> {
-  const { whole } = verified;
-  const { incoming, outgoing } = whole;
-  if (probesForChannel(incoming.headers))
-    return refuseFault(
-      faultOf('method-forbidden', INVALID_REQUEST, NO_CHANNEL_HERE, { era: undefined }, 405),
+  const { context } = verified;
+  const { incoming, outgoing } = context;
+  if (probesForLegacySse(incoming.headers))
+    return refuseProtocolError(
+      protocolErrorOf(
+        'method-forbidden',
+        INVALID_REQUEST,
+        NO_LEGACY_SSE_HERE,
+        { era: undefined },
+        405,
+      ),
     );
   const admitted = admitStreamOpen({
     headers: incoming.headers,
@@ -28,13 +40,17 @@ export async function openStreams(verified: Verified): Promise<Refusal | undefin
     openSession: (sealed) => openLive(verified, sealed),
     openEvent: (id, session) => findEvent(verified, session, id)?.opened,
   });
-  if (admitted.kind === 'fault') return refuseFault(admitted);
-  const parts = partsToOpen(verified, admitted.session);
-  if (parts.length === 0) return refuseUnknown();
+  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
+  const backendRequests = streamsToOpen(verified, admitted.session);
+  if (backendRequests.length === 0) return refuseUnknown();
   const joined = joinStreams(outgoing);
   await Promise.all(
-    parts.map((part) =>
-      runPart(verified, { ...part, isOneOfMany: parts.length > 1 }, joined.partOf()),
+    backendRequests.map((backendRequest) =>
+      runBackendRequest(
+        verified,
+        { ...backendRequest, isOneOfMany: backendRequests.length > 1 },
+        joined.backendRequestOf(),
+      ),
     ),
   );
   joined.end();
@@ -42,36 +58,38 @@ export async function openStreams(verified: Verified): Promise<Refusal | undefin
 }
 
 function findEvent(
-  { whole, principal }: Verified,
+  { context, principal }: Verified,
   session: SessionFacts,
   id: string,
-): { readonly session: MemberSession; readonly opened: EventFacts } | undefined {
-  const members = membersIn(whole, principal, session);
-  return findMember(members, (place) => whole.ports.openEvent(id, place), principal);
+): { readonly session: BackendSession; readonly opened: EventFacts } | undefined {
+  const backends = backendSessionsIn(context, principal, session);
+  return findBackend(backends, (scope) => context.ports.openEvent(id, scope), principal);
 }
 
 /**
  * The streams of all members. After an event the one that it came from goes on there; the rest of an answer
  * comes alone, because it belongs to its request.
  */
-function partsToOpen(verified: Verified, session: SessionFacts): readonly PartOf[] {
-  const { whole, principal } = verified;
-  const lastEventId = whole.incoming.headers['last-event-id'];
+function streamsToOpen(verified: Verified, session: SessionFacts): readonly BackendRequest[] {
+  const { context, principal } = verified;
+  const lastEventId = context.incoming.headers['last-event-id'];
   const resumed = lastEventId === undefined ? undefined : findEvent(verified, session, lastEventId);
-  const parts = membersIn(whole, principal, session).map(partIn);
-  if (resumed === undefined) return parts;
-  const own = { ...partIn(resumed.session), lastEventId };
+  const backendRequests = backendSessionsIn(context, principal, session).map(backendRequestIn);
+  if (resumed === undefined) return backendRequests;
+  const own = { ...backendRequestIn(resumed.session), lastEventId };
   if (resumed.opened.request !== undefined) return [own];
-  const { upstream } = resumed.session.member;
-  return parts.map((part) => (part.member.upstream === upstream ? own : part));
+  const { upstream } = resumed.session.backend;
+  return backendRequests.map((backendRequest) =>
+    backendRequest.backend.upstream === upstream ? own : backendRequest,
+  );
 }
 
 /** Joins streams into one, event by event. It opens with the first that opens and ends with the last. */
-function joinStreams(outgoing: Outgoing): { partOf(): Outgoing; end(): void } {
+function joinStreams(outgoing: Outgoing): { backendRequestOf(): Outgoing; end(): void } {
   let isOpen = false;
-  let failure: { status: number; headers: AnswerHeaders; body: Body } | undefined;
+  let failure: { status: number; headers: ResponseHeaders; body: Body } | undefined;
   return {
-    partOf: () => ({
+    backendRequestOf: () => ({
       get isClosed() {
         return outgoing.isClosed;
       },
@@ -98,25 +116,25 @@ function joinStreams(outgoing: Outgoing): { partOf(): Outgoing; end(): void } {
 
 /** Ends the session with every member, and then the endpoint's own: from here on it is unknown. */
 export async function endSessions(verified: Verified): Promise<Refusal | undefined> {
-  const { whole, principal } = verified;
-  const { endpoint, incoming, outgoing, ports } = whole;
+  const { context, principal } = verified;
+  const { aggregate, incoming, outgoing, ports } = context;
   const admitted = admitSessionEnd({
     headers: incoming.headers,
     repeated: incoming.repeated,
     openSession: (sealed) => openLive(verified, sealed),
   });
-  if (admitted.kind === 'fault') return refuseFault(admitted);
+  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
   const sealed = incoming.headers['mcp-session-id'];
-  if (sealed !== undefined) ports.endSession(sealed, endpoint.name);
-  const members = membersIn(whole, principal, admitted.session);
+  if (sealed !== undefined) ports.endSession(sealed, aggregate.name);
+  const backends = backendSessionsIn(context, principal, admitted.session);
   await Promise.all(
-    members.map((member) => {
-      const { outgoing: own } = collectAnswer(
+    backends.map((backend) => {
+      const { outgoing: own } = collectResponse(
         undefined,
         () => false,
         () => undefined,
       );
-      return runPart(verified, { ...partIn(member), isOneOfMany: true }, own);
+      return runBackendRequest(verified, { ...backendRequestIn(backend), isOneOfMany: true }, own);
     }),
   );
   outgoing.send(204, {}, '');

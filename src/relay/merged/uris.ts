@@ -3,7 +3,7 @@
 // several, nobody guesses: another server could answer in the place of the right one.
 
 import type { Admitted } from '../../mcp/admitted.js';
-import type { Member } from '../../mcp/merge/prefixes.js';
+import type { Backend } from '../../mcp/merge/prefixes.js';
 import { fitsTemplate } from '../../mcp/merge/templates.js';
 import type { Target } from '../../mcp/message.js';
 import { isListed } from '../../policy/decide.js';
@@ -13,22 +13,24 @@ import type { Verified } from './whole.js';
 export function findServing(
   verified: Verified,
   { target, era, apps }: Pick<Admitted, 'target' | 'era' | 'apps'>,
-): Member | 'nobody' | 'several' {
-  const { whole, principal } = verified;
+): Backend | 'nobody' | 'several' {
+  const { context, principal } = verified;
   const client = { era, apps };
-  const seen = whole.endpoint.members.filter((member) => maySee(verified, member, target, client));
+  const seen = context.aggregate.backends.filter((backend) =>
+    maySee(verified, backend, target, client),
+  );
   const [only, ...others] = seen;
   if (only === undefined) return 'nobody';
   if (others.length === 0) return only;
   if (target.kind !== 'resource') return 'several';
-  const listing = whole.ports.recallResource(
-    { endpoint: whole.endpoint.name, principal, uri: target.uri },
+  const listing = context.ports.recallResource(
+    { aggregate: context.aggregate.name, principal, uri: target.uri },
     seen.map(({ upstream }) => upstream),
   );
   // What one lists may be what the template of another gives: then both of them may have it.
   const claiming = seen.filter(
-    (member) =>
-      listing.includes(member.upstream) || hasTemplateFor(verified, member, target.uri, client),
+    (backend) =>
+      listing.includes(backend.upstream) || hasTemplateFor(verified, backend, target.uri, client),
   );
   return onlyOne(claiming) ?? 'several';
 }
@@ -36,26 +38,31 @@ export function findServing(
 type Client = Pick<Admitted, 'era' | 'apps'>;
 
 function maySee(
-  { whole, principal }: Verified,
-  { upstream }: Member,
+  { context, principal }: Verified,
+  { upstream }: Backend,
   target: Target,
   client: Client,
 ): boolean {
-  const view = whole.endpoint.view(upstream);
-  if (view === undefined) return false;
-  return isListed(view.policies, principal, upstream, target, view.catalogueFor(client));
+  const snapshot = context.aggregate.snapshot(upstream);
+  if (snapshot === undefined) return false;
+  return isListed(snapshot.policies, principal, upstream, target, snapshot.catalogueFor(client));
 }
 
-function hasTemplateFor(verified: Verified, member: Member, uri: string, client: Client): boolean {
-  const catalogue = verified.whole.endpoint.view(member.upstream)?.catalogueFor(client);
+function hasTemplateFor(
+  verified: Verified,
+  backend: Backend,
+  uri: string,
+  client: Client,
+): boolean {
+  const catalogue = verified.context.aggregate.snapshot(backend.upstream)?.catalogueFor(client);
   const templates = catalogue?.names('template') ?? [];
   return templates.some(
     (uriTemplate) =>
       fitsTemplate(uriTemplate, uri) &&
-      maySee(verified, member, { kind: 'template', uriTemplate }, client),
+      maySee(verified, backend, { kind: 'template', uriTemplate }, client),
   );
 }
 
-function onlyOne(members: readonly Member[]): Member | undefined {
-  return members.length === 1 ? members[0] : undefined;
+function onlyOne(backends: readonly Backend[]): Backend | undefined {
+  return backends.length === 1 ? backends[0] : undefined;
 }

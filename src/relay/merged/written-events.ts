@@ -15,7 +15,7 @@ export function readWritten(take: (event: SseEvent) => void | Promise<void>): Ou
   return (bytes) => {
     const events = framer.push(typeof bytes === 'string' ? encoder.encode(bytes) : bytes);
     // Invalid framing cannot come from our own writers.
-    if ('fault' in events) throw new Error('an event stream of our own cannot be read');
+    if ('error' in events) throw new Error('an event stream of our own cannot be read');
     const waits = events.map(take).filter((wait) => wait instanceof Promise);
     return waits.length === 0 ? undefined : Promise.all(waits).then(() => undefined);
   };

@@ -4,23 +4,23 @@
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports.
 
 import { isObject, type Json, type JsonObject, type RequestId } from '../../mcp/message.js';
-import type { ForwardFault, UpstreamAnswer } from '../../mcp/transport.js';
-import { type HearingBounds, hear } from '../translate/messages.js';
-import { createMailbox, type Mailbox, type Reading } from './mailbox.js';
-import type { Share } from './shares.js';
+import type { ForwardError, UpstreamResponse } from '../../mcp/transport.js';
+import { type ReadBounds, readMessages } from '../translate/messages.js';
+import { createEventBuffer, type EventBuffer, type Reading } from './mailbox.js';
+import type { OwnerLedger } from './shares.js';
 
-export type ChannelSessionSettings = {
+export type LegacySseSessionSettings = {
   /** Where the server wants messages. */
-  readonly endpoint: string;
+  readonly messageEndpoint: string;
   /** Whose it is, for bounds. */
   readonly owner: string | undefined;
-  readonly answer: UpstreamAnswer;
-  readonly bounds: HearingBounds;
+  readonly response: UpstreamResponse;
+  readonly bounds: ReadBounds;
   readonly idleMs: number;
-  readonly ledger: Share;
+  readonly ledger: OwnerLedger;
   readonly now: () => number;
   /** Says something to the server in the gateway's own name. */
-  readonly tell: (message: JsonObject) => void;
+  readonly sendMessage: (message: JsonObject) => void;
   /** Called once, when the channel has ended. */
   readonly onEnd: () => void;
 };
@@ -31,19 +31,19 @@ export type PendingRequest = { readonly id: RequestId; readonly token: RequestId
 /** Why a request cannot be sent. */
 export type NotSent = 'id-in-use' | 'too-many';
 
-export type ChannelSession = {
-  readonly endpoint: string;
+export type LegacySseSession = {
+  readonly messageEndpoint: string;
   readonly owner: string | undefined;
   /** What its owner may hold. */
-  readonly ledger: Share;
+  readonly ledger: OwnerLedger;
   /** Enters a request before it is sent, so that no answer comes too early. */
-  begin(request: PendingRequest): Mailbox | NotSent;
+  begin(request: PendingRequest): EventBuffer | NotSent;
   /** Nobody wants the answer to this request any more. */
   cancel(id: RequestId): void;
   /** Nothing more is wanted of what this mailbox holds. */
-  drop(box: Mailbox): void;
+  drop(eventBuffer: EventBuffer): void;
   /** All was told. It is held for a while, among the newest, for a reader who has not got it. */
-  keep(box: Mailbox): void;
+  keep(eventBuffer: EventBuffer): void;
   /** The session's own stream, or one that goes on after an event. */
   read(lastEventId: string | undefined, isPrimed: boolean): Reading | undefined;
   /** Frees what nobody came back for; true while somebody uses the session. */
@@ -70,20 +70,20 @@ const NOBODY = {
   message: 'Nobody can be asked: no request, or more than one, waits on this channel.',
 };
 
-type Pending = { readonly request: PendingRequest; readonly box: Mailbox };
+type Pending = { readonly request: PendingRequest; readonly eventBuffer: EventBuffer };
 
 /** Reads the channel from now on. */
-export function createChannelSession(settings: ChannelSessionSettings): ChannelSession {
-  const { answer, bounds, idleMs, ledger, now } = settings;
+export function createLegacySseSession(settings: LegacySseSessionSettings): LegacySseSession {
+  const { response, bounds, idleMs, ledger, now } = settings;
   const pending = new Map<string, Pending>();
-  const boxes = new Map<string, Mailbox>();
-  let kept: Mailbox[] = [];
+  const eventBuffers = new Map<string, EventBuffer>();
+  let kept: EventBuffer[] = [];
   let lastKey = 0;
   let usedAtMs = now();
   let isOver = false;
-  const mailbox = (overflow: 'forget' | 'fail', key: string, maxBytes: number): Mailbox =>
-    createMailbox({ key, maxBytes, ledger, idleMs, overflow, now });
-  const own = mailbox('forget', OWN_KEY, MAX_OWN_BYTES);
+  const createBuffer = (overflow: 'forget' | 'fail', key: string, maxBytes: number): EventBuffer =>
+    createEventBuffer({ key, maxBytes, ledger, idleMs, overflow, now });
+  const own = createBuffer('forget', OWN_KEY, MAX_OWN_BYTES);
 
   function route(text: string, value: Json | undefined): void {
     // What no reader of JSON takes is refused by whoever judges it.
@@ -92,75 +92,76 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
   }
 
   function routeMessage(text: string, { id, method, params }: JsonObject): void {
-    if (typeof method !== 'string') answerTo(id, text);
+    if (typeof method !== 'string') routeResponse(id, text);
     else if (isId(id)) ask(id, method, text);
     else notify(method, params, text);
   }
 
   /** What belongs to no request is told to whoever listens; where nobody does, with the one that waits. */
   function notify(method: string, params: Json | undefined, text: string): void {
-    const box = method === 'notifications/progress' ? ofToken(params) : undefined;
-    (box ?? (own.isRead ? own : (sole() ?? own))).put(text);
+    const eventBuffer = method === 'notifications/progress' ? ofToken(params) : undefined;
+    (eventBuffer ?? (own.isRead ? own : (sole() ?? own))).put(text);
   }
 
-  function answerTo(id: Json | undefined, text: string): void {
+  function routeResponse(id: Json | undefined, text: string): void {
     const found = isId(id) ? pending.get(keyOf(id)) : undefined;
     // Nobody's: whoever judges the session's own stream drops it, and records that.
-    const box = found?.box ?? own;
-    box.put(text);
+    const eventBuffer = found?.eventBuffer ?? own;
+    eventBuffer.put(text);
     if (found === undefined) return;
     pending.delete(keyOf(found.request.id));
-    box.end('complete');
+    eventBuffer.end('complete');
   }
 
   /** A question belongs to the call that waits. Where that is not clear, a stream must be there to take it. */
   function ask(id: RequestId, method: string, text: string): void {
-    const box = sole() ?? (own.isRead ? own : undefined);
-    if (method === 'ping') settings.tell({ jsonrpc: '2.0', id, result: {} });
-    else if (box === undefined) settings.tell({ jsonrpc: '2.0', id, error: NOBODY });
-    else box.put(text);
+    const eventBuffer = sole() ?? (own.isRead ? own : undefined);
+    if (method === 'ping') settings.sendMessage({ jsonrpc: '2.0', id, result: {} });
+    else if (eventBuffer === undefined) settings.sendMessage({ jsonrpc: '2.0', id, error: NOBODY });
+    else eventBuffer.put(text);
   }
 
-  function sole(): Mailbox | undefined {
+  function sole(): EventBuffer | undefined {
     if (pending.size !== 1) return undefined;
     const [only] = pending.values();
-    return only?.box;
+    return only?.eventBuffer;
   }
 
-  function ofToken(params: Json | undefined): Mailbox | undefined {
+  function ofToken(params: Json | undefined): EventBuffer | undefined {
     const token = isObject(params) ? params['progressToken'] : undefined;
     if (!isId(token)) return undefined;
-    for (const { request, box } of pending.values()) if (request.token === token) return box;
+    for (const { request, eventBuffer } of pending.values())
+      if (request.token === token) return eventBuffer;
     return undefined;
   }
 
-  function drop(box: Mailbox): void {
-    for (const [key, entry] of pending) if (entry.box === box) pending.delete(key);
-    boxes.delete(box.key);
-    kept = kept.filter((one) => one !== box);
-    box.drop();
+  function drop(eventBuffer: EventBuffer): void {
+    for (const [key, entry] of pending) if (entry.eventBuffer === eventBuffer) pending.delete(key);
+    eventBuffers.delete(eventBuffer.key);
+    kept = kept.filter((one) => one !== eventBuffer);
+    eventBuffer.drop();
   }
 
-  function over(why: ForwardFault): void {
+  function over(why: ForwardError): void {
     isOver = true;
-    for (const { box } of pending.values()) box.end(why);
+    for (const { eventBuffer } of pending.values()) eventBuffer.end(why);
     pending.clear();
     own.end(why);
     settings.onEnd();
   }
 
   async function readOn(): Promise<void> {
-    let why: ForwardFault = 'upstream-unavailable';
-    for await (const heard of hear(answer, bounds)) {
-      if (heard.kind === 'message') route(heard.text, heard.value);
-      else if (heard.kind === 'fault') why = heard.reason;
+    let why: ForwardError = 'upstream-unavailable';
+    for await (const inbound of readMessages(response, bounds)) {
+      if (inbound.kind === 'message') route(inbound.text, inbound.value);
+      else if (inbound.kind === 'fault') why = inbound.reason;
     }
     over(why);
   }
   void readOn();
 
   return {
-    endpoint: settings.endpoint,
+    messageEndpoint: settings.messageEndpoint,
     owner: settings.owner,
     ledger,
     begin(request) {
@@ -168,20 +169,20 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
       if (pending.has(key)) return 'id-in-use';
       if (pending.size >= MAX_PENDING) return 'too-many';
       lastKey += 1;
-      const box = mailbox('fail', String(lastKey), bounds.maxResponseBytes);
-      pending.set(key, { request, box });
-      boxes.set(box.key, box);
+      const eventBuffer = createBuffer('fail', String(lastKey), bounds.maxResponseBytes);
+      pending.set(key, { request, eventBuffer });
+      eventBuffers.set(eventBuffer.key, eventBuffer);
       usedAtMs = now();
-      return box;
+      return eventBuffer;
     },
     cancel(id) {
       const found = pending.get(keyOf(id));
-      if (found !== undefined) drop(found.box);
+      if (found !== undefined) drop(found.eventBuffer);
     },
     drop,
-    keep(box) {
-      if (box.bytes > MAX_KEPT_BYTES || ledger.isHalfTaken) return drop(box);
-      kept.push(box);
+    keep(eventBuffer) {
+      if (eventBuffer.bytes > MAX_KEPT_BYTES || ledger.isHalfTaken) return drop(eventBuffer);
+      kept.push(eventBuffer);
       const oldest = kept.length > MAX_KEPT ? kept.shift() : undefined;
       if (oldest !== undefined) drop(oldest);
     },
@@ -189,13 +190,14 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
       usedAtMs = now();
       if (lastEventId === undefined) return own.read(own.unread, { isPrimed });
       const [, key = '', after = ''] = EVENT_ID.exec(lastEventId) ?? [];
-      const box = key === OWN_KEY ? own : boxes.get(key);
-      return box?.read(Number(after), { isPrimed: false });
+      const eventBuffer = key === OWN_KEY ? own : eventBuffers.get(key);
+      return eventBuffer?.read(Number(after), { isPrimed: false });
     },
     isUsed(restMs) {
-      const isRested = ({ isRead, usedAtMs: at }: Mailbox): boolean =>
+      const isRested = ({ isRead, usedAtMs: at }: EventBuffer): boolean =>
         !isRead && now() - at >= restMs;
-      for (const box of [...boxes.values()]) if (isRested(box)) drop(box);
+      for (const eventBuffer of [...eventBuffers.values()])
+        if (isRested(eventBuffer)) drop(eventBuffer);
       return pending.size > 0 || own.isRead || now() - usedAtMs < restMs;
     },
     get isResting() {
@@ -205,8 +207,8 @@ export function createChannelSession(settings: ChannelSessionSettings): ChannelS
       return isOver;
     },
     close() {
-      answer.abort();
-      for (const box of [...boxes.values()]) drop(box);
+      response.abort();
+      for (const eventBuffer of [...eventBuffers.values()]) drop(eventBuffer);
       own.drop();
     },
   };

@@ -2,32 +2,32 @@
 // Bounded, together and by caller; what nobody uses is ended, and nothing of it stays.
 // Source: MCP 2025-11-25, session management; contract §10 (never shared between principals).
 
-import type { ChannelSession } from './channel-session.js';
+import type { LegacySseSession } from './channel-session.js';
 
-export type ChannelTable = {
+export type LegacySseSessionTable = {
   /**
    * Takes the room of one that is being opened; the returned function gives it back, whether or not one was
    * entered. `undefined` where everyone together, or this caller, may have no other. Without an owner it is
    * one of the gateway's own, each of another principal, which whoever opens it bounds.
    */
-  takeRoom(owner: string | undefined): (() => void) | undefined;
-  enter(id: string, session: ChannelSession): void;
+  acquire(owner: string | undefined): (() => void) | undefined;
+  enter(id: string, session: LegacySseSession): void;
   /** Any other channel of this caller. */
-  findOwned(owner: string | undefined): ChannelSession | undefined;
-  find(id: string | undefined): ChannelSession | undefined;
+  findOwned(owner: string | undefined): LegacySseSession | undefined;
+  find(id: string | undefined): LegacySseSession | undefined;
   leave(id: string): void;
   close(): void;
   readonly size: number;
 };
 
 /** Channels of one upstream, and of one caller there. */
-export const MAX_CHANNELS = 1_000;
-export const MAX_CHANNELS_A_CALLER = 64;
+export const MAX_LEGACY_SSE_SESSIONS = 1_000;
+export const MAX_LEGACY_SSE_SESSIONS_PER_CALLER = 64;
 const SWEEPS_A_REST = 2;
 
 /** None open. `restMs`: how long one may rest. */
-export function createChannelTable(restMs: number): ChannelTable {
-  const open = new Map<string, ChannelSession>();
+export function createLegacySseSessionTable(restMs: number): LegacySseSessionTable {
+  const open = new Map<string, LegacySseSession>();
   /** Whose are being opened. */
   const opening: (string | undefined)[] = [];
   const sweeping = setInterval(sweep, Math.max(restMs / SWEEPS_A_REST, 1));
@@ -37,25 +37,25 @@ export function createChannelTable(restMs: number): ChannelTable {
     for (const [id, session] of open) if (!session.isUsed(restMs)) end(id, session);
   }
 
-  function end(id: string, session: ChannelSession): void {
+  function end(id: string, session: LegacySseSession): void {
     open.delete(id);
     session.close();
   }
 
   /** Of a caller with many the one that rests goes, before a new one is refused. */
-  function makeRoom(owner: string): boolean {
+  function makeCapacity(owner: string): boolean {
     const own = [...open].filter(([, session]) => session.owner === owner);
     const coming = opening.filter((one) => one === owner).length;
-    if (own.length + coming < MAX_CHANNELS_A_CALLER) return true;
+    if (own.length + coming < MAX_LEGACY_SSE_SESSIONS_PER_CALLER) return true;
     const resting = own.find(([, session]) => session.isResting);
     if (resting !== undefined) end(...resting);
     return resting !== undefined;
   }
 
   return {
-    takeRoom(owner) {
-      if (owner !== undefined && !makeRoom(owner)) return undefined;
-      if (open.size + opening.length >= MAX_CHANNELS) return undefined;
+    acquire(owner) {
+      if (owner !== undefined && !makeCapacity(owner)) return undefined;
+      if (open.size + opening.length >= MAX_LEGACY_SSE_SESSIONS) return undefined;
       opening.push(owner);
       return () => void opening.splice(opening.indexOf(owner), 1);
     },

@@ -4,23 +4,23 @@
 
 import { randomUUID } from 'node:crypto';
 import type { JsonObject, RequestId } from '../../mcp/message.js';
-import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamResponse } from '../../mcp/transport.js';
 import { withoutToken } from '../../policy/caller.js';
 import type { UpstreamClient } from '../client.js';
-import type { Hearing } from '../hearing.js';
+import type { MessageReader } from '../hearing.js';
 import type { OnBehalf } from '../presenter.js';
-import { wholeAnswer } from '../translate/own-answer.js';
-import { type ChannelSession, createChannelSession } from './channel-session.js';
-import { type ChannelTable, createChannelTable } from './channel-table.js';
+import { bodyResponse } from '../translate/own-answer.js';
+import { createLegacySseSession, type LegacySseSession } from './channel-session.js';
+import { createLegacySseSessionTable, type LegacySseSessionTable } from './channel-table.js';
 import type { Ledger, Reading } from './mailbox.js';
-import { askChannelVersion, readAnswered, tellVersion } from './own-message.js';
-import { shareOf } from './shares.js';
+import { readResponse, requestLegacySseVersion, withVersion } from './own-message.js';
+import { ownerLedgerOf } from './shares.js';
 
 export type BridgeSettings = {
   readonly client: UpstreamClient;
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
-  readonly hearing?: Hearing | undefined;
+  readonly messageReader?: MessageReader | undefined;
   /** Longest silence of an answer, and longest rest of a session. */
   readonly streamIdleMs: number;
   readonly now: () => number;
@@ -45,7 +45,10 @@ export type Handshake = {
   readonly post: Post;
 };
 
-export type Channels = Omit<ChannelTable, 'enter' | 'findOwned' | 'takeRoom'> & {
+export type LegacySseConnections = Omit<
+  LegacySseSessionTable,
+  'enter' | 'findOwned' | 'acquire'
+> & {
   /** The answer to the handshake, with the id of the session where one was opened. */
   open(handshake: Handshake): Promise<ForwardOutcome>;
 };
@@ -53,17 +56,17 @@ export type Channels = Omit<ChannelTable, 'enter' | 'findOwned' | 'takeRoom'> & 
 /** What a gateway holds of all channels of one upstream. */
 const MAX_HELD_BYTES = 128 * 1024 * 1024;
 /** One caller may hold the part of it that one of so many has, or two answers where that is more. */
-const SHARES = 4;
+const QUOTA_DIVISOR = 4;
 /** How long the server may take for what the gateway itself says. */
 const OWN_TIMEOUT_MS = 5_000;
 /** Answers of that kind under way on one channel; a server that asks faster goes unanswered. */
-const MAX_OWN_ANSWERS = 4;
+const MAX_OWN_RESPONSES = 4;
 const FIRST_REFUSAL = 300;
 const UNAVAILABLE = { kind: 'fault', reason: 'upstream-unavailable' } as const;
 
 /** None open. */
-export function createChannels(settings: BridgeSettings): Channels {
-  const table = createChannelTable(settings.streamIdleMs);
+export function createLegacySseConnections(settings: BridgeSettings): LegacySseConnections {
+  const table = createLegacySseSessionTable(settings.streamIdleMs);
   const ledger: Ledger = { bytesLeft: MAX_HELD_BYTES };
   return {
     find: table.find,
@@ -73,87 +76,89 @@ export function createChannels(settings: BridgeSettings): Channels {
       return table.size;
     },
     async open(handshake) {
-      const leaveRoom = table.takeRoom(handshake.owner);
-      if (leaveRoom === undefined) return UNAVAILABLE;
+      const releaseSlot = table.acquire(handshake.owner);
+      if (releaseSlot === undefined) return UNAVAILABLE;
       try {
         return await openIn(table, handshake, settings, ledger);
       } finally {
-        leaveRoom();
+        releaseSlot();
       }
     },
   };
 }
 
 async function openIn(
-  table: ChannelTable,
+  table: LegacySseSessionTable,
   handshake: Handshake,
   settings: BridgeSettings,
   ledger: Ledger,
 ): Promise<ForwardOutcome> {
-  const opened = await settings.client.openChannel(handshake.by, new AbortController().signal);
+  const opened = await settings.client.openLegacyStream(handshake.by, new AbortController().signal);
   if (opened.kind === 'fault') return opened;
   const id = randomUUID();
-  const { endpoint, answer } = opened;
-  const shareBytes = Math.max(MAX_HELD_BYTES / SHARES, 2 * settings.maxResponseBytes);
-  const session = createChannelSession({
-    endpoint,
-    answer,
+  const { messageEndpoint, response: answer } = opened;
+  const maxOwnBytes = Math.max(MAX_HELD_BYTES / QUOTA_DIVISOR, 2 * settings.maxResponseBytes);
+  const session = createLegacySseSession({
+    messageEndpoint,
+    response: answer,
     owner: handshake.owner,
     bounds: settings,
     idleMs: settings.streamIdleMs,
     // A session of the gateway's own has one caller, and a share to itself.
-    ledger: table.findOwned(handshake.owner)?.ledger ?? shareOf(ledger, shareBytes),
+    ledger: table.findOwned(handshake.owner)?.ledger ?? ownerLedgerOf(ledger, maxOwnBytes),
     now: settings.now,
-    tell: createTeller(settings, handshake.by, endpoint),
+    sendMessage: createMessageSender(settings, handshake.by, messageEndpoint),
     onEnd: () => table.leave(id),
   });
-  const told = await shake(session, handshake, settings.requestTimeoutMs);
-  const isOpened = told.kind === 'answer' && told.headers['mcp-session-id'] !== undefined;
+  const response = await performHandshake(session, handshake, settings.requestTimeoutMs);
+  const isOpened = response.kind === 'answer' && response.headers['mcp-session-id'] !== undefined;
   // Where the channel ended with its handshake, nothing would ever be answered.
   if (!isOpened || session.isOver) {
     session.close();
-    return isOpened ? UNAVAILABLE : told;
+    return isOpened ? UNAVAILABLE : response;
   }
   table.enter(id, session);
-  return { ...told, headers: { ...told.headers, 'mcp-session-id': id } };
+  return { ...response, headers: { ...response.headers, 'mcp-session-id': id } };
 }
 
 /** The answer to a handshake; with a session id, still to be given, where it succeeded. */
-async function shake(
-  session: ChannelSession,
+async function performHandshake(
+  session: LegacySseSession,
   { text, id, params, post }: Handshake,
   withinMs: number,
 ): Promise<ForwardOutcome> {
-  const box = session.begin({ id, token: undefined });
-  if (typeof box === 'string') return UNAVAILABLE;
+  const eventBuffer = session.begin({ id, token: undefined });
+  if (typeof eventBuffer === 'string') return UNAVAILABLE;
   const posted = await post(
-    session.endpoint,
-    askChannelVersion(text),
+    session.messageEndpoint,
+    requestLegacySseVersion(text),
     AbortSignal.timeout(withinMs),
   );
   if (posted.kind === 'fault') return posted;
   posted.release();
-  if (posted.status >= FIRST_REFUSAL) return wholeAnswer(posted.status);
-  const reading = box.read(0, { isPrimed: false });
-  const answered = reading === undefined ? UNAVAILABLE : await awaitAnswer(reading, withinMs);
-  session.drop(box);
+  if (posted.status >= FIRST_REFUSAL) return bodyResponse(posted.status);
+  const reading = eventBuffer.read(0, { isPrimed: false });
+  const answered = reading === undefined ? UNAVAILABLE : await awaitResponse(reading, withinMs);
+  session.drop(eventBuffer);
   if (answered.kind === 'fault') return answered;
-  const told = wholeAnswer(200, tellVersion(answered.text, params['protocolVersion']));
-  const headers = answered.isResult ? { ...told.headers, 'mcp-session-id': '' } : told.headers;
-  return { ...told, headers };
+  const response = bodyResponse(200, withVersion(answered.text, params['protocolVersion']));
+  const headers = answered.isResult
+    ? { ...response.headers, 'mcp-session-id': '' }
+    : response.headers;
+  return { ...response, headers };
 }
 
 type Awaited =
   | { readonly kind: 'text'; readonly text: string; readonly isResult: boolean }
-  | Exclude<ForwardOutcome, UpstreamAnswer>;
+  | Exclude<ForwardOutcome, UpstreamResponse>;
 
 /** The answer alone, without what comes before it. */
-export async function awaitAnswer(reading: Reading, withinMs: number): Promise<Awaited> {
+export async function awaitResponse(reading: Reading, withinMs: number): Promise<Awaited> {
   const timer = setTimeout(reading.leave, withinMs);
   try {
-    for await (const said of reading.conversation) {
-      if (said.kind === 'fault') return said;
-      const answered = said.kind === 'message' ? readAnswered(said.text) : undefined;
+    for await (const outbound of reading.conversation) {
+      if (outbound.kind === 'fault') return outbound;
+      const answered = outbound.kind === 'message' ? readResponse(outbound.text) : undefined;
       if (answered !== undefined) return { kind: 'text', ...answered };
     }
     return { kind: 'fault', reason: 'upstream-timeout' };
@@ -163,7 +168,7 @@ export async function awaitAnswer(reading: Reading, withinMs: number): Promise<A
   }
 }
 
-function createTeller(
+function createMessageSender(
   { client }: BridgeSettings,
   opener: OnBehalf,
   target: string,
@@ -173,11 +178,18 @@ function createTeller(
   const headers = { 'content-type': 'application/json' };
   let underWay = 0;
   return (message) => {
-    if (underWay >= MAX_OWN_ANSWERS) return;
+    if (underWay >= MAX_OWN_RESPONSES) return;
     underWay += 1;
     const body = JSON.stringify(message);
-    const told = { by, method: 'POST', target, headers, body, timeoutMs: OWN_TIMEOUT_MS } as const;
-    void client.request(told).then((outcome) => {
+    const request = {
+      by,
+      method: 'POST',
+      target,
+      headers,
+      body,
+      timeoutMs: OWN_TIMEOUT_MS,
+    } as const;
+    void client.request(request).then((outcome) => {
       underWay -= 1;
       if (outcome.kind === 'answer') outcome.release();
     });

@@ -2,13 +2,13 @@
 // it may be read again: its channel has no ids of events, so they are made here. Bounded in bytes.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, resumability.
 
-import type { ForwardFault } from '../../mcp/transport.js';
-import type { Conversation, Said } from '../translate/own-answer.js';
+import type { ForwardError } from '../../mcp/transport.js';
+import type { Conversation, OutboundItem } from '../translate/own-answer.js';
 
 /** Bytes that all mailboxes of an upstream hold together. */
 export type Ledger = { bytesLeft: number };
 
-export type MailboxSettings = {
+export type EventBufferSettings = {
   /** Stands in the ids of its events. */
   readonly key: string;
   readonly maxBytes: number;
@@ -23,11 +23,11 @@ export type MailboxSettings = {
 /** One reading: it ends when another begins, or when its reader leaves. */
 export type Reading = { readonly conversation: Conversation; leave(): void };
 
-export type Mailbox = {
+export type EventBuffer = {
   readonly key: string;
   put(text: string): void;
   /** Nothing more comes: all was said, or why not. The first end counts. */
-  end(how: 'complete' | ForwardFault): void;
+  end(how: 'complete' | ForwardError): void;
   /** Reads from the message after the `after`-th; `undefined` where that is no longer held. */
   read(after: number, how: { readonly isPrimed: boolean }): Reading | undefined;
   /** Messages before the first that nobody has read. */
@@ -43,14 +43,14 @@ export type Mailbox = {
 };
 
 /** An empty one. */
-export function createMailbox(settings: MailboxSettings): Mailbox {
+export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
   const { key, maxBytes, ledger, idleMs, overflow, now } = settings;
   const held: string[] = [];
   /** Messages that were held before the first of `held`. */
   let gone = 0;
   let bytes = 0;
   let taken = 0;
-  let end: 'complete' | ForwardFault | undefined;
+  let end: 'complete' | ForwardError | undefined;
   let reader = 0;
   let isRead = false;
   let usedAtMs = now();
@@ -71,7 +71,7 @@ export function createMailbox(settings: MailboxSettings): Mailbox {
     return bytes > maxBytes || ledger.bytesLeft < 0;
   }
 
-  function finish(how: 'complete' | ForwardFault): void {
+  function finish(how: 'complete' | ForwardError): void {
     end ??= how;
     wake();
   }
@@ -96,34 +96,37 @@ export function createMailbox(settings: MailboxSettings): Mailbox {
   }
 
   /** What stands at a place; `complete` behind the last of all, `undefined` where more is to come. */
-  function look(place: { at: number }): Said | 'complete' | undefined {
+  function peek(position: { at: number }): OutboundItem | 'complete' | undefined {
     // What was forgotten meanwhile is passed over.
-    const at = Math.max(place.at, gone);
+    const at = Math.max(position.at, gone);
     const text = held[at - gone];
-    if (text === undefined) return end === undefined || end === 'complete' ? end : faulty(end);
-    place.at = at + 1;
-    taken = Math.max(taken, place.at);
-    return { kind: 'message', text, eventId: `${key}-${place.at}` };
+    if (text === undefined) return end === undefined || end === 'complete' ? end : errorItem(end);
+    position.at = at + 1;
+    taken = Math.max(taken, position.at);
+    return { kind: 'message', text, eventId: `${key}-${position.at}` };
   }
 
   /** The next to be told to this reader, once there is one; nothing more where it is over. */
-  async function nextFor(own: number, place: { at: number }): Promise<Said | 'complete'> {
+  async function nextFor(
+    own: number,
+    position: { at: number },
+  ): Promise<OutboundItem | 'complete'> {
     while (own === reader) {
-      const found = look(place);
+      const found = peek(position);
       if (found !== undefined) return found;
-      if (!(await awaitMore()) && own === reader) return faulty('upstream-timeout');
+      if (!(await awaitMore()) && own === reader) return errorItem('upstream-timeout');
     }
     return 'complete';
   }
 
-  async function* tell(own: number, after: number, isPrimed: boolean): Conversation {
+  async function* deliver(own: number, after: number, isPrimed: boolean): Conversation {
     if (isPrimed) yield { kind: 'primed', eventId: `${key}-${after}` };
-    const place = { at: after };
+    const position = { at: after };
     for (;;) {
-      const said = await nextFor(own, place);
-      if (said === 'complete') return;
-      yield said;
-      if (said.kind === 'fault') return;
+      const outbound = await nextFor(own, position);
+      if (outbound === 'complete') return;
+      yield outbound;
+      if (outbound.kind === 'fault') return;
     }
   }
 
@@ -151,7 +154,7 @@ export function createMailbox(settings: MailboxSettings): Mailbox {
       isRead = true;
       usedAtMs = now();
       wake();
-      return { conversation: tell(own, after, isPrimed), leave: () => leave(own) };
+      return { conversation: deliver(own, after, isPrimed), leave: () => leave(own) };
     },
     get unread() {
       return Math.max(gone, taken);
@@ -175,6 +178,6 @@ export function createMailbox(settings: MailboxSettings): Mailbox {
   };
 }
 
-function faulty(reason: ForwardFault): Said {
+function errorItem(reason: ForwardError): OutboundItem {
   return { kind: 'fault', reason };
 }

@@ -5,7 +5,7 @@
 import { MAX_JSON_DEPTH, readJsonText, spanOf } from '../../mcp/json.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../../mcp/message.js';
 import { changeMembers } from '../../mcp/translate/members.js';
-import { CHANNEL_VERSION } from '../../mcp/versions.js';
+import { LEGACY_SSE_VERSION } from '../../mcp/versions.js';
 
 /** A message of the gateway's own, or of a client, as far as a channel reads it. */
 export type SentMessage = {
@@ -39,22 +39,22 @@ export function tokenIn({ params }: SentMessage): RequestId | undefined {
 }
 
 /** A handshake in the version of channels. */
-export function askChannelVersion(text: string): string {
+export function requestLegacySseVersion(text: string): string {
   return spanOf(text, ['params']) === undefined
     ? text
-    : changeMembers(text, { path: ['params'], set: { protocolVersion: CHANNEL_VERSION } });
+    : changeMembers(text, { path: ['params'], set: { protocolVersion: LEGACY_SSE_VERSION } });
 }
 
 /** The answer to a handshake: in the version that was asked for where the server speaks that of channels. */
-export function tellVersion(text: string, asked: Json | undefined): string {
+export function withVersion(text: string, asked: Json | undefined): string {
   const reading = readJsonText(text, HANDSHAKE_CAPS);
   const result = reading.ok && isObject(reading.value) ? reading.value['result'] : undefined;
-  if (!isObject(result) || result['protocolVersion'] !== CHANNEL_VERSION) return text;
+  if (!isObject(result) || result['protocolVersion'] !== LEGACY_SSE_VERSION) return text;
   return changeMembers(text, { path: ['result'], set: { protocolVersion: asked ?? null } });
 }
 
 /** A message that is an answer; `undefined` for a notice or a question. */
-export function readAnswered(
+export function readResponse(
   text: string,
 ): { readonly text: string; readonly isResult: boolean } | undefined {
   const reading = readJsonText(text, HANDSHAKE_CAPS);

@@ -8,19 +8,19 @@ import type { RequestId } from '../../mcp/message.js';
 import { refusal } from '../../mcp/translate/to-stateless.js';
 import type { ForwardOutcome, LeaveSignal } from '../../mcp/transport.js';
 import type { Caller } from '../../policy/caller.js';
-import type { Cleared } from '../../settle/settle.js';
+import type { AuthorizedRequest } from '../../settle/settle.js';
 import type { OwnRequest, SessionRef, SessionUpstream } from '../client.js';
 import type { OnBehalf } from '../presenter.js';
-import { streamAnswer, wholeAnswer } from '../translate/own-answer.js';
-import type { ChannelSession, NotSent } from './channel-session.js';
+import { bodyResponse, streamResponse } from '../translate/own-answer.js';
+import type { LegacySseSession, NotSent } from './channel-session.js';
 import {
-  awaitAnswer,
+  awaitResponse,
   type BridgeSettings,
-  type Channels,
-  createChannels,
+  createLegacySseConnections,
+  type LegacySseConnections,
   type Post,
 } from './channels.js';
-import type { Mailbox, Reading } from './mailbox.js';
+import type { EventBuffer, Reading } from './mailbox.js';
 import { readSent, type SentMessage, tokenIn } from './own-message.js';
 
 /** An upstream of sessions. */
@@ -42,23 +42,23 @@ const NOT_SENT: { readonly [why in NotSent]: string } = {
 /** Serves sessions over one upstream of HTTP+SSE. Opens nothing before the first. */
 export function createBridge(settings: BridgeSettings): Bridge {
   const { client } = settings;
-  const channels = createChannels(settings);
+  const connections = createLegacySseConnections(settings);
 
   /** Sends what a caller says, within a session or as the handshake that opens one. */
   function send(
-    cleared: Cleared,
+    authorized: AuthorizedRequest,
     from: Sending & { readonly by: Caller },
   ): Promise<ForwardOutcome> {
     const post: Post = (target, body, within) =>
-      client.forwardAs(cleared, from.by, { headers: [], body, target }, within, false);
-    return sendTo(channels, { ...from, post });
+      client.forwardAs(authorized, from.by, { headers: [], body, target }, within, false);
+    return sendTo(connections, { ...from, post });
   }
 
   return {
-    forward(cleared, by, signal) {
-      const { admitted, principal } = cleared;
+    forward(authorized, by, signal) {
+      const { admitted, principal } = authorized;
       const { issuerUrl, subject, client: party } = principal;
-      return send(cleared, {
+      return send(authorized, {
         by,
         session: admitted.session?.upstreamSession,
         text: applyEdits(admitted.text, admitted.edits),
@@ -67,31 +67,33 @@ export function createBridge(settings: BridgeSettings): Bridge {
         version: admitted.version,
       });
     },
-    forwardAs(cleared, by, { headers, body }, signal) {
+    forwardAs(authorized, by, { headers, body }, signal) {
       const session = headers.find(([name]) => name === 'mcp-session-id')?.[1];
       const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
-      return send(cleared, { by, session, text, owner: undefined, signal, version: undefined });
+      return send(authorized, { by, session, text, owner: undefined, signal, version: undefined });
     },
-    subscribe: () => Promise.resolve(wholeAnswer(405)),
+    subscribe: () => Promise.resolve(bodyResponse(405)),
     openStream({ version, upstreamSession }, _by, signal, lastEventId) {
-      const session = channels.find(upstreamSession);
-      if (session === undefined) return Promise.resolve(wholeAnswer(404));
+      const session = connections.find(upstreamSession);
+      if (session === undefined) return Promise.resolve(bodyResponse(404));
       const reading = session.read(lastEventId, version >= FIRST_PRIMED_VERSION);
       // Past what is held there is nothing to go on with; the session lives on.
-      return Promise.resolve(reading === undefined ? wholeAnswer(400) : tell(reading, signal));
+      return Promise.resolve(
+        reading === undefined ? bodyResponse(400) : streamReading(reading, signal),
+      );
     },
     endSession({ upstreamSession }: SessionRef) {
-      const isKnown = channels.find(upstreamSession) !== undefined;
-      channels.leave(upstreamSession ?? '');
-      return Promise.resolve(wholeAnswer(isKnown ? 200 : 404));
+      const isKnown = connections.find(upstreamSession) !== undefined;
+      connections.leave(upstreamSession ?? '');
+      return Promise.resolve(bodyResponse(isKnown ? 200 : 404));
     },
-    request: (own) => requestOwn(settings, channels, own),
+    request: (own) => requestOwn(settings, connections, own),
     close() {
-      channels.close();
+      connections.close();
       return Promise.resolve();
     },
     get openSessions() {
-      return channels.size;
+      return connections.size;
     },
   };
 }
@@ -107,72 +109,82 @@ type Sending = {
 };
 
 async function sendTo(
-  channels: Channels,
+  connections: LegacySseConnections,
   sending: Sending & { readonly post: Post },
 ): Promise<ForwardOutcome> {
   const { by, text, owner, post } = sending;
   const sent = readSent(text);
   if (sent.method === 'initialize' && sent.id !== undefined)
-    return channels.open({ ...sent, id: sent.id, by, text, owner, post });
-  const session = channels.find(sending.session);
-  if (session === undefined) return wholeAnswer(404);
+    return connections.open({ ...sent, id: sent.id, by, text, owner, post });
+  const session = connections.find(sending.session);
+  if (session === undefined) return bodyResponse(404);
   if (sent.id !== undefined) return ask(session, { ...sending, sent, id: sent.id });
-  return say(session, sending, sent);
+  return sendWithoutResponse(session, sending, sent);
 }
 
 /** A notification, or the answer to a question. */
-async function say(
-  session: ChannelSession,
+async function sendWithoutResponse(
+  session: LegacySseSession,
   { text, signal, post }: Sending & { readonly post: Post },
   { method, params }: SentMessage,
 ): Promise<ForwardOutcome> {
-  const posted = await post(session.endpoint, text, signal);
+  const posted = await post(session.messageEndpoint, text, signal);
   if (posted.kind === 'fault') return posted;
   posted.release();
   const id = params['requestId'];
   if (method === 'notifications/cancelled' && (typeof id === 'string' || typeof id === 'number'))
     session.cancel(id);
-  return wholeAnswer(posted.status < FIRST_REFUSAL ? 202 : posted.status);
+  return bodyResponse(posted.status < FIRST_REFUSAL ? 202 : posted.status);
 }
 
-type Asked = Sending & { readonly post: Post; readonly sent: SentMessage; readonly id: RequestId };
+type LegacySseRequest = Sending & {
+  readonly post: Post;
+  readonly sent: SentMessage;
+  readonly id: RequestId;
+};
 
 /** A request: its answer is told as a stream, which a client can leave and come back to. */
-async function ask(session: ChannelSession, asked: Asked): Promise<ForwardOutcome> {
+async function ask(session: LegacySseSession, asked: LegacySseRequest): Promise<ForwardOutcome> {
   const { signal, version } = asked;
   const begun = await begin(session, asked);
   if ('kind' in begun) return begun;
-  const { box, reading } = begun;
-  const drop = (): void => session.drop(box);
+  const { eventBuffer, reading } = begun;
+  const drop = (): void => session.drop(eventBuffer);
   // Given up, not only left: nobody comes back for it.
   signal?.addEventListener('abort', drop, { once: true });
-  return tell(reading, signal, () => {
+  return streamReading(reading, signal, () => {
     signal?.removeEventListener('abort', drop);
     // A client whose connection broke just now has not got it yet.
     if (version === undefined) drop();
-    else session.keep(box);
+    else session.keep(eventBuffer);
   });
 }
 
-type Begun = { readonly box: Mailbox; readonly reading: Reading };
+type Begun = { readonly eventBuffer: EventBuffer; readonly reading: Reading };
 
-async function begin(session: ChannelSession, asked: Asked): Promise<Begun | ForwardOutcome> {
+async function begin(
+  session: LegacySseSession,
+  asked: LegacySseRequest,
+): Promise<Begun | ForwardOutcome> {
   const { sent, id, text, signal, version, post } = asked;
-  const box = session.begin({ id, token: tokenIn(sent) });
-  if (typeof box === 'string') return wholeAnswer(200, refusal(id, NOT_SENT[box], INVALID_REQUEST));
-  const posted = await post(session.endpoint, text, signal);
+  const eventBuffer = session.begin({ id, token: tokenIn(sent) });
+  if (typeof eventBuffer === 'string')
+    return bodyResponse(200, refusal(id, NOT_SENT[eventBuffer], INVALID_REQUEST));
+  const posted = await post(session.messageEndpoint, text, signal);
   if (posted.kind === 'answer') posted.release();
   if (posted.kind === 'fault' || posted.status >= FIRST_REFUSAL) {
-    session.drop(box);
-    return posted.kind === 'fault' ? posted : wholeAnswer(posted.status);
+    session.drop(eventBuffer);
+    return posted.kind === 'fault' ? posted : bodyResponse(posted.status);
   }
   const isPrimed = version !== undefined && version >= FIRST_PRIMED_VERSION;
-  const reading = box.read(0, { isPrimed });
-  return reading === undefined ? { kind: 'fault', reason: 'upstream-protocol' } : { box, reading };
+  const reading = eventBuffer.read(0, { isPrimed });
+  return reading === undefined
+    ? { kind: 'fault', reason: 'upstream-protocol' }
+    : { eventBuffer, reading };
 }
 
 /** A reading as an event stream. `onDone`: its reader has all that it wants. */
-function tell(
+function streamReading(
   { conversation, leave }: Reading,
   signal: LeaveSignal | undefined,
   onDone: () => void = () => undefined,
@@ -183,7 +195,7 @@ function tell(
     signal?.removeEventListener('abort', leave);
     leave();
   };
-  return streamAnswer(conversation, {
+  return streamResponse(conversation, {
     release() {
       end();
       onDone();
@@ -195,18 +207,18 @@ function tell(
 /** The gateway's own traffic: a handshake, a notice, an answer, or a request whose answer is wanted whole. */
 async function requestOwn(
   { client }: BridgeSettings,
-  channels: Channels,
+  connections: LegacySseConnections,
   { by, method, headers, body = '', timeoutMs }: OwnRequest,
 ): Promise<ForwardOutcome> {
   const { 'mcp-session-id': id, 'mcp-protocol-version': _, ...shown } = headers;
   if (method === 'DELETE') {
-    channels.leave(id ?? '');
-    return wholeAnswer(200);
+    connections.leave(id ?? '');
+    return bodyResponse(200);
   }
   const post: Post = (target, text) =>
     client.request({ by, method, target, headers: shown, body: text, timeoutMs });
   const sent = readSent(body);
-  const session = channels.find(id);
+  const session = connections.find(id);
   const signal = AbortSignal.timeout(timeoutMs);
   const sending = {
     by,
@@ -218,10 +230,10 @@ async function requestOwn(
     post,
   };
   if (sent.id === undefined || sent.method === 'initialize' || session === undefined)
-    return sendTo(channels, sending);
+    return sendTo(connections, sending);
   const begun = await begin(session, { ...sending, sent, id: sent.id });
   if ('kind' in begun) return begun;
-  const answered = await awaitAnswer(begun.reading, timeoutMs);
-  session.drop(begun.box);
-  return answered.kind === 'fault' ? answered : wholeAnswer(200, answered.text);
+  const answered = await awaitResponse(begun.reading, timeoutMs);
+  session.drop(begun.eventBuffer);
+  return answered.kind === 'fault' ? answered : bodyResponse(200, answered.text);
 }

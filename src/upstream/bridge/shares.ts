@@ -5,15 +5,15 @@
 import type { Ledger } from './mailbox.js';
 
 /** A part of a ledger. What is taken of it is taken of the whole. */
-export type Share = Ledger & {
+export type OwnerLedger = Ledger & {
   /** True where half of it is taken: nothing is held any more that was told already. */
   readonly isHalfTaken: boolean;
 };
 
 /** The share of one caller, of at most `maxBytes`. */
-export function shareOf(whole: Ledger, maxBytes: number): Share {
+export function ownerLedgerOf(total: Ledger, maxBytes: number): OwnerLedger {
   let ownLeft = maxBytes;
-  const left = (): number => Math.min(ownLeft, whole.bytesLeft);
+  const left = (): number => Math.min(ownLeft, total.bytesLeft);
   return {
     get bytesLeft() {
       return left();
@@ -21,7 +21,7 @@ export function shareOf(whole: Ledger, maxBytes: number): Share {
     set bytesLeft(next) {
       const change = next - left();
       ownLeft += change;
-      whole.bytesLeft += change;
+      total.bytesLeft += change;
     },
     get isHalfTaken() {
       return ownLeft < maxBytes / 2;

@@ -9,47 +9,51 @@ import {
   isObject,
   type Json,
   type JsonObject,
-  type QuestionName,
   type RequestId,
+  type ServerRequestName,
 } from '../../mcp/message.js';
 import { changeMembers } from '../../mcp/translate/members.js';
-import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
-import { CHANNEL_VERSION } from '../../mcp/versions.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamResponse } from '../../mcp/transport.js';
+import { LEGACY_SSE_VERSION } from '../../mcp/versions.js';
 import type { Caller } from '../../policy/caller.js';
-import type { Cleared } from '../../settle/settle.js';
+import type { AuthorizedRequest } from '../../settle/settle.js';
 import type { UpstreamClient } from '../client.js';
-import { type HearingBounds, hear, isJson, isStream } from './messages.js';
+import { isJson, isStream, type ReadBounds, readMessages } from './messages.js';
 import { readOpened } from './open-session.js';
-import { wholeAnswer } from './own-answer.js';
+import { bodyResponse } from './own-answer.js';
 
 export type BridgedSessions = {
   /** Opens a session of the upstream by the handshake of a channel's client, in a version of the upstream's. */
   open(
-    cleared: Cleared,
+    authorized: AuthorizedRequest,
     by: Caller,
     version: string,
     signal: LeaveSignal | undefined,
   ): Promise<ForwardOutcome>;
   /** True once a channel had its handshake, or has it under way: it has one. */
-  hasOpened(channel: SessionFacts): boolean;
+  hasOpened(legacySession: SessionFacts): boolean;
   /** Enters a session that only the gateway knows, and gives it. */
-  enter(cleared: Cleared, upstreamSession: string, version: string): SessionFacts | undefined;
+  enter(
+    authorized: AuthorizedRequest,
+    upstreamSession: string,
+    version: string,
+  ): SessionFacts | undefined;
   /** The upstream's session behind a channel; `undefined` before its handshake. */
-  find(channel: SessionFacts): SessionFacts | undefined;
+  find(legacySession: SessionFacts): SessionFacts | undefined;
   /** What a server may ask in it, as it was declared and granted in the handshake. */
-  askable(channel: SessionFacts): readonly QuestionName[];
+  allowedServerRequests(legacySession: SessionFacts): readonly ServerRequestName[];
   /** The client has said that it is initialized. */
-  begin(channel: SessionFacts): void;
+  begin(legacySession: SessionFacts): void;
   /** The session once it has begun; `undefined` where the channel ends before. */
-  begun(channel: SessionFacts, signal: LeaveSignal): Promise<SessionFacts | undefined>;
+  begun(legacySession: SessionFacts, signal: LeaveSignal): Promise<SessionFacts | undefined>;
   /** Takes it out, and gives what is to be ended at the upstream. */
-  forget(channel: SessionFacts): SessionFacts | undefined;
+  forget(legacySession: SessionFacts): SessionFacts | undefined;
   readonly size: number;
 };
 
 type Entry = { readonly inner: SessionFacts; hasBegun: boolean };
 
-type Parts = HearingBounds & { readonly client: Pick<UpstreamClient, 'forwardAs'> };
+type Parts = ReadBounds & { readonly client: Pick<UpstreamClient, 'forwardAs'> };
 
 /** None. `client` speaks to the upstream in sessions. */
 export function createBridgedSessions(parts: Parts): BridgedSessions {
@@ -57,38 +61,42 @@ export function createBridgedSessions(parts: Parts): BridgedSessions {
   const waiting = new Map<string, () => void>();
   const opening = new Set<string>();
 
-  function enter(cleared: Cleared, upstreamSession: string | undefined, version: string) {
-    const { session, askable } = cleared.admitted;
+  function enter(
+    authorized: AuthorizedRequest,
+    upstreamSession: string | undefined,
+    version: string,
+  ) {
+    const { session, allowedServerRequests } = authorized.admitted;
     if (session?.hash === undefined) return undefined;
     const { hash } = session;
-    const inner: SessionFacts = { version, hash, upstreamSession, askable };
+    const inner: SessionFacts = { version, hash, upstreamSession, allowedServerRequests };
     entries.set(hash, { inner, hasBegun: false });
     return inner;
   }
 
   async function openAtUpstream(
-    cleared: Cleared,
+    authorized: AuthorizedRequest,
     by: Caller,
     version: string,
     signal: LeaveSignal | undefined,
   ): Promise<ForwardOutcome> {
-    const form = handshakeForm(cleared, version);
-    const outcome = await parts.client.forwardAs(cleared, by, form, signal, false);
+    const form = handshakeForm(authorized, version);
+    const outcome = await parts.client.forwardAs(authorized, by, form, signal, false);
     if (outcome.kind === 'fault' || !(isStream(outcome) || isJson(outcome))) return outcome;
-    const opened = await readHandshake(outcome, cleared, parts);
+    const opened = await readHandshake(outcome, authorized, parts);
     if ('kind' in opened) return opened;
     // A channel that has ended meanwhile is forgotten already.
     if (signal?.aborted === true) return { kind: 'fault', reason: 'upstream-unavailable' };
-    enter(cleared, opened.upstreamSession, opened.version);
-    return wholeAnswer(outcome.status, opened.text);
+    enter(authorized, opened.upstreamSession, opened.version);
+    return bodyResponse(outcome.status, opened.text);
   }
 
   return {
-    async open(cleared, by, version, signal) {
-      const hash = cleared.admitted.session?.hash ?? '';
+    async open(authorized, by, version, signal) {
+      const hash = authorized.admitted.session?.hash ?? '';
       opening.add(hash);
       try {
-        return await openAtUpstream(cleared, by, version, signal);
+        return await openAtUpstream(authorized, by, version, signal);
       } finally {
         opening.delete(hash);
       }
@@ -96,7 +104,7 @@ export function createBridgedSessions(parts: Parts): BridgedSessions {
     hasOpened: ({ hash = '' }) => opening.has(hash) || entries.has(hash),
     enter,
     find: ({ hash = '' }) => entries.get(hash)?.inner,
-    askable: ({ hash = '' }) => entries.get(hash)?.inner.askable ?? [],
+    allowedServerRequests: ({ hash = '' }) => entries.get(hash)?.inner.allowedServerRequests ?? [],
     begin({ hash = '' }) {
       const entry = entries.get(hash);
       if (entry === undefined) return;
@@ -129,7 +137,10 @@ export function createBridgedSessions(parts: Parts): BridgedSessions {
   };
 }
 
-function handshakeForm({ admitted }: Cleared, version: string): { headers: []; body: string } {
+function handshakeForm(
+  { admitted }: AuthorizedRequest,
+  version: string,
+): { headers: []; body: string } {
   const text = applyEdits(admitted.text, admitted.edits);
   const set = { protocolVersion: version };
   return { headers: [], body: changeMembers(text, { path: ['params'], set }) };
@@ -143,33 +154,33 @@ type Opened = {
 
 /** The session in the answer, and the answer in the version of channels; an error as it came. */
 async function readHandshake(
-  answer: UpstreamAnswer,
-  { admitted }: Cleared,
-  bounds: HearingBounds,
+  response: UpstreamResponse,
+  { admitted }: AuthorizedRequest,
+  bounds: ReadBounds,
 ): Promise<Opened | ForwardOutcome> {
   const { message } = admitted;
   const id = message.kind === 'request' ? message.id : undefined;
-  for await (const heard of hear(answer, bounds)) {
-    if (heard.kind === 'fault') return heard;
-    if (heard.kind === 'message' && isAnswerTo(heard.value, id))
-      return openedBy(answer, heard.text, heard.value);
+  for await (const inbound of readMessages(response, bounds)) {
+    if (inbound.kind === 'fault') return inbound;
+    if (inbound.kind === 'message' && isResponseTo(inbound.value, id))
+      return openedBy(response, inbound.text, inbound.value);
   }
   return PROTOCOL;
 }
 
-function isAnswerTo(value: Json | undefined, id: RequestId | undefined): value is JsonObject {
+function isResponseTo(value: Json | undefined, id: RequestId | undefined): value is JsonObject {
   return isObject(value) && value['id'] === id && !('method' in value);
 }
 
 function openedBy(
-  answer: UpstreamAnswer,
+  response: UpstreamResponse,
   text: string,
   value: JsonObject,
 ): Opened | ForwardOutcome {
-  if (!isObject(value['result'])) return wholeAnswer(answer.status, text);
-  const session = readOpened(value['result'], answer.headers);
+  if (!isObject(value['result'])) return bodyResponse(response.status, text);
+  const session = readOpened(value['result'], response.headers);
   if (session === undefined) return PROTOCOL;
-  const set = { protocolVersion: CHANNEL_VERSION };
+  const set = { protocolVersion: LEGACY_SSE_VERSION };
   return { ...session, text: changeMembers(text, { path: ['result'], set }) };
 }
 

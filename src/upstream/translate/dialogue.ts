@@ -4,38 +4,42 @@
 // Source: MCP 2026-07-28, multi-round-trip requests; MCP 2025-11-25, sampling, elicitation, roots.
 
 import { randomUUID } from 'node:crypto';
-import { type Asking, type KeyedQuestion, readAsking } from '../../mcp/asking.js';
+import {
+  type InputRequest,
+  type InputRequiredResult,
+  readInputRequiredResult,
+} from '../../mcp/asking.js';
 import { isObject, type Json, type JsonObject, type RequestId } from '../../mcp/message.js';
 import {
-  type Leg,
+  type InputRetry,
   refusal,
   type SessionReader,
-  tellSession,
+  toSessionMessage,
 } from '../../mcp/translate/to-stateless.js';
-import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
-import { type Heard, type HearingBounds, hear } from './messages.js';
-import type { Conversation, Said } from './own-answer.js';
-import type { QuestionReply, SessionNotes } from './session-notes.js';
-import { nameHere, type SessionWords } from './session-words.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamResponse } from '../../mcp/transport.js';
+import { type InboundItem, type ReadBounds, readMessages } from './messages.js';
+import type { Conversation, OutboundItem } from './own-answer.js';
+import type { ServerRequestReply, SessionState } from './session-notes.js';
+import { nameHere, type SessionBus } from './session-words.js';
 
 /** What a conversation stands on. */
-export type DialogueParts = {
+export type InputRequiredContext = {
   readonly reader: SessionReader;
-  readonly notes: SessionNotes;
-  readonly words: Pick<SessionWords, 'self'>;
+  readonly sessionState: SessionState;
+  readonly sessionBus: Pick<SessionBus, 'self'>;
   /** Aborted when nobody waits for the answer any more. */
   readonly signal: LeaveSignal;
-  readonly bounds: HearingBounds;
+  readonly bounds: ReadBounds;
   /** Sends the request once more, with answers. */
-  again(leg: Leg): Promise<ForwardOutcome>;
+  again(retry: InputRetry): Promise<ForwardOutcome>;
   /** Called once, when all is said. */
   leave(): void;
 };
 
 /** Times that one request may be sent again. */
-const MAX_LEGS = 32;
+const MAX_INPUT_ROUNDS = 32;
 /** How long a client may think. */
-const ANSWER_WITHIN_MS = 30 * 60 * 1000;
+const REPLY_TIMEOUT_MS = 30 * 60 * 1000;
 /** Questions of one session that wait at a time. */
 const MAX_WAITING = 64;
 
@@ -47,96 +51,105 @@ const MALFORMED = 'This server asked for input in a form that is not carried.';
 type Round = { readonly result: JsonObject } | undefined;
 
 /** Tells the conversation that begins with this answer. */
-export async function* converse(first: UpstreamAnswer, parts: DialogueParts): Conversation {
+export async function* converse(
+  first: UpstreamResponse,
+  parts: InputRequiredContext,
+): Conversation {
   const { id } = parts.reader;
-  let answer = first;
+  let response = first;
   let sentId: RequestId = id;
   try {
-    for (let legs = 0; legs < MAX_LEGS; legs += 1) {
-      const round = yield* tellRound(answer, { ...parts.reader, sentId }, parts.bounds);
+    for (let rounds = 0; rounds < MAX_INPUT_ROUNDS; rounds += 1) {
+      const round = yield* relayRound(response, { ...parts.reader, sentId }, parts.bounds);
       if (round === undefined) return;
-      const leg = yield* nextLeg(round.result, parts);
-      if (leg === undefined) return;
-      sentId = leg.id;
-      const outcome = await parts.again(leg);
+      const retry = yield* nextRetry(round.result, parts);
+      if (retry === undefined) return;
+      sentId = retry.id;
+      const outcome = await parts.again(retry);
       if (outcome.kind === 'fault') return yield outcome;
-      answer = outcome;
+      response = outcome;
     }
-    yield said(refusal(id, ENDLESS));
+    yield outboundText(refusal(id, ENDLESS));
   } finally {
     parts.leave();
   }
 }
 
-function said(text: string): Said {
+function outboundText(text: string): OutboundItem {
   return { kind: 'message', text };
 }
 
 /** What was heard, as a client of sessions is told it. */
-export function toldOf(heard: Heard, reader: SessionReader): Said {
-  if (heard.kind !== 'message') return heard;
-  const { text, value } = heard;
-  return value === undefined ? { kind: 'message', text } : said(tellSession(text, value, reader));
+export function toSessionItem(inbound: InboundItem, reader: SessionReader): OutboundItem {
+  if (inbound.kind !== 'message') return inbound;
+  const { text, value } = inbound;
+  return value === undefined
+    ? { kind: 'message', text }
+    : outboundText(toSessionMessage(text, value, reader));
 }
 
 /** Tells one answer, up to its end or to the question in it. */
-async function* tellRound(
-  answer: UpstreamAnswer,
+async function* relayRound(
+  response: UpstreamResponse,
   reader: SessionReader,
-  bounds: HearingBounds,
-): AsyncGenerator<Said, Round> {
-  for await (const heard of hear(answer, bounds)) {
-    const result = resultThatAsks(heard, reader.sentId);
+  bounds: ReadBounds,
+): AsyncGenerator<OutboundItem, Round> {
+  for await (const inbound of readMessages(response, bounds)) {
+    const result = inputRequiredResultOf(inbound, reader.sentId);
     if (result !== undefined) return { result };
-    yield toldOf(heard, reader);
-    if (isOwnAnswer(heard, reader.sentId)) return undefined;
+    yield toSessionItem(inbound, reader);
+    if (isOwnResponse(inbound, reader.sentId)) return undefined;
   }
   return undefined;
 }
 
-function isOwnAnswer(heard: Heard, sentId: RequestId): boolean {
-  return heard.kind === 'message' && isObject(heard.value) && heard.value['id'] === sentId;
+function isOwnResponse(inbound: InboundItem, sentId: RequestId): boolean {
+  return inbound.kind === 'message' && isObject(inbound.value) && inbound.value['id'] === sentId;
 }
 
 /** Asks what is asked; the next leg, or nothing where there is none and the client was told why. */
-async function* nextLeg(
+async function* nextRetry(
   result: JsonObject,
-  parts: DialogueParts,
-): AsyncGenerator<Said, Leg | undefined> {
+  parts: InputRequiredContext,
+): AsyncGenerator<OutboundItem, InputRetry | undefined> {
   const { id } = parts.reader;
-  const asking = readAsking(result);
-  const free = MAX_WAITING - parts.notes.waiting.size;
-  if (asking === undefined || asking.questions.length > free) {
-    yield said(refusal(id, MALFORMED));
+  const inputRequired = readInputRequiredResult(result);
+  const free = MAX_WAITING - parts.sessionState.waiting.size;
+  if (inputRequired === undefined || inputRequired.inputRequests.length > free) {
+    yield outboundText(refusal(id, MALFORMED));
     return undefined;
   }
-  const responses = yield* ask(asking, parts);
-  if (responses !== undefined) return { id: randomUUID(), responses, state: asking.state };
-  yield said(refusal(id, UNANSWERED));
+  const responses = yield* ask(inputRequired, parts);
+  if (responses !== undefined) return { id: randomUUID(), responses, state: inputRequired.state };
+  yield outboundText(refusal(id, UNANSWERED));
   return undefined;
 }
 
-function resultThatAsks(heard: Heard, sentId: RequestId): JsonObject | undefined {
-  if (heard.kind !== 'message' || !isObject(heard.value) || heard.value['id'] !== sentId)
+function inputRequiredResultOf(inbound: InboundItem, sentId: RequestId): JsonObject | undefined {
+  if (inbound.kind !== 'message' || !isObject(inbound.value) || inbound.value['id'] !== sentId)
     return undefined;
-  const result = heard.value['result'];
+  const result = inbound.value['result'];
   return isObject(result) && result['resultType'] === 'input_required' ? result : undefined;
 }
 
 /** Asks, and waits for every answer; `undefined` where one will not come. */
 async function* ask(
-  { questions }: Asking,
-  { notes, words, signal }: DialogueParts,
-): AsyncGenerator<Said, JsonObject | undefined> {
-  const asked = questions.map((question) => ({ id: nameHere(words), question }));
-  const replies = asked.map(({ id }) => waitFor(notes, id, signal));
+  { inputRequests }: InputRequiredResult,
+  { sessionState, sessionBus, signal }: InputRequiredContext,
+): AsyncGenerator<OutboundItem, JsonObject | undefined> {
+  const asked = inputRequests.map((inputRequest) => ({
+    id: nameHere(sessionBus),
+    question: inputRequest,
+  }));
+  const replies = asked.map(({ id }) => waitFor(sessionState, id, signal));
   try {
-    for (const { id, question } of asked) yield said(requestText(id, question));
+    for (const { id, question: inputRequest } of asked)
+      yield outboundText(requestText(id, inputRequest));
     const responses: Record<string, Json> = {};
-    for (const [index, { question }] of asked.entries()) {
+    for (const [index, { question: inputRequest }] of asked.entries()) {
       const reply = await replies[index]?.reply;
       if (reply?.kind !== 'result') return undefined;
-      responses[question.key] = reply.result;
+      responses[inputRequest.key] = reply.result;
     }
     return responses;
   } finally {
@@ -144,11 +157,11 @@ async function* ask(
   }
 }
 
-function requestText(id: string, { name, params }: KeyedQuestion): string {
+function requestText(id: string, { name, params }: InputRequest): string {
   return JSON.stringify({ jsonrpc: '2.0', id, method: METHODS[name], params });
 }
 
-const METHODS: { readonly [name in KeyedQuestion['name']]: string } = {
+const METHODS: { readonly [name in InputRequest['name']]: string } = {
   sampling: 'sampling/createMessage',
   'elicitation/form': 'elicitation/create',
   'elicitation/url': 'elicitation/create',
@@ -156,27 +169,27 @@ const METHODS: { readonly [name in KeyedQuestion['name']]: string } = {
 };
 
 function waitFor(
-  notes: SessionNotes,
+  sessionState: SessionState,
   id: string,
   signal: LeaveSignal,
-): { readonly reply: Promise<QuestionReply>; end(): void } {
-  const late: QuestionReply = { kind: 'error', error: undefined };
-  let settle: (reply: QuestionReply) => void = () => undefined;
-  const reply = new Promise<QuestionReply>((resolve) => {
+): { readonly reply: Promise<ServerRequestReply>; end(): void } {
+  const late: ServerRequestReply = { kind: 'error', error: undefined };
+  let settle: (reply: ServerRequestReply) => void = () => undefined;
+  const reply = new Promise<ServerRequestReply>((resolve) => {
     settle = resolve;
   });
   const giveUp = (): void => settle(late);
-  const timer = setTimeout(giveUp, ANSWER_WITHIN_MS);
+  const timer = setTimeout(giveUp, REPLY_TIMEOUT_MS);
   timer.unref();
   if (signal.aborted) giveUp();
   signal.addEventListener('abort', giveUp, { once: true });
-  notes.waiting.set(id, settle);
+  sessionState.waiting.set(id, settle);
   return {
     reply,
     end() {
       clearTimeout(timer);
       signal.removeEventListener('abort', giveUp);
-      notes.waiting.delete(id);
+      sessionState.waiting.delete(id);
       giveUp();
     },
   };

@@ -4,14 +4,17 @@
 import { applyEdits } from '../../mcp/json.js';
 import { isObject, type Json } from '../../mcp/message.js';
 import { capabilitiesFor, type RequestEnvelope } from '../../mcp/translate/to-stateless.js';
-import type { Cleared } from '../../settle/settle.js';
+import type { AuthorizedRequest } from '../../settle/settle.js';
 
 /** What a handshake says of the client, as a stateless request carries it. */
-export function handshakeEnvelope(gatewayVersion: string, { admitted }: Cleared): RequestEnvelope {
+export function handshakeEnvelope(
+  gatewayVersion: string,
+  { admitted }: AuthorizedRequest,
+): RequestEnvelope {
   const params: unknown = JSON.parse(applyEdits(admitted.text, admitted.edits));
   const declared = isObject(params) && isObject(params['params']) ? params['params'] : {};
   const { capabilities, clientInfo } = declared as { readonly [name: string]: Json | undefined };
-  const own = envelopeOf(gatewayVersion, { askable: [], apps: false }, undefined);
+  const own = envelopeOf(gatewayVersion, { allowedServerRequests: [], apps: false }, undefined);
   return {
     ...own,
     capabilities: isObject(capabilities) ? capabilities : {},

@@ -3,8 +3,8 @@
 // Source: MCP 2025-11-25; MCP 2026-07-28; mcp-spec.md §2.3.
 
 import type { SessionFacts } from '../../mcp/admitted.js';
-import { amendAnswer } from '../../mcp/amended-answer.js';
-import { mayAskFirst } from '../../mcp/asking.js';
+import { amendResponse } from '../../mcp/amended-answer.js';
+import { canRequireInput } from '../../mcp/asking.js';
 import { inOnePiece } from '../../mcp/body.js';
 import type { MirroredParameter } from '../../mcp/headers.js';
 import { Leaving } from '../../mcp/leaving.js';
@@ -18,38 +18,43 @@ import {
 import type {
   ForwardOutcome,
   LeaveSignal,
-  PlacedOutcome,
-  UpstreamAnswer,
+  RoutedOutcome,
+  UpstreamResponse,
 } from '../../mcp/transport.js';
-import { CHANNEL_VERSION } from '../../mcp/versions.js';
+import { LEGACY_SSE_VERSION } from '../../mcp/versions.js';
 import type { Caller } from '../../policy/caller.js';
-import type { Cleared } from '../../settle/settle.js';
+import type { AuthorizedRequest } from '../../settle/settle.js';
 import type { SessionUpstream } from '../client.js';
-import type { Hearing } from '../hearing.js';
-import { converse, toldOf } from './dialogue.js';
+import type { MessageReader } from '../hearing.js';
+import { converse, toSessionItem } from './dialogue.js';
 import { envelopeOf, handshakeEnvelope } from './envelopes.js';
-import { asks, hear, hearWhole, isJson, isStream } from './messages.js';
-import { acceptedAnswer, type Conversation, streamAnswer, wholeAnswer } from './own-answer.js';
-import { answerHere, type OwnSession, takeAnswer } from './own-session.js';
+import { isJson, isStream, mentionsInputRequired, parseBody, readMessages } from './messages.js';
+import { acceptedResponse, bodyResponse, type Conversation, streamResponse } from './own-answer.js';
+import { type OwnSession, respondHere, takeReply } from './own-session.js';
 import {
-  createNotesBook,
-  type NotesBook,
+  createSessionStates,
   ownerOf,
-  type QuestionReply,
-  type SessionNotes,
+  type ServerRequestReply,
+  type SessionState,
+  type SessionStates,
 } from './session-notes.js';
 import { listenForSession } from './session-stream.js';
-import { hearWord, type SessionWord, type SessionWords, wordsHere } from './session-words.js';
-import { createToldPages, type ToldPages } from './told-pages.js';
+import {
+  localSessionBus,
+  receiveSessionMessage,
+  type SessionBus,
+  type SessionMessage,
+} from './session-words.js';
+import { createTranslatedPages, type TranslatedPages } from './told-pages.js';
 
 export type TranslationSettings = {
   readonly client: SessionUpstream;
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
-  readonly hearing?: Hearing | undefined;
+  readonly messageReader?: MessageReader | undefined;
   /** Told to upstreams in `clientInfo`. */
   readonly gatewayVersion: string;
-  readonly words: SessionWords;
+  readonly sessionBus: SessionBus;
 };
 
 /** In place of an upstream's session id: what marks a session as one that only the gateway knows. */
@@ -57,54 +62,66 @@ export const OWN_SESSION = 'sallyport:stateless-upstream';
 
 export type SessionClients = {
   forward(
-    cleared: Cleared,
+    authorized: AuthorizedRequest,
     by: Caller,
     mirrored: readonly MirroredParameter[],
-  ): Promise<PlacedOutcome>;
+  ): Promise<RoutedOutcome>;
   openStream(session: SessionFacts, by: Caller, signal: LeaveSignal): Promise<ForwardOutcome>;
   endSession(session: SessionFacts): ForwardOutcome;
   /** What the gateway itself says to a question. */
-  answerQuestion(session: SessionFacts, by: Caller, id: RequestId, reply: QuestionReply): void;
+  replyToServerRequest(
+    session: SessionFacts,
+    by: Caller,
+    id: RequestId,
+    reply: ServerRequestReply,
+  ): void;
   /** What another replica says of a session. */
-  hear(word: SessionWord): void;
+  receive(message: SessionMessage): void;
   /** Ends here what ended elsewhere: sessions by their keyed hashes. */
   forgetWhere(isOver: (session: string) => boolean): void;
 };
 
-type Parts = TranslationSettings & { readonly book: NotesBook; readonly pages: ToldPages };
+type Parts = TranslationSettings & {
+  readonly sessionStates: SessionStates;
+  readonly pages: TranslatedPages;
+};
 type Request = {
   readonly parts: Parts;
-  readonly cleared: Cleared;
+  readonly authorized: AuthorizedRequest;
   readonly by: Caller;
   readonly mirrored: readonly MirroredParameter[];
   readonly id: RequestId;
-  readonly notes: SessionNotes | undefined;
+  readonly sessionState: SessionState | undefined;
   readonly leaving: Leaving;
 };
 
 /** Serves them over one upstream. */
 export function createSessionClients(settings: TranslationSettings): SessionClients {
-  const parts: Parts = { ...settings, book: createNotesBook(), pages: createToldPages() };
+  const parts: Parts = {
+    ...settings,
+    sessionStates: createSessionStates(),
+    pages: createTranslatedPages(),
+  };
   return {
-    forward: (cleared, by, mirrored) => forward(parts, cleared, by, mirrored),
+    forward: (authorized, by, mirrored) => forward(parts, authorized, by, mirrored),
     openStream(session, by, signal) {
-      const { notes } = ownOf(parts, session, by);
-      const declared = { askable: [], apps: session.apps ?? false };
+      const { sessionState } = ownOf(parts, session, by);
+      const declared = { allowedServerRequests: [], apps: session.apps ?? false };
       return listenForSession(
         { ...parts, by, envelope: envelopeOf(parts.gatewayVersion, declared, undefined) },
-        notes,
+        sessionState,
         signal,
       );
     },
     endSession(session) {
-      parts.book.forget(keyOf(session));
-      return wholeAnswer(200);
+      parts.sessionStates.forget(keyOf(session));
+      return bodyResponse(200);
     },
-    answerQuestion(session, by, id, reply) {
-      void takeAnswer(ownOf(parts, session, by), id, reply);
+    replyToServerRequest(session, by, id, reply) {
+      void takeReply(ownOf(parts, session, by), id, reply);
     },
-    hear: (word) => hearWord(parts.book, word),
-    forgetWhere: parts.book.forgetWhere,
+    receive: (message) => receiveSessionMessage(parts.sessionStates, message),
+    forgetWhere: parts.sessionStates.forgetWhere,
   };
 }
 
@@ -116,99 +133,110 @@ function keyOf({ hash }: SessionFacts): string {
 
 async function forward(
   parts: Parts,
-  cleared: Cleared,
+  authorized: AuthorizedRequest,
   by: Caller,
   mirrored: readonly MirroredParameter[],
-): Promise<PlacedOutcome> {
-  const { message, session } = cleared.admitted;
+): Promise<RoutedOutcome> {
+  const { message, session } = authorized.admitted;
   const own = session === undefined ? undefined : ownOf(parts, session, by);
-  const answer = own === undefined ? undefined : answerHere(own, message);
-  if (answer !== undefined) return answer;
+  const response = own === undefined ? undefined : respondHere(own, message);
+  if (response !== undefined) return response;
   // Without a session only a handshake is admitted.
-  if (message.kind !== 'request') return acceptedAnswer();
+  if (message.kind !== 'request') return acceptedResponse();
   const { id } = message;
-  const notes = own?.notes;
-  return send({ parts, cleared, by, mirrored, id, notes, leaving: new Leaving() });
+  const sessionState = own?.sessionState;
+  return send({ parts, authorized, by, mirrored, id, sessionState, leaving: new Leaving() });
 }
 
-function ownOf({ book, words }: Parts, facts: SessionFacts, { principal }: Caller): OwnSession {
+function ownOf(
+  { sessionStates, sessionBus }: Parts,
+  facts: SessionFacts,
+  { principal }: Caller,
+): OwnSession {
   const session = keyOf(facts);
   const owner = ownerOf(principal);
   // Behind a channel it is known to the replica that holds the channel, and to no other.
-  const isOfHere = facts.version === CHANNEL_VERSION;
+  const isOfHere = facts.version === LEGACY_SSE_VERSION;
   return {
     session,
     owner,
-    notes: book.of(session, owner),
-    words: isOfHere ? wordsHere(words, book) : words,
+    sessionState: sessionStates.of(session, owner),
+    sessionBus: isOfHere ? localSessionBus(sessionBus, sessionStates) : sessionBus,
   };
 }
 
 async function send(request: Request): Promise<ForwardOutcome> {
-  const { parts, cleared, by, mirrored, id, notes, leaving } = request;
-  const { admitted } = cleared;
+  const { parts, authorized, by, mirrored, id, sessionState, leaving } = request;
+  const { admitted } = authorized;
   const isHandshake = admitted.rule.method === 'initialize';
   const envelope = isHandshake
-    ? handshakeEnvelope(parts.gatewayVersion, cleared)
-    : envelopeOf(parts.gatewayVersion, admitted, notes?.logLevel);
+    ? handshakeEnvelope(parts.gatewayVersion, authorized)
+    : envelopeOf(parts.gatewayVersion, admitted, sessionState?.logLevel);
   const form = isHandshake
     ? discoverForm(id, envelope)
     : statelessForm(admitted, envelope, mirrored);
-  notes?.running.set(id, leaving);
-  const outcome = await parts.client.forwardAs(cleared, by, form, leaving, false);
+  sessionState?.running.set(id, leaving);
+  const outcome = await parts.client.forwardAs(authorized, by, form, leaving, false);
   if (outcome.kind === 'fault') {
     leave(request);
     return outcome;
   }
-  const reader = readerOf(cleared, id);
-  const mayAsk = mayAskFirst(admitted.rule.method) && admitted.askable.length > 0;
-  const told = mayAsk
-    ? await withDialogue(request, outcome, reader, envelope)
-    : tell(request, outcome, reader);
-  return isHandshake && told.kind === 'answer'
-    ? { ...told, headers: { ...told.headers, 'mcp-session-id': OWN_SESSION } }
-    : told;
+  const reader = readerOf(authorized, id);
+  const mayRequireInput =
+    canRequireInput(admitted.rule.method) && admitted.allowedServerRequests.length > 0;
+  const response = mayRequireInput
+    ? await withInputRequired(request, outcome, reader, envelope)
+    : translateResponse(request, outcome, reader);
+  return isHandshake && response.kind === 'answer'
+    ? { ...response, headers: { ...response.headers, 'mcp-session-id': OWN_SESSION } }
+    : response;
 }
 
-function leave({ notes, id, leaving }: Request): void {
-  if (notes?.running.get(id) === leaving) notes.running.delete(id);
+function leave({ sessionState, id, leaving }: Request): void {
+  if (sessionState?.running.get(id) === leaving) sessionState.running.delete(id);
 }
 
-function readerOf({ admitted }: Cleared, id: RequestId): SessionReader {
+function readerOf({ admitted }: AuthorizedRequest, id: RequestId): SessionReader {
   return { method: admitted.rule.method, version: admitted.version, id, sentId: id };
 }
 
 /** An answer without a dialogue: whole where it came whole. */
-function tell(request: Request, answer: UpstreamAnswer, reader: SessionReader): UpstreamAnswer {
-  if (isStream(answer)) {
-    return streamAnswer(tellAll(request, answer, reader), {
+function translateResponse(
+  request: Request,
+  response: UpstreamResponse,
+  reader: SessionReader,
+): UpstreamResponse {
+  if (isStream(response)) {
+    return streamResponse(translateStream(request, response, reader), {
       release() {
         leave(request);
-        answer.release();
+        response.release();
       },
       abort() {
         leave(request);
-        answer.abort();
+        response.abort();
       },
     });
   }
   leave(request);
   // To a client of sessions a status says nothing of a method: what the body says does.
-  const status = isJson(answer) ? 200 : statusOf(answer.status);
-  return amendAnswer(answer, {
+  const status = isJson(response) ? 200 : statusOf(response.status);
+  return amendResponse(response, {
     status,
-    headers: { 'content-type': answer.headers['content-type'] },
-    async whole(maxBytes, withinMs) {
-      const whole = await answer.whole(maxBytes, withinMs);
-      if (typeof whole === 'string') return whole;
-      const bytes = inOnePiece(whole);
-      const ids = { heard: reader.sentId, told: reader.id };
-      return request.parts.pages.tell(reader.method, bytes, ids, async () => {
-        const heard = await hearWhole(bytes, request.parts.hearing);
+    headers: { 'content-type': response.headers['content-type'] },
+    async readBody(maxBytes, withinMs) {
+      const body = await response.readBody(maxBytes, withinMs);
+      if (typeof body === 'string') return body;
+      const bytes = inOnePiece(body);
+      const ids = { source: reader.sentId, translated: reader.id };
+      return request.parts.pages.translate(reader.method, bytes, ids, async () => {
+        const inbound = await parseBody(bytes, request.parts.messageReader);
         // What is no JSON is not told otherwise: it is refused by whoever reads it.
-        if (heard.kind !== 'message') return undefined;
-        const told = toldOf(heard, reader);
-        return told.kind === 'message' ? { heard: heard.text, told: told.text } : undefined;
+        if (inbound.kind !== 'message') return undefined;
+        const translated = toSessionItem(inbound, reader);
+        return translated.kind === 'message'
+          ? { source: inbound.text, translated: translated.text }
+          : undefined;
       });
     },
   });
@@ -219,50 +247,51 @@ function statusOf(status: number): number {
   return status === 404 || status === 405 ? 502 : status;
 }
 
-async function* tellAll(
+async function* translateStream(
   request: Request,
-  answer: UpstreamAnswer,
+  response: UpstreamResponse,
   reader: SessionReader,
 ): Conversation {
   try {
-    for await (const heard of hear(answer, request.parts)) yield toldOf(heard, reader);
+    for await (const inbound of readMessages(response, request.parts))
+      yield toSessionItem(inbound, reader);
   } finally {
     leave(request);
   }
 }
 
 /** An answer that may ask: it is looked at first, because a question makes a stream of it. */
-async function withDialogue(
+async function withInputRequired(
   request: Request,
-  answer: UpstreamAnswer,
+  response: UpstreamResponse,
   reader: SessionReader,
   envelope: RequestEnvelope,
 ): Promise<ForwardOutcome> {
-  const { parts, cleared, by, mirrored, notes, leaving } = request;
-  let first = answer;
-  if (isJson(answer)) {
-    const whole = await answer.whole(parts.maxResponseBytes, parts.requestTimeoutMs);
-    if (typeof whole === 'string') {
+  const { parts, authorized, by, mirrored, sessionState, leaving } = request;
+  let first = response;
+  if (isJson(response)) {
+    const body = await response.readBody(parts.maxResponseBytes, parts.requestTimeoutMs);
+    if (typeof body === 'string') {
       leave(request);
-      return { kind: 'fault', reason: whole === 'too-large' ? 'upstream-protocol' : whole };
+      return { kind: 'fault', reason: body === 'too-large' ? 'upstream-protocol' : body };
     }
-    const bytes = inOnePiece(whole);
-    answer.release();
-    first = wholeAnswer(200, bytes);
-    if (!asks(bytes)) return tell(request, first, reader);
-  } else if (!isStream(answer)) return tell(request, answer, reader);
-  if (notes === undefined) return tell(request, first, reader);
+    const bytes = inOnePiece(body);
+    response.release();
+    first = bodyResponse(200, bytes);
+    if (!mentionsInputRequired(bytes)) return translateResponse(request, first, reader);
+  } else if (!isStream(response)) return translateResponse(request, response, reader);
+  if (sessionState === undefined) return translateResponse(request, first, reader);
   const conversation = converse(first, {
     reader,
-    notes,
-    words: parts.words,
+    sessionState,
+    sessionBus: parts.sessionBus,
     signal: leaving,
     bounds: parts,
-    again: (leg) =>
+    again: (retry) =>
       parts.client.forwardAs(
-        cleared,
+        authorized,
         by,
-        statelessForm(cleared.admitted, envelope, mirrored, leg),
+        statelessForm(authorized.admitted, envelope, mirrored, retry),
         leaving,
         false,
       ),
@@ -273,5 +302,5 @@ async function withDialogue(
     leave(request);
     leaving.abort();
   };
-  return streamAnswer(conversation, { release: stop, abort: stop });
+  return streamResponse(conversation, { release: stop, abort: stop });
 }

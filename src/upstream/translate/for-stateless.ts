@@ -4,8 +4,8 @@
 // Source: MCP 2026-07-28; MCP 2025-11-25; mcp-spec.md §2.4.
 
 import type { Admitted } from '../../mcp/admitted.js';
-import { amendAnswer } from '../../mcp/amended-answer.js';
-import { mayAskFirst } from '../../mcp/asking.js';
+import { amendResponse } from '../../mcp/amended-answer.js';
+import { canRequireInput } from '../../mcp/asking.js';
 import { inOnePiece } from '../../mcp/body.js';
 import { spanOf } from '../../mcp/json.js';
 import { Leaving } from '../../mcp/leaving.js';
@@ -15,26 +15,26 @@ import {
   type SentAs,
   sentAs,
   sessionBody,
-  tellStateless,
+  toStatelessMessage,
 } from '../../mcp/translate/to-sessions.js';
 import { capabilitiesFor, refusal } from '../../mcp/translate/to-stateless.js';
 import type {
-  ForwardFault,
+  ForwardError,
   ForwardOutcome,
   LeaveSignal,
-  PlacedOutcome,
-  UpstreamAnswer,
+  RoutedOutcome,
+  UpstreamResponse,
 } from '../../mcp/transport.js';
 import { LATEST_SESSION_VERSION } from '../../mcp/versions.js';
 import { type Caller, withoutToken } from '../../policy/caller.js';
-import type { Cleared } from '../../settle/settle.js';
+import type { AuthorizedRequest } from '../../settle/settle.js';
 import { createListingRequest } from '../listing-port.js';
 import type { TranslationSettings } from './for-sessions.js';
 import { listenInSession } from './listen-in-session.js';
-import { hearWhole, isJson, isStream } from './messages.js';
+import { isJson, isStream, parseBody } from './messages.js';
 import { headersIn, openUpstreamSession } from './open-session.js';
-import { streamAnswer, wholeAnswer } from './own-answer.js';
-import { createParking, type Parking } from './parking.js';
+import { bodyResponse, streamResponse } from './own-answer.js';
+import { createSuspendedCalls, type SuspendedCalls } from './parking.js';
 import { relayInSession, resume } from './session-call.js';
 import {
   createSessionPool,
@@ -42,8 +42,8 @@ import {
   type SessionPool,
   type UpstreamSession,
 } from './session-pool.js';
-import { createTeller, type Tell } from './told-messages.js';
-import { createToldPages, type ToldPages } from './told-pages.js';
+import { createSessionSender, type SendInSession } from './told-messages.js';
+import { createTranslatedPages, type TranslatedPages } from './told-pages.js';
 
 export type StatelessSettings = TranslationSettings & {
   readonly now: () => number;
@@ -54,20 +54,20 @@ export type StatelessSettings = TranslationSettings & {
 
 export type StatelessClients = {
   forward(
-    cleared: Cleared,
+    authorized: AuthorizedRequest,
     by: Caller,
     carried: readonly string[],
     signal: LeaveSignal | undefined,
-  ): Promise<PlacedOutcome>;
+  ): Promise<RoutedOutcome>;
   close(): void;
 };
 
 /** What the files of this folder share. */
 export type StatelessParts = StatelessSettings & {
   readonly pool: SessionPool;
-  readonly parking: Parking;
-  readonly pages: ToldPages;
-  readonly tell: Tell;
+  readonly suspendedCalls: SuspendedCalls;
+  readonly pages: TranslatedPages;
+  readonly sendInSession: SendInSession;
 };
 
 const MAX_SESSIONS = 1_000;
@@ -80,7 +80,7 @@ const LOST =
 
 /** Serves them over one upstream. */
 export function createStatelessClients(settings: StatelessSettings): StatelessClients {
-  const tell = createTeller(settings);
+  const sendInSession = createSessionSender(settings);
   const pool = createSessionPool({
     maxSessions: settings.maxSessions ?? MAX_SESSIONS,
     idleMs: settings.idleMs ?? IDLE_MS,
@@ -90,14 +90,15 @@ export function createStatelessClients(settings: StatelessSettings): StatelessCl
   const parts: StatelessParts = {
     ...settings,
     pool,
-    parking: createParking(settings.words),
-    pages: createToldPages(),
-    tell,
+    suspendedCalls: createSuspendedCalls(settings.sessionBus),
+    pages: createTranslatedPages(),
+    sendInSession,
   };
   return {
-    forward: (cleared, by, carried, signal) => forward({ parts, cleared, by, signal }, carried),
+    forward: (authorized, by, carried, signal) =>
+      forward({ parts, authorized, by, signal }, carried),
     close() {
-      parts.parking.close();
+      parts.suspendedCalls.close();
       pool.close();
     },
   };
@@ -111,48 +112,52 @@ function endSession({ client }: StatelessSettings, session: UpstreamSession): vo
 }
 
 /** One message on its way. */
-type Passage = {
+type ForwardContext = {
   readonly parts: StatelessParts;
-  readonly cleared: Cleared;
+  readonly authorized: AuthorizedRequest;
   readonly by: Caller;
   readonly signal: LeaveSignal | undefined;
 };
 
-async function forward(passage: Passage, carried: readonly string[]): Promise<PlacedOutcome> {
-  const { parts, cleared, by, signal } = passage;
-  const { admitted } = cleared;
-  if (admitted.message.kind !== 'request') return wholeAnswer(202);
+async function forward(
+  context: ForwardContext,
+  carried: readonly string[],
+): Promise<RoutedOutcome> {
+  const { parts, authorized, by, signal } = context;
+  const { admitted } = authorized;
+  if (admitted.message.kind !== 'request') return bodyResponse(202);
   const { id, method } = admitted.message;
-  const open = (): Promise<UpstreamSession | ForwardFault> =>
-    openSession(passage, carried.at(-1) ?? LATEST_SESSION_VERSION);
+  const open = (): Promise<UpstreamSession | ForwardError> =>
+    openSession(context, carried.at(-1) ?? LATEST_SESSION_VERSION);
   if (method === 'subscriptions/listen')
-    return listenInSession(parts, { cleared, by }, open, signal);
-  if (isAnswer(admitted)) return answerParked(passage);
-  const take = (): Promise<PooledSession | ForwardFault> => parts.pool.take(keyOf(cleared), open);
+    return listenInSession(parts, { cleared: authorized, by }, open, signal);
+  if (isInputRetry(admitted)) return resumeSuspended(context);
+  const take = (): Promise<PooledSession | ForwardError> =>
+    parts.pool.take(keyOf(authorized), open);
   const session = await take();
   if (typeof session === 'string') return { kind: 'fault', reason: session };
   if (method === 'server/discover') {
     session.release();
-    return wholeAnswer(200, discoverResult(id, session.handshake));
+    return bodyResponse(200, discoverResult(id, session.handshake));
   }
-  const outcome = await send(passage, session);
+  const outcome = await send(context, session);
   if (outcome !== 'lost') return outcome;
   // Nobody knows what a call has done before its session was lost; whatever else may be asked again.
-  if (method === 'tools/call') return wholeAnswer(200, refusal(id, LOST));
-  const renewed = await take();
-  if (typeof renewed === 'string') return { kind: 'fault', reason: renewed };
-  const again = await send(passage, renewed);
-  return again === 'lost' ? wholeAnswer(200, refusal(id, LOST)) : again;
+  if (method === 'tools/call') return bodyResponse(200, refusal(id, LOST));
+  const reopened = await take();
+  if (typeof reopened === 'string') return { kind: 'fault', reason: reopened };
+  const again = await send(context, reopened);
+  return again === 'lost' ? bodyResponse(200, refusal(id, LOST)) : again;
 }
 
-function isAnswer({ message }: Admitted): boolean {
+function isInputRetry({ message }: Admitted): boolean {
   return 'params' in message && message.params?.['requestState'] !== undefined;
 }
 
 async function openSession(
-  { parts, cleared: { admitted }, by }: Passage,
+  { parts, authorized: { admitted }, by }: ForwardContext,
   version: string,
-): Promise<UpstreamSession | ForwardFault> {
+): Promise<UpstreamSession | ForwardError> {
   const { client, requestTimeoutMs, gatewayVersion, now } = parts;
   const ports = {
     request: createListingRequest(client, by),
@@ -180,17 +185,21 @@ function logLevelOf({ message }: Admitted): string | undefined {
 }
 
 /** Whose session it is, and on which terms: exact strings, as verified. */
-export function keyOf({ principal, admitted }: Cleared): string {
+export function keyOf({ principal, admitted }: AuthorizedRequest): string {
   const { issuerUrl, subject, client } = principal;
-  const terms = [[...admitted.askable].sort(), admitted.apps, logLevelOf(admitted) ?? null];
+  const terms = [
+    [...admitted.allowedServerRequests].sort(),
+    admitted.apps,
+    logLevelOf(admitted) ?? null,
+  ];
   return JSON.stringify([issuerUrl, subject, client, ...terms]);
 }
 
 async function send(
-  { parts, cleared, by, signal }: Passage,
+  { parts, authorized, by, signal }: ForwardContext,
   session: PooledSession,
 ): Promise<ForwardOutcome | 'lost'> {
-  const { admitted } = cleared;
+  const { admitted } = authorized;
   const sent = sentAs(admitted, session.nextId());
   const form = {
     headers: Object.entries(headersIn(session)),
@@ -204,15 +213,16 @@ async function send(
     stop.abort();
     session.release();
     const params = { requestId: sent.sentId, reason: 'The client has left.' };
-    parts.tell(session, by, { jsonrpc: '2.0', method: 'notifications/cancelled', params });
+    parts.sendInSession(session, by, { jsonrpc: '2.0', method: 'notifications/cancelled', params });
   };
   if (signal?.aborted === true) {
     session.release();
     return { kind: 'fault', reason: 'upstream-unavailable' };
   }
   signal?.addEventListener('abort', cancel, { once: true });
-  const mayRest = admitted.askable.length > 0 && mayAskFirst(admitted.rule.method);
-  const outcome = await parts.client.forwardAs(cleared, by, form, stop, mayRest);
+  const mayRest =
+    admitted.allowedServerRequests.length > 0 && canRequireInput(admitted.rule.method);
+  const outcome = await parts.client.forwardAs(authorized, by, form, stop, mayRest);
   const end = (): void => {
     isOver = true;
     signal?.removeEventListener('abort', cancel);
@@ -228,48 +238,63 @@ async function send(
     parts.pool.forget(session);
     return 'lost';
   }
-  const call = { parts, by, session, sent, cancel, end, askable: admitted.askable };
-  return isStream(outcome) ? relayInSession(call, outcome) : tellWhole(outcome, sent, end, parts);
+  const call = {
+    parts,
+    by,
+    session,
+    sent,
+    cancel,
+    end,
+    allowedServerRequests: admitted.allowedServerRequests,
+  };
+  return isStream(outcome)
+    ? relayInSession(call, outcome)
+    : translateBody(outcome, sent, end, parts);
 }
 
 /** An answer that came whole. */
-function tellWhole(
-  answer: UpstreamAnswer,
+function translateBody(
+  response: UpstreamResponse,
   sent: SentAs,
   end: () => void,
-  { pages, hearing }: StatelessParts,
-): UpstreamAnswer {
+  { pages, messageReader }: StatelessParts,
+): UpstreamResponse {
   end();
-  if (!isJson(answer)) return answer;
-  return amendAnswer(answer, {
-    async whole(maxBytes, withinMs) {
-      const whole = await answer.whole(maxBytes, withinMs);
-      if (typeof whole === 'string') return whole;
-      const bytes = inOnePiece(whole);
-      const ids = { heard: sent.sentId, told: sent.id };
-      return pages.tell(sent.method, bytes, ids, async () => {
-        const heard = await hearWhole(bytes, hearing);
+  if (!isJson(response)) return response;
+  return amendResponse(response, {
+    async readBody(maxBytes, withinMs) {
+      const body = await response.readBody(maxBytes, withinMs);
+      if (typeof body === 'string') return body;
+      const bytes = inOnePiece(body);
+      const ids = { source: sent.sentId, translated: sent.id };
+      return pages.translate(sent.method, bytes, ids, async () => {
+        const inbound = await parseBody(bytes, messageReader);
         // What is no JSON is not told otherwise: it is refused by whoever reads it.
-        if (heard.kind !== 'message' || heard.value === undefined) return undefined;
-        const told = tellStateless(heard.text, heard.value, sent);
-        return told === undefined ? undefined : { heard: heard.text, told };
+        if (inbound.kind !== 'message' || inbound.value === undefined) return undefined;
+        const translated = toStatelessMessage(inbound.text, inbound.value, sent);
+        return translated === undefined ? undefined : { source: inbound.text, translated };
       });
     },
   });
 }
 
 /** The second leg of a dialogue: what waited in mid-call goes on with the client's answer. */
-function answerParked({ parts, cleared: { admitted }, by, signal }: Passage): PlacedOutcome {
+function resumeSuspended({
+  parts,
+  authorized: { admitted },
+  by,
+  signal,
+}: ForwardContext): RoutedOutcome {
   const state = openedState(admitted);
-  const parked = state === undefined ? undefined : parts.parking.find(state);
+  const suspended = state === undefined ? undefined : parts.suspendedCalls.find(state);
   // Its connection cannot be handed over: elsewhere, and after its time, the call begins anew.
-  if (state === undefined || parked === undefined)
+  if (state === undefined || suspended === undefined)
     return { kind: 'fault', reason: 'asked-elsewhere' };
-  const conversation = resume(parked, { admitted, by }, signal);
+  const conversation = resume(suspended, { admitted, by }, signal);
   // It waits on: the same answer may come again.
   if (conversation === undefined) return { kind: 'fault', reason: 'overloaded' };
-  parts.parking.leave(state);
-  return streamAnswer(conversation, { release: () => undefined, abort: parked.call.cancel });
+  parts.suspendedCalls.leave(state);
+  return streamResponse(conversation, { release: () => undefined, abort: suspended.call.cancel });
 }
 
 /** The state as it leaves: opened by an edit of the text. */

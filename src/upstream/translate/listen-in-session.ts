@@ -8,7 +8,7 @@ import { applyEdits } from '../../mcp/json.js';
 import { isObject, type Json, type JsonObject } from '../../mcp/message.js';
 import {
   EMPTY_FILTER,
-  filterOfNotice,
+  filterOfNotification,
   type ListenFilter,
   readFilter,
   renderAcknowledged,
@@ -16,16 +16,16 @@ import {
 import { changeMembers } from '../../mcp/translate/members.js';
 import { refusal } from '../../mcp/translate/to-stateless.js';
 import type {
-  ForwardFault,
+  ForwardError,
   LeaveSignal,
-  PlacedOutcome,
-  UpstreamAnswer,
+  RoutedOutcome,
+  UpstreamResponse,
 } from '../../mcp/transport.js';
 import type { Caller } from '../../policy/caller.js';
-import type { Cleared } from '../../settle/settle.js';
+import type { AuthorizedRequest } from '../../settle/settle.js';
 import type { StatelessParts } from './for-stateless.js';
-import { hear, isStream } from './messages.js';
-import { type Conversation, streamAnswer, wholeAnswer } from './own-answer.js';
+import { isStream, readMessages } from './messages.js';
+import { bodyResponse, type Conversation, streamResponse } from './own-answer.js';
 import type { UpstreamSession } from './session-pool.js';
 
 const METHOD_NOT_FOUND = -32601;
@@ -36,13 +36,13 @@ const UPDATED = 'notifications/resources/updated';
 /** Opens it. The session is nobody else's, and ends with the subscription. */
 export async function listenInSession(
   parts: StatelessParts,
-  { cleared, by }: { readonly cleared: Cleared; readonly by: Caller },
-  open: () => Promise<UpstreamSession | ForwardFault>,
+  { cleared: authorized, by }: { readonly cleared: AuthorizedRequest; readonly by: Caller },
+  open: () => Promise<UpstreamSession | ForwardError>,
   signal: LeaveSignal | undefined,
-): Promise<PlacedOutcome> {
-  const { message } = cleared.admitted;
-  if (message.kind !== 'request') return wholeAnswer(202);
-  const filter = filterOf(cleared);
+): Promise<RoutedOutcome> {
+  const { message } = authorized.admitted;
+  if (message.kind !== 'request') return bodyResponse(202);
+  const filter = filterOf(authorized);
   const session = await open();
   if (typeof session === 'string') return { kind: 'fault', reason: session };
   const stop = new AbortController();
@@ -60,12 +60,12 @@ export async function listenInSession(
     end();
     return outcome.kind === 'fault'
       ? outcome
-      : wholeAnswer(404, refusal(message.id, 'Method not found', METHOD_NOT_FOUND));
+      : bodyResponse(404, refusal(message.id, 'Method not found', METHOD_NOT_FOUND));
   }
   const isSubscribed = filter.uris.every((uri, index) => {
     const id = FIRST_SUBSCRIBE_ID + index;
     const method = 'resources/subscribe';
-    return parts.tell(session, by, { jsonrpc: '2.0', id, method, params: { uri } });
+    return parts.sendInSession(session, by, { jsonrpc: '2.0', id, method, params: { uri } });
   });
   // A subscription to some of them would be silent about the rest.
   if (!isSubscribed) {
@@ -73,43 +73,43 @@ export async function listenInSession(
     end();
     return { kind: 'fault', reason: 'overloaded' };
   }
-  const conversation = tell(outcome, parts, message.id, filter);
-  return streamAnswer(conversation, { release: end, abort: end });
+  const conversation = relayNotifications(outcome, parts, message.id, filter);
+  return streamResponse(conversation, { release: end, abort: end });
 }
 
 /** What is asked for, as it was narrowed. */
-function filterOf({ admitted }: Cleared): ListenFilter {
+function filterOf({ admitted }: AuthorizedRequest): ListenFilter {
   const sent: unknown = JSON.parse(applyEdits(admitted.text, admitted.edits));
   const params = isObject(sent) ? sent['params'] : undefined;
   const asked = isObject(params) ? readFilter(params['notifications']) : undefined;
   return asked === undefined ? EMPTY_FILTER : { ...asked, tasks: [] };
 }
 
-async function* tell(
-  answer: UpstreamAnswer,
+async function* relayNotifications(
+  response: UpstreamResponse,
   parts: StatelessParts,
   id: string | number,
   filter: ListenFilter,
 ): Conversation {
   yield { kind: 'message', text: renderAcknowledged(id, filter) };
-  for await (const heard of hear(answer, parts)) {
-    if (heard.kind !== 'message') yield heard;
+  for await (const inbound of readMessages(response, parts)) {
+    if (inbound.kind !== 'message') yield inbound;
     else {
-      const text = tellNotice(heard.text, heard.value, id, filter);
+      const text = toSubscriptionNotification(inbound.text, inbound.value, id, filter);
       if (text !== undefined) yield { kind: 'message', text };
     }
   }
 }
 
 /** A notice that was asked for, tagged; all else of the session's stream is not of the subscription. */
-function tellNotice(
+function toSubscriptionNotification(
   text: string,
   value: Json | undefined,
   id: string | number,
   filter: ListenFilter,
 ): string | undefined {
   if (!isObject(value) || typeof value['method'] !== 'string' || 'id' in value) return undefined;
-  const list = filterOfNotice(value['method']);
+  const list = filterOfNotification(value['method']);
   const isAsked =
     list === undefined
       ? value['method'] === UPDATED && filter.uris.length > 0

@@ -5,108 +5,112 @@
 import { inOnePiece } from '../../mcp/body.js';
 import type { ReadOutcome } from '../../mcp/json-reader.js';
 import type { Json } from '../../mcp/message.js';
-import { createSseFramer, type SseEvent, type SseFault } from '../../mcp/sse.js';
-import type { ForwardFault, UpstreamAnswer, WholeAnswer } from '../../mcp/transport.js';
-import { HEARING_ALONE, type Hearing } from '../hearing.js';
+import { createSseFramer, type SseError, type SseEvent } from '../../mcp/sse.js';
+import type { ForwardError, ResponseBody, UpstreamResponse } from '../../mcp/transport.js';
+import { DIRECT_MESSAGE_READER, type MessageReader } from '../hearing.js';
 
 /** Bytes of one message, and the time for a whole body. `hearing`: read alone and at once where not given. */
-export type HearingBounds = {
+export type ReadBounds = {
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
-  readonly hearing?: Hearing | undefined;
+  readonly messageReader?: MessageReader | undefined;
 };
 
 /** `value` is absent where the text is no JSON that every parser reads alike. A fault is the last. */
-export type Heard =
+export type InboundItem =
   | { readonly kind: 'message'; readonly text: string; readonly value: Json | undefined }
   | { readonly kind: 'alive' }
-  | { readonly kind: 'fault'; readonly reason: ForwardFault };
+  | { readonly kind: 'fault'; readonly reason: ForwardError };
 
 /** The media type of an answer, without its parameters. */
-export function isStream(answer: UpstreamAnswer): boolean {
-  return mediaType(answer) === 'text/event-stream' && answer.status === 200;
+export function isStream(response: UpstreamResponse): boolean {
+  return mediaType(response) === 'text/event-stream' && response.status === 200;
 }
 
 /** True where the body is one JSON message. */
-export function isJson(answer: UpstreamAnswer): boolean {
-  return mediaType(answer) === 'application/json';
+export function isJson(response: UpstreamResponse): boolean {
+  return mediaType(response) === 'application/json';
 }
 
-function mediaType({ headers }: UpstreamAnswer): string {
+function mediaType({ headers }: UpstreamResponse): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
 /** Yields what comes. Ending it early gives the answer up. */
-export async function* hear(
-  answer: UpstreamAnswer,
-  { maxResponseBytes, requestTimeoutMs, hearing = HEARING_ALONE }: HearingBounds,
-): AsyncGenerator<Heard, void> {
-  if (isStream(answer)) yield* hearEvents(answer, maxResponseBytes, hearing);
-  else if (isJson(answer)) {
-    const whole = await answer.whole(maxResponseBytes, requestTimeoutMs);
-    answer.release();
-    yield await hearWhole(whole, hearing);
+export async function* readMessages(
+  response: UpstreamResponse,
+  { maxResponseBytes, requestTimeoutMs, messageReader = DIRECT_MESSAGE_READER }: ReadBounds,
+): AsyncGenerator<InboundItem, void> {
+  if (isStream(response)) yield* readEvents(response, maxResponseBytes, messageReader);
+  else if (isJson(response)) {
+    const body = await response.readBody(maxResponseBytes, requestTimeoutMs);
+    response.release();
+    yield await parseBody(body, messageReader);
   } else {
-    answer.release();
-    yield fault('upstream-protocol');
+    response.release();
+    yield errorItem('upstream-protocol');
   }
 }
 
-function fault(reason: ForwardFault): Heard {
+function errorItem(reason: ForwardError): InboundItem {
   return { kind: 'fault', reason };
 }
 
 /** The one message of a whole body. */
-export async function hearWhole(
-  bytes: WholeAnswer,
-  { read }: Hearing = HEARING_ALONE,
-): Promise<Heard> {
-  if (typeof bytes === 'string') return fault(bytes === 'too-large' ? 'upstream-protocol' : bytes);
+export async function parseBody(
+  bytes: ResponseBody,
+  { read }: MessageReader = DIRECT_MESSAGE_READER,
+): Promise<InboundItem> {
+  if (typeof bytes === 'string')
+    return errorItem(bytes === 'too-large' ? 'upstream-protocol' : bytes);
   const reading = await read(inOnePiece(bytes));
   if (!reading.ok)
-    return fault(reading.fault === 'overloaded' ? 'overloaded' : 'upstream-protocol');
+    return errorItem(reading.error === 'overloaded' ? 'overloaded' : 'upstream-protocol');
   return { kind: 'message', text: reading.text, value: reading.value };
 }
 
-async function* hearEvents(
-  answer: UpstreamAnswer,
+async function* readEvents(
+  response: UpstreamResponse,
   maxBytes: number,
-  hearing: Hearing,
-): AsyncGenerator<Heard, void> {
+  messageReader: MessageReader,
+): AsyncGenerator<InboundItem, void> {
   const framer = createSseFramer({ maxEventBytes: maxBytes });
   try {
     for (;;) {
-      const chunk = await answer.next();
+      const chunk = await response.next();
       if (chunk === undefined) return;
-      if (typeof chunk === 'string') return yield fault(chunk);
-      const room = answer.hold?.(framer.unfinishedBytes() + chunk.byteLength);
-      if ((await room) === 'overloaded') return yield fault('overloaded');
-      yield* framed(framer.push(chunk), hearing);
-      void answer.hold?.(framer.unfinishedBytes());
+      if (typeof chunk === 'string') return yield errorItem(chunk);
+      const reserved = response.hold?.(framer.unfinishedBytes() + chunk.byteLength);
+      if ((await reserved) === 'overloaded') return yield errorItem('overloaded');
+      yield* framed(framer.push(chunk), messageReader);
+      void response.hold?.(framer.unfinishedBytes());
     }
   } finally {
     // Nothing where it has ended.
-    answer.release();
+    response.release();
   }
 }
 
 async function* framed(
-  events: readonly SseEvent[] | SseFault,
-  hearing: Hearing,
-): AsyncGenerator<Heard, void> {
-  if ('fault' in events) return yield fault('upstream-protocol');
+  events: readonly SseEvent[] | SseError,
+  messageReader: MessageReader,
+): AsyncGenerator<InboundItem, void> {
+  if ('error' in events) return yield errorItem('upstream-protocol');
   for (const event of events) {
-    const turn = hearing.turn();
+    const turn = messageReader.turn();
     if (turn !== undefined) await turn;
     const startedMs = performance.now();
-    const heard = heardIn(event, hearing);
-    hearing.spend(performance.now() - startedMs);
-    const late = heard instanceof Promise ? await heard : heard;
+    const inbound = inboundOf(event, messageReader);
+    messageReader.spend(performance.now() - startedMs);
+    const late = inbound instanceof Promise ? await inbound : inbound;
     if (late !== undefined) yield late;
   }
 }
 
-function heardIn(event: SseEvent, { read }: Hearing): Heard | undefined | Promise<Heard> {
+function inboundOf(
+  event: SseEvent,
+  { read }: MessageReader,
+): InboundItem | undefined | Promise<InboundItem> {
   if (event.kind === 'comment') return { kind: 'alive' };
   if (event.kind !== 'message' || event.event !== 'message' || event.data === '') return undefined;
   const { data } = event;
@@ -117,11 +121,11 @@ function heardIn(event: SseEvent, { read }: Hearing): Heard | undefined | Promis
 }
 
 /** What cannot be read is told all the same: whoever judges it refuses it. */
-function messageOf(text: string, reading: ReadOutcome): Heard {
+function messageOf(text: string, reading: ReadOutcome): InboundItem {
   return { kind: 'message', text, value: reading.ok ? reading.value : undefined };
 }
 
 /** Whether a whole answer may ask for input: a quick look, that may be wrong to say yes. */
-export function asks(bytes: Uint8Array): boolean {
+export function mentionsInputRequired(bytes: Uint8Array): boolean {
   return new TextDecoder().decode(bytes).includes('input_required');
 }

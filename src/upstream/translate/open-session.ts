@@ -3,12 +3,12 @@
 // Source: MCP 2025-11-25, lifecycle; logging.
 
 import { isObject, type JsonObject } from '../../mcp/message.js';
-import type { ForwardFault } from '../../mcp/transport.js';
+import type { ForwardError } from '../../mcp/transport.js';
 import { FIRST_VERSION_WITH_HEADER, SESSION_VERSIONS } from '../../mcp/versions.js';
 import {
   type CallPorts,
   callUpstream,
-  type ListingFault,
+  type ListingError,
   notifyUpstream,
 } from '../listing-call.js';
 import type { UpstreamSession } from './session-pool.js';
@@ -29,7 +29,7 @@ const MAX_HANDSHAKE_BYTES = 1024 * 1024;
 /** Visible ASCII (MCP 2025-11-25, session management). */
 const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
 
-const FAULTS: { readonly [why in ListingFault]: ForwardFault } = {
+const FORWARD_ERRORS: { readonly [why in ListingError]: ForwardError } = {
   'too-large': 'upstream-protocol',
   unavailable: 'upstream-unavailable',
   timeout: 'upstream-timeout',
@@ -41,21 +41,22 @@ const FAULTS: { readonly [why in ListingFault]: ForwardFault } = {
 export async function openUpstreamSession(
   ports: CallPorts,
   { version, capabilities, clientInfo, logLevel }: SessionTerms,
-): Promise<Opened | ForwardFault> {
+): Promise<Opened | ForwardError> {
   const budget = {
     bytesLeft: MAX_HANDSHAKE_BYTES,
     deadlineMs: ports.now() + ports.requestTimeoutMs,
   };
   const params = { protocolVersion: version, capabilities, clientInfo };
   const call = { era: '2025', version, method: 'initialize', params, headers: {} } as const;
-  const answer = await callUpstream(ports, call, budget);
-  if (answer.kind === 'failed') return FAULTS[answer.why];
-  const session = answer.kind === 'result' ? readOpened(answer.result, answer.headers) : undefined;
+  const response = await callUpstream(ports, call, budget);
+  if (response.kind === 'failed') return FORWARD_ERRORS[response.why];
+  const session =
+    response.kind === 'result' ? readOpened(response.result, response.headers) : undefined;
   if (session === undefined) return 'upstream-protocol';
   const headers = headersIn(session);
-  const told = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
-  if (told.kind === 'failed') return FAULTS[told.why];
-  if (told.kind === 'refused') return 'upstream-protocol';
+  const notified = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
+  if (notified.kind === 'failed') return FORWARD_ERRORS[notified.why];
+  if (notified.kind === 'refused') return 'upstream-protocol';
   if (logLevel !== undefined && isObject(session.handshake['capabilities'])) {
     const isLogging = isObject(session.handshake['capabilities']['logging']);
     // A server that will not set it logs as it likes; what nobody asked for is not passed on.

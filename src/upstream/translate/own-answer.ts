@@ -4,31 +4,31 @@
 
 import type { Json, RequestId } from '../../mcp/message.js';
 import { encodeSseComment, encodeSseMessage, encodeSsePriming } from '../../mcp/sse.js';
-import type { ForwardFault, UpstreamAnswer } from '../../mcp/transport.js';
+import type { ForwardError, UpstreamResponse } from '../../mcp/transport.js';
 
 /** What is told: a message as JSON text, only that it lives, or why it ends without an answer. */
-export type Said =
+export type OutboundItem =
   | { readonly kind: 'message'; readonly text: string; readonly eventId?: string | undefined }
   /** Nothing yet, but an id after which the stream can be resumed. */
   | { readonly kind: 'primed'; readonly eventId: string }
   | { readonly kind: 'alive' }
-  | { readonly kind: 'fault'; readonly reason: ForwardFault };
+  | { readonly kind: 'fault'; readonly reason: ForwardError };
 
 /** A conversation under way. */
-export type Conversation = AsyncGenerator<Said, void>;
+export type Conversation = AsyncGenerator<OutboundItem, void>;
 
 const encoder = new TextEncoder();
 const NO_BYTES = new Uint8Array();
 
 /** A whole answer, JSON where there is a body. */
-export function wholeAnswer(status: number, body: Uint8Array | string = ''): UpstreamAnswer {
+export function bodyResponse(status: number, body: Uint8Array | string = ''): UpstreamResponse {
   const bytes = typeof body === 'string' ? encoder.encode(body) : body;
   let isRead = false;
   return {
     kind: 'answer',
     status,
     headers: bytes.byteLength === 0 ? {} : { 'content-type': 'application/json' },
-    whole: (maxBytes) => Promise.resolve(bytes.byteLength > maxBytes ? 'too-large' : bytes),
+    readBody: (maxBytes) => Promise.resolve(bytes.byteLength > maxBytes ? 'too-large' : bytes),
     next() {
       const chunk = isRead || bytes.byteLength === 0 ? undefined : bytes;
       isRead = true;
@@ -40,56 +40,56 @@ export function wholeAnswer(status: number, body: Uint8Array | string = ''): Ups
 }
 
 /** A result of the gateway's own. */
-export function resultAnswer(id: RequestId, result: Json = {}): UpstreamAnswer {
-  return wholeAnswer(200, JSON.stringify({ jsonrpc: '2.0', id, result }));
+export function resultResponse(id: RequestId, result: Json = {}): UpstreamResponse {
+  return bodyResponse(200, JSON.stringify({ jsonrpc: '2.0', id, result }));
 }
 
 /** 202: a notification, or the answer to a question, was taken. */
-export function acceptedAnswer(): UpstreamAnswer {
-  return wholeAnswer(202);
+export function acceptedResponse(): UpstreamResponse {
+  return bodyResponse(202);
 }
 
 /** A conversation as an event stream, told as fast as it is read. `ground` is what it stands on. */
-export function streamAnswer(
+export function streamResponse(
   conversation: Conversation,
-  ground: Pick<UpstreamAnswer, 'release' | 'abort'>,
-): UpstreamAnswer {
+  source: Pick<UpstreamResponse, 'release' | 'abort'>,
+): UpstreamResponse {
   let isOver = false;
   const gathered = gather(conversation);
   const leave = (give: 'release' | 'abort'): void => {
     if (give === 'release' && isOver) return;
     isOver = true;
-    ground[give]();
+    source[give]();
     void conversation.return(undefined).catch(() => undefined);
   };
   return {
     kind: 'answer',
     status: 200,
     headers: { 'content-type': 'text/event-stream' },
-    whole: () => Promise.resolve(NO_BYTES),
+    readBody: () => Promise.resolve(NO_BYTES),
     async next() {
       if (isOver) return undefined;
-      const said = await gathered();
-      if (typeof said === 'string' && said !== '') return encoder.encode(said);
+      const outbound = await gathered();
+      if (typeof outbound === 'string' && outbound !== '') return encoder.encode(outbound);
       isOver = true;
-      return said === undefined || typeof said === 'string' ? undefined : said.reason;
+      return outbound === undefined || typeof outbound === 'string' ? undefined : outbound.reason;
     },
     release: () => leave('release'),
     abort: () => leave('abort'),
   };
 }
 
-type Fault = Extract<Said, { readonly kind: 'fault' }>;
+type ErrorItem = Extract<OutboundItem, { readonly kind: 'fault' }>;
 
 /**
  * Reads a conversation by all that it says in one turn of the event loop, as the events of one reading, and
  * then by how it ends: undefined, or a fault.
  */
-function gather(conversation: Conversation): () => Promise<string | Fault | undefined> {
-  let pending: Promise<Said | undefined> | undefined;
+function gather(conversation: Conversation): () => Promise<string | ErrorItem | undefined> {
+  let pending: Promise<OutboundItem | undefined> | undefined;
 
   /** What is said next; it stays pending until it is taken. */
-  function coming(): Promise<Said | undefined> {
+  function coming(): Promise<OutboundItem | undefined> {
     pending ??= conversation.next().then(({ value }) => value ?? undefined);
     return pending;
   }
@@ -100,18 +100,19 @@ function gather(conversation: Conversation): () => Promise<string | Fault | unde
     let text = '';
     for (;;) {
       // What fails fails at the next reading, behind what was said before.
-      const said = await Promise.race([coming(), turn]).catch(() => LATER);
-      if (said === undefined || said.kind === 'later' || said.kind === 'fault') return text;
+      const outbound = await Promise.race([coming(), turn]).catch(() => LATER);
+      if (outbound === undefined || outbound.kind === 'later' || outbound.kind === 'fault')
+        return text;
       pending = undefined;
-      text += encodeSaid(said);
+      text += encodeOutbound(outbound);
     }
   }
 
   return async () => {
-    const said = await coming();
-    if (said === undefined || said.kind === 'fault') return said;
+    const outbound = await coming();
+    if (outbound === undefined || outbound.kind === 'fault') return outbound;
     pending = undefined;
-    return encodeSaid(said) + (await rest());
+    return encodeOutbound(outbound) + (await rest());
   };
 }
 
@@ -123,13 +124,13 @@ function endOfTurn(): Promise<typeof LATER> {
   });
 }
 
-function encodeSaid(said: Exclude<Said, { readonly kind: 'fault' }>): string {
-  switch (said.kind) {
+function encodeOutbound(outbound: Exclude<OutboundItem, { readonly kind: 'fault' }>): string {
+  switch (outbound.kind) {
     case 'alive':
       return encodeSseComment('');
     case 'primed':
-      return encodeSsePriming(said.eventId);
+      return encodeSsePriming(outbound.eventId);
     case 'message':
-      return encodeSseMessage(said.text, { id: said.eventId });
+      return encodeSseMessage(outbound.text, { id: outbound.eventId });
   }
 }

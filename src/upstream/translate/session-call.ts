@@ -3,16 +3,20 @@
 // Source: MCP 2026-07-28, multi-round-trip requests; MCP 2025-11-25, transports.
 
 import type { Admitted } from '../../mcp/admitted.js';
-import { mayAskFirst } from '../../mcp/asking.js';
-import { isObject, type Json, type JsonObject, type QuestionName } from '../../mcp/message.js';
-import { readQuestion } from '../../mcp/questions.js';
-import { questionResult, type SentAs, tellStateless } from '../../mcp/translate/to-sessions.js';
-import type { LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
+import { canRequireInput } from '../../mcp/asking.js';
+import { isObject, type Json, type JsonObject, type ServerRequestName } from '../../mcp/message.js';
+import { serverRequestNameOf } from '../../mcp/questions.js';
+import {
+  inputRequiredResult,
+  type SentAs,
+  toStatelessMessage,
+} from '../../mcp/translate/to-sessions.js';
+import type { LeaveSignal, UpstreamResponse } from '../../mcp/transport.js';
 import type { Caller } from '../../policy/caller.js';
 import type { StatelessParts } from './for-stateless.js';
-import { type Heard, hear } from './messages.js';
-import { type Conversation, type Said, streamAnswer } from './own-answer.js';
-import type { Parked } from './parking.js';
+import { type InboundItem, readMessages } from './messages.js';
+import { type Conversation, type OutboundItem, streamResponse } from './own-answer.js';
+import type { SuspendedCall } from './parking.js';
 import type { PooledSession } from './session-pool.js';
 
 /** A call under way in a session. */
@@ -22,23 +26,23 @@ export type SessionCall = {
   readonly session: PooledSession;
   readonly sent: SentAs;
   /** What its client declared and was granted. */
-  readonly askable: readonly QuestionName[];
+  readonly allowedServerRequests: readonly ServerRequestName[];
   /** Gives the call up, and tells the server so. */
   cancel(): void;
   /** The call has its answer. */
   end(): void;
 };
 
-const QUESTION_KEY = 'question';
+const INPUT_REQUEST_KEY = 'question';
 const NO_SUCH_METHOD = { code: -32601, message: 'Method not found' };
 const DECLINED = { code: -32603, message: 'The client gave no answer.' };
 
 /** The answer of a call, as it comes. */
-export function relayInSession(call: SessionCall, answer: UpstreamAnswer): UpstreamAnswer {
-  const heard = hear(answer, call.parts);
+export function relayInSession(call: SessionCall, response: UpstreamResponse): UpstreamResponse {
+  const inboundItems = readMessages(response, call.parts);
   // Told to its end, it is let go by the conversation itself, unless it is parked.
-  const ground = { release: () => undefined, abort: () => call.cancel() };
-  return streamAnswer(tellLeg(call, heard), ground);
+  const source = { release: () => undefined, abort: () => call.cancel() };
+  return streamResponse(relayUntilInputRequired(call, inboundItems), source);
 }
 
 /**
@@ -46,7 +50,7 @@ export function relayInSession(call: SessionCall, answer: UpstreamAnswer): Upstr
  * is on its way to the server: then nothing has changed.
  */
 export function resume(
-  { call, rest, question, key }: Parked,
+  { call, rest, requestId, key }: SuspendedCall,
   { admitted, by }: { readonly admitted: Admitted; readonly by: Caller },
   signal: LeaveSignal | undefined,
 ): Conversation | undefined {
@@ -55,27 +59,30 @@ export function resume(
   const responses = params?.['inputResponses'];
   const response = isObject(responses) ? responses[key] : undefined;
   const reply: JsonObject = isObject(response) ? { result: response } : { error: DECLINED };
-  const said: JsonObject = { jsonrpc: '2.0', id: question, ...reply };
-  if (!call.parts.tell(call.session, by, said)) return undefined;
+  const replyMessage: JsonObject = { jsonrpc: '2.0', id: requestId, ...reply };
+  if (!call.parts.sendInSession(call.session, by, replyMessage)) return undefined;
   signal?.addEventListener('abort', call.cancel, { once: true });
   const id = message.kind === 'request' ? message.id : call.sent.id;
-  return tellLeg({ ...call, by, sent: { ...call.sent, id } }, rest);
+  return relayUntilInputRequired({ ...call, by, sent: { ...call.sent, id } }, rest);
 }
 
 /** Tells one leg: up to the answer, or to a question. */
-async function* tellLeg(call: SessionCall, rest: AsyncIterator<Heard, unknown>): Conversation {
-  let isParked = false;
+async function* relayUntilInputRequired(
+  call: SessionCall,
+  rest: AsyncIterator<InboundItem, unknown>,
+): Conversation {
+  let isSuspended = false;
   try {
     for (;;) {
-      const { done, value: heard } = await rest.next();
+      const { done, value: inbound } = await rest.next();
       if (done === true) return;
-      const step = stepOf(call, rest, heard);
-      isParked = step.isParked;
-      if (step.said !== undefined) yield step.said;
+      const step = stepOf(call, rest, inbound);
+      isSuspended = step.isSuspended;
+      if (step.outbound !== undefined) yield step.outbound;
       if (step.isLast) return;
     }
   } finally {
-    if (!isParked) {
+    if (!isSuspended) {
       call.end();
       await rest.return?.(undefined);
     }
@@ -83,27 +90,35 @@ async function* tellLeg(call: SessionCall, rest: AsyncIterator<Heard, unknown>):
 }
 
 type Step = {
-  readonly said: Said | undefined;
+  readonly outbound: OutboundItem | undefined;
   readonly isLast: boolean;
-  readonly isParked: boolean;
+  readonly isSuspended: boolean;
 };
 
 /** What becomes of one thing that was heard. */
-function stepOf(call: SessionCall, rest: AsyncIterator<Heard, unknown>, heard: Heard): Step {
-  if (heard.kind !== 'message') return { said: heard, isLast: false, isParked: false };
-  const { text, value } = heard;
+function stepOf(
+  call: SessionCall,
+  rest: AsyncIterator<InboundItem, unknown>,
+  inbound: InboundItem,
+): Step {
+  if (inbound.kind !== 'message') return { outbound: inbound, isLast: false, isSuspended: false };
+  const { text, value } = inbound;
   const asked = readServerRequest(value);
   if (asked !== undefined) {
-    const question = park(call, rest, asked);
+    const inputRequired = suspend(call, rest, asked);
     // One that may not be asked goes on as it came: whoever judges this answer drops it, and records that.
-    const said = { kind: 'message', text: question ?? text } as const;
-    return { said, isLast: question !== undefined, isParked: question !== undefined };
+    const outbound = { kind: 'message', text: inputRequired ?? text } as const;
+    return {
+      outbound,
+      isLast: inputRequired !== undefined,
+      isSuspended: inputRequired !== undefined,
+    };
   }
-  const told = value === undefined ? text : tellStateless(text, value, call.sent);
+  const translated = value === undefined ? text : toStatelessMessage(text, value, call.sent);
   return {
-    said: told === undefined ? undefined : { kind: 'message', text: told },
-    isLast: isOwnAnswer(value, call.sent),
-    isParked: false,
+    outbound: translated === undefined ? undefined : { kind: 'message', text: translated },
+    isLast: isOwnResponse(value, call.sent),
+    isSuspended: false,
   };
 }
 
@@ -121,30 +136,34 @@ function readServerRequest(value: Json | undefined): ServerRequest | undefined {
   return { id, method, params: isObject(params) ? params : undefined };
 }
 
-function isOwnAnswer(value: Json | undefined, { sentId }: SentAs): boolean {
+function isOwnResponse(value: Json | undefined, { sentId }: SentAs): boolean {
   return isObject(value) && value['id'] === sentId && !('method' in value);
 }
 
 /** The result that asks; `undefined` where the server was answered here. */
-function park(
+function suspend(
   call: SessionCall,
-  rest: AsyncIterator<Heard, unknown>,
+  rest: AsyncIterator<InboundItem, unknown>,
   { id, method, params }: ServerRequest,
 ): string | undefined {
-  const { parts, by, session, sent, askable } = call;
+  const { parts, by, session, sent, allowedServerRequests } = call;
   if (method === 'ping') {
-    parts.tell(session, by, { jsonrpc: '2.0', id, result: {} }, true);
+    parts.sendInSession(session, by, { jsonrpc: '2.0', id, result: {} }, true);
     return undefined;
   }
-  const name = readQuestion(method, params);
-  const mayAsk = name !== undefined && name !== 'malformed' && askable.includes(name);
+  const name = serverRequestNameOf(method, params);
+  const mayRequireInput =
+    name !== undefined && name !== 'malformed' && allowedServerRequests.includes(name);
   const handle =
-    mayAsk && mayAskFirst(sent.method)
-      ? parts.parking.enter({ call, rest, question: id, key: QUESTION_KEY }, by.principal)
+    mayRequireInput && canRequireInput(sent.method)
+      ? parts.suspendedCalls.enter(
+          { call, rest, requestId: id, key: INPUT_REQUEST_KEY },
+          by.principal,
+        )
       : undefined;
   if (handle === undefined) {
-    parts.tell(session, by, { jsonrpc: '2.0', id, error: NO_SUCH_METHOD }, true);
+    parts.sendInSession(session, by, { jsonrpc: '2.0', id, error: NO_SUCH_METHOD }, true);
     return undefined;
   }
-  return questionResult(sent.id, QUESTION_KEY, { method, params }, handle);
+  return inputRequiredResult(sent.id, INPUT_REQUEST_KEY, { method, params }, handle);
 }

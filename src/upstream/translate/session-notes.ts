@@ -9,11 +9,11 @@ import type { JsonObject, RequestId, RpcError } from '../../mcp/message.js';
 import type { Principal } from '../../policy/principal.js';
 
 /** How a client answered a question. */
-export type QuestionReply =
+export type ServerRequestReply =
   | { readonly kind: 'result'; readonly result: JsonObject }
   | { readonly kind: 'error'; readonly error: RpcError | undefined };
 
-export type SessionNotes = {
+export type SessionState = {
   logLevel: string | undefined;
   readonly resources: Set<string>;
   /** Told when the resources change. */
@@ -21,7 +21,7 @@ export type SessionNotes = {
   /** Requests under way, by their ids. */
   readonly running: LiveTable<RequestId, Pick<Leaving, 'abort'>>;
   /** Questions that wait for the client. */
-  readonly waiting: Map<RequestId, (reply: QuestionReply) => void>;
+  readonly waiting: Map<RequestId, (reply: ServerRequestReply) => void>;
 };
 
 /**
@@ -33,11 +33,11 @@ export const MAX_SESSIONS = 10_000;
 /** Subscriptions of one session. */
 export const MAX_RESOURCES = 256;
 
-export type NotesBook = {
+export type SessionStates = {
   /** The notes of a session of this owner, empty for one that is new here. */
-  of(session: string, owner: string): SessionNotes;
+  of(session: string, owner: string): SessionState;
   /** The notes of a session that is known here. */
-  find(session: string): SessionNotes | undefined;
+  find(session: string): SessionState | undefined;
   /** Ends what is under way in it, too. */
   forget(session: string): void;
   forgetWhere(isOver: (session: string) => boolean): void;
@@ -48,18 +48,18 @@ export function ownerOf({ issuerUrl, subject, client }: Principal): string {
   return JSON.stringify([issuerUrl, subject, client]);
 }
 
-type Page = { readonly notes: SessionNotes; readonly owner: string };
+type Page = { readonly sessionState: SessionState; readonly owner: string };
 
 /** An empty book. The key is the keyed hash of a session's sealed id. */
-export function createNotesBook(): NotesBook {
+export function createSessionStates(): SessionStates {
   // Both in the order of use: the pages of all, and of each owner which are its own.
-  const book = new Map<string, Page>();
+  const sessionStates = new Map<string, Page>();
   const owned = new Map<string, Set<string>>();
 
   function takeOut(session: string | undefined): Page | undefined {
-    const page = session === undefined ? undefined : book.get(session);
+    const page = session === undefined ? undefined : sessionStates.get(session);
     if (session === undefined || page === undefined) return undefined;
-    book.delete(session);
+    sessionStates.delete(session);
     const own = owned.get(page.owner);
     own?.delete(session);
     if (own?.size === 0) owned.delete(page.owner);
@@ -67,46 +67,46 @@ export function createNotesBook(): NotesBook {
   }
 
   /** A caller who opens many forgets its own. */
-  function makeRoom(owner: string): void {
+  function makeCapacity(owner: string): void {
     const own = owned.get(owner);
     if (own !== undefined && own.size >= MAX_SESSIONS_A_CALLER) takeOut(oldestAtRest(own));
-    else if (book.size >= MAX_SESSIONS) takeOut(oldestAtRest(book.keys()));
+    else if (sessionStates.size >= MAX_SESSIONS) takeOut(oldestAtRest(sessionStates.keys()));
   }
 
   /** A question waits for its answer, whatever else was said meanwhile. */
   function oldestAtRest(sessions: Iterable<string>): string | undefined {
     for (const session of sessions) {
-      const notes = book.get(session)?.notes;
-      if (notes !== undefined && isAtRest(notes)) return session;
+      const sessionState = sessionStates.get(session)?.sessionState;
+      if (sessionState !== undefined && isAtRest(sessionState)) return session;
     }
     return undefined;
   }
 
   function forget(session: string): void {
-    for (const leaving of takeOut(session)?.notes.running.values() ?? []) leaving.abort();
+    for (const leaving of takeOut(session)?.sessionState.running.values() ?? []) leaving.abort();
   }
 
   return {
     of(session, owner) {
-      const notes = takeOut(session)?.notes ?? emptyNotes();
-      makeRoom(owner);
-      book.set(session, { notes, owner });
+      const sessionState = takeOut(session)?.sessionState ?? emptySessionState();
+      makeCapacity(owner);
+      sessionStates.set(session, { sessionState, owner });
       owned.set(owner, (owned.get(owner) ?? new Set()).add(session));
-      return notes;
+      return sessionState;
     },
-    find: (session) => book.get(session)?.notes,
+    find: (session) => sessionStates.get(session)?.sessionState,
     forget,
     forgetWhere(isOver) {
-      for (const session of [...book.keys()]) if (isOver(session)) forget(session);
+      for (const session of [...sessionStates.keys()]) if (isOver(session)) forget(session);
     },
   };
 }
 
-function isAtRest({ listeners, running, waiting }: SessionNotes): boolean {
+function isAtRest({ listeners, running, waiting }: SessionState): boolean {
   return listeners.size + running.size + waiting.size === 0;
 }
 
-function emptyNotes(): SessionNotes {
+function emptySessionState(): SessionState {
   return {
     logLevel: undefined,
     resources: new Set(),

@@ -4,7 +4,7 @@
 // Source: MCP 2025-11-25, lifecycle and session management; contract §10 (never shared between principals).
 
 import type { JsonObject } from '../../mcp/message.js';
-import type { ForwardFault } from '../../mcp/transport.js';
+import type { ForwardError } from '../../mcp/transport.js';
 import type { Caller } from '../../policy/caller.js';
 
 /** A session as the upstream opened it. */
@@ -29,8 +29,8 @@ export type SessionPool = {
   /** The session of this key, opened where there is none. */
   take(
     key: string,
-    open: () => Promise<UpstreamSession | ForwardFault>,
-  ): Promise<PooledSession | ForwardFault>;
+    open: () => Promise<UpstreamSession | ForwardError>,
+  ): Promise<PooledSession | ForwardError>;
   /** The upstream no longer knows it: the next one who asks gets another. */
   forget(session: PooledSession): void;
   /** Ends all of them. */
@@ -46,7 +46,7 @@ export type PoolSettings = {
 };
 
 type Entry = {
-  readonly opening: Promise<UpstreamSession | ForwardFault>;
+  readonly opening: Promise<UpstreamSession | ForwardError>;
   session: UpstreamSession | undefined;
   uses: number;
   usedAtMs: number;
@@ -76,7 +76,7 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
   }
 
   /** Makes room for one more: of those that nobody uses the one that rested longest goes. */
-  function makeRoom(): boolean {
+  function makeCapacity(): boolean {
     if (entries.size < maxSessions) return true;
     for (const [key, entry] of entries) {
       if (entry.uses > 0) continue;
@@ -86,7 +86,7 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
     return false;
   }
 
-  function enter(key: string, open: () => Promise<UpstreamSession | ForwardFault>): Entry {
+  function enter(key: string, open: () => Promise<UpstreamSession | ForwardError>): Entry {
     const entry: Entry = {
       opening: open(),
       session: undefined,
@@ -102,7 +102,7 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
     async take(key, open) {
       let entry = entries.get(key);
       if (entry === undefined) {
-        if (!makeRoom()) return 'upstream-unavailable';
+        if (!makeCapacity()) return 'upstream-unavailable';
         entry = enter(key, open);
       } else {
         // The last in the order of the map is the one used last.

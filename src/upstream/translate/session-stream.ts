@@ -4,15 +4,24 @@
 // Source: MCP 2026-07-28, subscriptions; MCP 2025-11-25, transports (listening for messages).
 
 import type { Json } from '../../mcp/message.js';
-import { ownForm, type RequestEnvelope, tellNotice } from '../../mcp/translate/to-stateless.js';
-import type { ForwardOutcome, LeaveSignal, UpstreamAnswer } from '../../mcp/transport.js';
+import {
+  ownForm,
+  type RequestEnvelope,
+  toSessionNotification,
+} from '../../mcp/translate/to-stateless.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamResponse } from '../../mcp/transport.js';
 import type { Caller } from '../../policy/caller.js';
 import type { SessionUpstream } from '../client.js';
-import { type HearingBounds, hear, isStream } from './messages.js';
-import { type Conversation, type Said, streamAnswer, wholeAnswer } from './own-answer.js';
-import type { SessionNotes } from './session-notes.js';
+import { isStream, type ReadBounds, readMessages } from './messages.js';
+import {
+  bodyResponse,
+  type Conversation,
+  type OutboundItem,
+  streamResponse,
+} from './own-answer.js';
+import type { SessionState } from './session-notes.js';
 
-type StreamParts = HearingBounds & {
+type StreamParts = ReadBounds & {
   readonly client: Pick<SessionUpstream, 'subscribe'>;
   readonly by: Caller;
   readonly envelope: RequestEnvelope;
@@ -23,26 +32,29 @@ const LISTEN_ID = 1;
 /** Opens it: the answer to the session's GET. */
 export async function listenForSession(
   parts: StreamParts,
-  notes: SessionNotes,
+  sessionState: SessionState,
   signal: LeaveSignal,
 ): Promise<ForwardOutcome> {
   const stop = new AbortController();
   const end = (): void => stop.abort();
   signal.addEventListener('abort', end, { once: true });
-  const first = await subscribe(parts, notes, stop.signal);
+  const first = await subscribe(parts, sessionState, stop.signal);
   if (first.kind === 'fault') return first;
-  if (!isStream(first.answer)) {
-    first.answer.release();
-    return wholeAnswer(first.answer.status >= 500 ? first.answer.status : 405);
+  if (!isStream(first.response)) {
+    first.response.release();
+    return bodyResponse(first.response.status >= 500 ? first.response.status : 405);
   }
-  return streamAnswer(tell(parts, notes, first, stop), { release: end, abort: end });
+  return streamResponse(relaySubscriptions(parts, sessionState, first, stop), {
+    release: end,
+    abort: end,
+  });
 }
 
 type Subscribed =
   | {
       readonly kind: 'subscribed';
-      readonly answer: UpstreamAnswer;
-      readonly renewed: () => boolean;
+      readonly response: UpstreamResponse;
+      readonly isSuperseded: () => boolean;
     }
   | Extract<ForwardOutcome, { readonly kind: 'fault' }>;
 
@@ -52,7 +64,7 @@ type Subscribed =
  */
 async function subscribe(
   { client, by, envelope }: StreamParts,
-  notes: SessionNotes,
+  sessionState: SessionState,
   signal: LeaveSignal,
 ): Promise<Subscribed> {
   const notifications: Record<string, Json> = {
@@ -60,41 +72,42 @@ async function subscribe(
     promptsListChanged: true,
     resourcesListChanged: true,
   };
-  if (notes.resources.size > 0) notifications['resourceSubscriptions'] = [...notes.resources];
+  if (sessionState.resources.size > 0)
+    notifications['resourceSubscriptions'] = [...sessionState.resources];
   const form = ownForm('subscriptions/listen', LISTEN_ID, { notifications }, envelope);
-  let isRenewed = false;
+  let isOutdated = false;
   let isAnswered = false;
   const controller = new AbortController();
   const end = (): void => {
-    notes.listeners.delete(renew);
+    sessionState.listeners.delete(resubscribe);
     signal.removeEventListener('abort', end);
     controller.abort();
   };
-  function renew(): void {
-    isRenewed = true;
+  function resubscribe(): void {
+    isOutdated = true;
     if (isAnswered) end();
   }
-  notes.listeners.add(renew);
+  sessionState.listeners.add(resubscribe);
   signal.addEventListener('abort', end, { once: true });
   const outcome = await client.subscribe(form, by, controller.signal);
   isAnswered = true;
-  if (isRenewed || outcome.kind === 'fault') end();
+  if (isOutdated || outcome.kind === 'fault') end();
   if (outcome.kind === 'fault') return outcome;
-  return { kind: 'subscribed', answer: outcome, renewed: () => isRenewed };
+  return { kind: 'subscribed', response: outcome, isSuperseded: () => isOutdated };
 }
 
-async function* tell(
+async function* relaySubscriptions(
   parts: StreamParts,
-  notes: SessionNotes,
+  sessionState: SessionState,
   first: Extract<Subscribed, { readonly kind: 'subscribed' }>,
   stop: AbortController,
 ): Conversation {
   let current = first;
   try {
     for (;;) {
-      yield* tellOne(current, parts);
-      if (!current.renewed() || stop.signal.aborted) return;
-      const next = await subscribe(parts, notes, stop.signal);
+      yield* relaySubscription(current, parts);
+      if (!current.isSuperseded() || stop.signal.aborted) return;
+      const next = await subscribe(parts, sessionState, stop.signal);
       if (next.kind === 'fault') return yield next;
       current = next;
     }
@@ -104,19 +117,20 @@ async function* tell(
   }
 }
 
-async function* tellOne(
-  { answer, renewed }: Extract<Subscribed, { readonly kind: 'subscribed' }>,
-  bounds: HearingBounds,
+async function* relaySubscription(
+  { response, isSuperseded }: Extract<Subscribed, { readonly kind: 'subscribed' }>,
+  bounds: ReadBounds,
 ): Conversation {
-  for await (const heard of hear(answer, bounds)) {
+  for await (const inbound of readMessages(response, bounds)) {
     // A subscription that was given up for another ends with a fault of its own.
-    if (heard.kind === 'fault' && renewed()) return;
-    const said = heard.kind === 'message' ? noticeIn(heard.text, heard.value) : heard;
-    if (said !== undefined) yield said;
+    if (inbound.kind === 'fault' && isSuperseded()) return;
+    const outbound =
+      inbound.kind === 'message' ? notificationOf(inbound.text, inbound.value) : inbound;
+    if (outbound !== undefined) yield outbound;
   }
 }
 
-function noticeIn(text: string, value: Json | undefined): Said | undefined {
-  const told = value === undefined ? undefined : tellNotice(text, value);
-  return told === undefined ? undefined : { kind: 'message', text: told };
+function notificationOf(text: string, value: Json | undefined): OutboundItem | undefined {
+  const translated = value === undefined ? undefined : toSessionNotification(text, value);
+  return translated === undefined ? undefined : { kind: 'message', text: translated };
 }

@@ -7,46 +7,46 @@ import { randomUUID } from 'node:crypto';
 import type { RequestId } from '../../mcp/message.js';
 import {
   MAX_RESOURCES,
-  type NotesBook,
-  type QuestionReply,
-  type SessionNotes,
+  type ServerRequestReply,
+  type SessionState,
+  type SessionStates,
 } from './session-notes.js';
 
 /** What is said of a session. */
-export type SessionNews =
+export type SessionChange =
   | { readonly kind: 'log-level'; readonly level: string }
   | { readonly kind: 'subscribed'; readonly uri: string }
   | { readonly kind: 'unsubscribed'; readonly uri: string }
   | { readonly kind: 'cancelled'; readonly id: RequestId }
-  | { readonly kind: 'answered'; readonly id: RequestId; readonly reply: QuestionReply };
+  | { readonly kind: 'answered'; readonly id: RequestId; readonly reply: ServerRequestReply };
 
 /** `session` is the keyed hash of its sealed id, `owner` whose it is. */
-export type SessionWord = {
+export type SessionMessage = {
   readonly session: string;
   readonly owner: string;
-  readonly news: SessionNews;
+  readonly news: SessionChange;
 };
 
 /** The way to the other replicas. */
-export type SessionWords = {
+export type SessionBus = {
   /** The name of this replica. */
   readonly self: string;
   /** `nobody`: that replica runs no more, or the word is too long. */
-  tell(replica: string, word: SessionWord): Promise<Unspread | 'told' | 'nobody'>;
-  /** Every replica hears it, this one too ({@link hearWord}), and all in one order; or none does. */
-  tellAll(word: SessionWord): Promise<Unspread | 'told'>;
+  send(replica: string, message: SessionMessage): Promise<Unspread | 'told' | 'nobody'>;
+  /** Every replica hears it, this one too ({@link receiveSessionMessage}), and all in one order; or none does. */
+  publish(message: SessionMessage): Promise<Unspread | 'told'>;
 };
 
 /** Why nobody was told: for now it cannot be, or too much of this owner's is on its way. */
 export type Unspread = 'unavailable' | 'overloaded';
 
 /** Words of one owner that are on their way at a time: a quarter of what may wait for a replica. */
-export const MAX_WORDS_AN_OWNER = 64;
+export const MAX_MESSAGES_PER_OWNER = 64;
 /** Words that wait to be on their way: a client may subscribe to all that a session can at once. */
 export const MAX_WAITING_AN_OWNER = MAX_RESOURCES;
 
 /** A name that is hard to guess, of something that this replica alone can go on with. */
-export function nameHere({ self }: Pick<SessionWords, 'self'>): string {
+export function nameHere({ self }: Pick<SessionBus, 'self'>): string {
   return `${self}.${randomUUID()}`;
 }
 
@@ -56,39 +56,43 @@ export function replicaOf(name: RequestId): string {
 }
 
 /** Notes what was said of a session, here or elsewhere. */
-export function noteNews(notes: SessionNotes, news: SessionNews): void {
+export function applySessionChange(sessionState: SessionState, news: SessionChange): void {
   switch (news.kind) {
     case 'log-level':
-      notes.logLevel = news.level;
+      sessionState.logLevel = news.level;
       return;
     case 'subscribed':
-      if (notes.resources.has(news.uri) || notes.resources.size >= MAX_RESOURCES) return;
-      notes.resources.add(news.uri);
-      tellListeners(notes);
+      if (sessionState.resources.has(news.uri) || sessionState.resources.size >= MAX_RESOURCES)
+        return;
+      sessionState.resources.add(news.uri);
+      notifyListeners(sessionState);
       return;
     case 'unsubscribed':
-      if (notes.resources.delete(news.uri)) tellListeners(notes);
+      if (sessionState.resources.delete(news.uri)) notifyListeners(sessionState);
       return;
     case 'cancelled': {
-      const running = notes.running.get(news.id);
+      const running = sessionState.running.get(news.id);
       // Whoever tells the answer learns first that it is wanted no more: what was cancelled gets no error.
       if (running !== undefined) setImmediate(() => running.abort());
       return;
     }
     case 'answered':
-      notes.waiting.get(news.id)?.(news.reply);
+      sessionState.waiting.get(news.id)?.(news.reply);
   }
 }
 
-function tellListeners({ listeners }: SessionNotes): void {
+function notifyListeners({ listeners }: SessionState): void {
   for (const changed of listeners) changed();
 }
 
 /** Notes a word, of here or of another replica. What needs something of here is noted only where it is. */
-export function hearWord(book: NotesBook, { session, owner, news }: SessionWord): void {
+export function receiveSessionMessage(
+  sessionStates: SessionStates,
+  { session, owner, news }: SessionMessage,
+): void {
   const isOfHere = news.kind === 'cancelled' || news.kind === 'answered';
-  const notes = isOfHere ? book.find(session) : book.of(session, owner);
-  if (notes !== undefined) noteNews(notes, news);
+  const sessionState = isOfHere ? sessionStates.find(session) : sessionStates.of(session, owner);
+  if (sessionState !== undefined) applySessionChange(sessionState, news);
 }
 
 /** One owner's words: those on their way, and whoever waits to say more. */
@@ -98,12 +102,12 @@ type Line = { underWay: number; readonly waiting: (() => void)[] };
  * The same words, of which nobody has more than its share on the way: what waits for a replica is everyone's
  * room. Who says more waits for its turn, and is refused where too many of its own wait already.
  */
-export function shareWords({ self, tell, tellAll }: SessionWords): SessionWords {
+export function limitSessionBus({ self, send, publish }: SessionBus): SessionBus {
   const lines = new Map<string, Line>();
 
   /** At once where there is room on the way; false where there is none to wait. */
   function enter(line: Line): boolean | Promise<void> {
-    if (line.underWay < MAX_WORDS_AN_OWNER) {
+    if (line.underWay < MAX_MESSAGES_PER_OWNER) {
       line.underWay += 1;
       return true;
     }
@@ -119,8 +123,8 @@ export function shareWords({ self, tell, tellAll }: SessionWords): SessionWords 
   }
 
   async function within<T>(
-    { owner }: SessionWord,
-    say: () => Promise<T>,
+    { owner }: SessionMessage,
+    deliver: () => Promise<T>,
   ): Promise<T | 'overloaded'> {
     const line = lines.get(owner) ?? { underWay: 0, waiting: [] };
     lines.set(owner, line);
@@ -128,7 +132,7 @@ export function shareWords({ self, tell, tellAll }: SessionWords): SessionWords 
     if (turn === false) return 'overloaded';
     if (turn instanceof Promise) await turn;
     try {
-      return await say();
+      return await deliver();
     } finally {
       leave(owner, line);
     }
@@ -136,18 +140,21 @@ export function shareWords({ self, tell, tellAll }: SessionWords): SessionWords 
 
   return {
     self,
-    tell: (replica, word) => within(word, () => tell(replica, word)),
-    tellAll: (word) => within(word, () => tellAll(word)),
+    send: (replica, message) => within(message, () => send(replica, message)),
+    publish: (message) => within(message, () => publish(message)),
   };
 }
 
 /** The words about a session that no other replica serves. */
-export function wordsHere({ self }: Pick<SessionWords, 'self'>, book: NotesBook): SessionWords {
+export function localSessionBus(
+  { self }: Pick<SessionBus, 'self'>,
+  sessionStates: SessionStates,
+): SessionBus {
   return {
     self,
-    tell: () => Promise.resolve('nobody'),
-    tellAll(word) {
-      hearWord(book, word);
+    send: () => Promise.resolve('nobody'),
+    publish(message) {
+      receiveSessionMessage(sessionStates, message);
       return Promise.resolve('told');
     },
   };

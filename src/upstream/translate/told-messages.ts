@@ -10,65 +10,65 @@ import { ownerOf } from './session-notes.js';
 import type { UpstreamSession } from './session-pool.js';
 
 /** Messages under way, of one caller and of all, and their bytes. */
-export const MAX_TOLD_A_CALLER = 1_024;
-const MAX_TOLD = 8_192;
-export const MAX_TOLD_BYTES_A_CALLER = 4 * 1024 * 1024;
-const MAX_TOLD_BYTES = 64 * 1024 * 1024;
+export const MAX_OUTBOUND_PER_CALLER = 1_024;
+const MAX_OUTBOUND = 8_192;
+export const MAX_OUTBOUND_BYTES_PER_CALLER = 4 * 1024 * 1024;
+const MAX_OUTBOUND_BYTES = 64 * 1024 * 1024;
 /** What the gateway itself answers in one caller's sessions; a server that asks faster goes unanswered. */
 export const MAX_OWN_A_CALLER = 16;
 
-type Share = { count: number; bytes: number };
+type Usage = { count: number; bytes: number };
 
 /** A message: whose, how long, and whether it is the gateway's own answer. */
-export type ToldMessage = {
+export type OutboundMessage = {
   readonly owner: string;
   readonly bytes: number;
   readonly isOwn: boolean;
 };
 
-export type ToldMessages = {
+export type OutboundQueue = {
   /** Takes a place, which the returned function gives back; `undefined` where there is none. */
-  enter(message: ToldMessage): (() => void) | undefined;
+  enter(message: OutboundMessage): (() => void) | undefined;
 };
 
 /** Nothing under way. */
-export function createToldMessages(): ToldMessages {
-  const all: Share = { count: 0, bytes: 0 };
-  const shares = new Map<string, Share>();
+export function createOutboundQueue(): OutboundQueue {
+  const all: Usage = { count: 0, bytes: 0 };
+  const usageByOwner = new Map<string, Usage>();
 
-  function take(share: Share, count: number, bytes: number): void {
-    share.count += count;
-    share.bytes += bytes;
+  function take(usage: Usage, count: number, bytes: number): void {
+    usage.count += count;
+    usage.bytes += bytes;
   }
 
   return {
     enter({ owner, bytes, isOwn }) {
-      const own = shares.get(owner) ?? { count: 0, bytes: 0 };
-      const maxOwn = isOwn ? MAX_OWN_A_CALLER : MAX_TOLD_A_CALLER;
-      const hasRoom =
-        fits(own, bytes, maxOwn, MAX_TOLD_BYTES_A_CALLER) &&
-        fits(all, bytes, MAX_TOLD, MAX_TOLD_BYTES);
-      if (!hasRoom) return undefined;
-      shares.set(owner, own);
-      for (const share of [own, all]) take(share, 1, bytes);
+      const own = usageByOwner.get(owner) ?? { count: 0, bytes: 0 };
+      const maxOwn = isOwn ? MAX_OWN_A_CALLER : MAX_OUTBOUND_PER_CALLER;
+      const hasCapacity =
+        fits(own, bytes, maxOwn, MAX_OUTBOUND_BYTES_PER_CALLER) &&
+        fits(all, bytes, MAX_OUTBOUND, MAX_OUTBOUND_BYTES);
+      if (!hasCapacity) return undefined;
+      usageByOwner.set(owner, own);
+      for (const usage of [own, all]) take(usage, 1, bytes);
       return () => {
-        for (const share of [own, all]) take(share, -1, -bytes);
-        if (own.count === 0) shares.delete(owner);
+        for (const usage of [own, all]) take(usage, -1, -bytes);
+        if (own.count === 0) usageByOwner.delete(owner);
       };
     },
   };
 }
 
 /** One alone may be as long as a request may: it was taken from a client within its limit. */
-function fits(share: Share, bytes: number, maxCount: number, maxBytes: number): boolean {
-  return share.count === 0 || (share.count < maxCount && share.bytes + bytes <= maxBytes);
+function fits(usage: Usage, bytes: number, maxCount: number, maxBytes: number): boolean {
+  return usage.count === 0 || (usage.count < maxCount && usage.bytes + bytes <= maxBytes);
 }
 
 /**
  * Says something in a caller's session; what is answered is not read. False where too much is on its way: then it
  * is not said. `isOwn`: an answer of the gateway's own, which may go unsaid.
  */
-export type Tell = (
+export type SendInSession = (
   session: Pick<UpstreamSession, 'version' | 'upstreamSession'>,
   by: Caller,
   message: JsonObject,
@@ -76,15 +76,15 @@ export type Tell = (
 ) => boolean;
 
 /** Says things to one upstream. */
-export function createTeller({
+export function createSessionSender({
   client,
   requestTimeoutMs: timeoutMs,
-}: Pick<TranslationSettings, 'client' | 'requestTimeoutMs'>): Tell {
-  const told = createToldMessages();
+}: Pick<TranslationSettings, 'client' | 'requestTimeoutMs'>): SendInSession {
+  const outboundQueue = createOutboundQueue();
   return (session, by, message, isOwn = false) => {
     const body = JSON.stringify(message);
     const bytes = Buffer.byteLength(body);
-    const leave = told.enter({ owner: ownerOf(by.principal), bytes, isOwn });
+    const leave = outboundQueue.enter({ owner: ownerOf(by.principal), bytes, isOwn });
     if (leave === undefined) return false;
     const headers = {
       'content-type': 'application/json',

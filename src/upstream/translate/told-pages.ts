@@ -18,59 +18,59 @@ const MAX_PAGES = 64;
 const MAX_PAGE_BYTES = 512 * 1024;
 
 /** What was heard under one id is told under another. */
-export type TellingIds = { readonly heard: RequestId; readonly told: RequestId };
+export type TranslationIds = { readonly source: RequestId; readonly translated: RequestId };
 
 /** A message as it was heard and as it is told, both as text. */
-export type Telling = { readonly heard: string; readonly told: string };
+export type TranslatedPage = { readonly source: string; readonly translated: string };
 
-export type ToldPages = {
+export type TranslatedPages = {
   /** What these bytes are told as; `tellAnew` is asked where that is not known, and says nothing of what is no JSON. */
-  tell(
+  translate(
     method: string,
     bytes: Uint8Array,
-    ids: TellingIds,
-    tellAnew: () => Promise<Telling | undefined>,
+    ids: TranslationIds,
+    translateAnew: () => Promise<TranslatedPage | undefined>,
   ): Bytes | Promise<Bytes>;
 };
 
 const encoder = new TextEncoder();
 
-type Kept = { readonly heard: Halves; readonly told: Halves };
+type Kept = { readonly source: Halves; readonly translated: Halves };
 
 /** A memory of one upstream, which keeps the page of each length that came last. */
-export function createToldPages(): ToldPages {
+export function createTranslatedPages(): TranslatedPages {
   const pages = new Map<string, Kept>();
   const keyOf = (method: string, length: number, id: RequestId): string =>
     `${method} ${length - JSON.stringify(id).length}`;
 
-  function recall(method: string, bytes: Uint8Array, ids: TellingIds): Bytes | undefined {
-    const kept = pages.get(keyOf(method, bytes.length, ids.heard));
-    if (kept === undefined || !isJoined(kept.heard, bytes, ids.heard, isEqual)) return undefined;
-    return piecesAtId(kept.told, ids.told);
+  function recall(method: string, bytes: Uint8Array, ids: TranslationIds): Bytes | undefined {
+    const kept = pages.get(keyOf(method, bytes.length, ids.source));
+    if (kept === undefined || !isJoined(kept.source, bytes, ids.source, isEqual)) return undefined;
+    return piecesAtId(kept.translated, ids.translated);
   }
 
-  function keep(method: string, telling: Telling, ids: TellingIds): void {
-    const heard = splitAtId(telling.heard, ids.heard);
-    const told = splitAtId(telling.told, ids.told);
-    if (heard === undefined || told === undefined) return;
-    const length = heard.head.length + heard.tail.length;
+  function keep(method: string, page: TranslatedPage, ids: TranslationIds): void {
+    const source = splitAtId(page.source, ids.source);
+    const translated = splitAtId(page.translated, ids.translated);
+    if (source === undefined || translated === undefined) return;
+    const length = source.head.length + source.tail.length;
     if (length > MAX_PAGE_BYTES) return;
     const key = `${method} ${length}`;
     pages.delete(key);
-    pages.set(key, { heard, told });
+    pages.set(key, { source, translated });
     const [oldest] = pages.keys();
     if (pages.size > MAX_PAGES && oldest !== undefined) pages.delete(oldest);
   }
 
   return {
-    tell(method, bytes, ids, tellAnew) {
+    translate(method, bytes, ids, translateAnew) {
       const isList = LISTS.has(method);
       const known = isList ? recall(method, bytes, ids) : undefined;
       if (known !== undefined) return known;
-      return tellAnew().then((telling) => {
-        if (telling === undefined) return bytes;
-        if (isList) keep(method, telling, ids);
-        return encoder.encode(telling.told);
+      return translateAnew().then((page) => {
+        if (page === undefined) return bytes;
+        if (isList) keep(method, page, ids);
+        return encoder.encode(page.translated);
       });
     },
   };

@@ -4,7 +4,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { claimAt } from '../../../src/authn/claim-path.js';
-import { type ClaimSource, judgeClaims } from '../../../src/authn/claims.js';
+import { type ClaimSource, checkClaims } from '../../../src/authn/claims.js';
 import { makePrincipal } from '../../../src/authn/principal.js';
 import type { IssuerSettings } from '../../../src/config/settings.js';
 import type { JsonObject } from '../../../src/mcp/message.js';
@@ -46,7 +46,7 @@ function judge({ claims = {}, source = 'jwt', names = {}, audiences = [RESOURCE]
     Object.entries({ ...GOOD, ...claims }).filter(([, value]) => value !== undefined),
   ) as JsonObject;
   const issuer = { ...ISSUER, claims: { ...ISSUER.claims, ...names } };
-  return judgeClaims(stated, { issuer, source, audiences, now: NOW_S * 1000 });
+  return checkClaims(stated, { issuer, source, audiences, now: NOW_S * 1000 });
 }
 
 function groupsOf(claims: Readonly<Record<string, unknown>>, ...groups: readonly string[]) {

@@ -7,7 +7,7 @@ import {
   type Acceptance,
   type AuthnOutcome,
   createAuthenticator,
-  isFault,
+  isAuthnError,
 } from '../../../src/authn/verify.js';
 import type { IssuerSettings } from '../../../src/config/settings.js';
 import { createGuardedFetch } from '../../../src/upstream/guarded-fetch.js';
@@ -45,7 +45,7 @@ export function makeAuthenticator(issuers: readonly IssuerSettings[], clock = ma
     introspectors,
     now: clock.now,
     tokenIds: (bytes) => [createHmac('sha256', 'token-id').update(bytes).digest('base64url')],
-    judgeProof: () => Promise.resolve('invalid_dpop_proof'),
+    verifyProof: () => Promise.resolve('invalid_dpop_proof'),
   });
   const ask = (token: string, acceptance = ACCEPTANCE) =>
     authenticate(
@@ -67,5 +67,5 @@ export function makeAuthenticator(issuers: readonly IssuerSettings[], clock = ma
 }
 
 export function verdictOf(outcome: AuthnOutcome): string {
-  return isFault(outcome) ? outcome.reason : 'ok';
+  return isAuthnError(outcome) ? outcome.reason : 'ok';
 }

@@ -3,7 +3,7 @@
 
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createQuestionBudget } from '../../../src/authn/question-budget.js';
+import { createIntrospectionBudget } from '../../../src/authn/question-budget.js';
 import type { IntrospectionSettings } from '../../../src/config/settings.js';
 import { type Misbehaviour, startTestIssuer, type TestIssuer } from '../../support/issuer.js';
 import { makeSecret } from '../../support/secret.js';
@@ -269,7 +269,7 @@ describe('[TOK-02] an issuer is asked', () => {
         let nowMs = 0;
         let strangers = 0;
         let all = 0;
-        const budget = createQuestionBudget(perSecond, () => nowMs);
+        const budget = createIntrospectionBudget(perSecond, () => nowMs);
         for (const { afterMs, isKnown } of asked) {
           nowMs += afterMs;
           if (!budget.take(isKnown)) continue;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymousPrincipal } from '../../../src/authn/principal.js';
-import { type AuthnOutcome, isFault } from '../../../src/authn/verify.js';
+import { type AuthnOutcome, isAuthnError } from '../../../src/authn/verify.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import { startTestIssuer, type TestIssuer } from '../../support/issuer.js';
 import { ACCEPTANCE, makeAuthenticator, RESOURCE } from './fixture.js';
@@ -22,7 +22,7 @@ afterAll(async () => {
 });
 
 function expectPrincipal(outcome: AuthnOutcome): Principal {
-  if (isFault(outcome)) throw new Error(outcome.reason);
+  if (isAuthnError(outcome)) throw new Error(outcome.reason);
   return outcome;
 }
 

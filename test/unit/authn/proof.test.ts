@@ -2,7 +2,7 @@ import { createHmac, hash, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readConfirmation } from '../../../src/authn/confirmation.js';
-import { createProofJudge, type ProofVerdict } from '../../../src/authn/proof.js';
+import { createProofVerifier, type ProofVerdict } from '../../../src/authn/proof.js';
 import { PROOF_ALGORITHMS, readProofKey } from '../../../src/authn/proof-key.js';
 import { createProofNonces } from '../../../src/authn/proof-nonce.js';
 import type { Json, JsonObject } from '../../../src/mcp/message.js';
@@ -24,7 +24,7 @@ const digests =
 function makeJudge(more: { now?: () => number; maxUses?: number } = {}) {
   const { now = Date.now, maxUses } = more;
   const replays = createMemoryReplays(now, maxUses);
-  const judge = createProofJudge({
+  const judge = createProofVerifier({
     now,
     hmacAll: digests(['one']),
     replays,
@@ -94,7 +94,7 @@ describe('a proof of possession', () => {
       const replays = createMemoryReplays(Date.now);
       const proof = await holder.prove('POST', URI, { token: TOKEN });
       const ask = (keys: readonly string[] = []): Promise<ProofVerdict> =>
-        createProofJudge({
+        createProofVerifier({
           ...{ now: Date.now, hmacAll: digests(keys), replays },
           ...{ nonces: undefined, maxAgeMs: MAX_AGE_MS },
         })({ proof, method: 'POST', uri: URI, token: TOKEN, proofKey: holder.thumbprint });

@@ -71,8 +71,8 @@ async function run(args: readonly string[], ports: Partial<AuditPorts> = {}) {
     loadSettings: (file) =>
       Promise.resolve(
         file === join(folder, 'gateway.yaml')
-          ? { settings, faults: '' }
-          : { settings: undefined, faults: 'missing.yaml:1:1 error no such file\n' },
+          ? { settings, diagnostics: '' }
+          : { settings: undefined, diagnostics: 'missing.yaml:1:1 error no such file\n' },
       ),
     wait: () => Promise.resolve(false),
     ...ports,
@@ -148,7 +148,7 @@ describe('audit verify', () => {
       signer: ring,
       now: () => NOW,
       meters: countingMeters(),
-      newWriter: () => createAuditFile(path, { lookEveryMs: 0 }),
+      newWriter: () => createAuditFile(path, { checkIntervalMs: 0 }),
     });
     await audit.start();
     await rename(path, `${path}.1`);

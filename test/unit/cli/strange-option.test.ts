@@ -1,12 +1,12 @@
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { describeStrangeOption } from '../../../src/cli/strange-option.js';
+import { describeUnknownOption } from '../../../src/cli/strange-option.js';
 
 const root = new Command('root');
 root.command('serve').requiredOption('-c, --config <file>', 'a file').option('--json', 'as JSON');
 root.command('pin').command('fetch').option('--note <text>', 'why').option('--approve', 'now');
 
-const strange = (line: string) => describeStrangeOption(root, line.split(' '));
+const strange = (line: string) => describeUnknownOption(root, line.split(' '));
 
 describe('a misspelt option', () => {
   it.each([

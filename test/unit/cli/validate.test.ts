@@ -31,8 +31,8 @@ async function validate({ files = {}, options = {}, ports = {}, env = { KEY: KEY
   const io = terminal({ env });
   const code = await runValidate({ config: 'config/gateway.yaml', ...options }, io, {
     files: filesOf({ ...FILES, ...files }),
-    compilePolicies: () => ({ faults: [] }),
-    loadLocks: () => Promise.resolve({ upstreams: [], faults: [] }),
+    compilePolicies: () => ({ diagnostics: [] }),
+    loadLocks: () => Promise.resolve({ upstreams: [], diagnostics: [] }),
     ...ports,
   });
   return { code, out: io.out(), err: io.err() };
@@ -53,7 +53,7 @@ describe('[C-21] validate', () => {
         loadLocks: (folder) =>
           Promise.resolve({
             upstreams: ['githb'],
-            faults: [
+            diagnostics: [
               {
                 ...{ file: `${folder}/github.lock.yaml`, line: 4, column: 9 },
                 ...{ severity: 'error', rule: 'lock', message: 'the digest differs' },
@@ -81,7 +81,7 @@ describe('[C-21] validate', () => {
       ports: {
         compilePolicies: (_, context) => {
           seen = context;
-          return { faults: [] };
+          return { diagnostics: [] };
         },
       },
     });
@@ -95,7 +95,7 @@ describe('[C-21] validate', () => {
   it('lets warnings pass, and fails them with --strict', async () => {
     const ports: Partial<ValidatePorts> = {
       compilePolicies: (documents) => ({
-        faults: documents.map(({ file }) => ({
+        diagnostics: documents.map(({ file }) => ({
           ...{ file, path: ['rules', 0, 'what', 'tools', 0], severity: 'warning' as const },
           message: 'matches nothing',
         })),
@@ -143,8 +143,8 @@ describe('[C-21] validate', () => {
     const io = terminal({ env: {} });
     const ports: ValidatePorts = {
       files: filesOf(FILES),
-      compilePolicies: () => ({ faults: [] }),
-      loadLocks: () => Promise.resolve({ upstreams: [], faults: [] }),
+      compilePolicies: () => ({ diagnostics: [] }),
+      loadLocks: () => Promise.resolve({ upstreams: [], diagnostics: [] }),
     };
     const program = buildProgram(io, [validateCommand(io, ports)]);
     const words = ['validate', '-c', 'config/gateway.yaml'];

@@ -17,8 +17,8 @@ const MEMBERS = 'upstreams: {github: {prefix: gh_}, web: {}}';
 
 describe('[MRG-20] an endpoint in the configuration', () => {
   it('is a resource of its own over its members', () => {
-    const { endpoints } = settingsOf(withEndpoint(`path: /together, issuers: [corp], ${MEMBERS}`));
-    expect(endpoints.get('all')).toEqual({
+    const { aggregates } = settingsOf(withEndpoint(`path: /together, issuers: [corp], ${MEMBERS}`));
+    expect(aggregates.get('all')).toEqual({
       name: 'all',
       path: '/together',
       resource: 'https://mcp.example.com/together',
@@ -32,7 +32,7 @@ describe('[MRG-20] an endpoint in the configuration', () => {
         { upstream: 'web', prefix: 'web_' },
       ],
     });
-    expect(settingsOf(TWO).endpoints.size).toBe(0);
+    expect(settingsOf(TWO).aggregates.size).toBe(0);
   });
 
   it.each([
@@ -44,8 +44,8 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       'w, s]',
       `w, s]\n    binding: ${other}`,
     );
-    const { endpoints } = settingsOf(withEndpoint(`issuers: [corp], ${MEMBERS}`, base));
-    expect(endpoints.get('all')?.binding).toBe(demanded);
+    const { aggregates } = settingsOf(withEndpoint(`issuers: [corp], ${MEMBERS}`, base));
+    expect(aggregates.get('all')?.binding).toBe(demanded);
   });
 
   it('is refused where one member wants proofs and another certificates', () => {
@@ -60,7 +60,7 @@ describe('[MRG-20] an endpoint in the configuration', () => {
 
   it('has the path of its name, and may be open where all its members are', () => {
     const open = withEndpoint('authentication: none, upstreams: {demo: {}}', LOCAL);
-    expect(settingsOf(open).endpoints.get('all')).toMatchObject({
+    expect(settingsOf(open).aggregates.get('all')).toMatchObject({
       path: '/all',
       resource: 'http://127.0.0.1:8080/all',
       issuers: [],
@@ -204,7 +204,7 @@ describe('[MRG-14] names that look alike under prefixes', () => {
       ['web', pinned(['search', 'new_x'])],
     ]);
     const faults = checkMergedNames(
-      outline ?? { file: FILE, endpoints: [] },
+      outline ?? { file: FILE, aggregates: [] },
       (upstream) => catalogues.get(upstream),
       'error',
     );

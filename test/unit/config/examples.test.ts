@@ -32,8 +32,8 @@ describe('[C-19] the examples', () => {
   });
 
   it.each(NAMES)('config/%s loads, and so do its policies', (name) => {
-    const { settings, faults } = load(name);
-    expect(faults.map(lineOf)).toEqual([]);
+    const { settings, diagnostics } = load(name);
+    expect(diagnostics.map(lineOf)).toEqual([]);
     const policies = loadPolicies(settings?.policiesDir ?? '', {
       files: DISK_FILES,
       compile: (documents, hash) =>
@@ -48,7 +48,7 @@ describe('[C-19] the examples', () => {
           issuers: [...(settings?.issuers.keys() ?? [])],
         }),
     });
-    expect(policies.faults.map(lineOf)).toEqual([]);
+    expect(policies.diagnostics.map(lineOf)).toEqual([]);
     expect(policies.documents.length).toBeGreaterThan(0);
     const upstreams = new Set(settings?.upstreams.keys());
     const named = policies.documents.flatMap(({ rules }) =>

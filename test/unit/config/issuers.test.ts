@@ -103,7 +103,7 @@ describe('[TOK-16] an issuer', () => {
   ])('with %s is a mistake', (_title, text, message) => {
     const reading = read(text, { env: SECRET_ENV });
     expect(reading.settings).toBeUndefined();
-    const lines = reading.faults.map(lineOf).join('\n');
+    const lines = reading.diagnostics.map(lineOf).join('\n');
     expect(lines).toContain(message);
     expect(lines).not.toContain('plainly');
   });

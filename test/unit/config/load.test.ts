@@ -18,7 +18,7 @@ issuers:
     algorithms: [ES256, RS256]
     tokenType: at+jwt
     maxLifetime: 1h
-    claims: {client: [client_id, azp], scope: [scope, scp], groups: groups}
+    claims: {client: [client_id, azp], scope: [scope, scp], groups}
 upstreams:
   github:
     url: https://github-mcp.internal/mcp
@@ -259,8 +259,8 @@ describe('[C-06] all mistakes in one run', () => {
       fc.property(fc.array(change, { maxLength: 4 }), (changes) => {
         const text = [...lines];
         for (const { line, text: written } of changes) text[line] = written;
-        const { settings, faults } = read(text.join('\n'));
-        expect(settings === undefined).toBe(faults.length > 0);
+        const { settings, diagnostics } = read(text.join('\n'));
+        expect(settings === undefined).toBe(diagnostics.length > 0);
       }),
       { numRuns: 300 },
     );
@@ -287,6 +287,6 @@ describe('[C-06] all mistakes in one run', () => {
   });
 
   it('names the file as it was asked for', () => {
-    expect(read('a: 1').faults[0]?.file).toBe(FILE);
+    expect(read('a: 1').diagnostics[0]?.file).toBe(FILE);
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { loadPolicies } from '../../../src/config/policies.js';
-import type { PolicyDocument, PolicyFault } from '../../../src/policy/document.js';
+import type { PolicyDiagnostic, PolicyDocument } from '../../../src/policy/document.js';
 import { filesOf, lineOf } from './reading.js';
 
 const FOLDER = '/srv/policies';
@@ -32,24 +32,24 @@ rules:
     reason: Ask.
 `;
 
-type Compile = (documents: readonly PolicyDocument[], hash: string) => readonly PolicyFault[];
+type Compile = (documents: readonly PolicyDocument[], hash: string) => readonly PolicyDiagnostic[];
 
 function load(files: Readonly<Record<string, string>>, faults: Compile = () => []) {
   const named = Object.entries(files).map(([name, text]) => [`${FOLDER}/${name}`, text]);
   return loadPolicies(FOLDER, {
     files: filesOf(Object.fromEntries(named)),
-    compile: (documents, hash) => ({ policies: 'compiled', faults: faults(documents, hash) }),
+    compile: (documents, hash) => ({ policies: 'compiled', diagnostics: faults(documents, hash) }),
   });
 }
 
 function linesOf(text: string, faults?: Compile): readonly string[] {
-  return load({ 'a.policy.yaml': text }, faults).faults.map(lineOf);
+  return load({ 'a.policy.yaml': text }, faults).diagnostics.map(lineOf);
 }
 
 describe('[C-14] policies are read from a folder', () => {
   it('turns files into documents, units into numbers', () => {
-    const { documents, policies, faults, hash } = load({ 'a.policy.yaml': GOOD });
-    expect(faults).toEqual([]);
+    const { documents, policies, diagnostics, hash } = load({ 'a.policy.yaml': GOOD });
+    expect(diagnostics).toEqual([]);
     expect(policies).toBe('compiled');
     expect(hash).toMatch(/^[0-9a-f]{64}$/);
     expect(documents[0]).toMatchObject({ file: `${FOLDER}/a.policy.yaml`, policy: 'github' });
@@ -95,16 +95,16 @@ describe('[C-14] policies are read from a folder', () => {
   it('warns where no file is, and refuses a folder that cannot be read', () => {
     const none = load({ 'notes.txt': '' });
     expect(none.policies).toBe('compiled');
-    expect(none.faults.map(lineOf)).toEqual([
+    expect(none.diagnostics.map(lineOf)).toEqual([
       '1:1 warning no .policy.yaml file: nothing is allowed',
     ]);
     const gone = load({});
     expect(gone.policies).toBeUndefined();
-    expect(gone.faults[0]?.rule).toBe('unreadable');
+    expect(gone.diagnostics[0]?.rule).toBe('unreadable');
   });
 
   it('gives faults of the compiler their line, column and suggestion', () => {
-    const fault: PolicyFault = {
+    const fault: PolicyDiagnostic = {
       file: `${FOLDER}/a.policy.yaml`,
       path: ['rules', 0, 'who', 'issuers', 0],
       severity: 'error',
@@ -121,14 +121,14 @@ describe('[C-14] policies are read from a folder', () => {
 
   it('reports every file in one run, and still compiles the right ones', () => {
     let compiled: readonly string[] = [];
-    const { faults, policies } = load(
+    const { diagnostics, policies } = load(
       { 'a.policy.yaml': 'version: [', 'b.policy.yaml': GOOD, 'c.policy.yaml': 'version: 1\n' },
       (documents) => {
         compiled = documents.map(({ policy }) => policy);
         return [];
       },
     );
-    expect(new Set(faults.map(({ file }) => file)).size).toBe(2);
+    expect(new Set(diagnostics.map(({ file }) => file)).size).toBe(2);
     expect(compiled).toEqual(['github']);
     expect(policies).toBeUndefined();
   });
@@ -144,8 +144,8 @@ describe('[C-06] whatever a policy file holds', () => {
     fc.assert(
       fc.property(fc.nat(lines.length - 1), written, (index, text) => {
         const changed = lines.map((line, at) => (at === index ? text : line)).join('\n');
-        const { documents, faults } = load({ 'a.policy.yaml': changed });
-        expect(documents.length === 0).toBe(faults.length > 0);
+        const { documents, diagnostics } = load({ 'a.policy.yaml': changed });
+        expect(documents.length === 0).toBe(diagnostics.length > 0);
       }),
       { numRuns: 300 },
     );

@@ -1,7 +1,7 @@
 // Reads gateway texts in tests: files and environment are maps, one small text is right and the
 // tests change it.
 
-import type { Fault } from '../../../src/config/fault.js';
+import type { Diagnostic } from '../../../src/config/fault.js';
 import type { Files } from '../../../src/config/files.js';
 import { type GatewayReading, loadGateway } from '../../../src/config/load.js';
 import type { Settings } from '../../../src/config/settings.js';
@@ -70,16 +70,16 @@ export function read(text: string, around: Surroundings = {}): GatewayReading {
 
 /** The faults of a text, as the lines that a user sees, without the file's name. */
 export function faultLines(text: string, around: Surroundings = {}): readonly string[] {
-  return read(text, around).faults.map(lineOf);
+  return read(text, around).diagnostics.map(lineOf);
 }
 
-export function lineOf({ line, column, severity, message, suggestion }: Fault): string {
+export function lineOf({ line, column, severity, message, suggestion }: Diagnostic): string {
   const question = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`;
   return `${line}:${column} ${severity} ${message}${question}`;
 }
 
 export function settingsOf(text: string, around: Surroundings = {}): Settings {
-  const { settings, faults } = read(text, around);
-  if (settings === undefined) throw new Error(faults.map(lineOf).join('\n'));
+  const { settings, diagnostics } = read(text, around);
+  if (settings === undefined) throw new Error(diagnostics.map(lineOf).join('\n'));
   return settings;
 }

@@ -149,9 +149,9 @@ describe('[C-08] serve refuses to start: keys and secrets', () => {
       swap('env: KEY', 'env: LEAK'),
     ];
     for (const text of texts) {
-      const { faults } = read(text, { env: { LEAK: secret } });
-      expect(faults.length).toBeGreaterThan(0);
-      expect(JSON.stringify(faults)).not.toContain('hunter2');
+      const { diagnostics } = read(text, { env: { LEAK: secret } });
+      expect(diagnostics.length).toBeGreaterThan(0);
+      expect(JSON.stringify(diagnostics)).not.toContain('hunter2');
     }
   });
 

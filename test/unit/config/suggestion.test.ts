@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { editDistance, nearestWord } from '../../../src/config/suggestion.js';
+import { editDistance, nearestCandidate } from '../../../src/config/suggestion.js';
 
 describe('[C-04] what a mistyped word meant', () => {
   it.each([
@@ -13,7 +13,7 @@ describe('[C-04] what a mistyped word meant', () => {
     ['x'.repeat(65), ['x'.repeat(64)], undefined],
     ['', ['a'], undefined],
   ])('%s of %j: %s', (word, candidates, expected) => {
-    expect(nearestWord(word, candidates)).toBe(expected);
+    expect(nearestCandidate(word, candidates)).toBe(expected);
   });
 
   it('counts the same in both directions, and nothing for the same word', () => {

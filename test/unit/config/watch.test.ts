@@ -37,7 +37,7 @@ async function watchOver(
   const watch = await watchConfiguration({
     targets,
     pollMs,
-    settleMs: 5,
+    debounceMs: 5,
     onError: (error) => errors.push(error),
     onChange: async () => {
       calls += 1;

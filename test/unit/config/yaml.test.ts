@@ -5,14 +5,14 @@ import { lineOf } from './reading.js';
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const valuesOf = (text: string): unknown => {
-  const { source, faults } = readYaml('x.yaml', encode(text));
-  expect(faults).toEqual([]);
+  const { source, diagnostics } = readYaml('x.yaml', encode(text));
+  expect(diagnostics).toEqual([]);
   return source?.value;
 };
 const linesOf = (text: string): readonly string[] => {
-  const { source, faults } = readYaml('x.yaml', encode(text));
-  expect(source === undefined).toBe(faults.length > 0);
-  return faults.map(lineOf);
+  const { source, diagnostics } = readYaml('x.yaml', encode(text));
+  expect(source === undefined).toBe(diagnostics.length > 0);
+  return diagnostics.map(lineOf);
 };
 
 describe('[C-02] YAML 1.2 core, one document', () => {
@@ -90,8 +90,8 @@ describe('[C-02] YAML 1.2 core, one document', () => {
     expect(linesOf('#'.repeat(MAX_FILE_BYTES + 1))[0]).toMatch(/larger than/);
     expect(linesOf('['.repeat(200) + ']'.repeat(200)).join()).toMatch(/nested more than 64 deep/);
     expect(linesOf(`[${'1,'.repeat(MAX_VALUES + 1)}]`).join()).toMatch(/more than 100000 values/);
-    const { faults } = readYaml('x.yaml', new Uint8Array([0x61, 0x3a, 0x20, 0xff]));
-    expect(faults.map(lineOf)).toEqual(['1:1 error the file is not UTF-8 text']);
+    const { diagnostics } = readYaml('x.yaml', new Uint8Array([0x61, 0x3a, 0x20, 0xff]));
+    expect(diagnostics.map(lineOf)).toEqual(['1:1 error the file is not UTF-8 text']);
   });
 
   it('survives text that is built to exhaust the stack', () => {
@@ -128,9 +128,10 @@ describe('[C-02] YAML 1.2 core, one document', () => {
     );
     fc.assert(
       fc.property(text, (any) => {
-        const { source, faults } = readYaml('x.yaml', encode(any));
-        expect(source === undefined).toBe(faults.length > 0);
-        for (const { line, column } of faults) expect(Math.min(line, column)).toBeGreaterThan(0);
+        const { source, diagnostics } = readYaml('x.yaml', encode(any));
+        expect(source === undefined).toBe(diagnostics.length > 0);
+        for (const { line, column } of diagnostics)
+          expect(Math.min(line, column)).toBeGreaterThan(0);
       }),
       { numRuns: 500 },
     );

@@ -67,8 +67,8 @@ function verdict(
 
 describe('the files of the demo', () => {
   it('[D-09] are a configuration without a fault', async () => {
-    const { settings, faults } = load(await writeDemoFiles(dir, INPUT));
-    expect(faults).toEqual([]);
+    const { settings, diagnostics } = load(await writeDemoFiles(dir, INPUT));
+    expect(diagnostics).toEqual([]);
     const desk = settings?.upstreams.get(DESK.name);
     expect(desk?.resource).toBe('http://127.0.0.1:8080/desk');
     expect(desk?.url.href).toBe(INPUT.upstreamUrl);
@@ -78,19 +78,19 @@ describe('the files of the demo', () => {
 
   it('[D-09] open the admin listener with a token that only the owner can read', async () => {
     const adminToken = 'x'.repeat(40);
-    const { settings, faults } = load(await writeDemoFiles(dir, { ...INPUT, adminToken }));
-    expect(faults).toEqual([]);
+    const { settings, diagnostics } = load(await writeDemoFiles(dir, { ...INPUT, adminToken }));
+    expect(diagnostics).toEqual([]);
     expect(settings?.admin?.breakGlassToken).toBe(adminToken);
     expect((await stat(join(dir, 'admin-token'))).mode & 0o077).toBe(0);
   });
 
   it('[D-09] are a policy without a fault, whose rules say what the tour shows', async () => {
     const { policiesDir } = await writeDemoFiles(dir, INPUT);
-    const { documents, faults } = loadPolicies(policiesDir, {
+    const { documents, diagnostics } = loadPolicies(policiesDir, {
       files: DISK_FILES,
-      compile: () => ({ policies: true, faults: [] }),
+      compile: () => ({ policies: true, diagnostics: [] }),
     });
-    expect(faults).toEqual([]);
+    expect(diagnostics).toEqual([]);
     const context = {
       hash: 'demo',
       upstreams: [{ name: DESK.name, issuers: [DESK.issuer], strict: true }],
@@ -98,7 +98,7 @@ describe('the files of the demo', () => {
       issuers: [DESK.issuer],
     };
     const compiled = compilePolicies(documents, context);
-    expect(compiled.faults).toEqual([]);
+    expect(compiled.diagnostics).toEqual([]);
     const ask = (user: DemoUser, name: string, args: JsonObject = {}) =>
       verdict(compiled.policies, user, { kind: 'tool', name }, args);
     expect(ask('engineer', 'get_ticket', { project: 'web', id: 'T-1' })).toMatch(/read-tickets$/);

@@ -35,7 +35,7 @@ async function listen(secure?: TlsOptions): Promise<Listening> {
         refusesForwarded: () => false,
         addressOf: (peer) => peer,
       }),
-      async exchange(_incoming, outgoing) {
+      async handle(_incoming, outgoing) {
         await new Promise<void>((resolve) => waiting.push(resolve));
         outgoing.send(200, { 'content-type': 'application/json' }, '{}');
       },

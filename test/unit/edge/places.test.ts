@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createPlaces } from '../../../src/edge/places.js';
+import { createConcurrencyLimits } from '../../../src/edge/places.js';
 
 describe('[MRG-19] places at an upstream', () => {
   it('are shared by its own path and by every endpoint, and given back once', () => {
-    const places = createPlaces();
+    const places = createConcurrencyLimits();
     const endpoint = {
       upstream: 'all',
       members: new Map([

@@ -2,22 +2,22 @@ import { describe, expect, it } from 'vitest';
 import { createEdgeRecorder, EDGE_REFUSALS_PER_SECOND } from '../../../src/gateway/edge-refusal.js';
 import type { Audit } from '../../../src/observe/audit.js';
 import type { Metrics } from '../../../src/observe/metrics.js';
-import type { ExchangeRecord } from '../../../src/policy/record.js';
+import type { RequestRecord } from '../../../src/policy/record.js';
 
 function rig() {
-  const decisions: ExchangeRecord[] = [];
-  const outcomes: ExchangeRecord[] = [];
-  const counted: ExchangeRecord[] = [];
+  const decisions: RequestRecord[] = [];
+  const outcomes: RequestRecord[] = [];
+  const counted: RequestRecord[] = [];
   const clock = { nowMs: 0 };
   const audit = {
-    decision: (record: ExchangeRecord) => {
+    decision: (record: RequestRecord) => {
       decisions.push(record);
       return Promise.resolve('durable');
     },
-    outcome: (record: ExchangeRecord) => void outcomes.push(record),
+    outcome: (record: RequestRecord) => void outcomes.push(record),
   } as unknown as Audit;
   const metrics = {
-    recordExchange: (record: ExchangeRecord) => void counted.push(record),
+    recordExchange: (record: RequestRecord) => void counted.push(record),
   } as unknown as Metrics;
   const record = createEdgeRecorder({ audit, metrics, now: () => clock.nowMs });
   return { decisions, outcomes, counted, clock, record };

@@ -1,12 +1,12 @@
 // Long work on the event loop: at once while little was done, then in turns, whoever has more of it.
 
 import { describe, expect, it } from 'vitest';
-import { createLoopTurns } from '../../../src/gateway/loop-turns.js';
+import { createLoopScheduler } from '../../../src/gateway/loop-turns.js';
 
 /** Turns whose loop goes round when the test says so. */
 function turnsByHand() {
   const due: (() => void)[] = [];
-  const turns = createLoopTurns({ sliceMs: 10, later: (run) => due.push(run) });
+  const turns = createLoopScheduler({ sliceMs: 10, later: (run) => due.push(run) });
   return {
     turns,
     due,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Settings } from '../../../src/config/settings.js';
 import { createReload, type ReloadPorts } from '../../../src/gateway/reload.js';
 import type { Version } from '../../../src/gateway/version.js';
-import type { Witness } from '../../../src/gateway/witness.js';
+import type { Observability } from '../../../src/gateway/witness.js';
 
 const SETTINGS = {
   publicBase: '',
@@ -19,7 +19,7 @@ function versionOf(config: string): Version {
 const WITNESS = {
   metrics: { reload: () => undefined },
   audit: { event: () => undefined },
-} as unknown as Witness;
+} as unknown as Observability;
 
 describe('reloads', () => {
   it('[H-08] that are asked for together end with what was read last, however long each takes', async () => {
@@ -31,14 +31,14 @@ describe('reloads', () => {
       async read() {
         const found = versionOf(onDisk);
         if (onDisk === 'old') await new Promise<void>((resolve) => slowReads.push(resolve));
-        return { version: found, faults: [] };
+        return { version: found, diagnostics: [] };
       },
       current: () => current,
       apply(next) {
         current = next;
         applied.push(next.hashes.config);
       },
-      witness: WITNESS,
+      observability: WITNESS,
       log: { write: () => undefined },
     };
     const reload = createReload(ports);
@@ -61,11 +61,11 @@ describe('reloads', () => {
         reads += 1;
         return reads === 1
           ? Promise.reject(new Error('no disk'))
-          : Promise.resolve({ version: undefined, faults: [] });
+          : Promise.resolve({ version: undefined, diagnostics: [] });
       },
       current: () => versionOf('start'),
       apply: () => undefined,
-      witness: WITNESS,
+      observability: WITNESS,
       log: { write: () => undefined },
     };
     const reload = createReload(ports);

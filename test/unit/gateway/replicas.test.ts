@@ -1,14 +1,14 @@
 // What is said of sessions names their upstream, and one owner says no more of all of them than its share.
 
 import { describe, expect, it } from 'vitest';
-import { createWordsAbout } from '../../../src/gateway/replicas.js';
+import { createSessionBuses } from '../../../src/gateway/replicas.js';
 import type { Json } from '../../../src/mcp/message.js';
 import {
-  MAX_WORDS_AN_OWNER,
-  type SessionWord,
+  MAX_MESSAGES_PER_OWNER,
+  type SessionMessage,
 } from '../../../src/upstream/translate/session-words.js';
 
-const wordOf = (owner: string): SessionWord => ({
+const wordOf = (owner: string): SessionMessage => ({
   session: 'session',
   owner,
   news: { kind: 'log-level', level: 'debug' },
@@ -23,7 +23,12 @@ function slowWords() {
     return new Promise<'told'>((resolve) => heard.push(() => resolve('told')));
   };
   const tell = (_replica: string, word: Json) => tellAll(word);
-  const wordsAbout = createWordsAbout({ self: 'here', tell, tellAll, onWord: () => undefined });
+  const wordsAbout = createSessionBuses({
+    self: 'here',
+    send: tell,
+    publish: tellAll,
+    onMessage: () => undefined,
+  });
   return { said, heard, wordsAbout };
 }
 
@@ -31,7 +36,7 @@ describe('[Y-12] words about sessions', () => {
   it('name their upstream, to one replica and to all', async () => {
     const { said, heard, wordsAbout } = slowWords();
     const words = wordsAbout('search');
-    const told = [words.tell('there', wordOf('ann')), words.tellAll(wordOf('ann'))];
+    const told = [words.send('there', wordOf('ann')), words.publish(wordOf('ann'))];
     for (const hear of heard) hear();
     expect(await Promise.all(told)).toEqual(['told', 'told']);
     expect(said).toEqual([
@@ -43,15 +48,15 @@ describe('[Y-12] words about sessions', () => {
   it('are one share of their owner, over all upstreams and after a reload', async () => {
     const { heard, wordsAbout } = slowWords();
     const upstreams = ['search', 'files'].map(wordsAbout);
-    const told = Array.from({ length: MAX_WORDS_AN_OWNER }, (_, at) =>
-      upstreams[at % upstreams.length]?.tellAll(wordOf('ann')),
+    const told = Array.from({ length: MAX_MESSAGES_PER_OWNER }, (_, at) =>
+      upstreams[at % upstreams.length]?.publish(wordOf('ann')),
     );
-    expect(heard.length).toBe(MAX_WORDS_AN_OWNER);
+    expect(heard.length).toBe(MAX_MESSAGES_PER_OWNER);
     for (const words of [...upstreams, wordsAbout('search')])
-      told.push(words.tellAll(wordOf('ann')));
-    expect(heard.length).toBe(MAX_WORDS_AN_OWNER);
-    told.push(upstreams[0]?.tellAll(wordOf('bob')));
-    expect(heard.length).toBe(MAX_WORDS_AN_OWNER + 1);
+      told.push(words.publish(wordOf('ann')));
+    expect(heard.length).toBe(MAX_MESSAGES_PER_OWNER);
+    told.push(upstreams[0]?.publish(wordOf('bob')));
+    expect(heard.length).toBe(MAX_MESSAGES_PER_OWNER + 1);
     for (const hear of heard.splice(0)) hear();
     await new Promise((resolve) => setImmediate(resolve));
     for (const hear of heard.splice(0)) hear();

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { IssuerSettings, Settings } from '../../../src/config/settings.js';
-import { createRevocationDesk } from '../../../src/gateway/revocation-desk.js';
+import { createRevocationService } from '../../../src/gateway/revocation-desk.js';
 import { createMemoryState } from '../../../src/state/gateway-state.js';
 import { createKeyRing } from '../../../src/state/key-ring.js';
 import { callerOf, ISSUER } from '../../support/state-contract.js';
@@ -14,7 +14,12 @@ function deskOf(issuer: Partial<IssuerSettings>) {
   const { revocations } = createMemoryState({ ring, now: Date.now });
   const corp = { name: 'corp', issuer: ISSUER, maxLifetimeMs: HOUR_MS, ...issuer };
   const settings = { issuers: new Map([['corp', corp]]) } as unknown as Settings;
-  const desk = createRevocationDesk({ ring, now: Date.now, revocations, settings: () => settings });
+  const desk = createRevocationService({
+    ring,
+    now: Date.now,
+    revocations,
+    settings: () => settings,
+  });
   return { desk, revocations };
 }
 
@@ -36,7 +41,7 @@ describe('the desk of revocations', () => {
     const { desk, revocations } = deskOf({});
     await desk.revoke({ ...order, note: 'why' }, 'root');
     const issued = (inMs: number) => callerOf({}, { issuedAt: Date.now() + inMs });
-    expect(revocations.judge(issued(29_000))).toBe('token-revoked');
-    expect(revocations.judge(issued(31_000))).toBeUndefined();
+    expect(revocations.checkPrincipal(issued(29_000))).toBe('token-revoked');
+    expect(revocations.checkPrincipal(issued(31_000))).toBeUndefined();
   });
 });

@@ -21,11 +21,11 @@ describe('the registry of streams', () => {
     const leave = Array.from({ length: MAX_STREAMS_A_CALLER }, () =>
       registry.register(stream('one')),
     );
-    expect(registry.hasRoom('one', anna)).toBe(false);
-    expect(registry.hasRoom('two', anna)).toBe(true);
+    expect(registry.hasCapacity('one', anna)).toBe(false);
+    expect(registry.hasCapacity('two', anna)).toBe(true);
     leave[0]?.();
     leave[0]?.();
-    expect(registry.hasRoom('one', anna)).toBe(true);
+    expect(registry.hasCapacity('one', anna)).toBe(true);
     expect(counts.filter((delta) => delta === -1)).toHaveLength(1);
     expect(registry.size).toBe(MAX_STREAMS_A_CALLER - 1);
   });

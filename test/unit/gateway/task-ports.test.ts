@@ -128,14 +128,14 @@ describe('what is remembered of tasks', () => {
   test('[TSK-07] a question is known once it was put, until its task begins anew', () => {
     const given = createGivenTasks();
     given.begin('ada', { ...TASK, sealed: 's' });
-    const asked = given.asked('ada', TASK.id);
+    const asked = given.inputRequestsOf('ada', TASK.id);
     expect(asked.has('q')).toBe(false);
     asked.add('q');
-    expect(given.asked('ada', TASK.id).has('q')).toBe(true);
-    expect(given.asked('eve', TASK.id).has('q')).toBe(false);
+    expect(given.inputRequestsOf('ada', TASK.id).has('q')).toBe(true);
+    expect(given.inputRequestsOf('eve', TASK.id).has('q')).toBe(false);
     given.begin('ada', { ...TASK, sealed: 't' });
-    expect(given.asked('ada', TASK.id).has('q')).toBe(false);
-    given.asked('ada', 'unknown').add('q');
-    expect(given.asked('ada', 'unknown').has('q')).toBe(false);
+    expect(given.inputRequestsOf('ada', TASK.id).has('q')).toBe(false);
+    given.inputRequestsOf('ada', 'unknown').add('q');
+    expect(given.inputRequestsOf('ada', 'unknown').has('q')).toBe(false);
   });
 });

@@ -26,7 +26,7 @@ function noteOf(method: string, params: JsonObject): JsonObject {
 
 function leaving(message: JsonObject, answered?: string): string {
   const text = JSON.stringify(message);
-  const outcome = inspectMessage({ text, value: message, profile, answered });
+  const outcome = inspectMessage({ text, value: message, profile, requestMethod: answered });
   switch (outcome.kind) {
     case 'clean':
       return text;

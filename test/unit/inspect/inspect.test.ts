@@ -203,7 +203,7 @@ describe('every carrier', () => {
       content: [{ type: 'image', mimeType: 'image/png', data: pixels }],
     });
     expect(inspect(media).kind).toBe('clean');
-    expect(inspect(messageOf(value), { answered: 'tools/list' }).kind).toBe('clean');
+    expect(inspect(messageOf(value), { requestMethod: 'tools/list' }).kind).toBe('clean');
   });
 });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findLookAlikes, lookOf } from '../../../src/inspect/look-alike-names.js';
+import { confusableForm, findConfusableNames } from '../../../src/inspect/look-alike-names.js';
 
 describe('[MRG-14] what a name looks like', () => {
   it.each([
@@ -14,20 +14,20 @@ describe('[MRG-14] what a name looks like', () => {
     'ｓｅｎｄ_email',
     'se\u0301nd_email',
   ])('%s looks like send_email', (name) => {
-    expect(lookOf(name)).toBe('sendemail');
+    expect(confusableForm(name)).toBe('sendemail');
   });
 
   it('differs where letters differ, and tells signs apart', () => {
-    expect(lookOf('send_email')).not.toBe(lookOf('send_emails'));
-    expect(lookOf('a1')).toBe(lookOf('al'));
-    expect(lookOf('++')).not.toBe(lookOf('--'));
+    expect(confusableForm('send_email')).not.toBe(confusableForm('send_emails'));
+    expect(confusableForm('a1')).toBe(confusableForm('al'));
+    expect(confusableForm('++')).not.toBe(confusableForm('--'));
   });
 
   it('is its own look', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), (name) => {
-        const look = lookOf(name);
-        expect(lookOf(look)).toBe(look);
+        const look = confusableForm(name);
+        expect(confusableForm(look)).toBe(look);
       }),
     );
   });
@@ -35,7 +35,7 @@ describe('[MRG-14] what a name looks like', () => {
 
 describe('[MRG-14] names that look alike', () => {
   it('are those of several members, never those of one', () => {
-    const found = findLookAlikes([
+    const found = findConfusableNames([
       { prefix: 'git_', names: ['hub_search', 'status', 'Status'] },
       { prefix: 'github_', names: ['search', 'status'] },
       { prefix: 'web_', names: ['search'] },

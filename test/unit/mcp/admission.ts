@@ -1,7 +1,7 @@
 // Builds what a client posts, so that a test names only what it is about.
 
 import { admitMessage } from '../../../src/mcp/admit.js';
-import type { Admitted, ProtocolFault, SessionFacts } from '../../../src/mcp/admitted.js';
+import type { Admitted, ProtocolError, SessionFacts } from '../../../src/mcp/admitted.js';
 import type { AdmissionInput } from '../../../src/mcp/classify.js';
 import { applyEdits } from '../../../src/mcp/json.js';
 
@@ -21,7 +21,7 @@ export type Posted = {
 };
 
 /** Admits this body, an object or raw text; the session id `s-1` is live. */
-export function post(body: object | string, posted: Posted = {}): Admitted | ProtocolFault {
+export function post(body: object | string, posted: Posted = {}): Admitted | ProtocolError {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   return admitMessage({
     headers: posted.headers ?? {},
@@ -40,7 +40,7 @@ export function inSession(
   method: string,
   params?: object,
   posted: Posted = {},
-): Admitted | ProtocolFault {
+): Admitted | ProtocolError {
   const headers = { 'mcp-session-id': 's-1', ...posted.headers };
   return post({ jsonrpc: '2.0', id: 1, method, params }, { ...posted, headers });
 }
@@ -50,7 +50,7 @@ export function stateless(
   method: string,
   params: object = {},
   posted: Posted = {},
-): Admitted | ProtocolFault {
+): Admitted | ProtocolError {
   const named = params as { readonly name?: string; readonly uri?: string };
   const headers: Record<string, string | undefined> = {
     'mcp-protocol-version': '2026-07-28',
@@ -63,13 +63,13 @@ export function stateless(
 }
 
 /** The admitted message, or a failed test that shows the fault. */
-export function admitted(outcome: Admitted | ProtocolFault): Admitted {
+export function admitted(outcome: Admitted | ProtocolError): Admitted {
   if (outcome.kind === 'fault') throw new Error(`refused: ${JSON.stringify(outcome)}`);
   return outcome;
 }
 
 /** What would leave: the text with its edits. */
-export function leaving(outcome: Admitted | ProtocolFault): string {
+export function leaving(outcome: Admitted | ProtocolError): string {
   const message = admitted(outcome);
   return applyEdits(message.text, message.edits);
 }

@@ -33,7 +33,7 @@ function admit(era: Era, capabilities: string, mayShowApps = true, isChannel = f
     headers,
     repeated: new Set(),
     body: new TextEncoder().encode(textOf(era, capabilities)),
-    isChannel,
+    isLegacySse: isChannel,
     openSession: opener(isChannel ? { ...SESSION, version: '2024-11-05' } : SESSION),
     mayShowApps: () => mayShowApps,
   });

@@ -22,7 +22,7 @@ function read(text: string, maxDepth = MAX_JSON_DEPTH) {
 
 function faultOf(text: string, maxDepth = MAX_JSON_DEPTH): string | undefined {
   const reading = read(text, maxDepth);
-  return reading.ok ? undefined : reading.fault;
+  return reading.ok ? undefined : reading.error;
 }
 
 /** JSON whose member names are distinct however a parser folds them. */
@@ -374,7 +374,7 @@ describe('the values of a message', () => {
         const caps = { maxDepth: 64, maxValues: values };
         const reading = readJsonText(text, caps);
         if (!reading.ok) {
-          expect(reading.fault).not.toBe('too-many-values');
+          expect(reading.error).not.toBe('too-many-values');
           return;
         }
         expect(reading.values).toBe(values);

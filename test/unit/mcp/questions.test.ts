@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { admitPost } from '../../../src/mcp/admit.js';
-import type { QuestionFacts, SessionFacts } from '../../../src/mcp/admitted.js';
+import type { ServerRequestFacts, SessionFacts } from '../../../src/mcp/admitted.js';
 import { MAX_ARRAY_ELEMENTS } from '../../../src/mcp/arrays.js';
 import type { AdmissionInput } from '../../../src/mcp/classify.js';
 import type { Grants } from '../../../src/mcp/grants.js';
@@ -13,7 +13,7 @@ import { admitStreamOpen } from '../../../src/mcp/streams.js';
 import { META, opener, SESSION } from './admission.js';
 
 const encoder = new TextEncoder();
-const ASKED: QuestionFacts = { id: 7, method: 'sampling/createMessage', name: 'sampling' };
+const ASKED: ServerRequestFacts = { id: 7, method: 'sampling/createMessage', name: 'sampling' };
 
 function submit(
   body: unknown,
@@ -32,7 +32,7 @@ function submit(
     repeated: new Set(),
     body: encoder.encode(typeof body === 'string' ? body : JSON.stringify(body)),
     openSession: opener(session),
-    openQuestion: (id) => (id === 'q-1' ? ASKED : undefined),
+    openServerRequest: (id) => (id === 'q-1' ? ASKED : undefined),
     grants: grants === undefined ? undefined : () => grants,
   };
   return admitPost(input);
@@ -120,7 +120,7 @@ describe('[Q-02] capabilities', () => {
         const outcome = initialize(written, given);
         if (outcome.kind !== 'admitted') return;
         const left = (leaving(outcome)['params'] as JsonObject)['capabilities'] as JsonObject;
-        const names = new Set(outcome.askable.map((name) => name.split('/')[0]));
+        const names = new Set(outcome.allowedServerRequests.map((name) => name.split('/')[0]));
         for (const name of ['sampling', 'elicitation', 'roots']) {
           if (names.has(name)) expect(left).toHaveProperty(name);
           else expect(typeof left[name]).not.toBe('object');
@@ -174,7 +174,9 @@ describe('[Q-17] changed roots', () => {
   const changed = { jsonrpc: '2.0', method: 'notifications/roots/list_changed' };
 
   test('are told where roots were granted, and refused elsewhere', () => {
-    expect(submit(changed, { session: { ...SESSION, askable: ['roots'] } }).kind).toBe('admitted');
+    expect(
+      submit(changed, { session: { ...SESSION, allowedServerRequests: ['roots'] } }).kind,
+    ).toBe('admitted');
     for (const askable of [undefined, [], ['sampling' as const]]) {
       const session = askable === undefined ? SESSION : { ...SESSION, askable };
       expect(submit(changed, { session })).toMatchObject({

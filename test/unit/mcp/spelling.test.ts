@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { readAnswer } from '../../../src/mcp/answers.js';
-import { isMisspelt, META_SPELLING, RESULT_SPELLING } from '../../../src/mcp/spelling.js';
+import { classifyUpstreamMessage } from '../../../src/mcp/answers.js';
+import {
+  DEFINED_META_MEMBERS,
+  DEFINED_RESULT_MEMBERS,
+  isMisspelt,
+} from '../../../src/mcp/spelling.js';
 import { inSession, stateless } from './admission.js';
 
 const complete = (ref: object, argument: object, context?: object): object => ({
@@ -56,14 +60,16 @@ describe('a member that is a defined one but for its case', () => {
         { era: '2025', id: 1, version: '2025-11-25' },
         { era: '2026', id: 1, version: '2026-07-28' },
       ] as const)
-        expect(readAnswer(message, expected).kind, JSON.stringify(result)).toBe('malformed');
+        expect(classifyUpstreamMessage(message, expected).kind, JSON.stringify(result)).toBe(
+          'malformed',
+        );
     }
   });
 
   it('[K-02] is told from names that nobody defined', () => {
     for (const name of ['progressToken', 'traceparent', 'com.example/Own', 'progress-token'])
-      expect(isMisspelt({ [name]: 1 }, META_SPELLING), name).toBe(false);
+      expect(isMisspelt({ [name]: 1 }, DEFINED_META_MEMBERS), name).toBe(false);
     for (const name of ['content', 'tools', 'Extra', '_meta'])
-      expect(isMisspelt({ [name]: 1 }, RESULT_SPELLING), name).toBe(false);
+      expect(isMisspelt({ [name]: 1 }, DEFINED_RESULT_MEMBERS), name).toBe(false);
   });
 });

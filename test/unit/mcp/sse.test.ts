@@ -15,7 +15,7 @@ function frame(chunks: readonly Uint8Array[], maxEventBytes = CAP) {
   const events: SseEvent[] = [];
   for (const chunk of chunks) {
     const framed = framer.push(chunk);
-    if ('fault' in framed) return framed;
+    if ('error' in framed) return framed;
     events.push(...framed);
   }
   return events;

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import {
   LIST_FILTERS,
   type ListenFilter,
+  matchesExactly,
   readFilter,
-  saysExactly,
   writeFilter,
 } from '../../../src/mcp/subscriptions.js';
 
@@ -19,17 +19,19 @@ describe('a filter', () => {
     fc.assert(
       fc.property(filters, (filter) => {
         expect(readFilter(writeFilter(filter))).toEqual(filter);
-        expect(saysExactly(writeFilter(filter), filter)).toBe(true);
+        expect(matchesExactly(writeFilter(filter), filter)).toBe(true);
       }),
     );
   });
 
   test('[T-01] says no more than what is read of it', () => {
     const filter: ListenFilter = { lists: ['toolsListChanged'], uris: [], tasks: [] };
-    expect(saysExactly({ toolsListChanged: true, promptsListChanged: false }, filter)).toBe(true);
-    expect(saysExactly({ toolsListChanged: true, taskIds: ['t'] }, filter)).toBe(false);
-    expect(saysExactly({ toolsListChanged: true, ToolsListChanged: true }, filter)).toBe(false);
-    expect(saysExactly({ promptsListChanged: true }, filter)).toBe(false);
+    expect(matchesExactly({ toolsListChanged: true, promptsListChanged: false }, filter)).toBe(
+      true,
+    );
+    expect(matchesExactly({ toolsListChanged: true, taskIds: ['t'] }, filter)).toBe(false);
+    expect(matchesExactly({ toolsListChanged: true, ToolsListChanged: true }, filter)).toBe(false);
+    expect(matchesExactly({ promptsListChanged: true }, filter)).toBe(false);
   });
 
   test('[T-01] has the shape of the specification, and bounds', () => {

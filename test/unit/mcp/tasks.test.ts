@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readAnswer } from '../../../src/mcp/answers.js';
+import { classifyUpstreamMessage } from '../../../src/mcp/answers.js';
 import type { Json, JsonObject } from '../../../src/mcp/message.js';
 import {
   declaresTasks,
@@ -91,29 +91,29 @@ describe('an answer that is a task', () => {
 
   test('[TSK-03] is one where it was declared (2026)', () => {
     const task = answer({ resultType: 'task', ...DETAILED });
-    expect(readAnswer(task, { ...in2026, mayDefer: true }).kind).toBe('own-task');
-    expect(readAnswer(task, { ...in2026, mayDefer: false }).kind).toBe('malformed');
-    expect(readAnswer(task, in2026).kind).toBe('malformed');
+    expect(classifyUpstreamMessage(task, { ...in2026, mayDefer: true }).kind).toBe('own-task');
+    expect(classifyUpstreamMessage(task, { ...in2026, mayDefer: false }).kind).toBe('malformed');
+    expect(classifyUpstreamMessage(task, in2026).kind).toBe('malformed');
   });
 
   test('[TSK-03] is one where it was wished for (2025-11-25), and a member elsewhere', () => {
     const task = answer({ task: PLAIN });
     const last = inSession('2025-11-25');
-    expect(readAnswer(task, { ...last, mayDefer: true }).kind).toBe('own-task');
-    expect(readAnswer(task, { ...last, mayDefer: false }).kind).toBe('malformed');
-    expect(readAnswer(task, last).kind).toBe('own-result');
-    expect(readAnswer(task, { ...inSession('2025-06-18'), mayDefer: false }).kind).toBe(
-      'own-result',
-    );
-    expect(readAnswer(answer({ content: [] }), { ...last, mayDefer: true }).kind).toBe(
+    expect(classifyUpstreamMessage(task, { ...last, mayDefer: true }).kind).toBe('own-task');
+    expect(classifyUpstreamMessage(task, { ...last, mayDefer: false }).kind).toBe('malformed');
+    expect(classifyUpstreamMessage(task, last).kind).toBe('own-result');
+    expect(
+      classifyUpstreamMessage(task, { ...inSession('2025-06-18'), mayDefer: false }).kind,
+    ).toBe('own-result');
+    expect(classifyUpstreamMessage(answer({ content: [] }), { ...last, mayDefer: true }).kind).toBe(
       'own-result',
     );
   });
 
   test('[TSK-09] notices of tasks are those of their revision', () => {
     const notice = { jsonrpc: '2.0', method: 'notifications/tasks/status', params: PLAIN };
-    expect(readAnswer(notice, inSession('2025-11-25')).kind).toBe('notification');
-    expect(readAnswer(notice, inSession('2025-06-18')).kind).toBe('foreign');
-    expect(readAnswer(notice, { ...in2026, isListening: true }).kind).toBe('foreign');
+    expect(classifyUpstreamMessage(notice, inSession('2025-11-25')).kind).toBe('notification');
+    expect(classifyUpstreamMessage(notice, inSession('2025-06-18')).kind).toBe('foreign');
+    expect(classifyUpstreamMessage(notice, { ...in2026, isListening: true }).kind).toBe('foreign');
   });
 });

@@ -21,7 +21,7 @@ import { until } from './samples.js';
 import { eventsOf, lifecycle, linesOf, makeSink, verified } from './sink-rig.js';
 
 /** So that a test need not wait until a look is no longer good. */
-const LOOK_EACH_TIME = { lookEveryMs: 0 };
+const LOOK_EACH_TIME = { checkIntervalMs: 0 };
 
 let folder = '';
 let path = '';

@@ -30,7 +30,7 @@ beforeEach(async () => {
     now: () => NOW,
     meters: countingMeters(),
     newWriter() {
-      const file = createAuditFile(join(folder, 'audit.jsonl'), { lookEveryMs: 0 });
+      const file = createAuditFile(join(folder, 'audit.jsonl'), { checkIntervalMs: 0 });
       return {
         ...file,
         commit(bytes) {

@@ -14,7 +14,7 @@ function createGatedWriter() {
   const gates: Gate[] = [];
   let isOpen = true;
   const writer: ChainWriter = {
-    prepare: (known) => Promise.resolve({ head: known, notices: [], needsLineEnd: false }),
+    prepare: (known) => Promise.resolve({ head: known, lifecycleEvents: [], needsLineEnd: false }),
     commit: (bytes) =>
       new Promise<void>((resolve, reject) => {
         const release = (): void => {

@@ -9,7 +9,7 @@ import {
   startChain,
   tornDigest,
 } from '../../../src/observe/chain.js';
-import { type ChainFaultKind, verifyChain } from '../../../src/observe/chain-verifier.js';
+import { type ChainErrorKind, verifyChain } from '../../../src/observe/chain-verifier.js';
 import { checkpointBytes, checkpointDetail } from '../../../src/observe/checkpoint.js';
 import { createKeyRing } from '../../../src/state/key-ring.js';
 import { context, NOW, ring } from './samples.js';
@@ -49,7 +49,7 @@ function makeChain(kinds: readonly Kind[], epoch = 'epoch-1') {
 
 const calls = (count: number): Kind[] => Array.from({ length: count }, () => 'call');
 
-function kindsOf(lines: readonly string[], options = {}): ChainFaultKind[] {
+function kindsOf(lines: readonly string[], options = {}): ChainErrorKind[] {
   return verifyChain(lines, options).faults.map((fault) => fault.kind);
 }
 

@@ -298,7 +298,7 @@ describe('the checkpoints that a sink writes', () => {
     let text = '';
     const writer = {
       prepare: (known: ChainHead | undefined) =>
-        Promise.resolve({ head: known, notices: [], needsLineEnd: false }),
+        Promise.resolve({ head: known, lifecycleEvents: [], needsLineEnd: false }),
       commit(bytes: Buffer) {
         text += bytes.toString('latin1');
         return Promise.resolve();
@@ -343,7 +343,7 @@ describe('the checkpoints that a sink writes', () => {
     const again = makeSink({
       ...second.writer,
       prepare: (known) =>
-        Promise.resolve({ head: known ?? left, notices: [], needsLineEnd: false }),
+        Promise.resolve({ head: known ?? left, lifecycleEvents: [], needsLineEnd: false }),
     });
     await again.sink.start();
     expect(second.lines()[1]).toContain('"type":"checkpoint"');

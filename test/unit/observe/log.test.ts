@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createControls } from '../../../src/observe/controls.js';
-import { createLog, faultCode, type LogFields, logRefusal } from '../../../src/observe/log.js';
+import { createLog, errorCode, type LogFields, logRefusal } from '../../../src/observe/log.js';
 import { NOW, sampleRecord } from './samples.js';
 
 function capture(level?: Parameters<typeof createLog>[1]) {
@@ -49,11 +49,11 @@ describe('createLog', () => {
   });
 
   it('[O-50] names a fault without its message', () => {
-    expect(faultCode(Object.assign(new Error('secret'), { code: 'ECONNREFUSED' }))).toBe(
+    expect(errorCode(Object.assign(new Error('secret'), { code: 'ECONNREFUSED' }))).toBe(
       'ECONNREFUSED',
     );
-    expect(faultCode(new TypeError('secret'))).toBe('TypeError');
-    expect(faultCode('secret')).toBe('unknown');
+    expect(errorCode(new TypeError('secret'))).toBe('TypeError');
+    expect(errorCode('secret')).toBe('unknown');
   });
 });
 

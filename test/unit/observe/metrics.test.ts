@@ -9,7 +9,7 @@ const names = {
   upstreams: new Map([['github', {}]]),
   endpoints: new Map([['all', {}]]),
   issuers: new Map([['corp', {}]]),
-} as unknown as Pick<Settings, 'upstreams' | 'endpoints' | 'issuers'>;
+} as unknown as Pick<Settings, 'upstreams' | 'aggregates' | 'issuers'>;
 
 function make(change: Partial<Settings['metrics']> = {}): Metrics {
   const metrics = { toolLabel: false, maxSeries: 5000, ...change };
@@ -47,7 +47,7 @@ const CALL = 'upstream="github",mcp_method_name="tools/call"';
 describe('createMetrics', () => {
   it('[O-40] counts a call that was forwarded, and the time of each side', async () => {
     const metrics = make();
-    metrics.recordExchange(sampleRecord(), 20);
+    metrics.recordRequest(sampleRecord(), 20);
     const server = `{${CALL},error_type="",mcp_protocol_version="2025-11-25"}`;
     expect(await valueIn(metrics, `mcp_server_operation_duration_seconds_count${server}`)).toBe(1);
     expect(await valueIn(metrics, `mcp_server_operation_duration_seconds_sum${server}`)).toBe(0.02);
@@ -64,8 +64,8 @@ describe('createMetrics', () => {
 
   it('[O-40] counts a refusal by station and reason, and no time of an upstream', async () => {
     const metrics = make();
-    metrics.recordExchange(refused('no-matching-allow'), 1);
-    metrics.recordExchange(refused('no-matching-allow'), 1);
+    metrics.recordRequest(refused('no-matching-allow'), 1);
+    metrics.recordRequest(refused('no-matching-allow'), 1);
     const denials =
       'sallyport_denials_total{upstream="github",stage="decide",reason="no-matching-allow",mode="enforce"}';
     expect(await valueIn(metrics, denials)).toBe(2);
@@ -83,7 +83,7 @@ describe('createMetrics', () => {
       stage: 'inspect',
       reasons: ['result-content'],
     };
-    metrics.recordExchange(sampleRecord({ decision: withheld as typeof decision }), 20);
+    metrics.recordRequest(sampleRecord({ decision: withheld as typeof decision }), 20);
     expect(
       await valueIn(
         metrics,
@@ -97,7 +97,7 @@ describe('createMetrics', () => {
 
   it('[O-40] knows the buckets that the contract states', async () => {
     const metrics = make();
-    metrics.recordExchange(sampleRecord(), 20);
+    metrics.recordRequest(sampleRecord(), 20);
     const text = await metrics.render();
     const bounds = (name: string) =>
       [...text.matchAll(new RegExp(`^${name}_bucket\\{le="([^"]+)"`, 'gm'))].map(
@@ -114,9 +114,9 @@ describe('createMetrics', () => {
     const { result } = sampleRecord();
     const list = { advertised: 9, visible: 3, advertisedBytes: 900, visibleBytes: 300 };
     const { target } = sampleRecord();
-    metrics.recordExchange(sampleRecord(), 20);
-    metrics.recordExchange(refused('denied-by-rule'), 20);
-    metrics.recordExchange(
+    metrics.recordRequest(sampleRecord(), 20);
+    metrics.recordRequest(refused('denied-by-rule'), 20);
+    metrics.recordRequest(
       sampleRecord({
         target: { ...target, method: 'tools/list', kind: undefined },
         result: { ...result, list },
@@ -190,7 +190,7 @@ describe('createMetrics', () => {
     const { target, client, decision, result } = sampleRecord();
     const countSeries = async (): Promise<number> => (await series(metrics)).length;
     const send = (name: string): void => {
-      metrics.recordExchange(
+      metrics.recordRequest(
         sampleRecord({
           upstream: name,
           target: { ...target, name, method: name, pin: undefined },
@@ -216,7 +216,7 @@ describe('createMetrics', () => {
     const metrics = make();
     const { result } = sampleRecord();
     for (let code = 1; code <= 500; code += 1) {
-      metrics.recordExchange(
+      metrics.recordRequest(
         sampleRecord({ result: { ...result, status: 'error', rpcCode: code } }),
         1,
       );
@@ -238,17 +238,14 @@ describe('createMetrics', () => {
   it('[O-43] labels tools only where asked for, and only by pinned names', async () => {
     const metrics = make({ toolLabel: true });
     const { target } = sampleRecord();
-    metrics.recordExchange(sampleRecord(), 1);
-    metrics.recordExchange(
-      sampleRecord({ target: { ...target, name: 'evil', pin: undefined } }),
-      1,
-    );
+    metrics.recordRequest(sampleRecord(), 1);
+    metrics.recordRequest(sampleRecord({ target: { ...target, name: 'evil', pin: undefined } }), 1);
     const text = (await series(metrics)).join('\n');
     expect(text).toContain('gen_ai_tool_name="get_issue"');
     expect(text).toContain('gen_ai_tool_name="_OTHER"');
     expect(text).not.toContain('evil');
     const plain = make();
-    plain.recordExchange(sampleRecord(), 1);
+    plain.recordRequest(sampleRecord(), 1);
     expect(await plain.render()).not.toContain('gen_ai_tool_name');
   });
 
@@ -276,7 +273,7 @@ describe('createMetrics', () => {
 
   it('[O-40] does not take the length of a stream for a duration', async () => {
     const metrics = make();
-    metrics.recordExchange(sampleRecord({ httpMethod: 'GET' }), 300_000);
+    metrics.recordRequest(sampleRecord({ httpMethod: 'GET' }), 300_000);
     expect((await series(metrics)).join('\n')).not.toContain('duration_seconds_count');
   });
 });

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import type { AuditMeters } from '../../../src/observe/audit.js';
 import type { EventContext } from '../../../src/observe/audit-event.js';
 import type { Principal } from '../../../src/policy/principal.js';
-import type { ExchangeRecord } from '../../../src/policy/record.js';
+import type { RequestRecord } from '../../../src/policy/record.js';
 import { createKeyRing } from '../../../src/state/key-ring.js';
 
 export const NOW = Date.UTC(2026, 10, 20, 9, 30, 0, 123);
@@ -38,7 +38,7 @@ export const principal = {
   // A test may make what only authn makes.
 } as unknown as Principal;
 
-export function sampleRecord(change: Partial<ExchangeRecord> = {}): ExchangeRecord {
+export function sampleRecord(change: Partial<RequestRecord> = {}): RequestRecord {
   return {
     id: '0b7e9f0e-6f5d-4a43-9d1c-2d7c3f1d8a11',
     receivedAt: NOW,

@@ -8,7 +8,7 @@ import {
 } from '../../../src/pins/definition-compiler.js';
 import type { Lock } from '../../../src/pins/lock.js';
 import {
-  dropFace,
+  dropListing,
   MAX_NOTED_NAMES,
   MAX_NOTED_PER_NAME,
   mergeObserved,
@@ -204,7 +204,7 @@ describe('eras and variants', () => {
       ['2025', TOOL],
       ['2026', OTHER],
     ] as const) {
-      const standing = catalogueOf(lock, both, { face: { era, apps: false } }).standing(
+      const standing = catalogueOf(lock, both, { clientProfile: { era, apps: false } }).standing(
         'tool',
         'get_issue',
       );
@@ -217,7 +217,7 @@ describe('eras and variants', () => {
       observeListing(listingOf([TOOL])),
       observeListing(listingOf([OTHER], { apps: true })),
     ]);
-    expect(faces.faces.map(({ apps }) => apps)).toEqual([false, true]);
+    expect(faces.listings.map(({ apps }) => apps)).toEqual([false, true]);
     expect(stateOf(lockOf([pinOf(TOOL)]), faces)).toBe('changed');
     const lock = lockOf([pinOf(TOOL, 'approved', [versionOf(OTHER, 'approved')])]);
     for (const [apps, tool] of [
@@ -225,18 +225,21 @@ describe('eras and variants', () => {
       [true, OTHER],
     ] as const) {
       const face = { era: '2025', apps } as const;
-      const standing = catalogueOf(lock, faces, { face }).standing('tool', 'get_issue');
+      const standing = catalogueOf(lock, faces, { clientProfile: face }).standing(
+        'tool',
+        'get_issue',
+      );
       expect(standing).toMatchObject({ state: 'approved', observed: digestOf(tool) });
       expect(standing.pinned?.digest).toBe(digestOf(tool));
     }
-    const left = dropFace(faces, { era: '2025', apps: true });
+    const left = dropListing(faces, { era: '2025', apps: true });
     expect(stateOf(lockOf([pinOf(TOOL)]), left)).toBe('approved');
   });
 
   test('[TSK-11] a server that declares otherwise is seen otherwise, though it offers the same', () => {
     const listing = listingOf([TOOL]);
     const sightOf = (more: Partial<Listing>): string =>
-      mergeObserved([observeListing({ ...listing, ...more })]).sight;
+      mergeObserved([observeListing({ ...listing, ...more })]).contentDigest;
     const tasks = { tools: {}, tasks: { requests: { tools: { call: {} } } } };
     expect(sightOf({})).toBe(sightOf({ verifiedAtMs: 9 }));
     expect(sightOf({ capabilities: tasks })).not.toBe(sightOf({}));
@@ -244,11 +247,11 @@ describe('eras and variants', () => {
   });
 
   test('[L-48] an era that is gone counts no more', () => {
-    expect(stateOf(lockOf([pinOf(TOOL)]), dropFace(both, { era: '2026', apps: false }))).toBe(
+    expect(stateOf(lockOf([pinOf(TOOL)]), dropListing(both, { era: '2026', apps: false }))).toBe(
       'approved',
     );
     expect(
-      dropFace(dropFace(both, { era: '2026', apps: false }), { era: '2025', apps: false }),
+      dropListing(dropListing(both, { era: '2026', apps: false }), { era: '2025', apps: false }),
     ).toBeUndefined();
   });
 });
@@ -260,14 +263,14 @@ describe('pages that clients asked for', () => {
     const listed = observedOf([TOOL], { atMs: 1000 });
     const noted = notePage(listed, pageOf(OTHER, 2000));
     expect(stateOf(lock, noted)).toBe('changed');
-    expect(noted.sight).not.toBe(listed.sight);
+    expect(noted.contentDigest).not.toBe(listed.contentDigest);
     const again = notePage(noted, pageOf(TOOL, 2500));
     expect(stateOf(lock, again)).toBe('changed');
     const before = noteListing(again, observeListing(listingOf([TOOL], { atMs: 1999 })));
     expect(stateOf(lock, before)).toBe('changed');
     const after = noteListing(again, observeListing(listingOf([TOOL], { atMs: 3000 })));
     expect(stateOf(lock, after)).toBe('approved');
-    expect(after.sight).toBe(listed.sight);
+    expect(after.contentDigest).toBe(listed.contentDigest);
   });
 
   test('[L-49] a page that shows what was listed changes nothing', () => {

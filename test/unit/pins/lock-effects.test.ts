@@ -66,8 +66,8 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
 
 function read(members: object) {
   const file = { lockfileVersion: 1, upstream: 'github', ...members };
-  const { lock, faults } = readLock('pins/github.lock.yaml', JSON.stringify(file));
-  return { lock, faults: faults.map(({ message }) => message) };
+  const { lock, diagnostics } = readLock('pins/github.lock.yaml', JSON.stringify(file));
+  return { lock, faults: diagnostics.map(({ message }) => message) };
 }
 
 type Entry = {

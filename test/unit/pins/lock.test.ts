@@ -10,7 +10,7 @@ import { APPROVAL, digestOf, lockOf, pinOf, textPin, toolOf, versionOf } from '.
 const FILE = 'pins/github.lock.yaml';
 
 function places(text: string): string[] {
-  return readLock(FILE, text).faults.map(
+  return readLock(FILE, text).diagnostics.map(
     ({ line, column, message, suggestion }) =>
       `${line}:${column} ${message}${suggestion === undefined ? '' : ` (${suggestion}?)`}`,
   );
@@ -108,7 +108,7 @@ resourceTemplates: {}
           const lock = lockOf([approved], textPin(note));
           const written = writeLock(lock);
           const reading = readLock(FILE, written);
-          expect(reading.faults).toEqual([]);
+          expect(reading.diagnostics).toEqual([]);
           expect(reading.lock).toEqual(lock);
           expect(writeLock(reading.lock ?? emptyLock('x'))).toBe(written);
         },
@@ -175,9 +175,9 @@ describe('reading', () => {
     ['- 1', 'must be a map'],
     ['lockfileVersion: 1\nupstream: github\ntools: []\n', 'must be a map of names'],
   ])('[L-08] %j is refused', (text, message) => {
-    const { lock, faults } = readLock(FILE, text);
+    const { lock, diagnostics } = readLock(FILE, text);
     expect(lock).toBeUndefined();
-    expect(faults.map((fault) => fault.message).join('\n')).toContain(message);
+    expect(diagnostics.map((fault) => fault.message).join('\n')).toContain(message);
   });
 
   test('[L-10] a lock file that was cut off anywhere is refused (attack 65)', () => {
@@ -200,8 +200,8 @@ describe('reading', () => {
   test('[L-11] instructions pinned by digest and text alone are approved', () => {
     const sha256 = digestOf('Be brief.', 'instructions');
     const text = `lockfileVersion: 1\nupstream: github\ninstructions: {sha256: "${sha256}", text: "Be brief."}\n`;
-    const { lock, faults } = readLock(FILE, text);
-    expect(faults).toEqual([]);
+    const { lock, diagnostics } = readLock(FILE, text);
+    expect(diagnostics).toEqual([]);
     expect(lock?.instructions).toMatchObject({ status: 'approved', definition: 'Be brief.' });
   });
 });
@@ -219,7 +219,7 @@ describe('a folder of lock files', () => {
   test('[L-10] reads what is there, by upstream, with one hash for the version', async () => {
     const one = await folderOf({ 'github.lock.yaml': text, 'README.md': 'x' });
     expect([...one.locks.keys()]).toEqual(['github']);
-    expect(one.faults).toEqual([]);
+    expect(one.diagnostics).toEqual([]);
     const other = await folderOf({ 'github.lock.yaml': new TextEncoder().encode(text) });
     expect(other.hash).toBe(one.hash);
     const changed = await folderOf({ 'github.lock.yaml': text.replace('by: alex', 'by: sam') });
@@ -228,12 +228,12 @@ describe('a folder of lock files', () => {
 
   test('[L-10] a corrupt or truncated file is a fault and no lock (attack 65)', async () => {
     const broken = text.slice(0, Math.floor(text.length / 2));
-    const { locks, faults } = await folderOf({
+    const { locks, diagnostics } = await folderOf({
       'github.lock.yaml': broken,
       'mail.lock.yaml': new Uint8Array([0xff, 0xfe]),
     });
     expect(locks.size).toBe(0);
-    expect(new Set(faults.map(({ file }) => file))).toEqual(
+    expect(new Set(diagnostics.map(({ file }) => file))).toEqual(
       new Set(['pins/github.lock.yaml', 'pins/mail.lock.yaml']),
     );
   });
@@ -245,7 +245,7 @@ describe('a folder of lock files', () => {
         readFile: () => '',
       });
     expect(await failing('ENOENT')).toMatchObject({ faults: [], locks: new Map() });
-    expect((await failing('EACCES')).faults).toHaveLength(1);
+    expect((await failing('EACCES')).diagnostics).toHaveLength(1);
   });
 });
 

@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { mergeFetched } from '../../../src/pins/approval.js';
-import { findDifferences, isNotice } from '../../../src/pins/drift.js';
+import { findDifferences, isInformational } from '../../../src/pins/drift.js';
 import type { Lock } from '../../../src/pins/lock.js';
 import { readLock } from '../../../src/pins/lock-reader.js';
 import { writeLock } from '../../../src/pins/lock-writer.js';
@@ -31,8 +31,8 @@ describe('[CRD-12] what a server calls itself', () => {
       'server server',
     ]);
     expect(changesOf(KNOWN, { ...KNOWN, version: '1.0.1' })).toEqual(['server server-version']);
-    expect(isNotice({ change: 'server-version' })).toBe(true);
-    expect(isNotice({ change: 'server' })).toBe(false);
+    expect(isInformational({ change: 'server-version' })).toBe(true);
+    expect(isInformational({ change: 'server' })).toBe(false);
   });
 
   it('is compared with nothing where the lock file remembers nobody', () => {
@@ -67,8 +67,8 @@ describe('[CRD-12] what a server calls itself', () => {
     fc.assert(
       fc.property(infos, (info) => {
         const server = readServer(info);
-        const { lock, faults } = readLock(FILE, writeLock(lockWith(server)));
-        expect(faults).toEqual([]);
+        const { lock, diagnostics } = readLock(FILE, writeLock(lockWith(server)));
+        expect(diagnostics).toEqual([]);
         expect(lock?.server).toEqual(server);
       }),
     );
@@ -87,7 +87,7 @@ describe('[CRD-12] what a server calls itself', () => {
     ['server: []', 'must be a map'],
   ])('is a mistake as %s', (line, message) => {
     const written = writeLock(lockOf([])).replace('tools:', `${line}\ntools:`);
-    const { faults } = readLock(FILE, written);
-    expect(faults.map((fault) => fault.message).join()).toContain(message);
+    const { diagnostics } = readLock(FILE, written);
+    expect(diagnostics.map((fault) => fault.message).join()).toContain(message);
   });
 });

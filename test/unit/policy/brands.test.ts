@@ -7,42 +7,42 @@ import { type Caller, closeToken, openToken } from '../../../src/policy/caller.j
 import { decide } from '../../../src/policy/decide.js';
 import type { Allow, Decision, Deny } from '../../../src/policy/decision.js';
 import type { Principal } from '../../../src/policy/principal.js';
-import type { Question } from '../../../src/policy/question.js';
-import { type Cleared, type SettlePorts, settle } from '../../../src/settle/settle.js';
+import type { PolicyQuery } from '../../../src/policy/question.js';
+import { type AuthorizedRequest, type EnforcePorts, enforce } from '../../../src/settle/settle.js';
 import { policiesOf } from './samples.js';
 
 declare const admitted: Admitted;
 declare const caller: Principal;
-declare const ports: SettlePorts;
+declare const ports: EnforcePorts;
 declare const allow: Allow;
 declare const deny: Deny;
 declare const decision: Decision;
-declare const question: Question;
+declare const question: PolicyQuery;
 
-const forward = (_cleared: Cleared): void => {};
+const forward = (_cleared: AuthorizedRequest): void => {};
 const carry = (_token: Caller['token']): void => {};
 
 // Never called: the compiler alone reads it.
 function mistakes(): void {
-  void settle(allow, admitted, caller, ports);
+  void enforce(allow, admitted, caller, ports);
   // @ts-expect-error a deny is no allow
-  void settle(deny, admitted, caller, ports);
+  void enforce(deny, admitted, caller, ports);
   // @ts-expect-error a decision that nobody looked at is no allow
-  void settle(decision, admitted, caller, ports);
+  void enforce(decision, admitted, caller, ports);
   const written = { verdict: 'allow', policy: 'p', rule: 'r', obligations: [] } as const;
   // @ts-expect-error an object of the same shape is no allow
-  void settle(written, admitted, caller, ports);
+  void enforce(written, admitted, caller, ports);
   // @ts-expect-error a message that was not admitted
-  void settle(allow, { kind: 'admitted' }, caller, ports);
+  void enforce(allow, { kind: 'admitted' }, caller, ports);
   // @ts-expect-error a caller that was not verified
-  void settle(allow, admitted, { subject: 'ada' }, ports);
+  void enforce(allow, admitted, { subject: 'ada' }, ports);
   // @ts-expect-error an allow is not cleared
   forward(allow);
   // @ts-expect-error what settle answers may be a deny or a promise
-  forward(settle(allow, admitted, caller, ports));
+  forward(enforce(allow, admitted, caller, ports));
   const owed = { maxResultBytes: 1, profiles: [] };
   // @ts-expect-error an object of the same shape is not cleared
-  forward({ admitted, principal: caller, allow, owed });
+  forward({ admitted, principal: caller, allow, responseObligations: owed });
   carry(closeToken('token'));
   // @ts-expect-error a token that stands open is not carried
   carry('token');

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PolicyContext } from '../../../src/policy/compile.js';
 import type { Catalogue } from '../../../src/policy/definition.js';
-import type { PolicyFault, RuleDocument } from '../../../src/policy/document.js';
+import type { PolicyDiagnostic, RuleDocument } from '../../../src/policy/document.js';
 import { catalogue, compiled, document } from './samples.js';
 
 const RULE = {
@@ -13,12 +13,14 @@ const RULE = {
   what: { upstreams: ['github'], tools: ['get_issue'] },
 } as const satisfies RuleDocument;
 
-function faults(
+function diagnostics(
   rule: object,
   context: Partial<PolicyContext> = {},
-): readonly Omit<PolicyFault, 'file'>[] {
+): readonly Omit<PolicyDiagnostic, 'file'>[] {
   const written = { ...RULE, ...rule } as RuleDocument;
-  return compiled([document([written])], context).faults.map(({ file: _file, ...fault }) => fault);
+  return compiled([document([written])], context).diagnostics.map(
+    ({ file: _file, ...fault }) => fault,
+  );
 }
 
 function errorAt(...path: (string | number)[]) {
@@ -55,31 +57,33 @@ const pins = (upstream: string): Catalogue | undefined =>
 
 describe('names', () => {
   it('finds unknown upstreams, issuers and profiles, and says what was meant [P-50]', () => {
-    expect(faults({ what: { upstreams: ['githab'], tools: ['*'] } })).toContainEqual({
+    expect(diagnostics({ what: { upstreams: ['githab'], tools: ['*'] } })).toContainEqual({
       path: ['rules', 0, 'what', 'upstreams', 0],
       severity: 'error',
       message: 'no upstream is named "githab"',
       suggestion: 'github',
     });
-    expect(faults({ who: { issuers: ['crop'] } })).toContainEqual(
+    expect(diagnostics({ who: { issuers: ['crop'] } })).toContainEqual(
       expect.objectContaining({ path: ['rules', 0, 'who', 'issuers', 0], suggestion: 'corp' }),
     );
     const require = { effect: 'require', inspect: 'carefull' };
-    expect(faults(require)).toContainEqual(
+    expect(diagnostics(require)).toContainEqual(
       expect.objectContaining({ path: ['rules', 0, 'inspect'], suggestion: 'careful' }),
     );
-    expect(faults({ what: { upstreams: ['x*'], tools: ['*'] } })).toEqual([
+    expect(diagnostics({ what: { upstreams: ['x*'], tools: ['*'] } })).toEqual([
       warningAt('what', 'upstreams'),
     ]);
   });
 
   it('finds policies and rules of one name, and the reserved one [P-50]', () => {
     const twice = compiled([document([RULE], 'a'), document([RULE], 'a')]);
-    expect(twice.faults).toMatchObject([{ path: ['policy'], severity: 'error' }]);
+    expect(twice.diagnostics).toMatchObject([{ path: ['policy'], severity: 'error' }]);
     const same = compiled([document([RULE, RULE], 'a')]);
-    expect(same.faults).toMatchObject([{ path: ['rules', 1, 'id'], severity: 'error' }]);
-    expect(compiled([document([RULE], 'a'), document([RULE], 'b')]).faults).toEqual([]);
-    expect(compiled([document([RULE], 'builtin')]).faults).toMatchObject([{ path: ['policy'] }]);
+    expect(same.diagnostics).toMatchObject([{ path: ['rules', 1, 'id'], severity: 'error' }]);
+    expect(compiled([document([RULE], 'a'), document([RULE], 'b')]).diagnostics).toEqual([]);
+    expect(compiled([document([RULE], 'builtin')]).diagnostics).toMatchObject([
+      { path: ['policy'] },
+    ]);
   });
 
   it('wants issuers named where several could mean different people [P-51]', () => {
@@ -90,11 +94,11 @@ describe('names', () => {
       { clients: ['a'] },
       { claims: { a: [1] } },
     ]) {
-      expect(faults({ who })).toEqual([]);
-      expect(faults({ who }, { issuers })).toEqual([errorAt('who')]);
-      expect(faults({ who: { ...who, issuers: ['corp'] } }, { issuers })).toEqual([]);
+      expect(diagnostics({ who })).toEqual([]);
+      expect(diagnostics({ who }, { issuers })).toEqual([errorAt('who')]);
+      expect(diagnostics({ who: { ...who, issuers: ['corp'] } }, { issuers })).toEqual([]);
     }
-    expect(faults({ who: { issuers: ['partner'] } }, { issuers })).toEqual([
+    expect(diagnostics({ who: { issuers: ['partner'] } }, { issuers })).toEqual([
       warningAt('who', 'issuers'),
     ]);
   });
@@ -102,44 +106,46 @@ describe('names', () => {
 
 describe('shape', () => {
   it('finds empty lists and conditions that name nothing [P-52]', () => {
-    expect(faults({ who: {} })).toEqual([errorAt('who')]);
-    expect(faults({ who: { groups: [] } })).toEqual([errorAt('who', 'groups')]);
-    expect(faults({ who: { claims: { a: [] } } })).toEqual([errorAt('who', 'claims', 'a')]);
-    expect(faults({ what: { upstreams: ['github'] } })).toEqual([errorAt('what')]);
-    expect(faults({ what: { tools: [] } })).toEqual([errorAt('what', 'tools')]);
-    expect(faults({ scopes: [] })).toEqual([errorAt('scopes')]);
-    expect(faults({ args: {} })).toEqual([errorAt('args')]);
-    expect(faults({ effect: 'require', audit: { capture: [] } })).toEqual([
+    expect(diagnostics({ who: {} })).toEqual([errorAt('who')]);
+    expect(diagnostics({ who: { groups: [] } })).toEqual([errorAt('who', 'groups')]);
+    expect(diagnostics({ who: { claims: { a: [] } } })).toEqual([errorAt('who', 'claims', 'a')]);
+    expect(diagnostics({ what: { upstreams: ['github'] } })).toEqual([errorAt('what')]);
+    expect(diagnostics({ what: { tools: [] } })).toEqual([errorAt('what', 'tools')]);
+    expect(diagnostics({ scopes: [] })).toEqual([errorAt('scopes')]);
+    expect(diagnostics({ args: {} })).toEqual([errorAt('args')]);
+    expect(diagnostics({ effect: 'require', audit: { capture: [] } })).toEqual([
       errorAt('audit', 'capture'),
     ]);
   });
 
   it('finds patterns, schemas and expressions that do not compile [P-53]', () => {
-    expect(faults({ what: { tools: ['re:('] } })).toEqual([errorAt('what', 'tools', 0)]);
-    expect(faults({ what: { resources: ['not a uri'] } })).toEqual([
+    expect(diagnostics({ what: { tools: ['re:('] } })).toEqual([errorAt('what', 'tools', 0)]);
+    expect(diagnostics({ what: { resources: ['not a uri'] } })).toEqual([
       errorAt('what', 'resources', 0),
     ]);
-    expect(faults({ args: { owner: { type: 'strng' } } })).toEqual([errorAt('args', 'owner')]);
-    expect(faults({ args: { owner: { $ref: 'https://evil.example' } } })).toEqual([
+    expect(diagnostics({ args: { owner: { type: 'strng' } } })).toEqual([errorAt('args', 'owner')]);
+    expect(diagnostics({ args: { owner: { $ref: 'https://evil.example' } } })).toEqual([
       errorAt('args', 'owner'),
     ]);
-    expect(faults({ when: 'args.owner ==' })).toEqual([errorAt('when')]);
-    expect(faults({ when: '"a" in principal.group' })).toMatchObject([{ suggestion: 'groups' }]);
+    expect(diagnostics({ when: 'args.owner ==' })).toEqual([errorAt('when')]);
+    expect(diagnostics({ when: '"a" in principal.group' })).toMatchObject([
+      { suggestion: 'groups' },
+    ]);
   });
 
   it('finds conditions that the targets can never meet [P-53]', () => {
     const what = { resources: ['repo://acme/**'] };
-    expect(faults({ what, args: { owner: true } })).toEqual([errorAt('args')]);
-    expect(faults({ what, when: 'has(args.owner)' })).toEqual([errorAt('when')]);
-    expect(faults({ what: { ...what, tools: ['*'] }, args: { owner: true } })).toEqual([
+    expect(diagnostics({ what, args: { owner: true } })).toEqual([errorAt('args')]);
+    expect(diagnostics({ what, when: 'has(args.owner)' })).toEqual([errorAt('when')]);
+    expect(diagnostics({ what: { ...what, tools: ['*'] }, args: { owner: true } })).toEqual([
       warningAt('args'),
     ]);
-    expect(faults({ when: 'uri == "x"' })).toEqual([errorAt('when')]);
-    expect(faults({ what, when: 'uri.startsWith("repo://acme/a")' })).toEqual([]);
+    expect(diagnostics({ when: 'uri == "x"' })).toEqual([errorAt('when')]);
+    expect(diagnostics({ what, when: 'uri.startsWith("repo://acme/a")' })).toEqual([]);
   });
 
   it('reports everything in one run, and grants nothing with one error [P-54]', () => {
-    const { faults: found, policies } = compiled([
+    const { diagnostics: found, policies } = compiled([
       document([RULE, { ...RULE, id: 'b', who: {} }, { ...RULE, id: 'c', when: '(' }], 'a'),
       document([{ ...RULE, what: { tools: [] } }], 'b'),
     ]);
@@ -158,8 +164,8 @@ describe('pins', () => {
     const what = (tools: readonly string[], upstreams = ['github']) => ({
       what: { upstreams, tools },
     });
-    expect(faults(what(['get_issue', 'list_issues']), { pins })).toEqual([]);
-    expect(faults(what(['get_isue']), { pins })).toEqual([
+    expect(diagnostics(what(['get_issue', 'list_issues']), { pins })).toEqual([]);
+    expect(diagnostics(what(['get_isue']), { pins })).toEqual([
       {
         path: ['rules', 0, 'what', 'tools', 0],
         severity: 'error',
@@ -167,23 +173,26 @@ describe('pins', () => {
         suggestion: 'get_issue',
       },
     ]);
-    expect(faults(what(['old_tool']), { pins })).toEqual([errorAt('what', 'tools', 0)]);
+    expect(diagnostics(what(['old_tool']), { pins })).toEqual([errorAt('what', 'tools', 0)]);
     // Pinned for one of the strict upstreams is enough; nothing is known of one that is not strict.
-    expect(faults(what(['get_issue'], ['*']), { pins })).toEqual([]);
+    expect(diagnostics(what(['get_issue'], ['*']), { pins })).toEqual([]);
     const upstreams = [
       { name: 'github', issuers: ['corp'], strict: true },
       { name: 'mail', issuers: ['corp'], strict: false },
     ];
-    expect(faults(what(['send'], ['*']), { pins, upstreams })).toEqual([
+    expect(diagnostics(what(['send'], ['*']), { pins, upstreams })).toEqual([
       warningAt('what', 'tools', 0),
     ]);
-    expect(faults(what(['send'], ['mail']), { pins, upstreams })).toEqual([]);
-    expect(faults(what(['get_issue'], ['mail']), { pins })).toEqual([errorAt('what', 'tools', 0)]);
-    expect(faults(what(['get_isue']))).toEqual([]);
+    expect(diagnostics(what(['send'], ['mail']), { pins, upstreams })).toEqual([]);
+    expect(diagnostics(what(['get_issue'], ['mail']), { pins })).toEqual([
+      errorAt('what', 'tools', 0),
+    ]);
+    expect(diagnostics(what(['get_isue']))).toEqual([]);
   });
 
   it('warns of globs that match nothing, and holds prompts and templates to their pins [P-55]', () => {
-    const check = (what: object) => faults({ what: { upstreams: ['github'], ...what } }, { pins });
+    const check = (what: object) =>
+      diagnostics({ what: { upstreams: ['github'], ...what } }, { pins });
     expect(check({ tools: ['list_*', 'wipe_*'] })).toEqual([warningAt('what', 'tools', 1)]);
     expect(check({ tools: ['re:list_.*'] })).toEqual([]);
     expect(check({ prompts: ['greet'], templates: ['repo://{x}'] })).toEqual([]);
@@ -195,7 +204,7 @@ describe('pins', () => {
   });
 
   it('finds argument paths that the pinned schema does not have [P-56]', () => {
-    const check = (rule: object) => faults(rule, { pins });
+    const check = (rule: object) => diagnostics(rule, { pins });
     expect(
       check({ args: { owner: { const: 'a' }, filter: { properties: { state: true } } } }),
     ).toEqual([]);
@@ -226,7 +235,7 @@ describe('pins', () => {
   });
 
   it('warns where an argument is read that may be missing [P-57]', () => {
-    const check = (rule: object) => faults(rule, { pins });
+    const check = (rule: object) => diagnostics(rule, { pins });
     expect(check({ when: 'args.title.size() < 5' })).toEqual([warningAt('when')]);
     expect(check({ when: 'args.owner.size() < 5' })).toEqual([]);
     expect(check({ when: 'has(args.title) && args.title.size() < 5' })).toEqual([]);

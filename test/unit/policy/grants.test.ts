@@ -2,10 +2,10 @@
 
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { QuestionName } from '../../../src/mcp/message.js';
-import { QUESTION_NAMES } from '../../../src/mcp/questions.js';
+import type { ServerRequestName } from '../../../src/mcp/message.js';
+import { SERVER_REQUEST_NAMES } from '../../../src/mcp/questions.js';
 import type { RuleDocument } from '../../../src/policy/document.js';
-import { decideQuestion, grantsFor, mayShowApps } from '../../../src/policy/grants.js';
+import { decideServerRequest, grantsFor, mayShowApps } from '../../../src/policy/grants.js';
 import { catalogue, compiled, policiesOf, principal } from './samples.js';
 
 const ALL = { sampling: true, elicitation: ['form', 'url'], roots: true } as const;
@@ -20,11 +20,11 @@ function deny(what: RuleDocument['what'], more: object = {}): RuleDocument {
   return { id: 'd', effect: 'deny', who: ANYONE, what, ...more } as RuleDocument;
 }
 
-function granted(rules: readonly RuleDocument[], caller = ADA): readonly QuestionName[] {
+function granted(rules: readonly RuleDocument[], caller = ADA): readonly ServerRequestName[] {
   const policies = policiesOf(rules);
-  return QUESTION_NAMES.filter(
+  return SERVER_REQUEST_NAMES.filter(
     (name) =>
-      decideQuestion(policies, {
+      decideServerRequest(policies, {
         principal: caller,
         upstream: 'github',
         catalogue: catalogue(),
@@ -40,7 +40,7 @@ describe('[Q-01] questions', () => {
     expect(granted([allow({ sampling: true })])).toEqual(['sampling']);
     expect(granted([allow({ elicitation: ['url'] })])).toEqual(['elicitation/url']);
     expect(granted([allow({ roots: true, upstreams: ['mail'] })])).toEqual([]);
-    expect(granted([allow(ALL)])).toEqual([...QUESTION_NAMES]);
+    expect(granted([allow(ALL)])).toEqual([...SERVER_REQUEST_NAMES]);
   });
 
   test('are taken away by a deny, one by one', () => {
@@ -70,7 +70,7 @@ describe('[Q-01] questions', () => {
     const policies = policiesOf([allow(ALL)]);
     const stopped = catalogue({ isStopped: true });
     const asked = { principal: ADA, upstream: 'github', catalogue: stopped } as const;
-    expect(decideQuestion(policies, { ...asked, name: 'sampling' })).toMatchObject({
+    expect(decideServerRequest(policies, { ...asked, name: 'sampling' })).toMatchObject({
       verdict: 'deny',
       reason: 'tool-changed',
     });
@@ -87,7 +87,7 @@ describe('[Q-01] questions', () => {
     } as RuleDocument;
     const policies = policiesOf([allow(ALL, { limits }), strict]);
     const asked = { principal: ADA, upstream: 'github', catalogue: catalogue() } as const;
-    const decision = decideQuestion(policies, { ...asked, name: 'sampling' });
+    const decision = decideServerRequest(policies, { ...asked, name: 'sampling' });
     expect(decision.verdict === 'allow' && decision.obligations.map(({ kind }) => kind)).toEqual([
       'rate',
       'inspect',
@@ -95,15 +95,15 @@ describe('[Q-01] questions', () => {
   });
 
   test('have no arguments: a rule for them alone may not read any', () => {
-    const { faults } = compiled([allow(ALL, { args: { owner: { const: 'acme' } } })]);
-    expect(faults).toMatchObject([{ severity: 'error', path: ['rules', 0, 'args'] }]);
+    const { diagnostics } = compiled([allow(ALL, { args: { owner: { const: 'acme' } } })]);
+    expect(diagnostics).toMatchObject([{ severity: 'error', path: ['rules', 0, 'args'] }]);
     const capturing = { id: 'r', effect: 'require', who: { anyone: true }, what: ALL } as const;
     const captured = compiled([{ ...capturing, audit: { capture: ['/owner'] } }]);
-    expect(captured.faults).toMatchObject([
+    expect(captured.diagnostics).toMatchObject([
       { severity: 'error', path: ['rules', 0, 'audit', 'capture'] },
     ]);
     const mixed = compiled([allow({ ...ALL, tools: ['*'] }, { args: { a: true } })]);
-    expect(mixed.faults.map(({ severity }) => severity)).not.toContain('error');
+    expect(mixed.diagnostics.map(({ severity }) => severity)).not.toContain('error');
   });
 
   test('are told to admission as one value that says what decisions say', () => {

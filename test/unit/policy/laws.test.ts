@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import {
   isObject,
   type JsonObject,
-  type QuestionName,
+  type ServerRequestName,
   type Target,
 } from '../../../src/mcp/message.js';
 import { compilePolicies } from '../../../src/policy/compile.js';
@@ -13,7 +13,7 @@ import { decide, isListed } from '../../../src/policy/decide.js';
 import type { Decision } from '../../../src/policy/decision.js';
 import type { RuleDocument } from '../../../src/policy/document.js';
 import type { Principal } from '../../../src/policy/principal.js';
-import type { Question } from '../../../src/policy/question.js';
+import type { PolicyQuery } from '../../../src/policy/question.js';
 import { CONTEXT, catalogue, document, principal } from './samples.js';
 
 const SCHEMA: JsonObject = {
@@ -137,7 +137,7 @@ function pins(hints: JsonObject, state: 'approved' | 'changed' = 'approved') {
   });
 }
 
-const question: fc.Arbitrary<Question> = fc
+const question: fc.Arbitrary<PolicyQuery> = fc
   .record({
     principal: caller,
     target,
@@ -155,16 +155,16 @@ const question: fc.Arbitrary<Question> = fc
   .map(({ hints, ...parts }) => ({ ...parts, catalogue: pins(hints as JsonObject) }));
 
 function compile(written: readonly RuleDocument[]) {
-  const { policies, faults } = compilePolicies([document(written)], CONTEXT);
-  expect(faults.filter(({ severity }) => severity === 'error')).toEqual([]);
+  const { policies, diagnostics } = compilePolicies([document(written)], CONTEXT);
+  expect(diagnostics.filter(({ severity }) => severity === 'error')).toEqual([]);
   return policies;
 }
 
-function answer(written: readonly RuleDocument[], asked: Question): Decision {
+function answer(written: readonly RuleDocument[], asked: PolicyQuery): Decision {
   return decide(compile(written), asked);
 }
 
-function isAllowed(written: readonly RuleDocument[], asked: Question): boolean {
+function isAllowed(written: readonly RuleDocument[], asked: PolicyQuery): boolean {
   return answer(written, asked).verdict === 'allow';
 }
 
@@ -188,7 +188,7 @@ describe('law 1: no policy, no access', () => {
 
 describe('law 2: listed', () => {
   /** `who` and `what`, read once more and as plainly as the contract says them. */
-  function matches(written: RuleDocument, asked: Question): boolean {
+  function matches(written: RuleDocument, asked: PolicyQuery): boolean {
     const { groups, subjects, clients } = written.who;
     const { principal: from, target: at } = asked;
     const isCaller =
@@ -222,7 +222,7 @@ describe('law 2: listed', () => {
     }
   }
 
-  function asks({ what: named }: RuleDocument, name: QuestionName): boolean {
+  function asks({ what: named }: RuleDocument, name: ServerRequestName): boolean {
     if (name === 'sampling' || name === 'roots') return named[name] === true;
     return (named.elicitation ?? []).some((mode) => name === `elicitation/${mode}`);
   }
@@ -393,8 +393,8 @@ describe('law 7: annotations tighten', () => {
         what: { tools: ['*'] },
         when,
       };
-      const { faults, policies } = compilePolicies([document([written])], CONTEXT);
-      expect(faults).toMatchObject([{ path: ['rules', 0, 'when'], severity: 'error' }]);
+      const { diagnostics, policies } = compilePolicies([document([written])], CONTEXT);
+      expect(diagnostics).toMatchObject([{ path: ['rules', 0, 'when'], severity: 'error' }]);
       expect(policies.ruleCount).toBe(0);
     }
   });

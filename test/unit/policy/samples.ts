@@ -9,7 +9,11 @@ import type {
   PinState,
   Standing,
 } from '../../../src/policy/definition.js';
-import type { PolicyDocument, PolicyFault, RuleDocument } from '../../../src/policy/document.js';
+import type {
+  PolicyDiagnostic,
+  PolicyDocument,
+  RuleDocument,
+} from '../../../src/policy/document.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import type { PolicySet } from '../../../src/policy/question.js';
 import { compileSchema } from '../../../src/policy/schema.js';
@@ -112,7 +116,7 @@ export const CONTEXT: PolicyContext = {
 export function compiled(
   rules: readonly RuleDocument[] | readonly PolicyDocument[],
   context: Partial<PolicyContext> = {},
-): { readonly policies: PolicySet; readonly faults: readonly PolicyFault[] } {
+): { readonly policies: PolicySet; readonly diagnostics: readonly PolicyDiagnostic[] } {
   const documents = rules.map((entry, index) =>
     'rules' in entry ? entry : document([entry], `p${index}`),
   );
@@ -124,8 +128,11 @@ export function policiesOf(
   rules: readonly RuleDocument[],
   context: Partial<PolicyContext> = {},
 ): PolicySet {
-  const { policies, faults } = compilePolicies([document(rules)], { ...CONTEXT, ...context });
-  const errors = faults.filter(({ severity }) => severity === 'error');
+  const { policies, diagnostics } = compilePolicies([document(rules)], {
+    ...CONTEXT,
+    ...context,
+  });
+  const errors = diagnostics.filter(({ severity }) => severity === 'error');
   if (errors.length > 0) throw new Error(JSON.stringify(errors));
   return policies;
 }

@@ -7,7 +7,7 @@ import { decide, decideRequest, isListed } from '../../../src/policy/decide.js';
 import type { Decision } from '../../../src/policy/decision.js';
 import type { RuleDocument } from '../../../src/policy/document.js';
 import type { Principal } from '../../../src/policy/principal.js';
-import { owedByAnswer } from '../../../src/settle/settle.js';
+import { responseObligationsOf } from '../../../src/settle/settle.js';
 import { type CatalogueSample, catalogue, policiesOf, principal } from './samples.js';
 
 const INPUT: JsonObject = {
@@ -114,13 +114,15 @@ describe('a task', () => {
       obligations: [{ kind: 'max-result-bytes', bytes: 1024 }],
     });
     if (decision.verdict !== 'allow') throw new Error('it is allowed');
-    expect(owedByAnswer(decision, { maxResultBytes: 10, profiles: ['quiet'] })).toMatchObject({
+    expect(
+      responseObligationsOf(decision, { maxResultBytes: 10, profiles: ['quiet'] }),
+    ).toMatchObject({
       maxResultBytes: 10,
       profiles: ['quiet'],
     });
-    expect(owedByAnswer(decision, { maxResultBytes: 4096, profiles: [] }).maxResultBytes).toBe(
-      1024,
-    );
+    expect(
+      responseObligationsOf(decision, { maxResultBytes: 4096, profiles: [] }).maxResultBytes,
+    ).toBe(1024);
   });
 
   it('is never allowed where its tool is not listed [TSK-06]', () => {

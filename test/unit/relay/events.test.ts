@@ -3,7 +3,7 @@
 
 import { describe, expect, it, vi } from 'vitest';
 import type { SseEvent } from '../../../src/mcp/sse.js';
-import type { UpstreamAnswer } from '../../../src/mcp/transport.js';
+import type { UpstreamResponse } from '../../../src/mcp/transport.js';
 import { type PumpTerms, pumpEvents } from '../../../src/relay/events.js';
 import { eachInTurn, FREE_TURNS } from '../../support/turns.js';
 
@@ -11,7 +11,7 @@ const TERMS: PumpTerms = {
   maxEventBytes: 1024,
   count: () => undefined,
   upstream: 'one',
-  turns: FREE_TURNS,
+  loopScheduler: FREE_TURNS,
 };
 
 /** An answer of these readings, each there at once. */
@@ -20,14 +20,14 @@ function answerOf(...readings: string[]) {
     kind: 'answer',
     status: 200,
     headers: {},
-    whole: () => 'upstream-protocol',
+    readBody: () => 'upstream-protocol',
     next: () => {
       const text = readings.shift();
       return text === undefined ? undefined : new TextEncoder().encode(text);
     },
     release: vi.fn(),
     abort: vi.fn(),
-  } satisfies UpstreamAnswer;
+  } satisfies UpstreamResponse;
   return answer;
 }
 
@@ -127,7 +127,7 @@ describe('the events of an upstream', () => {
     const flushed: number[] = [];
     const end = await pumpEvents(
       answerOf(events(0, 50)),
-      { ...TERMS, upstream: 'greedy', turns },
+      { ...TERMS, upstream: 'greedy', loopScheduler: turns },
       () => {
         seen.push(others);
         return undefined;

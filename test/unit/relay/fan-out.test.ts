@@ -2,17 +2,17 @@
 // is passed on.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Endpoint, Ports } from '../../../src/exchange-ports.js';
+import type { Aggregate, Ports } from '../../../src/exchange-ports.js';
 import { encodeSseMessage } from '../../../src/mcp/sse.js';
 import type { Incoming, Outgoing } from '../../../src/mcp/transport.js';
 import { openRecord } from '../../../src/policy/open-record.js';
-import { askMembers } from '../../../src/relay/merged/fan-out.js';
-import type { RunExchange, Whole } from '../../../src/relay/merged/whole.js';
+import { requestBackends } from '../../../src/relay/merged/fan-out.js';
+import type { AggregateContext, HandleRequest } from '../../../src/relay/merged/whole.js';
 import { principal } from '../policy/samples.js';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const PARTS = ['left', 'right'].map((upstream) => ({
-  member: { upstream, prefix: `${upstream}_` },
+  backend: { upstream, prefix: `${upstream}_` },
 }));
 
 function incomingList(): Incoming {
@@ -32,7 +32,7 @@ function incomingList(): Incoming {
   };
 }
 
-function wholeWith(run: RunExchange): { whole: Whole; written: string[] } {
+function wholeWith(run: HandleRequest): { whole: AggregateContext; written: string[] } {
   const written: string[] = [];
   const outgoing: Outgoing = {
     isClosed: false,
@@ -51,9 +51,9 @@ function wholeWith(run: RunExchange): { whole: Whole; written: string[] } {
   const whole = {
     ...{ incoming, outgoing, run, record: openRecord(incoming), isPassedOn: false, admitted },
     ports: { newDecisionId: () => 'id' } as unknown as Ports,
-    endpoint: { name: 'all', challenge: () => '' } as unknown as Endpoint,
+    endpoint: { name: 'all', challenge: () => '' } as unknown as Aggregate,
   };
-  return { whole: whole as unknown as Whole, written };
+  return { whole: whole as unknown as AggregateContext, written };
 }
 
 const answer = (text: string): string => `{"jsonrpc":"2.0","id":1,"result":{"says":"${text}"}}`;
@@ -70,7 +70,7 @@ describe('[MRG-06] members that are asked together', () => {
       await new Promise(() => undefined);
     });
     let isDone = false;
-    const asked = askMembers({ whole, principal: principal() }, PARTS).then((fan) => {
+    const asked = requestBackends({ context: whole, principal: principal() }, PARTS).then((fan) => {
       isDone = true;
       return fan;
     });
@@ -78,7 +78,9 @@ describe('[MRG-06] members that are asked together', () => {
     expect(isDone).toBe(false);
     await vi.advanceTimersByTimeAsync(1);
     const fan = await asked;
-    expect(fan.answers.map(({ part }) => part.member.upstream)).toEqual(['left']);
+    expect(fan.outcomes.map(({ backendRequest }) => backendRequest.backend.upstream)).toEqual([
+      'left',
+    ]);
     fan.send('joined');
     expect(late?.isClosed).toBe(true);
     void late?.write(encodeSseMessage('{"jsonrpc":"2.0","method":"notifications/message"}'));
@@ -91,16 +93,16 @@ describe('[MRG-06] members that are asked together', () => {
       await new Promise((resolve) => setTimeout(resolve, 60_000));
       outgoing.send(200, JSON_TYPE, answer('right'));
     });
-    const asked = askMembers({ whole, principal: principal() }, PARTS);
+    const asked = requestBackends({ context: whole, principal: principal() }, PARTS);
     await vi.advanceTimersByTimeAsync(60_000);
-    const { answers } = await asked;
-    expect(answers.map(({ answer: { status } }) => status)).toEqual([502, 200]);
+    const { outcomes } = await asked;
+    expect(outcomes.map(({ response: { status } }) => status)).toEqual([502, 200]);
   });
 
   it('have answered nothing when their exchange ends without a word', async () => {
     const { whole, written } = wholeWith(() => Promise.resolve());
-    const fan = await askMembers({ whole, principal: principal() }, PARTS);
-    expect(fan.answers.map(({ answer: { text } }) => text)).toEqual([undefined, undefined]);
+    const fan = await requestBackends({ context: whole, principal: principal() }, PARTS);
+    expect(fan.outcomes.map(({ response: { text } }) => text)).toEqual([undefined, undefined]);
     fan.fail();
     expect(written).toHaveLength(1);
     expect(written[0]).toMatch(/^502 .*"id":1,"error":\{"code":1506/);
@@ -114,12 +116,12 @@ describe('[MRG-06] members that are asked together', () => {
       void outgoing.write(encodeSseMessage(answer(upstream)));
       outgoing.end();
     });
-    const fan = await askMembers({ whole, principal: principal() }, PARTS);
+    const fan = await requestBackends({ context: whole, principal: principal() }, PARTS);
     fan.send('joined');
     expect(written).toEqual([
       ...['open 200', encodeSseMessage(question), encodeSseMessage('joined'), 'end'],
     ]);
-    expect(fan.answers.map(({ answer: { text } }) => text)).toEqual([
+    expect(fan.outcomes.map(({ response: { text } }) => text)).toEqual([
       answer('left'),
       answer('right'),
     ]);

@@ -2,25 +2,25 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import type { UpstreamAnswer } from '../../../src/mcp/transport.js';
-import type { ExchangeRecord } from '../../../src/policy/record.js';
+import type { UpstreamResponse } from '../../../src/mcp/transport.js';
+import type { RequestRecord } from '../../../src/policy/record.js';
 import { countWaits } from '../../../src/relay/upstream-time.js';
 
 const WAIT_MS = 20;
 /** Timers may be early by less than a millisecond. */
 const COUNTED_MS = WAIT_MS - 1;
 
-function counted(next: UpstreamAnswer['next']) {
-  const record = { latency: { upstream: 5 } } as ExchangeRecord;
+function counted(next: UpstreamResponse['next']) {
+  const record = { latency: { upstream: 5 } } as RequestRecord;
   const answer = {
     kind: 'answer',
     status: 200,
     headers: { 'content-type': 'text/event-stream' },
-    whole: () => 'too-large',
+    readBody: () => 'too-large',
     next,
     release: vi.fn(),
     abort: vi.fn(),
-  } satisfies UpstreamAnswer;
+  } satisfies UpstreamResponse;
   return { record, answer, told: countWaits(record, answer) };
 }
 
@@ -42,7 +42,7 @@ describe('the time of an upstream', () => {
 
   it('is nothing where all is there at once', () => {
     const { record, told } = counted(() => undefined);
-    expect([told.next(), told.whole(1, 1)]).toEqual([undefined, 'too-large']);
+    expect([told.next(), told.readBody(1, 1)]).toEqual([undefined, 'too-large']);
     expect(record.latency.upstream).toBe(5);
   });
 

@@ -5,7 +5,7 @@ import type { Admitted } from '../../../src/mcp/admitted.js';
 import type { Allow, Obligation, RateLimit } from '../../../src/policy/decision.js';
 import type { LimitAnswer, LimitStore } from '../../../src/settle/limits.js';
 import { limitKey } from '../../../src/settle/limits.js';
-import { settle } from '../../../src/settle/settle.js';
+import { enforce } from '../../../src/settle/settle.js';
 import { principal } from '../policy/samples.js';
 
 function allow(...obligations: Obligation[]): Allow {
@@ -33,14 +33,14 @@ function store(answers: readonly (LimitAnswer | Promise<LimitAnswer>)[]) {
 describe('limits', () => {
   it('clears at once what owes nothing, and asks no store [P-60]', () => {
     const { limits, keys } = store([]);
-    const cleared = settle(allow(), MESSAGE, ADA, { limits });
-    expect(cleared).toMatchObject({ admitted: MESSAGE, principal: ADA });
+    const authorized = enforce(allow(), MESSAGE, ADA, { limits });
+    expect(authorized).toMatchObject({ admitted: MESSAGE, principal: ADA });
     expect(keys).toEqual([]);
   });
 
   it('takes one use of every limit, and stops at the first that is used up [P-60]', () => {
     const used = store([{ ok: true }, { ok: false, retryAfterMs: 1200 }, { ok: true }]);
-    const outcome = settle(allow(rate('a/x'), rate('b/y'), rate('c/z')), MESSAGE, ADA, used);
+    const outcome = enforce(allow(rate('a/x'), rate('b/y'), rate('c/z')), MESSAGE, ADA, used);
     expect(outcome).toEqual({
       verdict: 'deny',
       reason: 'rate-limited',
@@ -54,28 +54,30 @@ describe('limits', () => {
   });
 
   it('waits only for a store that answers with a promise [P-60]', async () => {
-    const sync = settle(allow(rate('a/x')), MESSAGE, ADA, store([{ ok: true }]));
+    const sync = enforce(allow(rate('a/x')), MESSAGE, ADA, store([{ ok: true }]));
     expect(sync).not.toBeInstanceOf(Promise);
     const late = store([
       Promise.resolve<LimitAnswer>({ ok: true }),
       { ok: false, retryAfterMs: 1 },
     ]);
-    const outcome = settle(allow(rate('a/x'), rate('b/y')), MESSAGE, ADA, late);
+    const outcome = enforce(allow(rate('a/x'), rate('b/y')), MESSAGE, ADA, late);
     expect(outcome).toBeInstanceOf(Promise);
     expect(await outcome).toMatchObject({
       reason: 'rate-limited',
       rule: 'y',
       retryAfterSeconds: 1,
     });
-    const fine = settle(allow(rate('a/x')), MESSAGE, ADA, store([Promise.resolve({ ok: true })]));
+    const fine = enforce(allow(rate('a/x')), MESSAGE, ADA, store([Promise.resolve({ ok: true })]));
     expect(await fine).toMatchObject({ principal: ADA });
   });
 
   it('refuses when the store cannot be asked [P-61]', async () => {
     const refused = { verdict: 'deny', reason: 'store-unavailable', policy: 'a', rule: 'x' };
-    expect(settle(allow(rate('a/x')), MESSAGE, ADA, store(['unavailable']))).toMatchObject(refused);
+    expect(enforce(allow(rate('a/x')), MESSAGE, ADA, store(['unavailable']))).toMatchObject(
+      refused,
+    );
     const broken = store([Promise.reject(new Error('connection lost'))]);
-    expect(await settle(allow(rate('a/x')), MESSAGE, ADA, broken)).toMatchObject(refused);
+    expect(await enforce(allow(rate('a/x')), MESSAGE, ADA, broken)).toMatchObject(refused);
   });
 
   it('counts callers apart: by issuer, by kind, by exact name [P-62]', () => {
@@ -112,10 +114,10 @@ describe('what the answer owes', () => {
       { kind: 'inspect', profile: 'strict' },
       { kind: 'capture', pointers: ['/a', '/b'] },
     );
-    expect(settle(owing, MESSAGE, ADA, store([]))).toMatchObject({
+    expect(enforce(owing, MESSAGE, ADA, store([]))).toMatchObject({
       owed: { maxResultBytes: 400, profiles: ['careful', 'strict'] },
     });
-    expect(settle(allow(), MESSAGE, ADA, store([]))).toMatchObject({
+    expect(enforce(allow(), MESSAGE, ADA, store([]))).toMatchObject({
       owed: { maxResultBytes: undefined, profiles: [] },
     });
   });

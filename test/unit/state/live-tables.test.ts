@@ -2,11 +2,11 @@
 
 import { describe, expect, it } from 'vitest';
 import { createLiveProgress } from '../../../src/state/live-progress.js';
-import { createOpenChannels } from '../../../src/state/open-channels.js';
+import { createOpenLegacyStreams } from '../../../src/state/open-channels.js';
 
 describe('[LEG-06] the open channels', () => {
   it('are found by their session, and forgotten when they end', () => {
-    const channels = createOpenChannels<unknown>();
+    const channels = createOpenLegacyStreams<unknown>();
     const end = {
       isClosed: false,
       isLagging: false,

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { createLostParts } from '../../../src/state/lost-parts.js';
+import { createLostBackends } from '../../../src/state/lost-parts.js';
 
 describe('[MRG-09] parts of sessions that were lost', () => {
   it('are told a few times a minute, for each caller and member apart', () => {
     let now = 0;
-    const lost = createLostParts(() => now);
+    const lost = createLostBackends(() => now);
     for (let told = 0; told < 3; told += 1) {
       expect(lost.isFrequent('a')).toBe(false);
       lost.note('a');

@@ -6,7 +6,7 @@ const anna = anonymousPrincipal({ resource: 'http://127.0.0.1/a' });
 const ben = anonymousPrincipal({ resource: 'http://127.0.0.1/b' });
 const session = {
   ...{ version: '2025-11-25', upstreamSession: 'one' },
-  ...{ hash: 'h', hashes: ['h'], partHashes: [] },
+  ...{ hash: 'h', hashes: ['h'], backendSessionHashes: [] },
 };
 
 describe('sessions opened a moment ago', () => {

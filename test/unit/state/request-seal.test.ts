@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SentFacts } from '../../../src/mcp/admitted.js';
 import { createKeyRing } from '../../../src/state/key-ring.js';
-import { openQuestion } from '../../../src/state/question-seal.js';
+import { openServerRequest } from '../../../src/state/question-seal.js';
 import { openRequest, sealRequest } from '../../../src/state/request-seal.js';
 
 const ring = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
@@ -18,7 +18,7 @@ const SENT: SentFacts = {
   target: { kind: 'tool', name: 'echo' },
   maxResultBytes: 1000,
   profiles: ['strict'],
-  askable: ['sampling'],
+  allowedServerRequests: ['sampling'],
   sentAt: 1234,
 };
 const LATER = 10_000;
@@ -42,7 +42,7 @@ describe('the id of a request to a server of HTTP+SSE', () => {
       expect(openRequest(ring, { ...PLACE, [member]: 'other' }, sealed, 0)).toBeUndefined();
     expect(openRequest(ring, PLACE, sealed, LATER + 1)).toBeUndefined();
     expect(openRequest(ring, PLACE, `${sealed}A`, 0)).toBeUndefined();
-    expect(openQuestion(ring, PLACE, sealed, 0)).toBeUndefined();
+    expect(openServerRequest(ring, PLACE, sealed, 0)).toBeUndefined();
   });
 
   it('[V-12] is not made where it would grow too long', () => {

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { createRunningParts } from '../../../src/state/running-parts.js';
+import { createRunningBackends } from '../../../src/state/running-parts.js';
 
 it('[MRG-25] knows who works on a request of a session, as long as it runs', () => {
-  const parts = createRunningParts();
+  const parts = createRunningBackends();
   const leaveLeft = parts.enter('s', 1, 'left');
   const leaveRight = parts.enter('s', 1, 'right');
   expect(parts.find('s', 1)).toEqual(['left', 'right']);
@@ -19,7 +19,7 @@ it('[MRG-25] knows who works on a request of a session, as long as it runs', () 
 });
 
 it('[MRG-25] keeps two requests apart that a client sent under one id', () => {
-  const parts = createRunningParts();
+  const parts = createRunningBackends();
   const leaveFirst = parts.enter('s', 1, 'left');
   const leaveSecond = parts.enter('s', 1, 'left');
   leaveFirst();

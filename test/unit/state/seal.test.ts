@@ -124,7 +124,7 @@ describe('sealSession', () => {
   const session: SessionFacts = {
     version: '2025-11-25',
     upstreamSession: 'abc',
-    askable: ['sampling', 'elicitation/url'],
+    allowedServerRequests: ['sampling', 'elicitation/url'],
   };
 
   it('[S-07] gives back the session to the same principal at the same upstream', () => {

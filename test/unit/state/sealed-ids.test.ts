@@ -4,12 +4,12 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createSealedIds } from '../../../src/gateway/sealed-ids.js';
-import type { EventFacts, QuestionFacts } from '../../../src/mcp/admitted.js';
-import { createAskedQuestions } from '../../../src/state/asked-questions.js';
+import type { EventFacts, ServerRequestFacts } from '../../../src/mcp/admitted.js';
+import { createPassedServerRequests } from '../../../src/state/asked-questions.js';
 import { openEvent, sealEvent } from '../../../src/state/event-seal.js';
 import { createKeyRing } from '../../../src/state/key-ring.js';
 import { createMemoryReplays } from '../../../src/state/memory-replays.js';
-import { openQuestion, sealQuestion } from '../../../src/state/question-seal.js';
+import { openServerRequest, sealServerRequest } from '../../../src/state/question-seal.js';
 import { openSession } from '../../../src/state/session-seal.js';
 
 const ring = createKeyRing([{ id: 'one', bytes: createHash('sha256').update('one').digest() }]);
@@ -29,7 +29,7 @@ const OTHERS = [
   { ...ALICE, client: 'web' },
   { ...ALICE, session: 'hash-2' },
 ];
-const QUESTION: QuestionFacts = { id: 0, method: 'roots/list', name: 'roots' };
+const QUESTION: ServerRequestFacts = { id: 0, method: 'roots/list', name: 'roots' };
 const EVENT: EventFacts = {
   upstreamId: 'stream/1 two',
   request: {
@@ -43,19 +43,19 @@ const EVENT: EventFacts = {
 
 describe('[Q-07] the id of a question', () => {
   test('opens for its own caller in its own session, until it expires', () => {
-    const id = sealQuestion(ring, ALICE, QUESTION, LATER);
-    expect(openQuestion(ring, ALICE, id, NOW)).toEqual(QUESTION);
-    expect(openQuestion(ring, ALICE, id, LATER)).toBeUndefined();
-    for (const other of OTHERS) expect(openQuestion(ring, other, id, NOW)).toBeUndefined();
-    expect(openQuestion(ring, ALICE, `${id}A`, NOW)).toBeUndefined();
+    const id = sealServerRequest(ring, ALICE, QUESTION, LATER);
+    expect(openServerRequest(ring, ALICE, id, NOW)).toEqual(QUESTION);
+    expect(openServerRequest(ring, ALICE, id, LATER)).toBeUndefined();
+    for (const other of OTHERS) expect(openServerRequest(ring, other, id, NOW)).toBeUndefined();
+    expect(openServerRequest(ring, ALICE, `${id}A`, NOW)).toBeUndefined();
   });
 
   test('is no event, no session, and neither is one of it', () => {
-    const id = sealQuestion(ring, ALICE, QUESTION, LATER);
+    const id = sealServerRequest(ring, ALICE, QUESTION, LATER);
     const event = sealEvent(ring, ALICE, EVENT, LATER) ?? '';
     expect(openEvent(ring, ALICE, id, NOW)).toBeUndefined();
     expect(openSession(ring, ALICE, id, NOW)).toBeUndefined();
-    expect(openQuestion(ring, ALICE, event, NOW)).toBeUndefined();
+    expect(openServerRequest(ring, ALICE, event, NOW)).toBeUndefined();
   });
 });
 
@@ -97,7 +97,7 @@ describe('[Q-11] the id of an event', () => {
 
 describe('[Q-17] questions that were asked', () => {
   test('are found by session and id, by type too, and the oldest are forgotten', () => {
-    const asked = createAskedQuestions();
+    const asked = createPassedServerRequests();
     asked.add('s', 1, 'one');
     expect(asked.find('s', 1)).toBe('one');
     expect(asked.find('s', '1')).toBeUndefined();
@@ -110,7 +110,7 @@ describe('[Q-17] questions that were asked', () => {
 
 describe('[Q-07] the answer to a question', () => {
   const place = (replica: ReturnType<typeof createSealedIds>, upstreamSession: string) =>
-    replica.claimAnswer('sealed', { version: '2025-11-25', hash: 'hash-1', upstreamSession });
+    replica.claimReply('sealed', { version: '2025-11-25', hash: 'hash-1', upstreamSession });
 
   test('is the first on one replica alone, where they share a store', async () => {
     const store = createMemoryReplays(() => NOW);

@@ -6,13 +6,13 @@ import type { Json } from '../../../src/mcp/message.js';
 import { createMemoryState, type GatewayState } from '../../../src/state/gateway-state.js';
 import { createKeyRing, type KeyRing } from '../../../src/state/key-ring.js';
 import {
-  MAX_WORD_CHARS,
-  MAX_WORDS_A_LOOK,
-  WORD_OPENS_MS,
+  MAX_MESSAGE_CHARS,
+  MAX_MESSAGES_PER_POLL,
+  MESSAGE_OPENS_MS,
 } from '../../../src/state/replica-words.js';
 import { createRevocationSet, MAX_REVOCATIONS } from '../../../src/state/revocation-set.js';
 import { createSharedState } from '../../../src/state/shared-state.js';
-import type { SealedWord, StoreLink } from '../../../src/state/store-link.js';
+import type { SealedMessage, StoreLink } from '../../../src/state/store-link.js';
 import {
   callerOf,
   describeState,
@@ -85,13 +85,13 @@ describe('several replicas', () => {
     await one.revocations.add(revocation);
     one.ended.add('session', Date.now() + HOUR_MS);
     await pass(1_100);
-    expect(other.revocations.judge(callerOf())).toBe('token-revoked');
+    expect(other.revocations.checkPrincipal(callerOf())).toBe('token-revoked');
     expect(other.revocations.list()).toEqual([revocation]);
     expect(other.ended.has('session')).toBe(true);
     expect(told).toBe(1);
     await other.revocations.lift(revocation.id);
     await pass(600);
-    expect(one.revocations.judge(callerOf())).toBeUndefined();
+    expect(one.revocations.checkPrincipal(callerOf())).toBeUndefined();
     const later = await replica();
     expect(later.revocations.list()).toEqual([]);
     expect(later.ended.has('session')).toBe(true);
@@ -105,7 +105,7 @@ describe('several replicas', () => {
     const link = store.link();
     const unlessCut = <Asked extends unknown[], T>(ask: (...asked: Asked) => Promise<T>) =>
       ((...asked) => (isCut ? Promise.reject(new Error('cut off')) : ask(...asked))) as typeof ask;
-    const cut = { look: unlessCut(link.look), endSession: unlessCut(link.endSession) };
+    const cut = { look: unlessCut(link.poll), endSession: unlessCut(link.endSession) };
     const one = await replica({ now, link: { ...link, ...cut } });
     const [other, third] = [await replica({ now }), await replica({ now })];
     isCut = true;
@@ -124,7 +124,7 @@ describe('several replicas', () => {
     const [one, other] = [await replica(), await replica()];
     await one.revocations.add(revocationOf(ofToken('token-1')));
     await pass(30);
-    expect(other.revocations.judge(callerOf())).toBe('token-revoked');
+    expect(other.revocations.checkPrincipal(callerOf())).toBe('token-revoked');
   });
 
   it('[REV-11] show the store no name, no note and no id', async () => {
@@ -143,7 +143,7 @@ describe('several replicas', () => {
     const one = await replica();
     await stranger.revocations.add(revocationOf(ofSubject('ada')));
     await pass(600);
-    expect(one.revocations.judge(callerOf())).toBeUndefined();
+    expect(one.revocations.checkPrincipal(callerOf())).toBeUndefined();
     expect(one.revocations.list()).toEqual([]);
   });
 
@@ -157,7 +157,7 @@ describe('several replicas', () => {
     const rotated = createKeyRing([NEXT_KEY, KEY]);
     const next = await replica({ of: rotated });
     const id = rotated.hmac('token-id', `${ISSUER}\nj1`);
-    expect(next.revocations.judge(callerOf({}, { id }))).toBe('token-revoked');
+    expect(next.revocations.checkPrincipal(callerOf({}, { id }))).toBe('token-revoked');
   });
 
   it('[REV-13] teach a store that has forgotten, and take no loss for a lift', async () => {
@@ -183,13 +183,13 @@ describe('a store that is down', () => {
     await one.revocations.add(before);
     store.goDown();
     expect(await one.revocations.add(revocationOf(ofToken('token-1')))).toBe('kept');
-    expect(one.revocations.judge(callerOf())).toBe('token-revoked');
+    expect(one.revocations.checkPrincipal(callerOf())).toBe('token-revoked');
     expect(await one.revocations.lift(before.id)).toBe('unavailable');
     one.ended.add('session', Date.now() + HOUR_MS);
     await pass(600);
     store.comeBack();
     await pass(1_100);
-    expect(other.revocations.judge(callerOf())).toBe('token-revoked');
+    expect(other.revocations.checkPrincipal(callerOf())).toBe('token-revoked');
     expect(other.revocations.list()).toHaveLength(2);
     expect(other.ended.has('session')).toBe(true);
   });
@@ -203,26 +203,26 @@ describe('a store that is down', () => {
     expect(one.status()).toEqual({ state: 'armed', reason: '', isUnreachable: false });
     store.goDown();
     await pass(MAX_AGE_MS - 1_000);
-    expect(one.revocations.judge(callerOf())).toBeUndefined();
+    expect(one.revocations.checkPrincipal(callerOf())).toBeUndefined();
     expect(one.status()).toMatchObject({ state: 'degraded', isUnreachable: true });
     await pass(2_000);
-    expect(one.revocations.judge(callerOf())).toBe('store-unavailable');
+    expect(one.revocations.checkPrincipal(callerOf())).toBe('store-unavailable');
     expect(one.revocations.isRevoked(callerOf())).toBe(false);
     expect(one.status().reason).toContain('callers are refused');
     expect(told).toBe(1);
     store.comeBack();
     await pass(600);
-    expect(one.revocations.judge(callerOf())).toBeUndefined();
+    expect(one.revocations.checkPrincipal(callerOf())).toBeUndefined();
     expect(told).toBe(2);
   });
 
   it('[REV-15] at the start lets nobody pass', async () => {
     store.goDown();
     const one = await replica();
-    expect(one.revocations.judge(callerOf())).toBe('store-unavailable');
+    expect(one.revocations.checkPrincipal(callerOf())).toBe('store-unavailable');
     store.comeBack();
     await pass(600);
-    expect(one.revocations.judge(callerOf())).toBeUndefined();
+    expect(one.revocations.checkPrincipal(callerOf())).toBeUndefined();
   });
 
   it('[REV-16] leaves each replica its share of a limit, less what it used of it', async () => {
@@ -257,7 +257,7 @@ describe('a store that is down', () => {
 describe('words between replicas', () => {
   function listen(state: GatewayState): readonly Json[] {
     const heard: Json[] = [];
-    state.words.onWord((word) => heard.push(word));
+    state.replicaBus.onMessage((word) => heard.push(word));
     return heard;
   }
 
@@ -265,12 +265,12 @@ describe('words between replicas', () => {
     const [one, other, third] = [await replica(), await replica(), await replica()];
     const [heard, overheard, own] = [listen(other), listen(third), listen(one)];
     for (const word of ['first', 'second'])
-      expect(await one.words.tell(other.words.self, { word })).toBe('told');
+      expect(await one.replicaBus.send(other.replicaBus.self, { word })).toBe('told');
     await pass(30);
     expect(heard).toEqual([{ word: 'first' }, { word: 'second' }]);
     await pass(1_100);
     expect([heard.length, overheard, own]).toEqual([2, [], []]);
-    expect(await one.words.tellAll('to all')).toBe('told');
+    expect(await one.replicaBus.publish('to all')).toBe('told');
     expect(own).toEqual(['to all']);
     await pass(30);
     expect([heard.at(-1), overheard, own]).toEqual(['to all', ['to all'], ['to all']]);
@@ -280,9 +280,11 @@ describe('words between replicas', () => {
     const all = [await replica(), await replica(), await replica()];
     const heard = all.map(listen);
     const [one, other, third] = all;
-    expect(await one?.words.tellAll('first')).toBe('told');
-    expect(await other?.words.tellAll('second')).toBe('told');
-    await Promise.all([third, one, other, one].map((state, index) => state?.words.tellAll(index)));
+    expect(await one?.replicaBus.publish('first')).toBe('told');
+    expect(await other?.replicaBus.publish('second')).toBe('told');
+    await Promise.all(
+      [third, one, other, one].map((state, index) => state?.replicaBus.publish(index)),
+    );
     await pass(30);
     const [order = []] = heard;
     expect(order.slice(0, 2)).toEqual(['first', 'second']);
@@ -295,8 +297,8 @@ describe('words between replicas', () => {
     const full = { ...link, leaveWords: () => Promise.resolve('full' as const) };
     const [one, other] = [await replica({ link: full }), await replica()];
     const [own, heard] = [listen(one), listen(other)];
-    expect(await one.words.tellAll('word')).toBe('unavailable');
-    expect(await one.words.tell(other.words.self, 'word')).toBe('unavailable');
+    expect(await one.replicaBus.publish('word')).toBe('unavailable');
+    expect(await one.replicaBus.send(other.replicaBus.self, 'word')).toBe('unavailable');
     await pass(600);
     expect([own, heard]).toEqual([[], []]);
   });
@@ -305,10 +307,10 @@ describe('words between replicas', () => {
     const link = store.link();
     const deaf: StoreLink = {
       ...link,
-      look: async (...asked) => ({ ...(await link.look(...asked)), words: [] }),
+      poll: async (...asked) => ({ ...(await link.poll(...asked)), messages: [] }),
     };
     const one = await replica({ link: deaf });
-    expect(await one.words.tellAll('word')).toBe('unavailable');
+    expect(await one.replicaBus.publish('word')).toBe('unavailable');
   });
 
   it('[REV-34] come again after a look whose answer was lost, and are still read once', async () => {
@@ -316,8 +318,8 @@ describe('words between replicas', () => {
     let isLossy = false;
     const lossy: StoreLink = {
       ...link,
-      async look(...asked) {
-        const news = await link.look(...asked);
+      async poll(...asked) {
+        const news = await link.poll(...asked);
         if (isLossy) throw new Error('lost');
         return news;
       },
@@ -325,7 +327,7 @@ describe('words between replicas', () => {
     const [one, other] = [await replica(), await replica({ link: lossy })];
     const heard = listen(other);
     isLossy = true;
-    await one.words.tell(other.words.self, 'word');
+    await one.replicaBus.send(other.replicaBus.self, 'word');
     await pass(600);
     expect(heard).toEqual([]);
     isLossy = false;
@@ -337,19 +339,19 @@ describe('words between replicas', () => {
     const link = store.link();
     const slow: StoreLink = {
       ...link,
-      async look(...asked) {
-        const news = await link.look(...asked);
-        if (news.words.length > 3) throw new Error('no answer in time');
+      async poll(...asked) {
+        const news = await link.poll(...asked);
+        if (news.messages.length > 3) throw new Error('no answer in time');
         return news;
       },
     };
     const [one, other] = [await replica(), await replica({ link: slow })];
     const heard = listen(other);
     const said = Array.from({ length: 20 }, (_, index) => index);
-    for (const word of said) await one.words.tell(other.words.self, word);
+    for (const word of said) await one.replicaBus.send(other.replicaBus.self, word);
     await one.revocations.add(revocationOf(ofToken('token-1')));
     await pass(1_100);
-    expect(other.revocations.judge(callerOf())).toBe('token-revoked');
+    expect(other.revocations.checkPrincipal(callerOf())).toBe('token-revoked');
     await pass(8_000);
     expect(heard).toEqual(said);
     expect(other.status().isUnreachable).toBe(false);
@@ -358,48 +360,48 @@ describe('words between replicas', () => {
   it('[REV-34] of a flood are read a few at a look, one look after the other', async () => {
     const [one, other] = [await replica(), await replica()];
     const heard = listen(other);
-    const said = Array.from({ length: 3 * MAX_WORDS_A_LOOK }, (_, index) => index);
-    for (const word of said) await one.words.tell(other.words.self, word);
+    const said = Array.from({ length: 3 * MAX_MESSAGES_PER_POLL }, (_, index) => index);
+    for (const word of said) await one.replicaBus.send(other.replicaBus.self, word);
     await pass(20);
-    expect(heard).toHaveLength(MAX_WORDS_A_LOOK);
+    expect(heard).toHaveLength(MAX_MESSAGES_PER_POLL);
     await pass(100);
     expect(heard).toEqual(said);
   });
 
   it('[REV-34] are told to nobody where nobody of that name runs, or where they are too long', async () => {
     const [one, other] = [await replica(), await replica()];
-    expect(await one.words.tell('nobody', 'word')).toBe('nobody');
-    const long = 'x'.repeat(MAX_WORD_CHARS);
-    expect(await one.words.tell(other.words.self, long)).toBe('nobody');
-    expect(await one.words.tell(other.words.self, long.slice(2))).toBe('told');
+    expect(await one.replicaBus.send('nobody', 'word')).toBe('nobody');
+    const long = 'x'.repeat(MAX_MESSAGE_CHARS);
+    expect(await one.replicaBus.send(other.replicaBus.self, long)).toBe('nobody');
+    expect(await one.replicaBus.send(other.replicaBus.self, long.slice(2))).toBe('told');
   });
 
   it('[REV-34] are read once, by nobody else, not after their time, and not from another gateway', async () => {
-    const written: SealedWord[] = [];
+    const written: SealedMessage[] = [];
     const link = store.link();
     const keep: StoreLink = {
       ...link,
-      async leaveWords(words) {
+      async enqueueMessages(words) {
         written.push(...words);
         return 'left';
       },
     };
     const [one, other] = [await replica({ link: keep }), await replica()];
     const heard = listen(other);
-    await one.words.tell('somebody else', 'not for this one');
-    await one.words.tell(other.words.self, 'for this one');
+    await one.replicaBus.send('somebody else', 'not for this one');
+    await one.replicaBus.send(other.replicaBus.self, 'for this one');
     const stranger = await replica({ of: createKeyRing([NEXT_KEY]), link: keep });
-    await stranger.words.tell(other.words.self, 'by a stranger');
-    const early = await replica({ now: () => Date.now() - WORD_OPENS_MS, link: keep });
-    await early.words.tell(other.words.self, 'too late');
+    await stranger.replicaBus.send(other.replicaBus.self, 'by a stranger');
+    const early = await replica({ now: () => Date.now() - MESSAGE_OPENS_MS, link: keep });
+    await early.replicaBus.send(other.replicaBus.self, 'too late');
     expect(written).toHaveLength(4);
     expect(JSON.stringify(written)).not.toContain('this one');
-    const misled = written.map(({ text }) => ({ replica: other.words.self, text }));
-    await link.leaveWords(misled, 60_000);
+    const misled = written.map(({ text }) => ({ replica: other.replicaBus.self, text }));
+    await link.enqueueMessages(misled, 60_000);
     await pass(600);
     expect(heard).toEqual(['for this one']);
     // A store that gives again what was read changes nothing.
-    await link.leaveWords(misled, 60_000);
+    await link.enqueueMessages(misled, 60_000);
     await pass(600);
     expect(heard).toEqual(['for this one']);
   });
@@ -407,18 +409,18 @@ describe('words between replicas', () => {
   it('[REV-34] are not told while the store is down, and nobody waits for it', async () => {
     const [one, other] = [await replica(), await replica()];
     store.goDown();
-    expect(await one.words.tell(other.words.self, 'word')).toBe('unavailable');
+    expect(await one.replicaBus.send(other.replicaBus.self, 'word')).toBe('unavailable');
     const asked = store.asked.length;
-    expect(await one.words.tellAll('word')).toBe('unavailable');
+    expect(await one.replicaBus.publish('word')).toBe('unavailable');
     expect(store.asked).toHaveLength(asked);
   });
 
   it('[REV-34] have nobody to go to from a replica alone', async () => {
     const alone = createMemoryState({ ring, now: Date.now });
-    const { words } = alone;
+    const { replicaBus } = alone;
     const heard = listen(alone);
-    expect(await words.tell(words.self, 'word')).toBe('nobody');
-    expect(await words.tellAll('word')).toBe('told');
+    expect(await replicaBus.send(replicaBus.self, 'word')).toBe('nobody');
+    expect(await replicaBus.publish('word')).toBe('told');
     expect(heard).toEqual(['word']);
   });
 });
@@ -445,8 +447,8 @@ describe('the set of revocations', () => {
     for (let index = 0; index < MAX_REVOCATIONS; index += 1)
       await state.revocations.add(revocationOf(ofToken(`t-${index}`)));
     expect(await state.revocations.add(revocationOf(ofToken('token-1')))).toBe('full');
-    expect(state.revocations.judge(callerOf({}, { id: 't-0' }))).toBe('token-revoked');
-    expect(state.revocations.judge(callerOf())).toBeUndefined();
+    expect(state.revocations.checkPrincipal(callerOf({}, { id: 't-0' }))).toBe('token-revoked');
+    expect(state.revocations.checkPrincipal(callerOf())).toBeUndefined();
   });
 
   it('[REV-01] finds a caller that was clean a moment ago', () => {

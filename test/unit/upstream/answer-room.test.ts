@@ -2,7 +2,11 @@
 // block anybody for good, and what is given back is there for the next.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createAnswerRoom, type HeldRoom, type Room } from '../../../src/upstream/answer-room.js';
+import {
+  type BufferReservation,
+  createResponseBufferQuota,
+  type ReservationOutcome,
+} from '../../../src/upstream/answer-room.js';
 
 const BOUNDS = { maxBytes: 400, shares: 4, maxWaitMs: 1_000 };
 const RATE = { bytesPerSecond: 100, burstBytes: 100, unpacedBytes: 10 };
@@ -11,11 +15,13 @@ describe('the room for answers', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  const holding = (held: HeldRoom, bytes: number): Promise<Room | 'at once'> =>
-    Promise.resolve(held.hold(bytes) ?? 'at once');
+  const holding = (
+    held: BufferReservation,
+    bytes: number,
+  ): Promise<ReservationOutcome | 'at once'> => Promise.resolve(held.hold(bytes) ?? 'at once');
 
   it('[PRF-12] is given at once while there is some, and each upstream has its part', async () => {
-    const room = createAnswerRoom(BOUNDS);
+    const room = createResponseBufferQuota(BOUNDS);
     expect(room.enter('one').hold(60)).toBeUndefined();
     const second = room.enter('one');
     const late = holding(second, 60);
@@ -26,7 +32,7 @@ describe('the room for answers', () => {
   });
 
   it('[PRF-12] is given to who waited once it was given back, upstreams in turns', async () => {
-    const room = createAnswerRoom({ ...BOUNDS, maxBytes: 100, shares: 1 });
+    const room = createResponseBufferQuota({ ...BOUNDS, maxBytes: 100, quotaDivisor: 1 });
     const first = room.enter('zero');
     expect(first.hold(100)).toBeUndefined();
     const came: string[] = [];
@@ -46,7 +52,7 @@ describe('the room for answers', () => {
   });
 
   it('[PRF-12] lets the oldest go on, so that answers that grow cannot all wait for each other', async () => {
-    const room = createAnswerRoom({ ...BOUNDS, maxBytes: 100, shares: 1 });
+    const room = createResponseBufferQuota({ ...BOUNDS, maxBytes: 100, quotaDivisor: 1 });
     const growing = Array.from({ length: 4 }, () => room.enter('one'));
     for (const held of growing) expect(held.hold(25)).toBeUndefined();
     const outcomes = growing.map((held) => holding(held, 50));
@@ -61,12 +67,12 @@ describe('the room for answers', () => {
   });
 
   it('[PRF-12] one answer may always have, however large it is', () => {
-    const room = createAnswerRoom(BOUNDS);
+    const room = createResponseBufferQuota(BOUNDS);
     expect(room.enter('one').hold(390)).toBeUndefined();
   });
 
   it('[PRF-12] is not held by who gave up waiting, nor twice by who holds less than before', async () => {
-    const room = createAnswerRoom(BOUNDS);
+    const room = createResponseBufferQuota(BOUNDS);
     const held = room.enter('one');
     expect(held.hold(100)).toBeUndefined();
     const waiting = room.enter('one');
@@ -81,7 +87,7 @@ describe('the room for answers', () => {
   });
 
   it('[PRF-12] is given at a rate to each upstream, and holds up no other', async () => {
-    const room = createAnswerRoom({ maxBytes: 1_000, shares: 1, ...RATE });
+    const room = createResponseBufferQuota({ maxBytes: 1_000, quotaDivisor: 1, ...RATE });
     expect(room.enter('one').hold(110)).toBeUndefined();
     const came: string[] = [];
     for (const name of ['second', 'third'])

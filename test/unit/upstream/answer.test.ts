@@ -5,9 +5,12 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { Pool } from 'undici';
 import { afterEach, describe, expect, it } from 'vitest';
 import { inOnePiece } from '../../../src/mcp/body.js';
-import type { ForwardOutcome, UpstreamAnswer } from '../../../src/mcp/transport.js';
-import { createAnswerReader, type EnterRoom } from '../../../src/upstream/answer.js';
-import { type AnswerRoom, createAnswerRoom } from '../../../src/upstream/answer-room.js';
+import type { ForwardOutcome, UpstreamResponse } from '../../../src/mcp/transport.js';
+import { createResponseReader, type OpenReservation } from '../../../src/upstream/answer.js';
+import {
+  createResponseBufferQuota,
+  type ResponseBufferQuota,
+} from '../../../src/upstream/answer-room.js';
 
 const open: (() => Promise<unknown>)[] = [];
 
@@ -34,14 +37,14 @@ async function startServer(chunks: number): Promise<Server> {
 const textOf = (at: number): string => `<${at}>`;
 const chunkOf = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
 
-async function ask(server: Server, enterRoom?: EnterRoom): Promise<UpstreamAnswer> {
+async function ask(server: Server, enterRoom?: OpenReservation): Promise<UpstreamResponse> {
   const { port } = server.address() as AddressInfo;
   const pool = new Pool(`http://127.0.0.1:${port}`);
   open.push(() => pool.destroy());
   const outcome = await new Promise<ForwardOutcome>((resolve) => {
     pool.dispatch(
       { path: '/', method: 'POST', body: '{}' },
-      createAnswerReader(resolve, undefined, enterRoom),
+      createResponseReader(resolve, undefined, enterRoom),
     );
   });
   if (outcome.kind === 'fault') throw new Error(outcome.reason);
@@ -50,10 +53,10 @@ async function ask(server: Server, enterRoom?: EnterRoom): Promise<UpstreamAnswe
 
 describe('an answer that is read as it comes', () => {
   it.each([1, 15, 16, 17, 32, 33, 100])('is whole in %i chunks of one packet', async (chunks) => {
-    const answer = await ask(await startServer(chunks));
+    const response = await ask(await startServer(chunks));
     let text = '';
     for (;;) {
-      const chunk = await answer.next();
+      const chunk = await response.next();
       if (chunk === undefined) break;
       text += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString();
     }
@@ -64,29 +67,29 @@ describe('an answer that is read as it comes', () => {
 describe('an answer that is kept until it is whole', () => {
   const CHUNKS = 40_000;
 
-  async function askIn(room: AnswerRoom): Promise<UpstreamAnswer> {
+  async function askIn(room: ResponseBufferQuota): Promise<UpstreamResponse> {
     return ask(await startServer(CHUNKS), () => room.enter('one'));
   }
 
   it('[PRF-12] holds room from some length on, until it is let go', async () => {
-    const room = createAnswerRoom();
-    const answer = await askIn(room);
-    const whole = await answer.whole(8 * 1024 * 1024, 5_000);
+    const room = createResponseBufferQuota();
+    const response = await askIn(room);
+    const whole = await response.readBody(8 * 1024 * 1024, 5_000);
     if (typeof whole === 'string') throw new Error(whole);
     expect(Buffer.from(inOnePiece(whole)).toString()).toBe(
       Array.from({ length: CHUNKS }, (_, at) => textOf(at)).join(''),
     );
     expect(room.heldBytes).toBeGreaterThanOrEqual(inOnePiece(whole).byteLength);
-    answer.release();
+    response.release();
     expect(room.heldBytes).toBe(0);
   });
 
   it('[PRF-12] waits for room, and is given up where there is none', async () => {
-    const room = createAnswerRoom({ maxBytes: 1024, shares: 1, maxWaitMs: 50 });
+    const room = createResponseBufferQuota({ maxBytes: 1024, quotaDivisor: 1, maxWaitMs: 50 });
     const other = room.enter('one');
     expect(other.hold(1024)).toBeUndefined();
-    expect(await (await askIn(room)).whole(8 * 1024 * 1024, 5_000)).toBe('overloaded');
-    const waiting = (await askIn(room)).whole(8 * 1024 * 1024, 5_000);
+    expect(await (await askIn(room)).readBody(8 * 1024 * 1024, 5_000)).toBe('overloaded');
+    const waiting = (await askIn(room)).readBody(8 * 1024 * 1024, 5_000);
     setImmediate(() => other.release());
     expect(await waiting).toBeInstanceOf(Uint8Array);
   });
@@ -95,9 +98,9 @@ describe('an answer that is kept until it is whole', () => {
     ['past its cap', 100_000, 'too-large'],
     ['past its time', 8 * 1024 * 1024, 'upstream-timeout'],
   ])('[PRF-12] holds nothing once it is given up %s', async (_how, maxBytes, why) => {
-    const room = createAnswerRoom();
-    const answer = await askIn(room);
-    expect(await answer.whole(maxBytes, why === 'upstream-timeout' ? 0 : 5_000)).toBe(why);
+    const room = createResponseBufferQuota();
+    const response = await askIn(room);
+    expect(await response.readBody(maxBytes, why === 'upstream-timeout' ? 0 : 5_000)).toBe(why);
     expect(room.heldBytes).toBe(0);
   });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { UpstreamAnswer } from '../../../src/mcp/transport.js';
+import type { UpstreamResponse } from '../../../src/mcp/transport.js';
 import { awaitEndpoint } from '../../../src/upstream/channel.js';
 
 const BASE = new URL('https://old.example/events');
@@ -11,11 +11,11 @@ function answerOf(chunks: readonly Uint8Array[], ending: 'end' | 'hold' = 'end',
   const left = [...chunks];
   let wake: ((fault: 'upstream-unavailable') => void) | undefined;
   const state = { aborted: 0, released: 0 };
-  const answer: UpstreamAnswer = {
+  const response: UpstreamResponse = {
     kind: 'answer',
     status: 200,
     headers: { 'content-type': 'text/event-stream; charset=utf-8' },
-    whole: () => Promise.reject(new Error('read as a whole')),
+    readBody: () => Promise.reject(new Error('read as a whole')),
     next() {
       const chunk = left.shift();
       if (chunk !== undefined || ending === 'end') return Promise.resolve(chunk);
@@ -32,16 +32,16 @@ function answerOf(chunks: readonly Uint8Array[], ending: 'end' | 'hold' = 'end',
     },
     ...more,
   };
-  return { answer, state };
+  return { answer: response, state };
 }
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 /** What a channel still says after its first event. */
-async function restOf(answer: UpstreamAnswer): Promise<string> {
+async function restOf(response: UpstreamResponse): Promise<string> {
   let text = '';
   for (;;) {
-    const chunk = await answer.next();
+    const chunk = await response.next();
     if (!(chunk instanceof Uint8Array)) return text;
     text += new TextDecoder().decode(chunk);
   }
@@ -58,8 +58,8 @@ describe('the first event of a channel', () => {
         const chunks = at.slice(1).map((end, index) => whole.subarray(at[index], end));
         const outcome = await awaitEndpoint(answerOf(chunks).answer, BASE, PATIENCE_MS);
         if (outcome.kind !== 'channel') throw new Error(outcome.reason);
-        expect(outcome.endpoint).toBe('/post?s=1');
-        expect(await restOf(outcome.answer)).toBe(rest);
+        expect(outcome.messageEndpoint).toBe('/post?s=1');
+        expect(await restOf(outcome.response)).toBe(rest);
       }),
     );
   });

@@ -2,7 +2,11 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Asked, judgeIssued, type TokenAnswer } from '../../../src/upstream/issued-token.js';
+import {
+  checkIssued,
+  type TokenRequestContext,
+  type TokenResponse,
+} from '../../../src/upstream/issued-token.js';
 import { mintJwt } from '../../support/token-server.js';
 
 const NOW_MS = 1_700_000_000_000;
@@ -10,7 +14,10 @@ const RESOURCE = 'https://upstream.example/mcp';
 const OWN = 'https://mcp.example.com/upstream';
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 
-function asked(parts: Partial<Asked['request']> = {}, subjectToken?: string): Asked {
+function asked(
+  parts: Partial<TokenRequestContext['request']> = {},
+  subjectToken?: string,
+): TokenRequestContext {
   const request = {
     scopes: [],
     resource: RESOURCE,
@@ -21,18 +28,18 @@ function asked(parts: Partial<Asked['request']> = {}, subjectToken?: string): As
   return { request, subjectToken, nowMs: NOW_MS };
 }
 
-function answer(parts: Partial<TokenAnswer> = {}): TokenAnswer {
+function answer(parts: Partial<TokenResponse> = {}): TokenResponse {
   return { access_token: 'opaque', token_type: 'bearer', expires_in: 300, ...parts };
 }
 
-function jwt(claims: object): TokenAnswer {
+function jwt(claims: object): TokenResponse {
   return answer({ access_token: mintJwt({ aud: RESOURCE, ...claims }) });
 }
 
 describe('[CRD-06] an issued token', () => {
   it('lives as long as the server says, and no longer than itself or an hour', () => {
-    const untilOf = (given: TokenAnswer): number => {
-      const judged = judgeIssued(given, asked());
+    const untilOf = (given: TokenResponse): number => {
+      const judged = checkIssued(given, asked());
       return judged.kind === 'good' ? judged.untilMs - NOW_MS : Number.NaN;
     };
     expect(untilOf(answer())).toBe(300_000);
@@ -41,7 +48,7 @@ describe('[CRD-06] an issued token', () => {
     expect(untilOf(jwt({ exp: NOW_MS / 1000 + 30 }))).toBe(30_000);
   });
 
-  it.each<[string, TokenAnswer, Asked, string]>([
+  it.each<[string, TokenResponse, TokenRequestContext, string]>([
     ['scopes', answer({ scope: 'a b' }), asked({ scopes: ['a'] }), 'scopes beyond'],
     ['scopes in it', jwt({ scp: ['a', 'b'] }), asked({ scopes: ['a'] }), 'scopes beyond'],
     ['an audience', jwt({ aud: 'x' }), asked(), 'another audience'],
@@ -58,7 +65,7 @@ describe('[CRD-06] an issued token', () => {
     ['spelling', answer({ access_token: 'a b' }), asked(), 'cannot stand in a header'],
     ['kind', answer(), asked({}, 'subject'), 'of another type'],
   ])('is refused for its %s', (_, given, request, why) => {
-    expect(judgeIssued(given, request)).toEqual({ kind: 'bad', why: expect.stringContaining(why) });
+    expect(checkIssued(given, request)).toEqual({ kind: 'bad', why: expect.stringContaining(why) });
   });
 
   it('may have fewer scopes, more audiences, or be unreadable', () => {
@@ -67,7 +74,7 @@ describe('[CRD-06] an issued token', () => {
       jwt({ aud: [RESOURCE, 'https://elsewhere.example'] }),
       answer({ access_token: 'a.b.c' }),
     ]) {
-      expect(judgeIssued(given, asked({ scopes: ['a', 'b'] })).kind).toBe('good');
+      expect(checkIssued(given, asked({ scopes: ['a', 'b'] })).kind).toBe('good');
     }
   });
 
@@ -85,7 +92,7 @@ describe('[CRD-06] an issued token', () => {
       fc.property(answers, ({ aud, scope: scopes, isSubject, type, issued }) => {
         const given = mintJwt({ aud });
         const text = scopes?.join(' ');
-        const judged = judgeIssued(
+        const judged = checkIssued(
           {
             access_token: given,
             token_type: type,

@@ -2,13 +2,13 @@
 // the upstream is fresh only where every face was verified.
 
 import { afterEach, expect, it } from 'vitest';
-import type { Face, Listing } from '../../../src/mcp/listing.js';
+import type { ClientProfile, Listing } from '../../../src/mcp/listing.js';
 import type { ListingRequest } from '../../../src/upstream/listing-call.js';
 import {
-  createFaceLister,
-  type FacePorts,
-  type FaceSettings,
-  listFacesOnce,
+  createDiscoveryLister,
+  type DiscoveryPorts,
+  type DiscoverySettings,
+  listProfilesOnce,
 } from '../../../src/upstream/listing-faces.js';
 
 const HOST = 'io.modelcontextprotocol/ui';
@@ -47,7 +47,7 @@ async function* bodyOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 }
 
 const SETTINGS = { maxAgeMs: 60_000, requestTimeoutMs: 5_000, gatewayVersion: '0', apps: true };
-const facesOf = (listings: readonly Face[]): readonly string[] =>
+const facesOf = (listings: readonly ClientProfile[]): readonly string[] =>
   listings.map(({ era, apps }) => `${era} ${apps}`);
 
 let close: (() => Promise<void>) | undefined;
@@ -55,16 +55,16 @@ afterEach(() => close?.());
 
 function listerOf(
   gate: (declares: boolean) => Promise<Way>,
-  settings: FaceSettings = SETTINGS,
-  more: Partial<FacePorts> = {},
+  settings: DiscoverySettings = SETTINGS,
+  more: Partial<DiscoveryPorts> = {},
 ) {
   const rounds: (readonly Listing[])[] = [];
   const server = serverOf(gate);
-  const lister = createFaceLister(settings, {
+  const lister = createDiscoveryLister(settings, {
     openRequest: server.openRequest,
     now: Date.now,
     onListings: (listings) => rounds.push(listings),
-    onFaceGone: () => undefined,
+    onProfileGone: () => undefined,
     ...more,
   });
   close = () => lister.close();
@@ -175,7 +175,7 @@ it('[APP-05] forgets what it holds of an era that is gone before the other face 
       return isGone && !declares ? 'refuses' : 'answers';
     },
     SETTINGS,
-    { onFaceGone: ({ era, apps }) => gone.push(`${era} ${apps}`) },
+    { onProfileGone: ({ era, apps }) => gone.push(`${era} ${apps}`) },
   );
   lister.start();
   await new Promise((resolve) => setTimeout(resolve, 50));
@@ -212,9 +212,9 @@ it('[APP-06] declares nothing without the setting', async () => {
 it('[APP-05] is listed once by every face for the command line, or not at all', async () => {
   const once = { requestTimeoutMs: 5_000, gatewayVersion: '0', apps: true };
   const { openRequest } = serverOf(async () => 'answers');
-  const found = await listFacesOnce(once, { openRequest, now: Date.now });
+  const found = await listProfilesOnce(once, { openRequest, now: Date.now });
   expect(found.kind === 'listed' && facesOf(found.listings)).toEqual(['2026 false', '2026 true']);
   const failing = serverOf(async (declares) => (declares ? 'fails' : 'answers'));
   const ports = { openRequest: failing.openRequest, now: Date.now };
-  expect(await listFacesOnce(once, ports)).toEqual({ kind: 'unreachable', why: 'unavailable' });
+  expect(await listProfilesOnce(once, ports)).toEqual({ kind: 'unreachable', why: 'unavailable' });
 });

@@ -59,8 +59,8 @@ function statesOf(observed: Observed): Set<string> {
     approval: APPROVAL,
   });
   expect(fetched.unusable).toEqual([]);
-  const { lock, faults } = readLock('demo.lock.yaml', writeLock(fetched.lock));
-  expect(faults).toEqual([]);
+  const { lock, diagnostics } = readLock('demo.lock.yaml', writeLock(fetched.lock));
+  expect(diagnostics).toEqual([]);
   const catalogue = createCatalogue({
     upstream: 'demo',
     lock,
@@ -78,7 +78,7 @@ test('[L-38] the reference server of the session era is listed, pinned and appro
   const everything = await startEverything();
   closing.push(everything.close);
   const observed = observedIn(await list(everything.url));
-  expect(observed.faces.map(({ era }) => era)).toEqual(['2025']);
+  expect(observed.listings.map(({ era }) => era)).toEqual(['2025']);
   expect(statesOf(observed)).toEqual(new Set(['approved']));
 });
 
@@ -90,7 +90,7 @@ test('[L-38] an SDK v2 server is listed in every era that it serves', async () =
     const server = await startSdkV2Server({ legacy });
     closing.push(server.close);
     const observed = observedIn(await list(server.url));
-    expect(observed.faces.map(({ era }) => era)).toEqual(eras);
+    expect(observed.listings.map(({ era }) => era)).toEqual(eras);
     expect(statesOf(observed)).toEqual(new Set(['approved']));
   }
 });

@@ -6,7 +6,7 @@ import type { OnBehalf, Shown } from '../../../src/upstream/presenter.js';
 import {
   createTokenCache,
   type Obtained,
-  type TokenFault,
+  type TokenError,
 } from '../../../src/upstream/token-cache.js';
 import { principal } from '../policy/samples.js';
 
@@ -15,7 +15,7 @@ const LIFE_MS = 600_000;
 
 let nowMs: number;
 let asked: string[];
-let answer: (by: string) => Promise<Obtained | TokenFault>;
+let answer: (by: string) => Promise<Obtained | TokenError>;
 let faults: string[];
 let mayAsk: boolean;
 
@@ -34,13 +34,13 @@ function obtained(value: string, lifeMs = LIFE_MS): Obtained {
 function cacheOf(maxEntries = 10): CredentialSource {
   return createTokenCache({
     keyOf: nameOf,
-    mayAsk: () => mayAsk,
+    mayRequest: () => mayAsk,
     ask(by) {
       asked.push(nameOf(by));
       return answer(nameOf(by));
     },
     now: () => nowMs,
-    onFault: (detail) => faults.push(detail),
+    onError: (detail) => faults.push(detail),
     onCredential: () => undefined,
     maxEntries,
   });

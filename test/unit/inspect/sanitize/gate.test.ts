@@ -14,7 +14,7 @@ import {
   isSurelyClean,
   isSurelyCleanJson,
 } from '../../../../src/inspect/sanitize/gate.js';
-import { MAX_LOOKS } from '../../../../src/inspect/sanitize/gate-anchors.js';
+import { MAX_ANCHOR_CHECKS } from '../../../../src/inspect/sanitize/gate-anchors.js';
 import { createGateScan } from '../../../../src/inspect/sanitize/gate-scan.js';
 import { findInjectionCues } from '../../../../src/inspect/sanitize/injection.js';
 import {
@@ -297,8 +297,8 @@ describe('the prefilter', () => {
 
   it('[PRF-07] looks at so many anchors of one text, and at no more: past that it is not surely clean', () => {
     // The word is an anchor of several cues, each of which reads what is around it.
-    const few = 'a tokens; '.repeat(MAX_LOOKS / 256);
-    const many = 'a tokens; '.repeat(MAX_LOOKS / 16);
+    const few = 'a tokens; '.repeat(MAX_ANCHOR_CHECKS / 256);
+    const many = 'a tokens; '.repeat(MAX_ANCHOR_CHECKS / 16);
     expect([isSurelyClean(few), isCleanBySteps(few, false)]).toEqual([true, true]);
     expect([isSurelyClean(many), isCleanBySteps(many, false)]).toEqual([false, false]);
     expect(isSurelyClean(few)).toBe(true);

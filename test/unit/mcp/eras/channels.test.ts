@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { SessionFacts } from '../../../../src/mcp/admitted.js';
 import {
-  channelAddress,
-  checkChannel,
+  checkLegacySse,
+  legacySseAddress,
   readEndpoint,
   sessionInQuery,
 } from '../../../../src/mcp/eras/channels.js';
@@ -39,7 +39,7 @@ describe('the address that a server wants messages at', () => {
 
 describe('a session of a channel', () => {
   it('[V-10] stands in one form of query alone', () => {
-    const query = new URL(channelAddress('https://a.example/x/message', 'Ab_-9')).search.slice(1);
+    const query = new URL(legacySseAddress('https://a.example/x/message', 'Ab_-9')).search.slice(1);
     expect(sessionInQuery(query)).toBe('Ab_-9');
     for (const other of [
       '',
@@ -53,7 +53,7 @@ describe('a session of a channel', () => {
   });
 
   const check = (session: SessionFacts | undefined, more: Record<string, string> = {}) =>
-    checkChannel(
+    checkLegacySse(
       { headers: { 'mcp-session-id': 'sealed', ...more }, openSession: () => session },
       { era: '2024' },
     );

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { repairOf, statusOfAnswer } from '../../../../src/mcp/eras/stateless-errors.js';
+import { repairOf, statusOfResponse } from '../../../../src/mcp/eras/stateless-errors.js';
 
 describe('the status of an answer', () => {
   test.each<[number, number | undefined, number]>([
@@ -18,7 +18,7 @@ describe('the status of an answer', () => {
     [201, -32603, 200],
     [418, 7, 200],
   ])('[T-12] that came as %s with code %s is %s', (status, code, expected) => {
-    expect(statusOfAnswer(status, code)).toBe(expected);
+    expect(statusOfResponse(status, code)).toBe(expected);
   });
 });
 

@@ -6,7 +6,7 @@ import {
   oldestVersion,
 } from '../../../../src/mcp/merge/handshakes.js';
 import { joinPages, readPage } from '../../../../src/mcp/merge/lists.js';
-import { memberOfName, withText } from '../../../../src/mcp/merge/prefixes.js';
+import { backendOfName, withText } from '../../../../src/mcp/merge/prefixes.js';
 import { fitsTemplate } from '../../../../src/mcp/merge/templates.js';
 import type { Json, JsonObject } from '../../../../src/mcp/message.js';
 
@@ -20,16 +20,16 @@ const names = fc.string({ minLength: 1, maxLength: 40, unit: 'grapheme' });
 describe('[MRG-02] names under prefixes', () => {
   it('map back to their member and to nothing else', () => {
     fc.assert(
-      fc.property(fc.constantFrom(...MEMBERS), names, (member, name) => {
-        expect(memberOfName(MEMBERS, member.prefix + name)).toEqual({ member, name });
+      fc.property(fc.constantFrom(...MEMBERS), names, (backend, name) => {
+        expect(backendOfName(MEMBERS, backend.prefix + name)).toEqual({ backend, name });
       }),
     );
   });
 
   it('are nobody’s under no prefix, and behind a prefix alone', () => {
-    for (const { prefix } of MEMBERS) expect(memberOfName(MEMBERS, prefix)).toBeUndefined();
+    for (const { prefix } of MEMBERS) expect(backendOfName(MEMBERS, prefix)).toBeUndefined();
     for (const name of ['', 'g', 'gh', 'GH_x', ' gh_x', 'x_gh_y', '__proto__'])
-      expect(memberOfName(MEMBERS, name)).toBeUndefined();
+      expect(backendOfName(MEMBERS, name)).toBeUndefined();
   });
 
   it('are edited alone: every other byte of the message stays', () => {
@@ -61,7 +61,7 @@ describe('[MRG-01] pages of members', () => {
           readPage(page(write(left, '')), 'tools/list', 'l_'),
           readPage(page(write(right, '')), 'tools/list', 'r_'),
         ].flatMap((one) => one ?? []);
-        const list = { id: 1, era: '2025', method: 'tools/list', isWhole: true } as const;
+        const list = { id: 1, era: '2025', method: 'tools/list', isComplete: true } as const;
         const text = joinPages(pages, { ...list, nextCursor: undefined });
         const both = [write(left, 'l_'), write(right, 'r_')].filter((one) => one !== '').join(',');
         expect(text).toBe(`{"jsonrpc":"2.0","id":1,"result":{"tools":[${both}]}}`);
@@ -74,14 +74,14 @@ describe('[MRG-01] pages of members', () => {
       (text) => readPage(text, 'tools/list', 'x_') ?? [],
     );
     const list = { id: 'a', era: '2026', method: 'tools/list', nextCursor: 'c' } as const;
-    const resultOf = (isWhole: boolean): JsonObject =>
-      JSON.parse(joinPages(pages, { ...list, isWhole })).result;
+    const resultOf = (isComplete: boolean): JsonObject =>
+      JSON.parse(joinPages(pages, { ...list, isComplete })).result;
     expect(resultOf(true)).toEqual({
       ...{ tools: [], nextCursor: 'c', resultType: 'complete', cacheScope: 'private' },
       ttlMs: 20,
     });
     expect(resultOf(false)['ttlMs']).toBe(0);
-    expect(JSON.parse(joinPages([], { ...list, isWhole: true })).result.ttlMs).toBe(0);
+    expect(JSON.parse(joinPages([], { ...list, isComplete: true })).result.ttlMs).toBe(0);
   });
 
   it('have no prefix where they name URIs, and are none where they are errors', () => {
@@ -101,7 +101,7 @@ describe('[MRG-01] pages of members', () => {
 
 describe('[MRG-08] handshakes of members', () => {
   const handshake = (upstream: string, result: Record<string, Json>) => ({
-    member: { upstream, prefix: `${upstream}_` },
+    backend: { upstream, prefix: `${upstream}_` },
     result: { protocolVersion: '2025-11-25', capabilities: {}, ...result },
   });
   const server = { name: 'all', version: '1' };

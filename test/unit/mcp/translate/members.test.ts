@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isObject, type JsonObject } from '../../../../src/mcp/message.js';
 import { changeMembers } from '../../../../src/mcp/translate/members.js';
-import { tellStateless } from '../../../../src/mcp/translate/to-sessions.js';
-import { tellSession } from '../../../../src/mcp/translate/to-stateless.js';
+import { toStatelessMessage } from '../../../../src/mcp/translate/to-sessions.js';
+import { toSessionMessage } from '../../../../src/mcp/translate/to-stateless.js';
 
 const plain = fc.dictionary(
   fc.string().filter((name) => name !== '__proto__'),
@@ -32,7 +32,7 @@ describe('a change of members', () => {
     const reader = { method: 'tools/call', version: '2025-11-25', id: 1, sentId: 1 };
     const value: JsonObject = { id: 1, ...(JSON.parse(text) as JsonObject) };
     const withId = text.replace('{', '{"id":1,');
-    expect(tellSession(withId, value, reader)).toBe(
+    expect(toSessionMessage(withId, value, reader)).toBe(
       '{"id":1,"result":{"n":12345678901234567890.10}}',
     );
   });
@@ -50,10 +50,10 @@ describe('a change of members', () => {
           ...result
         } = given;
         const text = JSON.stringify({ jsonrpc: '2.0', id: 7, result });
-        const there = tellStateless(text, JSON.parse(text), sent) ?? '';
+        const there = toStatelessMessage(text, JSON.parse(text), sent) ?? '';
         const value: unknown = JSON.parse(there);
         expect(value).toMatchObject({ id: 'x', result: { resultType: 'complete', ttlMs: 0 } });
-        const back: unknown = JSON.parse(tellSession(there, JSON.parse(there), reader));
+        const back: unknown = JSON.parse(toSessionMessage(there, JSON.parse(there), reader));
         expect(isObject(back) && back['result']).toEqual(JSON.parse(JSON.stringify(result)));
       }),
     );

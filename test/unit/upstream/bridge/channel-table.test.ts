@@ -1,18 +1,18 @@
 // The open channels of an upstream: bounded by caller and together, ended when they rest, and nothing stays.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ChannelSession } from '../../../../src/upstream/bridge/channel-session.js';
+import type { LegacySseSession } from '../../../../src/upstream/bridge/channel-session.js';
 import {
-  type ChannelTable,
-  createChannelTable,
-  MAX_CHANNELS,
-  MAX_CHANNELS_A_CALLER,
+  createLegacySseSessionTable,
+  type LegacySseSessionTable,
+  MAX_LEGACY_SSE_SESSIONS,
+  MAX_LEGACY_SSE_SESSIONS_PER_CALLER,
 } from '../../../../src/upstream/bridge/channel-table.js';
-import { shareOf } from '../../../../src/upstream/bridge/shares.js';
+import { ownerLedgerOf } from '../../../../src/upstream/bridge/shares.js';
 
 const REST_MS = 1_000;
 
-let table: ChannelTable;
+let table: LegacySseSessionTable;
 let closed: string[];
 
 function refuseUse(): never {
@@ -23,11 +23,11 @@ function session(
   id: string,
   owner: string | undefined,
   state: { isResting: boolean },
-): ChannelSession {
+): LegacySseSession {
   return {
-    endpoint: '/',
+    messageEndpoint: '/',
     owner,
-    ledger: shareOf({ bytesLeft: 1 }, 1),
+    ledger: ownerLedgerOf({ bytesLeft: 1 }, 1),
     begin: refuseUse,
     cancel: refuseUse,
     drop: refuseUse,
@@ -51,7 +51,7 @@ function enter(id: string, owner: string | undefined, isResting = false): { isRe
 beforeEach(() => {
   vi.useFakeTimers();
   closed = [];
-  table = createChannelTable(REST_MS);
+  table = createLegacySseSessionTable(REST_MS);
 });
 afterEach(() => {
   table.close();
@@ -71,34 +71,39 @@ describe('[LEG-06] the channels of an upstream', () => {
   });
 
   it('are as many for one caller as it may have; one that rests makes room', () => {
-    const states = Array.from({ length: MAX_CHANNELS_A_CALLER }, (_, at) => enter(`${at}`, 'a'));
-    expect(table.takeRoom('a')).toBeUndefined();
-    expect(table.takeRoom('b')).toBeDefined();
+    const states = Array.from({ length: MAX_LEGACY_SSE_SESSIONS_PER_CALLER }, (_, at) =>
+      enter(`${at}`, 'a'),
+    );
+    expect(table.acquire('a')).toBeUndefined();
+    expect(table.acquire('b')).toBeDefined();
     (states[3] as { isResting: boolean }).isResting = true;
-    expect(table.takeRoom('a')).toBeDefined();
+    expect(table.acquire('a')).toBeDefined();
     expect(closed).toEqual(['3']);
   });
 
   it('count from when they are being opened, and no longer where none is opened', () => {
-    const rooms = Array.from({ length: MAX_CHANNELS_A_CALLER }, () => table.takeRoom('a'));
+    const rooms = Array.from({ length: MAX_LEGACY_SSE_SESSIONS_PER_CALLER }, () =>
+      table.acquire('a'),
+    );
     expect(rooms).not.toContain(undefined);
-    expect(table.takeRoom('a')).toBeUndefined();
-    expect(table.takeRoom('b')).toBeDefined();
+    expect(table.acquire('a')).toBeUndefined();
+    expect(table.acquire('b')).toBeDefined();
     rooms[0]?.();
-    expect(table.takeRoom('a')).toBeDefined();
+    expect(table.acquire('a')).toBeDefined();
   });
 
   it("are not one caller's where the gateway opened them for many", () => {
-    for (let at = 0; at <= MAX_CHANNELS_A_CALLER; at += 1) enter(`${at}`, undefined, true);
-    expect(table.takeRoom(undefined)).toBeDefined();
+    for (let at = 0; at <= MAX_LEGACY_SSE_SESSIONS_PER_CALLER; at += 1)
+      enter(`${at}`, undefined, true);
+    expect(table.acquire(undefined)).toBeDefined();
     expect(closed).toEqual([]);
   });
 
   it('are as many together as there may be, whoever rests', () => {
-    for (let at = 0; at < MAX_CHANNELS; at += 1) enter(`${at}`, `owner-${at}`, true);
-    expect(table.takeRoom('somebody else')).toBeUndefined();
+    for (let at = 0; at < MAX_LEGACY_SSE_SESSIONS; at += 1) enter(`${at}`, `owner-${at}`, true);
+    expect(table.acquire('somebody else')).toBeUndefined();
     expect(closed).toEqual([]);
     table.close();
-    expect([closed.length, table.size]).toEqual([MAX_CHANNELS, 0]);
+    expect([closed.length, table.size]).toEqual([MAX_LEGACY_SSE_SESSIONS, 0]);
   });
 });

@@ -4,16 +4,19 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  createMailbox,
+  createEventBuffer,
+  type EventBuffer,
+  type EventBufferSettings,
   type Ledger,
-  type Mailbox,
-  type MailboxSettings,
 } from '../../../../src/upstream/bridge/mailbox.js';
 
 const HELD = 1_000_000;
 
-function box(more: Partial<MailboxSettings> = {}, ledger: Ledger = { bytesLeft: HELD }): Mailbox {
-  return createMailbox({
+function box(
+  more: Partial<EventBufferSettings> = {},
+  ledger: Ledger = { bytesLeft: HELD },
+): EventBuffer {
+  return createEventBuffer({
     key: '7',
     maxBytes: 100_000,
     ledger,
@@ -25,7 +28,7 @@ function box(more: Partial<MailboxSettings> = {}, ledger: Ledger = { bytesLeft: 
 }
 
 /** Reads up to `count` messages after an event, then leaves; what was told, and the last event's number. */
-async function readSome(mailbox: Mailbox, after: number, count: number) {
+async function readSome(mailbox: EventBuffer, after: number, count: number) {
   const reading = mailbox.read(after, { isPrimed: false });
   const told: string[] = [];
   let at = after;

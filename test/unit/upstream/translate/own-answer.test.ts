@@ -5,13 +5,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import {
   type Conversation,
-  type Said,
-  streamAnswer,
+  type OutboundItem,
+  streamResponse,
 } from '../../../../src/upstream/translate/own-answer.js';
 
 const GROUND = { release: () => undefined, abort: () => undefined };
 
-async function* say(steps: readonly (Said | 'pause' | 'throw')[]): Conversation {
+async function* say(steps: readonly (OutboundItem | 'pause' | 'throw')[]): Conversation {
   for (const step of steps) {
     if (step === 'throw') throw new Error('broken');
     if (step === 'pause') await sleep(5);
@@ -19,16 +19,16 @@ async function* say(steps: readonly (Said | 'pause' | 'throw')[]): Conversation 
   }
 }
 
-const message = (text: string): Said => ({ kind: 'message', text });
+const message = (text: string): OutboundItem => ({ kind: 'message', text });
 const decode = (bytes: unknown): unknown =>
   bytes instanceof Uint8Array ? new TextDecoder().decode(bytes) : bytes;
 const event = (text: string): string => `event: message\ndata: ${text}\n\n`;
 
-async function readAll(steps: readonly (Said | 'pause' | 'throw')[]): Promise<unknown[]> {
-  const answer = streamAnswer(say(steps), GROUND);
+async function readAll(steps: readonly (OutboundItem | 'pause' | 'throw')[]): Promise<unknown[]> {
+  const response = streamResponse(say(steps), GROUND);
   const read: unknown[] = [];
   for (;;) {
-    const chunk = await answer.next();
+    const chunk = await response.next();
     read.push(decode(chunk));
     if (!(chunk instanceof Uint8Array)) return read;
   }
@@ -42,7 +42,7 @@ describe('a conversation that is told as a stream', () => {
   });
 
   it('[PRF-03] says everything before the fault that ends it', async () => {
-    const fault: Said = { kind: 'fault', reason: 'upstream-protocol' };
+    const fault: OutboundItem = { kind: 'fault', reason: 'upstream-protocol' };
     expect(await readAll([message('1'), message('2'), fault])).toEqual([
       event('1') + event('2'),
       'upstream-protocol',
@@ -50,15 +50,15 @@ describe('a conversation that is told as a stream', () => {
   });
 
   it('[PRF-03] says everything before it breaks', async () => {
-    const answer = streamAnswer(say([message('1'), 'throw']), GROUND);
-    expect(decode(await answer.next())).toBe(event('1'));
-    await expect(answer.next()).rejects.toThrow('broken');
+    const response = streamResponse(say([message('1'), 'throw']), GROUND);
+    expect(decode(await response.next())).toBe(event('1'));
+    await expect(response.next()).rejects.toThrow('broken');
   });
 
   it('[PRF-03] says nothing more once it was left', async () => {
-    const answer = streamAnswer(say([message('1'), 'pause', message('2')]), GROUND);
-    expect(decode(await answer.next())).toBe(event('1'));
-    answer.release();
-    expect(await answer.next()).toBeUndefined();
+    const response = streamResponse(say([message('1'), 'pause', message('2')]), GROUND);
+    expect(decode(await response.next())).toBe(event('1'));
+    response.release();
+    expect(await response.next()).toBeUndefined();
   });
 });

@@ -1,16 +1,16 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import {
-  createParking,
-  MAX_PARKED,
-  MAX_PARKED_A_CALLER,
-  type Parked,
+  createSuspendedCalls,
+  MAX_SUSPENDED_CALLS,
+  MAX_SUSPENDED_CALLS_PER_CALLER,
+  type SuspendedCall,
 } from '../../../../src/upstream/translate/parking.js';
 
-const parked = { call: { cancel: () => undefined } } as unknown as Parked;
+const parked = { call: { cancel: () => undefined } } as unknown as SuspendedCall;
 const caller = (subject: string) => ({ issuerUrl: 'https://idp.example', subject, client: 'app' });
 
 describe('[Y-05] calls that wait for their client', () => {
-  const parking = createParking({ self: 'here' });
+  const parking = createSuspendedCalls({ self: 'here' });
   afterEach(() => parking.close());
 
   it('are taken once, by their handle', () => {
@@ -21,7 +21,7 @@ describe('[Y-05] calls that wait for their client', () => {
   });
 
   it('of one caller leave room for those of others, and give their own back', () => {
-    const handles = Array.from({ length: MAX_PARKED_A_CALLER }, () =>
+    const handles = Array.from({ length: MAX_SUSPENDED_CALLS_PER_CALLER }, () =>
       parking.enter(parked, caller('alice')),
     );
     expect(handles).not.toContain(undefined);
@@ -32,9 +32,9 @@ describe('[Y-05] calls that wait for their client', () => {
   });
 
   it('are bounded over all callers', () => {
-    const entered = Array.from({ length: MAX_PARKED + 1 }, (_, index) =>
+    const entered = Array.from({ length: MAX_SUSPENDED_CALLS + 1 }, (_, index) =>
       parking.enter(parked, caller(`caller-${index}`)),
     );
-    expect(entered.filter((handle) => handle !== undefined)).toHaveLength(MAX_PARKED);
+    expect(entered.filter((handle) => handle !== undefined)).toHaveLength(MAX_SUSPENDED_CALLS);
   });
 });

@@ -2,31 +2,31 @@
 
 import { describe, expect, it } from 'vitest';
 import {
-  createNotesBook,
+  createSessionStates,
   MAX_SESSIONS,
   MAX_SESSIONS_A_CALLER,
-  type NotesBook,
+  type SessionStates,
 } from '../../../../src/upstream/translate/session-notes.js';
-import { hearWord } from '../../../../src/upstream/translate/session-words.js';
+import { receiveSessionMessage } from '../../../../src/upstream/translate/session-words.js';
 
 const ANN = 'ann';
 const MORE_THAN_ALL = 10_001;
 
-function open(book: NotesBook, who: string, count: number): void {
+function open(book: SessionStates, who: string, count: number): void {
   for (let at = 0; at < count; at += 1) book.of(`${who}-${at}`, who).logLevel = `l${at}`;
 }
 
 describe('[H-09] what sessions have said', () => {
   it('is not forgotten for another caller who opens many', () => {
     expect(MORE_THAN_ALL).toBeGreaterThan(MAX_SESSIONS);
-    const book = createNotesBook();
+    const book = createSessionStates();
     book.of('first', ANN).logLevel = 'debug';
     open(book, 'many', MORE_THAN_ALL);
     expect(book.of('first', ANN).logLevel).toBe('debug');
   });
 
   it('is forgotten in the order of its use, of one caller who opens many', () => {
-    const book = createNotesBook();
+    const book = createSessionStates();
     open(book, ANN, MAX_SESSIONS_A_CALLER);
     book.of('ann-0', ANN);
     book.of('one-more', ANN);
@@ -38,7 +38,7 @@ describe('[H-09] what sessions have said', () => {
   });
 
   it('is bounded over all callers: the one used least lately goes', () => {
-    const book = createNotesBook();
+    const book = createSessionStates();
     book.of('first', ANN).logLevel = 'debug';
     for (let at = 0; at < MAX_SESSIONS - 1; at += 1) book.of(`s${at}`, `o${at}`);
     expect(book.find('first')?.logLevel).toBe('debug');
@@ -47,7 +47,7 @@ describe('[H-09] what sessions have said', () => {
   });
 
   it('ends with its session, whose place is free again and whose requests are given up', () => {
-    const book = createNotesBook();
+    const book = createSessionStates();
     open(book, ANN, MAX_SESSIONS_A_CALLER);
     const controller = new AbortController();
     book.of('ann-5', ANN).running.set(1, controller);
@@ -58,11 +58,11 @@ describe('[H-09] what sessions have said', () => {
   });
 
   it('is of its owner where another replica tells of it, too', () => {
-    const book = createNotesBook();
+    const book = createSessionStates();
     book.of('first', ANN).logLevel = 'debug';
     const news = { kind: 'log-level', level: 'info' } as const;
     for (let at = 0; at < MORE_THAN_ALL; at += 1)
-      hearWord(book, { session: `s${at}`, owner: 'many', news });
+      receiveSessionMessage(book, { session: `s${at}`, owner: 'many', news });
     expect(book.find('first')?.logLevel).toBe('debug');
   });
 });

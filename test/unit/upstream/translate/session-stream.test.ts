@@ -1,29 +1,29 @@
 // The stream of a session before a stateless upstream: what it leaves behind, however it ends.
 
 import { describe, expect, it } from 'vitest';
-import type { UpstreamAnswer } from '../../../../src/mcp/transport.js';
+import type { UpstreamResponse } from '../../../../src/mcp/transport.js';
 import type { Caller } from '../../../../src/policy/caller.js';
 import { envelopeOf } from '../../../../src/upstream/translate/envelopes.js';
-import { streamAnswer } from '../../../../src/upstream/translate/own-answer.js';
-import { createNotesBook } from '../../../../src/upstream/translate/session-notes.js';
+import { streamResponse } from '../../../../src/upstream/translate/own-answer.js';
+import { createSessionStates } from '../../../../src/upstream/translate/session-notes.js';
 import { listenForSession } from '../../../../src/upstream/translate/session-stream.js';
 
 /** A subscription that its upstream ends at once. */
-function shortStream(): UpstreamAnswer {
+function shortStream(): UpstreamResponse {
   async function* nothing(): AsyncGenerator<never, void> {}
   const ground = { release: () => undefined, abort: () => undefined };
-  return streamAnswer(nothing(), ground);
+  return streamResponse(nothing(), ground);
 }
 
-async function listen(answer: UpstreamAnswer) {
-  const notes = createNotesBook().of('session', 'ann');
+async function listen(response: UpstreamResponse) {
+  const notes = createSessionStates().of('session', 'ann');
   const stream = await listenForSession(
     {
       maxResponseBytes: 1_000,
       requestTimeoutMs: 1_000,
-      client: { subscribe: () => Promise.resolve(answer) },
+      client: { subscribe: () => Promise.resolve(response) },
       by: {} as Caller,
-      envelope: envelopeOf('1.0.0', { askable: [], apps: false }, undefined),
+      envelope: envelopeOf('1.0.0', { allowedServerRequests: [], apps: false }, undefined),
     },
     notes,
     new AbortController().signal,

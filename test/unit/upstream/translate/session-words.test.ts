@@ -2,30 +2,33 @@
 
 import { describe, expect, it, vi } from 'vitest';
 import {
-  createNotesBook,
+  createSessionStates,
   MAX_RESOURCES,
   MAX_SESSIONS,
   MAX_SESSIONS_A_CALLER,
 } from '../../../../src/upstream/translate/session-notes.js';
 import {
-  hearWord,
+  limitSessionBus,
+  MAX_MESSAGES_PER_OWNER,
   MAX_WAITING_AN_OWNER,
-  MAX_WORDS_AN_OWNER,
   nameHere,
+  receiveSessionMessage,
   replicaOf,
-  type SessionNews,
-  type SessionWord,
-  shareWords,
+  type SessionChange,
+  type SessionMessage,
 } from '../../../../src/upstream/translate/session-words.js';
 
 const SESSION = 'session';
 const OWNER = 'ann';
-const say = (book: ReturnType<typeof createNotesBook>, news: SessionNews, session = SESSION) =>
-  hearWord(book, { session, owner: OWNER, news });
+const say = (
+  book: ReturnType<typeof createSessionStates>,
+  news: SessionChange,
+  session = SESSION,
+) => receiveSessionMessage(book, { session, owner: OWNER, news });
 
 describe('[Y-12] words about a session', () => {
   it('are noted before its first request comes here', () => {
-    const book = createNotesBook();
+    const book = createSessionStates();
     say(book, { kind: 'log-level', level: 'debug' });
     say(book, { kind: 'subscribed', uri: 'memo://one' });
     expect(book.of(SESSION, OWNER).logLevel).toBe('debug');
@@ -34,7 +37,7 @@ describe('[Y-12] words about a session', () => {
   });
 
   it('are told to its streams where they change something, and only then', () => {
-    const book = createNotesBook();
+    const book = createSessionStates();
     const changed = vi.fn();
     book.of(SESSION, OWNER).listeners.add(changed);
     say(book, { kind: 'subscribed', uri: 'memo://one' });
@@ -46,14 +49,14 @@ describe('[Y-12] words about a session', () => {
   });
 
   it('subscribe to no more than is kept', () => {
-    const book = createNotesBook();
+    const book = createSessionStates();
     for (let index = 0; index <= MAX_RESOURCES; index += 1)
       say(book, { kind: 'subscribed', uri: `memo://${index}` });
     expect(book.of(SESSION, OWNER).resources.size).toBe(MAX_RESOURCES);
   });
 
   it('reach what runs and what waits in that session alone, and make no notes where there is nothing', () => {
-    const book = createNotesBook();
+    const book = createSessionStates();
     const settle = vi.fn();
     book.of(SESSION, OWNER).waiting.set('here.q', settle);
     const reply = { kind: 'result', result: {} } as const;
@@ -73,7 +76,7 @@ describe('[Y-12] a book that is full', () => {
   ])(
     'forgets the session used least lately in which nothing is under way: %s',
     (_, most, owner) => {
-      const book = createNotesBook();
+      const book = createSessionStates();
       const asked = book.of(SESSION, OWNER);
       asked.waiting.set('here.q', () => undefined);
       for (let index = 0; index < most; index += 1) book.of(`another ${index}`, owner(index));
@@ -89,7 +92,7 @@ describe('[Y-12] a book that is full', () => {
 
 describe('[REV-33] a book of sessions', () => {
   it('forgets those that ended elsewhere, and ends what runs in them', () => {
-    const book = createNotesBook();
+    const book = createSessionStates();
     const [gone, kept] = [new AbortController(), new AbortController()];
     book.of(SESSION, OWNER).running.set(1, gone);
     book.of('another', OWNER).running.set(1, kept);
@@ -109,7 +112,7 @@ describe('[Y-11] a name of something that waits', () => {
 });
 
 describe('[Y-12] the share of an owner', () => {
-  const wordOf = (owner: string): SessionWord => ({
+  const wordOf = (owner: string): SessionMessage => ({
     session: SESSION,
     owner,
     news: { kind: 'log-level', level: 'debug' },
@@ -118,31 +121,31 @@ describe('[Y-12] the share of an owner', () => {
   function slowWords() {
     const heard: (() => void)[] = [];
     const wait = () => new Promise<'told'>((resolve) => heard.push(() => resolve('told')));
-    return { heard, words: shareWords({ self: 'here', tell: wait, tellAll: wait }) };
+    return { heard, words: limitSessionBus({ self: 'here', send: wait, publish: wait }) };
   }
 
   it('is so many words on their way, and so many that wait; others have room', async () => {
     const { heard, words } = slowWords();
-    const most = MAX_WORDS_AN_OWNER + MAX_WAITING_AN_OWNER;
+    const most = MAX_MESSAGES_PER_OWNER + MAX_WAITING_AN_OWNER;
     const first = Array.from({ length: most }, (_, index) =>
-      index % 2 === 0 ? words.tell('there', wordOf('ann')) : words.tellAll(wordOf('ann')),
+      index % 2 === 0 ? words.send('there', wordOf('ann')) : words.publish(wordOf('ann')),
     );
-    expect(await words.tellAll(wordOf('ann'))).toBe('overloaded');
-    expect(await words.tell('there', wordOf('ann'))).toBe('overloaded');
-    const other = words.tellAll(wordOf('bob'));
+    expect(await words.publish(wordOf('ann'))).toBe('overloaded');
+    expect(await words.send('there', wordOf('ann'))).toBe('overloaded');
+    const other = words.publish(wordOf('bob'));
     await Promise.resolve();
-    expect(heard.length).toBe(MAX_WORDS_AN_OWNER + 1);
+    expect(heard.length).toBe(MAX_MESSAGES_PER_OWNER + 1);
     let isDone = false;
     const all = Promise.all([...first, other]).finally(() => {
       isDone = true;
     });
     while (!isDone) {
-      expect(heard.length).toBeLessThanOrEqual(MAX_WORDS_AN_OWNER + 1);
+      expect(heard.length).toBeLessThanOrEqual(MAX_MESSAGES_PER_OWNER + 1);
       for (const hear of heard.splice(0)) hear();
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(new Set(await all)).toEqual(new Set(['told']));
-    const late = words.tellAll(wordOf('ann'));
+    const late = words.publish(wordOf('ann'));
     await Promise.resolve();
     for (const hear of heard.splice(0)) hear();
     expect(await late).toBe('told');
@@ -152,10 +155,10 @@ describe('[Y-12] the share of an owner', () => {
     let fails = true;
     const once = () =>
       fails ? Promise.reject(new Error('broken')) : Promise.resolve('told' as const);
-    const words = shareWords({ self: 'here', tell: once, tellAll: once });
-    for (let index = 0; index < 2 * MAX_WORDS_AN_OWNER; index += 1)
-      await expect(words.tellAll(wordOf('ann'))).rejects.toThrow('broken');
+    const words = limitSessionBus({ self: 'here', send: once, publish: once });
+    for (let index = 0; index < 2 * MAX_MESSAGES_PER_OWNER; index += 1)
+      await expect(words.publish(wordOf('ann'))).rejects.toThrow('broken');
     fails = false;
-    expect(await words.tellAll(wordOf('ann'))).toBe('told');
+    expect(await words.publish(wordOf('ann'))).toBe('told');
   });
 });

@@ -2,16 +2,16 @@
 
 import { describe, expect, it } from 'vitest';
 import {
-  createToldMessages,
+  createOutboundQueue,
+  MAX_OUTBOUND_BYTES_PER_CALLER,
+  MAX_OUTBOUND_PER_CALLER,
   MAX_OWN_A_CALLER,
-  MAX_TOLD_A_CALLER,
-  MAX_TOLD_BYTES_A_CALLER,
 } from '../../../../src/upstream/translate/told-messages.js';
 
 const message = (owner: string, bytes = 1, isOwn = false) => ({ owner, bytes, isOwn });
 
 /** How many find a place. */
-function fill(told: ReturnType<typeof createToldMessages>, one: ReturnType<typeof message>) {
+function fill(told: ReturnType<typeof createOutboundQueue>, one: ReturnType<typeof message>) {
   const leaves: (() => void)[] = [];
   for (let leave = told.enter(one); leave !== undefined; leave = told.enter(one))
     leaves.push(leave);
@@ -20,33 +20,33 @@ function fill(told: ReturnType<typeof createToldMessages>, one: ReturnType<typeo
 
 describe('[H-05] what is on its way to a server', () => {
   it('is bounded in number for a caller, gives its place back, and leaves room for others', () => {
-    const told = createToldMessages();
+    const told = createOutboundQueue();
     const leaves = fill(told, message('ann'));
-    expect(leaves).toHaveLength(MAX_TOLD_A_CALLER);
+    expect(leaves).toHaveLength(MAX_OUTBOUND_PER_CALLER);
     expect(told.enter(message('ben'))).toBeDefined();
     leaves[0]?.();
     expect(fill(told, message('ann'))).toHaveLength(1);
   });
 
   it('is bounded in bytes, but for one alone', () => {
-    const told = createToldMessages();
-    const half = MAX_TOLD_BYTES_A_CALLER / 2;
+    const told = createOutboundQueue();
+    const half = MAX_OUTBOUND_BYTES_PER_CALLER / 2;
     expect(fill(told, message('ann', half))).toHaveLength(2);
     expect(told.enter(message('ann'))).toBeUndefined();
-    expect(told.enter(message('ben', MAX_TOLD_BYTES_A_CALLER + 1))).toBeDefined();
+    expect(told.enter(message('ben', MAX_OUTBOUND_BYTES_PER_CALLER + 1))).toBeDefined();
   });
 
   it('is little of what the gateway says itself, and leaves room for what clients say', () => {
-    const told = createToldMessages();
+    const told = createOutboundQueue();
     expect(fill(told, message('ann', 1, true))).toHaveLength(MAX_OWN_A_CALLER);
     expect(told.enter(message('ann'))).toBeDefined();
   });
 
   it('is bounded over all callers', () => {
-    const told = createToldMessages();
+    const told = createOutboundQueue();
     let entered = 0;
     for (let at = 0; at < 100; at += 1) entered += fill(told, message(`c${at}`)).length;
-    expect(entered).toBeLessThan(100 * MAX_TOLD_A_CALLER);
+    expect(entered).toBeLessThan(100 * MAX_OUTBOUND_PER_CALLER);
     expect(told.enter(message('late'))).toBeUndefined();
   });
 });
