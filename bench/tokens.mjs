@@ -4,10 +4,10 @@
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { createKeySource } from '../dist/authn/keys.js';
-import { createAuthenticator } from '../dist/authn/verify.js';
+import { createKeySource } from '../dist/auth/jwks.js';
+import { createAuthenticator } from '../dist/auth/authenticator.js';
 import { startIssuer } from '../dist/dev/issuer.js';
-import { createGuardedFetch } from '../dist/upstream/guarded-fetch.js';
+import { createGuardedFetch } from '../dist/upstream/safe-fetch.js';
 import { startGatewayForBench } from './gateway.mjs';
 import { start, stop } from './process.mjs';
 
@@ -41,7 +41,7 @@ async function benchCache() {
     now: Date.now,
     tokenIds: (bytes) => [createHmac('sha256', 'bench').update(bytes).digest('base64url')],
     introspectors: new Map(),
-    judgeProof: () => Promise.reject(new Error('no proof is asked for here')),
+    verifyProof: () => Promise.reject(new Error('no proof is asked for here')),
   });
   const acceptance = { issuers: ['local'], audiences: {}, resource: RESOURCE };
   const ask = (token) =>

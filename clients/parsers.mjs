@@ -2,9 +2,9 @@
 // decided must be what an upstream reads, or the body must have been refused. Prints a row a parser.
 
 import { randomInt } from 'node:crypto';
-import { admitMessage } from '../dist/mcp/admit.js';
-import { foldName } from '../dist/mcp/case-folding.js';
-import { applyEdits } from '../dist/mcp/json.js';
+import { admitMessage } from '../dist/protocol/admission.js';
+import { foldName } from '../dist/text/case-folding.js';
+import { applyEdits } from '../dist/protocol/json/json.js';
 import { corpus, mutate } from './corpus.mjs';
 import { run } from './process.mjs';
 

@@ -53,8 +53,8 @@ function servePorts(level: 'info' | 'error'): ServePorts {
   return {
     untilSignal,
     async start(file, ending) {
-      const { startGateway } = await import('./gateway.js');
-      const { createLog } = await import('./observe/log.js');
+      const { startGateway } = await import('./gateway/gateway.js');
+      const { createLog } = await import('./telemetry/log.js');
       const log = createLog((line) => void process.stderr.write(line), level);
       return startGateway({
         ...{ file, env: process.env, log, build, writeStdout },
@@ -66,8 +66,8 @@ function servePorts(level: 'info' | 'error'): ServePorts {
 
 async function pinPorts() {
   const { DISK_FILES } = await import('./config/files.js');
-  const { observeOnce } = await import('./gateway/observe-once.js');
-  const { replaceFile } = await import('./gateway/write-file.js');
+  const { observeOnce } = await import('./gateway/pin-ports.js');
+  const { replaceFile } = await import('./gateway/pin-ports.js');
   const observe = (upstream: UpstreamSettings, gateway: Settings) =>
     observeOnce(upstream, gateway, version);
   return { files: DISK_FILES, writeFile: replaceFile, observe, now: Date.now };
@@ -75,7 +75,7 @@ async function pinPorts() {
 
 /** Pins for `dev`: whoever starts it takes what is offered at that moment. */
 async function pinOffered(file: string): Promise<number> {
-  const { runPinFetch } = await import('./cli/pin-fetch.js');
+  const { runPinFetch } = await import('./cli/pin/fetch.js');
   const quiet: CliIo = { ...io, stdout: () => undefined };
   const approval = { approve: true, by: 'sallyport dev', note: 'offered when dev was started' };
   return runPinFetch({ config: file, ...approval }, quiet, await pinPorts());
@@ -86,7 +86,7 @@ const CLIENT_DOCUMENT_TIMEOUT_MS = 5_000;
 
 /** The document of a client that names itself by URL: public https, or loopback in plain http. */
 async function fetchDocument(url: URL): Promise<unknown> {
-  const { createGuardedFetch } = await import('./upstream/guarded-fetch.js');
+  const { createGuardedFetch } = await import('./upstream/safe-fetch.js');
   const guarded = createGuardedFetch();
   const outcome = await guarded.fetchJson(url, {
     network: url.protocol === 'http:' ? 'loopback' : 'public',
@@ -115,7 +115,7 @@ async function loadSettings(
 ): Promise<{ settings: Settings | undefined; diagnostics: string }> {
   const { DISK_FILES } = await import('./config/files.js');
   const { loadGateway } = await import('./config/load.js');
-  const { renderDiagnostics } = await import('./config/report.js');
+  const { renderDiagnostics } = await import('./config/diagnostics.js');
   const { readFile } = DISK_FILES;
   const { settings, diagnostics } = loadGateway(file, { readFile, env: process.env });
   return { settings, diagnostics: renderDiagnostics(diagnostics, 'text', io.cwd) };
@@ -150,17 +150,17 @@ const COMMANDS: { readonly [name: string]: () => Promise<Command> } = {
   async validate() {
     const { validateCommand } = await import('./cli/validate.js');
     const { DISK_FILES } = await import('./config/files.js');
-    const { readLocksForPolicies } = await import('./gateway/locks.js');
-    const { compilePolicies } = await import('./policy/compile.js');
+    const { readLocksForPolicies } = await import('./gateway/config-version.js');
+    const { compilePolicies } = await import('./policy/compile/compile.js');
     const loadLocks = readLocksForPolicies;
     return validateCommand(io, { files: DISK_FILES, compilePolicies, loadLocks });
   },
   async pin() {
-    const { pinCommand } = await import('./cli/pin.js');
+    const { pinCommand } = await import('./cli/pin/command.js');
     return pinCommand(io, await pinPorts());
   },
   async audit() {
-    const { auditCommand } = await import('./cli/audit.js');
+    const { auditCommand } = await import('./cli/audit/command.js');
     return auditCommand(io, { loadSettings, wait });
   },
   async keys() {

@@ -30,9 +30,9 @@ import { taskRequirements } from './requirements/tasks.js';
 import { tokenRequirements } from './requirements/tokens.js';
 import { translationRequirements } from './requirements/translation.js';
 import { wireRequirements } from './requirements/wire.js';
-import { AUTHN_REQUIREMENTS } from './unit/authn/requirements.js';
-import { inspectRequirements } from './unit/inspect/requirements.js';
-import { mcpRequirements } from './unit/mcp/requirements.js';
+import { AUTHN_REQUIREMENTS } from './unit/auth/requirements.js';
+import { inspectRequirements } from './unit/inspection/requirements.js';
+import { mcpRequirements } from './unit/protocol/requirements.js';
 
 export const requirements: readonly Requirement[] = [
   ...AUTHN_REQUIREMENTS,

@@ -8,12 +8,19 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Option } from 'commander';
-import { DEMO_USERS, DESK, type DemoUser, writeDemoFiles } from '../dev/demo-files.js';
+import {
+  DEMO_USERS,
+  DESK,
+  DEV_TOKEN_HOURS,
+  DEV_UPSTREAM,
+  DEVELOPER,
+  type DemoUser,
+  writeDemoFiles,
+  writeDevFiles,
+} from '../dev/demo-files.js';
 import { type DemoUpstream, startDemoUpstream } from '../dev/demo-upstream.js';
-import { DEV_TOKEN_HOURS, DEV_UPSTREAM, DEVELOPER, writeDevFiles } from '../dev/dev-files.js';
 import { type DevIssuer, startIssuer } from '../dev/issuer.js';
 import { runTour } from '../dev/tour.js';
-import { readPort } from './port.js';
 import {
   type CliIo,
   type Command,
@@ -21,6 +28,7 @@ import {
   EXIT_FINE,
   EXIT_UNCHECKED,
   mayColor,
+  readPort,
 } from './program.js';
 import type { ServedGateway, ServePorts } from './serve.js';
 

@@ -3,9 +3,8 @@
 
 import { resolve } from 'node:path';
 import type { Files } from '../config/files.js';
-import type { Outline } from '../config/outline.js';
-import { readPort } from './port.js';
-import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE } from './program.js';
+import type { Outline } from '../config/load.js';
+import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, readPort } from './program.js';
 
 export const DEFAULT_OPS_PORT = 9464;
 export const HEALTHCHECK_TIMEOUT_MS = 2000;

@@ -2,6 +2,7 @@
 // A key goes to stdout once, when it is made; nothing here prints one that exists. Contract §1.
 
 import { resolve } from 'node:path';
+import { renderDiagnostics } from '../config/diagnostics.js';
 import type { Files } from '../config/files.js';
 import {
   KEY_BYTES,
@@ -11,7 +12,6 @@ import {
   writeKeyText,
 } from '../config/keys.js';
 import { loadGateway } from '../config/load.js';
-import { renderDiagnostics } from '../config/report.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 export type KeysPorts = {

@@ -2,9 +2,67 @@
 // Knows no command by name and does no work of its own; what reaches files and network is given to
 // commands by main.ts. Contract §1: data to stdout, the rest to stderr, exit 0, 1 or 2.
 
-import { Command as Commander, CommanderError } from 'commander';
-import { escapeForTerminal } from '../pins/characters.js';
-import { describeUnknownOption } from './strange-option.js';
+import { Command as Commander, CommanderError, InvalidArgumentError, type Option } from 'commander';
+import { nearestCandidate } from '../text/edit-distance.js';
+import { escapeForTerminal } from '../text/escaping.js';
+
+// Reads a port from the command line.
+
+const MAX_PORT = 65_535;
+
+/** @throws InvalidArgumentError, which the command line shows as a mistake of usage. */
+export function readPort(text: string): number {
+  const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : 0;
+  if (port < 1 || port > MAX_PORT) throw new InvalidArgumentError('Expected a port.');
+  return port;
+}
+
+// Finds a misspelt option before the command line is parsed: the library would complain first that a
+// required option is missing, which the misspelt one usually is.
+
+const ALWAYS_KNOWN = ['--help', '--version'];
+
+/** What to say of the first long option that its command does not have; `undefined` where all are known. */
+export function describeUnknownOption(
+  root: Commander,
+  argv: readonly string[],
+): string | undefined {
+  let command = root;
+  let isValue = false;
+  for (const arg of argv) {
+    if (arg === '--') return undefined;
+    const option: Option | undefined = isValue ? undefined : findOption(command, arg);
+    const isWord = !isValue && option === undefined;
+    if (isWord && isUnparsed(arg)) return describe(command, arg);
+    if (isWord) command = descend(command, arg);
+    isValue = option !== undefined && takesNext(option, arg);
+  }
+  return undefined;
+}
+
+function descend(command: Commander, word: string): Commander {
+  return command.commands.find((one) => one.name() === word) ?? command;
+}
+
+function findOption(command: Commander, arg: string): Option | undefined {
+  const name = arg.split('=', 1)[0];
+  return command.options.find(({ long, short }) => long === name || short === name);
+}
+
+function takesNext(option: Option, arg: string): boolean {
+  return option.required && !arg.includes('=');
+}
+
+function isUnparsed(arg: string): boolean {
+  return arg.startsWith('--') && !ALWAYS_KNOWN.includes(arg);
+}
+
+function describe(command: Commander, arg: string): string {
+  const name = arg.split('=', 1)[0] ?? arg;
+  const known = command.options.flatMap(({ long }) => long ?? []);
+  const near = nearestCandidate(name, known);
+  return `error: unknown option '${name}'${near === undefined ? '' : `; did you mean "${near}"?`}`;
+}
 
 /** What a command may touch of the process. */
 export type CliIo = {
@@ -33,9 +91,9 @@ export type Command = {
   configure(command: Commander, finish: Finish): void;
 };
 
-export type CommandTable = readonly Command[];
+type CommandTable = readonly Command[];
 
-export type Program = {
+type Program = {
   /** Runs one command line, without the program's own name, and resolves with the exit code. */
   run(argv: readonly string[]): Promise<number>;
 };

@@ -1,8 +1,23 @@
 // `sallyport schema NAME`: prints a published JSON Schema. Contract §1 and §3.
 
-import { SCHEMAS } from '../config/schema.js';
-import { nearestCandidate } from '../config/suggestion.js';
+import { AUDIT_SCHEMA } from '../config/schema/audit.js';
+import type { Schema } from '../config/schema/definitions.js';
+import { GATEWAY_SCHEMA } from '../config/schema/gateway.js';
+import { LOCK_SCHEMA } from '../config/schema/lock.js';
+import { POLICY_SCHEMA } from '../config/schema/policy.js';
+import { nearestCandidate } from '../text/edit-distance.js';
 import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
+
+// The published JSON Schemas by name: what `sallyport schema NAME` prints and modelines point to.
+// Values only. Contract §1 names them.
+
+/** Every published schema, in the order of the reference page. */
+export const SCHEMAS: ReadonlyMap<string, Schema> = new Map([
+  ['gateway', GATEWAY_SCHEMA],
+  ['policy', POLICY_SCHEMA],
+  ['lock', LOCK_SCHEMA],
+  ['audit', AUDIT_SCHEMA],
+]);
 
 /** Prints one schema as JSON. An unknown name is a mistake of usage. */
 export function runSchema(options: { readonly name: string }, io: CliIo): Promise<number> {

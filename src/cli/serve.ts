@@ -2,9 +2,9 @@
 // file with mistakes is reported whole, and then nothing is opened. Contract §1 and §3.
 
 import { resolve } from 'node:path';
-import type { Diagnostic } from '../config/fault.js';
-import { renderDiagnostics } from '../config/report.js';
-import { makeVisible } from '../observe/quoting.js';
+import type { Diagnostic } from '../config/diagnostics.js';
+import { renderDiagnostics } from '../config/diagnostics.js';
+import { makeVisible } from '../text/escaping.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 /** A gateway as this command needs it. */

@@ -3,15 +3,20 @@
 
 import { resolve } from 'node:path';
 import { Option } from 'commander';
-import { type Diagnostic, sortDiagnostics } from '../config/fault.js';
+import {
+  type Diagnostic,
+  REPORT_FORMATS,
+  type ReportFormat,
+  renderDiagnostics,
+  sortDiagnostics,
+} from '../config/diagnostics.js';
 import type { Files } from '../config/files.js';
+import type { Outline } from '../config/load.js';
 import { loadGateway } from '../config/load.js';
-import type { Outline } from '../config/outline.js';
 import { loadPolicies } from '../config/policies.js';
-import { REPORT_FORMATS, type ReportFormat, renderDiagnostics } from '../config/report.js';
-import type { PolicyContext } from '../policy/compile.js';
-import type { Catalogue } from '../policy/definition.js';
-import type { PolicyDiagnostic, PolicyDocument } from '../policy/document.js';
+import type { PolicyContext } from '../policy/compile/compile.js';
+import type { PolicyDiagnostic, PolicyDocument } from '../policy/compile/documents.js';
+import type { Catalogue } from '../policy/definitions.js';
 import { type CliIo, type Command, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 export type ReadLocks = {

@@ -4,13 +4,11 @@
 
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
-import { checkAggregates } from './checks-endpoints.js';
-import { checkIssuers } from './checks-issuers.js';
-import { checkAdmin, checkAudit, checkKeys, checkState } from './checks-operation.js';
-import { checkListeners, checkPublicUrl } from './checks-origins.js';
-import { checkResources } from './checks-resources.js';
-import { checkUpstreams } from './checks-upstreams.js';
-import { type CompileInput, compileSettings } from './compile.js';
+import { checkListeners, checkPublicUrl } from './checks/addresses.js';
+import { checkIssuers } from './checks/issuers.js';
+import { checkAdmin, checkAudit, checkKeys, checkState } from './checks/operation.js';
+import { checkResources } from './checks/resources.js';
+import { backendsOf, checkAggregates, checkUpstreams } from './checks/upstreams.js';
 import {
   type Diagnostic,
   fileDiagnostic,
@@ -18,18 +16,88 @@ import {
   type PathDiagnostic,
   type Report,
   sortDiagnostics,
-} from './fault.js';
+} from './diagnostics.js';
 import type { Files } from './files.js';
 import type { GatewayFile } from './gateway-file.js';
-import { readListenerTls } from './listener-certificates.js';
-import { type Outline, outlineOf } from './outline.js';
-import { placeDiagnostic } from './positions.js';
-import { GATEWAY_SCHEMA } from './schema-gateway.js';
+import { type CompileInput, compileSettings } from './resolve.js';
+import { GATEWAY_SCHEMA } from './schema/gateway.js';
+import { validateShape } from './schema/validation.js';
 import { readSecrets } from './secrets.js';
-import type { Settings } from './settings.js';
-import { readTlsFiles } from './tls-files.js';
-import { validateShape } from './validation.js';
-import { readYaml } from './yaml.js';
+import type { BackendSettings, Settings } from './settings.js';
+import { readListenerTls, readTlsFiles } from './tls.js';
+import {
+  type Locate,
+  mapAt,
+  type Position,
+  placeDiagnostic,
+  readYaml,
+  textAt,
+  textsAt,
+  valueAt,
+} from './yaml.js';
+
+// What can be understood of a gateway file even where parts of it are wrong: names and folders.
+// Enough to check policies and locks in the same run; never enough to run a gateway.
+
+type UpstreamOutline = {
+  readonly name: string;
+  readonly issuers: readonly string[];
+  /** Whether only what is pinned may be used. */
+  readonly strict: boolean;
+};
+
+/** What an endpoint shows under which prefixes, and where the file says so. */
+export type AggregateOutline = {
+  readonly name: string;
+  readonly backends: readonly BackendSettings[];
+  readonly position: Position;
+};
+
+export type Outline = {
+  /** Absolute path of the file. */
+  readonly file: string;
+  readonly aggregates: readonly AggregateOutline[];
+  readonly upstreams: readonly UpstreamOutline[];
+  readonly issuers: readonly string[];
+  readonly profiles: readonly string[];
+  /** Absolute. */
+  readonly policiesDir: string | undefined;
+  /** Absolute. */
+  readonly pinsDir: string | undefined;
+  readonly opsHost: string | undefined;
+  readonly opsPort: number | undefined;
+  readonly isOpsSecure: boolean;
+};
+
+/** The outline of a gateway file whose defaults have been filled in. `file` is its absolute path. */
+function outlineOf(root: unknown, file: string, locate: Locate): Outline {
+  const folder = dirname(file);
+  const policies = textAt(root, ['policies', 'dir']);
+  const policiesDir = policies === undefined ? undefined : resolve(folder, policies);
+  const pins = textAt(root, ['pins', 'dir']);
+  const port = valueAt(root, ['listeners', 'ops', 'port']);
+  return {
+    file,
+    aggregates: Object.keys(mapAt(root, ['endpoints'])).map((name) => ({
+      name,
+      backends: backendsOf(root, name),
+      position: locate(['endpoints', name], 'key'),
+    })),
+    upstreams: Object.keys(mapAt(root, ['upstreams'])).map((name) => ({
+      name,
+      issuers: textsAt(root, ['upstreams', name, 'issuers']).map(([, issuer]) => issuer),
+      strict: textAt(root, ['upstreams', name, 'pinning', 'mode']) !== 'off',
+    })),
+    issuers: Object.keys(mapAt(root, ['issuers'])),
+    profiles: Object.keys(mapAt(root, ['inspection', 'profiles'])),
+    policiesDir,
+    pinsDir:
+      pins === undefined ? policiesDir && resolve(policiesDir, 'pins') : resolve(folder, pins),
+    opsHost: textAt(root, ['listeners', 'ops', 'host']),
+    isOpsSecure: valueAt(root, ['listeners', 'ops', 'tls']) !== undefined,
+    opsPort: typeof port === 'number' ? port : undefined,
+  };
+}
 
 export type GatewaySources = {
   readonly readFile: Files['readFile'];

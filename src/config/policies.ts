@@ -3,31 +3,84 @@
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import type { PolicyDiagnostic, PolicyDocument } from '../policy/document.js';
+import type {
+  LimitsDocument,
+  PolicyDiagnostic,
+  PolicyDocument,
+  RuleDocument,
+} from '../policy/compile/documents.js';
 import {
   type Diagnostic,
   fileDiagnostic,
   hasErrors,
   type PathDiagnostic,
   sortDiagnostics,
-} from './fault.js';
+} from './diagnostics.js';
 import type { Files } from './files.js';
-import { documentOf } from './policy-file.js';
-import { type Locate, placeDiagnostic } from './positions.js';
-import { POLICY_SCHEMA } from './schema-policy.js';
-import { validateShape } from './validation.js';
-import { readYaml } from './yaml.js';
+import { POLICY_SCHEMA } from './schema/policy.js';
+import { validateShape } from './schema/validation.js';
+import { readRate, readSizeBytes } from './units.js';
+import { type Locate, placeDiagnostic, readYaml } from './yaml.js';
 
-export const POLICY_SUFFIX = '.policy.yaml';
-export const MAX_POLICY_FILES = 1000;
+// Turns a policy file that its schema has accepted into the document that policy/ compiles:
+// rates and sizes become numbers, what only concerns the file is left out. Judges nothing.
+
+type RuleFile = Omit<RuleDocument, 'limits' | 'maxResultBytes'> & {
+  readonly limits?: { readonly rate: string; readonly per: LimitsDocument['per'] };
+  readonly maxResultBytes?: string | number;
+};
+
+type PolicyFile = {
+  readonly policy: string;
+  readonly rules: readonly RuleFile[];
+};
+
+/**
+ * The document of a checked policy file.
+ *
+ * @throws Error where the value was not checked before: a rate or a size cannot be read.
+ */
+function documentOf(file: string, checked: unknown): PolicyDocument {
+  const { policy, rules } = checked as PolicyFile;
+  return {
+    file,
+    policy,
+    rules: rules.map(ruleOf),
+  };
+}
+
+function ruleOf(rule: RuleFile): RuleDocument {
+  const { limits, maxResultBytes, ...rest } = rule;
+  return {
+    ...rest,
+    ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
+    ...(maxResultBytes === undefined ? {} : { maxResultBytes: bytesOf(maxResultBytes) }),
+    // The schema tells the three effects and their keys apart.
+  } as RuleDocument;
+}
+
+function limitsOf({ rate, per }: NonNullable<RuleFile['limits']>): LimitsDocument {
+  const read = readRate(rate);
+  if (read === undefined) throw new Error('a rate was not checked before use');
+  return { rate: read, per };
+}
+
+function bytesOf(size: string | number): number {
+  const bytes = typeof size === 'number' ? size : readSizeBytes(size);
+  if (bytes === undefined) throw new Error('a size was not checked before use');
+  return bytes;
+}
+
+const POLICY_SUFFIX = '.policy.yaml';
+const MAX_POLICY_FILES = 1000;
 
 /** Compiles documents that are well-formed. `hash` names their version. */
-export type CompileDocuments<Policies> = (
+type CompileDocuments<Policies> = (
   documents: readonly PolicyDocument[],
   hash: string,
 ) => { readonly policies: Policies; readonly diagnostics: readonly PolicyDiagnostic[] };
 
-export type PolicyReading<Policies> = {
+type PolicyReading<Policies> = {
   /** `undefined` where one fault is an error. */
   readonly policies: Policies | undefined;
   /** The documents that could be read. */

@@ -1,7 +1,7 @@
 // Renders the reference page of the gateway file and the policy file from their JSON Schemas, so that
 // the page cannot say what the code does not. Pure text; a test holds the page to it.
 
-import { NOT_AVAILABLE, type Schema } from './schema-parts.js';
+import { NOT_AVAILABLE, type Schema } from './schema/definitions.js';
 
 type Row = {
   readonly key: string;

@@ -3,11 +3,10 @@
 // Contract §3: secrets stand in the file only as {env: NAME} or {file: PATH}; an empty one is an error.
 
 import { resolve } from 'node:path';
-import type { FilePath, Report } from './fault.js';
+import type { FilePath, Report } from './diagnostics.js';
 import type { Files } from './files.js';
-import { readKeyText } from './keys.js';
-import { findClientKeyError, findTlsKeyError } from './private-keys.js';
-import { mapAt, textAt, valueAt } from './tree.js';
+import { findClientKeyError, findTlsKeyError, readKeyText } from './keys.js';
+import { mapAt, textAt, valueAt } from './yaml.js';
 
 export type SecretSources = {
   readonly files: Pick<Files, 'readFile'>;

@@ -13,16 +13,120 @@ import {
   type Pair,
   parseDocument,
 } from 'yaml';
-import { type Diagnostic, fileDiagnostic } from './fault.js';
-import { type Locate, locateIn } from './positions.js';
+import {
+  type Diagnostic,
+  type FilePath,
+  fileDiagnostic,
+  type PathDiagnostic,
+} from './diagnostics.js';
+
+// Where a value stands in its YAML file: line and column by path, for every fault of every check.
+// Only looks up; reading and refusing is yaml.ts. Positions count from 1.
+
+export type Position = { readonly line: number; readonly column: number };
+
+/** Finds the place of a path; of a path that is not in the file, the place of its nearest parent. */
+export type Locate = (path: FilePath, at: 'key' | 'value') => Position;
+
+const START: Position = { line: 1, column: 1 };
+
+/** A lookup over one parsed document. Follows aliases to what they name. */
+function locateIn(document: Document, lines: LineCounter): Locate {
+  return (path, at) => {
+    let node: unknown = document.contents;
+    let key: unknown;
+    for (const step of path) {
+      const next = descend(document, node, step);
+      if (next === undefined) return place(lines, key ?? document.contents);
+      key = next.key;
+      node = next.value;
+    }
+    return place(lines, at === 'value' ? (node ?? key) : (key ?? node));
+  };
+}
+
+/** Gives a fault of a path its file, line and column. */
+export function placeDiagnostic(
+  file: string,
+  locate: Locate,
+  diagnostic: PathDiagnostic,
+): Diagnostic {
+  const { path, at, ...rest } = diagnostic;
+  return { file, ...locate(path, at), ...rest };
+}
+
+function descend(
+  document: Document,
+  parent: unknown,
+  step: string | number,
+): { key: unknown; value: unknown } | undefined {
+  const node = isAlias(parent) ? parent.resolve(document) : parent;
+  if (isMap(node)) {
+    const pair = node.items.find((item) => isScalar(item.key) && item.key.value === String(step));
+    return pair === undefined ? undefined : { key: pair.key, value: pair.value };
+  }
+  if (isSeq(node) && typeof step === 'number') {
+    const item = node.items[step];
+    return item === undefined ? undefined : { key: item, value: item };
+  }
+  return undefined;
+}
+
+function place(lines: LineCounter, node: unknown): Position {
+  const range = (node as Node | null | undefined)?.range;
+  if (!range) return START;
+  const { line, col } = lines.linePos(range[0]);
+  return line === 0 ? START : { line, column: col };
+}
+
+// Careful reading of a file whose shape may be wrong: checks look at what is right and skip the rest,
+// so that one run finds every mistake. Never throws, never guesses.
+
+type Tree = { readonly [key: string]: unknown };
+
+/** The map at a path, or an empty one. */
+export function mapAt(root: unknown, path: FilePath): Tree {
+  const value = valueAt(root, path);
+  return isTree(value) ? value : {};
+}
+
+/** The texts of the list at a path, with their positions in the list. */
+export function textsAt(root: unknown, path: FilePath): readonly (readonly [number, string])[] {
+  const value = valueAt(root, path);
+  if (!Array.isArray(value)) return [];
+  return value.flatMap((item: unknown, index) =>
+    typeof item === 'string' ? [[index, item] as const] : [],
+  );
+}
+
+/** The text at a path, if it is text and not empty. */
+export function textAt(root: unknown, path: FilePath): string | undefined {
+  const value = valueAt(root, path);
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** Whatever stands at a path; `undefined` where the path leads nowhere. */
+export function valueAt(root: unknown, path: FilePath): unknown {
+  let value = root;
+  for (const step of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step))
+      return undefined;
+    value = (value as Readonly<Record<string | number, unknown>>)[step];
+  }
+  return value;
+}
+
+function isTree(value: unknown): value is Tree {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
 
 export const MAX_FILE_BYTES = 1024 * 1024;
 /** Values after aliases are followed: what stops an alias bomb. */
 export const MAX_VALUES = 100_000;
-export const MAX_ALIASES = 100;
-export const MAX_DEPTH = 64;
+const MAX_ALIASES = 100;
+const MAX_DEPTH = 64;
 
-export type YamlFile = { readonly value: unknown; readonly locate: Locate };
+type YamlFile = { readonly value: unknown; readonly locate: Locate };
 
 /**
  * The plain values of a YAML file. `source` is `undefined` where anything at all was wrong; then

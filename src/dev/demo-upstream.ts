@@ -6,21 +6,80 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { JsonObject, RequestId } from '../mcp/message.js';
-import { isObject } from '../mcp/message.js';
-import { type Classified, classifyPost } from './demo-classify.js';
-import { flatHeaders, openStream, readBody, sendJson, writeEvent } from './demo-http.js';
-import { respondToRequest, type Story, type StoryResponse } from './demo-protocol.js';
+import { isObject, type Json, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
 import {
   createDeskStory,
   type DemoSecrets,
   deriveDemoSecrets,
   GOOD_BEHAVIOUR,
   type Misbehaviour,
-} from './demo-story.js';
+} from './demo-content.js';
+import {
+  type Classified,
+  classifyPost,
+  respondToRequest,
+  type Story,
+  type StoryResponse,
+} from './demo-protocol.js';
+
+// The HTTP motions of the demo upstream: reading a bounded body, answering JSON, opening and feeding an
+// event stream. Decides nothing. Source: MCP 2025-11-25 transports; WHATWG HTML, server-sent events.
+
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
+
+/** Headers with lower-case names, several values of one name joined. */
+function flatHeaders(request: IncomingMessage): {
+  readonly [name: string]: string | undefined;
+} {
+  const flat: Record<string, string | undefined> = Object.create(null) as Record<string, undefined>;
+  for (const [name, value] of Object.entries(request.headers)) {
+    flat[name] = Array.isArray(value) ? value.join(', ') : value;
+  }
+  return flat;
+}
+
+/** The body as text, or `undefined` when it is larger than the cap. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request) {
+    const piece = chunk as Buffer;
+    bytes += piece.byteLength;
+    if (bytes > MAX_BODY_BYTES) return undefined;
+    chunks.push(piece);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** A whole JSON answer. */
+function sendJson(
+  response: ServerResponse,
+  status: number,
+  body: Json,
+  headers: { readonly [name: string]: string } = {},
+): void {
+  response.writeHead(status, { ...headers, 'content-type': 'application/json' });
+  response.end(JSON.stringify(body));
+}
+
+/** One event of an open stream, with an id where the era resumes streams. */
+function writeEvent(response: ServerResponse, message: JsonObject, eventId?: string): void {
+  const idLine = eventId === undefined ? '' : `id: ${eventId}\n`;
+  response.write(`event: message\n${idLine}data: ${JSON.stringify(message)}\n\n`);
+}
+
+/** The head of an event stream, sent at once. */
+function openStream(response: ServerResponse): void {
+  response.writeHead(200, {
+    'content-type': 'text/event-stream',
+    'cache-control': 'no-cache',
+    'x-accel-buffering': 'no',
+  });
+  response.flushHeaders();
+}
 
 /** One request as the upstream saw it. */
-export type SeenRequest = {
+type SeenRequest = {
   readonly httpMethod: string;
   /** The JSON-RPC method, if the body was a message. */
   readonly method: string | undefined;

@@ -2,7 +2,8 @@
 // A code works once, for one client, one redirect and one resource. Nobody is asked for consent.
 // RFC 6749 §4.1 and §4.4, RFC 7636 §4, RFC 8707 §2, RFC 9207 §2; nothing here speaks HTTP.
 
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { type DevMachine, isRegisteredRedirect, type PublicClient } from './issuer-clients.js';
 
 const CODE_LIFETIME_MS = 60_000;
@@ -30,12 +31,12 @@ export type OAuthError = { readonly error: string; readonly error_description: s
 /** Parameters that occur once; a repeated one is an error (RFC 6749 §3.1). */
 export type Parameters = ReadonlyMap<string, string>;
 
-export type Authorization =
+type Authorization =
   | { readonly kind: 'redirect'; readonly location: string }
   /** The redirect itself is not to be trusted, so the user is told. */
   | { readonly kind: 'refused'; readonly error: OAuthError };
 
-export type GrantService = {
+type GrantService = {
   /** `client` is the one that the request names; `undefined` where it is unknown. */
   authorize(parameters: Parameters, client: PublicClient | undefined): Authorization;
   redeem(parameters: Parameters, clientId: string): Grant | OAuthError;
@@ -187,4 +188,90 @@ export function createGrantService(
       };
     },
   };
+}
+
+// Refresh tokens of the development issuer: each works once and is replaced; one that is shown again ends
+// all that came of the same login, for either its owner or a thief has shown it before. Kept in memory.
+// RFC 6749 §6, RFC 9700 §4.14.2; nothing here speaks HTTP.
+
+const LIFETIME_MS = 24 * 60 * 60 * 1000;
+const MAX_TOKENS = 1_000;
+
+export type RefreshService = {
+  /** The refresh token of a new login. */
+  issue(grant: Grant): string;
+  /** The grant of an access token, with the refresh token that takes the place of the shown one. */
+  refresh(
+    parameters: Parameters,
+    clientId: string,
+  ): { readonly grant: Grant; readonly refreshToken: string } | OAuthError;
+};
+
+type Family = { readonly grant: Grant; readonly untilMs: number; isOver: boolean };
+
+/** No tokens. Past a thousand the oldest are forgotten. */
+export function createRefreshService(): RefreshService {
+  const tokens = new Map<string, { readonly family: Family; isUsed: boolean }>();
+
+  function keep(family: Family): string {
+    const oldest = tokens.keys().next().value;
+    if (tokens.size >= MAX_TOKENS && oldest !== undefined) tokens.delete(oldest);
+    const name = randomBytes(32).toString('base64url');
+    tokens.set(name, { family, isUsed: false });
+    return name;
+  }
+
+  return {
+    issue: (grant) => keep({ grant, untilMs: Date.now() + LIFETIME_MS, isOver: false }),
+    refresh(parameters, clientId) {
+      const shown = tokens.get(parameters.get('refresh_token') ?? '');
+      if (shown?.isUsed === true) shown.family.isOver = true;
+      const isGood =
+        shown !== undefined &&
+        !shown.family.isOver &&
+        shown.family.untilMs > Date.now() &&
+        shown.family.grant.client === clientId;
+      if (!isGood) return oauthError('invalid_grant', 'The refresh token is not valid.');
+      const { grant } = shown.family;
+      if ((parameters.get('resource') ?? grant.resource) !== grant.resource)
+        return oauthError('invalid_target', 'The login was for another resource.');
+      const scopes = parameters.get('scope')?.split(' ') ?? grant.scopes;
+      if (!scopes.every((scope) => grant.scopes.includes(scope)))
+        return oauthError('invalid_scope', 'A refresh asks for no more than the login.');
+      shown.isUsed = true;
+      return { grant: { ...grant, scopes }, refreshToken: keep(shown.family) };
+    },
+  };
+}
+
+// The key of the development issuer and the tokens that it signs. The key lives as long as the process.
+// RFC 9068 §2, RFC 7517 §5.
+
+export type SignToken = (grant: Grant, lifetimeSeconds: number) => Promise<string>;
+
+/** Makes a key, its public set, and what signs with it in the name of an issuer. */
+export async function createSigner(): Promise<{
+  readonly jwks: object;
+  readonly signFor: (issuer: string) => SignToken;
+}> {
+  const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
+  const kid = randomUUID();
+  const jwks = { keys: [{ ...(await exportJWK(publicKey)), kid, alg: 'ES256', use: 'sig' }] };
+  const signFor =
+    (issuer: string): SignToken =>
+    async ({ subject, client, resource, groups, scopes }, lifetimeSeconds) => {
+      const now = Math.floor(Date.now() / 1000);
+      // A token that has expired was issued before it did.
+      const issuedAt = Math.min(now, now + lifetimeSeconds - 1);
+      return await new SignJWT({ client_id: client, scope: scopes.join(' '), groups })
+        .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt', kid })
+        .setIssuer(issuer)
+        .setSubject(subject)
+        .setAudience(resource)
+        .setJti(randomUUID())
+        .setIssuedAt(issuedAt)
+        .setExpirationTime(now + lifetimeSeconds)
+        .sign(privateKey);
+    };
+  return { jwks, signFor };
 }

@@ -7,30 +7,56 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import {
   createClientRegistry,
+  createDocumentClients,
   type DevMachine,
+  type FetchDocument,
+  isDocumentUrl,
   isLoopbackHost,
   type PublicClient,
 } from './issuer-clients.js';
-import { createDocumentClients, type FetchDocument, isDocumentUrl } from './issuer-documents.js';
 import {
   createGrantService,
+  createRefreshService,
+  createSigner,
   type DevUser,
   type Grant,
   isGrant,
   type OAuthError,
   oauthError,
   type Parameters,
+  type RefreshService,
   readParameters,
+  type SignToken,
 } from './issuer-grants.js';
-import { issuerMetadata } from './issuer-metadata.js';
-import { createRefreshService, type RefreshService } from './issuer-refresh.js';
-import { createSigner, type SignToken } from './issuer-signer.js';
+
+// What the development issuer says of itself, under both well-known paths.
+// RFC 8414 §2, OpenID Connect Discovery 1.0 §3, RFC 9207 §3.
+
+/** The metadata document. `takesDocuments`: clients may name themselves by the URL of a document. */
+function issuerMetadata(issuer: string, takesDocuments: boolean): object {
+  return {
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+    registration_endpoint: `${issuer}/register`,
+    jwks_uri: `${issuer}/jwks.json`,
+    response_types_supported: ['code'],
+    response_modes_supported: ['query'],
+    grant_types_supported: ['authorization_code', 'refresh_token', 'client_credentials'],
+    code_challenge_methods_supported: ['S256'],
+    token_endpoint_auth_methods_supported: ['none', 'client_secret_post', 'client_secret_basic'],
+    authorization_response_iss_parameter_supported: true,
+    client_id_metadata_document_supported: takesDocuments,
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['ES256'],
+  };
+}
 
 const DEFAULT_LIFETIME_SECONDS = 3600;
 const MAX_BODY_BYTES = 16 * 1024;
 const LISTEN_HOSTS: ReadonlySet<string> = new Set(['127.0.0.1', '::1']);
 
-export type IssuerOptions = {
+type IssuerOptions = {
   /** 0, the default, takes a free port. */
   readonly port?: number;
   /** `127.0.0.1` (the default) or `::1`; anything else is an error. */
@@ -44,7 +70,7 @@ export type IssuerOptions = {
 };
 
 /** What a minted token says. Unset values are those of the first user. */
-export type MintOptions = {
+type MintOptions = {
   readonly resource: string;
   readonly subject?: string;
   readonly client?: string;

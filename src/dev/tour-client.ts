@@ -2,7 +2,7 @@
 // on the wire (status, headers, body) and never retries, follows or hides anything.
 // Source: MCP 2025-11-25 and 2026-07-28, transports.
 
-import { isObject, type JsonObject } from '../mcp/message.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 
 /** What came back over HTTP. */
 export type WireResponse = {

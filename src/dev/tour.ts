@@ -1,19 +1,149 @@
 // The scripted tour of the demo: real MCP calls through the gateway, each announced before it is made and
 // compared after, then the audit of what just happened. Ends with how many outcomes were as announced.
 
-import type { Check, Scene, Stage } from './tour-checks.js';
-import {
-  announceScene,
-  createPaint,
-  type Paint,
-  printAudit,
-  printCheck,
-  quiet,
-} from './tour-print.js';
-import { SCENES } from './tour-scenes.js';
+import { isObject } from '../protocol/jsonrpc.js';
+import { type Check, SCENES, type Scene, type Stage } from './tour-scenes.js';
+
+// How the tour looks on a terminal: colours or none, scenes, comparisons, and the audit lines as a table.
+// Whatever came over the wire is stripped of control characters before it is shown.
+
+type Paint = {
+  bold(text: string): string;
+  dim(text: string): string;
+  good(text: string): string;
+  bad(text: string): string;
+};
+
+const MAX_SEEN = 120;
+const CONTROLS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+function wrap(code: number): (text: string) => string {
+  return (text) => `\u001b[${code}m${text}\u001b[0m`;
+}
+
+function keep(text: string): string {
+  return text;
+}
+
+/** Colours, or the same calls without any (NO_COLOR, or no terminal). */
+export function createPaint(hasColor: boolean): Paint {
+  if (!hasColor) return { bold: keep, dim: keep, good: keep, bad: keep };
+  return { bold: wrap(1), dim: wrap(2), good: wrap(32), bad: wrap(31) };
+}
+
+/** Foreign text that is safe to print: no control or format characters, not longer than a line. */
+export function quiet(text: string): string {
+  return text.replace(CONTROLS, '·').slice(0, MAX_SEEN);
+}
+
+/** What is printed before a scene. */
+function announceScene(paint: Paint, number: number, scene: Scene): string {
+  const label = String(number).padStart(2);
+  return `\n${paint.dim(label)}  ${paint.bold(scene.title)}\n    ${paint.dim('expect')} ${scene.expect}\n`;
+}
+
+/** One comparison, with what was seen where it fails. */
+export function printCheck(paint: Paint, check: Check): string {
+  if (check.holds) return `    ${paint.good('✓')} ${check.what}\n`;
+  return `    ${paint.bad('✗')} ${check.what} ${paint.bad(`— seen: ${quiet(check.seen)}`)}\n`;
+}
+
+type Row = { time: string; who: string; what: string; verdict: string; why: string; found: string };
+
+function text(value: unknown, ...path: readonly string[]): string {
+  let current = value;
+  for (const name of path) current = isObject(current) ? current[name] : undefined;
+  return typeof current === 'string' ? quiet(current) : '';
+}
+
+function list(value: unknown, ...path: readonly string[]): readonly unknown[] {
+  let current = value;
+  for (const name of path) current = isObject(current) ? current[name] : undefined;
+  return Array.isArray(current) ? current : [];
+}
+
+function parseLine(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+function findingsOf(event: unknown): string {
+  const kinds = list(event, 'findings').map(
+    (one) => `${text(one, 'action')} ${text(one, 'detector')}`,
+  );
+  return [...new Set(kinds)].join(', ');
+}
+
+function reasonsOf(event: unknown): string {
+  return list(event, 'decision', 'reasons')
+    .map((reason) => quiet(String(reason)))
+    .join(' ');
+}
+
+function decisionRow(event: unknown): Row {
+  const rule = text(event, 'decision', 'rule');
+  const name = text(event, 'target', 'name');
+  return {
+    time: text(event, 'time').slice(11, 23),
+    who: text(event, 'actor', 'sub') || '-',
+    what: `${text(event, 'target', 'method')} ${name}`.trim() || '-',
+    verdict: text(event, 'decision', 'verdict'),
+    why: reasonsOf(event) || rule,
+    found: findingsOf(event),
+  };
+}
+
+function otherRow(event: unknown, type: string): Row {
+  const isDrift = type === 'pin.drift';
+  return {
+    time: text(event, 'time').slice(11, 23),
+    who: '-',
+    what: isDrift ? `drift ${text(event, 'target', 'name')}`.trim() : type,
+    verdict: text(event, 'decision', 'verdict') || 'note',
+    why: isDrift ? text(event, 'detail', 'change') : reasonsOf(event),
+    found: '',
+  };
+}
+
+const SHOWN: ReadonlySet<string> = new Set(['auth.failure', 'pin.drift']);
+
+/** Rows of audit lines: one for an exchange (its outcome where there is one), one for other events. */
+function rowsOf(lines: readonly string[]): Row[] {
+  const rows = new Map<string, Row>();
+  for (const [index, line] of lines.entries()) {
+    const event = parseLine(line);
+    const type = text(event, 'type');
+    if (type === 'mcp.decision' || type === 'mcp.outcome') {
+      rows.set(text(event, 'decision', 'id') || String(index), decisionRow(event));
+    } else if (SHOWN.has(type)) rows.set(`event ${index}`, otherRow(event, type));
+  }
+  return [...rows.values()];
+}
+
+function paintVerdict(paint: Paint, verdict: string): string {
+  const padded = verdict.padEnd(5);
+  if (verdict === 'allow') return paint.good(padded);
+  return verdict === 'deny' ? paint.bad(padded) : padded;
+}
+
+/** The audit of the tour as a table. */
+export function printAudit(paint: Paint, lines: readonly string[]): string {
+  const rows = rowsOf(lines);
+  const whoWidth = Math.max(3, ...rows.map((row) => row.who.length));
+  const whatWidth = Math.max(4, ...rows.map((row) => row.what.length));
+  const body = rows.map((row) => {
+    const facts = `${row.who.padEnd(whoWidth)}  ${row.what.padEnd(whatWidth)}`;
+    const found = row.found === '' ? '' : paint.dim(`  ${row.found}`);
+    return `  ${paint.dim(row.time)}  ${paintVerdict(paint, row.verdict)}  ${facts}  ${row.why}${found}\n`;
+  });
+  return body.join('');
+}
 
 /** What the tour plays on and where it is shown. */
-export type TourPorts = Stage & {
+type TourPorts = Stage & {
   /** Every line of the audit log so far, without line ends, oldest first. */
   readAudit(): Promise<readonly string[]>;
   write(text: string): void;
@@ -22,7 +152,7 @@ export type TourPorts = Stage & {
 };
 
 /** How the tour ended: 0 when every outcome was as announced, else 1. */
-export type TourExit = 0 | 1;
+type TourExit = 0 | 1;
 
 async function play(scene: Scene, ports: TourPorts): Promise<readonly Check[]> {
   try {

@@ -7,13 +7,12 @@ import type {
   Settings,
   UpstreamSettings,
 } from '../config/settings.js';
-import type { Controls } from '../observe/controls.js';
-import type { Metrics } from '../observe/metrics.js';
-import type { StoreStatus } from '../state/gateway-state.js';
-import type { Aggregates } from './endpoints.js';
+import type { StoreStatus } from '../state/memory.js';
+import type { Controls } from '../telemetry/controls.js';
+import type { Metrics } from '../telemetry/metrics.js';
+import type { Aggregates } from './aggregates.js';
 import type { Identity } from './identity.js';
-import type { Runtimes } from './runtimes.js';
-import type { UpstreamRuntime } from './upstream-runtime.js';
+import type { Runtimes, UpstreamRuntime } from './upstreams.js';
 
 export type ControlSources = {
   readonly settings: Settings;

@@ -2,20 +2,25 @@
 // of issuers that a reload left alone stay, with the keys that they have.
 
 import {
+  type Authenticator,
+  type AuthnOutcome,
+  createAuthenticator,
+  isAuthnError,
+  refuseRevoked,
+} from '../auth/authenticator.js';
+import { createProofNonces, createProofVerifier, type ProofNonces } from '../auth/dpop.js';
+import {
   createIntrospector,
   type Introspector,
   type IntrospectorStatus,
-} from '../authn/introspection.js';
-import { createKeySource, type KeySource, type KeySourceStatus } from '../authn/keys.js';
-import { createProofVerifier } from '../authn/proof.js';
-import { createProofNonces, type ProofNonces } from '../authn/proof-nonce.js';
-import { refuseRevoked } from '../authn/revoked.js';
-import { type Authenticator, createAuthenticator } from '../authn/verify.js';
-import type { IssuerSettings, Settings } from '../config/settings.js';
-import type { ReplayStore } from '../policy/replay-store.js';
-import type { Revocations } from '../state/gateway-state.js';
-import type { KeyRing } from '../state/key-ring.js';
-import type { FetchJson, PostForm } from '../upstream/guarded-fetch.js';
+} from '../auth/introspection.js';
+import { createKeySource, type KeySource, type KeySourceStatus } from '../auth/jwks.js';
+import type { IssuerSettings, Settings, UpstreamSettings } from '../config/settings.js';
+import type { ReplayStore } from '../policy/limits.js';
+import type { Incoming, Outgoing } from '../protocol/transport.js';
+import type { KeyRing } from '../state/keys.js';
+import type { Revocations } from '../state/memory.js';
+import type { FetchJson, PostForm } from '../upstream/safe-fetch.js';
 
 export type Identity = {
   readonly authenticator: Authenticator;
@@ -125,4 +130,42 @@ function introspectorFor(
   const introspector = createIntrospector(issuer, introspection, ports);
   introspector.keepFresh();
   return introspector;
+}
+
+// One login at an upstream: what of the request speaks for its caller, which URL a proof of possession must
+// name (the configured one, whatever Host and forwarding headers say), and which nonce the next must carry.
+// RFC 9449 §4.3, §8.2 and §9.
+
+/** Verifies the caller, and tells it the nonce of its next proof where it uses proofs. */
+export function login(
+  { authenticator, proofNonces }: Identity,
+  upstream: Pick<UpstreamSettings, 'resource' | 'issuers' | 'audiences' | 'binding'>,
+  incoming: Incoming,
+  outgoing: Pick<Outgoing, 'also'>,
+): AuthnOutcome | Promise<AuthnOutcome> {
+  const { headers, repeated, query, httpMethod, clientCertificate, isProofUsed, legacySsePath } =
+    incoming;
+  const uri =
+    legacySsePath === undefined
+      ? upstream.resource
+      : `${upstream.resource}/${legacySsePathOf(legacySsePath)}`;
+  const outcome = authenticator.authenticate(
+    { headers, repeated, query, httpMethod, clientCertificate, isProofUsed, uri },
+    upstream,
+  );
+  if (proofNonces === undefined || isProofUsed === true) return outcome;
+  const addProofNonce = (late: AuthnOutcome): AuthnOutcome => {
+    if (usesProofs(late)) outgoing.also('dpop-nonce', proofNonces.current());
+    return late;
+  };
+  return outcome instanceof Promise ? outcome.then(addProofNonce) : addProofNonce(outcome);
+}
+
+function usesProofs(outcome: AuthnOutcome): boolean {
+  return isAuthnError(outcome) ? outcome.proof !== undefined : outcome.token.binding === 'dpop';
+}
+
+/** The paths of HTTP+SSE below the upstream's own (contract §2). */
+function legacySsePathOf(legacySsePath: 'events' | 'message'): string {
+  return legacySsePath === 'events' ? 'sse' : 'message';
 }

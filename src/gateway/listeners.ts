@@ -2,19 +2,121 @@
 // opened is named with its address, and ends the start. Until the rest of the gateway has started, the data
 // listener refuses every call, and the ops listener says that it is not ready.
 
-import type { Authenticator } from '../authn/verify.js';
-import type { ListenerSettings, Settings } from '../config/settings.js';
-import { createAdminServer } from '../console/admin-server.js';
-import type { RevocationService } from '../console/revocation-api.js';
-import { createDataServer, type DataServerPorts } from '../edge/server.js';
-import type { ControlRow } from '../observe/controls.js';
-import type { ListenerAddress } from '../observe/http-listener.js';
-import { createOpsServer } from '../observe/ops-server.js';
-import { createAdminAccess } from './admin-access.js';
-import { secureOptions } from './listener-tls.js';
-import type { Observability } from './witness.js';
+import { constants } from 'node:crypto';
+import type { TlsOptions } from 'node:tls';
+import type { AdminRole, RevocationService } from '../admin/revocations.js';
+import { type AdminPorts, createAdminServer } from '../admin/server.js';
+import { type Authenticator, isAuthnError } from '../auth/authenticator.js';
+import { PROOF_ALGORITHMS } from '../auth/dpop.js';
+import type { AuthnError } from '../auth/token-binding.js';
+import type {
+  AdminSettings,
+  AggregateSettings,
+  ListenerSettings,
+  Settings,
+  TlsSettings,
+  UpstreamSettings,
+} from '../config/settings.js';
+import type { ListenerAddress } from '../http/internal-server.js';
+import { createAddressOf } from '../http/peer.js';
+import { metadataDocument, metadataPaths } from '../http/protected-resource-metadata.js';
+import { type EdgeRoute, type EdgeTables, servedHosts } from '../http/routes.js';
+import { createDataServer, type DataServerPorts } from '../http/server.js';
+import { NO_LEGACY_SSE_HERE } from '../protocol/versions/legacy-sse.js';
+import type { PublicKey } from '../state/keys.js';
+import type { ControlRow } from '../telemetry/controls.js';
+import { createOpsServer } from '../telemetry/ops-server.js';
+import type { Observability } from './observability.js';
 
-export type ListenerName = 'data' | 'ops' | 'admin';
+// Who may open the admin listener: a token of a configured admin issuer, for the admin audience, whose
+// groups hold a role. The same verification as for callers, with an audience of its own.
+
+const ROLES: readonly AdminRole[] = ['viewer', 'reviewer', 'admin'];
+const NOTHING_REPEATED: ReadonlySet<string> = new Set();
+
+/**
+ * Verifies an admin's headers: `undefined` for a token that is not accepted, `unavailable` where nobody can tell
+ * now, because keys or revocations cannot be had.
+ */
+function createAdminAccess(
+  admin: AdminSettings,
+  authenticator: () => Authenticator,
+): AdminPorts['authenticateAdmin'] {
+  // One frozen acceptance: what was verified is remembered by it.
+  const acceptance = Object.freeze({
+    name: 'admin',
+    issuers: Object.keys(admin.issuers),
+    audiences: Object.fromEntries(
+      Object.entries(admin.issuers).map(([name, { audience }]) => [name, [audience]]),
+    ),
+    resource: '',
+  });
+  return async (headers) => {
+    const caller = await authenticator().authenticate(
+      { headers, repeated: NOTHING_REPEATED, query: '' },
+      acceptance,
+    );
+    if (isAuthnError(caller)) return isPassing(caller.reason) ? 'unavailable' : undefined;
+    const granted = admin.issuers[caller.issuer]?.roles;
+    if (granted === undefined) return undefined;
+    const roles = ROLES.filter((role) =>
+      granted[role].some((group) => caller.groups.includes(group)),
+    );
+    return { subject: caller.subject, roles };
+  };
+}
+
+/** A fault that says nothing of the token: a 401 would send its holder into logging in again. */
+function isPassing(reason: AuthnError['reason']): boolean {
+  return reason === 'keys-unavailable' || reason === 'store-unavailable';
+}
+
+// TLS of the listeners, for node:tls: versions, ciphers, and what is asked of clients. Whether a certificate
+// proves anything is decided where it is used.
+// RFC 8446; RFC 9325 §3 and §4; RFC 7301 (HTTP/1.1 alone is spoken).
+
+/** A handshake that takes longer is nobody's. */
+const HANDSHAKE_WITHIN_MS = 10_000;
+
+/** Forward secrecy and authenticated encryption, nothing else (RFC 9325 §4.2). */
+const CIPHERS = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':');
+
+/**
+ * Options of a listener. With authorities for clients a certificate is asked for; one that they did not
+ * sign, or none at all, ends the handshake only where one is `required`.
+ */
+function secureOptions(
+  tls: TlsSettings | undefined,
+  clients: 'asked' | 'required',
+): TlsOptions | undefined {
+  if (tls === undefined) return undefined;
+  const { cert, key, clientCa } = tls;
+  return {
+    cert,
+    key,
+    minVersion: 'TLSv1.2',
+    ciphers: CIPHERS,
+    honorCipherOrder: true,
+    ALPNProtocols: ['http/1.1'],
+    handshakeTimeout: HANDSHAKE_WITHIN_MS,
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+    ...(clientCa === undefined
+      ? {}
+      : { ca: clientCa, requestCert: true, rejectUnauthorized: clients === 'required' }),
+  };
+}
+
+type ListenerName = 'data' | 'ops' | 'admin';
 export type Listening = {
   readonly listener: ListenerName;
   readonly host: string;
@@ -22,7 +124,7 @@ export type Listening = {
   readonly isSecure: boolean;
 };
 
-export type ListenerPorts = {
+type ListenerPorts = {
   readonly data: DataServerPorts;
   readonly observability: Observability;
   readonly authenticator: () => Authenticator;
@@ -134,4 +236,93 @@ function isOther(one: ListenerSettings, other: ListenerSettings): boolean {
 
 function withTls(listener: ListenerSettings, clients: 'asked' | 'required'): ListenerAddress {
   return { host: listener.host, port: listener.port, secure: secureOptions(listener.tls, clients) };
+}
+
+// The edge's tables of one version: paths, documents, hosts and origins, made from settings alone.
+
+/** Where everyone may read the keys that verify what this gateway signs (contract §2). */
+const KEY_SET_PATH = '/.well-known/sallyport/jwks.json';
+
+/**
+ * Builds the tables. `listenPort` is the port that is open, where the settings may say 0; `keys` are the
+ * public halves of the signing keys.
+ */
+export function buildTables(
+  settings: Settings,
+  listenPort: number,
+  keys: readonly PublicKey[],
+): EdgeTables {
+  const takesCertificates = settings.listeners.data.tls?.clientCa !== undefined;
+  const routes = new Map<string, EdgeRoute>();
+  const documents = new Map([[KEY_SET_PATH, keySetDocument(keys)]]);
+  for (const upstream of settings.upstreams.values()) {
+    const route = routeOf(upstream);
+    routes.set(upstream.path, route);
+    routes.set(`${upstream.path}/sse`, { ...route, legacySsePath: 'events' });
+    routes.set(`${upstream.path}/message`, { ...route, legacySsePath: 'message' });
+  }
+  const aggregates = [...settings.aggregates.values()];
+  for (const aggregate of aggregates)
+    routes.set(aggregate.path, routeOfAggregate(aggregate, settings));
+  const absent = new Map(
+    aggregates
+      .flatMap(({ path }) => [`${path}/sse`, `${path}/message`])
+      .map((path) => [path, NO_LEGACY_SSE_HERE]),
+  );
+  const resources = [...settings.upstreams.values(), ...aggregates];
+  for (const resource of resources) {
+    // Where nobody authenticates there is no authorization server to name.
+    if (resource.authentication === 'none') continue;
+    const document = metadataDocument(resource, settings.issuers, {
+      proofAlgorithms: PROOF_ALGORITHMS,
+      takesCertificates,
+    });
+    for (const path of metadataPaths(settings.publicUrl, resource.path))
+      documents.set(path, document);
+  }
+  const open = new Set(
+    resources.filter(({ authentication }) => authentication === 'none').map(({ name }) => name),
+  );
+  return {
+    routes,
+    absent,
+    documents,
+    hosts: servedHosts(settings.publicUrl, listenPort),
+    origins: new Set([settings.publicUrl.origin, ...settings.listeners.data.allowedOrigins]),
+    refusesForwarded: (upstream) => open.has(upstream),
+    addressOf: createAddressOf(settings.listeners.data.trustedProxies),
+  };
+}
+
+/** RFC 7517 §5 with the keys of RFC 8037 §2. */
+function keySetDocument(keys: readonly PublicKey[]): string {
+  return JSON.stringify({
+    keys: keys.map(({ keyId, publicKey }) => ({
+      kty: 'OKP',
+      crv: 'Ed25519',
+      kid: keyId,
+      use: 'sig',
+      alg: 'EdDSA',
+      x: publicKey,
+    })),
+  });
+}
+
+function routeOf(upstream: UpstreamSettings): EdgeRoute {
+  const { maxRequestBytes, concurrency } = upstream.limits;
+  return { upstream: upstream.name, maxRequestBytes, concurrency };
+}
+
+/** No member gets a larger body than its own limit allows. */
+function routeOfAggregate(
+  { name, backends }: AggregateSettings,
+  { upstreams }: Settings,
+): EdgeRoute {
+  const limits = backends.flatMap(({ upstream }) => upstreams.get(upstream) ?? []);
+  return {
+    upstream: name,
+    backends: new Map(limits.map((backend) => [backend.name, backend.limits.concurrency])),
+    maxRequestBytes: Math.min(...limits.map((backend) => backend.limits.maxRequestBytes)),
+    concurrency: 0,
+  };
 }

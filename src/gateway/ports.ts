@@ -2,49 +2,196 @@
 // current version once, so that a reload is seen by the next exchange and by no half of one.
 
 import { randomUUID } from 'node:crypto';
-import { anonymousPrincipal } from '../authn/principal.js';
-import type { Ports, StateSubject } from '../exchange-ports.js';
-import type { InspectionPort } from '../inspect/apart.js';
-import { createPageCache } from '../inspect/page-cache.js';
-import { BRIDGED_LEGACY_SSE } from '../mcp/eras/channels.js';
-import type { Audit, Recorded } from '../observe/audit.js';
-import { errorCode, type Log, logRefusal } from '../observe/log.js';
-import type { Metrics } from '../observe/metrics.js';
+import type { Audit, Recorded } from '../audit/audit.js';
+import { anonymousPrincipal } from '../auth/principal.js';
+import type { InspectionPort } from '../inspection/jobs.js';
+import { createPageCache } from '../inspection/lists.js';
 import { digestOnce } from '../pins/digest.js';
 import type { Principal } from '../policy/principal.js';
 import { REASONS } from '../policy/reasons.js';
 import type { RequestRecord } from '../policy/record.js';
-import { readEntries } from '../relay/merged/sessions.js';
-import type { GatewayState } from '../state/gateway-state.js';
-import type { KeyRing } from '../state/key-ring.js';
-import { createLiveProgress } from '../state/live-progress.js';
-import { createOpenedSessions } from '../state/opened-sessions.js';
+import type { ClientEnd } from '../protocol/transport.js';
+import { BRIDGED_LEGACY_SSE } from '../protocol/versions/legacy-sse.js';
+import { readEntries } from '../proxy/aggregate/sessions.js';
+import type {
+  LegacySsePorts,
+  ListScope,
+  Ports,
+  StateSubject,
+  TaskPorts,
+  TaskScope,
+} from '../proxy/ports.js';
 import {
+  createListedResources,
+  createLostBackends,
+  createRunningBackends,
+} from '../state/aggregates.js';
+import type { KeyRing } from '../state/keys.js';
+import type { GatewayState } from '../state/memory.js';
+import {
+  openCursor,
+  openRequest,
   openRequestState,
+  openSession,
+  openTask,
   REQUEST_STATE_TTL_MS,
   type StateBinding,
+  sealCursor,
+  sealRequest,
   sealRequestState,
-} from '../state/request-state.js';
-import { createRunningStreams } from '../state/running-streams.js';
-import { openSession, sealSession, sessionHash } from '../state/session-seal.js';
-import { createLegacySsePorts } from './channel-ports.js';
-import { createAggregatePorts } from './endpoint-ports.js';
-import type { Aggregates } from './endpoints.js';
-import { createForwarding } from './forwarding.js';
-import type { Identity } from './identity.js';
-import { login } from './login.js';
-import { bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
+  sealSession,
+  sealTask,
+  sessionHash,
+} from '../state/sealed-values.js';
+import {
+  createGivenTasks,
+  createLiveProgress,
+  createOpenedSessions,
+  createOpenLegacyStreams,
+  createPassedServerRequests,
+  createRunningStreams,
+} from '../state/session-tables.js';
+import { errorCode, type Log, logRefusal } from '../telemetry/log.js';
+import type { Metrics } from '../telemetry/metrics.js';
+import type { Aggregates } from './aggregates.js';
+import type { Version } from './config-version.js';
+import { type Identity, login } from './identity.js';
+import { bindingIn, bindingOf, createSealedIds, SESSION_TTL_MS } from './sealed-ids.js';
+import type { SnapshotOf } from './snapshot.js';
 import type { StreamRegistry } from './streams.js';
-import { createTaskPorts } from './task-ports.js';
-import type { UpstreamRuntime } from './upstream-runtime.js';
-import type { Version } from './version.js';
-import type { SnapshotOf } from './view.js';
+import { createForwarding } from './upstream-router.js';
+import type { UpstreamRuntime } from './upstreams.js';
+
+// The ports of the channels of HTTP+SSE: the upstream's end by its client, the ids of requests by the keys of
+// the gateway, the clients' ends by the memory of this replica.
+
+/** Builds the ports. */
+function createLegacySsePorts(
+  ring: KeyRing,
+  now: () => number,
+  open: LegacySsePorts['open'],
+): LegacySsePorts {
+  const openStreams = createOpenLegacyStreams<ClientEnd>();
+  // Kept for cancellations, which name a request by the client's id.
+  const sent = createPassedServerRequests();
+  return {
+    open,
+    sealRequest(request, scope) {
+      const binding = bindingIn(scope);
+      const sealed = sealRequest(ring, binding, request, now() + SESSION_TTL_MS);
+      if (sealed !== undefined) sent.add(binding.session, request.id, sealed);
+      return sealed;
+    },
+    openRequest: (sealed, scope) => openRequest(ring, bindingIn(scope), sealed, now()),
+    recallRequest: (id, session) => sent.find(session.hash ?? '', id),
+    enter: (session, end) => openStreams.enter(session.hash ?? '', end),
+    find: (session) => openStreams.find(session.hash ?? ''),
+  };
+}
+
+// The ports of endpoints of several upstreams: cursors by the keys of the gateway; which resources are whose, who
+// keeps losing sessions, and who works on what, by the memory of this replica.
+
+/** A caller by identity, at one endpoint. */
+function callerAt(aggregate: string, principal: Principal): string {
+  return JSON.stringify(bindingOf(aggregate, principal));
+}
+
+/** How long a client may wait between two pages. */
+const CURSOR_TTL_MS = 60 * 60 * 1000;
+
+/** Builds the ports. */
+function createAggregatePorts(
+  ring: KeyRing,
+  now: () => number,
+): Pick<
+  Ports,
+  | 'sealCursor'
+  | 'openCursor'
+  | 'noteResources'
+  | 'recallResource'
+  | 'reportLostBackend'
+  | 'registerBackendRequest'
+  | 'findRunningBackends'
+> {
+  const listed = createListedResources();
+  const lost = createLostBackends(now);
+  const running = createRunningBackends();
+  const bindingAt = ({ aggregate, principal, method }: ListScope) => ({
+    ...bindingOf(aggregate, principal),
+    method,
+  });
+  return {
+    sealCursor: (cursors, scope) =>
+      sealCursor(ring, bindingAt(scope), cursors, now() + CURSOR_TTL_MS),
+    openCursor: (sealed, scope) => openCursor(ring, bindingAt(scope), sealed, now()),
+    reportLostBackend(aggregate, upstream, principal) {
+      const key = `${callerAt(aggregate, principal)} ${upstream}`;
+      if (lost.isFrequent(key)) return false;
+      lost.note(key);
+      return true;
+    },
+    noteResources: (aggregate, principal, page) =>
+      listed.note(callerAt(aggregate, principal), page),
+    recallResource: ({ aggregate, principal, uri }, backends) =>
+      listed.recall(callerAt(aggregate, principal), uri, backends),
+    registerBackendRequest: running.enter,
+    findRunningBackends: running.find,
+  };
+}
+
+// The ids of tasks as callers carry them: sealed for as long as their server keeps them, with a bound, and
+// remembered for a while so that what a server says of them can be told.
+
+/** The longest life of the id of a task, whatever its server promises. */
+export const MAX_TASK_TTL_MS = 7 * 24 * 60 * 60 * 1000;
+/** How much longer than its task an id lives: servers may keep tasks a little longer, and clocks differ. */
+export const TASK_GRACE_MS = 60 * 60 * 1000;
+
+/** Builds the ports. */
+export function createTaskPorts(ring: KeyRing, now: () => number): TaskPorts {
+  const given = createGivenTasks();
+  return {
+    seal(task, ttlMs, scope) {
+      const { upstream, principal } = scope;
+      const caller = callerOf(scope);
+      const binding = bindingOf(upstream, principal);
+      const livesMs = Math.min((ttlMs ?? MAX_TASK_TTL_MS) + TASK_GRACE_MS, MAX_TASK_TTL_MS);
+      // Told again, as when its stream is resumed, a task keeps the id that its client knows, if that is young.
+      const known = given.find(caller, task.id);
+      const isYoung = (one: string): boolean =>
+        openTask(ring, binding, one, now() + livesMs / 2) !== undefined;
+      if (known !== undefined && isSame(known, task) && isYoung(known.sealed)) return known.sealed;
+      const sealed = sealTask(ring, binding, task, now() + livesMs);
+      if (sealed !== undefined) given.begin(caller, { ...task, sealed });
+      return sealed;
+    },
+    open(sealed, scope) {
+      const { upstream, principal } = scope;
+      const task = openTask(ring, bindingOf(upstream, principal), sealed, now());
+      if (task !== undefined) given.add(callerOf(scope), { ...task, sealed });
+      return task;
+    },
+    recall: (id, scope) => given.find(callerOf(scope), id),
+    inputRequestsOf: (id, scope) => given.inputRequestsOf(callerOf(scope), id),
+  };
+}
+
+/** A caller by identity, not by token: tokens are refreshed. */
+function callerOf({ upstream, principal }: TaskScope): string {
+  const { issuer, subject, client } = bindingOf(upstream, principal);
+  return JSON.stringify([upstream, issuer, subject, client]);
+}
+
+function isSame(one: object, other: object): boolean {
+  return JSON.stringify({ ...one, sealed: '' }) === JSON.stringify({ ...other, sealed: '' });
+}
 
 const MAX_PAGES = 256;
 const MAX_PAGE_BYTES = 64 * 1024 * 1024;
 const MAX_FORMS_A_PAGE = 64;
 
-export type PortDependencies = {
+type PortDependencies = {
   version(): Version;
   runtime(upstream: string): UpstreamRuntime | undefined;
   readonly snapshotOf: SnapshotOf;

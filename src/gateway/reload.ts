@@ -1,12 +1,46 @@
 // A reload: the files are read again, whole, and the new version is applied, whole, or rejected with
 // what is wrong while the running one stays. Contract §3.
 
-import type { Diagnostic } from '../config/fault.js';
-import type { Settings } from '../config/settings.js';
-import type { Log } from '../observe/log.js';
-import { restartReason } from './restart.js';
-import type { Version, VersionReading } from './version.js';
-import type { Observability } from './witness.js';
+import { leasePath, nextLeasePath } from '../audit/writer-lease.js';
+import type { Diagnostic } from '../config/diagnostics.js';
+import type { ListenerSettings, Settings } from '../config/settings.js';
+import type { watchConfiguration } from '../config/watch.js';
+import type { Log } from '../telemetry/log.js';
+import type { Version, VersionReading } from './config-version.js';
+import type { Observability } from './observability.js';
+
+// What a reload cannot swap, because sockets, keys and chains are opened once: such a change is rejected
+// with its name, so that nobody believes it to be in force.
+
+/** Why the next settings need a restart, or `undefined`. */
+export function restartReason(before: Settings, after: Settings): string | undefined {
+  const fixed: readonly [string, unknown, unknown][] = [
+    ['publicUrl', before.publicBase, after.publicBase],
+    ['listeners', addresses(before), addresses(after)],
+    ['keys', before.keys.map((key) => key.id), after.keys.map((key) => key.id)],
+    ['state', before.state, after.state],
+    ['audit', before.audit, after.audit],
+    ['admin', adminWithoutCertificates(before), adminWithoutCertificates(after)],
+    ['metrics', before.metrics, after.metrics],
+  ];
+  const changed = fixed
+    .filter(([, one, other]) => JSON.stringify(one) !== JSON.stringify(other))
+    .map(([name]) => name);
+  return changed.length === 0 ? undefined : `a change of ${changed.join(', ')} needs a restart`;
+}
+
+function addresses({ listeners }: Settings): unknown {
+  return [addressOf(listeners.data), addressOf(listeners.ops)];
+}
+
+/** Certificates may change while a listener is open; whether it speaks TLS, and asks for them, may not. */
+function addressOf({ host, port, tls }: ListenerSettings): unknown {
+  return [host, port, tls !== undefined, tls?.clientCa !== undefined];
+}
+
+function adminWithoutCertificates({ admin }: Settings): unknown {
+  return admin && { ...admin, listener: addressOf(admin.listener) };
+}
 
 export type ReloadPorts = {
   /** Takes the hash of the policies that run. */
@@ -80,4 +114,23 @@ function reportReload(
     const level = severity === 'error' ? 'error' : 'warn';
     log.write(level, 'configuration fault', { file, line, detail: message });
   }
+}
+
+// Which files make a version: the gateway file, the folders that it names, and the certificates of
+// listeners and upstreams, which others renew without touching the gateway file.
+
+/** What to watch for the next change. */
+export function targetsOf(settings: Settings): Parameters<typeof watchConfiguration>[0]['targets'] {
+  const { file, policiesDir, pinsDir, listeners, admin, audit, watchedFiles } = settings;
+  const secured = [listeners.data, listeners.ops, ...(admin === undefined ? [] : [admin.listener])];
+  return {
+    files: [file, ...new Set([...secured.flatMap(({ tls }) => tls?.files ?? []), ...watchedFiles])],
+    folders: [
+      { path: policiesDir, suffix: '.policy.yaml' },
+      { path: pinsDir, suffix: '.lock.yaml' },
+    ],
+    own: audit.sinks.flatMap((sink) =>
+      sink.type === 'file' ? [sink.path, leasePath(sink.path), nextLeasePath(sink.path)] : [],
+    ),
+  };
 }

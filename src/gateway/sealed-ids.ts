@@ -1,20 +1,21 @@
 // The ids that clients carry for us within a session: of questions of a server and of events of a stream.
 // Sealed to the caller, the upstream and the session; nothing but the newest questions is remembered.
 
-import type { Ports, SessionScope } from '../exchange-ports.js';
-import type { SessionFacts } from '../mcp/admitted.js';
+import type { ReplayOutcome, ReplayStore } from '../policy/limits.js';
 import type { Principal } from '../policy/principal.js';
-import type { ReplayOutcome, ReplayStore } from '../policy/replay-store.js';
-import { createPassedServerRequests } from '../state/asked-questions.js';
-import { openEvent, sealEvent } from '../state/event-seal.js';
-import type { KeyRing } from '../state/key-ring.js';
+import type { SessionFacts } from '../protocol/admitted-request.js';
+import type { Ports, SessionScope } from '../proxy/ports.js';
+import type { KeyRing } from '../state/keys.js';
+import type { SessionBinding } from '../state/sealed-values.js';
 import {
+  openEvent,
   openServerRequest,
   type ServerRequestBinding,
+  sealEvent,
   sealServerRequest,
-} from '../state/question-seal.js';
-import type { SessionBinding } from '../state/session-seal.js';
-import { OWN_SESSION } from '../upstream/translate/for-sessions.js';
+} from '../state/sealed-values.js';
+import { createPassedServerRequests } from '../state/session-tables.js';
+import { OWN_SESSION } from '../upstream/adapters/session-over-stateless/adapter.js';
 
 /** How long a sealed session lives. Clients abandon most sessions; the id is all that is kept of one. */
 export const SESSION_TTL_MS = 24 * 60 * 60 * 1000;

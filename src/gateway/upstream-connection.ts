@@ -2,28 +2,66 @@
 // connects before it is used.
 
 import type { UpstreamSettings } from '../config/settings.js';
-import type { ReadJson } from '../mcp/json-reader.js';
-import type { LoopScheduler } from '../mcp/loop-turns.js';
-import { LEGACY_SSE_VERSION } from '../mcp/versions.js';
-import type { ResponseBufferQuota } from '../upstream/answer-room.js';
-import { type AssertionSigner, createAssertion } from '../upstream/assertion.js';
-import { createBridge } from '../upstream/bridge/sessions.js';
-import { createLegacySseRequest } from '../upstream/channel-listing.js';
+import type { LoopScheduler, ReadJson } from '../protocol/json/incremental.js';
+import { MAX_JSON_DEPTH, readJson, readJsonText } from '../protocol/json/json.js';
+import { LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
+import type { Log } from '../telemetry/log.js';
+import { createBridge } from '../upstream/adapters/legacy-sse/adapter.js';
 import {
   createUpstreamClient,
   type SessionUpstream,
   type UpstreamClient,
 } from '../upstream/client.js';
-import { connectOptionsFor } from '../upstream/connect.js';
-import { createCredentialSource } from '../upstream/credential-sources.js';
-import type { NoteCredential } from '../upstream/credentials.js';
-import type { GuardedFetch } from '../upstream/guarded-fetch.js';
-import type { MessageReader } from '../upstream/hearing.js';
-import type { ListingRequest } from '../upstream/listing-call.js';
-import { createListingRequest } from '../upstream/listing-port.js';
-import { createPresenter, type Presenter } from '../upstream/presenter.js';
+import { type AssertionSigner, createAssertion } from '../upstream/credentials/assertion.js';
+import {
+  createPresenter,
+  type NoteCredential,
+  type Presenter,
+} from '../upstream/credentials/presenter.js';
+import { createCredentialSource } from '../upstream/credentials/sources.js';
+import type { ListingRequest } from '../upstream/discovery/request.js';
+import { createLegacySseRequest, createListingRequest } from '../upstream/discovery/transports.js';
+import type { MessageReader } from '../upstream/message-reader.js';
+import { createResponseBufferQuota, type ResponseBufferQuota } from '../upstream/response-quota.js';
+import { connectOptionsFor, type GuardedFetch } from '../upstream/safe-fetch.js';
+import { type Inspection, type OwnOf, startInspection } from './worker/inspection.js';
+import { createLoopScheduler } from './worker/json-reader.js';
 
-export type UpstreamConnection = {
+// What the upstreams of one process share, so that none of them takes it all: the event loop, the thread that
+// reads and inspects beside it, and the room for answers.
+
+type Load = Pick<ConnectionPorts, 'readJson' | 'loopScheduler' | 'bufferQuota'>;
+
+export type SharedLoad = Load & { readonly inspection: Inspection };
+
+/**
+ * Shared by all upstreams of a gateway. Whoever makes it closes the inspection. `ownOf`: what the gateway shows
+ * an upstream, and must not come back from it.
+ */
+export function createSharedLoad(log: Log, ownOf: OwnOf): SharedLoad {
+  const loopScheduler = createLoopScheduler();
+  const inspection = startInspection(log, loopScheduler, ownOf);
+  return {
+    loopScheduler,
+    inspection,
+    readJson: inspection.readJson,
+    bufferQuota: createResponseBufferQuota(),
+  };
+}
+
+/** For the command line, which waits for one upstream and for nothing else. */
+export function loadOfOne(): Load {
+  return {
+    readJson(source, { maxValues }) {
+      const caps = { maxDepth: MAX_JSON_DEPTH, maxValues };
+      return typeof source === 'string' ? readJsonText(source, caps) : readJson(source, caps);
+    },
+    loopScheduler: createLoopScheduler(),
+    bufferQuota: createResponseBufferQuota(),
+  };
+}
+
+type UpstreamConnection = {
   readonly client: UpstreamClient;
   readonly presenter: Presenter;
   readonly sessions: SessionUpstream;

@@ -2,21 +2,21 @@
 // A listing never approves and never unblocks by itself; an approval names the digest it is about.
 // Contract §5 ("An approval names the digest; one that has moved on is refused").
 
-import type { JsonObject } from '../mcp/message.js';
-import type { PinKind } from '../policy/definition.js';
+import type { PinKind } from '../policy/definitions.js';
+import type { JsonObject } from '../protocol/jsonrpc.js';
 import { NO_DIGEST, type PinnedKind } from './digest.js';
+import { namesSeen, type Observed } from './last-seen.js';
 import {
   type Approval,
   approvedVersions,
   emptyLock,
   type Lock,
+  mergeServer,
   PIN_KINDS,
   type Pin,
   type PinVersion,
   versionsOf,
 } from './lock.js';
-import { namesSeen, type Observed } from './observed.js';
-import { mergeServer } from './server.js';
 
 type Content = JsonObject | string;
 type Offered<Definition> = { readonly digest: string; readonly definition: Definition };

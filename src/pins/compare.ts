@@ -2,10 +2,266 @@
 // Never decides: any difference at all hides the definition, whatever its name. Pure.
 // Contract §5 (classes of a drift).
 
-import { isObject, type Json, type JsonObject } from '../mcp/message.js';
-import type { PinKind } from '../policy/definition.js';
-import { findCues } from './cues.js';
-import { compareSchemas, memberOf, normalizeSchema, sortMembers } from './schema-change.js';
+import type { PinKind } from '../policy/definitions.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { unseenCharacters } from '../text/escaping.js';
+
+// What in a text speaks to a model or leads out of it: orders, hidden characters, addresses.
+// Only for naming a difference to a reviewer: it neither allows nor refuses, so a miss costs a label.
+// Linear: literal search over folded text, and two patterns without nested repetition.
+
+/** Literal phrases of orders to a model, in lower case, single spaces. */
+const ORDERS = [
+  'ignore previous',
+  'ignore all previous',
+  'ignore the above',
+  'disregard',
+  'forget your',
+  'system prompt',
+  'you must',
+  'you should always',
+  'always call',
+  'always use',
+  'before using',
+  'before calling',
+  'before any other',
+  'first call',
+  'first read',
+  'do not tell',
+  "don't tell",
+  'do not mention',
+  "don't mention",
+  'do not inform',
+  'without asking',
+  'without telling',
+  'without informing',
+  'secretly',
+  'silently',
+  'instead of',
+  'side note',
+  'important:',
+  '<important',
+  '<system',
+  '<instructions',
+  '[system',
+  'assistant:',
+  'api key',
+  'password',
+  'private key',
+  'credentials',
+  '.ssh',
+  '.env',
+  'id_rsa',
+  'base64',
+] as const;
+
+const ADDRESS = /(?:https?:\/\/|www\.|javascript:|data:|file:\/\/|mailto:)[^\s"'<>)\]}]{1,200}/g;
+const ENCODED_RUN = /[A-Za-z0-9+/]{80,4000}/g;
+const SPACE_RUN = /\s+/g;
+
+/** The cues of every string and key of a value, each once. Two texts with equal cues say no more. */
+export function findCues(value: Json): ReadonlySet<string> {
+  const cues = new Set<string>();
+  const open: Json[] = [value];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (typeof next === 'string') addCues(next, cues);
+    if (typeof next !== 'object' || next === null) continue;
+    for (const [key, child] of Object.entries(next)) {
+      addCues(key, cues);
+      open.push(child);
+    }
+  }
+  return cues;
+}
+
+function addCues(text: string, cues: Set<string>): void {
+  for (const character of unseenCharacters(text)) {
+    cues.add(`unseen:${(character.codePointAt(0) ?? 0).toString(16)}`);
+  }
+  const folded = text.normalize('NFKC').toLowerCase().replace(SPACE_RUN, ' ');
+  for (const order of ORDERS) if (folded.includes(order)) cues.add(`order:${order}`);
+  for (const [address] of folded.matchAll(ADDRESS)) cues.add(`address:${address}`);
+  for (const [run] of text.matchAll(ENCODED_RUN)) cues.add(`encoded:${run.slice(0, 40)}`);
+}
+
+// Whether a changed JSON Schema accepts more, accepts less, or only reads otherwise.
+// Names a difference for a reviewer; it decides nothing. What it does not know counts as both.
+// JSON Schema 2020-12, applicator and validation vocabularies.
+
+/** Keywords that tell a reader something and refuse nothing. */
+const DESCRIPTIVE_KEYWORDS = new Set([
+  '$comment',
+  'default',
+  'deprecated',
+  'description',
+  'examples',
+  'readOnly',
+  'title',
+  'writeOnly',
+]);
+/** Keywords that only say how the schema is written. */
+const NOTATION = new Set(['$schema']);
+const SCHEMA_MAPS = new Set(['$defs', 'definitions', 'properties', 'patternProperties']);
+/** Lists whose order means nothing. */
+const UNORDERED = new Set(['enum', 'required', 'type']);
+const LOWER_BOUNDS = new Set([
+  'minimum',
+  'exclusiveMinimum',
+  'minLength',
+  'minItems',
+  'minProperties',
+  'minContains',
+]);
+const UPPER_BOUNDS = new Set([
+  'maximum',
+  'exclusiveMaximum',
+  'maxLength',
+  'maxItems',
+  'maxProperties',
+  'maxContains',
+]);
+const LITERALS = new Set(['const', 'default', 'examples', 'enum']);
+
+type SchemaChange = { readonly isWidened: boolean; readonly isNarrowed: boolean };
+
+const NOTHING: SchemaChange = { isWidened: false, isNarrowed: false };
+const WIDER: SchemaChange = { isWidened: true, isNarrowed: false };
+const NARROWER: SchemaChange = { isWidened: false, isNarrowed: true };
+const BOTH: SchemaChange = { isWidened: true, isNarrowed: true };
+
+/** How what a schema accepts differs. A member that was not described before is a widening. */
+function compareSchemas(before: Json | undefined, after: Json | undefined): SchemaChange {
+  const [a, b] = [asSchema(before), asSchema(after)];
+  if (JSON.stringify(a) === JSON.stringify(b)) return NOTHING;
+  if (a === false) return WIDER;
+  if (b === false) return NARROWER;
+  return join([...new Set([...Object.keys(a), ...Object.keys(b)])].map(keywordIn(a, b)));
+}
+
+/**
+ * A schema written in one way: keys sorted, lists without order sorted, notation removed, and, where
+ * `keepTelling` is false, also what only tells.
+ */
+function normalizeSchema(schema: Json, keepDescriptive: boolean): Json {
+  if (!isObject(schema)) return schema;
+  const members: Record<string, Json> = {};
+  for (const key of Object.keys(schema).sort()) {
+    if (NOTATION.has(key) || (!keepDescriptive && DESCRIPTIVE_KEYWORDS.has(key))) continue;
+    members[key] = normalizeKeyword(key, schema[key] ?? null, keepDescriptive);
+  }
+  return members;
+}
+
+function normalizeKeyword(key: string, value: Json, keepDescriptive: boolean): Json {
+  if (UNORDERED.has(key) && Array.isArray(value)) return sortValues(value.map(sortMembers));
+  if (LITERALS.has(key)) return sortMembers(value);
+  if (SCHEMA_MAPS.has(key) && isObject(value)) {
+    const names = Object.keys(value).sort();
+    return Object.fromEntries(
+      names.map((name) => [name, normalizeSchema(value[name] ?? null, keepDescriptive)]),
+    );
+  }
+  if (Array.isArray(value)) return value.map((item) => normalizeSchema(item, keepDescriptive));
+  return normalizeSchema(value, keepDescriptive);
+}
+
+/** The same value with the members of each object in one order. */
+export function sortMembers(value: Json): Json {
+  if (Array.isArray(value)) return value.map(sortMembers);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.keys(value)
+      .sort()
+      .map((key) => [key, sortMembers(value[key] ?? null)]),
+  );
+}
+
+/** An own member, never one that every object inherits: names come over the wire. */
+function memberOf(object: JsonObject, name: string): Json | undefined {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+function sortValues(values: readonly Json[]): Json[] {
+  return values
+    .map((value) => JSON.stringify(value))
+    .sort()
+    .map((text) => JSON.parse(text) as Json);
+}
+
+function asSchema(value: Json | undefined): JsonObject | false {
+  if (value === false) return false;
+  const schema = normalizeSchema(value ?? {}, false);
+  return isObject(schema) ? schema : {};
+}
+
+function join(changes: readonly SchemaChange[]): SchemaChange {
+  return {
+    isWidened: changes.some((change) => change.isWidened),
+    isNarrowed: changes.some((change) => change.isNarrowed),
+  };
+}
+
+function keywordIn(before: JsonObject, after: JsonObject): (keyword: string) => SchemaChange {
+  return (keyword) => {
+    const [a, b] = [memberOf(before, keyword), memberOf(after, keyword)];
+    if (JSON.stringify(a) === JSON.stringify(b)) return NOTHING;
+    return compareKeyword(keyword, a, b);
+  };
+}
+
+function compareKeyword(keyword: string, a: Json | undefined, b: Json | undefined): SchemaChange {
+  if (keyword === 'properties') return compareProperties(a, b);
+  if (keyword === 'required') return compareRequired(listOf(a), listOf(b));
+  if (keyword === 'additionalProperties' || keyword === 'items') return compareSchemas(a, b);
+  if (UNORDERED.has(keyword)) return compareAlternatives(a, b);
+  if (LOWER_BOUNDS.has(keyword)) return compareBounds(a, b, -1);
+  if (UPPER_BOUNDS.has(keyword)) return compareBounds(a, b, 1);
+  if (keyword === 'x-mcp-header') return BOTH;
+  if (a === undefined) return NARROWER;
+  return b === undefined ? WIDER : BOTH;
+}
+
+function compareProperties(a: Json | undefined, b: Json | undefined): SchemaChange {
+  const [before, after] = [isObject(a) ? a : {}, isObject(b) ? b : {}];
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  return join(
+    names.map((name) => {
+      if (!Object.hasOwn(before, name)) return WIDER;
+      if (!Object.hasOwn(after, name)) return NARROWER;
+      return compareSchemas(before[name], after[name]);
+    }),
+  );
+}
+
+function compareRequired(before: readonly string[], after: readonly string[]): SchemaChange {
+  return {
+    isWidened: before.some((name) => !after.includes(name)),
+    isNarrowed: after.some((name) => !before.includes(name)),
+  };
+}
+
+/** `type` and `enum`: more alternatives accept more, and no list accepts all. */
+function compareAlternatives(a: Json | undefined, b: Json | undefined): SchemaChange {
+  if (a === undefined) return NARROWER;
+  if (b === undefined) return WIDER;
+  const [before, after] = [listOf(a), listOf(b)];
+  return {
+    isWidened: after.some((value) => !before.includes(value)),
+    isNarrowed: before.some((value) => !after.includes(value)),
+  };
+}
+
+function compareBounds(a: Json | undefined, b: Json | undefined, wider: -1 | 1): SchemaChange {
+  if (a === undefined) return NARROWER;
+  if (b === undefined) return WIDER;
+  if (typeof a !== 'number' || typeof b !== 'number') return BOTH;
+  return Math.sign(b - a) === wider ? WIDER : NARROWER;
+}
+
+function listOf(value: Json | undefined): readonly string[] {
+  const values = Array.isArray(value) ? value : value === undefined ? [] : [value];
+  return values.map((item) => JSON.stringify(item));
+}
 
 /** The classes of a difference, the one to look at first standing first. */
 export const CHANGES = [
@@ -101,13 +357,13 @@ function schemaDescriptions(schema: Json | undefined): string {
   return descriptions.join('\n');
 }
 
-const DESCRIPTIVE_KEYWORDS = new Set(['title', 'description', '$comment', 'default', 'examples']);
+const DESCRIBING_MEMBERS = new Set(['title', 'description', '$comment', 'default', 'examples']);
 
 function collectDescriptions(value: Json, path: string, descriptions: string[]): void {
   if (typeof value !== 'object' || value === null) return;
   for (const [key, child] of Object.entries(value)) {
     const isName = path.endsWith('/properties') || path.endsWith('/$defs');
-    if (!isName && DESCRIPTIVE_KEYWORDS.has(key))
+    if (!isName && DESCRIBING_MEMBERS.has(key))
       descriptions.push(`${path}/${key} ${descriptiveForm(child)}`);
     else collectDescriptions(child, `${path}/${key}`, descriptions);
   }

@@ -1,9 +1,9 @@
 // Shows the difference of two definitions line by line, for a terminal or a report.
 // What a terminal would obey or a reader could not see is escaped. Pure; bounded work.
 
-import type { Json } from '../mcp/message.js';
-import { escapeForTerminal } from './characters.js';
-import { sortMembers } from './schema-change.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { escapeForTerminal } from '../text/escaping.js';
+import { sortMembers } from './compare.js';
 
 /** Past this product of line counts the two sides are shown whole, one after the other. */
 const MAX_TABLE_CELLS = 4_000_000;

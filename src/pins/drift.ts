@@ -2,26 +2,24 @@
 // A report, not a control: the catalogue hides what differs whether or not anybody is told.
 // Contract §5 (classified and recorded) and §8 (`pin.drift`).
 
-import type { JsonObject } from '../mcp/message.js';
-import type { PinKind } from '../policy/definition.js';
+import type { PinKind } from '../policy/definitions.js';
+import type { JsonObject } from '../protocol/jsonrpc.js';
 import { type Change, compareDefinitions, compareTexts } from './compare.js';
 import type { PinnedKind } from './digest.js';
+import { namesSeen, type Observed, observedItemsOf } from './last-seen.js';
 import {
   approvedVersions,
+  compareServers,
+  digestServer,
   type Lock,
   PIN_KINDS,
   type Pin,
   type PinVersion,
-  versionsOf,
-} from './lock.js';
-import { namesSeen, type Observed, observedItemsOf } from './observed.js';
-import {
-  compareServers,
-  digestServer,
   SERVER_MEMBERS,
   type ServerIdentity,
   serversSeen,
-} from './server.js';
+  versionsOf,
+} from './lock.js';
 
 /** What can differ: what is pinned, and what the server calls itself. */
 export type DriftKind = PinnedKind | 'server';

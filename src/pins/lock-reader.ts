@@ -2,9 +2,10 @@
 // and each approval names who gave it. Collects every mistake; never returns half a lock.
 // Contract §5 and §1 (`file:line:col`, did you mean).
 
-import { isObject, type Json, type JsonObject } from '../mcp/message.js';
-import type { PinKind } from '../policy/definition.js';
-import { digestDefinition, type PinnedKind } from './digest.js';
+import type { PinKind } from '../policy/definitions.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { nearestKey } from '../text/edit-distance.js';
+import { digestDefinition, type PinnedKind, sha256Hex } from './digest.js';
 import {
   type Approval,
   LOCK_SUFFIX,
@@ -14,13 +15,20 @@ import {
   type Pin,
   type Pins,
   type PinVersion,
+  readServer,
+  SERVER_MEMBERS,
+  type ServerIdentity,
 } from './lock.js';
-import { type LockDiagnostic, type LockPath, readLockSource } from './lock-source.js';
-import { LOCK_END, LOCK_HEADER } from './lock-writer.js';
-import { readServer, SERVER_MEMBERS, type ServerIdentity } from './server.js';
-import { nearestKey } from './spelling.js';
+import {
+  LOCK_END,
+  LOCK_HEADER,
+  type LockDiagnostic,
+  type LockPath,
+  lockDiagnostic,
+  readLockSource,
+} from './lock-yaml.js';
 
-export type LockReading =
+type LockReading =
   | { readonly lock: Lock; readonly diagnostics: readonly [] }
   | { readonly lock: undefined; readonly diagnostics: readonly LockDiagnostic[] };
 
@@ -281,4 +289,74 @@ function readObject(
     reading.report([...path, key], 'unknown key', 'key', nearestKey(key, keys));
   }
   return value;
+}
+
+// Reads all lock files of a folder and the one hash that names their version.
+// Never guesses: a file with a mistake gives faults and no lock, and the caller keeps what it had.
+// Contract §5 and §3 (a reload is whole or not at all).
+
+/** How the folder is read. Both throw, or reject, where that fails. */
+type LockPorts = {
+  readFile(path: string): string | Uint8Array | Promise<string | Uint8Array>;
+  readDir(path: string): readonly string[] | Promise<readonly string[]>;
+};
+
+type LockFolder = {
+  /** By upstream. Only files without a fault. */
+  readonly locks: ReadonlyMap<string, Lock>;
+  /** SHA-256 over the names and texts of the files, lower-case hex. */
+  readonly hash: string;
+  readonly diagnostics: readonly LockDiagnostic[];
+};
+
+/**
+ * The lock files `<upstream>.lock.yaml` of a folder. A folder that does not exist holds none, and no
+ * lock file means no pins; a folder or file that exists and cannot be read is a fault.
+ */
+export async function loadLocks(folder: string, ports: LockPorts): Promise<LockFolder> {
+  const locks = new Map<string, Lock>();
+  const diagnostics: LockDiagnostic[] = [];
+  const versions: string[] = [];
+  for (const name of await listFiles(folder, ports, diagnostics)) {
+    const file = `${folder}/${name}`;
+    const text = await readLockText(file, ports);
+    if (text === undefined) {
+      diagnostics.push(lockDiagnostic(file, 'the lock file cannot be read as UTF-8 text'));
+      continue;
+    }
+    versions.push(`${JSON.stringify(name)} ${sha256Hex(text)}`);
+    const reading = readLock(file, text);
+    if (reading.lock === undefined) diagnostics.push(...reading.diagnostics);
+    else locks.set(reading.lock.upstream, reading.lock);
+  }
+  return { locks, hash: sha256Hex(versions.join('\n')), diagnostics };
+}
+
+async function listFiles(
+  folder: string,
+  ports: LockPorts,
+  diagnostics: LockDiagnostic[],
+): Promise<readonly string[]> {
+  try {
+    const names = await ports.readDir(folder);
+    return names.filter((name) => name.endsWith(LOCK_SUFFIX)).sort();
+  } catch (error) {
+    if (isMissing(error)) return [];
+    diagnostics.push(lockDiagnostic(folder, 'the folder of lock files cannot be read'));
+    return [];
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT';
+}
+
+async function readLockText(file: string, ports: LockPorts): Promise<string | undefined> {
+  try {
+    const content = await ports.readFile(file);
+    if (typeof content === 'string') return content;
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content);
+  } catch {
+    return undefined;
+  }
 }

@@ -2,12 +2,176 @@
 // definition describes what the rule reads. Values, never exceptions; what cannot be evaluated is an error for the caller to judge.
 // Contract §4, laws 5 and 7; architecture, "Bytes".
 
-import { isObject, type JsonObject } from '../mcp/message.js';
-import { hasAmbiguousName, mayStandFor } from './argument-reads.js';
-import type { ArgumentReads, PinnedDefinition } from './definition.js';
-import type { ExpressionFacts, Holding } from './expressions.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { foldName } from '../text/case-folding.js';
+import type { ExpressionFacts, ExpressionReads, Holding } from './cel.js';
+import type { ArgumentReads, PinnedDefinition } from './definitions.js';
 import type { Principal } from './principal.js';
 import type { Rule } from './rules.js';
+
+// Which members of the arguments a rule reads: its `args` and its `when`, as a tree of names. Only these
+// have to be described by the schema of the tool, and none of them may be there in a second spelling.
+// What cannot be told exactly counts as read whole. Source: contract §4; JSON Schema 2020-12 core §10.
+
+type Tree = {
+  readsAll: boolean;
+  readonly members: Map<string, Tree>;
+  items: Tree | undefined;
+};
+
+/** What the `args` and the `when` of a rule read, or undefined where they read no arguments. */
+export function collectReads(
+  args: { readonly [name: string]: JsonObject | boolean },
+  when: Pick<ExpressionReads, 'valuePaths' | 'testedPaths'> | undefined,
+): ArgumentReads | undefined {
+  const root = createTree();
+  for (const [name, schema] of Object.entries(args)) addSchema(memberOf(root, name), schema);
+  for (const path of when?.valuePaths ?? []) path.reduce(memberOf, root).readsAll = true;
+  for (const path of when?.testedPaths ?? []) path.reduce(memberOf, root);
+  return root.readsAll || root.members.size > 0 ? seal(root) : undefined;
+}
+
+function createTree(): Tree {
+  return { readsAll: false, members: new Map(), items: undefined };
+}
+
+function memberOf(tree: Tree, name: string): Tree {
+  const known = tree.members.get(name);
+  if (known !== undefined) return known;
+  const added = createTree();
+  tree.members.set(name, added);
+  return added;
+}
+
+/** Keywords that say nothing about the members of an object, or whose members are named one by one. */
+const SHALLOW = new Set([
+  ...'type title description default examples deprecated readOnly writeOnly'.split(' '),
+  ...'$schema $id $anchor $comment $defs definitions format pattern minLength maxLength'.split(' '),
+  ...'multipleOf maximum exclusiveMaximum minimum exclusiveMinimum minItems maxItems'.split(' '),
+]);
+
+/** Adds what a schema of the policy reads of the value that it is applied to. */
+function addSchema(tree: Tree, schema: Json): void {
+  if (!isObject(schema)) return;
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (SHALLOW.has(keyword)) continue;
+    const isAdded = KEYWORDS.get(keyword)?.(tree, value) ?? false;
+    if (!isAdded) tree.readsAll = true;
+  }
+}
+
+/** Adds what a keyword reads; false where that may be any member. */
+type AddKeyword = (tree: Tree, value: Json) => boolean;
+
+const addInPlace: AddKeyword = (tree, value) => {
+  addSchema(tree, value);
+  return true;
+};
+
+const addEach: AddKeyword = (tree, value) => {
+  if (!Array.isArray(value)) return false;
+  for (const one of value as readonly Json[]) addSchema(tree, one);
+  return true;
+};
+
+const addProperties: AddKeyword = (tree, value) => {
+  if (!isObject(value)) return false;
+  for (const [name, inner] of Object.entries(value)) addSchema(memberOf(tree, name), inner);
+  return true;
+};
+
+const addRequired: AddKeyword = (tree, value) => {
+  if (!Array.isArray(value)) return false;
+  for (const name of value as readonly Json[]) memberOf(tree, String(name));
+  return true;
+};
+
+const addItems: AddKeyword = (tree, value) => {
+  if (Array.isArray(value)) return false;
+  tree.items ??= createTree();
+  addSchema(tree.items, value);
+  return true;
+};
+
+/** Those of which it is known what they read. Every other one may read everything. */
+const KEYWORDS: ReadonlyMap<string, AddKeyword> = new Map([
+  ...(['not', 'if', 'then', 'else'] as const).map((name) => [name, addInPlace] as const),
+  ...(['allOf', 'anyOf', 'oneOf'] as const).map((name) => [name, addEach] as const),
+  ['properties', addProperties],
+  ['required', addRequired],
+  ['items', addItems],
+  ['const', (_tree, value) => isScalar(value)],
+  ['enum', (_tree, value) => Array.isArray(value) && value.every(isScalar)],
+]);
+
+/** A comparison with it is false for every object and every list, whatever they hold. */
+function isScalar(value: Json): boolean {
+  return typeof value !== 'object' || value === null;
+}
+
+function seal({ readsAll, members, items }: Tree): ArgumentReads {
+  const sealed = new Map([...members].map(([name, tree]) => [name, seal(tree)] as const));
+  const normalizedNames = new Set<string>();
+  const fullyRead = new Set<string>();
+  for (const [
+    name,
+    { readsAll: readsAllBelow, items: itemsBelow, normalizedNames: below },
+  ] of sealed) {
+    const normalized = normalizedName(name);
+    normalizedNames.add(normalized);
+    if (readsAllBelow || itemsBelow !== undefined) fullyRead.add(normalized);
+    // Some servers take `filter.state` for the member `state` of `filter`.
+    for (const deeper of below) normalizedNames.add(normalized + deeper);
+  }
+  return {
+    readsAll,
+    members: sealed,
+    items: items === undefined ? undefined : seal(items),
+    normalizedNames,
+    fullyRead,
+  };
+}
+
+const PLAIN = /^[a-z0-9]+$/;
+const NO_LETTER = /[^\p{L}\p{N}]/gu;
+
+/** Equal for names that lenient readers take for one: compatibility forms, case, and what separates words. */
+function normalizedName(name: string): string {
+  if (PLAIN.test(name)) return name;
+  const folded = foldName(name.normalize('NFKC')).replace(NO_LETTER, '');
+  return folded === '' ? name : folded;
+}
+
+/** Members by which some languages set other members. */
+const INHERITED = new Set(['__proto__', 'constructor', 'prototype']);
+
+/** True where a member could stand for one that is read, in a value of which no schema is known. */
+function hasAmbiguousName(value: Json, reads: ArgumentReads): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (!isObject(value)) {
+    const { items } = reads;
+    const list = value as readonly Json[];
+    return items !== undefined && list.some((item) => hasAmbiguousName(item, items));
+  }
+  return Object.keys(value).some((name) => {
+    const below = reads.members.get(name);
+    return below === undefined
+      ? mayStandFor(name, reads)
+      : hasAmbiguousName(value[name] ?? null, below);
+  });
+}
+
+/** True for a member that some reader could take for one that is read. */
+export function mayStandFor(name: string, reads: ArgumentReads): boolean {
+  if (INHERITED.has(name) || reads.normalizedNames.has(normalizedName(name))) return true;
+  const [path, head = ''] = PATH.exec(name) ?? [];
+  if (path === undefined) return false;
+  const member = normalizedName(head);
+  return reads.fullyRead.has(member) || (path.endsWith(']') && reads.normalizedNames.has(member));
+}
+
+/** `filter.state`, `filter[state]`, `filter/state`; with nothing but an index behind it, up to its end. */
+const PATH = /^([^.[\]/:]+)(?:\[\d*\]$|[.[/:])/;
 
 /** One call, as conditions see it. */
 export type Call = {
@@ -25,7 +189,7 @@ export type Call = {
   readonly undescribed: Map<ArgumentReads, boolean>;
 };
 
-export type CallParts = Omit<Call, 'facts' | 'undescribed'> & {
+type CallParts = Omit<Call, 'facts' | 'undescribed'> & {
   /** What was approved, and nothing else. */
   readonly pinned: PinnedDefinition | undefined;
   readonly upstream: string;

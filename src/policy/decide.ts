@@ -2,8 +2,7 @@
 // question whose arguments are unknown. The order of the checks is the order of contract §6, and what is
 // hidden is settled before anything reads a pin. Asks no store and no clock. An error is a deny.
 
-import type { JsonObject, ServerRequestName, Target } from '../mcp/message.js';
-import { adviseAlternatives, adviseErrors, UNDESCRIBED_ADVICE } from './advice.js';
+import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
 import { type Call, grantsFor, holdsFor, prepareCall, readsUndescribed } from './conditions.js';
 import type { Allow, Decision, Deny, Obligation } from './decision.js';
 import {
@@ -12,10 +11,9 @@ import {
   type PinKind,
   type PinnedDefinition,
   type PinState,
-} from './definition.js';
-import { chooseAlternative, collectObligations, pointersOf } from './obligations.js';
+  type SchemaError,
+} from './definitions.js';
 import type { Principal } from './principal.js';
-import type { PolicyQuery, PolicySet } from './question.js';
 import type { Reason } from './reasons.js';
 import { isAppUri, normalizeUri } from './resource-uri.js';
 import {
@@ -24,17 +22,141 @@ import {
   findCandidates,
   findServerRequestRules,
   isUnconditional,
+  type PolicyQuery,
+  type PolicySet,
   type RequireRule,
   type Rule,
+  readsArguments,
+  rulesFor,
   type TargetKind,
 } from './rules.js';
-import { evaluateTaskRules } from './task-rules.js';
+
+// Sentences that a model can act on when its call is refused. Built from positions and names of schemas
+// and rules; never from values or names that came over the wire.
+
+/** For arguments that do not satisfy the approved schema. */
+function adviseErrors(errors: readonly SchemaError[]): string {
+  const sentences = errors.map(({ pointer, message }) =>
+    pointer === '' ? `The arguments: ${message}.` : `The argument at ${pointer}: ${message}.`,
+  );
+  return sentences.join(' ');
+}
+
+const UNDESCRIBED_ADVICE =
+  'The arguments have a member that the definition does not describe. Send only members that it lists.';
+
+const NOT_ALLOWED_ADVICE = 'A rule of this gateway does not allow these arguments.';
+
+/** For arguments that no alternative allows: the first argument of the first alternative that fails. */
+function adviseAlternatives(rules: readonly AllowRule[], call: Call): string {
+  const rule = rules[0];
+  for (const { name, schema } of rule?.args ?? []) {
+    const value = Object.hasOwn(call.args, name) ? call.args[name] : undefined;
+    if (value === undefined) return `The argument "${name}" is required by a rule of this gateway.`;
+    const error = schema.check(value)[0];
+    if (error !== undefined) {
+      const where = error.pointer === '' ? '' : ` at ${error.pointer}`;
+      return `The argument "${name}"${where} is not allowed by a rule of this gateway: ${error.message}.`;
+    }
+  }
+  return NOT_ALLOWED_ADVICE;
+}
+
+// What an allow still owes: the limits of the alternative that is recorded, and what every matching
+// require rule adds. The strictest hold: the least bytes, all profiles, all captures, all rates.
+// Contract §4, law 3.
+
+const NONE: readonly Obligation[] = Object.freeze([]);
+const NOTHING: readonly string[] = Object.freeze([]);
+
+/** The alternative with the fewest open obligations; of those, the first, which has the smallest id. */
+function chooseAlternative(holding: readonly AllowRule[]): AllowRule | undefined {
+  return holding.find((rule) => rule.limit === undefined) ?? holding[0];
+}
+
+/** The obligations of an allow, in an order that depends on nothing but the rules. */
+function collectObligations(
+  alternative: AllowRule,
+  requires: readonly RequireRule[],
+): readonly Obligation[] {
+  if (alternative.limit === undefined && requires.length === 0) return NONE;
+  const obligations: Obligation[] = [];
+  for (const { limit } of [alternative, ...requires]) {
+    if (limit !== undefined) obligations.push({ kind: 'rate', limit });
+  }
+  const caps = requires.flatMap(({ maxResultBytes }) => maxResultBytes ?? []);
+  if (caps.length > 0) obligations.push({ kind: 'max-result-bytes', bytes: Math.min(...caps) });
+  const profiles = new Set(requires.flatMap(({ profile }) => profile ?? []));
+  for (const profile of [...profiles].sort()) obligations.push({ kind: 'inspect', profile });
+  const pointers = pointersOf(requires);
+  if (pointers.length > 0) obligations.push({ kind: 'capture', pointers });
+  return obligations;
+}
+
+/** Every pointer that one of the rules names, once, in their order. */
+function pointersOf(requires: readonly RequireRule[]): readonly string[] {
+  return [...new Set(requires.flatMap(({ captures }) => captures))].sort();
+}
+
+/** What the record keeps of the arguments, by this decision. */
+export function capturedBy(decision: Decision): readonly string[] {
+  if (decision.verdict === 'deny') return decision.captures ?? NOTHING;
+  for (const obligation of decision.obligations)
+    if (obligation.kind === 'capture') return obligation.pointers;
+  return NOTHING;
+}
+
+// Whether a caller may still have to do with a task, by the tool whose call began it. That call was decided
+// with its arguments; here they are gone, so that what reads them has no say any more, and everything else
+// is asked again: who, what, scopes, conditions on the caller. Limits count calls, not looks at one.
+// Contract §4; MCP 2025-11-25, tasks (security); the Tasks extension.
+
+type TaskVerdict =
+  | {
+      readonly kind: 'allow';
+      readonly rule: AllowRule;
+      readonly obligations: readonly Obligation[];
+    }
+  | { readonly kind: 'deny'; readonly reason: Reason; readonly rule: Rule | undefined };
+
+const REASON_OF = { holds: 'denied-by-rule', error: 'policy-error' } as const;
+
+/** Judges the rules of the tool, of which those that grant have their scopes. */
+function evaluateTaskRules(
+  { denies, requires }: Pick<Candidates, 'denies' | 'requires'>,
+  entitled: readonly AllowRule[],
+  call: Call,
+): TaskVerdict {
+  for (const rule of denies) {
+    const holding = holdsWithout(rule, call);
+    if (holding !== 'fails') return { kind: 'deny', reason: REASON_OF[holding], rule };
+  }
+  const chosen = chooseAlternative(
+    entitled.filter((rule) => readsArguments(rule) || holdsFor(rule, call) === 'holds'),
+  );
+  if (chosen === undefined) return { kind: 'deny', reason: 'no-matching-allow', rule: undefined };
+  const binding: RequireRule[] = [];
+  for (const rule of requires) {
+    const holding = holdsWithout(rule, call);
+    if (holding === 'error') return { kind: 'deny', reason: 'policy-error', rule };
+    if (holding === 'holds') binding.push(rule);
+  }
+  const obligations = collectObligations(chosen, binding).filter(
+    ({ kind }) => kind === 'max-result-bytes' || kind === 'inspect',
+  );
+  return { kind: 'allow', rule: chosen, obligations };
+}
+
+/** Of a rule that restricts, what it says without arguments; one that reads them has been asked. */
+function holdsWithout(rule: Rule, call: Call): ReturnType<typeof holdsFor> {
+  return readsArguments(rule) ? 'fails' : holdsFor(rule, call);
+}
 
 /** Longest name that is looked up, in characters; URIs have their own bound. */
 const MAX_NAME_CHARS = 1024;
 
 /** Recorded where a verified principal uses the protocol itself: sessions, discovery, ping (law 1). */
-export const PROTOCOL_RULE = { policy: 'builtin', rule: 'protocol', groups: undefined } as const;
+const PROTOCOL_RULE = { policy: 'builtin', rule: 'protocol', groups: undefined } as const;
 
 /**
  * Decides one question under one set of policies. Total: never throws, never waits.
@@ -324,4 +446,33 @@ function countMissing(rule: AllowRule, { principal }: Call): number {
   let missing = 0;
   for (const scope of rule.scopes) if (!principal.scopes.includes(scope)) missing += 1;
   return missing;
+}
+
+// Whether a caller sees anything of a kind at all, so that a notice about its list concerns them. Drift
+// plays no part: whose only tool is hidden for a while must learn that it came back. Asks no store.
+// Contract §4, law 2; MCP 2026-07-28, subscriptions.
+
+/** The kinds that have a list of their own. */
+export type ListedKind = 'tool' | 'prompt' | 'resource';
+
+/**
+ * True where policy lists something of the kind for this caller: a pinned name, or, of what is not
+ * pinned by name, whatever an allow rule names.
+ */
+export function listsKind(
+  policies: PolicySet,
+  principal: Principal,
+  catalogue: Catalogue,
+  kind: ListedKind,
+): boolean {
+  const { upstream } = catalogue;
+  if (kind === 'resource' || catalogue.mode === 'off') {
+    const kinds = kind === 'resource' ? (['resource', 'template'] as const) : ([kind] as const);
+    return rulesFor(policies, principal, upstream).some(
+      (rule) => rule.effect === 'allow' && kinds.some((one) => rule.targets[one].length > 0),
+    );
+  }
+  return catalogue
+    .names(kind)
+    .some((name) => isListed(policies, principal, upstream, { kind, name }));
 }

@@ -1,14 +1,14 @@
 // From a refusal to its wire form: the one place that turns a reason into status, headers and body.
 // A caller that may not know of a thing gets the bytes that an unknown name gets (contract §6).
 
-import type { ProtocolError } from '../mcp/admitted.js';
-import type { Era, RequestId, Target } from '../mcp/message.js';
+import type { ProtocolError } from '../protocol/admitted-request.js';
 import {
   renderError,
   renderMethodRefusal,
   renderNotFound,
   renderToolRefusal,
-} from '../mcp/render.js';
+} from '../protocol/errors.js';
+import type { Era, RequestId, Target } from '../protocol/jsonrpc.js';
 import type { Deny, Stage } from './decision.js';
 import type { ProofError } from './principal.js';
 import { REASONS, type Reason } from './reasons.js';

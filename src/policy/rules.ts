@@ -2,15 +2,36 @@
 // speaks of, never whether something may happen. Exact names stand in maps, patterns apart; what a caller
 // can be matched by is computed once a principal. Contract §4.
 
-import type { Grants } from '../mcp/grants.js';
-import type { ServerRequestName } from '../mcp/message.js';
-import { isGranted } from '../mcp/questions.js';
+import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
+import { type Grants, isGranted } from '../protocol/server-requests.js';
+import type { Expression } from './cel.js';
+import type { RuleDocument, WhoDocument } from './compile/documents.js';
 import type { RateLimit } from './decision.js';
-import type { ArgumentReads, CompiledSchema } from './definition.js';
-import type { Expression } from './expressions.js';
-import { matchesPattern, type Pattern } from './globs.js';
+import type { ArgumentReads, Catalogue, CompiledSchema } from './definitions.js';
+import { matchesPattern, type Pattern } from './patterns.js';
 import type { Principal } from './principal.js';
-import type { PolicySet } from './question.js';
+
+// What a decision is asked, and the compiled policies that answer. One function answers for lists and
+// for calls: a list is a question whose arguments are unknown (contract §4, law 2).
+
+export type PolicyQuery = {
+  readonly principal: Principal;
+  readonly upstream: string;
+  readonly target: Target;
+  /** `unknown` for lists. A tool's or prompt's arguments; `{}` where the client sent none. */
+  readonly args: JsonObject | 'unknown';
+  readonly catalogue: Catalogue;
+};
+
+declare const policySetBrand: unique symbol;
+
+/** Compiled, frozen policies. Made by policy/compile.ts. */
+export interface PolicySet {
+  readonly [policySetBrand]: true;
+  /** SHA-256 over the policy files, lower-case hex; handed in by the reader. */
+  readonly hash: string;
+  readonly ruleCount: number;
+}
 
 /** The kinds that rules name. */
 export type TargetKind = 'tool' | 'prompt' | 'resource' | 'template';
@@ -42,7 +63,7 @@ export type AllowRule = RuleBase & {
   readonly limit: RateLimit | undefined;
 };
 
-export type DenyRule = RuleBase & { readonly effect: 'deny'; readonly advice: string | undefined };
+type DenyRule = RuleBase & { readonly effect: 'deny'; readonly advice: string | undefined };
 
 export type RequireRule = RuleBase & {
   readonly effect: 'require';
@@ -253,4 +274,65 @@ function sortOut(rules: ReadonlySet<Rule>): Candidates {
     }
   }
   return { allows, denies, requires };
+}
+
+// Which callers a rule speaks of. Identities are exact strings; keys are ANDed, members of a list ORed.
+// Where a token leaves a caller's groups or a claim to another source, a rule that grants does not match
+// and a rule that restricts does. Reads the verified principal only. Contract §4 (law 5).
+
+type Claim = string | number | boolean;
+
+/** Compiles `who` into a test for a rule of this effect. A `who` without any key matches nobody. */
+export function compileWho(
+  who: WhoDocument,
+  effect: RuleDocument['effect'],
+): (principal: Principal) => boolean {
+  const restricts = effect !== 'allow';
+  const tests: ((principal: Principal) => boolean)[] = [];
+  const { issuers, subjects, clients, groups, claims } = who;
+  if (issuers !== undefined) tests.push(among(issuers, (principal) => principal.issuer));
+  if (subjects !== undefined) tests.push(among(subjects, (principal) => principal.subject));
+  if (clients !== undefined) tests.push(among(clients, (principal) => principal.client));
+  if (groups !== undefined) {
+    const named = new Set(groups);
+    tests.push((principal) =>
+      principal.areGroupsUnknown === true
+        ? restricts
+        : principal.groups.some((group) => named.has(group)),
+    );
+  }
+  for (const [name, values] of Object.entries(claims ?? {})) {
+    tests.push(claimAmong(name, values, restricts));
+  }
+  if (tests.length === 0 && who.anyone !== true) return () => false;
+  return (principal) => tests.every((test) => test(principal));
+}
+
+function among(
+  names: readonly string[],
+  read: (principal: Principal) => string,
+): (principal: Principal) => boolean {
+  const named = new Set(names);
+  return (principal) => named.has(read(principal));
+}
+
+/** A claim that is a list matches when one of its elements does. */
+function claimAmong(
+  name: string,
+  values: readonly Claim[],
+  restricts: boolean,
+): (principal: Principal) => boolean {
+  const named = new Set<unknown>(values);
+  return (principal) => {
+    if (isElsewhere(principal, name)) return restricts;
+    const claim = Object.hasOwn(principal.claims, name) ? principal.claims[name] : undefined;
+    return Array.isArray(claim) ? claim.some((element) => named.has(element)) : named.has(claim);
+  };
+}
+
+/** The token names a source for the claim and not the claim (OpenID Connect Core §5.6.2). */
+function isElsewhere({ claims }: Principal, name: string): boolean {
+  if (Object.hasOwn(claims, name) || !Object.hasOwn(claims, '_claim_names')) return false;
+  const sources = claims['_claim_names'];
+  return typeof sources === 'object' && sources !== null && Object.hasOwn(sources, name);
 }

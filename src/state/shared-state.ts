@@ -2,23 +2,321 @@
 // at once where the store hints at news, and kept here, so that no request waits for them. Whoever could not
 // look for `maxAgeMs` cannot know who was revoked, and refuses every caller until it can. Contract §10.
 
-import type { ReplayStore } from '../policy/replay-store.js';
-import type { GatewayState, StatePorts, StoreStatus } from './gateway-state.js';
+import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../policy/limits.js';
+import {
+  type Added,
+  createEndedSessions,
+  createMemoryLimits,
+  type EndedSessions,
+  type GatewayState,
+  type Lifted,
+  type StatePorts,
+  type StoreStatus,
+} from './memory.js';
 import {
   createSharedReplicaBus,
   MAX_MESSAGES_PER_POLL,
   MAX_QUEUED_MESSAGES,
-} from './replica-words.js';
-import { createSharedEnded } from './shared-ended.js';
-import { createSharedLimits } from './shared-limits.js';
-import { createSharedRevocations } from './shared-revocations.js';
-import type { StoreLink, StoreUpdate } from './store-link.js';
-import { createStorePoller, type StorePoller } from './store-looks.js';
+} from './replica-bus.js';
+import {
+  createRevocationSet,
+  openRevocation,
+  type Revocation,
+  type RevocationSet,
+  sealRevocation,
+} from './revocations.js';
+import type { StoredRevocations, StoreLink, StoreUpdate } from './store.js';
+
+// Sessions that ended at any replica. Known here at once, to the others with their next look; what the
+// store could not be told waits until it can.
+
+/** Ended sessions that wait for the store; past it the oldest are known here alone. */
+const MAX_WAITING = 10_000;
+/** Looked at again each time: clocks of a store that failed over may differ by so much. */
+const MARK_OVERLAP_MS = 10_000;
+
+type SharedEnded = EndedSessions & {
+  /** Where the next look begins. */
+  mark(): number;
+  note(update: StoreUpdate): void;
+  /** Tells the store of what ended here. */
+  publish(link: Pick<StoreLink, 'endSession'>): Promise<void>;
+};
+
+/** None. `now` is in milliseconds since the epoch. */
+function createSharedEnded(now: () => number): SharedEnded {
+  const ended = createEndedSessions(now);
+  /**
+   * With what was left when it ended: told late, it stands in the store as if it had ended now. Others look
+   * from where their last look ended, and would not see what is put before that.
+   */
+  const waiting = new Map<string, number>();
+  const listeners: (() => void)[] = [];
+  let mark = 0;
+  return {
+    has: ended.has,
+    add(hash, expiresAtMs) {
+      ended.add(hash, expiresAtMs);
+      const [oldest] = waiting.keys();
+      if (waiting.size >= MAX_WAITING && oldest !== undefined) waiting.delete(oldest);
+      waiting.set(hash, expiresAtMs - now());
+    },
+    onElsewhere: (listener) => void listeners.push(listener),
+    mark: () => Math.max(0, mark - MARK_OVERLAP_MS),
+    note(update) {
+      mark = Math.max(mark, update.mark);
+      const newlyEnded = update.ended.filter(({ hash }) => !ended.has(hash));
+      for (const { hash, leftMs } of newlyEnded) ended.add(hash, now() + leftMs);
+      if (newlyEnded.length > 0) for (const follow of listeners) follow();
+    },
+    async publish(link) {
+      const published = [...waiting];
+      await Promise.all(published.map(([hash, leftMs]) => link.endSession(hash, leftMs)));
+      for (const [hash] of published) waiting.delete(hash);
+    },
+  };
+}
+
+// Limits that all replicas count together. While the store cannot be asked, a replica counts for itself, up
+// to its share of the limit; what it let pass before counts against that share. Contract §10.
+
+type SharedLimitsPorts = {
+  readonly link: Pick<StoreLink, 'take'>;
+  /** False while the store is known not to answer: then nobody waits for it. */
+  readonly isReachable: () => boolean;
+  /** Replicas that share the limits, by the newest look. */
+  readonly replicas: () => number;
+  /** Told when the store did not answer. */
+  readonly onError: (error: unknown) => void;
+  /** Keyed hash: the store learns no names. */
+  readonly hash: (key: string) => string;
+};
+
+/** Creates the limits of a replica. Never throws or rejects. */
+function createSharedLimits(ports: SharedLimitsPorts): LimitStore {
+  const own = createMemoryLimits();
+
+  /** A share is at least one use: of more replicas than uses, each lets one pass. */
+  function takeOwn(key: string, { count, windowMs }: LimitWindow): LimitOutcome {
+    const ownCount = Math.max(1, Math.floor(count / Math.max(1, ports.replicas())));
+    return own.take(key, { count: ownCount, windowMs });
+  }
+
+  return {
+    take(key, limit) {
+      if (!ports.isReachable()) return takeOwn(key, limit);
+      return ports.link.take(ports.hash(key), limit).then(
+        (outcome) => {
+          if (outcome.ok) own.take(key, { ...limit, count: Number.MAX_SAFE_INTEGER });
+          return outcome;
+        },
+        (error: unknown) => {
+          ports.onError(error);
+          return takeOwn(key, limit);
+        },
+      );
+    },
+  };
+}
+
+// The revocations of a replica and those of the store, made one. What either side knows, both know after a
+// look; only what was lifted goes, by a mark that outlives it. So a store that has lost its memory learns it
+// again from any replica, and none of them takes a loss for a lift.
+
+/** What ends this soon is not told to the store again: clocks differ. */
+const MIN_PUBLISHED_TTL_MS = 60_000;
+
+type SharedRevocations = {
+  readonly known: RevocationSet;
+  /** Learns and tells, unless the store's version is the one that was seen last. */
+  follow(version: string): Promise<void>;
+  /** Tells the store of one that is in force here. Never rejects. */
+  publish(revocation: Revocation): Promise<Added>;
+  lift(id: string): Promise<Lifted>;
+};
+
+type Ports = StatePorts & {
+  readonly link: StoreLink;
+  readonly onChange: () => void;
+  readonly onError: (error: unknown) => void;
+};
+
+/** None; what the store knows comes with the first `follow`. */
+function createSharedRevocations(ports: Ports): SharedRevocations {
+  const { ring, now, link, onChange, onError } = ports;
+  const known = createRevocationSet(ring, now);
+  /** Made here, and not confirmed by the store. */
+  const unpublished = new Set<string>();
+  let seen: string | undefined;
+
+  function learn({ sealed, lifted }: StoredRevocations): void {
+    const found = [...sealed]
+      .filter(([id]) => known.get(id) === undefined && !lifted.has(id))
+      .flatMap(([id, text]) => openRevocation(ring, id, text, now()) ?? []);
+    const gone = [...lifted].filter((id) => known.remove(id));
+    for (const revocation of found) known.add(revocation);
+    if (found.length + gone.length > 0) onChange();
+  }
+
+  async function publish(revocation: Revocation): Promise<'added' | 'full'> {
+    const { id, expiresAtMs } = revocation;
+    return link.addRevocation(id, sealRevocation(ring, revocation), expiresAtMs - now());
+  }
+
+  function shouldPublish({ id, expiresAtMs }: Revocation): boolean {
+    return unpublished.has(id) || expiresAtMs - now() > MIN_PUBLISHED_TTL_MS;
+  }
+
+  return {
+    known,
+    async follow(version) {
+      if (version === seen && unpublished.size === 0) return;
+      const stored = await link.revocations();
+      learn(stored);
+      const missing = known.list().filter(({ id }) => !stored.sealed.has(id));
+      for (const revocation of missing) if (shouldPublish(revocation)) await publish(revocation);
+      unpublished.clear();
+      seen = stored.version;
+    },
+    async publish(revocation) {
+      unpublished.add(revocation.id);
+      try {
+        if ((await publish(revocation)) === 'full') return 'kept';
+        unpublished.delete(revocation.id);
+        return 'shared';
+      } catch (error) {
+        onError(error);
+        return 'kept';
+      }
+    },
+    async lift(id) {
+      const revocation = known.get(id);
+      if (revocation === undefined) return 'unknown';
+      const leftMs = Math.max(revocation.expiresAtMs - now(), MIN_PUBLISHED_TTL_MS);
+      try {
+        await link.liftRevocation(id, leftMs);
+      } catch (error) {
+        onError(error);
+        return 'unavailable';
+      }
+      known.remove(id);
+      unpublished.delete(id);
+      onChange();
+      return 'lifted';
+    },
+  };
+}
+
+// When a store is looked at: twice a second, sooner on a hint, one thing after the other; and how old the
+// newest look is. It does not know what is looked for.
+
+/** Between two looks. With the time of a command this stays below the two seconds that are promised. */
+const POLL_INTERVAL_MS = 500;
+/** Hints that come together cost one look. */
+const HINTED_AFTER_MS = 20;
+
+type StorePollerPorts = {
+  /** Rejects where the store could not be asked. */
+  readonly poll: () => Promise<void>;
+  readonly describe: (error: unknown) => string;
+  readonly maxAgeMs: number;
+  /** A monotonic clock, in milliseconds. */
+  readonly nowMs: () => number;
+  /** Told when the newest look became too old, or is fresh again. */
+  readonly onPoll: () => void;
+};
+
+type StorePoller = {
+  /** Resolves after the first look. */
+  start(): Promise<void>;
+  /** A look is due. */
+  hint(): void;
+  /** Runs after what runs now: a look that began before a change may not undo it. */
+  inTurn<T>(run: () => Promise<T>): Promise<T>;
+  /** True while the newest look is older than `maxAgeMs`, and before the first. */
+  isStale(): boolean;
+  /** What went wrong last, until a look succeeds. */
+  lastError(): string | undefined;
+  noteError(error: unknown): void;
+  close(): Promise<void>;
+};
+
+/** Looks that have not begun. */
+function createStorePoller(ports: StorePollerPorts): StorePoller {
+  const { nowMs, maxAgeMs } = ports;
+  let polledAtMs = Number.NEGATIVE_INFINITY;
+  let wasStale = true;
+  let lastError: string | undefined = 'not asked yet';
+  let tail: Promise<unknown> = Promise.resolve();
+  let timer: NodeJS.Timeout | undefined;
+  let isPolling = false;
+  let isHinted = false;
+  let isClosed = false;
+
+  const isStale = (): boolean => nowMs() - polledAtMs > maxAgeMs;
+
+  function inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const next = tail.then(run);
+    tail = next.catch(() => undefined);
+    return next;
+  }
+
+  async function poll(): Promise<void> {
+    isPolling = true;
+    isHinted = false;
+    const startedMs = nowMs();
+    try {
+      await ports.poll();
+      polledAtMs = startedMs;
+      lastError = undefined;
+    } catch (error) {
+      lastError = ports.describe(error);
+    }
+    isPolling = false;
+    if (isStale() === wasStale) return;
+    wasStale = !wasStale;
+    ports.onPoll();
+  }
+
+  async function pollThenWait(): Promise<void> {
+    await inTurn(poll);
+    schedule();
+  }
+
+  function schedule(): void {
+    if (isClosed) return;
+    const waitMs = isHinted ? HINTED_AFTER_MS : POLL_INTERVAL_MS;
+    timer = setTimeout(() => void pollThenWait(), waitMs).unref();
+  }
+
+  return {
+    start: pollThenWait,
+    hint() {
+      const isDue = isHinted || timer === undefined;
+      isHinted = true;
+      // A look under way is followed by another, because of the mark.
+      if (isDue || isPolling || isClosed) return;
+      clearTimeout(timer);
+      schedule();
+    },
+    inTurn,
+    isStale,
+    lastError: () => lastError,
+    noteError(error) {
+      lastError = ports.describe(error);
+    },
+    async close() {
+      isClosed = true;
+      clearTimeout(timer);
+      await tail;
+    },
+  };
+}
 
 /** No more words than these stand before one that was left a moment ago. */
 const MAX_POLLS_PER_MESSAGE = MAX_QUEUED_MESSAGES / MAX_MESSAGES_PER_POLL + 1;
 
-export type SharedStatePorts = StatePorts & {
+type SharedStatePorts = StatePorts & {
   readonly link: StoreLink;
   /** How old the newest look may be. */
   readonly maxAgeMs: number;

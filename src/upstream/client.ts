@@ -2,27 +2,82 @@
 // so that open streams never hold up calls, nor slow calls the verification of definitions.
 // Sends bytes and hands answers on; decides nothing, retries nothing, follows nothing.
 
-import type { buildConnector } from 'undici';
-import { Pool } from 'undici';
-import { applyEdits } from '../mcp/json.js';
-import type { TranslatedForm } from '../mcp/translate/to-stateless.js';
-import type { ForwardOutcome, LeaveSignal, LegacySseOutcome } from '../mcp/transport.js';
-import { LEGACY_SSE_VERSION } from '../mcp/versions.js';
-import type { Caller } from '../policy/caller.js';
-import type { AuthorizedRequest } from '../settle/settle.js';
-import { createResponseReader, forwardErrorOf, type OpenReservation } from './answer.js';
-import { awaitEndpoint } from './channel.js';
-import {
-  baseHeaders,
-  formHeaders,
-  type HeaderList,
-  messageHeaders,
-  sessionHeaders,
-} from './headers.js';
-import type { OnBehalf, Presenter, Shown } from './presenter.js';
+import { type buildConnector, Pool } from 'undici';
+import type { AuthorizedRequest } from '../policy/authorized-request.js';
+import type { Caller } from '../policy/principal.js';
+import type { Admitted } from '../protocol/admitted-request.js';
+import type { HeaderPair } from '../protocol/headers.js';
+import { applyEdits } from '../protocol/json/json.js';
+import type { ForwardOutcome, LeaveSignal, LegacySseOutcome } from '../protocol/transport.js';
+import { LEGACY_SSE_VERSION } from '../protocol/versions/revisions.js';
+import { awaitEndpoint } from './adapters/legacy-sse/endpoint-event.js';
+import type { TranslatedForm } from './adapters/message-translation.js';
+import type { OnBehalf, Presenter, Shown } from './credentials/presenter.js';
+import { createResponseReader, forwardErrorOf, type OpenReservation } from './response-reader.js';
+
+// The headers of a request to an upstream, built from an allow-list. Nothing of the client's request is
+// copied by default, so a token, cookie or forwarding header cannot pass by accident (MCP security
+// best practices, token passthrough; attacks 8, 9 and 47).
+
+/** Headers as undici takes them: name, value, name, value. */
+type HeaderList = string[];
+
+const ACCEPT_BOTH = 'application/json, text/event-stream';
+
+/** What every request to an upstream has; what it shows of us and of the caller comes from the presenter. */
+function baseHeaders(accept: string): HeaderList {
+  return ['accept', accept, 'accept-encoding', 'identity', 'user-agent', 'sallyport'];
+}
+
+/**
+ * Headers of a POST that carries an admitted message. The 2026 headers are the admitted ones: they were
+ * compared with the body, so they say what the body says (MCP 2026-07-28, standard headers).
+ */
+function messageHeaders(admitted: Admitted): HeaderList {
+  const headers = baseHeaders(ACCEPT_BOTH);
+  headers.push('content-type', 'application/json');
+  if (admitted.era === '2026') {
+    headers.push('mcp-protocol-version', admitted.version, 'mcp-method', admitted.rule.method);
+    if (admitted.nameHeader !== undefined) headers.push('mcp-name', admitted.nameHeader);
+    for (const name in admitted.paramHeaders) headers.push(name, admitted.paramHeaders[name] ?? '');
+    return headers;
+  }
+  pushSession(headers, admitted.session);
+  return headers;
+}
+
+/** Headers of a POST in the form of another era: those of its own, which were written from the body. */
+function formHeaders(own: readonly HeaderPair[]): HeaderList {
+  const headers = baseHeaders(ACCEPT_BOTH);
+  headers.push('content-type', 'application/json');
+  for (const [name, value] of own) headers.push(name, value);
+  return headers;
+}
+
+/** Headers of a GET or DELETE within a session. */
+function sessionHeaders(
+  session: { readonly version: string; readonly upstreamSession: string | undefined },
+  accept: string,
+): HeaderList {
+  const headers = baseHeaders(accept);
+  pushSession(headers, session);
+  return headers;
+}
+
+function pushSession(
+  headers: HeaderList,
+  session: { readonly version: string; readonly upstreamSession: string | undefined } | undefined,
+): void {
+  // A session of HTTP+SSE stands in the address.
+  if (session === undefined || session.version === LEGACY_SSE_VERSION) return;
+  if (session.upstreamSession !== undefined)
+    headers.push('mcp-session-id', session.upstreamSession);
+  // 2025-03-26 knows no such header (MCP 2025-06-18, transports, protocol version header).
+  if (session.version !== '2025-03-26') headers.push('mcp-protocol-version', session.version);
+}
 
 /** What a client of an upstream needs to know. Times in milliseconds. */
-export type ClientSettings = {
+type ClientSettings = {
   readonly url: URL;
   readonly presenter: Presenter;
   readonly limits: {

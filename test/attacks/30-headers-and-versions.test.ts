@@ -1,7 +1,7 @@
 // Cases 30, 31, 33 and 35: the headers of the stateless era that are missing, repeated, malformed or lie.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type AttackRig,
   expectNothingForwarded,

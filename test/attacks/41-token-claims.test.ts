@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AUTH_FAILURES_PER_SECOND } from '../../src/observe/audit.js';
+import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/audit.js';
 import {
   type AttackRig,
   expectLoginLine,

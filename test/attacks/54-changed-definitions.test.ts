@@ -2,7 +2,7 @@
 // hidden and refused for everyone, recorded, counted, and back when it is what was approved.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/attack-rig.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import {

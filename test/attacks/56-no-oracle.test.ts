@@ -1,7 +1,7 @@
 // Case 56: what is hidden, drifted, blocked or denied looks, to the byte, like what does not exist.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, decisionOf, expectRefusedLines, startRig } from '../support/attack-rig.js';
 import {
   callStateless,

@@ -2,7 +2,7 @@
 // says on the way, and a notice that a list changed carries nothing of the upstream's own.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectWithheldLines, startRig } from '../support/attack-rig.js';
 import {
   jsonBody,

@@ -2,7 +2,7 @@
 // method does not define one, or it holds another value, it is text like all other.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import { jsonBody, onMethod, stream, textResult } from '../support/hostile-acts.js';
 import { makeGithubToken } from '../support/sensitive-values.js';

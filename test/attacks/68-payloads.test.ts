@@ -2,7 +2,7 @@
 // decodes it reads it, so it is read here.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import { makeGithubToken } from '../support/sensitive-values.js';

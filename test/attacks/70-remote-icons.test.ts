@@ -2,7 +2,7 @@
 // such pictures, wherever a server may put them.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import { type OpenSession, requestStateless } from '../support/wire-client.js';

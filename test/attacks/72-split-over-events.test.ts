@@ -2,7 +2,7 @@
 // read at any moment never holds it.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Json, JsonObject } from '../../src/mcp/message.js';
+import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import {
   onMethod,

@@ -20,29 +20,29 @@ import { callStateless, errorOf, requestStateless } from '../support/wire-client
 
 const broken = vi.hoisted(() => ({ sanitize: false, recheck: false, guard: false, list: false }));
 
-vi.mock('../../src/inspect/first-pass.js', async (load) => {
-  const real = await load<typeof import('../../src/inspect/first-pass.js')>();
+vi.mock('../../src/inspection/first-pass.js', async (load) => {
+  const real = await load<typeof import('../../src/inspection/first-pass.js')>();
   const sanitizeMessage: typeof real.sanitizeMessage = (input) => {
     if (broken.sanitize) throw new Error('the sanitizer is broken');
     return real.sanitizeMessage(input);
   };
   return { ...real, sanitizeMessage };
 });
-vi.mock('../../src/inspect/sanitize/gate.js', async (load) => {
-  const real = await load<typeof import('../../src/inspect/sanitize/gate.js')>();
+vi.mock('../../src/inspection/prefilter/prefilter.js', async (load) => {
+  const real = await load<typeof import('../../src/inspection/prefilter/prefilter.js')>();
   // Nothing is surely clean here, so that every message reaches the inspectors.
   return { ...real, isSurelyClean: () => false, isSurelyCleanJson: () => false };
 });
-vi.mock('../../src/inspect/arguments.js', async (load) => {
-  const real = await load<typeof import('../../src/inspect/arguments.js')>();
+vi.mock('../../src/inspection/requests.js', async (load) => {
+  const real = await load<typeof import('../../src/inspection/requests.js')>();
   const guardClosely: typeof real.guardClosely = (input) => {
     if (broken.guard) throw new Error('the guard is broken');
     return real.guardClosely(input);
   };
   return { ...real, guardClosely };
 });
-vi.mock('../../src/inspect/filter-list.js', async (load) => {
-  const real = await load<typeof import('../../src/inspect/filter-list.js')>();
+vi.mock('../../src/inspection/lists.js', async (load) => {
+  const real = await load<typeof import('../../src/inspection/lists.js')>();
   const filterItems: typeof real.filterItems = (input) => {
     if (broken.list) throw new Error('the filter is broken');
     return real.filterItems(input);

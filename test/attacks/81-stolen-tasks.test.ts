@@ -3,7 +3,7 @@
 // Source: the Tasks extension (error handling); MCP 2025-11-25, tasks (security); attacks.md 81.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { TASK_GRACE_MS } from '../../src/gateway/task-ports.js';
+import { TASK_GRACE_MS } from '../../src/gateway/ports.js';
 import {
   type AttackRig,
   decisionOf,

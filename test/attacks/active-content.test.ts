@@ -3,11 +3,11 @@
 // gateway lets pass may load, run, or link to a script. `ACTIVE_DOCUMENTS` and `ACTIVE_SEED` ask for more.
 
 import { describe, expect, it } from 'vitest';
-import { inspectMessage } from '../../src/inspect/inspect.js';
-import { findRemains } from '../../src/inspect/recheck.js';
+import { inspectMessage } from '../../src/inspection/responses.js';
+import { findRemains } from '../../src/inspection/second-pass.js';
 import { GLUES, tryDocuments } from '../support/active-trial.js';
 import { faultsOfText } from '../support/markdown-renderers.js';
-import { profile, textResult } from '../unit/inspect/samples.js';
+import { profile, textResult } from '../unit/inspection/samples.js';
 
 const IMAGE = '![a](https://e.example/p.png)';
 const WIDE = ' '.repeat(40);

@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALL_QUESTIONS, askThenAnswer, grantQuestions } from '../support/asking.js';
 import { body, jsonBody, progressThenResult, resultFor, stream } from '../support/hostile-acts.js';
 import {

@@ -3,7 +3,7 @@
 // Source: MCP 2025-11-25, sampling, elicitation, roots; contract §4 and §6.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   ALL_QUESTIONS,
   type AskedClient,

@@ -4,13 +4,12 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { pinCommand } from '../../src/cli/pin.js';
-import type { PinPorts } from '../../src/cli/pin-files.js';
+import { pinCommand } from '../../src/cli/pin/command.js';
+import type { PinPorts } from '../../src/cli/pin/lock-files.js';
 import { buildProgram } from '../../src/cli/program.js';
 import { DISK_FILES } from '../../src/config/files.js';
-import { observeOnce } from '../../src/gateway/observe-once.js';
-import { replaceFile } from '../../src/gateway/write-file.js';
-import type { JsonObject } from '../../src/mcp/message.js';
+import { observeOnce, replaceFile } from '../../src/gateway/pin-ports.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { APP_CONTENTS, APP_URI, APPS, createAppsServer, HOST } from '../support/apps-server.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import type { Order } from '../support/hostile-upstream.js';

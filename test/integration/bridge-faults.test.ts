@@ -3,8 +3,8 @@
 
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
-import { MAX_LEGACY_SSE_SESSIONS_PER_CALLER } from '../../src/upstream/bridge/channel-table.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { MAX_LEGACY_SSE_SESSIONS_PER_CALLER } from '../../src/upstream/adapters/legacy-sse/connections.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { openChannelCaller } from '../support/channel-caller.js';
 import { callMessage, initializeMessage, postMessage } from '../support/channel-client.js';

@@ -2,7 +2,7 @@
 // cross, and what was opened for a channel ends with it.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/asking.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { type ChannelCaller, openChannelCaller } from '../support/channel-caller.js';

@@ -2,7 +2,7 @@
 // a question is, what cannot be carried, and what is left behind.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/asking.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import type { ChannelFace } from '../support/channel-face.js';

@@ -4,9 +4,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { runAuditShow } from '../../src/cli/audit-read.js';
-import { runAuditVerify } from '../../src/cli/audit-verify.js';
-import type { JsonObject } from '../../src/mcp/message.js';
+import { runAuditShow } from '../../src/cli/audit/read.js';
+import { runAuditVerify } from '../../src/cli/audit/verify.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, decisionOf, linesOf, startRig } from '../support/attack-rig.js';
 import { openChannelCaller } from '../support/channel-caller.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';

@@ -3,8 +3,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
-import { MAX_AWAITED } from '../../src/relay/awaited-answers.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { MAX_AWAITED } from '../../src/proxy/legacy-sse/response.js';
 import {
   callMessage,
   type OpenedChannel,

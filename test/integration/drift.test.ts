@@ -2,7 +2,7 @@
 // hidden and refused, and gone for the whole upstream where the configuration says so.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Json, JsonObject } from '../../src/mcp/message.js';
+import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type AttackRig,
   expectRefusedLines,

@@ -2,7 +2,7 @@
 // shows it. config-effects/policy.ts names these tests.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, decisionOf, linesOf, startRig, textOf } from '../support/attack-rig.js';
 import { callStateless, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
 

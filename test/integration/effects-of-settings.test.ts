@@ -4,7 +4,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, decisionOf, startRig } from '../support/attack-rig.js';
 import { startExchangeRig } from '../support/exchange-rig.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';

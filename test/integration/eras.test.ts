@@ -2,7 +2,7 @@
 // by the table of methods, with its capabilities taken out of what both sides declare.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/attack-rig.js';
 import { jsonBody, onMethod, serverRequestInStream } from '../support/hostile-acts.js';
 import type { HostileUpstream } from '../support/hostile-upstream.js';

@@ -1,8 +1,8 @@
 // The bounds of exchanges and streams: how long, how often, of which type, and what is left when they end.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
-import { MAX_NOTIFICATIONS_PER_SECOND } from '../../src/relay/progress.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { MAX_NOTIFICATIONS_PER_SECOND } from '../../src/proxy/features/progress.js';
 import { answersTo, askThenAnswer, grantQuestions } from '../support/asking.js';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import { openRawChannel } from '../support/channel-client.js';

@@ -5,8 +5,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { doJob } from '../../src/inspect/apart.js';
-import type { JsonObject } from '../../src/mcp/message.js';
+import { doJob } from '../../src/inspection/jobs.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startRig } from '../support/attack-rig.js';
 import { callMessage, type OpenedChannel, openSessionChannel } from '../support/channel-client.js';
 import { textResult } from '../support/hostile-acts.js';
@@ -19,7 +19,7 @@ import { callStateless, type Reply } from '../support/wire-client.js';
 /** Jobs that have begun, and what holds back their outcomes. */
 const jobs = vi.hoisted(() => ({ begun: 0, held: Promise.resolve() }));
 
-vi.mock('../../src/gateway/inspection-worker.js', () => ({
+vi.mock('../../src/gateway/worker/worker.js', () => ({
   createInspectionWorker: () => ({
     async run(job: Parameters<typeof doJob>[0]) {
       jobs.begun += 1;

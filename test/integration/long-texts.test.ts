@@ -2,7 +2,7 @@
 // where the other thread dies nothing passes.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type AttackRig,
   expectRefusedLines,
@@ -32,8 +32,8 @@ const threads = vi.hoisted(() => ({
   held: Promise.resolve(),
 }));
 
-vi.mock('../../src/gateway/inspection-worker.js', async (load) => {
-  const real = await load<typeof import('../../src/gateway/inspection-worker.js')>();
+vi.mock('../../src/gateway/worker/worker.js', async (load) => {
+  const real = await load<typeof import('../../src/gateway/worker/worker.js')>();
   const createInspectionWorker: typeof real.createInspectionWorker = () => {
     const { entry } = threads;
     const worker = real.createInspectionWorker(entry === undefined ? {} : { entry });

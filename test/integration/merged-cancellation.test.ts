@@ -3,7 +3,7 @@
 // Source: MCP 2025-11-25, cancellation.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { stream, textResult } from '../support/hostile-acts.js';
 import type { HostileUpstream, Order } from '../support/hostile-upstream.js';
 import { type MergedRig, startMergedRig } from '../support/merged-rig.js';

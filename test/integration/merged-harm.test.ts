@@ -3,7 +3,7 @@
 // Source: contract §10; MCP 2025-11-25, pagination, resources.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import type { HostileUpstream, Order } from '../support/hostile-upstream.js';
 import { listenOn } from '../support/listening.js';

@@ -4,7 +4,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Json, JsonObject } from '../../src/mcp/message.js';
+import type { Json, JsonObject } from '../../src/protocol/jsonrpc.js';
 import { expectRefusedLines } from '../support/attack-rig.js';
 import { type EventReader, openEvents } from '../support/event-reader.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';

@@ -2,7 +2,7 @@
 // that began it, and nowhere else.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { jsonBody } from '../support/hostile-acts.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
 import { type MergedRig, startMergedRig } from '../support/merged-rig.js';

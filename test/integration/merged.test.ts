@@ -2,7 +2,7 @@
 // lists joined under prefixes, calls mapped back by exactly one prefix, every control and record the member's.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { linesOf } from '../support/attack-rig.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
 import {

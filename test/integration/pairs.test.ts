@@ -2,7 +2,7 @@
 // drifted, stolen and recorded is the same, whichever era the client speaks and whichever its upstream.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, expectRefusedLines, linesOf, startRig } from '../support/attack-rig.js';
 import { openChannelCaller } from '../support/channel-caller.js';
 import { postMessage, type RawChannel } from '../support/channel-client.js';

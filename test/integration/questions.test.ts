@@ -2,7 +2,7 @@
 // Source: contract §4 and §10; MCP 2025-11-25, transports.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALL_QUESTIONS, answersTo, askThenAnswer, grantQuestions } from '../support/asking.js';
 import { type AttackRig, expectRefusedLines, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { PATIENT } from '../support/patience.js';

@@ -2,7 +2,7 @@
 // Source: MCP 2025-11-25, transports (resumability and redelivery); contract §10.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Act, Ending, HostileRequest } from '../support/hostile-upstream.js';

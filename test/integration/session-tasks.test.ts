@@ -2,7 +2,7 @@
 // whatever way their results come. Source: MCP 2025-11-25, tasks.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { ALL_QUESTIONS, answersTo, grantQuestions } from '../support/asking.js';
 import {
   type AttackRig,

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import { openEvents } from '../support/event-reader.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';

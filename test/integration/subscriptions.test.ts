@@ -2,7 +2,7 @@
 // of its stream reaches the client, and what the gateway tells by itself.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, linesOf, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { type EventReader, openEvents } from '../support/event-reader.js';
 import { onMethod, sseEvent } from '../support/hostile-acts.js';

@@ -2,7 +2,7 @@
 // Source: the Tasks extension of 2026-07-28, task status notifications.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { type EventReader, openEvents } from '../support/event-reader.js';
 import { sseEvent } from '../support/hostile-acts.js';

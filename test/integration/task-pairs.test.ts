@@ -3,7 +3,7 @@
 // Source: mcp-spec.md §2.3 and §2.4; MCP 2025-11-25, tasks (tool-level negotiation, task support and handling).
 
 import { afterEach, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type AttackRig,
   expectNothingForwarded,

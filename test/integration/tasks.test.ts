@@ -2,7 +2,7 @@
 // they bring is judged. Source: the Tasks extension of 2026-07-28.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { grantQuestions } from '../support/asking.js';
 import {
   type AttackRig,

@@ -2,7 +2,7 @@
 // questions that cross, cancelling, notices, pools, and refusals that say why.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   ALL_QUESTIONS,
   askThenAnswer,

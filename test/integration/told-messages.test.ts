@@ -3,8 +3,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
-import { MAX_OWN_A_CALLER } from '../../src/upstream/translate/told-messages.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
+import { MAX_OWN_A_CALLER } from '../../src/upstream/adapters/stateless-over-session/session-pool.js';
 import { ALL_QUESTIONS, askThenAnswer, FORM_QUESTION, grantQuestions } from '../support/asking.js';
 import { type AttackRig, startRig } from '../support/attack-rig.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';

@@ -2,7 +2,7 @@
 // headers that belong to them, framing of event streams, and the record of what happened.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { isSignedBy, readCheckpoint } from '../../src/observe/checkpoint.js';
+import { isSignedBy, readCheckpoint } from '../../src/audit/chain.js';
 import { type AttackRig, decisionOf, linesOf, startRig } from '../support/attack-rig.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-upstream.js';

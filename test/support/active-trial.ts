@@ -1,14 +1,14 @@
 // Runs random documents through the content inspection and looks at what a client would make of what is
 // let pass. The first pass, the second check and the prefilter are each judged by themselves.
 
-import { inspectMessage } from '../../src/inspect/inspect.js';
-import { findRemains } from '../../src/inspect/recheck.js';
-import { neutralize } from '../../src/inspect/sanitize/active-content.js';
-import { findCode } from '../../src/inspect/sanitize/code-regions.js';
-import { isSurelyClean } from '../../src/inspect/sanitize/gate.js';
-import { sanitizeText } from '../../src/inspect/sanitize/sanitize.js';
-import type { Json } from '../../src/mcp/message.js';
-import { textResult, withRules } from '../unit/inspect/samples.js';
+import { neutralize } from '../../src/inspection/detectors/active-content.js';
+import { findCode } from '../../src/inspection/detectors/markdown-code.js';
+import { sanitizeText } from '../../src/inspection/detectors/text-sanitizer.js';
+import { isSurelyClean } from '../../src/inspection/prefilter/prefilter.js';
+import { inspectMessage } from '../../src/inspection/responses.js';
+import { findRemains } from '../../src/inspection/second-pass.js';
+import type { Json } from '../../src/protocol/jsonrpc.js';
+import { textResult, withRules } from '../unit/inspection/samples.js';
 import { createRandom, type Random, writeDocument } from './active-documents.js';
 import { faultsOfText, RENDERERS, type Renderers } from './markdown-renderers.js';
 

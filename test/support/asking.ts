@@ -8,7 +8,7 @@ import {
   ElicitRequestSchema,
   ListRootsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { resultFor, sseEvent, textResult } from './hostile-acts.js';
 import type { Act, HostileRequest, HostileUpstream } from './hostile-upstream.js';
 import { createTransportV1 } from './sdk-clients.js';

@@ -3,8 +3,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
-import { isObject, type Json, type JsonObject } from '../../src/mcp/message.js';
 import type { Reason } from '../../src/policy/reasons.js';
+import { isObject, type Json, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type ChannelFace, startChannelFace } from './channel-face.js';
 import { type HostileUpstream, startHostileUpstream } from './hostile-upstream.js';
 import {

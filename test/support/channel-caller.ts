@@ -1,6 +1,6 @@
 // A client of HTTP+SSE that is asked like one of the other eras: a request, and the reply to it, wherever it came.
 
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   initializeMessage,
   openRawChannel,

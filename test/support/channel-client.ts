@@ -1,7 +1,7 @@
 // A client of HTTP+SSE by hand: what the gateway says, byte for byte, and posts with any session.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 
 export type RawChannel = {
   readonly status: number;

@@ -1,11 +1,10 @@
 // Pins what the upstreams of a gateway file offer now, by the program's own command.
 
 import { dirname } from 'node:path';
-import { runPinFetch } from '../../src/cli/pin-fetch.js';
-import type { PinPorts } from '../../src/cli/pin-files.js';
+import { runPinFetch } from '../../src/cli/pin/fetch.js';
+import type { PinPorts } from '../../src/cli/pin/lock-files.js';
 import { DISK_FILES } from '../../src/config/files.js';
-import { observeOnce } from '../../src/gateway/observe-once.js';
-import { replaceFile } from '../../src/gateway/write-file.js';
+import { observeOnce, replaceFile } from '../../src/gateway/pin-ports.js';
 
 /** Runs `pin fetch --approve`; throws with what it printed when it fails. */
 export async function fetchPins(

@@ -5,10 +5,14 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Classified, classifyPost } from '../../src/dev/demo-classify.js';
-import { respondToRequest, type Story } from '../../src/dev/demo-protocol.js';
-import type { Json, JsonObject, RequestId } from '../../src/mcp/message.js';
-import { isObject } from '../../src/mcp/message.js';
+import {
+  type Classified,
+  classifyPost,
+  respondToRequest,
+  type Story,
+} from '../../src/dev/demo-protocol.js';
+import type { Json, JsonObject, RequestId } from '../../src/protocol/jsonrpc.js';
+import { isObject } from '../../src/protocol/jsonrpc.js';
 
 /** One request as it came in. */
 export type HostileRequest = {

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 
 /** The thread as it is built; whoever uses it builds the program first. */
 export const BUILT_THREAD: URL = pathToFileURL(
-  join(import.meta.dirname, '../../dist/gateway/inspection-thread.js'),
+  join(import.meta.dirname, '../../dist/gateway/worker/thread.js'),
 );
 
 function thread(onJob: string): URL {

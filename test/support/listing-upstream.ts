@@ -3,7 +3,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { ListingRequest } from '../../src/upstream/listing-call.js';
+import type { ListingRequest } from '../../src/upstream/discovery/request.js';
 
 type Definition = { readonly [member: string]: unknown };
 

@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { AUTH_FAILURES_PER_SECOND } from '../../src/observe/audit.js';
+import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/audit.js';
 import type { Reason } from '../../src/policy/reasons.js';
 import { type AttackRig, expectLoginLine, expectNothingForwarded } from './attack-rig.js';
 import { callStateless, type Reply } from './wire-client.js';

@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startChannelFace } from './channel-face.js';
 import { type HostileUpstream, startHostileUpstream } from './hostile-upstream.js';
 import { type GatewayUnderTest, type RunningGateway, startTestGateway } from './start-gateway.js';

@@ -1,7 +1,7 @@
 // What tests of revocation share: administrators of a running gateway, their API, and one stream of each
 // kind that a caller can hold open.
 
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { UPSTREAM } from './attack-rig.js';
 import { onMethod, resultFor, sseEvent, textResult } from './hostile-acts.js';
 import type { Order } from './hostile-upstream.js';

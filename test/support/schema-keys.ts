@@ -1,7 +1,7 @@
 // The keys of our configuration files, read from their JSON Schemas: every path at whose end a value is
 // written, as the reference page writes them (`upstreams.<name>.limits.concurrency`, `rules[].id`).
 
-import type { Schema } from '../../src/config/schema-parts.js';
+import type { Schema } from '../../src/config/schema/definitions.js';
 
 function isSchema(value: unknown): value is Schema {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

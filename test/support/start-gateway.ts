@@ -4,9 +4,9 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Diagnostic } from '../../src/config/fault.js';
-import { type Gateway, startGateway } from '../../src/gateway.js';
-import { createLog } from '../../src/observe/log.js';
+import type { Diagnostic } from '../../src/config/diagnostics.js';
+import { type Gateway, startGateway } from '../../src/gateway/gateway.js';
+import { createLog } from '../../src/telemetry/log.js';
 import { canary } from './canary.js';
 import { fetchPins } from './fetch-pins.js';
 import { findFreePort } from './free-port.js';

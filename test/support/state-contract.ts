@@ -4,8 +4,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Principal } from '../../src/policy/principal.js';
-import type { GatewayState } from '../../src/state/gateway-state.js';
-import type { Revocation, Revoked } from '../../src/state/revocation.js';
+import type { GatewayState } from '../../src/state/memory.js';
+import type { Revocation, Revoked } from '../../src/state/revocations.js';
 
 const HOUR_MS = 3_600_000;
 export const ISSUER = 'https://idp.example.com';

@@ -1,7 +1,7 @@
 // A shared store in this process, for tests of what stands before a store: it counts with a clock that the
 // test holds, forgets when it is told to, and is down when it is told to.
 
-import type { SealedMessage, StoreLink } from '../../src/state/store-link.js';
+import type { SealedMessage, StoreLink } from '../../src/state/store.js';
 
 export type FakeStore = {
   /** A connection to it. */

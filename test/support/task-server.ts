@@ -1,6 +1,6 @@
 // An upstream that has tasks, in both forms: what it says of each is set by the test, so that it can lie.
 
-import { isObject, type JsonObject } from '../../src/mcp/message.js';
+import { isObject, type JsonObject } from '../../src/protocol/jsonrpc.js';
 import { jsonBody } from './hostile-acts.js';
 import { type Act, HONEST_TOOLS, type HostileRequest, type Order } from './hostile-upstream.js';
 import { type Access, type Reply, requestStateless, resultOf } from './wire-client.js';

@@ -1,6 +1,6 @@
 // Turns on the event loop for tests: such as nobody ever waits for, and such as are given by the test.
 
-import type { LoopScheduler } from '../../src/mcp/loop-turns.js';
+import type { LoopScheduler } from '../../src/protocol/json/incremental.js';
 
 export const FREE_TURNS: LoopScheduler = { spend: (sinceMs) => sinceMs, take: () => undefined };
 

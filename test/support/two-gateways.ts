@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { writeKeyText } from '../../src/config/keys.js';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startTestIssuer } from './issuer.js';
 import { type Listening, listenOn } from './listening.js';
 import { type GatewayUnderTest, type RunningGateway, startTestGateway } from './start-gateway.js';

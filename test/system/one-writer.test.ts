@@ -8,9 +8,9 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { verifyChain } from '../../src/audit/verify.js';
+import { leasePath } from '../../src/audit/writer-lease.js';
 import { writeKeyText } from '../../src/config/keys.js';
-import { leasePath } from '../../src/observe/audit-lease.js';
-import { verifyChain } from '../../src/observe/chain-verifier.js';
 import { findFreePort } from '../support/free-port.js';
 import { buildProgram } from '../support/program.js';
 

@@ -3,11 +3,11 @@
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Json } from '../../src/mcp/message.js';
-import type { GatewayState } from '../../src/state/gateway-state.js';
-import { createKeyRing } from '../../src/state/key-ring.js';
-import { openRedisLink } from '../../src/state/redis-link.js';
-import { MAX_MESSAGE_CHARS } from '../../src/state/replica-words.js';
+import type { Json } from '../../src/protocol/jsonrpc.js';
+import { createKeyRing } from '../../src/state/keys.js';
+import type { GatewayState } from '../../src/state/memory.js';
+import { openRedisLink } from '../../src/state/redis.js';
+import { MAX_MESSAGE_CHARS } from '../../src/state/replica-bus.js';
 import { createSharedState } from '../../src/state/shared-state.js';
 import { PATIENT } from '../support/patience.js';
 import { type RedisServer, startRedisServer } from '../support/redis-server.js';

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { buildProgram } from '../../../src/cli/program.js';
-import { schemaCommand } from '../../../src/cli/schema.js';
-import { SCHEMAS } from '../../../src/config/schema.js';
+import { SCHEMAS, schemaCommand } from '../../../src/cli/schema.js';
 import { terminal } from './console.js';
 
 describe('[C-13] schema', () => {

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { DISK_FILES } from '../../../src/config/files.js';
 import { loadGateway } from '../../../src/config/load.js';
 import { loadPolicies } from '../../../src/config/policies.js';
-import { compilePolicies } from '../../../src/policy/compile.js';
+import { compilePolicies } from '../../../src/policy/compile/compile.js';
 import { KEY_HEX, lineOf } from './reading.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));

@@ -6,7 +6,7 @@ import {
   readPublicText,
   writeKeyText,
 } from '../../../src/config/keys.js';
-import { createKeyRing } from '../../../src/state/key-ring.js';
+import { createKeyRing } from '../../../src/state/keys.js';
 
 const bytes = Uint8Array.from({ length: 32 }, (_, index) => index);
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { loadPolicies } from '../../../src/config/policies.js';
-import type { PolicyDiagnostic, PolicyDocument } from '../../../src/policy/document.js';
+import type { PolicyDiagnostic, PolicyDocument } from '../../../src/policy/compile/documents.js';
 import { filesOf, lineOf } from './reading.js';
 
 const FOLDER = '/srv/policies';

@@ -1,7 +1,7 @@
 // Reads gateway texts in tests: files and environment are maps, one small text is right and the
 // tests change it.
 
-import type { Diagnostic } from '../../../src/config/fault.js';
+import type { Diagnostic } from '../../../src/config/diagnostics.js';
 import type { Files } from '../../../src/config/files.js';
 import { type GatewayReading, loadGateway } from '../../../src/config/load.js';
 import type { Settings } from '../../../src/config/settings.js';

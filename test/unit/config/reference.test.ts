@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { SCHEMAS } from '../../../src/cli/schema.js';
 import { renderReference } from '../../../src/config/reference.js';
-import { SCHEMAS } from '../../../src/config/schema.js';
-import type { Schema } from '../../../src/config/schema-parts.js';
+import type { Schema } from '../../../src/config/schema/definitions.js';
 
 // With UPDATE_REFERENCE=1 the pages are written instead of compared.
 const isUpdate = process.env['UPDATE_REFERENCE'] === '1';

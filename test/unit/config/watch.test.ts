@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readFile, rename, rm, symlink, utimes, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { WatchTargets } from '../../../src/config/fingerprint.js';
+import type { WatchTargets } from '../../../src/config/watch.js';
 import { type ConfigWatch, watchConfiguration } from '../../../src/config/watch.js';
 
 let folder = '';

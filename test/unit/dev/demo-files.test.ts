@@ -12,12 +12,12 @@ import {
   type DemoUser,
   writeDemoFiles,
 } from '../../../src/dev/demo-files.js';
-import type { JsonObject, Target } from '../../../src/mcp/message.js';
-import { compilePolicies } from '../../../src/policy/compile.js';
+import { compilePolicies } from '../../../src/policy/compile/compile.js';
 import { decide } from '../../../src/policy/decide.js';
-import type { Catalogue } from '../../../src/policy/definition.js';
+import type { Catalogue } from '../../../src/policy/definitions.js';
 import type { Principal } from '../../../src/policy/principal.js';
-import type { PolicySet } from '../../../src/policy/question.js';
+import type { PolicySet } from '../../../src/policy/rules.js';
+import type { JsonObject, Target } from '../../../src/protocol/jsonrpc.js';
 
 const INPUT = {
   publicUrl: 'http://127.0.0.1:8080',

@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { deriveDemoSecrets } from '../../../src/dev/demo-story.js';
+import { deriveDemoSecrets } from '../../../src/dev/demo-content.js';
 import { type DemoUpstream, startDemoUpstream } from '../../../src/dev/demo-upstream.js';
 import {
   openTourSession,
   requestStateless,
   type TourSession,
 } from '../../../src/dev/tour-client.js';
-import type { JsonObject } from '../../../src/mcp/message.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 
 let desk: DemoUpstream;
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DevIssuer, startIssuer } from '../../../src/dev/issuer.js';
 import { walkCodeFlow } from '../../support/code-flow.js';
 import { startTestIssuer } from '../../support/issuer.js';
-import { makeAuthenticator, RESOURCE } from '../authn/fixture.js';
+import { makeAuthenticator, RESOURCE } from '../auth/fixture.js';
 
 const SECRET = randomBytes(16).toString('hex');
 const REDIRECT = 'http://127.0.0.1:1/callback';

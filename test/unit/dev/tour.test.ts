@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DemoUpstream, startDemoUpstream } from '../../../src/dev/demo-upstream.js';
-import { runTour } from '../../../src/dev/tour.js';
-import { createPaint, printAudit, printCheck, quiet } from '../../../src/dev/tour-print.js';
+import { createPaint, printAudit, printCheck, quiet, runTour } from '../../../src/dev/tour.js';
 import { SCENES } from '../../../src/dev/tour-scenes.js';
 
 let desk: DemoUpstream;

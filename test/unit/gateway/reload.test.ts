@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Settings } from '../../../src/config/settings.js';
+import type { Version } from '../../../src/gateway/config-version.js';
+import type { Observability } from '../../../src/gateway/observability.js';
 import { createReload, type ReloadPorts } from '../../../src/gateway/reload.js';
-import type { Version } from '../../../src/gateway/version.js';
-import type { Observability } from '../../../src/gateway/witness.js';
 
 const SETTINGS = {
   publicBase: '',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { anonymousPrincipal } from '../../../src/authn/principal.js';
+import { anonymousPrincipal } from '../../../src/auth/principal.js';
 import { createStreamRegistry, MAX_STREAMS_A_CALLER } from '../../../src/gateway/streams.js';
 
 const anna = anonymousPrincipal({ resource: 'http://127.0.0.1/a' });

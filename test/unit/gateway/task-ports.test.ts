@@ -1,15 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readKeyText, writeKeyText } from '../../../src/config/keys.js';
-import {
-  createTaskPorts,
-  MAX_TASK_TTL_MS,
-  TASK_GRACE_MS,
-} from '../../../src/gateway/task-ports.js';
-import type { TaskFacts } from '../../../src/mcp/admitted.js';
+import { createTaskPorts, MAX_TASK_TTL_MS, TASK_GRACE_MS } from '../../../src/gateway/ports.js';
 import type { Principal } from '../../../src/policy/principal.js';
-import { createGivenTasks, MAX_TASKS_A_CALLER } from '../../../src/state/given-tasks.js';
-import { createKeyRing } from '../../../src/state/key-ring.js';
+import type { TaskFacts } from '../../../src/protocol/admitted-request.js';
+import { createKeyRing } from '../../../src/state/keys.js';
+import { createGivenTasks, MAX_TASKS_A_CALLER } from '../../../src/state/session-tables.js';
 
 const key = readKeyText(writeKeyText(new Uint8Array(32).fill(7)));
 if (key === undefined) throw new Error('a key that was made can be read');

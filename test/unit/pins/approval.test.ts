@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../../src/mcp/message.js';
 import {
   approvePin,
   blockPin,
@@ -8,13 +7,14 @@ import {
   pendingOf,
 } from '../../../src/pins/approval.js';
 import { createDriftWatch, findDifferences } from '../../../src/pins/drift.js';
-import { approvedVersions, type Lock, versionsOf } from '../../../src/pins/lock.js';
 import {
   mergeObserved,
   notePage,
   type Observed,
   observeListing,
-} from '../../../src/pins/observed.js';
+} from '../../../src/pins/last-seen.js';
+import { approvedVersions, type Lock, versionsOf } from '../../../src/pins/lock.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import {
   APPROVAL,
   digestOf,

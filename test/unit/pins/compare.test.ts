@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { JsonObject } from '../../../src/mcp/message.js';
-import { escapeForTerminal } from '../../../src/pins/characters.js';
-import { CHANGES, compareDefinitions, compareTexts } from '../../../src/pins/compare.js';
-import { findCues } from '../../../src/pins/cues.js';
+import { CHANGES, compareDefinitions, compareTexts, findCues } from '../../../src/pins/compare.js';
 import { changedLines, diffDefinitions, printDiffLine } from '../../../src/pins/diff.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import { escapeForTerminal } from '../../../src/text/escaping.js';
 
 const BASE = {
   name: 'get_issue',

@@ -2,13 +2,12 @@
 // is listed and decided. config-effects/lock.ts names these tests.
 
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../../src/mcp/message.js';
-import { createCatalogue } from '../../../src/pins/catalogue.js';
-import { createDefinitionCompiler } from '../../../src/pins/definition-compiler.js';
+import { createCatalogue, createDefinitionCompiler } from '../../../src/pins/catalog.js';
 import { findDifferences } from '../../../src/pins/drift.js';
+import { mergeObserved, type Observed, observeListing } from '../../../src/pins/last-seen.js';
 import { readLock } from '../../../src/pins/lock-reader.js';
-import { mergeObserved, type Observed, observeListing } from '../../../src/pins/observed.js';
-import type { PinKind } from '../../../src/policy/definition.js';
+import type { PinKind } from '../../../src/policy/definitions.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { APPROVAL, digestOf, listingOf, type Offer, toolOf } from './samples.js';
 
 const compile = createDefinitionCompiler({

@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../../src/mcp/message.js';
 import { emptyLock, type Lock, type Pin } from '../../../src/pins/lock.js';
-import { loadLocks } from '../../../src/pins/lock-folder.js';
-import { readLock } from '../../../src/pins/lock-reader.js';
-import { writeLock } from '../../../src/pins/lock-writer.js';
+import { loadLocks, readLock } from '../../../src/pins/lock-reader.js';
+import { writeLock } from '../../../src/pins/lock-yaml.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { APPROVAL, digestOf, lockOf, pinOf, textPin, toolOf, versionOf } from './samples.js';
 
 const FILE = 'pins/github.lock.yaml';

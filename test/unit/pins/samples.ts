@@ -1,8 +1,7 @@
 // Definitions, locks and observations for the tests of pins.
 
-import type { ListedEra, Listing } from '../../../src/mcp/listing.js';
-import type { JsonObject } from '../../../src/mcp/message.js';
 import { digestDefinition, type PinnedKind } from '../../../src/pins/digest.js';
+import { mergeObserved, type Observed, observeListing } from '../../../src/pins/last-seen.js';
 import {
   type Approval,
   emptyLock,
@@ -11,7 +10,8 @@ import {
   type PinStatus,
   type PinVersion,
 } from '../../../src/pins/lock.js';
-import { mergeObserved, type Observed, observeListing } from '../../../src/pins/observed.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import type { ListedEra, Listing } from '../../../src/protocol/listings.js';
 
 export const APPROVAL: Approval = { by: 'alex', at: '2026-11-20T10:00:00.000Z', note: 'first' };
 

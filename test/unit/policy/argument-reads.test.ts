@@ -1,10 +1,10 @@
 // What a rule reads of the arguments must be described; what no rule reads may stand in open objects.
 
 import { describe, expect, it } from 'vitest';
-import type { Json, JsonObject, Target } from '../../../src/mcp/message.js';
+import type { RuleDocument } from '../../../src/policy/compile/documents.js';
 import { decide } from '../../../src/policy/decide.js';
-import type { Catalogue, PinnedDefinition, Standing } from '../../../src/policy/definition.js';
-import type { RuleDocument } from '../../../src/policy/document.js';
+import type { Catalogue, PinnedDefinition, Standing } from '../../../src/policy/definitions.js';
+import type { Json, JsonObject, Target } from '../../../src/protocol/jsonrpc.js';
 import { catalogue, policiesOf, principal } from './samples.js';
 
 const SCHEMA: JsonObject = {

@@ -2,13 +2,17 @@
 // Each line marked @ts-expect-error must not compile; the type check of the tests fails when one does.
 
 import { describe, expect, it } from 'vitest';
-import type { Admitted } from '../../../src/mcp/admitted.js';
-import { type Caller, closeToken, openToken } from '../../../src/policy/caller.js';
+import {
+  type AuthorizedRequest,
+  type EnforcePorts,
+  enforce,
+} from '../../../src/policy/authorized-request.js';
 import { decide } from '../../../src/policy/decide.js';
 import type { Allow, Decision, Deny } from '../../../src/policy/decision.js';
 import type { Principal } from '../../../src/policy/principal.js';
-import type { PolicyQuery } from '../../../src/policy/question.js';
-import { type AuthorizedRequest, type EnforcePorts, enforce } from '../../../src/settle/settle.js';
+import { type Caller, closeToken, openToken } from '../../../src/policy/principal.js';
+import type { PolicyQuery } from '../../../src/policy/rules.js';
+import type { Admitted } from '../../../src/protocol/admitted-request.js';
 import { policiesOf } from './samples.js';
 
 declare const admitted: Admitted;

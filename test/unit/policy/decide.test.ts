@@ -1,13 +1,13 @@
 // The order of the checks, and what each refusal says, for one question at a time.
 
 import { describe, expect, it } from 'vitest';
-import type { JsonObject, Target } from '../../../src/mcp/message.js';
+import type { RuleDocument } from '../../../src/policy/compile/documents.js';
 import { decide, decideRequest, isListed } from '../../../src/policy/decide.js';
 import type { Decision } from '../../../src/policy/decision.js';
-import type { Catalogue } from '../../../src/policy/definition.js';
-import type { RuleDocument } from '../../../src/policy/document.js';
+import type { Catalogue } from '../../../src/policy/definitions.js';
 import type { Principal } from '../../../src/policy/principal.js';
 import { matchKey } from '../../../src/policy/rules.js';
+import type { JsonObject, Target } from '../../../src/protocol/jsonrpc.js';
 import { type CatalogueSample, catalogue, compiled, policiesOf, principal } from './samples.js';
 
 const ISSUE_SCHEMA: JsonObject = {

@@ -2,18 +2,18 @@
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { compilePolicies } from '../../../src/policy/compile/compile.js';
+import type { RuleDocument } from '../../../src/policy/compile/documents.js';
+import { decide, isListed } from '../../../src/policy/decide.js';
+import type { Decision } from '../../../src/policy/decision.js';
+import type { Principal } from '../../../src/policy/principal.js';
+import type { PolicyQuery } from '../../../src/policy/rules.js';
 import {
   isObject,
   type JsonObject,
   type ServerRequestName,
   type Target,
-} from '../../../src/mcp/message.js';
-import { compilePolicies } from '../../../src/policy/compile.js';
-import { decide, isListed } from '../../../src/policy/decide.js';
-import type { Decision } from '../../../src/policy/decision.js';
-import type { RuleDocument } from '../../../src/policy/document.js';
-import type { Principal } from '../../../src/policy/principal.js';
-import type { PolicyQuery } from '../../../src/policy/question.js';
+} from '../../../src/protocol/jsonrpc.js';
 import { CONTEXT, catalogue, document, principal } from './samples.js';
 
 const SCHEMA: JsonObject = {

@@ -1,22 +1,22 @@
 // Values that policy tests are built from: principals, catalogues, documents. Casts of brands live here.
 
-import type { JsonObject } from '../../../src/mcp/message.js';
-import { compilePolicies, type PolicyContext } from '../../../src/policy/compile.js';
+import { compilePolicies, type PolicyContext } from '../../../src/policy/compile/compile.js';
+import type {
+  PolicyDiagnostic,
+  PolicyDocument,
+  RuleDocument,
+} from '../../../src/policy/compile/documents.js';
 import type {
   Catalogue,
   PinKind,
   PinnedDefinition,
   PinState,
   Standing,
-} from '../../../src/policy/definition.js';
-import type {
-  PolicyDiagnostic,
-  PolicyDocument,
-  RuleDocument,
-} from '../../../src/policy/document.js';
+} from '../../../src/policy/definitions.js';
+import { compileSchema } from '../../../src/policy/json-schema/validator.js';
 import type { Principal } from '../../../src/policy/principal.js';
-import type { PolicySet } from '../../../src/policy/question.js';
-import { compileSchema } from '../../../src/policy/schema.js';
+import type { PolicySet } from '../../../src/policy/rules.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 
 export function principal(parts: Partial<Omit<Principal, never>> = {}): Principal {
   return {

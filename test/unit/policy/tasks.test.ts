@@ -2,12 +2,12 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../../src/mcp/message.js';
+import { responseObligationsOf } from '../../../src/policy/authorized-request.js';
+import type { RuleDocument } from '../../../src/policy/compile/documents.js';
 import { decide, decideRequest, isListed } from '../../../src/policy/decide.js';
 import type { Decision } from '../../../src/policy/decision.js';
-import type { RuleDocument } from '../../../src/policy/document.js';
 import type { Principal } from '../../../src/policy/principal.js';
-import { responseObligationsOf } from '../../../src/settle/settle.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import { type CatalogueSample, catalogue, policiesOf, principal } from './samples.js';
 
 const INPUT: JsonObject = {

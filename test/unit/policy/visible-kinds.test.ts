@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { RuleDocument } from '../../../src/policy/document.js';
-import { type ListedKind, listsKind } from '../../../src/policy/visible-kinds.js';
+import type { RuleDocument } from '../../../src/policy/compile/documents.js';
+import { type ListedKind, listsKind } from '../../../src/policy/decide.js';
 import { type CatalogueSample, catalogue, policiesOf, principal } from './samples.js';
 
 const KINDS: readonly ListedKind[] = ['tool', 'prompt', 'resource'];

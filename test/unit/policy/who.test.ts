@@ -3,9 +3,9 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { WhoDocument } from '../../../src/policy/document.js';
-import { compileExpression } from '../../../src/policy/expressions.js';
-import { compileWho } from '../../../src/policy/who.js';
+import { compileExpression } from '../../../src/policy/cel.js';
+import type { WhoDocument } from '../../../src/policy/compile/documents.js';
+import { compileWho } from '../../../src/policy/rules.js';
 import { principal } from './samples.js';
 
 const UNKNOWN = principal({ areGroupsUnknown: true });

@@ -1,7 +1,7 @@
 import { createHmac as createNodeHmac, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createHmac } from '../../../src/state/hmac.js';
+import { createHmac } from '../../../src/state/keys.js';
 
 describe('createHmac', () => {
   it('law: is HMAC-SHA-256 (RFC 2104), whatever the key, the text and what was hashed before', () => {

@@ -3,7 +3,7 @@
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createMemoryLimits } from '../../../src/state/memory-limits.js';
+import { createMemoryLimits } from '../../../src/state/memory.js';
 
 function clock(startMs = 0) {
   const time = { nowMs: startMs };

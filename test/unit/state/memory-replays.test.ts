@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createMemoryReplays } from '../../../src/state/memory-replays.js';
+import { createMemoryReplays } from '../../../src/state/memory.js';
 
 describe('the memory of what was used', () => {
   it('[BND-29] lets each thing be used once within its life, whatever came between', () => {

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createKeyRing } from '../../../src/state/key-ring.js';
+import { createKeyRing } from '../../../src/state/keys.js';
 import {
   MAX_STATE_CHARS,
   openRequestState,
   type StateBinding,
   sealRequestState,
-} from '../../../src/state/request-state.js';
-import { sealSession } from '../../../src/state/session-seal.js';
+  sealSession,
+} from '../../../src/state/sealed-values.js';
 
 const ring = createKeyRing([{ id: 'one', bytes: new Uint8Array(32).fill(7) }]);
 const BINDING: StateBinding = {

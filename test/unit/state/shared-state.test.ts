@@ -2,17 +2,17 @@
 
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Json } from '../../../src/mcp/message.js';
-import { createMemoryState, type GatewayState } from '../../../src/state/gateway-state.js';
-import { createKeyRing, type KeyRing } from '../../../src/state/key-ring.js';
+import type { Json } from '../../../src/protocol/jsonrpc.js';
+import { createKeyRing, type KeyRing } from '../../../src/state/keys.js';
+import { createMemoryState, type GatewayState } from '../../../src/state/memory.js';
 import {
   MAX_MESSAGE_CHARS,
   MAX_MESSAGES_PER_POLL,
   MESSAGE_OPENS_MS,
-} from '../../../src/state/replica-words.js';
-import { createRevocationSet, MAX_REVOCATIONS } from '../../../src/state/revocation-set.js';
+} from '../../../src/state/replica-bus.js';
+import { createRevocationSet, MAX_REVOCATIONS } from '../../../src/state/revocations.js';
 import { createSharedState } from '../../../src/state/shared-state.js';
-import type { SealedMessage, StoreLink } from '../../../src/state/store-link.js';
+import type { SealedMessage, StoreLink } from '../../../src/state/store.js';
 import {
   callerOf,
   describeState,

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../../src/mcp/message.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
 import {
   chainedEncodings,
   closedMidStream,

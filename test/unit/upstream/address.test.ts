@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isAddressAllowed } from '../../../src/upstream/address.js';
+import { isAddressAllowed } from '../../../src/upstream/safe-fetch.js';
 
 type Row = readonly [
   address: string,

@@ -1,0 +1,253 @@
+// The API of revocations: list, revoke, lift. Whoever may look may list, reviewers and admins revoke, admins
+// alone lift. A request that changes something is JSON with a bearer token, which no page of another origin
+// can send unasked. It keeps nothing; the desk behind it does. RFC 9110 §15.
+
+import type { PlainResponse } from '../http/internal-server.js';
+
+// Reads what an administrator wants revoked, from the body of a request: a token by its id or by the digest
+// that stands in the audit log, a subject of an issuer, a session by its digest; and always why.
+// It judges form alone and repeats nothing of what was sent.
+
+/** What to revoke. `issuer` is a name of the configuration or an issuer identifier. */
+export type RevocationOrder = { readonly note: string } & (
+  | { readonly kind: 'token'; readonly issuer: string; readonly tokenId: string }
+  | { readonly kind: 'token-digest'; readonly digest: string }
+  | {
+      readonly kind: 'subject';
+      readonly issuer: string;
+      readonly subject: string;
+      readonly client: string | undefined;
+    }
+  | { readonly kind: 'session'; readonly digest: string }
+);
+
+type Members = ReadonlyMap<string, unknown>;
+
+const MAX_IDENTITY_CHARACTERS = 1_024;
+const MAX_NOTE_CHARACTERS = 500;
+/** Of SHA-256, as base64url. */
+const DIGEST = /^[A-Za-z0-9_-]{43}$/;
+/** Characters that would be something else in a log or on a page. */
+const CONTROL = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
+
+/** The order, or what is wrong with it in one sentence. */
+function readRevocationOrder(text: string): RevocationOrder | string {
+  const members = membersOf(parse(text));
+  if (members === undefined) return 'The body must be a JSON object.';
+  const note = textOf(members, 'note', MAX_NOTE_CHARACTERS);
+  if (note === undefined)
+    return `"note" must say why, in 1 to ${MAX_NOTE_CHARACTERS} characters of one line.`;
+  const kinds = [...members.keys()].filter((name) => name !== 'note');
+  const [kind = ''] = kinds;
+  const read = kinds.length === 1 ? READERS.get(kind) : undefined;
+  if (read === undefined) return 'Name one of "token", "subject" and "session", and "note".';
+  const order = read(membersOf(members.get(kind)) ?? new Map());
+  return typeof order === 'string' ? order : { ...order, note };
+}
+
+type Order = RevocationOrder extends infer One
+  ? One extends unknown
+    ? Omit<One, 'note'>
+    : never
+  : never;
+
+const READERS: ReadonlyMap<string, (members: Members) => Order | string> = new Map([
+  ['token', readToken],
+  ['subject', readSubject],
+  ['session', readSession],
+]);
+
+function readToken(members: Members): Order | string {
+  const digest = digestOf(members);
+  if (digest !== undefined && members.size === 1) return { kind: 'token-digest', digest };
+  const [issuer, tokenId] = [identityOf(members, 'issuer'), identityOf(members, 'jti')];
+  if (issuer === undefined || tokenId === undefined || members.size !== 2)
+    return '"token" has "issuer" and "jti", or the "digest" of the audit log alone.';
+  return { kind: 'token', issuer, tokenId };
+}
+
+function readSubject(members: Members): Order | string {
+  const [issuer, subject] = [identityOf(members, 'issuer'), identityOf(members, 'subject')];
+  const client = identityOf(members, 'client');
+  const size = client === undefined ? 2 : 3;
+  if (issuer === undefined || subject === undefined || members.size !== size)
+    return '"subject" has "issuer", "subject" and, for one client alone, "client".';
+  return { kind: 'subject', issuer, subject, client };
+}
+
+function readSession(members: Members): Order | string {
+  const digest = digestOf(members);
+  if (digest !== undefined && members.size === 1) return { kind: 'session', digest };
+  return '"session" has the "digest" of the audit log.';
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function membersOf(value: unknown): Members | undefined {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  return new Map(Object.entries(value));
+}
+
+function textOf(members: Members, name: string, maxCharacters: number): string | undefined {
+  const value = members.get(name);
+  if (typeof value !== 'string' || value.trim() === '' || value.length > maxCharacters)
+    return undefined;
+  return CONTROL.test(value) ? undefined : value;
+}
+
+function identityOf(members: Members, name: string): string | undefined {
+  return textOf(members, name, MAX_IDENTITY_CHARACTERS);
+}
+
+function digestOf(members: Members): string | undefined {
+  const value = members.get('digest');
+  return typeof value === 'string' && DIGEST.test(value) ? value : undefined;
+}
+
+export type AdminRole = 'viewer' | 'reviewer' | 'admin';
+
+/** Who asks, once verified. */
+export type AdminCaller = { readonly subject: string; readonly roles: readonly AdminRole[] };
+
+/** A revocation as administrators see it: digests in place of ids, and nothing secret. */
+export type ShownRevocation = {
+  readonly id: string;
+  readonly kind: 'token' | 'subject' | 'session';
+  readonly issuer?: string;
+  readonly subject?: string;
+  readonly client?: string;
+  readonly digest?: string;
+  readonly by: string;
+  readonly note: string;
+  /** RFC 3339. */
+  readonly at: string;
+  readonly expires: string;
+};
+
+type Revoking =
+  /** `isShared`: the store has it; otherwise it is in force here, and told as soon as that can be. */
+  | { readonly kind: 'revoked'; readonly shown: ShownRevocation; readonly isShared: boolean }
+  | { readonly kind: 'unknown-issuer' | 'full' };
+
+export type RevocationService = {
+  /** Those in force, the newest first. */
+  list(): readonly ShownRevocation[];
+  revoke(order: RevocationOrder, by: string): Promise<Revoking>;
+  lift(id: string): Promise<'lifted' | 'unknown' | 'unavailable'>;
+};
+
+/** What is asked of the API. */
+export type RevocationRequest =
+  | { readonly action: 'list-revocations' }
+  | { readonly action: 'revoke' }
+  | { readonly action: 'lift-revocation'; readonly id: string };
+
+/** What the audit log says besides: whom it was about. */
+export type AccessDetail = Readonly<Record<string, string>>;
+
+type RevocationReply = {
+  readonly response: PlainResponse;
+  readonly detail?: AccessDetail | undefined;
+};
+
+const PATH = '/api/revocations';
+const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const MAY: Readonly<Record<RevocationRequest['action'], readonly AdminRole[]>> = {
+  'list-revocations': ['viewer', 'reviewer', 'admin'],
+  revoke: ['reviewer', 'admin'],
+  'lift-revocation': ['admin'],
+};
+
+/** The largest body that is read. */
+export const MAX_ORDER_BYTES = 8 * 1024;
+
+/** What a method and a path ask for; `undefined` for what is not served. */
+export function readRevocationRequest(
+  method: string | undefined,
+  path: string | undefined,
+): RevocationRequest | undefined {
+  if (path === PATH && (method === 'GET' || method === 'HEAD'))
+    return { action: 'list-revocations' };
+  if (path === PATH && method === 'POST') return { action: 'revoke' };
+  const id = path?.startsWith(`${PATH}/`) ? path.slice(PATH.length + 1) : '';
+  return method === 'DELETE' && ID.test(id) ? { action: 'lift-revocation', id } : undefined;
+}
+
+/** Answers. `body` is read only where an order is due; it resolves with `undefined` where it is too large. */
+export async function respondToRevocation(
+  asked: RevocationRequest,
+  { roles, subject }: AdminCaller,
+  body: { readonly type: string | undefined; readonly read: () => Promise<string | undefined> },
+  revocations: RevocationService,
+): Promise<RevocationReply> {
+  if (!MAY[asked.action].some((role) => roles.includes(role)))
+    return { response: refusal(403, 'This takes another role.') };
+  switch (asked.action) {
+    case 'list-revocations':
+      return { response: json(200, { revocations: revocations.list() }) };
+    case 'revoke':
+      return revoke(body, subject, revocations);
+    case 'lift-revocation':
+      return lift(asked.id, revocations);
+  }
+}
+
+async function revoke(
+  body: Parameters<typeof respondToRevocation>[2],
+  by: string,
+  revocations: RevocationService,
+): Promise<RevocationReply> {
+  // A form or plain text could come from any page; JSON cannot (WHATWG Fetch, CORS-safelisted headers).
+  if (!/^application\/json(?:; ?charset=utf-8)?$/i.test(body.type ?? ''))
+    return { response: refusal(415, 'Send application/json.') };
+  const text = await body.read();
+  if (text === undefined) return { response: refusal(413, 'The body is too large.') };
+  const order = readRevocationOrder(text);
+  if (typeof order === 'string') return { response: refusal(400, order) };
+  const done = await revocations.revoke(order, by);
+  switch (done.kind) {
+    case 'unknown-issuer':
+      return { response: refusal(400, 'This issuer is not configured.') };
+    case 'full':
+      return { response: refusal(409, 'As many revocations are in force as can be; lift some.') };
+    case 'revoked': {
+      const { shown, isShared } = done;
+      const { by: _, at, expires, id, ...about } = shown;
+      return {
+        response: json(isShared ? 201 : 202, { revocation: shown, shared: isShared }),
+        detail: { revocation: id, ...about, until: expires },
+      };
+    }
+  }
+}
+
+async function lift(id: string, revocations: RevocationService): Promise<RevocationReply> {
+  const detail = { revocation: id };
+  switch (await revocations.lift(id)) {
+    case 'lifted':
+      return { response: { status: 204, body: '' }, detail };
+    case 'unknown':
+      return { response: refusal(404, 'No such revocation is in force.'), detail };
+    case 'unavailable':
+      return { response: refusal(503, 'The store cannot be asked; nothing was lifted.'), detail };
+  }
+}
+
+const JSON_HEADERS = {
+  'content-type': 'application/json; charset=utf-8',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+} as const;
+
+function json(status: number, value: object): PlainResponse {
+  return { status, headers: JSON_HEADERS, body: `${JSON.stringify(value)}\n` };
+}
+
+function refusal(status: number, error: string): PlainResponse {
+  return json(status, { error });
+}

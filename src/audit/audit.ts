@@ -1,0 +1,310 @@
+// The witness: gives every exchange its two events and every other event its line, in all sinks. It
+// decides when an exchange may go on: when its decision is durable in every sink, or at once where the
+// configuration says so or nothing would reach an upstream. It never holds an answer for an outcome, and
+// never writes what the record does not name (contract §8).
+
+import { randomUUID } from 'node:crypto';
+import type { AuditSettings } from '../config/settings.js';
+import type { RequestRecord } from '../policy/record.js';
+import type { MaskText } from '../text/escaping.js';
+import type { ChainHead } from './chain.js';
+import {
+  type CheckpointBounds,
+  checkpointBytes,
+  checkpointDetail,
+  MAX_LINES_BETWEEN_CHECKPOINTS,
+} from './chain.js';
+import {
+  type AuditEvent,
+  decisionEvent,
+  type EventContext,
+  type EventText,
+  type GatewayFacts,
+  outcomeEvent,
+  plainEvent,
+} from './event.js';
+import type { ChainWriter, SinkResult } from './sink.js';
+import { AuditSink } from './sink.js';
+
+/** Failed logins written in one second; the rest is counted in the next one that is written. */
+export const AUTH_FAILURES_PER_SECOND = 50;
+
+export type Recorded = 'durable' | 'unavailable';
+
+/** Hashes of the files in force. */
+export type Versions = { readonly config: string; readonly policy: string; readonly pins: string };
+
+export type AuditSigner = {
+  sign(bytes: Uint8Array): { readonly keyId: string; readonly signature: string };
+  publicKeys(): readonly { readonly keyId: string; readonly publicKey: string }[];
+};
+
+/** What the audit tells the metrics. */
+export type AuditMeters = {
+  auditEvent(sink: string, result: SinkResult | 'suppressed', count: number): void;
+  setAuditQueue(length: number): void;
+  setChainSeq(seq: number): void;
+};
+
+export type AuditPorts = {
+  readonly settings: AuditSettings;
+  /** Name of this run of the gateway. */
+  readonly instance: string;
+  /** Version of the program. */
+  readonly version: string;
+  readonly versions: Versions;
+  readonly signer: AuditSigner;
+  readonly now: () => number;
+  readonly meters: AuditMeters;
+  /** Makes the place of a sink; see audit-file.ts. */
+  readonly newWriter: (sink: AuditSettings['sinks'][number]) => ChainWriter;
+  /** Tells the control `audit`: the fault of a sink, or `undefined` when all work. */
+  readonly onState?: (error: string | undefined) => void;
+  /** A further mask for what others wrote. */
+  readonly mask?: MaskText;
+};
+
+export interface Audit {
+  /**
+   * Takes the right to write where a sink has only one writer; comes before `start`, and writes nothing.
+   * Resolves with a sentence where another gateway has it, or where it cannot be had and `onFailure` is
+   * `block`; `onWait` is told whom it waits for. It waits no longer than until `ending`.
+   */
+  acquire(onWait: (holder: string) => void, ending?: AbortSignal): Promise<string | undefined>;
+  /** Opens all sinks and writes their first line. `unavailable` when one cannot be written. */
+  start(): Promise<Recorded>;
+  /**
+   * Records the decision. For an allow under `onFailure: block` it resolves when every sink has it
+   * durably; otherwise at once. Never rejects.
+   */
+  decision(record: RequestRecord): Promise<Recorded>;
+  /** Records how it ended; `totalMs` is the whole time in milliseconds. Does not wait. */
+  outcome(record: RequestRecord, totalMs: number): void;
+  /** Records anything else. Failed logins past a rate are counted and not written. */
+  event(event: AuditEvent): void;
+  /** The versions that events carry from now on. */
+  setVersions(versions: Versions): void;
+  /** True when every sink can be written. */
+  isWritable(): boolean;
+  /** Writes a signed checkpoint into every chain, and a copy of it into every other sink. */
+  checkpoint(): void;
+  /** Writes what waits and closes the sinks; waits a bounded time. */
+  close(): Promise<void>;
+}
+
+/** A timer takes no longer time; asked for one, it would run all the time. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+const DURABLE: Promise<Recorded> = Promise.resolve('durable');
+
+type Budget = { take(): boolean; suppressed(): number };
+
+/** A bucket of tokens, filled evenly; what it refuses is counted until it is asked for. */
+function createBudget(perSecond: number, now: () => number): Budget {
+  let tokens = perSecond;
+  let filledAt = now();
+  let refused = 0;
+  return {
+    take() {
+      const at = now();
+      tokens = Math.min(perSecond, tokens + (Math.max(0, at - filledAt) * perSecond) / 1000);
+      filledAt = at;
+      if (tokens < 1) {
+        refused += 1;
+        return false;
+      }
+      tokens -= 1;
+      return true;
+    },
+    suppressed() {
+      const count = refused;
+      refused = 0;
+      return count;
+    },
+  };
+}
+
+function sinkNames(settings: AuditSettings): readonly string[] {
+  const counts = new Map<string, number>();
+  return settings.sinks.map(({ type }) => {
+    const count = (counts.get(type) ?? 0) + 1;
+    counts.set(type, count);
+    return count === 1 ? type : `${type}-${count}`;
+  });
+}
+
+/** True for what anyone can cause without a valid token. */
+function isUnauthenticated(event: AuditEvent): boolean {
+  if (event.type === 'auth.failure') return true;
+  return event.type === 'admin.action' && event.subject === undefined;
+}
+
+/** The state of all sinks as one: the first fault, with the name of its sink. */
+function createSinkStates(onState: (error: string | undefined) => void) {
+  const errors = new Map<string, string>();
+  return (sink: string, error: string | undefined): void => {
+    if (error === undefined) errors.delete(sink);
+    else errors.set(sink, `${sink}: ${error}`);
+    onState(errors.values().next().value);
+  };
+}
+
+type Builder = {
+  context(): EventContext;
+  lifecycle(event: string, detail: Readonly<Record<string, string | number>>): EventText;
+  checkpoint(head: ChainHead): EventText;
+  setVersions(versions: Versions): void;
+};
+
+function createBuilder(ports: AuditPorts): Builder {
+  const { signer, now, mask } = ports;
+  const bounds = boundsOf(ports.settings);
+  let gateway: GatewayFacts = {
+    instance: ports.instance,
+    version: ports.version,
+    ...ports.versions,
+  };
+  const context = (): EventContext =>
+    mask === undefined ? { gateway, nowMs: now() } : { gateway, nowMs: now(), mask };
+  return {
+    context,
+    setVersions(versions) {
+      gateway = { ...gateway, ...versions };
+    },
+    lifecycle(event, detail) {
+      const key = event === 'started' ? signer.publicKeys()[0] : undefined;
+      const keys = key === undefined ? {} : { key_id: key.keyId, public_key: key.publicKey };
+      return plainEvent({ type: 'lifecycle', event, detail: { ...detail, ...keys } }, context());
+    },
+    checkpoint(head) {
+      const point = { ...head, time: new Date(now()).toISOString(), bounds };
+      const detail = checkpointDetail({ ...point, ...signer.sign(checkpointBytes(point)) });
+      return plainEvent({ type: 'checkpoint', detail }, context());
+    },
+  };
+}
+
+function boundsOf({ checkpointEveryMs }: AuditSettings): CheckpointBounds {
+  return { everyMs: checkpointEveryMs, everyLines: MAX_LINES_BETWEEN_CHECKPOINTS };
+}
+
+function createSinks(
+  ports: AuditPorts,
+  builder: Builder,
+  isClosing: () => boolean,
+): readonly AuditSink[] {
+  const { settings, meters } = ports;
+  const names = sinkNames(settings);
+  const setSinkState = createSinkStates(ports.onState ?? (() => undefined));
+  const sinks: AuditSink[] = settings.sinks.map((sink, index) => {
+    const name = names[index] ?? sink.type;
+    return new AuditSink(name, ports.newWriter(sink), {
+      lifecycle: builder.lifecycle,
+      checkpoint: builder.checkpoint,
+      bounds: boundsOf(settings),
+      newEpoch: randomUUID,
+      // How long a write takes is no matter of the wall clock, which may jump.
+      monotonicMs: () => performance.now(),
+      onResult: (result, count) => meters.auditEvent(name, result, count),
+      onWritten(head) {
+        meters.setAuditQueue(Math.max(...sinks.map((each) => each.queueLength)));
+        if (index === 0) meters.setChainSeq(head.seq);
+      },
+      onCheckpoint(event) {
+        if (isClosing()) return;
+        for (const other of sinks) if (other.name !== name) other.enqueue(event, false);
+      },
+      onState: (error) => setSinkState(name, error),
+    });
+  });
+  return sinks;
+}
+
+/**
+ * Makes the audit. Nothing is opened before `start`.
+ * @throws RangeError without a sink: then nothing would be recorded and everything would pass.
+ */
+export function createAudit(ports: AuditPorts): Audit {
+  const { settings, now } = ports;
+  if (settings.sinks.length === 0) throw new RangeError('an audit needs a sink');
+  const builder = createBuilder(ports);
+  let isClosing = false;
+  const sinks = createSinks(ports, builder, () => isClosing);
+  const [only] = sinks.length === 1 ? sinks : [];
+  const failures = createBudget(AUTH_FAILURES_PER_SECOND, now);
+  const timer = setInterval(checkpoint, Math.min(settings.checkpointEveryMs, MAX_TIMER_MS));
+  timer.unref();
+
+  function checkpoint(): void {
+    for (const sink of sinks) sink.checkpoint();
+  }
+
+  function spread(event: EventText, mayUseReserve: boolean): void {
+    for (const sink of sinks) sink.enqueue(event, mayUseReserve);
+  }
+
+  /** Those who wait for one group of one sink hold the same promise, and get the same answer. */
+  let waiting:
+    | { readonly appended: Promise<unknown>; readonly durability: Promise<Recorded> }
+    | undefined;
+
+  function durability(appended: Promise<unknown>): Promise<Recorded> {
+    if (waiting?.appended === appended) return waiting.durability;
+    const recorded = appended.then(
+      () => 'durable' as const,
+      () => 'unavailable' as const,
+    );
+    waiting = { appended, durability: recorded };
+    return recorded;
+  }
+
+  return {
+    async acquire(onWait, ending) {
+      for (const sink of sinks) {
+        const refused = await sink.acquire(onWait, ending).catch((error: unknown) => {
+          // Where calls go on without a record, the sink itself tries again.
+          if (settings.onFailure === 'continue') return undefined;
+          return `the audit cannot be written: ${error instanceof Error ? error.message : String(error)}`;
+        });
+        if (refused !== undefined) return refused;
+      }
+      return undefined;
+    },
+    start: () => durability(Promise.all(sinks.map((sink) => sink.start()))),
+    decision(record) {
+      const event = decisionEvent(record, builder.context());
+      const isAllowed = record.decision.verdict === 'allow';
+      if (!isAllowed || settings.onFailure === 'continue') {
+        spread(event, isAllowed);
+        return DURABLE;
+      }
+      if (only !== undefined) return durability(only.append(event));
+      return durability(Promise.all(sinks.map((sink) => sink.append(event))));
+    },
+    outcome(record, totalMs) {
+      const mayUseReserve = record.decision.verdict === 'allow';
+      spread(outcomeEvent(record, builder.context(), totalMs), mayUseReserve);
+    },
+    event(event) {
+      if (isUnauthenticated(event) && !failures.take()) {
+        for (const sink of sinks) ports.meters.auditEvent(sink.name, 'suppressed', 1);
+        return;
+      }
+      const counted =
+        event.type === 'auth.failure' ? { ...event, suppressed: failures.suppressed() } : event;
+      spread(plainEvent(counted, builder.context()), false);
+    },
+    setVersions: builder.setVersions,
+    isWritable: () => sinks.every((sink) => sink.isWritable),
+    checkpoint,
+    async close() {
+      clearInterval(timer);
+      if (isClosing) return;
+      // The last checkpoints still find their way into the other sinks.
+      if (sinks.length > 1) checkpoint();
+      await Promise.all(sinks.map((sink) => sink.drain()));
+      isClosing = true;
+      await Promise.all(sinks.map((sink) => sink.close()));
+    },
+  };
+}

@@ -1,0 +1,424 @@
+// Builds the line of an audit event (`sallyport.audit/1`, contract §8) by hand, in one fixed order of
+// members. It decides what is recorded and never records a payload, a token or a secret: it reads named
+// members of the record only. The chain is added where the line is written, see chain.ts.
+// `before` and `after` stand around the epoch, which belongs to the sink and not to the event.
+
+import { randomUUID } from 'node:crypto';
+import type { Principal } from '../policy/principal.js';
+import type { RequestRecord } from '../policy/record.js';
+import {
+  type MaskText,
+  quoteForeign,
+  quoteForeignList,
+  quoteList,
+  quoteNumber,
+  quoteOptional,
+  quoteOwn,
+  quoteVerified,
+} from '../text/escaping.js';
+
+// The member `detail` of an audit event: what an event that is not of an exchange has to say besides. Names
+// are our own; values are quoted as what they are, ours or others' words. Contract §8.
+
+/** A detail of our own words and numbers; what is `undefined` is left out. */
+function detailText(detail: Readonly<Record<string, string | number | undefined>>): string {
+  let text = '';
+  for (const [name, value] of Object.entries(detail)) {
+    if (value === undefined) continue;
+    const quoted = typeof value === 'number' ? quoteNumber(value) : quoteVerified(value);
+    text += `${text === '' ? '' : ','}${quoteVerified(name)}:${quoted}`;
+  }
+  return `{${text}}`;
+}
+
+/** Further members of a detail, whose values others wrote. */
+function foreignDetail(
+  detail: Readonly<Record<string, string>> | undefined,
+  mask: MaskText | undefined,
+): string {
+  return Object.entries(detail ?? {})
+    .map(([name, value]) => `,${quoteVerified(name)}:${quoteForeign(value, mask)}`)
+    .join('');
+}
+
+// The parts of an event that many events share, built once and kept: the versions of the files, who was
+// verified, what was asked for, what the rule said. Each is exactly the text that building it anew would
+// give; what is kept is bounded, and holds nothing that a client chose.
+
+/** Lists in an event end here. */
+const MAX_LISTED = 64;
+const MAX_TARGETS = 1024;
+
+type FileVersions = Pick<GatewayFacts, 'config' | 'policy' | 'pins'>;
+
+/** One piece of memory: a text put together of many parts would be put together again at each writing. */
+function flat(text: string): string {
+  return Buffer.from(text, 'latin1').toString('latin1');
+}
+
+let lastInstance = { name: '', text: '""' };
+
+/** The name of this run of the gateway. */
+function instanceText({ instance }: GatewayFacts): string {
+  if (lastInstance.name !== instance)
+    lastInstance = { name: instance, text: quoteVerified(instance) };
+  return lastInstance.text;
+}
+
+/** Versions change with a reload, so the text of the last ones serves nearly every event. */
+const versionTexts = new WeakMap<
+  FileVersions,
+  { readonly program: string; readonly text: string }
+>();
+
+/** From the end of the epoch to the end of `gateway`, under the given versions or the gateway's own. */
+function versionsText(gateway: GatewayFacts, decided: FileVersions = gateway): string {
+  const kept = versionTexts.get(decided);
+  if (kept?.program === gateway.version) return kept.text;
+  const text = flat(
+    `","version":${quoteVerified(gateway.version)},"config":${quoteVerified(decided.config)},"policy":${quoteVerified(decided.policy)},"pins":${quoteVerified(decided.pins)}}`,
+  );
+  versionTexts.set(decided, { program: gateway.version, text });
+  return text;
+}
+
+/** A verified token is presented many times: its part of the line is built once. */
+const provedTexts = new WeakMap<Principal, string>();
+
+/** The actor up to the groups that were used. */
+function provedText(principal: Principal): string {
+  const kept = provedTexts.get(principal);
+  if (kept !== undefined) return kept;
+  const { token } = principal;
+  const act = principal.actors
+    .slice(0, MAX_LISTED)
+    .map((actor) => `{"iss":${quoteOptional(actor.issuer)},"sub":${quoteVerified(actor.subject)}}`);
+  const text = flat(
+    `{"iss":${quoteVerified(principal.issuerUrl)},"sub":${quoteVerified(principal.subject)},"client_id":${quoteVerified(principal.client)},"act":[${act.join()}],` +
+      `"token":{"id":${quoteVerified(token.id)},"aud":${quoteVerified(token.audience)},"scopes":${quoteList(principal.statedScopes ?? principal.scopes, MAX_LISTED)},"exp":${quoteNumber(token.expiresAt / 1000)},"binding":"${token.binding}"},"groups_used":`,
+  );
+  provedTexts.set(principal, text);
+  return text;
+}
+
+type Pinned = {
+  readonly upstream: string;
+  readonly aggregate: string | undefined;
+  readonly method: string | undefined;
+  readonly kind: string | undefined;
+  readonly name: string | undefined;
+  readonly definition: string | undefined;
+  readonly text: string;
+};
+
+function isOf(kept: Pinned, { upstream, aggregate, target }: RequestRecord): boolean {
+  return (
+    kept.method === target.method &&
+    kept.name === target.name &&
+    kept.upstream === upstream &&
+    kept.aggregate === aggregate &&
+    kept.kind === target.kind &&
+    kept.definition === target.definition
+  );
+}
+
+/** By digest of the pin. */
+const targetTexts = new Map<string, Pinned>();
+
+/** The target of a call to something pinned, up to the id of the request. */
+function pinnedTargetText(record: RequestRecord): string {
+  const { upstream, aggregate, target } = record;
+  const { method, kind, name, definition, pin = '' } = target;
+  const kept = targetTexts.get(pin);
+  if (kept !== undefined && isOf(kept, record)) return kept.text;
+  const through = aggregate === undefined ? '' : `,"endpoint":${quoteVerified(aggregate)}`;
+  const text = flat(
+    `{"upstream":${quoteVerified(upstream)}${through},"method":${quoteOptional(method)},"kind":${quoteOptional(kind)},"name":${quoteOptional(name)},"definition":${quoteOptional(definition)},"pin":${quoteOptional(pin)},"request_id":`,
+  );
+  if (targetTexts.size >= MAX_TARGETS) targetTexts.clear();
+  targetTexts.set(pin, { upstream, aggregate, method, kind, name, definition, text });
+  return text;
+}
+
+type Ruled = Pick<RequestRecord['decision'], 'verdict' | 'action' | 'stage' | 'policy' | 'rule'> & {
+  readonly text: string;
+};
+
+let lastRuled: Ruled | undefined;
+
+function describesDecision(kept: Ruled, decision: RequestRecord['decision']): boolean {
+  return (
+    kept.verdict === decision.verdict &&
+    kept.action === decision.action &&
+    kept.stage === decision.stage &&
+    kept.policy === decision.policy &&
+    kept.rule === decision.rule
+  );
+}
+
+/** What was decided, from behind the id to the reasons; the last one serves most events. */
+function ruledText(decision: RequestRecord['decision']): string {
+  const { verdict, action, stage, policy, rule } = decision;
+  const kept = lastRuled;
+  if (kept !== undefined && describesDecision(kept, decision)) return kept.text;
+  const text = flat(
+    `,"verdict":"${verdict}","action":"${action}","mode":"enforce","stage":"${stage}","policy":${quoteOptional(policy)},"rule":${quoteOptional(rule)},"reasons":`,
+  );
+  lastRuled = { verdict, action, stage, policy, rule, text };
+  return text;
+}
+
+const AUDIT_SCHEMA = 'sallyport.audit/1';
+
+/** Lists in an event end here; what is beyond is not recorded, so that a line stays small. */
+
+/** An event but for its epoch and its chain. The line is `before + epoch + after + chain`. */
+export type EventText = {
+  readonly before: string;
+  readonly after: string;
+  /** The time that the line states, in milliseconds since the epoch. */
+  readonly timeMs: number;
+};
+
+/** Whose event it is, and under which versions of the files it happened. */
+export type GatewayFacts = {
+  readonly instance: string;
+  readonly version: string;
+  readonly config: string;
+  readonly policy: string;
+  readonly pins: string;
+};
+
+/** Events that are not of an exchange. `detail` of the line holds what has no member of its own. */
+export type AuditEvent =
+  | {
+      readonly type: 'auth.failure';
+      readonly upstream: string;
+      readonly reason: string;
+      readonly decisionId: string;
+      readonly ip: string;
+      /** Failures before this one that were counted and not written. */
+      readonly suppressed?: number;
+    }
+  | {
+      readonly type: 'pin.drift';
+      readonly upstream: string;
+      readonly kind: string;
+      readonly name: string;
+      readonly change: string;
+      readonly before: string | undefined;
+      readonly after: string | undefined;
+    }
+  | {
+      readonly type: 'pin.approval' | 'pin.block';
+      readonly upstream: string;
+      readonly kind: string;
+      readonly name: string;
+      readonly digest: string | undefined;
+      readonly by: string;
+      readonly note: string | undefined;
+    }
+  | {
+      readonly type: 'config.reload';
+      readonly result: 'applied' | 'rejected';
+      readonly faults: number;
+    }
+  | {
+      readonly type: 'admin.action';
+      readonly subject: string | undefined;
+      readonly action: string;
+      readonly status: number;
+      readonly ip: string;
+      /** Whom it was about, under names of our own. */
+      readonly detail?: Readonly<Record<string, string>> | undefined;
+    }
+  | {
+      readonly type: 'lifecycle';
+      readonly event: string;
+      readonly detail?: Readonly<Record<string, string | number>>;
+    }
+  | {
+      readonly type: 'checkpoint';
+      readonly detail: Readonly<Record<string, string | number>>;
+    };
+
+/** What building an event takes from outside. */
+export type EventContext = {
+  readonly gateway: GatewayFacts;
+  readonly nowMs: number;
+  /** A further mask for what others wrote. */
+  readonly mask?: MaskText;
+};
+
+/** Many events fall into one millisecond: its text is built once. */
+let lastMs = Number.NaN;
+let lastTime = '';
+
+function timeText(nowMs: number): string {
+  if (nowMs !== lastMs) {
+    lastTime = new Date(nowMs).toISOString();
+    lastMs = nowMs;
+  }
+  return lastTime;
+}
+
+function head(type: string, { gateway, nowMs }: EventContext): string {
+  return `{"schema":"${AUDIT_SCHEMA}","id":"${randomUUID()}","time":"${timeText(nowMs)}","type":"${type}","gateway":{"instance":${instanceText(gateway)},"epoch":"`;
+}
+
+function actorText(principal: Principal | undefined, groups: readonly string[]): string {
+  return principal === undefined
+    ? 'null'
+    : `${provedText(principal)}${quoteList(groups, MAX_LISTED)}}`;
+}
+
+function clientText({ client }: RequestRecord, mask: MaskText | undefined): string {
+  const self = client.selfReported;
+  const selfReported =
+    self === undefined
+      ? 'null'
+      : `{"name":${quoteForeign(self.name, mask)},"version":${quoteForeign(self.version, mask)}}`;
+  return `{"ip":${quoteForeign(client.ip)},"self_reported":${selfReported},"era":${quoteOptional(client.era)},"session":${quoteOptional(client.session)}}`;
+}
+
+function requestId(id: string | number | undefined, mask: MaskText | undefined): string {
+  return typeof id === 'string' ? quoteForeign(id, mask) : quoteNumber(id);
+}
+
+function foreign(text: string | undefined, mask: MaskText | undefined): string {
+  return text === undefined ? 'null' : quoteForeign(text, mask);
+}
+
+function targetText(record: RequestRecord, mask: MaskText | undefined): string {
+  const { upstream, aggregate, target } = record;
+  const id = requestId(target.requestId, mask);
+  // A pinned name was reviewed; every other name is the client's own words.
+  if (target.pin !== undefined && target.method !== undefined)
+    return `${pinnedTargetText(record)}${id}}`;
+  const name = target.pin === undefined ? foreign(target.name, mask) : quoteOptional(target.name);
+  const method =
+    target.method === undefined
+      ? foreign(target.receivedMethod, mask)
+      : quoteVerified(target.method);
+  const through = aggregate === undefined ? '' : `,"endpoint":${quoteVerified(aggregate)}`;
+  return `{"upstream":${quoteVerified(upstream)}${through},"method":${method},"kind":${quoteOptional(target.kind)},"name":${name},"definition":${quoteOptional(target.definition)},"pin":${quoteOptional(target.pin)},"request_id":${id}}`;
+}
+
+function argsText({ args }: RequestRecord, mask: MaskText | undefined): string {
+  if (args === undefined) return 'null';
+  const captured = Object.entries(args.captured)
+    .slice(0, MAX_LISTED)
+    .map(([pointer, value]) => `${quoteVerified(pointer)}:${quoteForeign(value, mask)}`);
+  return `{"digest":${quoteOwn(args.digest)},"bytes":${quoteNumber(args.bytes)},"keys":${quoteForeignList(args.keys, MAX_LISTED, mask)},"captured":{${captured.join()}}}`;
+}
+
+/** What was asked for, and with what: known at the decision, and told once more, in the same words, at the end. */
+function askedText(record: RequestRecord, mask: MaskText | undefined): string {
+  record.askedText ??= `,"target":${targetText(record, mask)},"args":${argsText(record, mask)}`;
+  return record.askedText;
+}
+
+function decisionText(record: RequestRecord): string {
+  const { id, decision } = record;
+  return `{"id":${quoteOwn(id)}${ruledText(decision)}${quoteList(decision.reasons, MAX_LISTED)},"shadow":[]}`;
+}
+
+function findingsText({ findings }: RequestRecord, mask: MaskText | undefined): string {
+  if (findings.length === 0) return '[]';
+  const texts = findings
+    .slice(0, MAX_LISTED)
+    .map(
+      (found) =>
+        `{"detector":${quoteVerified(found.detector)},"direction":"${found.direction}","path":${quoteForeign(found.path, mask)},"count":${quoteNumber(found.count)},"action":"${found.action}"}`,
+    );
+  return `[${texts.join()}]`;
+}
+
+function resultText({ result }: RequestRecord): string {
+  const list =
+    result.list === undefined
+      ? 'null'
+      : `{"advertised":${quoteNumber(result.list.advertised)},"visible":${quoteNumber(result.list.visible)}}`;
+  return `{"status":"${result.status}","http":${quoteNumber(result.http)},"rpc_code":${quoteNumber(result.rpcCode)},"bytes":${quoteNumber(result.bytes)},"digest":${result.digest === undefined ? 'null' : quoteOwn(result.digest)},"list":${list}}`;
+}
+
+function latencyText({ latency }: RequestRecord, totalMs: number | undefined): string {
+  const upstream = totalMs === undefined ? undefined : latency.upstream;
+  return `{"total":${quoteNumber(totalMs)},"auth":${quoteNumber(latency.auth)},"policy":${quoteNumber(latency.policy)},"inspect":${quoteNumber(latency.inspect)},"upstream":${quoteNumber(upstream)}}`;
+}
+
+function traceText({ trace }: RequestRecord): string {
+  if (trace === undefined) return 'null';
+  return `{"trace_id":${quoteVerified(trace.traceId)},"span_id":${quoteVerified(trace.spanId)}}`;
+}
+
+function requestText(
+  type: 'mcp.decision' | 'mcp.outcome',
+  record: RequestRecord,
+  context: EventContext,
+  totalMs: number | undefined,
+): EventText {
+  const { mask } = context;
+  const result = type === 'mcp.decision' ? 'null' : resultText(record);
+  return {
+    before: head(type, context),
+    after:
+      `${versionsText(context.gateway, record.versions)},"actor":${actorText(record.principal, record.groupsUsed ?? [])}` +
+      `,"client":${clientText(record, mask)}${askedText(record, mask)}` +
+      `,"decision":${decisionText(record)},"findings":${findingsText(record, mask)},"result":${result}` +
+      `,"latency_ms":${latencyText(record, totalMs)},"trace":${traceText(record)}`,
+    timeMs: context.nowMs,
+  };
+}
+
+/** The event written before anything leaves. Its result, and the time the upstream took, are `null`. */
+export function decisionEvent(record: RequestRecord, context: EventContext): EventText {
+  return requestText('mcp.decision', record, context, undefined);
+}
+
+/** The event written once, at the end, whatever the end was. `totalMs` is in milliseconds. */
+export function outcomeEvent(
+  record: RequestRecord,
+  context: EventContext,
+  totalMs: number,
+): EventText {
+  return requestText('mcp.outcome', record, context, totalMs);
+}
+
+function pinTarget(
+  event: { readonly upstream: string; readonly kind: string; readonly name: string },
+  definition: string | undefined,
+  pin: string | undefined,
+  mask: MaskText | undefined,
+): string {
+  return `"target":{"upstream":${quoteVerified(event.upstream)},"kind":${quoteVerified(event.kind)},"name":${quoteForeign(event.name, mask)},"definition":${quoteOptional(definition)},"pin":${quoteOptional(pin)}}`;
+}
+
+function eventMembers(event: AuditEvent, mask: MaskText | undefined): string {
+  switch (event.type) {
+    case 'auth.failure':
+      return `"client":{"ip":${quoteForeign(event.ip)}},"target":{"upstream":${quoteVerified(event.upstream)}},"decision":{"id":${quoteVerified(event.decisionId)},"verdict":"deny","action":"refused","mode":"enforce","stage":"authn","reasons":[${quoteVerified(event.reason)}]},"detail":${detailText({ suppressed: event.suppressed ?? 0 })}`;
+    case 'pin.drift':
+      return `${pinTarget(event, event.after, event.before, mask)},"detail":${detailText({ change: event.change })}`;
+    case 'pin.approval':
+    case 'pin.block':
+      return `"actor":{"sub":${quoteForeign(event.by, mask)}},${pinTarget(event, event.digest, undefined, mask)},"detail":{"note":${foreign(event.note, mask)}}`;
+    case 'config.reload':
+      return `"detail":${detailText({ result: event.result, faults: event.faults })}`;
+    case 'admin.action':
+      return `"actor":{"sub":${quoteOptional(event.subject)}},"client":{"ip":${quoteForeign(event.ip)}},"detail":{"action":${quoteForeign(event.action, mask)},"status":${quoteNumber(event.status)}${foreignDetail(event.detail, mask)}}`;
+    case 'lifecycle':
+      return `"detail":${detailText({ event: event.event, ...event.detail })}`;
+    case 'checkpoint':
+      return `"detail":${detailText(event.detail)}`;
+  }
+}
+
+/** An event that is not of an exchange. Members that do not apply are left out. */
+export function plainEvent(event: AuditEvent, context: EventContext): EventText {
+  return {
+    before: head(event.type, context),
+    after: `${versionsText(context.gateway)},${eventMembers(event, context.mask)}`,
+    timeMs: context.nowMs,
+  };
+}

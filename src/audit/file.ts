@@ -1,0 +1,268 @@
+// The file that audit lines go to: appended, synced (O_DSYNC) group by group, readable by its owner
+// alone, written only while this process has its lease. Before a group it looks whether the path still
+// names the file it has, and of the size it left: when it was removed, rotated or emptied, it opens the
+// path anew; when it ends in anything but the last line of this process, another one wrote into it, and
+// nothing more is written. Groups that follow each other within a few milliseconds share one look. After
+// a crash it finds the last whole line and says what was torn. It never goes on in a file that is no
+// audit file.
+
+import { randomUUID } from 'node:crypto';
+import { constants, type Stats, statSync } from 'node:fs';
+import { type FileHandle, open, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { type ChainHead, type ChainTail, readChainLine, readTail, tornDigest } from './chain.js';
+import type { ChainWriter, LifecycleEvent, Preparation } from './sink.js';
+import { AuditLease, isOnThisMachine, type LeaseOptions } from './writer-lease.js';
+
+const FILE_MODE = 0o600;
+
+/** Each write returns when its bytes are durable, as after fdatasync: one call of the system, not two. */
+const SYNCED_APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_RDWR | constants.O_DSYNC;
+
+/** A look is good for this long: as near as a look can come to a write that takes about as long itself. */
+const CHECK_INTERVAL_MS = 5;
+
+/** The end of the file in which the last whole line must be found; far more than the longest line. */
+const MAX_TAIL_BYTES = 1024 * 1024;
+
+type Opened = {
+  readonly handle: FileHandle;
+  /**
+   * On a file system of this machine. There a look is a few microseconds from memory, less than handing it
+   * to another thread; over a network it may take forever.
+   */
+  readonly isLocal: boolean;
+  readonly isRegular: boolean;
+  readonly device: number;
+  readonly inode: number;
+  /** Bytes that are durable. */
+  size: number;
+};
+
+type Found = 'same' | 'vanished' | 'replaced' | 'resized';
+
+function compare(found: Stats | undefined, opened: Opened): Found {
+  if (found === undefined) return 'vanished';
+  if (found.ino !== opened.inode || found.dev !== opened.device) return 'replaced';
+  return opened.isRegular && found.size !== opened.size ? 'resized' : 'same';
+}
+
+function checkFileSync(path: string, opened: Opened): Found {
+  try {
+    return compare(statSync(path, { throwIfNoEntry: false }), opened);
+  } catch {
+    return 'vanished';
+  }
+}
+
+async function checkFile(path: string, opened: Opened): Promise<Found> {
+  try {
+    return compare(await stat(path), opened);
+  } catch {
+    return 'vanished';
+  }
+}
+
+async function openPath(path: string): Promise<Opened> {
+  const handle = await open(path, SYNCED_APPEND, FILE_MODE);
+  try {
+    const found = await handle.stat();
+    return {
+      handle,
+      isLocal: found.isFile() && (await isOnThisMachine(path)),
+      isRegular: found.isFile(),
+      device: found.dev,
+      inode: found.ino,
+      size: found.isFile() ? found.size : 0,
+    };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** Makes the name of a new file durable too. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(dirname(path), 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+async function readEnd({ handle, size }: Opened, more = 0): Promise<string> {
+  const length = Math.min(size, MAX_TAIL_BYTES + more);
+  const bytes = Buffer.alloc(length);
+  let done = 0;
+  while (done < length) {
+    const { bytesRead } = await handle.read(bytes, done, length - done, size - length + done);
+    if (bytesRead === 0) break;
+    done += bytesRead;
+  }
+  return bytes.toString('latin1', 0, done);
+}
+
+async function writeAll(handle: FileHandle, bytes: Buffer): Promise<void> {
+  let done = 0;
+  while (done < bytes.length) {
+    const { bytesWritten } = await handle.write(bytes, done, bytes.length - done);
+    done += bytesWritten;
+  }
+}
+
+function continuation(head: ChainHead, why: string): LifecycleEvent {
+  return { event: 'continued', detail: { why, after_seq: head.seq, after_hash: head.hash } };
+}
+
+/** Another one wrote into the file, or cut it. */
+export class ForeignEnd extends Error {
+  override readonly name = 'ForeignEnd';
+}
+
+/** How a file with content is gone on with by a process that has written nothing yet. */
+function takeOver(text: string): Preparation {
+  const tail = readTail(text);
+  if (tail.head === undefined) {
+    throw new Error('the file has content and no audit line at its end');
+  }
+  return { head: tail.head, lifecycleEvents: recovery(tail), needsLineEnd: !tail.isLineEnded };
+}
+
+function recovery({ torn }: ChainTail): LifecycleEvent[] {
+  if (torn === '') return [];
+  return [
+    { event: 'recovered', detail: { torn_bytes: torn.length, torn_sha256: tornDigest(torn) } },
+  ];
+}
+
+/** What stands behind the last line that this process wrote; `undefined` where that line is not there. */
+function textBehind(text: string, { hash }: ChainHead): string | undefined {
+  const ending = `"hash":"${hash}"}}\n`;
+  const at = text.lastIndexOf(ending);
+  if (at < 0) return undefined;
+  const line = readChainLine(text.slice(text.lastIndexOf('\n', at) + 1, at + ending.length - 1));
+  const isOurs = line !== undefined && line.computed === line.hash && line.hash === hash;
+  return isOurs ? text.slice(at + ending.length) : undefined;
+}
+
+/** What a write that failed, and could not be undone, may have left behind the last line. */
+type Remains = { readonly device: number; readonly inode: number; readonly bytes: Buffer };
+
+/** The same for a process that goes on with what it wrote itself. */
+function goOn(
+  text: string,
+  file: Opened,
+  known: ChainHead,
+  remains: Remains | undefined,
+): Preparation {
+  const behind = textBehind(text, known);
+  if (behind === '') return { head: known, lifecycleEvents: [], needsLineEnd: false };
+  const isSame = remains?.device === file.device && remains.inode === file.inode;
+  const left = isSame ? remains?.bytes.toString('latin1') : undefined;
+  if (behind !== undefined && left?.startsWith(behind)) return takeOver(text);
+  throw new ForeignEnd(
+    'the file does not end where this gateway left it: another process wrote into it, or cut it',
+  );
+}
+
+export type AuditFileOptions = {
+  /**
+   * A file that was taken away within this time after a look is noticed by the first group behind that
+   * time.
+   */
+  readonly checkIntervalMs?: number;
+  readonly lease?: LeaseOptions;
+};
+
+/** A writer for one path. Nothing is opened before `acquire` or the first `prepare`. */
+export function createAuditFile(path: string, options: AuditFileOptions = {}): ChainWriter {
+  const { checkIntervalMs = CHECK_INTERVAL_MS } = options;
+  const lease = new AuditLease(path, options.lease ?? { instance: randomUUID() });
+  let opened: Opened | undefined;
+  let remains: Remains | undefined;
+  /** What is being written, until it is known to be durable. */
+  let writing: Buffer | undefined;
+  let checkedAtMs = Number.NEGATIVE_INFINITY;
+
+  async function release(): Promise<void> {
+    const { handle } = opened ?? {};
+    opened = undefined;
+    await handle?.close().catch(() => undefined);
+  }
+
+  async function takeUp(known: ChainHead | undefined, why: string): Promise<Preparation> {
+    await lease.holdAnew();
+    const file = await openPath(path);
+    opened = file;
+    if (file.size > 0) {
+      const text = await readEnd(file, remains?.bytes.length);
+      return known === undefined ? takeOver(text) : goOn(text, file, known, remains);
+    }
+    if (file.isRegular) await syncFolder(path);
+    const lifecycleEvents = known === undefined ? [] : [continuation(known, why)];
+    return { head: known, lifecycleEvents, needsLineEnd: false };
+  }
+
+  /** Takes back what was written of a group that failed, so that the file ends with a whole line. */
+  async function undo({ handle, isRegular, device, inode, size }: Opened): Promise<void> {
+    const bytes = writing;
+    writing = undefined;
+    if (bytes === undefined || !isRegular) return;
+    try {
+      // Only what is certainly this group: behind it may stand what another wrote.
+      if ((await handle.stat()).size > size + bytes.length) return;
+      await handle.truncate(size);
+    } catch {
+      remains = { device, inode, bytes: Buffer.from(bytes) };
+    }
+  }
+
+  return {
+    acquire: (onWait, ending) => lease.acquire(onWait, ending),
+    currentError: () => lease.lost,
+    async prepare(known) {
+      if (opened === undefined) return takeUp(known, 'reopened');
+      if (!lease.isFresh) await lease.hold();
+      const nowMs = performance.now();
+      if (nowMs - checkedAtMs < checkIntervalMs)
+        return { head: known, lifecycleEvents: [], needsLineEnd: false };
+      const found = opened.isLocal ? checkFileSync(path, opened) : await checkFile(path, opened);
+      if (found === 'same') {
+        checkedAtMs = nowMs;
+        return { head: known, lifecycleEvents: [], needsLineEnd: false };
+      }
+      await release();
+      return takeUp(known, found);
+    },
+    async commit(bytes) {
+      if (opened === undefined) throw new Error('the file is not open');
+      writing = bytes;
+      await writeAll(opened.handle, bytes);
+      writing = undefined;
+      remains = undefined;
+      opened.size += bytes.length;
+    },
+    async abandon() {
+      if (opened !== undefined) await undo(opened);
+      await release();
+    },
+    async close() {
+      await release();
+      await lease.release();
+    },
+  };
+}
+
+/**
+ * A writer that hands lines to a stream, such as standard output. It cannot be durable: `write` resolves
+ * when the stream took the text. Each run is a chain of its own.
+ */
+export function createAuditStream(write: (text: string) => Promise<void>): ChainWriter {
+  return {
+    prepare: (known) => Promise.resolve({ head: known, lifecycleEvents: [], needsLineEnd: false }),
+    commit: (bytes) => write(bytes.toString('latin1')),
+    abandon: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+  };
+}

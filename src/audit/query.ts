@@ -1,0 +1,120 @@
+// Reads audit lines back: which of them match, and how one is shown to a person. It judges no chain,
+// and trusts nothing in a line: what goes to a terminal is made visible first.
+
+import { makeVisible } from '../text/escaping.js';
+
+/** An event as read; members may be missing or of any type. */
+export type AuditRecord = { readonly [name: string]: unknown };
+
+/** All that are given must hold. Values are exact. */
+export type AuditFilter = {
+  readonly type?: string;
+  readonly subject?: string;
+  readonly upstream?: string;
+  readonly reason?: string;
+  /** Milliseconds since the epoch: events at or after it. */
+  readonly sinceMs?: number;
+};
+
+/** A line as an event; `undefined` when it is none. */
+export function readAuditLine(line: string): AuditRecord | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isRecord(value: unknown): value is AuditRecord {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The value at a path of own members, or `undefined`. */
+export function valueAt(record: AuditRecord, ...path: readonly string[]): unknown {
+  let value: unknown = record;
+  for (const name of path) {
+    if (!isRecord(value) || !Object.hasOwn(value, name)) return undefined;
+    value = value[name];
+  }
+  return value;
+}
+
+function holds<T>(wanted: T | undefined, check: (value: T) => boolean): boolean {
+  return wanted === undefined || check(wanted);
+}
+
+function hasReason(record: AuditRecord, reason: string): boolean {
+  const reasons = valueAt(record, 'decision', 'reasons');
+  return Array.isArray(reasons) && reasons.includes(reason);
+}
+
+/** True when the event is one that is asked for. */
+export function isMatch(record: AuditRecord, filter: AuditFilter): boolean {
+  return (
+    holds(filter.type, (type) => record['type'] === type) &&
+    holds(filter.subject, (subject) => valueAt(record, 'actor', 'sub') === subject) &&
+    holds(filter.upstream, (upstream) => valueAt(record, 'target', 'upstream') === upstream) &&
+    holds(filter.reason, (reason) => hasReason(record, reason)) &&
+    holds(filter.sinceMs, (since) => Date.parse(String(record['time'])) >= since)
+  );
+}
+
+/** True when the event, or the decision that it belongs to, has this id. */
+export function hasId(record: AuditRecord, id: string): boolean {
+  return record['id'] === id || valueAt(record, 'decision', 'id') === id;
+}
+
+function quoteIfNeeded(value: unknown): string {
+  if (typeof value === 'string' && value !== '') return makeVisible(value);
+  return typeof value === 'number' ? String(value) : '-';
+}
+
+function reasonsOf(record: AuditRecord): string {
+  const reasons = valueAt(record, 'decision', 'reasons');
+  return Array.isArray(reasons) && reasons.length > 0 ? reasons.map(quoteIfNeeded).join(',') : '';
+}
+
+function detailOf(record: AuditRecord): string {
+  const detail = record['detail'];
+  if (!isRecord(detail)) return '';
+  return Object.entries(detail)
+    .map(([name, value]) => `${makeVisible(name)}=${quoteIfNeeded(value)}`)
+    .join(' ');
+}
+
+/** One line for a person: when, what, who, where, and what came of it. No control characters. */
+export function renderAuditRow(record: AuditRecord): string {
+  const parts = [quoteIfNeeded(record['time']), quoteIfNeeded(record['type'])];
+  if (isRecord(record['actor'])) parts.push(quoteIfNeeded(valueAt(record, 'actor', 'sub')));
+  const target = record['target'];
+  if (isRecord(target)) {
+    const { upstream, method, name } = target;
+    parts.push(
+      [upstream, method, name]
+        .filter((part) => part != null)
+        .map(quoteIfNeeded)
+        .join(' '),
+    );
+  }
+  const decision = record['decision'];
+  if (isRecord(decision)) {
+    parts.push(
+      `${quoteIfNeeded(decision['action'])} ${reasonsOf(record) || quoteIfNeeded(decision['rule'])}`,
+    );
+    parts.push(quoteIfNeeded(decision['id']));
+  }
+  const detail = detailOf(record);
+  if (detail !== '') parts.push(detail);
+  return parts.join('  ');
+}
+
+/** The whole event for a person: one member a line, indented, nothing that acts on a terminal. */
+export function renderAuditRecord(record: AuditRecord): string {
+  const text = JSON.stringify(
+    record,
+    (_, value: unknown) => (typeof value === 'string' ? makeVisible(value) : value),
+    2,
+  );
+  return text;
+}

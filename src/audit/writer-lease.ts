@@ -1,0 +1,472 @@
+// One writer per audit file: a lease, which is a file next to it (`audit.jsonl.lease`) that names the
+// instance and is renewed every few seconds. It decides whether this process may write. A lease that is
+// no longer renewed may be taken over; whoever lost it writes nothing more, for good.
+//
+// A process renews through the file that it opened itself and then looks whether the path still names that
+// file, so that renewing never overwrites the lease of another. A lease is replaced in one rename, and
+// only by whoever holds the file beside it (`….lease.next`), so that of several only one replaces it.
+//
+// Age is counted with care, because clocks are set and differ between machines: a lease is stale when it
+// was watched, by this process's own monotonic clock, without being renewed for the whole time; or when
+// the wall clock calls it old and it was watched for as long as its holder would trust it without renewing
+// it; or when its process has certainly ended (process-identity.ts).
+
+import { constants } from 'node:fs';
+import {
+  type FileHandle,
+  open,
+  readlink,
+  realpath,
+  rename,
+  stat,
+  statfs,
+  unlink,
+} from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+import { isGone, type ProcessIdentity, readOwnIdentity } from './process-identity.js';
+
+// Whether a path is on a file system that only the kernel of this machine can have mounted.
+
+/** File systems of this machine (statfs(2)): ext, XFS, Btrfs, F2FS, ZFS, tmpfs, overlay. */
+const LOCAL_FILE_SYSTEMS: ReadonlySet<number> = new Set([
+  0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0x01021994, 0x794c7630,
+]);
+
+/** False too where that cannot be known. */
+export async function isOnThisMachine(path: string): Promise<boolean> {
+  try {
+    return LOCAL_FILE_SYSTEMS.has((await statfs(path)).type);
+  } catch {
+    return false;
+  }
+}
+
+export type LeaseTimes = {
+  readonly renewEveryMs: number;
+  /** A lease that was not renewed for so long may be taken over. */
+  readonly staleMs: number;
+  /** How long a start waits for the lease of another. */
+  readonly waitMs: number;
+  readonly pollMs: number;
+};
+
+export const LEASE_TIMES: LeaseTimes = {
+  renewEveryMs: 5_000,
+  staleMs: 15_000,
+  waitMs: 20_000,
+  pollMs: 250,
+};
+
+export type LeaseOptions = {
+  /** Name of this run of the gateway. */
+  readonly instance: string;
+  readonly times?: LeaseTimes;
+  readonly now?: () => number;
+  readonly monotonicMs?: () => number;
+  /** This process; `undefined` where it cannot be known. */
+  readonly identity?: () => Promise<ProcessIdentity | undefined>;
+};
+
+/** Another one has the lease. */
+class LeaseTaken extends Error {
+  override readonly name = 'LeaseTaken';
+}
+
+const LEASE_SCHEMA = 'sallyport.lease/1';
+const FILE_MODE = 0o600;
+/** Whatever stands there, nobody waits for it. */
+const READ_NOW = constants.O_RDONLY | constants.O_NONBLOCK;
+const MAX_LEASE_BYTES = 4096;
+/** After a standstill: longer than a takeover that had already begun needs to end. */
+const TAKEOVER_MS = 250;
+
+/** The path of the lease for an audit file. */
+export function leasePath(path: string): string {
+  return `${path}.lease`;
+}
+
+/** The path of the file that the right to replace a lease is claimed with. */
+export function nextLeasePath(path: string): string {
+  return `${leasePath(path)}.next`;
+}
+
+type Held = {
+  readonly handle: FileHandle;
+  readonly path: string;
+  readonly device: number;
+  readonly inode: number;
+  renewed: Moment;
+  /** When the path was last seen to name this lease, or nothing. */
+  checkedAt: Moment;
+};
+
+/** By both clocks: one stands still while the machine sleeps, the other is set. */
+type Moment = { readonly monotonicMs: number; readonly wallMs: number };
+
+type Found = {
+  readonly text: string;
+  readonly device: number;
+  readonly inode: number;
+  readonly changedWallMs: number;
+};
+
+type Watched = { readonly key: string; readonly sinceMs: number };
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}
+
+async function orUndefined<Value>(wanted: Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await wanted;
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Opens it each time: a network file system shows another machine's writes to whoever opens, not to stat. */
+async function readFound(path: string): Promise<Found | undefined> {
+  const handle = await orUndefined(open(path, READ_NOW));
+  if (handle === undefined) return undefined;
+  try {
+    const { dev, ino, mtimeMs } = await handle.stat();
+    const { buffer, bytesRead } = await handle.read(
+      Buffer.alloc(MAX_LEASE_BYTES),
+      0,
+      MAX_LEASE_BYTES,
+      0,
+    );
+    const text = buffer.toString('latin1', 0, bytesRead);
+    return { text, device: dev, inode: ino, changedWallMs: mtimeMs };
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Where a file will be that is not there yet: a link may name it already. */
+async function findAbsent(path: string): Promise<string> {
+  const folder = await realpath(dirname(path));
+  const place = join(folder, basename(path));
+  const target = await readlink(place).catch(() => undefined);
+  return target === undefined ? place : findAbsent(resolve(folder, target));
+}
+
+function keyOf({ device, inode, changedWallMs, text }: Found): string {
+  return `${device}:${inode}:${changedWallMs}:${text}`;
+}
+
+function parse(text: string): { readonly [name: string]: unknown } {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null
+      ? Object.fromEntries(Object.entries(value))
+      : {};
+  } catch {
+    return {};
+  }
+}
+
+function identityOf(value: unknown): ProcessIdentity | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { boot, namespace, pid, started }: { [Name in keyof ProcessIdentity]?: unknown } = value;
+  if (typeof boot !== 'string' || typeof namespace !== 'string') return undefined;
+  if (typeof started !== 'string' || !Number.isSafeInteger(pid)) return undefined;
+  return { boot, namespace, pid: Number(pid), started };
+}
+
+/** Who holds a lease, in words; what stands in the file is anyone's. */
+function describeHolder({ text }: Found): string {
+  const { instance, host, process, renewed } = parse(text);
+  const plain = (value: unknown): string =>
+    typeof value === 'string' && /^[\w.:-]{1,128}$/.test(value) ? value : 'unknown';
+  const pid = identityOf(process)?.pid;
+  const by = pid === undefined ? '' : `, process ${pid}`;
+  return `instance ${plain(instance)}${by} on host ${plain(host)}, renewed ${plain(renewed)}`;
+}
+
+function hasPath({ device, inode }: Held, found: Found | undefined): boolean {
+  return found !== undefined && found.inode === inode && found.device === device;
+}
+
+/** The lease of one audit file. Its path is looked up when it is first asked for. */
+export class AuditLease {
+  readonly #path: string;
+  readonly #times: LeaseTimes;
+  readonly #instance: string;
+  readonly #now: () => number;
+  readonly #monotonicMs: () => number;
+  readonly #readIdentity: () => Promise<ProcessIdentity | undefined>;
+  #identity: Promise<ProcessIdentity | undefined> | undefined;
+  readonly #watched = new Map<string, Watched>();
+  #held: Held | undefined;
+  #isExempt = false;
+  #lost: string | undefined;
+  #renewing: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(path: string, options: LeaseOptions) {
+    this.#path = path;
+    this.#times = options.times ?? LEASE_TIMES;
+    this.#instance = options.instance;
+    this.#now = options.now ?? Date.now;
+    this.#monotonicMs = options.monotonicMs ?? (() => performance.now());
+    this.#readIdentity = options.identity ?? readOwnIdentity;
+  }
+
+  /** Why this process may never write again; `undefined` while it may. */
+  get lost(): string | undefined {
+    return this.#lost;
+  }
+
+  /** True when the lease was renewed so lately that nobody can have taken it over. */
+  get isFresh(): boolean {
+    if (this.#isExempt) return true;
+    return this.#held !== undefined && this.#lost === undefined && !this.#hasStoodStill(this.#held);
+  }
+
+  /**
+   * Takes the lease, waiting for one that is still renewed, until `ending`; resolves with a sentence where that
+   * was in vain.
+   */
+  async acquire(
+    onWait?: (holder: string) => void,
+    ending?: AbortSignal,
+  ): Promise<string | undefined> {
+    const sinceMs = this.#monotonicMs();
+    for (let isFirst = true; ; isFirst = false) {
+      const holder = await this.#take();
+      if (holder === undefined) return undefined;
+      if (isFirst) onWait?.(holder);
+      const isOver = this.#monotonicMs() - sinceMs >= this.#times.waitMs;
+      if (isOver || ending?.aborted === true) return this.#describe(holder);
+      await new Promise((resolve) => setTimeout(resolve, this.#times.pollMs));
+    }
+  }
+
+  /** Resolves when this process may write now. Rejects, with LeaseTaken where another one may. */
+  async hold(): Promise<void> {
+    if (this.#lost !== undefined) throw new LeaseTaken(this.#lost);
+    if (this.#held === undefined) {
+      const holder = await this.#take();
+      if (holder !== undefined) throw new LeaseTaken(this.#describe(holder));
+      return;
+    }
+    if (this.isFresh) return;
+    await this.#renew();
+    if (this.#lost !== undefined) throw new LeaseTaken(this.#lost);
+  }
+
+  /** The same where the path may name another file than before: a link may have been set anew. */
+  async holdAnew(): Promise<void> {
+    if (this.#held !== undefined && this.#lost === undefined) {
+      const path = await this.#findPath();
+      if (path === undefined || leasePath(path) !== this.#held.path) await this.release();
+    }
+    await this.hold();
+  }
+
+  /** Gives the lease back. */
+  async release(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#renewing?.catch(() => undefined);
+    const held = this.#held;
+    this.#held = undefined;
+    if (held === undefined) return;
+    try {
+      if (hasPath(held, await readFound(held.path))) await unlink(held.path);
+    } catch {
+      // A lease that stays behind is taken over when it is old.
+    } finally {
+      await held.handle.close().catch(() => undefined);
+    }
+  }
+
+  #describe(holder: string): string {
+    return `another gateway writes the audit file ${this.#path}: ${holder} (${leasePath(this.#path)})`;
+  }
+
+  #hasStoodStill(held: Held): boolean {
+    return this.#since(held.renewed) >= this.#trustMs;
+  }
+
+  /** INVARIANT: nobody takes a lease over sooner than its holder ceases to rely on the last renewal. */
+  get #trustMs(): number {
+    return 2 * this.#times.renewEveryMs;
+  }
+
+  #moment(): Moment {
+    return { monotonicMs: this.#monotonicMs(), wallMs: this.#now() };
+  }
+
+  #since({ monotonicMs, wallMs }: Moment): number {
+    return Math.max(this.#monotonicMs() - monotonicMs, Math.abs(this.#now() - wallMs));
+  }
+
+  #own(): Promise<ProcessIdentity | undefined> {
+    this.#identity ??= this.#readIdentity();
+    return this.#identity;
+  }
+
+  /** Where the file is in truth; `undefined` where lines go to no file, such as a device. */
+  async #findPath(): Promise<string | undefined> {
+    const real = await orUndefined(realpath(this.#path));
+    if (real === undefined) return findAbsent(this.#path);
+    return (await stat(real)).isFile() ? real : undefined;
+  }
+
+  /** Tries once; resolves with who holds it instead. */
+  async #take(): Promise<string | undefined> {
+    const path = await this.#findPath();
+    this.#isExempt = path === undefined;
+    if (path === undefined) return undefined;
+    const lease = leasePath(path);
+    const made = await this.#create(lease);
+    if (made !== undefined) return this.#keep(made);
+    const found = await readFound(lease);
+    // Gone in between: the next try makes it.
+    if (found === undefined) return 'a gateway that is just ending';
+    const next = nextLeasePath(path);
+    // A claim that a crash left behind is watched from the beginning too.
+    const claim = await readFound(next);
+    if (claim !== undefined) await this.#isStale(next, claim);
+    if (!(await this.#isStale(lease, found))) return describeHolder(found);
+    return this.#replace(lease, next, found);
+  }
+
+  /** Replaces a stale lease, unless another one is about to, or it was renewed after all. */
+  async #replace(lease: string, next: string, stale: Found): Promise<string | undefined> {
+    const made = await this.#claim(next);
+    if (made === undefined) return 'a gateway that is just starting';
+    const before = await readFound(lease);
+    const isUnchanged = before !== undefined && keyOf(before) === keyOf(stale);
+    if (isUnchanged) await orUndefined(rename(next, lease));
+    const after = await readFound(lease);
+    const held = { ...made, path: lease };
+    if (hasPath(held, after)) return this.#keep(held);
+    if (hasPath(held, await readFound(next))) await orUndefined(unlink(next));
+    await made.handle.close();
+    return after === undefined ? 'a gateway that is just ending' : describeHolder(after);
+  }
+
+  /** Makes the claim to replace a lease; `undefined` where another one has it. */
+  async #claim(next: string): Promise<Held | undefined> {
+    const made = await this.#create(next);
+    if (made !== undefined) return made;
+    const found = await readFound(next);
+    if (found === undefined || !(await this.#isStale(next, found))) return undefined;
+    await orUndefined(unlink(next));
+    return this.#create(next);
+  }
+
+  async #create(path: string): Promise<Held | undefined> {
+    let handle: FileHandle;
+    try {
+      handle = await open(path, 'wx', FILE_MODE);
+    } catch (error) {
+      if (codeOf(error) === 'EEXIST') return undefined;
+      throw error;
+    }
+    try {
+      const made = this.#moment();
+      await this.#write(handle, path);
+      const { dev, ino } = await handle.stat();
+      return { handle, path, device: dev, inode: ino, renewed: made, checkedAt: made };
+    } catch (error) {
+      await handle.close();
+      await unlink(path).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #write(handle: FileHandle, path: string): Promise<void> {
+    const process = (await this.#own()) ?? null;
+    const renewed = new Date(this.#now()).toISOString();
+    const state = {
+      schema: LEASE_SCHEMA,
+      instance: this.#instance,
+      host: hostname(),
+      process,
+      renewed,
+    };
+    // Always of one length, so that who reads while it is written never reads the rest of another.
+    await handle.write(`${JSON.stringify(state)}\n`, 0, 'latin1');
+    if (!(await isOnThisMachine(path))) await handle.sync();
+  }
+
+  #keep(held: Held): undefined {
+    this.#held = held;
+    this.#watched.clear();
+    clearInterval(this.#timer);
+    this.#timer = setInterval(() => {
+      this.#renew().catch(() => undefined);
+    }, this.#times.renewEveryMs);
+    this.#timer.unref();
+  }
+
+  async #isStale(path: string, found: Found): Promise<boolean> {
+    const { staleMs } = this.#times;
+    const key = keyOf(found);
+    const known = this.#watched.get(path);
+    const sinceMs = known?.key === key ? known.sinceMs : this.#monotonicMs();
+    this.#watched.set(path, { key, sinceMs });
+    if (await this.#hasEnded(path, found)) return true;
+    const watchedMs = this.#monotonicMs() - sinceMs;
+    if (watchedMs >= staleMs) return true;
+    return this.#now() - found.changedWallMs > staleMs && watchedMs >= this.#trustMs;
+  }
+
+  /** Only where no other machine can have the folder: two of them may tell the same of themselves. */
+  async #hasEnded(path: string, { text }: Found): Promise<boolean> {
+    const { host, process } = parse(text);
+    const other = identityOf(process);
+    const own = await this.#own();
+    if (other === undefined || own === undefined || host !== hostname()) return false;
+    return (await isOnThisMachine(path)) && (await isGone(other, own));
+  }
+
+  #renew(): Promise<void> {
+    this.#renewing ??= this.#renewOnce().finally(() => {
+      this.#renewing = undefined;
+    });
+    return this.#renewing;
+  }
+
+  async #renewOnce(): Promise<void> {
+    const held = this.#held;
+    if (held === undefined || this.#lost !== undefined) return;
+    const hasStoodStill = this.#hasStoodStill(held);
+    const begun = this.#moment();
+    let found = await readFound(held.path);
+    if (found === undefined) return this.#makeAgain(held, begun);
+    if (hasPath(held, found)) {
+      await this.#write(held.handle, held.path);
+      // Another one may have been about to replace it.
+      if (hasStoodStill) await new Promise((resolve) => setTimeout(resolve, TAKEOVER_MS));
+      found = await readFound(held.path);
+    }
+    if (found === undefined || !hasPath(held, found)) return this.#lose(found);
+    held.renewed = begun;
+    held.checkedAt = begun;
+  }
+
+  /**
+   * Somebody removed the lease, or its folder. Who looked all the time would have seen the lease of another;
+   * who did not cannot know whether there was one.
+   */
+  async #makeAgain(held: Held, begun: Moment): Promise<void> {
+    if (this.#since(held.checkedAt) >= this.#times.staleMs) return this.#lose(undefined);
+    held.checkedAt = begun;
+    const made = await this.#create(held.path);
+    if (made === undefined) return this.#lose(await readFound(held.path));
+    this.#held = made;
+    await held.handle.close().catch(() => undefined);
+  }
+
+  #lose(found: Found | undefined): void {
+    clearInterval(this.#timer);
+    const by = found === undefined ? 'it was removed meanwhile' : describeHolder(found);
+    this.#lost = `this gateway lost the lease of the audit file ${this.#path}: ${by}`;
+  }
+}

@@ -1,0 +1,312 @@
+// Decides who calls: one canonical bearer token, verified with the keys of the one issuer that it
+// names or by asking it, for exactly this upstream. Verified tokens are remembered until they expire, a
+// short time passes or the issuer's keys change; nothing is looked up by a spelling that another could
+// share. What a token is bound to is proved at every request, remembered or not (binding.ts).
+// It fails closed: what is not proved is a fault.
+// RFC 9068 §4, RFC 6750 §2.1, RFC 7662 §2 and §4, RFC 8707 §2.
+
+import { hash } from 'node:crypto';
+import type { IssuerSettings, UpstreamSettings } from '../config/settings.js';
+import type { Principal } from '../policy/principal.js';
+import type { JsonObject } from '../protocol/jsonrpc.js';
+import { readBearer } from './bearer.js';
+import { type AuthnReason, type ClaimSource, checkClaims } from './claims.js';
+import type { ProofSubject, ProofVerdict } from './dpop.js';
+import type { Introspector } from './introspection.js';
+import type { KeySource } from './jwks.js';
+import { planVerification, type SignaturePlan, type TokenPlan, verifySignature } from './jwt.js';
+import { createGenerationCache } from './lru-cache.js';
+import { makePrincipal } from './principal.js';
+import {
+  type AuthnError,
+  type BindingDemand,
+  type Possession,
+  proveBinding,
+} from './token-binding.js';
+
+const MAX_ACCEPTED_ENTRIES = 10_000;
+const MAX_ACCEPTED_AGE_MS = 5 * 60_000;
+/** A refused token costs a verification each time; a short memory blunts a flood of one token. */
+const MAX_REFUSED_ENTRIES = 1_000;
+const MAX_REFUSED_AGE_MS = 10_000;
+/** Requests that may wait for a verdict on the token of another; each holds its body. */
+export const MAX_JOINED = 256;
+
+/** What of a request speaks for its caller. Names of headers are lower-case. */
+type Credentials = Possession & {
+  readonly repeated: ReadonlySet<string>;
+  readonly query: string;
+};
+
+/**
+ * Whose tokens are accepted, and for which audience. Verdicts are remembered for this very object, so
+ * pass the frozen one of the configuration, not a copy for each request.
+ */
+export type Acceptance = Pick<UpstreamSettings, 'issuers' | 'audiences' | 'resource'> & {
+  /** `none` where absent; a token that is bound must prove it all the same. */
+  readonly binding?: BindingDemand;
+};
+
+export type AuthnOutcome = Principal | AuthnError;
+
+export type Authenticator = {
+  /**
+   * Verifies the caller. Answers at once when the token is remembered or plainly bad, else by promise.
+   * Rejects only for a bug; that is a refusal too.
+   */
+  authenticate(
+    credentials: Credentials,
+    acceptance: Acceptance,
+  ): AuthnOutcome | Promise<AuthnOutcome>;
+};
+
+type AuthenticatorPorts = {
+  /** By name in the configuration. */
+  readonly issuers: ReadonlyMap<string, IssuerSettings>;
+  readonly keySources: ReadonlyMap<string, KeySource>;
+  /** Of the issuers that are asked about their tokens. */
+  readonly introspectors: ReadonlyMap<string, Introspector>;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** Keyed digests of a token's id under each gateway key, the first of which is safe to record. */
+  readonly tokenIds: (bytes: Uint8Array) => readonly [string, ...string[]];
+  readonly verifyProof: (subject: ProofSubject) => Promise<ProofVerdict>;
+};
+
+/** What an outcome rests on: it holds while the generation stands and the time lasts. */
+type CacheValidity = {
+  readonly source: Pick<KeySource, 'generation'>;
+  readonly generation: number;
+  readonly maxAgeMs: number;
+};
+
+type Entry = CacheValidity & { readonly outcome: AuthnOutcome; readonly until: number };
+
+type Verification<Plan = TokenPlan> = {
+  readonly token: string;
+  readonly plan: Plan;
+  readonly audiences: readonly string[];
+};
+
+/** What is known of an acceptance before any token is read. */
+type Admission = {
+  readonly id: string;
+  readonly issuers: readonly IssuerSettings[];
+  /** One of the issuers is asked about tokens that it alone can read. */
+  readonly mayBeOpaque: boolean;
+};
+
+/** True for the fault of a caller that could not be verified. */
+export function isAuthnError(outcome: AuthnOutcome): outcome is AuthnError {
+  return 'reason' in outcome;
+}
+
+function acceptedAudiences(acceptance: Acceptance, issuer: string): readonly string[] {
+  const { audiences, resource } = acceptance;
+  return Object.hasOwn(audiences, issuer) ? (audiences[issuer] ?? []) : [resource];
+}
+
+function isPlan(plan: TokenPlan | AuthnReason): plan is TokenPlan {
+  return typeof plan !== 'string';
+}
+
+/**
+ * What a token without an id is known by. Of a signed one the signature has no part in it: one of ECDSA has
+ * a twin that anyone can make and that verifies as well.
+ */
+function nameOf(token: string, source: ClaimSource): string {
+  return source === 'introspection' ? token : token.slice(0, token.lastIndexOf('.'));
+}
+
+/**
+ * Makes the authenticator of one configuration: after a reload another is made, which remembers
+ * nothing. Key sources may outlive it.
+ */
+export function createAuthenticator(ports: AuthenticatorPorts): Authenticator {
+  const accepted = createGenerationCache<Entry>(MAX_ACCEPTED_ENTRIES);
+  const refused = createGenerationCache<Entry>(MAX_REFUSED_ENTRIES);
+  const inFlight = new Map<string, Promise<AuthnOutcome>>();
+  const admissions = new WeakMap<Acceptance, Admission>();
+  let lastAcceptanceId = 0;
+  let joined = 0;
+
+  function admissionFor(acceptance: Acceptance): Admission {
+    const known = admissions.get(acceptance);
+    if (known !== undefined) return known;
+    lastAcceptanceId += 1;
+    const issuers = acceptance.issuers.flatMap((name) => ports.issuers.get(name) ?? []);
+    const mayBeOpaque = issuers.some((issuer) => issuer.introspection !== undefined);
+    const made = { id: String(lastAcceptanceId), issuers, mayBeOpaque };
+    admissions.set(acceptance, made);
+    return made;
+  }
+
+  /**
+   * INVARIANT: what one acceptance let in is never an answer for another. The digest is of fixed length,
+   * so what stands behind it cannot be confused with it.
+   */
+  function keyFor(token: string, { id }: Admission): string {
+    return hash('sha256', token, 'base64') + id;
+  }
+
+  function holding(entry: Entry | undefined): AuthnOutcome | undefined {
+    if (entry === undefined || entry.until <= ports.now()) return undefined;
+    return entry.source.generation() === entry.generation ? entry.outcome : undefined;
+  }
+
+  function recall(cacheKey: string): AuthnOutcome | undefined {
+    return holding(accepted.get(cacheKey)) ?? holding(refused.get(cacheKey));
+  }
+
+  function remember(cacheKey: string, outcome: AuthnOutcome, validity: CacheValidity): void {
+    const now = ports.now();
+    if (!isAuthnError(outcome)) {
+      const until = Math.min(outcome.token.expiresAt, now + validity.maxAgeMs);
+      accepted.set(cacheKey, { outcome, until, ...validity });
+    } else if (outcome.reason !== 'token-not-yet-valid') {
+      const maxAgeMs = Math.min(MAX_REFUSED_AGE_MS, validity.maxAgeMs);
+      refused.set(cacheKey, { outcome, until: now + maxAgeMs, ...validity });
+    }
+  }
+
+  /** A principal, when every claim holds that a signature or an answer of the issuer vouches for. */
+  function principalOf(
+    { token, plan: { issuer }, audiences }: Verification,
+    claims: JsonObject,
+    source: ClaimSource,
+  ): AuthnOutcome {
+    const facts = checkClaims(claims, { issuer, source, audiences, now: ports.now() });
+    if (typeof facts === 'string') return { reason: facts };
+    // A token id is unique within its issuer alone (RFC 7519 §4.1.7).
+    const named =
+      facts.tokenId === undefined ? nameOf(token, source) : `${issuer.issuer}\n${facts.tokenId}`;
+    const ids = ports.tokenIds(Buffer.from(named));
+    return makePrincipal(issuer, facts, claims, ids) ?? { reason: 'token-malformed' };
+  }
+
+  async function verifyByKey(
+    cacheKey: string,
+    verification: Verification<SignaturePlan>,
+  ): Promise<AuthnOutcome> {
+    const { header, issuer, source: claimSource } = verification.plan;
+    const source = ports.keySources.get(issuer.name);
+    if (source === undefined) return { reason: 'keys-unavailable' };
+    const lookup = await source.keysFor(header);
+    switch (lookup.kind) {
+      case 'unavailable':
+        return { reason: 'keys-unavailable' };
+      case 'unknown':
+        return { reason: 'token-signature' };
+      case 'key': {
+        const claims = await verifySignature(verification, lookup.key, ports.now());
+        const outcome =
+          typeof claims === 'string'
+            ? { reason: claims }
+            : principalOf(verification, claims, claimSource);
+        const { generation } = lookup;
+        remember(cacheKey, outcome, { source, generation, maxAgeMs: MAX_ACCEPTED_AGE_MS });
+        return outcome;
+      }
+    }
+  }
+
+  async function verifyByIntrospection(
+    cacheKey: string,
+    verification: Verification,
+  ): Promise<AuthnOutcome> {
+    const { issuer } = verification.plan;
+    const source = ports.introspectors.get(issuer.name);
+    if (source === undefined) return { reason: 'keys-unavailable' };
+    const response = await source.introspect(verification.token);
+    const maxAgeMs = issuer.introspection?.cacheTtlMs ?? 0;
+    const validity = { source, generation: source.generation(), maxAgeMs };
+    switch (response.kind) {
+      case 'unavailable':
+        return { reason: 'keys-unavailable' };
+      case 'inactive': {
+        const outcome = { reason: 'token-signature' } as const;
+        remember(cacheKey, outcome, validity);
+        return outcome;
+      }
+      case 'active': {
+        const outcome = principalOf(verification, response.claims, 'introspection');
+        if (!isAuthnError(outcome)) source.noteGood(verification.token);
+        remember(cacheKey, outcome, validity);
+        return outcome;
+      }
+    }
+  }
+
+  function verify(cacheKey: string, verification: Verification): Promise<AuthnOutcome> {
+    const { plan } = verification;
+    return plan.kind === 'signature'
+      ? verifyByKey(cacheKey, { ...verification, plan })
+      : verifyByIntrospection(cacheKey, verification);
+  }
+
+  /** Waits for the verdict that another request has asked for; nobody knows yet who sent either. */
+  function join(verdict: Promise<AuthnOutcome>): AuthnOutcome | Promise<AuthnOutcome> {
+    if (joined >= MAX_JOINED) return { reason: 'keys-unavailable' };
+    joined += 1;
+    return verdict.finally(() => {
+      joined -= 1;
+    });
+  }
+
+  /** Whose token it is, whoever sends it. */
+  function verifyToken(
+    token: string,
+    acceptance: Acceptance,
+    admission: Admission,
+  ): AuthnOutcome | Promise<AuthnOutcome> {
+    const cacheKey = keyFor(token, admission);
+    const known = recall(cacheKey);
+    if (known !== undefined) return known;
+    const running = inFlight.get(cacheKey);
+    if (running !== undefined) return join(running);
+    const plan = planVerification(token, admission.issuers);
+    if (!isPlan(plan)) return { reason: plan };
+    const audiences = acceptedAudiences(acceptance, plan.issuer.name);
+    const verdict = verify(cacheKey, { token, plan, audiences }).finally(() =>
+      inFlight.delete(cacheKey),
+    );
+    inFlight.set(cacheKey, verdict);
+    return verdict;
+  }
+
+  return {
+    authenticate(credentials, acceptance) {
+      const { headers, repeated, query } = credentials;
+      const admission = admissionFor(acceptance);
+      const presented = readBearer(headers, repeated, query, admission.mayBeOpaque);
+      if (presented === 'missing') return { reason: 'token-missing' };
+      if (presented === 'malformed') return { reason: 'token-malformed' };
+      const terms = { demand: acceptance.binding ?? 'none', verifyProof: ports.verifyProof };
+      const prove = (outcome: AuthnOutcome): AuthnOutcome | Promise<AuthnOutcome> =>
+        isAuthnError(outcome) ? outcome : proveBinding(outcome, presented, credentials, terms);
+      const outcome = verifyToken(presented.token, acceptance, admission);
+      return outcome instanceof Promise ? outcome.then(prove) : prove(outcome);
+    },
+  };
+}
+
+// Refuses verified callers who were revoked. It stands behind the verification and before whoever asks
+// for it, and keeps nothing: a verdict that is remembered is judged again at every request.
+
+/** The same authenticator, but for those of whom `judge` says why they are refused. */
+export function refuseRevoked(
+  inner: Authenticator,
+  check: (principal: Principal) => AuthnReason | undefined,
+): Authenticator {
+  function refuse(outcome: AuthnOutcome): AuthnOutcome {
+    if (isAuthnError(outcome)) return outcome;
+    const reason = check(outcome);
+    return reason === undefined ? outcome : { reason };
+  }
+  return {
+    authenticate(credentials, acceptance) {
+      const outcome = inner.authenticate(credentials, acceptance);
+      return outcome instanceof Promise ? outcome.then(refuse) : refuse(outcome);
+    },
+  };
+}

@@ -1,0 +1,314 @@
+// Judges the claims of a token whose signature, issuer and type already hold, or for which its issuer
+// answered, and reads from them what a principal is made of. Pure: no clock, no keys, no cache.
+// RFC 9068 §2.2 and §4, RFC 7519 §4.1, RFC 8707 §2, RFC 8693 §4.1, RFC 7800 §3.1, RFC 6749 §3.3,
+// RFC 7662 §2.2.
+
+import type { IssuerSettings } from '../config/settings.js';
+import type { Actor, Confirmation } from '../policy/principal.js';
+import type { Reason } from '../policy/reasons.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+
+// Finds a claim by the name that the configuration gives it: the exact name of a claim or, where it begins
+// with `/`, a JSON Pointer into the claims. Claims with dots, colons or slashes in them are found by their
+// exact name, so that no name has two readings. RFC 6901 §3 and §4; contract §3 (`claims`).
+
+/** The member of that very name; nothing that an object inherits. */
+function own(value: JsonObject, name: string): Json | undefined {
+  return Object.hasOwn(value, name) ? value[name] : undefined;
+}
+
+/** What stands at a name or pointer; undefined where nothing does. */
+export function claimAt(claims: JsonObject, name: string): Json | undefined {
+  if (!name.startsWith('/')) return own(claims, name);
+  let value: Json | undefined = claims;
+  for (const step of name.slice(1).split('/')) {
+    // Lists have no names to be found by: an element's place says nothing.
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+    value = own(value as JsonObject, step.replaceAll('~1', '/').replaceAll('~0', '~'));
+  }
+  return value;
+}
+
+// Reads what a verified token is bound to. A member that is not known here is a binding that nobody would
+// check, so it makes the token useless instead of free. Proves nothing: see binding.ts.
+// RFC 7800 §3.1; RFC 9449 §6.1; RFC 8705 §3.1.
+
+/** SHA-256 in its one base64url spelling: 43 characters, the last without spare bits. */
+const THUMBPRINT = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
+
+/** `undefined` where there is no confirmation, `unknown` where there is one that cannot be checked. */
+export function readConfirmation(value: Json | undefined): Confirmation | undefined | 'unknown' {
+  if (value === undefined) return undefined;
+  if (!isObject(value)) return 'unknown';
+  const names = Object.keys(value);
+  const isKnown = names.every((name) => name === 'jkt' || name === 'x5t#S256');
+  if (!isKnown || names.length === 0) return 'unknown';
+  const proofKey = value['jkt'];
+  const certificate = value['x5t#S256'];
+  if (!isThumbprint(proofKey) || !isThumbprint(certificate)) return 'unknown';
+  return {
+    ...(proofKey === undefined ? {} : { proofKey }),
+    ...(certificate === undefined ? {} : { certificate }),
+  };
+}
+
+/** A thumbprint, or nothing at all. */
+function isThumbprint(value: Json | undefined): value is string | undefined {
+  return value === undefined || (typeof value === 'string' && THUMBPRINT.test(value));
+}
+
+// Reads the groups of a caller, or says that they are unknown: an issuer may name a source for a claim in
+// place of the claim, and the gateway asks no source. Unknown groups are neither empty nor any.
+// OpenID Connect Core §5.6.2 (aggregated and distributed claims).
+
+/** `unknown`: the caller has groups, and the token does not say which. Undefined: malformed. */
+type Groups = readonly string[] | 'unknown' | undefined;
+
+/** The groups under the first of `names` that the claims hold or promise elsewhere. */
+function readGroups(claims: JsonObject, names: readonly string[]): Groups {
+  const elsewhere = own(claims, '_claim_names');
+  if (elsewhere !== undefined && !isObject(elsewhere)) return undefined;
+  for (const name of names) {
+    const value = claimAt(claims, name);
+    if (value !== undefined) return readList(value);
+    if (elsewhere !== undefined && Object.hasOwn(elsewhere, name)) return 'unknown';
+  }
+  // The mark of issuers whose tokens have no room for a source either.
+  return own(claims, 'hasgroups') === true && names.includes('groups') ? 'unknown' : [];
+}
+
+function readList(value: Json): readonly string[] | undefined {
+  const list: readonly Json[] = Array.isArray(value) ? (value as readonly Json[]) : [value];
+  const groups: string[] = [];
+  for (const group of list) {
+    if (typeof group !== 'string' || group === '') return undefined;
+    groups.push(group);
+  }
+  return groups;
+}
+
+// Tells by their claims tokens that are not for calling, where their type does not: identity tokens, logout
+// tokens, refresh tokens, tokens that name no kind but their own. A guess against the token, never for it.
+// RFC 9068 §2.1 and §5, RFC 8725 §3.11 and §3.12; OpenID Connect Core §2, Back-Channel Logout §2.4.
+
+/** Only identity tokens (hashes, nonce) and event tokens carry these. */
+const FOREIGN_CLAIMS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events', 'sub_jwk'];
+
+/** What issuers write into a claim `typ` of access tokens; they write others into other tokens. */
+const ACCESS_TYPES: ReadonlySet<unknown> = new Set(['bearer', 'dpop', 'at+jwt', 'jwt']);
+
+function lower(value: unknown): unknown {
+  return typeof value === 'string' ? value.toLowerCase() : value;
+}
+
+/** True when the claims say that the token is of another kind. */
+function isOtherKind(
+  claims: JsonObject,
+  facts: { readonly client: string; readonly audience: string; readonly hasScopes: boolean },
+): boolean {
+  if (FOREIGN_CLAIMS.some((name) => Object.hasOwn(claims, name))) return true;
+  const type = own(claims, 'typ');
+  if (type !== undefined && !ACCESS_TYPES.has(lower(type))) return true;
+  const use = own(claims, 'token_use');
+  if (use !== undefined && use !== 'access') return true;
+  // An identity token is for the client itself, and grants nothing (OpenID Connect Core §2).
+  return facts.audience === facts.client && !facts.hasScopes;
+}
+
+/**
+ * RFC 7662 §2.2 (`token_type`): a bearer token, said or unsaid, or one that is bound to a key and says to
+ * which (RFC 9449 §6.2).
+ */
+function checkTokenType(claims: JsonObject): 'token-type' | 'token-binding' | undefined {
+  const type = lower(own(claims, 'token_type'));
+  if (type === undefined || type === 'bearer') return undefined;
+  if (type !== 'dpop') return 'token-type';
+  return Object.hasOwn(claims, 'cnf') ? undefined : 'token-binding';
+}
+
+/** Why a caller could not be verified. */
+export type AuthnReason = Extract<
+  Reason,
+  `token-${string}` | 'keys-unavailable' | 'store-unavailable'
+>;
+
+/** How far the issuer's clock may be ahead of ours. An expiry gets no tolerance. */
+export const CLOCK_TOLERANCE_MS = 30_000;
+/** Added to the configured lifetime, for issuers that round. */
+export const LIFETIME_SKEW_MS = 60_000;
+const MAX_ACTORS = 8;
+
+/** Printable ASCII without the quotation mark, the backslash and the space (RFC 6749 §3.3). */
+const SCOPE_TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
+
+/** What the claims of a good token say. */
+export type ClaimFacts = {
+  readonly subject: string;
+  readonly client: string;
+  readonly audience: string;
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number;
+  /** Milliseconds since the epoch; `undefined` where the issuer does not say. */
+  readonly issuedAt: number | undefined;
+  /** As the token has them. */
+  readonly scopes: readonly string[];
+  readonly groups: Exclude<Groups, undefined>;
+  readonly actors: readonly Actor[];
+  readonly tokenId: string | undefined;
+  /** Undefined where the token is bound to nothing. */
+  readonly boundTo: Confirmation | undefined;
+};
+
+/**
+ * What stands behind the claims. `at+jwt`: a token of that type; `jwt`: one whose type tells nothing;
+ * `introspection`: the answer of the issuer, where it may leave more unsaid.
+ */
+export type ClaimSource = 'at+jwt' | 'jwt' | 'introspection';
+
+type ClaimRules = {
+  readonly issuer: IssuerSettings;
+  readonly source: ClaimSource;
+  /** Accepted audiences, compared exactly. Empty accepts nothing. */
+  readonly audiences: readonly string[];
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+};
+
+type Times = Pick<ClaimFacts, 'expiresAt' | 'issuedAt'>;
+
+/** The first of several claims that is present. */
+function firstOf(claims: JsonObject, names: readonly string[]): Json | undefined {
+  for (const name of names) {
+    const value = claimAt(claims, name);
+    if (value !== undefined) return value;
+  }
+  return undefined;
+}
+
+function hasControlCharacter(text: string): boolean {
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return true;
+  }
+  return false;
+}
+
+/** An identity is compared, keyed and logged: it is not empty and holds no control character. */
+function readIdentity(value: Json | undefined): string | undefined {
+  if (typeof value !== 'string' || value === '' || hasControlCharacter(value)) return undefined;
+  return value;
+}
+
+function readTime(value: Json | undefined): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) ? value * 1000 : undefined;
+}
+
+function checkTimes(claims: JsonObject, { issuer, source, now }: ClaimRules): Times | AuthnReason {
+  const expiresAt = readTime(own(claims, 'exp'));
+  // An answer need not say since when: what is left of the token is bounded then (RFC 7662 §2.2).
+  const lacksIssuedAt = source === 'introspection' && !Object.hasOwn(claims, 'iat');
+  const issuedAt = lacksIssuedAt ? now : readTime(own(claims, 'iat'));
+  const hasNotBefore = own(claims, 'nbf') !== undefined;
+  const notBefore = hasNotBefore ? readTime(own(claims, 'nbf')) : issuedAt;
+  if (expiresAt === undefined || issuedAt === undefined || notBefore === undefined) {
+    return 'token-malformed';
+  }
+  if (Math.max(issuedAt, notBefore) > now + CLOCK_TOLERANCE_MS) return 'token-not-yet-valid';
+  if (expiresAt <= now) return 'token-expired';
+  if (expiresAt - issuedAt > issuer.maxLifetimeMs + LIFETIME_SKEW_MS) return 'token-lifetime';
+  return { expiresAt, issuedAt: lacksIssuedAt ? undefined : issuedAt };
+}
+
+/** A token for several audiences can be replayed by each of them at the others, so it is refused. */
+function readAudience(value: Json | undefined, accepted: readonly string[]): string | undefined {
+  const audience = Array.isArray(value) && value.length === 1 ? value[0] : value;
+  if (typeof audience !== 'string') return undefined;
+  return accepted.includes(audience) ? audience : undefined;
+}
+
+/** Scopes as one string with single spaces, or as a list. Undefined when they are neither. */
+function readScopes(value: Json | undefined): readonly string[] | undefined {
+  if (value === undefined || value === '') return [];
+  const tokens: Json = typeof value === 'string' ? value.split(' ') : value;
+  return readStrings(tokens, (token) => SCOPE_TOKEN.test(token));
+}
+
+function readStrings(
+  value: Json,
+  isGood: (text: string) => boolean,
+): readonly string[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const texts: string[] = [];
+  for (const member of value as readonly Json[]) {
+    if (typeof member !== 'string' || !isGood(member)) return undefined;
+    texts.push(member);
+  }
+  return texts;
+}
+
+/** The chain of those who act for the subject, the current one first. */
+function readActors(value: Json | undefined): readonly Actor[] | undefined {
+  const actors: Actor[] = [];
+  let link = value;
+  while (link !== undefined) {
+    if (!isObject(link) || actors.length === MAX_ACTORS) return undefined;
+    const subject = readIdentity(own(link, 'sub'));
+    const hasIssuer = own(link, 'iss') !== undefined;
+    const issuer = readIdentity(own(link, 'iss'));
+    if (subject === undefined || (hasIssuer && issuer === undefined)) return undefined;
+    actors.push(issuer === undefined ? { subject } : { issuer, subject });
+    link = own(link, 'act');
+  }
+  return actors;
+}
+
+/** Undefined when the claim is absent, null when it is no identity. */
+function readTokenId(value: Json | undefined): string | undefined | null {
+  return value === undefined ? undefined : (readIdentity(value) ?? null);
+}
+
+/** An answer about a token may leave out who issued it: its issuer was asked (RFC 7662 §2.2). */
+function isOfIssuer(claims: JsonObject, { issuer, source }: ClaimRules): boolean {
+  const named = own(claims, 'iss');
+  return named === issuer.issuer || (named === undefined && source === 'introspection');
+}
+
+/**
+ * Judges `claims` and reads them, or says why the token is refused. What it is bound to is read here and
+ * proved elsewhere, at every request; a confirmation that nobody could prove is a refusal (RFC 7800 §3.1).
+ */
+export function checkClaims(claims: JsonObject, rules: ClaimRules): ClaimFacts | AuthnReason {
+  const boundTo = readConfirmation(own(claims, 'cnf'));
+  if (boundTo === 'unknown') return 'token-binding';
+  if (!isOfIssuer(claims, rules)) return 'token-issuer';
+  const type = rules.source === 'introspection' ? checkTokenType(claims) : undefined;
+  if (type !== undefined) return type;
+  const audience = readAudience(own(claims, 'aud'), rules.audiences);
+  if (audience === undefined) return 'token-audience';
+  const times = checkTimes(claims, rules);
+  if (typeof times === 'string') return times;
+  const facts = readFacts(claims, rules, audience, times);
+  if (facts === undefined) return 'token-malformed';
+  const hasScopes = firstOf(claims, rules.issuer.claims.scope) !== undefined;
+  const isOther = rules.source !== 'at+jwt' && isOtherKind(claims, { ...facts, hasScopes });
+  return isOther ? 'token-type' : { ...facts, boundTo };
+}
+
+function readFacts(
+  claims: JsonObject,
+  { issuer: { claims: names }, source }: ClaimRules,
+  audience: string,
+  times: Times,
+): Omit<ClaimFacts, 'boundTo'> | undefined {
+  const subject = readIdentity(own(claims, 'sub'));
+  const client = readIdentity(firstOf(claims, names.client));
+  if (subject === undefined || client === undefined) return undefined;
+  const scopes = readScopes(firstOf(claims, names.scope));
+  const groups = readGroups(claims, names.groups);
+  const actors = readActors(own(claims, 'act'));
+  if (scopes === undefined || groups === undefined || actors === undefined) return undefined;
+  const tokenId = readTokenId(own(claims, 'jti'));
+  // RFC 9068 §2.2: tokens of that type have an identifier.
+  if (tokenId === null || (tokenId === undefined && source === 'at+jwt')) return undefined;
+  return { subject, client, audience, ...times, scopes, groups, actors, tokenId };
+}

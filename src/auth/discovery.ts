@@ -1,0 +1,107 @@
+// Finds where an issuer publishes its keys or answers about tokens: authorization server metadata, then
+// OpenID Connect. A document that names another issuer is discarded, and what it names must be of the
+// issuer's own origin or public https. It verifies no token and keeps no state.
+// RFC 8414 §3 and §3.3; OpenID Connect Discovery 1.0 §4; MCP 2026-07-28, authorization server discovery.
+
+import type { IssuerSettings, Network } from '../config/settings.js';
+import { isObject, type Json } from '../protocol/jsonrpc.js';
+
+/** The part of the guarded fetch that key discovery uses. */
+export type FetchJson = (
+  url: URL,
+  rule: {
+    readonly network: Network;
+    readonly origins?: readonly string[];
+    readonly maxBytes: number;
+    readonly timeoutMs: number;
+  },
+) => Promise<
+  | { readonly ok: true; readonly value: Json }
+  | { readonly ok: false; readonly why: string; readonly detail: string }
+>;
+
+/** The members of the metadata that are looked for, and what each is called when it is missing. */
+const ENDPOINTS = {
+  jwks_uri: 'key set',
+  introspection_endpoint: 'introspection endpoint',
+} as const;
+
+export type Discovery =
+  | { readonly ok: true; readonly url: URL }
+  | { readonly ok: false; readonly detail: string };
+
+const MAX_METADATA_BYTES = 64 * 1024;
+const METADATA_TIMEOUT_MS = 5_000;
+
+/** All candidates are of one origin: when it cannot be reached, the next would fail alike. */
+const ORIGIN_ERRORS: ReadonlySet<string> = new Set(['refused-address', 'timeout', 'unreachable']);
+
+/**
+ * The metadata URLs of an issuer, in the order in which they are tried: RFC 8414 with the path
+ * inserted, OpenID Connect with the path inserted, OpenID Connect with the path in front.
+ */
+export function metadataUrls(issuer: string): readonly URL[] {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.endsWith('/') ? pathname.slice(0, -1) : pathname;
+  const inserted = [
+    new URL(`${origin}/.well-known/oauth-authorization-server${path}`),
+    new URL(`${origin}/.well-known/openid-configuration${path}`),
+  ];
+  if (path === '') return inserted;
+  return [...inserted, new URL(`${origin}${path}/.well-known/openid-configuration`)];
+}
+
+function failed(detail: string): Discovery {
+  return { ok: false, detail };
+}
+
+function readMetadata(
+  document: Json,
+  issuer: IssuerSettings,
+  member: keyof typeof ENDPOINTS,
+): Discovery {
+  if (!isObject(document)) return failed('the metadata is not an object');
+  // Compared as strings, without normalization (RFC 8414 §3.3).
+  if (document['issuer'] !== issuer.issuer) return failed('the metadata names another issuer');
+  const written = document[member];
+  if (typeof written !== 'string' || !URL.canParse(written)) {
+    return failed(`the metadata names no ${ENDPOINTS[member]}`);
+  }
+  return { ok: true, url: new URL(written) };
+}
+
+/**
+ * Finds one URL of the metadata of `issuer`. A document that is absent, invalid or of another issuer
+ * counts as not found, and the next is tried. Whether that URL itself is allowed is checked when it is
+ * fetched (see {@link learnedUrlRule}).
+ */
+export async function discover(
+  issuer: IssuerSettings,
+  member: keyof typeof ENDPOINTS,
+  fetchJson: FetchJson,
+): Promise<Discovery> {
+  let last = failed('no metadata was found');
+  for (const url of metadataUrls(issuer.issuer)) {
+    const outcome = await fetchJson(url, {
+      network: issuer.network,
+      maxBytes: MAX_METADATA_BYTES,
+      timeoutMs: METADATA_TIMEOUT_MS,
+    });
+    if (outcome.ok) {
+      last = readMetadata(outcome.value, issuer, member);
+      if (last.ok) return last;
+    } else {
+      last = failed(`the metadata ${outcome.detail}`);
+      if (ORIGIN_ERRORS.has(outcome.why)) return last;
+    }
+  }
+  return last;
+}
+
+/** Where what the metadata names may live: the issuer's own origin, in its network, or public https. */
+export function learnedUrlRule(issuer: IssuerSettings): {
+  readonly network: Network;
+  readonly origins: readonly string[];
+} {
+  return { network: issuer.network, origins: [new URL(issuer.issuer).origin] };
+}

@@ -1,0 +1,297 @@
+// Judges a proof of possession: one fresh signature, by the key that the token is bound to, over this
+// method, this resource and this token, and used once. The resource is the configured one; no header has
+// any part in it, so a proxy before the gateway changes nothing.
+// RFC 9449 §4.2, §4.3, §7 and §11.1; RFC 8725 §3.1, §3.10 and §3.11.
+
+import { hash } from 'node:crypto';
+import { type CryptoKey, compactVerify, importJWK } from 'jose';
+import type { ReplayStore } from '../policy/limits.js';
+import type { ProofError } from '../policy/principal.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { isCompactJws } from './bearer.js';
+import { createGenerationCache } from './lru-cache.js';
+
+// The key that a proof of possession brings along: a public key of a kind, a size and an algorithm that
+// are allowed, and its thumbprint, by which alone a token knows it. Whatever else the key says of itself
+// is not read.
+// RFC 9449 §4.2 and §11.6; RFC 7517 §4; RFC 7518 §6; RFC 7638 §3; RFC 8037 §2.
+
+/** What proofs may be signed with: asymmetric, each with one kind of key. Offered in metadata and challenges. */
+export const PROOF_ALGORITHMS: readonly string[] = [
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+  ...['PS256', 'PS384', 'PS512', 'RS256', 'RS384', 'RS512'],
+];
+
+/** The public members of a key, in the order in which its thumbprint has them. */
+type ProofKey = {
+  readonly jwk: Readonly<Record<string, string>>;
+  readonly thumbprint: string;
+};
+
+/** Members that make a key private or secret (RFC 7518 §6.2.2, §6.3.2 and §6.4). */
+const SECRET_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+const BASE64URL = /^[A-Za-z0-9_-]+$/;
+
+/** Bytes of a coordinate, by curve: RFC 7518 §6.2.1.2 wants every one of them written. */
+const CURVES: Readonly<Record<string, { readonly curve: string; readonly bytes: number }>> = {
+  ES256: { curve: 'P-256', bytes: 32 },
+  ES384: { curve: 'P-384', bytes: 48 },
+  ES512: { curve: 'P-521', bytes: 66 },
+};
+const ED25519_BYTES = 32;
+const MIN_RSA_BYTES = 256;
+const MAX_RSA_BYTES = 512;
+/** A long exponent makes each verification dear; everyone uses 65537. */
+const MAX_EXPONENT_BYTES = 4;
+
+/** The key for this algorithm, or `undefined` for one that may not sign proofs. */
+export function readProofKey(jwk: Json | undefined, algorithm: string): ProofKey | undefined {
+  if (!isObject(jwk) || SECRET_MEMBERS.some((member) => Object.hasOwn(jwk, member)))
+    return undefined;
+  const members = readMembers(jwk, algorithm);
+  if (members === undefined) return undefined;
+  return { jwk: members, thumbprint: hash('sha256', JSON.stringify(members), 'base64url') };
+}
+
+/** INVARIANT: members stand in lexicographic order, which is what the thumbprint is made of. */
+function readMembers(
+  jwk: JsonObject,
+  algorithm: string,
+): Readonly<Record<string, string>> | undefined {
+  const kty = jwk['kty'];
+  if (Object.hasOwn(CURVES, algorithm)) return kty === 'EC' ? readEc(jwk, algorithm) : undefined;
+  if (algorithm === 'EdDSA' || algorithm === 'Ed25519') {
+    return kty === 'OKP' ? readEd25519(jwk) : undefined;
+  }
+  return kty === 'RSA' && PROOF_ALGORITHMS.includes(algorithm) ? readRsa(jwk) : undefined;
+}
+
+function readEc(jwk: JsonObject, algorithm: string): Readonly<Record<string, string>> | undefined {
+  const expected = CURVES[algorithm];
+  if (expected === undefined || jwk['crv'] !== expected.curve) return undefined;
+  const x = readBytes(jwk['x'], expected.bytes, expected.bytes);
+  const y = readBytes(jwk['y'], expected.bytes, expected.bytes);
+  if (x === undefined || y === undefined) return undefined;
+  return { crv: expected.curve, kty: 'EC', x, y };
+}
+
+function readEd25519(jwk: JsonObject): Readonly<Record<string, string>> | undefined {
+  const x = readBytes(jwk['x'], ED25519_BYTES, ED25519_BYTES);
+  if (jwk['crv'] !== 'Ed25519' || x === undefined) return undefined;
+  return { crv: 'Ed25519', kty: 'OKP', x };
+}
+
+function readRsa(jwk: JsonObject): Readonly<Record<string, string>> | undefined {
+  const e = readBytes(jwk['e'], 1, MAX_EXPONENT_BYTES);
+  const n = readBytes(jwk['n'], MIN_RSA_BYTES, MAX_RSA_BYTES);
+  // A leading zero would make a short modulus look long.
+  if (e === undefined || n === undefined || Buffer.from(n, 'base64url')[0] === 0) return undefined;
+  return { e, kty: 'RSA', n };
+}
+
+/** Base64url in its one spelling, of so many bytes. */
+function readBytes(
+  value: Json | undefined,
+  minBytes: number,
+  maxBytes: number,
+): string | undefined {
+  if (typeof value !== 'string' || value.length > maxBytes * 2 || !BASE64URL.test(value)) {
+    return undefined;
+  }
+  const bytes = Buffer.from(value, 'base64url');
+  if (bytes.byteLength < minBytes || bytes.byteLength > maxBytes) return undefined;
+  return bytes.toString('base64url') === value ? value : undefined;
+}
+
+// The nonces that proofs must carry where the configuration demands them: the gateway's own keyed digest
+// of the time, so that every replica knows them and none is kept. Nobody can sign a proof for later with a
+// nonce that does not exist yet.
+// RFC 9449 §8, §9 and §11.3.
+
+/** A nonce is handed out for so long, and accepted for as long again. */
+const STEP_MS = 120_000;
+
+export type ProofNonces = {
+  /** The nonce to use now. */
+  current(): string;
+  /** True for the nonce of this step or of the one before. */
+  isFresh(nonce: string): boolean;
+};
+
+type NoncePorts = {
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** Keyed digests under every key of the gateway, the newest first. */
+  readonly hmacAll: (purpose: string, text: string) => readonly string[];
+};
+
+/** Makes the nonces of one set of keys; replicas with the same keys have the same. */
+export function createProofNonces({ now, hmacAll }: NoncePorts): ProofNonces {
+  let made: { readonly step: number; readonly fresh: readonly string[] } | undefined;
+
+  function fresh(): readonly string[] {
+    const step = Math.floor(now() / STEP_MS);
+    if (made?.step !== step) {
+      const of = (each: number): readonly string[] => hmacAll('dpop-nonce', String(each));
+      made = { step, fresh: [...of(step), ...of(step - 1)] };
+    }
+    return made.fresh;
+  }
+
+  return {
+    current: () => fresh()[0] ?? '',
+    isFresh: (nonce) => fresh().includes(nonce),
+  };
+}
+
+/** How far a client's clock may be ahead. */
+const PROOF_AHEAD_MS = 5_000;
+const MAX_PROOF_BYTES = 4 * 1024;
+const MAX_ID_LENGTH = 256;
+const MAX_URI_LENGTH = 2 * 1024;
+/** Clients keep their key for long, and importing one costs as much as using it. */
+const MAX_IMPORTED_KEYS = 2_000;
+
+/** What a proof must be about. */
+export type ProofSubject = {
+  readonly proof: string | undefined;
+  readonly method: string;
+  /** The URL of the resource as clients know it, without query. */
+  readonly uri: string;
+  readonly token: string;
+  /** Thumbprint of the key that the token is bound to. */
+  readonly proofKey: string;
+};
+
+/** `unavailable`: whether it was used before cannot be told now. */
+export type ProofVerdict = 'good' | 'unavailable' | Exclude<ProofError, 'invalid_token'>;
+
+type ProofPorts = {
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** Keyed digests under every key of the gateway. */
+  readonly hmacAll: (purpose: string, text: string) => readonly string[];
+  readonly replays: ReplayStore;
+  /** Present where every proof must carry one of these. */
+  readonly nonces: ProofNonces | undefined;
+  /** How old a proof may be. */
+  readonly maxAgeMs: number;
+};
+
+type Claims = {
+  readonly id: string;
+  readonly issuedAtMs: number;
+  readonly nonce: Json | undefined;
+};
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Makes the judge. It rejects only for a bug. */
+export function createProofVerifier(
+  ports: ProofPorts,
+): (subject: ProofSubject) => Promise<ProofVerdict> {
+  const imported = createGenerationCache<CryptoKey>(MAX_IMPORTED_KEYS);
+
+  async function keyOf({ jwk, thumbprint }: ProofKey, alg: string): Promise<CryptoKey | undefined> {
+    const name = alg + thumbprint;
+    const known = imported.get(name);
+    if (known !== undefined) return known;
+    try {
+      const key = (await importJWK({ ...jwk }, alg)) as CryptoKey;
+      imported.set(name, key);
+      return key;
+    } catch {
+      // A point that lies on no curve.
+      return undefined;
+    }
+  }
+
+  /** The claims under a good signature of the right key. */
+  async function verify({ proof, proofKey }: ProofSubject): Promise<JsonObject | undefined> {
+    if (proof === undefined || proof.length > MAX_PROOF_BYTES || !isCompactJws(proof)) {
+      return undefined;
+    }
+    const head = readHead(proof);
+    // Whoever brings another key is refused before anything is verified with it.
+    if (head === undefined || head.key.thumbprint !== proofKey) return undefined;
+    const key = await keyOf(head.key, head.alg);
+    if (key === undefined) return undefined;
+    try {
+      const { payload } = await compactVerify(proof, key, { algorithms: [head.alg] });
+      return parseObject(payload);
+    } catch {
+      return undefined;
+    }
+  }
+
+  function readClaims(claims: JsonObject, subject: ProofSubject): Claims | undefined {
+    const { jti, iat, nonce } = claims;
+    if (!isAbout(claims, subject)) return undefined;
+    if (typeof jti !== 'string' || jti === '' || jti.length > MAX_ID_LENGTH) return undefined;
+    if (typeof iat !== 'number') return undefined;
+    const issuedAtMs = iat * 1000;
+    const ageMs = ports.now() - issuedAtMs;
+    if (ageMs > ports.maxAgeMs || ageMs < -PROOF_AHEAD_MS) return undefined;
+    return { id: jti, issuedAtMs, nonce };
+  }
+
+  function hasNonce(nonce: Json | undefined): boolean {
+    if (ports.nonces === undefined) return true;
+    return typeof nonce === 'string' && ports.nonces.isFresh(nonce);
+  }
+
+  /** Replicas may stand at different steps of a change of keys: a use counts under each that they share. */
+  async function useOnce(id: string, owner: string, expiresAtMs: number): Promise<ProofVerdict> {
+    // Ids are unique within a key alone; the thumbprint is of fixed length.
+    const use = owner + id;
+    for (const keyHash of ports.hmacAll('dpop-jti', use)) {
+      const isFirst = await ports.replays.useOnce(keyHash, expiresAtMs, owner);
+      if (isFirst === 'unavailable') return 'unavailable';
+      if (!isFirst) return 'invalid_dpop_proof';
+    }
+    return 'good';
+  }
+
+  return async (subject) => {
+    const payload = await verify(subject);
+    const claims = payload && readClaims(payload, subject);
+    if (claims === undefined) return 'invalid_dpop_proof';
+    if (!hasNonce(claims.nonce)) return 'use_dpop_nonce';
+    return useOnce(claims.id, subject.proofKey, claims.issuedAtMs + ports.maxAgeMs + 1);
+  };
+}
+
+function readHead(proof: string): { readonly alg: string; readonly key: ProofKey } | undefined {
+  const [headPart = ''] = proof.split('.', 1);
+  const head = parseObject(Buffer.from(headPart, 'base64url'));
+  if (head === undefined || Object.hasOwn(head, 'crit') || Object.hasOwn(head, 'b64')) {
+    return undefined;
+  }
+  const { typ, alg, jwk } = head;
+  if (typ !== 'dpop+jwt' || typeof alg !== 'string') return undefined;
+  if (!PROOF_ALGORITHMS.includes(alg)) return undefined;
+  const key = readProofKey(jwk, alg);
+  return key && { alg, key };
+}
+
+function parseObject(bytes: Uint8Array): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(UTF8.decode(bytes));
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isAbout({ htm, htu, ath }: JsonObject, { method, uri, token }: ProofSubject): boolean {
+  return htm === method && isSameUri(htu, uri) && ath === hash('sha256', token, 'base64url');
+}
+
+/** Compares in normal form, without query and fragment (RFC 9449 §4.3; RFC 3986 §6.2.2 and §6.2.3). */
+function isSameUri(written: Json | undefined, uri: string): boolean {
+  if (written === uri) return true;
+  if (typeof written !== 'string' || written.length > MAX_URI_LENGTH) return false;
+  if (!URL.canParse(written)) return false;
+  const { origin, pathname, username, password } = new URL(written);
+  return username === '' && password === '' && origin + pathname === uri;
+}

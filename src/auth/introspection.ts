@@ -1,0 +1,287 @@
+// Asks one issuer whether a token that it issued is active. Questions are bounded in number and in rate,
+// and an issuer that is out is left alone for a moment; what an answer means is judged elsewhere.
+// Signed answers (RFC 9701) are not read. RFC 7662 §2 and §4; RFC 6749 §2.3.1.
+
+import { hash } from 'node:crypto';
+import * as oauth from 'oauth4webapi';
+import type { IntrospectionSettings, IssuerSettings } from '../config/settings.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
+import { createGenerationCache } from './lru-cache.js';
+
+// How many questions a second an issuer is asked. Half of what there is at most goes to tokens that were
+// never seen before, so that a flood of them leaves room for callers who are known. No timers.
+
+type IntrospectionBudget = {
+  /** Takes one question; false where none is left for this kind of asker. */
+  take(isKnown: boolean): boolean;
+};
+
+/** A bucket of `perSecond` questions that fills evenly. `now` is in milliseconds. */
+export function createIntrospectionBudget(
+  perSecond: number,
+  now: () => number,
+): IntrospectionBudget {
+  const reserve = perSecond / 2;
+  let left = perSecond;
+  let refilledAt = now();
+  return {
+    take(isKnown) {
+      const at = now();
+      // A clock that was set back adds nothing.
+      left = Math.min(perSecond, left + (Math.max(0, at - refilledAt) * perSecond) / 1000);
+      refilledAt = at;
+      if (left < (isKnown ? 1 : reserve + 1)) return false;
+      left -= 1;
+      return true;
+    },
+  };
+}
+
+const MAX_RESPONSE_BYTES = 64 * 1024;
+const RESPONSE_TIMEOUT_MS = 5_000;
+/** Questions that may wait for an answer at once, and those of them that are about unknown tokens. */
+const MAX_WAITING = 64;
+const MAX_UNKNOWN_WAITING = MAX_WAITING / 2;
+/** Tokens that are known, by their digests. */
+const MAX_KNOWN = 10_000;
+/** After an outage nothing is asked for this long. */
+const OUTAGE_PAUSE_MS = 1_000;
+/** There is nothing to ask at this address any more. */
+const GONE: ReadonlySet<number> = new Set([404, 405, 410]);
+/** The endpoint is looked for again after this, and after each failure. */
+const DISCOVERY_AGE_MS = 60 * 60_000;
+
+/** `unavailable`: the issuer cannot be asked now, or was asked too often. */
+type Introspection =
+  | { readonly kind: 'active'; readonly claims: JsonObject }
+  | { readonly kind: 'inactive' }
+  | { readonly kind: 'unavailable' };
+
+export type IntrospectorStatus = {
+  /** `degraded`: the endpoint is not known, or the last question failed. */
+  readonly state: 'armed' | 'degraded';
+  /** Why; holds no text of the issuer but the target of a redirect. */
+  readonly failure: string | undefined;
+};
+
+export type Introspector = {
+  /** Asks about one token. Those that are known may use the part of the rate which strangers cannot. */
+  introspect(token: string): Promise<Introspection>;
+  /** What was answered about this token let its caller in: from now on it is known, over reloads too. */
+  noteGood(token: string): void;
+  /** To be called at start, and now and then: looks for the endpoint where it is not known. */
+  keepFresh(): void;
+  /** What was answered holds for its time, whatever keys do. */
+  generation(): number;
+  status(): IntrospectorStatus;
+};
+
+/** The part of the guarded fetch that introspection uses. */
+type PostForm = (
+  url: URL,
+  form: { readonly headers: Readonly<Record<string, string>>; readonly body: string },
+  rule: ReturnType<typeof learnedUrlRule> & {
+    readonly maxBytes: number;
+    readonly timeoutMs: number;
+  },
+) => Promise<
+  | {
+      readonly ok: true;
+      readonly status: number;
+      readonly contentType: string;
+      readonly bytes: Uint8Array;
+    }
+  | { readonly ok: false; readonly detail: string }
+>;
+
+type Ports = {
+  readonly fetchJson: FetchJson;
+  readonly postForm: PostForm;
+  readonly now: () => number;
+};
+
+const INVALID_RESPONSE =
+  'the introspection endpoint answered with something that is no introspection';
+
+/**
+ * A failure in our own words. An outage is one of the issuer, whatever was asked; what else goes wrong may
+ * be the work of one token, and must not stand in the way of others.
+ */
+class IntrospectionError extends Error {
+  readonly isOutage: boolean;
+
+  constructor(why: string, isOutage: boolean) {
+    super(why);
+    this.isOutage = isOutage;
+  }
+}
+
+type IntrospectionContext = {
+  readonly issuer: IssuerSettings;
+  readonly introspection: IntrospectionSettings;
+  readonly ports: Ports;
+};
+
+/** Makes the introspector of one issuer. It opens nothing until it is asked, and needs no closing. */
+export function createIntrospector(
+  issuer: IssuerSettings,
+  introspection: IntrospectionSettings,
+  ports: Ports,
+): Introspector {
+  const context: IntrospectionContext = { issuer, introspection, ports };
+  const budget = createIntrospectionBudget(introspection.maxPerSecond, ports.now);
+  const known = createGenerationCache<true>(MAX_KNOWN);
+  let endpoint: { readonly url: URL; readonly foundAt: number } | undefined;
+  let failure: string | undefined;
+  let outageAt = Number.NEGATIVE_INFINITY;
+  let waiting = 0;
+  let discovering: Promise<URL> | undefined;
+
+  function fail(error: unknown): void {
+    const introspectionError =
+      error instanceof IntrospectionError ? error : new IntrospectionError(INVALID_RESPONSE, false);
+    failure = introspectionError.message;
+    if (!introspectionError.isOutage) return;
+    outageAt = ports.now();
+    endpoint = undefined;
+  }
+
+  async function findEndpoint(): Promise<URL> {
+    if (introspection.endpoint !== undefined) return introspection.endpoint;
+    if (endpoint !== undefined && ports.now() - endpoint.foundAt < DISCOVERY_AGE_MS) {
+      return endpoint.url;
+    }
+    discovering ??= discoverEndpoint().finally(() => {
+      discovering = undefined;
+    });
+    return discovering;
+  }
+
+  async function discoverEndpoint(): Promise<URL> {
+    const found = await discover(issuer, 'introspection_endpoint', ports.fetchJson);
+    if (!found.ok) throw new IntrospectionError(found.detail, true);
+    endpoint = { url: found.url, foundAt: ports.now() };
+    return found.url;
+  }
+
+  function isPaused(): boolean {
+    return ports.now() - outageAt < OUTAGE_PAUSE_MS;
+  }
+
+  async function ask(token: string): Promise<Introspection> {
+    try {
+      const response = await askEndpoint(await findEndpoint(), token, context);
+      failure = undefined;
+      return response['active'] === true
+        ? { kind: 'active', claims: response }
+        : { kind: 'inactive' };
+    } catch (error) {
+      fail(error);
+      return { kind: 'unavailable' };
+    }
+  }
+
+  return {
+    noteGood(token) {
+      known.set(nameOf(token), true);
+    },
+    async introspect(token) {
+      const isKnown = known.get(nameOf(token)) === true;
+      const isFull = waiting >= (isKnown ? MAX_WAITING : MAX_UNKNOWN_WAITING);
+      if (isPaused() || isFull || !budget.take(isKnown)) return { kind: 'unavailable' };
+      waiting += 1;
+      try {
+        return await ask(token);
+      } finally {
+        waiting -= 1;
+      }
+    },
+    keepFresh() {
+      const isFound = introspection.endpoint !== undefined || endpoint !== undefined;
+      if (isFound || discovering !== undefined || isPaused()) return;
+      findEndpoint().then(() => {
+        failure = undefined;
+      }, fail);
+    },
+    generation: () => 0,
+    status() {
+      const isFound = introspection.endpoint !== undefined || endpoint !== undefined;
+      if (failure !== undefined) return { state: 'degraded', failure };
+      return isFound
+        ? { state: 'armed', failure: undefined }
+        : { state: 'degraded', failure: 'the introspection endpoint is not known yet' };
+    },
+  };
+}
+
+function nameOf(token: string): string {
+  return hash('sha256', token, 'base64');
+}
+
+/** The answer to one question. Throws where there is none that may be believed. */
+async function askEndpoint(
+  url: URL,
+  token: string,
+  { issuer, introspection, ports }: IntrospectionContext,
+): Promise<JsonObject> {
+  const server = { issuer: issuer.issuer, introspection_endpoint: url.href };
+  const client = { client_id: introspection.clientId };
+  const prove =
+    introspection.authentication === 'client_secret_post'
+      ? oauth.ClientSecretPost(introspection.clientSecret)
+      : oauth.ClientSecretBasic(introspection.clientSecret);
+  const response = await oauth.introspectionRequest(server, client, prove, token, {
+    // Whether plain http is possible is for the guarded fetch to say: on loopback alone.
+    [oauth.allowInsecureRequests]: true,
+    [oauth.customFetch]: (_href, { headers, body }) =>
+      post(url, headers, String(body), issuer, ports),
+    additionalParameters: { token_type_hint: 'access_token' },
+  });
+  const outcome = await oauth.processIntrospectionResponse(server, client, response);
+  if (!isObject(outcome)) throw new IntrospectionError(INVALID_RESPONSE, false);
+  return outcome;
+}
+
+async function post(
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+  issuer: IssuerSettings,
+  ports: Ports,
+): Promise<Response> {
+  const outcome = await ports.postForm(
+    url,
+    { headers, body },
+    // An endpoint that the file names may resolve where its issuer may, like a learned one of its origin.
+    {
+      network: issuer.network,
+      origins: originsOf(issuer),
+      maxBytes: MAX_RESPONSE_BYTES,
+      timeoutMs: RESPONSE_TIMEOUT_MS,
+    },
+  );
+  if (!outcome.ok)
+    throw new IntrospectionError(`the introspection endpoint ${outcome.detail}`, true);
+  const { status } = outcome;
+  if (status !== 200) {
+    const why = `the introspection endpoint answered with status ${status}`;
+    throw new IntrospectionError(why, GONE.has(status));
+  }
+  // Anything else, a signed answer included, would be read without a check of its own.
+  if (!/^application\/json *(;|$)/i.test(outcome.contentType)) {
+    throw new IntrospectionError(
+      'the introspection endpoint answered with something that is not JSON',
+      false,
+    );
+  }
+  // Copied, because a body of a response must own its bytes.
+  const headersOut = { 'content-type': 'application/json' };
+  return new Response(new Uint8Array(outcome.bytes), { status: 200, headers: headersOut });
+}
+
+function originsOf(issuer: IssuerSettings): readonly string[] {
+  const { origins } = learnedUrlRule(issuer);
+  const named = issuer.introspection?.endpoint;
+  return named === undefined ? origins : [...origins, named.origin];
+}

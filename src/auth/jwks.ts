@@ -1,0 +1,372 @@
+// Keeps the keys of one issuer: fetched when first asked for, again when old or when a token names an
+// unknown one, and kept for a bounded time while the issuer cannot be reached.
+// Keys belong to one issuer; no set is ever asked for another's token. It verifies nothing.
+// RFC 8414 §3.3, RFC 7517 §5; OpenID Connect Core §10.1.1 (rotation).
+
+import { type CryptoKey, importJWK, type JWK } from 'jose';
+import type { IssuerSettings } from '../config/settings.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { discover, type FetchJson, learnedUrlRule } from './discovery.js';
+
+// Reads a JSON Web Key Set into keys that may verify access tokens, one entry an algorithm and key id.
+// Symmetric, private, weak, encryption and ambiguous keys are left out; it fetches nothing.
+// RFC 7517 §4 and §5; RFC 7518 §3; RFC 8725 §3.1 and §3.5.
+
+const MAX_KEYS = 100;
+const MIN_RSA_BITS = 2048;
+const MAX_RSA_BITS = 8192;
+
+/** The algorithms that can be configured, with the one kind of key that each takes. */
+const KINDS: ReadonlyMap<string, string> = new Map([
+  ['ES256', 'EC P-256'],
+  ['ES384', 'EC P-384'],
+  ['ES512', 'EC P-521'],
+  ['EdDSA', 'OKP Ed25519'],
+  ['Ed25519', 'OKP Ed25519'],
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'].map((alg) => [alg, 'RSA'] as const),
+]);
+
+const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+
+/** Keys by algorithm, then by key id; a key without an id stands under `undefined`. */
+export type KeySet = ReadonlyMap<string, ReadonlyMap<string | undefined, CryptoKey>>;
+
+type KeySetReading =
+  | {
+      readonly ok: true;
+      readonly keys: KeySet;
+      /** Names what this set holds: two readings of one set agree. */
+      readonly fingerprint: string;
+    }
+  | { readonly ok: false; readonly detail: string };
+
+function kindOf(jwk: JsonObject): string {
+  return jwk['kty'] === 'RSA' ? 'RSA' : `${String(jwk['kty'])} ${String(jwk['crv'])}`;
+}
+
+/** The key says itself that it is for something else (RFC 7517 §4.2, §4.3). */
+function isForVerifying(jwk: JsonObject): boolean {
+  const { use, key_ops: operations } = jwk;
+  if (use !== undefined && use !== 'sig') return false;
+  return operations === undefined || (Array.isArray(operations) && operations.includes('verify'));
+}
+
+function isCandidate(jwk: Json): jwk is JsonObject {
+  if (!isObject(jwk)) return false;
+  const { kid } = jwk;
+  if (kid !== undefined && typeof kid !== 'string') return false;
+  if (PRIVATE_MEMBERS.some((member) => Object.hasOwn(jwk, member))) return false;
+  return isForVerifying(jwk);
+}
+
+/** Which of two keys of one id was meant cannot be known, so neither is used. */
+function withoutDuplicates(jwks: readonly JsonObject[]): readonly JsonObject[] {
+  const seen = new Map<Json | undefined, number>();
+  for (const jwk of jwks) seen.set(jwk['kid'], (seen.get(jwk['kid']) ?? 0) + 1);
+  return jwks.filter((jwk) => seen.get(jwk['kid']) === 1);
+}
+
+function isStrong(key: CryptoKey): boolean {
+  const { modulusLength } = key.algorithm as { readonly modulusLength?: number };
+  if (modulusLength === undefined) return true;
+  return modulusLength >= MIN_RSA_BITS && modulusLength <= MAX_RSA_BITS;
+}
+
+/** Only the members that a public key is made of are handed on: what else stands there is not ours. */
+function publicMembers(jwk: JsonObject): JWK {
+  const members: Record<string, string> = {};
+  for (const name of ['kty', 'crv', 'x', 'y', 'n', 'e']) {
+    const value = jwk[name];
+    if (typeof value === 'string') members[name] = value;
+  }
+  return members as JWK;
+}
+
+async function importKey(jwk: JsonObject, algorithm: string): Promise<CryptoKey | undefined> {
+  if (KINDS.get(algorithm) !== kindOf(jwk)) return undefined;
+  if (jwk['alg'] !== undefined && jwk['alg'] !== algorithm) return undefined;
+  try {
+    const key = await importJWK(publicMembers(jwk), algorithm);
+    return key instanceof Uint8Array || !isStrong(key) ? undefined : key;
+  } catch {
+    return undefined;
+  }
+}
+
+type Draft = {
+  readonly keys: Map<string, Map<string | undefined, CryptoKey>>;
+  readonly used: string[];
+};
+
+async function addKey(draft: Draft, jwk: JsonObject, algorithms: readonly string[]): Promise<void> {
+  const kid = typeof jwk['kid'] === 'string' ? jwk['kid'] : undefined;
+  for (const algorithm of algorithms) {
+    const key = await importKey(jwk, algorithm);
+    if (key === undefined) continue;
+    const byId = draft.keys.get(algorithm) ?? new Map<string | undefined, CryptoKey>();
+    draft.keys.set(algorithm, byId.set(kid, key));
+    draft.used.push(JSON.stringify([algorithm, kid ?? null, publicMembers(jwk)]));
+  }
+}
+
+/**
+ * Reads `document` for the given algorithms. Fails when it is no key set, holds more than 100 keys,
+ * or not one that may be used. Keys that may not be used are left out without failing the others.
+ */
+export async function readKeySet(
+  document: Json,
+  algorithms: readonly string[],
+): Promise<KeySetReading> {
+  const entries = isObject(document) ? document['keys'] : undefined;
+  if (!Array.isArray(entries)) return { ok: false, detail: 'the key set is not a key set' };
+  if (entries.length > MAX_KEYS) return { ok: false, detail: 'the key set holds too many keys' };
+  const draft: Draft = { keys: new Map(), used: [] };
+  for (const jwk of withoutDuplicates(entries.filter(isCandidate))) {
+    await addKey(draft, jwk, algorithms);
+  }
+  const { keys, used } = draft;
+  if (used.length === 0) return { ok: false, detail: 'the key set holds no key that may be used' };
+  return { ok: true, keys, fingerprint: used.sort().join('\n') };
+}
+
+/**
+ * The key that a token's header names. Without a key id the algorithm must have exactly one key:
+ * trying several would let a token choose (RFC 8725 §3.1).
+ */
+export function selectKey(
+  keys: KeySet,
+  header: { readonly kid?: string; readonly alg: string },
+): CryptoKey | undefined {
+  const byId = keys.get(header.alg);
+  if (byId === undefined) return undefined;
+  if (header.kid !== undefined) return byId.get(header.kid);
+  if (byId.size !== 1) return undefined;
+  return byId.values().next().value;
+}
+
+const MAX_KEY_SET_BYTES = 64 * 1024;
+const KEY_SET_TIMEOUT_MS = 5_000;
+/** Keys older than this, or than half of what they may become, are fetched again while they serve. */
+const REFRESH_AGE_MS = 10 * 60_000;
+/** Where the keys live is asked again after this, and after each failure. */
+const DISCOVERY_AGE_MS = 60 * 60_000;
+/** Between two fetches that unknown key ids cause. */
+const UNKNOWN_KEY_COOLDOWN_MS = 30_000;
+/** Requests that may wait for a fetch; each holds its body, and nobody knows yet who sent it. */
+const MAX_WAITING = 64;
+/** Between two attempts while the issuer fails. */
+const FAILURE_PAUSE_MS = 5_000;
+/** The longest pause between attempts that no request asked for: it doubles up to this. */
+const MAX_IDLE_PAUSE_MS = 60_000;
+
+/** `unknown`: the issuer does not publish such a key. `unavailable`: that cannot be known now. */
+type KeyLookup =
+  | { readonly kind: 'key'; readonly key: CryptoKey; readonly generation: number }
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'unavailable' };
+
+export type KeySourceStatus = {
+  /** `degraded`: there are no keys, or the last attempt to fetch them failed. */
+  readonly state: 'armed' | 'degraded';
+  /** Milliseconds since the epoch. */
+  readonly lastSuccessAt: number | undefined;
+  /** Why the last attempt failed. Holds no text of the issuer but the target of a redirect. */
+  readonly failure: string | undefined;
+};
+
+export type KeySource = {
+  /** The key for a token's header. At most one fetch runs at a time. */
+  keysFor(header: Header): Promise<KeyLookup>;
+  /** Fetches now, for a warm start. True when the keys are there. */
+  refresh(): Promise<boolean>;
+  /** To be called now and then: fetches ahead of need, so that an outage finds keys that are young. */
+  keepFresh(): void;
+  /**
+   * Grows when the set of keys changes: what was verified before is to be verified again. `undefined`
+   * while no keys may serve: what they verified does not outlive them.
+   */
+  generation(): number | undefined;
+  status(): KeySourceStatus;
+};
+
+/** What a token says of the key that signed it. */
+type Header = { readonly kid?: string; readonly alg: string };
+
+type Ports = { readonly fetchJson: FetchJson; readonly now: () => number };
+
+type State = {
+  keys: KeySet | undefined;
+  fingerprint: string | undefined;
+  generation: number;
+  jwksUri: { readonly url: URL; readonly foundAt: number } | undefined;
+  lastSuccessAt: number | undefined;
+  lastFailureAt: number | undefined;
+  failures: number;
+  failure: string | undefined;
+  unknownKeyFetchAt: number | undefined;
+};
+
+function hasPassed(since: number | undefined, durationMs: number, now: number): boolean {
+  return since === undefined || now - since >= durationMs;
+}
+
+/** Fetches the set once and notes how it went; undefined when it went well, else why not. */
+async function fetchKeySet(
+  issuer: IssuerSettings,
+  ports: Ports,
+  state: State,
+): Promise<string | undefined> {
+  if (
+    state.jwksUri === undefined ||
+    hasPassed(state.jwksUri.foundAt, DISCOVERY_AGE_MS, ports.now())
+  ) {
+    const discovery = await discover(issuer, 'jwks_uri', ports.fetchJson);
+    if (!discovery.ok) return discovery.detail;
+    state.jwksUri = { url: discovery.url, foundAt: ports.now() };
+  }
+  const outcome = await ports.fetchJson(state.jwksUri.url, {
+    ...learnedUrlRule(issuer),
+    maxBytes: MAX_KEY_SET_BYTES,
+    timeoutMs: KEY_SET_TIMEOUT_MS,
+  });
+  if (!outcome.ok) return `the key set ${outcome.detail}`;
+  const reading = await readKeySet(outcome.value, issuer.algorithms);
+  if (!reading.ok) return reading.detail;
+  if (state.fingerprint !== reading.fingerprint) state.generation += 1;
+  state.keys = reading.keys;
+  state.fingerprint = reading.fingerprint;
+  return undefined;
+}
+
+async function fetchAndNote(issuer: IssuerSettings, ports: Ports, state: State): Promise<boolean> {
+  const failure = await fetchKeySet(issuer, ports, state).catch(() => 'the keys could not be read');
+  state.failure = failure;
+  if (failure === undefined) {
+    state.lastSuccessAt = ports.now();
+    state.lastFailureAt = undefined;
+    state.failures = 0;
+    return true;
+  }
+  state.lastFailureAt = ports.now();
+  state.failures += 1;
+  state.jwksUri = undefined;
+  return false;
+}
+
+/** The keys that may serve now; undefined when there are none or they are too old. */
+function currentKeys(state: State, maxAgeMs: number, now: number): KeySet | undefined {
+  return hasPassed(state.lastSuccessAt, maxAgeMs, now) ? undefined : state.keys;
+}
+
+/** Makes the key source of one issuer. It opens nothing until it is asked, and needs no closing. */
+export function createKeySource(issuer: IssuerSettings, ports: Ports): KeySource {
+  const state: State = {
+    keys: undefined,
+    fingerprint: undefined,
+    generation: 0,
+    jwksUri: undefined,
+    lastSuccessAt: undefined,
+    lastFailureAt: undefined,
+    failures: 0,
+    failure: undefined,
+    unknownKeyFetchAt: undefined,
+  };
+  const { keysMaxAgeMs } = issuer;
+  const refreshAgeMs = Math.min(REFRESH_AGE_MS, keysMaxAgeMs / 2);
+  let running: Promise<boolean> | undefined;
+  let waiting = 0;
+
+  function refresh(): Promise<boolean> {
+    running ??= fetchAndNote(issuer, ports, state).finally(() => {
+      running = undefined;
+    });
+    return running;
+  }
+
+  function mayRetry(): boolean {
+    return running !== undefined || hasPassed(state.lastFailureAt, FAILURE_PAUSE_MS, ports.now());
+  }
+
+  /** Keys that are too old to serve are waited for; those that are merely old are not. */
+  async function freshKeys(): Promise<KeySet | undefined> {
+    const keys = currentKeys(state, keysMaxAgeMs, ports.now());
+    if (keys === undefined) {
+      if (mayRetry()) await refresh();
+      return currentKeys(state, keysMaxAgeMs, ports.now());
+    }
+    // `refresh` notes its failures and does not reject.
+    if (isDue() && mayRetry()) void refresh();
+    return keys;
+  }
+
+  function isDue(): boolean {
+    return state.failure !== undefined || hasPassed(state.lastSuccessAt, refreshAgeMs, ports.now());
+  }
+
+  function keepFresh(): void {
+    const pauseMs = Math.min(FAILURE_PAUSE_MS * 2 ** (state.failures - 1), MAX_IDLE_PAUSE_MS);
+    const hasWaited = state.failures === 0 || hasPassed(state.lastFailureAt, pauseMs, ports.now());
+    if (isDue() && hasWaited) void refresh();
+  }
+
+  function mayAskForUnknownKey(): boolean {
+    if (state.failure !== undefined) return mayRetry();
+    return hasPassed(state.unknownKeyFetchAt, UNKNOWN_KEY_COOLDOWN_MS, ports.now());
+  }
+
+  /** A flood of unknown key ids costs one fetch a cooldown, whoever sends it. */
+  async function searchUnknownKey(header: Header): Promise<CryptoKey | undefined> {
+    if (running !== undefined) {
+      // It may have begun before the key was published, so what it brings is not the last word.
+      await running;
+      const key = state.keys && selectKey(state.keys, header);
+      if (key !== undefined) return key;
+    }
+    if (mayAskForUnknownKey()) {
+      state.unknownKeyFetchAt = ports.now();
+      await refresh();
+    }
+    return state.keys && selectKey(state.keys, header);
+  }
+
+  async function lookUp(header: Header): Promise<KeyLookup> {
+    const keys = await freshKeys();
+    if (keys === undefined) return { kind: 'unavailable' };
+    const key = selectKey(keys, header);
+    if (key !== undefined) return { kind: 'key', key, generation: state.generation };
+    const found = await searchUnknownKey(header);
+    if (found !== undefined) return { kind: 'key', key: found, generation: state.generation };
+    // With the issuer silent, nobody can say that the key does not exist.
+    return state.failure === undefined ? { kind: 'unknown' } : { kind: 'unavailable' };
+  }
+
+  function isAtHand(header: Header): boolean {
+    const keys = currentKeys(state, keysMaxAgeMs, ports.now());
+    return keys !== undefined && selectKey(keys, header) !== undefined;
+  }
+
+  return {
+    async keysFor(header) {
+      if (isAtHand(header)) return lookUp(header);
+      if (waiting >= MAX_WAITING) return { kind: 'unavailable' };
+      waiting += 1;
+      try {
+        return await lookUp(header);
+      } finally {
+        waiting -= 1;
+      }
+    },
+    refresh,
+    keepFresh,
+    generation: () =>
+      currentKeys(state, keysMaxAgeMs, ports.now()) === undefined ? undefined : state.generation,
+    status: () => ({
+      state:
+        state.failure === undefined && currentKeys(state, keysMaxAgeMs, ports.now()) !== undefined
+          ? 'armed'
+          : 'degraded',
+      lastSuccessAt: state.lastSuccessAt,
+      failure: state.failure,
+    }),
+  };
+}

@@ -1,0 +1,160 @@
+// Reads what an unverified token says of itself, only to choose how it is verified: the issuer whose
+// keys are used or which is asked, the type, the algorithm, the key id. Nothing read here is believed.
+// RFC 7515 §4.1, RFC 8725 §3.1, §3.10 and §3.11, RFC 9068 §4, RFC 7662 §4.
+
+import { type CryptoKey, errors, jwtVerify } from 'jose';
+import type { IssuerSettings } from '../config/settings.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { isCompactJws } from './bearer.js';
+import { type AuthnReason, CLOCK_TOLERANCE_MS, type ClaimSource } from './claims.js';
+
+// Verifies the signature of a token with one key, and what the library can judge besides: type, issuer,
+// audience, times. All of these but the signature are judged again by claims.ts, which is the stricter.
+// RFC 7515 §5.2, RFC 7519 §7.2.
+
+type SignedToken = {
+  readonly token: string;
+  readonly plan: SignaturePlan;
+  readonly audiences: readonly string[];
+};
+
+const CLAIM_REASONS: ReadonlyMap<string, AuthnReason> = new Map([
+  ['typ', 'token-type'],
+  ['iss', 'token-issuer'],
+  ['aud', 'token-audience'],
+]);
+
+/** The reason behind an error of jose; undefined when it is no verdict on the token. */
+function reasonOf(error: unknown): AuthnReason | undefined {
+  if (error instanceof errors.JWTExpired) return 'token-expired';
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    // Other reasons mean that the claim is absent or no number.
+    if (error.claim === 'nbf' && error.reason === 'check_failed') return 'token-not-yet-valid';
+    return CLAIM_REASONS.get(error.claim) ?? 'token-malformed';
+  }
+  if (error instanceof errors.JWSSignatureVerificationFailed) return 'token-signature';
+  if (error instanceof errors.JOSEAlgNotAllowed) return 'token-signature';
+  return error instanceof errors.JOSEError ? 'token-malformed' : undefined;
+}
+
+/**
+ * The claims of the token once its signature, type, issuer and audience hold, or why they do not.
+ * `now` is in milliseconds since the epoch. Rejects only for what is no verdict on the token.
+ */
+export async function verifySignature(
+  { token, plan, audiences }: SignedToken,
+  key: CryptoKey,
+  now: number,
+): Promise<JsonObject | AuthnReason> {
+  try {
+    const { payload } = await jwtVerify(token, key, {
+      algorithms: [plan.header.alg],
+      issuer: plan.issuer.issuer,
+      audience: [...audiences],
+      ...(plan.issuer.tokenType === 'none' ? {} : { typ: plan.issuer.tokenType }),
+      requiredClaims: ['exp', 'iat', 'sub', 'aud', 'iss'],
+      clockTolerance: CLOCK_TOLERANCE_MS / 1000,
+      currentDate: new Date(now),
+    });
+    // jose parsed it from JSON, so its members are JSON.
+    return payload as JsonObject;
+  } catch (error) {
+    const reason = reasonOf(error);
+    if (reason === undefined) throw error;
+    return reason;
+  }
+}
+
+/** Header members that would bring a key or change what is verified (RFC 7515 §4.1.2 to §4.1.6, §4.1.11). */
+const FORBIDDEN_MEMBERS = ['jku', 'jwk', 'x5u', 'x5c', 'crit', 'b64'];
+const MAX_KEY_ID_LENGTH = 256;
+
+/** The configured type of issuers whose access tokens carry none. */
+const NO_TYPE = 'none';
+const ACCESS_TOKEN_TYPE = 'at+jwt';
+/** Types that issuers give to access tokens; a token of any other is nothing to ask about. */
+const INTROSPECTABLE_TYPES: readonly unknown[] = [undefined, 'jwt', ACCESS_TOKEN_TYPE];
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** How one token is to be verified: with a key of its issuer, or by asking it. */
+export type TokenPlan =
+  | {
+      readonly kind: 'signature';
+      readonly issuer: IssuerSettings;
+      readonly header: { readonly kid?: string; readonly alg: string };
+      readonly source: Exclude<ClaimSource, 'introspection'>;
+    }
+  | { readonly kind: 'introspection'; readonly issuer: IssuerSettings };
+
+export type SignaturePlan = Extract<TokenPlan, { readonly kind: 'signature' }>;
+
+function readPart(part: string | undefined): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(UTF8.decode(Buffer.from(part ?? '', 'base64url')));
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Media types compare without case and with or without `application/` (RFC 7515 §4.1.9). */
+function normalizeType(type: string): string {
+  const lower = type.toLowerCase();
+  return lower.startsWith('application/') ? lower.slice('application/'.length) : lower;
+}
+
+function readHeader(header: JsonObject): SignaturePlan['header'] | undefined {
+  if (FORBIDDEN_MEMBERS.some((member) => Object.hasOwn(header, member))) return undefined;
+  const { alg, kid } = header;
+  if (typeof alg !== 'string') return undefined;
+  if (kid === undefined) return { alg };
+  if (typeof kid !== 'string' || kid.length > MAX_KEY_ID_LENGTH) return undefined;
+  return { alg, kid };
+}
+
+function isConfiguredType(typ: Json | undefined, configured: string): boolean {
+  if (configured === NO_TYPE) return typ === undefined;
+  return typeof typ === 'string' && normalizeType(typ) === normalizeType(configured);
+}
+
+/** Type, algorithm and key of a token that an issuer's keys verify. */
+function planSignature(head: JsonObject, issuer: IssuerSettings): TokenPlan | AuthnReason {
+  const header = readHeader(head);
+  if (header === undefined) return 'token-malformed';
+  if (!isConfiguredType(head['typ'], issuer.tokenType)) return 'token-type';
+  if (!issuer.algorithms.includes(header.alg)) return 'token-signature';
+  const isTyped = normalizeType(issuer.tokenType) === ACCESS_TOKEN_TYPE;
+  return { kind: 'signature', issuer, header, source: isTyped ? 'at+jwt' : 'jwt' };
+}
+
+function planIntrospection(head: JsonObject, issuer: IssuerSettings): TokenPlan | AuthnReason {
+  const { typ } = head;
+  const type = typeof typ === 'string' ? normalizeType(typ) : typ;
+  return INTROSPECTABLE_TYPES.includes(type) ? { kind: 'introspection', issuer } : 'token-type';
+}
+
+/**
+ * Plans the verification of a token in its canonical spelling, or says why there is none. A JWT is judged
+ * by that issuer of `issuers` which its `iss` names exactly, and by no other. What says nothing of
+ * itself is shown to the one issuer that is asked about its tokens, where there is one.
+ */
+export function planVerification(
+  token: string,
+  issuers: readonly IssuerSettings[],
+): TokenPlan | AuthnReason {
+  const asked = issuers.find((issuer) => issuer.introspection !== undefined);
+  const [headPart, bodyPart] = isCompactJws(token) ? token.split('.', 2) : [];
+  const head = readPart(headPart);
+  const claims = readPart(bodyPart);
+  if (head === undefined || claims === undefined) {
+    return asked === undefined ? 'token-malformed' : { kind: 'introspection', issuer: asked };
+  }
+  const issuer = issuers.find((candidate) => candidate.issuer === claims['iss']);
+  // INVARIANT: a JWT of a stranger is shown to nobody.
+  if (issuer === undefined)
+    return readHeader(head) === undefined ? 'token-malformed' : 'token-issuer';
+  return issuer.introspection === undefined
+    ? planSignature(head, issuer)
+    : planIntrospection(head, issuer);
+}

@@ -1,0 +1,179 @@
+// `sallyport audit`: the command and its subcommands, and the keyed digests of a value. Reading is in
+// audit-read.ts, verifying in audit-verify.ts. Nothing here writes an audit file (contract §1, §8).
+
+import { resolve } from 'node:path';
+import type { Command as Commander } from 'commander';
+import { createKeyRing, DIGEST_PURPOSES } from '../../state/keys.js';
+import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import type { AuditFilePorts } from './read.js';
+import { runAuditQuery, runAuditShow, runAuditTail } from './read.js';
+import { runAuditVerify } from './verify.js';
+
+export type AuditPorts = AuditFilePorts;
+
+export type AuditHashOptions = {
+  readonly value: string;
+  readonly config?: string;
+  readonly json?: boolean;
+};
+
+/** Prints the keyed digests that audit events hold for a value, under each key and purpose. */
+export async function runAuditHash(
+  options: AuditHashOptions,
+  io: CliIo,
+  ports: AuditPorts,
+): Promise<number> {
+  if (options.config === undefined) {
+    io.stderr('error: digests are keyed: name the gateway file with -c\n');
+    return EXIT_UNCHECKED;
+  }
+  const { settings, diagnostics } = await ports.loadSettings(resolve(io.cwd, options.config));
+  if (settings === undefined || settings.keys.length === 0) {
+    io.stderr(settings === undefined ? diagnostics : 'error: this gateway file names no key\n');
+    return EXIT_UNCHECKED;
+  }
+  const ring = createKeyRing(settings.keys);
+  const rows = DIGEST_PURPOSES.flatMap((purpose) =>
+    ring.hmacAll(purpose, options.value).map((digest, index) => ({
+      purpose,
+      key: settings.keys[index]?.id ?? '',
+      digest,
+    })),
+  );
+  if (options.json) io.stdout(`${JSON.stringify(rows)}\n`);
+  else for (const { purpose, key, digest } of rows) io.stdout(`${digest}  ${purpose}  ${key}\n`);
+  return EXIT_FINE;
+}
+
+/** `export` is announced by the contract and not there: it says so instead of doing half of it. */
+export function runAuditExport(_: object, io: CliIo): Promise<number> {
+  io.stderr('error: audit export is not available in this version\n');
+  return Promise.resolve(EXIT_UNCHECKED);
+}
+
+type Parsed = { readonly [name: string]: string | boolean | readonly string[] | undefined };
+
+function withChoice(command: Commander): Commander {
+  return command.option('-c, --config <file>', 'the gateway file, for the place of its audit file');
+}
+
+function text(options: Parsed, name: string): Record<string, string> {
+  const value = options[name];
+  return typeof value === 'string' ? { [name]: value } : {};
+}
+
+function configureReading(
+  command: Commander,
+  io: CliIo,
+  ports: AuditPorts,
+  finish: (code: number) => void,
+): void {
+  withChoice(command.command('tail').description('show the last events'))
+    .argument('[files...]', 'audit files')
+    .option('-f, --follow', 'go on with those to come')
+    .option('--json', 'print the lines as they are')
+    .action(async (files: string[], options: Parsed) =>
+      finish(
+        await runAuditTail(
+          {
+            files,
+            ...text(options, 'config'),
+            follow: options['follow'] === true,
+            json: options['json'] === true,
+          },
+          io,
+          ports,
+        ),
+      ),
+    );
+  withChoice(command.command('query').description('print the events that match'))
+    .argument('[files...]', 'audit files')
+    .option('--type <type>', 'type of event, such as mcp.decision')
+    .option('--subject <subject>', 'subject of the caller, exactly')
+    .option('--upstream <name>', 'name of the upstream')
+    .option('--reason <reason>', 'reason of a refusal')
+    .option('--since <time>', 'RFC 3339, or how long ago, such as 30m')
+    .option('--json', 'print the lines as they are')
+    .action(async (files: string[], options: Parsed) => {
+      const named = ['config', 'type', 'subject', 'upstream', 'reason', 'since'];
+      const given = Object.assign({}, ...named.map((name) => text(options, name)));
+      finish(await runAuditQuery({ files, ...given, json: options['json'] === true }, io, ports));
+    });
+  withChoice(command.command('show').description('print all of one event or decision'))
+    .argument('<id>', 'id of a decision or an event')
+    .argument('[files...]', 'audit files')
+    .option('--json', 'print the lines as they are')
+    .action(async (id: string, files: string[], options: Parsed) =>
+      finish(
+        await runAuditShow(
+          { id, files, ...text(options, 'config'), json: options['json'] === true },
+          io,
+          ports,
+        ),
+      ),
+    );
+}
+
+function configureChecking(
+  command: Commander,
+  io: CliIo,
+  ports: AuditPorts,
+  finish: (code: number) => void,
+): void {
+  command
+    .command('verify')
+    .description('check that files are one whole chain')
+    .argument('<files...>', 'audit files, the oldest first')
+    .option('--head <checkpoint>', 'a checkpoint kept elsewhere: EPOCH:SEQ:HASH, JSON, or a file')
+    .option('--key <public...>', 'public key that checkpoints must be signed by, or a file with it')
+    .option('--json', 'print the verdict as JSON')
+    .action(async (files: string[], options: Parsed) => {
+      const keys = options['key'];
+      finish(
+        await runAuditVerify(
+          {
+            files,
+            ...text(options, 'head'),
+            keys: Array.isArray(keys) ? keys : [],
+            json: options['json'] === true,
+          },
+          io,
+        ),
+      );
+    });
+  withChoice(command.command('hash').description('print the keyed digests of a value'))
+    .argument('<value>', 'the value to find')
+    .option('--json', 'print JSON')
+    .action(async (value: string, options: Parsed) =>
+      finish(
+        await runAuditHash(
+          { value, ...text(options, 'config'), json: options['json'] === true },
+          io,
+          ports,
+        ),
+      ),
+    );
+  command
+    .command('export')
+    .description('not available in this version')
+    .option('--format <format>', 'ocsf')
+    .action(async () => finish(await runAuditExport({}, io)));
+}
+
+/** The command and its subcommands. */
+export function auditCommand(io: CliIo, ports: AuditPorts): Command {
+  return {
+    name: 'audit',
+    summary: 'Read audit files; verify their chain.',
+    examples: [
+      'sallyport audit tail -f -c config/gateway.yaml',
+      'sallyport audit query audit.jsonl --reason denied-by-rule --since 1h',
+      'sallyport audit show 0b7e9f0e-6f5d-4a43-9d1c-2d7c3f1d8a11 audit.jsonl',
+      'sallyport audit verify audit.jsonl.1 audit.jsonl --key sallyport-public-1:…',
+    ],
+    configure(command, finish) {
+      configureReading(command, io, ports, finish);
+      configureChecking(command, io, ports, finish);
+    },
+  };
+}

@@ -1,0 +1,254 @@
+// `sallyport audit tail`, `query` and `show`: print events of audit files, the oldest first. They verify
+// nothing and change nothing. What is printed for people holds nothing that acts on a terminal; `--json`
+// prints the lines as they are (contract §1, §8).
+
+import { createReadStream } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import {
+  type AuditFilter,
+  type AuditRecord,
+  hasId,
+  isMatch,
+  readAuditLine,
+  renderAuditRecord,
+  renderAuditRow,
+} from '../../audit/query.js';
+import type { Settings } from '../../config/settings.js';
+import { makeVisible } from '../../text/escaping.js';
+import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+
+// Audit files as the commands read them: named on the command line, or those of a gateway file; line by
+// line, whatever their size, and onwards while they grow. Opens files for reading only.
+
+/** A line longer than this is no audit line; it is given up in pieces. */
+const MAX_LINE_BYTES = 4 * 1024 * 1024;
+
+const FOLLOW_EVERY_MS = 250;
+
+export type AuditFilePorts = {
+  /** Reads a gateway file. Faults are whole sentences for stderr. */
+  readonly loadSettings: (
+    file: string,
+  ) => Promise<{ readonly settings: Settings | undefined; readonly diagnostics: string }>;
+  /** Waits; ends early, with false, when the command is to end. */
+  readonly wait: (ms: number) => Promise<boolean>;
+};
+
+type FileChoice = { readonly files: readonly string[]; readonly config?: string };
+
+/** The files that are meant, absolute; a sentence where there are none. */
+async function chooseFiles(
+  choice: FileChoice,
+  io: CliIo,
+  ports: AuditFilePorts,
+): Promise<readonly string[] | string> {
+  if (choice.files.length > 0) return choice.files.map((file) => resolve(io.cwd, file));
+  if (choice.config === undefined) return 'error: name an audit file, or a gateway file with -c\n';
+  const { settings, diagnostics } = await ports.loadSettings(resolve(io.cwd, choice.config));
+  if (settings === undefined) return diagnostics;
+  const paths = settings.audit.sinks.flatMap((sink) => (sink.type === 'file' ? [sink.path] : []));
+  const [first] = paths;
+  return first === undefined ? 'error: this gateway writes no audit file\n' : [first];
+}
+
+/** Lines of a file as Latin-1 text, one character a byte. Rejects when it cannot be read. */
+export async function* readLines(path: string): AsyncGenerator<string> {
+  let rest = '';
+  const stream = createReadStream(path, { encoding: 'latin1' });
+  for await (const chunk of stream) {
+    const lines = (rest + String(chunk)).split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
+    if (rest.length > MAX_LINE_BYTES) {
+      yield rest;
+      rest = '';
+    }
+  }
+  if (rest !== '') yield rest;
+}
+
+async function readFrom(path: string, offset: number, size: number): Promise<string> {
+  const handle = await open(path, 'r');
+  try {
+    const bytes = Buffer.alloc(Math.min(size - offset, MAX_LINE_BYTES));
+    const { bytesRead } = await handle.read(bytes, 0, bytes.length, offset);
+    return bytes.toString('latin1', 0, bytesRead);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Whole lines that are written from now on, over rotation, until `wait` says to end. */
+async function* followLines(path: string, wait: AuditFilePorts['wait']): AsyncGenerator<string> {
+  let offset = (await stat(path)).size;
+  let inode = (await stat(path)).ino;
+  let rest = '';
+  while (await wait(FOLLOW_EVERY_MS)) {
+    const found = await stat(path).catch(() => undefined);
+    if (found === undefined) continue;
+    if (found.ino !== inode || found.size < offset) {
+      inode = found.ino;
+      offset = 0;
+      rest = '';
+    }
+    while (offset < found.size) {
+      const text = await readFrom(path, offset, found.size);
+      if (text === '') break;
+      offset += text.length;
+      const lines = (rest + text).split('\n');
+      rest = lines.pop() ?? '';
+      yield* lines;
+    }
+  }
+}
+
+/** Lines that `tail` shows before it follows. */
+const TAIL_LINES = 20;
+
+type AuditTailOptions = FileChoice & { readonly follow?: boolean; readonly json?: boolean };
+
+type AuditQueryOptions = FileChoice & {
+  readonly type?: string;
+  readonly subject?: string;
+  readonly upstream?: string;
+  readonly reason?: string;
+  /** RFC 3339, or how long ago: `90s 30m 6h 7d`. */
+  readonly since?: string;
+  readonly json?: boolean;
+};
+
+type AuditShowOptions = FileChoice & { readonly id: string; readonly json?: boolean };
+
+const UNIT_MS = new Map([
+  ['s', 1_000],
+  ['m', 60_000],
+  ['h', 3_600_000],
+  ['d', 86_400_000],
+]);
+
+/** Milliseconds since the epoch of `--since`; `undefined` when it is neither a time nor a duration. */
+function readSince(text: string, nowMs: number): number | undefined {
+  const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  if (count !== undefined) return nowMs - Number(count) * (UNIT_MS.get(unit ?? '') ?? 0);
+  const at = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(at) ? undefined : at;
+}
+
+type Found = { readonly line: string; readonly record: AuditRecord };
+
+function print({ line, record }: Found, io: CliIo, isJson: boolean | undefined): void {
+  // A line of ours is printable ASCII; one that someone changed may not be.
+  io.stdout(`${isJson ? makeVisible(line) : renderAuditRow(record)}\n`);
+}
+
+function complain(error: unknown, io: CliIo): number {
+  io.stderr(`error: ${makeVisible(error instanceof Error ? error.message : 'unreadable')}\n`);
+  return EXIT_UNCHECKED;
+}
+
+async function withFiles(
+  choice: FileChoice,
+  io: CliIo,
+  ports: AuditFilePorts,
+  run: (files: readonly string[]) => Promise<number>,
+): Promise<number> {
+  const files = await chooseFiles(choice, io, ports);
+  if (typeof files === 'string') {
+    io.stderr(files);
+    return EXIT_UNCHECKED;
+  }
+  try {
+    return await run(files);
+  } catch (error) {
+    return complain(error, io);
+  }
+}
+
+/** Every event of files, oldest first, with its line. What is no event is passed over. */
+async function* readRecords(files: readonly string[]): AsyncGenerator<Found> {
+  for (const file of files) {
+    for await (const line of readLines(file)) {
+      const record = readAuditLine(line);
+      if (record !== undefined) yield { line, record };
+    }
+  }
+}
+
+async function lastRecords(files: readonly string[]): Promise<readonly Found[]> {
+  let last: Found[] = [];
+  for await (const found of readRecords(files)) {
+    last.push(found);
+    if (last.length > TAIL_LINES * 2) last = last.slice(-TAIL_LINES);
+  }
+  return last.slice(-TAIL_LINES);
+}
+
+/** Shows the last events, and with `follow` those to come. */
+export function runAuditTail(
+  options: AuditTailOptions,
+  io: CliIo,
+  ports: AuditFilePorts,
+): Promise<number> {
+  return withFiles(options, io, ports, async (files) => {
+    for (const found of await lastRecords(files)) print(found, io, options.json);
+    const newest = files.at(-1);
+    if (!options.follow || newest === undefined) return EXIT_FINE;
+    for await (const line of followLines(newest, ports.wait)) {
+      const record = readAuditLine(line);
+      if (record !== undefined) print({ line, record }, io, options.json);
+    }
+    return EXIT_FINE;
+  });
+}
+
+function filterOf(options: AuditQueryOptions, sinceMs: number | undefined): AuditFilter {
+  const { type, subject, upstream, reason } = options;
+  return {
+    ...(type === undefined ? {} : { type }),
+    ...(subject === undefined ? {} : { subject }),
+    ...(upstream === undefined ? {} : { upstream }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(sinceMs === undefined ? {} : { sinceMs }),
+  };
+}
+
+/** Prints the events that match all filters. Exit 0, also when there are none. */
+export function runAuditQuery(
+  options: AuditQueryOptions,
+  io: CliIo,
+  ports: AuditFilePorts,
+): Promise<number> {
+  const sinceMs = options.since === undefined ? undefined : readSince(options.since, Date.now());
+  if (options.since !== undefined && sinceMs === undefined) {
+    io.stderr('error: --since takes a time (RFC 3339) or a duration such as 30m\n');
+    return Promise.resolve(EXIT_UNCHECKED);
+  }
+  const filter = filterOf(options, sinceMs);
+  return withFiles(options, io, ports, async (files) => {
+    for await (const found of readRecords(files)) {
+      if (isMatch(found.record, filter)) print(found, io, options.json);
+    }
+    return EXIT_FINE;
+  });
+}
+
+/** Prints everything of one event or one decision. Exit 1 when there is none. */
+export function runAuditShow(
+  options: AuditShowOptions,
+  io: CliIo,
+  ports: AuditFilePorts,
+): Promise<number> {
+  return withFiles(options, io, ports, async (files) => {
+    let count = 0;
+    for await (const { line, record } of readRecords(files)) {
+      if (!hasId(record, options.id)) continue;
+      count += 1;
+      io.stdout(`${options.json ? makeVisible(line) : renderAuditRecord(record)}
+`);
+    }
+    if (count > 0) return EXIT_FINE;
+    io.stderr('error: no event and no decision has this id\n');
+    return EXIT_FAILED;
+  });
+}

@@ -1,0 +1,155 @@
+// `sallyport audit verify`: whether audit files are one whole chain, and where they are not. It reads
+// files and a checkpoint kept elsewhere; it never repairs. Exit 0 whole, 1 not whole, 2 not checked.
+
+import { createPublicKey } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { relative, resolve } from 'node:path';
+import { type ChainHead, readChainLine, readCheckpoint } from '../../audit/chain.js';
+import { type ChainVerdict, ChainVerifier, type VerifyOptions } from '../../audit/verify.js';
+import { makeVisible } from '../../text/escaping.js';
+import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import { readLines } from './read.js';
+
+export type AuditVerifyOptions = {
+  readonly files: readonly string[];
+  /** `EPOCH:SEQ:HASH`, a checkpoint event as JSON, or a file whose last checkpoint counts. */
+  readonly head?: string;
+  /** Public keys: what `keys public` prints, a JWK, PEM, or a file with one of them. */
+  readonly keys?: readonly string[];
+  readonly json?: boolean;
+};
+
+const INLINE_HEAD = /^([\w-]{1,64}):(\d{1,15}):([0-9a-f]{64})$/;
+const PUBLIC_TEXT = /^(?:sallyport-public-1:)?([A-Za-z0-9_-]{43})$/;
+
+/** The head that a line states: a checkpoint states the place that it signs. */
+function headOfLine(text: string): ChainHead | undefined {
+  const line = readChainLine(text);
+  const point = line?.type === 'checkpoint' ? readCheckpoint(line.detail) : undefined;
+  return point && { epoch: point.epoch, seq: point.seq, hash: point.hash };
+}
+
+async function readHead(text: string, cwd: string): Promise<ChainHead | undefined> {
+  const [, epoch, seq, hash] = INLINE_HEAD.exec(text.trim()) ?? [];
+  if (epoch !== undefined && hash !== undefined) return { epoch, seq: Number(seq), hash };
+  if (text.trimStart().startsWith('{')) return headOfLine(text.trim());
+  let last: ChainHead | undefined;
+  for await (const line of readLines(resolve(cwd, text))) {
+    const [, ...inline] = INLINE_HEAD.exec(line.trim()) ?? [];
+    const [name, place, digest] = inline;
+    const isInline = name !== undefined && digest !== undefined;
+    last = isInline
+      ? { epoch: name, seq: Number(place), hash: digest }
+      : (headOfLine(line) ?? last);
+  }
+  return last;
+}
+
+/** Raw public keys of one text: ours, a JWK or a set of them, or PEM. */
+function publicKeysOf(text: string): readonly string[] {
+  const ours = text
+    .trim()
+    .split('\n')
+    .map((line) => PUBLIC_TEXT.exec(line.trim())?.[1]);
+  const known = ours.filter((key): key is string => key !== undefined);
+  if (known.length > 0) return known;
+  try {
+    if (text.includes('-----BEGIN'))
+      return ed25519(createPublicKey(text).export({ format: 'jwk' }));
+    const value: unknown = JSON.parse(text);
+    const keys =
+      typeof value === 'object' && value !== null && 'keys' in value ? value.keys : [value];
+    return Array.isArray(keys) ? keys.flatMap(ed25519) : [];
+  } catch {
+    return [];
+  }
+}
+
+function ed25519(key: unknown): string[] {
+  if (typeof key !== 'object' || key === null) return [];
+  const { crv, x }: { crv?: unknown; x?: unknown } = key;
+  return crv === 'Ed25519' && typeof x === 'string' ? [x] : [];
+}
+
+async function readKeys(texts: readonly string[], cwd: string): Promise<readonly string[]> {
+  const all: string[] = [];
+  for (const text of texts) {
+    const given = publicKeysOf(text);
+    const keys =
+      given.length > 0 ? given : publicKeysOf(await readFile(resolve(cwd, text), 'utf8'));
+    if (keys.length === 0) throw new Error(`no public key in ${text}`);
+    all.push(...keys);
+  }
+  return all;
+}
+
+async function readOptions(options: AuditVerifyOptions, cwd: string): Promise<VerifyOptions> {
+  const head = options.head === undefined ? undefined : await readHead(options.head, cwd);
+  if (options.head !== undefined && head === undefined) throw new Error('no checkpoint in --head');
+  const publicKeys = await readKeys(options.keys ?? [], cwd);
+  return {
+    ...(head === undefined ? {} : { head }),
+    ...(publicKeys.length === 0 ? {} : { publicKeys }),
+  };
+}
+
+async function verifyFiles(options: AuditVerifyOptions, cwd: string): Promise<ChainVerdict> {
+  const verifier = new ChainVerifier(await readOptions(options, cwd));
+  for (const file of options.files) {
+    const path = resolve(cwd, file);
+    const name = relative(cwd, path) || path;
+    let number = 0;
+    for await (const line of readLines(path)) {
+      number += 1;
+      verifier.push(line, name, number);
+    }
+  }
+  return verifier.end();
+}
+
+/** What could have been rewritten without a trace: it comes first, whatever else there is to say. */
+function unsignedText({ unsigned, lines }: ChainVerdict, hasKey: boolean): string {
+  const { lines: count, fromSeq } = unsigned;
+  const some = `${count} line${count === 1 ? '' : 's'}`;
+  const from = fromSeq === undefined ? '' : `, from sequence number ${fromSeq} on,`;
+  const those =
+    count === 0
+      ? 'unsigned: 0 lines'
+      : `unsigned: ${some}${from} could have been rewritten or cut off`;
+  return hasKey || count === lines
+    ? those
+    : `${those}; without --key, all ${lines} could have been rewritten`;
+}
+
+function report(verdict: ChainVerdict, hasKey: boolean, io: CliIo): void {
+  io.stdout(`${unsignedText(verdict, hasKey)}\n`);
+  for (const { file, line, kind, message } of verdict.faults) {
+    io.stdout(`${makeVisible(`${file}:${line} ${kind}: ${message}`)}\n`);
+  }
+  for (const text of verdict.unchecked) io.stdout(`${makeVisible(`not checked: ${text}`)}\n`);
+  if (verdict.isWhole) {
+    const { head } = verdict;
+    const at =
+      head === undefined ? '' : `, head ${makeVisible(`${head.epoch}:${head.seq}:${head.hash}`)}`;
+    io.stdout(`whole: ${verdict.lines} lines, ${verdict.checkpoints} signed checkpoints${at}\n`);
+  }
+  for (const note of verdict.notes) io.stderr(`note: ${makeVisible(note)}\n`);
+}
+
+/** Verifies files, in the order given, as one chain. */
+export async function runAuditVerify(options: AuditVerifyOptions, io: CliIo): Promise<number> {
+  if (options.files.length === 0) {
+    io.stderr('error: name the audit files, the oldest first\n');
+    return EXIT_UNCHECKED;
+  }
+  try {
+    const verdict = await verifyFiles(options, io.cwd);
+    if (options.json) io.stdout(`${JSON.stringify(verdict, null, 2)}\n`);
+    else report(verdict, (options.keys ?? []).length > 0, io);
+    if (verdict.faults.length > 0) return EXIT_FAILED;
+    return verdict.isWhole ? EXIT_FINE : EXIT_UNCHECKED;
+  } catch (error) {
+    io.stderr(`error: ${makeVisible(error instanceof Error ? error.message : 'unreadable')}\n`);
+    return EXIT_UNCHECKED;
+  }
+}

@@ -1,0 +1,93 @@
+// `sallyport pin fetch`: writes what upstreams offer into their lock files. What is new is pending,
+// unless the one who runs it approves everything, by name. Contract §1 and §5.
+
+import { countApproved, mergeFetched, type PinName, pendingOf } from '../../pins/approval.js';
+import type { PinnedKind } from '../../pins/digest.js';
+import type { Observed } from '../../pins/last-seen.js';
+import type { Approval } from '../../pins/lock.js';
+import { writeLock } from '../../pins/lock-yaml.js';
+import { escapeForTerminal } from '../../text/escaping.js';
+import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';
+import {
+  approvalOf,
+  digestText,
+  observeTarget,
+  type PinOptions,
+  type PinPorts,
+  type PinTarget,
+  readTargets,
+  writeLockFile,
+} from './lock-files.js';
+
+export type PinFetchOptions = PinOptions & {
+  /** Approves exactly what is offered; needs `by`. */
+  readonly approve?: boolean;
+  readonly by?: string;
+  readonly note?: string;
+};
+
+/** Writes what the upstreams offer into their lock files. Exit 1: something cannot be pinned. */
+export async function runPinFetch(
+  options: PinFetchOptions,
+  io: CliIo,
+  ports: PinPorts,
+): Promise<number> {
+  const approval = approvalOf(options, ports);
+  if ((options.approve === true) !== (approval !== undefined)) {
+    io.stderr('error: --approve and --by belong together: an approval names who gives it\n');
+    return EXIT_UNCHECKED;
+  }
+  const targets = readTargets(options, io, ports, () => true);
+  if (targets === undefined) return EXIT_UNCHECKED;
+  const fetched: FetchedUpstream[] = [];
+  for (const target of targets) {
+    const observed = await observeTarget(target, io, ports);
+    const done = observed && (await fetchOne(target, observed, approval, io, ports));
+    if (done !== undefined) fetched.push(done);
+  }
+  printFetched(options, fetched, io);
+  if (fetched.length < targets.length) return EXIT_UNCHECKED;
+  return fetched.every(({ unusable }) => unusable.length === 0) ? EXIT_FINE : EXIT_FAILED;
+}
+
+type FetchedUpstream = {
+  readonly upstream: string;
+  readonly file: string;
+  readonly isChanged: boolean;
+  readonly approved: number;
+  readonly pending: readonly { kind: PinnedKind; name: string; digest: string }[];
+  readonly unusable: readonly PinName[];
+};
+
+async function fetchOne(
+  { settings, locked }: PinTarget,
+  observed: Observed,
+  approval: Approval | undefined,
+  io: CliIo,
+  ports: PinPorts,
+): Promise<FetchedUpstream | undefined> {
+  const upstream = settings.name;
+  const { lock, unusable } = mergeFetched({ upstream, lock: locked.lock, observed, approval });
+  const { file } = locked;
+  const isChanged = locked.lock === undefined || writeLock(locked.lock) !== writeLock(lock);
+  if (isChanged && !(await writeLockFile(file, lock, io, ports))) return undefined;
+  const approved = countApproved(lock);
+  return { upstream, file, isChanged, approved, pending: pendingOf(lock), unusable };
+}
+
+function printFetched(options: PinOptions, fetched: readonly FetchedUpstream[], io: CliIo): void {
+  if (options.json) {
+    io.stdout(`${JSON.stringify({ upstreams: fetched }, null, 2)}\n`);
+    return;
+  }
+  for (const { upstream, file, isChanged, approved, pending, unusable } of fetched) {
+    const written = isChanged ? `written to ${escapeForTerminal(file)}` : 'nothing changed';
+    io.stdout(`${upstream}: ${approved} approved, ${pending.length} pending; ${written}\n`);
+    for (const { kind, name, digest } of pending) {
+      io.stdout(`  pending ${kind} ${escapeForTerminal(name)} ${digestText(digest)}\n`);
+    }
+    for (const { kind, name } of unusable) {
+      io.stdout(`  cannot be pinned: ${kind} ${escapeForTerminal(name)}\n`);
+    }
+  }
+}

@@ -1,0 +1,257 @@
+// What the `pin` commands read and write: the gateway file, lock files, and what upstreams offer now.
+// Reads no policy. Writes a lock file whole or not at all, and never over one that has a mistake.
+// Contract §1 (`pin`) and §5.
+
+import { join, resolve } from 'node:path';
+import { type Diagnostic, fileDiagnostic, renderDiagnostics } from '../../config/diagnostics.js';
+import type { Files } from '../../config/files.js';
+import { loadGateway } from '../../config/load.js';
+import type { Settings, UpstreamSettings } from '../../config/settings.js';
+import { changedLines, diffDefinitions, printDiffLine } from '../../pins/diff.js';
+import type { Difference } from '../../pins/drift.js';
+import type { Observed } from '../../pins/last-seen.js';
+import { type Approval, LOCK_SUFFIX, type Lock } from '../../pins/lock.js';
+import { readLock } from '../../pins/lock-reader.js';
+import { writeLock } from '../../pins/lock-yaml.js';
+import { nearestCandidate } from '../../text/edit-distance.js';
+import { escapeForTerminal } from '../../text/escaping.js';
+import type { CliIo } from '../program.js';
+
+/** What one upstream offers now. */
+export type Observation =
+  | { readonly kind: 'observed'; readonly observed: Observed }
+  | { readonly kind: 'unreachable'; readonly why: string };
+
+export type PinPorts = {
+  readonly files: Files;
+  /** Replaces the file at once (a new file, then a rename), making its folder. Rejects on failure. */
+  writeFile(path: string, text: string): Promise<void>;
+  /** Lists an upstream in every era it speaks, with the credentials of `pinning`. Never rejects. */
+  observe(
+    upstream: UpstreamSettings,
+    gateway: Pick<Settings, 'keys' | 'publicBase'>,
+  ): Promise<Observation>;
+  /** Milliseconds since the epoch. */
+  now(): number;
+};
+
+/** A lock file as it is now: `lock` is undefined where there is none yet. */
+export type LockFile = { readonly file: string; readonly lock: Lock | undefined };
+
+/** The settings of the gateway file; mistakes are printed, and then there are none. */
+function readSettings(config: string, io: CliIo, ports: PinPorts): Settings | undefined {
+  const file = resolve(io.cwd, config);
+  const { settings, diagnostics } = loadGateway(file, {
+    readFile: ports.files.readFile,
+    env: io.env,
+  });
+  const errors = diagnostics.filter((diagnostic) => diagnostic.severity === 'error');
+  if (settings !== undefined) return settings;
+  printDiagnostics(io, errors);
+  return undefined;
+}
+
+/** The same, but silent: where the upstream need not be asked, secrets need not be there. */
+export function trySettings(config: string, io: CliIo, ports: PinPorts): Settings | undefined {
+  const file = resolve(io.cwd, config);
+  return loadGateway(file, { readFile: ports.files.readFile, env: io.env }).settings;
+}
+
+type PinFolder = { readonly folder: string; readonly upstreams: readonly string[] };
+
+/** Where lock files stand and which upstreams there are, without reading a secret. */
+export function readFolder(config: string, io: CliIo, ports: PinPorts): PinFolder | undefined {
+  const file = resolve(io.cwd, config);
+  const sources = { readFile: ports.files.readFile, env: io.env, secrets: 'skip' as const };
+  const { outline, diagnostics } = loadGateway(file, sources);
+  const errors = diagnostics.filter((diagnostic) => diagnostic.severity === 'error');
+  if (outline?.pinsDir !== undefined && errors.length === 0) {
+    return { folder: outline.pinsDir, upstreams: outline.upstreams.map(({ name }) => name) };
+  }
+  const missing = fileDiagnostic(file, 'missing-key', 'pins.dir is missing');
+  printDiagnostics(io, errors.length > 0 ? errors : [missing]);
+  return undefined;
+}
+
+/** True for an upstream of the gateway file; otherwise says what was perhaps meant. */
+export function checkUpstream(name: string, known: readonly string[], io: CliIo): boolean {
+  if (known.includes(name)) return true;
+  const near = nearestCandidate(name, known);
+  const suggestionText = near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`;
+  io.stderr(`error: no upstream has this name${suggestionText}\n`);
+  return false;
+}
+
+/** The lock file of an upstream; `invalid` where it has mistakes, which are printed. */
+export function readLockFile(
+  folder: string,
+  upstream: string,
+  io: CliIo,
+  ports: PinPorts,
+): LockFile | 'invalid' {
+  const file = join(folder, `${upstream}${LOCK_SUFFIX}`);
+  const content = readContent(file, ports);
+  if (content === 'missing') return { file, lock: undefined };
+  if (content === 'unreadable') {
+    printDiagnostics(io, [fileDiagnostic(file, 'unreadable', 'the file cannot be read')]);
+    return 'invalid';
+  }
+  const { lock, diagnostics } = readLock(file, content.text);
+  if (lock !== undefined) return { file, lock };
+  printDiagnostics(io, diagnostics);
+  return 'invalid';
+}
+
+function readContent(
+  file: string,
+  ports: PinPorts,
+): { readonly text: string } | 'missing' | 'unreadable' {
+  try {
+    const bytes = ports.files.readFile(file);
+    return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) };
+  } catch (error) {
+    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+    return isMissing ? 'missing' : 'unreadable';
+  }
+}
+
+/** Writes a lock file; false, with the reason printed, where that failed. */
+export async function writeLockFile(
+  file: string,
+  lock: Lock,
+  io: CliIo,
+  ports: PinPorts,
+): Promise<boolean> {
+  try {
+    await ports.writeFile(file, writeLock(lock));
+    return true;
+  } catch {
+    printDiagnostics(io, [fileDiagnostic(file, 'unreadable', 'the file cannot be written')]);
+    return false;
+  }
+}
+
+function printDiagnostics(io: CliIo, diagnostics: readonly Diagnostic[]): void {
+  io.stderr(renderDiagnostics(diagnostics, 'text', io.cwd));
+}
+
+// Prints what the `pin` commands found, for people and as JSON. Names, texts and definitions come from
+// upstreams: everything printed for people is escaped for terminals.
+
+/** Unchanged lines shown around a changed one. */
+const CONTEXT_LINES = 2;
+
+export type UpstreamDifferences = {
+  readonly upstream: string;
+  readonly differences: readonly Difference[];
+};
+
+/** One line a difference: what it is about, its classes, and both digests. */
+export function differenceLine(upstream: string, difference: Difference): string {
+  const { kind, name, changes, before, after } = difference;
+  const what = `${upstream} ${kind} ${escapeForTerminal(name)}`;
+  return `${what}: ${changes.join(', ')} (${digestText(before)} -> ${digestText(after)})\n`;
+}
+
+/** A digest as commands take it. */
+export function digestText(digest: string | undefined): string {
+  return digest === undefined ? 'none' : `sha256:${digest}`;
+}
+
+/** The difference and its changed lines, indented below it. */
+export function differenceText(upstream: string, difference: Difference): string {
+  const lines = differenceLines(difference).map((line) => `  ${printDiffLine(line)}\n`);
+  return differenceLine(upstream, difference) + lines.join('');
+}
+
+function differenceLines({ beforeDefinition, afterDefinition }: Difference) {
+  return changedLines(diffDefinitions(beforeDefinition, afterDefinition), CONTEXT_LINES);
+}
+
+/** All differences as one JSON document. Control characters are escaped by JSON itself. */
+export function differencesJson(found: readonly UpstreamDifferences[], withLines: boolean): string {
+  const upstreams = found.map(({ upstream, differences }) => ({
+    upstream,
+    differences: differences.map((difference) => ({
+      kind: difference.kind,
+      name: difference.name,
+      change: difference.change,
+      changes: difference.changes,
+      before: difference.before ?? null,
+      after: difference.after ?? null,
+      ...(withLines ? { lines: differenceLines(difference) } : {}),
+    })),
+  }));
+  return `${JSON.stringify({ upstreams }, null, 2)}\n`;
+}
+
+// Which upstreams a `pin` command is about, what their lock files say and what they offer now.
+// Prints every mistake it meets; decides nothing. Contract §1 (`pin`).
+
+/** Options of every `pin` command. */
+export type PinOptions = {
+  readonly config: string;
+  readonly upstream?: string;
+  readonly json?: boolean;
+};
+
+/** An upstream that a command is about, with its lock file. */
+export type PinTarget = {
+  readonly settings: UpstreamSettings;
+  /** For whom the upstream is asked. */
+  readonly gateway: Pick<Settings, 'keys' | 'publicBase'>;
+  readonly locked: LockFile;
+};
+
+/** The upstreams a command is about; `undefined` once a mistake was printed. */
+export function readTargets(
+  options: PinOptions,
+  io: CliIo,
+  ports: PinPorts,
+  isMeant: (upstream: UpstreamSettings) => boolean,
+): readonly PinTarget[] | undefined {
+  const settings = readSettings(options.config, io, ports);
+  if (settings === undefined) return undefined;
+  const { upstream: named } = options;
+  const all = [...settings.upstreams.values()];
+  const names = all.map(({ name }) => name);
+  if (named !== undefined && !checkUpstream(named, names, io)) return undefined;
+  const meant = all.filter((one) => (named === undefined ? isMeant(one) : one.name === named));
+  // All are read before one is missed: every mistake is told in one run.
+  const targets = meant.map((one) => ({
+    settings: one,
+    gateway: settings,
+    locked: readLockFile(settings.pinsDir, one.name, io, ports),
+  }));
+  const read = targets.filter(isRead);
+  return read.length === targets.length ? read : undefined;
+}
+
+function isRead<Read extends Omit<PinTarget, 'locked'>>(
+  target: Read & { readonly locked: LockFile | 'invalid' },
+): target is Read & PinTarget {
+  return target.locked !== 'invalid';
+}
+
+/** What an upstream offers; `undefined` once it was printed why it could not be asked. */
+export async function observeTarget(
+  { settings, gateway }: Omit<PinTarget, 'locked'>,
+  io: CliIo,
+  ports: PinPorts,
+): Promise<Observed | undefined> {
+  const observation = await ports.observe(settings, gateway);
+  if (observation.kind === 'observed') return observation.observed;
+  const why = escapeForTerminal(observation.why);
+  io.stderr(`error: ${settings.name} could not be listed: ${why}\n`);
+  return undefined;
+}
+
+/** The approval that the options give; none without a name. */
+export function approvalOf(
+  { by, note }: { readonly by?: string; readonly note?: string },
+  ports: PinPorts,
+): Approval | undefined {
+  if (by === undefined || by.trim() === '') return undefined;
+  const at = new Date(ports.now()).toISOString();
+  return note === undefined ? { by, at } : { by, at, note };
+}

@@ -1,0 +1,95 @@
+// What a schema cannot say about keys, the audit and the console: when a gateway would run unguarded.
+// Reports and changes nothing. Contract §3 and §8.
+
+import { normalize } from 'node:path';
+import { nearestCandidate } from '../../text/edit-distance.js';
+import type { Report } from '../diagnostics.js';
+import { quote } from '../schema/validation.js';
+import { readDurationMs } from '../units.js';
+import { mapAt, textAt, valueAt } from '../yaml.js';
+import { isLoopbackGateway } from './addresses.js';
+
+/** Without a key nothing can be sealed for longer than a run; only loopback may live with that. */
+export function checkKeys(root: unknown, report: Report): void {
+  if (valueAt(root, ['keys']) !== undefined || isLoopbackGateway(root)) return;
+  report([], 'the key "keys" is missing: outside loopback the gateway needs a key of its own', {
+    at: 'key',
+    rule: 'missing-key',
+  });
+}
+
+/** Standard output alone is durable only where somebody says so. */
+export function checkAudit(root: unknown, report: Report): void {
+  const sinks = valueAt(root, ['audit', 'sinks']);
+  if (!Array.isArray(sinks) || sinks.length === 0) return;
+  const files = new Set<string>();
+  sinks.forEach((sink: unknown, index) => {
+    const written = textAt(sink, ['path']);
+    if (written === undefined) return;
+    const path = normalize(written);
+    if (files.has(path)) {
+      report(['audit', 'sinks', index, 'path'], 'another sink has this path', { rule: 'conflict' });
+    }
+    files.add(path);
+  });
+  const isDurable = sinks.some(
+    (sink: unknown) =>
+      textAt(sink, ['type']) !== 'stdout' || textAt(sink, ['durability']) === 'handed-over',
+  );
+  if (isDurable || textAt(root, ['audit', 'onFailure']) !== 'block') return;
+  report(
+    ['audit', 'sinks', 0],
+    'stdout alone with "onFailure: block" needs "durability: handed-over"',
+    { rule: 'unsafe', suggestion: '{type: stdout, durability: handed-over}' },
+  );
+}
+
+/** Least age of the newest look at the store: shorter, every hiccup of a network would refuse calls. */
+export const MIN_STORE_AGE_MS = 2000;
+
+/** What is asked of the store must fit into the age that its answers may have. */
+export function checkState(root: unknown, report: Report): void {
+  if (textAt(root, ['state', 'type']) !== 'redis') return;
+  if (valueAt(root, ['keys']) === undefined && isLoopbackGateway(root)) {
+    report(
+      ['state'],
+      'a shared store needs "keys": with a key of its own, a replica shares nothing',
+      {
+        at: 'key',
+        rule: 'missing-key',
+      },
+    );
+  }
+  const maxAgeMs = readDurationMs(textAt(root, ['state', 'maxAge']) ?? '');
+  const timeoutMs = readDurationMs(textAt(root, ['state', 'commandTimeout']) ?? '');
+  if (maxAgeMs === undefined || timeoutMs === undefined) return;
+  if (maxAgeMs < MIN_STORE_AGE_MS) {
+    report(['state', 'maxAge'], 'this is shorter than 2s', { rule: 'wrong-value' });
+  } else if (timeoutMs * 2 > maxAgeMs) {
+    report(['state', 'commandTimeout'], 'this is longer than half of "maxAge"', {
+      rule: 'conflict',
+    });
+  }
+}
+
+/** The console needs a credential, and its issuers must exist. */
+export function checkAdmin(root: unknown, report: Report): void {
+  if (valueAt(root, ['admin']) === undefined) return;
+  const admin = mapAt(root, ['admin']);
+  if (admin['issuers'] === undefined && admin['breakGlass'] === undefined) {
+    report(['admin'], 'the console needs "issuers" or "breakGlass"', {
+      at: 'key',
+      rule: 'missing-key',
+    });
+  }
+  const known = Object.keys(mapAt(root, ['issuers']));
+  for (const issuer of Object.keys(mapAt(root, ['admin', 'issuers']))) {
+    if (known.includes(issuer)) continue;
+    const suggestion = nearestCandidate(issuer, known);
+    report(['admin', 'issuers', issuer], `unknown issuer ${quote(issuer)}`, {
+      at: 'key',
+      rule: 'unknown-name',
+      ...(suggestion === undefined ? {} : { suggestion }),
+    });
+  }
+}

@@ -1,0 +1,114 @@
+// What resources must not share: the upstreams and endpoints of a gateway file, each with a path and with
+// audiences of its own. Reports and changes nothing. Contract §3, "serve refuses to start when".
+
+import type { FilePath, Report } from '../diagnostics.js';
+import { quote } from '../schema/validation.js';
+import { mapAt, textAt, textsAt, valueAt } from '../yaml.js';
+
+/** Checks upstreams and endpoints against each other. */
+export function checkResources(root: unknown, report: Report): void {
+  checkPathsDiffer(root, report);
+  checkAudiencesDiffer(root, report);
+}
+
+/** Suffixes that clients of the HTTP+SSE transport use below an upstream's path (contract §2). */
+const TAKEN_SUFFIXES = ['', '/sse', '/message'];
+
+function checkPathsDiffer(root: unknown, report: Report): void {
+  const taken = new Map<string, string>();
+  const publicPath = publicPathOf(root);
+  for (const resource of resourcesOf(root)) {
+    const path = pathOf(root, resource);
+    const own = new Set([
+      ...TAKEN_SUFFIXES.map((suffix) => path + suffix),
+      // Its metadata document is also served with the path of publicUrl inserted.
+      publicPath + path,
+    ]);
+    const clash = [...own].map((one) => taken.get(one)).find((other) => other !== undefined);
+    if (clash !== undefined) {
+      report([...resource, 'path'], `this path belongs to ${clash}`, { rule: 'conflict' });
+    }
+    for (const one of own) taken.set(one, nounOf(resource));
+  }
+}
+
+function publicPathOf(root: unknown): string {
+  const written = textAt(root, ['publicUrl']) ?? '';
+  if (!URL.canParse(written)) return '';
+  return new URL(written).pathname.replace(/\/$/, '');
+}
+
+/** INVARIANT: one token opens one resource. An audience of one issuer belongs to one upstream or endpoint. */
+function checkAudiencesDiffer(root: unknown, report: Report): void {
+  const owners = new Map<string, string>();
+  for (const resource of resourcesOf(root)) {
+    const name = nounOf(resource);
+    for (const { issuer, audience, path } of audiencesOf(root, resource)) {
+      const key = JSON.stringify([issuer, audience]);
+      const owner = owners.get(key);
+      if (owner !== undefined && owner !== name) {
+        report(path, `${owner} accepts this audience of ${quote(issuer)} too`, {
+          rule: 'conflict',
+        });
+      }
+      owners.set(key, name);
+    }
+  }
+  for (const [issuer, value] of Object.entries(mapAt(root, ['admin', 'issuers']))) {
+    const audience = textAt(value, ['audience']);
+    const owner = owners.get(JSON.stringify([issuer, audience]));
+    if (audience === undefined || owner === undefined) continue;
+    report(
+      ['admin', 'issuers', issuer, 'audience'],
+      `${owner} accepts this audience of ${quote(issuer)} too`,
+      { rule: 'conflict' },
+    );
+  }
+}
+
+/** Every audience that a token for the gateway itself may have. */
+export function ownAudiences(root: unknown): ReadonlySet<string> {
+  const accepted = resourcesOf(root).flatMap((resource) => [
+    resourceOf(root, resource),
+    ...audiencesOf(root, resource).map(({ audience }) => audience),
+  ]);
+  const ofAdmins = Object.values(mapAt(root, ['admin', 'issuers'])).flatMap(
+    (value) => textAt(value, ['audience']) ?? [],
+  );
+  return new Set([...accepted, ...ofAdmins]);
+}
+
+function resourceOf(root: unknown, resource: FilePath): string {
+  return (textAt(root, ['publicUrl']) ?? '').replace(/\/$/, '') + pathOf(root, resource);
+}
+
+function audiencesOf(
+  root: unknown,
+  resource: FilePath,
+): readonly { issuer: string; audience: string; path: FilePath }[] {
+  const own = resourceOf(root, resource);
+  return textsAt(root, [...resource, 'issuers']).flatMap(([, issuer]) => {
+    const path = [...resource, 'audiences', issuer];
+    const mapped = textsAt(root, path);
+    if (valueAt(root, path) === undefined) {
+      return [{ issuer, audience: own, path: [...resource, 'path'] }];
+    }
+    return mapped.map(([index, audience]) => ({ issuer, audience, path: [...path, index] }));
+  });
+}
+
+/** What has a path and an audience: every upstream and every endpoint, by its place in the file. */
+function resourcesOf(root: unknown): readonly FilePath[] {
+  return ['upstreams', 'endpoints'].flatMap((kind) =>
+    Object.keys(mapAt(root, [kind])).map((name) => [kind, name]),
+  );
+}
+
+function nounOf([kind, name]: FilePath): string {
+  return `the ${kind === 'upstreams' ? 'upstream' : 'endpoint'} ${quote(String(name))}`;
+}
+
+/** What is written, or `/<name>`. */
+function pathOf(root: unknown, resource: FilePath): string {
+  return textAt(root, [...resource, 'path']) ?? `/${String(resource.at(-1))}`;
+}

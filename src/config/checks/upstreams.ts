@@ -1,0 +1,368 @@
+// What a schema cannot say about credentials, TLS and the assertion of an upstream: which keys belong
+// together, where tokens are asked for, and whose headers these are. Reports and changes nothing.
+// Contract §3; RFC 8707 §2; MCP security best practices (token passthrough).
+
+import { nearestCandidate } from '../../text/edit-distance.js';
+import type { FilePath, Report } from '../diagnostics.js';
+import { quote } from '../schema/validation.js';
+import type { BackendSettings } from '../settings.js';
+import { readDurationMs } from '../units.js';
+import { mapAt, textAt, textsAt, valueAt } from '../yaml.js';
+import {
+  checkOriginAt,
+  checkUpstreamUrl,
+  findPathError,
+  isLoopbackGateway,
+  isLoopbackHost,
+  suggestPath,
+} from './addresses.js';
+import { ownAudiences } from './resources.js';
+
+/** Headers that the gateway or the connection owns: nothing configured may take their place. */
+const OWNED_HEADERS: ReadonlySet<string> = new Set([
+  ...['host', 'connection', 'content-length', 'content-type', 'content-encoding', 'te', 'trailer'],
+  ...['transfer-encoding', 'upgrade', 'keep-alive', 'accept', 'accept-encoding', 'origin'],
+  ...['expect', 'last-event-id', 'forwarded', 'via', 'traceparent', 'tracestate', 'baggage'],
+  'user-agent',
+]);
+const OWNED_PREFIXES = ['mcp-', 'proxy-', 'sec-', 'x-forwarded-'];
+const OWN_PREFIX = 'sallyport-';
+/** Where credentials stand; an assertion is none. */
+const CREDENTIAL_HEADERS: ReadonlySet<string> = new Set(['authorization', 'cookie', 'dpop']);
+/** A longer life would make an assertion a credential. */
+const MAX_ASSERTION_MS = 10 * 60 * 1000;
+const MIN_ASSERTION_MS = 1_000;
+
+/** Checks what one upstream is shown and how it is known. */
+function checkPresented(root: unknown, name: string, report: Report): void {
+  const at: FilePath = ['upstreams', name];
+  const callers = [...at, 'credentials'];
+  const own = [...at, 'pinning', 'credentials'];
+  for (const place of [callers, own]) checkStaticHeader(root, place, report);
+  checkTokenRequest(root, callers, ['client-credentials', 'token-exchange'], report);
+  checkTokenRequest(root, own, ['client-credentials'], report);
+  checkExchange(root, at, report);
+  checkTls(root, at, report);
+  checkIdentity(root, at, report);
+}
+
+function isOwned(header: string): boolean {
+  return OWNED_HEADERS.has(header) || OWNED_PREFIXES.some((prefix) => header.startsWith(prefix));
+}
+
+function checkStaticHeader(root: unknown, place: FilePath, report: Report): void {
+  const header = textAt(root, [...place, 'header'])?.toLowerCase();
+  if (header === undefined) return;
+  if (isOwned(header) || header.startsWith(OWN_PREFIX)) {
+    report([...place, 'header'], 'the gateway sets this header itself', { rule: 'conflict' });
+  }
+}
+
+/** `client-credentials` and `token-exchange`: one server, one way to prove oneself, one audience not ours. */
+function checkTokenRequest(
+  root: unknown,
+  place: FilePath,
+  types: readonly string[],
+  report: Report,
+): void {
+  if (!types.includes(textAt(root, [...place, 'type']) ?? '')) return;
+  checkOneOf(root, place, ['issuer', 'tokenEndpoint'], report);
+  checkOneOf(root, place, ['clientSecret', 'privateKey'], report);
+  for (const key of ['issuer', 'tokenEndpoint']) checkOriginAt(root, place, key, report);
+  const own = ownAudiences(root);
+  for (const key of ['resource', 'audience']) {
+    const written = textAt(root, [...place, key]);
+    if (written !== undefined && own.has(written)) {
+      report([...place, key], 'this is an audience of the gateway itself', { rule: 'unsafe' });
+    }
+  }
+  const resource = textAt(root, [...place, 'resource']);
+  if (resource !== undefined && (!URL.canParse(resource) || resource.includes('#'))) {
+    report([...place, 'resource'], 'a resource indicator is an absolute URI without fragment');
+  }
+}
+
+function checkOneOf(
+  root: unknown,
+  place: FilePath,
+  [one, other]: readonly [string, string],
+  report: Report,
+): void {
+  const found = [one, other].filter((key) => valueAt(root, [...place, key]) !== undefined);
+  if (found.length === 1) return;
+  if (found.length === 0) {
+    report(place, `one of the keys "${one}" and "${other}" is missing`, { rule: 'missing-key' });
+    return;
+  }
+  report([...place, other], `"${one}" or "${other}", not both`, { at: 'key', rule: 'conflict' });
+}
+
+function checkExchange(root: unknown, at: FilePath, report: Report): void {
+  if (textAt(root, [...at, 'credentials', 'type']) !== 'token-exchange') return;
+  if (valueAt(root, [...at, 'pinning', 'credentials']) === undefined) {
+    report(
+      [...at, 'credentials'],
+      'token-exchange needs "pinning.credentials": the gateway lists for itself, without a caller',
+      { rule: 'missing-key' },
+    );
+  }
+  if (textAt(root, [...at, 'authentication']) === 'none') {
+    const message = 'with "authentication: none" there is no token to exchange';
+    report([...at, 'credentials'], message, { rule: 'conflict' });
+  }
+}
+
+function checkTls(root: unknown, at: FilePath, report: Report): void {
+  const tls = mapAt(root, [...at, 'tls']);
+  if (Object.keys(tls).length === 0) return;
+  if (textAt(root, [...at, 'url'])?.startsWith('http:') === true) {
+    report([...at, 'tls'], 'this upstream is reached by plain http', {
+      at: 'key',
+      rule: 'conflict',
+    });
+  }
+  for (const [key, other] of [
+    ['cert', 'key'],
+    ['key', 'cert'],
+  ] as const) {
+    if (tls[key] === undefined || tls[other] !== undefined) continue;
+    report([...at, 'tls', key], `"${key}" needs "${other}" beside it`, { rule: 'missing-key' });
+  }
+}
+
+function checkIdentity(root: unknown, at: FilePath, report: Report): void {
+  const path = [...at, 'identity'];
+  const header = textAt(root, [...path, 'header'])?.toLowerCase();
+  if (header !== undefined && (isOwned(header) || CREDENTIAL_HEADERS.has(header))) {
+    report([...path, 'header'], 'the gateway sets this header itself', { rule: 'conflict' });
+  }
+  for (const place of ['credentials', 'pinning.credentials']) {
+    const taken = textAt(root, [...at, ...place.split('.'), 'header'])?.toLowerCase();
+    if (taken === undefined || taken !== header) continue;
+    report([...path, 'header'], `"${place}" has this header too`, { rule: 'conflict' });
+  }
+  const ttlMs = readDurationMs(textAt(root, [...path, 'ttl']) ?? '60s');
+  if (ttlMs !== undefined && (ttlMs < MIN_ASSERTION_MS || ttlMs > MAX_ASSERTION_MS)) {
+    report([...path, 'ttl'], 'an assertion is valid for 1s to 10m');
+  }
+}
+
+// What a schema cannot say about upstreams: how paths are written, who vouches for callers, which headers are ours.
+// Reports and changes nothing. Contract §3, "serve refuses to start when".
+
+/** Checks every upstream by itself. */
+export function checkUpstreams(root: unknown, report: Report): void {
+  for (const name of Object.keys(mapAt(root, ['upstreams']))) {
+    checkUpstreamUrl(root, name, report);
+    checkPath(root, ['upstreams', name], report);
+    checkVouchers(root, ['upstreams', name], report);
+    checkProfileName(root, name, report);
+    checkTimes(root, name, report);
+    checkPresented(root, name, report);
+  }
+}
+
+/** The path of an upstream or endpoint, where one is written. */
+function checkPath(root: unknown, owner: FilePath, report: Report): void {
+  const path = [...owner, 'path'];
+  const written = textAt(root, path);
+  const error = written === undefined ? undefined : findPathError(written);
+  if (written === undefined || error === undefined) return;
+  const suggestion = suggestPath(written);
+  report(path, error, suggestion === undefined ? {} : { suggestion });
+}
+
+/** Who vouches for the callers of an upstream or endpoint. */
+function checkVouchers(root: unknown, path: FilePath, report: Report): void {
+  const isOpen = textAt(root, [...path, 'authentication']) === 'none';
+  const hasIssuers = valueAt(root, [...path, 'issuers']) !== undefined;
+  if (isOpen) checkOpen(root, path, hasIssuers, report);
+  else if (!hasIssuers) {
+    report(path, 'the key "issuers" is missing: somebody must vouch for callers', {
+      at: 'key',
+      rule: 'missing-key',
+    });
+  }
+  const known = Object.keys(mapAt(root, ['issuers']));
+  for (const [index, issuer] of textsAt(root, [...path, 'issuers'])) {
+    checkName([...path, 'issuers', index], 'issuer', issuer, known, report);
+  }
+  checkIntrospected(root, path, report);
+  checkAudienceNames(root, path, report);
+}
+
+/** A token that does not say whose it is must not be shown to issuers in turn (RFC 7662 §4). */
+function checkIntrospected(root: unknown, owner: FilePath, report: Report): void {
+  const path = [...owner, 'issuers'];
+  const asked = textsAt(root, path).filter(
+    ([, issuer]) => valueAt(root, ['issuers', issuer, 'introspection']) !== undefined,
+  );
+  for (const [index] of asked.slice(1)) {
+    const noun = owner[0] === 'endpoints' ? 'an endpoint' : 'an upstream';
+    report([...path, index], `one issuer of ${noun} may be introspected, not several`, {
+      rule: 'conflict',
+    });
+  }
+}
+
+function checkOpen(root: unknown, path: FilePath, hasIssuers: boolean, report: Report): void {
+  const at = [...path, 'authentication'];
+  if (hasIssuers) {
+    const owner = path[0] === 'endpoints' ? 'an endpoint' : 'an upstream';
+    report(at, `${owner} has issuers or "authentication: none", not both`, { rule: 'conflict' });
+  }
+  if ((textAt(root, [...path, 'binding']) ?? 'none') !== 'none') {
+    report([...path, 'binding'], 'without authentication there is no token to be bound', {
+      rule: 'conflict',
+    });
+  }
+  const host = textAt(root, ['listeners', 'data', 'host']);
+  if (host !== undefined && !isLoopbackHost(host)) {
+    report(at, '"authentication: none" needs a data listener on loopback', { rule: 'unsafe' });
+  }
+  if (!isLoopbackGateway(root)) {
+    report(at, '"authentication: none" needs a loopback publicUrl', { rule: 'unsafe' });
+  }
+}
+
+function checkAudienceNames(root: unknown, path: FilePath, report: Report): void {
+  const accepted = textsAt(root, [...path, 'issuers']).map(([, issuer]) => issuer);
+  for (const issuer of Object.keys(mapAt(root, [...path, 'audiences']))) {
+    if (accepted.includes(issuer)) continue;
+    const suggestion = nearestCandidate(issuer, accepted);
+    report(
+      [...path, 'audiences', issuer],
+      `${quote(issuer)} is not among the issuers of this ${path[0] === 'endpoints' ? 'endpoint' : 'upstream'}`,
+      { at: 'key', rule: 'unknown-name', ...(suggestion === undefined ? {} : { suggestion }) },
+    );
+  }
+}
+
+function checkProfileName(root: unknown, name: string, report: Report): void {
+  const profile = textAt(root, ['upstreams', name, 'inspect']);
+  if (profile === undefined) return;
+  const known = ['default', ...Object.keys(mapAt(root, ['inspection', 'profiles']))];
+  checkName(['upstreams', name, 'inspect'], 'inspection profile', profile, known, report);
+}
+
+/** An exchange that must end before its first byte may come would always end so. */
+function checkTimes(root: unknown, name: string, report: Report): void {
+  const limits = ['upstreams', name, 'limits'];
+  const [first, total] = ['requestTimeout', 'exchangeMax'].map((key) =>
+    readDurationMs(textAt(root, [...limits, key]) ?? ''),
+  );
+  if (first === undefined || total === undefined || first <= total) return;
+  report([...limits, 'exchangeMax'], '"exchangeMax" is shorter than "requestTimeout"', {
+    rule: 'conflict',
+  });
+}
+
+/** A name of something else in the file, which must be there. `at` says where the name stands. */
+function checkName(
+  path: FilePath,
+  kind: string,
+  name: string,
+  known: readonly string[],
+  report: Report,
+  at: 'key' | 'value' = 'value',
+): void {
+  if (known.includes(name)) return;
+  const suggestion = nearestCandidate(name, known);
+  report(path, `unknown ${kind} ${quote(name)}`, {
+    at,
+    rule: 'unknown-name',
+    ...(suggestion === undefined ? {} : { suggestion }),
+  });
+}
+
+// The prefixes of an endpoint's members: what is written, or the name of the upstream and `_`.
+
+/** The prefix of a member for which none is written. */
+export function defaultPrefix(upstream: string): string {
+  return `${upstream}_`;
+}
+
+/** The members of an endpoint of a gateway file, in its order. */
+export function backendsOf(root: unknown, aggregate: string): readonly BackendSettings[] {
+  const path = ['endpoints', aggregate, 'upstreams'];
+  return Object.keys(mapAt(root, path)).map((upstream) => ({
+    upstream,
+    prefix: textAt(root, [...path, upstream, 'prefix']) ?? defaultPrefix(upstream),
+  }));
+}
+
+// What a schema cannot say about endpoints: members that exist, what all of them must accept, and prefixes
+// that can be told apart. Paths and audiences are judged with those of upstreams. Reports and changes nothing.
+
+/** Checks every endpoint by itself. */
+export function checkAggregates(root: unknown, report: Report): void {
+  const upstreams = Object.keys(mapAt(root, ['upstreams']));
+  for (const name of Object.keys(mapAt(root, ['endpoints']))) {
+    if (upstreams.includes(name)) {
+      report(['endpoints', name], 'an upstream has this name too', { at: 'key', rule: 'conflict' });
+    }
+    checkPath(root, ['endpoints', name], report);
+    checkVouchers(root, ['endpoints', name], report);
+    for (const { upstream } of backendsOf(root, name)) {
+      const path = ['endpoints', name, 'upstreams', upstream];
+      checkName(path, 'upstream', upstream, upstreams, report, 'key');
+      if (upstreams.includes(upstream)) checkBackend(root, name, upstream, report);
+    }
+    checkPrefixes(root, name, report);
+    checkBinding(root, name, report);
+  }
+}
+
+/** INVARIANT: whoever may call here may call each member: an issuer that one of them lacks opens it to nobody. */
+function checkBackend(root: unknown, name: string, upstream: string, report: Report): void {
+  const path = ['endpoints', name];
+  const backend = ['upstreams', upstream];
+  const isOpen = textAt(root, [...path, 'authentication']) === 'none';
+  if (isOpen && textAt(root, [...backend, 'authentication']) !== 'none') {
+    report([...path, 'authentication'], `the member ${quote(upstream)} asks for a token`, {
+      rule: 'unsafe',
+    });
+  }
+  const accepted = textsAt(root, [...backend, 'issuers']).map(([, issuer]) => issuer);
+  for (const [index, issuer] of textsAt(root, [...path, 'issuers'])) {
+    if (accepted.includes(issuer)) continue;
+    report(
+      [...path, 'issuers', index],
+      `the member ${quote(upstream)} does not accept this issuer`,
+      {
+        rule: 'conflict',
+      },
+    );
+  }
+}
+
+/** Proofs and certificates are never both asked for. */
+function checkBinding(root: unknown, name: string, report: Report): void {
+  const bindings = backendsOf(root, name).map(({ upstream }) =>
+    textAt(root, ['upstreams', upstream, 'binding']),
+  );
+  if (!bindings.includes('dpop') || !bindings.includes('mtls')) return;
+  const message = 'one member wants tokens bound by "dpop", another by "mtls"';
+  report(['endpoints', name, 'upstreams'], message, { at: 'key', rule: 'conflict' });
+}
+
+/** No prefix begins with another, in whatever case: a name belongs to one member, or to none. */
+function checkPrefixes(root: unknown, name: string, report: Report): void {
+  const backends = backendsOf(root, name);
+  for (const [index, { upstream, prefix }] of backends.entries()) {
+    const folded = prefix.toLowerCase();
+    const other = backends
+      .slice(0, index)
+      .find((one) => areNested(folded, one.prefix.toLowerCase()));
+    if (other === undefined) continue;
+    report(
+      ['endpoints', name, 'upstreams', upstream, 'prefix'],
+      `names under this prefix could be those of ${quote(other.upstream)}: one prefix begins with the other`,
+      { rule: 'conflict' },
+    );
+  }
+}
+
+function areNested(one: string, other: string): boolean {
+  return one.startsWith(other) || other.startsWith(one);
+}

@@ -1,0 +1,489 @@
+// Turns a gateway file that is known to be right into settings: units resolved, paths absolute, secrets
+// in place, everything frozen. Judges nothing; a value that is missing here is a bug, and throws.
+// Contract §3; the result is settings.ts.
+
+import { dirname, resolve } from 'node:path';
+import { impliedBy } from './checks/issuers.js';
+import { ownAudiences } from './checks/resources.js';
+import { defaultPrefix } from './checks/upstreams.js';
+import type { FilePath } from './diagnostics.js';
+import type {
+  AdminFile,
+  AggregateFile,
+  CredentialsFile,
+  GatewayFile,
+  IntrospectionFile,
+  IssuerFile,
+  ListenerFile,
+  OwnCredentialsFile,
+  ProfileFile,
+  StateFile,
+  TokenRequestFile,
+  UpstreamFile,
+} from './gateway-file.js';
+import { readKeyText } from './keys.js';
+import { requireSecret, type Secrets, secretAt } from './secrets.js';
+import type {
+  AdminSettings,
+  AggregateSettings,
+  ClientAuthentication,
+  GatewayKey,
+  InspectionProfile,
+  IntrospectionSettings,
+  IssuerSettings,
+  ListenerSettings,
+  OwnCredentials,
+  PiiKind,
+  Settings,
+  StateSettings,
+  TlsSettings,
+  TokenRequestSettings,
+  UpstreamCredentials,
+  UpstreamIdentity,
+  UpstreamSettings,
+  UpstreamTls,
+} from './settings.js';
+import type { ListenerTls } from './tls.js';
+import { readSizeBytes, requireDurationMs } from './units.js';
+
+// Turns what an upstream is shown, and how it is known, into settings: secrets and certificates in place,
+// audiences named. Judges nothing; a value that is missing here is a bug, and throws.
+// Contract §3; the result is settings.ts.
+
+/** The place of one upstream, and what its credentials are compiled against. */
+type CredentialContext = {
+  readonly at: FilePath;
+  readonly secrets: Secrets;
+  /** The upstream's `url`, as written. */
+  readonly url: string;
+  /** What tokens for the gateway itself carry as audience. */
+  readonly own: TokenRequestSettings['own'];
+};
+
+/** The credentials that leave with callers' messages. */
+function compileCredentials(
+  file: CredentialsFile,
+  context: CredentialContext,
+): UpstreamCredentials {
+  if (file.type !== 'token-exchange') return compileOwnCredentials(file, context);
+  const { at, secrets } = context;
+  const token = secretAt(secrets, [...at, 'actorToken']);
+  const actor = token === undefined ? undefined : { token, type: file.actorTokenType };
+  return { type: 'token-exchange', request: compileRequest(file, context), actor };
+}
+
+/** The credentials of the gateway itself. */
+function compileOwnCredentials(
+  file: OwnCredentialsFile,
+  context: CredentialContext,
+): OwnCredentials {
+  switch (file.type) {
+    case 'none':
+      return { type: 'none' };
+    case 'static':
+      return {
+        type: 'static',
+        header: file.header.toLowerCase(),
+        value: requireSecret(context.secrets, [...context.at, 'value']),
+      };
+    case 'client-credentials':
+      return { type: 'client-credentials', request: compileRequest(file, context) };
+  }
+}
+
+function compileRequest(file: TokenRequestFile, context: CredentialContext): TokenRequestSettings {
+  const { issuer, tokenEndpoint, audience } = file;
+  return {
+    server:
+      issuer === undefined
+        ? { kind: 'token-endpoint', url: tokenEndpoint ?? '' }
+        : { kind: 'issuer', url: issuer },
+    network: file.network,
+    clientId: file.clientId,
+    authentication: compileAuthentication(file, context),
+    scopes: [...file.scopes],
+    resource: file.resource ?? (audience === undefined ? context.url : undefined),
+    audience,
+    own: context.own,
+  };
+}
+
+function compileAuthentication(
+  file: TokenRequestFile,
+  { at, secrets }: CredentialContext,
+): ClientAuthentication {
+  const key = secretAt(secrets, [...at, 'privateKey']);
+  if (key !== undefined) return { method: 'private_key_jwt', key };
+  const secret = requireSecret(secrets, [...at, 'clientSecret']);
+  return { method: file.clientAuthentication, secret };
+}
+
+/** How the upstream's connections are made. */
+function compileTls({ tls }: UpstreamFile, upstream: string, secrets: Secrets): UpstreamTls {
+  const at: FilePath = ['upstreams', upstream, 'tls'];
+  const cert = secretAt(secrets, [...at, 'cert']);
+  const key = secretAt(secrets, [...at, 'key']);
+  return {
+    ca: secretAt(secrets, [...at, 'ca']),
+    client: cert === undefined || key === undefined ? undefined : { cert, key },
+    serverName: tls.serverName,
+    pins: (tls.pins ?? []).map((pin) => pin.slice('sha256:'.length)),
+  };
+}
+
+/** How the upstream is told who calls. */
+function compileIdentity({ identity, url }: UpstreamFile): UpstreamIdentity | undefined {
+  if (identity === undefined) return undefined;
+  const ttlMs = requireDurationMs(identity.ttl);
+  return { header: identity.header.toLowerCase(), ttlMs, audience: url };
+}
+
+/** Files beside the gateway file whose change is a change of the configuration. */
+function watchedFilesOf(root: GatewayFile, folder: string): readonly string[] {
+  const files = Object.values(root.upstreams).flatMap(({ tls: { ca, cert, key } }) => [
+    ...(ca === undefined ? [] : [ca]),
+    ...(cert === undefined ? [] : [cert]),
+    ...(key !== undefined && 'file' in key ? [key.file] : []),
+  ]);
+  return [...new Set(files.map((file) => resolve(folder, file)))];
+}
+
+// What tokens must be bound to at an endpoint: whatever satisfies every member, or nothing could hold them to it.
+
+type Binding = UpstreamSettings['binding'];
+
+/** The binding that satisfies all of these; `undefined` where none does. */
+function strictestBinding(bindings: readonly Binding[]): Binding | undefined {
+  const demanded = new Set(bindings.filter((binding) => binding !== 'none'));
+  if (demanded.has('dpop') && demanded.has('mtls')) return undefined;
+  if (demanded.has('dpop')) return 'dpop';
+  if (demanded.has('mtls')) return 'mtls';
+  return demanded.has('any') ? 'any' : 'none';
+}
+
+// Turns an endpoint of a gateway file that is known to be right into settings, and whoever vouches for callers
+// of a resource, which upstreams have in common with endpoints. Judges nothing.
+
+/** Who vouches for callers of a resource, and for which audience. */
+function compileVouchers(
+  file: Pick<UpstreamFile, 'issuers' | 'audiences'>,
+  resource: string,
+): Pick<UpstreamSettings, 'issuers' | 'audiences'> {
+  const issuers = [...(file.issuers ?? [])];
+  const audiences: Record<string, readonly string[]> = Object.create(null);
+  for (const issuer of issuers) {
+    const mapped = Object.hasOwn(file.audiences, issuer) ? file.audiences[issuer] : undefined;
+    audiences[issuer] = mapped === undefined ? [resource] : [...mapped];
+  }
+  return { issuers, audiences };
+}
+
+/** The settings of an endpoint; what its members have in common was checked before. */
+function compileAggregate(name: string, file: AggregateFile, root: GatewayFile): AggregateSettings {
+  const path = file.path ?? `/${name}`;
+  const resource = root.publicUrl.replace(/\/$/, '') + path;
+  const backends = Object.entries(file.upstreams).map(([upstream, { prefix }]) => ({
+    upstream,
+    prefix: prefix ?? defaultPrefix(upstream),
+  }));
+  const upstreams = backends.flatMap(({ upstream }) => root.upstreams[upstream] ?? []);
+  const binding = strictestBinding(upstreams.map((upstream) => upstream.binding));
+  if (binding === undefined) throw new Error('an endpoint was not checked before use');
+  const scopes = upstreams.flatMap((upstream) => upstream.scopesSupported);
+  return {
+    name,
+    path,
+    resource,
+    authentication: file.authentication,
+    ...compileVouchers(file, resource),
+    binding,
+    scopesSupported: [...new Set(scopes)],
+    backends,
+  };
+}
+
+// Turns one issuer of a checked gateway file into settings. Judges nothing. Contract §3.
+
+/** What compiling takes from the rest of the file. */
+type IssuerReading = {
+  readonly secretAt: (path: FilePath) => string;
+  readonly durationMs: (text: string) => number;
+};
+
+/**
+ * Settings of one issuer.
+ *
+ * @throws Error where a secret or a duration was not checked before.
+ */
+function compileIssuer(name: string, file: IssuerFile, reading: IssuerReading): IssuerSettings {
+  const { client, scope, groups } = file.claims;
+  const { introspection } = file;
+  return {
+    name,
+    issuer: file.issuer,
+    network: file.network,
+    algorithms: [...(file.algorithms ?? [])],
+    tokenType: file.tokenType,
+    maxLifetimeMs: reading.durationMs(file.maxLifetime),
+    keysMaxAgeMs: reading.durationMs(file.keysMaxAge),
+    introspection: introspection && compileIntrospection(name, introspection, reading),
+    claims: { client: [client].flat(), scope: [scope].flat(), groups: [groups].flat() },
+    impliedScopes: compileHierarchy(file.scopeHierarchy),
+  };
+}
+
+function compileIntrospection(
+  issuer: string,
+  file: IntrospectionFile,
+  { secretAt, durationMs }: IssuerReading,
+): IntrospectionSettings {
+  return {
+    clientId: file.clientId,
+    clientSecret: secretAt(['issuers', issuer, 'introspection', 'clientSecret']),
+    authentication: file.authentication,
+    endpoint: file.endpoint === undefined ? undefined : new URL(file.endpoint),
+    cacheTtlMs: durationMs(file.cacheTtl),
+    maxPerSecond: file.maxPerSecond,
+  };
+}
+
+function compileHierarchy(file: IssuerFile['scopeHierarchy']): IssuerSettings['impliedScopes'] {
+  const hierarchy = new Map(Object.entries(file));
+  // Scopes come from the wire when they are looked up, so the table has no prototype.
+  const implied: Record<string, readonly string[]> = Object.create(null);
+  for (const scope of hierarchy.keys()) implied[scope] = impliedBy(scope, hierarchy);
+  return implied;
+}
+
+// Freezes settings through and through, so that nothing behind the configuration can change it.
+// Maps, URLs and byte arrays keep their own state and are only typed as read-only; what maps hold is frozen.
+
+/** The same value, every plain object and list in it frozen. */
+function freezeDeep<T>(value: T): T {
+  if (value instanceof Map) {
+    for (const held of value.values()) freezeDeep(held);
+    return value;
+  }
+  if (typeof value !== 'object' || value === null || !isPlain(value)) return value;
+  for (const held of Object.values(value)) freezeDeep(held);
+  return Object.freeze(value);
+}
+
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype || Array.isArray(value);
+}
+
+export type CompileInput = {
+  /** Absolute path of the file. */
+  readonly file: string;
+  readonly root: GatewayFile;
+  readonly secrets: Secrets;
+  readonly tls: ListenerTls;
+  /** SHA-256 of the file, lower-case hex. */
+  readonly hash: string;
+};
+
+/**
+ * Settings of a gateway file.
+ *
+ * @throws Error where the input was not checked before: a secret or a quantity is missing.
+ */
+export function compileSettings(input: CompileInput): Settings {
+  const { root, file, secrets } = input;
+  const folder = dirname(file);
+  const publicUrl = new URL(root.publicUrl);
+  const publicBase = root.publicUrl.replace(/\/$/, '');
+  const policiesDir = resolve(folder, root.policies.dir);
+  const pinsDir = root.pins?.dir;
+  const audiences = [...ownAudiences(root)];
+  return freezeDeep({
+    file,
+    publicUrl,
+    publicBase,
+    listeners: {
+      data: {
+        ...compileListener(root.listeners.data, input.tls.data),
+        allowedOrigins: [...root.listeners.data.allowedOrigins],
+        trustedProxies: [...root.listeners.data.trustedProxies],
+        dpop: {
+          nonce: root.listeners.data.dpop.nonce,
+          maxAgeMs: requireDurationMs(root.listeners.data.dpop.maxAge),
+        },
+      },
+      ops: compileListener(root.listeners.ops, input.tls.ops),
+    },
+    keys: (root.keys ?? []).map((_, index) => compileKey(secrets, index)),
+    issuers: mapOf(root.issuers, (name, issuer) =>
+      compileIssuer(name, issuer, {
+        secretAt: (path) => requireSecret(secrets, path),
+        durationMs: requireDurationMs,
+      }),
+    ),
+    upstreams: mapOf(root.upstreams, (name, upstream) =>
+      compileUpstream(name, upstream, { base: publicBase, audiences }, secrets),
+    ),
+    aggregates: mapOf(root.endpoints, (name, aggregate) => compileAggregate(name, aggregate, root)),
+    policiesDir,
+    pinsDir: pinsDir === undefined ? resolve(policiesDir, 'pins') : resolve(folder, pinsDir),
+    profiles: mapOf(root.inspection.profiles, compileProfile),
+    state: compileState(root.state, secrets),
+    audit: {
+      sinks: root.audit.sinks.map((sink) =>
+        sink.type === 'file'
+          ? { type: 'file', path: resolve(folder, sink.path) }
+          : { type: 'stdout' },
+      ),
+      onFailure: root.audit.onFailure,
+      checkpointEveryMs: requireDurationMs(root.audit.checkpoint.every),
+    },
+    metrics: { toolLabel: root.metrics.toolLabel, maxSeries: root.metrics.maxSeries },
+    admin:
+      root.admin &&
+      compileAdmin(root.admin, compileListener(root.listeners.admin, input.tls.admin), secrets),
+    watchedFiles: watchedFilesOf(root, folder),
+    hash: input.hash,
+  });
+}
+
+function mapOf<From, To>(
+  entries: Readonly<Record<string, From>>,
+  compile: (name: string, value: From) => To,
+): ReadonlyMap<string, To> {
+  return new Map(Object.entries(entries).map(([name, value]) => [name, compile(name, value)]));
+}
+
+function compileListener(
+  { host, port }: ListenerFile,
+  tls: TlsSettings | undefined,
+): ListenerSettings {
+  return tls === undefined ? { host, port } : { host, port, tls };
+}
+
+function compileKey(secrets: Secrets, index: number): GatewayKey {
+  const key = readKeyText(requireSecret(secrets, ['keys', index]));
+  if (key === undefined) throw new Error('a gateway key was not checked before use');
+  return key;
+}
+
+function compileUpstream(
+  name: string,
+  file: UpstreamFile,
+  own: TokenRequestSettings['own'],
+  secrets: Secrets,
+): UpstreamSettings {
+  const at: FilePath = ['upstreams', name];
+  const path = file.path ?? `/${name}`;
+  const resource = own.base + path;
+  const credentialContext = { secrets, url: file.url, own };
+  return {
+    name,
+    url: new URL(file.url),
+    transport: file.transport,
+    path,
+    resource,
+    network: file.network,
+    authentication: file.authentication,
+    ...compileVouchers(file, resource),
+    binding: file.binding,
+    scopesSupported: [...file.scopesSupported],
+    credentials: compileCredentials(file.credentials, {
+      ...credentialContext,
+      at: [...at, 'credentials'],
+    }),
+    apps: file.apps,
+    tls: compileTls(file, name, secrets),
+    identity: compileIdentity(file),
+    pinning: {
+      mode: file.pinning.mode,
+      maxAgeMs: requireDurationMs(file.pinning.maxAge),
+      onDrift: file.pinning.onDrift,
+      credentials: compilePinningCredentials(file, at, credentialContext),
+    },
+    inspect: file.inspect,
+    limits: {
+      requestTimeoutMs: requireDurationMs(file.limits.requestTimeout),
+      streamIdleMs: requireDurationMs(file.limits.streamIdle),
+      exchangeMaxMs: requireDurationMs(file.limits.exchangeMax),
+      keepAliveMs: requireDurationMs(file.limits.keepAlive),
+      maxRequestBytes: sizeBytes(file.limits.maxRequestBytes),
+      maxResponseBytes: sizeBytes(file.limits.maxResponseBytes),
+      maxStreamBytesPerMinute: sizeBytes(file.limits.maxStreamBytesPerMinute),
+      maxListingBytesPerMinute: sizeBytes(file.limits.maxListingBytesPerMinute),
+      maxValues: file.limits.maxValues,
+      concurrency: file.limits.concurrency,
+      listTtlMs: requireDurationMs(file.limits.listTtl),
+    },
+  };
+}
+
+/** The file may leave them out where the upstream's own need no caller. */
+function compilePinningCredentials(
+  { credentials, pinning }: UpstreamFile,
+  at: FilePath,
+  context: Omit<CredentialContext, 'at'>,
+): OwnCredentials {
+  if (pinning.credentials !== undefined) {
+    const own = { ...context, at: [...at, 'pinning', 'credentials'] };
+    return compileOwnCredentials(pinning.credentials, own);
+  }
+  if (credentials.type === 'token-exchange')
+    throw new Error('the credentials of pinning were not checked before use');
+  return compileOwnCredentials(credentials, { ...context, at: [...at, 'credentials'] });
+}
+
+const ALL_PII_KINDS: readonly PiiKind[] = ['card', 'iban', 'ssn'];
+
+function compileProfile(name: string, file: ProfileFile): InspectionProfile {
+  const { pii, ...rest } = file.result;
+  const { action, kinds = ALL_PII_KINDS } = typeof pii === 'string' ? { action: pii } : pii;
+  return {
+    name,
+    request: { ...file.request },
+    result: { ...rest, pii: { action, kinds: [...kinds] } },
+  };
+}
+
+function compileState(file: StateFile, secrets: Secrets): StateSettings {
+  switch (file.type) {
+    case 'memory':
+      return { type: 'memory' };
+    case 'redis':
+      return {
+        type: 'redis',
+        url: requireSecret(secrets, ['state', 'url']),
+        prefix: file.prefix,
+        commandTimeoutMs: requireDurationMs(file.commandTimeout),
+        maxAgeMs: requireDurationMs(file.maxAge),
+      };
+  }
+}
+
+function compileAdmin(
+  file: AdminFile,
+  listener: ListenerSettings,
+  secrets: Secrets,
+): AdminSettings {
+  const issuers: Record<string, AdminSettings['issuers'][string]> = Object.create(null);
+  for (const [name, { audience, roles }] of Object.entries(file.issuers ?? {})) {
+    issuers[name] = {
+      audience,
+      roles: {
+        viewer: [...(roles.viewer ?? [])],
+        reviewer: [...(roles.reviewer ?? [])],
+        admin: [...(roles.admin ?? [])],
+      },
+    };
+  }
+  return {
+    listener,
+    issuers,
+    breakGlassToken: file.breakGlass && requireSecret(secrets, ['admin', 'breakGlass', 'token']),
+  };
+}
+
+function sizeBytes(text: string): number {
+  const bytes = readSizeBytes(text);
+  if (bytes === undefined) throw new Error('a size was not checked before use');
+  return bytes;
+}

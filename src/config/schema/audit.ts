@@ -1,0 +1,157 @@
+// The JSON Schema of one line of the audit log, `sallyport.audit/1`, for those who read it.
+// Values only; nothing here writes or checks what the gateway itself records. Contract §8.
+
+import { DIALECT, type Schema } from './definitions.js';
+
+const TEXT: Schema = { type: 'string' };
+const MAYBE_TEXT: Schema = { type: ['string', 'null'] };
+const NUMBER: Schema = { type: ['number', 'null'], minimum: 0 };
+const COUNT: Schema = { type: 'integer', minimum: 0 };
+const TEXTS: Schema = { type: 'array', items: TEXT };
+
+function group(description: string, properties: Readonly<Record<string, Schema>>): Schema {
+  return { type: ['object', 'null'], description, properties };
+}
+
+const GATEWAY = group('Which gateway, under which files.', {
+  instance: TEXT,
+  epoch: TEXT,
+  version: TEXT,
+  config: TEXT,
+  policy: TEXT,
+  pins: TEXT,
+});
+
+const ACTOR = group('What the token proved.', {
+  iss: TEXT,
+  sub: MAYBE_TEXT,
+  client_id: TEXT,
+  act: {
+    type: 'array',
+    items: { type: 'object', properties: { iss: MAYBE_TEXT, sub: TEXT } },
+  },
+  token: group('The token, by a keyed hash.', {
+    id: TEXT,
+    aud: { type: ['string', 'array'], items: TEXT },
+    scopes: TEXTS,
+    exp: NUMBER,
+    binding: { type: 'string', enum: ['none', 'dpop', 'mtls'] },
+  }),
+  groups_used: TEXTS,
+});
+
+const CLIENT = group('Where it came from, and what the client says of itself.', {
+  ip: TEXT,
+  self_reported: {
+    type: ['object', 'null'],
+    properties: { name: TEXT, version: TEXT },
+  },
+  era: MAYBE_TEXT,
+  session: MAYBE_TEXT,
+});
+
+const TARGET = group('What was asked for.', {
+  upstream: TEXT,
+  endpoint: TEXT,
+  method: MAYBE_TEXT,
+  kind: MAYBE_TEXT,
+  name: MAYBE_TEXT,
+  definition: MAYBE_TEXT,
+  pin: MAYBE_TEXT,
+  request_id: { type: ['string', 'number', 'null'] },
+});
+
+const DECISION = group('What was decided, where and why.', {
+  id: { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' },
+  verdict: { type: 'string', enum: ['allow', 'deny'] },
+  action: { type: 'string', enum: ['forwarded', 'refused', 'withheld'] },
+  mode: { type: 'string', enum: ['enforce', 'observe'] },
+  stage: TEXT,
+  policy: MAYBE_TEXT,
+  rule: MAYBE_TEXT,
+  reasons: TEXTS,
+  shadow: { type: 'array' },
+});
+
+const FINDINGS: Schema = {
+  type: 'array',
+  description: 'What detectors saw; never what was found.',
+  items: group('One finding.', {
+    detector: TEXT,
+    direction: { type: 'string', enum: ['to-upstream', 'to-client'] },
+    path: TEXT,
+    count: NUMBER,
+    action: TEXT,
+  }),
+};
+
+const RESULT = group('What came back.', {
+  status: { type: 'string', enum: ['ok', 'error', 'none'] },
+  http: NUMBER,
+  rpc_code: { type: ['integer', 'null'] },
+  bytes: NUMBER,
+  digest: MAYBE_TEXT,
+  list: {
+    type: ['object', 'null'],
+    properties: { advertised: NUMBER, visible: NUMBER },
+  },
+});
+
+const PROPERTIES: Readonly<Record<string, Schema>> = {
+  schema: { const: 'sallyport.audit/1' },
+  id: { type: 'string', description: 'Id of the event.' },
+  time: {
+    type: 'string',
+    description: 'RFC 3339, UTC, milliseconds.',
+    pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$',
+  },
+  type: {
+    type: 'string',
+    enum: [
+      ...['mcp.decision', 'mcp.outcome', 'auth.failure', 'pin.drift', 'pin.approval', 'pin.block'],
+      ...['config.reload', 'admin.action', 'lifecycle', 'checkpoint'],
+    ],
+  },
+  gateway: GATEWAY,
+  actor: ACTOR,
+  client: CLIENT,
+  target: TARGET,
+  args: group('Arguments, by a keyed digest.', {
+    digest: TEXT,
+    bytes: NUMBER,
+    keys: TEXTS,
+    captured: { type: 'object', additionalProperties: TEXT },
+  }),
+  decision: DECISION,
+  findings: FINDINGS,
+  result: RESULT,
+  latency_ms: group('Milliseconds spent.', {
+    total: NUMBER,
+    auth: NUMBER,
+    policy: NUMBER,
+    inspect: NUMBER,
+    upstream: NUMBER,
+  }),
+  trace: { type: ['object', 'null'], properties: { trace_id: TEXT, span_id: TEXT } },
+  detail: {
+    type: 'object',
+    description: 'What an event that is not of an exchange has to say.',
+    additionalProperties: { type: ['string', 'number', 'null'] },
+  },
+  chain: {
+    type: 'object',
+    description: 'Links each line to the bytes of the one before.',
+    properties: { seq: COUNT, prev: TEXT, hash: TEXT },
+    required: ['seq', 'prev', 'hash'],
+  },
+};
+
+/** JSON Schema of an audit event. Events of later versions may carry further members. */
+export const AUDIT_SCHEMA: Schema = {
+  $schema: DIALECT,
+  $id: 'urn:sallyport:schema:audit:1',
+  type: 'object',
+  description: 'One line of the audit log.',
+  properties: PROPERTIES,
+  required: ['schema', 'id', 'time', 'type', 'gateway', 'chain'],
+};

@@ -1,0 +1,276 @@
+// The JSON Schema of one upstream in the gateway file: where it is, who may call, how it is guarded.
+// Values only. Contract §3 names every key and its default.
+
+import {
+  count,
+  duration,
+  flag,
+  NOT_AVAILABLE,
+  named,
+  networkOf,
+  oneOfStrings,
+  record,
+  type Schema,
+  scopeList,
+  secret,
+  size,
+  text,
+  textList,
+  union,
+} from './definitions.js';
+
+// The JSON Schema of what the gateway presents to an upstream, and of how it knows the upstream: its
+// credentials, the connection's TLS, and the assertion that tells who calls. Values only.
+// Contract §3; RFC 6749 §4.4, RFC 7523, RFC 8693, RFC 8707.
+
+const HEADER_PATTERN = "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$";
+
+function headerName(description: string, more: Schema = {}): Schema {
+  const title = 'the name of an HTTP header';
+  return { type: 'string', title, pattern: HEADER_PATTERN, description, ...more };
+}
+
+const NONE = record(
+  'Nothing is sent.',
+  { type: { const: 'none' } },
+  { title: 'credentials of type none' },
+);
+
+const STATIC = record(
+  'One header with a secret value is sent.',
+  {
+    type: { const: 'static' },
+    header: headerName('Name of the header.'),
+    value: secret('The whole value of the header, for example `Bearer …`.'),
+  },
+  { title: 'credentials of type static', required: ['type', 'header', 'value'] },
+);
+
+/** How the gateway reaches the authorization server, proves itself there, and what it asks for. */
+const TOKEN_REQUEST: Readonly<Record<string, Schema>> = {
+  issuer: text('Issuer identifier of the authorization server, whose metadata name the endpoint.'),
+  tokenEndpoint: text('The token endpoint itself, in place of `issuer`.'),
+  network: networkOf(true),
+  clientId: text('The gateway as a client of that server.'),
+  clientSecret: secret('Its secret.'),
+  clientAuthentication: oneOfStrings(
+    'How the secret is sent.',
+    ['client_secret_basic', 'client_secret_post'],
+    { default: 'client_secret_basic' },
+  ),
+  privateKey: secret(
+    'In place of a secret, the key that signs `private_key_jwt`: PKCS #8 in PEM, or a JSON Web Key.',
+  ),
+  scopes: scopeList('Scopes to ask for; a token with others is refused.', { default: [] }),
+  resource: text(
+    'Resource indicator of the token (RFC 8707); the `url` of the upstream where neither this nor `audience` is given.',
+  ),
+  audience: text('Audience of the token, for servers that do not know resource indicators.'),
+};
+
+const CLIENT_CREDENTIALS = record(
+  'A token that the gateway asks for in its own name.',
+  { type: { const: 'client-credentials' }, ...TOKEN_REQUEST },
+  { title: 'credentials of type client-credentials', required: ['type', 'clientId'] },
+);
+
+const TOKEN_EXCHANGE = record(
+  "A token that an authorization server issues for the caller's.",
+  {
+    type: { const: 'token-exchange' },
+    ...TOKEN_REQUEST,
+    actorToken: secret('Token of the gateway as the acting party.'),
+    actorTokenType: oneOfStrings('Its type.', ['jwt', 'access_token'], { default: 'jwt' }),
+  },
+  { title: 'credentials of type token-exchange', required: ['type', 'clientId'] },
+);
+
+/** What the upstream gets from us when a caller's message leaves. */
+function callerCredentials(description: string, more: Schema = {}): Schema {
+  const shapes = [NONE, STATIC, CLIENT_CREDENTIALS, TOKEN_EXCHANGE];
+  return { ...union('type', description, shapes), ...more };
+}
+
+/** What it gets when the gateway speaks for itself: no caller, so nothing to exchange. */
+function ownCredentials(description: string): Schema {
+  return union('type', description, [NONE, STATIC, CLIENT_CREDENTIALS]);
+}
+
+/** How the connection knows the upstream, and the upstream the connection. */
+const UPSTREAM_TLS: Schema = record(
+  'How the upstream proves itself, and the gateway to it. Only with an https `url`.',
+  {
+    ca: text("File of the authorities (PEM) that are trusted in place of the system's."),
+    cert: text('File of the certificate (PEM) that the gateway shows, with its chain.'),
+    key: secret('Private key of that certificate (PEM).'),
+    serverName: {
+      type: 'string',
+      title: 'a host name',
+      pattern: '^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$',
+      description: 'Name that the certificate must carry; that of `url` where absent.',
+    },
+    pins: {
+      type: 'array',
+      minItems: 1,
+      uniqueItems: true,
+      items: {
+        type: 'string',
+        title: 'sha256: and 64 lower-case hex digits',
+        pattern: '^sha256:[0-9a-f]{64}$',
+      },
+      description:
+        "Digests of the public keys (SubjectPublicKeyInfo) of which the server's must be one.",
+    },
+  },
+  { default: {} },
+);
+
+/** How the upstream learns who calls. */
+const UPSTREAM_IDENTITY: Schema = record(
+  'A signed assertion of who calls goes along with every request; off where absent.',
+  {
+    header: headerName('Header that carries it.', { default: 'Sallyport-Assertion' }),
+    ttl: duration('How long it is valid.', '60s'),
+  },
+);
+
+// The JSON Schema of one endpoint in the gateway file: several upstreams under one path.
+// Values only; what the members must have in common is judged in checks-endpoints.ts.
+
+/** What one session id must carry for every member bounds how many there may be. */
+const MAX_BACKENDS = 16;
+const PREFIX_PATTERN = '^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$';
+
+const BACKEND = record('One upstream of the endpoint.', {
+  prefix: text(
+    'What stands before the names of its tools and prompts; the name of the upstream and `_` where absent.',
+    { title: 'a prefix of letters, digits and _ . -', pattern: PREFIX_PATTERN },
+  ),
+});
+
+export const AGGREGATE_SCHEMA: Schema = record(
+  'Several upstreams as one MCP server, each under a prefix. Rules, pins, limits and records stay those of the upstreams.',
+  {
+    path: text('Path on the data listener; `/<name>` where absent.'),
+    authentication: oneOfStrings(
+      '`none` is possible only where every member has it.',
+      ['required', 'none'],
+      {
+        default: 'required',
+      },
+    ),
+    issuers: textList(
+      'Names of the issuers that may vouch for callers here; every member must accept each of them.',
+      { minItems: 1 },
+    ),
+    audiences: named(
+      'Audiences accepted by issuer name, for issuers that cannot mint `publicUrl` + `path`.',
+      textList('Accepted audiences, compared exactly.', { minItems: 1 }),
+      { default: {} },
+    ),
+    upstreams: named('The members by name, in the order in which lists show them.', BACKEND, {
+      minProperties: 1,
+      maxProperties: MAX_BACKENDS,
+    }),
+  },
+  { required: ['upstreams'] },
+);
+
+const PINNING = record(
+  'How definitions are held to their pins in the lock file.',
+  {
+    mode: oneOfStrings(
+      '`strict`: only what is pinned and approved is listed or callable. `off`: no pins; arguments and results are held to what was listed last.',
+      ['strict', 'trust-on-first-use', 'off'],
+      { default: 'strict', [NOT_AVAILABLE]: ['trust-on-first-use'] },
+    ),
+    maxAge: duration('No call leaves unless definitions were verified within this time.', '60s'),
+    onDrift: oneOfStrings(
+      'What a changed definition stops: itself, or the whole upstream.',
+      ['hide-tool', 'stop-upstream'],
+      { default: 'hide-tool' },
+    ),
+    credentials: ownCredentials(
+      "What the gateway sends when it lists for itself; the upstream's `credentials` where absent.",
+    ),
+  },
+  { default: {} },
+);
+
+const LIMITS = record(
+  'Bounds of every exchange with this upstream.',
+  {
+    requestTimeout: duration('Longest wait for the first byte of an answer.', '30s'),
+    streamIdle: duration('Longest silence on a stream.', '5m'),
+    exchangeMax: duration(
+      'Longest time of an exchange, whatever comes meanwhile; streams of GET and subscriptions are exempt.',
+      '10m',
+    ),
+    keepAlive: duration('How often a silent stream tells its client that it lives.', '25s'),
+    maxRequestBytes: size('Largest request body.', '1MiB'),
+    maxResponseBytes: size(
+      'Largest answer, decoded: a whole body, or all events of a stream that answers one request.',
+      '8MiB',
+    ),
+    maxStreamBytesPerMinute: size(
+      'Most that a stream of its own may bring in a minute: of GET, of a subscription, or a channel of HTTP+SSE. Past it the stream ends with `rate-limited`.',
+      '64MiB',
+    ),
+    maxListingBytesPerMinute: size(
+      "Most that the gateway's own listing reads in a minute. Past it the definitions are not verified until the next minute.",
+      '32MiB',
+    ),
+    maxValues: count(
+      'Most JSON values in one message, in either direction: objects, arrays, strings, numbers and literals.',
+      { min: 100, max: 10_000_000 },
+      100_000,
+    ),
+    concurrency: count('Requests in flight.', { min: 1, max: 100_000 }, 100),
+    listTtl: duration('Longest time that a client may keep a list.', '30s'),
+  },
+  { default: {} },
+);
+
+export const UPSTREAM_SCHEMA: Schema = record(
+  'One MCP server behind the gateway.',
+  {
+    url: text('Endpoint of the server: https, or http on loopback.'),
+    path: text('Path on the data listener; `/<name>` where absent.'),
+    transport: oneOfStrings('How the server speaks.', ['streamable-http', 'http-sse'], {
+      default: 'streamable-http',
+    }),
+    network: networkOf(true),
+    authentication: oneOfStrings(
+      '`none` lets every caller in; possible only on a loopback listener with a loopback `publicUrl`.',
+      ['required', 'none'],
+      { default: 'required' },
+    ),
+    issuers: textList('Names of the issuers that may vouch for callers here.', { minItems: 1 }),
+    audiences: named(
+      'Audiences accepted by issuer name, for issuers that cannot mint `publicUrl` + `path`.',
+      textList('Accepted audiences, compared exactly.', { minItems: 1 }),
+      { default: {} },
+    ),
+    binding: oneOfStrings(
+      'What tokens must be bound to here: a key by proofs of possession (`dpop`), a client certificate (`mtls`), either (`any`). With `none` an unbound token is taken too; a bound one is never taken without its proof.',
+      ['none', 'any', 'dpop', 'mtls'],
+      { default: 'none' },
+    ),
+    scopesSupported: scopeList('Scopes that the metadata document offers: the minimal set.', {
+      default: [],
+    }),
+    credentials: callerCredentials("What the server gets from us. Never the caller's token.", {
+      default: { type: 'none' },
+    }),
+    apps: flag(
+      'Hosts may declare the Apps extension, where rules let their caller read a `ui://` resource of the lock file. The gateway then lists twice, with the declaration and without, because servers may offer something else to each; both are pinned. Pins that were fetched without it lack what hosts are shown, which then counts as changed.',
+      false,
+    ),
+    tls: UPSTREAM_TLS,
+    identity: UPSTREAM_IDENTITY,
+    pinning: PINNING,
+    inspect: text('Name of an inspection profile.', { default: 'default' }),
+    limits: LIMITS,
+  },
+  { required: ['url'] },
+);

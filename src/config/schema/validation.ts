@@ -1,0 +1,302 @@
+// Holds plain values to one of our JSON Schemas, fills in its defaults, and words each mistake.
+// Judges shape only; what the parts mean together is judged elsewhere. Never quotes a value, except
+// for a word where one of a few words belongs. JSON Schema draft 2020-12.
+
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import { nearestCandidate } from '../../text/edit-distance.js';
+import type { FilePath, PathDiagnostic } from '../diagnostics.js';
+import { readDurationMs, readRate, readSizeBytes, suggestQuantity } from '../units.js';
+import { NOT_AVAILABLE, type Schema } from './definitions.js';
+
+// Words for what a JSON Schema validator found: one plain sentence, and what was perhaps meant.
+// Never quotes a value from the file, save a short word where one of a few words belongs: a secret
+// put in the wrong place must not reach a log.
+
+type DiagnosticText = {
+  readonly message: string;
+  readonly suggestion?: string | undefined;
+  readonly rule?: PathDiagnostic['rule'];
+  readonly at?: PathDiagnostic['at'];
+  /** Appended to the path of the error. */
+  readonly member?: string;
+};
+
+type DescribeError = (
+  error: ErrorObject,
+  schema: Readonly<Record<string, unknown>>,
+) => DiagnosticText | undefined;
+
+const QUOTABLE_VALUE = /^[A-Za-z0-9_.-]{1,32}$/;
+const MAX_QUOTED_KEY = 64;
+
+/** The fault that a validator's error stands for; `undefined` for errors that only repeat others. */
+function describeSchemaError(error: ErrorObject): PathDiagnostic | undefined {
+  // Errors inside `propertyNames` are followed by one of the keyword itself, which has the place.
+  if (error.propertyName !== undefined && error.keyword !== 'propertyNames') return undefined;
+  const describe = DESCRIPTIONS.get(error.keyword) ?? describeOther;
+  const text = describe(error, (error.parentSchema ?? {}) as Readonly<Record<string, unknown>>);
+  if (text === undefined) return undefined;
+  const path = pathOf(error);
+  return {
+    path: text.member === undefined ? path : [...path, text.member],
+    at: text.at ?? 'value',
+    severity: 'error',
+    rule: text.rule ?? 'wrong-value',
+    message: text.message,
+    ...(text.suggestion === undefined ? {} : { suggestion: text.suggestion }),
+  };
+}
+
+const DESCRIPTIONS: ReadonlyMap<string, DescribeError> = new Map<string, DescribeError>([
+  ['additionalProperties', describeUnknownKey],
+  ['required', describeMissingKey],
+  ['type', describeType],
+  ['enum', describeEnum],
+  ['const', describeConst],
+  ['discriminator', describeTag],
+  ['propertyNames', describeName],
+  ['minItems', () => ({ message: 'this list must not be empty' })],
+  ['minLength', (_, schema) => ({ message: `expected ${nounOf(schema)}, found empty text` })],
+  ['minProperties', describeEmptyMap],
+  ['maxProperties', (_, schema) => ({ message: `expected ${nounOf(schema)}, not both` })],
+  ['uniqueItems', () => ({ message: 'this list names something twice' })],
+  ['x-not-available', describeNotAvailable],
+  ['if', () => undefined],
+]);
+
+function describeOther(
+  error: ErrorObject,
+  schema: Readonly<Record<string, unknown>>,
+): DiagnosticText {
+  const suggestion = suggestUnit(schema, error.data);
+  return { message: `expected ${nounOf(schema)}`, suggestion };
+}
+
+function describeUnknownKey(
+  error: ErrorObject,
+  schema: Readonly<Record<string, unknown>>,
+): DiagnosticText {
+  const key = String(error.params['additionalProperty']);
+  const known = Object.keys((schema['properties'] ?? {}) as object);
+  const owner = schema['title'];
+  const quoted = quote(key);
+  return {
+    message:
+      typeof owner === 'string' && !owner.includes(',')
+        ? `${owner} has no key ${quoted}`
+        : `unknown key ${quoted}`,
+    suggestion: nearestCandidate(key, known),
+    rule: 'unknown-key',
+    at: 'key',
+    member: key,
+  };
+}
+
+function describeMissingKey(error: ErrorObject): DiagnosticText {
+  const key = String(error.params['missingProperty']);
+  return { message: `the key "${key}" is missing`, rule: 'missing-key', at: 'key' };
+}
+
+function describeType(
+  error: ErrorObject,
+  schema: Readonly<Record<string, unknown>>,
+): DiagnosticText {
+  return {
+    message: `expected ${nounOf(schema)}, found ${nounOfValue(error.data)}`,
+    suggestion: suggestForType(schema, error.data),
+    rule: isSecret(schema) ? 'secret' : 'wrong-value',
+  };
+}
+
+function describeEnum(error: ErrorObject): DiagnosticText {
+  const options = (error.params['allowedValues'] as readonly unknown[]).map(String);
+  const value = error.data;
+  const list = options.join(', ');
+  if (typeof value !== 'string' || !QUOTABLE_VALUE.test(value)) {
+    return { message: `expected one of ${list}` };
+  }
+  return {
+    message: `"${value}" is not one of ${list}`,
+    suggestion: nearestCandidate(value, options),
+  };
+}
+
+function describeConst(error: ErrorObject): DiagnosticText {
+  return { message: `expected ${String(error.params['allowedValue'])}` };
+}
+
+function describeTag(
+  error: ErrorObject,
+  schema: Readonly<Record<string, unknown>>,
+): DiagnosticText {
+  const tag = String(error.params['tag']);
+  const shapes = (schema['oneOf'] ?? []) as readonly Record<string, Record<string, unknown>>[];
+  const options = shapes.map((shape) => {
+    const property = shape['properties']?.[tag] as Record<string, unknown> | undefined;
+    return String(property?.['const']);
+  });
+  const value = error.params['tagValue'];
+  if (value === undefined) {
+    return { message: `the key "${tag}" is missing`, rule: 'missing-key', at: 'key' };
+  }
+  if (typeof value !== 'string' || !QUOTABLE_VALUE.test(value)) {
+    return { message: `expected one of ${options.join(', ')}`, member: tag };
+  }
+  return {
+    message: `"${value}" is not one of ${options.join(', ')}`,
+    suggestion: nearestCandidate(value, options),
+    member: tag,
+  };
+}
+
+function describeName(error: ErrorObject): DiagnosticText {
+  const name = String(error.params['propertyName']);
+  const noun = (error.schema as { title?: string }).title ?? 'a name';
+  return { message: `expected ${noun}`, at: 'key', member: name };
+}
+
+function describeEmptyMap(
+  _: ErrorObject,
+  schema: Readonly<Record<string, unknown>>,
+): DiagnosticText {
+  if (isSecret(schema)) {
+    return { message: `expected ${nounOf(schema)}, found an empty map`, rule: 'secret' };
+  }
+  return { message: 'this map must not be empty' };
+}
+
+function describeNotAvailable(
+  error: ErrorObject,
+  schema: Readonly<Record<string, unknown>>,
+): DiagnosticText {
+  const isOfKey = !Array.isArray(schema['x-not-available']) && schema['const'] === undefined;
+  const subject = isOfKey ? (pathOf(error).at(-1) ?? '') : error.data;
+  return {
+    message: `${quote(String(subject))} is not available in this version`,
+    rule: 'not-available',
+    at: isOfKey ? 'key' : 'value',
+  };
+}
+
+function isSecret(schema: Readonly<Record<string, unknown>>): boolean {
+  return String(schema['title']).startsWith('a secret reference');
+}
+
+const TYPE_NOUNS: ReadonlyMap<unknown, string> = new Map([
+  ['object', 'a map'],
+  ['array', 'a list'],
+  ['string', 'text'],
+  ['boolean', 'true or false'],
+  ['integer', 'a whole number'],
+  ['number', 'a number'],
+]);
+
+function nounOf(schema: Readonly<Record<string, unknown>>): string {
+  const title = schema['title'];
+  if (typeof title === 'string') return title;
+  const types = [schema['type']].flat();
+  return types.map((type) => TYPE_NOUNS.get(type) ?? String(type)).join(' or ');
+}
+
+function nounOfValue(value: unknown): string {
+  if (value === null || value === undefined) return 'nothing';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object') return 'a map';
+  if (typeof value === 'string') return 'text';
+  return typeof value === 'number' ? 'a number' : 'true or false';
+}
+
+function suggestForType(
+  schema: Readonly<Record<string, unknown>>,
+  value: unknown,
+): string | undefined {
+  if (schema['type'] === 'boolean' && typeof value === 'string') return suggestFlag(value);
+  if (schema['type'] === 'array' && typeof value === 'string' && QUOTABLE_VALUE.test(value)) {
+    return `[${value}]`;
+  }
+  return suggestUnit(schema, value);
+}
+
+function suggestFlag(flag: string): string | undefined {
+  if (/^(yes|y|on)$/i.test(flag)) return 'true';
+  if (/^(no|n|off)$/i.test(flag)) return 'false';
+  return nearestCandidate(flag, ['true', 'false']);
+}
+
+function suggestUnit(
+  schema: Readonly<Record<string, unknown>>,
+  value: unknown,
+): string | undefined {
+  const kind = /^sallyport-(duration|size|rate)$/.exec(String(schema['format']))?.[1];
+  return kind === undefined
+    ? undefined
+    : suggestQuantity(kind as 'duration' | 'size' | 'rate', value);
+}
+
+/** A key as JSON text, cut: control characters in it are shown as escapes. */
+export function quote(key: string): string {
+  return JSON.stringify(key.length > MAX_QUOTED_KEY ? `${key.slice(0, MAX_QUOTED_KEY)}…` : key);
+}
+
+function pathOf(error: ErrorObject): FilePath {
+  if (error.instancePath === '') return [];
+  return error.instancePath
+    .slice(1)
+    .split('/')
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .map((step) => (/^(0|[1-9][0-9]*)$/.test(step) ? Number(step) : step));
+}
+
+const ajv = new Ajv2020({
+  allErrors: true,
+  verbose: true,
+  useDefaults: true,
+  discriminator: true,
+  strictTypes: false,
+  allowUnionTypes: true,
+  ownProperties: true,
+});
+ajv.addKeyword({ keyword: NOT_AVAILABLE, validate: isAvailable, errors: false });
+ajv.addFormat('sallyport-duration', (text: string) => readDurationMs(text) !== undefined);
+ajv.addFormat('sallyport-size', (text: string) => readSizeBytes(text) !== undefined);
+ajv.addFormat('sallyport-rate', (text: string) => readRate(text) !== undefined);
+
+const compiled = new WeakMap<Schema, ValidateFunction>();
+
+/**
+ * The mistakes of a value under one of our own schemas. Fills the schema's defaults into the value.
+ *
+ * @throws Error where the schema itself is invalid, which tests exclude.
+ */
+export function validateShape(schema: Schema, value: unknown): readonly PathDiagnostic[] {
+  let validate = compiled.get(schema);
+  if (validate === undefined) {
+    validate = ajv.compile(schema);
+    compiled.set(schema, validate);
+  }
+  if (validate(value)) return [];
+  return onePerPlace((validate.errors ?? []).flatMap(describeAjvError));
+}
+
+function describeAjvError(error: ErrorObject): readonly PathDiagnostic[] {
+  const diagnostic = describeSchemaError(error);
+  return diagnostic === undefined ? [] : [diagnostic];
+}
+
+/** A value that is wrong in several ways is reported once: the first way says enough. */
+function onePerPlace(diagnostics: readonly PathDiagnostic[]): readonly PathDiagnostic[] {
+  const seen = new Set<string>();
+  return diagnostics.filter((diagnostic) => {
+    const isOfChild = diagnostic.rule === 'unknown-key' || diagnostic.rule === 'missing-key';
+    const place = JSON.stringify([diagnostic.path, isOfChild ? diagnostic.message : '']);
+    if (seen.has(place)) return false;
+    seen.add(place);
+    return true;
+  });
+}
+
+function isAvailable(how: true | 'non-empty' | readonly unknown[], value: unknown): boolean {
+  if (how === true) return false;
+  if (how !== 'non-empty') return !how.includes(value);
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+}

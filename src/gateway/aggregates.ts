@@ -1,0 +1,200 @@
+// The endpoints of several upstreams, over the running parts: each member's own view, but that names which
+// look like another member's are hidden for everyone. Made once for each version and sight, kept until
+// either changes. Decides nothing about callers.
+
+import type { AggregateSettings, BackendSettings } from '../config/settings.js';
+import type { DataServerPorts } from '../http/server.js';
+import { findConfusableNames, type NameOf } from '../inspection/confusable-names.js';
+import { namesSeen } from '../pins/last-seen.js';
+import type { Catalogue, PinKind } from '../policy/definitions.js';
+import { PLAIN_SESSION } from '../protocol/listings.js';
+import { runMerged } from '../proxy/aggregate/pipeline.js';
+import type { HandleRequest } from '../proxy/aggregate/requests.js';
+import { handleRequest } from '../proxy/pipeline.js';
+import type { Aggregate, Ports, Snapshot } from '../proxy/ports.js';
+import type { Version } from './config-version.js';
+import { challengeOf, type SnapshotOf } from './snapshot.js';
+import type { UpstreamRuntime } from './upstreams.js';
+
+type AggregateDependencies = {
+  version(): Version;
+  runtime(upstream: string): UpstreamRuntime | undefined;
+  readonly snapshotOf: SnapshotOf;
+  /** Version of the program. */
+  readonly gatewayVersion: string;
+};
+
+export type Aggregates = {
+  get(name: string): Aggregate | undefined;
+  /** Names of an endpoint's members that are hidden because they look like another's. */
+  countHidden(name: string): number;
+};
+
+/** The kinds that have names. Of URIs that two members have, it is decided whose they are when one is read. */
+const KINDS: readonly PinKind[] = ['tool', 'prompt'];
+
+type BackendSnapshot = {
+  readonly settings: AggregateSettings;
+  readonly backend: BackendSettings;
+  readonly runtime: UpstreamRuntime;
+  readonly snapshot: Snapshot;
+};
+
+/** The names of each member that are hidden, by kind. */
+type Hidden = ReadonlyMap<string, ReadonlyMap<PinKind, ReadonlySet<string>>>;
+
+type Kept = {
+  readonly version: Version;
+  readonly ids: string;
+  readonly aggregate: Aggregate;
+  readonly hidden: number;
+};
+
+/** Makes endpoints of the current version. */
+export function createAggregates(dependencies: AggregateDependencies): Aggregates {
+  const kept = new Map<string, Kept>();
+  let made = 0;
+
+  function resolve(name: string): Kept | undefined {
+    const version = dependencies.version();
+    const settings = version.settings.aggregates.get(name);
+    if (settings === undefined) return undefined;
+    const backends = settings.backends.flatMap((backend): BackendSnapshot[] => {
+      const runtime = dependencies.runtime(backend.upstream);
+      if (runtime === undefined) return [];
+      return [{ settings, backend, runtime, snapshot: dependencies.snapshotOf(runtime, version) }];
+    });
+    const ids = backends.map(({ snapshot }) => snapshot.id).join(' ');
+    const known = kept.get(name);
+    if (known?.version === version && known.ids === ids) return known;
+    const hidden = hiddenNames(backends);
+    const snapshots = new Map(
+      backends.map((backend) => {
+        made += 1;
+        // What is filtered for an endpoint is another form of a page than the member's own.
+        return [backend.backend.upstream, snapshotAt(backend, -made, version, hidden)];
+      }),
+    );
+    const next: Kept = {
+      version,
+      ids,
+      hidden: countNames(hidden),
+      aggregate: {
+        name,
+        backends: settings.backends,
+        versions: version.hashes,
+        server: { name, version: dependencies.gatewayVersion },
+        challenge: challengeOf(version.settings, settings),
+        snapshot: (upstream) => snapshots.get(upstream),
+      },
+    };
+    kept.set(name, next);
+    return next;
+  }
+
+  return {
+    get: (name) => resolve(name)?.aggregate,
+    countHidden: (name) => resolve(name)?.hidden ?? 0,
+  };
+}
+
+function snapshotAt(
+  { settings, backend, snapshot }: BackendSnapshot,
+  id: number,
+  version: Version,
+  hidden: Hidden,
+): Snapshot {
+  const names = hidden.get(backend.upstream);
+  const shadow = (catalogue: Catalogue): Catalogue => ({
+    ...catalogue,
+    standing(kind, name) {
+      const standing = catalogue.standing(kind, name);
+      const isHidden = names?.get(kind)?.has(name) === true;
+      return isHidden
+        ? { ...standing, state: 'shadowed', pinned: undefined, listed: undefined }
+        : standing;
+    },
+  });
+  const shadows = new Map<Catalogue, Catalogue>();
+  return {
+    ...snapshot,
+    id,
+    catalogueFor(client) {
+      const own = snapshot.catalogueFor(client);
+      const known = shadows.get(own);
+      if (known !== undefined) return known;
+      const made = shadow(own);
+      shadows.set(own, made);
+      return made;
+    },
+    get isFresh() {
+      return snapshot.isFresh;
+    },
+    challenge: challengeOf(version.settings, settings),
+  };
+}
+
+function hiddenNames(backends: readonly BackendSnapshot[]): Hidden {
+  const hidden = new Map(
+    backends.map(({ backend }) => [backend.upstream, new Map<PinKind, Set<string>>()]),
+  );
+  for (const kind of KINDS) {
+    const groups = findConfusableNames(
+      backends.map((backend) => ({
+        prefix: backend.backend.prefix,
+        names: offered(backend, kind),
+      })),
+    );
+    for (const one of groups.flat()) hide(one, kind, backends, hidden);
+  }
+  return hidden;
+}
+
+function hide(
+  { backend, name }: NameOf,
+  kind: PinKind,
+  backends: readonly BackendSnapshot[],
+  hidden: ReadonlyMap<string, Map<PinKind, Set<string>>>,
+): void {
+  const kinds = hidden.get(backends[backend]?.backend.upstream ?? '');
+  const names = kinds?.get(kind) ?? new Set<string>();
+  names.add(name);
+  kinds?.set(kind, names);
+}
+
+/** What a caller could be shown: what is approved and there, or, without pins, all that was seen. */
+function offered({ runtime, snapshot }: BackendSnapshot, kind: PinKind): Iterable<string> {
+  const catalogue = snapshot.catalogueFor(PLAIN_SESSION);
+  return catalogue.mode === 'off'
+    ? namesSeen(runtime.observed(), kind)
+    : catalogue.names(kind).filter((name) => catalogue.standing(kind, name).state === 'approved');
+}
+
+function countNames(hidden: Hidden): number {
+  let count = 0;
+  for (const kinds of hidden.values()) for (const names of kinds.values()) count += names.size;
+  return count;
+}
+
+// Which story a request takes: that of one upstream, or that of an endpoint of several, whose members are then
+// asked by exchanges of their own. Counts what is under way at each upstream.
+
+/** The journey of a message, by the path that it came on. */
+export function createDispatcher(
+  ports: Ports,
+  aggregates: Aggregates,
+  countInflight: (upstream: string, delta: 1 | -1) => void,
+): DataServerPorts['handle'] {
+  const run: HandleRequest = async (incoming, outgoing, own) => {
+    countInflight(incoming.upstream, 1);
+    try {
+      await handleRequest(incoming, outgoing, own);
+    } finally {
+      countInflight(incoming.upstream, -1);
+    }
+  };
+  return (incoming, outgoing) =>
+    aggregates.get(incoming.upstream) === undefined
+      ? run(incoming, outgoing, ports)
+      : runMerged(incoming, outgoing, ports, run);
+}

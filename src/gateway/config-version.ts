@@ -1,0 +1,193 @@
+// One version of what is configured: settings, policies and lock files, read together and taken
+// together. Whole or not at all: with one error there is no version, and the running one stays.
+
+import { type Diagnostic, hasErrors, type Severity } from '../config/diagnostics.js';
+import { DISK_FILES } from '../config/files.js';
+import { type AggregateOutline, loadGateway, type Outline } from '../config/load.js';
+import { loadPolicies } from '../config/policies.js';
+import type { Settings } from '../config/settings.js';
+import { findConfusableNames, type NameOf } from '../inspection/confusable-names.js';
+import {
+  type CompileDefinition,
+  createCatalogue,
+  createDefinitionCompiler,
+} from '../pins/catalog.js';
+import type { Lock } from '../pins/lock.js';
+import { loadLocks } from '../pins/lock-reader.js';
+import { compilePolicies } from '../policy/compile/compile.js';
+import type { Catalogue } from '../policy/definitions.js';
+import { compileSchema } from '../policy/json-schema/validator.js';
+import type { PolicySet } from '../policy/rules.js';
+import { mirroredParameters } from '../protocol/headers.js';
+
+// Names under which an endpoint would show things of two members that nobody can tell apart, as far as the
+// lock files show them. Found before a start; what changes later is hidden where it stands.
+// Source: attacks.md 60; contract §4, law 4 (pins that change at run time make nothing invalid).
+
+type PinsOf = (upstream: string) => Catalogue | undefined;
+
+const NAMED_KINDS = ['tool', 'prompt'] as const;
+/** Pairs that are reported of one endpoint; with more, a prefix is wrong as a whole. */
+const MAX_REPORTED = 10;
+
+/** The faults of every endpoint, at the place of its name in the gateway file. */
+export function checkMergedNames(
+  { file, aggregates }: Pick<Outline, 'file' | 'aggregates'>,
+  pins: PinsOf,
+  severity: Severity,
+): readonly Diagnostic[] {
+  return aggregates.flatMap((aggregate) =>
+    NAMED_KINDS.flatMap((kind) => findAlike(aggregate, kind, pins))
+      .slice(0, MAX_REPORTED)
+      .map((message) => ({ file, ...aggregate.position, severity, rule: 'conflict', message })),
+  );
+}
+
+function findAlike(
+  { backends }: AggregateOutline,
+  kind: (typeof NAMED_KINDS)[number],
+  pins: PinsOf,
+): readonly string[] {
+  const groups = findConfusableNames(
+    backends.map(({ upstream, prefix }) => ({ prefix, names: approvedIn(pins(upstream), kind) })),
+  );
+  const shown = ({ backend, name }: NameOf): string =>
+    `${JSON.stringify(`${backends[backend]?.prefix ?? ''}${name}`)} of ${backends[backend]?.upstream ?? ''}`;
+  return groups.map((alike) => `names that look alike: ${alike.map(shown).join(', ')}`);
+}
+
+/** Before anything was seen upstream, what is approved is absent. */
+function approvedIn(catalogue: Catalogue | undefined, kind: (typeof NAMED_KINDS)[number]) {
+  const names = catalogue?.names(kind) ?? [];
+  return names.filter((name) => catalogue?.standing(kind, name).state === 'absent');
+}
+
+// Lock files as policies are judged against them: what is pinned, before anything was seen upstream.
+
+/** What is pinned for an upstream; `undefined` where it has no lock file. */
+export function pinsOf(
+  locks: ReadonlyMap<string, Lock>,
+  compile: CompileDefinition,
+): (upstream: string) => Catalogue | undefined {
+  return (upstream) => {
+    const lock = locks.get(upstream);
+    if (lock === undefined) return undefined;
+    return createCatalogue({
+      upstream,
+      lock,
+      observed: undefined,
+      mode: 'strict',
+      onDrift: 'hide-tool',
+      compile,
+    });
+  };
+}
+
+/** Reads the lock files of a folder for `validate`. */
+export async function readLocksForPolicies(
+  folder: string,
+  outline: Pick<Outline, 'file' | 'aggregates'>,
+): Promise<{
+  readonly upstreams: Iterable<string>;
+  readonly diagnostics: readonly Diagnostic[];
+  readonly pins: (upstream: string) => Catalogue | undefined;
+}> {
+  const { locks, diagnostics } = await loadLocks(folder, {
+    readFile: DISK_FILES.readFile,
+    readDir: DISK_FILES.listFolder,
+  });
+  const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
+  const pins = pinsOf(locks, compile);
+  const alike = checkMergedNames(outline, pins, 'error');
+  return { upstreams: locks.keys(), diagnostics: [...diagnostics, ...alike], pins };
+}
+
+/** A version that may be used: nothing in it is invalid. */
+export type Version = {
+  readonly settings: Settings;
+  readonly policies: PolicySet;
+  readonly locks: ReadonlyMap<string, Lock>;
+  readonly hashes: { readonly config: string; readonly policy: string; readonly pins: string };
+};
+
+export type VersionReading = {
+  readonly version: Version | undefined;
+  readonly diagnostics: readonly Diagnostic[];
+};
+
+type Sources = {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly compile: CompileDefinition;
+};
+
+/**
+ * Reads the gateway file and everything that it names. All mistakes of all files come in one run.
+ * `policyInForce` is the hash of the policies that run: pins that changed make them no mistake (contract
+ * §4, law 4), or whoever takes a tool out of a lock file would leave it callable.
+ */
+export async function loadVersion(
+  file: string,
+  sources: Sources,
+  policyInForce?: string,
+): Promise<VersionReading> {
+  const { settings, diagnostics, outline } = loadGateway(file, {
+    readFile: DISK_FILES.readFile,
+    env: sources.env,
+  });
+  if (outline === undefined) return { version: undefined, diagnostics };
+  const pins =
+    outline.pinsDir === undefined
+      ? undefined
+      : await loadLocks(outline.pinsDir, {
+          readFile: DISK_FILES.readFile,
+          readDir: DISK_FILES.listFolder,
+        });
+  const pinned = pinsOf(pins?.locks ?? new Map(), sources.compile);
+  const policies =
+    outline.policiesDir === undefined
+      ? undefined
+      : readPolicies(outline.policiesDir, outline, pinned, policyInForce);
+  // Once it runs, names that look alike are hidden, and what is taken out of a lock file must take effect.
+  const severity = policyInForce === undefined ? 'error' : 'warning';
+  const alike = checkMergedNames(outline, pinned, severity);
+  const found = [
+    ...diagnostics,
+    ...(policies?.diagnostics ?? []),
+    ...(pins?.diagnostics ?? []),
+    ...alike,
+  ];
+  if (
+    settings === undefined ||
+    policies?.policies === undefined ||
+    pins === undefined ||
+    hasErrors(found)
+  ) {
+    return { version: undefined, diagnostics: found };
+  }
+  const hashes = { config: settings.hash, policy: policies.hash, pins: pins.hash };
+  return {
+    version: { settings, policies: policies.policies, locks: pins.locks, hashes },
+    diagnostics: found,
+  };
+}
+
+function readPolicies(
+  folder: string,
+  outline: Outline,
+  pins: ReturnType<typeof pinsOf>,
+  policyInForce: string | undefined,
+): ReturnType<typeof loadPolicies<PolicySet>> {
+  const { upstreams, issuers, profiles } = outline;
+  return loadPolicies(folder, {
+    files: DISK_FILES,
+    compile: (documents, hash) =>
+      compilePolicies(documents, {
+        hash,
+        upstreams,
+        issuers,
+        profiles,
+        pins,
+        areInForce: hash === policyInForce,
+      }),
+  });
+}

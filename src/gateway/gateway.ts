@@ -1,0 +1,440 @@
+// The composition root: builds every part from one version of the files, wires them, and swaps versions.
+// It decides nothing about messages; their way is exchange.ts.
+
+import type { Diagnostic } from '../config/diagnostics.js';
+import type { Settings, StateSettings } from '../config/settings.js';
+import { type ConfigWatch, watchConfiguration } from '../config/watch.js';
+import type { EdgeTables } from '../http/routes.js';
+import { createDefinitionCompiler } from '../pins/catalog.js';
+import { compileSchema } from '../policy/json-schema/validator.js';
+import { mirroredParameters } from '../protocol/headers.js';
+import type { OpenStream } from '../proxy/ports.js';
+import { createKeyRing, type KeyRing } from '../state/keys.js';
+import { createMemoryState, type GatewayState, type StatePorts } from '../state/memory.js';
+import { openRedisLink } from '../state/redis.js';
+import { createSharedState } from '../state/shared-state.js';
+import { errorCode, type Log } from '../telemetry/log.js';
+import type { Build } from '../telemetry/metrics.js';
+import { createGuardedFetch, type GuardedFetch } from '../upstream/safe-fetch.js';
+import { type Aggregates, createAggregates, createDispatcher } from './aggregates.js';
+import { loadVersion, type Version, type VersionReading } from './config-version.js';
+import { refreshControls, removeControls } from './control-states.js';
+import { buildIdentity, type Identity } from './identity.js';
+import { assertionSigner, keysOf, publishedKeys } from './keys.js';
+import {
+  buildTables,
+  createListeners,
+  ListenerError,
+  type Listeners,
+  type Listening,
+} from './listeners.js';
+import {
+  createDriftReport,
+  createEdgeRecorder,
+  createObservability,
+  type Observability,
+} from './observability.js';
+import { createPorts } from './ports.js';
+import { createReload, targetsOf } from './reload.js';
+import { createRevocationService } from './revocations.js';
+import { createSnapshots, type SnapshotOf } from './snapshot.js';
+import {
+  type ChangeEmitter,
+  createChangeEmitter,
+  createStreamRegistry,
+  isAccessUnchanged,
+  type StreamRegistry,
+} from './streams.js';
+import { createSharedLoad, type SharedLoad } from './upstream-connection.js';
+import {
+  createRuntimes,
+  createSessionBuses,
+  type Runtimes,
+  receiveFromReplicas,
+} from './upstreams.js';
+
+// What the gateway remembers, where the configuration says; and what ends at once when someone is revoked,
+// when nobody can tell any more who is, or when a session ended elsewhere: streams that are open, and
+// answers that are on their way.
+
+/** Makes the state; it is asked for nothing before its `start`. */
+function openState(settings: StateSettings, ports: StatePorts): GatewayState {
+  switch (settings.type) {
+    case 'memory':
+      return createMemoryState(ports);
+    case 'redis':
+      return createSharedState({
+        ...ports,
+        link: openRedisLink(settings),
+        maxAgeMs: settings.maxAgeMs,
+      });
+  }
+}
+
+/** `askAgain` makes every answer that is on its way ask again whether its caller may have it. */
+function endWhatIsRevoked(
+  { revocations, ended }: GatewayState,
+  { ring }: Pick<StatePorts, 'ring'>,
+  streams: StreamRegistry,
+  retryLater: () => void,
+): void {
+  /** Sessions end all the time, and a stream keeps its own. */
+  const digests = new WeakMap<OpenStream, readonly string[]>();
+
+  function digestsOf(stream: OpenStream): readonly string[] {
+    const known = digests.get(stream);
+    if (known !== undefined || stream.session === undefined) return known ?? [];
+    const found = ring.hmacAll('session', stream.session);
+    digests.set(stream, found);
+    return found;
+  }
+
+  function hasEnded(stream: OpenStream): boolean {
+    return digestsOf(stream).some(ended.has);
+  }
+
+  function isGone(stream: OpenStream): boolean {
+    if (revocations.checkPrincipal(stream.principal) !== undefined) return true;
+    return revocations.hasSession(digestsOf(stream));
+  }
+  revocations.onChange(() => {
+    streams.endWhere(isGone);
+    retryLater();
+  });
+  ended.onElsewhere(() => streams.endWhere(hasEnded));
+}
+
+export type GatewayOptions = {
+  /** Path of the gateway file. */
+  readonly file: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly log: Log;
+  /** Version of the program, and of Node. */
+  readonly build: Build;
+  /** Where a stdout sink of the audit writes; resolves when the text was handed over. */
+  readonly writeStdout: (text: string) => Promise<void>;
+  readonly now?: () => number;
+  /** Aborted when the process is told to end: a start that waits then gives up. */
+  readonly ending?: AbortSignal;
+};
+
+export type Gateway = {
+  /** What is open, for the lines that `serve` prints. */
+  readonly listening: readonly Listening[];
+  /** Reads the files again: applied whole, or rejected with what is wrong. */
+  reload(): Promise<readonly Diagnostic[]>;
+  /** Ends listeners, waits for what runs, writes the audit to its end. */
+  close(): Promise<void>;
+};
+
+export type GatewayStart =
+  | {
+      readonly kind: 'started';
+      readonly gateway: Gateway;
+      readonly diagnostics: readonly Diagnostic[];
+    }
+  | { readonly kind: 'refused'; readonly diagnostics: readonly Diagnostic[] }
+  /** The files are good, and something else stands in the way: a taken port, or another writer. */
+  | {
+      readonly kind: 'failed';
+      readonly message: string;
+      readonly diagnostics: readonly Diagnostic[];
+    };
+
+/** What changes with a version; everything else lives as long as the process. */
+type Current = { version: Version; identity: Identity; tables: EdgeTables };
+
+/** Everything that was built, before anything is open. */
+type Assembly = {
+  readonly current: Current;
+  readonly observability: Observability;
+  readonly runtimes: Runtimes;
+  readonly streams: StreamRegistry;
+  readonly state: GatewayState;
+  readonly guarded: GuardedFetch;
+  readonly snapshotOf: SnapshotOf;
+  readonly aggregates: Aggregates;
+  readonly load: SharedLoad;
+  /** Brings the table of controls up to date. */
+  updateControls(): void;
+  /** Makes a version the current one, at once. */
+  apply(next: Version): void;
+  /** Told after each version that was applied. */
+  readonly changes: ChangeEmitter;
+};
+
+/** `isServing` once the start is whole, until the end; `isReady` until the gateway is told to end. */
+type Phase = { isServing: boolean; isReady: boolean };
+
+type Compile = ReturnType<typeof createDefinitionCompiler>;
+
+/** How long a drain waits for exchanges that run. */
+const DRAIN_MS = 10_000;
+/** How often controls are looked at; a change shows within this time. */
+const CONTROLS_EVERY_MS = 1_000;
+
+/**
+ * Starts a gateway from its files. Refuses, and opens nothing, when one of them is invalid. A start is whole,
+ * or it leaves nothing open.
+ */
+export async function startGateway(options: GatewayOptions): Promise<GatewayStart> {
+  const compile = createDefinitionCompiler({ compileSchema, mirroredParameters });
+  const read = (policyInForce?: string) =>
+    loadVersion(options.file, { env: options.env, compile }, policyInForce);
+  const { version, diagnostics } = await read();
+  if (version === undefined) return { kind: 'refused', diagnostics };
+  const opened = await openGateway(options, version, compile, read);
+  if (typeof opened === 'string') return { kind: 'failed', message: opened, diagnostics };
+  return { kind: 'started', gateway: opened, diagnostics };
+}
+
+async function openGateway(
+  options: GatewayOptions,
+  version: Version,
+  compile: Compile,
+  read: (policyInForce: string) => Promise<VersionReading>,
+): Promise<Gateway | string> {
+  const ring = createKeyRing(keysOf(version.settings));
+  let dataPort = version.settings.listeners.data.port;
+  const phase = { isReady: false, isServing: false };
+  const assembly = assemble(options, version, compile, ring, () => dataPort);
+  const { current, observability, updateControls } = assembly;
+  const listeners = openListeners(options, assembly, ring, phase);
+  try {
+    // The ports first: until they are ours nothing is touched that another gateway may be using.
+    const listening = await listeners.open((port) => {
+      dataPort = port;
+      current.tables = buildTables(version.settings, port, publishedKeys(ring));
+    });
+    const refused = await startAudit(observability, version.settings, options);
+    if (refused !== undefined) {
+      await closeAll(assembly, listeners);
+      return refused;
+    }
+    await assembly.state.start();
+    observability.metrics.setConfig(version.hashes);
+    assembly.runtimes.replace(version.settings);
+    updateControls();
+    const reload = createReload({
+      ...assembly,
+      read,
+      current: () => current.version,
+      log: options.log,
+    });
+    const watch = await watchFiles(current, reload, options.log);
+    // A file that changed between the first reading and the watch would otherwise wait for the next change.
+    await reload();
+    phase.isServing = true;
+    phase.isReady = true;
+    return run(assembly, listeners, { listening, reload, watch, phase });
+  } catch (error) {
+    await closeAll(assembly, listeners);
+    if (error instanceof ListenerError) return error.message;
+    throw error;
+  }
+}
+
+/** Resolves with a sentence where the audit cannot be had, and calls must not go on without it. */
+async function startAudit(
+  { audit, auditError }: Observability,
+  settings: Settings,
+  { log, ending }: GatewayOptions,
+): Promise<string | undefined> {
+  const refused = await audit.acquire(
+    (holder) => log.write('warn', 'waiting for the audit file', { detail: holder }),
+    ending,
+  );
+  if (refused !== undefined) return refused;
+  const recorded = await audit.start();
+  if (recorded === 'durable' || settings.audit.onFailure === 'continue') return undefined;
+  return `the audit cannot be written: ${auditError() ?? 'the reason is not known'}`;
+}
+
+type Started = Pick<Gateway, 'listening' | 'reload'> & {
+  readonly watch: ConfigWatch;
+  readonly phase: Phase;
+};
+
+/** A gateway that has started whole. */
+function run(assembly: Assembly, listeners: Listeners, started: Started): Gateway {
+  const { listening, reload, watch, phase } = started;
+  const controlsTimer = setInterval(() => {
+    assembly.current.identity.keepFresh();
+    assembly.updateControls();
+  }, CONTROLS_EVERY_MS);
+  controlsTimer.unref();
+  return {
+    listening,
+    reload,
+    async close() {
+      phase.isReady = false;
+      clearInterval(controlsTimer);
+      await watch.close();
+      await closeAll(assembly, listeners);
+    },
+  };
+}
+
+function assemble(
+  options: GatewayOptions,
+  version: Version,
+  compile: Compile,
+  ring: KeyRing,
+  dataPort: () => number,
+): Assembly {
+  const { log, build, writeStdout, now = Date.now } = options;
+  const { settings } = version;
+  const observability = createObservability(version, { build, ring, log, writeStdout, now });
+  const guarded = createGuardedFetch();
+  const state = openState(settings.state, { ring, now });
+  const identityPorts = { ...guarded, ...state, now, ring };
+  const identity = buildIdentity(settings, identityPorts);
+  const tablesOf = (of: Settings) => buildTables(of, dataPort(), publishedKeys(ring));
+  const current: Current = { version, identity, tables: tablesOf(settings) };
+  const streams = createStreamRegistry(observability.metrics.openStreams);
+  const changes = createChangeEmitter();
+  endWhatIsRevoked(state, { ring }, streams, changes.emit);
+  const snapshotOf = createSnapshots(compile);
+  const load = createSharedLoad(log, (upstream) => runtimes.ownCredentials(upstream));
+  const drift = createDriftReport({ ...observability, ...load, log, streams, snapshotOf, now });
+  const runtimes = createRuntimes({
+    gatewayVersion: build.version,
+    sessionBusOf: createSessionBuses(state.replicaBus),
+    now,
+    guarded,
+    ...load,
+    signer: assertionSigner(ring),
+    metrics: observability.metrics,
+    log,
+    onObserved: (runtime) => drift.report(runtime, current.version),
+  });
+  receiveFromReplicas(state, runtimes);
+  const aggregates = createAggregates({
+    version: () => current.version,
+    runtime: runtimes.get,
+    snapshotOf,
+    gatewayVersion: build.version,
+  });
+  function updateControls(): void {
+    const {
+      version: { settings: shown },
+      identity: known,
+    } = current;
+    const auditError = observability.auditError();
+    const sources = {
+      settings: shown,
+      identity: known,
+      runtimes,
+      aggregates,
+      auditError,
+    };
+    refreshControls(observability.controls, observability.metrics, {
+      ...sources,
+      store: state.status(),
+    });
+  }
+  function apply(next: Version): void {
+    const before = current.version;
+    current.version = next;
+    current.identity = buildIdentity(next.settings, identityPorts, current.identity);
+    current.tables = tablesOf(next.settings);
+    runtimes.replace(next.settings);
+    observability.metrics.setNames(next.settings);
+    observability.metrics.setConfig(next.hashes);
+    observability.audit.setVersions(next.hashes);
+    removeControls(observability.controls, before.settings, next.settings);
+    streams.endWhere((stream) => !isAccessUnchanged(stream, before.settings, next.settings));
+    for (const runtime of runtimes.all()) drift.report(runtime, next);
+    changes.emit();
+    updateControls();
+  }
+  const shared = {
+    state,
+    guarded,
+    snapshotOf,
+    aggregates,
+    load,
+    updateControls,
+    apply,
+    changes,
+  };
+  return { current, observability, runtimes, streams, ...shared };
+}
+
+function openListeners(
+  { log, now = Date.now }: GatewayOptions,
+  assembly: Assembly,
+  ring: KeyRing,
+  phase: Phase,
+): Listeners {
+  const { current, observability, runtimes, state, aggregates, updateControls, changes } = assembly;
+  const { metrics, audit, controls } = observability;
+  const recordRefusal = createEdgeRecorder({ audit, metrics, now });
+  let versions = 0;
+  changes.subscribe(() => {
+    versions += 1;
+  });
+  const ports = createPorts({
+    ...assembly,
+    ...assembly.load,
+    version: () => current.version,
+    runtime: runtimes.get,
+    identity: () => current.identity,
+    ring,
+    audit,
+    metrics,
+    log,
+    onVersion: changes.subscribe,
+    countVersions: () => versions,
+    now,
+  });
+  const listeners = createListeners(current.version.settings, {
+    observability,
+    authenticator: () => current.identity.adminAuthenticator,
+    isReady: () => phase.isReady && audit.isWritable(),
+    revocations: createRevocationService({
+      ...{ ring, now, revocations: state.revocations },
+      settings: () => current.version.settings,
+    }),
+    controls() {
+      updateControls();
+      return controls.snapshot();
+    },
+    data: {
+      tables: () => (phase.isServing ? current.tables : undefined),
+      handle: createDispatcher(ports, aggregates, metrics.inflight),
+      refused: (refusal, id, address) => recordRefusal(refusal, { id, address }),
+    },
+  });
+  changes.subscribe(() => listeners.renew(current.version.settings));
+  return listeners;
+}
+
+async function watchFiles(
+  current: Current,
+  reload: () => Promise<unknown>,
+  log: Log,
+): Promise<ConfigWatch> {
+  const watch = await watchConfiguration({
+    targets: targetsOf(current.version.settings),
+    async onChange() {
+      await reload();
+      watch.retarget(targetsOf(current.version.settings));
+    },
+    onError: (error) => log.write('error', 'reload failed', { code: errorCode(error) }),
+  });
+  return watch;
+}
+
+/** Callers first, then upstreams, then the witnesses: what happens last is still recorded. */
+async function closeAll(assembly: Assembly, listeners: Listeners): Promise<void> {
+  const { streams, runtimes, state, observability, guarded, load } = assembly;
+  streams.endWhere(() => true);
+  await listeners.closeData(DRAIN_MS);
+  await load.inspection.close();
+  await runtimes.close();
+  await state.close();
+  await observability.audit.close();
+  await listeners.closeRest();
+  await guarded.close();
+}

@@ -1,0 +1,32 @@
+// What the gateway signs for others with, and the keys that they verify it by: every key of the ring is
+// published, so that keys are rotated by putting the new one first (contract §3, `keys`).
+
+import { randomBytes } from 'node:crypto';
+import { KEY_BYTES, readKeyText, writeKeyText } from '../config/keys.js';
+import type { GatewayKey, Settings } from '../config/settings.js';
+import type { KeyRing, PublicKey } from '../state/keys.js';
+import type { AssertionSigner } from '../upstream/credentials/assertion.js';
+
+// The keys of a run: those that are configured, or, on loopback, one that is made for the run and kept
+// nowhere (contract §3). The configuration refuses a missing key anywhere else.
+
+/** At least one key. */
+export function keysOf({ keys }: Pick<Settings, 'keys'>): readonly GatewayKey[] {
+  if (keys.length > 0) return keys;
+  const made = readKeyText(writeKeyText(randomBytes(KEY_BYTES)));
+  if (made === undefined) throw new Error('a key that was made cannot be read');
+  return [made];
+}
+
+/** Signs assertions with the first key. */
+export function assertionSigner(ring: KeyRing): AssertionSigner {
+  return {
+    keyId: ring.assertionKeys()[0]?.keyId ?? '',
+    sign: (bytes) => ring.signAssertion(bytes).signature,
+  };
+}
+
+/** Keys of checkpoints and of assertions, each under its own id. */
+export function publishedKeys(ring: KeyRing): readonly PublicKey[] {
+  return [...ring.publicKeys(), ...ring.assertionKeys()];
+}

@@ -1,0 +1,256 @@
+// What follows when an upstream shows something else than before: recorded, counted, logged, and told
+// to the clients whose lists it changes (contract §5).
+
+import { randomUUID } from 'node:crypto';
+import { type Audit, createAudit } from '../audit/audit.js';
+import { createAuditFile, createAuditStream } from '../audit/file.js';
+import type { AuditSettings } from '../config/settings.js';
+import type { EdgeRefusal } from '../http/request-checks.js';
+import { redactForRecord } from '../inspection/capture.js';
+import { createDriftWatch, type Drift, type DriftWatch, isInformational } from '../pins/drift.js';
+import type { PinKind, PinState } from '../policy/definitions.js';
+import { openRecord } from '../policy/record.js';
+import type { LoopScheduler } from '../protocol/json/incremental.js';
+import { PLAIN_SESSION } from '../protocol/listings.js';
+import type { KeyRing } from '../state/keys.js';
+import { type Controls, createControls } from '../telemetry/controls.js';
+import type { Log } from '../telemetry/log.js';
+import { type Build, createMetrics, type Metrics } from '../telemetry/metrics.js';
+import type { Version } from './config-version.js';
+import type { SnapshotOf } from './snapshot.js';
+import type { StreamRegistry } from './streams.js';
+import type { UpstreamRuntime } from './upstreams.js';
+
+type DriftPorts = {
+  readonly audit: Audit;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly streams: StreamRegistry;
+  readonly snapshotOf: SnapshotOf;
+  readonly loopScheduler: LoopScheduler;
+  readonly now: () => number;
+};
+
+/** More differences than these are recorded in turns. */
+const MAX_AT_ONCE = 200;
+
+const LIST_CHANGED: { readonly [kind in PinKind]: string } = {
+  tool: 'notifications/tools/list_changed',
+  prompt: 'notifications/prompts/list_changed',
+  template: 'notifications/resources/list_changed',
+  resource: 'notifications/resources/list_changed',
+};
+const PIN_STATES: readonly PinState[] = [
+  'approved',
+  'pending',
+  'unpinned',
+  'changed',
+  'absent',
+  'blocked',
+  'invalid',
+];
+
+/** Tells of drift. One for the gateway; keeps a watch for each upstream, so that nothing is told twice. */
+export function createDriftReport(ports: DriftPorts): {
+  /** After a new sight or a new version. */
+  report(runtime: UpstreamRuntime, version: Version): void;
+} {
+  const watches = new Map<string, DriftWatch>();
+  return {
+    report(runtime, version) {
+      const { name } = runtime.settings;
+      const watch = watches.get(name) ?? createDriftWatch(name);
+      watches.set(name, watch);
+      // Without pinning nothing drifts; when it is turned on, what differs then is told.
+      const isPinned = modeOf(runtime, version) === 'strict';
+      const observed = isPinned ? runtime.observed() : undefined;
+      const drifts = watch.report(version.locks.get(name), observed, ports.now());
+      for (const drift of drifts.slice(0, MAX_AT_ONCE)) record(drift, ports);
+      if (drifts.length > MAX_AT_ONCE) void recordInSlices(name, drifts.slice(MAX_AT_ONCE), ports);
+      for (const method of Object.values(LIST_CHANGED)) {
+        ports.streams.announce(name, method);
+      }
+      count(runtime, version, ports);
+    },
+  };
+}
+
+function modeOf({ settings }: UpstreamRuntime, version: Version): 'strict' | 'off' {
+  return (version.settings.upstreams.get(settings.name) ?? settings).pinning.mode;
+}
+
+/** A server that changes thousands of definitions at once holds nobody up while each is recorded. */
+async function recordInSlices(
+  upstream: string,
+  drifts: readonly Drift[],
+  ports: DriftPorts,
+): Promise<void> {
+  const { loopScheduler } = ports;
+  for (const drift of drifts) {
+    await loopScheduler.take(upstream);
+    const startedMs = performance.now();
+    record(drift, ports);
+    loopScheduler.spend(startedMs);
+  }
+}
+
+function record(drift: Drift, { audit, metrics, log }: DriftPorts): void {
+  const { upstream, kind, name, change, before, after } = drift;
+  if (isInformational(drift)) {
+    log.write('info', 'server version changed', { upstream });
+    return;
+  }
+  audit.event({ type: 'pin.drift', upstream, kind, name, change, before, after });
+  metrics.drift(upstream, change);
+  const what = kind === 'server' ? 'server calls itself otherwise' : 'definition drifted';
+  log.write('warn', what, { upstream, detail: change });
+}
+
+/** How many tools stand in each state; what is offered without a pin counts as unpinned. */
+function count(
+  runtime: UpstreamRuntime,
+  version: Version,
+  { metrics, snapshotOf }: DriftPorts,
+): void {
+  const catalogue = snapshotOf(runtime, version).catalogueFor(PLAIN_SESSION);
+  const counts = new Map<PinState, number>();
+  const pinned = new Set(catalogue.names('tool'));
+  const seen = (runtime.observed()?.listings ?? []).flatMap((listing) => [
+    ...listing.seen.tool.keys(),
+  ]);
+  for (const name of new Set([...pinned, ...seen])) {
+    const { state } = catalogue.standing('tool', name);
+    counts.set(state, (counts.get(state) ?? 0) + 1);
+  }
+  for (const state of PIN_STATES)
+    metrics.setTools(runtime.settings.name, state, counts.get(state) ?? 0);
+}
+
+// Records what the edge refused before anyone was known, as every refusal is recorded: a decision and an
+// outcome. Because anyone can cause it, it is counted always and written at a bounded rate.
+
+type RefusalPorts = {
+  readonly audit: Audit;
+  readonly metrics: Metrics;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+};
+
+type Facts = { readonly id: string; readonly address: string };
+
+/** Refusals written in one second; the rest is only counted. */
+export const EDGE_REFUSALS_PER_SECOND = 50;
+const MS_PER_SECOND = 1000;
+
+/**
+ * Makes the recorder. A path or method that does not exist names no upstream and no reason: that is no
+ * one's exchange, and nothing is recorded.
+ */
+export function createEdgeRecorder(
+  ports: RefusalPorts,
+): (refusal: EdgeRefusal, facts: Facts) => void {
+  let second = 0;
+  let written = 0;
+
+  function mayWrite(): boolean {
+    const now = Math.floor(ports.now() / MS_PER_SECOND);
+    if (now !== second) {
+      second = now;
+      written = 0;
+    }
+    written += 1;
+    return written <= EDGE_REFUSALS_PER_SECOND;
+  }
+
+  return ({ upstream, reason, status }, { id, address }) => {
+    if (upstream === undefined || reason === undefined) return;
+    const record = openRecord({
+      id,
+      upstream,
+      httpMethod: 'POST',
+      remoteAddress: address,
+      receivedAt: ports.now(),
+      startedMs: performance.now(),
+    });
+    record.decision.reasons.push(reason);
+    record.result.http = status;
+    ports.metrics.recordRequest(record, 0);
+    if (!mayWrite()) return;
+    void ports.audit.decision(record);
+    ports.audit.outcome(record, 0);
+  };
+}
+
+// The parts that bear witness: metrics, controls and the audit log, made together because each tells the
+// others what it sees.
+
+export type Observability = {
+  readonly metrics: Metrics;
+  readonly controls: Controls;
+  readonly audit: Audit;
+  /** Why a sink does not work; `undefined` while all do. */
+  auditError(): string | undefined;
+};
+
+type ObservabilityPorts = {
+  readonly build: Build;
+  readonly ring: KeyRing;
+  readonly log: Log;
+  readonly writeStdout: (text: string) => Promise<void>;
+  readonly now: () => number;
+};
+
+/** Makes the witnesses of a first version. The audit is not open before its `start`. */
+export function createObservability(
+  { settings, hashes }: Version,
+  ports: ObservabilityPorts,
+): Observability {
+  const { build, ring, log, now } = ports;
+  const metrics = createMetrics(settings, build);
+  const instance = randomUUID();
+  let auditFailure: string | undefined;
+  const audit = createAudit({
+    settings: settings.audit,
+    instance,
+    version: build.version,
+    versions: hashes,
+    signer: ring,
+    now,
+    meters: metrics,
+    mask: redactForRecord,
+    newWriter: (sink) => newWriter(sink, instance, ports.writeStdout),
+    onState(found) {
+      auditFailure = found;
+    },
+  });
+  const controls = createControls({
+    now,
+    onChange({ control, state, reason }) {
+      metrics.setControl(control, state);
+      log.write(state === 'armed' ? 'info' : 'warn', 'control', { control, state, detail: reason });
+    },
+    onRemove: metrics.removeControl,
+  });
+  return { metrics, controls, audit, auditError: () => auditFailure };
+}
+
+/** Every group is preceded by a look at the path: what was confirmed must be in the file that is there. */
+const CHECK_INTERVAL_MS = 0;
+
+type Sink = AuditSettings['sinks'][number];
+
+function newWriter(
+  sink: Sink,
+  instance: string,
+  writeStdout: ObservabilityPorts['writeStdout'],
+): ReturnType<typeof createAuditFile> {
+  switch (sink.type) {
+    case 'file':
+      return createAuditFile(sink.path, {
+        checkIntervalMs: CHECK_INTERVAL_MS,
+        lease: { instance },
+      });
+    case 'stdout':
+      return createAuditStream(writeStdout);
+  }
+}

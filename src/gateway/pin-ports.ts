@@ -1,0 +1,68 @@
+// Lists an upstream once, for the command line: connections that are opened here are closed here.
+
+import { randomUUID } from 'node:crypto';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Settings, UpstreamSettings } from '../config/settings.js';
+import { mergeObserved, type Observed, observeListing } from '../pins/last-seen.js';
+import { createKeyRing } from '../state/keys.js';
+import { listProfilesOnce } from '../upstream/discovery/discovery.js';
+import { createGuardedFetch } from '../upstream/safe-fetch.js';
+import { assertionSigner, keysOf } from './keys.js';
+import { connectUpstream, loadOfOne } from './upstream-connection.js';
+
+export type OnceObserved =
+  | { readonly kind: 'observed'; readonly observed: Observed }
+  | { readonly kind: 'unreachable'; readonly why: string };
+
+/** What the upstream offers now, in every era that it speaks and to every face. Never rejects. */
+export async function observeOnce(
+  upstream: UpstreamSettings,
+  gateway: Pick<Settings, 'keys' | 'publicBase'>,
+  gatewayVersion: string,
+): Promise<OnceObserved> {
+  const guarded = createGuardedFetch();
+  const troubles: string[] = [];
+  const { client, sessions, openRequest, sessionVersions } = connectUpstream(upstream, {
+    guarded,
+    now: Date.now,
+    ...loadOfOne(),
+    signer: assertionSigner(createKeyRing(keysOf(gateway))),
+    issuer: gateway.publicBase,
+    onCredential: () => undefined,
+    onTrouble: (_what, detail) => troubles.push(detail),
+  });
+  const { requestTimeoutMs } = upstream.limits;
+  try {
+    const outcome = await listProfilesOnce(
+      { requestTimeoutMs, gatewayVersion, sessionVersions, apps: upstream.apps },
+      { openRequest, now: Date.now },
+    );
+    if (outcome.kind === 'listed')
+      return {
+        kind: 'observed',
+        observed: mergeObserved(outcome.listings.map(observeListing)),
+      };
+    const [trouble] = troubles;
+    return { ...outcome, why: trouble === undefined ? outcome.why : `${outcome.why}: ${trouble}` };
+  } finally {
+    await sessions.close();
+    await client.close();
+    await guarded.close();
+  }
+}
+
+// Replaces a file at once: whoever reads it sees the old text or the new one, never a part.
+
+/** Writes beside the file, then renames. Makes the folder. Rejects on failure and leaves nothing behind. */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const beside = `${path}.${randomUUID()}.new`;
+  await mkdir(dirname(path), { recursive: true });
+  try {
+    await writeFile(beside, text);
+    await rename(beside, path);
+  } catch (error) {
+    await rm(beside, { force: true });
+    throw error;
+  }
+}

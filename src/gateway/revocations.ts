@@ -1,0 +1,123 @@
+// Makes revocations of what administrators order: who is meant among the configured issuers, and how long
+// there is anything left to revoke. A token outlives no revocation of it: it cannot live longer than its
+// issuer may let it. Contract §3 (`maxLifetime`) and §10.
+
+import { randomUUID } from 'node:crypto';
+import type { RevocationOrder, RevocationService, ShownRevocation } from '../admin/revocations.js';
+import { CLOCK_TOLERANCE_MS, LIFETIME_SKEW_MS } from '../auth/claims.js';
+import type { IssuerSettings, Settings } from '../config/settings.js';
+import type { GatewayState, StatePorts } from '../state/memory.js';
+import type { Revocation, Revoked } from '../state/revocations.js';
+import { tokenIdBytes } from '../state/revocations.js';
+import { SESSION_TTL_MS } from './sealed-ids.js';
+
+type RevocationServicePorts = StatePorts & {
+  readonly settings: () => Settings;
+  readonly revocations: GatewayState['revocations'];
+};
+
+/** The desk of a gateway. */
+export function createRevocationService(ports: RevocationServicePorts): RevocationService {
+  const { settings, revocations, now } = ports;
+  return {
+    list: () => revocations.list().map(show),
+    async revoke(order, by) {
+      const atMs = now();
+      const planned = plan(order, { ...ports, issuers: settings().issuers, atMs });
+      if (planned === undefined) return { kind: 'unknown-issuer' };
+      const { revoked, leftMs } = planned;
+      const { note } = order;
+      const revocation: Revocation = {
+        ...{ id: randomUUID(), revoked, by, atMs, note },
+        expiresAtMs: atMs + leftMs,
+      };
+      const added = await revocations.add(revocation);
+      if (added === 'full') return { kind: 'full' };
+      return { kind: 'revoked', shown: show(revocation), isShared: added === 'shared' };
+    },
+    lift: (id) => revocations.lift(id),
+  };
+}
+
+type Plan = { readonly revoked: Revoked; readonly leftMs: number };
+type Known = Pick<StatePorts, 'ring'> & {
+  readonly issuers: Settings['issuers'];
+  readonly atMs: number;
+};
+
+/** `undefined` where the issuer is not configured: its tokens are refused anyway. */
+function plan(order: RevocationOrder, { ring, issuers, atMs }: Known): Plan | undefined {
+  switch (order.kind) {
+    case 'session':
+      return { revoked: { kind: 'session', digest: order.digest }, leftMs: SESSION_TTL_MS };
+    case 'token-digest': {
+      const lefts = [...issuers.values()].map(longestLife);
+      const revoked = { kind: 'token', digest: order.digest } as const;
+      return { revoked, leftMs: Math.max(...lefts, 0) };
+    }
+    case 'token': {
+      const found = issuerOf(order.issuer, issuers);
+      if (found === undefined) return undefined;
+      const named = { issuer: found.issuer, tokenId: order.tokenId };
+      const digest = ring.hmac('token-id', tokenIdBytes(named.issuer, named.tokenId));
+      return { revoked: { kind: 'token', digest, named }, leftMs: longestLife(found) };
+    }
+    case 'subject': {
+      const found = issuerOf(order.issuer, issuers);
+      if (found === undefined) return undefined;
+      const { subject, client } = order;
+      const revoked: Revoked = {
+        ...{ kind: 'subject', issuer: found.issuer, subject },
+        ...(client === undefined ? {} : { client }),
+        // The issuer's clock may be ahead of ours by as much as verification forgives.
+        issuedUntilMs: atMs + CLOCK_TOLERANCE_MS,
+      };
+      return { revoked, leftMs: longestLife(found) };
+    }
+  }
+}
+
+/**
+ * Of an issuer that is asked about its tokens and need not say since when they are: a token of now that lives
+ * too long to be accepted may be accepted when less of it is left.
+ */
+const LIFETIME_WITHOUT_IAT_MS = 24 * 24 * 60 * 60 * 1000;
+
+/** How long a token that exists now can be accepted for. */
+function longestLife({ maxLifetimeMs, introspection }: IssuerSettings): number {
+  if (introspection !== undefined) return LIFETIME_WITHOUT_IAT_MS;
+  return maxLifetimeMs + LIFETIME_SKEW_MS + CLOCK_TOLERANCE_MS;
+}
+
+function issuerOf(named: string, issuers: Settings['issuers']): IssuerSettings | undefined {
+  return issuers.get(named) ?? [...issuers.values()].find(({ issuer }) => issuer === named);
+}
+
+function show({ id, revoked, by, note, atMs, expiresAtMs }: Revocation): ShownRevocation {
+  return {
+    id,
+    ...about(revoked),
+    by,
+    note,
+    at: new Date(atMs).toISOString(),
+    expires: new Date(expiresAtMs).toISOString(),
+  };
+}
+
+/** A token's own id is shown as everywhere: by its digest. */
+function about(
+  revoked: Revoked,
+): Pick<ShownRevocation, 'kind' | 'issuer' | 'subject' | 'client' | 'digest'> {
+  switch (revoked.kind) {
+    case 'token': {
+      const { digest, named } = revoked;
+      return { kind: 'token', ...(named === undefined ? {} : { issuer: named.issuer }), digest };
+    }
+    case 'subject': {
+      const { issuer, subject, client } = revoked;
+      return { kind: 'subject', issuer, subject, ...(client === undefined ? {} : { client }) };
+    }
+    case 'session':
+      return { kind: 'session', digest: revoked.digest };
+  }
+}

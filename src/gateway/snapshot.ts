@@ -1,0 +1,152 @@
+// A view: one version of the files together with one sight of an upstream, as exchanges read it. Made
+// once and kept until either changes, so that the path of a request compiles nothing.
+
+import { challengeFor } from '../auth/challenge.js';
+import type { Settings, UpstreamSettings } from '../config/settings.js';
+import { metadataUrl } from '../http/protected-resource-metadata.js';
+import { type CompileDefinition, createCatalogue } from '../pins/catalog.js';
+import type { Observed } from '../pins/last-seen.js';
+import type { Catalogue } from '../policy/definitions.js';
+import { rulesFor } from '../policy/rules.js';
+import { mayShowApps } from '../policy/server-requests.js';
+import { type ClientProfile, listedEra } from '../protocol/listings.js';
+import { eraTowards } from '../protocol/negotiation.js';
+import { readTaskUses, TASK_SESSION_VERSION } from '../protocol/tasks.js';
+import { SESSION_VERSIONS } from '../protocol/versions/revisions.js';
+import type { Snapshot } from '../proxy/ports.js';
+import type { Version } from './config-version.js';
+import type { UpstreamRuntime } from './upstreams.js';
+
+// The challenge of one upstream or endpoint: what a 401 offers and a 403 asks for, made from settings and policy.
+
+/** RFC 6750 §3: no error is named where no token was sent. */
+export function challengeOf(
+  settings: Settings,
+  upstream: Pick<UpstreamSettings, 'path' | 'scopesSupported' | 'binding'>,
+): Snapshot['challenge'] {
+  const url = metadataUrl(settings.publicUrl, upstream.path);
+  const takesCertificates = settings.listeners.data.tls?.clientCa !== undefined;
+  return (reason, scopes, { scheme, proof }) =>
+    challengeFor(reason, {
+      metadataUrl: url,
+      scopes: scopes ?? upstream.scopesSupported,
+      possession: {
+        demand: upstream.binding,
+        takesCertificates,
+        usesProofs: scheme === 'dpop' || proof !== undefined,
+        proof,
+      },
+    });
+}
+
+export type SnapshotOf = (runtime: UpstreamRuntime, version: Version) => Snapshot;
+
+/** Makes views and keeps the last one of each upstream. */
+export function createSnapshots(compile: CompileDefinition): SnapshotOf {
+  const kept = new WeakMap<
+    UpstreamRuntime,
+    {
+      readonly version: Version;
+      readonly observedDigest: string | undefined;
+      readonly snapshot: Snapshot;
+    }
+  >();
+  let made = 0;
+  return (runtime, version) => {
+    const observedDigest = runtime.observed()?.contentDigest;
+    const known = kept.get(runtime);
+    if (known !== undefined && known.version === version && known.observedDigest === observedDigest)
+      return known.snapshot;
+    made += 1;
+    const snapshot = buildSnapshot(made, runtime, version, compile);
+    kept.set(runtime, { version, observedDigest, snapshot });
+    return snapshot;
+  };
+}
+
+function buildSnapshot(
+  id: number,
+  runtime: UpstreamRuntime,
+  version: Version,
+  compile: CompileDefinition,
+): Snapshot {
+  const { settings } = version;
+  const upstream = settings.upstreams.get(runtime.settings.name) ?? runtime.settings;
+  const profile = settings.profiles.get(upstream.inspect);
+  if (profile === undefined)
+    throw new Error(`inspection profile ${upstream.inspect} is not configured`);
+  const { mode, onDrift } = upstream.pinning;
+  const observed = runtime.observed();
+  const lock = version.locks.get(upstream.name);
+  const catalogueOf = (clientProfile: ClientProfile): Catalogue =>
+    createCatalogue({
+      upstream: upstream.name,
+      lock,
+      observed,
+      mode,
+      onDrift,
+      compile,
+      clientProfile,
+    });
+  const cataloguesOf = (apps: boolean) => ({
+    '2025': catalogueOf({ era: '2025', apps }),
+    '2026': catalogueOf({ era: '2026', apps }),
+  });
+  const isDirect = upstream.transport === 'http-sse';
+  const carried = carriedBy(observed, isDirect);
+  const plain = cataloguesOf(false);
+  const withApps = upstream.apps ? cataloguesOf(true) : plain;
+  return {
+    id,
+    upstream: upstream.name,
+    policies: version.policies,
+    versions: version.hashes,
+    profile,
+    profiles: settings.profiles,
+    limits: upstream.limits,
+    carried,
+    // What a translated client is shown is what was listed in the era that its upstream speaks.
+    catalogueFor: ({ era, apps }) => (apps ? withApps : plain)[eraTowards(listedEra(era), carried)],
+    mayShowApps: showsAppsTo(upstream, version, plain['2025']),
+    legacySse: {
+      messageUrl: `${upstream.resource}/message`,
+      isDirect,
+    },
+    get isFresh() {
+      return mode === 'off' || runtime.isFresh();
+    },
+    challenge: challengeOf(settings, upstream),
+  };
+}
+
+/** Who may declare the Apps extension. Hosts of 2026 ask with each request, and those of one set of rules get one answer. */
+function showsAppsTo(
+  { name, apps }: UpstreamSettings,
+  { policies }: Version,
+  catalogue: Catalogue,
+): Snapshot['mayShowApps'] {
+  if (!apps) return () => false;
+  const known = new WeakMap<object, boolean>();
+  return (principal) => {
+    const rules = rulesFor(policies, principal, name);
+    const before = known.get(rules);
+    if (before !== undefined) return before;
+    const may = mayShowApps(policies, principal, catalogue);
+    known.set(rules, may);
+    return may;
+  };
+}
+
+/** What an upstream carries towards clients. Of HTTP+SSE that is every version of sessions: they are bridged. */
+function carriedBy(observed: Observed | undefined, isDirect: boolean): Snapshot['carried'] {
+  if (observed === undefined) return undefined;
+  const listedIn = (era: '2025' | '2026') =>
+    observed.listings.find((listing) => listing.era === era);
+  const inSessions = listedIn('2025');
+  const sessions = inSessions?.protocolVersions ?? [];
+  return {
+    sessions: isDirect && sessions.length > 0 ? SESSION_VERSIONS : sessions,
+    stateless: listedIn('2026')?.protocolVersions ?? [],
+    tasks: sessions.includes(TASK_SESSION_VERSION) ? readTaskUses(inSessions?.capabilities) : [],
+  };
+}

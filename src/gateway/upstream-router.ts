@@ -1,0 +1,307 @@
+// The ports that lead to an upstream, and in which era and transport it is spoken to: the one place where a
+// message is translated or not; what may leave was decided before.
+// Source: MCP 2026-07-28, versioning; MCP 2025-11-25, session management; mcp-spec.md §2.
+
+import type { AuthorizedRequest } from '../policy/authorized-request.js';
+import { definitionOf } from '../policy/definitions.js';
+import type { Caller } from '../policy/principal.js';
+import type { SessionFacts } from '../protocol/admitted-request.js';
+import { INVALID_REQUEST } from '../protocol/errors.js';
+import type { JsonObject } from '../protocol/jsonrpc.js';
+import { eraTowards } from '../protocol/negotiation.js';
+import type { ForwardOutcome, LeaveSignal, RoutedOutcome } from '../protocol/transport.js';
+import { BRIDGED_LEGACY_SSE } from '../protocol/versions/legacy-sse.js';
+import {
+  LATEST_SESSION_VERSION,
+  LEGACY_SSE_VERSION,
+  SESSION_VERSIONS,
+} from '../protocol/versions/revisions.js';
+import type { GatewayReply, Ports, Snapshot, StreamRequest } from '../proxy/ports.js';
+import { bodyResponse } from '../upstream/adapters/local-response.js';
+import { refusal } from '../upstream/adapters/message-translation.js';
+import { OWN_SESSION } from '../upstream/adapters/session-over-stateless/adapter.js';
+import { headersIn } from '../upstream/adapters/stateless-over-session/session-pool.js';
+import { addressOf } from '../upstream/client.js';
+import type { UpstreamRuntime } from './upstreams.js';
+
+// Messages of a channel of HTTP+SSE on their way to an upstream of another era: the handshake opens a session
+// there, everything else goes on in it. What may leave was decided before, in the form of the channel.
+// Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; mcp-spec.md §2.
+
+const NOT_INITIALIZED = 'This session has not begun. Initialize first.';
+const INITIALIZED = 'This session has begun. It is initialized once.';
+
+type BridgedMessage = {
+  readonly runtime: UpstreamRuntime;
+  readonly carried: Snapshot['carried'];
+  readonly authorized: AuthorizedRequest;
+  readonly by: Caller;
+  /** The session of the channel. */
+  readonly legacySession: SessionFacts;
+  /** Aborted when the channel ends. */
+  readonly signal: LeaveSignal | undefined;
+};
+
+/** True where the session is of the kind that its upstream has now: a reload may have changed that. */
+function matchesTransport(
+  { settings }: UpstreamRuntime,
+  session: SessionFacts | undefined,
+): boolean {
+  const isBridged = session?.upstreamSession === BRIDGED_LEGACY_SSE;
+  return isBridged !== (settings.transport === 'http-sse');
+}
+
+type Forward = (inner: AuthorizedRequest) => Promise<RoutedOutcome>;
+
+/** Sends a message of a channel; `forward` sends it once it is one of an upstream's session. */
+async function forwardBridged(
+  bridgedMessage: BridgedMessage,
+  forward: Forward,
+): Promise<RoutedOutcome> {
+  const { runtime, authorized, legacySession } = bridgedMessage;
+  const { bridged } = runtime.translation;
+  const { message, rule } = authorized.admitted;
+  if (rule.method === 'initialize') return openBridged(bridgedMessage, forward);
+  const inner = bridged.find(legacySession);
+  if (inner === undefined) {
+    return message.kind === 'request'
+      ? bodyResponse(200, refusal(message.id, NOT_INITIALIZED, INVALID_REQUEST))
+      : bodyResponse(400);
+  }
+  const outcome = await forward(inSession(authorized, inner));
+  if (rule.method === 'notifications/initialized') bridged.begin(legacySession);
+  return outcome;
+}
+
+/** The handshake. A second one would leave the session of the first behind. */
+function openBridged(
+  { runtime, carried, authorized, by, legacySession, signal }: BridgedMessage,
+  forward: Forward,
+): RoutedOutcome | Promise<RoutedOutcome> {
+  const { bridged } = runtime.translation;
+  const { message } = authorized.admitted;
+  if (message.kind === 'request' && bridged.hasOpened(legacySession))
+    return bodyResponse(200, refusal(message.id, INITIALIZED, INVALID_REQUEST));
+  if (eraTowards('2025', carried) !== '2026') {
+    // The version nearest to that of channels: what came later is then not sent.
+    const [oldest = LATEST_SESSION_VERSION] = carried?.sessions ?? [];
+    return bridged.open(authorized, by, oldest, signal);
+  }
+  const own = bridged.enter(authorized, OWN_SESSION, LEGACY_SSE_VERSION);
+  return own === undefined ? bodyResponse(404) : forward(inSession(authorized, own));
+}
+
+function inSession(authorized: AuthorizedRequest, session: SessionFacts): AuthorizedRequest {
+  const { admitted } = authorized;
+  const { version } = session;
+  return { ...authorized, admitted: { ...admitted, era: '2025', version, session } };
+}
+
+/** How long an answer to a server's own request may take. */
+const OWN_RESPONSE_TIMEOUT_MS = 5_000;
+/** Answers of that kind under way at one upstream; a server that asks faster goes unanswered. */
+const MAX_OWN_RESPONSES = 4;
+
+type ForwardingPorts = Pick<
+  Ports,
+  'forward' | 'openStream' | 'forwardSessionEnd' | 'replyToServer' | 'giveUp' | 'notePage'
+>;
+
+/** How a session's messages reach its upstream; `lost` where it was opened in an era that is gone there. */
+type Route = 'direct' | 'translated' | 'lost';
+
+/** What leaves, and on whose behalf. */
+type Leaving = {
+  readonly authorized: AuthorizedRequest;
+  readonly by: Caller;
+  readonly signal: LeaveSignal | undefined;
+};
+
+/** In whose session the gateway says something in its own words. */
+type Spoken = { readonly session: SessionFacts; readonly by: Caller };
+
+/** Builds them. */
+export function createForwarding(
+  runtimeOf: (upstream: string) => UpstreamRuntime,
+  snapshotOf: (runtime: UpstreamRuntime) => Snapshot,
+): ForwardingPorts {
+  const answering = new WeakMap<UpstreamRuntime, number>();
+
+  function routeOf(runtime: UpstreamRuntime, session: SessionFacts): Route {
+    const { carried } = snapshotOf(runtime);
+    const isOwn = session.upstreamSession === OWN_SESSION;
+    if (carried === undefined) return isOwn ? 'translated' : 'direct';
+    const isTranslated = eraTowards('2025', carried) === '2026';
+    if (isTranslated !== isOwn) return 'lost';
+    return isOwn ? 'translated' : 'direct';
+  }
+
+  function forwardInSession(
+    runtime: UpstreamRuntime,
+    { authorized, by, signal }: Leaving,
+  ): Promise<RoutedOutcome> {
+    const { session } = authorized.admitted;
+    const snapshot = snapshotOf(runtime);
+    const route = session === undefined ? undefined : routeOf(runtime, session);
+    if (route === 'lost') return Promise.resolve(bodyResponse(404));
+    const isTranslated = route === 'translated' || (route === undefined && speaksAnother(snapshot));
+    return isTranslated
+      ? runtime.translation.sessions.forward(authorized, by, mirroredOf(snapshot, authorized))
+      : runtime.sessions.forward(authorized, by, signal);
+  }
+
+  function openInSession(
+    runtime: UpstreamRuntime,
+    { session, by, signal, lastEventId }: StreamRequest,
+  ): Promise<ForwardOutcome> {
+    switch (routeOf(runtime, session)) {
+      case 'direct':
+        return runtime.sessions.openStream(session, by, signal, lastEventId);
+      case 'translated':
+        return runtime.translation.sessions.openStream(session, by, signal);
+      case 'lost':
+        return Promise.resolve(bodyResponse(404));
+    }
+  }
+
+  /** Says something in a session in the gateway's name, unless too much of that is under way. */
+  function sendToServer(
+    runtime: UpstreamRuntime,
+    { session, by }: Spoken,
+    message: JsonObject,
+  ): void {
+    const underWay = answering.get(runtime) ?? 0;
+    if (underWay >= MAX_OWN_RESPONSES) return;
+    answering.set(runtime, underWay + 1);
+    void sendOwn(runtime, { session, by }, JSON.stringify(message)).then(() => {
+      answering.set(runtime, (answering.get(runtime) ?? 1) - 1);
+    });
+  }
+
+  return {
+    forward(upstream, authorized, by, signal) {
+      const runtime = runtimeOf(upstream);
+      const { era, session } = authorized.admitted;
+      const leaving = { authorized, by, signal };
+      if (era === '2026') return forwardStateless(runtime, snapshotOf(runtime), leaving);
+      if (era === '2025') return forwardInSession(runtime, leaving);
+      if (!matchesTransport(runtime, session)) return Promise.resolve(bodyResponse(404));
+      if (session?.upstreamSession !== BRIDGED_LEGACY_SSE)
+        return runtime.client.forward(authorized, by, signal);
+      const { carried } = snapshotOf(runtime);
+      const parts = { ...leaving, runtime, carried, legacySession: session };
+      return forwardBridged(parts, (inner) =>
+        forwardInSession(runtime, { ...leaving, authorized: inner }),
+      );
+    },
+    async openStream(upstream, asked) {
+      const { session, signal } = asked;
+      const runtime = runtimeOf(upstream);
+      if (session.upstreamSession !== BRIDGED_LEGACY_SSE) return openInSession(runtime, asked);
+      const inner = await runtime.translation.bridged.begun(session, signal);
+      return inner === undefined
+        ? { kind: 'fault', reason: 'upstream-unavailable' }
+        : openInSession(runtime, { ...asked, session: inner });
+    },
+    forwardSessionEnd(upstream, session, by) {
+      const { sessions, translation } = runtimeOf(upstream);
+      const isBridged = session.upstreamSession === BRIDGED_LEGACY_SSE;
+      const inner = isBridged ? translation.bridged.forget(session) : session;
+      if (inner === undefined) return Promise.resolve(bodyResponse(200));
+      if (inner.upstreamSession === OWN_SESSION)
+        return Promise.resolve(translation.sessions.endSession(inner));
+      // A server that gave its session no id has nothing to end.
+      return inner.upstreamSession === undefined && isBridged
+        ? Promise.resolve(bodyResponse(200))
+        : sessions.endSession(inner, by);
+    },
+    replyToServer(upstream, { session, id, by }, own) {
+      const runtime = runtimeOf(upstream);
+      const inner = innerOf(runtime, session);
+      if (inner === undefined) return;
+      if (inner.upstreamSession !== OWN_SESSION)
+        return sendToServer(
+          runtime,
+          { session: inner, by },
+          { jsonrpc: '2.0', id, ...responseOf(own) },
+        );
+      const error = own === 'pong' ? undefined : own;
+      return runtime.translation.sessions.replyToServerRequest(inner, by, id, {
+        kind: 'error',
+        error,
+      });
+    },
+    giveUp(upstream, { session, id, by }) {
+      const runtime = runtimeOf(upstream);
+      const inner = innerOf(runtime, session);
+      // Without sessions the connection that closes says it all.
+      if (inner === undefined || inner.upstreamSession === OWN_SESSION) return;
+      const params = { requestId: id, reason: 'The exchange took too long.' };
+      const message = { jsonrpc: '2.0', method: 'notifications/cancelled', params } as const;
+      sendToServer(runtime, { session: inner, by }, message);
+    },
+    notePage: (upstream, page) => runtimeOf(upstream).notePage(page),
+  };
+}
+
+/** The session that the upstream knows. */
+function innerOf(
+  { translation }: UpstreamRuntime,
+  session: SessionFacts,
+): SessionFacts | undefined {
+  return session.upstreamSession === BRIDGED_LEGACY_SSE
+    ? translation.bridged.find(session)
+    : session;
+}
+
+function speaksAnother({ carried }: Snapshot): boolean {
+  return eraTowards('2025', carried) === '2026';
+}
+
+function forwardStateless(
+  { client, translation, settings }: UpstreamRuntime,
+  { carried }: Snapshot,
+  { authorized, by, signal }: Leaving,
+): Promise<RoutedOutcome> {
+  // No server speaks this era over HTTP+SSE, listed or not.
+  const isDirect = settings.transport === 'http-sse';
+  if (!isDirect && (carried === undefined || eraTowards('2026', carried) === '2026'))
+    return client.forward(authorized, by, signal);
+  const versions = carried?.sessions ?? SESSION_VERSIONS;
+  return translation.stateless.forward(authorized, by, versions, signal);
+}
+
+type Mirrored = Parameters<UpstreamRuntime['translation']['sessions']['forward']>[2];
+
+/** What the schema of the tool mirrors into headers. */
+function mirroredOf(
+  snapshot: Snapshot,
+  { admitted: { target, apps } }: AuthorizedRequest,
+): Mirrored {
+  if (target.kind !== 'tool') return [];
+  const standing = snapshot.catalogueFor({ era: '2026', apps }).standing('tool', target.name);
+  return definitionOf(standing)?.mirrored ?? [];
+}
+
+/** In a session of HTTP+SSE that is spoken directly, messages have an address of their own. */
+async function sendOwn(
+  { client, sessions }: UpstreamRuntime,
+  { session, by }: Spoken,
+  body: string,
+): Promise<void> {
+  const target = addressOf(session);
+  const headers = {
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    ...(target === undefined ? headersIn(session) : {}),
+  };
+  const timeoutMs = OWN_RESPONSE_TIMEOUT_MS;
+  const own = { by, method: 'POST', target, headers, body, timeoutMs } as const;
+  const speaker = session.version === LEGACY_SSE_VERSION ? client : sessions;
+  const outcome = await speaker.request(own);
+  if (outcome.kind === 'answer') outcome.release();
+}
+
+function responseOf(own: GatewayReply): JsonObject {
+  return own === 'pong' ? { result: {} } : { error: { code: own.code, message: own.message } };
+}

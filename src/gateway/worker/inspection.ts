@@ -1,0 +1,266 @@
+// Where content is inspected: on the event loop, or on another thread where a text is large, where it is long
+// and not surely clean, or where its upstream has used up its time for closer looks. Where there is no other
+// thread it is the event loop again; where one died, nothing passes.
+
+import type { OwnCredentials } from '../../inspection/detectors/upstream-credentials.js';
+import {
+  type InspectionJob,
+  type InspectionPort,
+  LARGE_TEXT_CHARS,
+  LONG_TEXT_CHARS,
+} from '../../inspection/jobs.js';
+import {
+  type GuardInput,
+  type GuardOutcome,
+  guardArguments,
+  guardClean,
+  guardClosely,
+} from '../../inspection/requests.js';
+import {
+  beginMessage,
+  checkOutput,
+  endMessage,
+  type InspectionInput,
+  type InspectionOutcome,
+  inspectFully,
+  passIfClean,
+  withheld,
+} from '../../inspection/responses.js';
+import type { LoopScheduler, ReadJson } from '../../protocol/json/incremental.js';
+import type { Json } from '../../protocol/jsonrpc.js';
+import type { Log } from '../../telemetry/log.js';
+import { buildInSlices, createJsonReading } from './json-reader.js';
+import { createInspectionWorker, type InspectionWorker, type JobEnd } from './worker.js';
+
+// How much time on the event loop the closer looks of one upstream may take, and those of all together: so
+// much a second. Whoever has used it up goes to the other thread until it has come back.
+
+export type WorkBudget = {
+  hasLeft(upstream: string): boolean;
+  /** Notes time that was spent, in milliseconds. What is left may fall below nothing. */
+  spend(upstream: string, ms: number): void;
+};
+
+/** `burstMs` is there at the beginning, and comes back at `msASecond`. */
+type Rate = { readonly burstMs: number; readonly msASecond: number };
+
+type Options = {
+  readonly each?: Rate;
+  readonly all?: Rate;
+  /** Milliseconds of a clock that never goes back. */
+  readonly now?: () => number;
+};
+
+const EACH: Rate = { burstMs: 30, msASecond: 50 };
+const ALL: Rate = { burstMs: 50, msASecond: 150 };
+
+type Left = { ms: number; atMs: number };
+
+/** A budget of which nothing was spent. */
+export function createWorkBudget({
+  each = EACH,
+  all = ALL,
+  now = () => performance.now(),
+}: Options = {}): WorkBudget {
+  const total: Left = { ms: all.burstMs, atMs: now() };
+  const ofEach = new Map<string, Left>();
+
+  function leftOf(upstream: string): Left {
+    const known = ofEach.get(upstream);
+    if (known !== undefined) return known;
+    const left = { ms: each.burstMs, atMs: now() };
+    ofEach.set(upstream, left);
+    return left;
+  }
+
+  return {
+    hasLeft(upstream) {
+      const atMs = now();
+      return refill(total, all, atMs) > 0 && refill(leftOf(upstream), each, atMs) > 0;
+    },
+    spend(upstream, ms) {
+      total.ms -= ms;
+      leftOf(upstream).ms -= ms;
+    },
+  };
+}
+
+function refill(left: Left, { burstMs, msASecond }: Rate, atMs: number): number {
+  left.ms = Math.min(burstMs, left.ms + ((atMs - left.atMs) * msASecond) / 1000);
+  left.atMs = atMs;
+  return left.ms;
+}
+
+export type Inspection = InspectionPort & {
+  /** Reads messages with the help of the same thread. */
+  readonly readJson: ReadJson;
+  /** Ends the thread; what it has not done is withheld. */
+  close(): Promise<void>;
+};
+
+/** Inspection with the help of a worker; the log is told once where there is no other thread, and once it is back. */
+export function startInspection(
+  log: Log,
+  loopScheduler: LoopScheduler,
+  ownOf: OwnOf = NOTHING_OWN,
+): Inspection {
+  const worker = createInspectionWorker({
+    onThread(isThere) {
+      if (isThere) log.write('info', 'inspection thread is back');
+      else
+        log.write('warn', 'no inspection thread', {
+          detail:
+            'long texts are inspected on the event loop, and everybody waits for them; where the thread hangs at its start, they are withheld',
+        });
+    },
+  });
+  return createInspection(worker, loopScheduler, { ownOf });
+}
+
+/** The credentials of ours that an upstream may send back. */
+export type OwnOf = (upstream: string) => OwnCredentials | undefined;
+
+const NOTHING_OWN: OwnOf = () => undefined;
+
+/** After a thread could not be had, short texts stay on the loop for this long. */
+const NO_THREAD_MS = 1_000;
+
+/** Texts up to this length have the prefilter here, whatever it takes. */
+const SHORT_TEXT_CHARS = 2_048;
+/** Several times what the prefilter takes for a character of ordinary text: so much of it is nobody's to pay for. */
+const FREE_MS_A_CHAR = 20 / 1_000_000;
+
+type InspectionOptions = { readonly ownOf?: OwnOf; readonly budget?: WorkBudget };
+
+/** Inspection with the help of a worker. A schema is code and stays here, before and after the close look. */
+export function createInspection(
+  worker: InspectionWorker,
+  loopScheduler: LoopScheduler,
+  { ownOf = NOTHING_OWN, budget = createWorkBudget() }: InspectionOptions = {},
+): Inspection {
+  const readJson = createJsonReading(worker, loopScheduler);
+  let lastMissedMs = Number.NEGATIVE_INFINITY;
+
+  async function run(job: InspectionJob, upstream: string): Promise<JobEnd> {
+    const end = await worker.run(job, upstream);
+    if (end.kind === 'unavailable') lastMissedMs = performance.now();
+    return end;
+  }
+
+  async function message(
+    input: InspectionInput,
+    upstream: string,
+    needsPrefilter: boolean,
+  ): Promise<InspectionOutcome> {
+    const { text, profile, carry, caps, approved, requestMethod, own } = input;
+    const job = { text, profile, carry, caps, approved, answered: requestMethod, own };
+    const end = await run({ kind: 'message', input: job, needsPrefilter }, upstream);
+    switch (end.kind) {
+      case 'message':
+        return endMessage(input, end.outcome, await changedValue(end, upstream));
+      case 'unavailable':
+        return endMessage(
+          input,
+          (needsPrefilter ? passIfClean(input) : undefined) ?? inspectFully(input),
+        );
+      case 'full':
+        return withheld('overloaded');
+      case 'died':
+      case 'request':
+      case 'read':
+        return withheld('internal');
+    }
+  }
+
+  /** The value of a large text that was changed is built as that of any large text is. */
+  function changedValue(
+    { outcome, parts }: Extract<JobEnd, { readonly kind: 'message' }>,
+    upstream: string,
+  ): Promise<Json> | undefined {
+    if (outcome.kind !== 'changed' || parts === undefined) return undefined;
+    return buildInSlices(outcome.text, parts, { turns: loopScheduler, upstream });
+  }
+
+  async function request(
+    input: GuardInput,
+    upstream: string,
+    needsPrefilter: boolean,
+  ): Promise<GuardOutcome> {
+    const end = await run({ kind: 'request', input, needsPrefilter }, upstream);
+    switch (end.kind) {
+      case 'request':
+        return end.outcome;
+      case 'unavailable':
+        return guardArguments(input);
+      case 'full':
+        return { kind: 'refuse', reason: 'overloaded', findings: [] };
+      case 'died':
+      case 'message':
+      case 'read':
+        return { kind: 'refuse', reason: 'internal', findings: [] };
+    }
+  }
+
+  /** Whether work on a text of this upstream stays on the loop: that of whoever did not use it much. */
+  function runsOnLoop(upstream: string): boolean {
+    return budget.hasLeft(upstream) || performance.now() - lastMissedMs < NO_THREAD_MS;
+  }
+
+  /** Whether the prefilter, too, is left to the other thread: hostile texts may be made for it. */
+  function isPrefilteredApart(text: string, upstream: string): boolean {
+    if (text.length > LARGE_TEXT_CHARS) return true;
+    return text.length > SHORT_TEXT_CHARS && !runsOnLoop(upstream);
+  }
+
+  /** Notes the time of work on a text beyond what is free. */
+  function account<T>(upstream: string, freeMs: number, work: () => T): T {
+    const startedMs = performance.now();
+    const outcome = work();
+    budget.spend(upstream, Math.max(0, performance.now() - startedMs - freeMs));
+    return outcome;
+  }
+
+  /** A text that is not worth measuring is not measured. */
+  function begin<T>(text: string, upstream: string, work: () => T): T {
+    if (text.length <= SHORT_TEXT_CHARS) return work();
+    return account(upstream, text.length * FREE_MS_A_CHAR, work);
+  }
+
+  return {
+    close: worker.close,
+    readJson,
+    message(given, upstream) {
+      const own = ownOf(upstream);
+      const input = own === undefined ? given : withOwn(given, own);
+      const { text } = input;
+      if (isPrefilteredApart(text, upstream))
+        return checkOutput(input) ?? message(input, upstream, true);
+      const begun = begin(text, upstream, () => beginMessage(input));
+      if (begun !== undefined) return begun;
+      if (text.length > LONG_TEXT_CHARS || !runsOnLoop(upstream))
+        return message(input, upstream, false);
+      return account(upstream, 0, () => endMessage(input, inspectFully(input)));
+    },
+    request(input, upstream) {
+      const { text } = input;
+      if (isPrefilteredApart(text, upstream)) return request(input, upstream, true);
+      const begun = begin(text, upstream, () => guardClean(input));
+      if (begun !== undefined) return begun;
+      if (text.length > LONG_TEXT_CHARS || !runsOnLoop(upstream))
+        return request(input, upstream, false);
+      return account(upstream, 0, () => guardClosely(input));
+    },
+  };
+}
+
+/** A large text is not parsed for this: whoever inspects it does that on the other thread. */
+function withOwn(input: InspectionInput, own: OwnCredentials): InspectionInput {
+  if (input.text.length <= LARGE_TEXT_CHARS) return { ...input, own };
+  const { text, profile, output, carry, caps, approved, requestMethod } = input;
+  return {
+    ...{ text, profile, output, carry, caps, approved, requestMethod, own },
+    get value() {
+      return input.value;
+    },
+  };
+}

@@ -1,0 +1,218 @@
+// Does inspections on one other thread, one at a time: started with the first, kept, and started anew after it
+// died. Upstreams take turns, so that none makes the others wait for all that it has sent. Whatever ends a job
+// early is told as such, so that nothing unread is taken for clean.
+// Source: performance, what follows 10.
+
+import { Worker } from 'node:worker_threads';
+import type { DoneJob, InspectionJob } from '../../inspection/jobs.js';
+import type { ThreadMessage } from './thread.js';
+
+// What waits, in order for each upstream, while the upstreams take turns: one that sends much waits for itself.
+// Source: performance, what follows 10.
+
+/** How many may wait, and how many characters they may have together. */
+type WaitingBounds = { readonly jobs: number; readonly chars: number };
+
+type FairQueue<T> = {
+  /** False where too much waits already, of all or of this upstream. */
+  add(waiting: T, upstream: string, chars: number): boolean;
+  /** Takes what is next; `undefined` where nothing waits. */
+  next(): T | undefined;
+};
+
+/** What one upstream may have waiting is this part of all; one always may. */
+const QUOTA_DIVISOR = 4;
+
+type Entry<T> = { readonly waiting: T; readonly chars: number };
+type Line<T> = { readonly entries: Entry<T>[]; chars: number };
+
+/** A queue in which nothing waits. */
+function createFairQueue<T>(bounds: WaitingBounds): FairQueue<T> {
+  /** In the order of their turns; none is empty. */
+  const lines = new Map<string, Line<T>>();
+  let jobs = 0;
+  let chars = 0;
+
+  function hasCapacity({ entries, chars: own }: Line<T>, more: number): boolean {
+    if (jobs >= bounds.jobs || chars + more > bounds.chars) return false;
+    if (entries.length === 0) return true;
+    return (
+      entries.length < bounds.jobs / QUOTA_DIVISOR && own + more <= bounds.chars / QUOTA_DIVISOR
+    );
+  }
+
+  return {
+    add(waiting, upstream, more) {
+      const line = lines.get(upstream) ?? { entries: [], chars: 0 };
+      if (!hasCapacity(line, more)) return false;
+      line.entries.push({ waiting, chars: more });
+      line.chars += more;
+      jobs += 1;
+      chars += more;
+      lines.set(upstream, line);
+      return true;
+    },
+    next() {
+      const [first] = lines;
+      if (first === undefined) return undefined;
+      const [upstream, line] = first;
+      lines.delete(upstream);
+      const entry = line.entries.shift();
+      if (entry === undefined) return undefined;
+      if (line.entries.length > 0) lines.set(upstream, line);
+      line.chars -= entry.chars;
+      jobs -= 1;
+      chars -= entry.chars;
+      return entry.waiting;
+    },
+  };
+}
+
+/**
+ * `died`: the thread ended, or took too long. `full`: too much waits, or has waited too long.
+ * `unavailable`: there is no other thread to be had.
+ */
+export type JobEnd = DoneJob | { readonly kind: 'died' | 'full' | 'unavailable' };
+
+export type InspectionWorker = {
+  /** Jobs of one upstream are done in order. Never rejects. */
+  run(job: InspectionJob, upstream: string): Promise<JobEnd>;
+  /** Ends the thread; what it does and what waits for it has died. */
+  close(): Promise<void>;
+};
+
+export type WorkerOptions = {
+  /** The module of the thread: beside this one, where both are compiled. */
+  readonly entry?: URL;
+  /** Longest time of one job. Hostile megabytes took up to five seconds on a busy machine. */
+  readonly maxJobMs?: number;
+  /** Longest wait before a job begins. */
+  readonly maxWaitMs?: number;
+  /** Jobs and characters that may wait; of one upstream a quarter, and always one job. */
+  readonly maxJobs?: number;
+  readonly maxChars?: number;
+  /** Told once when no thread is to be had, and once when one is again. Never throws. */
+  readonly onThread?: (isThere: boolean) => void;
+};
+
+const ENTRY = new URL('./thread.js', import.meta.url);
+const MAX_JOB_MS = 15_000;
+const MAX_WAIT_MS = 30_000;
+const MAX_JOBS = 1024;
+const MAX_CHARS = 128 * 1024 * 1024;
+/** A text that would take more memory than this ends the thread, not the gateway. */
+const MAX_HEAP_MB = 512;
+
+type Waiting = {
+  readonly job: InspectionJob;
+  readonly sinceMs: number;
+  readonly settle: (end: JobEnd) => void;
+};
+
+type Thread = { readonly worker: Worker; isReady: boolean };
+
+/** A worker that starts no thread before its first job. */
+export function createInspectionWorker(options: WorkerOptions = {}): InspectionWorker {
+  const { entry = ENTRY, maxJobMs = MAX_JOB_MS, maxWaitMs = MAX_WAIT_MS } = options;
+  const { maxJobs = MAX_JOBS, maxChars = MAX_CHARS, onThread } = options;
+  const queue = createFairQueue<Waiting>({ jobs: maxJobs, chars: maxChars });
+  let thread: Thread | undefined;
+  let running: { readonly waiting: Waiting; readonly late: NodeJS.Timeout } | undefined;
+  let isClosed = false;
+  let isThere = true;
+
+  function setAvailable(isThereNow: boolean): void {
+    if (isThere === isThereNow) return;
+    isThere = isThereNow;
+    onThread?.(isThere);
+  }
+
+  /** The thread that stands, or a new one. Throws where none can be had. */
+  function threadNow(): Thread {
+    if (thread !== undefined) return thread;
+    const worker = new Worker(entry, {
+      env: {},
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
+    });
+    const started: Thread = { worker, isReady: false };
+    worker.on('message', (posted: ThreadMessage) => {
+      if (posted === 'ready') {
+        started.isReady = true;
+        setAvailable(true);
+      } else if (thread === started) finish(posted);
+    });
+    const gone = (): void => lose(started);
+    worker.on('error', gone);
+    worker.on('messageerror', gone);
+    worker.on('exit', gone);
+    // Who waits for an outcome holds the process; an idle thread does not.
+    worker.unref();
+    thread = started;
+    return started;
+  }
+
+  /** Only the job that was under way is lost: what waits gets a new thread. */
+  function lose(lost: Thread): void {
+    if (thread !== lost) return;
+    thread = undefined;
+    void lost.worker.terminate();
+    if (!lost.isReady && !isClosed) setAvailable(false);
+    finish({ kind: lost.isReady || isClosed ? 'died' : 'unavailable' });
+  }
+
+  function finish(end: JobEnd): void {
+    if (running === undefined) return;
+    const { waiting, late } = running;
+    clearTimeout(late);
+    running = undefined;
+    waiting.settle(end);
+    begin();
+  }
+
+  function begin(): void {
+    while (running === undefined) {
+      const waiting = queue.next();
+      if (waiting === undefined) return;
+      if (performance.now() - waiting.sinceMs > maxWaitMs) waiting.settle({ kind: 'full' });
+      else start(waiting);
+    }
+  }
+
+  function start(waiting: Waiting): void {
+    try {
+      const on = threadNow();
+      on.worker.postMessage(waiting.job);
+      const late = setTimeout(() => {
+        // Also where it never was ready: a thread that hangs is no reason to hang here, nor one to go unseen.
+        if (!on.isReady) setAvailable(false);
+        on.isReady = true;
+        lose(on);
+      }, maxJobMs);
+      running = { waiting, late };
+    } catch {
+      setAvailable(false);
+      waiting.settle({ kind: 'unavailable' });
+    }
+  }
+
+  return {
+    run(job, upstream) {
+      if (isClosed) return Promise.resolve({ kind: 'died' });
+      return new Promise((settle) => {
+        const waiting = { job, sinceMs: performance.now(), settle };
+        if (queue.add(waiting, upstream, job.input.text.length)) begin();
+        else settle({ kind: 'full' });
+      });
+    },
+    async close() {
+      isClosed = true;
+      for (let left = queue.next(); left !== undefined; left = queue.next())
+        left.settle({ kind: 'died' });
+      const standing = thread;
+      if (standing === undefined) return;
+      lose(standing);
+      await standing.worker.terminate();
+    },
+  };
+}

@@ -1,0 +1,248 @@
+// Reads one HTTP request: the checks that come before any token work (contract §6, first row), then
+// the bytes of the body under a cap. Looks at no JSON and at no credential.
+
+import type { IncomingMessage } from 'node:http';
+import type { Reason } from '../policy/reasons.js';
+import { type EdgeRoute, type EdgeTables, hasForwardingHeader } from './routes.js';
+
+// What browsers are told about other origins: the configured ones may call and read the answers, refusals
+// too, and anyone may read the public documents. Never with credentials of the browser's own. Whether an
+// origin may call at all is decided in request.ts; nothing here lets a request in.
+// WHATWG Fetch §3.2 and §3.3; RFC 9110 §12.5.5.
+
+/** Headers that a client may send; each also as it is mirrored by name (MCP 2026-07-28, custom headers). */
+const REQUEST_HEADERS: readonly string[] = [
+  ...['authorization', 'dpop', 'content-type', 'accept', 'last-event-id'],
+  ...['mcp-session-id', 'mcp-protocol-version', 'mcp-method', 'mcp-name'],
+];
+const PARAM_HEADER = /^mcp-param-[!#$%&'*+.^_`|~0-9a-z-]{1,64}$/;
+const MAX_REQUESTED = 64;
+
+/** What a page may read of an answer, besides what it may read of every one. */
+const EXPOSED =
+  'Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Sallyport-Decision, Retry-After, MCP-Protocol-Version';
+
+/** How long a browser may rely on a preflight. What it then sends is judged all the same. */
+const MAX_AGE_SECONDS = 600;
+
+export type CorsHeaders = Readonly<Record<string, string>>;
+
+/** Of every answer to an origin that may call. */
+export function corsHeaders(origin: string): CorsHeaders {
+  return {
+    'access-control-allow-origin': origin,
+    'access-control-expose-headers': EXPOSED,
+    vary: 'Origin',
+  };
+}
+
+/** True for the question that a browser asks before it sends what a page wants (Fetch §3.2.2). */
+function isPreflight(
+  method: string | undefined,
+  headers: { readonly [name: string]: unknown },
+): boolean {
+  return (
+    method === 'OPTIONS' &&
+    headers['origin'] !== undefined &&
+    headers['access-control-request-method'] !== undefined
+  );
+}
+
+/** What may be asked for, in answer to a preflight. `requested` is what it names; other names are left out. */
+export function preflightHeaders(
+  methods: readonly string[],
+  requested: string | undefined,
+): CorsHeaders {
+  const named = (requested ?? '')
+    .split(',', MAX_REQUESTED)
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => PARAM_HEADER.test(name));
+  return {
+    'access-control-allow-methods': methods.join(', '),
+    'access-control-allow-headers': [...REQUEST_HEADERS, ...named].join(', '),
+    'access-control-max-age': String(MAX_AGE_SECONDS),
+  };
+}
+
+/** A request refused at the edge. `upstream` is absent where the path is unknown. */
+export type EdgeRefusal = {
+  readonly status: number;
+  /** Absent for a path or method that does not exist here. */
+  readonly reason: Reason | undefined;
+  readonly upstream: string | undefined;
+  readonly headers?: { readonly [name: string]: string };
+  /** What to use instead, in a sentence of ours. */
+  readonly instead?: string;
+};
+
+type EdgeCheck =
+  | {
+      readonly kind: 'route';
+      readonly route: EdgeRoute;
+      readonly query: string;
+      readonly repeated: ReadonlySet<string>;
+    }
+  | { readonly kind: 'document'; readonly body: string }
+  /** A browser asks whether a page may ask. */
+  | { readonly kind: 'preflight'; readonly headers: CorsHeaders }
+  | { readonly kind: 'refused'; readonly refusal: EdgeRefusal };
+
+const METHODS: readonly string[] = ['POST', 'GET', 'DELETE'];
+const DOCUMENT_METHODS: readonly string[] = ['GET', 'HEAD'];
+/** Each path of HTTP+SSE has one method (MCP 2024-11-05, transports). */
+const LEGACY_SSE_METHODS = { events: ['GET'], message: ['POST'] };
+const NO_NAMES: ReadonlySet<string> = new Set();
+
+function refused(
+  status: number,
+  reason: Reason | undefined,
+  upstream: string | undefined,
+  headers?: { readonly [name: string]: string },
+): EdgeCheck {
+  return {
+    kind: 'refused',
+    refusal: { status, reason, upstream, ...(headers === undefined ? {} : { headers }) },
+  };
+}
+
+function notFound(instead: string | undefined): EdgeCheck {
+  if (instead === undefined) return refused(404, undefined, undefined);
+  return {
+    kind: 'refused',
+    refusal: { status: 404, reason: undefined, upstream: undefined, instead },
+  };
+}
+
+/** The checks of the edge, in the order of contract §6: path, Host, Origin, size, type. Pure. */
+export function checkRequest(request: IncomingMessage, tables: EdgeTables): EdgeCheck {
+  const { path, query } = splitTarget(request.url ?? '');
+  const document = tables.documents.get(path);
+  const route = tables.routes.get(path);
+  if (route === undefined && document === undefined) return notFound(tables.absent?.get(path));
+  const repeated = repeatedHeaders(request);
+  const hostRefusal = checkHost(request, tables, repeated, route?.upstream);
+  if (hostRefusal !== undefined) return hostRefusal;
+  // Documents are for everyone, whatever page asks.
+  if (route === undefined) return checkDocument(request, document ?? '');
+  const foreign = checkOrigin(request, tables, repeated, route.upstream);
+  if (foreign !== undefined) return foreign;
+  if (isPreflight(request.method, request.headers)) {
+    return { kind: 'preflight', headers: permissionsOf(request, methodsOf(route)) };
+  }
+  return checkFraming(request, route) ?? { kind: 'route', route, query, repeated };
+}
+
+function splitTarget(url: string): { readonly path: string; readonly query: string } {
+  const mark = url.indexOf('?');
+  return mark === -1
+    ? { path: url, query: '' }
+    : { path: url.slice(0, mark), query: url.slice(mark + 1) };
+}
+
+/** Who is asked for (DNS rebinding; attack 5). */
+function checkHost(
+  { headers }: IncomingMessage,
+  tables: EdgeTables,
+  repeated: ReadonlySet<string>,
+  upstream: string | undefined,
+): EdgeCheck | undefined {
+  const host = (headers.host ?? '').toLowerCase();
+  if (!repeated.has('host') && tables.hosts.has(host)) return undefined;
+  return refused(421, 'host-forbidden', upstream);
+}
+
+/** Which page asks (attack 7), and whether somebody asks for somebody else where nobody is known. */
+function checkOrigin(
+  { headers }: IncomingMessage,
+  tables: EdgeTables,
+  repeated: ReadonlySet<string>,
+  upstream: string,
+): EdgeCheck | undefined {
+  const { origin } = headers;
+  if (repeated.has('origin') || (origin !== undefined && !tables.origins.has(origin))) {
+    return refused(403, 'origin-forbidden', upstream);
+  }
+  return tables.refusesForwarded(upstream) && hasForwardingHeader(headers)
+    ? refused(421, 'host-forbidden', upstream)
+    : undefined;
+}
+
+function permissionsOf({ headers }: IncomingMessage, methods: readonly string[]): CorsHeaders {
+  return preflightHeaders(methods, headers['access-control-request-headers']);
+}
+
+function checkDocument(request: IncomingMessage, body: string): EdgeCheck {
+  if (isPreflight(request.method, request.headers)) {
+    const permissions = permissionsOf(request, DOCUMENT_METHODS);
+    return { kind: 'preflight', headers: { ...permissions, 'access-control-allow-origin': '*' } };
+  }
+  if (request.method === 'GET' || request.method === 'HEAD') return { kind: 'document', body };
+  return refused(405, undefined, undefined, { allow: 'GET' });
+}
+
+function methodsOf({ legacySsePath }: EdgeRoute): readonly string[] {
+  return legacySsePath === undefined ? METHODS : LEGACY_SSE_METHODS[legacySsePath];
+}
+
+/** Method, length, encoding and type. Node has refused CL with TE and malformed lengths before (attacks 1 to 3). */
+function checkFraming(request: IncomingMessage, route: EdgeRoute): EdgeCheck | undefined {
+  const { headers, method } = request;
+  const { upstream } = route;
+  const transfer = headers['transfer-encoding'];
+  const length = Number(headers['content-length'] ?? 0);
+  const methods = methodsOf(route);
+  if (method === undefined || !methods.includes(method)) {
+    return refused(405, undefined, upstream, { allow: methods.join(', ') });
+  }
+  if (method !== 'POST') {
+    return transfer !== undefined || length > 0
+      ? refused(400, 'body-too-large', upstream)
+      : undefined;
+  }
+  if (transfer !== undefined && !isPlainlyChunked(transfer, request.httpVersion)) {
+    return refused(400, 'unsupported-media-type', upstream);
+  }
+  if (length > route.maxRequestBytes) return refused(413, 'body-too-large', upstream);
+  return isPlainJson(headers) ? undefined : refused(415, 'unsupported-media-type', upstream);
+}
+
+/** Node takes "gzip, chunked" for chunked, and HTTP/1.0 knows no chunks (RFC 9112 §6.1; attack 3). */
+function isPlainlyChunked(transfer: string, httpVersion: string): boolean {
+  return transfer.toLowerCase() === 'chunked' && httpVersion === '1.1';
+}
+
+function isPlainJson(headers: IncomingMessage['headers']): boolean {
+  const encoding = headers['content-encoding'];
+  const isPlain = encoding === undefined || encoding.toLowerCase() === 'identity';
+  return isPlain && isJsonType(headers['content-type']);
+}
+
+/** `application/json`, alone or with `charset=utf-8` (attacks 11, 20 and 28). */
+function isJsonType(contentType: string | undefined): boolean {
+  if (contentType === undefined) return false;
+  if (contentType === 'application/json') return true;
+  const [type, ...parameters] = contentType
+    .toLowerCase()
+    .split(';')
+    .map((part) => part.trim());
+  return (
+    type === 'application/json' &&
+    parameters.every(
+      (part) => part === '' || part === 'charset=utf-8' || part === 'charset="utf-8"',
+    )
+  );
+}
+
+/** Names that stand on more than one header line, lower-case. The framework would keep the first in silence. */
+function repeatedHeaders({ headers, rawHeaders }: IncomingMessage): ReadonlySet<string> {
+  // As many lines as names: none is there twice.
+  if (Object.keys(headers).length * 2 === rawHeaders.length) return NO_NAMES;
+  const repeated = new Set<string>();
+  const seen = new Set<string>();
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] ?? '').toLowerCase();
+    if (seen.has(name)) repeated.add(name);
+    seen.add(name);
+  }
+  return repeated;
+}

@@ -1,0 +1,297 @@
+// The data listener: Fastify for the socket and its limits, plain values behind it. HTTP only: path,
+// Host, Origin, size and type are judged here, everything else in exchange.ts.
+
+import { randomUUID } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Server as SecureServer } from 'node:https';
+import type { Socket } from 'node:net';
+import type { TlsOptions } from 'node:tls';
+import type { FastifyInstance, FastifyServerOptions } from 'fastify';
+import fastify from 'fastify';
+import type { Incoming, Outgoing } from '../protocol/transport.js';
+import { disproveCertificate } from './peer.js';
+import { createBodyReader, type Facts, toIncoming, type UnreadBody } from './request.js';
+import { type CorsHeaders, checkRequest, corsHeaders, type EdgeRefusal } from './request-checks.js';
+import { createOutgoing, edgeBody } from './response.js';
+import type { EdgeRoute, EdgeTables } from './routes.js';
+
+// The places that the exchanges of an upstream share: how many of them run at once. One request takes one
+// place of each upstream that it asks, and gives all of them back when it ends.
+
+/** The places that one request has taken. */
+type ConcurrencySlots = {
+  /** Takes one of the path's own upstream, or of that member of an endpoint; false where none is left. */
+  enter(backend?: string): boolean;
+  leave(): void;
+};
+
+/** Counts what runs, by upstream. */
+export function createConcurrencyLimits(): { forOne(route: EdgeRoute): ConcurrencySlots } {
+  const running = new Map<string, number>();
+  return {
+    forOne({ upstream: own, concurrency, backends }) {
+      const taken = new Set<string>();
+      return {
+        enter(upstream = own) {
+          if (taken.has(upstream)) return true;
+          const inflight = running.get(upstream) ?? 0;
+          if (inflight >= (backends?.get(upstream) ?? concurrency)) return false;
+          running.set(upstream, inflight + 1);
+          taken.add(upstream);
+          return true;
+        },
+        leave() {
+          for (const upstream of taken) running.set(upstream, (running.get(upstream) ?? 1) - 1);
+          taken.clear();
+        },
+      };
+    },
+  };
+}
+
+export type DataServerPorts = {
+  /** The tables of the current version, read once a request; `undefined` while the gateway is starting. */
+  tables(): EdgeTables | undefined;
+  /** The journey of a message. Never rejects. */
+  handle(incoming: Incoming, outgoing: Outgoing): Promise<void>;
+  /** A refusal of the edge, for the record. */
+  refused(refusal: EdgeRefusal, id: string, remoteAddress: string): void;
+};
+
+export type DataServer = {
+  /** Resolves with the port that is open. */
+  listen(host: string, port: number): Promise<number>;
+  /** Stops accepting, then waits for what runs, at most `graceMs`. */
+  close(graceMs: number): Promise<void>;
+  /**
+   * Takes other certificates for the connections that come; only where it began with TLS. With other
+   * authorities of clients, what was proved to those of before counts no more, on open connections too.
+   */
+  renew(secure: TlsOptions): void;
+};
+
+const MAX_HEADER_BYTES = 16 * 1024;
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+const KEEP_ALIVE_TIMEOUT_MS = 72_000;
+const DRAIN_SWEEP_MS = 50;
+/** All bodies together that are still on their way. */
+const MAX_BODIES_BYTES = 64 * 1024 * 1024;
+const NO_BODY = new Uint8Array(0);
+/** A start that waits for something else has its ports already. */
+const STARTING: EdgeRefusal = {
+  status: 503,
+  reason: 'overloaded',
+  upstream: undefined,
+  headers: { 'retry-after': '5', connection: 'close' },
+};
+const OVERLOADED = { status: 503, reason: 'overloaded', headers: { 'retry-after': '1' } } as const;
+const TOO_LARGE = { status: 413, reason: 'body-too-large' } as const;
+
+/** The framework for the socket and its limits, with TLS or without. */
+function createApp(secure: TlsOptions | undefined): FastifyInstance {
+  const options = {
+    logger: false,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    trustProxy: false,
+    exposeHeadRoutes: false,
+    forceCloseConnections: 'idle',
+    // A path that does not even parse is one more unknown path.
+    frameworkErrors: (_error, _request, reply) => {
+      reply.hijack();
+      sendNothing(reply.raw);
+    },
+  } satisfies FastifyServerOptions;
+  const http = {
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    connectionsCheckingInterval: 5_000,
+  };
+  if (secure === undefined) return fastify({ ...options, http });
+  // The two kinds of server differ in nothing that is used here.
+  return fastify({ ...options, https: { ...http, ...secure } }) as unknown as FastifyInstance;
+}
+
+/** Builds the listener; nothing is open before `listen`. `secure` makes it speak TLS, and nothing else. */
+export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): DataServer {
+  const concurrencyLimits = createConcurrencyLimits();
+  const bodies = createBodyReader(MAX_BODIES_BYTES);
+  const app = createApp(secure);
+  // Before anything of the framework reads a header: what it would refuse, it would refuse in its own
+  // words, unrecorded, and before the checks of the edge.
+  app.addHook('onRequest', (request, reply) => {
+    reply.hijack();
+    const tables = ports.tables();
+    return tables === undefined
+      ? refuseEarly(request.raw, reply.raw)
+      : serve(request.raw, reply.raw, tables);
+  });
+
+  const sockets = new Set<Socket>();
+  /** To be closed after the next answer, so that their clients come anew. */
+  const outdated = new WeakSet<Socket>();
+  let authorities = secure?.ca;
+  app.server.on(secure === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+
+  function disproveClients(): void {
+    for (const socket of sockets) {
+      disproveCertificate(socket);
+      outdated.add(socket);
+    }
+  }
+
+  async function refuseEarly(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const remoteAddress = request.socket.remoteAddress ?? '';
+    refuse(request, response, STARTING, { id: randomUUID(), remoteAddress });
+  }
+
+  async function serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    tables: EdgeTables,
+  ): Promise<void> {
+    const receivedAt = Date.now();
+    const startedMs = performance.now();
+    const id = randomUUID();
+    allowOrigin(request, response, tables);
+    const remoteAddress = addressOf(request, tables);
+    const check = checkRequest(request, tables);
+    if (check.kind === 'document') return sendDocument(response, check.body);
+    if (check.kind === 'preflight') return sendPermissions(response, check.headers);
+    if (check.kind === 'refused') {
+      return refuse(request, response, check.refusal, { id, remoteAddress });
+    }
+    const { route, query, repeated } = check;
+    const body =
+      request.method === 'POST' ? await bodies.read(request, route.maxRequestBytes) : NO_BODY;
+    if (typeof body === 'string')
+      return refuseBody(request, response, body, { id, route, remoteAddress });
+    const facts = { id, receivedAt, startedMs, route, query, repeated, remoteAddress, body };
+    await pass(request, response, facts);
+  }
+
+  async function pass(
+    request: IncomingMessage,
+    response: ServerResponse,
+    facts: Facts,
+  ): Promise<void> {
+    if (outdated.has(request.socket)) response.shouldKeepAlive = false;
+    const taken = concurrencyLimits.forOne(facts.route);
+    try {
+      const incoming = toIncoming(request, response, facts, taken.enter);
+      await ports.handle(incoming, createOutgoing(response));
+    } finally {
+      taken.leave();
+    }
+  }
+
+  function refuseBody(
+    request: IncomingMessage,
+    response: ServerResponse,
+    why: UnreadBody,
+    facts: Pick<Facts, 'id' | 'route' | 'remoteAddress'>,
+  ): void {
+    const { upstream } = facts.route;
+    switch (why) {
+      case 'aborted':
+        response.destroy();
+        return;
+      case 'too-large':
+        refuse(request, response, { ...TOO_LARGE, upstream }, facts);
+        return;
+      case 'crowded-out':
+        refuse(request, response, { ...OVERLOADED, upstream }, facts);
+        return;
+    }
+  }
+
+  function refuse(
+    request: IncomingMessage,
+    response: ServerResponse,
+    refusal: EdgeRefusal,
+    { id, remoteAddress }: Pick<Facts, 'id' | 'remoteAddress'>,
+  ): void {
+    ports.refused(refusal, id, remoteAddress);
+    const { headers, text } = edgeBody(refusal, id);
+    const closes = refusal.status === 413 || refusal.status === 400;
+    response.writeHead(refusal.status, {
+      ...headers,
+      ...refusal.headers,
+      'content-length': Buffer.byteLength(text),
+      // What was not read of an oversized body would otherwise be taken for the next request.
+      ...(closes ? { connection: 'close' } : {}),
+    });
+    response.end(text);
+    if (!closes) request.resume();
+  }
+
+  return {
+    async listen(host, port) {
+      // The framework would open several addresses for a name, and pass over those that it cannot have.
+      const { address: only } = await lookup(host);
+      await app.listen({ host: only, port });
+      const address = app.server.address();
+      return typeof address === 'object' && address !== null ? address.port : port;
+    },
+    async close(graceMs) {
+      const timer = setTimeout(() => app.server.closeAllConnections(), graceMs);
+      // Node closes what is idle when a drain begins, but not what becomes idle later, nor a connection
+      // on which nothing was ever asked.
+      const sweep = setInterval(() => {
+        app.server.closeIdleConnections();
+        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+      }, DRAIN_SWEEP_MS);
+      await app.close();
+      clearInterval(sweep);
+      clearTimeout(timer);
+    },
+    renew(next) {
+      (app.server as unknown as SecureServer).setSecureContext(next);
+      app.server.closeIdleConnections();
+      if (authorities !== next.ca) disproveClients();
+      authorities = next.ca;
+    },
+  };
+}
+
+/** Whatever is answered, refusals too, a page of an allowed origin may read it. */
+function allowOrigin(
+  { headers: { origin } }: IncomingMessage,
+  response: ServerResponse,
+  { origins }: EdgeTables,
+): void {
+  if (origin === undefined || !origins.has(origin)) return;
+  for (const [name, value] of Object.entries(corsHeaders(origin))) response.setHeader(name, value);
+}
+
+function addressOf({ headers, socket }: IncomingMessage, tables: EdgeTables): string {
+  const forwardedFor = headers['x-forwarded-for'];
+  const written = Array.isArray(forwardedFor) ? forwardedFor.join(',') : forwardedFor;
+  return tables.addressOf(socket.remoteAddress ?? '', written);
+}
+
+function sendPermissions(response: ServerResponse, headers: CorsHeaders): void {
+  response.writeHead(204, headers);
+  response.end();
+}
+
+function sendNothing(response: ServerResponse): void {
+  response.writeHead(404, { 'content-length': 0 });
+  response.end();
+}
+
+function sendDocument(response: ServerResponse, body: string): void {
+  response.writeHead(200, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'public, max-age=300',
+    // The document says nothing secret, and browser clients read it before they can log in.
+    'access-control-allow-origin': '*',
+  });
+  response.end(body);
+}

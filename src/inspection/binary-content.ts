@@ -1,0 +1,345 @@
+// What the base64 of a block holds: media, which nobody reads, or bytes that are read as text. Media is what
+// begins as its type says and is not all text; whatever else comes is some text, however it is encoded.
+// Source: MCP 2025-11-25, tools (image and audio content, embedded resources); RFC 4648 §4 and §5; RFC 2045 §5.
+
+import type { Json, JsonObject } from '../protocol/jsonrpc.js';
+import {
+  encodeAs,
+  isHardlyLatin,
+  isHardlyText,
+  otherTexts,
+  type Reading,
+  readBytes,
+} from './charsets.js';
+import { findActiveContent } from './detectors/active-content.js';
+import { findInjectionCues } from './detectors/prompt-injection.js';
+import {
+  actionFor,
+  detectorOf,
+  findSensitive,
+  type Note,
+  type ResultRules,
+  wantedBy,
+} from './detectors/text-sanitizer.js';
+
+// How binary formats begin, by the media types that claim them. Bytes that do not begin as they claim are no
+// media, and are read as text. Only the beginning is known here: a real header may be followed by anything.
+// Source: WHATWG MIME Sniffing §6; the specifications of the formats.
+
+/** A beginning: Latin-1 text at an offset; every one of a list must be there. */
+type Signature = readonly (readonly [at: number, bytes: string])[];
+type Format = { readonly types: RegExp; readonly signatures: readonly Signature[] };
+
+function starts(...texts: readonly string[]): readonly Signature[] {
+  return texts.map((text) => [[0, text]]);
+}
+
+const RIFF = [0, 'RIFF'] as const;
+const FORM = [0, 'FORM'] as const;
+/** MPEG audio of layer II or III, and AAC: frame headers, which have no longer mark. */
+const MP3 = starts(
+  ...'\xfa\xfb\xfc\xfd\xf2\xf3\xf4\xf5\xe2\xe3'.split('').map((one) => `\xff${one}`),
+);
+const AAC = starts('\xff\xf0', '\xff\xf1', '\xff\xf8', '\xff\xf9', 'ADIF');
+const BASE_MEDIA: readonly Signature[] = [
+  'ftyp',
+  'moov',
+  'mdat',
+  'styp',
+  'wide',
+  'free',
+  'skip',
+].map((box) => [[4, box]]);
+const MATROSKA = starts('\x1aE\xdf\xa3');
+const OGG = starts('OggS');
+const ZIP = starts('PK\x03\x04', 'PK\x05\x06', 'PK\x07\x08');
+const COMPOUND = starts('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1');
+
+const FORMATS: readonly Format[] = [
+  { types: /^image\/(?:x-)?(?:png|apng)$/, signatures: starts('\x89PNG\r\n\x1a\n') },
+  { types: /^image\/p?jpe?g$/, signatures: starts('\xff\xd8\xff') },
+  { types: /^image\/gif$/, signatures: starts('GIF87a', 'GIF89a') },
+  { types: /^image\/webp$/, signatures: [[RIFF, [8, 'WEBP']]] },
+  {
+    types: /^image\/(?:x-(?:ms-)?)?bmp$/,
+    signatures: [
+      [
+        [0, 'BM'],
+        [6, '\0\0\0\0'],
+      ],
+    ],
+  },
+  { types: /^image\/tiff(?:-fx)?$/, signatures: starts('II*\0', 'MM\0*', 'II+\0', 'MM\0+') },
+  { types: /^image\/(?:x-icon|vnd\.microsoft\.icon|ico)$/, signatures: starts('\0\0\x01\0') },
+  { types: /^image\/(?:avif|hei[cf])(?:-sequence)?$/, signatures: [[[4, 'ftyp']]] },
+  { types: /^image\/jxl$/, signatures: starts('\xff\x0a', '\0\0\0\x0cJXL \r\n\x87\n') },
+  { types: /^image\/jp[2xm]$/, signatures: starts('\0\0\0\x0cjP  \r\n\x87\n') },
+  { types: /^image\/(?:vnd\.adobe\.photoshop|x-photoshop)$/, signatures: starts('8BPS') },
+
+  { types: /^audio\/(?:vnd\.wave|wave?|x-wav|x-pn-wav)$/, signatures: [[RIFF, [8, 'WAVE']]] },
+  { types: /^audio\/(?:x-)?(?:mpeg|mp3|mpeg3|mpa)$/, signatures: [...starts('ID3'), ...MP3] },
+  { types: /^audio\/(?:x-)?(?:aac|aacp|hx-aac-adts)$/, signatures: AAC },
+  { types: /^audio\/(?:x-)?flac$/, signatures: starts('fLaC') },
+  { types: /^audio\/(?:ogg|opus|vorbis|speex)$/, signatures: OGG },
+  { types: /^audio\/(?:x-)?(?:mp4|m4a|3gpp2?)$/, signatures: BASE_MEDIA },
+  { types: /^(?:audio|video)\/(?:webm|(?:x-)?matroska)$/, signatures: MATROSKA },
+  {
+    types: /^audio\/(?:x-)?aiff$/,
+    signatures: [
+      [FORM, [8, 'AIFF']],
+      [FORM, [8, 'AIFC']],
+    ],
+  },
+  { types: /^audio\/(?:x-)?midi?$/, signatures: starts('MThd\0\0\0') },
+  { types: /^audio\/amr(?:-wb)?$/, signatures: starts('#!AMR') },
+  { types: /^audio\/(?:basic|au|x-au)$/, signatures: starts('.snd\0') },
+  { types: /^audio\/x-caf$/, signatures: starts('caff\0') },
+
+  { types: /^video\/(?:mp4|quicktime|x-m4v|3gpp2?)$/, signatures: BASE_MEDIA },
+  { types: /^(?:video|application)\/ogg$/, signatures: OGG },
+  { types: /^video\/(?:x-msvideo|avi|msvideo)$/, signatures: [[RIFF, [8, 'AVI ']]] },
+  { types: /^video\/mpeg$/, signatures: starts('\0\0\x01\xba', '\0\0\x01\xb3') },
+  {
+    types: /^video\/mp2t$/,
+    signatures: [
+      [
+        [0, 'G'],
+        [188, 'G'],
+      ],
+    ],
+  },
+  { types: /^video\/(?:x-flv|flv)$/, signatures: starts('FLV\x01') },
+  { types: /^(?:video|audio)\/x-ms-(?:wmv|wma|asf)$/, signatures: starts('0&\xb2u\x8ef\xcf\x11') },
+
+  { types: /^application\/(?:x-)?pdf$/, signatures: starts('%PDF-') },
+  {
+    types:
+      /^application\/(?:(?:x-)?zip(?:-compressed)?|epub\+zip|java-archive|vnd\.(?:openxmlformats-officedocument|oasis\.opendocument|ms-(?:excel|word|powerpoint)\.).{1,100}|vnd\.android\.package-archive)$/,
+    signatures: ZIP,
+  },
+  {
+    types: /^application\/(?:msword|vnd\.(?:ms-(?:excel|powerpoint|outlook)|visio))$/,
+    signatures: COMPOUND,
+  },
+  { types: /^application\/(?:x-)?gzip$/, signatures: starts('\x1f\x8b\x08') },
+  { types: /^application\/(?:x-)?bzip2?$/, signatures: starts('BZh') },
+  { types: /^application\/(?:x-)?xz$/, signatures: starts('\xfd7zXZ\0') },
+  { types: /^application\/(?:x-)?zstd$/, signatures: starts('(\xb5/\xfd') },
+  { types: /^application\/(?:x-)?7z-compressed$/, signatures: starts('7z\xbc\xaf\x27\x1c') },
+  {
+    types: /^application\/(?:vnd\.rar|x-rar(?:-compressed)?)$/,
+    signatures: starts('Rar!\x1a\x07'),
+  },
+  { types: /^application\/(?:x-)?tar$/, signatures: [[[257, 'ustar']]] },
+  { types: /^(?:font\/woff2?|application\/font-woff)$/, signatures: starts('wOFF', 'wOF2') },
+  {
+    types: /^(?:font\/(?:otf|ttf|sfnt|collection)|application\/x-font-(?:otf|ttf))$/,
+    signatures: starts('OTTO\0', '\0\x01\0\0', 'true\0', 'ttcf\0'),
+  },
+  { types: /^application\/wasm$/, signatures: starts('\0asm\x01\0\0\0') },
+  {
+    types: /^application\/(?:vnd\.sqlite3|x-sqlite3)$/,
+    signatures: starts('SQLite format 3\0'),
+  },
+  { types: /^application\/(?:vnd\.apache\.parquet|x-parquet)$/, signatures: starts('PAR1') },
+  { types: /^application\/vnd\.apache\.arrow\.file$/, signatures: starts('ARROW1\0\0') },
+  { types: /^application\/x-hdf5?$/, signatures: starts('\x89HDF\r\n\x1a\n') },
+];
+
+/** Types that claim no format: the bytes may be any of those above. */
+const CLAIMS_NOTHING = /^(?:(?:application|binary)\/octet-stream)?$/;
+/** A byte order mark says that it is text, whatever it is like besides. */
+const TEXT_MARKS = starts('\xef\xbb\xbf', '\xff\xfe', '\xfe\xff', '\0\0\xfe\xff');
+
+/** Whether bytes begin as the type that they claim; `head` is their beginning. */
+function beginsAsClaimed(type: string, head: Uint8Array): boolean {
+  if (isAny(TEXT_MARKS, head)) return false;
+  const claimed = FORMATS.filter(({ types }) => CLAIMS_NOTHING.test(type) || types.test(type));
+  return claimed.some(({ signatures }) => isAny(signatures, head));
+}
+
+function isAny(signatures: readonly Signature[], head: Uint8Array): boolean {
+  return signatures.some((parts) => parts.every(([at, bytes]) => standsAt(head, at, bytes)));
+}
+
+function standsAt(head: Uint8Array, at: number, bytes: string): boolean {
+  for (let index = 0; index < bytes.length; index++) {
+    if (head[at + index] !== bytes.charCodeAt(index)) return false;
+  }
+  return true;
+}
+
+export type Payload =
+  | { readonly kind: 'media' }
+  | {
+      /** `bytes`: hardly text, or of a binary format. Text all the same where it holds what no text may. */
+      readonly kind: 'text' | 'bytes';
+      readonly reading: Reading;
+      /** What else a client may read in it. */
+      readonly others: readonly string[];
+      /** The same with a changed text; `undefined` where its encoding has no bytes for that. */
+      rewrite(text: string): string | undefined;
+    }
+  /** No base64: text, but for what a careless decoder makes of it. */
+  | { readonly kind: 'none'; readonly others: readonly string[] };
+
+const STANDARD = /^[A-Za-z0-9+/]*={0,2}$/;
+const URL_SAFE = /^[A-Za-z0-9_-]*={0,2}$/;
+const BLANKS = /[\t\n\f\r ]+/g;
+/** Groups of four, which are 12 KiB. */
+const SAMPLE_CHARS = 16 * 1024;
+
+/** What a member holds that may be a payload; `undefined` for one of another block. */
+export function readPayload(block: JsonObject, member: string, value: string): Payload | undefined {
+  if (!mayHoldPayload(block, member)) return undefined;
+  const isPlain = STANDARD.test(value);
+  const base64 = isPlain ? value : value.replace(BLANKS, '');
+  const isStandard = isPlain || STANDARD.test(base64);
+  if (!isStandard && !URL_SAFE.test(base64))
+    return { kind: 'none', others: carelessly(base64).flatMap(textsOf) };
+  const { essence, charset } = readMimeType(block['mimeType']);
+  const sample = Buffer.from(base64.slice(0, SAMPLE_CHARS), 'base64');
+  const begins = beginsAsClaimed(claimOf(block, member, essence), sample);
+  if (begins && isNoText(sample)) return { kind: 'media' };
+  const bytes = Buffer.from(base64, 'base64');
+  const reading = readBytes(bytes, charset);
+  // Some decoders pass over what base64url has of its own.
+  const careless = isStandard ? [] : carelessly(base64).flatMap(textsOf);
+  return {
+    kind: begins || isHardlyText(reading.text) || isHardlyLatin(reading) ? 'bytes' : 'text',
+    reading,
+    others: [...otherTexts(bytes, reading), ...careless],
+    rewrite: (text) => encodeAs(text, reading, bytes)?.toString('base64'),
+  };
+}
+
+/** The blob of a resource, and the data of a block that has a type of media. */
+export function mayHoldPayload(block: JsonObject, member: string): boolean {
+  if (member === 'blob') return true;
+  if (member !== 'data') return false;
+  return isMediaBlock(block) || typeof block['mimeType'] === 'string';
+}
+
+function isMediaBlock(block: JsonObject): boolean {
+  return block['type'] === 'image' || block['type'] === 'audio';
+}
+
+/** A block of media that names no type claims to be media all the same; which, its bytes say. */
+function claimOf(block: JsonObject, member: string, essence: string): string {
+  return member === 'data' && isMediaBlock(block) && !essence.includes('/') ? '' : essence;
+}
+
+function readMimeType(mimeType: Json | undefined): {
+  readonly essence: string;
+  readonly charset: string | undefined;
+} {
+  if (typeof mimeType !== 'string') return { essence: '', charset: undefined };
+  const [essence = '', ...parameters] = mimeType.split(';');
+  const declared = parameters.find((one) => /^\s{0,16}charset\s{0,16}=/i.test(one));
+  const charset = declared?.slice(declared.indexOf('=') + 1).replace(/^[\s"']+|[\s"']+$/g, '');
+  return { essence: essence.trim().toLowerCase(), charset };
+}
+
+/** Of some formats the beginning is plain text, so that a text may begin so too. */
+function isNoText(sample: Buffer): boolean {
+  return isHardlyText(readBytes(sample, undefined).text);
+}
+
+/**
+ * The bytes that decoders give which skip what is no base64: with padding skipped too, with what stands between
+ * two paddings decoded apart, and with the signs of base64url taken for what they are there.
+ */
+function carelessly(base64: string): readonly Buffer[] {
+  const skipped = base64.replace(/[^A-Za-z0-9+/=]+/g, '');
+  const decode = (text: string): Buffer => Buffer.from(text, 'base64');
+  return [
+    decode(skipped.replaceAll('=', '')),
+    Buffer.concat(skipped.split('=').map(decode)),
+    decode(base64.replace(/[^A-Za-z0-9+/_-]+/g, '')),
+  ];
+}
+
+function textsOf(bytes: Buffer): readonly string[] {
+  const reading = readBytes(bytes, undefined);
+  return [reading.text, ...otherTexts(bytes, reading)];
+}
+
+/** Shorter stretches of printable ASCII are in any bytes, and nothing that matters fits into one. */
+const STRETCHES = /[\t\n\f\r\x20-\x7e]{10,}/g;
+/** From its beginning on, so much of a piece of markup is plain text: noise has the beginnings of tags too. */
+const MIN_MARKUP_CHARS = 10;
+/** The same for a tag that acts by its attributes, or has no end. */
+const MIN_TAG_CHARS = 16;
+const UNNAMED_TAG = '(removed html)';
+/** So much around a stretch is read with it. */
+const MARGIN = 256;
+/** Up to this length all of it is read. */
+const MAX_UNSPLIT_CHARS = 4096;
+
+/**
+ * What there is to look at in bytes that hardly are text, or in a reading that only some clients come to: the
+ * stretches of plain text with what surrounds them. Noise has few, so that it costs little.
+ */
+export function readableParts(text: string): readonly string[] {
+  const parts: { start: number; end: number }[] = [];
+  for (const { index, 0: stretch } of text.matchAll(STRETCHES)) {
+    if (text.length <= MAX_UNSPLIT_CHARS) return [text];
+    const start = Math.max(0, index - MARGIN);
+    const end = Math.min(text.length, index + stretch.length + MARGIN);
+    const last = parts.at(-1);
+    if (last !== undefined && start <= last.end) last.end = end;
+    else parts.push({ start, end });
+  }
+  return parts.map(({ start, end }) => text.slice(start, end));
+}
+
+/**
+ * What the rules say of such parts: secrets, personal data, cues, and what is active and holds a stretch of plain
+ * text, which noise does not.
+ */
+export function checkBytes(parts: readonly string[], rules: ResultRules): readonly Note[] {
+  return parts.flatMap((part) => checkPart(part, rules));
+}
+
+function checkPart(text: string, rules: ResultRules): readonly Note[] {
+  const stretches = [...text.matchAll(STRETCHES)].map(({ index, 0: { length } }) => ({
+    start: index,
+    end: index + length,
+  }));
+  const cues = rules.injection === 'off' ? [] : findInjectionCues(text);
+  const sensitive = findSensitive(text, wantedBy(rules));
+  return [
+    ...cues.map((cue) => noteOf(`injection:${cue}`, rules.injection)),
+    ...sensitive.map((hit) => ({
+      detector: detectorOf(hit.kind),
+      action: actionFor(hit, rules),
+      count: 1,
+    })),
+    ...activeIn(text, stretches, rules),
+  ];
+}
+
+function noteOf(detector: string, rule: ResultRules['injection' | 'activeContent']): Note {
+  if (rule === 'block') return { detector, action: 'withhold', count: 1 };
+  return { detector, action: rule === 'neutralize' ? 'neutralize' : 'flag', count: 1 };
+}
+
+type Stretch = { readonly start: number; readonly end: number };
+
+function activeIn(
+  text: string,
+  stretches: readonly Stretch[],
+  { activeContent }: ResultRules,
+): readonly Note[] {
+  if (activeContent === 'off') return [];
+  const notes: Note[] = [];
+  let next = 0;
+  for (const { kind, start, text: shown } of findActiveContent(text, 'value', [])) {
+    while ((stretches[next]?.end ?? start + 1) <= start) next++;
+    const stretch = stretches[next];
+    const least = shown === UNNAMED_TAG ? MIN_TAG_CHARS : MIN_MARKUP_CHARS;
+    if (stretch !== undefined && stretch.start <= start && stretch.end - start >= least)
+      notes.push(noteOf(`active:${kind}`, activeContent));
+  }
+  return notes;
+}

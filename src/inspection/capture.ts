@@ -1,0 +1,194 @@
+// The values of arguments that rules have recorded: found by their pointers, without secrets and personal
+// data, and read only as far as the record keeps of them. Bounded whatever a caller sends; never throws.
+// Contract §4 (audit.capture) and §8.
+
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { isSsnName } from './detectors/pii.js';
+import { isSecretName, isSecretNumber, NAMED_SECRET } from './detectors/secrets.js';
+import { placeholder, type ResultRules, redactText } from './detectors/text-sanitizer.js';
+import { isSurelyClean } from './prefilter/prefilter.js';
+import { holdsPresentedToken } from './requests.js';
+
+// Removes secrets and personal data from a text that goes into a record, with the detectors that look at
+// results, all of them, whatever the profile of the upstream says. Never throws: what cannot be read is
+// not recorded. Contract §8.
+
+const RULES: ResultRules = {
+  secrets: 'redact',
+  pii: { action: 'redact', kinds: ['card', 'iban', 'ssn'] },
+  activeContent: 'off',
+  invisible: 'off',
+  injection: 'off',
+};
+
+/**
+ * The text with a placeholder for each finding. `name` is the member name that it stands behind: where that
+ * says "secret", nothing is kept, whatever the value looks like. A result would be spoilt by that, a record is not.
+ */
+export function redactForRecord(text: string, name?: string): string {
+  try {
+    if (name !== undefined && text !== '' && isSecretName(name)) return placeholder(NAMED_SECRET);
+    const isNamed = name !== undefined && isSsnName(name);
+    return !isNamed && isSurelyClean(text) ? text : redactText(text, RULES, [], name);
+  } catch {
+    return placeholder('unread');
+  }
+}
+
+/** What one decision records of its arguments ends here, however many rules ask for more. */
+const MAX_CAPTURED = 64;
+
+/** Characters that are read of one value: the record keeps far fewer, and a secret among those ends before. */
+const MAX_READ_CHARACTERS = 1024;
+/** Characters that are read of all values: each has its part of them, within its own bounds. */
+const MAX_READ_IN_SUM = 16 * 1024;
+const MIN_READ_CHARACTERS = 256;
+
+const TOKEN = placeholder('token');
+const UNREAD = placeholder('unread');
+
+/**
+ * What stands at each pointer (RFC 6901), as text; what is absent is left out. Objects and arrays are
+ * written as JSON. The caller's own token is never among it, in one value or spread over several.
+ */
+export function captureArguments(
+  args: JsonObject,
+  pointers: readonly string[],
+  presentedToken: string | undefined,
+): Readonly<Record<string, string>> {
+  const found = findValues(args, pointers);
+  const part = Math.floor(MAX_READ_IN_SUM / Math.max(1, found.length));
+  const limit = Math.min(MAX_READ_CHARACTERS, Math.max(MIN_READ_CHARACTERS, part));
+  const captured: Record<string, string> = {};
+  const read: string[] = [];
+  for (const one of found) {
+    const walk: Walk = { left: limit, read: [], text: '', isRedacted: false };
+    captured[one.pointer] = captureValue(one, presentedToken, walk);
+    read.push(...walk.read);
+  }
+  if (read.length < 2 || !holdsPresentedToken([read.join('')], presentedToken)) return captured;
+  for (const pointer of Object.keys(captured)) captured[pointer] = TOKEN;
+  return captured;
+}
+
+/** A value, and the name of the member that it stands behind. */
+type Found = { readonly pointer: string; readonly value: Json; readonly name: string };
+
+function findValues(args: JsonObject, pointers: readonly string[]): readonly Found[] {
+  const found: Found[] = [];
+  for (const pointer of pointers) {
+    const one = found.length < MAX_CAPTURED ? valueAt(args, pointer) : undefined;
+    if (one !== undefined) found.push(one);
+  }
+  return found;
+}
+
+function valueAt(args: JsonObject, pointer: string): Found | undefined {
+  let value: Json = args;
+  let name = '';
+  for (const segment of pointer.split('/').slice(1)) {
+    const key = segment.replaceAll('~1', '/').replaceAll('~0', '~');
+    const next = memberOf(value, key);
+    if (next === undefined) return undefined;
+    // An element of a list stands behind the name of the list.
+    if (!Array.isArray(value)) name = nameOf(key, name);
+    value = next;
+  }
+  return { pointer, value, name };
+}
+
+/** What a member counts as: everything below a name that says "secret" is one. */
+function nameOf(key: string, above: string): string {
+  return isSecretName(above) ? above : key;
+}
+
+function memberOf(value: Json, key: string): Json | undefined {
+  if (Array.isArray(value))
+    return /^(?:0|[1-9]\d{0,8})$/.test(key) ? value[Number(key)] : undefined;
+  return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+}
+
+/** Where a walk through a value stands: what it has read, and the text that it has made of it. */
+type Walk = {
+  left: number;
+  readonly read: string[];
+  text: string;
+  isRedacted: boolean;
+};
+
+function captureValue(
+  { value, name }: Found,
+  presentedToken: string | undefined,
+  walk: Walk,
+): string {
+  try {
+    if (typeof value === 'string') walk.text = readText(value, name, walk);
+    else write(value, name, walk);
+    if (holdsPresentedToken(walk.read, presentedToken)) return TOKEN;
+    // Names and values beside each other may say more than each of them.
+    const captured = typeof value === 'string' ? walk.text : redactForRecord(walk.text);
+    return walk.left > 0
+      ? captured
+      : withoutTail(captured, walk.isRedacted || captured !== walk.text);
+  } catch {
+    return UNREAD;
+  }
+}
+
+/** Where something was removed, the end of what was read may have moved up, and may be half of a secret. */
+function withoutTail(text: string, isRedacted: boolean): string {
+  return isRedacted ? `${text.replace(/\S*$/, '')}\u2026` : text;
+}
+
+function readText(text: string, name: string, walk: Walk): string {
+  const head = text.length > walk.left ? text.slice(0, walk.left) : text;
+  walk.left -= head.length;
+  walk.read.push(head);
+  const kept = redactForRecord(head, name);
+  if (kept !== head) walk.isRedacted = true;
+  return kept;
+}
+
+/** Writes a value as JSON, until enough is read. */
+function write(value: Json, name: string, walk: Walk): void {
+  if (typeof value === 'string') walk.text += JSON.stringify(readText(value, name, walk));
+  else if (Array.isArray(value)) writeList(value, name, walk);
+  else if (isObject(value)) writeObject(value, name, walk);
+  else writePlain(value, name, walk);
+}
+
+function writeList(values: readonly Json[], name: string, walk: Walk): void {
+  walk.text += '[';
+  for (const [index, value] of values.entries()) {
+    if (walk.left <= 0) break;
+    walk.left -= 1;
+    if (index > 0) walk.text += ',';
+    write(value, name, walk);
+  }
+  walk.text += ']';
+}
+
+function writeObject(value: JsonObject, above: string, walk: Walk): void {
+  walk.text += '{';
+  let isFirst = true;
+  for (const name in value) {
+    if (walk.left <= 0) break;
+    walk.left -= 1;
+    walk.text += `${isFirst ? '' : ','}${JSON.stringify(readText(name, '', walk))}:`;
+    isFirst = false;
+    write(value[name] as Json, nameOf(name, above), walk);
+  }
+  walk.text += '}';
+}
+
+/** Numbers may be secrets by their name, or numbers of cards. */
+function writePlain(value: Json, name: string, walk: Walk): void {
+  const text = String(value);
+  if (typeof value === 'number' && isSecretNumber(text, name)) {
+    walk.isRedacted = true;
+    walk.text += JSON.stringify(placeholder(NAMED_SECRET));
+    return;
+  }
+  const kept = readText(text, typeof value === 'number' ? name : '', walk);
+  walk.text += kept === text ? kept : JSON.stringify(kept);
+}

@@ -1,0 +1,269 @@
+// Finds payment cards, IBANs and US social security numbers in one text. Every kind has a proof beyond
+// its shape: a check digit and an issuer range, a checksum and a country's length, or the numbering
+// rules with separators or a cue word. Never changes a text.
+// Source: ISO/IEC 7812-1 (annex B, Luhn); ISO 13616-1 and ISO/IEC 7064 (mod 97-10); SSA POMS RM 10201.
+
+import type { PiiKind } from '../../config/settings.js';
+import type { Hit } from './secrets.js';
+
+// How long an IBAN is in each country of the registry. Facts only.
+// Source: ISO 13616-1 registry of the SWIFT organization.
+
+const LENGTHS =
+  'AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 ' +
+  'DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 ' +
+  'IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 ' +
+  'MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 ' +
+  'SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30';
+
+/** Characters of an IBAN by its country code. */
+export const IBAN_LENGTHS: ReadonlyMap<string, number> = new Map(
+  LENGTHS.split(' ').map((entry) => [entry.slice(0, 2), Number(entry.slice(2))]),
+);
+
+const MIN_CARD_DIGITS = 13;
+const MAX_CARD_DIGITS = 19;
+const CUE_WINDOW = 48;
+const CARD_CUE = /card|visa|master|amex|american express|discover|\bpan\b|credit|debit|cc\b/i;
+
+/** Issuer ranges: first and last prefix, and the lengths issued under it. */
+const ISSUERS: readonly (readonly [string, string, readonly number[]])[] = [
+  ['4', '4', [13, 16, 19]],
+  ['51', '55', [16]],
+  ['2221', '2720', [16]],
+  ['34', '34', [15]],
+  ['37', '37', [15]],
+  ['300', '305', [14]],
+  ['36', '36', [14]],
+  ['38', '39', [14]],
+  ['3528', '3589', [16, 17, 18, 19]],
+  ['6011', '6011', [16, 17, 18, 19]],
+  ['644', '659', [16, 17, 18, 19]],
+  ['62', '62', [16, 17, 18, 19]],
+  ['5018', '5018', [15, 16, 19]],
+  ['5020', '5020', [15, 16, 19]],
+  ['5038', '5038', [15, 16, 19]],
+  ['6304', '6304', [15, 16, 19]],
+  ['6759', '6763', [15, 16, 19]],
+];
+
+const PREFIX_DIGITS = 4;
+
+/** For every prefix of four digits, the lengths issued under it as a set of bits. */
+const LENGTHS_BY_PREFIX = new Uint32Array(10 ** PREFIX_DIGITS);
+for (const [first, last, lengths] of ISSUERS) {
+  const low = Number(first.padEnd(PREFIX_DIGITS, '0'));
+  const high = Number(last.padEnd(PREFIX_DIGITS, '9'));
+  for (let prefix = low; prefix <= high; prefix++) {
+    for (const length of lengths) {
+      LENGTHS_BY_PREFIX[prefix] = (LENGTHS_BY_PREFIX[prefix] ?? 0) | (1 << length);
+    }
+  }
+}
+
+function isIssued(digits: string): boolean {
+  const lengths = LENGTHS_BY_PREFIX[Number(digits.slice(0, PREFIX_DIGITS))] ?? 0;
+  return (lengths & (1 << digits.length)) !== 0;
+}
+
+function isIssuedPrefix(digits: string, at: number): boolean {
+  return LENGTHS_BY_PREFIX[Number(digits.slice(at, at + PREFIX_DIGITS))] !== 0;
+}
+
+/** The Luhn check (ISO/IEC 7812-1, annex B). */
+export function hasLuhnDigit(digits: string): boolean {
+  let sum = 0;
+  for (let at = 0; at < digits.length; at++) {
+    const digit = digits.charCodeAt(digits.length - 1 - at) - 0x30;
+    const doubled = at % 2 === 1 ? digit * 2 : digit;
+    sum += doubled > 9 ? doubled - 9 : doubled;
+  }
+  return sum % 10 === 0;
+}
+
+type Group = { readonly start: number; readonly end: number };
+
+const DIGIT_RUN = /\d(?:[ .-]?\d){12}/g;
+const DIGITS = /\d{1,64}/g;
+
+/** Payment cards, written together, in their usual groups, or in any groups beside a cue word. */
+function findCards(text: string): Hit[] {
+  const hits: Hit[] = [];
+  DIGIT_RUN.lastIndex = 0;
+  for (let match = DIGIT_RUN.exec(text); match !== null; match = DIGIT_RUN.exec(text)) {
+    const groups = groupsFrom(text, match.index);
+    const last = groups.at(-1);
+    addCards(text, groups, hits);
+    DIGIT_RUN.lastIndex = last === undefined ? match.index + 1 : last.end;
+  }
+  return hits;
+}
+
+/** Groups of digits with one separator between them, from the digit at `from`. */
+function groupsFrom(text: string, from: number): Group[] {
+  const groups: Group[] = [];
+  let at = from;
+  for (;;) {
+    DIGITS.lastIndex = at;
+    const match = DIGITS.exec(text);
+    if (match === null || match.index !== at) return groups;
+    let end = at + match[0].length;
+    while (isDigit(text.charCodeAt(end))) end++;
+    groups.push({ start: at, end });
+    const separator = text[end];
+    if (separator !== ' ' && separator !== '-' && separator !== '.') return groups;
+    at = end + 1;
+  }
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
+/** A run of groups, its digits in one piece, and where each group begins in them. */
+type DigitRun = {
+  readonly text: string;
+  readonly groups: readonly Group[];
+  readonly digits: string;
+  readonly offsets: readonly number[];
+};
+
+function addCards(text: string, groups: readonly Group[], hits: Hit[]): void {
+  const digits = groups.map((group) => text.slice(group.start, group.end)).join('');
+  const offsets = [0];
+  for (const { start, end } of groups) offsets.push((offsets.at(-1) ?? 0) + end - start);
+  const run: DigitRun = { text, groups, digits, offsets };
+  for (let first = 0; first < groups.length; ) {
+    const last = lastGroupOfCard(run, first);
+    const head = groups[first];
+    const tail = last === undefined ? undefined : groups[last];
+    if (head !== undefined && tail !== undefined && last !== undefined) {
+      hits.push({ kind: 'card', start: head.start, end: tail.end });
+      first = last + 1;
+    } else {
+      first++;
+    }
+  }
+}
+
+function lastGroupOfCard(run: DigitRun, first: number): number | undefined {
+  const start = run.offsets[first] ?? 0;
+  if (!isIssuedPrefix(run.digits, start)) return undefined;
+  for (let at = first; at < run.groups.length; at++) {
+    const end = run.offsets[at + 1] ?? 0;
+    if (end - start > MAX_CARD_DIGITS) return undefined;
+    if (end - start < MIN_CARD_DIGITS || !isCardNumber(run.digits.slice(start, end))) continue;
+    if (isWrittenAsCard(run.text, run.groups.slice(first, at + 1))) return at;
+  }
+  return undefined;
+}
+
+/** True for digits of an issued range and length with a right check digit. */
+export function isCardNumber(digits: string): boolean {
+  if (digits.length < MIN_CARD_DIGITS || digits.length > MAX_CARD_DIGITS) return false;
+  return isIssued(digits) && hasLuhnDigit(digits) && new Set(digits).size > 1;
+}
+
+const USUAL_GROUPS = new Set(['4-4-4-4', '4-6-5', '4-6-4', '4-4-4-4-3', '4-4-4-1', '6-13']);
+
+function isWrittenAsCard(text: string, groups: readonly Group[]): boolean {
+  if (groups.length === 1) return true;
+  const sizes = groups.map((group) => group.end - group.start);
+  if (USUAL_GROUPS.has(sizes.join('-'))) return true;
+  const isEven = sizes.every((size) => size === sizes[0]);
+  if (isEven && (sizes[0] === 1 || sizes[0] === 2)) return true;
+  const start = groups[0]?.start ?? 0;
+  return CARD_CUE.test(text.slice(Math.max(0, start - CUE_WINDOW), start));
+}
+
+const IBAN_START = /(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}[ -]?[A-Za-z0-9]/g;
+const MAX_IBAN_CHARS = 34;
+
+/** IBANs of the registered countries, in one piece or in groups. */
+function findIbans(text: string): Hit[] {
+  const hits: Hit[] = [];
+  IBAN_START.lastIndex = 0;
+  for (let match = IBAN_START.exec(text); match !== null; match = IBAN_START.exec(text)) {
+    const end = ibanEnd(text, match.index);
+    if (end === undefined) continue;
+    hits.push({ kind: 'iban', start: match.index, end });
+    IBAN_START.lastIndex = end;
+  }
+  return hits;
+}
+
+function ibanEnd(text: string, start: number): number | undefined {
+  const length = IBAN_LENGTHS.get(text.slice(start, start + 2).toUpperCase());
+  if (length === undefined) return undefined;
+  const { compact, end } = readGroups(text, start, length);
+  if (compact.length !== length || ALPHANUMERIC.test(text.charAt(end))) return undefined;
+  const isOneCase = compact === compact.toUpperCase() || compact === compact.toLowerCase();
+  return isOneCase && hasMod97(compact.toUpperCase()) ? end : undefined;
+}
+
+const ALPHANUMERIC = /[A-Za-z0-9]/;
+
+/** Up to `length` letters and digits from `start`, over single blanks and dashes. */
+function readGroups(
+  text: string,
+  start: number,
+  length: number,
+): { readonly compact: string; readonly end: number } {
+  let compact = '';
+  let at = start;
+  for (; compact.length < length && at - start < 2 * MAX_IBAN_CHARS; at++) {
+    const unit = text.charAt(at);
+    if (ALPHANUMERIC.test(unit)) compact += unit;
+    else if ((unit !== ' ' && unit !== '-') || !ALPHANUMERIC.test(text.charAt(at + 1))) break;
+  }
+  return { compact, end: at };
+}
+
+/** The checksum of ISO/IEC 7064, mod 97-10, over the rearranged number. */
+function hasMod97(iban: string): boolean {
+  let rest = 0;
+  for (const unit of iban.slice(4) + iban.slice(0, 4)) {
+    const value = Number.parseInt(unit, 36);
+    rest = (rest * (value > 9 ? 100 : 10) + value) % 97;
+  }
+  return rest === 1;
+}
+
+const SSN = /(?<![\d.-])(\d{3})([-. ]?)(\d{2})\2(\d{4})(?![\d]|[-.]\d)/g;
+const SSN_CUE = /ssn|ss#|social[\s_-]{0,4}security/i;
+/** True for a member name that announces a social security number. */
+export function isSsnName(name: string): boolean {
+  return SSN_CUE.test(name);
+}
+
+/** Numbers that were printed in advertisements and are nobody's. */
+const PUBLISHED_SSNS = new Set(['078051120', '219099999', '123456789']);
+
+/** US social security numbers: with separators by themselves, else beside a cue word. */
+export function findSsns(text: string, name?: string): Hit[] {
+  const hits: Hit[] = [];
+  const isNamed = name !== undefined && isSsnName(name);
+  SSN.lastIndex = 0;
+  for (let match = SSN.exec(text); match !== null; match = SSN.exec(text)) {
+    const [matched, area = '', separator = '', group = '', serial = ''] = match;
+    if (!isAssignable(area, group, serial)) continue;
+    const before = text.slice(Math.max(0, match.index - CUE_WINDOW), match.index);
+    if (separator !== '' || isNamed || SSN_CUE.test(before)) {
+      hits.push({ kind: 'ssn', start: match.index, end: match.index + matched.length });
+    }
+  }
+  return hits;
+}
+
+function isAssignable(area: string, group: string, serial: string): boolean {
+  if (area === '000' || area === '666' || area.startsWith('9')) return false;
+  if (group === '00' || serial === '0000') return false;
+  return !PUBLISHED_SSNS.has(area + group + serial);
+}
+
+/** Personal data of the kinds asked for. `name` is the member name that the text stands behind. */
+export function findPersonal(text: string, kinds: readonly PiiKind[], name?: string): Hit[] {
+  const cards = kinds.includes('card') ? findCards(text) : [];
+  const ibans = kinds.includes('iban') ? findIbans(text) : [];
+  return cards.concat(ibans, kinds.includes('ssn') ? findSsns(text, name) : []);
+}

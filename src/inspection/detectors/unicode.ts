@@ -1,0 +1,238 @@
+// Which characters a reader does not see, and which ones a reader takes for plain ASCII.
+// Own ranges, judged a code point at a time; never looks at a whole text.
+// Source: Unicode 16.0, Default_Ignorable_Code_Point and Bidi_Control; UAX #15 (NFKC); UTS #51.
+
+/** Inclusive ranges of characters that show nothing or reorder what stands around them. */
+const INVISIBLE_RANGES: readonly (readonly [number, number])[] = [
+  [0x00, 0x08],
+  [0x0b, 0x0c],
+  [0x0e, 0x1f],
+  [0x7f, 0x9f],
+  [0xad, 0xad], // soft hyphen
+  [0x34f, 0x34f], // combining grapheme joiner
+  [0x61c, 0x61c], // Arabic letter mark
+  [0x115f, 0x1160], // Hangul fillers
+  [0x17b4, 0x17b5],
+  [0x180b, 0x180f],
+  [0x200b, 0x200f], // zero width, directional marks
+  [0x202a, 0x202e], // bidi embeddings and overrides
+  [0x2060, 0x206f], // invisible operators, bidi isolates
+  [0x3164, 0x3164], // Hangul filler
+  [0xfe00, 0xfe0f], // variation selectors
+  [0xfeff, 0xfeff],
+  [0xffa0, 0xffa0],
+  [0xfff0, 0xfffb],
+  [0x1bca0, 0x1bca3],
+  [0x1d173, 0x1d17a],
+  [0xe0000, 0xe0fff], // tags, supplementary variation selectors
+];
+
+const MAX_BMP = 0xffff;
+
+/** True for a character that shows nothing. Tab, line feed and carriage return are not among them. */
+export function isInvisible(codePoint: number): boolean {
+  for (const [low, high] of INVISIBLE_RANGES) {
+    if (codePoint < low) return false;
+    if (codePoint <= high) return true;
+  }
+  return false;
+}
+
+/** True where an emoji may stand before a variation selector or a joiner (UTS #51, coarse). */
+function isEmojiLike(codePoint: number): boolean {
+  return (
+    (codePoint >= 0x1f000 && codePoint <= 0x1faff) ||
+    (codePoint >= 0x2190 && codePoint <= 0x2bff) ||
+    codePoint === 0x203c ||
+    codePoint === 0x2049 ||
+    codePoint === 0x20e3 ||
+    codePoint === 0x2122 ||
+    codePoint === 0x2139 ||
+    codePoint === 0x3030 ||
+    codePoint === 0x303d ||
+    codePoint === 0x3297 ||
+    codePoint === 0x3299 ||
+    codePoint === 0xa9 ||
+    codePoint === 0xae
+  );
+}
+
+/** Digits, `#` and `*` take U+FE0F in keycaps. */
+function isKeycapBase(codePoint: number): boolean {
+  return (codePoint >= 0x30 && codePoint <= 0x39) || codePoint === 0x23 || codePoint === 0x2a;
+}
+
+/** Letters of scripts whose spelling needs joiners (Arabic, Syriac, the Indic scripts, Mongolian). */
+function needsJoiners(codePoint: number): boolean {
+  return (
+    (codePoint >= 0x600 && codePoint <= 0x8ff) ||
+    (codePoint >= 0x900 && codePoint <= 0xfff) ||
+    (codePoint >= 0x1000 && codePoint <= 0x109f) ||
+    (codePoint >= 0x1780 && codePoint <= 0x18af)
+  );
+}
+
+const foldedBmp: (string | undefined)[] = [];
+
+/**
+ * The printable ASCII that a reader sees in place of the character under NFKC: full-width digits,
+ * mathematical letters, no-break spaces. The character itself where there is none.
+ */
+export function foldCodePoint(codePoint: number): string {
+  if (codePoint > MAX_BMP) return foldUncached(codePoint);
+  const known = foldedBmp[codePoint];
+  if (known !== undefined) return known;
+  const folded = foldUncached(codePoint);
+  foldedBmp[codePoint] = folded;
+  return folded;
+}
+
+const DIGIT_ZEROS = [0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xe50, 0xff10] as const;
+
+function foldUncached(codePoint: number): string {
+  for (const zero of DIGIT_ZEROS) {
+    if (codePoint >= zero && codePoint <= zero + 9) return String(codePoint - zero);
+  }
+  // Dashes that separate groups of digits have no compatibility mapping; the long ones never do.
+  if ((codePoint >= 0x2010 && codePoint <= 0x2013) || codePoint === 0x2212) return '-';
+  const own = String.fromCodePoint(codePoint);
+  if (codePoint >= 0xd800 && codePoint <= 0xdfff) return own;
+  const folded = own.normalize('NFKC');
+  return /^[\x20-\x7e]+$/.test(folded) ? folded : own;
+}
+
+/** The ellipsis folds to dots, of which three in a row are in nothing that is looked for. */
+function isOwnForm(code: number): boolean {
+  return code === 0x2026 || foldCodePoint(code).charCodeAt(0) === code;
+}
+
+const SAFE = 1;
+const UNSAFE = 2;
+const safety = new Uint8Array(MAX_BMP + 1);
+
+/** True for a character of the BMP beyond ASCII that no detector can mistake for something else. */
+export function isPlainBeyondAscii(code: number, isConfusable: (code: number) => boolean): boolean {
+  let known = safety[code];
+  if (known === 0 || known === undefined) {
+    const plain =
+      !isInvisible(code) &&
+      (code < 0xd800 || code > 0xdfff) &&
+      isOwnForm(code) &&
+      !isConfusable(code);
+    known = plain ? SAFE : UNSAFE;
+    safety[code] = known;
+  }
+  return known === SAFE;
+}
+
+// Removes what a reader does not see: invisible and bidi characters, tags, variation selectors,
+// controls, and the escape sequences of terminals. What spelling needs stays: U+FE0E and U+FE0F after an
+// emoji, a joiner inside an emoji or between letters of scripts that join.
+// Source: UTS #51 §2; UAX #9; UTR #36 §3; ECMA-48 §5.4 and §8.3.
+
+/** A text without what was removed, and how many characters or sequences that were. */
+type Stripped = { readonly text: string; readonly count: number };
+
+const ESC = '\u001b';
+const CSI = '\u009b';
+const BEL = '\u0007';
+const ST = '\u009c';
+
+// CSI; then OSC, DCS, SOS, PM and APC with their strings; then the two-character sequences. A string
+// stops at the next escape character, so no position is read twice.
+const TERMINAL_SEQUENCE = new RegExp(
+  `(?:${ESC}\\[|${CSI})[0-?]{0,64}[ -/]{0,16}[@-~]` +
+    `|(?:${ESC}[\\]PX^_]|[\u0090\u0098\u009d-\u009f])[^${BEL}${ESC}${ST}]{0,4096}(?:${BEL}|${ESC}\\\\|${ST})` +
+    `|${ESC}[ -/]{0,4}[0-~]`,
+  'g',
+);
+
+const TERMINAL_START = new RegExp(`[${ESC}\u0080-\u009f]`);
+
+/** Removes the escape sequences of terminals. Text that a sequence would hide becomes visible. */
+export function stripTerminalSequences(text: string): Stripped {
+  if (!TERMINAL_START.test(text)) return { text, count: 0 };
+  let count = 0;
+  const stripped = text.replace(TERMINAL_SEQUENCE, () => {
+    count++;
+    return '';
+  });
+  // What is left of a broken or nested sequence is inert once its first character is gone.
+  const bare = stripped.replace(new RegExp(`[${ESC}\u0080-\u009f]`, 'g'), () => {
+    count++;
+    return '';
+  });
+  return { text: bare, count };
+}
+
+const BEYOND_PRINTABLE = /[^\t\n\r\x20-\x7e]/;
+
+/** Removes invisible characters. Linear. */
+export function stripInvisible(text: string): Stripped {
+  const first = text.search(BEYOND_PRINTABLE);
+  if (first < 0) return { text, count: 0 };
+  let kept = text.slice(0, first);
+  let count = 0;
+  let pieceStart = first;
+  let previous = first > 0 ? codePointBefore(text, first) : 0;
+  for (let at = first; at < text.length; ) {
+    const code = text.codePointAt(at) ?? 0;
+    const width = code > 0xffff ? 2 : 1;
+    if (isInvisible(code) && !isNeeded(code, previous, text.codePointAt(at + 1) ?? 0)) {
+      kept += text.slice(pieceStart, at);
+      pieceStart = at + width;
+      count++;
+    } else {
+      previous = code;
+    }
+    at += width;
+  }
+  return count === 0 ? { text, count } : { text: kept + text.slice(pieceStart), count };
+}
+
+/** Whether spelling needs an invisible character between the characters kept around it. */
+function isNeeded(code: number, previous: number, next: number): boolean {
+  if (code === 0xfe0f || code === 0xfe0e) {
+    return isEmojiLike(previous) || (isKeycapBase(previous) && next === 0x20e3);
+  }
+  if (code !== 0x200d && code !== 0x200c) return false;
+  if (needsJoiners(previous) && needsJoiners(next)) return true;
+  return code === 0x200d && (isEmojiLike(previous) || previous === 0xfe0f) && isEmojiLike(next);
+}
+
+function codePointBefore(text: string, at: number): number {
+  const low = text.charCodeAt(at - 1);
+  const isPair = low >= 0xdc00 && low <= 0xdfff && at > 1;
+  return isPair ? (text.codePointAt(at - 2) ?? low) : low;
+}
+
+// The skeleton of a text: letters of other scripts that look like Latin ones, read as those. For
+// comparing with cues only; never shown and never sent.
+// Source: UTS #39 §4 (confusable detection); own small table of Cyrillic, Greek, Armenian and Cherokee.
+
+const PAIRS =
+  'аa еe оo рp сc уy хx іi ѕs јj ԁd һh ԛq ԝw ӏl ѵv гr тt мm кk вb нh пn ѡw ꙅs ԍg ғf ҫc ' +
+  'АA ВB ЕE КK МM НH ОO РP СC ТT УY ХX ІI ЅS ЈJ ԌG ҮY ѴV ԚQ ԜW ' +
+  'αa εe ιi κk νv οo ρp τt υu χx ωw ηn γy ϲc ' +
+  'ΑA ΒB ΕE ΖZ ΗH ΙI ΚK ΜM ΝN ΟO ΡP ΤT ΥY ΧX ' +
+  'օo ոn սu ցg հh ѐe ёe ıi ɑa ɡg ɩi ʟl ʀr ᴀa ʙb ᴄc ᴅd ᴇe ꜰf ɢg ʜh ɪi ᴊj ᴋk ᴍm ɴn ᴏo ᴘp ꜱs ᴛt ᴜu ᴠv ᴡw ʏy ᴢz ' +
+  'ᎪA ᏴB ᏟC ᎠD ᎬE ᏀG ᎻH ᎥI ᎫJ ᏦK ᏞL ᎷM ᏢP ᏒR ᏚS ᎢT ᏙV ᎳW';
+
+const LOOKALIKES: ReadonlyMap<string, string> = new Map(
+  PAIRS.split(' ').map((pair) => [pair.slice(0, -1), pair.slice(-1)]),
+);
+
+/** True for a UTF-16 unit that looks like a Latin letter and is none. */
+export function isConfusable(code: number): boolean {
+  return LOOKALIKES.has(String.fromCharCode(code));
+}
+
+const NON_ASCII = /[^\x20-\x7e\s]/;
+
+/** The text with look-alikes read as Latin letters. */
+export function skeletonOf(text: string): string {
+  if (!NON_ASCII.test(text)) return text;
+  let read = '';
+  for (const unit of text) read += LOOKALIKES.get(unit) ?? unit;
+  return read;
+}

@@ -1,0 +1,447 @@
+// The first pass over a message towards a client: every string, member name and number goes through the
+// sanitizer, JSON inside a text like the structured content that it repeats, so that both copies agree.
+// Answers edits of the text; what it does not change is not touched. recheck.ts does not trust it.
+
+import type { TextEdit } from '../protocol/admitted-request.js';
+import { isOwnMember } from '../protocol/capabilities.js';
+import { applyEdits, removalEdits, spanOf } from '../protocol/json/json.js';
+import { isObject, type Json } from '../protocol/jsonrpc.js';
+import { checkBytes, type Payload, readableParts, readPayload } from './binary-content.js';
+import {
+  actionFor,
+  detectorOf,
+  findSensitive,
+  type Note,
+  numberKind,
+  placeholder,
+  type ResultRules,
+  type SanitizeText,
+  wantedBy,
+} from './detectors/text-sanitizer.js';
+import { findOwn } from './detectors/upstream-credentials.js';
+import type { FindingLog } from './findings.js';
+import { cutText, findSplit, groupByPart, neutralizeJoined, type SplitHit } from './joined-text.js';
+import { type Leaf, valueEnd, type WalkCaps, walkJson } from './json-walk.js';
+import {
+  areRemote,
+  ICONS,
+  isProtocolIcons,
+  isReaderText,
+  isStructured,
+  nearestName,
+  pointerOf,
+  valueAt,
+} from './message-fields.js';
+
+export type PassInput = {
+  readonly text: string;
+  readonly value: Json;
+  readonly rules: ResultRules;
+  readonly caps: WalkCaps & { readonly maxWork: number };
+  readonly log: FindingLog;
+  readonly sanitize: SanitizeText;
+  /** Members of the message that were reviewed byte for byte (`/result/tools`). */
+  readonly approved: ReadonlySet<string>;
+  /** Members that are not content (exempt.ts). */
+  readonly exempt: ReadonlySet<string>;
+  /** The end of what this exchange showed before. */
+  readonly tail: string;
+};
+
+export type Pass = {
+  readonly kind: 'passed';
+  readonly edits: readonly TextEdit[];
+  readonly isBlocked: boolean;
+  /** The texts that a reader joins, as they came: the rest of what was removed may follow in the next message. */
+  readonly readerTexts: readonly string[];
+};
+
+type Steps = readonly (string | number)[];
+type Part = {
+  readonly start: number;
+  readonly end: number;
+  readonly steps: Steps;
+  text: string;
+  readonly original: string;
+};
+
+type Work = {
+  readonly input: PassInput;
+  /** Where a message is walked; `undefined` inside a text that holds JSON. */
+  readonly within: Steps | undefined;
+  readonly edits: Map<number, TextEdit>;
+  readonly reader: Part[];
+  readonly structured: Part[];
+  isBlocked: boolean;
+  changedNames: number;
+  /** Up to here the text is removed: nothing of it is looked at. */
+  removedUntil: number;
+  /** Characters given to detectors so far; shared by the texts within. */
+  readonly spent: { chars: number };
+};
+
+/** JSON inside a text inside a text is read this deep. */
+const MAX_NESTING = 2;
+const MAX_PAIR_CHARS = 512;
+
+/** Runs the first pass. `too-large` where the walk hits a cap. */
+export function sanitizeMessage(input: PassInput): Pass | { readonly kind: 'too-large' } {
+  const work = startWork(input, undefined, { chars: 0 });
+  const end = walkJson(input.text, input.caps, (leaf) => visit(work, leaf));
+  if (end === 'too-large' || work.spent.chars > input.caps.maxWork) return { kind: 'too-large' };
+  cutSplits(work, work.reader, input.tail);
+  cutSplits(work, work.structured, '');
+  calmJoined(work);
+  return {
+    kind: 'passed',
+    edits: withRemovals(work),
+    isBlocked: work.isBlocked,
+    readerTexts: work.reader.map((part) => part.original),
+  };
+}
+
+function startWork(input: PassInput, within: Steps | undefined, spent: { chars: number }): Work {
+  return {
+    input,
+    within,
+    edits: new Map(),
+    reader: [],
+    structured: [],
+    isBlocked: false,
+    changedNames: 0,
+    removedUntil: 0,
+    spent,
+  };
+}
+
+function visit(work: Work, leaf: Leaf): void {
+  const { steps } = leaf;
+  if (leaf.start < work.removedUntil) return;
+  if (work.within === undefined && (isExempt(work, steps) || isApproved(work, steps))) {
+    if (leaf.kind === 'string' && steps.length > 1) visitExempt(work, leaf);
+    return;
+  }
+  if (leaf.kind === 'name' && hasRemoteIcons(work, leaf)) removeIcons(work, leaf);
+  else if (leaf.kind === 'name') visitName(work, leaf);
+  else if (leaf.kind === 'number') visitNumber(work, leaf);
+  else visitString(work, leaf);
+}
+
+const MAX_EXEMPT_DEPTH = 2;
+
+function isExempt(work: Work, steps: Steps): boolean {
+  return steps.length <= MAX_EXEMPT_DEPTH && work.input.exempt.has(pointerOf(steps));
+}
+
+/** What is exempt from all detectors is not exempt from ours: a credential of the gateway leaves nowhere. */
+function visitExempt(work: Work, leaf: Leaf): void {
+  const text = withoutOwn(work, leaf.value, leaf.steps);
+  if (text !== leaf.value) addEdit(work, leaf.start, leaf.end, JSON.stringify(text));
+}
+
+function withoutOwn(work: Work, text: string, steps: Steps): string {
+  const { own } = work.input.rules;
+  if (own === undefined) return text;
+  let kept = text;
+  for (const hit of [...findSensitive(text, { secrets: false, pii: [], own })].reverse()) {
+    const action = actionFor(hit, work.input.rules);
+    note(work, steps, { detector: detectorOf(hit.kind), action, count: 1 });
+    kept = kept.slice(0, hit.start) + placeholder(hit.kind) + kept.slice(hit.end);
+  }
+  return kept;
+}
+
+function isApproved(work: Work, steps: Steps): boolean {
+  const { approved } = work.input;
+  return approved.size > 0 && steps.length >= 2 && approved.has(`/${steps[0]}/${steps[1]}`);
+}
+
+function visitName(work: Work, leaf: Leaf): void {
+  const text = sanitizeLeaf(work, leaf.value, leaf.steps, undefined, 'value');
+  if (text === leaf.value) return;
+  // Two names of one object must not become one.
+  work.changedNames++;
+  const name = work.changedNames === 1 ? text : `${text}#${work.changedNames}`;
+  addEdit(work, leaf.start, leaf.end, JSON.stringify(name));
+}
+
+function hasRemoteIcons({ within, input }: Work, { value, steps }: Leaf): boolean {
+  if (value !== ICONS || within !== undefined || !isProtocolIcons(steps)) return false;
+  const icons = valueAt(input.value, steps);
+  return icons !== undefined && areRemote(icons);
+}
+
+/** None is left; the member stays, so that what counts on it does not fail. */
+function removeIcons(work: Work, leaf: Leaf): void {
+  const end = valueEnd(work.input.text, leaf.end);
+  addEdit(work, leaf.end, end, ':[]');
+  work.removedUntil = end;
+  note(work, leaf.steps, { detector: 'remote-icons', action: 'drop', count: 1 });
+}
+
+function visitNumber(work: Work, leaf: Leaf): void {
+  const kind = numberKind(leaf.value, nearestName(leaf.steps), wantedBy(work.input.rules));
+  if (kind === undefined) return;
+  const action = actionFor({ kind, start: 0, end: 0 }, work.input.rules);
+  note(work, leaf.steps, { detector: detectorOf(kind), action, count: 1 });
+  if (action === 'redact') addEdit(work, leaf.start, leaf.end, JSON.stringify(placeholder(kind)));
+}
+
+function visitString(work: Work, leaf: Leaf): void {
+  const { start, end, value } = leaf;
+  const isMessage = work.within === undefined;
+  const encoded = isMessage ? visitPayload(work, leaf) : undefined;
+  const isReader = isMessage && isReaderText(leaf.steps);
+  const text = encoded ?? (isReader ? sanitizeReader(work, leaf) : sanitizeValue(work, leaf));
+  if (isReader) work.reader.push({ start, end, steps: [...leaf.steps], text, original: value });
+  else if (!isMessage || isStructured(leaf.steps)) {
+    work.structured.push({ start, end, steps: [...leaf.steps], text, original: value });
+  }
+  if (text !== value) addEdit(work, start, end, JSON.stringify(text));
+}
+
+/** A string of structured content, alone and behind its name: a secret may be cut between the two. */
+function sanitizeValue(work: Work, leaf: Leaf): string {
+  const name = nearestName(leaf.steps);
+  const text = sanitizeLeaf(work, leaf.value, leaf.steps, name, 'value');
+  if (text !== leaf.value || name === undefined || text.length > MAX_PAIR_CHARS) return text;
+  const wanted = wantedBy(work.input.rules);
+  for (const cut of findSplit([name, text], wanted)) {
+    if (cut.part !== 1) continue;
+    const action = actionFor(cut, work.input.rules);
+    note(work, leaf.steps, { detector: detectorOf(cut.kind), action, count: 1 });
+    if (action === 'redact') return placeholder(cut.kind);
+  }
+  return text;
+}
+
+/** Text that a reader reads. Where it is JSON, its strings are inspected as structured content is. */
+function sanitizeReader(work: Work, leaf: Leaf): string {
+  return sanitizeProse(work, leaf.value, leaf.steps, MAX_NESTING);
+}
+
+function sanitizeProse(work: Work, text: string, steps: Steps, nesting: number): string {
+  const value = nesting > 0 ? parseContainer(text) : undefined;
+  if (value === undefined) return sanitizeLeaf(work, text, steps, undefined, 'markdown');
+  const inner = startWork({ ...work.input, text, value }, work.within ?? [...steps], work.spent);
+  if (walkJson(text, work.input.caps, (leaf) => visit(inner, leaf)) === 'too-large') {
+    work.isBlocked = true;
+  }
+  cutSplits(inner, inner.structured, '');
+  work.isBlocked ||= inner.isBlocked;
+  return applyEdits(text, sortEdits(inner.edits));
+}
+
+/** The object or array that a text holds, if it is JSON. */
+export function parseContainer(text: string): Json | undefined {
+  const first = text.trimStart()[0];
+  if (first !== '{' && first !== '[') return undefined;
+  try {
+    const value: Json = JSON.parse(text);
+    return value;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A payload in base64 as it leaves: media as it came, all else as the text that it is. */
+function visitPayload(work: Work, leaf: Leaf): string | undefined {
+  const member = leaf.steps.at(-1);
+  if (member !== 'data' && member !== 'blob') return undefined;
+  const block = valueAt(work.input.value, leaf.steps.slice(0, -1));
+  const payload = isObject(block) ? readPayload(block, member, leaf.value) : undefined;
+  if (!isObject(block) || payload === undefined) return undefined;
+  if (payload.kind === 'media') return withoutOwnRaw(work, leaf);
+  const written = payload.kind === 'none' ? leaf.value : rewritePayload(work, leaf, payload);
+  const left = written === leaf.value ? payload : readPayload(block, member, written);
+  if (left !== undefined && left.kind !== 'media') withholdOthers(work, leaf, left.others);
+  // Words in a row are base64 too, and so is a token: whoever does not decode it reads it as it stands.
+  const isBase64 = payload.kind !== 'none';
+  const isRun = isBase64 && written.length > MAX_TOKEN_CHARS && !/\s/.test(written);
+  const clean = isRun ? written : sanitizeValue(work, { ...leaf, value: written });
+  return withoutOwnRaw(work, { ...leaf, value: clean });
+}
+
+/** No secret is longer without a sign that base64 does not have. */
+const MAX_TOKEN_CHARS = 1024;
+
+type ReadablePayload = Extract<Payload, { readonly kind: 'text' | 'bytes' }>;
+
+function rewritePayload(work: Work, leaf: Leaf, payload: ReadablePayload): string {
+  const { text } = payload.reading;
+  if (payload.kind === 'bytes' && !isForbidden(work, leaf.steps, text)) return leaf.value;
+  const left = sanitizeProse(work, text, leaf.steps, MAX_NESTING);
+  if (left === text) return leaf.value;
+  const written = payload.rewrite(left);
+  if (written === undefined) note(work, leaf.steps, UNENCODABLE);
+  return written ?? leaf.value;
+}
+
+/** Bytes that nobody reads as text, without our credentials; an image that holds one is no image any more. */
+function withoutOwnRaw(work: Work, { value, steps }: Leaf): string {
+  const [hit] = findOwn(value, work.input.rules.own);
+  if (hit === undefined) return value;
+  const action = actionFor(hit, work.input.rules);
+  note(work, steps, { detector: detectorOf(hit.kind), action, count: 1 });
+  return placeholder(hit.kind);
+}
+
+const UNENCODABLE = { detector: 'encoding', action: 'withhold', count: 1 } as const;
+
+/** Whether bytes that hardly are text hold what no text may. Flags are noted, and change nothing. */
+function isForbidden(work: Work, steps: Steps, text: string): boolean {
+  const notes = checkHidden(work, text);
+  if (notes.some(({ action }) => action !== 'flag')) return true;
+  for (const one of notes) note(work, steps, one);
+  return false;
+}
+
+/** What only some clients read cannot be edited for them: where it may not pass, nothing does. */
+function withholdOthers(work: Work, leaf: Leaf, others: readonly string[]): void {
+  for (const text of others) {
+    for (const one of checkHidden(work, text)) {
+      if (one.action !== 'flag') note(work, leaf.steps, { ...one, action: 'withhold' });
+    }
+  }
+}
+
+function checkHidden(work: Work, text: string): readonly Note[] {
+  const { rules, caps } = work.input;
+  const parts = readableParts(text);
+  for (const { length } of parts) work.spent.chars += length;
+  return work.spent.chars > caps.maxWork ? NO_NOTES : checkBytes(parts, rules);
+}
+
+const NO_NOTES: readonly Note[] = [];
+
+function sanitizeLeaf(
+  work: Work,
+  text: string,
+  steps: Steps,
+  name: string | undefined,
+  reading: 'markdown' | 'value',
+): string {
+  const { rules, sanitize, caps } = work.input;
+  work.spent.chars += text.length;
+  if (work.spent.chars > caps.maxWork) return text;
+  const sanitized = sanitize(text, rules, { name, reading });
+  for (const one of sanitized.notes) note(work, steps, one);
+  return sanitized.text;
+}
+
+function note(work: Work, steps: Steps, one: Parameters<FindingLog['add']>[1]): void {
+  work.input.log.add(work.within ?? steps, one);
+  if (one.action === 'withhold') work.isBlocked = true;
+}
+
+function addEdit(work: Work, start: number, end: number, text: string): void {
+  work.edits.set(start, { start, end, text });
+}
+
+/** Removes from each part what goes on from the part before or into the next, though its beginning is gone. */
+function cutContinued(work: Work, parts: readonly Part[], tail: string): void {
+  const before = tail === '' ? [] : [tail];
+  const originals = parts.map((part) => part.original);
+  for (const hit of findSplit([...before, ...originals], wantedBy(work.input.rules))) {
+    const part = parts[hit.part - before.length];
+    const action = actionFor(hit, work.input.rules);
+    if (part === undefined || action === 'flag') continue;
+    const text = withoutEdge(part, hit, placeholder(hit.kind));
+    if (text === part.text) continue;
+    note(work, part.steps, { detector: detectorOf(hit.kind), action, count: 1 });
+    if (action !== 'redact') continue;
+    part.text = text;
+    addEdit(work, part.start, part.end, JSON.stringify(text));
+  }
+}
+
+/** The text of a part without a stretch of its original that reaches one of its ends. */
+function withoutEdge({ text, original }: Part, cut: SplitHit, replacement: string): string {
+  if (cut.start === 0) {
+    const same = Math.min(cut.end, commonStart(text, original));
+    return same === 0 ? text : replacement + text.slice(same);
+  }
+  const same = Math.min(original.length - cut.start, commonEnd(text, original));
+  return same === 0 ? text : text.slice(0, text.length - same) + replacement;
+}
+
+function commonStart(one: string, other: string): number {
+  let at = 0;
+  while (at < one.length && at < other.length && one[at] === other[at]) at++;
+  return at;
+}
+
+function commonEnd(one: string, other: string): number {
+  let at = 0;
+  while (at < one.length && at < other.length && one.at(-1 - at) === other.at(-1 - at)) at++;
+  return at;
+}
+
+/** Removes what is cut in two by the borders between parts. */
+function cutSplits(work: Work, parts: readonly Part[], tail: string): void {
+  cutContinued(work, parts, tail);
+  const offset = tail === '' ? 0 : 1;
+  const texts = parts.map((part) => part.text);
+  const hits = findSplit(offset === 0 ? texts : [tail, ...texts], wantedBy(work.input.rules));
+  const byPart = groupByPart(hits);
+  for (const [index, part] of parts.entries()) {
+    const cuts = byPart.get(index + offset) ?? [];
+    if (cuts.length === 0) continue;
+    for (const cut of cuts) {
+      const action = actionFor(cut, work.input.rules);
+      note(work, part.steps, { detector: detectorOf(cut.kind), action, count: 1 });
+    }
+    const removed = cuts.filter((cut) => actionFor(cut, work.input.rules) === 'redact');
+    part.text = cutText(part.text, removed, placeholder);
+    if (part.text !== part.original) addEdit(work, part.start, part.end, JSON.stringify(part.text));
+  }
+}
+
+/** Makes inert what only acts where a client shows the texts as one. */
+function calmJoined(work: Work): void {
+  const { activeContent } = work.input.rules;
+  if (activeContent === 'off' || work.reader.length < 2) return;
+  const joined = neutralizeJoined(work.reader.map((part) => part.text));
+  if (joined === undefined) {
+    work.isBlocked = true;
+    return;
+  }
+  const action = { neutralize: 'neutralize', flag: 'flag', block: 'withhold' } as const;
+  for (const [index, part] of work.reader.entries()) {
+    const text = joined[index];
+    if (text === undefined || text === part.text) continue;
+    note(work, part.steps, { detector: 'active:split', action: action[activeContent], count: 1 });
+    if (activeContent !== 'neutralize') continue;
+    part.text = text;
+    addEdit(work, part.start, part.end, JSON.stringify(text));
+  }
+}
+
+/** All edits in order, with our own members of `_meta` cut out (contract §6). */
+function withRemovals(work: Work): readonly TextEdit[] {
+  const { text, value, log } = work.input;
+  const removals: TextEdit[] = [];
+  for (const path of OWN_MEMBER_PATHS) {
+    const holder = valueAt(value, path);
+    if (!isObject(holder) || !Object.keys(holder).some(isOwnMember)) continue;
+    const span = spanOf(text, path);
+    if (span === undefined) continue;
+    removals.push(...removalEdits(text, span, isOwnMember));
+    log.add(path, { detector: 'reserved-meta', action: 'drop', count: 1 });
+  }
+  if (removals.length === 0) return sortEdits(work.edits);
+  const kept = [...work.edits.values()].filter(
+    (edit) => !removals.some((cut) => edit.start < cut.end && cut.start < edit.end),
+  );
+  return [...kept, ...removals].sort((one, other) => one.start - other.start);
+}
+
+const OWN_MEMBER_PATHS: readonly (readonly string[])[] = [
+  ['result', '_meta'],
+  ['params', '_meta'],
+  ['error', 'data'],
+];
+
+function sortEdits(edits: ReadonlyMap<number, TextEdit>): readonly TextEdit[] {
+  return [...edits.values()].sort((one, other) => one.start - other.start);
+}

@@ -1,0 +1,338 @@
+// One page of a list as a caller may see it: hidden items cut out by their spans, what is kept left byte
+// for byte, so that an approved definition reaches the client as it was reviewed. Who may see what is
+// decided elsewhere; here names that occur twice, remote icons and foreign cache scopes go.
+// Source: MCP tools/list, prompts/list, resources/list, resources/templates/list; contract §5 and §6.
+
+import type { Finding } from '../policy/record.js';
+import {
+  applyEdits,
+  elementSpans,
+  type Halves,
+  type IsEqual,
+  isJoined,
+  piecesAtId,
+  removalEdits,
+  type Span,
+  setPrivate,
+  spanOf,
+  splitAtId,
+} from '../protocol/json/json.js';
+import { isObject, type Json, type JsonObject, type RequestId } from '../protocol/jsonrpc.js';
+import type { Bytes, Pieces } from '../protocol/transport.js';
+import { hasRemoteIcons, valueAt } from './message-fields.js';
+import type { Profile } from './profiles.js';
+import {
+  type InspectionInput,
+  type InspectionOutcome,
+  inspectMessage,
+  type WithholdReason,
+} from './responses.js';
+
+export type ListKind = 'tools' | 'prompts' | 'templates' | 'resources';
+
+/** Where the items of a list stand in its result, and which member names an item. */
+const LIST_FORMS: {
+  readonly [kind in ListKind]: {
+    readonly method: string;
+    readonly member: string;
+    readonly name: string;
+  };
+} = {
+  tools: { method: 'tools/list', member: 'tools', name: 'name' },
+  prompts: { method: 'prompts/list', member: 'prompts', name: 'name' },
+  templates: {
+    method: 'resources/templates/list',
+    member: 'resourceTemplates',
+    name: 'uriTemplate',
+  },
+  resources: { method: 'resources/list', member: 'resources', name: 'uri' },
+};
+
+/** The member of a result that holds the items of a list. */
+export function memberOf(kind: ListKind): string {
+  return LIST_FORMS[kind].member;
+}
+
+export type ListItem = { readonly name: string; readonly digest: string | undefined };
+
+export type ListInput = {
+  readonly text: string;
+  readonly value: Json;
+  readonly kind: ListKind;
+  readonly era: '2025' | '2026';
+  readonly profile: Profile;
+  /** The longest `ttlMs` that leaves, in milliseconds. */
+  readonly listTtlMs: number;
+  /** True where visible items were reviewed byte for byte; otherwise they are inspected like results. */
+  readonly areReviewed: boolean;
+  /** Digest of an item on its original bytes; undefined where it has none (never equal to a pin). */
+  digestOf(item: JsonObject, itemText: string): string | undefined;
+  isVisible(item: ListItem): boolean;
+  /** Where an item stands by the first listing; one that has no place stands last. */
+  rankOf?(name: string): number | undefined;
+};
+
+export type ListOutcome =
+  | {
+      readonly kind: 'listed';
+      /** Equal to the input where nothing had to go. */
+      readonly text: string;
+      readonly advertised: number;
+      readonly visible: number;
+      /** Every readable item of the page, hidden ones and duplicates too. */
+      readonly items: readonly ListItem[];
+      readonly findings: readonly Finding[];
+    }
+  | {
+      readonly kind: 'withhold';
+      readonly reason: WithholdReason | 'upstream-protocol';
+      readonly findings: readonly Finding[];
+    };
+
+type Candidate = { readonly value: JsonObject; readonly span: Span; readonly item: ListItem };
+
+/** A page with its visible items alone, and what of it is still to be inspected. */
+export type FilteredPage = {
+  readonly kind: 'filtered';
+  readonly rest: InspectionInput;
+  readonly advertised: number;
+  readonly visible: number;
+  readonly items: readonly ListItem[];
+};
+
+/** Filters one page and inspects it. `upstream-protocol` where the result is no list of that kind. */
+export function filterList(input: ListInput): ListOutcome {
+  const page = filterItems(input);
+  return page.kind === 'withhold' ? page : endList(page, inspectMessage(page.rest));
+}
+
+/** What becomes of a filtered page whose rest was inspected. */
+export function endList(page: FilteredPage, inspected: InspectionOutcome): ListOutcome {
+  if (inspected.kind === 'withhold') return inspected;
+  const { rest, advertised, visible, items } = page;
+  const text = inspected.kind === 'changed' ? inspected.text : rest.text;
+  return { kind: 'listed', text, advertised, visible, items, findings: inspected.findings };
+}
+
+/** Filters one page, uninspected. `upstream-protocol` where the result is no list of that kind. */
+export function filterItems(
+  input: ListInput,
+): FilteredPage | Extract<ListOutcome, { readonly kind: 'withhold' }> {
+  const { text, value, kind } = input;
+  const { member } = LIST_FORMS[kind];
+  const result = valueAt(value, ['result']);
+  const list = isObject(result) ? result[member] : undefined;
+  const span = spanOf(text, ['result', member]);
+  if (!isObject(result) || !Array.isArray(list) || span === undefined) {
+    return { kind: 'withhold', reason: 'upstream-protocol', findings: [] };
+  }
+  const spans = elementSpans(text, span);
+  const candidates = readItems(input, list, spans);
+  const names = countNames(candidates);
+  const visible = candidates.filter(
+    ({ item }) => names.get(item.name) === 1 && input.isVisible(item),
+  );
+  const kept = inOrder(visible, input);
+  let filtered = cutHidden(text, span, kept, kept === visible ? spans.length : undefined);
+  if (input.era === '2026') filtered = setPrivate(filtered, result, input.listTtlMs);
+  return {
+    kind: 'filtered',
+    rest: restOf(input, filtered),
+    advertised: spans.length,
+    visible: kept.length,
+    items: candidates.map(({ item }) => item),
+  };
+}
+
+function readItems(input: ListInput, list: readonly Json[], spans: readonly Span[]): Candidate[] {
+  const { name: member } = LIST_FORMS[input.kind];
+  const candidates: Candidate[] = [];
+  for (const [index, value] of list.entries()) {
+    const span = spans[index];
+    if (span === undefined || !isObject(value)) continue;
+    const name = value[member];
+    if (typeof name !== 'string') continue;
+    const digest = input.digestOf(value, input.text.slice(span.start, span.end));
+    candidates.push({ value, span, item: { name, digest } });
+  }
+  return candidates;
+}
+
+function countNames(candidates: readonly Candidate[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { item } of candidates) counts.set(item.name, (counts.get(item.name) ?? 0) + 1);
+  return counts;
+}
+
+/** The items in their known order, whatever order this page has; the same list where it has that one. */
+function inOrder(items: readonly Candidate[], { rankOf }: ListInput): readonly Candidate[] {
+  if (rankOf === undefined) return items;
+  const ranks = items.map(({ item }) => rankOf(item.name) ?? Number.MAX_SAFE_INTEGER);
+  if (ranks.every((rank, at) => at === 0 || (ranks[at - 1] ?? 0) <= rank)) return items;
+  const order = new Map(items.map((each, at) => [each, ranks[at] ?? 0]));
+  return [...items].sort((a, b) => (order.get(a) ?? 0) - (order.get(b) ?? 0));
+}
+
+/** The text with only the kept elements in the array; the same text where all are kept in their places. */
+function cutHidden(
+  text: string,
+  array: Span,
+  kept: readonly Candidate[],
+  total: number | undefined,
+): string {
+  const withIcons = kept.filter(({ value }) => hasRemoteIcons(value));
+  if (kept.length === total && withIcons.length === 0) return text;
+  const elements = kept.map(({ value, span }) => {
+    const element = text.slice(span.start, span.end);
+    return hasRemoteIcons(value) ? withoutIcons(element) : element;
+  });
+  return applyEdits(text, [{ ...array, text: `[${elements.join(',')}]` }]);
+}
+
+function withoutIcons(element: string): string {
+  const elementSpan = spanOf(element, []);
+  if (elementSpan === undefined) return element;
+  return applyEdits(
+    element,
+    removalEdits(element, elementSpan, (name) => name === 'icons'),
+  );
+}
+
+function restOf({ kind, areReviewed, profile }: ListInput, text: string): InspectionInput {
+  const { method, member } = LIST_FORMS[kind];
+  let value: Json | undefined;
+  return {
+    text,
+    // Parsed by whoever reads it: what is large is read on another thread.
+    get value() {
+      value ??= JSON.parse(text) as Json;
+      return value;
+    },
+    profile,
+    approved: areReviewed ? [`/result/${member}`] : [],
+    requestMethod: method,
+  };
+}
+
+// Pages of lists that were seen before: a page whose bytes are those of the last time, but for the
+// JSON-RPC id, keeps its digests and, for each policy key, its filtered form. A key must name whatever the
+// filtered form depends on (upstream, era, cursor; policy, pins and principal); nothing is kept for others.
+// Source: contract §6 (results that depend on the caller); MCP 2026-07-28, caching.
+
+/** A filtered page as one policy key sees it. */
+type CachedFilteredPage = {
+  readonly advertised: number;
+  readonly visible: number;
+  readonly findings: readonly Finding[];
+  /** What to send, with this id. */
+  render(id: RequestId): Pieces;
+};
+
+export interface CachedPage {
+  readonly items: readonly ListItem[];
+  filtered(policyKey: string): CachedFilteredPage | undefined;
+  /** Keeps the filtered text of this page, which must hold the id that the page came with. */
+  keepFiltered(
+    policyKey: string,
+    text: string,
+    facts: Pick<CachedFilteredPage, 'advertised' | 'visible' | 'findings'>,
+  ): void;
+}
+
+export interface PageCache {
+  /** The page kept under the key, if these bytes are its bytes but for the id. */
+  find(key: string, bytes: Bytes, id: RequestId): CachedPage | undefined;
+  /** Keeps a page; undefined where its id is spelled unusually and it cannot be recognized again. */
+  keep(
+    key: string,
+    page: { readonly bytes: Uint8Array; readonly text: string; readonly id: RequestId },
+    items: readonly ListItem[],
+  ): CachedPage | undefined;
+}
+
+type PageCacheOptions = {
+  readonly maxPages: number;
+  /** Pages and forms together; past it the pages unused longest go. One larger page is not kept. */
+  readonly maxBytes: number;
+  /** Filtered forms of one page. */
+  readonly maxForms: number;
+  readonly isEqual: IsEqual;
+};
+
+type Kept = { readonly halves: Halves; readonly page: CachedPage; bytes: number };
+
+/** A cache within `maxPages` and `maxBytes` that drops the page unused longest. */
+export function createPageCache(options: PageCacheOptions): PageCache {
+  const pages = new Map<string, Kept>();
+  let totalBytes = 0;
+
+  function drop(key: string): void {
+    totalBytes -= pages.get(key)?.bytes ?? 0;
+    pages.delete(key);
+  }
+
+  function makeCapacity(): void {
+    for (const key of pages.keys()) {
+      if (pages.size <= options.maxPages && totalBytes <= options.maxBytes) return;
+      drop(key);
+    }
+  }
+
+  /** Counts what a page holds besides, where it still is in the cache. */
+  function grow(key: string, kept: Kept, bytes: number): void {
+    kept.bytes += bytes;
+    if (pages.get(key) !== kept) return;
+    totalBytes += bytes;
+    makeCapacity();
+  }
+
+  return {
+    find(key, bytes, id) {
+      const kept = pages.get(key);
+      if (kept === undefined || !isJoined(kept.halves, bytes, id, options.isEqual))
+        return undefined;
+      pages.delete(key);
+      pages.set(key, kept);
+      return kept.page;
+    },
+    keep(key, { bytes, text, id }, items) {
+      const halves = splitAtId(text, id);
+      drop(key);
+      if (halves === undefined || !isJoined(halves, bytes, id, options.isEqual)) return undefined;
+      const page = createPage(items, id, options.maxForms, (more) => grow(key, kept, more));
+      const kept: Kept = { halves, page, bytes: 0 };
+      pages.set(key, kept);
+      grow(key, kept, bytes.byteLength);
+      return page;
+    },
+  };
+}
+
+function createPage(
+  items: readonly ListItem[],
+  id: RequestId,
+  maxForms: number,
+  grow: (bytes: number) => void,
+): CachedPage {
+  const forms = new Map<string, CachedFilteredPage & { readonly bytes: number }>();
+
+  function drop(policyKey: string): void {
+    grow(-(forms.get(policyKey)?.bytes ?? 0));
+    forms.delete(policyKey);
+  }
+
+  return {
+    items,
+    filtered: (policyKey) => forms.get(policyKey),
+    keepFiltered(policyKey, text, facts) {
+      const halves = splitAtId(text, id);
+      if (halves === undefined) return;
+      drop(policyKey);
+      const bytes = halves.head.byteLength + halves.tail.byteLength;
+      forms.set(policyKey, { ...facts, bytes, render: (other) => piecesAtId(halves, other) });
+      const [oldest] = forms.keys();
+      if (forms.size > maxForms && oldest !== undefined) drop(oldest);
+      grow(bytes);
+    },
+  };
+}

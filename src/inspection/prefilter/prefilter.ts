@@ -1,0 +1,288 @@
+// The prefilter: whether a text is surely clean, in one pass over its characters. It only errs towards
+// "look closer": what it calls clean, no detector finds anything in, decoded or not.
+// Raw JSON text may be given: every escape but those of line ends, tabs, quotes and single backslashes
+// counts as suspicious, so an escape hides nothing.
+
+import { MAX_QUIET_QUERY_CHARS } from '../detectors/html.js';
+import { IBAN_LENGTHS } from '../detectors/pii.js';
+import { isConfusable, isPlainBeyondAscii } from '../detectors/unicode.js';
+import { ANCHOR_STARTS, isAnchored, nextAnchorKey, resetAnchorChecks } from './anchors.js';
+import { BEYOND, createGateScan, type GateScan, layOut, RUN_FLAG } from './simd.js';
+
+// The exact look of the prefilter at one character: a sign, a digit or what lies beyond ASCII. It tells
+// whether something that a detector knows could begin, end or hide there. Errs only towards "it could".
+
+const MAX_ASCII = 0x7e;
+const BACKSLASH = 0x5c;
+
+/** Whether a digit, sign or character beyond ASCII (`isJson`: of valid JSON) asks for a closer look at the whole text. */
+function isSuspiciousUnit(text: string, at: number, isJson: boolean): boolean {
+  if (isDigit(text, at)) return isSuspiciousDigit(text, at);
+  const code = text.charCodeAt(at);
+  if (code <= MAX_ASCII) return isSuspiciousSign(text, at, code, isJson);
+  return !isPlainBeyond(text, at, code);
+}
+
+const MIN_BLANK_LINES = 8;
+
+function isSuspiciousSign(text: string, at: number, code: number, isJson: boolean): boolean {
+  const next = text.charAt(at + 1);
+  switch (code) {
+    case 0x3c: // <
+      return /[A-Za-z!/?|<]/.test(next);
+    case 0x5c: // backslash
+      return /[ubfxX/]/.test(next) || isBlankRun(text, at);
+    case 0x25: // %
+      return /^[0-9A-Fa-f]{2}/.test(text.slice(at + 1, at + 3));
+    case 0x26: // &
+      return /^(?:#|[A-Za-z]{2,16};)/.test(text.slice(at + 1, at + 19));
+    case 0x5d: // ]
+      return next === '(' || next === '[' || next === ':';
+    case 0x21: // !
+      return next === '[' || (next === '\\' && /^\\{1,12}\[/.test(text.slice(at + 1, at + 14)));
+    case 0x3f: // ?
+    case 0x23: // #
+      return isLongQuery(text, at + 1, isJson);
+    case 0x7c: // |
+      return text.startsWith('||', at + 1);
+    case 0x0a: // line feed
+      return isBlankRun(text, at);
+    default: // a control character
+      return true;
+  }
+}
+
+/** A query longer than the target of a link may have, as far as blanks and tags let it go on. */
+const LONG_QUERY = new RegExp(`^[^\\s<]{${MAX_QUIET_QUERY_CHARS + 1}}`);
+/** The same within one string of JSON. */
+const LONG_JSON_QUERY = new RegExp(`^(?:\\\\.|[^\\s<"\\\\]){${MAX_QUIET_QUERY_CHARS + 1}}`);
+
+function isLongQuery(text: string, at: number, isJson: boolean): boolean {
+  const ahead = text.slice(at, at + 2 * (MAX_QUIET_QUERY_CHARS + 1));
+  return (isJson ? LONG_JSON_QUERY : LONG_QUERY).test(ahead);
+}
+
+/** How far a stretch of blank lines is followed, in raw characters. */
+const BLANK_REACH = 64 * MIN_BLANK_LINES;
+const MAX_SLASHES = 4;
+const BLANK = /[ \t\n\r]/;
+const BLANK_ESCAPE = /[nrt]/;
+
+/** Blank lines, raw or escaped once or twice, by which text could be pushed out of sight. */
+function isBlankRun(text: string, from: number): boolean {
+  const ahead = text.slice(from, from + BLANK_REACH);
+  let lines = 0;
+  for (let at = 0; at < ahead.length && lines < MIN_BLANK_LINES; at++) {
+    const isEscape = ahead.charCodeAt(at) === BACKSLASH;
+    if (isEscape) at = behindSlashes(ahead, at);
+    const unit = ahead.charAt(at);
+    if (!(isEscape ? BLANK_ESCAPE : BLANK).test(unit)) return false;
+    if (unit === 'n' || unit === '\n') lines++;
+  }
+  return lines >= MIN_BLANK_LINES;
+}
+
+/** The position behind up to four backslashes. */
+function behindSlashes(text: string, at: number): number {
+  let end = at + 1;
+  while (end - at < MAX_SLASHES && text.charCodeAt(end) === BACKSLASH) end++;
+  return end;
+}
+
+/** True for a character beyond ASCII that is only what it looks like, at either half of a pair. */
+function isPlainBeyond(text: string, at: number, code: number): boolean {
+  if (code < 0xd800 || code > 0xdfff) return isPlainBeyondAscii(code, isConfusable);
+  const codePoint = text.codePointAt(code < 0xdc00 ? at : at - 1) ?? 0;
+  return (
+    (codePoint >= 0x1f000 && codePoint <= 0x1f0ff) || (codePoint >= 0x1f300 && codePoint <= 0x1faff)
+  );
+}
+
+const MIN_CARD_DIGITS = 12;
+const SSN = /\d{3}([-. ])\d{2}\1\d{4}$/;
+const IBAN = /[A-Za-z]{2}\d\d$/;
+
+/** At the last digit of a group: whether it could end or begin a number of a person. */
+function isSuspiciousDigit(text: string, at: number): boolean {
+  if (isDigit(text, at + 1)) return isIbanStart(text, at);
+  let digits = 0;
+  for (let before = at; before >= 0; before--) {
+    if (isDigit(text, before)) digits++;
+    else if (!isSeparator(text.charCodeAt(before))) break;
+    if (digits >= MIN_CARD_DIGITS) return true;
+  }
+  return SSN.test(text.slice(Math.max(0, at - 10), at + 1)) || isIbanStart(text, at);
+}
+
+function isIbanStart(text: string, at: number): boolean {
+  if (at < 3 || isDigit(text, at - 2) || !IBAN.test(text.slice(at - 3, at + 1))) return false;
+  return IBAN_LENGTHS.has(text.slice(at - 3, at - 1).toUpperCase());
+}
+
+function isDigit(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code >= 0x30 && code <= 0x39;
+}
+
+function isSeparator(code: number): boolean {
+  return code === 0x20 || code === 0x2d || code === 0x2e;
+}
+
+/** Bits of a character: whether a run goes on over it, and whether it asks for a closer look. */
+const TOKEN = 1;
+const DIGIT = 2;
+const SIGN = 4;
+const traits = new Uint8Array(BEYOND + 1).fill(SIGN);
+
+for (let code = 0; code <= MAX_ASCII; code++) {
+  const unit = String.fromCharCode(code);
+  let trait = 0;
+  if (/[A-Za-z0-9+/_-]/.test(unit)) trait |= TOKEN;
+  if (/[0-9]/.test(unit)) trait |= DIGIT;
+  if (/[<\\%&\]!|\n?#]/.test(unit) || (code < 0x20 && !/[\t\r]/.test(unit))) trait |= SIGN;
+  traits[code] = trait;
+}
+
+/** Two classes of five bits, and a character of seven. */
+const PAIRS = 1 << 10;
+const ANCHOR = 2;
+
+/**
+ * All that a character needs in one look-up, by the classes of the two before it and itself: TOKEN, and
+ * LOOK where an anchor may begin two characters back, or the character itself asks for it.
+ */
+const MARKS = new Uint8Array(PAIRS << 7);
+for (let two = 0; two < PAIRS; two++) {
+  for (let unit = 0; unit <= BEYOND; unit++) {
+    const trait = traits[unit] ?? SIGN;
+    const needsAnchorCheck = trait > TOKEN || ANCHOR_STARTS[nextAnchorKey(two, unit)] === 1;
+    MARKS[(two << 7) | unit] = (trait & TOKEN) | (needsAnchorCheck ? ANCHOR : 0);
+  }
+}
+
+/** A run of this many token characters may be a secret: sixteen bits set. */
+const MIN_RUN = 16;
+
+const fast = createGateScan();
+
+/** True where no detector of this folder finds anything in the text, or in any string of JSON text. */
+export function isSurelyClean(text: string): boolean {
+  return isClean(text, false);
+}
+
+/**
+ * As {@link isSurelyClean}, for text that was read as valid JSON: what stands in one string is no reason
+ * to look closer at another. Texts that a reader joins are to be asked about apart.
+ */
+export function isSurelyCleanJson(text: string): boolean {
+  return isClean(text, true);
+}
+
+/** So many characters are scanned before their places are looked at: what is dirty is mostly so early. */
+const SLICE = 4096;
+
+function isClean(text: string, isJson: boolean): boolean {
+  resetAnchorChecks();
+  if (fast?.take(text) !== true) return isCleanBySteps(text, isJson);
+  for (let from = 0; from < text.length; from += SLICE) {
+    // A run may lie across the border of two slices.
+    const count = fast.scan(Math.max(0, from - MIN_RUN), Math.min(text.length, from + SLICE));
+    if (count < 0) return isCleanBySteps(text, isJson);
+    if (isSuspiciousSlice(fast, count, text, isJson)) return false;
+  }
+  return true;
+}
+
+function isSuspiciousSlice(
+  { places, units }: GateScan,
+  count: number,
+  text: string,
+  isJson: boolean,
+): boolean {
+  const { length } = text;
+  for (let index = 0; index < count; index++) {
+    const place = places[index] ?? 0;
+    const at = place & ~RUN_FLAG;
+    if (at >= length) continue;
+    const isSuspicious =
+      at === place
+        ? isSuspiciousPlace(text, at, units[at] ?? 0, isJson)
+        : isSuspiciousRun(units, runStart(units, at), runEnd(units, at, length));
+    if (isSuspicious) return true;
+  }
+  return false;
+}
+
+/** The same answer without vectors, a character at a time: the reference, and the way of long texts. */
+export function isCleanBySteps(text: string, isJson: boolean): boolean {
+  resetAnchorChecks();
+  // Tables and bounds are locals, which stay in registers, and numbers are literals.
+  const units = unitsOf(text);
+  const marks = MARKS;
+  const { length } = text;
+  let two = 0;
+  let run = 0;
+  let checkedRun = 0;
+  for (let at = 0; at < length; at++) {
+    const unit = units[at] ?? 0;
+    const mark = marks[(two << 7) | unit] ?? 2;
+    two = ((two << 5) | (unit & 0x1f)) & 0x3ff;
+    run = ((run << 1) | (mark & 1)) & 0xffff;
+    if (mark > 1 && isSuspiciousPlace(text, at, unit, isJson)) return false;
+    if (run !== 0xffff || at < checkedRun) continue;
+    checkedRun = runEnd(units, at, length);
+    if (isSuspiciousRun(units, at - MIN_RUN + 1, checkedRun)) return false;
+  }
+  return true;
+}
+
+function isSuspiciousPlace(text: string, at: number, unit: number, isJson: boolean): boolean {
+  let key = 0;
+  for (let before = Math.max(0, at - 2); before <= at; before++) {
+    key = nextAnchorKey(key, text.charCodeAt(before));
+  }
+  if (ANCHOR_STARTS[key] === 1 && isAnchored(text, at, key, isJson)) return true;
+  const trait = traits[unit] ?? SIGN;
+  return trait > TOKEN && isSuspiciousUnit(text, at, isJson);
+}
+
+/** Texts up to this length are laid out in memory that is kept. */
+const MAX_KEPT_UNITS = 256 * 1024;
+const kept = new Uint8Array(MAX_KEPT_UNITS);
+
+/**
+ * The characters of a text as bytes, which are read several times faster than a string; good until the
+ * next call.
+ */
+function unitsOf(text: string): Uint8Array {
+  const units = text.length <= MAX_KEPT_UNITS ? kept : new Uint8Array(text.length);
+  layOut(text, units);
+  return units;
+}
+
+/** Where the run of token characters around `at` begins. */
+function runStart(units: Uint8Array, at: number): number {
+  let start = at;
+  while (start > 0 && ((traits[units[start - 1] ?? 0] ?? 0) & TOKEN) !== 0) start--;
+  return start;
+}
+
+/** Where the run of token characters around `at` ends. */
+function runEnd(units: Uint8Array, at: number, length: number): number {
+  let end = at + 1;
+  while (end < length && ((traits[units[end] ?? 0] ?? 0) & TOKEN) !== 0) end++;
+  return end;
+}
+
+const MIN_RUN_CAPITALS = 4;
+
+/** A run that could be a token or encoded text: with a digit or with many capitals. */
+function isSuspiciousRun(units: Uint8Array, start: number, end: number): boolean {
+  let capitals = 0;
+  for (let at = start; at < end; at++) {
+    const code = units[at] ?? 0;
+    if (code >= 0x30 && code <= 0x39) return true;
+    if (code >= 0x41 && code <= 0x5a && ++capitals >= MIN_RUN_CAPITALS) return true;
+  }
+  return false;
+}

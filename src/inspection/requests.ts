@@ -1,0 +1,182 @@
+// Whether the content of a request may leave: no secret where the profile blocks them, and never the
+// caller's own token, however it is written. Changes nothing.
+// Source: MCP authorization (token passthrough is forbidden); contract §3, inspection profiles.
+
+import type { Finding } from '../policy/record.js';
+import { isObject, type Json } from '../protocol/jsonrpc.js';
+import { findEncodedRuns } from './detectors/encoded-runs.js';
+import { decodeView, foldView } from './detectors/normalized-text.js';
+import { isSecretName, isSecretNumber } from './detectors/secrets.js';
+import { findSensitive } from './detectors/text-sanitizer.js';
+import { createFindingLog, type FindingLog } from './findings.js';
+import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
+import type { Profile } from './profiles.js';
+
+export type GuardInput = {
+  /** What is inspected: the params of the request. */
+  readonly value: Json;
+  /** The whole body as decoded once: the token may stand anywhere in it. */
+  readonly text: string;
+  readonly profile: Profile;
+  readonly presentedToken?: string | undefined;
+};
+
+export type GuardOutcome =
+  | { readonly kind: 'clear'; readonly findings: readonly Finding[] }
+  | {
+      readonly kind: 'refuse';
+      /** Two of them say that nobody read it: an inspector does not. */
+      readonly reason: 'arguments-content' | 'internal' | 'overloaded';
+      readonly findings: readonly Finding[];
+    };
+
+type Steps = readonly (string | number)[];
+type Guard = {
+  readonly log: FindingLog;
+  readonly action: 'flag' | 'block';
+  isRefused: boolean;
+};
+
+/** Judges the content of a request. An inspector that fails is a refusal. */
+export function guardArguments(input: GuardInput): GuardOutcome {
+  return guardClean(input) ?? guardClosely(input);
+}
+
+/** The outcome where the body needs no closer look, and `undefined` where it does. Never throws. */
+export function guardClean(input: GuardInput): GuardOutcome | undefined {
+  try {
+    if (!isSurelyCleanJson(input.text)) return undefined;
+    const needle = needleOf(input);
+    if (needle === undefined || !input.text.includes(needle)) return CLEAR;
+    return refuseToken(createFindingLog('to-upstream'));
+  } catch {
+    return refuseInternal(createFindingLog('to-upstream'));
+  }
+}
+
+/** The close look at a request: the part that may take long. Never throws. */
+export function guardClosely(input: GuardInput): GuardOutcome {
+  const log = createFindingLog('to-upstream');
+  try {
+    if (holdsToken(input)) return refuseToken(log);
+    const rule = input.profile.request.secrets;
+    if (rule === 'off') return CLEAR;
+    const guard: Guard = { log, action: rule, isRefused: false };
+    search(input.value, [], guard);
+    const findings = log.list();
+    if (guard.isRefused) return { kind: 'refuse', reason: 'arguments-content', findings };
+    return { kind: 'clear', findings };
+  } catch {
+    return refuseInternal(log);
+  }
+}
+
+const CLEAR: GuardOutcome = { kind: 'clear', findings: Object.freeze([]) };
+
+function refuseToken(log: FindingLog): GuardOutcome {
+  log.add([], { detector: 'presented-token', action: 'block', count: 1 });
+  return { kind: 'refuse', reason: 'arguments-content', findings: log.list() };
+}
+
+function refuseInternal(log: FindingLog): GuardOutcome {
+  log.add([], { detector: 'guard-fault', action: 'block', count: 1 });
+  return { kind: 'refuse', reason: 'arguments-content', findings: log.list() };
+}
+
+/** Shorter tokens are no bearer tokens, and would be found everywhere. */
+const MIN_TOKEN_CHARS = 16;
+
+/** What of the token is looked for: a JWT is known by its header and claims, whatever its signature is spelt like. */
+function needleOf({
+  presentedToken: token,
+}: Pick<GuardInput, 'presentedToken'>): string | undefined {
+  if (token === undefined || token.length < MIN_TOKEN_CHARS) return undefined;
+  const dot = token.lastIndexOf('.');
+  return dot >= MIN_TOKEN_CHARS ? token.slice(0, dot) : token;
+}
+
+/** Whether the caller's own token stands in texts: as sent, escaped, encoded, or spread over several. */
+export function holdsPresentedToken(
+  texts: readonly string[],
+  presentedToken: string | undefined,
+): boolean {
+  const needle = needleOf({ presentedToken });
+  if (needle === undefined) return false;
+  const isHeld = (text: string): boolean =>
+    text.length >= MIN_TOKEN_CHARS && isHidden(text, needle, 2);
+  return texts.join('').includes(needle) || texts.some(isHeld);
+}
+
+/** Whether the token stands in the body: as sent, escaped, or encoded. */
+function holdsToken(input: GuardInput): boolean {
+  const needle = needleOf(input);
+  if (needle === undefined) return false;
+  return input.text.includes(needle) || stringsHold(input.value, needle);
+}
+
+function stringsHold(value: Json, needle: string): boolean {
+  if (typeof value === 'string') return isHidden(value, needle, 2);
+  if (Array.isArray(value)) {
+    return value.some((one: Json) => stringsHold(one, needle)) || joined(value).includes(needle);
+  }
+  if (!isObject(value)) return false;
+  for (const [name, one] of Object.entries(value)) {
+    if (isHidden(name, needle, 1) || stringsHold(one, needle)) return true;
+  }
+  return joined(Object.values(value)).includes(needle);
+}
+
+function joined(values: readonly Json[]): string {
+  return values.filter((one) => typeof one === 'string').join('');
+}
+
+function isHidden(text: string, needle: string, depth: number): boolean {
+  const folded = foldView(text);
+  const decoded = decodeView(folded);
+  for (const view of [folded, decoded, decodeView(decoded)]) {
+    if (view.text.includes(needle)) return true;
+    if (depth === 0) continue;
+    for (const run of findEncodedRuns(view.text)) {
+      if (isHidden(run.decoded, needle, depth - 1)) return true;
+    }
+  }
+  return false;
+}
+
+const SECRETS_ONLY = { secrets: true, pii: [] } as const;
+
+function search(value: Json, steps: Steps, guard: Guard): void {
+  if (typeof value === 'string') searchText(value, steps, guard);
+  else if (typeof value === 'number') searchNumber(value, steps, guard);
+  else if (Array.isArray(value)) {
+    for (const [index, one] of value.entries()) search(one, [...steps, index], guard);
+  } else if (isObject(value)) {
+    for (const [name, one] of Object.entries(value)) {
+      searchText(name, [...steps, name], guard);
+      search(one, [...steps, name], guard);
+    }
+  }
+}
+
+function searchText(text: string, steps: Steps, guard: Guard): void {
+  const name = steps.findLast((step) => typeof step === 'string');
+  if (isSurelyClean(text) && (name === undefined || !isSecretName(String(name)))) return;
+  for (const hit of findSensitive(
+    text,
+    SECRETS_ONLY,
+    name === undefined ? undefined : String(name),
+  )) {
+    noteSecret(guard, steps, hit.kind);
+  }
+}
+
+function searchNumber(value: number, steps: Steps, guard: Guard): void {
+  const name = steps.findLast((step) => typeof step === 'string');
+  if (typeof name === 'string' && isSecretNumber(String(value), name))
+    noteSecret(guard, steps, 'secret');
+}
+
+function noteSecret(guard: Guard, steps: Steps, kind: string): void {
+  guard.log.add(steps, { detector: `secret:${kind}`, action: guard.action, count: 1 });
+  if (guard.action === 'block') guard.isRefused = true;
+}

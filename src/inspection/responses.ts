@@ -1,0 +1,341 @@
+// What an upstream's message may be when it reaches the client: unchanged to the byte, changed in single
+// strings, or withheld. First pass, then an independent check of what would leave; an inspector that fails
+// withholds. Never passes on anything that neither of the two has read.
+
+import type { CompiledSchema } from '../policy/definitions.js';
+import type { Finding } from '../policy/record.js';
+import { applyEdits, setMember } from '../protocol/json/json.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { mayHoldPayload } from './binary-content.js';
+import { type SanitizeText, sanitizeText } from './detectors/text-sanitizer.js';
+import { isExposedIn, type OwnCredentials } from './detectors/upstream-credentials.js';
+import { createFindingLog, type FindingLog, publicFindings } from './findings.js';
+import { parseContainer, sanitizeMessage } from './first-pass.js';
+import { headOf, tailOf } from './joined-text.js';
+import { exemptIn, ICONS, isFree, valueAt } from './message-fields.js';
+import { isSurelyClean, isSurelyCleanJson } from './prefilter/prefilter.js';
+import type { Profile } from './profiles.js';
+import { findRemains, type Recheck } from './second-pass.js';
+
+/** Bounds of one inspection. Past one of them the message is withheld. */
+export type InspectionCaps = {
+  readonly maxDepth: number;
+  readonly maxStrings: number;
+  /** Characters given to detectors, media bytes apart: bounds how long one message may hold the loop. */
+  readonly maxWork: number;
+};
+
+export const INSPECTION_CAPS: InspectionCaps = {
+  maxDepth: 64,
+  maxStrings: 200_000,
+  maxWork: 1024 * 1024,
+};
+
+/** The end of what an exchange was sent so far, as it came: a secret may be cut in two by messages. */
+export type Carry = { readonly tail: string };
+
+export const NO_CARRY: Carry = { tail: '' };
+const NO_FINDINGS: readonly Finding[] = Object.freeze([]);
+
+export type InspectionInput = {
+  /** The message as text, and the same parsed strictly. */
+  readonly text: string;
+  readonly value: Json;
+  readonly profile: Profile;
+  /** The approved outputSchema of the called tool. */
+  readonly output?: CompiledSchema | undefined;
+  readonly carry?: Carry | undefined;
+  readonly caps?: InspectionCaps | undefined;
+  /** Members that were reviewed byte for byte and pass as they are, such as `/result/tools`. */
+  readonly approved?: readonly string[] | undefined;
+  /** The method of the request that a result answers, where it answers one. */
+  readonly requestMethod?: string | undefined;
+  /** Credentials that the gateway shows the upstream. They leave in no member at all, whatever the profile. */
+  readonly own?: OwnCredentials | undefined;
+};
+
+/** `overloaded`: too many long texts wait already; no inspector says it. */
+export type WithholdReason =
+  | 'result-content'
+  | 'result-invalid'
+  | 'result-too-large'
+  | 'internal'
+  | 'overloaded';
+
+export type InspectionOutcome =
+  /** The very bytes may leave. Findings are flags. */
+  | { readonly kind: 'clean'; readonly findings: readonly Finding[]; readonly carry: Carry }
+  | {
+      readonly kind: 'changed';
+      readonly text: string;
+      readonly value: Json;
+      readonly findings: readonly Finding[];
+      readonly carry: Carry;
+    }
+  | {
+      readonly kind: 'withhold';
+      readonly reason: WithholdReason;
+      readonly findings: readonly Finding[];
+    };
+
+/** What of a message is looked at closely: no schema, whose check is code. */
+export type CloseInput = Omit<InspectionInput, 'output'>;
+
+/** What the close look says: plain data, of which the changed text is not parsed yet. */
+export type CloseOutcome =
+  | Exclude<InspectionOutcome, { readonly kind: 'changed' }>
+  | Omit<Extract<InspectionOutcome, { readonly kind: 'changed' }>, 'value'>;
+
+/** The two inspectors; replaced only to show that each stands without the other. */
+export type Inspectors = { readonly sanitize: SanitizeText; readonly recheck: Recheck };
+
+const INSPECTORS: Inspectors = { sanitize: sanitizeText, recheck: findRemains };
+/** Own name of the findings that a caller sees (contract §6). */
+export const FINDINGS_MEMBER = 'dev.sallyport/findings';
+
+/**
+ * Inspects one message towards the client. Never throws: a fault of an inspector withholds with `internal`.
+ */
+export function inspectMessage(
+  input: InspectionInput,
+  inspectors: Inspectors = INSPECTORS,
+): InspectionOutcome {
+  return beginMessage(input) ?? endMessage(input, inspectFully(input, inspectors));
+}
+
+/** The outcome of a message that is not what its schema says, or needs no closer look; else `undefined`. */
+export function beginMessage(input: InspectionInput): InspectionOutcome | undefined {
+  return checkOutput(input) ?? passIfClean(input);
+}
+
+/** The outcome of a message that is not what its schema says; else `undefined`. */
+export function checkOutput(
+  input: Pick<InspectionInput, 'value' | 'output'>,
+): (InspectionOutcome & CloseOutcome) | undefined {
+  if (input.output === undefined) return undefined;
+  try {
+    return satisfies(input.value, input.output) ? undefined : withheld('result-invalid');
+  } catch {
+    return withheld('internal');
+  }
+}
+
+/** The close look at a message: the part that may take long. Never throws. */
+export function inspectFully(input: CloseInput, inspectors: Inspectors = INSPECTORS): CloseOutcome {
+  const log = createFindingLog('to-client', input.own);
+  try {
+    return inspect(input, inspectors, log);
+  } catch {
+    return withhold('internal', log);
+  }
+}
+
+/** What becomes of a message that was looked at: where it was changed, it must still be what its schema says. */
+export function endMessage(
+  { output }: Pick<InspectionInput, 'output'>,
+  outcome: CloseOutcome,
+  /** What the changed text holds, where somebody has read it already. */
+  changed?: Json,
+): InspectionOutcome {
+  if (outcome.kind !== 'changed') return outcome;
+  const { findings } = outcome;
+  try {
+    const value: Json = changed ?? JSON.parse(outcome.text);
+    if (!satisfies(value, output)) return { kind: 'withhold', reason: 'result-invalid', findings };
+    return { ...outcome, value };
+  } catch {
+    return { kind: 'withhold', reason: 'internal', findings };
+  }
+}
+
+/** A message of which nobody read anything closely. */
+export function withheld(reason: WithholdReason): InspectionOutcome & CloseOutcome {
+  return { kind: 'withhold', reason, findings: NO_FINDINGS };
+}
+
+/** The outcome of a message that needs no closer look; else `undefined`. Never throws. */
+export function passIfClean(input: CloseInput): (InspectionOutcome & CloseOutcome) | undefined {
+  const { own } = input;
+  try {
+    if (!isSurelyCleanJson(input.text) || isExposedIn(input.text, own)) return undefined;
+    if (holdsMore(input.value, undefined, LISTED.get(input.requestMethod))) return undefined;
+    const tail = input.carry?.tail ?? '';
+    const texts = readerTextsOf(input.value);
+    const isClean = (text: string): boolean => isSurelyClean(text) && !isExposedIn(text, own);
+    if (!areTextsClean(input.value, texts, { tail, isClean })) return undefined;
+    return { kind: 'clean', findings: NO_FINDINGS, carry: carryOn(tail, texts) };
+  } catch {
+    return withheld('internal');
+  }
+}
+
+function inspect(input: CloseInput, inspectors: Inspectors, log: FindingLog): CloseOutcome {
+  const caps = input.caps ?? INSPECTION_CAPS;
+  const { text, value } = input;
+  const { own } = input;
+  const { result } = input.profile;
+  const rules = own === undefined ? result : { ...result, own };
+  const tail = input.carry?.tail ?? '';
+  const approved = new Set(input.approved);
+  const { sanitize, recheck } = inspectors;
+  const exempt = exemptIn(value, input.requestMethod);
+  const pass = sanitizeMessage({ text, value, rules, caps, log, sanitize, approved, exempt, tail });
+  if (pass.kind === 'too-large') return withhold('result-too-large', log);
+  if (pass.isBlocked) return withhold('result-content', log);
+  const edited = applyEdits(text, pass.edits);
+  const remains = recheck({
+    ...{ text: edited, rules, approved, tail },
+    requestMethod: input.requestMethod,
+    maxDepth: caps.maxDepth,
+  });
+  if (remains.length > 0) {
+    for (const kind of remains) {
+      log.add([], { detector: `recheck:${kind}`, action: 'withhold', count: 1 });
+    }
+    return withhold('result-content', log);
+  }
+  const carry = carryOn(tail, pass.readerTexts);
+  if (pass.edits.length === 0) return { kind: 'clean', findings: log.list(), carry };
+  const findings = log.list();
+  const changed = attachFindings(edited, publicFindings(findings));
+  // A message must still be what its own text copy says.
+  if (agrees(value) && !agrees(JSON.parse(changed))) return withhold('result-content', log);
+  return { kind: 'changed', text: changed, findings, carry };
+}
+
+function withhold(reason: WithholdReason, log: FindingLog): InspectionOutcome & CloseOutcome {
+  return { kind: 'withhold', reason, findings: log.list() };
+}
+
+/** Whether the structured content is there and valid where a schema was approved (MCP, tools, outputSchema). */
+function satisfies(value: Json, output: CompiledSchema | undefined): boolean {
+  if (output === undefined) return true;
+  const result = valueAt(value, ['result']);
+  if (!isObject(result) || result['isError'] === true) return true;
+  const structured = result['structuredContent'];
+  return structured !== undefined && output.check(structured).length === 0;
+}
+
+/** Whether every text that a reader joins from a message needs no closer look. */
+function areTextsClean(
+  value: Json,
+  texts: readonly string[],
+  { tail, isClean }: { readonly tail: string; readonly isClean: (text: string) => boolean },
+): boolean {
+  if (tail !== '' && texts.length > 0) {
+    if (!isClean(tail + headOf(texts[0] ?? ''))) return false;
+  }
+  if (texts.length > 1 && !(isClean(texts.join('')) && isClean(texts.join(' ')))) {
+    return false;
+  }
+  const structured = valueAt(value, STRUCTURED);
+  return structured === undefined || isClean(stringsOf(structured).join(''));
+}
+
+const STRUCTURED = ['result', 'structuredContent'] as const;
+
+/** Member names and strings in order: what could be one secret in pieces. */
+function stringsOf(value: Json): readonly string[] {
+  if (typeof value === 'string') return [value];
+  if (Array.isArray(value)) return value.flatMap(stringsOf);
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([name, one]) => [name, ...stringsOf(one)]);
+}
+
+/** The texts of a message that a reader reads one behind the other. */
+function readerTextsOf(value: Json): readonly string[] {
+  const texts: string[] = [];
+  if (!isObject(value)) return texts;
+  const result = value['result'];
+  pushMembers(value['error'], ERROR_MEMBERS, texts);
+  pushMembers(value['params'], NOTIFICATION_MEMBERS, texts);
+  pushMembers(result, RESULT_MEMBERS, texts);
+  if (isObject(result)) pushMembers(result['task'], TASK_MEMBERS, texts);
+  pushMembers(result, TASK_LIST_MEMBERS, texts);
+  return texts;
+}
+
+/** The items of these lists have lost their icons before (filter-list.ts). */
+const LISTED: ReadonlyMap<string | undefined, string> = new Map([
+  ['tools/list', 'tools'],
+  ['prompts/list', 'prompts'],
+  ['resources/list', 'resources'],
+  ['resources/templates/list', 'resourceTemplates'],
+]);
+
+/** Whether a message holds what the look of its text says nothing of: encoded bytes, or icons. */
+function holdsMore(value: Json, above?: string, listed?: string): boolean {
+  if (Array.isArray(value)) return value.some((one: Json) => holdsMore(one, above, listed));
+  return isObject(value) && hasMore(value, above, listed);
+}
+
+function hasMore(value: JsonObject, above?: string, listed?: string): boolean {
+  for (const name in value) {
+    const member = value[name];
+    if (name === ICONS) return true;
+    if (typeof member === 'string' && mayHoldPayload(value, name)) return true;
+    if (typeof member !== 'object' || isPassedOver(name, above, listed)) continue;
+    if (holdsMore(member, name, listed)) return true;
+  }
+  return false;
+}
+
+function isPassedOver(name: string, above: string | undefined, listed?: string): boolean {
+  return isFree(name, above) || (above === 'result' && name === listed);
+}
+
+const ERROR_MEMBERS = ['message'] as const;
+const NOTIFICATION_MEMBERS = ['message', 'data', 'statusMessage'] as const;
+const RESULT_MEMBERS = ['content', 'contents', 'messages', 'statusMessage'] as const;
+const TASK_MEMBERS = ['statusMessage'] as const;
+const TASK_LIST_MEMBERS = ['tasks'] as const;
+
+/** None of the names is on Object.prototype. */
+function pushMembers(holder: Json | undefined, names: readonly string[], texts: string[]): void {
+  if (!isObject(holder)) return;
+  for (const name of names) {
+    const place = holder[name];
+    if (typeof place === 'string') texts.push(place);
+    else if (Array.isArray(place)) for (const block of place) pushBlockText(block, texts);
+  }
+}
+
+function pushBlockText(block: Json, texts: string[]): void {
+  if (!isObject(block)) return;
+  for (const holder of [block, block['resource'], block['content']]) {
+    const text = isObject(holder) ? holder['text'] : undefined;
+    if (typeof text === 'string') texts.push(text);
+  }
+  const status = block['statusMessage'];
+  if (typeof status === 'string') texts.push(status);
+}
+
+function carryOn(tail: string, texts: readonly string[]): Carry {
+  let joined = tail;
+  for (const text of texts) joined = tailOf(joined + tailOf(text));
+  return { tail: joined };
+}
+
+/** Whether a text block repeats the structured content as JSON (MCP 2025-06-18, tools, structured content). */
+function agrees(value: Json): boolean {
+  const structured = valueAt(value, ['result', 'structuredContent']);
+  const content = valueAt(value, ['result', 'content']);
+  if (structured === undefined || !Array.isArray(content)) return false;
+  const wanted = JSON.stringify(structured);
+  return content.some((block: Json) => {
+    const text = isObject(block) ? block['text'] : undefined;
+    const copy = typeof text === 'string' ? parseContainer(text) : undefined;
+    return copy !== undefined && JSON.stringify(copy) === wanted;
+  });
+}
+
+/** Puts the findings into `_meta` of a result; errors and notifications have no place for them. */
+function attachFindings(text: string, findings: Json): string {
+  const value: Json = JSON.parse(text);
+  const result = valueAt(value, ['result']);
+  if (!isObject(result)) return text;
+  const own: JsonObject = { [FINDINGS_MEMBER]: findings };
+  if (result['_meta'] === undefined) return setMember(text, ['result'], '_meta', own);
+  if (!isObject(result['_meta'])) return text;
+  return setMember(text, ['result', '_meta'], FINDINGS_MEMBER, findings);
+}

@@ -1,0 +1,321 @@
+// The second, independent check: reads the text that would leave as a client reads it, from its bytes on,
+// and looks for anything of a class that was to be removed. It shares no walking and no replacing with the
+// first pass, uses no prefilter and no offsets, and changes nothing: what remains withholds the message.
+// Known depth: two layers of escapes, percent triplets, references, base64 and hex.
+
+import { readJsonText } from '../protocol/json/json.js';
+import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
+import { checkBytes, readableParts, readPayload } from './binary-content.js';
+import { findActiveContent } from './detectors/active-content.js';
+import { findEncodedRuns } from './detectors/encoded-runs.js';
+import { findPersonal } from './detectors/pii.js';
+import { findSecrets } from './detectors/secrets.js';
+import {
+  actionFor,
+  DECODING_DEPTH,
+  numberKind,
+  type ResultRules,
+  type Wanted,
+} from './detectors/text-sanitizer.js';
+import { stripInvisible, stripTerminalSequences } from './detectors/unicode.js';
+import { findOwn, OWN_CREDENTIAL, type OwnCredentials } from './detectors/upstream-credentials.js';
+import { areRemote, exemptIn, ICONS, isFree } from './message-fields.js';
+import { findSureCode, hasImage, hasLoadingTag } from './second-pass-markdown.js';
+
+export type RecheckInput = {
+  readonly text: string;
+  readonly rules: ResultRules;
+  readonly approved: ReadonlySet<string>;
+  /** The method of the request that a result answers. */
+  readonly requestMethod?: string | undefined;
+  readonly tail: string;
+  readonly maxDepth: number;
+};
+
+/** What remained: names of classes, or nothing. Throws nothing that the caller need not withhold for. */
+export type Recheck = (input: RecheckInput) => readonly string[];
+
+/** One string or number as it was met: behind which name, in what role. */
+type Met = {
+  readonly text: string;
+  readonly name: string | undefined;
+  readonly role: 'prose' | 'value' | 'name' | 'number' | 'bytes';
+};
+
+/** All that was met, and the texts that a reader joins: prose, and the values of each structure. */
+type Gathered = {
+  readonly met: Met[];
+  readonly prose: string[];
+  /** What of the prose a client shows as one text: payloads are shown apart. */
+  readonly shown: string[];
+  readonly series: string[][];
+  hasRemoteIcons: boolean;
+};
+
+/** Classes of which something is still there. An unreadable text is a class of its own. */
+export function findRemains(input: RecheckInput): readonly string[] {
+  const read = readJsonText(input.text, {
+    maxDepth: input.maxDepth,
+    maxValues: Number.POSITIVE_INFINITY,
+  });
+  if (!read.ok) return ['unreadable'];
+  const gathered: Gathered = {
+    ...{ met: [], prose: [], shown: [], series: [[]] },
+    hasRemoteIcons: false,
+  };
+  const exempt = exemptIn(read.value, input.requestMethod);
+  const approved = new Set([...input.approved, ...exempt]);
+  gather(read.value, { pointer: '', name: undefined, approved, isFree: false }, gathered);
+  const remains = new Set<string>(gathered.hasRemoteIcons ? ['remote-icons'] : []);
+  for (const one of gathered.met) recheckLeaf(one, input.rules, remains);
+  recheckJoined(gathered, input, remains);
+  if (isActiveRemoved(input.rules) && gathered.shown.length > 1 && isActiveJoined(gathered.shown)) {
+    remains.add('split');
+  }
+  if (holdsOwn(read.value, input.rules.own)) remains.add(OWN_CREDENTIAL);
+  return [...remains];
+}
+
+/** Our credentials are looked for in every member, exempt and approved ones too. */
+function holdsOwn(value: Json, own: OwnCredentials | undefined): boolean {
+  if (own === undefined) return false;
+  if (typeof value === 'number') return findOwn(String(value), own).length > 0;
+  if (typeof value === 'string') {
+    return readingsOf(value, DECODING_DEPTH).some((reading) => findOwn(reading, own).length > 0);
+  }
+  if (Array.isArray(value)) return value.some((one: Json) => holdsOwn(one, own));
+  if (!isObject(value)) return false;
+  return Object.entries(value).some(([name, one]) => holdsOwn(name, own) || holdsOwn(one, own));
+}
+
+type Spot = {
+  readonly pointer: string;
+  readonly name: string | undefined;
+  /** Members that pass as they are: reviewed byte for byte, or no content. */
+  readonly approved: ReadonlySet<string>;
+  /** Below a member whose names are not the protocol's. */
+  readonly isFree: boolean;
+};
+
+function gather(value: Json, spot: Spot, gathered: Gathered): void {
+  const { pointer, name, approved } = spot;
+  if (approved.has(pointer)) return;
+  if (typeof value === 'string') gatherText(value, spot, gathered);
+  else if (typeof value === 'number') {
+    gathered.met.push({ text: String(value), name, role: 'number' });
+  } else if (Array.isArray(value)) {
+    for (const [index, one] of value.entries()) {
+      gather(one, { ...spot, pointer: `${pointer}/${index}` }, gathered);
+    }
+  } else if (isObject(value)) gatherMembers(value, spot, gathered);
+}
+
+function gatherMembers(value: JsonObject, spot: Spot, gathered: Gathered): void {
+  const { pointer, approved } = spot;
+  for (const [key, one] of Object.entries(value)) {
+    gathered.met.push({ text: key, name: undefined, role: 'name' });
+    const isBelowFree = spot.isFree || isFree(key, spot.name);
+    gathered.hasRemoteIcons ||= key === ICONS && !isBelowFree && areRemote(one);
+    if (typeof one === 'string' && isRead(value, key, one, gathered)) continue;
+    const place = { pointer: `${pointer}/${key}`, name: key, approved, isFree: isBelowFree };
+    gather(one, place, gathered);
+  }
+}
+
+/** True for media and long base64. Of all else that is encoded, the texts that it may be read as are gathered. */
+function isRead(value: JsonObject, key: string, text: string, gathered: Gathered): boolean {
+  const payload = readPayload(value, key, text);
+  if (payload === undefined) return false;
+  if (payload.kind === 'media') return true;
+  if (payload.kind === 'text') gatherProse(payload.reading.text, gathered);
+  const hidden =
+    payload.kind === 'bytes' ? [payload.reading.text, ...payload.others] : payload.others;
+  for (const one of hidden) gathered.met.push({ text: one, name: undefined, role: 'bytes' });
+  // A long run of base64 has the beginnings of tokens by chance, and nobody reads it as it stands.
+  return payload.kind !== 'none' && text.length > MAX_READ_CHARS && !/\s/.test(text);
+}
+
+/** A run of base64 up to this length may be a token. */
+const MAX_READ_CHARS = 1024;
+
+const PROSE =
+  /^\/(?:result\/(?!structuredContent\/)(?:.{0,4096}\/)?text|error\/message|params\/(?:message|data)|(?:params|result(?:\/task|\/tasks\/\d+)?)\/statusMessage)$/;
+
+function gatherText(text: string, spot: Spot, gathered: Gathered): void {
+  if (PROSE.test(spot.pointer)) {
+    gathered.shown.push(text);
+    gatherProse(text, gathered);
+    return;
+  }
+  gathered.met.push({ text, name: spot.name, role: 'value' });
+  if (/^\/(?:json|result\/structuredContent)\b/.test(spot.pointer))
+    gathered.series.at(-1)?.push(text);
+}
+
+/** A text that is JSON is read both as the text and as the values in it. */
+function gatherProse(text: string, gathered: Gathered): void {
+  const inner = parsed(text);
+  gathered.prose.push(text);
+  gathered.met.push({ text, name: undefined, role: inner === undefined ? 'prose' : 'value' });
+  if (inner === undefined) return;
+  gathered.series.push([]);
+  const place = { pointer: '/json', name: undefined, approved: NOTHING_APPROVED, isFree: true };
+  gather(inner, place, gathered);
+  gathered.series.push([]);
+}
+
+const NOTHING_APPROVED: ReadonlySet<string> = new Set();
+
+function parsed(text: string): Json | undefined {
+  if (!/^\s*[[{]/.test(text)) return undefined;
+  try {
+    const value: Json = JSON.parse(text);
+    return value;
+  } catch {
+    return undefined;
+  }
+}
+
+function recheckLeaf(met: Met, rules: ResultRules, remains: Set<string>): void {
+  const wanted = removed(rules);
+  if (met.role === 'number') {
+    const kind = numberKind(met.text, met.name, wanted);
+    if (kind !== undefined) remains.add(kind);
+    return;
+  }
+  if (met.role === 'bytes') {
+    for (const { detector, action } of checkBytes(readableParts(met.text), rules)) {
+      if (action !== 'flag') remains.add(detector);
+    }
+    return;
+  }
+  recheckSensitive(met.text, met.name, wanted, remains);
+  recheckShape(met, rules, remains);
+}
+
+function recheckShape({ text, role }: Met, rules: ResultRules, remains: Set<string>): void {
+  const { invisible } = rules;
+  if (stripTerminalSequences(text).count > 0) remains.add('terminal-escape');
+  if ((invisible === 'strip' || invisible === 'block') && stripInvisible(text).count > 0) {
+    remains.add('invisible');
+  }
+  if (isActiveRemoved(rules) && isActive(text, role === 'prose')) remains.add('active-content');
+}
+
+function isActiveRemoved({ activeContent }: ResultRules): boolean {
+  return activeContent === 'neutralize' || activeContent === 'block';
+}
+
+/** Whether a text acts where it is shown; only in prose is there code, and is an address by itself a link. */
+function isActive(text: string, isProse: boolean): boolean {
+  const code = isProse ? findSureCode(text) : [];
+  if (hasImage(text, code) || hasLoadingTag(text, code)) return true;
+  return findActiveContent(text, isProse ? 'markdown' : 'value', code).length > 0;
+}
+
+/** How clients join the texts of one result before they render them. */
+const SHOWN_GLUES = ['', '\n', '\n\n'] as const;
+
+/** Whether texts that are inert apart act where a client shows them as one. */
+function isActiveJoined(texts: readonly string[]): boolean {
+  return SHOWN_GLUES.some((glue) => {
+    const joined = texts.join(glue);
+    const code = findSureCode(joined);
+    if (hasImage(joined, code) || hasLoadingTag(joined, code)) return true;
+    const found = findActiveContent(joined, 'markdown', code);
+    return found.some((one) => one.isBare !== true) || !areInData(found, texts, glue.length);
+  });
+}
+
+/** Whether all of these, in order, touch texts that are data, in which addresses by themselves stay. */
+function areInData(
+  found: readonly { readonly start: number; readonly end: number }[],
+  texts: readonly string[],
+  glue: number,
+): boolean {
+  const data: { readonly start: number; readonly end: number }[] = [];
+  let at = 0;
+  for (const text of texts) {
+    if (found.length > 0 && parsed(text) !== undefined)
+      data.push({ start: at, end: at + text.length });
+    at += text.length + glue;
+  }
+  let next = 0;
+  return found.every((one) => {
+    while ((data[next]?.end ?? one.end) <= one.start) next++;
+    return (data[next]?.start ?? one.end) < one.end;
+  });
+}
+
+/** What the rules remove, as far as it is found by content. */
+function removed(rules: ResultRules): Wanted {
+  const isRemoved = (kind: string): boolean =>
+    actionFor({ kind, start: 0, end: 0 }, rules) !== 'flag';
+  return {
+    secrets: rules.secrets !== 'off' && isRemoved('secret'),
+    pii: rules.pii.action === 'off' ? [] : rules.pii.kinds.filter(isRemoved),
+    own: rules.own,
+  };
+}
+
+function recheckSensitive(
+  text: string,
+  name: string | undefined,
+  wanted: Wanted,
+  remains: Set<string>,
+): void {
+  for (const reading of readingsOf(text, DECODING_DEPTH)) {
+    const hits = wanted.secrets ? findSecrets(reading, name) : [];
+    for (const { kind } of hits.concat(findPersonal(reading, wanted.pii, name))) remains.add(kind);
+  }
+}
+
+const ESCAPE = /\\u\{([0-9a-f]{1,6})\}|\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|%([0-7][0-9a-f])/gi;
+
+/** The text as it may be read: normalized, unescaped, decoded. */
+function readingsOf(text: string, depth: number): string[] {
+  const plain = text
+    .normalize('NFKC')
+    .replace(/\p{Default_Ignorable_Code_Point}|(?![\t\n\r])\p{Cc}/gu, '');
+  const readings = [plain];
+  if (depth === 0) return readings;
+  const unescaped = plain
+    .replace(ESCAPE, (match, brace, u, x, p) =>
+      characterOf(Number.parseInt(brace ?? u ?? x ?? p, 16), match),
+    )
+    .replace(/&#x([0-9a-f]{1,6});?/gi, (match, hex) => characterOf(Number.parseInt(hex, 16), match))
+    .replace(/&#(\d{1,7});?/g, (match, decimal) => characterOf(Number(decimal), match));
+  if (unescaped !== plain) readings.push(...readingsOf(unescaped, depth - 1));
+  for (const { decoded } of findEncodedRuns(plain))
+    readings.push(...readingsOf(decoded, depth - 1));
+  return readings;
+}
+
+function characterOf(code: number, otherwise: string): string {
+  return code <= 0x10ffff ? String.fromCodePoint(code) : otherwise;
+}
+
+/** Texts as a reader joins them, with what came before; values as they stand one behind the other. */
+function recheckJoined(gathered: Gathered, input: RecheckInput, remains: Set<string>): void {
+  const wanted = removed(input.rules);
+  const prose = input.tail === '' ? gathered.prose : [input.tail, ...gathered.prose];
+  for (const texts of [prose, ...gathered.series]) {
+    if (texts.length < 2) continue;
+    for (const glue of ['', ' ']) {
+      for (const kind of newKinds(texts, glue, wanted)) remains.add(kind);
+    }
+  }
+}
+
+/** Kinds that the joined text shows more often than its parts do. */
+function newKinds(texts: readonly string[], glue: string, wanted: Wanted): readonly string[] {
+  const count = (text: string): number => {
+    const secrets = wanted.secrets ? findSecrets(text) : [];
+    const own = findOwn(text, wanted.own);
+    return own.length + secrets.length + findPersonal(text, wanted.pii).length;
+  };
+  const joined = texts.join(glue).normalize('NFKC');
+  let apart = 0;
+  for (const text of texts) apart += count(text.normalize('NFKC'));
+  return count(joined) > apart ? ['split'] : [];
+}

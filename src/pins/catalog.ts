@@ -1,0 +1,312 @@
+// What stands for each name: the lock file and the last observation, put together once a version.
+// A name is approved when something approved was seen and nothing else was. Names are exact: two that
+// differ in case or by a look-alike letter are two names. Contract §5.
+
+import type {
+  Catalogue,
+  CompiledSchema,
+  PinKind,
+  PinnedDefinition,
+  Standing,
+} from '../policy/definitions.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { type ClientProfile, isSameProfile } from '../protocol/listings.js';
+import { NO_DIGEST, sha256Hex } from './digest.js';
+import {
+  lastNoted,
+  namesSeen,
+  type Observed,
+  type ObservedItem,
+  type ObservedListing,
+  observedItemsOf,
+} from './last-seen.js';
+import {
+  approvedVersions,
+  type Lock,
+  PIN_KINDS,
+  type Pin,
+  type PinVersion,
+  versionsOf,
+} from './lock.js';
+
+export type CatalogueInput = {
+  readonly upstream: string;
+  /** Without a lock file nothing is pinned. */
+  readonly lock: Lock | undefined;
+  /** Without an observation nothing is approved: what is pinned is `absent`. */
+  readonly observed: Observed | undefined;
+  readonly mode: 'strict' | 'off';
+  readonly onDrift: 'hide-tool' | 'stop-upstream';
+  readonly compile: CompileDefinition;
+  /**
+   * Where the upstream offers a name differently to each face and each is approved, what it offers to this
+   * one is what its pages must show, and what arguments and results are checked against.
+   */
+  readonly clientProfile?: ClientProfile;
+};
+
+type PinComparison = {
+  /** `invalid`: the name stood more than once in one listing. */
+  readonly state: Standing['state'];
+  readonly approved: readonly PinVersion<Pin['definition']>[];
+  readonly observedItems: readonly ObservedItem[];
+};
+
+/** The catalogue of one upstream. Immutable; standings and schemas are worked out when first asked for. */
+export function createCatalogue(input: CatalogueInput): Catalogue {
+  const { upstream, lock, observed, mode } = input;
+  const standings = {
+    tool: new Map<string, Standing>(),
+    prompt: new Map<string, Standing>(),
+    template: new Map<string, Standing>(),
+    resource: new Map<string, Standing>(),
+  };
+  const ranks: { [kind in PinKind]?: ReadonlyMap<string, number> } = {};
+  return {
+    upstream,
+    mode,
+    isStopped: mode === 'strict' && input.onDrift === 'stop-upstream' && hasDrift(lock, observed),
+    standing(kind, name) {
+      const known = standings[kind].get(name);
+      if (known !== undefined) return known;
+      const pin = lock?.pins[kind].get(name);
+      const stands =
+        pin === undefined ? unpinned(observed, kind, name) : standingOf(input, kind, name, pin);
+      const listed = mode === 'off' ? listedDefinition(input, kind, name) : undefined;
+      const standing = listed === undefined ? stands : { ...stands, listed };
+      // Only names that are pinned or listed are remembered: others come over the wire without end.
+      if (pin !== undefined || listed !== undefined) standings[kind].set(name, standing);
+      return standing;
+    },
+    names: (kind) => [...(lock?.pins[kind].keys() ?? [])],
+    rankOf(kind, name) {
+      ranks[kind] ??= ranksOf(input, kind);
+      return ranks[kind].get(name);
+    },
+    instructions: approvedInstructions(input),
+  };
+}
+
+/** The listings by this face, or by any where none is meant. */
+function listingsFor({
+  observed,
+  clientProfile,
+}: Pick<CatalogueInput, 'observed' | 'clientProfile'>): readonly ObservedListing[] {
+  const listings = observed?.listings ?? [];
+  return clientProfile === undefined
+    ? listings
+    : listings.filter((listed) => isSameProfile(listed, clientProfile));
+}
+
+/** The place of each name in them. */
+function ranksOf(input: CatalogueInput, kind: PinKind): ReadonlyMap<string, number> {
+  const names = listingsFor(input).flatMap((each) => [...each.seen[kind].keys()]);
+  const ranks = new Map<string, number>();
+  for (const name of names) if (!ranks.has(name)) ranks.set(name, ranks.size);
+  return ranks;
+}
+
+function unpinned(observed: Observed | undefined, kind: PinKind, name: string): Standing {
+  const [observedItem] = observedItemsOf(observed, kind, name);
+  return { state: 'unpinned', pinned: undefined, observed: observedItem?.digest };
+}
+
+function standingOf(input: CatalogueInput, kind: PinKind, name: string, pin: Pin): Standing {
+  const comparison = comparePin(pin, observedItemsOf(input.observed, kind, name));
+  const [own] = listingsFor(input).flatMap((listed) => listed.seen[kind].get(name) ?? []);
+  const seen = deviant(comparison) ?? own ?? comparison.observedItems[0];
+  const version = chooseVersion(own, comparison);
+  const compiled = version === undefined ? undefined : input.compile(kind, name, version);
+  const isUsable = compiled?.ok === true && comparison.state !== 'invalid';
+  const state = comparison.state === 'approved' && !isUsable ? 'invalid' : comparison.state;
+  // Without pinning, a schema that may no longer be the upstream's checks nothing.
+  const isShown = isUsable && (input.mode === 'strict' || state === 'approved');
+  return { state, pinned: isShown ? compiled.pinned : undefined, observed: seen?.digest };
+}
+
+/**
+ * What the upstream listed last under a name, towards this face where it differs, or undefined where that
+ * cannot be told or used. Approves nothing: it describes arguments and results where nothing is pinned.
+ */
+function listedDefinition(
+  input: CatalogueInput,
+  kind: PinKind,
+  name: string,
+): PinnedDefinition | undefined {
+  const { observed, compile } = input;
+  const observedItems = observedItemsOf(observed, kind, name);
+  if (observedItems.some(({ isRepeated }) => isRepeated)) return undefined;
+  const [listing] = listingsFor(input).filter(({ seen }) => seen[kind].has(name));
+  const own = listing?.seen[kind].get(name) ?? observedItems[0];
+  const shown = lastNoted(observed, kind, name, listing?.verifiedAtMs ?? 0) ?? own;
+  const { digest, definition } = shown ?? {};
+  if (digest === undefined || definition === undefined) return undefined;
+  // What has no digest of its own must not share that of another.
+  const sha256 = digest === NO_DIGEST ? sha256Hex(JSON.stringify(definition)) : digest;
+  const compiled = compile(kind, name, { sha256, definition });
+  return compiled.ok ? compiled.pinned : undefined;
+}
+
+/** Whether what was seen of a name is what was approved. Shared with the drift report. */
+function comparePin(pin: Pin, observedItems: readonly ObservedItem[]): PinComparison {
+  const approved = approvedVersions(pin);
+  const blocked = versionsOf(pin).filter((version) => version.status === 'blocked');
+  const state = (): PinComparison['state'] => {
+    if (pin.status === 'blocked' || hasAny(blocked, observedItems)) return 'blocked';
+    if (approved.length === 0) return 'pending';
+    if (observedItems.length === 0) return 'absent';
+    if (observedItems.some((observedItem) => observedItem.isRepeated)) return 'invalid';
+    return observedItems.every((observedItem) => hasAny(approved, [observedItem]))
+      ? 'approved'
+      : 'changed';
+  };
+  return { state: state(), approved, observedItems };
+}
+
+function hasAny(
+  versions: readonly { readonly sha256: string }[],
+  observedItems: readonly ObservedItem[],
+): boolean {
+  return versions.some((version) => observedItems.some(({ digest }) => digest === version.sha256));
+}
+
+function deviant({ approved, observedItems }: PinComparison): ObservedItem | undefined {
+  return observedItems.find((observedItem) => !hasAny(approved, [observedItem]));
+}
+
+/** `own`: as the face in question is offered it. */
+function chooseVersion(
+  own: ObservedItem | undefined,
+  { approved, observedItems }: PinComparison,
+): PinVersion<Pin['definition']> | undefined {
+  return (
+    approved.find((version) => version.sha256 === own?.digest) ??
+    approved.find((version) => hasAny([version], observedItems)) ??
+    approved[0]
+  );
+}
+
+/** True when something approved is offered otherwise, instructions included. */
+function hasDrift(lock: Lock | undefined, observed: Observed | undefined): boolean {
+  if (lock === undefined || observed === undefined) return false;
+  if (haveInstructionsChanged(lock, observed)) return true;
+  return PIN_KINDS.some((kind) => {
+    const seen = namesSeen(observed, kind);
+    return [...lock.pins[kind]].some(([name, pin]) => {
+      if (!seen.has(name) || approvedVersions(pin).length === 0) return false;
+      const { state } = comparePin(pin, observedItemsOf(observed, kind, name));
+      return state === 'changed' || state === 'invalid';
+    });
+  });
+}
+
+function haveInstructionsChanged(lock: Lock, observed: Observed): boolean {
+  const approved = approvedVersions(lock.instructions);
+  if (approved.length === 0) return false;
+  const seen = observed.listings.flatMap((listing) => listing.instructions ?? []);
+  return seen.some(({ digest }) => approved.every((version) => version.sha256 !== digest));
+}
+
+function approvedInstructions(input: CatalogueInput): string | undefined {
+  const approved = approvedVersions(input.lock?.instructions);
+  const offered = listingsFor(input).flatMap(({ instructions }) => instructions?.digest ?? []);
+  const version = approved.find(({ sha256 }) => offered.includes(sha256)) ?? approved[0];
+  return version?.definition;
+}
+
+// Makes an approved definition ready for decisions: schemas compiled, mirrored parameters found.
+// Once a digest, not once a request or a reload. Never compiles what nobody approved.
+// Contract §5; MCP 2026-07-28, tools (x-mcp-header).
+
+type Mirrored = PinnedDefinition['mirrored'];
+
+/** How schemas are compiled and mirrored parameters read: policy/schema.ts and mcp/headers.ts. */
+export type SchemaTools = {
+  compileSchema(
+    schema: JsonObject | boolean,
+  ):
+    | { readonly ok: true; readonly schema: CompiledSchema }
+    | { readonly ok: false; readonly why: string };
+  mirroredParameters(
+    inputSchema: JsonObject,
+  ):
+    | { readonly valid: true; readonly mirrored: Mirrored }
+    | { readonly valid: false; readonly why: string };
+};
+
+type CompiledDefinition =
+  | { readonly ok: true; readonly pinned: PinnedDefinition }
+  | { readonly ok: false; readonly why: string };
+
+/** Compiles one approved definition, or says why it cannot be used. Never throws. */
+export type CompileDefinition = (
+  kind: PinKind,
+  name: string,
+  version: { readonly sha256: string; readonly definition: JsonObject },
+) => CompiledDefinition;
+
+/** Compiled definitions kept; past it the oldest goes. */
+const MAX_COMPILED = 5000;
+
+/** A compiler that remembers by kind and digest, for as many catalogues as share it. */
+export function createDefinitionCompiler(
+  tools: SchemaTools,
+  maxCompiled = MAX_COMPILED,
+): CompileDefinition {
+  const known = new Map<string, CompiledDefinition>();
+  return (kind, name, version) => {
+    // The digest covers the name: equal digests of one kind are equal definitions.
+    const key = `${kind} ${version.sha256}`;
+    const remembered = known.get(key);
+    if (remembered !== undefined) return remembered;
+    const compiled = compileGuarded(tools, kind, name, version);
+    const oldest = known.size >= maxCompiled ? known.keys().next().value : undefined;
+    if (oldest !== undefined) known.delete(oldest);
+    known.set(key, compiled);
+    return compiled;
+  };
+}
+
+function compileGuarded(
+  tools: SchemaTools,
+  ...[kind, name, version]: Parameters<CompileDefinition>
+): CompiledDefinition {
+  try {
+    return compile(tools, kind, name, version);
+  } catch {
+    // Schemas are written by strangers: one that breaks its compiler is one that cannot be used.
+    return { ok: false, why: 'the definition cannot be compiled' };
+  }
+}
+
+function compile(
+  tools: SchemaTools,
+  ...[kind, name, { sha256, definition }]: Parameters<CompileDefinition>
+): CompiledDefinition {
+  const pinned = { kind, name, digest: sha256, definition };
+  if (kind !== 'tool') {
+    return { ok: true, pinned: { ...pinned, input: undefined, output: undefined, mirrored: [] } };
+  }
+  const inputSchema = definition['inputSchema'];
+  if (!isObject(inputSchema)) return { ok: false, why: 'inputSchema is missing' };
+  const input = tools.compileSchema(inputSchema);
+  if (!input.ok) return { ok: false, why: `inputSchema: ${input.why}` };
+  const mirrored = tools.mirroredParameters(inputSchema);
+  if (!mirrored.valid) return { ok: false, why: `x-mcp-header: ${mirrored.why}` };
+  const output = compileOutput(tools, definition);
+  if (output !== undefined && !output.ok) return { ok: false, why: `outputSchema: ${output.why}` };
+  return {
+    ok: true,
+    pinned: { ...pinned, input: input.schema, output: output?.schema, mirrored: mirrored.mirrored },
+  };
+}
+
+function compileOutput(
+  tools: SchemaTools,
+  definition: JsonObject,
+): ReturnType<SchemaTools['compileSchema']> | undefined {
+  const schema = definition['outputSchema'];
+  if (schema === undefined) return undefined;
+  if (isObject(schema) || typeof schema === 'boolean') return tools.compileSchema(schema);
+  return { ok: false, why: 'not a schema' };
+}

@@ -1,0 +1,281 @@
+// What an upstream was last seen to offer: its complete listings, one a face, and what pages that
+// clients asked for showed since. A page only ever takes away: it can make a definition differ, and
+// only a complete listing that began afterwards can show it restored. Contract §5.
+
+import type { PinKind } from '../policy/definitions.js';
+import type { JsonObject } from '../protocol/jsonrpc.js';
+import {
+  type ClientProfile,
+  isSameProfile,
+  type ListedItem,
+  type Listing,
+} from '../protocol/listings.js';
+import { readTaskUses } from '../protocol/tasks.js';
+import { digestDefinition, digestOnce, NO_DIGEST, sha256Hex } from './digest.js';
+import { nameOf, PIN_KINDS } from './lock.js';
+
+/** One definition as it was seen. `isRepeated`: its name stood more than once in one listing. */
+export type ObservedItem = {
+  readonly digest: string;
+  /** Absent where a page was noted by its digests alone. */
+  readonly definition: JsonObject | undefined;
+  readonly isRepeated: boolean;
+};
+
+export type ListedObservation = ObservedItem & { readonly definition: JsonObject };
+
+/** One complete listing, by one face. */
+export type ObservedListing = ClientProfile & {
+  readonly verifiedAtMs: number;
+  readonly seen: { readonly [kind in PinKind]: ReadonlyMap<string, ListedObservation> };
+  readonly instructions: { readonly digest: string; readonly text: string } | undefined;
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject | undefined;
+  readonly protocolVersions: readonly string[];
+};
+
+/** A definition of a client's page that no complete listing showed so. */
+export type NotedItem = {
+  readonly kind: PinKind;
+  readonly name: string;
+  readonly digest: string;
+  readonly definition: JsonObject | undefined;
+  readonly notedAtMs: number;
+};
+
+export type Observed = {
+  /** At most one a face; never empty after a listing. */
+  readonly listings: readonly ObservedListing[];
+  /** By kind and name. */
+  readonly noted: ReadonlyMap<string, readonly NotedItem[]>;
+  /** Equal for two observations that show the same; times play no part. */
+  readonly contentDigest: string;
+};
+
+/** The items of one page that a client asked for, as the upstream wrote them. */
+export type Page = {
+  readonly kind: PinKind;
+  readonly items: readonly {
+    readonly name: string;
+    /** `undefined` where the definition has none: it then equals no pin. */
+    readonly digest: string | undefined;
+    /** For naming the difference. */
+    readonly definition?: JsonObject;
+  }[];
+  readonly atMs: number;
+};
+
+/** Sightings kept of one name; with more, the last counts as differing from every pin. */
+export const MAX_NOTED_PER_NAME = 4;
+/** Past this, names that no listing showed are dropped: they cannot be called. Listed ones are kept. */
+export const MAX_NOTED_NAMES = 1000;
+
+/** One listing with its digests taken. Items of one name are merged; the name is then repeated. */
+export function observeListing(listing: Listing): ObservedListing {
+  const { instructions } = listing;
+  return {
+    era: listing.era,
+    apps: listing.apps,
+    verifiedAtMs: listing.verifiedAtMs,
+    seen: {
+      tool: observeItems('tool', listing.tools),
+      prompt: observeItems('prompt', listing.prompts),
+      template: observeItems('template', listing.templates),
+      resource: observeItems('resource', listing.resources),
+    },
+    instructions: instructions === undefined ? undefined : observeText(instructions),
+    capabilities: listing.capabilities,
+    serverInfo: listing.serverInfo,
+    protocolVersions: listing.protocolVersions,
+  };
+}
+
+function observeText(text: string): { readonly digest: string; readonly text: string } {
+  const digest = digestDefinition('instructions', text);
+  return { digest: digest.ok ? digest.digest : NO_DIGEST, text };
+}
+
+function observeItems(
+  kind: PinKind,
+  items: readonly ListedItem[],
+): ReadonlyMap<string, ListedObservation> {
+  const seen = new Map<string, ListedObservation>();
+  for (const { definition, isExact } of items) {
+    const name = nameOf(kind, definition);
+    if (name === undefined) continue;
+    const digest = digestOnce(kind, definition, isExact);
+    seen.set(name, { digest, definition, isRepeated: seen.has(name) });
+  }
+  return seen;
+}
+
+/** The observation that these listings make, one a face; of two of one face the later verified counts. */
+export function mergeObserved(listings: readonly ObservedListing[]): Observed {
+  const latest = new Map<string, ObservedListing>();
+  for (const listing of listings) {
+    const other = latest.get(orderOf(listing));
+    if (other === undefined || other.verifiedAtMs <= listing.verifiedAtMs)
+      latest.set(orderOf(listing), listing);
+  }
+  return seal([...latest.values()], new Map());
+}
+
+function orderOf({ era, apps }: ClientProfile): string {
+  return `${era} ${apps}`;
+}
+
+/**
+ * Puts a complete listing in place of the one of its face. What pages showed goes once every face was
+ * listed by a listing that began after the page.
+ */
+export function noteListing(observed: Observed | undefined, listed: ObservedListing): Observed {
+  const others = (observed?.listings ?? []).filter((listing) => !isSameProfile(listing, listed));
+  const before = observed?.listings.find((listing) => isSameProfile(listing, listed));
+  const listings = [...others, before === undefined ? listed : inOrderOf(before, listed)];
+  const verifiedAtMs = Math.min(...listings.map((listing) => listing.verifiedAtMs));
+  const noted = new Map<string, readonly NotedItem[]>();
+  for (const [key, items] of observed?.noted ?? []) {
+    const left = items.filter((item) => item.notedAtMs >= verifiedAtMs);
+    if (left.length > 0) noted.set(key, left);
+  }
+  return seal(listings, noted);
+}
+
+/** The listing with its names where they stood before, new ones last: an order that changes by itself is none. */
+function inOrderOf(before: ObservedListing, listed: ObservedListing): ObservedListing {
+  const ordered = (kind: PinKind): ReadonlyMap<string, ListedObservation> => {
+    const seen = listed.seen[kind];
+    const kept = [...before.seen[kind].keys()].flatMap((name) => {
+      const observedItem = seen.get(name);
+      return observedItem === undefined ? [] : [[name, observedItem] as const];
+    });
+    // A name that is set again keeps its place.
+    return new Map([...kept, ...seen]);
+  };
+  const seen = {
+    tool: ordered('tool'),
+    prompt: ordered('prompt'),
+    template: ordered('template'),
+    resource: ordered('resource'),
+  };
+  return { ...listed, seen };
+}
+
+/** The observation without a face that the upstream no longer answers; `undefined` when none is left. */
+export function dropListing(
+  observed: Observed | undefined,
+  gone: ClientProfile,
+): Observed | undefined {
+  const listings = (observed?.listings ?? []).filter((listing) => !isSameProfile(listing, gone));
+  return observed === undefined || listings.length === 0
+    ? undefined
+    : seal(listings, observed.noted);
+}
+
+/**
+ * Notes a page that a client asked for. The same value is returned where the page shows nothing that
+ * the listings did not, which is the usual case and costs a map look-up an item.
+ */
+export function notePage(observed: Observed, page: Page): Observed {
+  const { kind, atMs: notedAtMs } = page;
+  let noted: Map<string, readonly NotedItem[]> | undefined;
+  for (const { name, digest = NO_DIGEST, definition } of page.items) {
+    if (!differs(observed, kind, name, digest)) continue;
+    noted ??= new Map(observed.noted);
+    addNoted(observed, noted, { kind, name, digest, definition, notedAtMs });
+  }
+  return noted === undefined ? observed : seal(observed.listings, noted);
+}
+
+function differs(observed: Observed, kind: PinKind, name: string, digest: string): boolean {
+  return !observed.listings.some((listing) => listing.seen[kind].get(name)?.digest === digest);
+}
+
+function addNoted(
+  observed: Observed,
+  noted: Map<string, readonly NotedItem[]>,
+  item: NotedItem,
+): void {
+  const key = noteKey(item.kind, item.name);
+  const items = noted.get(key) ?? [];
+  const isUnlisted = !isListed(observed, item.kind, item.name);
+  if (isUnlisted && items.length === 0 && noted.size >= MAX_NOTED_NAMES) return;
+  // Seen again: only a listing that begins after this sighting may clear it.
+  const others = items.filter((other) => other.digest !== item.digest);
+  if (others.length < MAX_NOTED_PER_NAME) noted.set(key, [...others, item]);
+  else noted.set(key, [...others.slice(0, MAX_NOTED_PER_NAME - 1), { ...item, digest: NO_DIGEST }]);
+}
+
+function noteKey(kind: PinKind, name: string): string {
+  return `${kind} ${name}`;
+}
+
+function isListed(observed: Observed, kind: PinKind, name: string): boolean {
+  return observed.listings.some((listing) => listing.seen[kind].has(name));
+}
+
+/** Everything seen under a name, listings first. Empty where no complete listing has the name. */
+export function observedItemsOf(
+  observed: Observed | undefined,
+  kind: PinKind,
+  name: string,
+): readonly ObservedItem[] {
+  if (observed === undefined) return [];
+  const listed = observed.listings.flatMap((listing) => listing.seen[kind].get(name) ?? []);
+  const noted = listed.length === 0 ? undefined : observed.noted.get(noteKey(kind, name));
+  if (noted === undefined) return listed;
+  return [...listed, ...noted.map((item) => ({ ...item, isRepeated: false }))];
+}
+
+/** What a page showed last of a listed name, where that was after this time and the page had more than a digest. */
+export function lastNoted(
+  observed: Observed | undefined,
+  kind: PinKind,
+  name: string,
+  afterMs: number,
+): NotedItem | undefined {
+  const items = observed?.noted.get(noteKey(kind, name)) ?? [];
+  return items
+    .filter((item) => item.notedAtMs > afterMs && item.definition !== undefined)
+    .reduce<NotedItem | undefined>(
+      (last, item) => (last === undefined || item.notedAtMs >= last.notedAtMs ? item : last),
+      undefined,
+    );
+}
+
+/** The names of a kind that complete listings showed, each once. */
+export function namesSeen(observed: Observed | undefined, kind: PinKind): ReadonlySet<string> {
+  return new Set((observed?.listings ?? []).flatMap((listing) => [...listing.seen[kind].keys()]));
+}
+
+function seal(listings: readonly ObservedListing[], noted: Observed['noted']): Observed {
+  const ordered = [...listings].sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
+  return {
+    listings: ordered,
+    noted,
+    contentDigest: sha256Hex(JSON.stringify(digestInput(ordered, noted))),
+  };
+}
+
+/** A server that calls itself otherwise shows something else. */
+const SHOWN_OF_SERVER = ['name', 'title', 'version', 'websiteUrl'] as const;
+
+function digestInput(
+  listings: readonly ObservedListing[],
+  noted: Observed['noted'],
+): readonly unknown[] {
+  const listed = listings.map((listing) => [
+    orderOf(listing),
+    listing.protocolVersions,
+    readTaskUses(listing.capabilities),
+    listing.instructions?.digest ?? null,
+    SHOWN_OF_SERVER.map((member) => listing.serverInfo?.[member] ?? null),
+    PIN_KINDS.map((kind) =>
+      [...listing.seen[kind]]
+        .map(([name, { digest, isRepeated }]) => `${digest} ${isRepeated} ${name}`)
+        .sort(),
+    ),
+  ]);
+  const pages = [...noted].map(([key, items]) => [key, items.map(({ digest }) => digest).sort()]);
+  return [listed, pages.sort(([a], [b]) => ((a ?? '') < (b ?? '') ? -1 : 1))];
+}

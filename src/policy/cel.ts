@@ -1,0 +1,474 @@
+// Reads a parsed `when` expression before it may run: which names it uses, what it reads, what it costs.
+// The CEL library finds unknown names only while evaluating, so they are found here. Evaluates nothing.
+// Source: CEL language definition, "Macros" and "Standard definitions"; contract §4, laws 5 and 7.
+
+import { type CelInput, celEnv, celMap, isCelError, parse, plan } from '@bufbuild/cel';
+import { strings } from '@bufbuild/cel/ext';
+import type { Json, JsonObject } from '../protocol/jsonrpc.js';
+import { suggestName } from '../text/edit-distance.js';
+import { compileLinear, type LinearRegex } from './patterns.js';
+import type { Principal } from './principal.js';
+
+type Expr = ReturnType<typeof parse>['expr'];
+
+/** What an expression reads. */
+export type ExpressionReads = {
+  /** Paths into `args`; the empty path is all of them. Ends where an index is not a literal name. */
+  readonly argumentPaths: readonly (readonly string[])[];
+  /** Those of them whose value is read. */
+  readonly valuePaths: readonly (readonly string[])[];
+  /** Paths of which has() or `in` asks only whether they are there. */
+  readonly testedPaths: readonly (readonly string[])[];
+  /** Top-level arguments that are read, and for which no has() or `in` asks first. */
+  readonly unguarded: readonly string[];
+  readonly readsUri: boolean;
+  readonly readsAnnotations: boolean;
+};
+
+type Vetting =
+  | { readonly ok: true; readonly reads: ExpressionReads }
+  | { readonly ok: false; readonly why: string; readonly suggestion?: string };
+
+const MEMBERS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['principal', ['issuer', 'subject', 'client', 'groups', 'scopes', 'claims']],
+  ['tool', ['upstream', 'name', 'annotations']],
+]);
+const VARIABLES = ['args', 'uri', 'principal', 'tool'];
+const TYPES = new Set('bool bytes double int list map null_type string type uint'.split(' '));
+/** Constant in cost, or linear in operands that a comprehension may not repeat. */
+const OPERATORS = new Set(
+  '_&&_ _||_ !_ _==_ _!=_ _<_ _<=_ _>_ _>=_ _+_ _-_ _*_ _/_ _%_ -_ _[_] _?_:_ @not_strictly_false'.split(
+    ' ',
+  ),
+);
+const ARITHMETIC = new Set(['_+_', '_-_', '_*_', '_/_', '_%_']);
+const FUNCTIONS = new Set([
+  ...'size contains startsWith endsWith matches lowerAscii upperAscii trim'.split(' '),
+  ...'bool bytes double dyn int string type uint timestamp duration'.split(' '),
+  ...'getFullYear getMonth getDate getDayOfMonth getDayOfWeek getDayOfYear'.split(' '),
+  ...'getHours getMinutes getSeconds getMilliseconds @in'.split(' '),
+]);
+
+class Refusal extends Error {
+  readonly suggestion: string | undefined;
+  constructor(message: string, suggestion?: string) {
+    super(message);
+    this.suggestion = suggestion;
+  }
+}
+
+type ExpressionPosition = {
+  readonly locals: ReadonlySet<string>;
+  /** Inside a comprehension, its range included: another may not begin here. */
+  readonly isNested: boolean;
+  /** In a part that is repeated for each element. */
+  readonly isRepeated: boolean;
+};
+
+type Findings = {
+  readonly paths: (readonly string[])[];
+  readonly values: (readonly string[])[];
+  readonly tested: (readonly string[])[];
+  readonly guarded: Set<string>;
+  readsUri: boolean;
+  readsAnnotations: boolean;
+};
+
+/** Vets a parsed expression; errors are sentences for the author of the policy. */
+function vetExpression(expr: Expr): Vetting {
+  const findings: Findings = {
+    paths: [],
+    values: [],
+    tested: [],
+    guarded: new Set(),
+    readsUri: false,
+    readsAnnotations: false,
+  };
+  try {
+    visit(expr, { locals: new Set(), isNested: false, isRepeated: false }, findings);
+  } catch (error) {
+    if (!(error instanceof Refusal)) return { ok: false, why: 'the expression is nested too deep' };
+    const { message: why, suggestion } = error;
+    return suggestion === undefined ? { ok: false, why } : { ok: false, why, suggestion };
+  }
+  const top = new Set(findings.paths.flatMap((path) => path.slice(0, 1)));
+  const { readsUri, readsAnnotations } = findings;
+  return {
+    ok: true,
+    reads: {
+      argumentPaths: findings.paths,
+      valuePaths: findings.values,
+      testedPaths: findings.tested,
+      unguarded: [...top].filter((name) => !findings.guarded.has(name)),
+      readsUri,
+      readsAnnotations,
+    },
+  };
+}
+
+function visit(expr: Expr | undefined, position: ExpressionPosition, findings: Findings): void {
+  const kind = expr?.exprKind;
+  switch (kind?.case) {
+    case 'identExpr':
+    case 'selectExpr':
+      if (expr !== undefined) visitChain(expr, position, findings);
+      return;
+    case 'callExpr':
+      if (expr !== undefined) visitCall(expr, kind.value, position, findings);
+      return;
+    case 'listExpr':
+      for (const element of kind.value.elements) visit(element, position, findings);
+      return;
+    case 'structExpr':
+      visitMap(kind.value, position, findings);
+      return;
+    case 'comprehensionExpr':
+      visitComprehension(kind.value, position, findings);
+      return;
+    case 'constExpr':
+    case undefined:
+  }
+}
+
+type Kinds = Expr['exprKind'];
+type Call = Extract<Kinds, { case: 'callExpr' }>['value'];
+type MapLiteral = Extract<Kinds, { case: 'structExpr' }>['value'];
+type Comprehension = Extract<Kinds, { case: 'comprehensionExpr' }>['value'];
+
+function visitMap(literal: MapLiteral, position: ExpressionPosition, findings: Findings): void {
+  if (literal.messageName !== '') throw new Refusal('messages cannot be made here');
+  for (const entry of literal.entries) {
+    if (entry.keyKind.case === 'mapKey') visit(entry.keyKind.value, position, findings);
+    visit(entry.value, position, findings);
+  }
+}
+
+function visitComprehension(
+  fold: Comprehension,
+  position: ExpressionPosition,
+  findings: Findings,
+): void {
+  if (position.isNested)
+    throw new Refusal('comprehensions (all, exists, map, filter) may not nest');
+  visit(fold.iterRange, { ...position, isNested: true }, findings);
+  const locals = new Set([fold.iterVar, fold.iterVar2, fold.accuVar].filter((name) => name !== ''));
+  const inner: ExpressionPosition = { locals, isNested: true, isRepeated: true };
+  for (const part of [fold.accuInit, fold.loopCondition, fold.loopStep, fold.result]) {
+    visit(part, inner, findings);
+  }
+}
+
+type Chain = { readonly root: Expr; readonly path: readonly string[]; readonly isTest: boolean };
+
+/** Unwinds `a.b["c"]` to its root and the literal names after it. */
+function unwind(expr: Expr): Chain {
+  const path: string[] = [];
+  let isTest = false;
+  let at = expr;
+  for (let step = stepOf(at); step !== undefined; step = stepOf(at)) {
+    path.unshift(step.name);
+    isTest ||= step.isTest;
+    at = step.operand;
+  }
+  return { root: at, path, isTest };
+}
+
+type Step = { readonly operand: Expr; readonly name: string; readonly isTest: boolean };
+
+function stepOf({ exprKind }: Expr): Step | undefined {
+  if (exprKind.case === 'selectExpr') {
+    const { operand, field, testOnly } = exprKind.value;
+    return operand === undefined ? undefined : { operand, name: field, isTest: testOnly };
+  }
+  if (exprKind.case !== 'callExpr' || exprKind.value.function !== '_[_]') return undefined;
+  const [operand, index] = exprKind.value.args;
+  const name = index === undefined ? undefined : literalText(index);
+  return operand === undefined || name === undefined ? undefined : { operand, name, isTest: false };
+}
+
+function literalText(expr: Expr): string | undefined {
+  const kind = expr.exprKind;
+  if (kind.case !== 'constExpr' || kind.value.constantKind.case !== 'stringValue') return undefined;
+  return kind.value.constantKind.value;
+}
+
+function visitChain(expr: Expr, position: ExpressionPosition, findings: Findings): void {
+  const { root, path, isTest } = unwind(expr);
+  if (root.exprKind.case !== 'identExpr') {
+    visit(root, position, findings);
+    return;
+  }
+  const written = root.exprKind.value.name;
+  if (position.locals.has(written) || TYPES.has(written)) return;
+  // A leading dot names the variable of the environment even where a local one hides it.
+  const name = written.startsWith('.') ? written.slice(1) : written;
+  if (!VARIABLES.includes(name)) {
+    throw new Refusal('an unknown name is used', suggestName(name, VARIABLES));
+  }
+  readVariable(name, path, isTest, findings);
+}
+
+function readVariable(
+  name: string,
+  path: readonly string[],
+  isTest: boolean,
+  findings: Findings,
+): void {
+  if (name === 'uri') findings.readsUri = true;
+  if (name === 'args') {
+    findings.paths.push(path);
+    (isTest ? findings.tested : findings.values).push(path);
+    if (isTest && path[0] !== undefined) findings.guarded.add(path[0]);
+  }
+  const members = MEMBERS.get(name);
+  if (members === undefined) return;
+  const member = path[0];
+  if (member === undefined) throw new Refusal(`name a member of ${name}: ${members.join(', ')}`);
+  if (!members.includes(member)) {
+    throw new Refusal(`${name} has no such member`, suggestName(member, members));
+  }
+  if (name === 'tool' && member === 'annotations') findings.readsAnnotations = true;
+}
+
+function visitCall(expr: Expr, call: Call, position: ExpressionPosition, findings: Findings): void {
+  const name = call.function;
+  if (!OPERATORS.has(name) && !FUNCTIONS.has(name)) {
+    throw new Refusal('an unknown function is called', suggestName(name, FUNCTIONS));
+  }
+  if (name === '_[_]' && unwind(expr).root !== expr) {
+    visitChain(expr, position, findings);
+    return;
+  }
+  const operands = call.target === undefined ? call.args : [call.target, ...call.args];
+  vetOperands(name, operands, findings);
+  const before = countReads(findings);
+  visitOperands(name, operands, position, findings);
+  if (position.isRepeated && FUNCTIONS.has(name) && countReads(findings) > before) {
+    throw new Refusal('inside a comprehension, functions may not read args or uri');
+  }
+}
+
+function countReads(findings: Findings): number {
+  return findings.paths.length + (findings.readsUri ? 1 : 0);
+}
+
+/** RE2 compilation is bounded for patterns of the policy, not for patterns of the caller. */
+function vetMatches(operands: readonly Expr[]): void {
+  const pattern = operands[1] === undefined ? undefined : literalText(operands[1]);
+  if (pattern === undefined) throw new Refusal('the pattern of matches() must be a literal');
+  const compiled = compileLinear(pattern);
+  if (!compiled.ok) throw new Refusal(`in matches(), ${compiled.why}`);
+}
+
+function vetOperands(name: string, operands: readonly Expr[], findings: Findings): void {
+  if (name === 'matches') vetMatches(operands);
+  if (name === '@in') guardByMembership(operands, findings);
+  if (ARITHMETIC.has(name)) vetArithmetic(operands);
+}
+
+function visitOperands(
+  name: string,
+  operands: readonly Expr[],
+  position: ExpressionPosition,
+  findings: Findings,
+): void {
+  const asked = name === '@in' ? memberAsked(operands, position) : undefined;
+  if (asked === undefined) {
+    for (const operand of operands) visit(operand, position, findings);
+    return;
+  }
+  findings.paths.push(asked.slice(0, -1));
+  findings.tested.push(asked);
+}
+
+/** `"name" in args.a` asks whether a member is there, and reads nothing of the others. */
+function memberAsked(
+  operands: readonly Expr[],
+  { locals }: ExpressionPosition,
+): readonly string[] | undefined {
+  const [name, container] = operands;
+  const text = name === undefined ? undefined : literalText(name);
+  if (text === undefined || container === undefined) return undefined;
+  const { root, path, isTest } = unwind(container);
+  const variable = root.exprKind.case === 'identExpr' ? root.exprKind.value.name : '';
+  const isArguments = variable === '.args' || (variable === 'args' && !locals.has('args'));
+  return isArguments && !isTest ? [...path, text] : undefined;
+}
+
+/** `"name" in args` asks as has() does. */
+function guardByMembership(operands: readonly Expr[], findings: Findings): void {
+  const [name, container] = operands;
+  const text = name === undefined ? undefined : literalText(name);
+  const kind = container?.exprKind;
+  if (text !== undefined && kind?.case === 'identExpr' && kind.value.name === 'args') {
+    findings.guarded.add(text);
+  }
+}
+
+/** Numbers of arguments are doubles, and CEL has no arithmetic between doubles and integers. */
+function vetArithmetic(operands: readonly Expr[]): void {
+  const hasInteger = operands.some(
+    ({ exprKind }) =>
+      exprKind.case === 'constExpr' && exprKind.value.constantKind.case === 'int64Value',
+  );
+  const hasArgument = operands.some((operand) => {
+    const { exprKind } = unwind(operand).root;
+    return exprKind.case === 'identExpr' && exprKind.value.name === 'args';
+  });
+  if (hasInteger && hasArgument) {
+    throw new Refusal('numbers of arguments are doubles: write 1.0 instead of 1');
+  }
+}
+
+// `when:` expressions in CEL: compiled and vetted once, evaluated on the facts of one question.
+// An evaluation that fails, or that does not end in true or false, is an error and a value; nothing throws.
+// Numbers of arguments are doubles. Source: CEL language definition; contract §4, laws 5 and 7.
+
+/** Longest expression, in characters. */
+const MAX_EXPRESSION_CHARS = 2048;
+/** Most bytes of arguments, as JSON text in UTF-8, that an expression sees. */
+const MAX_ARGUMENT_BYTES = 16 * 1024;
+/** Most values in the arguments that an expression sees, nested ones counted. */
+const MAX_ARGUMENT_VALUES = 2000;
+
+export type Holding = 'holds' | 'fails' | 'error';
+
+/** What a question offers to expressions. Prepared at most once a question, when first needed. */
+export type ExpressionFacts = {
+  readonly principal: Principal;
+  readonly upstream: string;
+  /** Name of the tool or prompt; empty for resources and templates. */
+  readonly name: string;
+  /** From the pin only (law 7). */
+  readonly annotations: JsonObject;
+  readonly args: JsonObject;
+  /** The normal form; undefined where the target is no resource, and reading it is an error. */
+  readonly uri: string | undefined;
+};
+
+export type Expression = {
+  readonly reads: ExpressionReads;
+  evaluate(facts: ExpressionFacts): Holding;
+};
+
+type ExpressionResult =
+  | { readonly ok: true; readonly expression: Expression }
+  | { readonly ok: false; readonly why: string; readonly suggestion?: string };
+
+const STRING_FUNCTIONS = new Set(['lowerAscii', 'upperAscii', 'trim']);
+
+/** Patterns are literals of policies, vetted at compilation; this only saves compiling them again. */
+const compiledPatterns = new Map<string, LinearRegex>();
+const MAX_COMPILED_PATTERNS = 500;
+
+function regexFor(pattern: string): LinearRegex {
+  const known = compiledPatterns.get(pattern);
+  if (known !== undefined) return known;
+  const compiled = compileLinear(pattern);
+  if (!compiled.ok) throw new Error(compiled.why);
+  if (compiledPatterns.size >= MAX_COMPILED_PATTERNS) compiledPatterns.clear();
+  compiledPatterns.set(pattern, compiled.regex);
+  return compiled.regex;
+}
+
+const environment = celEnv({
+  funcs: strings.filter((func) => STRING_FUNCTIONS.has(func.name)),
+  re2: { compile: regexFor },
+});
+
+/** Parses, vets and plans an expression. Errors are sentences for the author of the policy. */
+export function compileExpression(text: string): ExpressionResult {
+  if (text.length > MAX_EXPRESSION_CHARS) {
+    return { ok: false, why: `the expression is longer than ${MAX_EXPRESSION_CHARS} characters` };
+  }
+  try {
+    const parsed = parse(text);
+    const vetting = vetExpression(parsed.expr);
+    if (!vetting.ok) return vetting;
+    const run = plan(environment, parsed) as (bindings: Bindings) => unknown;
+    return {
+      ok: true,
+      expression: { reads: vetting.reads, evaluate: (facts) => evaluate(run, facts) },
+    };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : 'it does not parse';
+    return { ok: false, why: `the expression is not valid CEL: ${why}` };
+  }
+}
+
+function evaluate(run: (bindings: Bindings) => unknown, facts: ExpressionFacts): Holding {
+  try {
+    const outcome = run(bindingsOf(facts));
+    if (isCelError(outcome) || typeof outcome !== 'boolean') return 'error';
+    return outcome ? 'holds' : 'fails';
+  } catch {
+    return 'error';
+  }
+}
+
+type Bindings = { [variable: string]: CelInput };
+
+const bindingsByFacts = new WeakMap<ExpressionFacts, Bindings>();
+const mapsByPrincipal = new WeakMap<Principal, CelInput>();
+
+/** Throws where the arguments exceed what expressions may see, each time anew. */
+function bindingsOf(facts: ExpressionFacts): Bindings {
+  const known = bindingsByFacts.get(facts);
+  if (known !== undefined) return known;
+  const bindings: Bindings = Object.create(null) as Bindings;
+  bindings['args'] = argumentsMap(facts.args);
+  bindings['principal'] = principalMap(facts.principal);
+  bindings['tool'] = toMap({
+    upstream: facts.upstream,
+    name: facts.name,
+    annotations: facts.annotations,
+  });
+  if (facts.uri !== undefined) bindings['uri'] = facts.uri;
+  bindingsByFacts.set(facts, bindings);
+  return bindings;
+}
+
+const encoder = new TextEncoder();
+
+function argumentsMap(args: JsonObject): CelInput {
+  const text = JSON.stringify(args);
+  const isTooLarge =
+    text.length > MAX_ARGUMENT_BYTES ||
+    (text.length * 3 > MAX_ARGUMENT_BYTES && encoder.encode(text).length > MAX_ARGUMENT_BYTES);
+  if (isTooLarge) throw new Error('the arguments are larger than expressions may see');
+  return toMap(args);
+}
+
+function principalMap(principal: Principal): CelInput {
+  const known = mapsByPrincipal.get(principal);
+  if (known !== undefined) return known;
+  const { issuer, subject, client, scopes, claims } = principal;
+  // Unknown groups are absent, so that whatever reads them is an error and not an answer (law 5).
+  const groups = principal.areGroupsUnknown === true ? {} : { groups: principal.groups };
+  const map = toMap({ issuer, subject, client, ...groups, scopes, claims: claims as JsonObject });
+  mapsByPrincipal.set(principal, map);
+  return map;
+}
+
+function toMap(value: JsonObject): CelInput {
+  return convert(value, { values: 0 });
+}
+
+/**
+ * JSON as CEL values. The library's own conversion reads members such as `constructor` and `$typeName`
+ * of plain objects as marks of its own, so none is handed over: objects become maps here.
+ */
+function convert(value: Json, count: { values: number }): CelInput {
+  count.values += 1;
+  if (count.values > MAX_ARGUMENT_VALUES) throw new Error('more values than expressions may see');
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item: Json) => convert(item, count));
+  const members = new Map<string, CelInput>();
+  for (const [name, member] of Object.entries(value)) members.set(name, convert(member, count));
+  const map = celMap(members);
+  // The library takes a member that is null for absent; to policies it is present.
+  Object.defineProperty(map, 'has', {
+    value: (key: unknown) => typeof key === 'string' && members.has(key),
+  });
+  return map;
+}

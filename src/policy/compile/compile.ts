@@ -1,0 +1,277 @@
+// Turns policy documents into a set of rules that can decide, or into faults: every mistake of every
+// document in one run, each with its place. With one error the set grants nothing. Reads no file.
+// Contract §4, law 4.
+
+import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
+import { suggestName } from '../../text/edit-distance.js';
+import { promptArguments } from '../conditions.js';
+import type { Catalogue, PinKind, PinnedDefinition } from '../definitions.js';
+import { compilePattern, isExactPattern, matchesPattern } from '../patterns.js';
+import { createPolicySet, matchesUpstream, type PolicySet, type Rule } from '../rules.js';
+import {
+  DiagnosticCollector,
+  type PolicyContext,
+  type PolicyDiagnostic,
+  type PolicyDocument,
+  type ReportDiagnostic,
+  type RuleDocument,
+} from './documents.js';
+import { compileRule, WHAT_KEYS } from './rule.js';
+
+// Holds a rule against the lock files: names that nothing is pinned under, globs that match nothing,
+// arguments that no pinned schema has. Runs when policies are compiled; pins that change later make no
+// policy invalid. Contract §4, law 4.
+
+const PINNED_KINDS = ['tool', 'prompt', 'template'] as const satisfies readonly PinKind[];
+
+/** Reports what the pins say about one compiled rule. */
+function checkPins(
+  rule: Rule,
+  written: RuleDocument,
+  context: PolicyContext,
+  report: ReportDiagnostic,
+): void {
+  const named = context.upstreams.filter(({ name }) => matchesUpstream(rule, name));
+  if (named.length === 0) {
+    report(['what', 'upstreams'], 'warning', 'no upstream matches');
+    return;
+  }
+  const { pins } = context;
+  if (pins === undefined) return;
+  const catalogues = named.filter(({ strict }) => strict).map(({ name }) => pins(name));
+  if (catalogues.length === 0) return;
+  const isStrict = catalogues.length === named.length;
+  const matched: Match[] = [];
+  for (const kind of PINNED_KINDS) {
+    for (const [index, text] of (written.what[WHAT_KEYS[kind]] ?? []).entries()) {
+      const found = matchPins(catalogues, kind, text);
+      if (found.length === 0) {
+        reportUnmatched({ kind, text, index, catalogues, isStrict }, report);
+      }
+      matched.push(...found);
+    }
+  }
+  checkArguments(rule, written, matched, report);
+}
+
+type Match = { readonly pinned: PinnedDefinition | undefined; readonly isExact: boolean };
+
+function pinnedNames(catalogue: Catalogue | undefined, kind: PinKind): readonly string[] {
+  const names = catalogue?.names(kind) ?? [];
+  return names.filter((name) => catalogue?.standing(kind, name).state !== 'unpinned');
+}
+
+/** Templates are exact even where they hold a `*`. */
+function matchPins(
+  catalogues: readonly (Catalogue | undefined)[],
+  kind: PinKind,
+  text: string,
+): readonly Match[] {
+  const isExact = kind === 'template' || isExactPattern(text);
+  const compiled = isExact ? undefined : compilePattern(text, 'name');
+  const isMatch = (name: string): boolean =>
+    compiled === undefined ? name === text : compiled.ok && matchesPattern(compiled.pattern, name);
+  return catalogues.flatMap((catalogue) =>
+    pinnedNames(catalogue, kind)
+      .filter(isMatch)
+      .map((name) => ({ pinned: catalogue?.standing(kind, name).pinned, isExact })),
+  );
+}
+
+type Unmatched = {
+  readonly kind: PinKind;
+  readonly text: string;
+  readonly index: number;
+  readonly catalogues: readonly (Catalogue | undefined)[];
+  /** Every upstream of the rule is pinned strictly. */
+  readonly isStrict: boolean;
+};
+
+function reportUnmatched(
+  { kind, text, index, catalogues, isStrict }: Unmatched,
+  report: ReportDiagnostic,
+): void {
+  const path = ['what', WHAT_KEYS[kind], index];
+  if (kind !== 'template' && !isExactPattern(text)) {
+    report(path, 'warning', `"${text}" matches nothing that is pinned`);
+    return;
+  }
+  const known = catalogues.flatMap((catalogue) => pinnedNames(catalogue, kind));
+  const message = `no ${kind} named "${text}" is pinned for the upstreams of this rule`;
+  report(path, isStrict ? 'error' : 'warning', message, suggestName(text, known));
+}
+
+type ArgumentUse = {
+  readonly path: readonly (string | number)[];
+  readonly names: readonly string[];
+};
+
+function checkArguments(
+  rule: Rule,
+  written: RuleDocument,
+  matched: readonly Match[],
+  report: ReportDiagnostic,
+): void {
+  const definitions = matched.filter(({ pinned }) => pinned !== undefined && hasArguments(pinned));
+  if (definitions.length === 0) return;
+  for (const use of argumentUses(rule, written)) {
+    const lacking = definitions.filter(({ pinned }) => !describesPath(pinned, use.names));
+    if (lacking.length === 0) continue;
+    const isError = lacking.length === definitions.length || lacking.some(({ isExact }) => isExact);
+    const where = isError ? '' : ' of some that the rule matches';
+    const message = `the pinned schema${where} has no argument /${use.names.join('/')}`;
+    report(use.path, isError ? 'error' : 'warning', message, suggestArgument(definitions, use));
+  }
+  checkGuards(rule, definitions, report);
+}
+
+function hasArguments(pinned: PinnedDefinition): boolean {
+  return pinned.input !== undefined || pinned.kind === 'prompt';
+}
+
+function argumentUses(rule: Rule, written: RuleDocument): readonly ArgumentUse[] {
+  const uses: ArgumentUse[] = [];
+  for (const [name, schema] of Object.entries(written.args ?? {})) {
+    for (const names of schemaPaths(schema, [name])) uses.push({ path: ['args', name], names });
+  }
+  for (const names of rule.when?.reads.argumentPaths ?? []) {
+    if (names.length > 0) uses.push({ path: ['when'], names });
+  }
+  const captures = rule.effect === 'require' ? rule.captures : [];
+  for (const [index, pointer] of captures.entries()) {
+    const names = pointer.split('/').slice(1);
+    uses.push({ path: ['audit', 'capture', index], names: names.map(unescapePointer) });
+  }
+  return uses;
+}
+
+function unescapePointer(segment: string): string {
+  return segment.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+/** The path itself and, below it, what the schema of the rule names under `properties`. */
+function schemaPaths(schema: Json, path: readonly string[]): readonly (readonly string[])[] {
+  const properties = isObject(schema) ? schema['properties'] : undefined;
+  if (!isObject(properties)) return [path];
+  return [
+    path,
+    ...Object.entries(properties).flatMap(([name, at]) => schemaPaths(at, [...path, name])),
+  ];
+}
+
+/** Asks the pinned schema with a value that has nothing but this path, whose numbers may be places in lists. */
+function describesPath(pinned: PinnedDefinition | undefined, names: readonly string[]): boolean {
+  const input = pinned?.input;
+  if (input !== undefined) {
+    return [probeOf(names, false), probeOf(names, true)].some(
+      (probe) => input.firstUndescribed(probe) === undefined,
+    );
+  }
+  return pinned !== undefined && promptArguments(pinned.definition).has(names[0] ?? '');
+}
+
+/** Places that a list of a probe is filled up to; further ones are described as the last of these is. */
+const MAX_PROBED_INDEX = 64;
+
+function probeOf(names: readonly string[], hasLists: boolean): JsonObject {
+  const [first = '', ...rest] = names;
+  const inner = rest.reduceRight<Json>((value, name) => {
+    if (!hasLists || !/^(?:0|[1-9]\d*)$/.test(name)) return { [name]: value };
+    const place = Math.min(Number(name), MAX_PROBED_INDEX);
+    return [...Array.from({ length: place }, () => null), value];
+  }, true);
+  return { [first]: inner };
+}
+
+function suggestArgument(definitions: readonly Match[], use: ArgumentUse): string | undefined {
+  const known = definitions.flatMap(({ pinned }) => {
+    const schema = pinned?.definition['inputSchema'];
+    const properties = isObject(schema) ? schema['properties'] : undefined;
+    if (isObject(properties)) return Object.keys(properties);
+    return pinned === undefined ? [] : [...promptArguments(pinned.definition)];
+  });
+  return use.names.length === 1 ? suggestName(use.names[0] ?? '', known) : undefined;
+}
+
+/** A member that may be missing is an error when it is read: warn where nothing asks for it first. */
+function checkGuards(rule: Rule, definitions: readonly Match[], report: ReportDiagnostic): void {
+  const guaranteed = new Set(rule.args.map(({ name }) => name));
+  const missing = (rule.when?.reads.unguarded ?? []).filter(
+    (name) => !guaranteed.has(name) && !definitions.every(({ pinned }) => isRequired(pinned, name)),
+  );
+  for (const name of missing) {
+    const message = `args.${name} may be missing, and reading it then is an error: ask has(args.${name})`;
+    report(['when'], 'warning', message);
+  }
+}
+
+function isRequired(pinned: PinnedDefinition | undefined, name: string): boolean {
+  const schema = pinned?.definition['inputSchema'];
+  const required = isObject(schema) ? schema['required'] : undefined;
+  if (Array.isArray(required) && required.includes(name)) return true;
+  const listed = pinned?.definition['arguments'];
+  return (
+    Array.isArray(listed) &&
+    listed.some((entry) => isObject(entry) && entry['name'] === name && entry['required'] === true)
+  );
+}
+
+export type { PolicyContext } from './documents.js';
+
+/** Recorded for what the protocol itself allows; no file may take the name. */
+const RESERVED_POLICY = 'builtin';
+
+/**
+ * Compiles all documents together. Faults come in the order of the documents. Where a fault is an error,
+ * `policies` allows nothing at all, and the caller keeps what it had.
+ */
+export function compilePolicies(
+  documents: readonly PolicyDocument[],
+  context: PolicyContext,
+): { readonly policies: PolicySet; readonly diagnostics: readonly PolicyDiagnostic[] } {
+  const diagnostics = new DiagnosticCollector();
+  const rules: Rule[] = [];
+  const policyNames = new Set<string>();
+  for (const document of documents) {
+    const report = diagnostics.forFile(document.file);
+    checkPolicyName(document, policyNames, report);
+    rules.push(...compileDocument(document, context, report));
+  }
+  return {
+    policies: createPolicySet(context.hash, diagnostics.hasErrors ? [] : rules),
+    diagnostics: diagnostics.all,
+  };
+}
+
+function checkPolicyName(
+  document: PolicyDocument,
+  known: Set<string>,
+  report: ReportDiagnostic,
+): void {
+  if (known.has(document.policy)) {
+    report(['policy'], 'error', `another file has a policy named "${document.policy}"`);
+  }
+  if (document.policy === RESERVED_POLICY) report(['policy'], 'error', 'this name is reserved');
+  known.add(document.policy);
+}
+
+function compileDocument(
+  document: PolicyDocument,
+  context: PolicyContext,
+  report: ReportDiagnostic,
+): readonly Rule[] {
+  const rules: Rule[] = [];
+  const ids = new Set<string>();
+  for (const [index, written] of document.rules.entries()) {
+    const reportRule: ReportDiagnostic = (path, ...rest) =>
+      report(['rules', index, ...path], ...rest);
+    if (ids.has(written.id)) reportRule(['id'], 'error', `another rule is named "${written.id}"`);
+    ids.add(written.id);
+    const rule = compileRule(document.policy, written, context, reportRule);
+    const reportPins: ReportDiagnostic = (path, severity, ...rest) =>
+      reportRule(path, context.areInForce === true ? 'warning' : severity, ...rest);
+    checkPins(rule, written, context, reportPins);
+    rules.push(rule);
+  }
+  return rules;
+}

@@ -1,0 +1,121 @@
+// A policy file after YAML: the shape that config/ has checked against the JSON Schema (contract §4).
+// Types only. compile.ts turns documents into rules; nothing else reads a document.
+
+import type { JsonObject } from '../../protocol/jsonrpc.js';
+import type { Catalogue } from '../definitions.js';
+
+// What compilation is given, and where its faults go. Decides nothing.
+
+/** The names that policies may use, from the gateway file and the lock files. */
+export type PolicyContext = {
+  /** Of the policy files, lower-case hex; becomes the hash of the set. */
+  readonly hash: string;
+  readonly upstreams: readonly {
+    readonly name: string;
+    readonly issuers: readonly string[];
+    /** Pinned strictly: what is not pinned can never be allowed. */
+    readonly strict: boolean;
+  }[];
+  readonly profiles: readonly string[];
+  readonly issuers: readonly string[];
+  /** Absent: pins are not known and not checked. An upstream without a lock file has no pins. */
+  readonly pins?: ((upstream: string) => Catalogue | undefined) | undefined;
+  /** These very policies run already: pins that changed since make no error, the rule matches nothing. */
+  readonly areInForce?: boolean;
+};
+
+type Path = PolicyDiagnostic['path'];
+
+/** Reports one fault at a path, relative to what the reporter was made for. */
+export type ReportDiagnostic = (
+  path: Path,
+  severity: PolicyDiagnostic['severity'],
+  message: string,
+  suggestion?: string,
+) => void;
+
+/** Keeps all faults of one compilation. */
+export class DiagnosticCollector {
+  readonly all: PolicyDiagnostic[] = [];
+
+  get hasErrors(): boolean {
+    return this.all.some(({ severity }) => severity === 'error');
+  }
+
+  forFile(file: string): ReportDiagnostic {
+    return (path, severity, message, suggestion) => {
+      const diagnostic = { file, path, severity, message };
+      this.all.push(suggestion === undefined ? diagnostic : { ...diagnostic, suggestion });
+    };
+  }
+}
+
+export type WhoDocument = {
+  readonly anyone?: true;
+  readonly issuers?: readonly string[];
+  readonly subjects?: readonly string[];
+  readonly clients?: readonly string[];
+  readonly groups?: readonly string[];
+  readonly claims?: { readonly [name: string]: readonly (string | number | boolean)[] };
+};
+
+/** Patterns: exact, `*` and `**` globs, or `re:` with an anchored RE2 expression. Templates are exact. */
+export type WhatDocument = {
+  readonly upstreams?: readonly string[];
+  readonly tools?: readonly string[];
+  readonly resources?: readonly string[];
+  readonly templates?: readonly string[];
+  readonly prompts?: readonly string[];
+  /** What a server may ask of a client. */
+  readonly sampling?: true;
+  readonly elicitation?: readonly ('form' | 'url')[];
+  readonly roots?: true;
+};
+
+export type LimitsDocument = {
+  readonly rate: { readonly count: number; readonly windowMs: number };
+  readonly per: 'subject' | 'client' | 'rule';
+};
+
+type RuleBase = {
+  readonly id: string;
+  readonly who: WhoDocument;
+  readonly what: WhatDocument;
+  /** JSON Schemas by top-level argument name. */
+  readonly args?: { readonly [name: string]: JsonObject | boolean };
+  /** A CEL expression over args, uri, principal and tool. */
+  readonly when?: string;
+};
+
+export type RuleDocument =
+  | (RuleBase & {
+      readonly effect: 'allow';
+      readonly scopes?: readonly string[];
+      readonly limits?: LimitsDocument;
+    })
+  | (RuleBase & { readonly effect: 'deny'; readonly reason?: string })
+  | (RuleBase & {
+      readonly effect: 'require';
+      readonly limits?: LimitsDocument;
+      readonly inspect?: string;
+      readonly maxResultBytes?: number;
+      readonly audit?: { readonly capture: readonly string[] };
+    });
+
+export type PolicyDocument = {
+  /** Path of the file, for errors. */
+  readonly file: string;
+  /** The `policy` key: unique over all files. */
+  readonly policy: string;
+  readonly rules: readonly RuleDocument[];
+};
+
+/** A mistake in a policy: where in which document, what, and what was perhaps meant. */
+export type PolicyDiagnostic = {
+  readonly file: string;
+  /** Path into the document: `['rules', 2, 'when']`. */
+  readonly path: readonly (string | number)[];
+  readonly severity: 'error' | 'warning';
+  readonly message: string;
+  readonly suggestion?: string;
+};

@@ -1,0 +1,262 @@
+// Compiles one rule and reports what is wrong with it by itself: empty lists, unknown names, patterns,
+// schemas and expressions that do not compile, conditions that could never hold. Contract §4.
+
+import type { Grants } from '../../protocol/server-requests.js';
+import { suggestName } from '../../text/edit-distance.js';
+import { compileExpression, type Expression } from '../cel.js';
+import { collectReads } from '../conditions.js';
+import type { RateLimit } from '../decision.js';
+import type { CompiledSchema } from '../definitions.js';
+import { compileSchema } from '../json-schema/validator.js';
+import { compilePattern, isExactPattern, type Pattern, type PatternSpace } from '../patterns.js';
+import { normalizeUriPattern } from '../resource-uri.js';
+import { compileWho, matchesUpstream, type Rule, TARGET_KINDS, type TargetKind } from '../rules.js';
+import type {
+  LimitsDocument,
+  PolicyContext,
+  ReportDiagnostic,
+  RuleDocument,
+  WhatDocument,
+  WhoDocument,
+} from './documents.js';
+
+/** The keys of `what` by kind. */
+export const WHAT_KEYS = {
+  tool: 'tools',
+  prompt: 'prompts',
+  resource: 'resources',
+  template: 'templates',
+} as const satisfies { readonly [kind in TargetKind]: keyof WhatDocument };
+
+/** The keys of `what` that name questions of servers. */
+const GRANT_KEYS = [
+  'sampling',
+  'elicitation',
+  'roots',
+] as const satisfies readonly (keyof WhatDocument)[];
+
+/** Compiles one rule. Parts with an error are left empty: the caller discards the set then. */
+export function compileRule(
+  policy: string,
+  written: RuleDocument,
+  context: PolicyContext,
+  report: ReportDiagnostic,
+): Rule {
+  checkEmpty(written, [], report);
+  checkWho(written.who, context, report);
+  checkUpstreamNames(written.what.upstreams ?? [], context, report);
+  const when = written.when === undefined ? undefined : compileWhen(written.when, report);
+  const base = {
+    id: `${policy}/${written.id}`,
+    policy,
+    rule: written.id,
+    matchesWho: compileWho(written.who, written.effect),
+    groups: written.who.groups,
+    upstreams: compileUpstreams(written.what.upstreams, report),
+    targets: compileTargets(written.what, report),
+    grants: compileGrants(written.what),
+    args: compileArguments(written.args ?? {}, report),
+    when,
+    reads: collectReads(written.args ?? {}, when?.reads),
+  };
+  const rule = addEffect(base, written, context, report);
+  checkConditions(rule, report);
+  checkIssuers(rule, written.who, context, report);
+  return rule;
+}
+
+function addEffect(
+  base: Omit<Rule, 'effect'>,
+  written: RuleDocument,
+  context: PolicyContext,
+  report: ReportDiagnostic,
+): Rule {
+  switch (written.effect) {
+    case 'allow': {
+      const limit = compileLimit(base.id, written.limits);
+      return { ...base, effect: 'allow', scopes: written.scopes ?? [], limit };
+    }
+    case 'deny':
+      return { ...base, effect: 'deny', advice: written.reason };
+    case 'require': {
+      const { inspect, maxResultBytes, audit } = written;
+      if (inspect !== undefined && !context.profiles.includes(inspect)) {
+        const suggestion = suggestName(inspect, context.profiles);
+        report(['inspect'], 'error', `no inspection profile is named "${inspect}"`, suggestion);
+      }
+      const limit = compileLimit(base.id, written.limits);
+      const captures = audit?.capture ?? [];
+      return { ...base, effect: 'require', limit, profile: inspect, maxResultBytes, captures };
+    }
+  }
+}
+
+function compileLimit(rule: string, limits: LimitsDocument | undefined): RateLimit | undefined {
+  return limits === undefined ? undefined : { rule, ...limits.rate, per: limits.per };
+}
+
+/** Every list and mapping that is written names something, at any depth above schemas. */
+function checkEmpty(
+  value: unknown,
+  path: readonly (string | number)[],
+  report: ReportDiagnostic,
+): void {
+  if (typeof value !== 'object' || value === null) return;
+  const keys = Object.keys(value);
+  if (keys.length === 0 && path[0] !== 'who' && path[0] !== 'what') {
+    report(path, 'error', Array.isArray(value) ? 'the list is empty' : 'nothing is named here');
+  } else if (keys.length === 0 && path.length > 1) {
+    report(path, 'error', 'the list is empty');
+  }
+  if (path[0] === 'args' || Array.isArray(value)) return;
+  for (const [key, member] of Object.entries(value)) checkEmpty(member, [...path, key], report);
+}
+
+function checkWho(who: WhoDocument, context: PolicyContext, report: ReportDiagnostic): void {
+  const keys = Object.keys(who);
+  if (keys.length === 0)
+    report(['who'], 'error', 'nobody is named; for every caller, anyone: true');
+  if (who.anyone === true && keys.length > 1) {
+    report(['who', 'anyone'], 'warning', 'adds nothing: the other keys must match as well');
+  }
+  for (const [index, issuer] of (who.issuers ?? []).entries()) {
+    if (context.issuers.includes(issuer)) continue;
+    const suggestion = suggestName(issuer, context.issuers);
+    report(['who', 'issuers', index], 'error', `no issuer is named "${issuer}"`, suggestion);
+  }
+  const named = (['groups', 'subjects', 'clients', 'claims'] as const).filter((key) => who[key]);
+  if (context.issuers.length > 1 && named.length > 0 && who.issuers === undefined) {
+    const keysNamed = named.join(', ');
+    report(['who'], 'error', `with several issuers, ${keysNamed} mean nothing without issuers`);
+  }
+}
+
+function checkUpstreamNames(
+  upstreams: readonly string[],
+  context: PolicyContext,
+  report: ReportDiagnostic,
+): void {
+  const names = context.upstreams.map(({ name }) => name);
+  for (const [index, upstream] of upstreams.entries()) {
+    if (!isExactPattern(upstream) || names.includes(upstream)) continue;
+    const suggestion = suggestName(upstream, names);
+    report(['what', 'upstreams', index], 'error', `no upstream is named "${upstream}"`, suggestion);
+  }
+}
+
+function compileUpstreams(
+  upstreams: readonly string[] | undefined,
+  report: ReportDiagnostic,
+): readonly Pattern[] | undefined {
+  return upstreams === undefined
+    ? undefined
+    : compilePatterns(upstreams, 'name', ['what', 'upstreams'], report);
+}
+
+function compileTargets(what: WhatDocument, report: ReportDiagnostic): Rule['targets'] {
+  const kinds = [...TARGET_KINDS.map((kind) => WHAT_KEYS[kind]), ...GRANT_KEYS];
+  if (!kinds.some((key) => what[key] !== undefined)) {
+    const keys = kinds.join(', ');
+    report(['what'], 'error', `no kind is named: ${keys}`);
+  }
+  const { tools = [], prompts = [], templates = [] } = what;
+  return {
+    tool: compilePatterns(tools, 'name', ['what', 'tools'], report),
+    prompt: compilePatterns(prompts, 'name', ['what', 'prompts'], report),
+    resource: compileResources(what.resources ?? [], report),
+    template: templates.map((text) => ({ kind: 'exact', text })),
+  };
+}
+
+function compileGrants({ sampling, elicitation = [], roots }: WhatDocument): Grants {
+  return {
+    sampling: sampling === true,
+    elicitation: { form: elicitation.includes('form'), url: elicitation.includes('url') },
+    roots: roots === true,
+  };
+}
+
+function compileResources(
+  resources: readonly string[],
+  report: ReportDiagnostic,
+): readonly Pattern[] {
+  const normal = resources.map((written, index) => {
+    const pattern = normalizeUriPattern(written);
+    if (pattern === undefined) {
+      report(['what', 'resources', index], 'error', 'no valid URI can match this');
+    }
+    return pattern ?? '';
+  });
+  return compilePatterns(normal, 'path', ['what', 'resources'], report);
+}
+
+function compilePatterns(
+  texts: readonly string[],
+  space: PatternSpace,
+  path: readonly string[],
+  report: ReportDiagnostic,
+): readonly Pattern[] {
+  return texts.flatMap((text, index) => {
+    const compiled = compilePattern(text, space);
+    if (compiled.ok) return [compiled.pattern];
+    report([...path, index], 'error', compiled.why);
+    return [];
+  });
+}
+
+function compileArguments(
+  args: NonNullable<RuleDocument['args']>,
+  report: ReportDiagnostic,
+): readonly { readonly name: string; readonly schema: CompiledSchema }[] {
+  return Object.entries(args).flatMap(([name, written]) => {
+    const compiled = compileSchema(written);
+    if (compiled.ok) return [{ name, schema: compiled.schema }];
+    report(['args', name], 'error', compiled.why);
+    return [];
+  });
+}
+
+function compileWhen(text: string, report: ReportDiagnostic): Expression | undefined {
+  const compiled = compileExpression(text);
+  if (compiled.ok) return compiled.expression;
+  report(['when'], 'error', compiled.why, compiled.suggestion);
+  return undefined;
+}
+
+/** Conditions that could loosen, or that the targets of the rule can never meet. */
+function checkConditions(rule: Rule, report: ReportDiagnostic): void {
+  const { targets, when } = rule;
+  if (rule.effect === 'allow' && when?.reads.readsAnnotations === true) {
+    report(['when'], 'error', 'annotations may tighten only: an allow rule may not read them');
+  }
+  if (when?.reads.readsUri === true && targets.resource.length === 0) {
+    report(['when'], 'error', 'uri is for resources, and the rule names none');
+  }
+  const asks = asksAnything(rule.grants);
+  if (targets.resource.length + targets.template.length === 0 && !asks) return;
+  const takesArguments = targets.tool.length + targets.prompt.length > 0;
+  const severity = takesArguments ? 'warning' : 'error';
+  const message = 'resources, templates and questions of servers have no arguments';
+  if (rule.args.length > 0) report(['args'], severity, message);
+  if (rule.effect === 'require' && rule.captures.length > 0)
+    report(['audit', 'capture'], severity, message);
+  if (when !== undefined && when.reads.argumentPaths.length > 0)
+    report(['when'], severity, message);
+}
+
+function asksAnything({ sampling, elicitation, roots }: Grants): boolean {
+  return sampling || elicitation.form || elicitation.url || roots;
+}
+
+function checkIssuers(
+  rule: Rule,
+  who: WhoDocument,
+  context: PolicyContext,
+  report: ReportDiagnostic,
+): void {
+  const { issuers } = who;
+  const named = context.upstreams.filter(({ name }) => matchesUpstream(rule, name));
+  if (issuers === undefined || named.length === 0) return;
+  if (named.some((upstream) => issuers.some((issuer) => upstream.issuers.includes(issuer)))) return;
+  report(['who', 'issuers'], 'warning', 'no upstream of the rule accepts these issuers');
+}

@@ -1,0 +1,385 @@
+// Ajv behind a budget: every schema that is applied and every character that a pattern reads is charged,
+// and a check that spends more is abandoned. Synchronous, so the budget of the running check is one number.
+// Never coerces, never fills in defaults, never logs. Source: ajv, "Security considerations".
+
+import { _, Ajv, type AnySchema, type ErrorObject, type KeywordCxt, type Options } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { Json, JsonObject } from '../../protocol/jsonrpc.js';
+import type { CompiledSchema, SchemaError } from '../definitions.js';
+import { compileLinear, type LinearRegex, toRe2Syntax } from '../patterns.js';
+import { findUndescribed } from './described-members.js';
+import {
+  copySchema,
+  type Dialect,
+  findUnboundedReach,
+  type SchemaCopy,
+  type SchemaNode,
+} from './sanitizer.js';
+
+// Faults of validation as sentences: where in the value, by the schema's own names, and what is expected.
+// Never quotes a value, nor a member name that the schema does not declare: those come from the wire.
+
+/** Most faults that one check reports. */
+const MAX_SCHEMA_ERRORS = 8;
+/** Longest name of a schema that is repeated in a fault, in characters. */
+const MAX_NAME_CHARS = 64;
+
+const UNPRINTABLE = /[^\x20-\x7e]/g;
+
+/** The pointer with every segment replaced by `*` that is neither an index nor a name of the schema. */
+function maskPointer(pointer: string, names: ReadonlySet<string>): string {
+  if (pointer === '') return '';
+  const masked = pointer
+    .split('/')
+    .slice(1)
+    .map((segment) => {
+      if (/^[0-9]{1,7}$/.test(segment)) return segment;
+      const name = segment.replaceAll('~1', '/').replaceAll('~0', '~');
+      return names.has(name) ? printable(segment) : '*';
+    });
+  return `/${masked.join('/')}`;
+}
+
+/** The faults of one check, at most eight, each said once. */
+function describeErrors(
+  errors: readonly ErrorObject[],
+  names: ReadonlySet<string>,
+): readonly SchemaError[] {
+  const schemaErrors = new Map<string, SchemaError>();
+  for (const error of errors) {
+    if (schemaErrors.size === MAX_SCHEMA_ERRORS) break;
+    const schemaError = {
+      pointer: maskPointer(error.instancePath, names),
+      message: describe(error),
+    };
+    schemaErrors.set(`${schemaError.pointer} ${schemaError.message}`, schemaError);
+  }
+  return [...schemaErrors.values()];
+}
+
+const WITH_LIMIT: ReadonlyMap<string, string> = new Map([
+  ['maximum', 'must be at most'],
+  ['minimum', 'must be at least'],
+  ['exclusiveMaximum', 'must be less than'],
+  ['exclusiveMinimum', 'must be more than'],
+  ['maxLength', 'has too many characters, the most is'],
+  ['minLength', 'has too few characters, the least is'],
+  ['maxItems', 'has too many items, the most is'],
+  ['minItems', 'has too few items, the least is'],
+  ['maxProperties', 'has too many members, the most is'],
+  ['minProperties', 'has too few members, the least is'],
+]);
+
+const FIXED: ReadonlyMap<string, string> = new Map([
+  ['enum', 'must be one of the listed values'],
+  ['const', 'must be the one allowed value'],
+  ['pattern', 'does not have the required form'],
+  ['uniqueItems', 'must not have an item twice'],
+  ['contains', 'lacks a required item'],
+  ['anyOf', 'matches none of the alternatives'],
+  ['oneOf', 'must match exactly one of the alternatives'],
+  ['not', 'is of a form that is excluded'],
+  ['if', 'does not satisfy a condition'],
+  ['propertyNames', 'has a member with a name that is not allowed'],
+  ['additionalProperties', 'has a member that is not allowed'],
+  ['unevaluatedProperties', 'has a member that is not allowed'],
+  ['additionalItems', 'has too many items'],
+  ['unevaluatedItems', 'has too many items'],
+  ['false schema', 'is not allowed'],
+]);
+
+function describe(error: ErrorObject): string {
+  const params = error.params as { readonly [name: string]: unknown };
+  const limited = WITH_LIMIT.get(error.keyword);
+  if (limited !== undefined) return `${limited} ${Number(params['limit'])}`;
+  if (error.keyword === 'type') return `must be ${typeNames(params['type'])}`;
+  if (error.keyword === 'required' || error.keyword === 'dependentRequired') {
+    return `lacks the member "${printable(String(params['missingProperty']))}"`;
+  }
+  if (error.keyword === 'format') return `must be a valid ${printable(String(params['format']))}`;
+  if (error.keyword === 'multipleOf')
+    return `must be a multiple of ${Number(params['multipleOf'])}`;
+  return FIXED.get(error.keyword) ?? 'does not satisfy the schema';
+}
+
+function typeNames(type: unknown): string {
+  const names: readonly unknown[] = Array.isArray(type) ? type : [type];
+  return names.map(String).join(' or ');
+}
+
+function printable(name: string): string {
+  return name.replace(UNPRINTABLE, '?').slice(0, MAX_NAME_CHARS);
+}
+
+// The few formats that are asserted: those whose form is plain. Every other format is an annotation.
+// Each check is linear in the text, which is cut at a length first.
+// Source: JSON Schema 2020-12 validation §7.3; RFC 3339 §5.6; RFC 4122 §3; RFC 3986.
+
+/** A text longer than this has none of the asserted formats. */
+const MAX_FORMAT_CHARS = 2048;
+
+const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
+const TIME =
+  /^([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(?:\.\d+)?(?:[zZ]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+const EMAIL = /^[^\s@"<>]{1,64}@[^\s@"<>.]+(?:\.[^\s@"<>.]+)*$/;
+const URI = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s<>"{}|\\^`]*$/;
+const UUID = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/;
+const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){4}$/;
+
+function isDate(text: string): boolean {
+  const parts = DATE.exec(text);
+  if (parts === null) return false;
+  const [year, month, day] = [Number(parts[1]), Number(parts[2]), Number(parts[3])];
+  const date = new Date(Date.UTC(2000, month - 1, day));
+  date.setUTCFullYear(year, month - 1, day);
+  return date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
+}
+
+function isDateTime(text: string): boolean {
+  const separator = text[10];
+  return (
+    (separator === 'T' || separator === 't' || separator === ' ') &&
+    isDate(text.slice(0, 10)) &&
+    TIME.test(text.slice(11))
+  );
+}
+
+function short(check: (text: string) => boolean): (text: string) => boolean {
+  return (text) => text.length <= MAX_FORMAT_CHARS && check(text);
+}
+
+/** Checks by format name. */
+const SCHEMA_FORMATS: { readonly [format: string]: (text: string) => boolean } = {
+  date: short(isDate),
+  time: short((text) => TIME.test(text)),
+  'date-time': short(isDateTime),
+  email: short((text) => EMAIL.test(text)),
+  uri: short((text) => URI.test(text)),
+  uuid: short((text) => UUID.test(text)),
+  ipv4: short((text) => IPV4.test(text)),
+};
+
+/** Steps that one check may take; a step is one schema applied at one place. */
+const MAX_CHECK_STEPS = 1_000_000;
+/** What a character costs that a pattern reads: RE2 in this language takes up to 0.4 µs for each. */
+const STEPS_PER_PATTERN_CHAR = 4;
+/** What a value costs that is compared with others: it is sorted and written for that. */
+const STEPS_PER_COMPARED_VALUE = 8;
+/** Strings shorter than this cost no more than a step. */
+const FREE_STRING_CHARS = 1024;
+/** An instance keeps what it generated, so it is replaced after this many schemas. */
+const SCHEMAS_PER_INSTANCE = 200;
+
+const COST = 'sallyport-cost';
+
+/** `exhausted`: the budget was spent or the value could not be walked. */
+type Outcome = 'valid' | 'exhausted' | readonly ErrorObject[];
+
+class BudgetSpent extends Error {}
+
+let remainingSteps = 0;
+
+function charge(steps: number, value?: unknown): void {
+  const isLong = typeof value === 'string' && value.length > FREE_STRING_CHARS;
+  remainingSteps -= isLong ? steps + value.length / 16 : steps;
+  if (remainingSteps < 0) throw new BudgetSpent();
+}
+
+/** Compiles the vetted copy, or gives undefined where it is not a valid schema of its dialect. */
+function compileValidator(
+  copy: SchemaCopy,
+  patterns: ReadonlyMap<string, LinearRegex>,
+): ((value: Json) => Outcome) | undefined {
+  if (!isValidSchema(copy)) return undefined;
+  for (const node of copy.nodes) node[COST] = weigh(node);
+  const ajv = instanceFor(copy.dialect);
+  currentPatterns = patterns;
+  try {
+    const validate = ajv.compile(copy.root as AnySchema);
+    return (value) => {
+      remainingSteps = MAX_CHECK_STEPS;
+      try {
+        return validate(value) ? 'valid' : [...(validate.errors ?? [])];
+      } catch {
+        return 'exhausted';
+      } finally {
+        validate.errors = null;
+      }
+    };
+  } catch {
+    return undefined;
+  } finally {
+    currentPatterns = new Map();
+    if (typeof copy.root === 'object') ajv.removeSchema(copy.root);
+    for (const node of copy.nodes) delete node[COST];
+  }
+}
+
+/** One for the schema itself and one for everything that it lists, one level deep. */
+function weigh(node: SchemaNode): number {
+  let weight = 1;
+  for (const value of Object.values(node)) {
+    if (Array.isArray(value)) weight += value.length;
+    else if (typeof value === 'object' && value !== null) weight += Object.keys(value).length;
+  }
+  return weight;
+}
+
+let currentPatterns: ReadonlyMap<string, LinearRegex> = new Map();
+
+/** Ajv caches expressions by `toString()`: two patterns must never share one text. */
+function chargedRegex(pattern: string): { test(text: string): boolean; toString(): string } {
+  const regex = currentPatterns.get(pattern);
+  return {
+    test(text) {
+      charge(1 + text.length * STEPS_PER_PATTERN_CHAR);
+      if (regex === undefined) throw new BudgetSpent();
+      return regex.test(text);
+    },
+    toString: () => pattern,
+  };
+}
+
+const OPTIONS: Options = {
+  strict: false,
+  validateSchema: false,
+  validateFormats: true,
+  formats: SCHEMA_FORMATS,
+  allErrors: false,
+  inlineRefs: false,
+  ownProperties: true,
+  unicodeRegExp: false,
+  logger: false,
+  code: { regExp: Object.assign(chargedRegex, { code: 'chargedRegex' }) },
+};
+
+type Instance = { readonly ajv: Ajv | Ajv2020; used: number };
+
+const instances = new Map<Dialect, Instance>();
+
+function instanceFor(dialect: Dialect): Ajv | Ajv2020 {
+  const known = instances.get(dialect);
+  if (known !== undefined && known.used < SCHEMAS_PER_INSTANCE) {
+    known.used += 1;
+    return known.ajv;
+  }
+  const ajv = createInstance(dialect);
+  instances.set(dialect, { ajv, used: 1 });
+  return ajv;
+}
+
+function createInstance(dialect: Dialect): Ajv | Ajv2020 {
+  const ajv = dialect === '2020-12' ? new Ajv2020(OPTIONS) : new Ajv(OPTIONS);
+  ajv.removeKeyword('uniqueItems');
+  ajv.addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    validate: (isWanted: boolean, items: readonly Json[]) => !isWanted || areUnique(items),
+  });
+  ajv.addKeyword({
+    keyword: COST,
+    schemaType: 'number',
+    code(context: KeywordCxt) {
+      const charged = context.gen.scopeValue('func', { ref: charge });
+      context.gen.code(_`${charged}(${context.schema}, ${context.data})`);
+    },
+  });
+  runFirst(ajv, COST);
+  return ajv;
+}
+
+/** The cost is charged before any keyword of the same schema does its work. */
+function runFirst(ajv: Ajv | Ajv2020, keyword: string): void {
+  for (const group of ajv.RULES.rules) {
+    const index = group.rules.findIndex((rule) => rule.keyword === keyword);
+    if (index === -1) continue;
+    const [rule] = group.rules.splice(index, 1);
+    if (rule !== undefined) ajv.RULES.rules.unshift({ rules: [rule] });
+    return;
+  }
+}
+
+/** Ajv compares every item with every other; this takes one pass. */
+function areUnique(items: readonly Json[]): boolean {
+  const seen = new Set<string>();
+  for (const item of items) {
+    const text = sortedText(item);
+    if (seen.has(text)) return false;
+    seen.add(text);
+  }
+  return true;
+}
+
+function sortedText(value: Json): string {
+  charge(STEPS_PER_COMPARED_VALUE, value);
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(sortedText).join()}]`;
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${sortedText(member)}`).join()}}`;
+}
+
+const metaInstances = new Map<Dialect, Ajv | Ajv2020>();
+
+/** Checks against the dialect's own meta-schema, whose patterns are fixed and whose work is linear. */
+function isValidSchema(copy: SchemaCopy): boolean {
+  if (typeof copy.root === 'boolean') return true;
+  let meta = metaInstances.get(copy.dialect);
+  if (meta === undefined) {
+    const options: Options = { strict: false, logger: false, validateFormats: false };
+    meta = copy.dialect === '2020-12' ? new Ajv2020(options) : new Ajv(options);
+    metaInstances.set(copy.dialect, meta);
+  }
+  return meta.validateSchema(copy.root) === true;
+}
+
+// Compiles JSON Schemas of upstreams and of policies into checks that are bounded: no fetch, no
+// backtracking, a budget of steps for each check. Decides whether a value satisfies a schema; never
+// changes the value, and a check that cannot finish is a fault.
+// Source: JSON Schema 2020-12 and draft-07; MCP, JSON Schema usage.
+
+type SchemaResult =
+  | { readonly ok: true; readonly schema: CompiledSchema }
+  | { readonly ok: false; readonly why: string };
+
+const NO_ERRORS: readonly SchemaError[] = Object.freeze([]);
+const UNCHECKABLE: readonly SchemaError[] = Object.freeze([
+  Object.freeze({ pointer: '', message: 'takes too much work to check' }),
+]);
+
+/**
+ * Compiles a schema, or says in a sentence that quotes nothing of it why it cannot be used.
+ * Compilation costs milliseconds for each hundred properties: keep it off the request path.
+ */
+export function compileSchema(schema: JsonObject | boolean): SchemaResult {
+  const copied = copySchema(schema);
+  if (!copied.ok) return copied;
+  const { copy } = copied;
+  const unbounded = findUnboundedReach(copy);
+  if (unbounded !== undefined) return { ok: false, why: unbounded };
+  const patterns = compilePatterns(copy);
+  if (typeof patterns === 'string') return { ok: false, why: patterns };
+  const validator = compileValidator(copy, patterns);
+  if (validator === undefined) return { ok: false, why: 'the schema is not a valid JSON Schema' };
+  return {
+    ok: true,
+    schema: {
+      check(value: Json): readonly SchemaError[] {
+        const outcome = validator(value);
+        if (outcome === 'valid') return NO_ERRORS;
+        return outcome === 'exhausted' ? UNCHECKABLE : describeErrors(outcome, copy.names);
+      },
+      firstUndescribed: (value, reads) => findUndescribed(copy, patterns, value, reads),
+    },
+  };
+}
+
+function compilePatterns(copy: SchemaCopy): ReadonlyMap<string, LinearRegex> | string {
+  const patterns = new Map<string, LinearRegex>();
+  for (const pattern of copy.patterns) {
+    const compiled = compileLinear(toRe2Syntax(pattern));
+    if (!compiled.ok) return `in a pattern of the schema, ${compiled.why}`;
+    patterns.set(pattern, compiled.regex);
+  }
+  return patterns;
+}

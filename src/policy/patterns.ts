@@ -1,0 +1,199 @@
+// Patterns of policies: exact strings, `*` and `**` globs, and `re:` with an anchored RE2 expression.
+// Decides whether one name or one normalized URI matches; never folds case, never searches inside.
+// Matching is linear in text times pattern. Source: contract §4, law 6.
+
+import { RE2JS } from 're2js';
+
+// Regular expressions whose time is linear in the text (RE2), for patterns that meet traffic.
+// Never backtracks and never throws while matching. Used by policies, schemas and expressions.
+// Source: RE2 syntax; contract §4, law 6.
+
+/** Longest pattern that is compiled, in characters. */
+const MAX_PATTERN_CHARS = 1024;
+
+/** Largest program a pattern may become, in RE2 instructions: bounds the cost a character. */
+const MAX_PATTERN_INSTRUCTIONS = 5000;
+
+/** A compiled pattern. `test` finds it anywhere in the text, `testWhole` wants the whole text. */
+export type LinearRegex = {
+  test(text: string): boolean;
+  testFull(text: string): boolean;
+};
+
+type LinearRegexResult =
+  | { readonly ok: true; readonly regex: LinearRegex }
+  | { readonly ok: false; readonly why: string };
+
+/** Compiles an RE2 pattern without flags. Backreferences and lookaround are refused, as RE2 does. */
+export function compileLinear(pattern: string): LinearRegexResult {
+  if (pattern.length > MAX_PATTERN_CHARS) {
+    return { ok: false, why: `the pattern is longer than ${MAX_PATTERN_CHARS} characters` };
+  }
+  try {
+    const regex = RE2JS.compile(pattern);
+    if (regex.programSize() > MAX_PATTERN_INSTRUCTIONS) {
+      return { ok: false, why: 'the pattern is too complex' };
+    }
+    return {
+      ok: true,
+      regex: {
+        test: (text) => regex.test(text),
+        testFull: (text) => regex.testExact(text),
+      },
+    };
+  } catch {
+    return { ok: false, why: 'the pattern is not valid RE2' };
+  }
+}
+
+/** A pattern of JSON Schema (ECMA-262) in RE2 spelling: `\\/`, named groups. Semantics are RE2's. */
+export function toRe2Syntax(pattern: string): string {
+  try {
+    return RE2JS.translateRegExp(pattern);
+  } catch {
+    return pattern;
+  }
+}
+
+/** Longest glob, in characters. */
+const MAX_GLOB_CHARS = 512;
+
+/** `name`: `*` crosses everything. `path`: `*` stays within a segment between slashes, `**` does not. */
+export type PatternSpace = 'name' | 'path';
+
+export type Pattern =
+  | { readonly kind: 'exact'; readonly text: string }
+  | { readonly kind: 'pattern'; readonly text: string; matches(candidate: string): boolean };
+
+type PatternResult =
+  | { readonly ok: true; readonly pattern: Pattern }
+  | { readonly ok: false; readonly why: string };
+
+const REGEX_PREFIX = 're:';
+
+/** True when the text is neither a glob nor a `re:` pattern. */
+export function isExactPattern(text: string): boolean {
+  return !text.startsWith(REGEX_PREFIX) && !text.includes('*');
+}
+
+/** Compiles one pattern of a policy. */
+export function compilePattern(text: string, space: PatternSpace): PatternResult {
+  if (text.startsWith(REGEX_PREFIX)) return compileRegexPattern(text);
+  if (isExactPattern(text)) return { ok: true, pattern: { kind: 'exact', text } };
+  if (text.length > MAX_GLOB_CHARS) {
+    return { ok: false, why: `the glob is longer than ${MAX_GLOB_CHARS} characters` };
+  }
+  return { ok: true, pattern: { kind: 'pattern', text, matches: compileGlob(text, space) } };
+}
+
+/** True when the pattern matches the candidate, wholly. */
+export function matchesPattern(pattern: Pattern, candidate: string): boolean {
+  return pattern.kind === 'exact' ? pattern.text === candidate : pattern.matches(candidate);
+}
+
+function compileRegexPattern(text: string): PatternResult {
+  const compiled = compileLinear(text.slice(REGEX_PREFIX.length));
+  if (!compiled.ok) return compiled;
+  const { regex } = compiled;
+  return {
+    ok: true,
+    pattern: { kind: 'pattern', text, matches: (candidate) => regex.testFull(candidate) },
+  };
+}
+
+type Token =
+  | { readonly kind: 'literal'; readonly text: string }
+  | { readonly kind: 'star'; readonly crossesSlash: boolean };
+
+function tokenize(glob: string, space: PatternSpace): readonly Token[] {
+  const tokens: Token[] = [];
+  for (const part of glob.split(/(\*+)/)) {
+    if (part === '') continue;
+    if (part.startsWith('*')) {
+      tokens.push({ kind: 'star', crossesSlash: space === 'name' || part.length > 1 });
+    } else {
+      tokens.push({ kind: 'literal', text: part });
+    }
+  }
+  return tokens;
+}
+
+function compileGlob(glob: string, space: PatternSpace): (candidate: string) => boolean {
+  const tokens = tokenize(glob, space);
+  const first = tokens[0];
+  const last = tokens.at(-1);
+  const prefix = first?.kind === 'literal' ? first.text : '';
+  const suffix = last?.kind === 'literal' ? last.text : '';
+  const middle = tokens.slice(prefix === '' ? 0 : 1, suffix === '' ? undefined : -1);
+  const only = middle.length === 1 ? middle[0] : undefined;
+  const fits = (candidate: string): boolean =>
+    candidate.length >= prefix.length + suffix.length &&
+    candidate.startsWith(prefix) &&
+    candidate.endsWith(suffix);
+  if (only?.kind === 'star') {
+    if (only.crossesSlash) return fits;
+    return (candidate) =>
+      fits(candidate) &&
+      isWithinSegment(candidate, prefix.length, candidate.length - suffix.length);
+  }
+  return (candidate) =>
+    fits(candidate) &&
+    matchesMiddle(middle, candidate, prefix.length, candidate.length - suffix.length);
+}
+
+function isWithinSegment(candidate: string, start: number, end: number): boolean {
+  const slash = candidate.indexOf('/', start);
+  return slash === -1 || slash >= end;
+}
+
+/**
+ * Walks the tokens once over the set of positions where the part before may end. A star that crosses
+ * slashes needs only the earliest of them; every step is one pass over the text.
+ */
+function matchesMiddle(
+  tokens: readonly Token[],
+  candidate: string,
+  start: number,
+  end: number,
+): boolean {
+  let reachable = new Uint8Array(end - start + 1);
+  reachable[0] = 1;
+  for (const token of tokens) {
+    reachable =
+      token.kind === 'literal'
+        ? afterLiteral(reachable, token.text, candidate, start, end)
+        : afterStar(reachable, token.crossesSlash, candidate, start);
+  }
+  return reachable[end - start] === 1;
+}
+
+function afterLiteral(
+  reachable: Uint8Array,
+  text: string,
+  candidate: string,
+  start: number,
+  end: number,
+): Uint8Array<ArrayBuffer> {
+  const next = new Uint8Array(reachable.length);
+  for (let at = candidate.indexOf(text, start); at !== -1; at = candidate.indexOf(text, at + 1)) {
+    if (at + text.length > end) break;
+    if (reachable[at - start] === 1) next[at - start + text.length] = 1;
+  }
+  return next;
+}
+
+function afterStar(
+  reachable: Uint8Array,
+  crossesSlash: boolean,
+  candidate: string,
+  start: number,
+): Uint8Array<ArrayBuffer> {
+  const next = new Uint8Array(reachable.length);
+  let isOpen = false;
+  for (let at = 0; at < next.length; at++) {
+    if (reachable[at] === 1) isOpen = true;
+    if (isOpen) next[at] = 1;
+    if (!crossesSlash && candidate[start + at] === '/') isOpen = false;
+  }
+  return next;
+}

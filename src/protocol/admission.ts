@@ -1,0 +1,451 @@
+// Decides whether what a client sent is one valid message of one era. One pure classifier, whose order
+// of checks is the order of the functions below; what it refuses, it refuses with the era's own code.
+// It never asks who the caller is, what a policy allows, or what a tool is.
+// Source: MCP 2025-11-25 and 2026-07-28, base protocol and transports; contract §6.
+
+import type {
+  Admitted,
+  EventFacts,
+  MethodRule,
+  ProtocolError,
+  ServerRequestFacts,
+  SessionFacts,
+  TextEdit,
+} from './admitted-request.js';
+import { type AdmittedArray, admitArray, forbidden } from './batch.js';
+import { type CapabilityCut, type CutTerms, ownMetaEdits } from './capabilities.js';
+import {
+  type ErrorContext,
+  headerMismatch,
+  INVALID_REQUEST,
+  invalidMessage,
+  invalidParams,
+  METHOD_NOT_FOUND,
+  PARSE_ERROR,
+  protocolErrorOf,
+} from './errors.js';
+import { readParamHeaders } from './headers.js';
+import { hasInexactNumber, type JsonReading, readJson, spanOf } from './json/json.js';
+import { isObject, type Json, type JsonObject, type Message, readEnvelope } from './jsonrpc.js';
+import { findMethod, isDefinedMethod } from './methods.js';
+import { readParams } from './params.js';
+import { type Grants, NO_GRANTS } from './server-requests.js';
+import { checkDeclared, readTasks } from './task-requests.js';
+import {
+  type AdmissionInput,
+  type Call,
+  type CarriedEra,
+  type Classified,
+  checkRepeated,
+  classify,
+  errorContextOf,
+} from './version-detection.js';
+import { checkLegacySse } from './versions/legacy-sse.js';
+import {
+  checkSession,
+  cutInitialize,
+  type SessionCheck,
+  unknownSession,
+} from './versions/session.js';
+import {
+  CLIENT_INFO_KEY,
+  checkNameHeader,
+  claimsStateless,
+  cutStateless,
+} from './versions/stateless.js';
+
+// Whether what a client posts is the answer to a question of a server: in a session, with an id that was
+// given out in that very session. It is then judged and forwarded under the question's own row and target.
+// Source: MCP 2025-11-25, transports (sending messages to the server: responses).
+
+/** The answer to a question: a result or an error. */
+type Reply = Extract<Message, { readonly kind: 'result' | 'error' }>;
+
+/** What the id of an answer says, and what of its text is changed before it leaves. */
+type ReplyReading = {
+  readonly kind: 'reply';
+  readonly session: Extract<SessionCheck, { readonly kind: 'session' }>;
+  readonly serverRequest: ServerRequestFacts;
+  /** The id of the answer as the client sent it. */
+  readonly serverRequestId: string;
+  readonly rule: MethodRule;
+  readonly edits: readonly TextEdit[];
+  readonly removed: readonly string[];
+};
+
+/**
+ * Reads an answer of a client, or says why none is waited for. The id is restored by an edit of the text.
+ * Source: MCP 2025-11-25, transports; contract §10 (sealed values).
+ */
+function readReply(
+  input: AdmissionInput,
+  text: string,
+  reply: Reply,
+): ReplyReading | ProtocolError {
+  const era = input.isLegacySse === true ? '2024' : '2025';
+  const errorContext: ErrorContext = { era };
+  if (claimsStateless(undefined, input.headers)) return unexpected({ era: '2026' });
+  const repeated = checkRepeated(input, errorContext);
+  if (repeated !== undefined) return repeated;
+  const session =
+    era === '2024'
+      ? checkLegacySse(input, errorContext)
+      : checkSession(input.headers, input.openSession, errorContext);
+  if (session.kind === 'fault') return session;
+  const serverRequestId = typeof reply.id === 'string' ? reply.id : '';
+  const serverRequest = input.openServerRequest?.(serverRequestId, session.session);
+  const rule = serverRequest && findMethod(era, 'server', serverRequest.method);
+  const id = spanOf(text, ['id']);
+  if (serverRequest === undefined || rule === undefined || id === undefined)
+    return unexpected(errorContext);
+  const meta = reply.kind === 'result' ? reply.result['_meta'] : undefined;
+  const own = ownMetaEdits(text, isObject(meta) ? meta : undefined, 'result');
+  const edits = [...own.edits, { ...id, text: JSON.stringify(serverRequest.id) }];
+  edits.sort((one, other) => one.start - other.start);
+  return {
+    kind: 'reply',
+    session,
+    serverRequest,
+    serverRequestId,
+    rule,
+    edits,
+    removed: own.removed,
+  };
+}
+
+function unexpected(errorContext: ErrorContext): ProtocolError {
+  return invalidMessage(errorContext, 'No request is waiting for this answer.');
+}
+
+type Text = Extract<JsonReading, { readonly ok: true }>;
+
+/** Concerns only a server that may ask for roots. */
+const ROOTS_CHANGED = 'notifications/roots/list_changed';
+const NO_HEADERS: { readonly [name: string]: string } = Object.freeze(Object.create(null));
+
+// Numbers that are compared or judged: read differently by another parser, they name something else.
+const CHECKED_NUMBERS = [
+  ['id'],
+  ['params', 'arguments'],
+  ['params', 'inputResponses'],
+  ['params', 'requestId'],
+  ['params', 'progressToken'],
+  ['params', '_meta', 'progressToken'],
+];
+
+/**
+ * Admits what was POSTed: one message, or an array where its revision has arrays.
+ * Source: MCP 2025-03-26, batching; otherwise as {@link admitMessage}.
+ */
+export function admitPost(input: AdmissionInput): Admitted | AdmittedArray | ProtocolError {
+  const { reading = readJson(input.body) } = input;
+  if (!reading.ok) return unreadable(reading.error);
+  if (!Array.isArray(reading.value)) return admitReading(input, reading);
+  return input.isLegacySse === true
+    ? forbidden({ era: '2024' })
+    : admitArray(input, reading.text, reading.value);
+}
+
+/**
+ * Admits one POSTed message, or says why not. Pure but for the ports that open sealed values.
+ *
+ * @returns the message with what must be cut from it, or a fault with status, code and own text.
+ * Source: MCP 2025-11-25 and 2026-07-28, transports; contract §6, row "protocol violation".
+ */
+export function admitMessage(input: AdmissionInput): Admitted | ProtocolError {
+  const { reading = readJson(input.body) } = input;
+  return reading.ok ? admitReading(input, reading) : unreadable(reading.error);
+}
+
+function admitReading(input: AdmissionInput, reading: Text): Admitted | ProtocolError {
+  const envelope = readEnvelope(reading.value);
+  switch (envelope.kind) {
+    case 'request':
+    case 'notification':
+      return admitCall(input, reading, envelope);
+    case 'result':
+    case 'error':
+      return admitReply(input, reading.text, envelope);
+    case 'batch':
+      return forbidden({ era: undefined });
+    case 'malformed': {
+      const errorContext = { era: undefined, id: envelope.id };
+      return invalidMessage(errorContext, 'The body is not one valid JSON-RPC message.');
+    }
+  }
+}
+
+function unreadable(error: Extract<JsonReading, { readonly ok: false }>['error']): ProtocolError {
+  const errorContext: ErrorContext = { era: undefined };
+  switch (error) {
+    case 'malformed-json':
+      return protocolErrorOf(
+        error,
+        PARSE_ERROR,
+        'The body is not valid JSON in UTF-8.',
+        errorContext,
+      );
+    case 'duplicate-key':
+      return protocolErrorOf(
+        error,
+        INVALID_REQUEST,
+        'An object has two members of one name.',
+        errorContext,
+      );
+    case 'too-deep':
+      return invalidMessage(errorContext, 'The body nests too deeply.');
+    case 'too-many-values':
+      return invalidMessage(errorContext, 'The body holds more values than are read here.');
+  }
+}
+
+/** The answer to a question of a server, under the question's own row and target. */
+function admitReply(input: AdmissionInput, text: string, reply: Reply): Admitted | ProtocolError {
+  const read = readReply(input, text, reply);
+  if (read.kind === 'fault') return read;
+  const { session, version } = read.session;
+  const { serverRequest, serverRequestId, rule, edits, removed } = read;
+  return admit({
+    kind: 'admitted',
+    era: input.isLegacySse === true ? '2024' : '2025',
+    version,
+    message: { ...reply, id: serverRequest.id },
+    serverRequestId,
+    rule,
+    target: { kind: 'question', name: serverRequest.name },
+    args: undefined,
+    session,
+    allowedServerRequests: session.allowedServerRequests ?? [],
+    apps: session.apps ?? false,
+    mayDefer: false,
+    task: undefined,
+    bytes: input.body,
+    text,
+    nameHeader: undefined,
+    edits,
+    paramHeaders: NO_HEADERS,
+    selfReported: undefined,
+    removed,
+  });
+}
+
+function admitCall(input: AdmissionInput, text: Text, call: Call): Admitted | ProtocolError {
+  const meta = metaOf(call);
+  const classified = classify(input, call, meta);
+  if (classified.kind === 'fault') return classified;
+  const errorContext = errorContextOf(classified.era, call);
+  const rule = findRule(classified, call, errorContext);
+  if ('kind' in rule) return rule;
+  if (rule.method === ROOTS_CHANGED && !mayNotifyRoots(input, classified)) {
+    return protocolErrorOf('method-forbidden', METHOD_NOT_FOUND, 'Method not found', errorContext);
+  }
+  const context = { input, classified, rule, call, text: text.text, meta, errorContext };
+  const undeclared = checkDeclared(context);
+  if (undeclared !== undefined) return undeclared;
+  const params = readParams(rule.method, call.params, classified.era);
+  if (!params.ok) return invalidParams(errorContext, params.why);
+  if (text.suspectNumbers && isAmbiguous(text.text)) {
+    return invalidParams(errorContext, 'A number loses its value when it is read as a double.');
+  }
+  const paramHeaders = checkMirrors(input, classified.era, call, errorContext);
+  if (isProtocolError(paramHeaders)) return paramHeaders;
+  const tasks = readTasks(context, params.target);
+  if (tasks.kind === 'fault') return tasks;
+  const own = ownMetaEdits(text.text, meta);
+  const cut = cutEra(input, classified, text.text, call, meta);
+  return admit({
+    kind: 'admitted',
+    era: classified.era,
+    version: classified.version,
+    message: call,
+    serverRequestId: undefined,
+    rule,
+    target: tasks.target,
+    args: params.args,
+    session: classified.session,
+    allowedServerRequests: cut.allowedServerRequests,
+    apps: cut.apps,
+    mayDefer: tasks.mayDefer,
+    task: tasks.task,
+    bytes: input.body,
+    text: text.text,
+    nameHeader: classified.era === '2026' ? input.headers['mcp-name']?.trim() : undefined,
+    edits: mergeAll(cut.edits, own.edits, tasks.edits),
+    paramHeaders,
+    selfReported: selfReported(call, meta),
+    removed: own.removed,
+  });
+}
+
+/** The one place where a message is marked as admitted. */
+function admit(message: { readonly [key in Exclude<keyof Admitted, symbol>]: Admitted[key] }) {
+  return message as Admitted;
+}
+
+function mergeAll(
+  cut: readonly TextEdit[],
+  own: readonly TextEdit[],
+  tasks: readonly TextEdit[],
+): readonly TextEdit[] {
+  return own.length + tasks.length === 0 ? cut : merge(cut, [...own, ...tasks]);
+}
+
+/** The message with further edits, which its restoring or its narrowing by policy asks for. */
+export function amendAdmitted(admitted: Admitted, edits: readonly TextEdit[]): Admitted {
+  return edits.length === 0 ? admitted : { ...admitted, edits: merge(admitted.edits, edits) };
+}
+
+function findRule(
+  { era, version }: Classified,
+  call: Call,
+  errorContext: ErrorContext,
+): MethodRule | ProtocolError {
+  const rule = findMethod(era, 'client', call.method, version);
+  if (rule?.type === call.kind) return rule;
+  if (rule?.type === 'request') {
+    return invalidMessage(errorContext, 'This method is a request and needs an id.');
+  }
+  const reason = isDefinedMethod(call.method) ? 'method-forbidden' : 'method-unknown';
+  return protocolErrorOf(
+    reason,
+    METHOD_NOT_FOUND,
+    'Method not found',
+    errorContext,
+    refusalStatus(era, call),
+  );
+}
+
+/**
+ * A 404 in a session means that the session is lost. What has no answer but its status, as a notification or
+ * whatever is posted to a channel, is refused by it.
+ */
+function refusalStatus(era: CarriedEra, call: Call): number {
+  if (era === '2026') return 404;
+  return call.kind === 'request' && era === '2025' ? 200 : 400;
+}
+
+function checkMirrors(
+  input: AdmissionInput,
+  era: CarriedEra,
+  call: Call,
+  errorContext: ErrorContext,
+): Admitted['paramHeaders'] | ProtocolError {
+  if (era !== '2026') return NO_HEADERS;
+  const error = checkNameHeader(call.method, call.params, input.headers, errorContext);
+  if (error !== undefined) return error;
+  return (
+    readParamHeaders(input.headers, input.repeated) ??
+    headerMismatch(errorContext, 'A header that mirrors an argument is repeated or malformed.')
+  );
+}
+
+function isProtocolError(value: Admitted['paramHeaders'] | ProtocolError): value is ProtocolError {
+  return value['kind'] === 'fault';
+}
+
+function isAmbiguous(text: string): boolean {
+  return CHECKED_NUMBERS.some((path) => {
+    const span = spanOf(text, path);
+    return span !== undefined && hasInexactNumber(text, span);
+  });
+}
+
+/** On a channel any replica takes a message, and what was declared is known where the stream is. */
+function mayNotifyRoots(input: AdmissionInput, { era, session }: Classified): boolean {
+  if (era === '2024') return input.grants?.().roots === true;
+  return session?.allowedServerRequests?.includes('roots') === true;
+}
+
+/** What of the client's capabilities stays. Policy is asked only where some are declared. */
+function cutEra(
+  input: AdmissionInput,
+  { era, version, session }: Classified,
+  text: string,
+  call: Call,
+  meta: JsonObject | undefined,
+): CapabilityCut {
+  if (era !== '2026' && call.method !== 'initialize')
+    return {
+      edits: [],
+      allowedServerRequests: session?.allowedServerRequests ?? [],
+      apps: session?.apps ?? false,
+    };
+  const terms = {
+    grants: (): Grants => input.grants?.() ?? NO_GRANTS,
+    apps: (): boolean => input.mayShowApps?.() ?? false,
+    tasks: era === '2026',
+  };
+  return era === '2026'
+    ? cutStateless(text, meta, terms)
+    : cutInitialize(text, call.params ?? {}, version, era === '2024' ? older(terms) : terms);
+}
+
+/** HTTP+SSE has none of what came after it. */
+function older(terms: CutTerms): CutTerms {
+  const grants = (): Grants => ({ ...terms.grants(), elicitation: NO_GRANTS.elicitation });
+  return { ...terms, grants, apps: () => false };
+}
+
+function merge(one: readonly TextEdit[], other: readonly TextEdit[]): readonly TextEdit[] {
+  return [...one, ...other].sort((left, right) => left.start - right.start);
+}
+
+function metaOf(call: Call): JsonObject | undefined {
+  const meta = call.params?.['_meta'];
+  return isObject(meta) ? meta : undefined;
+}
+
+function selfReported(call: Call, meta: JsonObject | undefined): Admitted['selfReported'] {
+  const client: Json | undefined =
+    call.method === 'initialize' ? call.params?.['clientInfo'] : meta?.[CLIENT_INFO_KEY];
+  if (!isObject(client)) return undefined;
+  const { name, version } = { name: client['name'], version: client['version'] };
+  if (typeof name !== 'string' || typeof version !== 'string') return undefined;
+  return { name, version };
+}
+
+// Decides whether a request without a body is valid protocol: a GET that opens or resumes a stream of a
+// session, a DELETE that ends one. Both belong to the session era alone.
+// Source: MCP 2025-11-25, transports (listening for messages, resumability, session management).
+
+/** A session's stream that may be opened; `resumed` where it goes on after an event of an earlier one. */
+type StreamCheck =
+  | (Extract<SessionCheck, { readonly kind: 'session' }> & { readonly resumed?: EventFacts })
+  | ProtocolError;
+
+/** Opens the id of an event of this session and caller; `undefined` for every other. */
+type OpenEvent = (id: string, session: SessionFacts) => EventFacts | undefined;
+
+/**
+ * Admits a GET that opens a stream of a session, or resumes one. There is none without a session, and an
+ * event id of another session, caller or gateway is as unknown as a session.
+ * Source: MCP 2025-11-25, transports, listening for messages and resumability.
+ */
+export function admitStreamOpen(
+  input: Omit<AdmissionInput, 'body'> & { readonly openEvent?: OpenEvent },
+): StreamCheck {
+  const checked = admitWithoutBody(input, true);
+  const id = input.headers['last-event-id'];
+  if (checked.kind === 'fault' || id === undefined) return checked;
+  const resumed = input.openEvent?.(id, checked.session);
+  return resumed === undefined ? unknownSession({ era: '2025' }) : { ...checked, resumed };
+}
+
+/** Admits a DELETE that ends a session; there is nothing to end without one. */
+export function admitSessionEnd(input: Omit<AdmissionInput, 'body'>): SessionCheck {
+  return admitWithoutBody(input, false);
+}
+
+function admitWithoutBody(input: Omit<AdmissionInput, 'body'>, mayResume: boolean): SessionCheck {
+  const { headers } = input;
+  const isStateless = claimsStateless(undefined, headers);
+  if (isStateless || headers['mcp-session-id'] === undefined) {
+    const era = isStateless ? '2026' : undefined;
+    return protocolErrorOf('method-forbidden', INVALID_REQUEST, 'Method not allowed', { era }, 405);
+  }
+  const errorContext: ErrorContext = { era: '2025' };
+  return (
+    checkRepeated(input, errorContext) ??
+    checkSession(headers, input.openSession, errorContext, mayResume)
+  );
+}

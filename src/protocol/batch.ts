@@ -1,0 +1,73 @@
+// Arrays of messages, which one revision allows: whether a body is one, and its elements as texts. Each
+// element then goes its own way as if it had been posted alone; nothing here admits a message.
+// Source: MCP 2025-03-26, base protocol (batching) and transports; removed in 2025-06-18.
+
+import type { ProtocolError, SessionFacts } from './admitted-request.js';
+import { type ErrorContext, INVALID_REQUEST, protocolErrorOf } from './errors.js';
+import { elementSpans } from './json/json.js';
+import { isObject, type Json, readEnvelope } from './jsonrpc.js';
+import { type AdmissionInput, checkRepeated } from './version-detection.js';
+import { checkSession } from './versions/session.js';
+import { claimsStateless } from './versions/stateless.js';
+
+/** The one revision with arrays. */
+const ARRAY_VERSION = '2025-03-26';
+/** Most messages of one array; each is decided, counted and recorded for itself. */
+export const MAX_ARRAY_ELEMENTS = 64;
+
+/** An array whose elements may be admitted one by one. */
+export type AdmittedArray = {
+  readonly kind: 'array';
+  readonly session: SessionFacts;
+  /** The elements as they were written, in order. */
+  readonly elements: readonly string[];
+  /** Whether any of them is a request, so that there is something to answer. */
+  readonly hasRequests: boolean;
+};
+
+/**
+ * Admits an array of a 2025-03-26 session: not empty, not too long, objects only, no `initialize`, no id
+ * twice. Everywhere else arrays are 400.
+ */
+export function admitArray(
+  input: AdmissionInput,
+  text: string,
+  value: readonly Json[],
+): AdmittedArray | ProtocolError {
+  const { headers } = input;
+  const isStateless = claimsStateless(undefined, headers);
+  if (isStateless || headers['mcp-session-id'] === undefined) return forbidden({ era: undefined });
+  const errorContext: ErrorContext = { era: '2025' };
+  const repeated = checkRepeated(input, errorContext);
+  if (repeated !== undefined) return repeated;
+  const opened = checkSession(headers, input.openSession, errorContext);
+  if (opened.kind === 'fault') return opened;
+  const { session } = opened;
+  if (session.version !== ARRAY_VERSION) return forbidden(errorContext);
+  if (value.length === 0 || value.length > MAX_ARRAY_ELEMENTS || !areApart(value)) {
+    return forbidden(errorContext);
+  }
+  const spans = elementSpans(text, { start: text.indexOf('['), end: text.length });
+  const elements = spans.map(({ start, end }) => text.slice(start, end));
+  const hasRequests = value.some((one) => readEnvelope(one).kind === 'request');
+  return { kind: 'array', session, elements, hasRequests };
+}
+
+/** True where every element is an object that can be handled by itself. */
+function areApart(value: readonly Json[]): boolean {
+  const ids = new Set<string>();
+  for (const element of value) {
+    if (!isObject(element) || element['method'] === 'initialize') return false;
+    if (element['method'] === undefined || element['id'] === undefined) continue;
+    const id = JSON.stringify(element['id']);
+    if (ids.has(id)) return false;
+    ids.add(id);
+  }
+  return true;
+}
+
+/** The fault of an array that is not carried. */
+export function forbidden(errorContext: ErrorContext): ProtocolError {
+  const text = 'Arrays of messages are not accepted; send one message a request.';
+  return protocolErrorOf('batch-forbidden', INVALID_REQUEST, text, errorContext);
+}

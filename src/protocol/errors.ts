@@ -1,0 +1,159 @@
+// Writes the JSON-RPC bodies that the gateway makes itself, always with members in the same order, so
+// that two refusals that must not be told apart differ in their ids alone.
+// Nothing here takes text from the wire except the request id.
+// Source: JSON-RPC 2.0 §5; MCP 2025-11-25 and 2026-07-28, tools, resources, prompts; contract §6.
+
+import type { ProtocolError } from './admitted-request.js';
+import type { Era, Json, RequestId, Target } from './jsonrpc.js';
+
+// The faults of admission with their wire form: HTTP status, JSON-RPC code and a text of our own.
+// No text here ever quotes the message; the one echo is the requested version, if it looks like one.
+// Source: MCP 2025-11-25 transports; MCP 2026-07-28 error codes; JSON-RPC 2.0 §5.1.
+
+export const PARSE_ERROR = -32700;
+export const INVALID_REQUEST = -32600;
+export const METHOD_NOT_FOUND = -32601;
+export const INVALID_PARAMS = -32602;
+const HEADER_MISMATCH = -32020;
+export const UNSUPPORTED_VERSION = -32022;
+/** Our own code for a session that cannot be opened; outside -32768..-32000. */
+export const UNKNOWN_SESSION = 1404;
+
+/** Where a fault belongs: its era once known, and the id once read. */
+export type ErrorContext = { readonly era: Era | undefined; readonly id?: RequestId | undefined };
+
+// What a version looks like: anything else that was requested is not echoed.
+const VERSION_FORM = /^[A-Za-z0-9.-]{1,32}$/;
+
+/** A fault with status 400, the default of contract §6. */
+export function protocolErrorOf(
+  reason: ProtocolError['reason'],
+  code: number,
+  message: string,
+  errorContext: ErrorContext,
+  status = 400,
+): ProtocolError {
+  const error: ProtocolError = {
+    kind: 'fault',
+    reason,
+    status,
+    code,
+    message,
+    era: errorContext.era,
+  };
+  return errorContext.id === undefined ? error : { ...error, id: errorContext.id };
+}
+
+/** 400 / -32600: not one valid message. */
+export function invalidMessage(errorContext: ErrorContext, message: string): ProtocolError {
+  return protocolErrorOf('invalid-message', INVALID_REQUEST, message, errorContext);
+}
+
+/** 400 / -32602: the envelope holds, the params do not. */
+export function invalidParams(errorContext: ErrorContext, message: string): ProtocolError {
+  return protocolErrorOf('invalid-message', INVALID_PARAMS, message, errorContext);
+}
+
+/** 400 / -32020: a header is missing, repeated, malformed or differs from the body. */
+export function headerMismatch(errorContext: ErrorContext, message: string): ProtocolError {
+  return protocolErrorOf('header-mismatch', HEADER_MISMATCH, message, errorContext);
+}
+
+/** 400 with `data.supported` and `data.requested`: -32022, or -32602 inside a session. */
+export function unsupportedVersion(
+  errorContext: ErrorContext,
+  requested: string,
+  supported: readonly string[],
+  code: number = UNSUPPORTED_VERSION,
+): ProtocolError {
+  const error = protocolErrorOf(
+    'unsupported-version',
+    code,
+    'Unsupported protocol version',
+    errorContext,
+  );
+  const echo = VERSION_FORM.test(requested) ? requested : '';
+  return { ...error, data: { supported, requested: echo } };
+}
+
+/** The member of `data` and `_meta` that names the decision behind a refusal. */
+const DECISION_MEMBER = 'dev.sallyport/decision';
+
+/** Session eras have a code of their own for resources (MCP 2025-11-25, resources, error handling). */
+const RESOURCE_NOT_FOUND = -32002;
+
+/** Names a decision; `reason` only where the caller may know that the thing exists. */
+type DecisionNote = { readonly id: string; readonly reason: string };
+
+/** A JSON-RPC error. Without an id there is no `id` member (MCP transports: "an error without id"). */
+export function renderError(
+  id: RequestId | undefined,
+  code: number,
+  message: string,
+  data?: Json,
+): string {
+  const error = data === undefined ? { code, message } : { code, message, data };
+  return JSON.stringify({ jsonrpc: '2.0', id, error });
+}
+
+/**
+ * The era's "not found" of a kind of thing: what a caller gets for what does not exist and, byte for
+ * byte but for ids, for what it may not see. Sent with HTTP 200.
+ */
+export function renderNotFound(
+  era: Era | undefined,
+  target: Target,
+  id: RequestId | undefined,
+  decisionId: string,
+): string {
+  const [code, message] = notFound(era, target.kind);
+  return renderError(id, code, message, { [DECISION_MEMBER]: { id: decisionId } });
+}
+
+/** A refused tool call that the caller may know about: a result that a model can act on, HTTP 200. */
+export function renderToolRefusal(
+  era: Era | undefined,
+  id: RequestId | undefined,
+  text: string,
+  decision: DecisionNote,
+): string {
+  const refusal = {
+    content: [{ type: 'text', text }],
+    isError: true,
+    _meta: decisionData(decision),
+  };
+  const result = era === '2026' ? { resultType: 'complete', ...refusal } : refusal;
+  return JSON.stringify({ jsonrpc: '2.0', id, result });
+}
+
+/** A refusal of another method that the caller may know about: an error with our own code, HTTP 200. */
+export function renderMethodRefusal(
+  id: RequestId | undefined,
+  code: number,
+  text: string,
+  decision: DecisionNote,
+): string {
+  return renderError(id, code, text, decisionData(decision));
+}
+
+function decisionData(decision: DecisionNote): { readonly [member: string]: Json } {
+  return { [DECISION_MEMBER]: { id: decision.id, reason: decision.reason } };
+}
+
+function notFound(era: Era | undefined, kind: Target['kind']): readonly [number, string] {
+  switch (kind) {
+    case 'tool':
+      return [INVALID_PARAMS, 'Unknown tool'];
+    case 'prompt':
+      return [INVALID_PARAMS, 'Unknown prompt'];
+    case 'resource':
+      return [era === '2026' ? INVALID_PARAMS : RESOURCE_NOT_FOUND, 'Resource not found'];
+    case 'template':
+      return [INVALID_PARAMS, 'Unknown resource template'];
+    case 'task':
+      return [INVALID_PARAMS, 'Task not found'];
+    case 'question':
+    case 'none':
+      return [METHOD_NOT_FOUND, 'Method not found'];
+  }
+}

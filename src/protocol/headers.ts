@@ -1,0 +1,341 @@
+// Agreement of HTTP headers and body in the stateless era. A header never decides anything: it is
+// compared with the body, and a difference refuses the message. Values are never copied elsewhere decoded.
+// Source: MCP 2026-07-28, transports, standard request headers and custom headers (SEP-2243).
+
+import { isObject, type Json, type JsonObject } from './jsonrpc.js';
+
+// Whether a client takes an answer of a type, by its `Accept`. A client that says nothing takes all, because
+// many in the field say nothing; one that leaves a type out is not sent it.
+// Source: RFC 9110 §12.5.1; MCP 2025-11-25, transports (sending messages to the server).
+
+const NO_WEIGHT = /^q=0(?:\.0{0,3})?$/;
+/** A header with more ranges than this says nothing that is worth reading. */
+const MAX_RANGES = 32;
+
+/** True where an `Accept` takes this type, such as `text/event-stream`: the most exact range decides. */
+export function acceptsType(accept: string | undefined, type: string): boolean {
+  if (accept === undefined || accept.trim() === '') return true;
+  let exactness = 0;
+  let isTaken = false;
+  for (const range of accept.split(',', MAX_RANGES)) {
+    const [name = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
+    const found = exactnessOf(name, type);
+    if (found <= exactness) continue;
+    exactness = found;
+    isTaken = !parameters.some((one) => NO_WEIGHT.test(one));
+  }
+  return isTaken;
+}
+
+/** How exactly a range names a type; 0 where it does not. */
+function exactnessOf(range: string, type: string): number {
+  if (range === type) return 3;
+  if (range === '*/*') return 1;
+  return range === `${type.slice(0, type.indexOf('/'))}/*` ? 2 : 0;
+}
+
+/** Lower-case header names with their values, as the edge hands them in. */
+export type HeaderMap = { readonly [name: string]: string | undefined };
+
+/** An argument that a header mirrors: the token behind `Mcp-Param-`, and where the argument stands. */
+export type MirroredParameter = { readonly header: string; readonly path: readonly string[] };
+
+type MirroredParameters =
+  | { readonly valid: true; readonly mirrored: readonly MirroredParameter[] }
+  /** `why` quotes nothing of the schema. */
+  | { readonly valid: false; readonly why: string };
+
+export const PARAM_PREFIX = 'mcp-param-';
+
+/** How deep an input schema is searched for `x-mcp-header`; deeper schemas are invalid. */
+const MAX_MIRROR_DEPTH = 64;
+
+const ENCODED_PREFIX = '=?base64?';
+const ENCODED_SUFFIX = '?=';
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+const VISIBLE_ASCII = /^[\x20-\x7e]*$/;
+const INTEGER = /^-?(?:0|[1-9][0-9]*)(?:\.0+)?$/;
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const ANNOTATION = 'x-mcp-header';
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * The value of a header as the body would carry it: optional whitespace trimmed, the form
+ * `=?base64?…?=` decoded. `undefined` where it is malformed: bytes outside visible ASCII, base64 that is
+ * not canonical, or bytes that are not UTF-8.
+ * Source: MCP 2026-07-28, transports, value encoding; RFC 9110 §5.6.3; RFC 4648 §3.5.
+ */
+export function decodeHeaderValue(raw: string): string | undefined {
+  const value = trimBlank(raw);
+  if (!VISIBLE_ASCII.test(value)) return undefined;
+  if (value.length < ENCODED_PREFIX.length + ENCODED_SUFFIX.length) return value;
+  if (!value.startsWith(ENCODED_PREFIX) || !value.endsWith(ENCODED_SUFFIX)) return value;
+  return decodeBase64(value.slice(ENCODED_PREFIX.length, -ENCODED_SUFFIX.length));
+}
+
+/**
+ * True when `Mcp-Name` names exactly what the body names: case-sensitive, after decoding, and without
+ * control characters, which no name may bring into a log or another header.
+ */
+export function matchesName(header: string | undefined, name: string): boolean {
+  if (header === undefined) return false;
+  const decoded = decodeHeaderValue(header);
+  return decoded !== undefined && decoded === name && !hasControl(decoded);
+}
+
+/** True when a header without encoding has exactly this value once optional whitespace is trimmed. */
+export function matchesPlain(header: string | undefined, value: string): boolean {
+  return header !== undefined && trimBlank(header) === value;
+}
+
+/**
+ * The `Mcp-Param-*` headers of a message, lower-case names, values as sent; `undefined` where one was
+ * repeated or is malformed, because two readers could then see two values.
+ */
+export function readParamHeaders(
+  headers: HeaderMap,
+  repeated: ReadonlySet<string>,
+): { readonly [name: string]: string } | undefined {
+  const found: Record<string, string> = Object.create(null);
+  for (const name in headers) {
+    const value = headers[name];
+    if (value === undefined || !name.startsWith(PARAM_PREFIX)) continue;
+    if (repeated.has(name) || decodeHeaderValue(value) === undefined) return undefined;
+    found[name] = trimBlank(value);
+  }
+  return found;
+}
+
+/** What the parameter headers of an admitted message say, by name; `undefined` where there are none. */
+export function decodeParamHeaders(headers: {
+  readonly [name: string]: string;
+}): { readonly [name: string]: string } | undefined {
+  let decoded: Record<string, string> | undefined;
+  for (const name in headers) {
+    const value = headers[name] ?? '';
+    decoded ??= Object.create(null) as Record<string, string>;
+    decoded[name] = decodeHeaderValue(value) ?? value;
+  }
+  return decoded;
+}
+
+/**
+ * The arguments that a tool's inputSchema mirrors into headers, or why the schema may not be used: an
+ * annotation must be a non-empty unique token on a string, integer or boolean that is reached through
+ * `properties` alone.
+ * Source: MCP 2026-07-28, tools, x-mcp-header.
+ */
+export function mirroredParameters(inputSchema: Json): MirroredParameters {
+  const mirrored: MirroredParameter[] = [];
+  const why = collectMirrored(inputSchema, [], mirrored);
+  if (why !== undefined) return { valid: false, why };
+  const names = new Set(mirrored.map((parameter) => parameter.header.toLowerCase()));
+  if (names.size < mirrored.length) return { valid: false, why: 'two annotations name one header' };
+  return { valid: true, mirrored };
+}
+
+/**
+ * True when each mirrored header is there exactly when its argument is there and not null, and has its
+ * value: booleans as `true` and `false`, integers compared as numbers, strings exactly after decoding.
+ * A value that no header can carry must have none. Headers that no parameter mirrors are ignored.
+ * Source: MCP 2026-07-28, transports, custom headers.
+ */
+export function compareParamHeaders(
+  mirrored: readonly MirroredParameter[],
+  args: JsonObject,
+  paramHeaders: { readonly [name: string]: string },
+): boolean {
+  return mirrored.every(({ header, path }) =>
+    isMirrored(argumentAt(args, path), paramHeaders[PARAM_PREFIX + header.toLowerCase()]),
+  );
+}
+
+function isMirrored(value: Json | undefined, header: string | undefined): boolean {
+  if (!isMirrorable(value)) return header === undefined;
+  const decoded = header === undefined ? undefined : decodeHeaderValue(header);
+  if (decoded === undefined) return false;
+  if (typeof value === 'number') return INTEGER.test(decoded) && Number(decoded) === value;
+  return decoded === String(value);
+}
+
+function isMirrorable(value: Json | undefined): value is string | number | boolean {
+  return typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value);
+}
+
+/** The argument at exactly this path of members; `undefined` where there is none of its own. */
+function argumentAt(args: JsonObject, path: readonly string[]): Json | undefined {
+  let value: Json | undefined = args;
+  for (const name of path) {
+    if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;
+    value = value[name];
+  }
+  return value;
+}
+
+// Members whose value is an instance, not a schema: a name in there is no annotation.
+const INSTANCE_KEYWORDS = new Set(['const', 'default', 'enum', 'examples']);
+// Members whose value maps free names to schemas.
+const MAP_KEYWORDS = new Set([
+  'properties',
+  'patternProperties',
+  '$defs',
+  'definitions',
+  'dependentSchemas',
+]);
+
+/** Follows `properties` from the root; everything beside it must be free of annotations. */
+function collectMirrored(
+  schema: Json,
+  path: readonly string[],
+  mirrored: MirroredParameter[],
+): string | undefined {
+  if (path.length > MAX_MIRROR_DEPTH) return 'the schema nests too deeply';
+  if (!isObject(schema)) return undefined;
+  const annotation = readAnnotation(schema, path);
+  if (typeof annotation === 'object') mirrored.push(annotation);
+  else if (annotation !== undefined) return annotation;
+  for (const keyword of Object.keys(schema)) {
+    const value = schema[keyword] ?? null;
+    const why =
+      keyword === 'properties' && isObject(value)
+        ? collectProperties(value, path, mirrored)
+        : findMisplaced(keyword, value, 0);
+    if (why !== undefined) return why;
+  }
+  return undefined;
+}
+
+function collectProperties(
+  properties: JsonObject,
+  path: readonly string[],
+  mirrored: MirroredParameter[],
+): string | undefined {
+  for (const name of Object.keys(properties)) {
+    const why = collectMirrored(properties[name] ?? null, [...path, name], mirrored);
+    if (why !== undefined) return why;
+  }
+  return undefined;
+}
+
+/** The annotation of one property: a parameter, a fault, or nothing. */
+function readAnnotation(
+  schema: JsonObject,
+  path: readonly string[],
+): MirroredParameter | string | undefined {
+  if (!Object.hasOwn(schema, ANNOTATION)) return undefined;
+  const header = schema[ANNOTATION];
+  if (path.length === 0) return 'an annotation stands on the root';
+  if (typeof header !== 'string' || !TOKEN.test(header)) return 'an annotation is not a token';
+  const type = schema['type'];
+  if (type !== 'string' && type !== 'integer' && type !== 'boolean') {
+    return 'an annotation stands on neither a string, an integer nor a boolean';
+  }
+  return '$ref' in schema ? 'an annotation stands beside a reference' : { header, path };
+}
+
+/** A fault when an annotation stands anywhere within a keyword other than `properties`. */
+function findMisplaced(keyword: string, value: Json, depth: number): string | undefined {
+  if (INSTANCE_KEYWORDS.has(keyword) || typeof value !== 'object' || value === null) {
+    return undefined;
+  }
+  if (depth > MAX_MIRROR_DEPTH) return 'the schema nests too deeply';
+  for (const [name, inner] of Object.entries(value)) {
+    // The names of a map of schemas are no keywords, whatever they are called.
+    if (name === ANNOTATION && !isSchemaMap(keyword, inner)) {
+      return 'an annotation stands where properties alone do not lead';
+    }
+    const why = findMisplaced(MAP_KEYWORDS.has(keyword) ? '' : name, inner, depth + 1);
+    if (why !== undefined) return why;
+  }
+  return undefined;
+}
+
+function isSchemaMap(keyword: string, inner: Json): boolean {
+  return MAP_KEYWORDS.has(keyword) && (isObject(inner) || typeof inner === 'boolean');
+}
+
+function decodeBase64(encoded: string): string | undefined {
+  if (!BASE64.test(encoded)) return undefined;
+  const binary = atob(encoded);
+  // Spare bits that are not zero would give one value several spellings.
+  if (btoa(binary) !== encoded) return undefined;
+  try {
+    return decoder.decode(Uint8Array.from(binary, (byte) => byte.charCodeAt(0)));
+  } catch {
+    return undefined;
+  }
+}
+
+function trimBlank(value: string): string {
+  let start = 0;
+  let end = value.length;
+  while (start < end && isBlank(value.charCodeAt(start))) start++;
+  while (end > start && isBlank(value.charCodeAt(end - 1))) end--;
+  return start === 0 && end === value.length ? value : value.slice(start, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09;
+}
+
+function hasControl(value: string): boolean {
+  for (let at = 0; at < value.length; at++) {
+    const code = value.charCodeAt(at);
+    if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) return true;
+  }
+  return false;
+}
+
+// The headers of the stateless era that mirror a body, written from the body: for a message that came
+// without them. The counterpart of headers.ts, which compares them.
+// Source: MCP 2026-07-28, transports, standard request headers, custom headers and value encoding.
+
+/** A header: lower-case name and value. */
+export type HeaderPair = readonly [name: string, value: string];
+
+/** Where the specification has a body name mirrored. */
+const NAME_SOURCES: ReadonlyMap<string, 'name' | 'uri'> = new Map([
+  ['tools/call', 'name'],
+  ['prompts/get', 'name'],
+  ['resources/read', 'uri'],
+]);
+const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+const ENCODED_START = '=?base64?';
+
+/** A value as a header carries it: plain where every reader reads it alike, else its base64 form. */
+export function encodeHeaderValue(value: string): string {
+  const isPlain = PLAIN.test(value) && !value.startsWith(ENCODED_START);
+  if (isPlain && decodeHeaderValue(value) === value) return value;
+  let binary = '';
+  for (const byte of new TextEncoder().encode(value)) binary += String.fromCharCode(byte);
+  return `${ENCODED_START}${btoa(binary)}?=`;
+}
+
+/** The headers of a request of the stateless era, `Mcp-Param-*` by what the approved schema mirrors. */
+export function statelessHeaders(
+  version: string,
+  method: string,
+  params: JsonObject,
+  mirrored: readonly MirroredParameter[],
+): readonly HeaderPair[] {
+  const headers: HeaderPair[] = [
+    ['mcp-protocol-version', version],
+    ['mcp-method', method],
+  ];
+  const name = params[NAME_SOURCES.get(method) ?? ''];
+  if (typeof name === 'string') headers.push(['mcp-name', encodeHeaderValue(name)]);
+  const args = params['arguments'];
+  if (method !== 'tools/call' || !isObject(args)) return headers;
+  for (const { header, path } of mirrored) {
+    const value = mirrorOf(argumentAt(args, path));
+    if (value !== undefined) headers.push([PARAM_PREFIX + header.toLowerCase(), value]);
+  }
+  return headers;
+}
+
+function mirrorOf(value: Json | undefined): string | undefined {
+  if (typeof value === 'string') return encodeHeaderValue(value);
+  if (typeof value === 'boolean' || Number.isSafeInteger(value)) return String(value);
+  return undefined;
+}

@@ -1,0 +1,416 @@
+// Reads bytes as JSON that every parser understands alike, and finds and edits places in the same text,
+// so that what was inspected can leave byte for byte. It never serializes a value.
+// Source: RFC 8259; RFC 7493 (I-JSON) §2.1 to §2.3.
+
+import type { TextEdit } from '../admitted-request.js';
+import type { Json, JsonObject, RequestId } from '../jsonrpc.js';
+import { type Bytes, isInPieces, type Pieces } from '../transport.js';
+import { type JsonCaps, type JsonError, type Scanned, scanJson } from './scan.js';
+
+/** How deep objects and arrays may nest, where a caller has no cap of its own. */
+export const MAX_JSON_DEPTH = 64;
+
+/** For text whose values were counted when it came in. */
+const COUNTED: JsonCaps = { maxDepth: MAX_JSON_DEPTH, maxValues: Number.POSITIVE_INFINITY };
+
+/** A stretch of text in UTF-16 offsets: from `start` up to, not including, `end`. */
+export type Span = { readonly start: number; readonly end: number };
+
+/** A member of an object: its decoded name, where the name begins (at its quote), and its value. */
+type Member = { readonly name: string; readonly start: number; readonly value: Span };
+
+export type JsonReading =
+  | {
+      readonly ok: true;
+      readonly text: string;
+      readonly value: Json;
+      /** False proves that no number literal loses value on the way through a double. */
+      readonly suspectNumbers: boolean;
+      /** How many values it holds, itself among them. */
+      readonly values: number;
+    }
+  | { readonly ok: false; readonly error: JsonError };
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** The text of UTF-8 bytes, or `undefined` where they are none. */
+export function decodeUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Reads UTF-8 bytes as one JSON value. Refuses invalid UTF-8, a byte order mark, lone surrogates (also
+ * escaped), nesting and values past their caps, and in any object: two names equal after simple case folding, a name
+ * with NUL (both `duplicate-key`), and `__proto__`. Linear; does not recurse.
+ * Source: RFC 8259 §8.1; RFC 7493 §2.1, §2.3.
+ */
+export function readJson(bytes: Uint8Array, caps: JsonCaps = COUNTED): JsonReading {
+  const text = decodeUtf8(bytes);
+  return text === undefined ? { ok: false, error: 'malformed-json' } : readJsonText(text, caps);
+}
+
+/** As {@link readJson}, for text that was already decoded from valid UTF-8 (an event of a stream). */
+export function readJsonText(text: string, caps: JsonCaps = COUNTED): JsonReading {
+  const scanned = scanJson(text, caps);
+  return scanned.error === undefined
+    ? parseScanned(text, scanned)
+    : { ok: false, error: scanned.error };
+}
+
+/** Parses text in which a scan found no fault. */
+export function parseScanned(text: string, { suspectNumbers, values }: Scanned): JsonReading {
+  try {
+    const value: Json = JSON.parse(text);
+    return { ok: true, text, value, suspectNumbers, values };
+  } catch {
+    return { ok: false, error: 'malformed-json' };
+  }
+}
+
+/** Where the value at `path` stands in valid JSON text; `undefined` where there is none. Linear. */
+export function spanOf(text: string, path: readonly (string | number)[]): Span | undefined {
+  let span: Span | undefined = fullTextSpan(text);
+  for (const step of path) {
+    if (span === undefined) return undefined;
+    span =
+      typeof step === 'number'
+        ? elementSpans(text, span)[step]
+        : memberSpans(text, span).find((member) => member.name === step)?.value;
+  }
+  return span;
+}
+
+/**
+ * What to cut so that the member at `path` disappears and the object stays valid: name, value, and one
+ * comma where there is one. To remove several members of one object use {@link removalEdits}.
+ */
+export function memberSpan(text: string, path: readonly (string | number)[]): Span | undefined {
+  const name = path.at(-1);
+  const object = spanOf(text, path.slice(0, -1));
+  if (typeof name !== 'string' || object === undefined) return undefined;
+  const [edit] = removalEdits(text, object, (member) => member === name);
+  return edit === undefined ? undefined : { start: edit.start, end: edit.end };
+}
+
+/**
+ * Edits that remove every member of the object at `object` whose name is refused, ascending and not
+ * overlapping, whichever members go.
+ */
+export function removalEdits(
+  text: string,
+  object: Span,
+  isRemoved: (name: string) => boolean,
+): readonly TextEdit[] {
+  const edits: TextEdit[] = [];
+  let keptEnd: number | undefined;
+  let runStart: number | undefined;
+  let runEnd = 0;
+  for (const member of memberSpans(text, object)) {
+    if (isRemoved(member.name)) {
+      runStart ??= keptEnd ?? member.start;
+      runEnd = member.value.end;
+      continue;
+    }
+    if (runStart !== undefined) {
+      // A run at the head takes the comma behind it, any other the comma before it.
+      edits.push({ start: runStart, end: keptEnd === undefined ? member.start : runEnd, text: '' });
+      runStart = undefined;
+    }
+    keptEnd = member.value.end;
+  }
+  if (runStart !== undefined) edits.push({ start: runStart, end: runEnd, text: '' });
+  return edits;
+}
+
+/** The members of the object at `span` of valid JSON text, in order; none where it is no object. */
+export function memberSpans(text: string, span: Span): readonly Member[] {
+  const members: Member[] = [];
+  if (text[span.start] !== '{') return members;
+  let at = skipBlank(text, span.start + 1);
+  while (at < span.end && text[at] === '"') {
+    const nameEnd = skipString(text, at);
+    const name: string = JSON.parse(text.slice(at, nameEnd));
+    const value = valueAt(text, skipBlank(text, skipBlank(text, nameEnd) + 1));
+    members.push({ name, start: at, value });
+    at = skipBlank(text, skipBlank(text, value.end) + 1);
+  }
+  return members;
+}
+
+/** The elements of the array at `span` of valid JSON text, in order; none where it is no array. */
+export function elementSpans(text: string, span: Span): readonly Span[] {
+  const elements: Span[] = [];
+  if (text[span.start] !== '[') return elements;
+  let at = skipBlank(text, span.start + 1);
+  while (at < span.end && text[at] !== ']') {
+    const value = valueAt(text, at);
+    elements.push(value);
+    at = skipBlank(text, value.end);
+    if (text[at] === ',') at = skipBlank(text, at + 1);
+  }
+  return elements;
+}
+
+/** The text with the edits made. They must be ascending and must not overlap. */
+export function applyEdits(text: string, edits: readonly TextEdit[]): string {
+  if (edits.length === 0) return text;
+  let edited = '';
+  let at = 0;
+  for (const edit of edits) {
+    edited += text.slice(at, edit.start) + edit.text;
+    at = edit.end;
+  }
+  return edited + text.slice(at);
+}
+
+/**
+ * True when a number literal within the span of valid JSON text has another decimal value after
+ * a round trip through a double: 9007199254740993 and 1e400 have, 0.1, 1.0 and 1e2 have not.
+ * Source: RFC 7493 §2.2.
+ */
+export function hasInexactNumber(text: string, span: Span): boolean {
+  let at = span.start;
+  while (at < span.end) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) {
+      at = skipString(text, at);
+    } else if (code === 0x2d || (code >= 0x30 && code <= 0x39)) {
+      const end = skipScalar(text, at);
+      if (isInexact(text.slice(at, end))) return true;
+      at = end;
+    } else {
+      at++;
+    }
+  }
+  return false;
+}
+
+function isInexact(literal: string): boolean {
+  const value = Number(literal);
+  return !Number.isFinite(value) || decimalForm(literal) !== decimalForm(String(value));
+}
+
+/** A number literal as significant digits and the power of ten of the last of them. */
+function decimalForm(literal: string): string {
+  const [mantissa = '', exponent = '0'] = literal.toLowerCase().split('e');
+  const sign = mantissa.startsWith('-') ? '-' : '';
+  const [integer = '', fraction = ''] = mantissa.slice(sign.length).split('.');
+  const digits = integer + fraction;
+  let first = 0;
+  while (digits.charCodeAt(first) === 0x30) first++;
+  let last = digits.length;
+  while (last > first && digits.charCodeAt(last - 1) === 0x30) last--;
+  if (first === last) return '0';
+  const power = Number(exponent) - fraction.length + (digits.length - last);
+  return `${sign}${digits.slice(first, last)}e${power}`;
+}
+
+function fullTextSpan(text: string): Span {
+  return valueAt(text, skipBlank(text, 0));
+}
+
+function valueAt(text: string, start: number): Span {
+  const first = text[start];
+  if (first === '"') return { start, end: skipString(text, start) };
+  if (first === '{' || first === '[') return { start, end: skipContainer(text, start) };
+  return { start, end: skipScalar(text, start) };
+}
+
+function skipBlank(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && text.charCodeAt(at) <= 0x20) at++;
+  return at;
+}
+
+/** The position after the string that opens at `from`. Each backslash is looked at once. */
+function skipString(text: string, from: number): number {
+  let at = from + 1;
+  for (;;) {
+    const quote = text.indexOf('"', at);
+    if (quote < 0) return text.length;
+    let slashes = 0;
+    while (quote - slashes > at && text.charCodeAt(quote - slashes - 1) === 0x5c) slashes++;
+    if (slashes % 2 === 0) return quote + 1;
+    at = quote + 1;
+  }
+}
+
+function skipContainer(text: string, from: number): number {
+  let depth = 0;
+  let at = from;
+  while (at < text.length) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) {
+      at = skipString(text, at);
+      continue;
+    }
+    at++;
+    if (code === 0x7b || code === 0x5b) depth++;
+    else if (code === 0x7d || code === 0x5d) depth--;
+    if (depth === 0) return at;
+  }
+  return at;
+}
+
+function skipScalar(text: string, from: number): number {
+  let at = from;
+  for (; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code <= 0x20 || code === 0x2c || code === 0x5d || code === 0x7d) return at;
+  }
+  return at;
+}
+
+// Sets and removes single members of objects inside JSON text, so that everything else leaves byte for
+// byte. Never serializes what was there.
+
+type Path = readonly (string | number)[];
+
+/** The text with one member of the object at `path` set; unchanged where no object stands there. */
+export function setMember(text: string, path: Path, name: string, value: Json): string {
+  const object = spanOf(text, path);
+  if (object === undefined || text[object.start] !== '{') return text;
+  const members = memberSpans(text, object);
+  const json = JSON.stringify(value);
+  const known = members.find((member) => member.name === name);
+  if (known !== undefined) return applyEdits(text, [{ ...known.value, text: json }]);
+  const member = `${JSON.stringify(name)}:${json}${members.length === 0 ? '' : ','}`;
+  return applyEdits(text, [{ start: object.start + 1, end: object.start + 1, text: member }]);
+}
+
+/** The text without one member of the object at `path`. */
+export function removeMember(text: string, path: Path, name: string): string {
+  const object = spanOf(text, path);
+  if (object === undefined) return text;
+  return applyEdits(
+    text,
+    removalEdits(text, object, (one) => one === name),
+  );
+}
+
+/**
+ * The text of a result that depends on the caller: never shared by caches, and fresh for no longer than
+ * the cap (contract §6; MCP 2026-07-28, caching). A missing `ttlMs` means 0 and stays missing.
+ */
+export function setPrivate(
+  text: string,
+  result: { readonly [name: string]: Json },
+  maxTtlMs: number,
+): string {
+  const scoped =
+    result['cacheScope'] === 'private'
+      ? text
+      : setMember(text, ['result'], 'cacheScope', 'private');
+  const ttlMs = result['ttlMs'];
+  if (ttlMs === undefined) return scoped;
+  const isKept = typeof ttlMs === 'number' && Number.isInteger(ttlMs) && ttlMs <= maxTtlMs;
+  return isKept ? scoped : setMember(scoped, ['result'], 'ttlMs', maxTtlMs);
+}
+
+// A message as the bytes before its id and those behind it, so that the same message under another id is
+// recognized, and written, without being read again. Decides nothing about either.
+
+export type Halves = { readonly head: Uint8Array; readonly tail: Uint8Array };
+
+/** Whether two stretches of bytes are equal; the composition root gives the fastest it has. */
+export type IsEqual = (one: Uint8Array, other: Uint8Array) => boolean;
+
+const encoder = new TextEncoder();
+const NO_BYTES = new Uint8Array(0);
+
+/** The bytes before and behind the id; undefined where the id is not spelled as JSON.stringify would. */
+export function splitAtId(text: string, id: RequestId): Halves | undefined {
+  const span = spanOf(text, ['id']);
+  if (span === undefined || text.slice(span.start, span.end) !== JSON.stringify(id))
+    return undefined;
+  return {
+    head: encoder.encode(text.slice(0, span.start)),
+    tail: encoder.encode(text.slice(span.end)),
+  };
+}
+
+/** Whether these bytes are those halves with this id between them. */
+export function isJoined(halves: Halves, bytes: Bytes, id: RequestId, isEqual: IsEqual): boolean {
+  return isInPieces(bytes)
+    ? areItsPieces(halves, bytes, id, isEqual)
+    : isSameMessage(halves, bytes, id, isEqual);
+}
+
+/** Pieces that are cut elsewhere are not recognized. */
+function areItsPieces(halves: Halves, pieces: Pieces, id: RequestId, isEqual: IsEqual): boolean {
+  const own = piecesAtId(halves, id);
+  return (
+    pieces.length === own.length &&
+    own.every((piece, index) => isEqual(piece, pieces[index] ?? NO_BYTES))
+  );
+}
+
+function isSameMessage(
+  { head, tail }: Halves,
+  bytes: Uint8Array,
+  id: RequestId,
+  isEqual: IsEqual,
+): boolean {
+  const idBytes = encoder.encode(JSON.stringify(id));
+  const idEnd = head.length + idBytes.length;
+  return (
+    bytes.length === idEnd + tail.length &&
+    isEqual(bytes.subarray(0, head.length), head) &&
+    isEqual(bytes.subarray(head.length, idEnd), idBytes) &&
+    isEqual(bytes.subarray(idEnd), tail)
+  );
+}
+
+/** The message with this id, in the pieces that are kept. */
+export function piecesAtId({ head, tail }: Halves, id: RequestId): Pieces {
+  return [head, encoder.encode(JSON.stringify(id)), tail];
+}
+
+// Edits of single members of an object inside JSON text: what a translation adds, replaces and cuts, so
+// that all else crosses byte for byte. Never serializes what was there.
+// Source: JSON-RPC 2.0 §4 and §5; RFC 8259.
+
+const NOTHING: JsonObject = {};
+
+/** What becomes of one object: members that go, and members that stand in it afterwards with new values. */
+type MemberChange = {
+  readonly path: Path;
+  readonly cut?: ReadonlySet<string>;
+  readonly set?: JsonObject;
+};
+
+/** The edits of one object of valid JSON text; none where no object stands at the path. */
+export function memberEdits(
+  text: string,
+  { path, cut, set = NOTHING }: MemberChange,
+): readonly TextEdit[] {
+  const object = spanOf(text, path);
+  if (object === undefined || text[object.start] !== '{') return [];
+  return objectEdits(text, object, (name) => cut?.has(name) === true, set);
+}
+
+/** As {@link memberEdits}, applied at once. */
+export function changeMembers(text: string, change: MemberChange): string {
+  return applyEdits(text, memberEdits(text, change));
+}
+
+function objectEdits(
+  text: string,
+  object: Span,
+  isCut: (name: string) => boolean,
+  set: JsonObject,
+): readonly TextEdit[] {
+  const goes = (name: string): boolean => isCut(name) || Object.hasOwn(set, name);
+  const removals = removalEdits(text, object, goes);
+  const added = Object.entries(set).map(
+    ([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`,
+  );
+  if (added.length === 0) return removals;
+  const isEmpty = memberSpans(text, object).every((member) => goes(member.name));
+  const at = object.start + 1;
+  return [{ start: at, end: at, text: `${added.join(',')}${isEmpty ? '' : ','}` }, ...removals];
+}

@@ -1,0 +1,328 @@
+// One linear pass over JSON text before it is parsed: depth, number of values, duplicate members, lone
+// surrogates.
+// It judges only what a JSON parser accepts silently; grammar stays with JSON.parse, so nothing here
+// makes invalid text valid. Strings are crossed with indexOf, member names are hashed where they stand.
+// Source: RFC 8259 §4, §8.2 and §9; RFC 7493 §2.1 and §2.3.
+
+import { foldName } from '../../text/case-folding.js';
+
+/** What is wrong with JSON text, or with the bytes that should hold it. */
+export type JsonError = 'malformed-json' | 'duplicate-key' | 'too-deep' | 'too-many-values';
+
+/** How much JSON text may hold. Values are objects, arrays, strings that are no names, numbers and literals. */
+export type JsonCaps = { readonly maxDepth: number; readonly maxValues: number };
+
+/** Objects with more members than this are checked with a set instead of by comparing hashes. */
+const MAX_COMPARED_MEMBERS = 8;
+
+/** A number literal of at most this many characters and no exponent survives a double (DBL_DIG). */
+const MAX_EXACT_LENGTH = 15;
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const MINUS = 0x2d;
+const DIGIT_0 = 0x30;
+const DIGIT_9 = 0x39;
+const OPEN_BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_BRACKET = 0x5d;
+const LETTER_D = 0x64;
+const LETTER_E = 0x65;
+const LETTER_F = 0x66;
+const LETTER_N = 0x6e;
+const LETTER_T = 0x74;
+const LETTER_U = 0x75;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/** What a scan tells of text in which it found no fault. */
+export type Scanned = {
+  readonly error?: never;
+  readonly suspectNumbers: boolean;
+  readonly values: number;
+};
+
+type ScanOutcome = { readonly error: JsonError } | Scanned;
+
+/** Columns that one scan needed and the next hardly does are given back. */
+const MAX_KEPT_NAMES = 1024;
+
+type Scan = {
+  text: string;
+  maxDepth: number;
+  maxValues: number;
+  values: number;
+  at: number;
+  /** Position of the next quote and backslash at or after the place last asked about. */
+  quote: number;
+  backslash: number;
+  depth: number;
+  isNameNext: boolean;
+  suspectNumbers: boolean;
+  /** By depth: whether the container is an object, where its names begin below, its set once large. */
+  readonly isObject: boolean[];
+  readonly firstName: number[];
+  readonly sets: (Set<string> | undefined)[];
+  /** Names of all open objects, as a stack of columns. */
+  nameCount: number;
+  readonly nameHash: number[];
+  readonly nameStart: number[];
+  readonly nameEnd: number[];
+};
+
+/**
+ * Scans text that JSON.parse will read afterwards. For text that is valid JSON the answer is exact;
+ * for other text it may report any fault or none. Linear in the length, never recursive.
+ *
+ * @returns the first fault, or how many values there are, and whether a number literal could lose value on
+ * the way through a double.
+ */
+export function scanJson(text: string, caps: JsonCaps): ScanOutcome {
+  const scan = begin(text, caps);
+  while (scan.at < text.length) {
+    const error = step(scan, text.charCodeAt(scan.at));
+    if (error !== undefined) return end(scan, { error });
+  }
+  const { suspectNumbers, values, maxValues } = scan;
+  return end(scan, values > maxValues ? TOO_MANY_VALUES : { suspectNumbers, values });
+}
+
+const TOO_MANY_VALUES: ScanOutcome = Object.freeze({ error: 'too-many-values' });
+
+/** One scan runs at a time, so its columns are used again by the next. */
+const kept: Scan = {
+  text: '',
+  maxDepth: 0,
+  maxValues: 0,
+  values: 0,
+  at: 0,
+  quote: -1,
+  backslash: -1,
+  depth: 0,
+  isNameNext: false,
+  suspectNumbers: false,
+  isObject: [false],
+  firstName: [0],
+  sets: [undefined],
+  nameCount: 0,
+  nameHash: [],
+  nameStart: [],
+  nameEnd: [],
+};
+
+function begin(text: string, { maxDepth, maxValues }: JsonCaps): Scan {
+  kept.text = text;
+  kept.maxDepth = maxDepth;
+  kept.maxValues = maxValues;
+  kept.values = 0;
+  kept.at = 0;
+  kept.quote = -1;
+  kept.backslash = -1;
+  kept.depth = 0;
+  kept.isNameNext = false;
+  kept.suspectNumbers = false;
+  kept.nameCount = 0;
+  return kept;
+}
+
+/** Lets go of the text and of its names, so that the next scan finds small columns and no old text. */
+function end(scan: Scan, outcome: ScanOutcome): ScanOutcome {
+  scan.text = '';
+  scan.sets.fill(undefined);
+  if (scan.nameHash.length > MAX_KEPT_NAMES) {
+    for (const column of [scan.nameHash, scan.nameStart, scan.nameEnd]) column.length = 0;
+  }
+  return outcome;
+}
+
+function step(scan: Scan, code: number): JsonError | undefined {
+  switch (code) {
+    case QUOTE:
+      return takeString(scan);
+    case OPEN_BRACE:
+      return open(scan, true);
+    case OPEN_BRACKET:
+      return open(scan, false);
+    case CLOSE_BRACE:
+    case CLOSE_BRACKET:
+      return close(scan);
+    case COMMA:
+      // Many scalars need as many commas, so those are counted against the cap here.
+      if (scan.values > scan.maxValues) return 'too-many-values';
+      scan.isNameNext = scan.isObject[scan.depth] === true;
+      scan.at++;
+      return undefined;
+  }
+  if (code === MINUS || (code >= DIGIT_0 && code <= DIGIT_9)) takeNumber(scan);
+  else takeOther(scan, code);
+  return undefined;
+}
+
+/** A blank, a colon, or a letter of a literal: each of the letters below stands once in one literal, and in no other. */
+function takeOther(scan: Scan, code: number): void {
+  if (code >= LETTER_F && (code === LETTER_T || code === LETTER_F || code === LETTER_N))
+    scan.values++;
+  scan.at++;
+}
+
+function open(scan: Scan, isObject: boolean): JsonError | undefined {
+  if (scan.depth >= scan.maxDepth) return 'too-deep';
+  scan.values++;
+  if (scan.values > scan.maxValues) return 'too-many-values';
+  scan.depth++;
+  scan.isObject[scan.depth] = isObject;
+  scan.firstName[scan.depth] = scan.nameCount;
+  scan.sets[scan.depth] = undefined;
+  scan.isNameNext = isObject;
+  scan.at++;
+  return undefined;
+}
+
+function close(scan: Scan): JsonError | undefined {
+  if (scan.depth === 0) return 'malformed-json';
+  scan.nameCount = scan.firstName[scan.depth] ?? 0;
+  scan.depth--;
+  scan.isNameNext = false;
+  scan.at++;
+  return undefined;
+}
+
+function takeNumber(scan: Scan): void {
+  const { text } = scan;
+  scan.values++;
+  const start = scan.at;
+  let at = start + 1;
+  let hasExponent = false;
+  for (; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if ((code | 0x20) === LETTER_E) hasExponent = true;
+    else if (!isNumberPart(code)) break;
+  }
+  if (hasExponent || at - start > MAX_EXACT_LENGTH) scan.suspectNumbers = true;
+  scan.at = at;
+}
+
+/** Digits, '+', '-' and '.'. */
+function isNumberPart(code: number): boolean {
+  return code >= 0x2b && code <= DIGIT_9 && code !== COMMA && code !== 0x2f;
+}
+
+function takeString(scan: Scan): JsonError | undefined {
+  const start = scan.at + 1;
+  const end = endOfString(scan, start);
+  if (end < 0) return 'malformed-json';
+  scan.at = end + 1;
+  if (!scan.isNameNext) {
+    scan.values++;
+    return undefined;
+  }
+  scan.isNameNext = false;
+  return takeName(scan, start, end);
+}
+
+/** The position of the closing quote; negative where there is none or a surrogate stands alone. */
+function endOfString(scan: Scan, start: number): number {
+  const { text } = scan;
+  let at = start;
+  for (;;) {
+    if (scan.quote < at) scan.quote = indexOrEnd(text, '"', at);
+    if (scan.backslash < at) scan.backslash = indexOrEnd(text, '\\', at);
+    if (scan.quote < scan.backslash) return scan.quote;
+    if (scan.backslash === text.length) return -1;
+    at = afterEscape(text, scan.backslash);
+    if (at < 0) return -1;
+  }
+}
+
+function indexOrEnd(text: string, sought: string, from: number): number {
+  const found = text.indexOf(sought, from);
+  return found < 0 ? text.length : found;
+}
+
+/** The position after the escape (or pair of escapes) at `at`; negative for a lone surrogate. */
+function afterEscape(text: string, at: number): number {
+  const half = surrogateHalf(text, at);
+  if (half === 'none') return at + 2;
+  return half === 'high' && surrogateHalf(text, at + 6) === 'low' ? at + 12 : -1;
+}
+
+/** Whether an escape at `at` is one half of a surrogate pair; its last two digits do not matter. */
+function surrogateHalf(text: string, at: number): 'high' | 'low' | 'none' {
+  if (text.charCodeAt(at) !== BACKSLASH || text.charCodeAt(at + 1) !== LETTER_U) return 'none';
+  if ((text.charCodeAt(at + 2) | 0x20) !== LETTER_D) return 'none';
+  const digit = text.charCodeAt(at + 3) | 0x20;
+  if (digit === 0x38 || digit === 0x39 || digit === 0x61 || digit === 0x62) return 'high';
+  return digit >= 0x63 && digit <= 0x66 ? 'low' : 'none';
+}
+
+function takeName(scan: Scan, start: number, end: number): JsonError | undefined {
+  const { text } = scan;
+  let hash = 0;
+  for (let at = start; at < end; at++) {
+    let code = text.charCodeAt(at);
+    if (code > 0x7f || code === BACKSLASH) return takeUnusualName(scan, start, end);
+    if (code >= 0x41 && code <= 0x5a) code |= 0x20;
+    hash = (Math.imul(hash, 31) + code) & 0x3fffffff;
+  }
+  // Assigning to it would set a prototype, so it could be carried only by keeping it out of objects.
+  if (end - start === 9 && text.startsWith('__proto__', start)) return 'malformed-json';
+  return addName(scan, start, end, hash);
+}
+
+function takeUnusualName(scan: Scan, start: number, end: number): JsonError | undefined {
+  const name = readName(scan.text, start, end);
+  if (name === undefined || name === '__proto__') return 'malformed-json';
+  // Parsers written in C end a name at NUL, so it may be the duplicate of any other.
+  if (name.includes('\0')) return 'duplicate-key';
+  const folded = foldName(name);
+  let hash = 0;
+  for (let at = 0; at < folded.length; at++) {
+    hash = (Math.imul(hash, 31) + folded.charCodeAt(at)) & 0x3fffffff;
+  }
+  return addName(scan, start, end, hash);
+}
+
+function readName(text: string, start: number, end: number): string | undefined {
+  const raw = text.slice(start, end);
+  if (!raw.includes('\\')) return raw;
+  try {
+    return String(JSON.parse(`"${raw}"`));
+  } catch {
+    return undefined;
+  }
+}
+
+function addName(scan: Scan, start: number, end: number, hash: number): JsonError | undefined {
+  const set = scan.sets[scan.depth];
+  if (set !== undefined) return addToSet(set, foldedName(scan.text, start, end));
+  const first = scan.firstName[scan.depth] ?? 0;
+  for (let at = first; at < scan.nameCount; at++) {
+    if (scan.nameHash[at] !== hash) continue;
+    const other = foldedName(scan.text, scan.nameStart[at] ?? 0, scan.nameEnd[at] ?? 0);
+    if (other === foldedName(scan.text, start, end)) return 'duplicate-key';
+  }
+  scan.nameHash[scan.nameCount] = hash;
+  scan.nameStart[scan.nameCount] = start;
+  scan.nameEnd[scan.nameCount] = end;
+  scan.nameCount++;
+  if (scan.nameCount - first > MAX_COMPARED_MEMBERS) scan.sets[scan.depth] = setOf(scan, first);
+  return undefined;
+}
+
+function setOf(scan: Scan, first: number): Set<string> {
+  const set = new Set<string>();
+  for (let at = first; at < scan.nameCount; at++) {
+    set.add(foldedName(scan.text, scan.nameStart[at] ?? 0, scan.nameEnd[at] ?? 0));
+  }
+  return set;
+}
+
+function addToSet(set: Set<string>, folded: string): JsonError | undefined {
+  if (set.has(folded)) return 'duplicate-key';
+  set.add(folded);
+  return undefined;
+}
+
+function foldedName(text: string, start: number, end: number): string {
+  return foldName(readName(text, start, end) ?? '');
+}

@@ -1,0 +1,137 @@
+// Reads the envelope of one JSON-RPC message: which of the four shapes it is, and nothing else.
+// Never looks into params or results; never repairs what is malformed.
+// Source: JSON-RPC 2.0 §4 and §5; MCP 2025-11-25 and 2026-07-28, base protocol, messages.
+
+// The shapes of JSON-RPC 2.0 as MCP uses it: what a message is, once its envelope has been read.
+// Types only; reading bytes is jsonrpc.ts, judging them is admit.ts.
+// Source: JSON-RPC 2.0 §4 and §5; MCP 2025-11-25 and 2026-07-28, base protocol.
+
+/** Any JSON value. */
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+
+/** A JSON object. Read members with brackets: `params['name']`. */
+export type JsonObject = { readonly [member: string]: Json };
+
+/** `2024` is HTTP+SSE, `2025` the session era (2025-03-26 to 2025-11-25), `2026` the stateless era. */
+export type Era = '2024' | '2025' | '2026';
+
+/** A JSON-RPC id. MCP forbids null and fractional ids. */
+export type RequestId = string | number;
+
+/** The JSON-RPC error object. */
+export type RpcError = { readonly code: number; readonly message: string; readonly data?: Json };
+
+/** A message whose envelope holds: exactly one of the four shapes and no unknown member. */
+export type Message =
+  | {
+      readonly kind: 'request';
+      readonly id: RequestId;
+      readonly method: string;
+      readonly params: JsonObject | undefined;
+    }
+  | {
+      readonly kind: 'notification';
+      readonly method: string;
+      readonly params: JsonObject | undefined;
+    }
+  | { readonly kind: 'result'; readonly id: RequestId; readonly result: JsonObject }
+  | { readonly kind: 'error'; readonly id: RequestId | undefined; readonly error: RpcError };
+
+/** What a server may ask of a client, as policies name it. Elicitation by its mode. */
+export type ServerRequestName = 'sampling' | 'elicitation/form' | 'elicitation/url' | 'roots';
+
+/** What a request asks for: the thing that a policy rule and a pin can name. */
+export type Target =
+  | { readonly kind: 'tool'; readonly name: string }
+  | { readonly kind: 'prompt'; readonly name: string }
+  | { readonly kind: 'resource'; readonly uri: string }
+  | { readonly kind: 'template'; readonly uriTemplate: string }
+  | { readonly kind: 'question'; readonly name: ServerRequestName }
+  /** What a call began; `tool` is undefined where the caller has no such task. */
+  | { readonly kind: 'task'; readonly tool: string | undefined }
+  | { readonly kind: 'none' };
+
+/** True for a plain JSON object (not null, not an array). */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+type EnvelopeReading =
+  | Message
+  /** `id` is there when it could be read, so that the answer can name the request. */
+  | { readonly kind: 'malformed'; readonly id?: RequestId }
+  | { readonly kind: 'batch' };
+
+const REQUEST_MEMBERS = new Set(['jsonrpc', 'id', 'method', 'params']);
+const RESULT_MEMBERS = new Set(['jsonrpc', 'id', 'result']);
+const ERROR_MEMBERS = new Set(['jsonrpc', 'id', 'error']);
+const ERROR_OBJECT_MEMBERS = new Set(['code', 'message', 'data']);
+
+/**
+ * Reads an envelope. Exactly one of the shapes request, notification, result and error, no unknown
+ * member, `jsonrpc` exactly "2.0", ids strings or safe integers (`null` only on an error). An array is
+ * reported as `batch`, whatever it holds.
+ * Source: JSON-RPC 2.0 §4, §5, §6; MCP 2025-11-25, base protocol (ids are never null).
+ */
+export function readEnvelope(value: Json): EnvelopeReading {
+  if (Array.isArray(value)) return { kind: 'batch' };
+  if (!isObject(value)) return { kind: 'malformed' };
+  return readCall(value) ?? readResult(value) ?? readFailure(value) ?? malformed(value);
+}
+
+/** True for an id that MCP allows: a string or a safe integer. */
+export function isRequestId(value: Json | undefined): value is RequestId {
+  return typeof value === 'string' || Number.isSafeInteger(value);
+}
+
+function readCall(value: JsonObject): Message | undefined {
+  const { method, params, id } = own(value);
+  if (typeof method !== 'string' || !isClosed(value, REQUEST_MEMBERS)) return undefined;
+  if (params !== undefined && !isObject(params)) return undefined;
+  if (id === undefined) return { kind: 'notification', method, params };
+  return isRequestId(id) ? { kind: 'request', id, method, params } : undefined;
+}
+
+function readResult(value: JsonObject): Message | undefined {
+  const { id, result } = own(value);
+  if (!isObject(result) || !isRequestId(id)) return undefined;
+  return isClosed(value, RESULT_MEMBERS) ? { kind: 'result', id, result } : undefined;
+}
+
+function readFailure(value: JsonObject): Message | undefined {
+  const { id, error } = own(value);
+  if (!isObject(error) || !isClosed(value, ERROR_MEMBERS)) return undefined;
+  if (id !== undefined && id !== null && !isRequestId(id)) return undefined;
+  const code = error['code'];
+  const message = error['message'];
+  if (typeof code !== 'number' || !Number.isSafeInteger(code)) return undefined;
+  if (typeof message !== 'string' || !hasOnly(error, ERROR_OBJECT_MEMBERS)) return undefined;
+  const data = error['data'];
+  const failure = data === undefined ? { code, message } : { code, message, data };
+  return { kind: 'error', id: id ?? undefined, error: failure };
+}
+
+function malformed(value: JsonObject): EnvelopeReading {
+  const id = value['id'];
+  return isRequestId(id) ? { kind: 'malformed', id } : { kind: 'malformed' };
+}
+
+/** The members that an envelope may have. None of the names is on Object.prototype. */
+function own(value: JsonObject): {
+  readonly method?: Json;
+  readonly params?: Json;
+  readonly id?: Json;
+  readonly result?: Json;
+  readonly error?: Json;
+} {
+  return value;
+}
+
+function isClosed(value: JsonObject, allowed: ReadonlySet<string>): boolean {
+  return value['jsonrpc'] === '2.0' && hasOnly(value, allowed);
+}
+
+function hasOnly(value: JsonObject, allowed: ReadonlySet<string>): boolean {
+  for (const name in value) if (!allowed.has(name)) return false;
+  return true;
+}

@@ -1,0 +1,319 @@
+// The shapes of params, method by method: what a request names, and its arguments. Members that no
+// revision defines pass; members that a case-insensitive parser would take for a defined one do not.
+// Source: MCP schema, 2025-03-26 to 2026-07-28; CVE-2026-27896.
+
+import { foldName } from '../text/case-folding.js';
+import {
+  type Era,
+  isObject,
+  isRequestId,
+  type Json,
+  type JsonObject,
+  type Target,
+} from './jsonrpc.js';
+import { canRequireInput } from './server-requests.js';
+import { readFilter } from './subscriptions.js';
+
+// Decides whether an object has a member that a case-insensitive parser takes for a defined one although
+// we do not: `Name` for `name`, also where `name` is absent. Such an object is refused, never repaired.
+// Source: MCP schema, 2025-03-26 to 2026-07-28; CVE-2026-27896; Go encoding/json, System.Text.Json (web).
+
+/** The defined names of one kind of object, by their folded form. */
+type DefinedMembers = {
+  readonly exact: ReadonlySet<string>;
+  readonly folded: ReadonlySet<string>;
+};
+
+function definedMembers(names: readonly string[]): DefinedMembers {
+  return { exact: new Set(names), folded: new Set(names.map(foldName)) };
+}
+
+/** What some revision defines in the `_meta` of a request. */
+export const DEFINED_META_MEMBERS = definedMembers([
+  'io.modelcontextprotocol/clientCapabilities',
+  'io.modelcontextprotocol/clientInfo',
+  'io.modelcontextprotocol/logLevel',
+  'io.modelcontextprotocol/protocolVersion',
+  'io.modelcontextprotocol/related-task',
+  'io.modelcontextprotocol/subscriptionId',
+  'progressToken',
+]);
+
+/** What a reference to a prompt or template, or the argument to complete, consists of. */
+const DEFINED_COMPLETION_MEMBERS = definedMembers(['arguments', 'name', 'type', 'uri', 'value']);
+
+/** What the result of some method of some revision consists of. */
+export const DEFINED_RESULT_MEMBERS = definedMembers([
+  '_meta',
+  'cacheScope',
+  'capabilities',
+  'completion',
+  'content',
+  'contents',
+  'inputRequests',
+  'instructions',
+  'isError',
+  'messages',
+  'nextCursor',
+  'prompts',
+  'protocolVersion',
+  'requestState',
+  'resources',
+  'resourceTemplates',
+  'resultType',
+  'serverInfo',
+  'structuredContent',
+  'supportedVersions',
+  'task',
+  'tasks',
+  'tools',
+  'ttlMs',
+]);
+
+/** What a task of some revision consists of, wherever it stands. */
+export const DEFINED_TASK_MEMBERS = definedMembers([
+  '_meta',
+  'cacheScope',
+  'createdAt',
+  'error',
+  'inputRequests',
+  'lastUpdatedAt',
+  'pollInterval',
+  'pollIntervalMs',
+  'requestState',
+  'result',
+  'resultType',
+  'status',
+  'statusMessage',
+  'taskId',
+  'ttl',
+  'ttlMs',
+]);
+
+/** True when a member is a defined one but for its case. Linear in the names. */
+export function isMisspelt(object: JsonObject, { exact, folded }: DefinedMembers): boolean {
+  for (const name in object) {
+    if (!exact.has(name) && folded.has(foldName(name))) return true;
+  }
+  return false;
+}
+
+/** What the params of a message ask for, or why they are not valid (a sentence of our own). */
+type ParamsReading =
+  | { readonly ok: true; readonly target: Target; readonly args: JsonObject | undefined }
+  | { readonly ok: false; readonly why: string };
+
+const NOTHING: ParamsReading = { ok: true, target: { kind: 'none' }, args: undefined };
+const NO_PARAMS: JsonObject = {};
+
+// Every member that some carried method defines, in its own spelling.
+const DEFINED_MEMBERS: ReadonlyMap<string, string> = new Map(
+  [
+    '_meta',
+    'argument',
+    'arguments',
+    'capabilities',
+    'clientInfo',
+    'context',
+    'cursor',
+    'inputResponses',
+    'level',
+    'message',
+    'name',
+    'notifications',
+    'progress',
+    'progressToken',
+    'protocolVersion',
+    'reason',
+    'ref',
+    'requestId',
+    'requestState',
+    'task',
+    'taskId',
+    'total',
+    'uri',
+  ].map((name) => [foldName(name), name]),
+);
+
+/** The levels of a log message. */
+export const LOG_LEVELS: ReadonlySet<Json | undefined> = new Set([
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+]);
+
+const READERS: ReadonlyMap<string, (params: JsonObject) => ParamsReading> = new Map([
+  ['initialize', readInitialize],
+  ['tools/list', readCursor],
+  ['resources/list', readCursor],
+  ['resources/templates/list', readCursor],
+  ['prompts/list', readCursor],
+  ['tools/call', (params: JsonObject) => readNamed(params, 'tool')],
+  ['prompts/get', (params: JsonObject) => readNamed(params, 'prompt')],
+  ['resources/read', readUri],
+  ['resources/subscribe', readUri],
+  ['resources/unsubscribe', readUri],
+  ['completion/complete', readCompletion],
+  ['logging/setLevel', readLevel],
+  ['subscriptions/listen', readListen],
+  ['tasks/get', readTaskId],
+  ['tasks/result', readTaskId],
+  ['tasks/cancel', readTaskId],
+  ['tasks/update', readUpdate],
+  ['tasks/list', readCursor],
+  ['notifications/cancelled', readCancelled],
+  ['notifications/progress', readProgress],
+]);
+
+/**
+ * Reads the params of a method of the table. Never looks into arguments: those are judged by pins and
+ * policy. Source: MCP 2025-11-25 and 2026-07-28, schema.
+ */
+export function readParams(
+  method: string,
+  params: JsonObject | undefined,
+  era: Era,
+): ParamsReading {
+  const given = params ?? NO_PARAMS;
+  const why = findUnclear(given) ?? findUncarried(method, given, era);
+  if (why !== undefined) return { ok: false, why };
+  return READERS.get(method)?.(given) ?? NOTHING;
+}
+
+/** A fault of members that any method may have. */
+function findUnclear(params: JsonObject): string | undefined {
+  for (const name in params) {
+    const defined = DEFINED_MEMBERS.get(foldName(name));
+    if (defined !== undefined && defined !== name) {
+      return 'A member of params differs from a defined one only in case.';
+    }
+  }
+  const meta = params['_meta'];
+  if (meta === undefined) return undefined;
+  if (!isObject(meta)) return '_meta must be an object.';
+  if (isMisspelt(meta, DEFINED_META_MEMBERS)) {
+    return 'A member of _meta differs from a defined one only in case.';
+  }
+  const token = meta['progressToken'];
+  const isValid = token === undefined || isRequestId(token);
+  return isValid ? undefined : 'progressToken must be a string or an integer.';
+}
+
+/** Members that would turn a call into something else: the answer to a question (2026 only). */
+function findUncarried(method: string, params: JsonObject, era: Era): string | undefined {
+  const { responses, state } = {
+    responses: params['inputResponses'],
+    state: params['requestState'],
+  };
+  if (responses === undefined && state === undefined) return undefined;
+  if (method === 'tasks/update' && state === undefined) return undefined;
+  if (era !== '2026' || !canRequireInput(method)) return 'This request cannot answer a question.';
+  if (responses !== undefined && !isObject(responses)) return 'inputResponses must be an object.';
+  const isValid = state === undefined || typeof state === 'string';
+  return isValid ? undefined : 'requestState must be a string.';
+}
+
+function readListen(params: JsonObject): ParamsReading {
+  return readFilter(params['notifications']) === undefined
+    ? wrong('notifications must say what to listen to.')
+    : NOTHING;
+}
+
+/** Whose task it is, and which tool it belongs to, stands in the sealed id. */
+function readTaskId(params: JsonObject): ParamsReading {
+  const id = params['taskId'];
+  if (typeof id !== 'string') return wrong('taskId must be a string.');
+  return { ok: true, target: { kind: 'task', tool: undefined }, args: undefined };
+}
+
+function readUpdate(params: JsonObject): ParamsReading {
+  return isObject(params['inputResponses'])
+    ? readTaskId(params)
+    : wrong('inputResponses must be an object.');
+}
+
+function readInitialize(params: JsonObject): ParamsReading {
+  if (typeof params['protocolVersion'] !== 'string')
+    return wrong('protocolVersion must be a string.');
+  if (!isObject(params['capabilities'])) return wrong('capabilities must be an object.');
+  const client = params['clientInfo'];
+  if (client !== undefined && !isObject(client)) return wrong('clientInfo must be an object.');
+  return NOTHING;
+}
+
+function readCursor(params: JsonObject): ParamsReading {
+  return isOptionalString(params['cursor']) ? NOTHING : wrong('cursor must be a string.');
+}
+
+function readNamed(params: JsonObject, kind: 'tool' | 'prompt'): ParamsReading {
+  const name = params['name'];
+  if (typeof name !== 'string' || name === '') return wrong('name must be a string.');
+  const args = params['arguments'] ?? NO_PARAMS;
+  if (!isObject(args) || params['arguments'] === null) return wrong('arguments must be an object.');
+  return { ok: true, target: { kind, name }, args };
+}
+
+function readUri(params: JsonObject): ParamsReading {
+  const uri = params['uri'];
+  if (typeof uri !== 'string' || uri === '') return wrong('uri must be a string.');
+  return { ok: true, target: { kind: 'resource', uri }, args: undefined };
+}
+
+function readCompletion(params: JsonObject): ParamsReading {
+  const { argument, context } = { argument: params['argument'], context: params['context'] };
+  const isNamed =
+    isObject(argument) &&
+    !isMisspelt(argument, DEFINED_COMPLETION_MEMBERS) &&
+    typeof argument['name'] === 'string' &&
+    typeof argument['value'] === 'string';
+  if (!isNamed) return wrong('argument must have a name and a value.');
+  if (context !== undefined && !isContext(context)) return wrong('context must be an object.');
+  const target = readReference(params['ref']);
+  return target === undefined
+    ? wrong('ref must name a prompt or a resource.')
+    : { ok: true, target, args: undefined };
+}
+
+function isContext(context: Json): boolean {
+  if (!isObject(context) || isMisspelt(context, DEFINED_COMPLETION_MEMBERS)) return false;
+  return context['arguments'] === undefined || isObject(context['arguments']);
+}
+
+function readReference(ref: Json | undefined): Target | undefined {
+  if (!isObject(ref) || isMisspelt(ref, DEFINED_COMPLETION_MEMBERS)) return undefined;
+  const name = ref['name'];
+  const uri = ref['uri'];
+  if (ref['type'] === 'ref/prompt' && typeof name === 'string' && uri === undefined) {
+    return { kind: 'prompt', name };
+  }
+  if (ref['type'] === 'ref/resource' && typeof uri === 'string' && name === undefined) {
+    return { kind: 'template', uriTemplate: uri };
+  }
+  return undefined;
+}
+
+function readLevel(params: JsonObject): ParamsReading {
+  return LOG_LEVELS.has(params['level']) ? NOTHING : wrong('level is not a log level.');
+}
+
+function readCancelled(params: JsonObject): ParamsReading {
+  return isRequestId(params['requestId']) ? NOTHING : wrong('requestId must be a request id.');
+}
+
+function readProgress(params: JsonObject): ParamsReading {
+  const isValid = isRequestId(params['progressToken']) && typeof params['progress'] === 'number';
+  return isValid ? NOTHING : wrong('progressToken and progress are required.');
+}
+
+function isOptionalString(value: Json | undefined): boolean {
+  return value === undefined || typeof value === 'string';
+}
+
+function wrong(why: string): ParamsReading {
+  return { ok: false, why };
+}

@@ -1,0 +1,121 @@
+// Reads what an upstream says, against what was asked: its own answer, a notification that is carried,
+// a request of its own, or something that belongs nowhere. Content is not looked at here.
+// Source: JSON-RPC 2.0 §5; MCP 2025-11-25 and 2026-07-28, base protocol, results.
+
+import type { MethodRule } from './admitted-request.js';
+import {
+  type Era,
+  isObject,
+  type Json,
+  type JsonObject,
+  type RequestId,
+  type RpcError,
+  readEnvelope,
+} from './jsonrpc.js';
+import { findMethod, isSubscriptionNotification } from './methods.js';
+import { DEFINED_RESULT_MEMBERS, isMisspelt } from './params.js';
+import { TASK_SESSION_VERSION } from './tasks.js';
+
+/** What the exchange waits for. On a stream that nobody asked for, `id` is undefined. */
+export type Expectation = {
+  readonly era: Era;
+  readonly id: RequestId | undefined;
+  readonly version: string;
+  /** The answer is the stream of a subscription (2026). */
+  readonly isListening?: boolean;
+  /** The method whose answer may be a question (2026), where it is one of the three. */
+  readonly mayRequireInput?: boolean;
+  /** Whether the answer may be a task, where a task could be the answer. */
+  readonly mayDefer?: boolean | undefined;
+};
+
+export type UpstreamMessage =
+  | { readonly kind: 'own-result'; readonly result: JsonObject }
+  /** A result that asks for input first; what it asks is not looked at here. */
+  | { readonly kind: 'own-question'; readonly result: JsonObject }
+  /** The answer comes later: what is told is the task that it comes by. */
+  | { readonly kind: 'own-task'; readonly result: JsonObject }
+  | { readonly kind: 'own-error'; readonly error: RpcError }
+  | {
+      readonly kind: 'notification';
+      readonly rule: MethodRule;
+      readonly method: string;
+      readonly params: JsonObject | undefined;
+    }
+  /** A request of the server's own; it is passed on, or answered by the gateway, in session eras alone. */
+  | {
+      readonly kind: 'server-request';
+      readonly id: RequestId;
+      readonly method: string;
+      readonly params: JsonObject | undefined;
+    }
+  /** Well-formed, but not ours: another id, or a notification that is not carried. To be dropped. */
+  | { readonly kind: 'foreign' }
+  | { readonly kind: 'malformed' };
+
+/**
+ * Classifies one message of an upstream. An id must equal the expected one in type and value.
+ * In 2026 a result is complete, or a question or a task where it may be one; any other `resultType` is
+ * malformed here. In 2025-11-25 a task stands in a member of the result.
+ * Source: MCP 2026-07-28, base protocol, resultType (absent means complete).
+ */
+export function classifyUpstreamMessage(value: Json, expect: Expectation): UpstreamMessage {
+  const message = readEnvelope(value);
+  switch (message.kind) {
+    case 'batch':
+    case 'malformed':
+      return { kind: 'malformed' };
+    case 'request':
+      return { ...message, kind: 'server-request' };
+    case 'notification': {
+      const { method, params } = message;
+      const rule = findMethod(expect.era, 'server', method, expect.version);
+      return rule?.type === 'notification' && isInPlace(method, expect)
+        ? { kind: 'notification', rule, method, params }
+        : { kind: 'foreign' };
+    }
+    case 'error':
+      return isOwn(message.id, expect)
+        ? { kind: 'own-error', error: message.error }
+        : { kind: 'foreign' };
+    case 'result':
+      return isOwn(message.id, expect) ? readResult(message.result, expect) : { kind: 'foreign' };
+  }
+}
+
+function isOwn(id: RequestId | undefined, expect: Expectation): boolean {
+  return id !== undefined && id === expect.id;
+}
+
+function isInPlace(method: string, { era, isListening = false }: Expectation): boolean {
+  return era !== '2026' || isSubscriptionNotification(method) === isListening;
+}
+
+function readResult(result: JsonObject, expect: Expectation): UpstreamMessage {
+  if (isMisspelt(result, DEFINED_RESULT_MEMBERS)) return { kind: 'malformed' };
+  if (expect.era !== '2026') return readSessionResult(result, expect);
+  switch (result['resultType']) {
+    case undefined:
+    case 'complete':
+      return { kind: 'own-result', result };
+    case 'input_required':
+      return expect.mayRequireInput === true
+        ? { kind: 'own-question', result }
+        : { kind: 'malformed' };
+    case 'task':
+      return expect.mayDefer === true ? { kind: 'own-task', result } : { kind: 'malformed' };
+    default:
+      return { kind: 'malformed' };
+  }
+}
+
+/** A server that knows no tasks answers the call at once, whatever was wished for. */
+function readSessionResult(
+  result: JsonObject,
+  { version, mayDefer }: Expectation,
+): UpstreamMessage {
+  const isTask =
+    version === TASK_SESSION_VERSION && mayDefer !== undefined && isObject(result['task']);
+  if (!isTask) return { kind: 'own-result', result };
+  return mayDefer === true ? { kind: 'own-task', result } : { kind: 'malformed' };
+}

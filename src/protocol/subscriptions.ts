@@ -1,0 +1,109 @@
+// The subscriptions of 2026: what a client listens to, and the messages that the gateway writes on such a
+// stream itself. Reads and writes values; who may listen to what is decided elsewhere.
+// Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
+
+import { isObject, type Json, type JsonObject, type RequestId } from './jsonrpc.js';
+
+/** The member of `_meta` that ties a message to the request that opened its stream. */
+export const SUBSCRIPTION_ID_KEY = 'io.modelcontextprotocol/subscriptionId';
+
+/** The lists whose changes can be listened to, by the member of the filter. */
+export const LIST_FILTERS = [
+  'toolsListChanged',
+  'promptsListChanged',
+  'resourcesListChanged',
+] as const;
+
+export type ListFilter = (typeof LIST_FILTERS)[number];
+
+/** What a client listens to. */
+export type ListenFilter = {
+  readonly lists: readonly ListFilter[];
+  readonly uris: readonly string[];
+  /** Ids of tasks (Tasks extension). */
+  readonly tasks: readonly string[];
+};
+
+/** What listens to nothing. */
+export const EMPTY_FILTER: ListenFilter = Object.freeze({ lists: [], uris: [], tasks: [] });
+
+const LIST_CHANGED_METHODS: { readonly [filter in ListFilter]: string } = {
+  toolsListChanged: 'notifications/tools/list_changed',
+  promptsListChanged: 'notifications/prompts/list_changed',
+  resourcesListChanged: 'notifications/resources/list_changed',
+};
+const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
+/** Resources that one stream may listen to. */
+const MAX_URIS = 512;
+/** Tasks that one stream may listen to. */
+const MAX_TASKS = 512;
+
+/** The part of a filter that a list-changed notice belongs to; `undefined` for any other method. */
+export function filterOfNotification(method: string): ListFilter | undefined {
+  return LIST_FILTERS.find((filter) => LIST_CHANGED_METHODS[filter] === method);
+}
+
+/** Reads `notifications`. Unknown members are left out; `undefined` where a known one is malformed. */
+export function readFilter(value: Json | undefined): ListenFilter | undefined {
+  if (!isObject(value)) return undefined;
+  const lists: ListFilter[] = [];
+  for (const filter of LIST_FILTERS) {
+    const isWanted = value[filter] ?? false;
+    if (typeof isWanted !== 'boolean') return undefined;
+    if (isWanted) lists.push(filter);
+  }
+  const uris = readNames(value['resourceSubscriptions'], MAX_URIS);
+  const tasks = readNames(value['taskIds'], MAX_TASKS);
+  return uris === undefined || tasks === undefined ? undefined : { lists, uris, tasks };
+}
+
+function readNames(value: Json | undefined, max: number): readonly string[] | undefined {
+  if (value === undefined) return [];
+  if (!Array.isArray(value) || value.length > max) return undefined;
+  const names = value.filter((name): name is string => typeof name === 'string' && name !== '');
+  return names.length === value.length ? names : undefined;
+}
+
+/** A filter as `notifications` has it: what is not listened to is absent. */
+export function writeFilter({ lists, uris, tasks }: ListenFilter): JsonObject {
+  const written: Record<string, Json> = {};
+  for (const filter of lists) written[filter] = true;
+  if (uris.length > 0) written['resourceSubscriptions'] = uris;
+  if (tasks.length > 0) written['taskIds'] = tasks;
+  return written;
+}
+
+/** True where `notifications` says exactly this filter, and nothing that no one here has read. */
+export function matchesExactly(value: Json | undefined, filter: ListenFilter): boolean {
+  const read = readFilter(value);
+  if (read === undefined || !isObject(value)) return false;
+  const known = new Set<string>([...LIST_FILTERS, 'resourceSubscriptions', 'taskIds']);
+  return (
+    Object.keys(value).every((name) => known.has(name)) &&
+    JSON.stringify(writeFilter(read)) === JSON.stringify(writeFilter(filter))
+  );
+}
+
+/** The first message of a stream: what was agreed to. */
+export function renderAcknowledged(id: RequestId, filter: ListenFilter): string {
+  const params = { notifications: writeFilter(filter), _meta: { [SUBSCRIPTION_ID_KEY]: id } };
+  return JSON.stringify({ jsonrpc: '2.0', method: ACKNOWLEDGED, params });
+}
+
+/** A notice of our own that a list changed. */
+export function renderListChanged(id: RequestId, filter: ListFilter): string {
+  const params = { _meta: { [SUBSCRIPTION_ID_KEY]: id } };
+  return JSON.stringify({ jsonrpc: '2.0', method: LIST_CHANGED_METHODS[filter], params });
+}
+
+/** The result with which a stream ends in good order. */
+export function renderFinalResponse(id: RequestId): string {
+  const result = { resultType: 'complete', _meta: { [SUBSCRIPTION_ID_KEY]: id } };
+  return JSON.stringify({ jsonrpc: '2.0', id, result });
+}
+
+/** Whether a notification names the subscription that it came for. */
+export function isOfSubscription(params: JsonObject | undefined, id: RequestId): boolean {
+  const meta = params?.['_meta'];
+  return isObject(meta) && meta[SUBSCRIPTION_ID_KEY] === id;
+}

@@ -1,0 +1,184 @@
+// The session era, 2025-03-26 to 2025-11-25: what a message must show besides its body, and what of an
+// `initialize` is changed before it leaves. Opening a sealed session id is the caller's port.
+// Source: MCP 2025-11-25, transports (session management, protocol version header) and lifecycle.
+
+import type { ProtocolError, SessionFacts, TextEdit } from '../admitted-request.js';
+import { type CapabilityCut, type CutTerms, cutCapabilities } from '../capabilities.js';
+import {
+  type ErrorContext,
+  headerMismatch,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  invalidMessage,
+  protocolErrorOf,
+  UNKNOWN_SESSION,
+  unsupportedVersion,
+} from '../errors.js';
+import { type HeaderMap, matchesName, matchesPlain, PARAM_PREFIX } from '../headers.js';
+import { spanOf } from '../json/json.js';
+import type { JsonObject, Message } from '../jsonrpc.js';
+import {
+  FIRST_VERSION_WITH_HEADER,
+  LATEST_SESSION_VERSION,
+  LEGACY_SSE_VERSION,
+  SESSION_VERSIONS,
+} from './revisions.js';
+import { NAME_SOURCES } from './stateless.js';
+
+// Headers of the stateless era on a message of a session. Clients of both eras send them with every
+// request; here they mirror nothing, decide nothing and are not sent on. They are overlooked where a
+// reader that did trust them would read what the body says, and are left to be refused everywhere else.
+// Source: MCP 2026-07-28, transports, validation of standard headers by intermediaries.
+
+type Call = Extract<Message, { readonly kind: 'request' | 'notification' }>;
+
+/**
+ * The headers without `Mcp-Method` and `Mcp-Name`, where both say what the body says and the version
+ * header names a revision of sessions; otherwise the headers as they are.
+ */
+export function withoutAgreedMirrors(headers: HeaderMap, call: Call): HeaderMap {
+  if (headers['mcp-method'] === undefined && headers['mcp-name'] === undefined) return headers;
+  const { 'mcp-method': method, 'mcp-name': name, ...others } = headers;
+  const version = headers['mcp-protocol-version']?.trim();
+  if (version === undefined || !SESSION_VERSIONS.includes(version)) return headers;
+  const isAgreed = matchesPlain(method, call.method) && agreesWithName(name, call);
+  return isAgreed ? others : headers;
+}
+
+function agreesWithName(header: string | undefined, call: Call): boolean {
+  if (header === undefined) return true;
+  const source = NAME_SOURCES.get(call.method);
+  const bodyValue = source === undefined ? undefined : call.params?.[source];
+  return typeof bodyValue === 'string' && matchesName(header, bodyValue);
+}
+
+/** Opens a session id for the caller at hand; `undefined` when it is not a live session of theirs. */
+export type OpenSession = (id: string) => SessionFacts | undefined;
+
+export type SessionCheck =
+  | { readonly kind: 'session'; readonly version: string; readonly session: SessionFacts }
+  | ProtocolError;
+
+/**
+ * Opens the session that the headers name, and checks that the version header agrees with it.
+ * A session that is unknown, has ended or belongs to somebody else is one and the same 404.
+ * `mayResume`: this request may name the event after which a stream goes on.
+ * Source: MCP 2025-11-25, transports, session management and protocol version header.
+ */
+export function checkSession(
+  headers: HeaderMap,
+  openSession: OpenSession,
+  errorContext: ErrorContext,
+  mayResume = false,
+): SessionCheck {
+  const stray = checkStrayHeaders(headers, errorContext, mayResume);
+  if (stray !== undefined) return stray;
+  const id = headers['mcp-session-id'];
+  if (id === undefined) return sessionRequired(errorContext);
+  const session = openSession(id);
+  // A session of HTTP+SSE lives on its channel alone.
+  if (session === undefined || session.version === LEGACY_SSE_VERSION)
+    return unknownSession(errorContext);
+  return (
+    checkVersionHeader(headers, session, errorContext) ?? {
+      kind: 'session',
+      version: session.version,
+      session,
+    }
+  );
+}
+
+/**
+ * Checks the headers of an `initialize`: it opens a session, so it may not name one.
+ *
+ * @returns the version to ask the upstream for: the requested one, else the latest that is carried.
+ */
+export function checkInitialize(
+  headers: HeaderMap,
+  requested: string,
+  errorContext: ErrorContext,
+): { readonly kind: 'initialize'; readonly version: string } | ProtocolError {
+  const stray = checkStrayHeaders(headers, errorContext);
+  if (stray !== undefined) return stray;
+  if (headers['mcp-session-id'] !== undefined) {
+    return invalidMessage(errorContext, 'initialize may not name a session.');
+  }
+  const isCarried = SESSION_VERSIONS.includes(requested);
+  return { kind: 'initialize', version: isCarried ? requested : LATEST_SESSION_VERSION };
+}
+
+/**
+ * The edits of an `initialize`: the version to ask for, and the capabilities that are not carried or
+ * not granted, with what a server may ask by those that stay.
+ * Ascending, not overlapping. Source: MCP 2025-11-25, lifecycle, version and capability negotiation.
+ */
+export function cutInitialize(
+  text: string,
+  params: JsonObject,
+  version: string,
+  terms: CutTerms,
+): CapabilityCut {
+  const path = ['params', 'capabilities'];
+  const cut = cutCapabilities(text, path, params['capabilities'], terms);
+  const edits: TextEdit[] = [...cut.edits];
+  if (params['protocolVersion'] !== version) {
+    const span = spanOf(text, ['params', 'protocolVersion']);
+    if (span !== undefined) edits.push({ ...span, text: JSON.stringify(version) });
+  }
+  edits.sort((one, other) => one.start - other.start);
+  return { ...cut, edits };
+}
+
+/** Headers that have no meaning in this era, and that another reader might trust, or ask replays by. */
+export function checkStrayHeaders(
+  headers: HeaderMap,
+  errorContext: ErrorContext,
+  mayResume = false,
+): ProtocolError | undefined {
+  if (!mayResume && headers['last-event-id'] !== undefined) {
+    return invalidMessage(
+      errorContext,
+      'Streams are resumed by GET; omit Last-Event-ID elsewhere.',
+    );
+  }
+  for (const name in headers) {
+    if (headers[name] === undefined) continue;
+    if (name === 'mcp-method' || name === 'mcp-name' || name.startsWith(PARAM_PREFIX)) {
+      return headerMismatch(
+        errorContext,
+        'Headers that mirror the body need a version that defines them.',
+      );
+    }
+  }
+  return undefined;
+}
+
+function checkVersionHeader(
+  headers: HeaderMap,
+  session: SessionFacts,
+  errorContext: ErrorContext,
+): ProtocolError | undefined {
+  const header = headers['mcp-protocol-version']?.trim();
+  if (header === undefined) return undefined;
+  if (!SESSION_VERSIONS.includes(header)) {
+    return unsupportedVersion(errorContext, header, SESSION_VERSIONS, INVALID_PARAMS);
+  }
+  // Revisions are dates, so they compare as text.
+  if (session.version < FIRST_VERSION_WITH_HEADER || header === session.version) return undefined;
+  return headerMismatch(
+    errorContext,
+    'MCP-Protocol-Version differs from the version of the session.',
+  );
+}
+
+/** 404: nothing that this caller could go on with stands behind the id. */
+export function unknownSession(errorContext: ErrorContext): ProtocolError {
+  const text = 'This session is unknown or has ended. Initialize again.';
+  return protocolErrorOf('unknown-session', UNKNOWN_SESSION, text, errorContext, 404);
+}
+
+/** 400: without a session there is nothing to go on with. */
+export function sessionRequired(errorContext: ErrorContext): ProtocolError {
+  const text = 'This request needs a session. Initialize first.';
+  return protocolErrorOf('session-required', INVALID_REQUEST, text, errorContext);
+}

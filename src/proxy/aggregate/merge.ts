@@ -1,0 +1,226 @@
+// Makes one handshake out of those of several members: what any of them can, in words that say whose
+// instructions are whose. Reads answers that were filtered; what is not named here is not declared.
+// Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, server/discover.
+
+import { servesApps, writeExtensions } from '../../protocol/capabilities.js';
+import { applyEdits, elementSpans, spanOf } from '../../protocol/json/json.js';
+import {
+  type Era,
+  isObject,
+  type Json,
+  type JsonObject,
+  type RequestId,
+} from '../../protocol/jsonrpc.js';
+import { declaresTasks, readTaskUses, writeTaskUses } from '../../protocol/tasks.js';
+
+/** A member's answer to a handshake. */
+type BackendHandshake = { readonly backend: Backend; readonly result: JsonObject };
+
+/** What the endpoint says of itself. */
+export type ServerName = { readonly name: string; readonly version: string };
+
+const PLAIN = ['completions', 'logging'];
+const WITH_LIST = ['prompts', 'resources', 'tools'];
+const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
+
+/** The result of an answer, `undefined` where it is an error. */
+export function resultOf(text: string): JsonObject | undefined {
+  const message: Json = JSON.parse(text);
+  const result = isObject(message) ? message['result'] : undefined;
+  return isObject(result) ? result : undefined;
+}
+
+/**
+ * The version of a session with all of them: the oldest that a member answered, because what a client says in
+ * it every member understands. Revisions are dates, so they compare as text.
+ */
+export function oldestVersion(handshakes: readonly BackendHandshake[]): string | undefined {
+  const versions = handshakes.flatMap(({ result }) => {
+    const version = result['protocolVersion'];
+    return typeof version === 'string' ? [version] : [];
+  });
+  return versions.sort()[0];
+}
+
+/** The answer to `initialize`. */
+export function joinInitialize(
+  handshakes: readonly BackendHandshake[],
+  { id, version, server }: { id: RequestId; version: string; server: ServerName },
+): string {
+  const result = {
+    protocolVersion: version,
+    capabilities: joinCapabilities(handshakes),
+    serverInfo: server,
+    ...instructionsOf(handshakes),
+  };
+  return JSON.stringify({ jsonrpc: '2.0', id, result });
+}
+
+/** The answer to `server/discover`: the versions that all of them carry. */
+export function joinDiscover(
+  handshakes: readonly BackendHandshake[],
+  { id, server, isWhole: isComplete }: { id: RequestId; server: ServerName; isWhole: boolean },
+): string {
+  const times = handshakes.map(({ result }) => result['ttlMs']);
+  const ttlMs = Math.min(...times.map((time) => (typeof time === 'number' ? time : 0)));
+  const result = {
+    supportedVersions: sharedVersions(handshakes),
+    capabilities: joinCapabilities(handshakes),
+    ...instructionsOf(handshakes),
+    resultType: 'complete',
+    cacheScope: 'private',
+    ttlMs: isComplete ? ttlMs : 0,
+    _meta: { [SERVER_INFO_KEY]: server },
+  };
+  return JSON.stringify({ jsonrpc: '2.0', id, result });
+}
+
+function sharedVersions(handshakes: readonly BackendHandshake[]): readonly string[] {
+  const [first = [], ...rest] = handshakes.map(({ result }) =>
+    textsOf(result['supportedVersions']),
+  );
+  return first.filter((version) => rest.every((versions) => versions.includes(version)));
+}
+
+function textsOf(value: Json | undefined): readonly string[] {
+  return Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
+}
+
+/** What any of them can. Changes of lists are always told: the gateway itself tells of them. */
+function joinCapabilities(handshakes: readonly BackendHandshake[]): JsonObject {
+  const declared = handshakes.flatMap(({ result }) => {
+    const capabilities = result['capabilities'];
+    return isObject(capabilities) ? [capabilities] : [];
+  });
+  const joined: Record<string, Json> = {};
+  for (const name of PLAIN) if (declared.some((one) => isObject(one[name]))) joined[name] = {};
+  for (const name of WITH_LIST) {
+    const lists = declared.flatMap((one) => (isObject(one[name]) ? [one[name]] : []));
+    if (lists.length === 0) continue;
+    const maySubscribe = lists.some((one) => isObject(one) && one['subscribe'] === true);
+    joined[name] = maySubscribe ? { subscribe: true, listChanged: true } : { listChanged: true };
+  }
+  const uses = new Set(declared.flatMap(readTaskUses));
+  if (uses.size > 0) joined['tasks'] = writeTaskUses([...uses]);
+  const extensions = writeExtensions(declared.some(declaresTasks), declared.some(servesApps));
+  return { ...joined, ...extensions };
+}
+
+/** Each member's approved instructions under a heading that says which names they speak of. */
+function instructionsOf(handshakes: readonly BackendHandshake[]): { instructions?: string } {
+  const parts = handshakes.flatMap(({ backend, result }) => {
+    const instructions = result['instructions'];
+    if (typeof instructions !== 'string' || instructions === '') return [];
+    return [`# ${backend.upstream} (its names begin with ${backend.prefix})\n\n${instructions}`];
+  });
+  return parts.length === 0 ? {} : { instructions: parts.join('\n\n') };
+}
+
+// Names of several servers under one roof: each member's names stand under its prefix towards the client, and
+// without it towards the server. Maps back exactly, and edits the name alone; all other bytes stay.
+
+/** A member of an endpoint: an upstream and what stands before its names. */
+export type Backend = { readonly upstream: string; readonly prefix: string };
+
+/**
+ * The member that a name belongs to, and the member's own name. No prefix begins with another, so there is
+ * at most one; `undefined` for a name under no prefix, or one that is nothing but a prefix.
+ */
+export function backendOfName<M extends Backend>(
+  backends: readonly M[],
+  name: string,
+): { readonly backend: M; readonly name: string } | undefined {
+  const backend = backends.find(({ prefix }) => name.startsWith(prefix));
+  if (backend === undefined || name.length === backend.prefix.length) return undefined;
+  return { backend, name: name.slice(backend.prefix.length) };
+}
+
+/** The JSON text with the string at `path` replaced; unchanged where there is none. */
+export function withText(text: string, path: readonly (string | number)[], value: string): string {
+  const span = spanOf(text, path);
+  return span === undefined ? text : applyEdits(text, [{ ...span, text: JSON.stringify(value) }]);
+}
+
+// Makes one page of a list out of the pages of several members: items byte for byte but for the prefix of
+// their names, in the order of the members. Reads pages that were judged; judges nothing itself.
+// Source: MCP 2025-11-25 and 2026-07-28, pagination; 2026-07-28, caching.
+
+/** Where the items of a list stand, and whether they have names that take a prefix; resources have URIs, tasks sealed ids. */
+type ListMember = { readonly member: string; readonly isNamed: boolean };
+
+const LIST_MEMBERS: ReadonlyMap<string, ListMember> = new Map([
+  ['tools/list', { member: 'tools', isNamed: true }],
+  ['prompts/list', { member: 'prompts', isNamed: true }],
+  ['resources/list', { member: 'resources', isNamed: false }],
+  ['resources/templates/list', { member: 'resourceTemplates', isNamed: false }],
+  ['tasks/list', { member: 'tasks', isNamed: false }],
+]);
+
+/** A page of one member, ready to be joined with others. */
+export type BackendPage = {
+  readonly items: readonly string[];
+  /** URIs of the items, where they are resources. */
+  readonly uris: readonly string[];
+  readonly nextCursor: string | undefined;
+  readonly ttlMs: number;
+};
+
+/** True for the methods whose answers can be joined. */
+export function isList(method: string): boolean {
+  return LIST_MEMBERS.has(method);
+}
+
+/** Reads a member's answer; `undefined` where it is an error. */
+export function readPage(text: string, method: string, prefix: string): BackendPage | undefined {
+  const listMember = LIST_MEMBERS.get(method);
+  const message: Json = JSON.parse(text);
+  const result = isObject(message) ? message['result'] : undefined;
+  const list = isObject(result) && listMember !== undefined ? result[listMember.member] : undefined;
+  if (listMember === undefined || !isObject(result) || !Array.isArray(list)) return undefined;
+  const span = spanOf(text, ['result', listMember.member]);
+  const spans = span === undefined ? [] : elementSpans(text, span);
+  const { nextCursor, ttlMs } = { nextCursor: result['nextCursor'], ttlMs: result['ttlMs'] };
+  return {
+    items: spans.map(({ start, end }, index) =>
+      itemText(text.slice(start, end), list[index] ?? null, listMember, prefix),
+    ),
+    uris: method === 'resources/list' ? list.flatMap(uriOf) : [],
+    nextCursor: typeof nextCursor === 'string' ? nextCursor : undefined,
+    ttlMs: typeof ttlMs === 'number' ? ttlMs : 0,
+  };
+}
+
+function itemText(text: string, item: Json, { isNamed }: ListMember, prefix: string): string {
+  const name = isNamed && isObject(item) ? item['name'] : undefined;
+  return typeof name === 'string' ? withText(text, ['name'], prefix + name) : text;
+}
+
+function uriOf(item: Json): readonly string[] {
+  const uri = isObject(item) ? item['uri'] : undefined;
+  return typeof uri === 'string' ? [uri] : [];
+}
+
+/** What the answer says besides its items. */
+type JoinedList = {
+  readonly id: RequestId;
+  readonly era: Era;
+  readonly method: string;
+  /** A cursor of our own, where a member has more. */
+  readonly nextCursor: string | undefined;
+  /** False where a member is missing: the list may be whole again in a moment. */
+  readonly isComplete: boolean;
+};
+
+/** One answer out of all pages. It depends on the caller, so no cache may share it. */
+export function joinPages(pages: readonly BackendPage[], list: JoinedList): string {
+  const { id, era, method, nextCursor, isComplete } = list;
+  const members = [
+    `${JSON.stringify(LIST_MEMBERS.get(method)?.member)}:[${pages.flatMap(({ items }) => items).join(',')}]`,
+  ];
+  if (nextCursor !== undefined) members.push(`"nextCursor":${JSON.stringify(nextCursor)}`);
+  if (era === '2026') {
+    const ttlMs = isComplete && pages.length > 0 ? Math.min(...pages.map((page) => page.ttlMs)) : 0;
+    members.push('"resultType":"complete"', '"cacheScope":"private"', `"ttlMs":${ttlMs}`);
+  }
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{${members.join(',')}}}`;
+}

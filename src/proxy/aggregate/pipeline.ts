@@ -1,0 +1,112 @@
+// THE STORY AT AN ENDPOINT of several upstreams: who calls, is it valid protocol, and whose is it. Then each
+// member that it concerns is asked by an ordinary exchange (src/exchange.ts), in which everything else is
+// decided, recorded and forwarded. Nothing here allows anything, and nothing here reaches an upstream.
+
+import type { Principal } from '../../policy/principal.js';
+import { openRecord } from '../../policy/record.js';
+import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
+import { admitPost } from '../../protocol/admission.js';
+import type { Admitted } from '../../protocol/admitted-request.js';
+import type { AdmittedArray } from '../../protocol/batch.js';
+import type { ReadOutcome } from '../../protocol/json/incremental.js';
+import type { JsonReading } from '../../protocol/json/json.js';
+import type { Incoming, Outgoing } from '../../protocol/transport.js';
+import { relayArray } from '../features/batch.js';
+import type { Ports } from '../ports.js';
+import { isRead, refuseUnread } from '../request-context.js';
+import { proofOf } from '../stages.js';
+import {
+  type AggregateContext,
+  type HandleRequest,
+  refuseAggregate,
+  type Verified,
+} from './requests.js';
+import { findTask, route } from './router.js';
+import { backendSessionsIn, findBackend, openLive } from './sessions.js';
+import { endSessions, openStreams } from './streams.js';
+
+/** Carries one request to an endpoint. Never rejects; answers once. `run` carries what a member is asked. */
+export async function runMerged(
+  incoming: Incoming,
+  outgoing: Outgoing,
+  ports: Ports,
+  run: HandleRequest,
+): Promise<void> {
+  const aggregate = ports.aggregate(incoming.upstream);
+  if (aggregate === undefined) return outgoing.send(404, {}, '');
+  const record = openRecord(incoming);
+  record.versions = aggregate.versions;
+  const context: AggregateContext = {
+    ...{ incoming, outgoing, ports, run, aggregate, record },
+    admitted: undefined,
+    isPassedOn: false,
+  };
+  try {
+    const refusal = await runStages(context);
+    if (refusal !== undefined) refuseAggregate(context, refusal);
+  } catch (error) {
+    ports.report(error, incoming.id);
+    refuseAggregate(context, refuseWith('internal'));
+  } finally {
+    if (!context.isPassedOn) ports.closeRecord(record);
+  }
+}
+
+/** The order: who, what, and then the members. */
+async function runStages(context: AggregateContext): Promise<Refusal | undefined> {
+  const { incoming, outgoing, ports, record, run } = context;
+  const principal = await authenticate(context);
+  if ('kind' in principal) return principal;
+  const verified: Verified = { context, principal };
+  if (incoming.httpMethod === 'GET') return openStreams(verified);
+  if (incoming.httpMethod === 'DELETE') return endSessions(verified);
+
+  const reading = await readBody(context);
+  if (!isRead(reading)) return refuseUnread(reading.error);
+  const admitted = admit(verified, reading);
+  if (admitted.kind === 'refused') return admitted;
+  if (admitted.kind === 'array')
+    return relayArray({ incoming, outgoing, ports, record }, admitted, (one, element) =>
+      // The array has taken no place: its elements take those of their members.
+      runMerged({ ...one, enter: incoming.enter }, element, ports, run),
+    );
+  return route(verified, admitted);
+}
+
+async function authenticate(context: AggregateContext): Promise<Principal | Refusal> {
+  const { incoming, outgoing, ports, record } = context;
+  const principal = await ports.authenticate(incoming, outgoing);
+  record.latency.auth = performance.now() - incoming.startedMs;
+  if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
+  record.principal = principal;
+  return principal;
+}
+
+/** Its values are counted by the member that it is for, as that member's bounds say. */
+function readBody({ incoming, ports }: AggregateContext): ReadOutcome | Promise<ReadOutcome> {
+  const terms = { upstream: incoming.upstream, maxValues: Number.POSITIVE_INFINITY };
+  return ports.readJson(incoming.body, terms);
+}
+
+/** Admitted here, so that it is known whose it is; what leaves, the member's own exchange admits again. */
+function admit(verified: Verified, reading: JsonReading): Admitted | AdmittedArray | Refusal {
+  const { context, principal } = verified;
+  const { incoming, ports } = context;
+  const outcome = admitPost({
+    headers: incoming.headers,
+    repeated: incoming.repeated,
+    body: incoming.body,
+    reading,
+    openSession: (sealed) => openLive(verified, sealed),
+    openServerRequest: (id, session) =>
+      findBackend(
+        backendSessionsIn(context, principal, session),
+        (scope) => ports.openServerRequest(id, scope),
+        principal,
+      )?.opened,
+    openTask: (sealed) => findTask(verified, sealed)?.task,
+  });
+  if (outcome.kind === 'fault') return refuseProtocolError(outcome);
+  if (outcome.kind === 'admitted') context.admitted = outcome;
+  return outcome;
+}

@@ -1,0 +1,105 @@
+// Sends the elements of an array on their way, one after the other, each as an exchange of its own: admitted,
+// decided, guarded, settled, recorded and forwarded alone. What comes back goes to the client as one event
+// stream, message by message, so that questions of the server can pass while it waits.
+// Source: MCP 2025-03-26, transports (a server may answer an array by a stream).
+
+import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
+import type { AdmittedArray } from '../../protocol/batch.js';
+import type { RequestId } from '../../protocol/jsonrpc.js';
+import { encodeSseMessage } from '../../protocol/sse.js';
+import type { Incoming, Outgoing, ResponseHeaders } from '../../protocol/transport.js';
+import { notAcceptable, takesStream } from '../accept.js';
+import { messageIn } from '../legacy-sse/request.js';
+import type { Ports } from '../ports.js';
+import type { Call } from '../request-context.js';
+import { STREAM_HEADERS } from '../sse-response.js';
+
+type HandleRequest = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => Promise<void>;
+
+const ACCEPTED = 202;
+const FIRST_REFUSAL = 400;
+
+/** Runs the elements. The array itself is recorded too: that it was admitted, and how it was answered. */
+export async function relayArray(
+  call: Pick<Call, 'incoming' | 'outgoing' | 'ports' | 'record'>,
+  array: AdmittedArray,
+  run: HandleRequest,
+): Promise<Refusal | undefined> {
+  const { incoming, outgoing, ports, record } = call;
+  if (array.hasRequests && !takesStream(incoming))
+    return refuseProtocolError(notAcceptable({ era: '2025' }));
+  record.client.era = '2025';
+  record.client.version = array.session.version;
+  record.client.session = array.session.hash;
+  record.target.receivedMethod = 'array';
+  record.decision.verdict = 'allow';
+  record.decision.stage = 'record';
+  record.decision.action = 'forwarded';
+  if (!(await ports.recordDecision(record))) {
+    record.decision.action = 'refused';
+    return refuseWith('audit-unavailable');
+  }
+  if (array.hasRequests) outgoing.open(200, STREAM_HEADERS);
+  let status = ACCEPTED;
+  for (const element of array.elements) {
+    const part = elementOf(incoming, element, ports.newDecisionId());
+    const collected = createElementOutgoing(
+      outgoing,
+      array.hasRequests ? idOf(element) : undefined,
+    );
+    await run(part, collected.outgoing, ports);
+    status = Math.max(status, collected.status());
+  }
+  record.result = { ...record.result, status: 'ok', http: array.hasRequests ? 200 : status };
+  if (array.hasRequests) outgoing.end();
+  else outgoing.send(status < FIRST_REFUSAL ? ACCEPTED : status, {}, '');
+  return undefined;
+}
+
+function elementOf(incoming: Incoming, element: string, id: string): Incoming {
+  return {
+    ...incoming,
+    id,
+    body: new TextEncoder().encode(element),
+    // The array has taken the place of them all: they go one after the other.
+    enter: () => true,
+    isProofUsed: true,
+    startedMs: performance.now(),
+    receivedAt: Date.now(),
+  };
+}
+
+/** The id of a request; `undefined` for what is not answered. */
+function idOf(element: string): RequestId | undefined {
+  const { id, method } = JSON.parse(element) as { id?: RequestId; method?: unknown };
+  return method === undefined ? undefined : id;
+}
+
+/** Where the answer to one element goes: into the stream of the array, if it is answered at all. */
+function createElementOutgoing(
+  batch: Outgoing,
+  id: RequestId | undefined,
+): { readonly outgoing: Outgoing; status(): number } {
+  let status = 0;
+  const write = (text: string): void | Promise<void> => batch.write(encodeSseMessage(text));
+  const outgoing: Outgoing = {
+    get isClosed() {
+      return batch.isClosed;
+    },
+    // The array has told the client what there is to tell.
+    also: () => undefined,
+    send(sent: number, headers: ResponseHeaders, body) {
+      status = sent;
+      if (id === undefined) return;
+      void write(messageIn(id, sent, headers, body));
+    },
+    open(opened) {
+      status = opened;
+    },
+    write: (bytes) => batch.write(bytes),
+    // The stream goes on with the next element.
+    end: () => undefined,
+    cut: () => batch.cut(),
+  };
+  return { outgoing, status: () => status };
+}

@@ -1,0 +1,284 @@
+// A result that asks for input first (2026). Each question must be declared by the very request and
+// granted by policy, and none may ask for what nobody should give; the state that the upstream wants back
+// is sealed. One question that may not pass withholds the whole result, because its dialogue cannot go on.
+// Source: MCP 2026-07-28, multi-round-trip requests; elicitation.
+
+import {
+  checkForm,
+  formSize,
+  MAX_FORM_SIZE,
+  readLink,
+} from '../../inspection/elicitation/forms-and-links.js';
+import { canonicalForm } from '../../pins/digest.js';
+import { meetLimits } from '../../policy/limits.js';
+import type { Principal } from '../../policy/principal.js';
+import type { Reason } from '../../policy/reasons.js';
+import { addFinding } from '../../policy/record.js';
+import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
+import { decideServerRequest } from '../../policy/server-requests.js';
+import { amendAdmitted } from '../../protocol/admission.js';
+import type { Admitted, TextEdit } from '../../protocol/admitted-request.js';
+import { INVALID_PARAMS, protocolErrorOf } from '../../protocol/errors.js';
+import {
+  applyEdits,
+  readJsonText,
+  removalEdits,
+  setMember,
+  spanOf,
+} from '../../protocol/json/json.js';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  type ServerRequestName,
+} from '../../protocol/jsonrpc.js';
+import { PLAIN_SESSION } from '../../protocol/listings.js';
+import {
+  type InputRequest,
+  type InputRequiredResult,
+  isOwnKey,
+  readInputRequiredResult,
+} from '../../protocol/server-requests.js';
+import type { PlannedMessage, ResponsePlan } from '../originating-request.js';
+import type { RememberedInputRequests, StateSubject } from '../ports.js';
+import { type Call, nameOf } from '../request-context.js';
+import type { Read, Verdict } from '../response-context.js';
+
+// The second leg of a dialogue (2026): a client sends its request again with answers and with the state
+// that the server gave it. The state is opened for this caller and this request alone, and the upstream
+// gets its own back, byte for byte; a state that does not open is a refusal.
+// Source: MCP 2026-07-28, multi-round-trip requests.
+
+/** Members of params that differ between the legs of one dialogue. */
+const CHANGING: ReadonlySet<string> = new Set(['_meta', 'inputResponses', 'requestState']);
+const NO_PARAMS: JsonObject = {};
+
+/** The params of an admitted message. */
+export function paramsOf({ message }: Pick<Admitted, 'message'>): JsonObject {
+  return ('params' in message ? message.params : undefined) ?? NO_PARAMS;
+}
+
+/** True for a request that answers a question: its result may not be cached (MCP 2026-07-28, caching). */
+export function isRetry(admitted: Pick<Admitted, 'message'>): boolean {
+  const params = paramsOf(admitted);
+  return params['inputResponses'] !== undefined || params['requestState'] !== undefined;
+}
+
+/** What the state of this request is bound to. */
+function stateSubject(upstream: string, admitted: PlannedMessage): StateSubject {
+  const kept: Record<string, Json> = {};
+  for (const [name, value] of Object.entries(paramsOf(admitted))) {
+    if (!CHANGING.has(name)) kept[name] = value;
+  }
+  const form = canonicalForm(kept);
+  if (!form.ok) throw new Error(`params without a canonical form: ${form.why}`);
+  const { target, rule } = admitted;
+  return {
+    upstream,
+    method: rule.method,
+    target: `${target.kind} ${nameOf(target) ?? ''}`,
+    params: form.text,
+  };
+}
+
+/** The message as the upstream is to get it: its own state, and no answers under keys of ours. */
+export function openRetry(
+  call: Call,
+  principal: Principal,
+  admitted: Admitted,
+): Admitted | Refusal {
+  if (!isRetry(admitted)) return admitted;
+  const sealed = paramsOf(admitted)['requestState'];
+  const edits: TextEdit[] = [...ownInputResponses(call, admitted)];
+  if (typeof sealed === 'string') {
+    const subject = stateSubject(call.incoming.upstream, admitted);
+    const state = call.ports.openState(sealed, subject, principal);
+    const span = spanOf(admitted.text, ['params', 'requestState']);
+    if (state === undefined || span === undefined) return refuseState(admitted);
+    edits.push({ ...span, text: JSON.stringify(state) });
+  }
+  return amendAdmitted(admitted, edits);
+}
+
+function ownInputResponses(call: Call, admitted: Admitted): readonly TextEdit[] {
+  const inputResponses = paramsOf(admitted)['inputResponses'];
+  if (!isObject(inputResponses)) return [];
+  const count = Object.keys(inputResponses).filter(isOwnKey).length;
+  const span = count === 0 ? undefined : spanOf(admitted.text, ['params', 'inputResponses']);
+  if (span === undefined) return [];
+  addFinding(call.record.findings, {
+    detector: 'reserved-key',
+    direction: 'to-upstream',
+    path: '/params/inputResponses',
+    count,
+    action: 'strip',
+  });
+  return removalEdits(admitted.text, span, isOwnKey);
+}
+
+/** Changed, stolen, of another request or too old: one refusal for all. */
+function refuseState({ message, era }: Admitted): Refusal {
+  const text = 'requestState is not valid for this request.';
+  const id = message.kind === 'request' ? message.id : undefined;
+  return refuseProtocolError(protocolErrorOf('invalid-message', INVALID_PARAMS, text, { era, id }));
+}
+
+export type { InputRequiredResult as Asking } from '../../protocol/server-requests.js';
+
+/** Inspects a text as its own answer is inspected, without the schema of a complete result. */
+type Inspect = (reading: Read) => Verdict | Promise<Verdict>;
+
+/** A question is never cached, and its state is opaque: neither is content (MCP 2026-07-28, caching). */
+const CUT: ReadonlySet<string> = new Set(['requestState', 'ttlMs', 'cacheScope']);
+
+const UNDECLARED: { readonly [name in ServerRequestName]: Reason } = {
+  sampling: 'sampling-forbidden',
+  roots: 'roots-forbidden',
+  'elicitation/form': 'elicitation-forbidden',
+  'elicitation/url': 'elicitation-forbidden',
+};
+
+/** Judges a result of type `input_required`. */
+export async function checkInputRequired(
+  call: Call,
+  responsePlan: ResponsePlan,
+  { text, result }: { readonly text: string; readonly result: JsonObject },
+  inspect: Inspect,
+): Promise<Verdict> {
+  const inputRequired = readInputRequiredResult(result);
+  if (inputRequired === undefined) return withhold('upstream-protocol');
+  const { principal } = responsePlan;
+  const { allowedServerRequests } = responsePlan.admitted;
+  const inputRequestError = await enforceServerRequests(
+    { call, principal, allowedServerRequests },
+    inputRequired,
+  );
+  if (inputRequestError !== undefined) {
+    noteWithheld(call, inputRequestError.inputRequest);
+    return withhold(inputRequestError.reason);
+  }
+  const reading = readJsonText(cutMembers(text));
+  if (!reading.ok) return withhold('upstream-protocol');
+  const verdict = await inspect(reading);
+  if (verdict.kind !== 'own') return verdict;
+  const inspected = showLinks(verdict.text ?? reading.text, inputRequired, ['result']);
+  if (inspected === undefined) return withhold('elicitation-url');
+  if (inputRequired.state === undefined) return { ...verdict, text: inspected };
+  const subject = stateSubject(call.incoming.upstream, responsePlan.admitted);
+  const sealed = call.ports.sealState(inputRequired.state, subject, responsePlan.principal);
+  if (sealed === undefined) return withhold('result-too-large');
+  return { ...verdict, text: setMember(inspected, ['result'], 'requestState', sealed) };
+}
+
+const NO_INPUT_REQUESTS_SEEN: RememberedInputRequests = { has: () => false, add: () => undefined };
+
+/** By all that it says: under a key that was used before, another question is another one. */
+function hashOf({ ports }: Call, inputRequest: InputRequest): string {
+  return ports.keyedHash('arguments', JSON.stringify(inputRequest));
+}
+
+type InputRequestError = { readonly reason: Reason; readonly inputRequest: InputRequest };
+
+/** Who is asked, and what may be asked of them by what they declare and were granted. */
+type ServerRequestTarget = Pick<ResponsePlan, 'principal'> &
+  Pick<ResponsePlan['admitted'], 'allowedServerRequests'> & { readonly call: Call };
+
+function findInputRequestError(
+  { inputRequests }: InputRequiredResult,
+  allowedServerRequests: ServerRequestTarget['allowedServerRequests'],
+): InputRequestError | undefined {
+  let size = 0;
+  for (const inputRequest of inputRequests) {
+    const { name, params } = inputRequest;
+    if (!allowedServerRequests.includes(name)) return { reason: UNDECLARED[name], inputRequest };
+    // All forms of one result together are read for no longer than one.
+    size += name === 'elicitation/form' ? formSize(params) : 0;
+    if (size > MAX_FORM_SIZE) return { reason: 'upstream-protocol', inputRequest };
+    const reason = checkContent(name, params);
+    if (reason !== undefined) return { reason, inputRequest };
+  }
+  return undefined;
+}
+
+/**
+ * The first question that may not be put, and why. Each by the rules that stand now, and within their limits:
+ * counted when it is asked, and where it is asked again, once.
+ */
+export async function enforceServerRequests(
+  { call, principal, allowedServerRequests }: ServerRequestTarget,
+  inputRequired: InputRequiredResult,
+  asked: RememberedInputRequests = NO_INPUT_REQUESTS_SEEN,
+): Promise<InputRequestError | undefined> {
+  const inputRequestError = findInputRequestError(inputRequired, allowedServerRequests);
+  if (inputRequestError !== undefined) return inputRequestError;
+  const { policies, upstream } = call.snapshot;
+  const catalogue = call.snapshot.catalogueFor(PLAIN_SESSION);
+  for (const inputRequest of inputRequired.inputRequests) {
+    const { name } = inputRequest;
+    const decision = decideServerRequest(policies, { principal, upstream, catalogue, name });
+    if (decision.verdict === 'deny') return { reason: UNDECLARED[name], inputRequest };
+    const requestHash = asked === NO_INPUT_REQUESTS_SEEN ? '' : hashOf(call, inputRequest);
+    if (asked.has(requestHash)) continue;
+    const limited = await meetLimits(decision, principal, call.ports.limits);
+    if (limited !== undefined) return { reason: limited.reason, inputRequest };
+    asked.add(requestHash);
+  }
+  return undefined;
+}
+
+function checkContent(name: ServerRequestName, params: JsonObject): Reason | undefined {
+  switch (name) {
+    case 'elicitation/form': {
+      const formError = checkForm(params);
+      return formError === 'malformed' ? 'upstream-protocol' : formError;
+    }
+    case 'elicitation/url':
+      return readLink(params['url']) === undefined ? 'elicitation-url' : undefined;
+    case 'sampling':
+    case 'roots':
+      return undefined;
+  }
+}
+
+/** Where inspection has cut something out of a link, it held what may not pass; the rest is plain. */
+export function showLinks(
+  text: string,
+  { inputRequests }: InputRequiredResult,
+  holder: readonly string[],
+): string | undefined {
+  let shown = text;
+  for (const { key, name, params } of inputRequests) {
+    if (name !== 'elicitation/url') continue;
+    const span = spanOf(shown, [...holder, 'inputRequests', key, 'params', 'url']);
+    const link = readLink(params['url']);
+    if (span === undefined || link === undefined) return undefined;
+    if (JSON.parse(shown.slice(span.start, span.end)) !== params['url']) return undefined;
+    if (link !== params['url'])
+      shown = applyEdits(shown, [{ ...span, text: JSON.stringify(link) }]);
+  }
+  return shown;
+}
+
+function cutMembers(text: string): string {
+  const span = spanOf(text, ['result']);
+  if (span === undefined) return text;
+  return applyEdits(
+    text,
+    removalEdits(text, span, (name) => CUT.has(name)),
+  );
+}
+
+/** Notes the question for whose sake a result was withheld. */
+export function noteWithheld(call: Call, { name }: InputRequest): void {
+  addFinding(call.record.findings, {
+    detector: `question:${name}`,
+    direction: 'to-client',
+    path: '/result/inputRequests',
+    count: 1,
+    action: 'withhold',
+  });
+}
+
+function withhold(reason: Reason): Verdict {
+  return { kind: 'refused', refusal: refuseWith(reason) };
+}

@@ -1,0 +1,312 @@
+// What a server asks of a client: whether it may, whether what it asks is clean, and under which id the
+// client sees it. Each question is an exchange of its own, decided and recorded like one; what may not pass
+// is answered to the server in the gateway's name.
+// Source: MCP 2025-11-25, sampling, elicitation, roots, ping; contract §4 and §6.
+
+import { checkForm, readLink } from '../../inspection/elicitation/forms-and-links.js';
+import { responseObligationsOf } from '../../policy/authorized-request.js';
+import type { Allow } from '../../policy/decision.js';
+import { meetLimits } from '../../policy/limits.js';
+import { REASONS, type Reason } from '../../policy/reasons.js';
+import { addFinding, openRecord, type RequestRecord } from '../../policy/record.js';
+import { refuseWith } from '../../policy/refusal.js';
+import { decideServerRequest } from '../../policy/server-requests.js';
+import type { SessionFacts, TextEdit } from '../../protocol/admitted-request.js';
+import { applyEdits, spanOf } from '../../protocol/json/json.js';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  type RpcError,
+  type ServerRequestName,
+} from '../../protocol/jsonrpc.js';
+import { PLAIN_SESSION } from '../../protocol/listings.js';
+import type { UpstreamMessage } from '../../protocol/responses.js';
+import { serverRequestNameOf } from '../../protocol/server-requests.js';
+import { sessionEra } from '../../protocol/versions/revisions.js';
+import { callerOf, noteRule, profileOf } from '../request-context.js';
+import {
+  DROP,
+  drop,
+  type Read,
+  relatedOf,
+  type Subject,
+  type Verdict,
+} from '../response-context.js';
+
+type ServerRequest = Extract<UpstreamMessage, { readonly kind: 'server-request' }>;
+
+/** One question on its way: its record is apart from that of the exchange that it came with. */
+type ServerRequestContext = {
+  readonly subject: Subject;
+  readonly session: SessionFacts;
+  readonly reading: Read;
+  readonly request: ServerRequest;
+  readonly name: ServerRequestName;
+  readonly record: RequestRecord;
+};
+
+/** Refused questions of one stream that are recorded one by one; the rest are findings of the stream. */
+const MAX_REFUSED_RECORDS = 64;
+
+const METHOD_NOT_FOUND = -32601;
+const INVALID_PARAMS = -32602;
+const INTERNAL_ERROR = -32603;
+
+/** What may not be asked does not exist; what is wrong with a question is its params; the rest is ours. */
+const CODES: { readonly [reason in Reason]?: number } = {
+  'sampling-forbidden': METHOD_NOT_FOUND,
+  'roots-forbidden': METHOD_NOT_FOUND,
+  'no-matching-allow': METHOD_NOT_FOUND,
+  'denied-by-rule': METHOD_NOT_FOUND,
+  'elicitation-sensitive': INVALID_PARAMS,
+  'elicitation-url': INVALID_PARAMS,
+  'upstream-protocol': INVALID_PARAMS,
+};
+
+/** Judges one request of a server. What passes has an id that only this client can answer by. */
+export async function checkServerRequest(
+  subject: Subject,
+  reading: Read,
+  request: ServerRequest,
+): Promise<Verdict> {
+  const { call, session } = subject;
+  const name = serverRequestNameOf(request.method, request.params);
+  if (session === undefined || name === undefined) {
+    drop(call, 'server-request');
+    if (session !== undefined) respondPlain(subject, session, request);
+    return DROP;
+  }
+  if (name === 'malformed' || request.params?.['task'] !== undefined) {
+    return refuseServerRequest(subject, session, request, 'upstream-protocol');
+  }
+  const record = openServerRequestRecord(subject, session, request, name);
+  const context: ServerRequestContext = { subject, session, reading, request, name, record };
+  let outcome: string | Reason;
+  let isPassed = false;
+  try {
+    const examined = await examine(context);
+    isPassed = typeof examined !== 'string';
+    outcome = typeof examined === 'string' ? examined : examined.text;
+  } catch (error) {
+    call.ports.report(error, record.id);
+    outcome = 'internal';
+  }
+  if (!isPassed) return refuseServerRequest(subject, session, request, outcome as Reason, record);
+  record.result.status = 'ok';
+  record.result.http = 200;
+  record.result.bytes = outcome.length;
+  call.ports.closeRecord(record);
+  return { kind: 'pass', text: outcome };
+}
+
+/** A ping is answered; what nobody may ask here does not exist. */
+function respondPlain(
+  { call }: Subject,
+  session: SessionFacts,
+  { id, method }: ServerRequest,
+): void {
+  const reply =
+    method === 'ping' ? 'pong' : { code: METHOD_NOT_FOUND, message: 'Method not found' };
+  call.ports.replyToServer(call.incoming.upstream, { session, id, by: callerOf(call) }, reply);
+}
+
+/** The order of the controls, as for every message: decide, inspect, settle, record. */
+async function examine(context: ServerRequestContext): Promise<Reason | { readonly text: string }> {
+  const allow = decide(context);
+  if (typeof allow === 'string') return allow;
+  const text = await inspectServerRequest(context, allow);
+  if (typeof text === 'string') return text;
+  const { subject, record, session, request, name } = context;
+  const { call, principal } = subject;
+  const limited = await meetLimits(allow, principal, call.ports.limits);
+  if (limited !== undefined) return limited.reason;
+  record.decision.action = 'forwarded';
+  if (!(await call.ports.recordDecision(record))) return 'audit-unavailable';
+  const scope = { upstream: call.incoming.upstream, principal, session };
+  const { id, method } = request;
+  const sealed = call.ports.sealServerRequest({ id, method, name }, scope);
+  const span = spanOf(text.text, ['id']);
+  if (span === undefined) return 'internal';
+  return { text: applyEdits(text.text, [{ ...span, text: JSON.stringify(sealed) }]) };
+}
+
+/** Declared by the client when the session was opened, and allowed by the rules that stand now. */
+function decide({ subject, session, name, record }: ServerRequestContext): Allow | Reason {
+  const { call, principal } = subject;
+  const { policies, upstream } = call.snapshot;
+  const startedMs = performance.now();
+  const catalogue = call.snapshot.catalogueFor(PLAIN_SESSION);
+  const decision = decideServerRequest(policies, { principal, upstream, catalogue, name });
+  record.latency.policy = performance.now() - startedMs;
+  noteRule(record, decision);
+  if (decision.verdict === 'deny') return forbidden(name, decision.reason);
+  return session.allowedServerRequests?.includes(name) === true
+    ? decision
+    : forbidden(name, 'no-matching-allow');
+}
+
+function forbidden(name: ServerRequestName, reason: Reason): Reason {
+  if (name === 'sampling') return 'sampling-forbidden';
+  return name === 'roots' ? 'roots-forbidden' : reason;
+}
+
+/** The content, under the strictest profile that rules ask for, and what the question itself may hold. */
+async function inspectServerRequest(
+  { subject, reading, request, name, record }: ServerRequestContext,
+  allow: Allow,
+): Promise<Reason | { readonly text: string }> {
+  const startedMs = performance.now();
+  const responseObligations = responseObligationsOf(allow);
+  const profile = profileOf(subject.call, responseObligations);
+  const related = relatedOf(subject, reading);
+  const { text, value } = related.reading;
+  const { carry } = subject;
+  const outcome = await subject.call.ports.inspection.message(
+    { text, value, profile, carry },
+    subject.call.incoming.upstream,
+  );
+  record.latency.inspect = performance.now() - startedMs;
+  for (const finding of outcome.findings) addFinding(record.findings, finding);
+  if (outcome.kind === 'withhold') return outcome.reason;
+  subject.carry = outcome.carry;
+  const { text: inspected, value: left } = outcome.kind === 'changed' ? outcome : { text, value };
+  const shown = { text: related.restore(inspected), value: left };
+  const params = request.params ?? {};
+  switch (name) {
+    case 'sampling':
+    case 'roots':
+      return { text: shown.text };
+    case 'elicitation/form': {
+      const formError = checkForm(params);
+      if (formError === 'malformed') return 'upstream-protocol';
+      return formError ?? { text: shown.text };
+    }
+    case 'elicitation/url':
+      return showLink(params, shown);
+  }
+}
+
+/** Where inspection has cut something out of a link, it held what may not pass. */
+function showLink(
+  params: JsonObject,
+  shown: { readonly text: string; readonly value: Json },
+): Reason | { readonly text: string } {
+  const link = readLink(params['url']);
+  const left = isObject(shown.value) ? shown.value['params'] : undefined;
+  if (link === undefined || !isObject(left) || left['url'] !== params['url']) {
+    return 'elicitation-url';
+  }
+  if (link === params['url']) return { text: shown.text };
+  const span = spanOf(shown.text, ['params', 'url']);
+  if (span === undefined) return 'elicitation-url';
+  const edit: TextEdit = { ...span, text: JSON.stringify(link) };
+  return { text: applyEdits(shown.text, [edit]) };
+}
+
+/** Nothing of it passes: the server learns an error, the record the reason. */
+function refuseServerRequest(
+  subject: Subject,
+  session: SessionFacts,
+  request: ServerRequest,
+  reason: Reason,
+  opened?: RequestRecord,
+): Verdict {
+  const { call } = subject;
+  drop(call, 'server-request');
+  const code = CODES[reason] ?? INTERNAL_ERROR;
+  const message = code === METHOD_NOT_FOUND ? 'Method not found' : REASONS[reason].text;
+  const to = { session, id: request.id, by: callerOf(call) };
+  call.ports.replyToServer(call.incoming.upstream, to, { code, message });
+  subject.refusedServerRequests += 1;
+  if (subject.refusedServerRequests > MAX_REFUSED_RECORDS) return DROP;
+  const record = opened ?? openServerRequestRecord(subject, session, request, undefined);
+  record.decision.verdict = 'deny';
+  record.decision.action = 'refused';
+  record.decision.stage = REASONS[reason].stage;
+  record.decision.reasons.push(reason);
+  record.result.rpcCode = code;
+  call.ports.closeRecord(record);
+  return DROP;
+}
+
+function openServerRequestRecord(
+  { call, principal }: Subject,
+  session: SessionFacts,
+  { id, method }: ServerRequest,
+  name: ServerRequestName | undefined,
+): RequestRecord {
+  const { upstream, httpMethod, remoteAddress } = call.incoming;
+  const record = openRecord({
+    id: call.ports.newDecisionId(),
+    receivedAt: Date.now(),
+    startedMs: performance.now(),
+    upstream,
+    httpMethod,
+    remoteAddress,
+  });
+  record.versions = call.snapshot.versions;
+  record.principal = principal;
+  record.client = {
+    ...call.record.client,
+    era: sessionEra(session.version),
+    version: session.version,
+  };
+  record.client.session = session.hash;
+  record.target.method = method;
+  record.target.kind = 'question';
+  record.target.name = name;
+  record.target.requestId = id;
+  record.decision.stage = 'decide';
+  return record;
+}
+
+// The error by which a server of 2025-11-25 says that a person must open links first: its links are judged
+// as those of a question are, and it passes only where such questions may be asked.
+// Source: MCP 2025-11-25, elicitation, URL elicitation required error.
+
+export const URL_ELICITATION_REQUIRED = -32042;
+
+/** Judges such an error, which was inspected before. Withheld whole where one link may not be shown. */
+export function checkUrlError(
+  subject: Subject,
+  inspected: Verdict,
+  text: string,
+  error: RpcError,
+): Verdict {
+  if (inspected.kind !== 'own') return inspected;
+  const links = linksOf(error.data);
+  if (!mayElicitUrl(subject) || links === undefined) {
+    return { kind: 'refused', refusal: refuseWith('elicitation-url') };
+  }
+  let shown = inspected.text ?? text;
+  for (const [index, link] of links.entries()) {
+    const span = spanOf(shown, ['error', 'data', 'elicitations', index, 'url']);
+    const clean = readLink(link);
+    // Where inspection has cut something out of a link, it held what may not pass.
+    if (span === undefined || clean === undefined || shownAt(shown, span) !== link) {
+      return { kind: 'refused', refusal: refuseWith('elicitation-url') };
+    }
+    if (clean !== link) shown = applyEdits(shown, [{ ...span, text: JSON.stringify(clean) }]);
+  }
+  return shown === text ? inspected : { ...inspected, text: shown };
+}
+
+function shownAt(text: string, { start, end }: { readonly start: number; readonly end: number }) {
+  return JSON.parse(text.slice(start, end)) as unknown;
+}
+
+function linksOf(data: Json | undefined): readonly (Json | undefined)[] | undefined {
+  const listed = isObject(data) ? data['elicitations'] : undefined;
+  if (!Array.isArray(listed)) return undefined;
+  return listed.map((one: Json) => (isObject(one) ? one['url'] : undefined));
+}
+
+function mayElicitUrl({ call, principal, era, session }: Subject): boolean {
+  if (era !== '2025' || session?.allowedServerRequests?.includes('elicitation/url') !== true)
+    return false;
+  const { policies, upstream } = call.snapshot;
+  const catalogue = call.snapshot.catalogueFor(PLAIN_SESSION);
+  const asked = { principal, upstream, catalogue, name: 'elicitation/url' } as const;
+  return decideServerRequest(policies, asked).verdict === 'allow';
+}

@@ -1,0 +1,247 @@
+// Streams and ends of sessions (2025 era): the GET stream on which a server speaks unasked, and DELETE.
+// The same controls as for a POST: who, protocol, record; and every message is judged when it comes.
+// Source: MCP 2025-11-25, transports, listening for messages from the server and session management.
+
+import type { Principal } from '../../policy/principal.js';
+import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
+import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
+import type { SessionFacts } from '../../protocol/admitted-request.js';
+import { encodeSseMessage } from '../../protocol/sse.js';
+import type { ForwardOutcome, UpstreamResponse } from '../../protocol/transport.js';
+import { sessionEra } from '../../protocol/versions/revisions.js';
+import { notAcceptable, takesStream } from '../accept.js';
+import { maySee, type ResponsePlan, resumeResponsePlan } from '../originating-request.js';
+import { type Call, callerOf, nameOf, noteRefusal } from '../request-context.js';
+import { createResponseCheck } from '../response-pipeline.js';
+import { isExcess, pumpEvents, termsOfStream } from '../sse-reader.js';
+import {
+  gatherWrites,
+  reasonOfEnd,
+  responseEventIds,
+  STREAM_HEADERS,
+  sessionEventIds,
+  writeEvents,
+  writeFailure,
+  writeUnasked,
+} from '../sse-response.js';
+import { aborted, holdStream, notifyCancelled, timeLeftMs } from '../stream-lifetime.js';
+import { createUnsolicitedCheck } from '../unsolicited-messages.js';
+
+function openOf(call: Call, principal: Principal): (sealed: string) => SessionFacts | undefined {
+  return (sealed) => call.ports.openSession(sealed, call.incoming.upstream, principal);
+}
+
+/** What the record knows of a stream, or of the end of a session. */
+export function noteSession(call: Call, session: SessionFacts, method: string): void {
+  call.record.client.era = sessionEra(session.version);
+  call.record.client.version = session.version;
+  call.record.target.receivedMethod = method;
+  call.record.client.session = session.hash;
+  call.record.decision.verdict = 'allow';
+  call.record.decision.stage = 'record';
+}
+
+/**
+ * Opens a stream of a session towards the client, its own or one that goes on after an event, and keeps it
+ * until someone leaves, the awaited answer has passed, or the token ends.
+ */
+export async function listen(call: Call, principal: Principal): Promise<Refusal | undefined> {
+  const { incoming, outgoing, ports } = call;
+  const admitted = admitStreamOpen({
+    headers: incoming.headers,
+    repeated: incoming.repeated,
+    openSession: openOf(call, principal),
+    openEvent: (id, session) =>
+      ports.openEvent(id, { upstream: incoming.upstream, principal, session }),
+  });
+  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
+  if (!takesStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2025' }));
+  const { session, resumed } = admitted;
+  noteSession(call, session, 'GET');
+  const responsePlan =
+    resumed?.request &&
+    resumeResponsePlan(resumed.request, session, principal, {
+      snapshot: call.snapshot,
+      openTask: (id) => ports.tasks.open(id, { upstream: incoming.upstream, principal }),
+    });
+  if (resumed?.request !== undefined && responsePlan === undefined)
+    return refuseWith('unknown-session');
+  if (responsePlan !== undefined) noteResumed(call, responsePlan, resumed?.requestedAt);
+  if (!ports.hasStreamQuota(incoming.upstream, principal)) return refuseWith('overloaded');
+  if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
+  const outcome = await ports.openStream(incoming.upstream, {
+    session,
+    by: callerOf(call),
+    signal: incoming.signal,
+    lastEventId: resumed?.upstreamId,
+  });
+  // The upstream took its time to begin, and the session may have ended meanwhile.
+  if (!isOpen(call, principal)) {
+    if (outcome.kind === 'answer') outcome.abort();
+    return refuseWith('unknown-session');
+  }
+  const refusal = refusalOf(outcome, responsePlan !== undefined);
+  if (refusal !== undefined) return refusal;
+
+  outgoing.open(200, STREAM_HEADERS);
+  call.record.result = { ...call.record.result, status: 'ok', http: 200 };
+  const stream: Stream = { call, principal, session, responsePlan };
+  const registration = {
+    session: incoming.headers['mcp-session-id'],
+    // What concerns the session is said on its own stream, and on no other.
+    announce(method: string): void {
+      if (responsePlan !== undefined) return;
+      void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
+    },
+  };
+  await holdStream(call, principal, registration, async (leave, end) => {
+    const forget = endWithSession(call, principal, end);
+    try {
+      if (outcome.kind === 'answer' && outcome.status === 200)
+        await relayUntil(stream, outcome, leave);
+      else await aborted(leave);
+    } finally {
+      forget();
+    }
+  });
+  return undefined;
+}
+
+/** Ends the stream once its session is unknown, be it as a part of another that was revoked. */
+function endWithSession(call: Call, principal: Principal, end: () => void): () => void {
+  return call.ports.onVersion(() => {
+    if (!isOpen(call, principal)) end();
+  });
+}
+
+function isOpen(call: Call, principal: Principal): boolean {
+  return openOf(call, principal)(call.incoming.headers['mcp-session-id'] ?? '') !== undefined;
+}
+
+type Stream = {
+  readonly call: Call;
+  readonly principal: Principal;
+  readonly session: SessionFacts;
+  /** What the stream answers; `undefined` for the session's own. */
+  readonly responsePlan: ResponsePlan | undefined;
+};
+
+/** The answer that comes on a resumed stream is that of its request, in the record too. */
+function noteResumed(
+  call: Call,
+  { admitted }: ResponsePlan,
+  requestedAt: number | undefined,
+): void {
+  call.requestedAt = requestedAt;
+  const { target } = call.record;
+  const { message, rule } = admitted;
+  call.admitted = admitted;
+  target.method = rule.method;
+  target.kind = admitted.target.kind;
+  target.name = nameOf(admitted.target);
+  target.requestId = message.kind === 'request' ? message.id : undefined;
+}
+
+/** A server without a stream of its own (405) still gets one from us: drift is announced there. */
+function refusalOf(outcome: ForwardOutcome, isResponse: boolean): Refusal | undefined {
+  if (outcome.kind === 'fault') return refuseWith(outcome.reason);
+  if (
+    outcome.status === 200 &&
+    outcome.headers['content-type']?.startsWith('text/event-stream') === true
+  )
+    return undefined;
+  outcome.release();
+  if (outcome.status === 405 && !isResponse) return undefined;
+  return refuseWith(outcome.status === 404 ? 'unknown-session' : 'upstream-protocol');
+}
+
+async function relayUntil(
+  { call, principal, session, responsePlan }: Stream,
+  response: UpstreamResponse,
+  leave: AbortSignal,
+): Promise<void> {
+  leave.addEventListener('abort', () => response.abort(), { once: true });
+  if (responsePlan !== undefined) return relayResumed(call, responsePlan, response, leave);
+  const checkUnsolicited = createUnsolicitedCheck(call, principal, session);
+  const idOf = sessionEventIds(call, principal, session);
+  const end = await pumpEvents(response, termsOfStream(call), async (event) => {
+    // Judged under the version that stands now, not the one under which the stream was opened.
+    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+    await writeUnasked(call, event, checkUnsolicited, { idOf, leave });
+    return call.outgoing.isClosed ? 'stop' : undefined;
+  });
+  if (isExcess(end) && !leave.aborted) noteRefusal(call, refuseWith(reasonOfEnd(end)));
+}
+
+/** The rest of an answer: judged like its beginning, and no longer than its caller may see it. */
+async function relayResumed(
+  call: Call,
+  responsePlan: ResponsePlan,
+  response: UpstreamResponse,
+  leave: AbortSignal,
+): Promise<void> {
+  const { admitted, principal } = responsePlan;
+  const responseCheck = createResponseCheck(call, responsePlan, undefined);
+  let isGone = false;
+  const forget = call.ports.onVersion(() => {
+    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+    isGone = !maySee(admitted.target, principal, call.snapshot);
+    if (isGone) response.abort();
+  });
+  let isLate = false;
+  const late = setTimeout(() => {
+    isLate = true;
+    response.abort();
+    notifyCancelled(call, responsePlan);
+  }, timeLeftMs(call));
+  const writes = gatherWrites(call.outgoing);
+  const idOf = responseEventIds(call, responsePlan);
+  const parts = {
+    call,
+    responseCheck,
+    idOf,
+    writes,
+    isGone: () => isGone || isLate || leave.aborted,
+  };
+  const end = await writeEvents(response, { ...parts, isResumable: true });
+  forget();
+  clearTimeout(late);
+  const isOver = end === 'stopped' || end === 'resumable' || leave.aborted || isGone;
+  if (isLate) writeFailure(call, refuseWith('upstream-timeout'), writes);
+  else if (!isOver) writeFailure(call, refuseWith(reasonOfEnd(end)), writes);
+  await writes.flush();
+}
+
+/** Whether the decision stands in the audit log. */
+export async function putOnRecord(call: Call): Promise<boolean> {
+  call.record.decision.action = 'forwarded';
+  if (await call.ports.recordDecision(call.record)) return true;
+  call.record.decision.action = 'refused';
+  return false;
+}
+
+/** Ends a session for its owner; for everyone else the id is unknown. */
+export async function endSession(call: Call, principal: Principal): Promise<Refusal | undefined> {
+  const { incoming, outgoing, ports, record } = call;
+  const admitted = admitSessionEnd({
+    headers: incoming.headers,
+    repeated: incoming.repeated,
+    openSession: openOf(call, principal),
+  });
+  if (admitted.kind === 'fault') return refuseProtocolError(admitted);
+  noteSession(call, admitted.session, 'DELETE');
+  if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
+  const sealed = incoming.headers['mcp-session-id'];
+  if (sealed !== undefined) ports.endSession(sealed, incoming.upstream);
+  const outcome = await ports.forwardSessionEnd(
+    incoming.upstream,
+    admitted.session,
+    callerOf(call),
+  );
+  if (outcome.kind === 'fault') return refuseWith(outcome.reason);
+  outcome.release();
+  // Here the session has ended, whatever the upstream holds of it (a server may answer 405).
+  record.result = { ...record.result, status: 'ok', http: 204 };
+  outgoing.send(204, {}, '');
+  return undefined;
+}

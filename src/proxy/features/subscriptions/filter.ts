@@ -1,0 +1,99 @@
+// What of a subscription a caller may listen to (2026): notices about a list where they are shown something
+// of its kind, notices about a resource where they may read it, notices about tasks of their own. The rest is
+// taken out of the request.
+// Source: MCP 2026-07-28, subscriptions; contract §4, law 2.
+
+import { decideRequest, type ListedKind, listsKind } from '../../../policy/decide.js';
+import type { Principal } from '../../../policy/principal.js';
+import { addFinding } from '../../../policy/record.js';
+import { amendAdmitted } from '../../../protocol/admission.js';
+import type { Admitted, OpenedTask } from '../../../protocol/admitted-request.js';
+import { spanOf } from '../../../protocol/json/json.js';
+import { eraTowards } from '../../../protocol/negotiation.js';
+import {
+  EMPTY_FILTER,
+  type ListenFilter,
+  type ListFilter,
+  matchesExactly,
+  readFilter,
+  writeFilter,
+} from '../../../protocol/subscriptions.js';
+import type { Call } from '../../request-context.js';
+import { paramsOf } from '../input-required.js';
+import { mayKnowTask } from '../tasks/status.js';
+
+/** What may be seen is the same for every client of the era. */
+const LISTENER = { era: '2026', apps: false } as const;
+const KINDS: { readonly [filter in ListFilter]: ListedKind } = {
+  toolsListChanged: 'tool',
+  promptsListChanged: 'prompt',
+  resourcesListChanged: 'resource',
+};
+
+/** The message, asking for no more than its caller may listen to. */
+export function narrowListen(call: Call, principal: Principal, admitted: Admitted): Admitted {
+  const requested = paramsOf(admitted)['notifications'];
+  const asked = readFilter(requested) ?? EMPTY_FILTER;
+  const listened = openListened(call, principal, asked.tasks);
+  const allowed = allowedFilter(call, principal, asked, listened);
+  if (allowed.tasks.length === 0 && matchesExactly(requested, allowed)) return admitted;
+  const span = spanOf(admitted.text, ['params', 'notifications']);
+  if (span === undefined) throw new Error('an admitted subscription has notifications');
+  if (!matchesExactly(requested, allowed)) {
+    addFinding(call.record.findings, {
+      detector: 'subscription',
+      direction: 'to-upstream',
+      path: '/params/notifications',
+      count: 1,
+      action: 'strip',
+    });
+  }
+  const sent = { ...allowed, tasks: allowed.tasks.map((sealed) => listened.get(sealed)?.id ?? '') };
+  return amendAdmitted(admitted, [{ ...span, text: JSON.stringify(writeFilter(sent)) }]);
+}
+
+/** Tasks that are listened to, by the ids that their client knows. */
+export type ListenedTasks = ReadonlyMap<string, OpenedTask>;
+
+/** Those of these ids that are tasks of the caller here. */
+export function openListened(
+  { incoming, ports, snapshot }: Call,
+  principal: Principal,
+  ids: readonly string[],
+): ListenedTasks {
+  const opened = new Map<string, OpenedTask>();
+  // Where the upstream speaks another era, nobody has tasks.
+  if (eraTowards('2026', snapshot.carried) !== '2026') return opened;
+  for (const sealed of ids) {
+    const facts = ports.tasks.open(sealed, { upstream: incoming.upstream, principal });
+    if (facts?.era === '2026') opened.set(sealed, { ...facts, sealed });
+  }
+  return opened;
+}
+
+/** What of a filter one version of the rules allows this caller. */
+export function allowedFilter(
+  call: Call,
+  principal: Principal,
+  { lists, uris, tasks }: ListenFilter,
+  listened: ListenedTasks,
+): ListenFilter {
+  const { snapshot } = call;
+  const { policies } = snapshot;
+  const catalogue = snapshot.catalogueFor(LISTENER);
+  const { upstream } = catalogue;
+  return {
+    lists: lists.filter((filter) => listsKind(policies, principal, catalogue, KINDS[filter])),
+    uris: uris.filter((uri) => {
+      const target = { kind: 'resource', uri } as const;
+      const query = { principal, upstream, target, args: 'unknown', catalogue } as const;
+      return decideRequest(policies, query).verdict === 'allow';
+    }),
+    tasks: tasks.filter((sealed) => {
+      const task = listened.get(sealed);
+      return (
+        task !== undefined && mayKnowTask({ call, principal, ...LISTENER }, task) !== undefined
+      );
+    }),
+  };
+}

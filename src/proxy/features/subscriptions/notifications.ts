@@ -1,0 +1,271 @@
+// Judges one message on the stream of a subscription (2026): is it of this stream, was it asked for, may it
+// still be known, is it clean. Answers the text to write and whether the stream ends with it.
+// Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
+
+import { NO_CARRY } from '../../../inspection/responses.js';
+import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
+import type { Reason } from '../../../policy/reasons.js';
+import { addFinding } from '../../../policy/record.js';
+import { refuseWith, renderRefusal } from '../../../policy/refusal.js';
+import { normalizeUri } from '../../../policy/resource-uri.js';
+import {
+  type JsonReading,
+  readJsonText,
+  removeMember,
+  setMember,
+} from '../../../protocol/json/json.js';
+import type { Json, JsonObject, RequestId } from '../../../protocol/jsonrpc.js';
+import { classifyUpstreamMessage, type UpstreamMessage } from '../../../protocol/responses.js';
+import {
+  EMPTY_FILTER,
+  filterOfNotification,
+  isOfSubscription,
+  type ListenFilter,
+  matchesExactly,
+  readFilter,
+  renderListChanged,
+  writeFilter,
+} from '../../../protocol/subscriptions.js';
+import {
+  type Call,
+  noteRefusal,
+  profileOf,
+  readMessage,
+  reasonUnread,
+  refusalContext,
+} from '../../request-context.js';
+import { drop as noteDrop, type Subject } from '../../response-context.js';
+import { createResponseGate } from '../progress.js';
+import { checkTaskNotification } from '../tasks/status.js';
+import { allowedFilter, type ListenedTasks } from './filter.js';
+
+/** One open subscription. `agreed` is what was acknowledged; nothing passes before. */
+export type Subscription = {
+  readonly call: Call;
+  readonly authorized: AuthorizedRequest;
+  readonly id: RequestId;
+  readonly requested: ListenFilter;
+  /** Tasks that were asked for; `agreed` says which of them are listened to. */
+  readonly listened: ListenedTasks;
+  agreed: ListenFilter | undefined;
+  /** The upstream tells nothing here: the gateway alone keeps it open. */
+  isOurs: boolean;
+  /** Its result or its failure has been written. */
+  isOver: boolean;
+  /** Notices of our own so far. */
+  sentNotifications: number;
+};
+
+export type CheckedMessage = { readonly text: string | undefined; readonly isLast: boolean };
+
+type Read = Extract<JsonReading, { readonly ok: true }>;
+type Notification = Extract<UpstreamMessage, { readonly kind: 'notification' }>;
+
+const NOTHING: CheckedMessage = { text: undefined, isLast: false };
+const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
+const UPDATED = 'notifications/resources/updated';
+const TASK_STATUS = 'notifications/tasks';
+
+/** Judges one message of the upstream. */
+export async function checkSubscriptionMessage(
+  subscription: Subscription,
+  data: string,
+): Promise<CheckedMessage> {
+  const { id, authorized } = subscription;
+  const reading = await readMessage(subscription.call, data);
+  if (!reading.ok) return fail(subscription, reasonUnread(reading.error));
+  const { version } = authorized.admitted;
+  const message = classifyUpstreamMessage(reading.value, {
+    era: '2026',
+    id,
+    version,
+    isListening: true,
+  });
+  switch (message.kind) {
+    case 'own-result':
+      return checkEnd(subscription, reading);
+    case 'own-error':
+      return finish(subscription, reading);
+    case 'notification':
+      return checkNotification(subscription, reading, message);
+    case 'server-request':
+    case 'foreign':
+      return drop(subscription, 'foreign-message');
+    case 'own-question':
+    case 'own-task':
+    case 'malformed':
+      return fail(subscription, 'upstream-protocol');
+  }
+}
+
+/** A server that has nothing to tell may end at once; the gateway goes on where it has. */
+async function checkEnd(subscription: Subscription, reading: Read): Promise<CheckedMessage> {
+  const { agreed, isOurs } = subscription;
+  if (agreed === undefined) return fail(subscription, 'upstream-protocol');
+  return isOurs && agreed.lists.length > 0
+    ? { text: undefined, isLast: true }
+    : finish(subscription, reading);
+}
+
+async function finish(subscription: Subscription, reading: Read): Promise<CheckedMessage> {
+  const text = await inspect(subscription, reading);
+  if (text === undefined) return fail(subscription, 'result-content');
+  subscription.isOver = true;
+  return { text, isLast: true };
+}
+
+async function checkNotification(
+  subscription: Subscription,
+  reading: Read,
+  { method, params }: Notification,
+): Promise<CheckedMessage> {
+  if (!isOfSubscription(params, subscription.id)) return drop(subscription, 'foreign-message');
+  const { agreed } = subscription;
+  if (method === ACKNOWLEDGED && agreed === undefined)
+    return acknowledge(subscription, reading, params);
+  if (agreed === undefined || method === ACKNOWLEDGED) return drop(subscription, 'unasked-notice');
+  const filter = filterOfNotification(method);
+  if (filter !== undefined) {
+    const isWanted = allowedNow(subscription, agreed).lists.includes(filter);
+    return isWanted ? checkListChanged(subscription, filter) : drop(subscription, 'unasked-notice');
+  }
+  if (method === TASK_STATUS) return checkTaskStatus(subscription, reading, params?.['taskId']);
+  const uri = params?.['uri'];
+  if (method !== UPDATED || typeof uri !== 'string' || !isSubscribedTo(subscription, agreed, uri))
+    return drop(subscription, 'unasked-notice');
+  const text = await inspect(subscription, reading);
+  return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };
+}
+
+/**
+ * What is agreed: of resources, what both sides name; of lists, all that was asked for and allowed, because
+ * the gateway tells of them where the upstream does not.
+ */
+async function acknowledge(
+  subscription: Subscription,
+  reading: Read,
+  params: JsonObject | undefined,
+): Promise<CheckedMessage> {
+  const honored = readFilter(params?.['notifications']);
+  if (honored === undefined) return fail(subscription, 'upstream-protocol');
+  const { requested, listened } = subscription;
+  const agreed = {
+    lists: requested.lists,
+    uris: requested.uris.filter((uri) => honored.uris.includes(uri)),
+    tasks: requested.tasks.filter((sealed) =>
+      honored.tasks.includes(listened.get(sealed)?.id ?? ''),
+    ),
+  };
+  const inspected = await inspect(subscription, withoutTasks(reading, honored));
+  if (inspected === undefined) return fail(subscription, 'result-content');
+  subscription.agreed = agreed;
+  subscription.isOurs = honored.lists.length + honored.uris.length + honored.tasks.length === 0;
+  const isExact = matchesExactly(params?.['notifications'], agreed);
+  const text = isExact
+    ? inspected
+    : setMember(inspected, ['params'], 'notifications', writeFilter(agreed));
+  return { text, isLast: false };
+}
+
+/** The ids of a server look like secrets, and none of them is told. */
+function withoutTasks(reading: Read, { tasks }: ListenFilter): Read {
+  if (tasks.length === 0) return reading;
+  const cut = readJsonText(removeMember(reading.text, ['params', 'notifications'], 'taskIds'));
+  return cut.ok ? cut : reading;
+}
+
+/** How a task stands, told as the answer to a look at it would be. */
+async function checkTaskStatus(
+  subscription: Subscription,
+  reading: Read,
+  id: Json | undefined,
+): Promise<CheckedMessage> {
+  const { call, authorized, listened, agreed } = subscription;
+  const sealed = agreed?.tasks.find((one) => listened.get(one)?.id === id);
+  const task = sealed === undefined ? undefined : listened.get(sealed);
+  if (task === undefined) return drop(subscription, 'unasked-notice');
+  const { principal, admitted } = authorized;
+  const subject: Subject = {
+    call,
+    responseObligations: undefined,
+    principal,
+    era: '2026',
+    apps: admitted.apps,
+    session: undefined,
+    requestMethod: undefined,
+    carry: NO_CARRY,
+    refusedServerRequests: 0,
+    gate: createResponseGate(admitted.message),
+  };
+  const text = await checkTaskNotification(subject, reading, task, admitted.allowedServerRequests);
+  return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };
+}
+
+/** Listed again first: a client that asks at once must not be shown what has not been verified. */
+async function checkListChanged(
+  subscription: Subscription,
+  filter: ListenFilter['lists'][number],
+): Promise<CheckedMessage> {
+  const { call, id } = subscription;
+  const before = subscription.sentNotifications;
+  await call.ports.noteListChanged(call.incoming.upstream);
+  // The new sight of the upstream was announced here already.
+  if (subscription.sentNotifications !== before) return NOTHING;
+  // Said in our own words: what else the upstream put into it is nobody's to read.
+  return { text: renderListChanged(id, filter), isLast: false };
+}
+
+/** A resource that is subscribed to, or one below it, that the caller may read now. */
+function isSubscribedTo(subscription: Subscription, { uris }: ListenFilter, uri: string): boolean {
+  const named = normalizeUri(uri);
+  if (named === undefined) return false;
+  const isSubscribed = uris.some((one) => {
+    const above = normalizeUri(one);
+    if (above === undefined) return false;
+    return named === above || named.startsWith(above.endsWith('/') ? above : `${above}/`);
+  });
+  return isSubscribed && allowedNow(subscription, { ...EMPTY_FILTER, uris: [uri] }).uris.length > 0;
+}
+
+function allowedNow(
+  { call, authorized, listened }: Subscription,
+  filter: ListenFilter,
+): ListenFilter {
+  return allowedFilter(call, authorized.principal, filter, listened);
+}
+
+async function inspect(
+  { call, authorized }: Subscription,
+  { text, value }: Read,
+): Promise<string | undefined> {
+  const profile = profileOf(call, authorized.responseObligations);
+  const outcome = await call.ports.inspection.message(
+    { text, value, profile },
+    call.incoming.upstream,
+  );
+  for (const finding of outcome.findings) addFinding(call.record.findings, finding);
+  switch (outcome.kind) {
+    case 'clean':
+      return text;
+    case 'changed':
+      return outcome.text;
+    case 'withhold':
+      return undefined;
+  }
+}
+
+function drop({ call }: Subscription, detector: string): CheckedMessage {
+  noteDrop(call, detector);
+  return NOTHING;
+}
+
+/** In a stream that has begun, a refusal is the last event (contract §6). */
+function fail(subscription: Subscription, reason: Reason): CheckedMessage {
+  const { call } = subscription;
+  const refusal = refuseWith(reason);
+  noteRefusal(call, refusal);
+  const rendered = renderRefusal(refusal, refusalContext(call));
+  call.record.result.rpcCode = rendered.rpcCode;
+  subscription.isOver = true;
+  return { text: rendered.body, isLast: true };
+}

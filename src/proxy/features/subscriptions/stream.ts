@@ -1,0 +1,228 @@
+// The stream of a subscription (2026): acknowledged first, then notices that were asked for and are still
+// allowed, each judged under the version that stands when it comes. What drifts or is reloaded is told by
+// the gateway itself, also where the upstream knows no subscriptions. A client that leaves cancels.
+// Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
+
+import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
+import type { Reason } from '../../../policy/reasons.js';
+import { type Refusal, refuseWith } from '../../../policy/refusal.js';
+import type { RequestId } from '../../../protocol/jsonrpc.js';
+import { encodeSseComment, encodeSseMessage } from '../../../protocol/sse.js';
+import {
+  EMPTY_FILTER,
+  filterOfNotification,
+  type ListenFilter,
+  readFilter,
+  renderAcknowledged,
+  renderFinalResponse,
+  renderListChanged,
+} from '../../../protocol/subscriptions.js';
+import type { Incoming, UpstreamResponse } from '../../../protocol/transport.js';
+import type { Call } from '../../request-context.js';
+import { mediaType, refuseStatus, sendOwn } from '../../response-forwarding.js';
+import { createResponseCheck } from '../../response-pipeline.js';
+import { isExcess, pumpEvents, termsOfStream } from '../../sse-reader.js';
+import { gatherWrites, reasonOfEnd, STREAM_HEADERS, writeFailure } from '../../sse-response.js';
+import { aborted, holdStream } from '../../stream-lifetime.js';
+import { paramsOf } from '../input-required.js';
+import { allowedFilter, openListened } from './filter.js';
+import { checkSubscriptionMessage, type Subscription } from './notifications.js';
+
+const LISTEN = 'subscriptions/listen';
+const METHOD_NOT_FOUND = -32601;
+/** Statuses of a server without the method, whatever its body says. */
+const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([404, 405]);
+
+/**
+ * True for a request that waits for others and takes no place of an exchange. Its header is compared with
+ * its body before anything leaves, so it opens no second way.
+ */
+export function requestsStream({ headers }: Incoming): boolean {
+  return headers['mcp-method'] === LISTEN;
+}
+
+/** Relays the stream of a subscription, or says why there is none. */
+export async function relaySubscription(
+  call: Call,
+  authorized: AuthorizedRequest,
+  response: UpstreamResponse,
+): Promise<Refusal | undefined> {
+  const status = refuseStatus(call, response, undefined);
+  if (status !== undefined) {
+    response.release();
+    return status;
+  }
+  const type = mediaType(response.headers['content-type']);
+  if (type === 'text/event-stream' && response.status === 200)
+    return serve(call, authorized, response);
+  if (type === 'application/json') return relayRefused(call, authorized, response);
+  response.release();
+  if (UNSUPPORTED_STATUSES.has(response.status)) return serve(call, authorized, undefined);
+  return refuseWith(response.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
+}
+
+/** A whole answer is an error: of a server without the method, or of one that will not. */
+async function relayRefused(
+  call: Call,
+  authorized: AuthorizedRequest,
+  response: UpstreamResponse,
+): Promise<Refusal | undefined> {
+  const { maxResponseBytes, requestTimeoutMs } = call.snapshot.limits;
+  const bytes = await response.readBody(maxResponseBytes, requestTimeoutMs);
+  response.release();
+  if (bytes === 'too-large') return refuseWith('result-too-large');
+  if (typeof bytes === 'string') return refuseWith(bytes);
+  const verdict = await createResponseCheck(call, authorized, undefined).checkBytes(bytes);
+  if (verdict.kind === 'own' && verdict.rpcCode === METHOD_NOT_FOUND)
+    return serve(call, authorized, undefined);
+  if (verdict.kind === 'own' && !verdict.isError) return refuseWith('upstream-protocol');
+  return sendOwn(call, verdict, response.status, bytes);
+}
+
+/** Serves the stream until someone leaves, the token ends, or nothing of it is allowed any more. */
+async function serve(
+  call: Call,
+  authorized: AuthorizedRequest,
+  response: UpstreamResponse | undefined,
+): Promise<undefined> {
+  const { incoming, outgoing, ports } = call;
+  const subscription = openSubscription(call, authorized);
+  outgoing.open(200, STREAM_HEADERS);
+  call.record.result = { ...call.record.result, status: 'ok', http: 200 };
+  const registration = {
+    session: undefined,
+    announce: (method: string) => announce(subscription, method),
+  };
+  await holdStream(call, authorized.principal, registration, async (leave, end) => {
+    const forget = ports.onVersion(() => {
+      if (!hasPurpose(subscription)) end();
+    });
+    if (incoming.signal.aborted) end();
+    leave.addEventListener('abort', () => response?.abort(), { once: true });
+    try {
+      await run(subscription, response, leave);
+    } catch (error) {
+      // The headers have left, so the refusal that a fault ends in can only be the last event.
+      ports.report(error, incoming.id);
+      subscription.isOver = true;
+      await fail(call, 'internal');
+    } finally {
+      forget();
+      await sendFinalResponse(subscription, leave);
+    }
+  });
+  return undefined;
+}
+
+async function run(
+  subscription: Subscription,
+  response: UpstreamResponse | undefined,
+  leave: AbortSignal,
+): Promise<void> {
+  if (response === undefined) acknowledgeOwn(subscription);
+  else await relayNotifications(subscription, response, leave);
+  if (subscription.isOurs && !isEmpty(subscription.agreed)) await aborted(leave);
+}
+
+/** A stream that the gateway ends, ends in good order; one that broke off upstream breaks off here too. */
+async function sendFinalResponse(subscription: Subscription, leave: AbortSignal): Promise<void> {
+  const { call, id, agreed, isOurs, isOver } = subscription;
+  if (agreed === undefined || isOver || !(isOurs || leave.aborted)) return;
+  await call.outgoing.write(encodeSseMessage(renderFinalResponse(id)));
+}
+
+function openSubscription(call: Call, authorized: AuthorizedRequest): Subscription {
+  const { admitted, principal } = authorized;
+  const asked = readFilter(paramsOf(admitted)['notifications']) ?? EMPTY_FILTER;
+  const listened = openListened(call, principal, asked.tasks);
+  return {
+    call,
+    authorized,
+    id: idOf(admitted.message),
+    requested: allowedFilter(call, principal, asked, listened),
+    listened,
+    agreed: undefined,
+    isOurs: false,
+    isOver: false,
+    sentNotifications: 0,
+  };
+}
+
+function idOf(message: AuthorizedRequest['admitted']['message']): RequestId {
+  if (message.kind !== 'request') throw new Error('a subscription is a request');
+  return message.id;
+}
+
+/** The upstream knows no subscriptions: what the gateway can tell of by itself is all there is. */
+function acknowledgeOwn(subscription: Subscription): void {
+  const { call, id, requested } = subscription;
+  subscription.isOurs = true;
+  subscription.agreed = { ...EMPTY_FILTER, lists: requested.lists };
+  void call.outgoing.write(encodeSseMessage(renderAcknowledged(id, subscription.agreed)));
+}
+
+async function relayNotifications(
+  subscription: Subscription,
+  response: UpstreamResponse,
+  leave: AbortSignal,
+): Promise<void> {
+  const { call } = subscription;
+  const { outgoing } = call;
+  let isLate = false;
+  const late = setTimeout(() => {
+    isLate = subscription.agreed === undefined;
+    if (isLate) response.abort();
+  }, call.snapshot.limits.requestTimeoutMs);
+  const end = await pumpEvents(response, termsOfStream(call), async (event) => {
+    if (event.kind === 'comment') await outgoing.write(encodeSseComment(''));
+    if (event.kind !== 'message') return undefined;
+    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+    const checked = await checkSubscriptionMessage(subscription, event.data);
+    if (leave.aborted) {
+      // It ended while this was judged, and its last word is the farewell.
+      subscription.isOver = false;
+      return 'stop';
+    }
+    if (checked.text !== undefined) await outgoing.write(encodeSseMessage(checked.text));
+    return checked.isLast || outgoing.isClosed ? 'stop' : undefined;
+  });
+  clearTimeout(late);
+  const isBroken = subscription.agreed === undefined && !subscription.isOver && !leave.aborted;
+  if (isBroken) await fail(call, isLate ? 'upstream-timeout' : reasonOfEnd(end));
+  else if (isExcess(end) && !subscription.isOver && !leave.aborted) {
+    subscription.isOver = true;
+    await fail(call, reasonOfEnd(end));
+  }
+}
+
+/** In a stream that has begun, a refusal is the last event (contract §6). */
+async function fail(call: Call, reason: Reason): Promise<void> {
+  const writes = gatherWrites(call.outgoing);
+  writeFailure(call, refuseWith(reason), writes);
+  await writes.flush();
+}
+
+/** Tells of a change that the gateway itself has seen. */
+function announce(subscription: Subscription, method: string): void {
+  const { call, id } = subscription;
+  const filter = filterOfNotification(method);
+  if (filter === undefined || !stillAllowed(subscription).lists.includes(filter)) return;
+  subscription.sentNotifications += 1;
+  void call.outgoing.write(encodeSseMessage(renderListChanged(id, filter)));
+}
+
+/** What was agreed to, as far as the rules of now allow it. */
+function stillAllowed({ call, authorized, agreed, listened }: Subscription): ListenFilter {
+  if (agreed === undefined) return EMPTY_FILTER;
+  const snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+  return allowedFilter({ ...call, snapshot }, authorized.principal, agreed, listened);
+}
+
+function hasPurpose(subscription: Subscription): boolean {
+  return subscription.agreed === undefined || !isEmpty(stillAllowed(subscription));
+}
+
+function isEmpty(filter: ListenFilter | undefined): boolean {
+  if (filter === undefined) return true;
+  return filter.lists.length + filter.uris.length + filter.tasks.length === 0;
+}

@@ -1,0 +1,145 @@
+// Answers that are tasks, and answers about tasks: the one that begins one, a look at how one stands, and the
+// bare acknowledgement of an update or a cancellation.
+// Source: MCP 2025-11-25, tasks; the Tasks extension.
+
+import type { Reason } from '../../../policy/reasons.js';
+import { refuseWith } from '../../../policy/refusal.js';
+import type { OpenedTask } from '../../../protocol/admitted-request.js';
+import {
+  applyEdits,
+  elementSpans,
+  readJsonText,
+  removalEdits,
+  setMember,
+  spanOf,
+} from '../../../protocol/json/json.js';
+import type { Json, JsonObject } from '../../../protocol/jsonrpc.js';
+import { readCreatedTask, readPlainTask } from '../../../protocol/tasks.js';
+import type { ResponsePlan } from '../../originating-request.js';
+import { inspect, type Read, type Subject, type Verdict } from '../../response-context.js';
+import { checkTaskState, mayKnowTask } from './status.js';
+
+const NO_HEADERS = {};
+/** What an acknowledgement consists of (Tasks extension: an empty result). */
+const ACK_MEMBERS: ReadonlySet<string> = new Set(['resultType', '_meta']);
+
+/** Judges the answer to a call that is a task: its client gets an id that is good for it alone. */
+export async function checkCreatedTask(
+  subject: Subject,
+  { admitted, responseObligations }: ResponsePlan,
+  { text }: Read,
+  result: JsonObject,
+): Promise<Verdict> {
+  const { call, principal, era } = subject;
+  const path = era === '2026' ? ['result'] : ['result', 'task'];
+  const task = era === '2026' ? readCreatedTask(result) : readPlainTask(result['task']);
+  if (task === undefined || admitted.target.kind !== 'tool') return withhold('upstream-protocol');
+  const { maxResultBytes, profiles } = responseObligations;
+  const facts = {
+    id: task.id,
+    era: era === '2026' ? era : '2025',
+    tool: admitted.target.name,
+    maxResultBytes,
+    profiles,
+  } as const;
+  const scope = { upstream: call.incoming.upstream, principal };
+  const sealed = call.ports.tasks.seal(facts, task.ttlMs, scope);
+  if (sealed === undefined) return withhold('result-too-large');
+  // The server's id looks like a secret, and ours would too.
+  const cut = readJsonText(setMember(text, path, 'taskId', ''));
+  if (!cut.ok) return withhold('upstream-protocol');
+  const outcome = await inspect(subject, cut);
+  if (outcome.kind === 'withhold') return withhold(outcome.reason);
+  call.progress?.keep();
+  const inspected = outcome.kind === 'changed' ? outcome.text : cut.text;
+  const withSealedId = setMember(inspected, path, 'taskId', sealed);
+  return own(result['cacheScope'] === undefined ? withSealedId : unshared(withSealedId), false);
+}
+
+/** Judges the answer to a request about a task. */
+export async function checkTaskResponse(
+  subject: Subject,
+  { admitted }: ResponsePlan,
+  reading: Read,
+): Promise<Verdict> {
+  const { rule, task, allowedServerRequests } = admitted;
+  if (task === undefined) return withhold('internal');
+  if (subject.era === '2026' && rule.method !== 'tasks/get') return acknowledge(subject, reading);
+  const checked = await checkTaskState({ subject, task, allowedServerRequests }, reading, 'result');
+  return 'reason' in checked ? withhold(checked.reason) : own(checked.text, checked.isError);
+}
+
+/** Nothing but that it was heard: whatever else a server says here is judged nowhere. */
+async function acknowledge(subject: Subject, reading: Read): Promise<Verdict> {
+  const span = spanOf(reading.text, ['result']);
+  const edits =
+    span === undefined ? [] : removalEdits(reading.text, span, (name) => !ACK_MEMBERS.has(name));
+  const cut = edits.length === 0 ? reading : readJsonText(applyEdits(reading.text, edits));
+  if (!cut.ok) return withhold('upstream-protocol');
+  const outcome = await inspect(subject, cut);
+  if (outcome.kind === 'withhold') return withhold(outcome.reason);
+  if (outcome.kind === 'changed') return own(outcome.text, false);
+  return own(cut === reading ? undefined : cut.text, false);
+}
+
+function unshared(text: string): string {
+  return setMember(text, ['result'], 'cacheScope', 'private');
+}
+
+function own(text: string | undefined, isError: boolean): Verdict {
+  return { kind: 'own', text, headers: NO_HEADERS, isError, rpcCode: undefined };
+}
+
+function withhold(reason: Reason): Verdict {
+  return { kind: 'refused', refusal: refuseWith(reason) };
+}
+
+// The tasks of one caller: of all that a server lists, those that this gateway is known to have given to this
+// very caller and that the caller may still see, under the ids that the caller knows. A server that is shared
+// cannot tell its callers apart, so what is not known is not shown.
+// Source: MCP 2025-11-25, tasks (listing; security: task isolation).
+
+const LIST = ['result', 'tasks'];
+
+type Kept = { readonly text: string; readonly task: OpenedTask };
+
+/** Judges one page of the list. */
+export async function checkTaskList(subject: Subject, { text, value }: Read): Promise<Verdict> {
+  const span = spanOf(text, LIST);
+  const result = (value as { readonly [name: string]: { readonly [name: string]: Json } })[
+    'result'
+  ];
+  const listed = result?.['tasks'];
+  if (span === undefined || !Array.isArray(listed)) return withhold('upstream-protocol');
+  const spans = elementSpans(text, span);
+  const kept = listed.flatMap((one: Json, index): readonly Kept[] => {
+    const at = spans[index];
+    const task = knownTask(subject, one);
+    if (at === undefined || task === undefined) return [];
+    return [{ text: setMember(text.slice(at.start, at.end), [], 'taskId', ''), task }];
+  });
+  const page = `[${kept.map((one) => one.text).join(',')}]`;
+  const cut = readJsonText(applyEdits(text, [{ ...span, text: page }]));
+  if (!cut.ok) return withhold('upstream-protocol');
+  const outcome = await inspect(subject, cut);
+  if (outcome.kind === 'withhold') return withhold(outcome.reason);
+  let shown = outcome.kind === 'changed' ? outcome.text : cut.text;
+  for (const [index, { task }] of kept.entries())
+    shown = setMember(shown, [...LIST, index], 'taskId', task.sealed);
+  const { record } = subject.call;
+  record.result.list = {
+    advertised: listed.length,
+    visible: kept.length,
+    advertisedBytes: text.length,
+    visibleBytes: shown.length,
+  };
+  return { kind: 'own', text: shown, headers: NO_HEADERS, isError: false, rpcCode: undefined };
+}
+
+function knownTask(subject: Subject, value: Json): OpenedTask | undefined {
+  const { call, principal } = subject;
+  const read = readPlainTask(value);
+  const scope = { upstream: call.incoming.upstream, principal };
+  const task = read && call.ports.tasks.recall(read.id, scope);
+  return task?.era === '2025' && mayKnowTask(subject, task) !== undefined ? task : undefined;
+}

@@ -1,0 +1,225 @@
+// How a task stands, as its client may be told: under the id that it knows, and with whatever the task has
+// brought judged as the answer of its call would have been, result, error and questions alike. What is not
+// of this task, or says more than its status has, is no answer.
+// Source: MCP 2025-11-25, tasks; the Tasks extension (task status, polling, notifications).
+
+import { responseObligationsOf } from '../../../policy/authorized-request.js';
+import { decideRequest } from '../../../policy/decide.js';
+import type { Allow } from '../../../policy/decision.js';
+import { type CompiledSchema, definitionOf } from '../../../policy/definitions.js';
+import type { Reason } from '../../../policy/reasons.js';
+import type { OpenedTask } from '../../../protocol/admitted-request.js';
+import { applyEdits, readJsonText, setMember, spanOf } from '../../../protocol/json/json.js';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  readEnvelope,
+  type ServerRequestName,
+} from '../../../protocol/jsonrpc.js';
+import { readInputRequiredResult } from '../../../protocol/server-requests.js';
+import {
+  isTaskId,
+  readDetailedTask,
+  readPlainTask,
+  type Task,
+  type TaskState,
+} from '../../../protocol/tasks.js';
+import {
+  DROP,
+  drop,
+  inspect,
+  type Read,
+  type Subject,
+  type Verdict,
+} from '../../response-context.js';
+import { type Asking, enforceServerRequests, noteWithheld, showLinks } from '../input-required.js';
+
+/** A word about one task. `askable` is what its server may ask of whoever hears it. */
+type TaskStateContext = {
+  readonly subject: Subject;
+  readonly task: OpenedTask;
+  readonly allowedServerRequests: readonly ServerRequestName[];
+};
+
+/** What may pass, or why nothing does. */
+type TaskStateVerdict =
+  | { readonly text: string; readonly isError: boolean }
+  | { readonly reason: Reason };
+
+type Holder = 'result' | 'params';
+/** What the task has brought, where it stands in the word, and as its client may have it. */
+type Payload = { readonly member: string; readonly text: string; readonly isError: boolean };
+
+const BROKEN = { reason: 'upstream-protocol' } as const;
+
+/** Judges a task as it stands in the result of an answer, or in the params of a notice. */
+export async function checkTaskState(
+  context: TaskStateContext,
+  reading: Read,
+  holder: Holder,
+): Promise<TaskStateVerdict> {
+  const { subject, task } = context;
+  const held = isObject(reading.value) ? reading.value[holder] : undefined;
+  const read = readTask(subject, held);
+  if (read === undefined || !isObject(held) || read.id !== task.id) return BROKEN;
+  const inputRequired = await checkServerRequests(context, held, read.state);
+  if ('reason' in inputRequired) return inputRequired;
+  const outer = await inspectOuter(subject, reading, holder, read);
+  if ('reason' in outer) return outer;
+  const payload = await inspectPayload(context, reading.text, holder, read);
+  if (payload !== undefined && 'reason' in payload) return payload;
+  const named = setMember(outer.text, [holder], 'taskId', task.sealed);
+  const completed =
+    payload === undefined ? named : replaceAt(named, [holder, payload.member], payload.text);
+  const text = completed && showLinks(completed, inputRequired, [holder]);
+  if (text === undefined) return { reason: 'elicitation-url' };
+  return { text: withoutSharing(text, holder, held), isError: payload?.isError === true };
+}
+
+function readTask({ era }: Subject, held: Json | undefined): Task | undefined {
+  if (era !== '2026') return readPlainTask(held);
+  return isObject(held) ? readDetailedTask(held) : undefined;
+}
+
+const NO_INPUT_REQUESTS: Asking = { inputRequests: [], state: undefined };
+
+/** Asked again at every look, a question is counted once. All may have been answered a moment ago. */
+async function checkServerRequests(
+  { subject, task, allowedServerRequests }: TaskStateContext,
+  held: JsonObject,
+  state: TaskState,
+): Promise<Asking | { readonly reason: Reason }> {
+  if (state.kind !== 'asking' || Object.keys(state.inputRequests).length === 0)
+    return NO_INPUT_REQUESTS;
+  const inputRequired = readInputRequiredResult(held);
+  if (inputRequired === undefined) return BROKEN;
+  const { call, principal } = subject;
+  const scope = { upstream: call.incoming.upstream, principal };
+  const asked = call.ports.tasks.inputRequestsOf(task.id, scope);
+  const inputRequestError = await enforceServerRequests(
+    { call, principal, allowedServerRequests },
+    inputRequired,
+    asked,
+  );
+  if (inputRequestError === undefined) return inputRequired;
+  noteWithheld(call, inputRequestError.inputRequest);
+  return { reason: inputRequestError.reason };
+}
+
+/** All but what the task has brought, which is judged by itself, and its id, which looks like a secret. */
+async function inspectOuter(
+  subject: Subject,
+  reading: Read,
+  holder: Holder,
+  { state }: Task,
+): Promise<{ readonly text: string } | { readonly reason: Reason }> {
+  let text = setMember(reading.text, [holder], 'taskId', '');
+  if (state.kind === 'result' || state.kind === 'error')
+    text = replaceAt(text, [holder, state.kind], '{}') ?? text;
+  const cut = readJsonText(text);
+  if (!cut.ok) return BROKEN;
+  const outcome = await inspect(subject, cut);
+  switch (outcome.kind) {
+    case 'withhold':
+      return { reason: outcome.reason };
+    case 'changed':
+      return { text: outcome.text };
+    case 'clean':
+      return { text };
+  }
+}
+
+/** The result or the error, as a message of its own: what its call would have been answered. */
+async function inspectPayload(
+  { subject, task }: TaskStateContext,
+  text: string,
+  holder: Holder,
+  { state }: Task,
+): Promise<Payload | { readonly reason: Reason } | undefined> {
+  if (state.kind !== 'result' && state.kind !== 'error') return undefined;
+  const member = state.kind;
+  const span = spanOf(text, [holder, member]);
+  if (span === undefined) return BROKEN;
+  const asResponse = `{"jsonrpc":"2.0","id":0,"${member}":${text.slice(span.start, span.end)}}`;
+  const reading = readJsonText(asResponse);
+  if (!reading.ok || readEnvelope(reading.value).kind !== member) return BROKEN;
+  const isError = state.kind === 'error' || state.result['isError'] === true;
+  const outcome = await inspect(subject, reading, outputOf(subject, task));
+  if (outcome.kind === 'withhold') return { reason: outcome.reason };
+  const inspected = outcome.kind === 'changed' ? outcome.text : asResponse;
+  const kept = spanOf(inspected, [member]);
+  if (kept === undefined) return BROKEN;
+  return { member, text: inspected.slice(kept.start, kept.end), isError };
+}
+
+function outputOf(subject: Subject, { tool }: OpenedTask): CompiledSchema | undefined {
+  return definitionOf(subject.call.snapshot.catalogueFor(subject).standing('tool', tool))?.output;
+}
+
+function replaceAt(text: string, path: readonly string[], value: string): string | undefined {
+  const span = spanOf(text, path);
+  return span === undefined ? undefined : applyEdits(text, [{ ...span, text: value }]);
+}
+
+/** A task is one caller's. Its time to live is none of a cache's, and its server may mean it as one. */
+function withoutSharing(text: string, holder: Holder, held: JsonObject): string {
+  return held['cacheScope'] === undefined
+    ? text
+    : setMember(text, [holder], 'cacheScope', 'private');
+}
+
+// What a server says of a task unasked: told where the task is this caller's and the caller may still have to
+// do with it, judged as the answer to a look at it would be.
+// Source: MCP 2025-11-25, tasks (status notification); the Tasks extension (status notifications).
+
+/** Whether a caller may still have to do with a task, by the rules and pins of now; what that owes. */
+export function mayKnowTask(
+  { call, principal, era, apps }: Pick<Subject, 'call' | 'principal' | 'era' | 'apps'>,
+  { tool }: Pick<OpenedTask, 'tool'>,
+): Allow | undefined {
+  const { policies, upstream } = call.snapshot;
+  const catalogue = call.snapshot.catalogueFor({ era, apps });
+  const target = { kind: 'task', tool } as const;
+  const query = { principal, upstream, target, args: 'unknown', catalogue } as const;
+  const decision = decideRequest(policies, query);
+  return decision.verdict === 'allow' ? decision : undefined;
+}
+
+/** The notice as its client may have it; `undefined` where nothing passes. */
+export async function checkTaskNotification(
+  subject: Subject,
+  reading: Read,
+  task: OpenedTask,
+  allowedServerRequests: readonly ServerRequestName[],
+): Promise<string | undefined> {
+  const allow = mayKnowTask(subject, task);
+  if (allow === undefined) return undefined;
+  const subjectWithObligations = {
+    ...subject,
+    responseObligations: responseObligationsOf(allow, task),
+  };
+  const checked = await checkTaskState(
+    { subject: subjectWithObligations, task, allowedServerRequests },
+    reading,
+    'params',
+  );
+  return 'reason' in checked ? undefined : checked.text;
+}
+
+/** Judges a notice in a session, whose task is known by the server's own id. */
+export async function checkSessionTaskNotification(
+  subject: Subject,
+  reading: Read,
+  params: JsonObject | undefined,
+): Promise<Verdict> {
+  const { call, principal } = subject;
+  const id = params?.['taskId'];
+  const scope = { upstream: call.incoming.upstream, principal };
+  const task = isTaskId(id) ? call.ports.tasks.recall(id, scope) : undefined;
+  const text =
+    task?.era === '2025' ? await checkTaskNotification(subject, reading, task, []) : undefined;
+  if (text !== undefined) return { kind: 'pass', text };
+  drop(call, task === undefined ? 'foreign-message' : 'withheld-notice');
+  return DROP;
+}

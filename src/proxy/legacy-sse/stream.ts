@@ -1,0 +1,303 @@
+// The channel of a session of HTTP+SSE: one stream, whose first event says where to post, and on which every
+// answer and every word of the server comes. Opened under the same controls as every stream: who, record,
+// room; ended with its client, its token, its session or its upstream.
+// Source: MCP 2024-11-05, transports, HTTP with SSE; contract §2.
+
+import { setMaxListeners } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Principal } from '../../policy/principal.js';
+import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
+import type { SessionFacts } from '../../protocol/admitted-request.js';
+import { encodeSseMessage } from '../../protocol/sse.js';
+import type {
+  AwaitedResponses,
+  ClientEnd,
+  ForwardOutcome,
+  UpstreamResponse,
+} from '../../protocol/transport.js';
+import {
+  BRIDGED_LEGACY_SSE,
+  legacySseAddress,
+  probesForLegacySse,
+} from '../../protocol/versions/legacy-sse.js';
+import { LEGACY_SSE_VERSION } from '../../protocol/versions/revisions.js';
+import { notAcceptable, takesStream } from '../accept.js';
+import { listen, noteSession, putOnRecord } from '../features/session-streams.js';
+import { type Call, callerOf, noteRefusal } from '../request-context.js';
+import { mediaType } from '../response-forwarding.js';
+import { isExcess, type PumpTerms, pumpEvents, termsOfStream } from '../sse-reader.js';
+import { reasonOfEnd, STREAM_HEADERS, upkeepOf } from '../sse-response.js';
+import { aborted, holdStream } from '../stream-lifetime.js';
+import { createUnsolicitedCheck } from '../unsolicited-messages.js';
+import { createLegacySseWriter, type LegacySseWriter } from './response.js';
+
+// The channel of a client of HTTP+SSE before an upstream of another era: the stream of the upstream's session,
+// once there is one, told on the channel under the judge of all unasked messages. Answers come by
+// their own exchanges (channel-outgoing.ts); nothing of them is read here.
+// Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, listening for messages.
+
+/** A client of HTTP+SSE cannot ask for the stream again, so the gateway does, first after this time. */
+const AGAIN_AFTER_MS = 1_000;
+/** Where none is given, each wait is twice the one before, up to this. */
+const MAX_AGAIN_AFTER_MS = 30_000;
+/** A server without a stream of its own; what the gateway sees is announced all the same. */
+const NO_STREAM: ReadonlySet<number> = new Set([405]);
+const SESSION_LOST: ReadonlySet<number> = new Set([400, 404]);
+
+/** What a channel of this kind stands on. */
+type Bridged = {
+  readonly call: Call;
+  readonly principal: Principal;
+  /** The session as it is known now: what may be asked in it is known once it was initialized. */
+  readonly session: () => SessionFacts | undefined;
+};
+
+/** Relays until someone leaves, or the session is lost at the upstream: then the channel ends with it. */
+async function relayBridged(bridged: Bridged, leave: AbortSignal): Promise<void> {
+  const terms = termsOfStream(bridged.call);
+  const at: Position = { lastEventId: undefined, waitMs: AGAIN_AFTER_MS, terms };
+  while (!leave.aborted && (await relayNext(bridged, leave, at))) {
+    await sleep(at.waitMs, undefined, { signal: leave, ref: false }).catch(() => undefined);
+  }
+}
+
+/** The event after which the next stream of the upstream goes on, and how long it is waited for. */
+type Position = {
+  lastEventId: string | undefined;
+  waitMs: number;
+  /** What the streams of the channel may bring, one after the other. */
+  readonly terms: PumpTerms;
+};
+
+/** Relays one stream of the upstream, if it gives one; false where there will be no other. */
+async function relayNext(bridged: Bridged, leave: AbortSignal, at: Position): Promise<boolean> {
+  const outcome = await open(bridged, leave, at.lastEventId);
+  if (outcome === undefined) return false;
+  at.waitMs = Math.min(2 * at.waitMs, MAX_AGAIN_AFTER_MS);
+  if (outcome.kind === 'fault') return true;
+  if (NO_STREAM.has(outcome.status)) await aborted(leave);
+  if (isStream(outcome)) {
+    at.waitMs = AGAIN_AFTER_MS;
+    if (!(await relayOne(bridged, outcome, leave, at))) return false;
+  }
+  return !SESSION_LOST.has(outcome.status);
+}
+
+async function open(
+  { call, session }: Bridged,
+  leave: AbortSignal,
+  lastEventId: string | undefined,
+): Promise<ForwardOutcome | undefined> {
+  const facts = session();
+  if (facts === undefined) return undefined;
+  const { upstream } = call.incoming;
+  const outcome = await call.ports.openStream(upstream, {
+    session: facts,
+    by: callerOf(call),
+    signal: leave,
+    lastEventId,
+  });
+  if (outcome.kind === 'answer' && !isStream(outcome)) outcome.release();
+  return outcome;
+}
+
+function isStream({ status, headers }: UpstreamResponse): boolean {
+  return status === 200 && mediaType(headers['content-type']) === 'text/event-stream';
+}
+
+/** False where the gateway ended it. */
+async function relayOne(
+  { call, principal, session }: Bridged,
+  response: UpstreamResponse,
+  leave: AbortSignal,
+  at: Position,
+): Promise<boolean> {
+  const facts = session();
+  const abort = (): void => response.abort();
+  leave.addEventListener('abort', abort, { once: true });
+  if (leave.aborted || facts === undefined) abort();
+  const checkUnsolicited =
+    facts === undefined ? undefined : createUnsolicitedCheck(call, principal, facts);
+  const end = await pumpEvents(response, at.terms, async (event) => {
+    // Judged under the version that stands now, not the one under which the channel was opened.
+    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+    if (event.kind !== 'message') return undefined;
+    at.lastEventId = event.id ?? at.lastEventId;
+    const text = event.data === '' ? undefined : await checkUnsolicited?.(event.data);
+    // Whoever was shut out while it was judged is told nothing more.
+    if (text !== undefined && !leave.aborted) await call.outgoing.write(encodeSseMessage(text));
+    return call.outgoing.isClosed ? 'stop' : undefined;
+  });
+  leave.removeEventListener('abort', abort);
+  if (!isExcess(end) || leave.aborted) return true;
+  noteRefusal(call, refuseWith(reasonOfEnd(end)));
+  return false;
+}
+
+/** Opens the stream that a GET asks for: a channel, or one of a session. */
+export function openStream(call: Call, principal: Principal): Promise<Refusal | undefined> {
+  return opensLegacyStream(call) ? openLegacyStream(call, principal) : listen(call, principal);
+}
+
+/** True on a channel's own path, and on the upstream's own for a client that probes for this transport. */
+function opensLegacyStream({ incoming: { legacySsePath, headers } }: Call): boolean {
+  return legacySsePath === 'events' || probesForLegacySse(headers);
+}
+
+/** What a channel stands on at the upstream: where messages go, and who tells what is said there. */
+type LegacySseUpstream = {
+  readonly messageEndpoint: string;
+  begin(stream: OpenedLegacyStream): Begun;
+  abort(): void;
+};
+
+/** A channel on which both sides are: what is owed there apart from every exchange, and what tells it. */
+type Begun = {
+  readonly awaited: AwaitedResponses | undefined;
+  relay(leave: AbortSignal): Promise<void>;
+};
+
+type OpenedLegacyStream = {
+  readonly call: Call;
+  readonly principal: Principal;
+  readonly sealed: string;
+  readonly session: SessionFacts;
+};
+
+/** Opens a channel on both sides and keeps it until one of them leaves. */
+async function openLegacyStream(call: Call, principal: Principal): Promise<Refusal | undefined> {
+  const { incoming, ports } = call;
+  const { upstream } = incoming;
+  noteSession(call, { version: LEGACY_SSE_VERSION, upstreamSession: undefined }, 'GET');
+  if (!takesStream(incoming)) return refuseProtocolError(notAcceptable({ era: '2024' }));
+  if (!ports.hasStreamQuota(upstream, principal)) return refuseWith('overloaded');
+  if (!(await putOnRecord(call))) return refuseWith('audit-unavailable');
+  const upstreamSide = call.snapshot.legacySse.isDirect ? await openDirect(call) : BRIDGE;
+  if ('kind' in upstreamSide) return upstreamSide;
+  const facts = { version: LEGACY_SSE_VERSION, upstreamSession: upstreamSide.messageEndpoint };
+  const sealed = ports.sealSession(facts, upstream, principal);
+  const session = ports.openSession(sealed, upstream, principal);
+  if (session === undefined) {
+    upstreamSide.abort();
+    return refuseWith('internal');
+  }
+  await serve({ call, principal, sealed, session }, upstreamSide);
+  return undefined;
+}
+
+async function openDirect(call: Call): Promise<LegacySseUpstream | Refusal> {
+  const { incoming, ports } = call;
+  const outcome = await ports.legacySse.open(incoming.upstream, callerOf(call), incoming.signal);
+  if (outcome.kind === 'fault') return refuseWith(outcome.reason);
+  const { messageEndpoint, response } = outcome;
+  return {
+    messageEndpoint,
+    begin({ call: opened, principal, session }) {
+      const writer = createLegacySseWriter(opened, principal, session);
+      return {
+        awaited: writer.awaited,
+        relay: (leave) => relayLegacyStream(opened, { answer: response, writer }, leave),
+      };
+    },
+    abort: () => response.abort(),
+  };
+}
+
+/** The upstream speaks another transport, and its session begins with the client's handshake. */
+const BRIDGE: LegacySseUpstream = {
+  messageEndpoint: BRIDGED_LEGACY_SSE,
+  begin({ call, principal, sealed }) {
+    const { ports, incoming } = call;
+    const session = (): SessionFacts | undefined =>
+      ports.openSession(sealed, incoming.upstream, principal);
+    return {
+      // The exchanges themselves wait.
+      awaited: undefined,
+      relay: (leave) => relayBridged({ call, principal, session }, leave),
+    };
+  },
+  abort: () => undefined,
+};
+
+async function serve(stream: OpenedLegacyStream, upstreamSide: LegacySseUpstream): Promise<void> {
+  const { call, principal, sealed, session } = stream;
+  const { outgoing, ports, incoming } = call;
+  call.record.client.session = session.hash;
+  call.record.result = { ...call.record.result, status: 'ok', http: 200 };
+  outgoing.open(200, STREAM_HEADERS);
+  const over = new AbortController();
+  // Every call under way for the channel listens.
+  setMaxListeners(0, over.signal);
+  const announce = (method: string): void =>
+    void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
+  const { awaited, relay } = upstreamSide.begin(stream);
+  const leave = ports.legacySse.enter(session, clientEnd(call, over.signal, awaited));
+  const address = legacySseAddress(call.snapshot.legacySse.messageUrl, sealed);
+  void outgoing.write(encodeSseMessage(address, { event: 'endpoint' }));
+  try {
+    await holdStream(call, principal, { session: sealed, announce }, relay);
+  } finally {
+    leave();
+    awaited?.close();
+    // Nothing can answer in it any more.
+    over.abort();
+    ports.endSession(sealed, incoming.upstream);
+    if (upstreamSide === BRIDGE) await endAtUpstream(stream);
+  }
+}
+
+/** Answers are written by many exchanges, none of which waits for the others: what is unread is counted. */
+function clientEnd(
+  { outgoing, snapshot }: Call,
+  signal: AbortSignal,
+  awaited: AwaitedResponses | undefined,
+): ClientEnd {
+  const { maxResponseBytes } = snapshot.limits;
+  let unread = 0;
+  return {
+    get isClosed() {
+      return outgoing.isClosed;
+    },
+    get isLagging() {
+      return unread > maxResponseBytes;
+    },
+    write(text) {
+      const written = outgoing.write(text);
+      if (written === undefined) return;
+      unread += text.length;
+      return written.then(() => {
+        unread -= text.length;
+      });
+    },
+    signal,
+    awaited,
+  };
+}
+
+/** The session that was opened for the channel ends with it. */
+async function endAtUpstream({ call, session }: OpenedLegacyStream): Promise<void> {
+  const ended = await call.ports.forwardSessionEnd(call.incoming.upstream, session, callerOf(call));
+  if (ended.kind === 'answer') ended.release();
+}
+
+async function relayLegacyStream(
+  call: Call,
+  {
+    answer: response,
+    writer,
+  }: { readonly answer: UpstreamResponse; readonly writer: LegacySseWriter },
+  leave: AbortSignal,
+): Promise<void> {
+  const abort = (): void => response.abort();
+  leave.addEventListener('abort', abort, { once: true });
+  if (leave.aborted) abort();
+  const end = await pumpEvents(response, termsOfStream(call), async (event) => {
+    // Judged under the version that stands now, not the one under which the channel was opened.
+    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+    if (event.kind !== 'message') await call.outgoing.write(upkeepOf(event));
+    else if (event.data !== '') await writer.write(event.data, leave);
+    return call.outgoing.isClosed ? 'stop' : undefined;
+  });
+  if (end !== 'ended' && end !== 'stopped' && !leave.aborted)
+    noteRefusal(call, refuseWith(reasonOfEnd(end)));
+}

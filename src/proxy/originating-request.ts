@@ -1,0 +1,108 @@
+// What an answer is judged by: the request that it answers, for whom, and what the allow owes of it. Of an
+// exchange that is the cleared message itself; of a resumed stream it is what the sealed event id says.
+// Source: architecture, "how a response finds its plan"; MCP 2025-11-25, resumability.
+
+import type { ResponseObligations } from '../policy/authorized-request.js';
+import { isListed } from '../policy/decide.js';
+import type { Principal } from '../policy/principal.js';
+import type {
+  Admitted,
+  OpenedTask,
+  RequestFacts,
+  SessionFacts,
+  TaskFacts,
+} from '../protocol/admitted-request.js';
+import type { Target } from '../protocol/jsonrpc.js';
+import { PLAIN_SESSION } from '../protocol/listings.js';
+import { findMethod } from '../protocol/methods.js';
+import { sessionEra } from '../protocol/versions/revisions.js';
+import type { Snapshot } from './ports.js';
+
+/** Of an admitted message, what its answer is judged by. */
+export type PlannedMessage = Pick<
+  Admitted,
+  | 'era'
+  | 'version'
+  | 'session'
+  | 'rule'
+  | 'target'
+  | 'message'
+  | 'serverRequestId'
+  | 'allowedServerRequests'
+  | 'apps'
+  | 'mayDefer'
+  | 'task'
+>;
+
+/** A cleared message is one of these. */
+export type ResponsePlan = {
+  readonly admitted: PlannedMessage;
+  readonly principal: Principal;
+  readonly responseObligations: ResponseObligations;
+};
+
+/**
+ * The plan of a stream that is resumed; `undefined` where its method is not carried any more, where the
+ * caller may no longer see what was asked for, or where the task that it is about has expired.
+ */
+export function resumeResponsePlan(
+  request: RequestFacts,
+  session: SessionFacts,
+  principal: Principal,
+  {
+    snapshot,
+    openTask,
+  }: { readonly snapshot: Snapshot; openTask(sealed: string): TaskFacts | undefined },
+): ResponsePlan | undefined {
+  if (!maySee(request.target, principal, snapshot)) return undefined;
+  const sealed = request.task;
+  if (sealed === undefined) return planOf(request, session, principal);
+  const facts = openTask(sealed);
+  return facts && planOf(request, session, principal, { ...facts, sealed });
+}
+
+/** What the answer to a sealed request is judged by; `undefined` where its method is not carried any more. */
+export function planOf(
+  request: RequestFacts,
+  session: SessionFacts,
+  principal: Principal,
+  task?: OpenedTask,
+): ResponsePlan | undefined {
+  const { id, method, target, maxResultBytes, profiles, progressToken } = request;
+  const { mayDefer = false } = request;
+  const era = sessionEra(session.version);
+  const rule = findMethod(era, 'client', method, session.version);
+  if (rule?.type !== 'request') return undefined;
+  const params = progressToken === undefined ? undefined : { _meta: { progressToken } };
+  const message = { kind: 'request', id, method, params } as const;
+  const { version, allowedServerRequests = [], apps = false } = session;
+  return {
+    admitted: {
+      era,
+      version,
+      session,
+      rule,
+      target,
+      message,
+      serverRequestId: undefined,
+      allowedServerRequests,
+      apps,
+      mayDefer,
+      task,
+    },
+    principal,
+    responseObligations: { maxResultBytes, profiles },
+  };
+}
+
+/** Whether the caller may still know of what a resumed stream answers. */
+export function maySee(target: Target, principal: Principal, snapshot: Snapshot): boolean {
+  if (target.kind === 'none') return true;
+  return isListed(
+    snapshot.policies,
+    principal,
+    snapshot.upstream,
+    target,
+    snapshot.catalogueFor(PLAIN_SESSION),
+  );
+}

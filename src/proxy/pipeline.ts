@@ -1,0 +1,124 @@
+// THE STORY. One message, from the client's socket to the upstream and back. The order of the calls
+// in `travel` is the security property: each station takes what the one before it made, so that the
+// wrong order does not compile. A station answers with its value or with a refusal; an exception is a
+// bug or an I/O fault and ends as a refusal too. Nothing else in the tree sends a client's message on.
+
+import type { AuthorizedRequest } from '../policy/authorized-request.js';
+import { openRecord } from '../policy/record.js';
+import { type Refusal, refuseWith } from '../policy/refusal.js';
+import type { Incoming, Outgoing, UpstreamResponse } from '../protocol/transport.js';
+import { relayArray } from './features/batch.js';
+import { followProgress } from './features/progress.js';
+import { endSession } from './features/session-streams.js';
+import { relaySubscription, requestsStream } from './features/subscriptions/stream.js';
+import { moveToLegacyStream } from './legacy-sse/request.js';
+import { openStream } from './legacy-sse/stream.js';
+import type { Ports } from './ports.js';
+import { type Call, callerOf, refuse } from './request-context.js';
+import { relayResponse } from './response-forwarding.js';
+import {
+  admit,
+  authenticate,
+  decide,
+  enforceObligations,
+  guard,
+  putOnRecord,
+  restore,
+} from './stages.js';
+import { countWaits } from './upstream-wait-time.js';
+
+/** Carries one request of a client through every control. Never rejects; answers and records once. */
+export async function handleRequest(
+  incoming: Incoming,
+  outgoing: Outgoing,
+  ports: Ports,
+): Promise<void> {
+  const snapshot = ports.snapshot(incoming.upstream);
+  if (snapshot === undefined) return outgoing.send(404, {}, '');
+  const call: Call = {
+    incoming,
+    outgoing,
+    ports,
+    record: openRecord(incoming),
+    since: ports.countVersions(),
+    snapshot,
+    admitted: undefined,
+  };
+  // The versions it is decided under, whatever stands when it is written.
+  call.record.versions = snapshot.versions;
+  try {
+    const refusal = await runStages(call);
+    if (refusal !== undefined) refuse(call, refusal);
+  } catch (error) {
+    ports.report(error, incoming.id);
+    refuse(call, refuseWith('internal'));
+  } finally {
+    call.progress?.end();
+    ports.closeRecord(call.record);
+  }
+}
+
+/** The order of the controls. */
+async function runStages(call: Call): Promise<Refusal | undefined> {
+  const principal = await authenticate(call);
+  if ('kind' in principal) return principal;
+  if (call.incoming.httpMethod === 'GET') return openStream(call, principal);
+  if (!acquireSlot(call.incoming)) return refuseWith('overloaded');
+  if (call.incoming.httpMethod === 'DELETE') return endSession(call, principal);
+
+  const admitted = await admit(call, principal);
+  if (admitted.kind === 'refused') return admitted;
+  if (admitted.kind === 'array') return relayArray(call, admitted, handleRequest);
+
+  const allow = await decide(call, principal, admitted);
+  if ('kind' in allow) return allow;
+
+  const restored = restore(call, principal, admitted, allow);
+  if (restored.kind === 'refused') return restored;
+
+  const standing = await guard(call, admitted, { principal, allow, restored });
+  if ('kind' in standing) return standing;
+
+  const authorized = await enforceObligations(call, standing);
+  if ('kind' in authorized) return authorized;
+
+  const unrecorded = await putOnRecord(call);
+  if (unrecorded !== undefined) return unrecorded;
+
+  const response = await forward(call, authorized);
+  if (response.kind === 'refused') return response;
+
+  return relay(call, authorized, response);
+}
+
+/** A stream waits for others; only exchanges take a place of the upstream's. */
+function acquireSlot(incoming: Incoming): boolean {
+  return requestsStream(incoming) || incoming.enter();
+}
+
+/** The only way to an upstream. In 2026 a client that goes away cancels; in sessions the end of a channel alone does. */
+async function forward(
+  call: Call,
+  authorized: AuthorizedRequest,
+): Promise<UpstreamResponse | Refusal> {
+  const { admitted } = authorized;
+  const startedMs = performance.now();
+  const onLegacyStream = moveToLegacyStream(call, admitted);
+  const signal = admitted.era === '2026' ? call.incoming.signal : onLegacyStream;
+  call.progress = followProgress(call, admitted);
+  const { upstream } = call.incoming;
+  const outcome = await call.ports.forward(upstream, authorized, callerOf(call), signal);
+  call.record.latency.upstream = performance.now() - startedMs;
+  return outcome.kind === 'fault' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);
+}
+
+/** The way back: one answer, or the stream of a subscription. */
+function relay(
+  call: Call,
+  authorized: AuthorizedRequest,
+  response: UpstreamResponse,
+): Promise<Refusal | undefined> {
+  return authorized.admitted.rule.response === 'subscription'
+    ? relaySubscription(call, authorized, response)
+    : relayResponse(call, authorized, response);
+}

@@ -1,0 +1,138 @@
+// One exchange as the judges of its messages share it, and the one inspection of a message. What is found
+// goes on record here, whether or not anything passes. Nothing here decides whose message it is.
+// Source: contract §6; architecture, "how a response finds its plan".
+
+import type { Carry, InspectionOutcome } from '../inspection/responses.js';
+import type { ResponseObligations } from '../policy/authorized-request.js';
+import type { CompiledSchema } from '../policy/definitions.js';
+import type { Principal } from '../policy/principal.js';
+import { addFinding, type Finding } from '../policy/record.js';
+import type { Refusal } from '../policy/refusal.js';
+import type { SessionFacts } from '../protocol/admitted-request.js';
+import type { JsonReading } from '../protocol/json/json.js';
+import type { Era } from '../protocol/jsonrpc.js';
+import type { Pieces } from '../protocol/transport.js';
+import type { NotificationGate } from './features/progress.js';
+import { namesTask, takeRelated, type Unrelated } from './features/tasks/request.js';
+import type { Call } from './request-context.js';
+import { profileOf } from './request-context.js';
+
+/** What becomes of one message. `text` is absent where it may pass byte for byte. */
+export type Verdict =
+  | {
+      readonly kind: 'own';
+      readonly text: string | undefined;
+      /** In place of a text: a list as it was filtered before. */
+      readonly pieces?: Pieces;
+      readonly headers: { readonly [name: string]: string };
+      readonly isError: boolean;
+      readonly rpcCode: number | undefined;
+    }
+  | { readonly kind: 'pass'; readonly text: string | undefined }
+  | { readonly kind: 'drop' }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+export type Read = Extract<JsonReading, { readonly ok: true }>;
+export type Inspection = InspectionOutcome;
+
+/**
+ * `owed` is what rules ask of every message that answers a call; absent on a stream that nobody asked
+ * for. `carry` is what this exchange has shown so far: a secret may
+ * be cut in two by messages. `refusedQuestions` counts those that were recorded one by one.
+ */
+export type Subject = {
+  readonly call: Call;
+  responseObligations: ResponseObligations | undefined;
+  readonly principal: Principal;
+  readonly era: Era;
+  readonly apps: boolean;
+  readonly session: SessionFacts | undefined;
+  /** The method whose answer is judged; \`undefined\` where nothing was asked. */
+  readonly requestMethod: string | undefined;
+  carry: Carry;
+  refusedServerRequests: number;
+  readonly gate: NotificationGate;
+};
+
+export const DROP: Verdict = { kind: 'drop' };
+const MAX_BYTES_A_CHAR = 3;
+
+/**
+ * One inspection of one message. What it finds goes on record, whether or not anything passes. The id of the
+ * task that it belongs to is no content: its client gets the one that it knows. At once, unless the text is
+ * long and not surely clean; until then the next message of the exchange must wait.
+ */
+export function inspect(
+  subject: Subject,
+  reading: Read,
+  output?: CompiledSchema,
+  approved: readonly string[] = [],
+): Inspection | Promise<Inspection> {
+  if (!namesTask(reading.value)) return inspectContent(subject, reading, output, approved);
+  const related = relatedOf(subject, reading);
+  const outcome = inspectContent(subject, related.reading, output, approved);
+  return outcome instanceof Promise
+    ? outcome.then((late) => withTask(related, late))
+    : withTask(related, outcome);
+}
+
+/** The message with the id under which its client knows the task. */
+function withTask(related: Unrelated, outcome: Inspection): Inspection {
+  if (outcome.kind === 'withhold') return outcome;
+  const text = related.restore(outcome.kind === 'changed' ? outcome.text : related.reading.text);
+  return { ...outcome, kind: 'changed', text, value: JSON.parse(text) };
+}
+
+/** The message without the id of its task. */
+export function relatedOf({ call, principal }: Subject, reading: Read): Unrelated {
+  const scope = { upstream: call.incoming.upstream, principal };
+  return takeRelated(reading, { tasks: call.ports.tasks, scope, own: call.admitted?.task });
+}
+
+function inspectContent(
+  subject: Subject,
+  reading: Read,
+  output: CompiledSchema | undefined,
+  approved: readonly string[],
+): Inspection | Promise<Inspection> {
+  const { call, responseObligations } = subject;
+  const { text, value } = reading;
+  const maxBytes = responseObligations?.maxResultBytes;
+  if (maxBytes !== undefined && isLarger(text, maxBytes)) {
+    return { kind: 'withhold', reason: 'result-too-large', findings: [] };
+  }
+  const startedMs = performance.now();
+  const profile = profileOf(call, responseObligations);
+  const { carry, requestMethod } = subject;
+  const input = { text, value, profile, output, carry, approved, answered: requestMethod };
+  const outcome = call.ports.inspection.message(input, call.incoming.upstream);
+  return outcome instanceof Promise
+    ? outcome.then((late) => noteInspected(subject, late, startedMs))
+    : noteInspected(subject, outcome, startedMs);
+}
+
+function noteInspected(subject: Subject, outcome: Inspection, startedMs: number): Inspection {
+  const { call } = subject;
+  call.record.latency.inspect += performance.now() - startedMs;
+  note(call, outcome.findings);
+  if (outcome.kind !== 'withhold') subject.carry = outcome.carry;
+  return outcome;
+}
+
+/** UTF-8 bytes without encoding: a text is never longer in characters than in bytes, nor past three times as long. */
+function isLarger(text: string, maxBytes: number): boolean {
+  if (text.length > maxBytes) return true;
+  return (
+    text.length * MAX_BYTES_A_CHAR > maxBytes &&
+    new TextEncoder().encode(text).byteLength > maxBytes
+  );
+}
+
+/** Notes that a message was dropped. */
+export function drop(call: Call, detector: string): void {
+  note(call, [{ detector, direction: 'to-client', path: '', count: 1, action: 'drop' }]);
+}
+
+function note(call: Call, findings: readonly Finding[]): void {
+  for (const finding of findings) addFinding(call.record.findings, finding);
+}

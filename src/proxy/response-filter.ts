@@ -1,0 +1,387 @@
+// Answers that depend on who asks: the handshakes and the lists. Who may see an item is asked of the same
+// function that decides calls; what a page shows counts for everyone before anyone sees it.
+// Source: contract §4 law 2, §5 and §6; MCP 2025-11-25 lifecycle and tools, 2026-07-28 server/discover.
+
+import { cutHandshake, endHandshake, type HandshakeOutcome } from '../inspection/handshake.js';
+import {
+  type CachedPage,
+  endList,
+  filterItems,
+  type ListInput,
+  type ListItem,
+  type ListKind,
+  type ListOutcome,
+  memberOf,
+} from '../inspection/lists.js';
+import { isListed as isListedFor } from '../policy/decide.js';
+import type { PinKind } from '../policy/definitions.js';
+import { refuseWith } from '../policy/refusal.js';
+import { matchKey } from '../policy/rules.js';
+import { filterServerCapabilities } from '../protocol/capabilities.js';
+import { hasInexactNumber, type JsonReading } from '../protocol/json/json.js';
+import {
+  type Era,
+  isObject,
+  type JsonObject,
+  type RequestId,
+  type Target,
+} from '../protocol/jsonrpc.js';
+import { listedEra } from '../protocol/listings.js';
+import { readTaskUses } from '../protocol/tasks.js';
+import { type Bytes, sizeOfBytes } from '../protocol/transport.js';
+import {
+  LEGACY_SSE_VERSION,
+  SESSION_VERSIONS,
+  STATELESS_VERSIONS,
+} from '../protocol/versions/revisions.js';
+import { taskForm } from './features/tasks/request.js';
+import type { ResponsePlan } from './originating-request.js';
+import type { SeenPage } from './ports.js';
+import { type Call, profileOf } from './request-context.js';
+import type { Verdict } from './response-context.js';
+
+// Whether a caller may see an item of a list, or anything at all: asked of the function that decides calls.
+// Source: contract §4 law 2, and §5.
+
+const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
+
+/** Instructions steer a model towards things; who may see none of them is told nothing (contract §4, law 1). */
+function listsAnything(call: Call, responsePlan: ResponsePlan): boolean {
+  const catalogue = call.snapshot.catalogueFor(responsePlan.admitted);
+  return PINNED_KINDS.some((kind) =>
+    catalogue.names(kind).some((name) => isListed(call, responsePlan, targetOf(kind, name))),
+  );
+}
+
+/** Whether one item of a page may be seen. `pin` is its kind; resources have none. */
+function isItemListed(
+  call: Call,
+  responsePlan: ResponsePlan,
+  pin: PinKind | undefined,
+  { name, digest }: ListItem,
+): boolean {
+  if (pin === undefined) return isListed(call, responsePlan, { kind: 'resource', uri: name });
+  const catalogue = call.snapshot.catalogueFor(responsePlan.admitted);
+  // Approved is the definition that was seen, not the name: this page must show that very one.
+  const isSeen = catalogue.mode === 'off' || catalogue.standing(pin, name).observed === digest;
+  return isSeen && isListed(call, responsePlan, targetOf(pin, name));
+}
+
+function targetOf(kind: PinKind, name: string): Target {
+  switch (kind) {
+    case 'tool':
+    case 'prompt':
+      return { kind, name };
+    case 'template':
+      return { kind, uriTemplate: name };
+    case 'resource':
+      return { kind, uri: name };
+  }
+}
+
+function isListed(call: Call, { principal, admitted }: ResponsePlan, target: Target): boolean {
+  const { policies } = call.snapshot;
+  const catalogue = call.snapshot.catalogueFor(admitted);
+  return isListedFor(policies, principal, catalogue.upstream, target, catalogue);
+}
+
+// By what a page of a list is found again: what was asked for, and on what its filtered form depends.
+
+/** The id of the request that a page answers. */
+function idOf({ admitted }: ResponsePlan): RequestId | undefined {
+  return admitted.message.kind === 'request' ? admitted.message.id : undefined;
+}
+
+/** Which page of which list a client asked for. */
+function pageKey(call: Call, { admitted }: ResponsePlan): string {
+  const params = 'params' in admitted.message ? admitted.message.params : undefined;
+  return JSON.stringify([
+    call.incoming.upstream,
+    admitted.era,
+    admitted.apps,
+    admitted.rule.method,
+    params?.['cursor'] ?? null,
+  ]);
+}
+
+/** What the filtered form of a page depends on besides its bytes: the view, and the rules that match. */
+function viewerKey(call: Call, { principal, responseObligations }: ResponsePlan): string {
+  return `${call.snapshot.id} ${matchKey(call.snapshot.policies, principal)} ${responseObligations.profiles.join(' ')}`;
+}
+
+type Read = Extract<JsonReading, { readonly ok: true }>;
+
+/** An answer that is to be filtered. `bytes` where it came whole, so that its page can be recognized. */
+export type Filtering = {
+  readonly call: Call;
+  readonly responsePlan: ResponsePlan;
+  readonly reading: Read;
+  readonly result: JsonObject;
+  /** The session id that came with the answer. */
+  readonly issued: string | undefined;
+  readonly bytes: Uint8Array | undefined;
+};
+
+const KINDS: {
+  readonly [method: string]: { readonly list: ListKind; readonly pin: PinKind | undefined };
+} = {
+  'tools/list': { list: 'tools', pin: 'tool' },
+  'prompts/list': { list: 'prompts', pin: 'prompt' },
+  'resources/templates/list': { list: 'templates', pin: 'template' },
+  'resources/list': { list: 'resources', pin: undefined },
+};
+const VERSIONS: { readonly [era in Era]: readonly string[] } = {
+  '2024': [LEGACY_SSE_VERSION],
+  '2025': SESSION_VERSIONS,
+  '2026': STATELESS_VERSIONS,
+};
+/** MCP 2025-11-25, session management: visible ASCII only. */
+const SESSION_ID = /^[\x21-\x7e]{1,4096}$/;
+const NO_HEADERS = {};
+/** The items of longer pages are digested in turns. */
+const LARGE_PAGE_CHARS = 256 * 1024;
+
+/** Filters the own result of a handshake or a list. */
+export function filterResponse(filtering: Filtering): Verdict | Promise<Verdict> {
+  const { method } = filtering.responsePlan.admitted.rule;
+  if (method === 'initialize' || method === 'server/discover')
+    return filterHandshakeResponse(filtering, method);
+  const kind = KINDS[method];
+  return kind === undefined
+    ? { kind: 'refused', refusal: refuseWith('internal') }
+    : filterListResponse(filtering, kind);
+}
+
+/** A page whose bytes and viewer were seen before: the filtered bytes of then, with this id. */
+export function recallList(
+  call: Call,
+  responsePlan: ResponsePlan,
+  bytes: Bytes,
+): Verdict | undefined {
+  const { admitted } = responsePlan;
+  const id = idOf(responsePlan);
+  if (KINDS[admitted.rule.method] === undefined || id === undefined) return undefined;
+  const page = call.ports.pages
+    .find(pageKey(call, responsePlan), bytes, id)
+    ?.filtered(viewerKey(call, responsePlan));
+  if (page === undefined) return undefined;
+  const pieces = page.render(id);
+  noteList(call, page, sizeOfBytes(bytes), sizeOfBytes(pieces));
+  call.record.findings.push(...page.findings);
+  return {
+    kind: 'own',
+    text: undefined,
+    pieces,
+    headers: NO_HEADERS,
+    isError: false,
+    rpcCode: undefined,
+  };
+}
+
+function filterHandshakeResponse(
+  filtering: Filtering,
+  method: 'initialize' | 'server/discover',
+): Verdict | Promise<Verdict> {
+  const { call, responsePlan, reading, result } = filtering;
+  const { era, apps } = responsePlan.admitted;
+  const form = taskForm(call, era, result);
+  const filtered = cutHandshake({
+    text: reading.text,
+    value: reading.value,
+    method,
+    profile: profileOf(call, responsePlan.responseObligations),
+    carriedVersions: VERSIONS[era],
+    instructions: listsAnything(call, responsePlan)
+      ? call.snapshot.catalogueFor(responsePlan.admitted).instructions
+      : undefined,
+    listTtlMs: call.snapshot.limits.listTtlMs,
+    filterCapabilities: (declared) => filterServerCapabilities(declared, { form, apps }),
+  });
+  if (filtered.kind === 'withhold') return withheld(call, filtered);
+  const inspected = call.ports.inspection.message(filtered.rest, call.incoming.upstream);
+  return inspected instanceof Promise
+    ? inspected.then((late) => endHandshakeResponse(filtering, form, endHandshake(filtered, late)))
+    : endHandshakeResponse(filtering, form, endHandshake(filtered, inspected));
+}
+
+function endHandshakeResponse(
+  { call, responsePlan, result, issued }: Filtering,
+  form: ReturnType<typeof taskForm>,
+  outcome: HandshakeOutcome,
+): Verdict {
+  const { era, apps } = responsePlan.admitted;
+  if (outcome.kind === 'withhold') return withheld(call, outcome);
+  call.record.findings.push(...outcome.findings);
+  if (outcome.hadOtherInstructions) {
+    call.record.findings.push({
+      detector: 'instructions',
+      direction: 'to-client',
+      path: '/result/instructions',
+      count: 1,
+      action: 'strip',
+    });
+  }
+  // On a channel the session was there before.
+  if (era !== '2025') return own(outcome.text);
+  if (issued !== undefined && !SESSION_ID.test(issued))
+    return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
+  const version = String(result['protocolVersion']);
+  const sealed = call.ports.sealSession(
+    {
+      version,
+      upstreamSession: issued,
+      allowedServerRequests: responsePlan.admitted.allowedServerRequests,
+      apps,
+      tasks: form === 'session' ? readTaskUses(result['capabilities']) : [],
+    },
+    call.incoming.upstream,
+    responsePlan.principal,
+  );
+  call.record.client.session = call.ports.keyedHash('session', sealed);
+  return {
+    kind: 'own',
+    text: outcome.text,
+    headers: { 'mcp-session-id': sealed },
+    isError: false,
+    rpcCode: undefined,
+  };
+}
+
+function filterListResponse(
+  filtering: Filtering,
+  kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
+): Verdict | Promise<Verdict> {
+  const { call, reading } = filtering;
+  if (kind.pin === undefined || reading.text.length <= LARGE_PAGE_CHARS)
+    return filterListNow(filtering, kind);
+  return digestInSlices(filtering, kind.list, kind.pin).then(() => {
+    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+    return filterListNow(filtering, kind);
+  });
+}
+
+/** The digests of a long page are taken beforehand, so that it holds nobody up; numbers in doubt need their text. */
+async function digestInSlices(
+  { call, reading, result }: Filtering,
+  list: ListKind,
+  pin: PinKind,
+): Promise<void> {
+  const { loopScheduler, digest } = call.ports;
+  const items = result[memberOf(list)];
+  if (reading.suspectNumbers || !Array.isArray(items)) return;
+  for (const item of items) {
+    await loopScheduler.take(call.incoming.upstream);
+    const startedMs = performance.now();
+    if (isObject(item)) digest(pin, item, true);
+    loopScheduler.spend(startedMs);
+  }
+}
+
+function filterListNow(
+  filtering: Filtering,
+  kind: { readonly list: ListKind; readonly pin: PinKind | undefined },
+): Verdict | Promise<Verdict> {
+  const { call, responsePlan, bytes } = filtering;
+  const id = idOf(responsePlan);
+  const known =
+    bytes === undefined || id === undefined
+      ? undefined
+      : call.ports.pages.find(pageKey(call, responsePlan), bytes, id);
+  const page = filterItems(listInput(filtering, kind, known));
+  if (page.kind === 'withhold') return withheld(call, page);
+  // It is kept for those who see as was seen when it was filtered, whatever stands once it is inspected.
+  const viewer = viewerKey(call, responsePlan);
+  const inspected = call.ports.inspection.message(page.rest, call.incoming.upstream);
+  return inspected instanceof Promise
+    ? inspected.then((late) => endListResponse(filtering, known, viewer, endList(page, late)))
+    : endListResponse(filtering, known, viewer, endList(page, inspected));
+}
+
+function endListResponse(
+  { call, responsePlan, reading, bytes }: Filtering,
+  known: CachedPage | undefined,
+  viewer: string,
+  outcome: ListOutcome,
+): Verdict {
+  if (outcome.kind === 'withhold') return withheld(call, outcome);
+  const { text, items, findings } = outcome;
+  call.record.findings.push(...findings);
+  noteList(call, outcome, reading.text.length, text.length);
+  const id = idOf(responsePlan);
+  if (bytes !== undefined && id !== undefined) {
+    const page =
+      known ??
+      call.ports.pages.keep(pageKey(call, responsePlan), { bytes, text: reading.text, id }, items);
+    page?.keepFiltered(viewer, text, outcome);
+  }
+  return own(text === reading.text ? undefined : text);
+}
+
+function listInput(
+  { call, responsePlan, reading }: Filtering,
+  { list, pin }: { readonly list: ListKind; readonly pin: PinKind | undefined },
+  known: CachedPage | undefined,
+): ListInput {
+  const { era } = responsePlan.admitted;
+  const digests = new Map(known?.items.map((item) => [item.name, item.digest]));
+  const seen: { name: string; digest: string; definition: JsonObject }[] = [];
+  let isNoted = pin === undefined;
+
+  /** Everything on the page counts before the first item of it is judged. */
+  function noteOnce(kind: PinKind): void {
+    if (isNoted) return;
+    isNoted = true;
+    const page: SeenPage = { kind, items: seen };
+    call.ports.notePage(call.incoming.upstream, page);
+    call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+  }
+
+  return {
+    text: reading.text,
+    value: reading.value,
+    kind: list,
+    era: listedEra(era),
+    profile: profileOf(call, responsePlan.responseObligations),
+    listTtlMs: call.snapshot.limits.listTtlMs,
+    areReviewed:
+      pin !== undefined && call.snapshot.catalogueFor(responsePlan.admitted).mode === 'strict',
+    digestOf(definition, itemText) {
+      if (pin === undefined) return undefined;
+      const name = String(definition[pin === 'template' ? 'uriTemplate' : 'name']);
+      const isExact = !(
+        reading.suspectNumbers && hasInexactNumber(itemText, { start: 0, end: itemText.length })
+      );
+      const digest = digests.get(name) ?? call.ports.digest(pin, definition, isExact);
+      seen.push({ name, digest, definition });
+      return digest;
+    },
+    isVisible(item) {
+      if (pin !== undefined) noteOnce(pin);
+      return isItemListed(call, responsePlan, pin, item);
+    },
+    ...(pin === undefined
+      ? {}
+      : {
+          rankOf: (name: string) =>
+            call.snapshot.catalogueFor(responsePlan.admitted).rankOf?.(pin, name),
+        }),
+  };
+}
+
+function own(text: string | undefined): Verdict {
+  return { kind: 'own', text, headers: NO_HEADERS, isError: false, rpcCode: undefined };
+}
+
+function withheld(call: Call, outcome: Extract<HandshakeOutcome, { kind: 'withhold' }>): Verdict {
+  call.record.findings.push(...outcome.findings);
+  return { kind: 'refused', refusal: refuseWith(outcome.reason) };
+}
+
+function noteList(
+  call: Call,
+  { advertised, visible }: { readonly advertised: number; readonly visible: number },
+  advertisedBytes: number,
+  visibleBytes: number,
+): void {
+  call.record.result.list = { advertised, visible, advertisedBytes, visibleBytes };
+}

@@ -1,0 +1,261 @@
+// Judges each message of an upstream, one at a time and whole: is it ours, is it carried, is it clean.
+// Only what comes out of here reaches a client. An inspector that throws ends the exchange as a refusal.
+// Source: architecture, "how a response finds its plan"; contract §6.
+
+import { NO_CARRY } from '../inspection/responses.js';
+import type { ResponseObligations } from '../policy/authorized-request.js';
+import { type CompiledSchema, definitionOf } from '../policy/definitions.js';
+import { refuseWith } from '../policy/refusal.js';
+import { isAppUri } from '../policy/resource-uri.js';
+import type { ReadOutcome } from '../protocol/json/incremental.js';
+import { hasInexactNumber, setMember, setPrivate, spanOf } from '../protocol/json/json.js';
+import { isObject, type JsonObject, type RpcError } from '../protocol/jsonrpc.js';
+import { classifyUpstreamMessage } from '../protocol/responses.js';
+import { canRequireInput } from '../protocol/server-requests.js';
+import { type Bytes, inOnePiece } from '../protocol/transport.js';
+import { repairOf } from '../protocol/versions/stateless.js';
+import { checkInputRequired, isRetry } from './features/input-required.js';
+import { createResponseGate, createTaskGate } from './features/progress.js';
+import { checkUrlError, URL_ELICITATION_REQUIRED } from './features/server-requests.js';
+import { checkCreatedTask, checkTaskList, checkTaskResponse } from './features/tasks/response.js';
+import type { ResponsePlan } from './originating-request.js';
+import { type Call, nameOf, readMessage, refuseUnread } from './request-context.js';
+import {
+  type Inspection,
+  inspect,
+  type Read,
+  type Subject,
+  type Verdict,
+} from './response-context.js';
+import { type Filtering, filterResponse, recallList } from './response-filter.js';
+import { checkUnowned } from './unsolicited-messages.js';
+
+// The content of a `ui://` resource on its way to a host that will run it: exactly what was approved, and
+// then unchanged, or nothing. What differs counts for everyone at once, like a changed definition.
+// Source: MCP Apps extension (SEP-1865); contract §5 (resources that a definition refers to).
+
+/** `approved`: byte for byte what was reviewed. `none`: no resource of this kind, to be inspected. */
+type AppContent = 'approved' | 'changed' | 'none';
+
+/** Compares what a `ui://` resource holds with its pin. Without pinning nothing is compared. */
+function reviewAppContent(
+  call: Call,
+  { admitted }: ResponsePlan,
+  { text }: Read,
+  result: JsonObject,
+): AppContent {
+  const { target, rule } = admitted;
+  if (rule.method !== 'resources/read' || target.kind !== 'resource') return 'none';
+  const { uri } = target;
+  const catalogue = call.snapshot.catalogueFor(admitted);
+  if (!isAppUri(uri) || catalogue.mode === 'off') return 'none';
+  const contents = result['contents'] ?? null;
+  const span = spanOf(text, ['result', 'contents']);
+  const isExact = span !== undefined && !hasInexactNumber(text, span);
+  const definition = { uri, contents };
+  const digest = call.ports.digest('resource', definition, isExact);
+  if (digest === catalogue.standing('resource', uri).pinned?.digest) return 'approved';
+  const item = { name: uri, digest, definition };
+  const page = { kind: 'resource' as const, items: [item] };
+  call.ports.notePage(call.incoming.upstream, page);
+  return 'changed';
+}
+
+// An error of an upstream of the stateless era, as its client gets it: the code that the era has for it,
+// and no version offered that is not policed here. All else leaves byte for byte.
+// Source: MCP 2026-07-28, error codes and versioning.
+
+/** The verdict on an error that was inspected. */
+function repairError(verdict: Verdict, text: string, error: RpcError): Verdict {
+  if (verdict.kind !== 'own') return verdict;
+  const repair = repairOf(error);
+  let repaired = verdict.text ?? text;
+  if (repair.code !== error.code) repaired = setMember(repaired, ['error'], 'code', repair.code);
+  if (repair.supported !== undefined)
+    repaired = setMember(repaired, ['error', 'data'], 'supported', repair.supported);
+  return repaired === text ? verdict : { ...verdict, text: repaired, rpcCode: repair.code };
+}
+
+export type ResponseCheck = {
+  /** At once, unless a verdict waits for the upstream to be listed again. */
+  checkBytes(bytes: Bytes): Verdict | Promise<Verdict>;
+  checkText(text: string): Verdict | Promise<Verdict>;
+  /** Judges from now on by what a new decision owes. */
+  setObligations(responseObligations: ResponseObligations): void;
+};
+
+type Waiting = Pick<Filtering, 'responsePlan' | 'issued' | 'bytes'>;
+
+const NO_HEADERS = {};
+/** Methods whose answer would be taken for a task if it looked like one. */
+const MAY_DEFER: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
+/** What a reviewer has approved byte for byte. */
+const APP_CONTENT = ['/result/contents'];
+const NO_ERROR = { isError: false, rpcCode: undefined } as const;
+
+/** A judge of everything that answers one cleared message. `issued` is the session id of the answer, if any. */
+export function createResponseCheck(
+  call: Call,
+  responsePlan: ResponsePlan,
+  issued: string | undefined,
+): ResponseCheck {
+  const { admitted, principal } = responsePlan;
+  const subject: Subject = {
+    call,
+    responseObligations: responsePlan.responseObligations,
+    principal,
+    era: admitted.era,
+    apps: admitted.apps,
+    session: admitted.session,
+    requestMethod: admitted.rule.method,
+    carry: NO_CARRY,
+    refusedServerRequests: 0,
+    gate:
+      admitted.task === undefined
+        ? createResponseGate(admitted.message, call.progress)
+        : createTaskGate(call, admitted, call.progress),
+  };
+  const id = admitted.message.kind === 'request' ? admitted.message.id : undefined;
+
+  function checkSource(source: Uint8Array | string): Verdict | Promise<Verdict> {
+    const bytes = typeof source === 'string' ? undefined : source;
+    const reading = readMessage(call, source);
+    return reading instanceof Promise
+      ? reading.then((late) => checkReading(late, bytes))
+      : checkReading(reading, bytes);
+  }
+
+  function checkReading(reading: ReadOutcome, bytes?: Uint8Array): Verdict | Promise<Verdict> {
+    if (!reading.ok) return { kind: 'refused', refusal: refuseUnread(reading.error) };
+    const { era, version, rule } = admitted;
+    const mayRequireInput = canRequireInput(rule.method);
+    const mayDefer = MAY_DEFER.has(rule.method) ? admitted.mayDefer : undefined;
+    const message = classifyUpstreamMessage(reading.value, {
+      era,
+      id,
+      version,
+      mayRequireInput,
+      mayDefer,
+    });
+    switch (message.kind) {
+      case 'own-question': {
+        const inputRequired = { text: reading.text, result: message.result };
+        return checkInputRequired(call, responsePlan, inputRequired, (cut) =>
+          ownOf(inspect(subject, cut), NO_ERROR),
+        );
+      }
+      case 'own-task':
+        return checkCreatedTask(subject, responsePlan, reading, message.result);
+      case 'own-result':
+        return checkResult(subject, reading, message.result, { responsePlan, issued, bytes });
+      case 'own-error': {
+        const { error } = message;
+        const facts = { isError: true, rpcCode: error.code };
+        const verdict = ownOf(inspect(subject, reading), facts);
+        return verdict instanceof Promise
+          ? verdict.then((late) => checkError(subject, late, reading.text, error))
+          : checkError(subject, verdict, reading.text, error);
+      }
+      case 'notification':
+      case 'server-request':
+      case 'foreign':
+      case 'malformed':
+        return checkUnowned(subject, reading, message);
+    }
+  }
+
+  return {
+    checkBytes(bytes) {
+      return recallList(call, responsePlan, bytes) ?? checkSource(inOnePiece(bytes));
+    },
+    checkText: checkSource,
+    setObligations(responseObligations) {
+      subject.responseObligations = responseObligations;
+    },
+  };
+}
+
+function checkResult(
+  subject: Subject,
+  reading: Read,
+  result: JsonObject,
+  waiting: Waiting,
+): Verdict | Promise<Verdict> {
+  const { responsePlan } = waiting;
+  const { rule } = responsePlan.admitted;
+  const facts = { isError: result['isError'] === true, rpcCode: undefined };
+  if (rule.response === 'task') return checkTaskResponse(subject, responsePlan, reading);
+  if (rule.method === 'tasks/list') return checkTaskList(subject, reading);
+  if (rule.response === 'filter')
+    return filterResponse({ ...waiting, call: subject.call, reading, result });
+  const app = reviewAppContent(subject.call, responsePlan, reading, result);
+  if (app === 'changed') return { kind: 'refused', refusal: refuseWith('tool-changed') };
+  const output = outputOf(subject.call, responsePlan);
+  const reviewed = app === 'approved' ? APP_CONTENT : undefined;
+  const inspection = inspect(subject, reading, output, reviewed);
+  return inspection instanceof Promise
+    ? inspection.then((late) => keepPrivate(subject, responsePlan, reading, own(late, facts)))
+    : keepPrivate(subject, responsePlan, reading, own(inspection, facts));
+}
+
+/** A result as its caller alone may have it. */
+function keepPrivate(
+  subject: Subject,
+  { admitted }: ResponsePlan,
+  reading: Read,
+  verdict: Verdict,
+): Verdict {
+  const { rule } = admitted;
+  const result = isObject(reading.value) ? reading.value['result'] : undefined;
+  if (!isObject(result)) return verdict;
+  if (subject.era !== '2026' || verdict.kind !== 'own' || !isCacheable(rule.method, result))
+    return verdict;
+  const inspected = verdict.text ?? reading.text;
+  const maxTtlMs = isRetry(admitted) ? 0 : subject.call.snapshot.limits.listTtlMs;
+  const text = setPrivate(inspected, result, maxTtlMs);
+  return text === reading.text ? verdict : { ...verdict, text };
+}
+
+/** What a caller may read depends on the caller, so no shared cache may keep it (MCP 2026-07-28, caching). */
+function isCacheable(method: string, result: JsonObject): boolean {
+  return (
+    method === 'resources/read' ||
+    result['cacheScope'] !== undefined ||
+    result['ttlMs'] !== undefined
+  );
+}
+
+/** An error as its client may have it, once it was inspected. */
+function checkError(subject: Subject, verdict: Verdict, text: string, error: RpcError): Verdict {
+  if (error.code === URL_ELICITATION_REQUIRED) return checkUrlError(subject, verdict, text, error);
+  return subject.era === '2026' ? repairError(verdict, text, error) : verdict;
+}
+
+type Facts = { readonly isError: boolean; readonly rpcCode: number | undefined };
+
+function ownOf(
+  outcome: Inspection | Promise<Inspection>,
+  facts: Facts,
+): Verdict | Promise<Verdict> {
+  return outcome instanceof Promise
+    ? outcome.then((late) => own(late, facts))
+    : own(outcome, facts);
+}
+
+function own(outcome: Inspection, facts: Facts): Verdict {
+  switch (outcome.kind) {
+    case 'clean':
+      return { kind: 'own', text: undefined, headers: NO_HEADERS, ...facts };
+    case 'changed':
+      return { kind: 'own', text: outcome.text, headers: NO_HEADERS, ...facts };
+    case 'withhold':
+      return { kind: 'refused', refusal: refuseWith(outcome.reason) };
+  }
+}
+
+function outputOf(call: Call, { admitted }: ResponsePlan): CompiledSchema | undefined {
+  const { target } = admitted;
+  const tool = nameOf(target);
+  if ((target.kind !== 'tool' && target.kind !== 'task') || tool === undefined) return undefined;
+  return definitionOf(call.snapshot.catalogueFor(admitted).standing('tool', tool))?.output;
+}

@@ -1,0 +1,344 @@
+// The stations of exchange.ts before anything leaves, one function each, in the order in which they are
+// called there. A station answers with its value or with a refusal, and leaves its notes in the record.
+
+import { type GuardInput, type GuardOutcome, guardArguments } from '../inspection/requests.js';
+import { type AuthorizedRequest, enforce } from '../policy/authorized-request.js';
+import { decideRequest } from '../policy/decide.js';
+import type { Allow, Deny } from '../policy/decision.js';
+import type { Principal } from '../policy/principal.js';
+import { type Refusal, refuseProtocolError, refuseWith } from '../policy/refusal.js';
+import { grantsFor } from '../policy/server-requests.js';
+import { admitPost } from '../protocol/admission.js';
+import type { Admitted } from '../protocol/admitted-request.js';
+import type { AdmittedArray } from '../protocol/batch.js';
+import { decodeParamHeaders } from '../protocol/headers.js';
+import type { ReadOutcome } from '../protocol/json/incremental.js';
+import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
+import { checkCarried, checkParamHeaders, versionsOffered } from '../protocol/negotiation.js';
+import { type Grants, NO_GRANTS } from '../protocol/server-requests.js';
+import { RELATED_TASK_KEY, relatedTaskId } from '../protocol/tasks.js';
+import { withoutStream } from './accept.js';
+import { openRetry, paramsOf } from './features/input-required.js';
+import { narrowListen } from './features/subscriptions/filter.js';
+import { addressTask, checkTaskUse, noteTaskParam } from './features/tasks/request.js';
+import { addressRequest, findLegacyStream, isBridged } from './legacy-sse/request.js';
+import type { LoginError, Snapshot } from './ports.js';
+import {
+  type Call,
+  claimReply,
+  isRead,
+  noteAdmitted,
+  noteDecision,
+  presentedToken,
+  readMessage,
+  refuseUnread,
+} from './request-context.js';
+
+// What of a message is its client's own, for the guard: not what the gateway sealed and the client only
+// carries, which looks like a secret, was opened before, and leaves as what its server gave.
+// Source: MCP 2026-07-28, multi-round-trip requests; tasks of both revisions.
+
+/** The content of a message as it is guarded. */
+function contentOf(admitted: Admitted): JsonObject {
+  const { message, rule, task } = admitted;
+  if (message.kind === 'error') return message.error;
+  let content = message.kind === 'result' ? message.result : paramsOf(admitted);
+  // Of a request alone it was opened; elsewhere a member of this name is what its client wrote.
+  if (message.kind === 'request' && content['requestState'] !== undefined)
+    content = omit(content, 'requestState');
+  if (task !== undefined) content = omit(content, 'taskId');
+  const { notifications, _meta: meta } = content as { readonly [name: string]: JsonObject };
+  if (rule.response === 'subscription' && isObject(notifications))
+    content = { ...content, notifications: omit(notifications, 'taskIds') };
+  if (isObject(meta) && relatedTaskId(meta) !== undefined)
+    content = { ...content, _meta: omit(meta, RELATED_TASK_KEY) };
+  return content;
+}
+
+function omit(object: JsonObject, name: string): JsonObject {
+  const { [name]: _, ...rest } = object;
+  return rest;
+}
+
+/** Who calls: a verified principal, or 401 and 503. At once where the token was seen before. */
+export function authenticate(call: Call): Principal | Refusal | Promise<Principal | Refusal> {
+  const outcome = call.ports.authenticate(call.incoming, call.outgoing);
+  if (!(outcome instanceof Promise)) return noteCaller(call, outcome);
+  return outcome.then((late) => {
+    refreshSnapshot(call);
+    return noteCaller(call, late);
+  });
+}
+
+function noteCaller(call: Call, principal: Principal | LoginError): Principal | Refusal {
+  call.record.latency.auth = performance.now() - call.incoming.startedMs;
+  if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
+  call.record.principal = principal;
+  return principal;
+}
+
+/** What the challenge of a refused login must say of a proof of possession. */
+export function proofOf({ proof }: LoginError): Pick<Deny, 'proof'> {
+  return proof === undefined ? {} : { proof };
+}
+
+/** What was listed or reloaded during a wait counts: whether a view is fresh is told of now. */
+function refreshSnapshot(call: Call): void {
+  call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
+  call.record.versions = call.snapshot.versions;
+}
+
+/** Whether it is valid protocol for an era that we police: one message, or 400 and 404. */
+export function admit(
+  call: Call,
+  principal: Principal,
+): Admitted | AdmittedArray | Refusal | Promise<Admitted | AdmittedArray | Refusal> {
+  const reading = readMessage(call, call.incoming.body);
+  if (!(reading instanceof Promise)) return admitRead(call, principal, reading);
+  return reading.then((late) => {
+    call.hasWaited = true;
+    refreshSnapshot(call);
+    return admitRead(call, principal, late);
+  });
+}
+
+function admitRead(
+  call: Call,
+  principal: Principal,
+  reading: ReadOutcome,
+): Admitted | AdmittedArray | Refusal {
+  if (!isRead(reading)) return refuseUnread(reading.error);
+  const { incoming, ports, snapshot } = call;
+  const { upstream } = incoming;
+  const outcome = admitPost({
+    headers: incoming.headers,
+    repeated: incoming.repeated,
+    body: incoming.body,
+    reading,
+    isLegacySse: incoming.legacySsePath === 'message',
+    openSession: (sealed) => ports.openSession(sealed, upstream, principal),
+    openServerRequest: (id, session) =>
+      ports.openServerRequest(id, { upstream, principal, session }),
+    openTask: (sealed) => ports.tasks.open(sealed, { upstream, principal }),
+    grants: () => grantsHere(snapshot, principal),
+    mayShowApps: () => snapshot.mayShowApps(principal),
+    supportedVersions: versionsOffered(snapshot.carried),
+  });
+  if (outcome.kind === 'fault') return refuseProtocolError(outcome);
+  if (outcome.kind === 'array') return outcome;
+  const admitted = withoutStream(call, outcome);
+  call.admitted = admitted.kind === 'admitted' ? admitted : outcome;
+  noteAdmitted(call, outcome);
+  return admitted;
+}
+
+/** What servers may ask here: before one of HTTP+SSE nothing that came after it. */
+function grantsHere({ policies, upstream, legacySse }: Snapshot, principal: Principal): Grants {
+  const grants = grantsFor(policies, principal, upstream);
+  return legacySse.isDirect ? { ...grants, elicitation: NO_GRANTS.elicitation } : grants;
+}
+
+/** Whether policy and pins allow it: pure, but for a listing that may have to be renewed first. */
+export function decide(
+  call: Call,
+  principal: Principal,
+  admitted: Admitted,
+): Allow | Refusal | Promise<Allow | Refusal> {
+  const startedMs = performance.now();
+  const { isFresh, carried } = call.snapshot;
+  const isDue = !isFresh && (asksForThing(admitted) || carried === undefined);
+  if (!isDue) return decideNow(call, principal, admitted, { startedMs, isFresh });
+  return call.ports.freshen(call.incoming.upstream).then(() => {
+    refreshSnapshot(call);
+    return decideNow(call, principal, admitted, { startedMs, isFresh: call.snapshot.isFresh });
+  });
+}
+
+/** The answer to a question belongs to what was asked for before. */
+function asksForThing({ rule }: Admitted): boolean {
+  return rule.subject !== 'none' && rule.subject !== 'question';
+}
+
+function decideNow(
+  call: Call,
+  principal: Principal,
+  admitted: Admitted,
+  { startedMs, isFresh }: { readonly startedMs: number; readonly isFresh: boolean },
+): Allow | Refusal {
+  const { policies, carried } = call.snapshot;
+  const catalogue = call.snapshot.catalogueFor(admitted);
+  const mismatch = checkCarried(admitted, carried);
+  if (mismatch !== undefined) return refuseProtocolError(mismatch);
+  const args = admitted.args ?? 'unknown';
+  const decision = decideRequest(policies, {
+    principal,
+    upstream: catalogue.upstream,
+    target: admitted.target,
+    args,
+    catalogue,
+  });
+  call.record.latency.policy = performance.now() - startedMs;
+  noteDecision(call, decision, admitted.args);
+  if (decision.verdict === 'deny') return { kind: 'refused', stage: 'decide', deny: decision };
+  if (asksForThing(admitted) && !isFresh) return refuseWith('pins-stale');
+  const protocolError =
+    checkParamHeaders(admitted, catalogue) ?? checkTaskUse(admitted, call.snapshot, catalogue);
+  if (protocolError !== undefined) return refuseProtocolError(protocolError);
+  noteTaskParam(call, admitted);
+  return decision;
+}
+
+/** What the client carries for us is opened, what it may not listen to taken out; a channel's ids are sealed. */
+export function restore(
+  call: Call,
+  principal: Principal,
+  admitted: Admitted,
+  allow: Allow,
+): Admitted | Refusal {
+  const addressed = addressTask(call, principal, admitted);
+  if (isBridged(call, admitted)) return findLegacyStream(call, addressed) ?? addressed;
+  if (admitted.era === '2024') return addressRequest(call, principal, addressed, allow);
+  const isStream = admitted.rule.response === 'subscription';
+  if (isStream && !call.ports.hasStreamQuota(call.incoming.upstream, principal))
+    return refuseWith('overloaded');
+  const restored = isStream
+    ? narrowListen(call, principal, addressed)
+    : openRetry(call, principal, addressed);
+  if (restored.kind === 'admitted') call.admitted = restored;
+  return restored;
+}
+
+/** Who asks for something, by which decision they may, and the message as it is to leave. */
+type Standing = {
+  readonly principal: Principal;
+  readonly allow: Allow;
+  readonly restored: Admitted;
+};
+
+/**
+ * Whether the content of the arguments may leave: no secret, and never the caller's own token. Arguments may
+ * wait for it, so it answers what stands afterwards, and only that is cleared. `admitted` is what was decided on.
+ */
+export function guard(
+  call: Call,
+  admitted: Admitted,
+  standing: Standing,
+): Standing | Refusal | Promise<Standing | Refusal> {
+  const startedMs = performance.now();
+  const { restored } = standing;
+  const input = guardInput(call, contentOf(restored), restored.text);
+  const outcome = call.ports.inspection.request(input, call.incoming.upstream);
+  if (outcome instanceof Promise)
+    return outcome.then(
+      (late) => endGuard(call, restored, late, startedMs) ?? revalidate(call, admitted, standing),
+    );
+  const refusal = endGuard(call, restored, outcome, startedMs);
+  if (refusal !== undefined) return refusal;
+  return call.hasWaited === true ? revalidate(call, admitted, standing) : standing;
+}
+
+function endGuard(
+  call: Call,
+  admitted: Admitted,
+  body: GuardOutcome,
+  startedMs: number,
+): Refusal | undefined {
+  const refusal = noteGuarded(call, body) ?? guardHeaders(call, admitted);
+  call.record.latency.inspect += performance.now() - startedMs;
+  return refusal;
+}
+
+/**
+ * Who calls and whether they may, where anything has changed since or their token has ended: large requests and
+ * long arguments wait, and revocations do not. What the new decision owes is owed, and on record; the old one
+ * is forgotten.
+ */
+async function revalidate(
+  call: Call,
+  admitted: Admitted,
+  standing: Standing,
+): Promise<Standing | Refusal> {
+  const { incoming, outgoing, ports } = call;
+  const hasEnded = standing.principal.token.expiresAt <= Date.now();
+  if (ports.countVersions() === call.since && !hasEnded) return standing;
+  const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
+  if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
+  const sealed = incoming.headers['mcp-session-id'];
+  const isOver =
+    admitted.session !== undefined &&
+    sealed !== undefined &&
+    ports.openSession(sealed, incoming.upstream, principal) === undefined;
+  if (isOver) return refuseWith('unknown-session');
+  const { secrets } = call.snapshot.profile.request;
+  refreshSnapshot(call);
+  call.record.principal = principal;
+  const allow = await decide(call, principal, admitted);
+  if ('kind' in allow) return allow;
+  const restored = restoreRevalidated(call, admitted, { ...standing, principal, allow });
+  if (restored.kind === 'refused') return restored;
+  const revalidated = { principal, allow, restored };
+  // By another profile they may be refused; they wait again only if it changes again.
+  return call.snapshot.profile.request.secrets === secrets
+    ? revalidated
+    : guard(call, admitted, revalidated);
+}
+
+/** What judges an answer on a channel is told by the id that leaves, so that must say what is owed now. */
+function restoreRevalidated(
+  call: Call,
+  admitted: Admitted,
+  { principal, allow, restored }: Standing,
+): Admitted | Refusal {
+  return admitted.era === '2024' ? restore(call, principal, admitted, allow) : restored;
+}
+
+/** A header that mirrors no argument goes along unread by anyone else. HTTP keeps them short. */
+function guardHeaders(call: Call, admitted: Admitted): Refusal | undefined {
+  const headers = decodeParamHeaders(admitted.paramHeaders);
+  if (headers === undefined) return undefined;
+  return noteGuarded(call, guardArguments(guardInput(call, headers, JSON.stringify(headers))));
+}
+
+function guardInput(call: Call, value: JsonObject, text: string): GuardInput {
+  const { profile } = call.snapshot;
+  return { value, text, profile, presentedToken: presentedToken(call.incoming) };
+}
+
+function noteGuarded(call: Call, outcome: GuardOutcome): Refusal | undefined {
+  call.record.findings.push(...outcome.findings);
+  return outcome.kind === 'clear' ? undefined : refuseWith(outcome.reason);
+}
+
+/** Whether what the decision asks for besides is met: limits; and that a question is answered once. */
+export function enforceObligations(
+  call: Call,
+  { principal, allow, restored }: Standing,
+): AuthorizedRequest | Refusal | Promise<AuthorizedRequest | Refusal> {
+  const outcome = enforce(allow, restored, principal, { limits: call.ports.limits });
+  if (outcome instanceof Promise) return outcome.then(authorizedOr);
+  return restored.serverRequestId === undefined
+    ? authorizedOr(outcome)
+    : authorizeReply(call, outcome);
+}
+
+/** An answer has no limits of its own, so nothing waits before this. */
+async function authorizeReply(
+  call: Call,
+  outcome: AuthorizedRequest | Deny,
+): Promise<AuthorizedRequest | Refusal> {
+  const isFirst = await claimReply(call);
+  if (isFirst === true) return authorizedOr(outcome);
+  return refuseWith(isFirst === false ? 'already-answered' : 'store-unavailable');
+}
+
+function authorizedOr(outcome: AuthorizedRequest | Deny): AuthorizedRequest | Refusal {
+  return 'verdict' in outcome ? { kind: 'refused', stage: 'settle', deny: outcome } : outcome;
+}
+
+/** Whether the decision stands in the audit log: what cannot be recorded may not happen. */
+export async function putOnRecord(call: Call): Promise<Refusal | undefined> {
+  call.record.decision.action = 'forwarded';
+  if (await call.ports.recordDecision(call.record)) return undefined;
+  call.record.decision.action = 'refused';
+  return refuseWith('audit-unavailable');
+}

@@ -1,0 +1,185 @@
+// Judges what an upstream says besides the answer: notifications, requests of its own, and what belongs
+// nowhere. Whatever is not known to be carried here is dropped and recorded.
+// Source: MCP 2025-11-25 and 2026-07-28, base protocol; MCP 2025-11-25, cancellation.
+
+import { NO_CARRY } from '../inspection/responses.js';
+import { isListed } from '../policy/decide.js';
+import type { Principal } from '../policy/principal.js';
+import { refuseWith } from '../policy/refusal.js';
+import type { SessionFacts } from '../protocol/admitted-request.js';
+import { applyEdits, spanOf } from '../protocol/json/json.js';
+import type { JsonObject } from '../protocol/jsonrpc.js';
+import { classifyUpstreamMessage, type UpstreamMessage } from '../protocol/responses.js';
+import { sessionEra } from '../protocol/versions/revisions.js';
+import { createSessionGate, type NotificationGate } from './features/progress.js';
+import { checkServerRequest } from './features/server-requests.js';
+import { checkSessionTaskNotification } from './features/tasks/status.js';
+import type { Call } from './request-context.js';
+import { readMessage } from './request-context.js';
+import {
+  DROP,
+  drop,
+  type Inspection,
+  inspect,
+  type Read,
+  type Subject,
+  type Verdict,
+} from './response-context.js';
+
+const LIST_CHANGED = /^notifications\/(?:tools|prompts|resources)\/list_changed$/;
+
+type OwnMessage = Extract<
+  UpstreamMessage,
+  { kind: 'own-result' | 'own-error' | 'own-question' | 'own-task' }
+>;
+
+function isOwn(message: UpstreamMessage): message is OwnMessage {
+  return message.kind.startsWith('own-');
+}
+
+/** A judge of the messages of a stream that nobody asked for; it gives the text to send, or nothing. */
+export function createUnsolicitedCheck(
+  call: Call,
+  principal: Principal,
+  session: SessionFacts,
+  gate: NotificationGate = createSessionGate(call, session),
+): (data: string) => Promise<string | undefined> {
+  const { version } = session;
+  const era = sessionEra(version);
+  const subject: Subject = {
+    call,
+    responseObligations: undefined,
+    principal,
+    era,
+    apps: session.apps ?? false,
+    session,
+    requestMethod: undefined,
+    carry: NO_CARRY,
+    refusedServerRequests: 0,
+    gate,
+  };
+  return async (data) => {
+    const reading = await readMessage(call, data);
+    if (!reading.ok) return undefined;
+    const message = classifyUpstreamMessage(reading.value, { era, id: undefined, version });
+    if (isOwn(message)) return undefined;
+    // The messages of such a stream are apart: none goes on where another broke off.
+    subject.carry = NO_CARRY;
+    const verdict = await checkUnowned(subject, reading, message);
+    return verdict.kind === 'pass' ? (verdict.text ?? data) : undefined;
+  };
+}
+
+/** Judges one message that is not the answer itself. */
+export function checkUnowned(
+  subject: Subject,
+  reading: Read,
+  message: Exclude<UpstreamMessage, OwnMessage>,
+): Verdict | Promise<Verdict> {
+  const { call } = subject;
+  switch (message.kind) {
+    case 'notification':
+      return checkNotification(subject, reading, message);
+    case 'server-request':
+      return checkServerRequest(subject, reading, message);
+    case 'foreign':
+      drop(call, 'foreign-message');
+      return DROP;
+    case 'malformed':
+      drop(call, 'malformed-message');
+      return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
+  }
+}
+
+function checkNotification(
+  subject: Subject,
+  reading: Read,
+  message: Extract<UpstreamMessage, { kind: 'notification' }>,
+): Verdict | Promise<Verdict> {
+  const { call } = subject;
+  if (LIST_CHANGED.test(message.method)) return passListChanged(call, message.method);
+  if (message.method === 'notifications/cancelled')
+    return takeBack(subject, reading, message.params);
+  if (message.method === 'notifications/tasks/status')
+    return checkSessionTaskNotification(subject, reading, message.params);
+  if (!concernsClient(subject, message)) {
+    drop(call, 'unasked-notice');
+    return DROP;
+  }
+  const notificationError = subject.gate.find(message.method, message.params);
+  if (notificationError !== undefined) {
+    drop(call, notificationError);
+    return DROP;
+  }
+  const outcome = inspect(subject, reading);
+  return outcome instanceof Promise ? outcome.then(passInspected) : passInspected(outcome);
+}
+
+function passInspected(outcome: Inspection): Verdict {
+  if (outcome.kind === 'withhold') return DROP;
+  return { kind: 'pass', text: outcome.kind === 'changed' ? outcome.text : undefined };
+}
+
+async function passListChanged(call: Call, method: string): Promise<Verdict> {
+  // Listed again first: a client that asks at once must not be shown what has not been verified.
+  await call.ports.noteListChanged(call.incoming.upstream);
+  // Said in our own words: what else the upstream put into it is nobody's to read.
+  return { kind: 'pass', text: JSON.stringify({ jsonrpc: '2.0', method }) };
+}
+
+function concernsClient(
+  subject: Subject,
+  { method, params }: Extract<UpstreamMessage, { kind: 'notification' }>,
+): boolean {
+  switch (method) {
+    case 'notifications/resources/updated':
+      return mayKnowResource(subject, params);
+    case 'notifications/message':
+      return mayLog(subject);
+    case 'notifications/elicitation/complete':
+      return subject.session?.allowedServerRequests?.includes('elicitation/url') === true;
+    default:
+      return true;
+  }
+}
+
+/** A server takes a question back by its own id, which the client knows under another. */
+async function takeBack(
+  subject: Subject,
+  reading: Read,
+  params: JsonObject | undefined,
+): Promise<Verdict> {
+  const { call, session } = subject;
+  const id = params?.['requestId'];
+  const isId = typeof id === 'string' || typeof id === 'number';
+  const sealed =
+    isId && session !== undefined ? call.ports.recallServerRequest(id, session) : undefined;
+  const outcome = sealed === undefined ? undefined : await inspect(subject, reading);
+  if (sealed === undefined || outcome === undefined || outcome.kind === 'withhold') {
+    drop(call, 'foreign-message');
+    return DROP;
+  }
+  const text = outcome.kind === 'changed' ? outcome.text : reading.text;
+  const span = spanOf(text, ['params', 'requestId']);
+  if (span === undefined) return DROP;
+  return { kind: 'pass', text: applyEdits(text, [{ ...span, text: JSON.stringify(sealed) }]) };
+}
+
+/** In 2026 a server may log only where the request asked for it (MCP 2026-07-28, logging). */
+function mayLog({ call, era }: Subject): boolean {
+  if (era !== '2026') return true;
+  const message = call.admitted?.message;
+  const meta = message !== undefined && 'params' in message ? message.params?.['_meta'] : undefined;
+  return typeof meta === 'object' && meta !== null && 'io.modelcontextprotocol/logLevel' in meta;
+}
+
+function mayKnowResource(
+  { call, principal, era, apps }: Subject,
+  params: JsonObject | undefined,
+): boolean {
+  const uri = params?.['uri'];
+  if (typeof uri !== 'string') return false;
+  const catalogue = call.snapshot.catalogueFor({ era, apps });
+  const { policies, upstream } = call.snapshot;
+  return isListed(policies, principal, upstream, { kind: 'resource', uri }, catalogue);
+}

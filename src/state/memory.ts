@@ -1,0 +1,342 @@
+// Limits counted in this process: a window that slides in steps, so that a key costs the same whatever
+// its limit. Errs towards refusing: in no span of `windowMs` do more than `count` uses pass. The table is
+// bounded; full of keys in use, it refuses new ones rather than forget what was used.
+
+import type {
+  LimitOutcome,
+  LimitStore,
+  LimitWindow,
+  ReplayOutcome,
+  ReplayStore,
+} from '../policy/limits.js';
+import type { Principal } from '../policy/principal.js';
+import type { KeyRing } from './keys.js';
+import { createLocalReplicaBus, type ReplicaBus } from './replica-bus.js';
+import { createRevocationSet, type Revocation } from './revocations.js';
+
+// Sessions that their owners have ended. A sealed id proves itself until it expires, so that an ended
+// one must be remembered until then (contract §10: the store can only take away). One replica's memory.
+
+/** Past this many, the oldest are forgotten first; each is a keyed hash of 43 characters. */
+const MAX_ENDED = 100_000;
+
+export type EndedSessions = {
+  /** `hash` is a keyed hash of the sealed id, never the id. */
+  add(hash: string, expiresAtMs: number): void;
+  has(hash: string): boolean;
+  /** Tells of sessions that ended at another replica. */
+  onElsewhere(listener: () => void): void;
+};
+
+/** Remembers ended sessions until they would have expired anyway. */
+export function createEndedSessions(now: () => number): EndedSessions {
+  const ended = new Map<string, number>();
+
+  function forgetExpired(): void {
+    const nowMs = now();
+    // Insertion order is order of expiry, because all sessions live equally long.
+    for (const [hash, expiresAtMs] of ended) {
+      if (expiresAtMs > nowMs && ended.size < MAX_ENDED) return;
+      ended.delete(hash);
+    }
+  }
+
+  return {
+    add(hash, expiresAtMs) {
+      forgetExpired();
+      ended.set(hash, expiresAtMs);
+    },
+    has: (hash) => ended.has(hash),
+    onElsewhere: () => undefined,
+  };
+}
+
+/** Parts of a window: a use is forgotten at most one part late. */
+const STEPS_PER_WINDOW = 16;
+/** One more than a window has, so that its oldest part, which it may still overlap, is kept. */
+const SLOTS = STEPS_PER_WINDOW + 1;
+/** Idle keys looked at on each use, so that the table shrinks by itself. */
+const SWEEP_PER_TAKE = 2;
+
+type Usage = {
+  readonly windowMs: number;
+  readonly slots: Uint32Array;
+  /** Number of the newest step that `slots` holds. */
+  step: number;
+  total: number;
+};
+
+type MemoryLimitsOptions = {
+  /** Most keys that are counted at once. */
+  readonly maxKeys?: number;
+  /** A monotonic clock, in milliseconds. */
+  readonly nowMs?: () => number;
+};
+
+interface MemoryLimits extends LimitStore {
+  /** Keys that are counted now. */
+  readonly size: number;
+  take(key: string, limit: LimitWindow): LimitOutcome;
+}
+
+/** Keys for 50,000 callers and limits take about 15 MB. */
+const DEFAULT_MAX_KEYS = 50_000;
+
+/** Creates a store for one replica. Answers at once, never throws. */
+export function createMemoryLimits(options: MemoryLimitsOptions = {}): MemoryLimits {
+  const { maxKeys = DEFAULT_MAX_KEYS, nowMs = () => performance.now() } = options;
+  const usages = new Map<string, Usage>();
+  let lastFullSweepMs = Number.NEGATIVE_INFINITY;
+
+  function sweep(now: number, most: number): void {
+    let examined = 0;
+    for (const [key, usage] of usages) {
+      if (examined++ >= most) return;
+      advance(usage, now);
+      if (usage.total === 0) usages.delete(key);
+    }
+  }
+
+  /** Looks at all keys at most once a second: a full table must not make each call dear. */
+  function makeCapacity(now: number): boolean {
+    if (usages.size < maxKeys) return true;
+    if (now - lastFullSweepMs < 1000) return false;
+    lastFullSweepMs = now;
+    sweep(now, usages.size);
+    return usages.size < maxKeys;
+  }
+
+  return {
+    get size() {
+      return usages.size;
+    },
+    take(key, limit) {
+      const now = nowMs();
+      sweep(now, SWEEP_PER_TAKE);
+      let usage = usages.get(key);
+      // A limit that a reload changed starts anew: its steps are of another length.
+      if (usage === undefined || usage.windowMs !== limit.windowMs) {
+        if (usage === undefined && !makeCapacity(now)) return 'unavailable';
+        usage = startUsage(limit.windowMs, now);
+      }
+      advance(usage, now);
+      // Last touched stands last, so that idle keys come first when sweeping.
+      usages.delete(key);
+      usages.set(key, usage);
+      if (usage.total >= limit.count) {
+        return { ok: false, retryAfterMs: waitFor(usage, limit.count, now) };
+      }
+      const slot = usage.step % SLOTS;
+      usage.slots[slot] = (usage.slots[slot] ?? 0) + 1;
+      usage.total += 1;
+      return { ok: true };
+    },
+  };
+}
+
+function stepMs(usage: { readonly windowMs: number }): number {
+  return usage.windowMs / STEPS_PER_WINDOW;
+}
+
+function startUsage(windowMs: number, now: number): Usage {
+  const step = Math.floor(now / stepMs({ windowMs }));
+  return { windowMs, slots: new Uint32Array(SLOTS), step, total: 0 };
+}
+
+/** Empties the slots that the window has left. A clock that goes back changes nothing. */
+function advance(usage: Usage, now: number): void {
+  const current = Math.floor(now / stepMs(usage));
+  const passed = Math.min(current - usage.step, SLOTS);
+  for (let offset = 1; offset <= passed; offset++) {
+    const slot = (usage.step + offset) % SLOTS;
+    usage.total -= usage.slots[slot] ?? 0;
+    usage.slots[slot] = 0;
+  }
+  if (passed > 0) usage.step = current;
+}
+
+/** Milliseconds until so many uses are forgotten that one more fits. */
+function waitFor(usage: Usage, count: number, now: number): number {
+  let remaining = usage.total;
+  for (let age = SLOTS - 1; age >= 0; age--) {
+    const step = usage.step - age;
+    remaining -= usage.slots[((step % SLOTS) + SLOTS) % SLOTS] ?? 0;
+    if (remaining < count) return Math.max(1, (step + SLOTS) * stepMs(usage) - now);
+  }
+  return usage.windowMs;
+}
+
+// Remembers in this process what was used once. Bounded, and it forgets nothing before its time: full of
+// uses that still count, it answers `unavailable` rather than forget one that could then be repeated.
+
+/** Uses kept at once; each takes about 150 bytes. */
+const DEFAULT_MAX_USES = 200_000;
+/** The part of all uses that one owner may hold. */
+const OWNER_PART = 0.25;
+/** Uses looked at on each call, so that the table shrinks by itself. */
+const SWEEP_PER_USE = 4;
+/** Between two looks at a whole table that is full. */
+const FULL_SWEEP_EVERY_MS = 1000;
+
+interface MemoryReplays extends ReplayStore {
+  /** Uses that are kept now. */
+  readonly size: number;
+  useOnce(keyHash: string, expiresAtMs: number, owner: string): ReplayOutcome;
+}
+
+type Use = { readonly expiresAtMs: number; readonly owner: string };
+
+/** Makes the memory of one replica. `now` is in milliseconds since the epoch. */
+export function createMemoryReplays(
+  now: () => number,
+  maxUses: number = DEFAULT_MAX_USES,
+): MemoryReplays {
+  const uses = new Map<string, Use>();
+  const usageByOwner = new Map<string, number>();
+  const maxOwnUses = Math.max(1, Math.floor(maxUses * OWNER_PART));
+  let sweptAtMs = Number.NEGATIVE_INFINITY;
+
+  /** Oldest first; lives are about equally long, so that those are the ones that have expired. */
+  function sweep(nowMs: number, most: number): void {
+    let examined = 0;
+    for (const [keyHash, use] of uses) {
+      if (examined++ >= most) return;
+      if (use.expiresAtMs <= nowMs) forget(keyHash, use);
+    }
+  }
+
+  function forget(keyHash: string, { owner }: Use): void {
+    uses.delete(keyHash);
+    const left = (usageByOwner.get(owner) ?? 1) - 1;
+    if (left === 0) usageByOwner.delete(owner);
+    else usageByOwner.set(owner, left);
+  }
+
+  function isFull(owner: string): boolean {
+    return uses.size >= maxUses || (usageByOwner.get(owner) ?? 0) >= maxOwnUses;
+  }
+
+  function hasCapacity(nowMs: number, owner: string): boolean {
+    if (!isFull(owner)) return true;
+    if (nowMs - sweptAtMs < FULL_SWEEP_EVERY_MS) return false;
+    sweptAtMs = nowMs;
+    sweep(nowMs, uses.size);
+    return !isFull(owner);
+  }
+
+  return {
+    get size() {
+      return uses.size;
+    },
+    useOnce(keyHash, expiresAtMs, owner) {
+      const nowMs = now();
+      sweep(nowMs, SWEEP_PER_USE);
+      const known = uses.get(keyHash);
+      if (known !== undefined && known.expiresAtMs > nowMs) return false;
+      if (known !== undefined) forget(keyHash, known);
+      if (!hasCapacity(nowMs, owner)) return 'unavailable';
+      uses.set(keyHash, { expiresAtMs, owner });
+      usageByOwner.set(owner, (usageByOwner.get(owner) ?? 0) + 1);
+      return true;
+    },
+  };
+}
+
+// What a gateway remembers of its callers beyond one request: limits, single uses, ended sessions and
+// revocations, as one set of ports with two makers, of one replica (below) and of several (shared-state.ts).
+// Everything that a request asks is answered at once, but for limits and single uses of a shared store.
+// Contract §10.
+
+/** Why a caller that was verified is refused all the same. */
+type CallerError = 'token-revoked' | 'store-unavailable';
+
+/** `kept`: in force here, and told to the store as soon as it can be reached. */
+export type Added = 'shared' | 'kept' | 'full';
+export type Lifted = 'lifted' | 'unknown' | 'unavailable';
+
+export type Revocations = {
+  /** Whether this caller was revoked, or nobody can tell. Never waits. */
+  checkPrincipal(principal: Principal): CallerError | undefined;
+  /** Whether this caller is known to be revoked, however old that knowledge is. */
+  isRevoked(principal: Principal): boolean;
+  /** Whether a session was revoked, by its keyed digests under every key. */
+  hasSession(digests: readonly string[]): boolean;
+  /** In force here when it returns its promise. */
+  add(revocation: Revocation): Promise<Added>;
+  lift(id: string): Promise<Lifted>;
+  /** Those in force, the newest first. */
+  list(): readonly Revocation[];
+  /** Tells of every change of what `judge` and `hasSession` answer. */
+  onChange(listener: () => void): void;
+};
+
+/** `off`: there is no store. */
+export type StoreStatus = {
+  readonly state: 'armed' | 'degraded' | 'off';
+  readonly reason: string;
+  /** True while the store cannot be asked. */
+  readonly isUnreachable: boolean;
+};
+
+export type GatewayState = {
+  readonly limits: LimitStore;
+  readonly replays: ReplayStore;
+  /** Which questions of servers were answered; apart from proofs, so that neither takes the other's room. */
+  readonly answeredRequests: ReplayStore;
+  readonly ended: EndedSessions;
+  readonly revocations: Revocations;
+  readonly replicaBus: ReplicaBus;
+  status(): StoreStatus;
+  /** Resolves when the store was asked for the first time, whether or not it answered. */
+  start(): Promise<void>;
+  close(): Promise<void>;
+};
+
+export type StatePorts = {
+  readonly ring: KeyRing;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+};
+
+const ALONE: StoreStatus = {
+  state: 'off',
+  reason: 'state is in memory: one replica alone',
+  isUnreachable: false,
+};
+
+/** The state of one replica: gone when the process ends. */
+export function createMemoryState({ ring, now }: StatePorts): GatewayState {
+  const known = createRevocationSet(ring, now);
+  const listeners: (() => void)[] = [];
+  const emitChange = (): void => {
+    for (const follow of listeners) follow();
+  };
+  return {
+    limits: createMemoryLimits(),
+    replays: createMemoryReplays(now),
+    answeredRequests: createMemoryReplays(now),
+    ended: createEndedSessions(now),
+    revocations: {
+      checkPrincipal: (principal) => (known.hasCaller(principal) ? 'token-revoked' : undefined),
+      isRevoked: known.hasCaller,
+      hasSession: known.hasSession,
+      async add(revocation) {
+        if (!known.hasCapacity()) return 'full';
+        known.add(revocation);
+        emitChange();
+        return 'shared';
+      },
+      async lift(id) {
+        if (!known.remove(id)) return 'unknown';
+        emitChange();
+        return 'lifted';
+      },
+      list: known.list,
+      onChange: (listener) => void listeners.push(listener),
+    },
+    replicaBus: createLocalReplicaBus(),
+    status: () => ALONE,
+    start: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+  };
+}

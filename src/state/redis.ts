@@ -1,0 +1,374 @@
+// The store that replicas share, in Redis 6.2 or Valkey: one connection for questions, one that only listens for hints.
+// A command waits for nothing: without a connection, or past its time, it is a fault at once. Keys share a
+// prefix and a hash slot, values are hashes or sealed, and everything ends by itself.
+
+import { createHash, randomUUID } from 'node:crypto';
+import { Redis, type RedisOptions } from 'ioredis';
+import type { StateSettings } from '../config/settings.js';
+import { MAX_QUEUED_MESSAGES } from './replica-bus.js';
+import { MAX_REVOCATIONS } from './revocations.js';
+import type { StoreLink } from './store.js';
+
+// What Redis does in one step, as Lua: a script is atomic, and reads one clock, that of the store.
+// Keys come as KEYS and all are of one hash slot; everything that is written has an end. Texts only;
+// redis-link.ts sends them and reads what they return.
+
+/** What stands before the scripts that ask for the time: milliseconds since the epoch. */
+const NOW = `
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+`;
+
+/** Lets a sorted set of expiries end with its last member. */
+const EXPIRE_WITH_LAST = `
+local function expire_with_last(key, more)
+  local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+  if last[2] then
+    redis.call('PEXPIREAT', key, last[2] + 1000)
+    if more then redis.call('PEXPIREAT', more, last[2] + 1000) end
+  end
+end
+`;
+
+/**
+ * KEYS version, replicas, ended, words; ARGV replica, milliseconds that a replica counts as there, mark, most,
+ * the last word that was read, most words. Returns version, replicas, now, hashes with their expiries in turn,
+ * and words with their places in turn. Those that were read are forgotten; those that are shown are not yet,
+ * because this answer may be lost.
+ */
+const POLL = `${NOW}
+redis.call('ZADD', KEYS[2], now, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[2])
+redis.call('PEXPIRE', KEYS[2], ARGV[2])
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+local ended = redis.call('ZRANGEBYSCORE', KEYS[3], ARGV[3], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])
+redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', ARGV[5])
+local words = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[6])
+return {redis.call('GET', KEYS[1]) or '', redis.call('ZCARD', KEYS[2]), now, ended, words}
+`;
+
+/** KEYS version, expiries, texts, lifted. Returns version, ids and texts in turn, lifted ids. */
+const REVOCATIONS = `${NOW}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now)) do
+  redis.call('HDEL', KEYS[3], id)
+end
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', now)
+return {redis.call('GET', KEYS[1]) or '', redis.call('HGETALL', KEYS[3]), redis.call('ZRANGE', KEYS[4], 0, -1)}
+`;
+
+/**
+ * KEYS version, expiries, texts, lifted; ARGV id, text, milliseconds left, most, new version, its
+ * milliseconds, channel. Returns 0 where there is no room.
+ */
+const ADD_REVOCATION = `${NOW}${EXPIRE_WITH_LAST}
+if redis.call('ZSCORE', KEYS[4], ARGV[1]) or redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 1 end
+if redis.call('ZCOUNT', KEYS[2], now, '+inf') >= tonumber(ARGV[4]) then return 0 end
+redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[1])
+redis.call('HSET', KEYS[3], ARGV[1], ARGV[2])
+expire_with_last(KEYS[2], KEYS[3])
+redis.call('SET', KEYS[1], ARGV[5], 'PX', ARGV[6])
+redis.call('PUBLISH', ARGV[7], '')
+return 1
+`;
+
+/** KEYS as above; ARGV id, milliseconds left, new version, its milliseconds, channel. */
+const LIFT_REVOCATION = `${NOW}${EXPIRE_WITH_LAST}
+redis.call('ZREM', KEYS[2], ARGV[1])
+redis.call('HDEL', KEYS[3], ARGV[1])
+redis.call('ZADD', KEYS[4], now + ARGV[2], ARGV[1])
+expire_with_last(KEYS[4])
+redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
+redis.call('PUBLISH', ARGV[5], '')
+return 1
+`;
+
+/** KEYS ended; ARGV hash, milliseconds left, most. Past the bound the oldest are forgotten. */
+const END_SESSION = `${NOW}${EXPIRE_WITH_LAST}
+redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
+redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - ARGV[3])
+expire_with_last(KEYS[1])
+return 1
+`;
+
+/**
+ * KEYS replicas, words of each that is told; ARGV most, milliseconds that a replica counts as there, and with no
+ * room, milliseconds left, channel, then replica and word in turn. Returns how many were told, and -1 where one
+ * that is there has no room: then none is. One step for all, so that words to all have one order everywhere; a
+ * place is a time in microseconds, because a place that was read must not come again.
+ */
+const ENQUEUE_MESSAGES = `${NOW}
+local there = {}
+for i = 2, #KEYS do
+  local silent = now - (redis.call('ZSCORE', KEYS[1], ARGV[2 * i + 2]) or 0)
+  local has_room = redis.call('ZCARD', KEYS[i]) < tonumber(ARGV[1])
+  if silent <= tonumber(ARGV[2]) and has_room then there[#there + 1] = i
+  elseif silent <= tonumber(ARGV[3]) then return -1 end
+end
+for _, i in ipairs(there) do
+  local last = redis.call('ZREVRANGE', KEYS[i], 0, 0, 'WITHSCORES')
+  redis.call('ZADD', KEYS[i], math.max((last[2] or 0) + 1, now * 1000), ARGV[2 * i + 3])
+  redis.call('PEXPIRE', KEYS[i], ARGV[4])
+end
+if #there > 0 then redis.call('PUBLISH', ARGV[5], '') end
+return #there
+`;
+
+/** KEYS replicas; ARGV milliseconds that a replica counts as there, most. Returns their names. */
+const REPLICAS = `${NOW}
+return redis.call('ZRANGEBYSCORE', KEYS[1], now - ARGV[1], '+inf', 'LIMIT', 0, ARGV[2])
+`;
+
+/**
+ * KEYS uses; ARGV count, milliseconds of a step, steps of a window. A window that slides in steps, as
+ * memory-limits.ts counts it: one step more than a window has is kept, so that it errs towards refusing.
+ * Returns 0 for a use that was counted, else milliseconds until one more fits.
+ */
+const TAKE = `${NOW}
+local length, steps = tonumber(ARGV[2]), tonumber(ARGV[3])
+local step = math.floor(now / length)
+local fields = redis.call('HGETALL', KEYS[1])
+local total, kept = 0, {}
+for i = 1, #fields, 2 do
+  local at = tonumber(fields[i])
+  if at < step - steps then redis.call('HDEL', KEYS[1], fields[i])
+  else
+    total = total + tonumber(fields[i + 1])
+    kept[#kept + 1] = {at, tonumber(fields[i + 1])}
+  end
+end
+if total < tonumber(ARGV[1]) then
+  redis.call('HINCRBY', KEYS[1], step, 1)
+  redis.call('PEXPIRE', KEYS[1], math.ceil(length * (steps + 2)))
+  return 0
+end
+table.sort(kept, function(a, b) return a[1] < b[1] end)
+for _, use in ipairs(kept) do
+  total = total - use[2]
+  if total < tonumber(ARGV[1]) then
+    return math.max(1, math.ceil((use[1] + steps + 1) * length - now))
+  end
+end
+return math.ceil(length * steps)
+`;
+
+/** A replica that did not look for so long is not counted. */
+const REPLICA_COUNTS_MS = 10_000;
+/** Ended sessions that one look shows, and that the store keeps. */
+const MAX_ENDED_PER_POLL = 5_000;
+const MAX_ENDED = 100_000;
+/** One for which so many words wait that there is no room, and that did not look for so long, reads none of them. */
+const REPLICA_READS_MS = 3_000;
+/** Replicas that are told of something; nobody runs so many. */
+const MAX_REPLICAS = 1_000;
+/** Longer than any revocation lives, so that a version outlives what it is of. */
+const VERSION_LEFT_MS = 30 * 24 * 60 * 60 * 1000;
+/** Parts of a window of a limit; see memory-limits.ts. */
+const STEPS_PER_WINDOW = 16;
+
+const CONNECT_TIMEOUT_MS = 2_000;
+/** Looks never pause for so long: a connection without an answer is dead. */
+const SILENT_CONNECTION_MS = 10_000;
+const MIN_RETRY_MS = 50;
+const MAX_RETRY_MS = 1_000;
+
+const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+type RedisSettings = Extract<StateSettings, { readonly type: 'redis' }>;
+
+type Script = { readonly lua: string; readonly sha: string };
+type Reply = number | string | null | readonly Reply[];
+
+function scriptOf(lua: string): Script {
+  return { lua, sha: createHash('sha1').update(lua).digest('hex') };
+}
+
+const SCRIPTS = {
+  poll: scriptOf(POLL),
+  revocations: scriptOf(REVOCATIONS),
+  add: scriptOf(ADD_REVOCATION),
+  lift: scriptOf(LIFT_REVOCATION),
+  end: scriptOf(END_SESSION),
+  leave: scriptOf(ENQUEUE_MESSAGES),
+  replicas: scriptOf(REPLICAS),
+  take: scriptOf(TAKE),
+} as const;
+
+function optionsOf({ commandTimeoutMs }: RedisSettings) {
+  return {
+    // A call must never wait for a store to come back.
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    commandTimeout: commandTimeoutMs,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    // Both would ask for rights that nothing else needs.
+    enableReadyCheck: false,
+    disableClientInfo: true,
+    retryStrategy: (times: number) => Math.min(MIN_RETRY_MS * 2 ** times, MAX_RETRY_MS),
+    // After a failover the old primary takes no writes.
+    reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+  } satisfies RedisOptions;
+}
+
+/** Opens the connections; until they stand, everything rejects. */
+export function openRedisLink(settings: RedisSettings): StoreLink {
+  const options = optionsOf(settings);
+  const redis = new Redis(settings.url, { ...options, socketTimeout: SILENT_CONNECTION_MS });
+  const listener = new Redis(settings.url, options);
+  // Without these an unreachable store would end the process; every command tells of it anyway.
+  let refused: unknown;
+  redis.on('error', (error) => {
+    refused = error;
+  });
+  redis.on('ready', () => {
+    refused = undefined;
+  });
+  listener.on('error', () => undefined);
+
+  // The braces put all keys into one slot, so that a script may touch several.
+  const keyOf = (name: string): string => `{${settings.prefix}}:${name}`;
+  const channel = keyOf('news');
+  const version = keyOf('revocations:version');
+  const revocationKeys = [
+    version,
+    keyOf('revocations:expiry'),
+    keyOf('revocations:sealed'),
+    keyOf('revocations:lifted'),
+  ];
+  const ended = keyOf('sessions:ended');
+  const replicas = keyOf('replicas');
+  const queueKeyOf = (replica: string): string => keyOf(`words:${replica}`);
+
+  async function run(
+    { lua, sha }: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<Reply> {
+    const given = [...keys, ...args];
+    try {
+      return (await redis.evalsha(sha, keys.length, ...given)) as Reply;
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      return (await redis.eval(lua, keys.length, ...given)) as Reply;
+    }
+  }
+
+  return {
+    isPrivate: isPrivate(settings.url),
+    opened: () => firstTry(redis),
+    // A command without a connection says nothing; why there is none was said before.
+    describe: (error) => describeError(refused ?? error),
+    async poll(replica, { mark, readTo, maxMessages }) {
+      const keys = [version, replicas, ended, queueKeyOf(replica)];
+      const reply = await run(SCRIPTS.poll, keys, [
+        ...[replica, REPLICA_COUNTS_MS, mark, MAX_ENDED_PER_POLL, readTo, maxMessages],
+      ]);
+      const [stored, running, nowMs, pairs, messages] = listOf(reply);
+      const shown = pairsOf(pairs).map(([hash, expiry]) => ({ hash, expiryMs: Number(expiry) }));
+      return {
+        version: String(stored),
+        replicas: Number(running),
+        ended: shown.map(({ hash, expiryMs }) => ({ hash, leftMs: expiryMs - Number(nowMs) })),
+        mark: shown.at(-1)?.expiryMs ?? mark,
+        hasMore: shown.length === MAX_ENDED_PER_POLL,
+        messages: pairsOf(messages).map(([text, at]) => ({ text, at: Number(at) })),
+      };
+    },
+    async revocations() {
+      const [stored, pairs, lifted] = listOf(await run(SCRIPTS.revocations, revocationKeys, []));
+      return {
+        version: String(stored),
+        sealed: new Map(pairsOf(pairs)),
+        lifted: new Set(listOf(lifted).map(String)),
+      };
+    },
+    async addRevocation(id, sealed, leftMs) {
+      const added = await run(SCRIPTS.add, revocationKeys, [
+        ...[id, sealed, integer(leftMs), MAX_REVOCATIONS, randomUUID(), VERSION_LEFT_MS, channel],
+      ]);
+      return added === 1 ? 'added' : 'full';
+    },
+    async liftRevocation(id, leftMs) {
+      await run(SCRIPTS.lift, revocationKeys, [
+        ...[id, integer(leftMs), randomUUID(), VERSION_LEFT_MS, channel],
+      ]);
+    },
+    async endSession(hash, leftMs) {
+      await run(SCRIPTS.end, [ended], [hash, integer(leftMs), MAX_ENDED]);
+    },
+    async enqueueMessages(messages, leftMs) {
+      const keys = [replicas, ...messages.map(({ replica }) => queueKeyOf(replica))];
+      const left = await run(SCRIPTS.leave, keys, [
+        ...[MAX_QUEUED_MESSAGES, REPLICA_COUNTS_MS, REPLICA_READS_MS, integer(leftMs), channel],
+        ...messages.flatMap(({ replica, text }) => [replica, text]),
+      ]);
+      if (Number(left) < 0) return 'full';
+      return left === 0 ? 'gone' : 'left';
+    },
+    async replicas() {
+      const bounds = [REPLICA_COUNTS_MS, MAX_REPLICAS];
+      return listOf(await run(SCRIPTS.replicas, [replicas], bounds)).map(String);
+    },
+    async take(key, { count, windowMs }) {
+      const stepMs = windowMs / STEPS_PER_WINDOW;
+      // A limit that a reload changed starts anew: its steps are of another length.
+      const uses = keyOf(`limit:${windowMs}:${key}`);
+      const waitMs = Number(await run(SCRIPTS.take, [uses], [count, stepMs, STEPS_PER_WINDOW]));
+      return waitMs === 0 ? { ok: true } : { ok: false, retryAfterMs: waitMs };
+    },
+    async useOnce(keyHash, leftMs) {
+      return (await redis.set(keyOf(`used:${keyHash}`), '1', 'PX', integer(leftMs), 'NX')) === 'OK';
+    },
+    onHint(onHint) {
+      const subscribe = () => void listener.subscribe(channel).then(onHint, () => undefined);
+      listener.on('ready', subscribe);
+      listener.on('message', onHint);
+      if (listener.status === 'ready') subscribe();
+    },
+    async close() {
+      redis.disconnect();
+      listener.disconnect();
+    },
+  };
+}
+
+/** Resolves when the first try to connect has ended, either way. */
+function firstTry(redis: Redis): Promise<void> {
+  if (redis.status === 'ready') return Promise.resolve();
+  return new Promise((resolve) => {
+    redis.once('ready', resolve);
+    redis.once('close', resolve);
+  });
+}
+
+/** What the store itself says begins with a word in capitals; nothing else of an error is shown. */
+function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown';
+  const errorPrefix = /^[A-Z]{4,16}(?= )/.exec(error.message)?.[0];
+  if (errorPrefix !== undefined) return errorPrefix;
+  return error.message === 'Command timed out' ? 'no answer in time' : 'no connection';
+}
+
+/** The store counts in whole milliseconds, and in at least one. */
+function integer(leftMs: number): number {
+  return Math.max(1, Math.ceil(leftMs));
+}
+
+function listOf(reply: Reply | undefined): readonly Reply[] {
+  if (!Array.isArray(reply)) throw new Error('the store answered with something else');
+  return reply as readonly Reply[];
+}
+
+/** A flat list of names and values, in turn. */
+function pairsOf(reply: Reply | undefined): readonly (readonly [string, string])[] {
+  const flat = listOf(reply);
+  return flat.flatMap((name, index) =>
+    index % 2 === 0 ? [[String(name), String(flat[index + 1])] as const] : [],
+  );
+}
+
+function isPrivate(url: string): boolean {
+  const { protocol, hostname } = new URL(url);
+  return protocol === 'rediss:' || LOOPBACK_HOSTS.has(hostname);
+}

@@ -1,0 +1,187 @@
+// The revocations that this process knows, asked for with every request: at once, without waiting, and
+// for most callers with one look at what was found the last time. It can only take away. Entries that have
+// expired say no longer than until they are swept, and then name nothing that is still valid.
+
+import type { Principal } from '../policy/principal.js';
+import type { KeyRing } from './keys.js';
+import { open, seal } from './sealed-token.js';
+
+/** Revocations are made by people: past this many, one more is refused rather than one forgotten. */
+export const MAX_REVOCATIONS = 10_000;
+
+export type RevocationSet = {
+  /** Whether this caller's token, or every token of its subject, was revoked. */
+  hasCaller(principal: Principal): boolean;
+  /** Whether one of these is the keyed digest of a revoked session. */
+  hasSession(digests: readonly string[]): boolean;
+  /** False for one that is known. What others made is added whatever the bound. */
+  add(revocation: Revocation): boolean;
+  /** False where no further one may be made. */
+  hasCapacity(): boolean;
+  remove(id: string): boolean;
+  get(id: string): Revocation | undefined;
+  /** Those in force, the newest first. */
+  list(): readonly Revocation[];
+};
+
+type Tables = {
+  readonly tokens: Set<string>;
+  readonly sessions: Set<string>;
+  readonly subjects: Map<string, Extract<Revocation['revoked'], { kind: 'subject' }>[]>;
+};
+
+/** The bytes by which a token's id is known within its issuer (RFC 7519 §4.1.7). */
+export function tokenIdBytes(issuer: string, tokenId: string): Buffer {
+  return Buffer.from(`${issuer}\n${tokenId}`);
+}
+
+/** An empty set. `ring` finds tokens that are named by their own ids; `now` is since the epoch. */
+export function createRevocationSet(
+  ring: Pick<KeyRing, 'hmacAll'>,
+  now: () => number,
+): RevocationSet {
+  const known = new Map<string, Revocation>();
+  let tables: Tables = emptyTables();
+  /** A caller that was looked up and found clean, until the set changes. */
+  let clean = new WeakSet<Principal>();
+
+  function rebuild(): void {
+    tables = emptyTables();
+    clean = new WeakSet();
+    for (const revocation of known.values()) enter(tables, revocation, ring);
+  }
+
+  function sweep(): void {
+    const nowMs = now();
+    let isChanged = false;
+    for (const [id, { expiresAtMs }] of known)
+      if (expiresAtMs <= nowMs) isChanged = known.delete(id) || isChanged;
+    if (isChanged) rebuild();
+  }
+
+  return {
+    hasCaller(principal) {
+      if (known.size === 0 || clean.has(principal)) return false;
+      if (isNamed(tables, principal)) return true;
+      clean.add(principal);
+      return false;
+    },
+    hasSession: (digests) =>
+      tables.sessions.size > 0 && digests.some((digest) => tables.sessions.has(digest)),
+    add(revocation) {
+      if (known.has(revocation.id)) return false;
+      known.set(revocation.id, revocation);
+      enter(tables, revocation, ring);
+      clean = new WeakSet();
+      return true;
+    },
+    hasCapacity() {
+      sweep();
+      return known.size < MAX_REVOCATIONS;
+    },
+    remove(id) {
+      const wasKnown = known.delete(id);
+      if (wasKnown) rebuild();
+      return wasKnown;
+    },
+    get: (id) => known.get(id),
+    list() {
+      sweep();
+      return [...known.values()].sort((one, other) => other.atMs - one.atMs);
+    },
+  };
+}
+
+function emptyTables(): Tables {
+  return { tokens: new Set(), sessions: new Set(), subjects: new Map() };
+}
+
+function subjectKey(issuer: string, subject: string): string {
+  return JSON.stringify([issuer, subject]);
+}
+
+function enter(tables: Tables, { revoked }: Revocation, ring: Pick<KeyRing, 'hmacAll'>): void {
+  switch (revoked.kind) {
+    case 'token': {
+      tables.tokens.add(revoked.digest);
+      if (revoked.named === undefined) return;
+      const { issuer, tokenId } = revoked.named;
+      for (const digest of ring.hmacAll('token-id', tokenIdBytes(issuer, tokenId)))
+        tables.tokens.add(digest);
+      return;
+    }
+    case 'subject': {
+      const key = subjectKey(revoked.issuer, revoked.subject);
+      tables.subjects.set(key, [...(tables.subjects.get(key) ?? []), revoked]);
+      return;
+    }
+    case 'session':
+      tables.sessions.add(revoked.digest);
+  }
+}
+
+function isNamed(tables: Tables, { token, issuerUrl, subject, client }: Principal): boolean {
+  if (tables.tokens.has(token.id)) return true;
+  if (token.formerIds.some((id) => tables.tokens.has(id))) return true;
+  const ofSubject = tables.subjects.get(subjectKey(issuerUrl, subject));
+  if (ofSubject === undefined) return false;
+  return ofSubject.some(
+    (revoked) =>
+      (revoked.client === undefined || revoked.client === client) &&
+      // A token that does not say when it was issued may have been issued before.
+      (token.issuedAt === undefined || token.issuedAt <= revoked.issuedUntilMs),
+  );
+}
+
+// A revocation: what is refused from now on, who said so, when and why. It leaves this process only
+// sealed, so that a store sees neither names nor notes, and can make none. What does not open is no
+// revocation of ours. It decides nothing about callers; see revocation-set.ts. RFC 7009 §2; contract §10.
+
+const PURPOSE = 'revocation';
+
+/** What is revoked. Tokens and sessions are known by the keyed digests that stand in the audit log. */
+export type Revoked =
+  | {
+      readonly kind: 'token';
+      readonly digest: string;
+      /** Where the token's own id was given: every key of the ring finds it. */
+      readonly named?: { readonly issuer: string; readonly tokenId: string };
+    }
+  | {
+      /** All tokens of a subject that were issued until then, of one client or of all. */
+      readonly kind: 'subject';
+      readonly issuer: string;
+      readonly subject: string;
+      readonly client?: string;
+      /** Milliseconds since the epoch. */
+      readonly issuedUntilMs: number;
+    }
+  | { readonly kind: 'session'; readonly digest: string };
+
+export type Revocation = {
+  readonly id: string;
+  readonly revoked: Revoked;
+  readonly by: string;
+  /** Milliseconds since the epoch; past `expiresAtMs` everything that it names has expired by itself. */
+  readonly atMs: number;
+  readonly expiresAtMs: number;
+  readonly note: string;
+};
+
+/** Seals a revocation under its id. */
+export function sealRevocation(ring: KeyRing, revocation: Revocation): string {
+  const { id, expiresAtMs } = revocation;
+  return seal(ring, PURPOSE, [id], JSON.stringify(revocation), expiresAtMs);
+}
+
+/** Opens what was sealed under this id; `undefined` for everything else and for what has expired. */
+export function openRevocation(
+  ring: KeyRing,
+  id: string,
+  sealed: string,
+  nowMs: number,
+): Revocation | undefined {
+  const payload = open(ring, PURPOSE, [id], sealed, nowMs);
+  // The cipher has proved that a gateway with this key wrote it.
+  return payload === undefined ? undefined : (JSON.parse(payload.toString('utf8')) as Revocation);
+}

@@ -1,0 +1,446 @@
+// The id under which a client sees an event of a stream: the upstream's own id and what the stream answers,
+// sealed and bound to the upstream, the caller and the session. Whoever resumes is judged by what is in it,
+// on any replica (contract §10; MCP 2025-11-25, resumability and redelivery).
+
+import type {
+  EventFacts,
+  RequestFacts,
+  SentFacts,
+  ServerRequestFacts,
+  SessionFacts,
+  TaskFacts,
+} from '../protocol/admitted-request.js';
+import type { Target } from '../protocol/jsonrpc.js';
+import { SERVER_REQUEST_METHODS, SERVER_REQUEST_NAMES } from '../protocol/server-requests.js';
+import { TASK_USES } from '../protocol/tasks.js';
+import type { KeyRing } from './keys.js';
+import { keyTagOf, open, seal } from './sealed-token.js';
+
+// The session id that a client is given: what the gateway must know of the session (its version, what
+// servers may ask in it, what of tasks its server declared, whether its client shows apps, the upstream's
+// own id), sealed, and bound to the upstream and to issuer, subject and client of whoever opened it, never
+// to the bytes of a token.
+// Any replica with the gateway key opens it; nothing is stored (contract §10; MCP 2025-11-25, session management).
+
+const SESSION_PURPOSE = 'session';
+
+/** Whose session it is. Exact strings, as verified: no trimming, no case folding, no normalization. */
+export type SessionBinding = {
+  readonly upstream: string;
+  /** The `iss` claim. */
+  readonly issuer: string;
+  readonly subject: string;
+  readonly client: string;
+};
+
+/** The binding as associated data: of a session, and of what is given out within one. */
+function bindings({ upstream, issuer, subject, client }: SessionBinding): readonly string[] {
+  return [upstream, issuer, subject, client];
+}
+
+/**
+ * Makes a session id, valid until `expiresAtMs` (milliseconds since the epoch). Two calls never give the same id.
+ * @throws RangeError for a binding with a lone surrogate.
+ */
+export function sealSession(
+  ring: KeyRing,
+  binding: SessionBinding,
+  session: SessionFacts,
+  expiresAtMs: number,
+): string {
+  const {
+    version,
+    upstreamSession,
+    allowedServerRequests = [],
+    tasks = [],
+    apps = false,
+  } = session;
+  const payload = JSON.stringify([
+    version,
+    upstreamSession ?? null,
+    allowedServerRequests,
+    tasks,
+    apps,
+  ]);
+  return seal(ring, SESSION_PURPOSE, bindings(binding), payload, expiresAtMs);
+}
+
+/**
+ * Opens a session id for whoever presents it. `undefined` when it is unknown, expired, or someone else's:
+ * the three are not told apart.
+ */
+export function openSession(
+  ring: KeyRing,
+  binding: SessionBinding,
+  id: string,
+  nowMs: number,
+): SessionFacts | undefined {
+  const payload = open(ring, SESSION_PURPOSE, bindings(binding), id, nowMs);
+  return payload === undefined ? undefined : readSession(payload.toString('utf8'));
+}
+
+/**
+ * The keyed digest by which a session is known: under the key that sealed its id, so that it is one at every
+ * replica and through a rotation, whichever key stands first. `undefined` where there is no such key.
+ */
+export function sessionHash(ring: KeyRing, id: string): string | undefined {
+  return ring.hmacUnder(keyTagOf(id), SESSION_PURPOSE, id);
+}
+
+function readSession(text: string): SessionFacts | undefined {
+  const value: unknown = JSON.parse(text);
+  if (!Array.isArray(value)) return undefined;
+  const [version, upstreamSession, allowedServerRequests, tasks, apps]: readonly unknown[] = value;
+  if (typeof version !== 'string' || !Array.isArray(allowedServerRequests)) return undefined;
+  const uses = TASK_USES.filter((use) => Array.isArray(tasks) && tasks.includes(use));
+  return {
+    version,
+    upstreamSession: typeof upstreamSession === 'string' ? upstreamSession : undefined,
+    allowedServerRequests: SERVER_REQUEST_NAMES.filter((name) =>
+      allowedServerRequests.includes(name),
+    ),
+    ...(uses.length === 0 ? {} : { tasks: uses }),
+    ...(apps === true ? { apps } : {}),
+  };
+}
+
+// The cursor of a list that several upstreams fill: each member's own cursor, sealed and bound to the endpoint,
+// the caller and the list. Whoever presents it goes on where the page ended, on any replica; nothing is stored.
+// Source: MCP 2025-11-25, pagination (cursors are opaque); contract §10 (sealed values).
+
+const CURSOR_PURPOSE = 'cursor';
+/** Longest sealed cursor that is read. Members write their own cursors, and some write much. */
+const MAX_SEALED_CHARS = 256 * 1024;
+
+/** Where each member's list goes on. The empty text is a cursor like any other. */
+type BackendCursors = ReadonlyMap<string, string>;
+
+/** Whose cursor it is; `upstream` is the endpoint. */
+type CursorBinding = SessionBinding & { readonly method: string };
+
+/** Makes a cursor, valid until `expiresAtMs` (milliseconds since the epoch). */
+export function sealCursor(
+  ring: KeyRing,
+  binding: CursorBinding,
+  cursors: BackendCursors,
+  expiresAtMs: number,
+): string {
+  const payload = JSON.stringify([...cursors]);
+  return seal(ring, CURSOR_PURPOSE, [...bindings(binding), binding.method], payload, expiresAtMs);
+}
+
+/** Opens a cursor; `undefined` for whatever was not given out for this list to this caller. */
+export function openCursor(
+  ring: KeyRing,
+  binding: CursorBinding,
+  sealed: string,
+  nowMs: number,
+): BackendCursors | undefined {
+  const bound = [...bindings(binding), binding.method];
+  const payload = open(ring, CURSOR_PURPOSE, bound, sealed, nowMs, MAX_SEALED_CHARS);
+  if (payload === undefined) return undefined;
+  const value: unknown = JSON.parse(payload.toString('utf8'));
+  if (!Array.isArray(value)) return undefined;
+  const cursors = new Map<string, string>();
+  for (const entry of value as readonly unknown[]) {
+    const [backend, cursor]: readonly unknown[] = Array.isArray(entry) ? entry : [];
+    if (typeof backend !== 'string' || typeof cursor !== 'string') return undefined;
+    cursors.set(backend, cursor);
+  }
+  return cursors;
+}
+
+const EVENT_PURPOSE = 'event';
+/** An event whose id would grow past this gets none: headers are bounded, and the stream goes on without. */
+const MAX_EVENT_CHARACTERS = 4096;
+
+/** Makes the id of an event; `undefined` where what it must carry is too long for a header. */
+export function sealEvent(
+  ring: KeyRing,
+  binding: ServerRequestBinding,
+  { upstreamId, request, requestedAt }: EventFacts,
+  expiresAtMs: number,
+): string | undefined {
+  const plan = request === undefined ? null : writeRequest(request);
+  const payload = JSON.stringify(
+    plan === null ? [upstreamId, plan] : [upstreamId, plan, requestedAt],
+  );
+  if (payload.length > MAX_EVENT_CHARACTERS) return undefined;
+  return seal(ring, EVENT_PURPOSE, [...bindings(binding), binding.session], payload, expiresAtMs);
+}
+
+/** Opens the id of an event; `undefined` for whatever was not given out in this session of this caller. */
+export function openEvent(
+  ring: KeyRing,
+  binding: ServerRequestBinding,
+  sealed: string,
+  nowMs: number,
+): EventFacts | undefined {
+  const bound = [...bindings(binding), binding.session];
+  const payload = open(ring, EVENT_PURPOSE, bound, sealed, nowMs);
+  if (payload === undefined) return undefined;
+  const value: unknown = JSON.parse(payload.toString('utf8'));
+  if (!Array.isArray(value)) return undefined;
+  const [upstreamId, plan, requestedAt]: readonly unknown[] = value;
+  if (typeof upstreamId !== 'string') return undefined;
+  if (plan === null) return { upstreamId, request: undefined };
+  const request = Array.isArray(plan) ? readRequest(plan) : undefined;
+  if (request === undefined) return undefined;
+  return typeof requestedAt === 'number'
+    ? { upstreamId, request, requestedAt }
+    : { upstreamId, request };
+}
+
+/** A request as it stands in a sealed value. */
+function writeRequest(request: RequestFacts): readonly unknown[] {
+  const { id, method, target, maxResultBytes, profiles } = request;
+  const { progressToken = null, mayDefer = false, task = null } = request;
+  const plan = [id, method, target.kind, nameIn(target), maxResultBytes ?? null, profiles];
+  const isPlain = progressToken === null && task === null && !mayDefer;
+  return isPlain ? plan : [...plan, progressToken, mayDefer, task];
+}
+
+/** Reads what `writeRequest` wrote; `undefined` for anything else. */
+function readRequest(plan: readonly unknown[]): RequestFacts | undefined {
+  const [id, method, kind, name, maxResultBytes, profiles, token, mayDefer, task] = plan;
+  const target = targetOf(kind, name);
+  if (typeof id !== 'string' && typeof id !== 'number') return undefined;
+  if (typeof method !== 'string' || target === undefined || !Array.isArray(profiles)) {
+    return undefined;
+  }
+  return {
+    id,
+    method,
+    target,
+    maxResultBytes: typeof maxResultBytes === 'number' ? maxResultBytes : undefined,
+    profiles: profiles.filter((one): one is string => typeof one === 'string'),
+    ...(typeof token === 'string' || typeof token === 'number' ? { progressToken: token } : {}),
+    ...(mayDefer === true ? { mayDefer } : {}),
+    ...(typeof task === 'string' ? { task } : {}),
+  };
+}
+
+function nameIn(target: Target): string {
+  switch (target.kind) {
+    case 'tool':
+    case 'prompt':
+    case 'question':
+      return target.name;
+    case 'resource':
+      return target.uri;
+    case 'template':
+      return target.uriTemplate;
+    case 'task':
+      return target.tool ?? '';
+    case 'none':
+      return '';
+  }
+}
+
+function targetOf(kind: unknown, name: unknown): Target | undefined {
+  if (typeof name !== 'string') return undefined;
+  switch (kind) {
+    case 'tool':
+    case 'prompt':
+      return { kind, name };
+    case 'resource':
+      return { kind, uri: name };
+    case 'template':
+      return { kind, uriTemplate: name };
+    case 'task':
+      return { kind, tool: name };
+    case 'none':
+      return { kind };
+    default: {
+      const serverRequest = SERVER_REQUEST_NAMES.find((one) => one === name);
+      return kind === 'question' && serverRequest !== undefined
+        ? { kind, name: serverRequest }
+        : undefined;
+    }
+  }
+}
+
+// The id under which a client sees a question of a server: the server's own id and what was asked, sealed
+// and bound to the upstream, the caller and the session, so that any replica restores it and nobody else
+// can answer. Nothing is stored (contract §10; MCP 2025-11-25, transports).
+
+const SERVER_REQUEST_PURPOSE = 'server-request';
+
+/** `session` is the keyed hash of the session's sealed id. */
+export type ServerRequestBinding = SessionBinding & { readonly session: string };
+
+/** Makes the id of a question, valid until `expiresAtMs` (milliseconds since the epoch). */
+export function sealServerRequest(
+  ring: KeyRing,
+  binding: ServerRequestBinding,
+  { id, method, name }: ServerRequestFacts,
+  expiresAtMs: number,
+): string {
+  const bound = [...bindings(binding), binding.session];
+  return seal(ring, SERVER_REQUEST_PURPOSE, bound, JSON.stringify([id, method, name]), expiresAtMs);
+}
+
+/** Opens the id of an answer; `undefined` for whatever was not given out in this session of this caller. */
+export function openServerRequest(
+  ring: KeyRing,
+  binding: ServerRequestBinding,
+  sealed: string,
+  nowMs: number,
+): ServerRequestFacts | undefined {
+  const bound = [...bindings(binding), binding.session];
+  const payload = open(ring, SERVER_REQUEST_PURPOSE, bound, sealed, nowMs);
+  if (payload === undefined) return undefined;
+  const value: unknown = JSON.parse(payload.toString('utf8'));
+  if (!Array.isArray(value)) return undefined;
+  const [id, method, asked]: readonly unknown[] = value;
+  const name = SERVER_REQUEST_NAMES.find((one) => one === asked);
+  if (name === undefined || typeof method !== 'string' || !SERVER_REQUEST_METHODS.has(method)) {
+    return undefined;
+  }
+  return typeof id === 'string' || typeof id === 'number' ? { id, method, name } : undefined;
+}
+
+// The id under which a server of HTTP+SSE knows a request: the client's own id and what the answer is judged
+// by, sealed and bound to the upstream, the caller and the session, so that whichever replica holds the
+// stream can judge the answer to what another one sent. Nothing is stored (contract §10).
+
+const REQUEST_PURPOSE = 'request';
+/** A request whose id would grow past this is not sent: servers keep ids, and give them back. */
+const MAX_REQUEST_CHARACTERS = 8192;
+
+/** Makes the id of a request, valid until `expiresAtMs`; `undefined` where what it must carry is too long. */
+export function sealRequest(
+  ring: KeyRing,
+  binding: ServerRequestBinding,
+  sent: SentFacts,
+  expiresAtMs: number,
+): string | undefined {
+  const payload = JSON.stringify([writeRequest(sent), sent.allowedServerRequests, sent.sentAt]);
+  if (payload.length > MAX_REQUEST_CHARACTERS) return undefined;
+  return seal(ring, REQUEST_PURPOSE, [...bindings(binding), binding.session], payload, expiresAtMs);
+}
+
+/** Opens the id of an answer; `undefined` for whatever was not sent in this session of this caller. */
+export function openRequest(
+  ring: KeyRing,
+  binding: ServerRequestBinding,
+  sealed: string,
+  nowMs: number,
+): SentFacts | undefined {
+  const bound = [...bindings(binding), binding.session];
+  const payload = open(ring, REQUEST_PURPOSE, bound, sealed, nowMs);
+  if (payload === undefined) return undefined;
+  const value: unknown = JSON.parse(payload.toString('utf8'));
+  if (!Array.isArray(value)) return undefined;
+  const [plan, allowedServerRequests, sentAt]: readonly unknown[] = value;
+  const request = Array.isArray(plan) ? readRequest(plan) : undefined;
+  if (request === undefined || !Array.isArray(allowedServerRequests) || typeof sentAt !== 'number')
+    return undefined;
+  return {
+    ...request,
+    allowedServerRequests: SERVER_REQUEST_NAMES.filter((name) =>
+      allowedServerRequests.includes(name),
+    ),
+    sentAt,
+  };
+}
+
+// What a client carries between the legs of one dialogue in 2026: the upstream's own state, byte for byte,
+// sealed and bound to the caller and to the request that it belongs to. Nothing is stored; whoever changes,
+// steals or keeps it too long has nothing (MCP 2026-07-28, multi-round-trip requests; contract §10).
+
+const REQUEST_STATE_PURPOSE = 'request-state';
+
+/** How long a human may take to answer. */
+export const REQUEST_STATE_TTL_MS = 15 * 60 * 1000;
+/** The longest state of an upstream that is carried, in UTF-16 units. */
+export const MAX_STATE_CHARS = 64 * 1024;
+/** A sealed state of that length, in base64url, with room for characters of three bytes. */
+const MAX_SEALED_STATE_CHARS = 4 * MAX_STATE_CHARS + 256;
+
+/** Whose state it is, and of which request: exact strings. */
+export type StateBinding = SessionBinding & {
+  readonly method: string;
+  /** Kind and name of what the request is about. */
+  readonly target: string;
+  /** Digest of the params without what changes from leg to leg. */
+  readonly params: string;
+};
+
+function stateBindings(binding: StateBinding): readonly string[] {
+  const { upstream, issuer, subject, client, method, target, params } = binding;
+  return [upstream, issuer, subject, client, method, target, params];
+}
+
+/** Seals the state of an upstream until `expiresAtMs`; `undefined` where it is too long to be carried. */
+export function sealRequestState(
+  ring: KeyRing,
+  binding: StateBinding,
+  state: string,
+  expiresAtMs: number,
+): string | undefined {
+  if (state.length > MAX_STATE_CHARS) return undefined;
+  return seal(ring, REQUEST_STATE_PURPOSE, stateBindings(binding), state, expiresAtMs);
+}
+
+/** The state that was sealed under this very binding; `undefined` for everything else, without a reason. */
+export function openRequestState(
+  ring: KeyRing,
+  binding: StateBinding,
+  sealed: string,
+  nowMs: number,
+): string | undefined {
+  return open(
+    ring,
+    REQUEST_STATE_PURPOSE,
+    stateBindings(binding),
+    sealed,
+    nowMs,
+    MAX_SEALED_STATE_CHARS,
+  )?.toString('utf8');
+}
+
+// The id under which a client knows a task: the server's own id, and what its result will be judged by, sealed
+// and bound to the upstream and to issuer, subject and client of whoever made the call. Any replica opens it,
+// and nobody else's hand makes anything of it. Nothing is stored (contract §10; MCP 2025-11-25, tasks,
+// security; the Tasks extension).
+
+const TASK_PURPOSE = 'task';
+/** A task whose id would grow past this is not carried: it travels in a header too. */
+const MAX_TASK_CHARACTERS = 4096;
+
+/** Makes the id of a task, valid until `expiresAtMs`; `undefined` where what it must carry is too long. */
+export function sealTask(
+  ring: KeyRing,
+  binding: SessionBinding,
+  { id, era, tool, maxResultBytes, profiles }: TaskFacts,
+  expiresAtMs: number,
+): string | undefined {
+  const payload = JSON.stringify([id, era, tool, maxResultBytes ?? null, profiles]);
+  if (payload.length > MAX_TASK_CHARACTERS) return undefined;
+  return seal(ring, TASK_PURPOSE, bindings(binding), payload, expiresAtMs);
+}
+
+/** Opens the id of a task; `undefined` for whatever was not given to this caller, and for what has expired. */
+export function openTask(
+  ring: KeyRing,
+  binding: SessionBinding,
+  sealed: string,
+  nowMs: number,
+): TaskFacts | undefined {
+  const payload = open(ring, TASK_PURPOSE, bindings(binding), sealed, nowMs);
+  if (payload === undefined) return undefined;
+  const value: unknown = JSON.parse(payload.toString('utf8'));
+  if (!Array.isArray(value)) return undefined;
+  const [id, era, tool, maxResultBytes, profiles]: readonly unknown[] = value;
+  if (typeof id !== 'string' || typeof tool !== 'string' || !Array.isArray(profiles))
+    return undefined;
+  if (era !== '2025' && era !== '2026') return undefined;
+  return {
+    id,
+    era,
+    tool,
+    maxResultBytes: typeof maxResultBytes === 'number' ? maxResultBytes : undefined,
+    profiles: profiles.filter((one): one is string => typeof one === 'string'),
+  };
+}

@@ -1,0 +1,109 @@
+// The process log: JSON lines for operators. It holds no secret by construction: only the fields named
+// here can be written, each one cleaned as text that others may have chosen, and no object, header, body
+// or error is ever passed on whole. What happened to calls is the audit's business, not the log's.
+
+import { pino } from 'pino';
+import { REASONS } from '../policy/reasons.js';
+import type { RequestRecord } from '../policy/record.js';
+import { cleanForeign, maskSecrets } from '../text/escaping.js';
+
+/** A field is cut here: room for a path, none for a payload. */
+const MAX_FIELD_CHARACTERS = 512;
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+
+/** All that a line may say beside its event. */
+export type LogFields = {
+  readonly upstream?: string;
+  readonly issuer?: string;
+  readonly decision?: string;
+  readonly reason?: string;
+  readonly stage?: string;
+  readonly control?: string;
+  readonly state?: string;
+  readonly listener?: string;
+  readonly address?: string;
+  readonly port?: number;
+  readonly file?: string;
+  readonly line?: number;
+  /** Code of a system or library fault, such as `ECONNREFUSED`. */
+  readonly code?: string;
+  /** One sentence of our own; cut and masked all the same. */
+  readonly detail?: string;
+  readonly count?: number;
+  readonly durationMs?: number;
+};
+
+export interface Log {
+  /** `event` is a fixed phrase of the code, never composed from input. */
+  write(level: LogLevel, event: string, fields?: LogFields): void;
+}
+
+const FIELD_NAMES = {
+  upstream: true,
+  issuer: true,
+  decision: true,
+  reason: true,
+  stage: true,
+  control: true,
+  state: true,
+  listener: true,
+  address: true,
+  port: true,
+  file: true,
+  line: true,
+  code: true,
+  detail: true,
+  count: true,
+  durationMs: true,
+} as const satisfies { readonly [name in keyof LogFields]-?: true };
+
+const NAMES = Object.keys(FIELD_NAMES) as readonly (keyof LogFields)[];
+
+/** Named fields only, whatever the object holds besides. */
+function pick(fields: LogFields): Record<string, string | number> {
+  const picked: Record<string, string | number> = {};
+  for (const name of NAMES) {
+    const value = fields[name];
+    if (typeof value === 'string')
+      picked[name] = cleanForeign(value, maskSecrets, MAX_FIELD_CHARACTERS);
+    else if (typeof value === 'number') picked[name] = value;
+  }
+  return picked;
+}
+
+/** A log that hands each line, with its line end, to `write`. */
+export function createLog(write: (line: string) => void, level: LogLevel = 'info'): Log {
+  const logger = pino(
+    {
+      level,
+      base: null,
+      messageKey: 'event',
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    { write },
+  );
+  return {
+    write(at, event, fields) {
+      if (!logger.isLevelEnabled(at)) return;
+      logger[at](fields === undefined ? {} : pick(fields), event);
+    },
+  };
+}
+
+/** Says that an exchange was refused, at the level of its reason. */
+export function logRefusal(log: Log, record: RequestRecord): void {
+  const reason = record.decision.reasons[0];
+  if (reason === undefined) return;
+  const { upstream, id } = record;
+  const { stage } = record.decision;
+  log.write(REASONS[reason].level, 'refused', { upstream, decision: id, reason, stage });
+}
+
+/** The code of a fault, or the name of its class: never its message, which may quote what came in. */
+export function errorCode(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown';
+  const code = 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : error.name;
+}

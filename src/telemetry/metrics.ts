@@ -1,0 +1,484 @@
+// Counts what happens, by the events of the gateway (contract §9). Every label value is checked against
+// what configuration, the method table and the reasons know; anything else counts as `_OTHER`, so that no
+// client and no upstream can make a series. Never throws on the path of a request.
+
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import type { Settings } from '../config/settings.js';
+import { REASONS } from '../policy/reasons.js';
+import type { RequestRecord } from '../policy/record.js';
+import { findMethod } from '../protocol/methods.js';
+import {
+  METRIC_NAMES,
+  METRICS,
+  type MetricName,
+  type MetricRow,
+  OTHER,
+  TOOL_LABEL,
+} from './metric-table.js';
+
+// Counts durations in buckets, for the registry of prom-client, which asks for the values at each scrape.
+// Its own histogram looks its series up by their labels at every observation; this one adds to arrays.
+// Source: Prometheus text format 0.0.4, histograms.
+
+type HistogramSeries = { observe(value: number): void };
+
+type Histogram = {
+  /** The series of these label values, in the order of the names; call it once for each set. */
+  series(labels: readonly string[]): HistogramSeries;
+  /** Removes all series. */
+  clear(): void;
+};
+
+type State = {
+  readonly labels: { readonly [name: string]: string };
+  readonly counts: Float64Array;
+  sum: number;
+  count: number;
+};
+
+type Value = { labels: object; value: number; metricName: string };
+
+/** Makes a histogram and enters it in the registry. `bounds` ascend; values past the last count in `+Inf`. */
+export function createHistogram(
+  about: { readonly name: string; readonly help: string; readonly labelNames: readonly string[] },
+  bounds: readonly number[],
+  registry: Registry,
+): Histogram {
+  const { name, help, labelNames } = about;
+  const states: State[] = [];
+  const limits = Float64Array.from(bounds);
+
+  function valuesOf({ labels, counts, sum, count }: State): Value[] {
+    let below = 0;
+    const buckets = bounds.map((le, index) => {
+      below += counts[index] ?? 0;
+      return { labels: { le, ...labels }, value: below, metricName: `${name}_bucket` };
+    });
+    return [
+      ...buckets,
+      { labels: { le: '+Inf', ...labels }, value: count, metricName: `${name}_bucket` },
+      { labels, value: sum, metricName: `${name}_sum` },
+      { labels, value: count, metricName: `${name}_count` },
+    ];
+  }
+
+  const metric = {
+    name,
+    help,
+    type: 'histogram',
+    aggregator: 'sum',
+    get: () => Promise.resolve({ name, help, type: 'histogram', values: states.flatMap(valuesOf) }),
+    reset: () => undefined,
+  };
+  // The registry calls `get` alone; its type names only its own classes.
+  registry.registerMetric(metric as unknown as Parameters<Registry['registerMetric']>[0]);
+
+  return {
+    series(values) {
+      const labels = Object.fromEntries(labelNames.map((label, at) => [label, values[at] ?? '']));
+      const state = { labels, counts: new Float64Array(limits.length), sum: 0, count: 0 };
+      states.push(state);
+      return {
+        observe(value) {
+          if (!Number.isFinite(value)) return;
+          state.sum += value;
+          state.count += 1;
+          for (let at = 0; at < limits.length; at++) {
+            if (value > (limits[at] ?? 0)) continue;
+            state.counts[at] = (state.counts[at] ?? 0) + 1;
+            return;
+          }
+        },
+      };
+    },
+    clear() {
+      states.length = 0;
+    },
+  };
+}
+
+// The series behind the metrics: one child for each set of label values, found by one joined key, made
+// once, and never more than the cap for one metric: past it everything counts under `_OTHER`.
+// Decides nothing about values; prom-client keeps the numbers and writes the text.
+
+/** Adds to a counter, sets a gauge, observes in a histogram. */
+type Write = (value: number) => void;
+
+/** Values that one metric has for its labels, in the order of the table. */
+type Family = {
+  /** Writes to the series of these label values. */
+  write(value: number, ...labels: readonly string[]): void;
+  /** Removes all series: for gauges whose labels are facts that change. */
+  clear(): void;
+};
+
+/** Gauges of the process metrics whose names end as only counters' may. */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+];
+
+/** Separates label values in a key; no value that we allow contains it. */
+const SEPARATOR = '\u0000';
+
+/** What series are told when they are asked, because telling them costs a search each time. */
+function createLate(): {
+  /** Sums up what is written. */
+  sum(publish: (sum: number) => void): Write;
+  /** Keeps what was written last. */
+  last(publish: (value: number) => void): Write;
+  flush(): void;
+  clear(): void;
+} {
+  const pending: (() => void)[] = [];
+  return {
+    sum(publish) {
+      let sum = 0;
+      pending.push(() => {
+        publish(sum);
+        sum = 0;
+      });
+      return (value) => {
+        if (value > 0) sum += value;
+      };
+    },
+    last(publish) {
+      let last = 0;
+      pending.push(() => publish(last));
+      return (value) => {
+        last = value;
+      };
+    },
+    flush() {
+      for (const publishNow of pending) publishNow();
+    },
+    clear() {
+      pending.length = 0;
+    },
+  };
+}
+
+function childMaker(
+  name: string,
+  row: MetricRow,
+  registry: Registry,
+): { child: (labels: string[]) => Write; clear: () => void } {
+  const options = { name, help: row.help, labelNames: row.labels, registers: [registry] };
+  switch (row.kind) {
+    case 'counter': {
+      const late = createLate();
+      const metric = new Counter({ ...options, collect: late.flush });
+      return {
+        child(labels) {
+          const series = metric.labels(...labels);
+          // Without labels or not, a series is there from its first count, even of nothing.
+          series.inc(0);
+          return late.sum((sum) => series.inc(sum));
+        },
+        clear() {
+          late.clear();
+          metric.reset();
+        },
+      };
+    }
+    case 'gauge': {
+      const late = createLate();
+      const metric = new Gauge({ ...options, collect: late.flush });
+      return {
+        child(labels) {
+          const series = metric.labels(...labels);
+          series.set(0);
+          return late.last((value) => series.set(value));
+        },
+        clear() {
+          late.clear();
+          metric.reset();
+        },
+      };
+    }
+    case 'histogram': {
+      const { series, clear } = createHistogram(options, row.buckets ?? [], registry);
+      return { child: (labels) => series(labels).observe, clear };
+    }
+  }
+}
+
+function createFamily(name: string, row: MetricRow, registry: Registry, maxSeries: number): Family {
+  const { child, clear } = childMaker(name, row, registry);
+  const children = new Map<string, Write>();
+  const other = row.labels.map(() => OTHER);
+
+  function find(labels: readonly string[]): Write {
+    const key = labels.length === 1 ? (labels[0] ?? '') : labels.join(SEPARATOR);
+    const known = children.get(key);
+    if (known !== undefined) return known;
+    // The last place under the cap is the one of all others.
+    const isFull = children.size >= maxSeries - 1 && labels.length > 0 && labels !== other;
+    if (isFull) return find(other);
+    const made = child([...labels]);
+    children.set(key, made);
+    return made;
+  }
+
+  return {
+    write: (value, ...labels) => find(labels)(value),
+    clear() {
+      children.clear();
+      clear();
+    },
+  };
+}
+
+/** The row of a metric, with the label for pinned tools where the configuration asks for it. */
+function rowOf(name: MetricName, hasToolLabel: boolean): MetricRow {
+  const row: MetricRow = METRICS[name];
+  if (!hasToolLabel || name !== 'mcp_server_operation_duration_seconds') return row;
+  return { ...row, labels: [...row.labels, TOOL_LABEL] };
+}
+
+/** All families of the table, and the text of them all with those of the process. */
+function createFamilies(
+  maxSeries: number,
+  hasToolLabel: boolean,
+): {
+  readonly families: { readonly [name in MetricName]: Family };
+  render(): Promise<string>;
+} {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
+  const entries = METRIC_NAMES.map(
+    (name) => [name, createFamily(name, rowOf(name, hasToolLabel), registry, maxSeries)] as const,
+  );
+  return {
+    families: Object.fromEntries(entries) as { readonly [name in MetricName]: Family },
+    render: () => registry.metrics(),
+  };
+}
+
+export type ControlState = 'armed' | 'degraded' | 'off';
+
+const CONTROL_STATES: readonly ControlState[] = ['armed', 'degraded', 'off'];
+
+/** JSON-RPC and MCP codes that may stand as an error type; others are the upstream's invention. */
+const KNOWN_CODES: ReadonlySet<number> = new Set([
+  -32700, -32600, -32601, -32602, -32603, -32000, -32001, -32002, -32020, -32021, -32022, -32042,
+]);
+
+const NO_TOOL: readonly string[] = [];
+
+const MODE = 'enforce';
+
+/** What the process knows of itself. */
+export type Build = { readonly version: string; readonly node: string };
+
+export interface Metrics {
+  /** Counts an exchange that has ended; `totalMs` is the whole time in milliseconds. */
+  recordRequest(record: RequestRecord, totalMs: number): void;
+  authFailure(reason: string): void;
+  setControl(control: string, state: ControlState): void;
+  /** Takes a control out that no longer exists. */
+  removeControl(control: string): void;
+  setTools(upstream: string, state: string, count: number): void;
+  drift(upstream: string, change: string): void;
+  setUpstreamUp(upstream: string, isUp: boolean): void;
+  jwksSuccess(issuer: string, atSeconds: number): void;
+  reload(result: 'applied' | 'rejected'): void;
+  setConfig(hashes: {
+    readonly config: string;
+    readonly policy: string;
+    readonly pins: string;
+  }): void;
+  /** Names that labels may have from now on. */
+  setNames(names: Pick<Settings, 'upstreams' | 'aggregates' | 'issuers'>): void;
+  auditEvent(sink: string, result: string, count: number): void;
+  setAuditQueue(length: number): void;
+  setChainSeq(seq: number): void;
+  setStoreDegraded(isDegraded: boolean): void;
+  inflight(upstream: string, delta: number): void;
+  openStreams(upstream: string, delta: number): void;
+  /** The text of all metrics, Prometheus format 0.0.4. */
+  render(): Promise<string>;
+}
+
+type Families = ReturnType<typeof createFamilies>['families'];
+
+function errorType({ decision, result }: RequestRecord): string {
+  if (decision.verdict === 'deny' || decision.action !== 'forwarded') {
+    return decision.reasons[0] ?? 'internal';
+  }
+  if (result.status !== 'error') return '';
+  if (result.rpcCode === undefined) return 'tool_error';
+  return KNOWN_CODES.has(result.rpcCode) ? String(result.rpcCode) : OTHER;
+}
+
+/** What the upstream itself answered, whatever became of it. */
+function upstreamErrorType({ decision, result }: RequestRecord): string {
+  const forwardReason = decision.reasons.find((reason) => REASONS[reason].stage === 'forward');
+  if (forwardReason !== undefined) return forwardReason;
+  if (result.status !== 'error') return '';
+  return result.rpcCode !== undefined && KNOWN_CODES.has(result.rpcCode)
+    ? String(result.rpcCode)
+    : 'tool_error';
+}
+
+function isCarried(record: RequestRecord, method: string): boolean {
+  const era = record.client.era;
+  return era !== undefined && findMethod(era, 'client', method) !== undefined;
+}
+
+function createCounts(): (name: string, delta: number) => number {
+  const counts = new Map<string, number>();
+  return (name, delta) => {
+    const count = Math.max(0, (counts.get(name) ?? 0) + delta);
+    counts.set(name, count);
+    return count;
+  };
+}
+
+/** The tool, if its name was reviewed; none for what is no tool. */
+function toolName({ target }: RequestRecord): string {
+  if (target.kind !== 'tool') return '';
+  return target.pin === undefined ? OTHER : (target.name ?? OTHER);
+}
+
+type Labels = {
+  readonly upstream: string;
+  readonly method: string;
+  /** Empty, or the tool's name where tools have a label. */
+  readonly tool: readonly string[];
+};
+
+function recordDurations(
+  families: Families,
+  record: RequestRecord,
+  labels: Labels,
+  totalMs: number,
+): void {
+  const { upstream, method, tool } = labels;
+  const version = record.client.version ?? '';
+  const spentMs = record.latency.upstream;
+  families.mcp_server_operation_duration_seconds.write(
+    totalMs / 1000,
+    upstream,
+    method,
+    errorType(record),
+    version,
+    ...tool,
+  );
+  if (spentMs > 0) {
+    families.mcp_client_operation_duration_seconds.write(
+      spentMs / 1000,
+      upstream,
+      method,
+      upstreamErrorType(record),
+    );
+  }
+  families.sallyport_overhead_seconds.write(Math.max(0, totalMs - spentMs) / 1000, method);
+}
+
+function recordVerdict(families: Families, record: RequestRecord, labels: Labels): void {
+  const { decision } = record;
+  const { upstream, method } = labels;
+  families.sallyport_decisions_total.write(1, upstream, method, decision.verdict, MODE);
+  if (decision.verdict === 'deny' || decision.action !== 'forwarded') {
+    const reason = decision.reasons[0] ?? 'internal';
+    families.sallyport_denials_total.write(1, upstream, decision.stage, reason, MODE);
+  }
+}
+
+function recordContent(families: Families, record: RequestRecord, upstream: string): void {
+  for (const { direction, detector, action, count } of record.findings) {
+    families.sallyport_findings_total.write(count, upstream, direction, detector, action);
+  }
+  const { list } = record.result;
+  if (list === undefined || record.target.method !== 'tools/list') return;
+  families.sallyport_tools_list_bytes.write(list.advertisedBytes, upstream, 'advertised');
+  families.sallyport_tools_list_bytes.write(list.visibleBytes, upstream, 'visible');
+}
+
+/** Makes the metrics. One for the life of the process; `maxSeries` is taken at the start. */
+export function createMetrics(
+  settings: Pick<Settings, 'metrics' | 'upstreams' | 'aggregates' | 'issuers'>,
+  build: Build,
+): Metrics {
+  const { toolLabel } = settings.metrics;
+  const { families, render } = createFamilies(settings.metrics.maxSeries, toolLabel);
+  let { upstreams, aggregates, issuers } = settings;
+  const countInflight = createCounts();
+  const countStreams = createCounts();
+  const controls = new Map<string, ControlState>();
+  families.sallyport_build_info.write(1, build.version, build.node);
+  families.sallyport_store_degraded.write(0);
+  families.sallyport_audit_queue_length.write(0);
+
+  const upstreamLabel = (name: string): string =>
+    upstreams.has(name) || aggregates.has(name) ? name : OTHER;
+
+  function writeControl(control: string, current: ControlState): void {
+    for (const state of CONTROL_STATES) {
+      families.sallyport_control_state.write(state === current ? 1 : 0, control, state);
+    }
+  }
+
+  return {
+    recordRequest(record, totalMs) {
+      const { method: named } = record.target;
+      const method = named !== undefined && isCarried(record, named) ? named : OTHER;
+      const tool = toolLabel ? [toolName(record)] : NO_TOOL;
+      const labels = { upstream: upstreamLabel(record.upstream), method, tool };
+      // A stream is open for as long as its client likes: its duration says nothing.
+      if (record.httpMethod !== 'GET') recordDurations(families, record, labels, totalMs);
+      recordVerdict(families, record, labels);
+      recordContent(families, record, labels.upstream);
+    },
+    authFailure(reason) {
+      families.sallyport_auth_failures_total.write(
+        1,
+        Object.hasOwn(REASONS, reason) ? reason : OTHER,
+      );
+    },
+    setControl(control, state) {
+      controls.set(control, state);
+      writeControl(control, state);
+    },
+    removeControl(control) {
+      if (!controls.delete(control)) return;
+      families.sallyport_control_state.clear();
+      for (const [name, state] of controls) writeControl(name, state);
+    },
+    setTools: (upstream, state, count) =>
+      families.sallyport_tools.write(count, upstreamLabel(upstream), state),
+    drift: (upstream, change) =>
+      families.sallyport_tool_drift_total.write(1, upstreamLabel(upstream), change),
+    setUpstreamUp: (upstream, isUp) =>
+      families.sallyport_upstream_up.write(isUp ? 1 : 0, upstreamLabel(upstream)),
+    jwksSuccess: (issuer, atSeconds) =>
+      families.sallyport_jwks_last_success_timestamp_seconds.write(
+        atSeconds,
+        issuers.has(issuer) ? issuer : OTHER,
+      ),
+    reload: (result) => families.sallyport_config_reloads_total.write(1, result),
+    setConfig(hashes) {
+      families.sallyport_config_info.clear();
+      families.sallyport_config_info.write(1, hashes.config, hashes.policy, hashes.pins);
+    },
+    setNames(names) {
+      ({ upstreams, aggregates, issuers } = names);
+    },
+    auditEvent: (sink, result, count) =>
+      families.sallyport_audit_events_total.write(count, sink, result),
+    setAuditQueue: (length) => families.sallyport_audit_queue_length.write(length),
+    setChainSeq: (seq) => families.sallyport_audit_chain_seq.write(seq),
+    setStoreDegraded: (isDegraded) => families.sallyport_store_degraded.write(isDegraded ? 1 : 0),
+    inflight: (upstream, delta) =>
+      families.sallyport_inflight_requests.write(
+        countInflight(upstream, delta),
+        upstreamLabel(upstream),
+      ),
+    openStreams: (upstream, delta) =>
+      families.sallyport_open_streams.write(countStreams(upstream, delta), upstreamLabel(upstream)),
+    render,
+  };
+}

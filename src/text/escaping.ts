@@ -1,0 +1,184 @@
+// How text enters a record: as a JSON string of printable ASCII, so that one event is one line in every
+// tool and no byte of it acts on a terminal. What was verified is kept exactly (JSON escapes give it back);
+// what others chose is masked, made visible and cut. Never trusts a caller to have done it (RFC 8259 §7).
+
+/** What others write is cut at this many characters. */
+export const MAX_FOREIGN_CHARACTERS = 128;
+
+/** What was verified is cut only here: no honest identifier is as long. */
+const MAX_VERIFIED_CHARACTERS = 1024;
+
+/** Read no further than this before masking: enough to see a secret that begins before the cut. */
+const MAX_MASKED_CHARACTERS = 4096;
+
+/** Nothing in it needs escaping, and too short to hold a secret. */
+const PLAIN = /^[\w.:/@ -]{0,19}$/;
+
+/** Nothing in it needs escaping, whatever it means. */
+const UNESCAPED = /^[\w.:/@ +=-]{0,1024}$/;
+
+const NOT_PRINTABLE_ASCII = /[^\x20-\x7e]/g;
+
+/** Characters that move, hide or end text: controls, formats, line ends, surrogates, unassigned. */
+const NOT_VISIBLE = /[\p{C}\p{DI}\u2028\u2029]/gu;
+
+/** JWS and JWE, their beginnings, and what follows the words that announce a credential. */
+const SECRETS =
+  /eyJ[\w-]{8,}(?:\.[\w-]*)*|-----BEGIN [A-Z ]{1,40}-----[^-]*|\b(?:bearer|basic|dpop) +[\w.~+/=-]{8,}/gi;
+
+/** Masks secrets in text that someone else wrote. Linear, never throws, never longer than a small factor. */
+export type MaskText = (text: string) => string;
+
+function unit(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+function ascii(text: string): string {
+  const json = JSON.stringify(text);
+  return json.replace(NOT_PRINTABLE_ASCII, unit);
+}
+
+/** A JSON string whose value is exactly `text`: for what was verified or is ours. */
+export function quoteVerified(text: string): string {
+  if (UNESCAPED.test(text)) return `"${text}"`;
+  return ascii(text.length > MAX_VERIFIED_CHARACTERS ? cut(text, MAX_VERIFIED_CHARACTERS) : text);
+}
+
+/** A JSON string of what was made here of letters, digits, `-`, `_`, `+`, `/`, `:` and `=`: ids and digests. */
+export function quoteOwn(text: string): string {
+  return `"${text}"`;
+}
+
+/** Cut between code points, with an ellipsis that counts. */
+function cut(text: string, maxCharacters: number): string {
+  if (text.length <= maxCharacters) return text;
+  const last = text.charCodeAt(maxCharacters - 2);
+  const isPairCut = last >= 0xd800 && last <= 0xdbff;
+  return `${text.slice(0, maxCharacters - (isPairCut ? 2 : 1))}\u2026`;
+}
+
+/** Every character that is not visible, written as `\u{…}`; the rest stays as it is. */
+export function makeVisible(text: string): string {
+  return text.replace(NOT_VISIBLE, (found) => `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`);
+}
+
+/** Masks tokens and keys that can be told by their form alone. */
+export function maskSecrets(text: string): string {
+  return text.replace(SECRETS, '[redacted]');
+}
+
+/** What others wrote, fit to be kept: masked, made visible, cut (at 128 characters, if not said otherwise). */
+export function cleanForeign(
+  text: string,
+  mask: MaskText = maskSecrets,
+  maxCharacters: number = MAX_FOREIGN_CHARACTERS,
+): string {
+  if (PLAIN.test(text)) return text;
+  const head = text.length > MAX_MASKED_CHARACTERS ? text.slice(0, MAX_MASKED_CHARACTERS) : text;
+  return cut(makeVisible(mask(maskSecrets(head))), maxCharacters);
+}
+
+/** `cleanForeign` as a JSON string. */
+export function quoteForeign(text: string, mask?: MaskText): string {
+  return PLAIN.test(text) ? `"${text}"` : ascii(cleanForeign(text, mask));
+}
+
+/** A JSON string, or `null` when there is nothing. */
+export function quoteOptional(text: string | undefined): string {
+  return text === undefined ? 'null' : quoteVerified(text);
+}
+
+const MAX_PLAIN_THOUSANDTHS = 2 ** 31 - 1;
+/** By thousandths below one: the digits behind the point, without zeros at their end. */
+const DECIMALS = Array.from({ length: 1000 }, (_, fraction) =>
+  String(fraction).padStart(3, '0').replace(/0+$/, ''),
+);
+
+/** A JSON number; `null` for what JSON cannot say. Milliseconds keep three decimals. */
+export function quoteNumber(value: number | undefined): string {
+  if (value === undefined || !Number.isFinite(value)) return 'null';
+  if (Number.isInteger(value)) return String(value);
+  const thousandths = Math.round(value * 1000);
+  if (thousandths < 0 || thousandths > MAX_PLAIN_THOUSANDTHS) return String(thousandths / 1000);
+  // Whole numbers become text several times faster than fractions do.
+  const fraction = thousandths % 1000;
+  const integer = String((thousandths - fraction) / 1000);
+  return fraction === 0 ? integer : `${integer}.${DECIMALS[fraction] ?? ''}`;
+}
+
+/** A JSON array of verified strings. */
+export function quoteList(values: readonly string[], maxValues: number): string {
+  let text = '[';
+  for (let index = 0; index < values.length && index < maxValues; index += 1) {
+    text += (index === 0 ? '' : ',') + quoteVerified(values[index] ?? '');
+  }
+  return `${text}]`;
+}
+
+/** A JSON array of what others wrote. */
+export function quoteForeignList(
+  values: readonly string[],
+  maxValues: number,
+  mask?: MaskText,
+): string {
+  let text = '[';
+  for (let index = 0; index < values.length && index < maxValues; index += 1) {
+    text += (index === 0 ? '' : ',') + quoteForeign(values[index] ?? '', mask);
+  }
+  return `${text}]`;
+}
+
+// Which characters a reader cannot see, and how they are written so that a reader can.
+// Used for lock files, differences and cues; never changes a definition that is hashed.
+// Unicode 16: general category Cf and the fillers, selectors and tags that render as nothing.
+
+/** Controls other than tab and line ends, format characters, bidi controls, fillers, selectors, tags. */
+const UNSEEN =
+  '\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160' +
+  '\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u2800\\u3164' +
+  '\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}' +
+  '\\u{e0000}-\\u{e0fff}';
+
+/** Spaces that look like the ordinary one, private use, and halves of surrogate pairs. */
+const MISTAKABLE =
+  '\\u00a0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000\\ue000-\\uf8ff\\p{Surrogate}' +
+  '\\u{f0000}-\\u{fffff}\\u{100000}-\\u{10ffff}';
+
+const UNSEEN_RUN = new RegExp(`[${UNSEEN}]`, 'gu');
+const ESCAPED = new RegExp(`[${UNSEEN}${MISTAKABLE}]`, 'gu');
+const TERMINAL = new RegExp(`[${UNSEEN}${MISTAKABLE}\\t\\n\\r]`, 'gu');
+
+/** The selector that follows an emoji in honest text. */
+const EMOJI_SELECTOR = '\ufe0f';
+
+/**
+ * A YAML double-quoted scalar, which for most text is a JSON string: what cannot be seen is written
+ * as `\uXXXX` or, beyond the basic plane, `\UXXXXXXXX` (YAML 1.2.2 §5.7).
+ */
+export function quoteVisibly(text: string): string {
+  return JSON.stringify(text).replace(ESCAPED, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    return code > 0xffff
+      ? `\\U${code.toString(16).padStart(8, '0')}`
+      : `\\u${code.toString(16).padStart(4, '0')}`;
+  });
+}
+
+/** One line that a terminal shows as it is: controls, escapes and unseen characters as `\u{…}`. */
+export function escapeForTerminal(text: string): string {
+  return text.replace(TERMINAL, (character) => {
+    if (character === '\n') return '\\n';
+    if (character === '\r') return '\\r';
+    if (character === '\t') return '\\t';
+    return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+  });
+}
+
+/** The unseen characters of a text, each once; the emoji selector does not count. */
+export function unseenCharacters(text: string): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const [character] of text.matchAll(UNSEEN_RUN)) {
+    if (character !== EMOJI_SELECTOR) found.add(character);
+  }
+  return found;
+}

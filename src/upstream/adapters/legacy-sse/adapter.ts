@@ -1,0 +1,241 @@
+// An upstream of HTTP+SSE as one of sessions: a channel a session, messages posted to the address that the
+// channel named, and what comes on it told as answers and streams of the later transport. It stands where
+// the client of such an upstream stands, behind every control, and decides nothing.
+// Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports; mcp-spec.md §2.
+
+import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
+import type { Caller } from '../../../policy/principal.js';
+import { applyEdits } from '../../../protocol/json/json.js';
+import type { RequestId } from '../../../protocol/jsonrpc.js';
+import type { ForwardOutcome, LeaveSignal } from '../../../protocol/transport.js';
+import type { OwnRequest, SessionRef, SessionUpstream } from '../../client.js';
+import type { OnBehalf } from '../../credentials/presenter.js';
+import { bodyResponse, streamResponse } from '../local-response.js';
+import { refusal } from '../message-translation.js';
+import {
+  awaitResponse,
+  type BridgeSettings,
+  createLegacySseConnections,
+  type LegacySseConnections,
+  type Post,
+  readSent,
+  type SentMessage,
+  tokenIn,
+} from './connections.js';
+import type { EventBuffer, Reading } from './event-buffer.js';
+import type { LegacySseSession, NotSent } from './session.js';
+
+/** An upstream of sessions. */
+export type Bridge = SessionUpstream & {
+  /** Channels that are open for sessions. */
+  readonly openSessions: number;
+};
+
+/** From this version on a stream begins with an id after which it can be resumed. */
+const FIRST_PRIMED_VERSION = '2025-11-25';
+const FIRST_REFUSAL = 300;
+const INVALID_REQUEST = -32600;
+
+const NOT_SENT: { readonly [why in NotSent]: string } = {
+  'id-in-use': 'A request with this id is under way in this session.',
+  'too-many': 'As many requests as are carried wait in this session.',
+};
+
+/** Serves sessions over one upstream of HTTP+SSE. Opens nothing before the first. */
+export function createBridge(settings: BridgeSettings): Bridge {
+  const { client } = settings;
+  const connections = createLegacySseConnections(settings);
+
+  /** Sends what a caller says, within a session or as the handshake that opens one. */
+  function send(
+    authorized: AuthorizedRequest,
+    from: Sending & { readonly by: Caller },
+  ): Promise<ForwardOutcome> {
+    const post: Post = (target, body, within) =>
+      client.forwardAs(authorized, from.by, { headers: [], body, target }, within, false);
+    return sendTo(connections, { ...from, post });
+  }
+
+  return {
+    forward(authorized, by, signal) {
+      const { admitted, principal } = authorized;
+      const { issuerUrl, subject, client: party } = principal;
+      return send(authorized, {
+        by,
+        session: admitted.session?.upstreamSession,
+        text: applyEdits(admitted.text, admitted.edits),
+        owner: JSON.stringify([issuerUrl, subject, party]),
+        signal,
+        version: admitted.version,
+      });
+    },
+    forwardAs(authorized, by, { headers, body }, signal) {
+      const session = headers.find(([name]) => name === 'mcp-session-id')?.[1];
+      const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
+      return send(authorized, { by, session, text, owner: undefined, signal, version: undefined });
+    },
+    subscribe: () => Promise.resolve(bodyResponse(405)),
+    openStream({ version, upstreamSession }, _by, signal, lastEventId) {
+      const session = connections.find(upstreamSession);
+      if (session === undefined) return Promise.resolve(bodyResponse(404));
+      const reading = session.read(lastEventId, version >= FIRST_PRIMED_VERSION);
+      // Past what is held there is nothing to go on with; the session lives on.
+      return Promise.resolve(
+        reading === undefined ? bodyResponse(400) : streamReading(reading, signal),
+      );
+    },
+    endSession({ upstreamSession }: SessionRef) {
+      const isKnown = connections.find(upstreamSession) !== undefined;
+      connections.leave(upstreamSession ?? '');
+      return Promise.resolve(bodyResponse(isKnown ? 200 : 404));
+    },
+    request: (own) => requestOwn(settings, connections, own),
+    close() {
+      connections.close();
+      return Promise.resolve();
+    },
+    get openSessions() {
+      return connections.size;
+    },
+  };
+}
+
+/** What is to be sent, and whose it is. `version`: where its answer may be resumed, the version that says how. */
+type Sending = {
+  readonly by: OnBehalf;
+  readonly session: string | undefined;
+  readonly text: string;
+  readonly owner: string | undefined;
+  readonly signal: LeaveSignal | undefined;
+  readonly version: string | undefined;
+};
+
+async function sendTo(
+  connections: LegacySseConnections,
+  sending: Sending & { readonly post: Post },
+): Promise<ForwardOutcome> {
+  const { by, text, owner, post } = sending;
+  const sent = readSent(text);
+  if (sent.method === 'initialize' && sent.id !== undefined)
+    return connections.open({ ...sent, id: sent.id, by, text, owner, post });
+  const session = connections.find(sending.session);
+  if (session === undefined) return bodyResponse(404);
+  if (sent.id !== undefined) return ask(session, { ...sending, sent, id: sent.id });
+  return sendWithoutResponse(session, sending, sent);
+}
+
+/** A notification, or the answer to a question. */
+async function sendWithoutResponse(
+  session: LegacySseSession,
+  { text, signal, post }: Sending & { readonly post: Post },
+  { method, params }: SentMessage,
+): Promise<ForwardOutcome> {
+  const posted = await post(session.messageEndpoint, text, signal);
+  if (posted.kind === 'fault') return posted;
+  posted.release();
+  const id = params['requestId'];
+  if (method === 'notifications/cancelled' && (typeof id === 'string' || typeof id === 'number'))
+    session.cancel(id);
+  return bodyResponse(posted.status < FIRST_REFUSAL ? 202 : posted.status);
+}
+
+type LegacySseRequest = Sending & {
+  readonly post: Post;
+  readonly sent: SentMessage;
+  readonly id: RequestId;
+};
+
+/** A request: its answer is told as a stream, which a client can leave and come back to. */
+async function ask(session: LegacySseSession, asked: LegacySseRequest): Promise<ForwardOutcome> {
+  const { signal, version } = asked;
+  const begun = await begin(session, asked);
+  if ('kind' in begun) return begun;
+  const { eventBuffer, reading } = begun;
+  const drop = (): void => session.drop(eventBuffer);
+  // Given up, not only left: nobody comes back for it.
+  signal?.addEventListener('abort', drop, { once: true });
+  return streamReading(reading, signal, () => {
+    signal?.removeEventListener('abort', drop);
+    // A client whose connection broke just now has not got it yet.
+    if (version === undefined) drop();
+    else session.keep(eventBuffer);
+  });
+}
+
+type Begun = { readonly eventBuffer: EventBuffer; readonly reading: Reading };
+
+async function begin(
+  session: LegacySseSession,
+  asked: LegacySseRequest,
+): Promise<Begun | ForwardOutcome> {
+  const { sent, id, text, signal, version, post } = asked;
+  const eventBuffer = session.begin({ id, token: tokenIn(sent) });
+  if (typeof eventBuffer === 'string')
+    return bodyResponse(200, refusal(id, NOT_SENT[eventBuffer], INVALID_REQUEST));
+  const posted = await post(session.messageEndpoint, text, signal);
+  if (posted.kind === 'answer') posted.release();
+  if (posted.kind === 'fault' || posted.status >= FIRST_REFUSAL) {
+    session.drop(eventBuffer);
+    return posted.kind === 'fault' ? posted : bodyResponse(posted.status);
+  }
+  const isPrimed = version !== undefined && version >= FIRST_PRIMED_VERSION;
+  const reading = eventBuffer.read(0, { isPrimed });
+  return reading === undefined
+    ? { kind: 'fault', reason: 'upstream-protocol' }
+    : { eventBuffer, reading };
+}
+
+/** A reading as an event stream. `onDone`: its reader has all that it wants. */
+function streamReading(
+  { conversation, leave }: Reading,
+  signal: LeaveSignal | undefined,
+  onDone: () => void = () => undefined,
+): ForwardOutcome {
+  signal?.addEventListener('abort', leave, { once: true });
+  if (signal?.aborted === true) leave();
+  const end = (): void => {
+    signal?.removeEventListener('abort', leave);
+    leave();
+  };
+  return streamResponse(conversation, {
+    release() {
+      end();
+      onDone();
+    },
+    abort: end,
+  });
+}
+
+/** The gateway's own traffic: a handshake, a notice, an answer, or a request whose answer is wanted whole. */
+async function requestOwn(
+  { client }: BridgeSettings,
+  connections: LegacySseConnections,
+  { by, method, headers, body = '', timeoutMs }: OwnRequest,
+): Promise<ForwardOutcome> {
+  const { 'mcp-session-id': id, 'mcp-protocol-version': _, ...shown } = headers;
+  if (method === 'DELETE') {
+    connections.leave(id ?? '');
+    return bodyResponse(200);
+  }
+  const post: Post = (target, text) =>
+    client.request({ by, method, target, headers: shown, body: text, timeoutMs });
+  const sent = readSent(body);
+  const session = connections.find(id);
+  const signal = AbortSignal.timeout(timeoutMs);
+  const sending = {
+    by,
+    session: id,
+    text: body,
+    owner: undefined,
+    signal,
+    version: undefined,
+    post,
+  };
+  if (sent.id === undefined || sent.method === 'initialize' || session === undefined)
+    return sendTo(connections, sending);
+  const begun = await begin(session, { ...sending, sent, id: sent.id });
+  if ('kind' in begun) return begun;
+  const answered = await awaitResponse(begun.reading, timeoutMs);
+  session.drop(begun.eventBuffer);
+  return answered.kind === 'fault' ? answered : bodyResponse(200, answered.text);
+}

@@ -1,0 +1,186 @@
+// The upstream sessions of clients of HTTP+SSE, whose own session is there before its handshake: which session
+// of the upstream stands behind a channel, what may be asked in it, and whether it has begun. Known to the
+// replica that holds the channel, and gone with it.
+// Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; mcp-spec.md §2.
+
+import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
+import type { Caller } from '../../../policy/principal.js';
+import type { SessionFacts } from '../../../protocol/admitted-request.js';
+import { applyEdits, changeMembers } from '../../../protocol/json/json.js';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  type RequestId,
+  type ServerRequestName,
+} from '../../../protocol/jsonrpc.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
+import type { UpstreamClient } from '../../client.js';
+import { isJson, isStream, type ReadBounds, readMessages } from '../../message-reader.js';
+import { bodyResponse } from '../local-response.js';
+import { readOpened } from '../stateless-over-session/session-pool.js';
+
+export type BridgedSessions = {
+  /** Opens a session of the upstream by the handshake of a channel's client, in a version of the upstream's. */
+  open(
+    authorized: AuthorizedRequest,
+    by: Caller,
+    version: string,
+    signal: LeaveSignal | undefined,
+  ): Promise<ForwardOutcome>;
+  /** True once a channel had its handshake, or has it under way: it has one. */
+  hasOpened(legacySession: SessionFacts): boolean;
+  /** Enters a session that only the gateway knows, and gives it. */
+  enter(
+    authorized: AuthorizedRequest,
+    upstreamSession: string,
+    version: string,
+  ): SessionFacts | undefined;
+  /** The upstream's session behind a channel; `undefined` before its handshake. */
+  find(legacySession: SessionFacts): SessionFacts | undefined;
+  /** What a server may ask in it, as it was declared and granted in the handshake. */
+  allowedServerRequests(legacySession: SessionFacts): readonly ServerRequestName[];
+  /** The client has said that it is initialized. */
+  begin(legacySession: SessionFacts): void;
+  /** The session once it has begun; `undefined` where the channel ends before. */
+  begun(legacySession: SessionFacts, signal: LeaveSignal): Promise<SessionFacts | undefined>;
+  /** Takes it out, and gives what is to be ended at the upstream. */
+  forget(legacySession: SessionFacts): SessionFacts | undefined;
+  readonly size: number;
+};
+
+type Entry = { readonly inner: SessionFacts; hasBegun: boolean };
+
+type Parts = ReadBounds & { readonly client: Pick<UpstreamClient, 'forwardAs'> };
+
+/** None. `client` speaks to the upstream in sessions. */
+export function createBridgedSessions(parts: Parts): BridgedSessions {
+  const entries = new Map<string, Entry>();
+  const waiting = new Map<string, () => void>();
+  const opening = new Set<string>();
+
+  function enter(
+    authorized: AuthorizedRequest,
+    upstreamSession: string | undefined,
+    version: string,
+  ) {
+    const { session, allowedServerRequests } = authorized.admitted;
+    if (session?.hash === undefined) return undefined;
+    const { hash } = session;
+    const inner: SessionFacts = { version, hash, upstreamSession, allowedServerRequests };
+    entries.set(hash, { inner, hasBegun: false });
+    return inner;
+  }
+
+  async function openAtUpstream(
+    authorized: AuthorizedRequest,
+    by: Caller,
+    version: string,
+    signal: LeaveSignal | undefined,
+  ): Promise<ForwardOutcome> {
+    const form = handshakeForm(authorized, version);
+    const outcome = await parts.client.forwardAs(authorized, by, form, signal, false);
+    if (outcome.kind === 'fault' || !(isStream(outcome) || isJson(outcome))) return outcome;
+    const opened = await readHandshake(outcome, authorized, parts);
+    if ('kind' in opened) return opened;
+    // A channel that has ended meanwhile is forgotten already.
+    if (signal?.aborted === true) return { kind: 'fault', reason: 'upstream-unavailable' };
+    enter(authorized, opened.upstreamSession, opened.version);
+    return bodyResponse(outcome.status, opened.text);
+  }
+
+  return {
+    async open(authorized, by, version, signal) {
+      const hash = authorized.admitted.session?.hash ?? '';
+      opening.add(hash);
+      try {
+        return await openAtUpstream(authorized, by, version, signal);
+      } finally {
+        opening.delete(hash);
+      }
+    },
+    hasOpened: ({ hash = '' }) => opening.has(hash) || entries.has(hash),
+    enter,
+    find: ({ hash = '' }) => entries.get(hash)?.inner,
+    allowedServerRequests: ({ hash = '' }) => entries.get(hash)?.inner.allowedServerRequests ?? [],
+    begin({ hash = '' }) {
+      const entry = entries.get(hash);
+      if (entry === undefined) return;
+      entry.hasBegun = true;
+      waiting.get(hash)?.();
+    },
+    begun({ hash = '' }, signal) {
+      const known = entries.get(hash);
+      if (known?.hasBegun === true || signal.aborted)
+        return Promise.resolve(signal.aborted ? undefined : known?.inner);
+      return new Promise((resolve) => {
+        const settle = (): void => {
+          waiting.delete(hash);
+          signal.removeEventListener('abort', settle);
+          resolve(signal.aborted ? undefined : entries.get(hash)?.inner);
+        };
+        waiting.set(hash, settle);
+        signal.addEventListener('abort', settle, { once: true });
+      });
+    },
+    forget({ hash = '' }) {
+      const inner = entries.get(hash)?.inner;
+      entries.delete(hash);
+      waiting.get(hash)?.();
+      return inner;
+    },
+    get size() {
+      return entries.size;
+    },
+  };
+}
+
+function handshakeForm(
+  { admitted }: AuthorizedRequest,
+  version: string,
+): { headers: []; body: string } {
+  const text = applyEdits(admitted.text, admitted.edits);
+  const set = { protocolVersion: version };
+  return { headers: [], body: changeMembers(text, { path: ['params'], set }) };
+}
+
+type Opened = {
+  readonly text: string;
+  readonly version: string;
+  readonly upstreamSession: string | undefined;
+};
+
+/** The session in the answer, and the answer in the version of channels; an error as it came. */
+async function readHandshake(
+  response: UpstreamResponse,
+  { admitted }: AuthorizedRequest,
+  bounds: ReadBounds,
+): Promise<Opened | ForwardOutcome> {
+  const { message } = admitted;
+  const id = message.kind === 'request' ? message.id : undefined;
+  for await (const inbound of readMessages(response, bounds)) {
+    if (inbound.kind === 'fault') return inbound;
+    if (inbound.kind === 'message' && isResponseTo(inbound.value, id))
+      return openedBy(response, inbound.text, inbound.value);
+  }
+  return PROTOCOL;
+}
+
+function isResponseTo(value: Json | undefined, id: RequestId | undefined): value is JsonObject {
+  return isObject(value) && value['id'] === id && !('method' in value);
+}
+
+function openedBy(
+  response: UpstreamResponse,
+  text: string,
+  value: JsonObject,
+): Opened | ForwardOutcome {
+  if (!isObject(value['result'])) return bodyResponse(response.status, text);
+  const session = readOpened(value['result'], response.headers);
+  if (session === undefined) return PROTOCOL;
+  const set = { protocolVersion: LEGACY_SSE_VERSION };
+  return { ...session, text: changeMembers(text, { path: ['result'], set }) };
+}
+
+const PROTOCOL = { kind: 'fault', reason: 'upstream-protocol' } as const;

@@ -1,0 +1,343 @@
+// Opens channels, and the sessions over them: a session begins with its channel and with the handshake on it,
+// and ends with either. A handshake is in the version of channels, whatever its client asks for.
+// Source: MCP 2024-11-05, lifecycle and transports (HTTP with SSE).
+
+import { randomUUID } from 'node:crypto';
+import { withoutToken } from '../../../policy/principal.js';
+import {
+  changeMembers,
+  MAX_JSON_DEPTH,
+  readJsonText,
+  spanOf,
+} from '../../../protocol/json/json.js';
+import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
+import type { UpstreamClient } from '../../client.js';
+import type { OnBehalf } from '../../credentials/presenter.js';
+import type { MessageReader } from '../../message-reader.js';
+import { bodyResponse } from '../local-response.js';
+import { type Ledger, ownerLedgerOf, type Reading } from './event-buffer.js';
+import { createLegacySseSession, type LegacySseSession } from './session.js';
+
+// The open channels of one upstream of HTTP+SSE, by the id under which a session of the gateway's own names them.
+// Bounded, together and by caller; what nobody uses is ended, and nothing of it stays.
+// Source: MCP 2025-11-25, session management; contract §10 (never shared between principals).
+
+export type LegacySseSessionTable = {
+  /**
+   * Takes the room of one that is being opened; the returned function gives it back, whether or not one was
+   * entered. `undefined` where everyone together, or this caller, may have no other. Without an owner it is
+   * one of the gateway's own, each of another principal, which whoever opens it bounds.
+   */
+  acquire(owner: string | undefined): (() => void) | undefined;
+  enter(id: string, session: LegacySseSession): void;
+  /** Any other channel of this caller. */
+  findOwned(owner: string | undefined): LegacySseSession | undefined;
+  find(id: string | undefined): LegacySseSession | undefined;
+  leave(id: string): void;
+  close(): void;
+  readonly size: number;
+};
+
+/** Channels of one upstream, and of one caller there. */
+export const MAX_LEGACY_SSE_SESSIONS = 1_000;
+export const MAX_LEGACY_SSE_SESSIONS_PER_CALLER = 64;
+const SWEEPS_A_REST = 2;
+
+/** None open. `restMs`: how long one may rest. */
+export function createLegacySseSessionTable(restMs: number): LegacySseSessionTable {
+  const open = new Map<string, LegacySseSession>();
+  /** Whose are being opened. */
+  const opening: (string | undefined)[] = [];
+  const sweeping = setInterval(sweep, Math.max(restMs / SWEEPS_A_REST, 1));
+  sweeping.unref();
+
+  function sweep(): void {
+    for (const [id, session] of open) if (!session.isUsed(restMs)) end(id, session);
+  }
+
+  function end(id: string, session: LegacySseSession): void {
+    open.delete(id);
+    session.close();
+  }
+
+  /** Of a caller with many the one that rests goes, before a new one is refused. */
+  function makeCapacity(owner: string): boolean {
+    const own = [...open].filter(([, session]) => session.owner === owner);
+    const coming = opening.filter((one) => one === owner).length;
+    if (own.length + coming < MAX_LEGACY_SSE_SESSIONS_PER_CALLER) return true;
+    const resting = own.find(([, session]) => session.isResting);
+    if (resting !== undefined) end(...resting);
+    return resting !== undefined;
+  }
+
+  return {
+    acquire(owner) {
+      if (owner !== undefined && !makeCapacity(owner)) return undefined;
+      if (open.size + opening.length >= MAX_LEGACY_SSE_SESSIONS) return undefined;
+      opening.push(owner);
+      return () => void opening.splice(opening.indexOf(owner), 1);
+    },
+    enter: (id, session) => void open.set(id, session),
+    findOwned: (owner) =>
+      owner === undefined
+        ? undefined
+        : [...open.values()].find((session) => session.owner === owner),
+    find: (id) => (id === undefined ? undefined : open.get(id)),
+    leave(id) {
+      const session = open.get(id);
+      if (session !== undefined) end(id, session);
+    },
+    close() {
+      clearInterval(sweeping);
+      for (const [id, session] of open) end(id, session);
+    },
+    get size() {
+      return open.size;
+    },
+  };
+}
+
+// Reads and changes the little of a message that a channel needs to know: its kind, its id, its token, and the
+// version in a handshake. Pure.
+// Source: MCP 2024-11-05, lifecycle; JSON-RPC 2.0.
+
+/** A message of the gateway's own, or of a client, as far as a channel reads it. */
+export type SentMessage = {
+  readonly method: string | undefined;
+  /** Absent in what is not answered. */
+  readonly id: RequestId | undefined;
+  readonly params: JsonObject;
+};
+
+/** What a server says of itself needs no more. */
+const HANDSHAKE_CAPS = { maxDepth: MAX_JSON_DEPTH, maxValues: 10_000 };
+
+/** Reads a message that was admitted, or made here. */
+export function readSent(text: string): SentMessage {
+  const reading = readJsonText(text);
+  const value = reading.ok && isObject(reading.value) ? reading.value : {};
+  const { method, id, params } = value as { readonly [name: string]: Json | undefined };
+  const isAnswered = typeof method === 'string' && isId(id);
+  return {
+    method: typeof method === 'string' ? method : undefined,
+    id: isAnswered ? id : undefined,
+    params: isObject(params) ? params : {},
+  };
+}
+
+/** The token under which a request asks for its progress. */
+export function tokenIn({ params }: SentMessage): RequestId | undefined {
+  const meta = params['_meta'];
+  const token = isObject(meta) ? meta['progressToken'] : undefined;
+  return isId(token) ? token : undefined;
+}
+
+/** A handshake in the version of channels. */
+function requestLegacySseVersion(text: string): string {
+  return spanOf(text, ['params']) === undefined
+    ? text
+    : changeMembers(text, { path: ['params'], set: { protocolVersion: LEGACY_SSE_VERSION } });
+}
+
+/** The answer to a handshake: in the version that was asked for where the server speaks that of channels. */
+function withVersion(text: string, asked: Json | undefined): string {
+  const reading = readJsonText(text, HANDSHAKE_CAPS);
+  const result = reading.ok && isObject(reading.value) ? reading.value['result'] : undefined;
+  if (!isObject(result) || result['protocolVersion'] !== LEGACY_SSE_VERSION) return text;
+  return changeMembers(text, { path: ['result'], set: { protocolVersion: asked ?? null } });
+}
+
+/** A message that is an answer; `undefined` for a notice or a question. */
+function readResponse(
+  text: string,
+): { readonly text: string; readonly isResult: boolean } | undefined {
+  const reading = readJsonText(text, HANDSHAKE_CAPS);
+  if (!reading.ok || !isObject(reading.value) || 'method' in reading.value) return undefined;
+  return { text, isResult: isObject(reading.value['result']) };
+}
+
+function isId(value: Json | undefined): value is RequestId {
+  return typeof value === 'string' || typeof value === 'number';
+}
+
+export type BridgeSettings = {
+  readonly client: UpstreamClient;
+  readonly maxResponseBytes: number;
+  readonly requestTimeoutMs: number;
+  readonly messageReader?: MessageReader | undefined;
+  /** Longest silence of an answer, and longest rest of a session. */
+  readonly streamIdleMs: number;
+  readonly now: () => number;
+};
+
+/** Posts a message to the address that a channel named. */
+export type Post = (
+  target: string,
+  body: string,
+  signal: LeaveSignal | undefined,
+) => Promise<ForwardOutcome>;
+
+/** An `initialize` that opens a session. */
+type Handshake = {
+  readonly text: string;
+  readonly id: RequestId;
+  readonly params: JsonObject;
+  /** Whose session it will be; `undefined` for one of the gateway's own, which it counts itself. */
+  readonly owner: string | undefined;
+  /** On whose behalf its channel is opened, and spoken on by the gateway. */
+  readonly by: OnBehalf;
+  readonly post: Post;
+};
+
+export type LegacySseConnections = Omit<
+  LegacySseSessionTable,
+  'enter' | 'findOwned' | 'acquire'
+> & {
+  /** The answer to the handshake, with the id of the session where one was opened. */
+  open(handshake: Handshake): Promise<ForwardOutcome>;
+};
+
+/** What a gateway holds of all channels of one upstream. */
+const MAX_HELD_BYTES = 128 * 1024 * 1024;
+/** One caller may hold the part of it that one of so many has, or two answers where that is more. */
+const QUOTA_DIVISOR = 4;
+/** How long the server may take for what the gateway itself says. */
+const OWN_TIMEOUT_MS = 5_000;
+/** Answers of that kind under way on one channel; a server that asks faster goes unanswered. */
+const MAX_OWN_RESPONSES = 4;
+const FIRST_REFUSAL = 300;
+const UNAVAILABLE = { kind: 'fault', reason: 'upstream-unavailable' } as const;
+
+/** None open. */
+export function createLegacySseConnections(settings: BridgeSettings): LegacySseConnections {
+  const table = createLegacySseSessionTable(settings.streamIdleMs);
+  const ledger: Ledger = { bytesLeft: MAX_HELD_BYTES };
+  return {
+    find: table.find,
+    leave: table.leave,
+    close: table.close,
+    get size() {
+      return table.size;
+    },
+    async open(handshake) {
+      const releaseSlot = table.acquire(handshake.owner);
+      if (releaseSlot === undefined) return UNAVAILABLE;
+      try {
+        return await openIn(table, handshake, settings, ledger);
+      } finally {
+        releaseSlot();
+      }
+    },
+  };
+}
+
+async function openIn(
+  table: LegacySseSessionTable,
+  handshake: Handshake,
+  settings: BridgeSettings,
+  ledger: Ledger,
+): Promise<ForwardOutcome> {
+  const opened = await settings.client.openLegacyStream(handshake.by, new AbortController().signal);
+  if (opened.kind === 'fault') return opened;
+  const id = randomUUID();
+  const { messageEndpoint, response: answer } = opened;
+  const maxOwnBytes = Math.max(MAX_HELD_BYTES / QUOTA_DIVISOR, 2 * settings.maxResponseBytes);
+  const session = createLegacySseSession({
+    messageEndpoint,
+    response: answer,
+    owner: handshake.owner,
+    bounds: settings,
+    idleMs: settings.streamIdleMs,
+    // A session of the gateway's own has one caller, and a share to itself.
+    ledger: table.findOwned(handshake.owner)?.ledger ?? ownerLedgerOf(ledger, maxOwnBytes),
+    now: settings.now,
+    sendMessage: createMessageSender(settings, handshake.by, messageEndpoint),
+    onEnd: () => table.leave(id),
+  });
+  const response = await performHandshake(session, handshake, settings.requestTimeoutMs);
+  const isOpened = response.kind === 'answer' && response.headers['mcp-session-id'] !== undefined;
+  // Where the channel ended with its handshake, nothing would ever be answered.
+  if (!isOpened || session.isOver) {
+    session.close();
+    return isOpened ? UNAVAILABLE : response;
+  }
+  table.enter(id, session);
+  return { ...response, headers: { ...response.headers, 'mcp-session-id': id } };
+}
+
+/** The answer to a handshake; with a session id, still to be given, where it succeeded. */
+async function performHandshake(
+  session: LegacySseSession,
+  { text, id, params, post }: Handshake,
+  withinMs: number,
+): Promise<ForwardOutcome> {
+  const eventBuffer = session.begin({ id, token: undefined });
+  if (typeof eventBuffer === 'string') return UNAVAILABLE;
+  const posted = await post(
+    session.messageEndpoint,
+    requestLegacySseVersion(text),
+    AbortSignal.timeout(withinMs),
+  );
+  if (posted.kind === 'fault') return posted;
+  posted.release();
+  if (posted.status >= FIRST_REFUSAL) return bodyResponse(posted.status);
+  const reading = eventBuffer.read(0, { isPrimed: false });
+  const answered = reading === undefined ? UNAVAILABLE : await awaitResponse(reading, withinMs);
+  session.drop(eventBuffer);
+  if (answered.kind === 'fault') return answered;
+  const response = bodyResponse(200, withVersion(answered.text, params['protocolVersion']));
+  const headers = answered.isResult
+    ? { ...response.headers, 'mcp-session-id': '' }
+    : response.headers;
+  return { ...response, headers };
+}
+
+type Awaited =
+  | { readonly kind: 'text'; readonly text: string; readonly isResult: boolean }
+  | Exclude<ForwardOutcome, UpstreamResponse>;
+
+/** The answer alone, without what comes before it. */
+export async function awaitResponse(reading: Reading, withinMs: number): Promise<Awaited> {
+  const timer = setTimeout(reading.leave, withinMs);
+  try {
+    for await (const outbound of reading.conversation) {
+      if (outbound.kind === 'fault') return outbound;
+      const answered = outbound.kind === 'message' ? readResponse(outbound.text) : undefined;
+      if (answered !== undefined) return { kind: 'text', ...answered };
+    }
+    return { kind: 'fault', reason: 'upstream-timeout' };
+  } finally {
+    clearTimeout(timer);
+    reading.leave();
+  }
+}
+
+function createMessageSender(
+  { client }: BridgeSettings,
+  opener: OnBehalf,
+  target: string,
+): (message: JsonObject) => void {
+  // A channel outlives the exchange that opened it: what was issued is kept, and the token is not.
+  const by = opener === 'gateway' ? opener : withoutToken(opener);
+  const headers = { 'content-type': 'application/json' };
+  let underWay = 0;
+  return (message) => {
+    if (underWay >= MAX_OWN_RESPONSES) return;
+    underWay += 1;
+    const body = JSON.stringify(message);
+    const request = {
+      by,
+      method: 'POST',
+      target,
+      headers,
+      body,
+      timeoutMs: OWN_TIMEOUT_MS,
+    } as const;
+    void client.request(request).then((outcome) => {
+      underWay -= 1;
+      if (outcome.kind === 'answer') outcome.release();
+    });
+  };
+}

@@ -1,0 +1,224 @@
+// One session over a channel of HTTP+SSE, as a server of sessions would have it: what comes on the one stream is
+// told to the exchange that it belongs to, and all else to the session's own stream. What is said is not
+// judged here.
+// Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports.
+
+import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
+import type { ForwardError, UpstreamResponse } from '../../../protocol/transport.js';
+import { type ReadBounds, readMessages } from '../../message-reader.js';
+import type { OwnerLedger } from './event-buffer.js';
+import { createEventBuffer, type EventBuffer, type Reading } from './event-buffer.js';
+
+export type LegacySseSessionSettings = {
+  /** Where the server wants messages. */
+  readonly messageEndpoint: string;
+  /** Whose it is, for bounds. */
+  readonly owner: string | undefined;
+  readonly response: UpstreamResponse;
+  readonly bounds: ReadBounds;
+  readonly idleMs: number;
+  readonly ledger: OwnerLedger;
+  readonly now: () => number;
+  /** Says something to the server in the gateway's own name. */
+  readonly sendMessage: (message: JsonObject) => void;
+  /** Called once, when the channel has ended. */
+  readonly onEnd: () => void;
+};
+
+/** A request under way. */
+export type PendingRequest = { readonly id: RequestId; readonly token: RequestId | undefined };
+
+/** Why a request cannot be sent. */
+export type NotSent = 'id-in-use' | 'too-many';
+
+export type LegacySseSession = {
+  readonly messageEndpoint: string;
+  readonly owner: string | undefined;
+  /** What its owner may hold. */
+  readonly ledger: OwnerLedger;
+  /** Enters a request before it is sent, so that no answer comes too early. */
+  begin(request: PendingRequest): EventBuffer | NotSent;
+  /** Nobody wants the answer to this request any more. */
+  cancel(id: RequestId): void;
+  /** Nothing more is wanted of what this mailbox holds. */
+  drop(eventBuffer: EventBuffer): void;
+  /** All was told. It is held for a while, among the newest, for a reader who has not got it. */
+  keep(eventBuffer: EventBuffer): void;
+  /** The session's own stream, or one that goes on after an event. */
+  read(lastEventId: string | undefined, isPrimed: boolean): Reading | undefined;
+  /** Frees what nobody came back for; true while somebody uses the session. */
+  isUsed(restMs: number): boolean;
+  /** True while nothing waits and nobody listens. */
+  readonly isResting: boolean;
+  /** The channel has ended: nothing that is sent is ever answered. */
+  readonly isOver: boolean;
+  close(): void;
+};
+
+/** Requests of one session that wait at a time. */
+const MAX_PENDING = 256;
+/** What nobody reads is worth no more than this. */
+const MAX_OWN_BYTES = 256 * 1024;
+/** Answers of a session that are held after they were told, and the largest of them. */
+const MAX_KEPT = 8;
+const MAX_KEPT_BYTES = 256 * 1024;
+const OWN_KEY = '0';
+const EVENT_ID = /^([0-9]{1,15})-([0-9]{1,15})$/;
+
+const NOBODY = {
+  code: -32603,
+  message: 'Nobody can be asked: no request, or more than one, waits on this channel.',
+};
+
+type Pending = { readonly request: PendingRequest; readonly eventBuffer: EventBuffer };
+
+/** Reads the channel from now on. */
+export function createLegacySseSession(settings: LegacySseSessionSettings): LegacySseSession {
+  const { response, bounds, idleMs, ledger, now } = settings;
+  const pending = new Map<string, Pending>();
+  const eventBuffers = new Map<string, EventBuffer>();
+  let kept: EventBuffer[] = [];
+  let lastKey = 0;
+  let usedAtMs = now();
+  let isOver = false;
+  const createBuffer = (overflow: 'forget' | 'fail', key: string, maxBytes: number): EventBuffer =>
+    createEventBuffer({ key, maxBytes, ledger, idleMs, overflow, now });
+  const own = createBuffer('forget', OWN_KEY, MAX_OWN_BYTES);
+
+  function route(text: string, value: Json | undefined): void {
+    // What no reader of JSON takes is refused by whoever judges it.
+    if (isObject(value)) routeMessage(text, value);
+    else (sole() ?? own).put(text);
+  }
+
+  function routeMessage(text: string, { id, method, params }: JsonObject): void {
+    if (typeof method !== 'string') routeResponse(id, text);
+    else if (isId(id)) ask(id, method, text);
+    else notify(method, params, text);
+  }
+
+  /** What belongs to no request is told to whoever listens; where nobody does, with the one that waits. */
+  function notify(method: string, params: Json | undefined, text: string): void {
+    const eventBuffer = method === 'notifications/progress' ? ofToken(params) : undefined;
+    (eventBuffer ?? (own.isRead ? own : (sole() ?? own))).put(text);
+  }
+
+  function routeResponse(id: Json | undefined, text: string): void {
+    const found = isId(id) ? pending.get(keyOf(id)) : undefined;
+    // Nobody's: whoever judges the session's own stream drops it, and records that.
+    const eventBuffer = found?.eventBuffer ?? own;
+    eventBuffer.put(text);
+    if (found === undefined) return;
+    pending.delete(keyOf(found.request.id));
+    eventBuffer.end('complete');
+  }
+
+  /** A question belongs to the call that waits. Where that is not clear, a stream must be there to take it. */
+  function ask(id: RequestId, method: string, text: string): void {
+    const eventBuffer = sole() ?? (own.isRead ? own : undefined);
+    if (method === 'ping') settings.sendMessage({ jsonrpc: '2.0', id, result: {} });
+    else if (eventBuffer === undefined) settings.sendMessage({ jsonrpc: '2.0', id, error: NOBODY });
+    else eventBuffer.put(text);
+  }
+
+  function sole(): EventBuffer | undefined {
+    if (pending.size !== 1) return undefined;
+    const [only] = pending.values();
+    return only?.eventBuffer;
+  }
+
+  function ofToken(params: Json | undefined): EventBuffer | undefined {
+    const token = isObject(params) ? params['progressToken'] : undefined;
+    if (!isId(token)) return undefined;
+    for (const { request, eventBuffer } of pending.values())
+      if (request.token === token) return eventBuffer;
+    return undefined;
+  }
+
+  function drop(eventBuffer: EventBuffer): void {
+    for (const [key, entry] of pending) if (entry.eventBuffer === eventBuffer) pending.delete(key);
+    eventBuffers.delete(eventBuffer.key);
+    kept = kept.filter((one) => one !== eventBuffer);
+    eventBuffer.drop();
+  }
+
+  function over(why: ForwardError): void {
+    isOver = true;
+    for (const { eventBuffer } of pending.values()) eventBuffer.end(why);
+    pending.clear();
+    own.end(why);
+    settings.onEnd();
+  }
+
+  async function readOn(): Promise<void> {
+    let why: ForwardError = 'upstream-unavailable';
+    for await (const inbound of readMessages(response, bounds)) {
+      if (inbound.kind === 'message') route(inbound.text, inbound.value);
+      else if (inbound.kind === 'fault') why = inbound.reason;
+    }
+    over(why);
+  }
+  void readOn();
+
+  return {
+    messageEndpoint: settings.messageEndpoint,
+    owner: settings.owner,
+    ledger,
+    begin(request) {
+      const key = keyOf(request.id);
+      if (pending.has(key)) return 'id-in-use';
+      if (pending.size >= MAX_PENDING) return 'too-many';
+      lastKey += 1;
+      const eventBuffer = createBuffer('fail', String(lastKey), bounds.maxResponseBytes);
+      pending.set(key, { request, eventBuffer });
+      eventBuffers.set(eventBuffer.key, eventBuffer);
+      usedAtMs = now();
+      return eventBuffer;
+    },
+    cancel(id) {
+      const found = pending.get(keyOf(id));
+      if (found !== undefined) drop(found.eventBuffer);
+    },
+    drop,
+    keep(eventBuffer) {
+      if (eventBuffer.bytes > MAX_KEPT_BYTES || ledger.isHalfTaken) return drop(eventBuffer);
+      kept.push(eventBuffer);
+      const oldest = kept.length > MAX_KEPT ? kept.shift() : undefined;
+      if (oldest !== undefined) drop(oldest);
+    },
+    read(lastEventId, isPrimed) {
+      usedAtMs = now();
+      if (lastEventId === undefined) return own.read(own.unread, { isPrimed });
+      const [, key = '', after = ''] = EVENT_ID.exec(lastEventId) ?? [];
+      const eventBuffer = key === OWN_KEY ? own : eventBuffers.get(key);
+      return eventBuffer?.read(Number(after), { isPrimed: false });
+    },
+    isUsed(restMs) {
+      const isRested = ({ isRead, usedAtMs: at }: EventBuffer): boolean =>
+        !isRead && now() - at >= restMs;
+      for (const eventBuffer of [...eventBuffers.values()])
+        if (isRested(eventBuffer)) drop(eventBuffer);
+      return pending.size > 0 || own.isRead || now() - usedAtMs < restMs;
+    },
+    get isResting() {
+      return pending.size === 0 && !own.isRead;
+    },
+    get isOver() {
+      return isOver;
+    },
+    close() {
+      response.abort();
+      for (const eventBuffer of [...eventBuffers.values()]) drop(eventBuffer);
+      own.drop();
+    },
+  };
+}
+
+/** The ids 1 and "1" are two (JSON-RPC 2.0 §4). */
+function keyOf(id: RequestId): string {
+  return JSON.stringify(id);
+}
+
+function isId(value: Json | undefined): value is RequestId {
+  return typeof value === 'string' || typeof value === 'number';
+}

@@ -1,0 +1,361 @@
+// What a client of sessions says, as a server of the stateless era is told it, and that server's answers as
+// the client is told them. Pure: text in, text out; who may say it was decided before, and what comes
+// back is judged afterwards, in the client's own form.
+// Source: MCP 2026-07-28, base protocol, server/discover, multi-round-trip requests; MCP 2025-11-25.
+
+import type { Admitted, TextEdit } from '../../protocol/admitted-request.js';
+import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
+import {
+  type HeaderPair,
+  type MirroredParameter,
+  statelessHeaders,
+} from '../../protocol/headers.js';
+import { applyEdits, changeMembers, memberEdits, spanOf } from '../../protocol/json/json.js';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  type RequestId,
+  type ServerRequestName,
+} from '../../protocol/jsonrpc.js';
+import { declaresTasks } from '../../protocol/tasks.js';
+import { STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
+
+// What a client of the stateless era says, as a server of sessions is told it, and that server's answers
+// as the client is told them. Pure: text in, text out; who may say it was decided before, and what comes
+// back is judged afterwards, in the client's own form.
+// Source: MCP 2025-11-25; MCP 2026-07-28, results, caching, multi-round-trip requests.
+
+/** Under what a request is sent within an upstream session, and what its client gave it. */
+export type SentAs = {
+  readonly method: string;
+  /** The id of the client's request, and the one under which it was sent. */
+  readonly id: RequestId;
+  readonly sentId: number;
+  /** The client's progress token, where it gave one; sent is `sentId`. */
+  readonly progressToken: RequestId | undefined;
+};
+
+const META = 'io.modelcontextprotocol/';
+const ENVELOPE: ReadonlySet<string> = new Set([
+  `${META}protocolVersion`,
+  `${META}clientCapabilities`,
+  `${META}clientInfo`,
+  `${META}logLevel`,
+]);
+const INPUT_RETRY_PARAMS: ReadonlySet<string> = new Set(['inputResponses', 'requestState']);
+/** Results that say how long, and for whom, they may be kept. */
+const CACHEABLE: ReadonlySet<string> = new Set([
+  'server/discover',
+  'tools/list',
+  'prompts/list',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
+]);
+const COMPLETE = { resultType: 'complete' } as const;
+const UNCACHED = { ...COMPLETE, ttlMs: 0, cacheScope: 'private' } as const;
+const LINK_REQUIRED = -32042;
+
+/** What an admitted request is sent as: its id and token are of the upstream session, not the client's. */
+export function sentAs(admitted: Admitted, sentId: number): SentAs {
+  const { message, rule } = admitted;
+  if (message.kind !== 'request') throw new Error('only requests are answered');
+  const meta = message.params?.['_meta'];
+  const token = isObject(meta) ? meta['progressToken'] : undefined;
+  const progressToken = typeof token === 'string' || typeof token === 'number' ? token : undefined;
+  return { method: rule.method, id: message.id, sentId, progressToken };
+}
+
+/** The body of an admitted stateless request as one of a session. */
+export function sessionBody(admitted: Admitted, { sentId, progressToken }: SentAs): string {
+  const text = applyEdits(admitted.text, admitted.edits);
+  const id = spanOf(text, ['id']);
+  const edits: TextEdit[] = id === undefined ? [] : [{ ...id, text: String(sentId) }];
+  const set = progressToken === undefined ? {} : { progressToken: sentId };
+  edits.push(...memberEdits(text, { path: ['params', '_meta'], cut: ENVELOPE, set }));
+  const body = applyEdits(
+    text,
+    edits.sort((one, other) => one.start - other.start),
+  );
+  return changeMembers(body, { path: ['params'], cut: INPUT_RETRY_PARAMS });
+}
+
+/** A message of a server of sessions as its stateless client gets it; `undefined` for what is not told. */
+export function toStatelessMessage(text: string, value: Json, sent: SentAs): string | undefined {
+  if (!isObject(value)) return text;
+  if (value['method'] === 'notifications/progress') return toStatelessProgress(text, value, sent);
+  if (value['id'] !== sent.sentId || 'method' in value) return text;
+  const { error, result } = value;
+  if (isObject(error) && error['code'] === LINK_REQUIRED) return toUrlElicitation(error, sent);
+  const id = spanOf(text, ['id']);
+  const edits: TextEdit[] = id === undefined ? [] : [{ ...id, text: JSON.stringify(sent.id) }];
+  if (isObject(result)) {
+    const set = CACHEABLE.has(sent.method) ? UNCACHED : COMPLETE;
+    edits.push(...memberEdits(text, { path: ['result'], set }));
+  }
+  return applyEdits(
+    text,
+    edits.sort((one, other) => one.start - other.start),
+  );
+}
+
+function toStatelessProgress(
+  text: string,
+  { params }: JsonObject,
+  { sentId, progressToken }: SentAs,
+): string | undefined {
+  const isOurs = isObject(params) && params['progressToken'] === sentId;
+  if (!isOurs || progressToken === undefined) return undefined;
+  return changeMembers(text, { path: ['params'], set: { progressToken } });
+}
+
+/** A session's demand for visits to links is a question here. */
+function toUrlElicitation({ data }: JsonObject, { id }: SentAs): string {
+  const asked = isObject(data) && Array.isArray(data['elicitations']) ? data['elicitations'] : [];
+  const inputRequests: Record<string, Json> = {};
+  for (const [index, one] of asked.entries()) {
+    if (!isObject(one)) continue;
+    const { elicitationId: _, ...params } = one;
+    inputRequests[`link${index + 1}`] = {
+      method: 'elicitation/create',
+      params: { ...params, mode: 'url' },
+    };
+  }
+  const result = { resultType: 'input_required', inputRequests };
+  return JSON.stringify({ jsonrpc: '2.0', id, result });
+}
+
+/** A request of a server in mid-call, as the result that asks; `state` brings the answer back to it. */
+export function inputRequiredResult(
+  id: RequestId,
+  key: string,
+  { method, params }: { readonly method: string; readonly params: JsonObject | undefined },
+  state: string,
+): string {
+  const asked: JsonObject = { method, params: params ?? {} };
+  const result = {
+    resultType: 'input_required',
+    inputRequests: { [key]: asked },
+    requestState: state,
+  };
+  return JSON.stringify({ jsonrpc: '2.0', id, result });
+}
+
+/** The answer to server/discover, from what the server said when a session was opened with it. */
+export function discoverResult(id: RequestId, handshake: JsonObject): string {
+  const { capabilities, instructions, serverInfo } = handshake as {
+    readonly [name: string]: Json | undefined;
+  };
+  const result = {
+    ...UNCACHED,
+    supportedVersions: STATELESS_VERSIONS,
+    capabilities: capabilities ?? {},
+    ...(instructions === undefined ? {} : { instructions }),
+    ...(serverInfo === undefined ? {} : { _meta: { [`${META}serverInfo`]: serverInfo } }),
+  };
+  return JSON.stringify({ jsonrpc: '2.0', id, result });
+}
+
+/** A message in the form of another era, ready to be sent. */
+export type TranslatedForm = {
+  readonly headers: readonly HeaderPair[];
+  readonly body: string | Uint8Array;
+  /** Path and query; those of the configured URL where absent. */
+  readonly target?: string;
+};
+
+/** What a session said once and a stateless request says every time. */
+export type RequestEnvelope = {
+  readonly capabilities: JsonObject;
+  readonly clientInfo: JsonObject;
+  readonly logLevel: string | undefined;
+};
+
+/** The second leg of a dialogue: a new id, the answers, and the state that the server wants back. */
+export type InputRetry = {
+  readonly id: RequestId;
+  readonly responses: JsonObject;
+  readonly state: string | undefined;
+};
+
+const NO_PARAMS: JsonObject = {};
+const [VERSION = ''] = STATELESS_VERSIONS;
+/** Members of a result that sessions do not have. */
+const CUT: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
+const CUT_WITH_STRUCTURE: ReadonlySet<string> = new Set([...CUT, 'structuredContent']);
+const INVALID_REQUEST = -32600;
+const INVALID_PARAMS = -32602;
+const METHOD_NOT_FOUND = -32601;
+const INTERNAL = -32603;
+const MISSING_CAPABILITY = -32021;
+const RESOURCE_NOT_FOUND = -32002;
+/** Codes that only this era has: about headers, about a capability, about a version. */
+const CODES: ReadonlyMap<number, number> = new Map([
+  [-32020, INVALID_REQUEST],
+  [MISSING_CAPABILITY, INVALID_PARAMS],
+  [-32022, INVALID_PARAMS],
+]);
+
+/** The capabilities that say: these questions may be asked, and apps are shown or not. */
+export function capabilitiesFor({
+  allowedServerRequests,
+  apps,
+}: {
+  readonly allowedServerRequests: readonly ServerRequestName[];
+  readonly apps: boolean;
+}): JsonObject {
+  const capabilities: Record<string, Json> = {};
+  const modes: Record<string, Json> = {};
+  if (allowedServerRequests.includes('sampling')) capabilities['sampling'] = {};
+  if (allowedServerRequests.includes('roots')) capabilities['roots'] = {};
+  if (allowedServerRequests.includes('elicitation/form')) modes['form'] = {};
+  if (allowedServerRequests.includes('elicitation/url')) modes['url'] = {};
+  if (Object.keys(modes).length > 0) capabilities['elicitation'] = modes;
+  return apps ? { ...capabilities, ...APPS_CAPABILITIES } : capabilities;
+}
+
+/** The question that answers an `initialize`. */
+export function discoverForm(id: RequestId, envelope: RequestEnvelope): TranslatedForm {
+  return ownForm('server/discover', id, {}, envelope);
+}
+
+/** A request of the gateway's own, or one that is said in its own words. */
+export function ownForm(
+  method: string,
+  id: RequestId,
+  params: JsonObject,
+  envelope: RequestEnvelope,
+): TranslatedForm {
+  const body = { jsonrpc: '2.0', id, method, params: { ...params, _meta: envelopeOf(envelope) } };
+  return { headers: statelessHeaders(VERSION, method, params, []), body: JSON.stringify(body) };
+}
+
+/** An admitted request of a session as a stateless one; `leg` where it answers a question. */
+export function statelessForm(
+  admitted: Admitted,
+  envelope: RequestEnvelope,
+  mirrored: readonly MirroredParameter[],
+  retry?: InputRetry,
+): TranslatedForm {
+  const { message, rule } = admitted;
+  const params = ('params' in message ? message.params : undefined) ?? NO_PARAMS;
+  const headers = statelessHeaders(VERSION, rule.method, params, mirrored);
+  let body = withEnvelope(applyEdits(admitted.text, admitted.edits), params, envelopeOf(envelope));
+  if (retry !== undefined) body = withInputRetry(body, retry);
+  return { headers, body };
+}
+
+function withEnvelope(text: string, params: JsonObject, meta: JsonObject): string {
+  if (isObject(params['_meta']))
+    return changeMembers(text, { path: ['params', '_meta'], set: meta });
+  if (spanOf(text, ['params']) === undefined)
+    return changeMembers(text, { path: [], set: { params: { _meta: meta } } });
+  return changeMembers(text, { path: ['params'], set: { _meta: meta } });
+}
+
+function withInputRetry(text: string, { id, responses, state }: InputRetry): string {
+  const set = {
+    inputResponses: responses,
+    ...(state === undefined ? {} : { requestState: state }),
+  };
+  const body = changeMembers(text, { path: ['params'], set });
+  return changeMembers(body, { path: [], set: { id } });
+}
+
+function envelopeOf({ capabilities, clientInfo, logLevel }: RequestEnvelope): JsonObject {
+  return {
+    [`${META}protocolVersion`]: VERSION,
+    [`${META}clientCapabilities`]: capabilities,
+    [`${META}clientInfo`]: clientInfo,
+    ...(logLevel === undefined ? {} : { [`${META}logLevel`]: logLevel }),
+  };
+}
+
+/** What is needed to tell a client of sessions an answer. */
+export type SessionReader = {
+  readonly method: string;
+  readonly version: string;
+  /** The id of the client's request, and the one under which it was sent. */
+  readonly id: RequestId;
+  readonly sentId: RequestId;
+};
+
+/** A message of a stateless server as its client of sessions gets it. `text` is valid JSON of `value`. */
+export function toSessionMessage(text: string, value: Json, reader: SessionReader): string {
+  if (!isObject(value) || value['id'] !== reader.sentId) return text;
+  if (isObject(value['error'])) return toSessionError(text, value['error'], reader);
+  const result = value['result'];
+  if (!isObject(result)) return text;
+  const type = result['resultType'] ?? 'complete';
+  if (type === 'input_required') return refusal(reader.id, INPUT_REQUIRED);
+  if (type !== 'complete') return refusal(reader.id, UNKNOWN_RESULT);
+  if (reader.method === 'initialize') return initializeResult(result, reader);
+  const structured = result['structuredContent'];
+  const cut = structured === undefined || isObject(structured) ? CUT : CUT_WITH_STRUCTURE;
+  return withId(applyEdits(text, memberEdits(text, { path: ['result'], cut })), reader);
+}
+
+const INPUT_REQUIRED =
+  'This server asks for input first, and this session has not declared what it asks for, or may not be asked.';
+const UNKNOWN_RESULT = 'This server answered with a kind of result that sessions do not have.';
+
+/** An error of the gateway's own in place of what cannot be told. */
+export function refusal(id: RequestId, message: string, code = INTERNAL): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
+}
+
+function toSessionError(text: string, error: JsonObject, reader: SessionReader): string {
+  const { code } = error as { readonly code?: Json };
+  if (demandsTask(error)) return refusal(reader.id, TASK_ONLY, METHOD_NOT_FOUND);
+  const sessionCode =
+    code === INVALID_PARAMS && reader.method === 'resources/read'
+      ? RESOURCE_NOT_FOUND
+      : CODES.get(Number(code));
+  const changed =
+    sessionCode === undefined
+      ? text
+      : changeMembers(text, { path: ['error'], set: { code: sessionCode } });
+  return withId(changed, reader);
+}
+
+const TASK_ONLY =
+  'This server runs this as a task only. Tasks are not carried between revisions, and it speaks another one.';
+
+/**
+ * A server of this era that runs a call as a task alone asks for a capability that no session declares; in
+ * sessions that is a method that is not found (MCP 2025-11-25, tasks, tool-level negotiation).
+ */
+function demandsTask({ code, data }: JsonObject): boolean {
+  return (
+    code === MISSING_CAPABILITY && isObject(data) && declaresTasks(data['requiredCapabilities'])
+  );
+}
+
+function withId(text: string, { id, sentId }: SessionReader): string {
+  return id === sentId ? text : changeMembers(text, { path: [], set: { id } });
+}
+
+function initializeResult(result: JsonObject, { id, version }: SessionReader): string {
+  const meta = result['_meta'];
+  const server = isObject(meta) ? meta[`${META}serverInfo`] : undefined;
+  const { capabilities, instructions } = result as { readonly [name: string]: Json | undefined };
+  const sessionResult = {
+    protocolVersion: version,
+    capabilities: isObject(capabilities) ? capabilities : {},
+    serverInfo: isObject(server) ? server : UNNAMED,
+    ...(instructions === undefined ? {} : { instructions }),
+  };
+  return JSON.stringify({ jsonrpc: '2.0', id, result: sessionResult });
+}
+
+/** A server of this era need not name itself; sessions need a name. */
+const UNNAMED = { name: 'upstream', version: '0' };
+
+/** The notice of a subscription as a session's stream tells it; `undefined` for what is not told there. */
+export function toSessionNotification(text: string, value: Json): string | undefined {
+  if (!isObject(value) || typeof value['method'] !== 'string' || 'id' in value) return undefined;
+  if (value['method'] === 'notifications/subscriptions/acknowledged') return undefined;
+  const cut = new Set([`${META}subscriptionId`]);
+  return changeMembers(text, { path: ['params', '_meta'], cut });
+}

@@ -1,0 +1,457 @@
+// Serves clients of sessions before an upstream of the stateless era. The session is the gateway's own:
+// what it says of itself goes along with every request; what only sessions have is answered here.
+// Source: MCP 2025-11-25; MCP 2026-07-28; mcp-spec.md §2.3.
+
+import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
+import type { Caller } from '../../../policy/principal.js';
+import type { Admitted, SessionFacts } from '../../../protocol/admitted-request.js';
+import type { MirroredParameter } from '../../../protocol/headers.js';
+import { applyEdits } from '../../../protocol/json/json.js';
+import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
+import { canRequireInput } from '../../../protocol/server-requests.js';
+import {
+  amendResponse,
+  type ForwardOutcome,
+  inOnePiece,
+  type LeaveSignal,
+  Leaving,
+  type RoutedOutcome,
+  type UpstreamResponse,
+} from '../../../protocol/transport.js';
+import { LEGACY_SSE_VERSION } from '../../../protocol/versions/revisions.js';
+import type { SessionUpstream } from '../../client.js';
+import {
+  isJson,
+  isStream,
+  type MessageReader,
+  mentionsInputRequired,
+  parseBody,
+  readMessages,
+} from '../../message-reader.js';
+import { createTranslatedPages, type TranslatedPages } from '../list-pages.js';
+import {
+  acceptedResponse,
+  bodyResponse,
+  type Conversation,
+  resultResponse,
+  streamResponse,
+} from '../local-response.js';
+import {
+  capabilitiesFor,
+  discoverForm,
+  type RequestEnvelope,
+  refusal,
+  type SessionReader,
+  statelessForm,
+} from '../message-translation.js';
+import { converse, toSessionItem } from './input-required.js';
+import {
+  applySessionChange,
+  createSessionStates,
+  localSessionBus,
+  MAX_RESOURCES,
+  ownerOf,
+  receiveSessionMessage,
+  replicaOf,
+  type ServerRequestReply,
+  type SessionBus,
+  type SessionChange,
+  type SessionMessage,
+  type SessionState,
+  type SessionStates,
+} from './session-state.js';
+import { listenForSession } from './stream.js';
+
+// What a session says once and a stateless request says every time: who the client is, and what it declares.
+// Source: MCP 2026-07-28, requests (`_meta`); mcp-spec.md §2.3.
+
+/** What a handshake says of the client, as a stateless request carries it. */
+function handshakeEnvelope(
+  gatewayVersion: string,
+  { admitted }: AuthorizedRequest,
+): RequestEnvelope {
+  const params: unknown = JSON.parse(applyEdits(admitted.text, admitted.edits));
+  const declared = isObject(params) && isObject(params['params']) ? params['params'] : {};
+  const { capabilities, clientInfo } = declared as { readonly [name: string]: Json | undefined };
+  const own = envelopeOf(gatewayVersion, { allowedServerRequests: [], apps: false }, undefined);
+  return {
+    ...own,
+    capabilities: isObject(capabilities) ? capabilities : {},
+    clientInfo: isObject(clientInfo) ? clientInfo : own.clientInfo,
+  };
+}
+
+/** What a request of a session carries in place of the session's own words. */
+export function envelopeOf(
+  gatewayVersion: string,
+  declared: Parameters<typeof capabilitiesFor>[0],
+  logLevel: string | undefined,
+): RequestEnvelope {
+  const clientInfo = { name: 'sallyport', version: gatewayVersion };
+  return { capabilities: capabilitiesFor(declared), clientInfo, logLevel };
+}
+
+// What a client of sessions says to its session alone, where the upstream has none: answered here once every
+// replica was told, because any of them may serve the session next.
+// Source: MCP 2025-11-25, ping, logging, resources (subscriptions), cancellation; contract §10.
+
+/** A session as it stands at this replica, and the way to the others. */
+type OwnSession = {
+  /** The keyed hash of its sealed id. */
+  readonly session: string;
+  readonly owner: string;
+  readonly sessionState: SessionState;
+  readonly sessionBus: SessionBus;
+};
+
+const TOO_MANY = 'This session has subscribed to as many resources as are kept.';
+const RUNS_ELSEWHERE = { kind: 'fault', reason: 'asked-elsewhere' } as const;
+const UNDELIVERED = {
+  unavailable: { kind: 'fault', reason: 'store-unavailable' },
+  overloaded: { kind: 'fault', reason: 'overloaded' },
+} as const;
+
+/** The answer to what a client of sessions says to its session alone; `undefined` for what its upstream must hear. */
+function respondHere(
+  own: OwnSession,
+  message: Admitted['message'],
+): UpstreamResponse | Promise<RoutedOutcome> | undefined {
+  switch (message.kind) {
+    case 'result':
+    case 'error':
+      return takeReply(own, message.id ?? '', message);
+    case 'notification':
+      return message.method === 'notifications/cancelled'
+        ? cancelRunning(own, message.params?.['requestId'])
+        : acceptedResponse();
+    case 'request':
+      return respondToRequest(own, message.id, message.method, message.params ?? {});
+  }
+}
+
+function respondToRequest(
+  own: OwnSession,
+  id: RequestId,
+  method: string,
+  params: JsonObject,
+): UpstreamResponse | Promise<RoutedOutcome> | undefined {
+  const { resources } = own.sessionState;
+  const uri = String(params['uri']);
+  const done = resultResponse(id);
+  switch (method) {
+    case 'ping':
+      return done;
+    case 'logging/setLevel':
+      return spread(own, { kind: 'log-level', level: String(params['level']) }, done);
+    case 'resources/subscribe':
+      if (resources.size >= MAX_RESOURCES && !resources.has(uri))
+        return bodyResponse(200, refusal(id, TOO_MANY));
+      return spread(own, { kind: 'subscribed', uri }, done);
+    case 'resources/unsubscribe':
+      return spread(own, { kind: 'unsubscribed', uri }, done);
+    default:
+      return undefined;
+  }
+}
+
+/** Tells every replica, this one too: a session that stands differently elsewhere would lie to its client. */
+async function spread(
+  { session, owner, sessionBus }: OwnSession,
+  news: SessionChange,
+  done: UpstreamResponse,
+): Promise<RoutedOutcome> {
+  const delivery = await sessionBus.publish({ session, owner, news });
+  return delivery === 'told' ? done : UNDELIVERED[delivery];
+}
+
+/** Gives a request up, wherever it runs. */
+function cancelRunning(
+  own: OwnSession,
+  id: Json | undefined,
+): UpstreamResponse | Promise<RoutedOutcome> {
+  if (typeof id !== 'string' && typeof id !== 'number') return acceptedResponse();
+  const news = { kind: 'cancelled', id } as const;
+  if (!own.sessionState.running.has(id)) return spread(own, news, acceptedResponse());
+  applySessionChange(own.sessionState, news);
+  return acceptedResponse();
+}
+
+/** Gives an answer to whoever asked, be it another replica; it is refused where nobody waits for it. Never rejects. */
+async function takeReply(
+  { session, owner, sessionState, sessionBus }: OwnSession,
+  id: RequestId,
+  reply: ServerRequestReply,
+): Promise<RoutedOutcome> {
+  const settle = sessionState.waiting.get(id);
+  if (settle !== undefined) {
+    settle(reply);
+    return acceptedResponse();
+  }
+  const owningReplica = replicaOf(id);
+  if (owningReplica === sessionBus.self) return RUNS_ELSEWHERE;
+  const delivery = await sessionBus.send(owningReplica, {
+    session,
+    owner,
+    news: { kind: 'answered', id, reply },
+  });
+  if (delivery === 'told') return acceptedResponse();
+  return delivery === 'nobody' ? RUNS_ELSEWHERE : UNDELIVERED[delivery];
+}
+
+export type TranslationSettings = {
+  readonly client: SessionUpstream;
+  readonly maxResponseBytes: number;
+  readonly requestTimeoutMs: number;
+  readonly messageReader?: MessageReader | undefined;
+  /** Told to upstreams in `clientInfo`. */
+  readonly gatewayVersion: string;
+  readonly sessionBus: SessionBus;
+};
+
+/** In place of an upstream's session id: what marks a session as one that only the gateway knows. */
+export const OWN_SESSION = 'sallyport:stateless-upstream';
+
+export type SessionClients = {
+  forward(
+    authorized: AuthorizedRequest,
+    by: Caller,
+    mirrored: readonly MirroredParameter[],
+  ): Promise<RoutedOutcome>;
+  openStream(session: SessionFacts, by: Caller, signal: LeaveSignal): Promise<ForwardOutcome>;
+  endSession(session: SessionFacts): ForwardOutcome;
+  /** What the gateway itself says to a question. */
+  replyToServerRequest(
+    session: SessionFacts,
+    by: Caller,
+    id: RequestId,
+    reply: ServerRequestReply,
+  ): void;
+  /** What another replica says of a session. */
+  receive(message: SessionMessage): void;
+  /** Ends here what ended elsewhere: sessions by their keyed hashes. */
+  forgetWhere(isOver: (session: string) => boolean): void;
+};
+
+type Parts = TranslationSettings & {
+  readonly sessionStates: SessionStates;
+  readonly pages: TranslatedPages;
+};
+type Request = {
+  readonly parts: Parts;
+  readonly authorized: AuthorizedRequest;
+  readonly by: Caller;
+  readonly mirrored: readonly MirroredParameter[];
+  readonly id: RequestId;
+  readonly sessionState: SessionState | undefined;
+  readonly leaving: Leaving;
+};
+
+/** Serves them over one upstream. */
+export function createSessionClients(settings: TranslationSettings): SessionClients {
+  const parts: Parts = {
+    ...settings,
+    sessionStates: createSessionStates(),
+    pages: createTranslatedPages(),
+  };
+  return {
+    forward: (authorized, by, mirrored) => forward(parts, authorized, by, mirrored),
+    openStream(session, by, signal) {
+      const { sessionState } = ownOf(parts, session, by);
+      const declared = { allowedServerRequests: [], apps: session.apps ?? false };
+      return listenForSession(
+        { ...parts, by, envelope: envelopeOf(parts.gatewayVersion, declared, undefined) },
+        sessionState,
+        signal,
+      );
+    },
+    endSession(session) {
+      parts.sessionStates.forget(keyOf(session));
+      return bodyResponse(200);
+    },
+    replyToServerRequest(session, by, id, reply) {
+      void takeReply(ownOf(parts, session, by), id, reply);
+    },
+    receive: (message) => receiveSessionMessage(parts.sessionStates, message),
+    forgetWhere: parts.sessionStates.forgetWhere,
+  };
+}
+
+/** Under which a session is remembered: nothing of one that nobody has opened. */
+function keyOf({ hash }: SessionFacts): string {
+  if (hash === undefined) throw new Error('only opened sessions are remembered');
+  return hash;
+}
+
+async function forward(
+  parts: Parts,
+  authorized: AuthorizedRequest,
+  by: Caller,
+  mirrored: readonly MirroredParameter[],
+): Promise<RoutedOutcome> {
+  const { message, session } = authorized.admitted;
+  const own = session === undefined ? undefined : ownOf(parts, session, by);
+  const response = own === undefined ? undefined : respondHere(own, message);
+  if (response !== undefined) return response;
+  // Without a session only a handshake is admitted.
+  if (message.kind !== 'request') return acceptedResponse();
+  const { id } = message;
+  const sessionState = own?.sessionState;
+  return send({ parts, authorized, by, mirrored, id, sessionState, leaving: new Leaving() });
+}
+
+function ownOf(
+  { sessionStates, sessionBus }: Parts,
+  facts: SessionFacts,
+  { principal }: Caller,
+): OwnSession {
+  const session = keyOf(facts);
+  const owner = ownerOf(principal);
+  // Behind a channel it is known to the replica that holds the channel, and to no other.
+  const isOfHere = facts.version === LEGACY_SSE_VERSION;
+  return {
+    session,
+    owner,
+    sessionState: sessionStates.of(session, owner),
+    sessionBus: isOfHere ? localSessionBus(sessionBus, sessionStates) : sessionBus,
+  };
+}
+
+async function send(request: Request): Promise<ForwardOutcome> {
+  const { parts, authorized, by, mirrored, id, sessionState, leaving } = request;
+  const { admitted } = authorized;
+  const isHandshake = admitted.rule.method === 'initialize';
+  const envelope = isHandshake
+    ? handshakeEnvelope(parts.gatewayVersion, authorized)
+    : envelopeOf(parts.gatewayVersion, admitted, sessionState?.logLevel);
+  const form = isHandshake
+    ? discoverForm(id, envelope)
+    : statelessForm(admitted, envelope, mirrored);
+  sessionState?.running.set(id, leaving);
+  const outcome = await parts.client.forwardAs(authorized, by, form, leaving, false);
+  if (outcome.kind === 'fault') {
+    leave(request);
+    return outcome;
+  }
+  const reader = readerOf(authorized, id);
+  const mayRequireInput =
+    canRequireInput(admitted.rule.method) && admitted.allowedServerRequests.length > 0;
+  const response = mayRequireInput
+    ? await withInputRequired(request, outcome, reader, envelope)
+    : translateResponse(request, outcome, reader);
+  return isHandshake && response.kind === 'answer'
+    ? { ...response, headers: { ...response.headers, 'mcp-session-id': OWN_SESSION } }
+    : response;
+}
+
+function leave({ sessionState, id, leaving }: Request): void {
+  if (sessionState?.running.get(id) === leaving) sessionState.running.delete(id);
+}
+
+function readerOf({ admitted }: AuthorizedRequest, id: RequestId): SessionReader {
+  return { method: admitted.rule.method, version: admitted.version, id, sentId: id };
+}
+
+/** An answer without a dialogue: whole where it came whole. */
+function translateResponse(
+  request: Request,
+  response: UpstreamResponse,
+  reader: SessionReader,
+): UpstreamResponse {
+  if (isStream(response)) {
+    return streamResponse(translateStream(request, response, reader), {
+      release() {
+        leave(request);
+        response.release();
+      },
+      abort() {
+        leave(request);
+        response.abort();
+      },
+    });
+  }
+  leave(request);
+  // To a client of sessions a status says nothing of a method: what the body says does.
+  const status = isJson(response) ? 200 : statusOf(response.status);
+  return amendResponse(response, {
+    status,
+    headers: { 'content-type': response.headers['content-type'] },
+    async readBody(maxBytes, withinMs) {
+      const body = await response.readBody(maxBytes, withinMs);
+      if (typeof body === 'string') return body;
+      const bytes = inOnePiece(body);
+      const ids = { source: reader.sentId, translated: reader.id };
+      return request.parts.pages.translate(reader.method, bytes, ids, async () => {
+        const inbound = await parseBody(bytes, request.parts.messageReader);
+        // What is no JSON is not told otherwise: it is refused by whoever reads it.
+        if (inbound.kind !== 'message') return undefined;
+        const translated = toSessionItem(inbound, reader);
+        return translated.kind === 'message'
+          ? { source: inbound.text, translated: translated.text }
+          : undefined;
+      });
+    },
+  });
+}
+
+/** A 404 would say that the session is lost, which no server without sessions can know. */
+function statusOf(status: number): number {
+  return status === 404 || status === 405 ? 502 : status;
+}
+
+async function* translateStream(
+  request: Request,
+  response: UpstreamResponse,
+  reader: SessionReader,
+): Conversation {
+  try {
+    for await (const inbound of readMessages(response, request.parts))
+      yield toSessionItem(inbound, reader);
+  } finally {
+    leave(request);
+  }
+}
+
+/** An answer that may ask: it is looked at first, because a question makes a stream of it. */
+async function withInputRequired(
+  request: Request,
+  response: UpstreamResponse,
+  reader: SessionReader,
+  envelope: RequestEnvelope,
+): Promise<ForwardOutcome> {
+  const { parts, authorized, by, mirrored, sessionState, leaving } = request;
+  let first = response;
+  if (isJson(response)) {
+    const body = await response.readBody(parts.maxResponseBytes, parts.requestTimeoutMs);
+    if (typeof body === 'string') {
+      leave(request);
+      return { kind: 'fault', reason: body === 'too-large' ? 'upstream-protocol' : body };
+    }
+    const bytes = inOnePiece(body);
+    response.release();
+    first = bodyResponse(200, bytes);
+    if (!mentionsInputRequired(bytes)) return translateResponse(request, first, reader);
+  } else if (!isStream(response)) return translateResponse(request, response, reader);
+  if (sessionState === undefined) return translateResponse(request, first, reader);
+  const conversation = converse(first, {
+    reader,
+    sessionState,
+    sessionBus: parts.sessionBus,
+    signal: leaving,
+    bounds: parts,
+    again: (retry) =>
+      parts.client.forwardAs(
+        authorized,
+        by,
+        statelessForm(authorized.admitted, envelope, mirrored, retry),
+        leaving,
+        false,
+      ),
+    leave: () => leave(request),
+  });
+  const stop = (): void => {
+    // A conversation that was never read does not leave by itself.
+    leave(request);
+    leaving.abort();
+  };
+  return streamResponse(conversation, { release: stop, abort: stop });
+}

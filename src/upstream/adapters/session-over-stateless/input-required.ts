@@ -1,0 +1,196 @@
+// A conversation with questions, as a client of sessions has it: a result that asks becomes requests of the
+// server on the open stream; the client's answers go back with the same request, sent once more.
+// Whether a question may be asked is judged on its way to the client, like everything else.
+// Source: MCP 2026-07-28, multi-round-trip requests; MCP 2025-11-25, sampling, elicitation, roots.
+
+import { randomUUID } from 'node:crypto';
+import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
+import {
+  type InputRequest,
+  type InputRequiredResult,
+  readInputRequiredResult,
+} from '../../../protocol/server-requests.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import { type InboundItem, type ReadBounds, readMessages } from '../../message-reader.js';
+import type { Conversation, OutboundItem } from '../local-response.js';
+import {
+  type InputRetry,
+  refusal,
+  type SessionReader,
+  toSessionMessage,
+} from '../message-translation.js';
+import type { ServerRequestReply, SessionState } from './session-state.js';
+import { nameHere, type SessionBus } from './session-state.js';
+
+/** What a conversation stands on. */
+export type InputRequiredContext = {
+  readonly reader: SessionReader;
+  readonly sessionState: SessionState;
+  readonly sessionBus: Pick<SessionBus, 'self'>;
+  /** Aborted when nobody waits for the answer any more. */
+  readonly signal: LeaveSignal;
+  readonly bounds: ReadBounds;
+  /** Sends the request once more, with answers. */
+  again(retry: InputRetry): Promise<ForwardOutcome>;
+  /** Called once, when all is said. */
+  leave(): void;
+};
+
+/** Times that one request may be sent again. */
+const MAX_INPUT_ROUNDS = 32;
+/** How long a client may think. */
+const REPLY_TIMEOUT_MS = 30 * 60 * 1000;
+/** Questions of one session that wait at a time. */
+const MAX_WAITING = 64;
+
+const UNANSWERED = 'A question of this server was not answered, so its answer cannot be had.';
+const ENDLESS = 'This server asks more often than is carried.';
+const MALFORMED = 'This server asked for input in a form that is not carried.';
+
+/** How one answer ended: with all said, or with a question. */
+type Round = { readonly result: JsonObject } | undefined;
+
+/** Tells the conversation that begins with this answer. */
+export async function* converse(
+  first: UpstreamResponse,
+  parts: InputRequiredContext,
+): Conversation {
+  const { id } = parts.reader;
+  let response = first;
+  let sentId: RequestId = id;
+  try {
+    for (let rounds = 0; rounds < MAX_INPUT_ROUNDS; rounds += 1) {
+      const round = yield* relayRound(response, { ...parts.reader, sentId }, parts.bounds);
+      if (round === undefined) return;
+      const retry = yield* nextRetry(round.result, parts);
+      if (retry === undefined) return;
+      sentId = retry.id;
+      const outcome = await parts.again(retry);
+      if (outcome.kind === 'fault') return yield outcome;
+      response = outcome;
+    }
+    yield outboundText(refusal(id, ENDLESS));
+  } finally {
+    parts.leave();
+  }
+}
+
+function outboundText(text: string): OutboundItem {
+  return { kind: 'message', text };
+}
+
+/** What was heard, as a client of sessions is told it. */
+export function toSessionItem(inbound: InboundItem, reader: SessionReader): OutboundItem {
+  if (inbound.kind !== 'message') return inbound;
+  const { text, value } = inbound;
+  return value === undefined
+    ? { kind: 'message', text }
+    : outboundText(toSessionMessage(text, value, reader));
+}
+
+/** Tells one answer, up to its end or to the question in it. */
+async function* relayRound(
+  response: UpstreamResponse,
+  reader: SessionReader,
+  bounds: ReadBounds,
+): AsyncGenerator<OutboundItem, Round> {
+  for await (const inbound of readMessages(response, bounds)) {
+    const result = inputRequiredResultOf(inbound, reader.sentId);
+    if (result !== undefined) return { result };
+    yield toSessionItem(inbound, reader);
+    if (isOwnResponse(inbound, reader.sentId)) return undefined;
+  }
+  return undefined;
+}
+
+function isOwnResponse(inbound: InboundItem, sentId: RequestId): boolean {
+  return inbound.kind === 'message' && isObject(inbound.value) && inbound.value['id'] === sentId;
+}
+
+/** Asks what is asked; the next leg, or nothing where there is none and the client was told why. */
+async function* nextRetry(
+  result: JsonObject,
+  parts: InputRequiredContext,
+): AsyncGenerator<OutboundItem, InputRetry | undefined> {
+  const { id } = parts.reader;
+  const inputRequired = readInputRequiredResult(result);
+  const free = MAX_WAITING - parts.sessionState.waiting.size;
+  if (inputRequired === undefined || inputRequired.inputRequests.length > free) {
+    yield outboundText(refusal(id, MALFORMED));
+    return undefined;
+  }
+  const responses = yield* ask(inputRequired, parts);
+  if (responses !== undefined) return { id: randomUUID(), responses, state: inputRequired.state };
+  yield outboundText(refusal(id, UNANSWERED));
+  return undefined;
+}
+
+function inputRequiredResultOf(inbound: InboundItem, sentId: RequestId): JsonObject | undefined {
+  if (inbound.kind !== 'message' || !isObject(inbound.value) || inbound.value['id'] !== sentId)
+    return undefined;
+  const result = inbound.value['result'];
+  return isObject(result) && result['resultType'] === 'input_required' ? result : undefined;
+}
+
+/** Asks, and waits for every answer; `undefined` where one will not come. */
+async function* ask(
+  { inputRequests }: InputRequiredResult,
+  { sessionState, sessionBus, signal }: InputRequiredContext,
+): AsyncGenerator<OutboundItem, JsonObject | undefined> {
+  const asked = inputRequests.map((inputRequest) => ({
+    id: nameHere(sessionBus),
+    question: inputRequest,
+  }));
+  const replies = asked.map(({ id }) => waitFor(sessionState, id, signal));
+  try {
+    for (const { id, question: inputRequest } of asked)
+      yield outboundText(requestText(id, inputRequest));
+    const responses: Record<string, Json> = {};
+    for (const [index, { question: inputRequest }] of asked.entries()) {
+      const reply = await replies[index]?.reply;
+      if (reply?.kind !== 'result') return undefined;
+      responses[inputRequest.key] = reply.result;
+    }
+    return responses;
+  } finally {
+    for (const { end } of replies) end();
+  }
+}
+
+function requestText(id: string, { name, params }: InputRequest): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, method: METHODS[name], params });
+}
+
+const METHODS: { readonly [name in InputRequest['name']]: string } = {
+  sampling: 'sampling/createMessage',
+  'elicitation/form': 'elicitation/create',
+  'elicitation/url': 'elicitation/create',
+  roots: 'roots/list',
+};
+
+function waitFor(
+  sessionState: SessionState,
+  id: string,
+  signal: LeaveSignal,
+): { readonly reply: Promise<ServerRequestReply>; end(): void } {
+  const late: ServerRequestReply = { kind: 'error', error: undefined };
+  let settle: (reply: ServerRequestReply) => void = () => undefined;
+  const reply = new Promise<ServerRequestReply>((resolve) => {
+    settle = resolve;
+  });
+  const giveUp = (): void => settle(late);
+  const timer = setTimeout(giveUp, REPLY_TIMEOUT_MS);
+  timer.unref();
+  if (signal.aborted) giveUp();
+  signal.addEventListener('abort', giveUp, { once: true });
+  sessionState.waiting.set(id, settle);
+  return {
+    reply,
+    end() {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', giveUp);
+      sessionState.waiting.delete(id);
+      giveUp();
+    },
+  };
+}

@@ -1,0 +1,132 @@
+// The stream of a session whose upstream has no sessions: one subscription there, asked anew whenever the
+// session subscribes to something else. Where the upstream knows no subscriptions there is no stream of
+// its own (405), and what the gateway itself sees is all that is told.
+// Source: MCP 2026-07-28, subscriptions; MCP 2025-11-25, transports (listening for messages).
+
+import type { Caller } from '../../../policy/principal.js';
+import type { Json } from '../../../protocol/jsonrpc.js';
+import type { ForwardOutcome, LeaveSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import type { SessionUpstream } from '../../client.js';
+import { isStream, type ReadBounds, readMessages } from '../../message-reader.js';
+import {
+  bodyResponse,
+  type Conversation,
+  type OutboundItem,
+  streamResponse,
+} from '../local-response.js';
+import { ownForm, type RequestEnvelope, toSessionNotification } from '../message-translation.js';
+import type { SessionState } from './session-state.js';
+
+type StreamParts = ReadBounds & {
+  readonly client: Pick<SessionUpstream, 'subscribe'>;
+  readonly by: Caller;
+  readonly envelope: RequestEnvelope;
+};
+
+const LISTEN_ID = 1;
+
+/** Opens it: the answer to the session's GET. */
+export async function listenForSession(
+  parts: StreamParts,
+  sessionState: SessionState,
+  signal: LeaveSignal,
+): Promise<ForwardOutcome> {
+  const stop = new AbortController();
+  const end = (): void => stop.abort();
+  signal.addEventListener('abort', end, { once: true });
+  const first = await subscribe(parts, sessionState, stop.signal);
+  if (first.kind === 'fault') return first;
+  if (!isStream(first.response)) {
+    first.response.release();
+    return bodyResponse(first.response.status >= 500 ? first.response.status : 405);
+  }
+  return streamResponse(relaySubscriptions(parts, sessionState, first, stop), {
+    release: end,
+    abort: end,
+  });
+}
+
+type Subscribed =
+  | {
+      readonly kind: 'subscribed';
+      readonly response: UpstreamResponse;
+      readonly isSuperseded: () => boolean;
+    }
+  | Extract<ForwardOutcome, { readonly kind: 'fault' }>;
+
+/**
+ * One subscription to what the session wants to hear now; it is given up when that changes, but not before it
+ * was answered: what changes meanwhile, however often, costs one more.
+ */
+async function subscribe(
+  { client, by, envelope }: StreamParts,
+  sessionState: SessionState,
+  signal: LeaveSignal,
+): Promise<Subscribed> {
+  const notifications: Record<string, Json> = {
+    toolsListChanged: true,
+    promptsListChanged: true,
+    resourcesListChanged: true,
+  };
+  if (sessionState.resources.size > 0)
+    notifications['resourceSubscriptions'] = [...sessionState.resources];
+  const form = ownForm('subscriptions/listen', LISTEN_ID, { notifications }, envelope);
+  let isOutdated = false;
+  let isAnswered = false;
+  const controller = new AbortController();
+  const end = (): void => {
+    sessionState.listeners.delete(resubscribe);
+    signal.removeEventListener('abort', end);
+    controller.abort();
+  };
+  function resubscribe(): void {
+    isOutdated = true;
+    if (isAnswered) end();
+  }
+  sessionState.listeners.add(resubscribe);
+  signal.addEventListener('abort', end, { once: true });
+  const outcome = await client.subscribe(form, by, controller.signal);
+  isAnswered = true;
+  if (isOutdated || outcome.kind === 'fault') end();
+  if (outcome.kind === 'fault') return outcome;
+  return { kind: 'subscribed', response: outcome, isSuperseded: () => isOutdated };
+}
+
+async function* relaySubscriptions(
+  parts: StreamParts,
+  sessionState: SessionState,
+  first: Extract<Subscribed, { readonly kind: 'subscribed' }>,
+  stop: AbortController,
+): Conversation {
+  let current = first;
+  try {
+    for (;;) {
+      yield* relaySubscription(current, parts);
+      if (!current.isSuperseded() || stop.signal.aborted) return;
+      const next = await subscribe(parts, sessionState, stop.signal);
+      if (next.kind === 'fault') return yield next;
+      current = next;
+    }
+  } finally {
+    // Its upstream may have ended it, and nobody listens to the session's notes any more.
+    stop.abort();
+  }
+}
+
+async function* relaySubscription(
+  { response, isSuperseded }: Extract<Subscribed, { readonly kind: 'subscribed' }>,
+  bounds: ReadBounds,
+): Conversation {
+  for await (const inbound of readMessages(response, bounds)) {
+    // A subscription that was given up for another ends with a fault of its own.
+    if (inbound.kind === 'fault' && isSuperseded()) return;
+    const outbound =
+      inbound.kind === 'message' ? notificationOf(inbound.text, inbound.value) : inbound;
+    if (outbound !== undefined) yield outbound;
+  }
+}
+
+function notificationOf(text: string, value: Json | undefined): OutboundItem | undefined {
+  const translated = value === undefined ? undefined : toSessionNotification(text, value);
+  return translated === undefined ? undefined : { kind: 'message', text: translated };
+}

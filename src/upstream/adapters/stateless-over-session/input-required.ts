@@ -1,0 +1,245 @@
+// One streamed answer of a session as its stateless client gets it. A request of the server in mid-call
+// ends the client's leg with a result that asks, while the call itself waits; the next leg goes on with it.
+// Source: MCP 2026-07-28, multi-round-trip requests; MCP 2025-11-25, transports.
+
+import type { Caller, Principal } from '../../../policy/principal.js';
+import type { Admitted } from '../../../protocol/admitted-request.js';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  type RequestId,
+  type ServerRequestName,
+} from '../../../protocol/jsonrpc.js';
+import { canRequireInput, serverRequestNameOf } from '../../../protocol/server-requests.js';
+import type { LeaveSignal, UpstreamResponse } from '../../../protocol/transport.js';
+import { type InboundItem, readMessages } from '../../message-reader.js';
+import { type Conversation, type OutboundItem, streamResponse } from '../local-response.js';
+import { inputRequiredResult, type SentAs, toStatelessMessage } from '../message-translation.js';
+import { nameHere, type SessionBus } from '../session-over-stateless/session-state.js';
+import type { StatelessParts } from './adapter.js';
+import type { PooledSession } from './session-pool.js';
+
+// Calls that wait in mid-call for an answer of their client, each under a handle that is hard to guess and
+// that leaves the gateway only sealed to its caller and request. It names this replica, which alone holds
+// the connection of the call. Bounded in number and in time.
+// Source: MCP 2026-07-28, multi-round-trip requests (requestState).
+
+/** A call whose server has asked something: the rest of its answer, and the id of the question. */
+export type SuspendedCall = {
+  readonly call: SessionCall;
+  readonly rest: AsyncIterator<InboundItem, unknown>;
+  readonly requestId: RequestId;
+  /** Under this key the client's answer comes. */
+  readonly key: string;
+};
+
+export type SuspendedCalls = {
+  /** The handle of the call; `undefined` where no more may wait, of this caller or of all. */
+  enter(suspended: SuspendedCall, caller: SuspendedCallOwner): string | undefined;
+  /** The call of this handle, which waits on. */
+  find(handle: string): SuspendedCall | undefined;
+  /** Takes the call of this handle, once. */
+  leave(handle: string): SuspendedCall | undefined;
+  close(): void;
+};
+
+type SuspendedCallOwner = Pick<Principal, 'issuerUrl' | 'subject' | 'client'>;
+
+export const MAX_SUSPENDED_CALLS = 256;
+/** So that no caller keeps all others from being asked. */
+export const MAX_SUSPENDED_CALLS_PER_CALLER = 32;
+/** How long a client may think. */
+const WAIT_MS = 10 * 60 * 1000;
+
+type Waiting = {
+  readonly suspended: SuspendedCall;
+  readonly timer: NodeJS.Timeout;
+  readonly owner: string;
+};
+
+/** Empty. */
+export function createSuspendedCalls(sessionBus: Pick<SessionBus, 'self'>): SuspendedCalls {
+  const waiting = new Map<string, Waiting>();
+  const usageByOwner = new Map<string, number>();
+
+  function leave(handle: string): SuspendedCall | undefined {
+    const found = waiting.get(handle);
+    waiting.delete(handle);
+    if (found === undefined) return undefined;
+    clearTimeout(found.timer);
+    const left = (usageByOwner.get(found.owner) ?? 1) - 1;
+    if (left === 0) usageByOwner.delete(found.owner);
+    else usageByOwner.set(found.owner, left);
+    return found.suspended;
+  }
+
+  return {
+    enter(suspended, { issuerUrl, subject, client }) {
+      const owner = JSON.stringify([issuerUrl, subject, client]);
+      const held = usageByOwner.get(owner) ?? 0;
+      if (waiting.size >= MAX_SUSPENDED_CALLS || held >= MAX_SUSPENDED_CALLS_PER_CALLER)
+        return undefined;
+      usageByOwner.set(owner, held + 1);
+      const handle = nameHere(sessionBus);
+      const timer = setTimeout(() => leave(handle)?.call.cancel(), WAIT_MS);
+      timer.unref();
+      waiting.set(handle, { suspended, timer, owner });
+      return handle;
+    },
+    find: (handle) => waiting.get(handle)?.suspended,
+    leave,
+    close() {
+      for (const handle of [...waiting.keys()]) leave(handle)?.call.cancel();
+    },
+  };
+}
+
+/** A call under way in a session. */
+type SessionCall = {
+  readonly parts: StatelessParts;
+  readonly by: Caller;
+  readonly session: PooledSession;
+  readonly sent: SentAs;
+  /** What its client declared and was granted. */
+  readonly allowedServerRequests: readonly ServerRequestName[];
+  /** Gives the call up, and tells the server so. */
+  cancel(): void;
+  /** The call has its answer. */
+  end(): void;
+};
+
+const INPUT_REQUEST_KEY = 'question';
+const NO_SUCH_METHOD = { code: -32601, message: 'Method not found' };
+const DECLINED = { code: -32603, message: 'The client gave no answer.' };
+
+/** The answer of a call, as it comes. */
+export function relayInSession(call: SessionCall, response: UpstreamResponse): UpstreamResponse {
+  const inboundItems = readMessages(response, call.parts);
+  // Told to its end, it is let go by the conversation itself, unless it is parked.
+  const source = { release: () => undefined, abort: () => call.cancel() };
+  return streamResponse(relayUntilInputRequired(call, inboundItems), source);
+}
+
+/**
+ * Goes on with a parked call: its server gets the client's answer, its client the rest. `undefined` where too much
+ * is on its way to the server: then nothing has changed.
+ */
+export function resume(
+  { call, rest, requestId, key }: SuspendedCall,
+  { admitted, by }: { readonly admitted: Admitted; readonly by: Caller },
+  signal: LeaveSignal | undefined,
+): Conversation | undefined {
+  const { message } = admitted;
+  const params = 'params' in message ? message.params : undefined;
+  const responses = params?.['inputResponses'];
+  const response = isObject(responses) ? responses[key] : undefined;
+  const reply: JsonObject = isObject(response) ? { result: response } : { error: DECLINED };
+  const replyMessage: JsonObject = { jsonrpc: '2.0', id: requestId, ...reply };
+  if (!call.parts.sendInSession(call.session, by, replyMessage)) return undefined;
+  signal?.addEventListener('abort', call.cancel, { once: true });
+  const id = message.kind === 'request' ? message.id : call.sent.id;
+  return relayUntilInputRequired({ ...call, by, sent: { ...call.sent, id } }, rest);
+}
+
+/** Tells one leg: up to the answer, or to a question. */
+async function* relayUntilInputRequired(
+  call: SessionCall,
+  rest: AsyncIterator<InboundItem, unknown>,
+): Conversation {
+  let isSuspended = false;
+  try {
+    for (;;) {
+      const { done, value: inbound } = await rest.next();
+      if (done === true) return;
+      const step = stepOf(call, rest, inbound);
+      isSuspended = step.isSuspended;
+      if (step.outbound !== undefined) yield step.outbound;
+      if (step.isLast) return;
+    }
+  } finally {
+    if (!isSuspended) {
+      call.end();
+      await rest.return?.(undefined);
+    }
+  }
+}
+
+type Step = {
+  readonly outbound: OutboundItem | undefined;
+  readonly isLast: boolean;
+  readonly isSuspended: boolean;
+};
+
+/** What becomes of one thing that was heard. */
+function stepOf(
+  call: SessionCall,
+  rest: AsyncIterator<InboundItem, unknown>,
+  inbound: InboundItem,
+): Step {
+  if (inbound.kind !== 'message') return { outbound: inbound, isLast: false, isSuspended: false };
+  const { text, value } = inbound;
+  const asked = readServerRequest(value);
+  if (asked !== undefined) {
+    const inputRequired = suspend(call, rest, asked);
+    // One that may not be asked goes on as it came: whoever judges this answer drops it, and records that.
+    const outbound = { kind: 'message', text: inputRequired ?? text } as const;
+    return {
+      outbound,
+      isLast: inputRequired !== undefined,
+      isSuspended: inputRequired !== undefined,
+    };
+  }
+  const translated = value === undefined ? text : toStatelessMessage(text, value, call.sent);
+  return {
+    outbound: translated === undefined ? undefined : { kind: 'message', text: translated },
+    isLast: isOwnResponse(value, call.sent),
+    isSuspended: false,
+  };
+}
+
+type ServerRequest = {
+  readonly id: string | number;
+  readonly method: string;
+  readonly params: JsonObject | undefined;
+};
+
+function readServerRequest(value: Json | undefined): ServerRequest | undefined {
+  if (!isObject(value)) return undefined;
+  const { id, method, params } = value as { readonly [name: string]: Json | undefined };
+  if (typeof method !== 'string' || !(typeof id === 'string' || typeof id === 'number'))
+    return undefined;
+  return { id, method, params: isObject(params) ? params : undefined };
+}
+
+function isOwnResponse(value: Json | undefined, { sentId }: SentAs): boolean {
+  return isObject(value) && value['id'] === sentId && !('method' in value);
+}
+
+/** The result that asks; `undefined` where the server was answered here. */
+function suspend(
+  call: SessionCall,
+  rest: AsyncIterator<InboundItem, unknown>,
+  { id, method, params }: ServerRequest,
+): string | undefined {
+  const { parts, by, session, sent, allowedServerRequests } = call;
+  if (method === 'ping') {
+    parts.sendInSession(session, by, { jsonrpc: '2.0', id, result: {} }, true);
+    return undefined;
+  }
+  const name = serverRequestNameOf(method, params);
+  const mayRequireInput =
+    name !== undefined && name !== 'malformed' && allowedServerRequests.includes(name);
+  const handle =
+    mayRequireInput && canRequireInput(sent.method)
+      ? parts.suspendedCalls.enter(
+          { call, rest, requestId: id, key: INPUT_REQUEST_KEY },
+          by.principal,
+        )
+      : undefined;
+  if (handle === undefined) {
+    parts.sendInSession(session, by, { jsonrpc: '2.0', id, error: NO_SUCH_METHOD }, true);
+    return undefined;
+  }
+  return inputRequiredResult(sent.id, INPUT_REQUEST_KEY, { method, params }, handle);
+}

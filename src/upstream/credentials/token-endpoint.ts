@@ -1,0 +1,362 @@
+// Asks an authorization server for a token: its endpoint is configured or read from its metadata, the
+// gateway proves itself there, and what comes back is judged before anyone sees it. Every request goes
+// through the guarded fetch: addresses checked, no redirect followed, bytes and time capped. Retries nothing.
+// RFC 6749 §5, RFC 7523 §2.2, RFC 8414 §3, RFC 8707 §2.
+
+import { createPrivateKey, type KeyObject } from 'node:crypto';
+import {
+  type AuthorizationServer,
+  allowInsecureRequests,
+  type ClientAuth,
+  ClientSecretBasic,
+  ClientSecretPost,
+  customFetch,
+  discoveryRequest,
+  genericTokenEndpointRequest,
+  PrivateKeyJwt,
+  processDiscoveryResponse,
+  processGenericTokenEndpointResponse,
+  ResponseBodyError,
+} from 'oauth4webapi';
+import type { ClientAuthentication, TokenRequestSettings } from '../../config/settings.js';
+import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
+import type { FetchRule, GuardedFetch } from '../safe-fetch.js';
+import type { Obtained, TokenError } from './token-cache.js';
+
+// How the gateway proves itself to an authorization server: by a secret, or by a key that signs an
+// assertion. The key leaves this file only as something that can sign.
+// RFC 6749 §2.3.1; RFC 7523 §2.2; RFC 7518 §3.1.
+
+type Algorithm =
+  | { readonly name: 'RSA-PSS' | 'RSASSA-PKCS1-v1_5'; readonly hash: 'SHA-256' }
+  | { readonly name: 'ECDSA'; readonly namedCurve: string }
+  | { readonly name: 'Ed25519' };
+
+const CURVES: ReadonlyMap<string | undefined, string> = new Map([
+  ['prime256v1', 'P-256'],
+  ['secp384r1', 'P-384'],
+  ['secp521r1', 'P-521'],
+]);
+
+/**
+ * The authentication of the settings.
+ *
+ * @throws Error where the key cannot be used, which the configuration's checks exclude.
+ */
+async function clientAuthOf(authentication: ClientAuthentication): Promise<ClientAuth> {
+  switch (authentication.method) {
+    case 'client_secret_basic':
+      return ClientSecretBasic(authentication.secret);
+    case 'client_secret_post':
+      return ClientSecretPost(authentication.secret);
+    case 'private_key_jwt':
+      return PrivateKeyJwt(await readKey(authentication.key));
+  }
+}
+
+async function readKey(text: string): Promise<Parameters<typeof PrivateKeyJwt>[0]> {
+  const isJwk = text.trimStart().startsWith('{');
+  const written = isJwk ? (JSON.parse(text) as { readonly [name: string]: unknown }) : {};
+  const key = isJwk ? createPrivateKey({ key: written, format: 'jwk' }) : createPrivateKey(text);
+  const { alg, kid } = written;
+  const bytes = key.export({ type: 'pkcs8', format: 'der' });
+  const signing = await crypto.subtle.importKey(
+    'pkcs8',
+    bytes,
+    algorithmOf(key, alg === 'PS256'),
+    false,
+    ['sign'],
+  );
+  return typeof kid === 'string' ? { key: signing, kid } : { key: signing };
+}
+
+function algorithmOf(key: KeyObject, isPss: boolean): Algorithm {
+  const { asymmetricKeyType: kind, asymmetricKeyDetails: details } = key;
+  if (kind === 'ed25519') return { name: 'Ed25519' };
+  if (kind === 'rsa') return { name: isPss ? 'RSA-PSS' : 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' };
+  const namedCurve = CURVES.get(details?.namedCurve);
+  if (kind !== 'ec' || namedCurve === undefined) throw new Error('this key cannot sign');
+  return { name: 'ECDSA', namedCurve };
+}
+
+// Judges what an authorization server issued, before it is shown to anybody: that it is a bearer token for
+// the upstream and for no one else of ours, with no right that was not asked for, and that it is not the
+// caller's own token come back. A token that cannot be read is taken as the server describes it.
+// RFC 6749 §5.1, RFC 8693 §2.2.1, RFC 8707 §2, RFC 9068 §2.2. Pure.
+
+/** The members of a token response that are judged. `token_type` in lower case. */
+export type TokenResponse = {
+  readonly access_token: string;
+  readonly token_type: string;
+  readonly expires_in?: number | undefined;
+  readonly scope?: string | undefined;
+  readonly issued_token_type?: unknown;
+};
+
+export type TokenRequestContext = {
+  readonly request: Pick<TokenRequestSettings, 'scopes' | 'resource' | 'audience' | 'own'>;
+  /** The token that was given in exchange; absent where none was. */
+  readonly subjectToken: string | undefined;
+  readonly nowMs: number;
+};
+
+type IssuedTokenOutcome =
+  | { readonly kind: 'good'; readonly token: string; readonly untilMs: number }
+  | { readonly kind: 'bad'; readonly why: string };
+
+/** RFC 6750 §2.1. */
+const BEARER = /^[A-Za-z0-9._~+/-]{1,8192}=*$/;
+const ISSUED_TYPES: ReadonlySet<unknown> = new Set([
+  'urn:ietf:params:oauth:token-type:access_token',
+  'urn:ietf:params:oauth:token-type:jwt',
+]);
+/** A token of which nothing says how long it lives, and the longest that one is kept. */
+const DEFAULT_LIFE_MS = 60_000;
+const MAX_LIFE_MS = 60 * 60 * 1000;
+
+/** The token and its end, or in fixed words what is wrong with it. */
+export function checkIssued(
+  response: TokenResponse,
+  asked: TokenRequestContext,
+): IssuedTokenOutcome {
+  const why = responseErrorOf(response, asked);
+  if (why !== undefined) return { kind: 'bad', why };
+  const token = response.access_token;
+  const claims = readClaims(token);
+  const bad = claims === undefined ? undefined : claimsErrorOf(claims, asked);
+  if (bad !== undefined) return { kind: 'bad', why: bad };
+  const lifeMs = Math.min(lifeOf(response, claims), MAX_LIFE_MS);
+  const expiresAt = claims?.['exp'];
+  const untilMs = Math.min(
+    asked.nowMs + lifeMs,
+    typeof expiresAt === 'number' ? expiresAt * 1000 : Number.POSITIVE_INFINITY,
+  );
+  if (untilMs <= asked.nowMs) return { kind: 'bad', why: 'the token has expired' };
+  return { kind: 'good', token, untilMs };
+}
+
+function lifeOf({ expires_in: seconds }: TokenResponse, claims: JsonObject | undefined): number {
+  if (seconds !== undefined) return seconds * 1000;
+  return typeof claims?.['exp'] === 'number' ? MAX_LIFE_MS : DEFAULT_LIFE_MS;
+}
+
+function responseErrorOf(
+  response: TokenResponse,
+  { request, subjectToken }: TokenRequestContext,
+): string | undefined {
+  if (response.token_type !== 'bearer') return 'the token is no bearer token';
+  if (!BEARER.test(response.access_token)) return 'the token cannot stand in a header';
+  if (subjectToken !== undefined) {
+    if (!ISSUED_TYPES.has(response.issued_token_type)) return 'the token is of another type';
+    if (response.access_token === subjectToken) return "the token is the caller's own";
+  }
+  return isWider(response.scope, request.scopes)
+    ? 'the token has scopes beyond those asked for'
+    : undefined;
+}
+
+/** Where nothing was asked for, the server decides (RFC 6749 §3.3). */
+function isWider(scope: string | undefined, asked: readonly string[]): boolean {
+  if (scope === undefined || asked.length === 0) return false;
+  return scope.split(' ').some((one) => one !== '' && !asked.includes(one));
+}
+
+function claimsErrorOf(claims: JsonObject, { request }: TokenRequestContext): string | undefined {
+  const audiences = textsOf(claims['aud']);
+  const wanted = [request.resource, request.audience].filter((one) => one !== undefined);
+  if (!wanted.every((one) => audiences.includes(one))) return 'the token has another audience';
+  if (audiences.some((one) => isOwn(one, wanted, request.own))) {
+    return 'the token is one for the gateway itself';
+  }
+  const scopes = [claims['scope'], claims['scp']].flatMap(textsOf).join(' ');
+  return isWider(scopes, request.scopes)
+    ? 'the token has scopes beyond those asked for'
+    : undefined;
+}
+
+/** With such an audience the upstream could come back with the token as its caller. */
+function isOwn(
+  audience: string,
+  wanted: readonly string[],
+  { audiences, base }: TokenRequestSettings['own'],
+): boolean {
+  if (wanted.includes(audience)) return false;
+  return audiences.includes(audience) || audience === base || audience.startsWith(`${base}/`);
+}
+
+function textsOf(value: unknown): readonly string[] {
+  return [value].flat().filter((one): one is string => typeof one === 'string');
+}
+
+/** The claims of a JWT that anybody can read; its signature is for the upstream to verify. */
+function readClaims(token: string): JsonObject | undefined {
+  const parts = token.split('.');
+  if (parts.length !== 3) return undefined;
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(parts[1] ?? '', 'base64url').toString('utf8'));
+    return isObject(claims) ? claims : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+type TokenEndpointPorts = {
+  readonly guarded: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
+  readonly now: () => number;
+  /** For one request to the server, its answer included. */
+  readonly timeoutMs: number;
+};
+
+/** What is asked for besides what the settings say. */
+type TokenGrant = {
+  readonly type: string;
+  readonly parameters: Readonly<Record<string, string>>;
+  /** The caller's token, where it is given in exchange. */
+  readonly subjectToken: string | undefined;
+};
+
+export type TokenEndpoint = {
+  /** Never rejects. */
+  ask(grant: TokenGrant): Promise<Obtained | TokenError>;
+};
+
+const MAX_RESPONSE_BYTES = 64 * 1024;
+/** Metadata are read again after this time. */
+const METADATA_AGE_MS = 60 * 60 * 1000;
+/** What a server says of the grant that it was shown (RFC 6749 §5.2), not of the gateway. */
+const GRANT_ERRORS: ReadonlySet<string> = new Set(['invalid_grant', 'access_denied']);
+const KNOWN_ERRORS: ReadonlySet<string> = new Set([
+  ...GRANT_ERRORS,
+  'invalid_request',
+  'invalid_client',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_scope',
+  'invalid_target',
+]);
+
+/** The token endpoint of one server, for one use. */
+export function createTokenEndpoint(
+  settings: TokenRequestSettings,
+  ports: TokenEndpointPorts,
+): TokenEndpoint {
+  const client = { client_id: settings.clientId };
+  const options = {
+    [customFetch]: fetchThrough(settings, ports),
+    // The guarded fetch decides: plain http leads to loopback alone.
+    [allowInsecureRequests]: settings.network === 'loopback',
+  };
+  let known: { readonly server: AuthorizationServer; readonly atMs: number } | undefined;
+  let authentication: Promise<ClientAuth> | undefined;
+
+  async function findServer(): Promise<AuthorizationServer> {
+    const { kind, url } = settings.server;
+    if (kind === 'token-endpoint') return { issuer: url, token_endpoint: url };
+    if (known !== undefined && ports.now() - known.atMs < METADATA_AGE_MS) return known.server;
+    const server = await readMetadata(new URL(url), options);
+    known = { server, atMs: ports.now() };
+    return server;
+  }
+
+  async function request({ type, parameters, subjectToken }: TokenGrant): Promise<Obtained> {
+    const server = await findServer();
+    authentication ??= clientAuthOf(settings.authentication);
+    const response = await genericTokenEndpointRequest(
+      server,
+      client,
+      await authentication,
+      type,
+      { ...askedFor(settings), ...parameters },
+      options,
+    );
+    const tokenResponse = await processGenericTokenEndpointResponse(server, client, response);
+    const asked = { request: settings, subjectToken, nowMs: ports.now() };
+    const checked = checkIssued({ ...tokenResponse }, asked);
+    if (checked.kind === 'bad') throw refusal(checked.why);
+    return { kind: 'obtained', value: checked.token, untilMs: checked.untilMs };
+  }
+
+  return {
+    async ask(grant) {
+      try {
+        return await request(grant);
+      } catch (error) {
+        return tokenErrorOf(error);
+      }
+    },
+  };
+}
+
+/** RFC 6749 §3.3; RFC 8707 §2; RFC 8693 §2.1 (`audience`). */
+function askedFor({ scopes, resource, audience }: TokenRequestSettings): Record<string, string> {
+  return {
+    ...(scopes.length === 0 ? {} : { scope: scopes.join(' ') }),
+    ...(resource === undefined ? {} : { resource }),
+    ...(audience === undefined ? {} : { audience }),
+  };
+}
+
+type Options = {
+  readonly [customFetch]: Fetch;
+  readonly [allowInsecureRequests]: boolean;
+};
+
+/** Authorization server metadata first, then OpenID Connect (RFC 8414 §5). */
+async function readMetadata(issuer: URL, options: Options): Promise<AuthorizationServer> {
+  try {
+    const response = await discoveryRequest(issuer, { ...options, algorithm: 'oauth2' });
+    return await processDiscoveryResponse(issuer, response);
+  } catch {
+    const response = await discoveryRequest(issuer, { ...options, algorithm: 'oidc' });
+    return processDiscoveryResponse(issuer, response);
+  }
+}
+
+type Fetch = (
+  url: string,
+  options: {
+    readonly method: string;
+    readonly headers: Record<string, string>;
+    readonly body?: unknown;
+  },
+) => Promise<Response>;
+
+function fetchThrough(
+  { server, network }: TokenRequestSettings,
+  { guarded, timeoutMs }: TokenEndpointPorts,
+): Fetch {
+  const origins = [new URL(server.url).origin];
+  const rule: FetchRule = { network, origins, maxBytes: MAX_RESPONSE_BYTES, timeoutMs };
+  return async (url, { method, headers, body }) => {
+    if (method === 'GET') {
+      const document = await guarded.fetchJson(new URL(url), rule);
+      if (!document.ok) throw refusal(`the metadata ${document.detail}`);
+      return Response.json(document.value);
+    }
+    const response = await guarded.postForm(new URL(url), { headers, body: String(body) }, rule);
+    if (!response.ok) throw refusal(`the token endpoint ${response.detail}`);
+    const { status, contentType, bytes } = response;
+    return new Response(Buffer.from(bytes), { status, headers: { 'content-type': contentType } });
+  };
+}
+
+const refusals = new WeakMap<Error, string>();
+
+/** An error whose words are ours, and so may be logged. */
+function refusal(detail: string): Error {
+  const error = new Error(detail);
+  refusals.set(error, detail);
+  return error;
+}
+
+/** In fixed words: what a server writes into its errors is not for our log. */
+function tokenErrorOf(error: unknown): TokenError {
+  if (error instanceof ResponseBodyError) {
+    const code = KNOWN_ERRORS.has(error.error) ? error.error : 'an error of its own';
+    const detail = `the token endpoint refused with ${code}`;
+    return { kind: 'fault', detail, isOfCaller: GRANT_ERRORS.has(error.error) };
+  }
+  const own = error instanceof Error ? refusals.get(error) : undefined;
+  const detail = own ?? 'the authorization server answered with something invalid';
+  return { kind: 'fault', detail, isOfCaller: false };
+}

@@ -1,0 +1,64 @@
+// Tokens that an authorization server issues for a caller's, for one upstream. The only place where a
+// caller's token is opened: it goes into the body of the request to the configured server and nowhere else.
+// What is issued for one token is shown for that token alone, and no longer than it lives.
+// RFC 8693 §2.
+
+import type { ActorToken } from '../../config/settings.js';
+import type { Principal } from '../../policy/principal.js';
+import { openToken } from '../../policy/principal.js';
+import type { CredentialSource, OnBehalf } from './presenter.js';
+import { createTokenCache, type TokenCachePorts } from './token-cache.js';
+import type { TokenEndpoint } from './token-endpoint.js';
+
+const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+const TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:';
+
+/** Exchanges at this endpoint. The gateway itself has no token that could be exchanged. */
+export function createTokenExchange(
+  endpoint: TokenEndpoint,
+  actor: ActorToken | undefined,
+  ports: Pick<TokenCachePorts, 'now' | 'onError' | 'onCredential'>,
+): CredentialSource {
+  const keys = new WeakMap<Principal, string>();
+  const acting: Readonly<Record<string, string>> =
+    actor === undefined
+      ? {}
+      : { actor_token: actor.token, actor_token_type: TOKEN_TYPE + actor.type };
+
+  /** INVARIANT: another token of the same caller may have other rights, and has another key. */
+  function keyOf(by: OnBehalf): string {
+    if (by === 'gateway') return '';
+    const { principal } = by;
+    let key = keys.get(principal);
+    if (key === undefined) {
+      const { issuerUrl, subject, client, scopes, token } = principal;
+      const { id, binding, audience, expiresAt } = token;
+      key = JSON.stringify([issuerUrl, subject, client, scopes, id, binding, audience, expiresAt]);
+      keys.set(principal, key);
+    }
+    return key;
+  }
+
+  return createTokenCache({
+    ...ports,
+    keyOf,
+    mayRequest: (by) => by !== 'gateway' && by.token !== undefined,
+    async ask(by) {
+      if (by === 'gateway' || by.token === undefined)
+        return { kind: 'fault', detail: 'there is no token to exchange', isOfCaller: true };
+      const subjectToken = openToken(by.token);
+      const response = await endpoint.ask({
+        type: GRANT_TYPE,
+        parameters: {
+          subject_token: subjectToken,
+          subject_token_type: `${TOKEN_TYPE}access_token`,
+          requested_token_type: `${TOKEN_TYPE}access_token`,
+          ...acting,
+        },
+        subjectToken,
+      });
+      if (response.kind === 'fault') return response;
+      return { ...response, untilMs: Math.min(response.untilMs, by.principal.token.expiresAt) };
+    },
+  });
+}

@@ -1,0 +1,404 @@
+// Keeps the definitions of one upstream verified: lists them in every era it speaks, in time, once at
+// a time, and tells what it saw. Judges nothing and never learns what a caller may see.
+// Contract §5 (no call leaves unless every page was verified within `pinning.maxAge`).
+
+import {
+  type ClientProfile,
+  isSameProfile,
+  type ListedEra,
+  type Listing,
+} from '../../protocol/listings.js';
+import { SESSION_VERSIONS } from '../../protocol/versions/revisions.js';
+import type { MessageReader } from '../message-reader.js';
+import {
+  type EraOutcome,
+  type EraPorts,
+  endSession,
+  listSession,
+  listStateless,
+  type OwnSession,
+} from './lists.js';
+import { LISTING_CAPS, type ListingCaps } from './pages.js';
+import type { ListingAllowance, ListingError, ListingRequest, SetTimer } from './request.js';
+import {
+  areVerified,
+  createSpokenEras,
+  dueEras,
+  enterOutcome,
+  failureOf,
+  isAnyKnown,
+  isKnown,
+  type SpokenVersions,
+  spokenVersions,
+} from './supported-versions.js';
+
+type ListerSettings = {
+  readonly maxAgeMs: number;
+  readonly requestTimeoutMs: number;
+  readonly gatewayVersion: string;
+  /** Versions of sessions on this transport, oldest first; those of streamable HTTP where absent. */
+  readonly sessionVersions?: readonly string[] | undefined;
+  /** The Apps extension is declared; it is not where absent. */
+  readonly apps?: boolean;
+  readonly caps?: ListingCaps;
+};
+
+export type ListerPorts = {
+  readonly request: ListingRequest;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly setTimer?: SetTimer;
+  /** From 0 to 1, for the jitter of the timer. */
+  readonly random?: () => number;
+  /** How answers are read, and what of them in a minute; alone and without bound where not given. */
+  readonly messageReader?: MessageReader | undefined;
+  readonly allowance?: ListingAllowance | undefined;
+  readonly prepare?: EraPorts['prepare'];
+  /** A complete listing of one era. */
+  readonly onListing: (listing: Listing) => void;
+  /** The upstream no longer speaks an era that it spoke. */
+  readonly onEraGone?: (era: ListedEra) => void;
+  /** No listing in an era that the upstream speaks, or in any. What was seen before ages. */
+  readonly onFailure?: (era: ListedEra, why: ListingError) => void;
+  /** Every era that was due has been listed, or has failed. */
+  readonly onRoundEnd?: () => void;
+};
+
+/** The gateway as its own client of one upstream. */
+export interface Lister {
+  /** Lists now, and from then on by itself. */
+  start(): void;
+  /**
+   * `fresh` when every era the upstream speaks was verified within `maxAgeMs`, listing first where
+   * needed. Callers at the same time share one listing; after a failure the next attempt waits.
+   */
+  ensureFresh(maxAgeMs?: number): Promise<'fresh' | 'stale'>;
+  isFresh(maxAgeMs?: number): boolean;
+  /** The upstream says that a list changed. Resolves once it was listed again; storms make one listing. */
+  noteListChanged(): Promise<void>;
+  /** `undefined` before the first listing. */
+  spoken(): SpokenVersions | undefined;
+  close(): Promise<void>;
+}
+
+/** The least time between two listings that no call waits for, and after a failure. */
+export const MIN_INTERVAL_MS = 1000;
+/** Part of the maximum age after which the timer lists, and how far it may stray. */
+const REFRESH_PART = 0.5;
+const JITTER_PART = 0.1;
+
+const setUnheldTimer: SetTimer = (run, delayMs) => {
+  const timer = setTimeout(run, delayMs);
+  timer.unref();
+  return () => clearTimeout(timer);
+};
+
+/** Makes the lister of one upstream. Sends nothing before `start` or a question. */
+export function createLister(settings: ListerSettings, ports: ListerPorts): Lister {
+  return new UpstreamLister(settings, ports);
+}
+
+class UpstreamLister implements Lister {
+  readonly #maxAgeMs: number;
+  readonly #ports: ListerPorts;
+  readonly #eraPorts: EraPorts;
+  readonly #eras = createSpokenEras();
+  #session: OwnSession | undefined;
+  #running: Promise<void> | undefined;
+  #following: Promise<void> | undefined;
+  #startedAtMs = Number.NEGATIVE_INFINITY;
+  #hasFailed = false;
+  #isClosed = false;
+  #cancelTimer: () => void = () => undefined;
+  #endWait: () => void = () => undefined;
+
+  constructor(settings: ListerSettings, ports: ListerPorts) {
+    this.#maxAgeMs = settings.maxAgeMs;
+    this.#ports = ports;
+    this.#eraPorts = {
+      request: ports.request,
+      now: ports.now,
+      setTimer: ports.setTimer ?? setUnheldTimer,
+      requestTimeoutMs: settings.requestTimeoutMs,
+      listingTimeoutMs: Math.max(settings.maxAgeMs, settings.requestTimeoutMs),
+      caps: settings.caps ?? LISTING_CAPS,
+      gatewayVersion: settings.gatewayVersion,
+      sessionVersions: settings.sessionVersions ?? SESSION_VERSIONS,
+      apps: settings.apps ?? false,
+      messageReader: ports.messageReader,
+      allowance: ports.allowance,
+      prepare: ports.prepare,
+    };
+  }
+
+  start(): void {
+    // A callback that throws is a fault of its owner; the next listing must come all the same.
+    this.#list().catch(() => this.#schedule());
+  }
+
+  isFresh(maxAgeMs = this.#maxAgeMs): boolean {
+    return areVerified(this.#eras, this.#ports.now(), maxAgeMs);
+  }
+
+  spoken(): SpokenVersions | undefined {
+    return spokenVersions(this.#eras);
+  }
+
+  async ensureFresh(maxAgeMs = this.#maxAgeMs): Promise<'fresh' | 'stale'> {
+    if (this.isFresh(maxAgeMs)) return 'fresh';
+    const wasRunning = this.#running !== undefined;
+    const isTooSoon = this.#ports.now() - this.#startedAtMs < MIN_INTERVAL_MS;
+    if (wasRunning || !this.#hasFailed || !isTooSoon) await this.#list();
+    // The listing that was under way may have begun too early to count.
+    if (wasRunning && !this.#hasFailed && !this.isFresh(maxAgeMs)) await this.#list();
+    return this.isFresh(maxAgeMs) ? 'fresh' : 'stale';
+  }
+
+  noteListChanged(): Promise<void> {
+    this.#following ??= this.#listAfterNow();
+    return this.#following;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelTimer();
+    this.#endWait();
+    if (this.#running === undefined) await this.#endOwnSession();
+  }
+
+  #list(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    this.#running ??= this.#listAll().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async #listAll(): Promise<void> {
+    this.#startedAtMs = this.#ports.now();
+    this.#hasFailed = false;
+    const due = dueEras(this.#eras, this.#startedAtMs);
+    // As long as nothing is known, one era alone would look like all that the upstream speaks.
+    const isFirst = !isAnyKnown(this.#eras);
+    const outcomes = await Promise.all(due.map((era) => this.#listEra(era, isFirst)));
+    if (this.#isClosed) return this.#endOwnSession();
+    if (isFirst) for (const { era, outcome } of outcomes) this.#enter(era, outcome);
+    for (const { era, outcome } of outcomes) {
+      const why = failureOf(this.#eras, era, outcome, this.#ports.now());
+      if (why === undefined) continue;
+      this.#hasFailed = true;
+      this.#ports.onFailure?.(era, why);
+    }
+    this.#schedule();
+    this.#ports.onRoundEnd?.();
+  }
+
+  async #listEra(
+    era: ListedEra,
+    isFirst: boolean,
+  ): Promise<{ era: ListedEra; outcome: EraOutcome }> {
+    const outcome = await this.#ask(era, isKnown(this.#eras, era));
+    if (!isFirst && !this.#isClosed) this.#enter(era, outcome);
+    return { era, outcome };
+  }
+
+  #enter(era: ListedEra, outcome: EraOutcome): void {
+    const isGone = enterOutcome(this.#eras, era, outcome, this.#ports.now());
+    if (isGone) this.#ports.onEraGone?.(era);
+    if (outcome.kind === 'listed') this.#ports.onListing(outcome.listing);
+  }
+
+  async #ask(era: ListedEra, isSpoken: boolean): Promise<EraOutcome> {
+    if (era === '2026') return listStateless(this.#eraPorts, isSpoken);
+    const listed = await listSession(this.#eraPorts, this.#session, isSpoken);
+    this.#session = listed.session;
+    return listed.outcome;
+  }
+
+  async #endOwnSession(): Promise<void> {
+    const session = this.#session;
+    this.#session = undefined;
+    if (session !== undefined) await endSession(this.#eraPorts, session);
+  }
+
+  #schedule(): void {
+    this.#cancelTimer();
+    if (this.#isClosed) return;
+    const random = this.#ports.random ?? Math.random;
+    const part = REFRESH_PART + JITTER_PART * (2 * random() - 1);
+    const delayMs = Math.max(this.#maxAgeMs * part, MIN_INTERVAL_MS);
+    this.#cancelTimer = this.#eraPorts.setTimer(() => this.start(), delayMs);
+  }
+
+  /** A listing that begins after this moment, though not sooner than the interval allows. */
+  async #listAfterNow(): Promise<void> {
+    await this.#running?.catch(() => undefined);
+    const waitMs = this.#startedAtMs + MIN_INTERVAL_MS - this.#ports.now();
+    if (waitMs > 0 && !this.#isClosed) await this.#wait(waitMs);
+    this.#following = undefined;
+    await this.#list();
+  }
+
+  #wait(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#eraPorts.setTimer(resolve, delayMs);
+      this.#endWait = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+}
+
+export type OneListing =
+  | { readonly kind: 'listed'; readonly listings: readonly Listing[] }
+  | { readonly kind: 'unreachable'; readonly why: ListingError };
+
+/** Lists once, in every era that the upstream speaks, and leaves nothing open: for the command line. */
+export async function listOnce(
+  settings: Omit<ListerSettings, 'maxAgeMs'>,
+  ports: Pick<ListerPorts, 'request' | 'now' | 'setTimer'>,
+): Promise<OneListing> {
+  const listings: Listing[] = [];
+  const failures: ListingError[] = [];
+  const lister = createLister(
+    { ...settings, maxAgeMs: settings.requestTimeoutMs },
+    {
+      ...ports,
+      onListing: (listing) => listings.push(listing),
+      onFailure: (_, why) => failures.push(why),
+    },
+  );
+  await lister.ensureFresh();
+  await lister.close();
+  const [why] = failures;
+  if (why === undefined && listings.length > 0) return { kind: 'listed', listings };
+  return { kind: 'unreachable', why: why ?? 'protocol' };
+}
+
+// The gateway's own listing by every face that its clients have here: without the Apps extension, and where
+// clients may declare it, with it too. What one face is offered proves nothing of the other, so an upstream is
+// fresh when both were verified, and nothing is known of it before both have answered or failed.
+// Source: MCP Apps extension (SEP-1865), capability negotiation; contract §5.
+
+/** `apps`: clients may declare the extension. */
+export type DiscoverySettings = Omit<ListerSettings, 'apps'> & { readonly apps: boolean };
+
+export type DiscoveryPorts = Omit<ListerPorts, 'request' | 'onListing' | 'onEraGone'> & {
+  /** Complete listings: of the first round all at once, then one at a time. */
+  readonly onListings: (listings: readonly Listing[]) => void;
+  /** Opens a way to the upstream. Each face has its own, because a listing may hold a session there. */
+  readonly openRequest: () => ListingRequest;
+  /** The upstream no longer speaks the era of this face to it. */
+  readonly onProfileGone: (clientProfile: ClientProfile) => void;
+};
+
+/** Without the declaration, and where it is carried, with it. */
+function appsVariantsOf(apps: boolean): readonly boolean[] {
+  return apps ? [false, true] : [false];
+}
+
+type DiscoveryLister = Omit<Lister, 'spoken'> & {
+  /** Something was listed, and no face failed when it was last heard of. */
+  isUp(): boolean;
+};
+
+/** Makes the lister of one upstream. Sends nothing before `start` or a question. */
+export function createDiscoveryLister(
+  settings: DiscoverySettings,
+  ports: DiscoveryPorts,
+): DiscoveryLister {
+  const appsVariants = appsVariantsOf(settings.apps);
+  // Nothing was listed yet.
+  const failing = new Set(appsVariants);
+  const first = createFirstRound(appsVariants, ports);
+  const listers = appsVariants.map((apps) =>
+    createLister(
+      { ...settings, apps },
+      {
+        ...ports,
+        request: ports.openRequest(),
+        onListing(listing) {
+          failing.delete(apps);
+          first.add(listing);
+        },
+        onEraGone: (era) => first.drop({ era, apps }),
+        onFailure(era, why) {
+          failing.add(apps);
+          ports.onFailure?.(era, why);
+        },
+        onRoundEnd: () => first.end(apps),
+      },
+    ),
+  );
+  const isFresh: Lister['isFresh'] = (maxAgeMs) =>
+    listers.every((lister) => lister.isFresh(maxAgeMs));
+  return {
+    isFresh,
+    isUp: () => failing.size === 0,
+    start() {
+      for (const lister of listers) lister.start();
+    },
+    async ensureFresh(maxAgeMs) {
+      await Promise.all(listers.map((lister) => lister.ensureFresh(maxAgeMs)));
+      return isFresh(maxAgeMs) ? 'fresh' : 'stale';
+    },
+    async noteListChanged() {
+      await Promise.all(listers.map((lister) => lister.noteListChanged()));
+    },
+    async close() {
+      await Promise.all(listers.map((lister) => lister.close()));
+    },
+  };
+}
+
+/**
+ * Holds what the first round shows until every face was heard of: one alone would look like all there is. A
+ * round in which none was listed is followed by another first one.
+ */
+function createFirstRound(
+  appsVariants: readonly boolean[],
+  { onListings, onProfileGone }: Pick<DiscoveryPorts, 'onListings' | 'onProfileGone'>,
+): { add(listing: Listing): void; drop(gone: ClientProfile): void; end(apps: boolean): void } {
+  const awaited = new Set(appsVariants);
+  // The newest of each face: one may be listed many times while the other says nothing.
+  let held: readonly Listing[] | undefined = [];
+  const heldBut = (clientProfile: ClientProfile) =>
+    held?.filter((listing) => !isSameProfile(listing, clientProfile));
+  return {
+    add(listing) {
+      const others = heldBut(listing);
+      if (others === undefined) onListings([listing]);
+      else held = [...others, listing];
+    },
+    drop(gone) {
+      held = heldBut(gone);
+      onProfileGone(gone);
+    },
+    end(apps) {
+      awaited.delete(apps);
+      if (held === undefined || awaited.size > 0) return;
+      const listings = held;
+      if (listings.length === 0) {
+        for (const variant of appsVariants) awaited.add(variant);
+        return;
+      }
+      held = undefined;
+      onListings(listings);
+    },
+  };
+}
+
+/** Lists once by every face, and leaves nothing open: for the command line. */
+export async function listProfilesOnce(
+  settings: Omit<DiscoverySettings, 'maxAgeMs'>,
+  { openRequest, now }: Pick<DiscoveryPorts, 'openRequest' | 'now'>,
+): Promise<OneListing> {
+  const listings: Listing[] = [];
+  for (const apps of appsVariantsOf(settings.apps)) {
+    const listed = await listOnce({ ...settings, apps }, { request: openRequest(), now });
+    if (listed.kind === 'unreachable') return listed;
+    listings.push(...listed.listings);
+  }
+  return { kind: 'listed', listings };
+}

@@ -1,0 +1,303 @@
+// Lists an upstream as a client of one era: what it says of itself, then every page of its lists.
+// Answers no request, and holds no caller's rights. In sessions it declares what a client could be let declare:
+// servers offer tools by it, and what is not listed could never be approved (contract §5). The same holds
+// of the Apps extension where clients may declare it, in either era.
+// MCP 2025-11-25 lifecycle; MCP 2026-07-28 server/discover.
+
+import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
+import { encodeHeaderValue } from '../../protocol/headers.js';
+import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
+import type { Listing } from '../../protocol/listings.js';
+import {
+  FIRST_VERSION_WITH_HEADER,
+  LATEST_SESSION_VERSION,
+  STATELESS_VERSIONS,
+} from '../../protocol/versions/revisions.js';
+import type { ListingQuery } from './pages.js';
+import { type ListingCaps, type WalkError, walkLists } from './pages.js';
+import {
+  type Budget,
+  type CallOutcome,
+  type CallPorts,
+  callUpstream,
+  type ListingError,
+  notifyUpstream,
+} from './request.js';
+
+/** `not-spoken`: the upstream answered, and does not speak this era. */
+export type EraOutcome =
+  | { readonly kind: 'listed'; readonly listing: Listing }
+  | { readonly kind: 'not-spoken' }
+  /** `isSpoken`: the upstream said that it speaks this era before it failed. */
+  | { readonly kind: 'failed'; readonly why: ListingError; readonly isSpoken: boolean };
+
+export type EraPorts = CallPorts & {
+  readonly caps: ListingCaps;
+  /** For a whole listing, all its requests together. */
+  readonly listingTimeoutMs: number;
+  /** Told to upstreams in `clientInfo`. */
+  readonly gatewayVersion: string;
+  /** Of the session era, oldest first; the newest is asked for. */
+  readonly sessionVersions: readonly string[];
+  /** The Apps extension is declared. */
+  readonly apps: boolean;
+  /** Does beforehand, in turns, what takes long of a complete listing. */
+  readonly prepare?: ((listing: Listing) => Promise<void>) | undefined;
+};
+
+/** A session of the gateway's own (2025 era), kept between listings. */
+export type OwnSession = {
+  readonly id: string | undefined;
+  readonly version: string;
+  readonly openedAtMs: number;
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject | undefined;
+  readonly instructions: string | undefined;
+};
+
+/** An answer of an era that is spoken, and that breaks its rules. */
+const PROTOCOL = { kind: 'failed', why: 'protocol', isSpoken: true } as const;
+
+/** All that policies can grant. No question is answered: a listing opens no stream to be asked on. */
+const SERVER_REQUEST_CAPABILITIES: JsonObject = {
+  sampling: {},
+  elicitation: { form: {}, url: {} },
+  roots: { listChanged: true },
+};
+
+/** After this a session is opened anew, so that changed instructions and capabilities are seen. */
+export const MAX_SESSION_AGE_MS = 600_000;
+
+/** 404 by the specification; servers that have forgotten a session also answer 400. */
+const LOST_STATUSES = new Set([400, 404]);
+/** Statuses from here on, and these below, tell of trouble and not of the era. */
+const SERVER_ERROR = 500;
+const TROUBLE_STATUSES = new Set([408, 425, 429]);
+/** MCP 2026-07-28: header and body disagree, or a capability is missing. Only servers of that era say so. */
+const STATELESS_CODES = new Set([-32020, -32021]);
+
+function budgetOf(ports: EraPorts): Budget {
+  return { bytesLeft: ports.caps.maxBytes, deadlineMs: ports.now() + ports.listingTimeoutMs };
+}
+
+function clientInfo(ports: EraPorts): JsonObject {
+  return { name: 'sallyport', version: ports.gatewayVersion };
+}
+
+/** Lists in the stateless era: one request to learn what there is, then the pages. */
+export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<EraOutcome> {
+  const verifiedAtMs = ports.now();
+  const budget = budgetOf(ports);
+  const [version = ''] = STATELESS_VERSIONS;
+  const ask = (method: string, params: JsonObject): Promise<CallOutcome> =>
+    callUpstream(ports, statelessCall(ports, version, method, params), budget);
+  const discovered = await ask('server/discover', {});
+  if (discovered.kind !== 'result') return unspoken(discovered, isKnown);
+  const { result } = discovered;
+  const versions = carriedVersions(result['supportedVersions']);
+  const capabilities = result['capabilities'];
+  if (versions.length === 0 || !isObject(capabilities)) return { kind: 'not-spoken' };
+  const instructions = readInstructions(result);
+  if (instructions === 'malformed') return PROTOCOL;
+  const walk = await walkLists(capabilities, ports.caps, ask, ports.messageReader);
+  if (walk.kind !== 'lists') return walkFailure(walk);
+  const meta = result['_meta'];
+  const serverInfo = isObject(meta) ? meta['io.modelcontextprotocol/serverInfo'] : undefined;
+  const listing: Listing = {
+    era: '2026',
+    apps: ports.apps,
+    verifiedAtMs,
+    ...walk.lists,
+    instructions,
+    capabilities,
+    serverInfo: isObject(serverInfo) ? serverInfo : undefined,
+    protocolVersions: versions,
+  };
+  await ports.prepare?.(listing);
+  return { kind: 'listed', listing };
+}
+
+function carriedVersions(offered: Json | undefined): readonly string[] {
+  if (!Array.isArray(offered)) return [];
+  return STATELESS_VERSIONS.filter((version) => offered.includes(version));
+}
+
+function statelessCall(ports: EraPorts, version: string, method: string, params: JsonObject) {
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': version,
+    'io.modelcontextprotocol/clientCapabilities': ports.apps ? APPS_CAPABILITIES : {},
+    'io.modelcontextprotocol/clientInfo': clientInfo(ports),
+  };
+  return {
+    era: '2026' as const,
+    version,
+    method,
+    params: { ...params, _meta: meta },
+    headers: { 'mcp-protocol-version': version, 'mcp-method': method, ...nameHeader(params) },
+  };
+}
+
+/** A read names its resource in a header too (MCP 2026-07-28, standard request headers). */
+function nameHeader({ uri }: JsonObject): { readonly [name: string]: string } {
+  return typeof uri === 'string' ? { 'mcp-name': encodeHeaderValue(uri) } : {};
+}
+
+export type SessionListing = {
+  readonly outcome: EraOutcome;
+  /** The session to keep for the next listing; none after a failure. */
+  readonly session: OwnSession | undefined;
+};
+
+/** Lists in the session era, in the session that is kept or in a new one. */
+export async function listSession(
+  ports: EraPorts,
+  kept: OwnSession | undefined,
+  isKnown: boolean,
+): Promise<SessionListing> {
+  if (kept !== undefined && ports.now() - kept.openedAtMs < MAX_SESSION_AGE_MS) {
+    const listed = await listInSession(ports, kept);
+    if (listed !== 'session-lost') return keepOrEnd(ports, kept, listed);
+  } else if (kept !== undefined) {
+    await endSession(ports, kept);
+  }
+  const opened = await openSession(ports, isKnown);
+  if (opened.kind !== 'opened') return { outcome: opened, session: undefined };
+  const listed = await listInSession(ports, opened.session);
+  const outcome = listed === 'session-lost' ? PROTOCOL : listed;
+  return keepOrEnd(ports, opened.session, outcome);
+}
+
+async function keepOrEnd(
+  ports: EraPorts,
+  session: OwnSession,
+  outcome: EraOutcome,
+): Promise<SessionListing> {
+  if (outcome.kind === 'listed') return { outcome, session };
+  await endSession(ports, session);
+  return { outcome, session: undefined };
+}
+
+async function listInSession(
+  ports: EraPorts,
+  session: OwnSession,
+): Promise<EraOutcome | 'session-lost'> {
+  const verifiedAtMs = ports.now();
+  const budget = budgetOf(ports);
+  const headers = sessionHeaders(session);
+  const { version } = session;
+  const ask: ListingQuery = (method, params) =>
+    callUpstream(ports, { era: '2025', version, method, params, headers }, budget);
+  const walk = await walkLists(session.capabilities, ports.caps, ask, ports.messageReader);
+  if (walk.kind === 'lists') {
+    const { capabilities, serverInfo, instructions } = session;
+    const handshake = { capabilities, serverInfo, instructions };
+    const listing: Listing = {
+      era: '2025',
+      apps: ports.apps,
+      verifiedAtMs,
+      ...walk.lists,
+      ...handshake,
+      // A server names the newest version it speaks, up to the one it was asked for.
+      protocolVersions: ports.sessionVersions.filter((older) => older <= version),
+    };
+    await ports.prepare?.(listing);
+    return { kind: 'listed', listing };
+  }
+  const isLost = walk.kind === 'refused' && LOST_STATUSES.has(walk.status);
+  return isLost && session.id !== undefined ? 'session-lost' : walkFailure(walk);
+}
+
+function sessionHeaders({ id, version }: OwnSession): Record<string, string> {
+  const headers: Record<string, string> = {};
+  if (version >= FIRST_VERSION_WITH_HEADER) headers['mcp-protocol-version'] = version;
+  if (id !== undefined) headers['mcp-session-id'] = id;
+  return headers;
+}
+
+type Opened = { readonly kind: 'opened'; readonly session: OwnSession };
+
+async function openSession(
+  ports: EraPorts,
+  isKnown: boolean,
+): Promise<Opened | Exclude<EraOutcome, { readonly kind: 'listed' }>> {
+  const openedAtMs = ports.now();
+  const budget = budgetOf(ports);
+  const version = ports.sessionVersions.at(-1) ?? LATEST_SESSION_VERSION;
+  const params = {
+    protocolVersion: version,
+    capabilities: { ...SERVER_REQUEST_CAPABILITIES, ...(ports.apps ? APPS_CAPABILITIES : {}) },
+    clientInfo: clientInfo(ports),
+  };
+  const call = { era: '2025' as const, version, method: 'initialize', params, headers: {} };
+  const response = await callUpstream(ports, call, budget);
+  if (response.kind !== 'result') return unspoken(response, isKnown);
+  const session = readSession(response, ports.sessionVersions, openedAtMs);
+  if (session === undefined) return { kind: 'not-spoken' };
+  if (session === 'malformed') return PROTOCOL;
+  const headers = sessionHeaders(session);
+  const notified = await notifyUpstream(ports, headers, 'notifications/initialized', budget);
+  if (notified.kind === 'failed') return { ...notified, isSpoken: true };
+  return notified.kind === 'refused' ? PROTOCOL : { kind: 'opened', session };
+}
+
+/** Visible ASCII (MCP 2025-11-25, session management). */
+const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
+
+function readSession(
+  { result, headers }: Extract<CallOutcome, { readonly kind: 'result' }>,
+  versions: readonly string[],
+  openedAtMs: number,
+): OwnSession | 'malformed' | undefined {
+  const version = result['protocolVersion'];
+  if (typeof version !== 'string' || !versions.includes(version)) return undefined;
+  const { capabilities, serverInfo } = result as { [name: string]: Json | undefined };
+  const instructions = readInstructions(result);
+  const id = headers['mcp-session-id'];
+  if (!isObject(capabilities) || instructions === 'malformed') return 'malformed';
+  if (id !== undefined && !SESSION_ID.test(id)) return 'malformed';
+  const reportedInfo = isObject(serverInfo) ? serverInfo : undefined;
+  return { id, version, openedAtMs, capabilities, serverInfo: reportedInfo, instructions };
+}
+
+/** Ends the gateway's own session, as far as the upstream goes along. */
+export async function endSession(ports: EraPorts, session: OwnSession): Promise<void> {
+  if (session.id === undefined) return;
+  try {
+    const response = await ports.request({
+      method: 'DELETE',
+      headers: sessionHeaders(session),
+      timeoutMs: ports.requestTimeoutMs,
+    });
+    if ('body' in response) await response.body[Symbol.asyncIterator]().return?.();
+  } catch {
+    // A session that cannot be ended expires at the upstream; nothing here depends on it.
+  }
+}
+
+function readInstructions(result: JsonObject): string | 'malformed' | undefined {
+  const instructions = result['instructions'];
+  if (instructions === undefined || instructions === '') return undefined;
+  return typeof instructions === 'string' ? instructions : 'malformed';
+}
+
+/**
+ * What an unanswered probe means. An era that was never spoken is not spoken, whatever the refusal;
+ * one that was is only gone when the upstream says so, and not when it is in trouble.
+ */
+function unspoken(
+  response: Exclude<CallOutcome, { readonly kind: 'result' }>,
+  isKnown: boolean,
+): Exclude<EraOutcome, { readonly kind: 'listed' }> {
+  if (response.kind === 'failed') {
+    if (response.why === 'protocol' && !isKnown) return { kind: 'not-spoken' };
+    return { ...response, isSpoken: false };
+  }
+  const { status, error } = response;
+  const isTrouble =
+    status >= SERVER_ERROR || TROUBLE_STATUSES.has(status) || STATELESS_CODES.has(error?.code ?? 0);
+  return isTrouble && isKnown ? PROTOCOL : { kind: 'not-spoken' };
+}
+
+function walkFailure(error: WalkError): Exclude<EraOutcome, { readonly kind: 'listed' }> {
+  return error.kind === 'failed' ? { ...error, isSpoken: true } : PROTOCOL;
+}

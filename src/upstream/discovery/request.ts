@@ -1,0 +1,344 @@
+// One request of the gateway's own to an upstream, and the one answer to it, from a JSON body or an
+// event stream. Strict: what is not exactly the awaited answer is a fault. Bounded in bytes and time.
+// MCP 2025-11-25 and 2026-07-28, Streamable HTTP.
+
+import type { ReadOutcome } from '../../protocol/json/incremental.js';
+import type { JsonObject, RpcError } from '../../protocol/jsonrpc.js';
+import type { ListedEra } from '../../protocol/listings.js';
+import { classifyUpstreamMessage } from '../../protocol/responses.js';
+import { createSseFramer, type SseError, type SseEvent } from '../../protocol/sse.js';
+import { DIRECT_MESSAGE_READER, type MessageReader } from '../message-reader.js';
+
+// What the gateway's own listing of one upstream may read in a minute, by all its faces and eras together: a
+// server decides how long its lists are and how often they are asked for, and it must not decide the cost.
+
+export type ListingAllowance = {
+  /** False once more was read in this minute than may be; nothing more is asked for then. */
+  readonly isLeft: boolean;
+  spend(bytes: number): void;
+};
+
+const MINUTE_MS = 60_000;
+
+/** Of which nothing was spent. `now`: milliseconds since the epoch. */
+export function createListingAllowance(maxBytes: number, now: () => number): ListingAllowance {
+  let sinceMs = now();
+  let spent = 0;
+
+  function refill(): void {
+    if (now() - sinceMs < MINUTE_MS) return;
+    sinceMs = now();
+    spent = 0;
+  }
+
+  return {
+    get isLeft() {
+      refill();
+      return spent <= maxBytes;
+    },
+    spend(bytes) {
+      refill();
+      spent += bytes;
+    },
+  };
+}
+
+/** Why no answer can be used. `too-large`: past what one listing, or the listings of a minute, may read. */
+export type ListingError = 'unavailable' | 'timeout' | 'credentials' | 'protocol' | 'too-large';
+
+/** Sends one request of the gateway's own. Headers in, headers out: lower-case names. */
+export type ListingRequest = (input: {
+  readonly method: 'POST' | 'DELETE';
+  readonly headers: { readonly [name: string]: string };
+  readonly body?: string;
+  readonly timeoutMs: number;
+}) => Promise<
+  | {
+      readonly status: number;
+      readonly headers: { readonly [name: string]: string | undefined };
+      readonly body: AsyncIterable<Uint8Array>;
+    }
+  | { readonly failure: ListingError }
+>;
+
+/** Runs something later; the returned function takes it back. Must not hold up the end of the process. */
+export type SetTimer = (run: () => void, delayMs: number) => () => void;
+
+type Call = {
+  readonly era: ListedEra;
+  readonly version: string;
+  readonly method: string;
+  readonly params: JsonObject;
+  readonly headers: { readonly [name: string]: string };
+};
+
+export type CallOutcome =
+  | {
+      readonly kind: 'result';
+      readonly result: JsonObject;
+      /** The message as text, for what has to be read off it. */
+      readonly text: string;
+      /** False proves that no number of it loses value on the way through a double. */
+      readonly suspectNumbers: boolean;
+      readonly headers: { readonly [name: string]: string | undefined };
+    }
+  /** The upstream answered, and did not do it. */
+  | {
+      readonly kind: 'refused';
+      readonly status: number;
+      readonly error: RpcError | undefined;
+    }
+  | { readonly kind: 'failed'; readonly why: ListingError };
+
+/** What may still be spent on one listing: shared by all its requests. */
+export type Budget = { bytesLeft: number; readonly deadlineMs: number };
+
+export type CallPorts = {
+  readonly request: ListingRequest;
+  readonly now: () => number;
+  readonly setTimer: SetTimer;
+  /** For one request, its answer included. */
+  readonly requestTimeoutMs: number;
+  /** How answers are read; alone and at once where not given. */
+  readonly messageReader?: MessageReader | undefined;
+  /** What may be read in this minute; without bound where not given. */
+  readonly allowance?: ListingAllowance | undefined;
+};
+
+/** Under which an answer is read. */
+type Terms = {
+  readonly budget: Budget;
+  readonly messageReader: MessageReader;
+  readonly allowance: ListingAllowance | undefined;
+};
+
+const REQUEST_ID = 1;
+const HTTP_UNAUTHORIZED = 401;
+const HTTP_FORBIDDEN = 403;
+
+/** Sends a request and waits for its own answer; notifications and other messages are passed over. */
+export async function callUpstream(
+  ports: CallPorts,
+  call: Call,
+  budget: Budget,
+): Promise<CallOutcome> {
+  const body = { jsonrpc: '2.0', id: REQUEST_ID, method: call.method, params: call.params };
+  const { messageReader = DIRECT_MESSAGE_READER, allowance } = ports;
+  if (allowance?.isLeft === false) return { kind: 'failed', why: 'too-large' };
+  const terms: Terms = { budget, messageReader, allowance };
+  const reading = (response: Reading): Promise<CallOutcome> => readOutcome(call, response, terms);
+  return sendRequest(ports, call.headers, JSON.stringify(body), budget, reading);
+}
+
+/** Sends a notification; what is answered is not read. */
+export async function notifyUpstream(
+  ports: CallPorts,
+  headers: Call['headers'],
+  method: string,
+  budget: Budget,
+): Promise<CallOutcome> {
+  const body = JSON.stringify({ jsonrpc: '2.0', method });
+  return sendRequest(ports, headers, body, budget, async ({ status, headers: received }) =>
+    status < 300
+      ? { kind: 'result', result: {}, text: '', suspectNumbers: false, headers: received }
+      : { kind: 'refused', status, error: undefined },
+  );
+}
+
+type Reading = {
+  readonly status: number;
+  readonly headers: { readonly [name: string]: string | undefined };
+  /** The next bytes; `undefined` at the end, `late` once the time is over. */
+  next(): Promise<Uint8Array | undefined | 'late'>;
+};
+
+async function sendRequest(
+  ports: CallPorts,
+  headers: Call['headers'],
+  body: string,
+  budget: Budget,
+  read: (response: Reading) => Promise<CallOutcome>,
+): Promise<CallOutcome> {
+  const timeoutMs = Math.min(ports.requestTimeoutMs, budget.deadlineMs - ports.now());
+  if (timeoutMs <= 0) return { kind: 'failed', why: 'timeout' };
+  let cancelTimer: () => void = () => undefined;
+  const late = new Promise<'late'>((resolve) => {
+    cancelTimer = ports.setTimer(() => resolve('late'), timeoutMs);
+  });
+  try {
+    const sent = ports.request({
+      method: 'POST',
+      headers: { ...COMMON, ...headers },
+      body,
+      timeoutMs,
+    });
+    const response = await Promise.race([sent, late]);
+    if (response === 'late') return { kind: 'failed', why: 'timeout' };
+    if ('failure' in response) return { kind: 'failed', why: response.failure };
+    return await readBody(response, late, read);
+  } catch {
+    // A body that breaks off is an upstream that cannot be reached; there is nothing to repair here.
+    return { kind: 'failed', why: 'unavailable' };
+  } finally {
+    cancelTimer();
+  }
+}
+
+const COMMON = {
+  'content-type': 'application/json',
+  accept: 'application/json, text/event-stream',
+} as const;
+
+type ReceivedResponse = Exclude<
+  Awaited<ReturnType<ListingRequest>>,
+  { readonly failure: ListingError }
+>;
+
+async function readBody(
+  response: ReceivedResponse,
+  late: Promise<'late'>,
+  read: (response: Reading) => Promise<CallOutcome>,
+): Promise<CallOutcome> {
+  if (response.status === HTTP_UNAUTHORIZED || response.status === HTTP_FORBIDDEN) {
+    endBody(response.body[Symbol.asyncIterator]());
+    return { kind: 'failed', why: 'credentials' };
+  }
+  const chunks = response.body[Symbol.asyncIterator]();
+  let isComplete = false;
+  try {
+    return await read({
+      status: response.status,
+      headers: response.headers,
+      async next() {
+        const chunk = await Promise.race([chunks.next(), late]);
+        if (chunk === 'late') return 'late';
+        isComplete = chunk.done === true;
+        return chunk.done === true ? undefined : chunk.value;
+      },
+    });
+  } finally {
+    if (!isComplete) endBody(chunks);
+  }
+}
+
+/** Gives the rest of a body up, without waiting: a body that never ends would hold the listing. */
+function endBody(chunks: AsyncIterator<Uint8Array>): void {
+  Promise.resolve(chunks.return?.()).catch(() => undefined);
+}
+
+async function readOutcome(call: Call, response: Reading, terms: Terms): Promise<CallOutcome> {
+  const { headers, status } = response;
+  const type = (headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase();
+  if (type === 'text/event-stream' && status < 300) return readStream(call, response, terms);
+  const bytes = await readEntireBody(response, terms);
+  if ('failed' in bytes) return { kind: 'failed', why: bytes.failed };
+  const isJson = type === 'application/json';
+  const json = isJson ? await terms.messageReader.read(bytes.bytes) : undefined;
+  const own = json?.ok === true ? readOwn(call, response, json) : undefined;
+  if (own !== undefined) return own;
+  if (json?.ok === false && isExcess(json)) return { kind: 'failed', why: 'too-large' };
+  if (status >= 300) return { kind: 'refused', status, error: undefined };
+  return { kind: 'failed', why: 'protocol' };
+}
+
+type OkReading = Extract<ReadOutcome, { readonly ok: true }>;
+
+function isExcess({ error }: Extract<ReadOutcome, { readonly ok: false }>): boolean {
+  return error === 'too-many-values' || error === 'overloaded';
+}
+
+/** The outcome where this is the awaited answer; `undefined` where it is something else. */
+function readOwn(
+  call: Call,
+  { headers, status }: Reading,
+  json: OkReading,
+): CallOutcome | undefined {
+  const { era, version } = call;
+  const response = classifyUpstreamMessage(json.value, { era, version, id: REQUEST_ID });
+  switch (response.kind) {
+    case 'own-result':
+      if (status >= 300) return { kind: 'refused', status, error: undefined };
+      return {
+        kind: 'result',
+        result: response.result,
+        text: json.text,
+        suspectNumbers: json.suspectNumbers,
+        headers,
+      };
+    case 'own-error':
+      return { kind: 'refused', status, error: response.error };
+    case 'own-question':
+    case 'own-task':
+    case 'malformed':
+      return status >= 300 ? undefined : { kind: 'failed', why: 'protocol' };
+    case 'notification':
+    case 'server-request':
+    case 'foreign':
+      return undefined;
+  }
+}
+
+async function readEntireBody(
+  response: Reading,
+  terms: Terms,
+): Promise<{ readonly bytes: Uint8Array } | { readonly failed: ListingError }> {
+  const chunks: Uint8Array[] = [];
+  for (;;) {
+    const chunk = await response.next();
+    if (chunk === 'late') return { failed: 'timeout' };
+    if (chunk === undefined) return { bytes: Buffer.concat(chunks) };
+    if (!spend(terms, chunk)) return { failed: 'too-large' };
+    chunks.push(chunk);
+  }
+}
+
+async function readStream(call: Call, response: Reading, terms: Terms): Promise<CallOutcome> {
+  const framer = createSseFramer({ maxEventBytes: Math.max(terms.budget.bytesLeft, 1) });
+  for (;;) {
+    const chunk = await response.next();
+    if (chunk === 'late') return { kind: 'failed', why: 'timeout' };
+    if (chunk === undefined) return { kind: 'failed', why: 'protocol' };
+    if (!spend(terms, chunk)) return { kind: 'failed', why: 'too-large' };
+    const outcome = await readEvents(call, response, framer.push(chunk), terms.messageReader);
+    if (outcome !== undefined) return outcome;
+  }
+}
+
+async function readEvents(
+  call: Call,
+  response: Reading,
+  events: readonly SseEvent[] | SseError,
+  messageReader: MessageReader,
+): Promise<CallOutcome | undefined> {
+  if ('error' in events) return { kind: 'failed', why: 'protocol' };
+  for (const event of events) {
+    await messageReader.turn();
+    const startedMs = performance.now();
+    const reading = readEvent(event, messageReader);
+    messageReader.spend(performance.now() - startedMs);
+    const json = await reading;
+    const outcome = json === undefined ? undefined : outcomeOf(call, response, json);
+    if (outcome !== undefined) return outcome;
+  }
+  return undefined;
+}
+
+function readEvent(
+  event: SseEvent,
+  { read }: MessageReader,
+): ReadOutcome | Promise<ReadOutcome> | undefined {
+  // An event without content opens a stream that may be resumed (MCP 2025-11-25).
+  if (event.kind !== 'message' || event.event !== 'message' || event.data === '') return undefined;
+  return read(event.data);
+}
+
+function outcomeOf(call: Call, response: Reading, json: ReadOutcome): CallOutcome | undefined {
+  if (json.ok) return readOwn(call, response, json);
+  return { kind: 'failed', why: isExcess(json) ? 'too-large' : 'protocol' };
+}
+
+function spend({ budget, allowance }: Terms, chunk: Uint8Array): boolean {
+  budget.bytesLeft -= chunk.byteLength;
+  allowance?.spend(chunk.byteLength);
+  return budget.bytesLeft >= 0 && allowance?.isLeft !== false;
+}

@@ -1,0 +1,238 @@
+// The gateway's own listing over HTTP+SSE: one channel that is kept open between listings, and each request
+// answered as if over HTTP, so that one lister serves both transports. It answers no request of a server.
+// Source: MCP 2024-11-05, transports, HTTP with SSE.
+
+import { applyEdits, readJsonText, spanOf } from '../../protocol/json/json.js';
+import { isObject, type Json, readEnvelope } from '../../protocol/jsonrpc.js';
+import { createSseFramer, type SseEvent } from '../../protocol/sse.js';
+import type { UpstreamResponse } from '../../protocol/transport.js';
+import type { UpstreamClient } from '../client.js';
+import type { OnBehalf } from '../credentials/presenter.js';
+import { LISTING_CAPS } from './pages.js';
+import type { ListingError, ListingRequest } from './request.js';
+
+// Joins the lister to the client of an upstream: requests for the gateway itself, or for the caller whose
+// session is opened; the answer's bytes as they come. Never sees a token: whom they are for is all it knows.
+
+type Outcome = Awaited<ReturnType<UpstreamClient['request']>>;
+type Reason = Extract<Outcome, { readonly kind: 'fault' }>['reason'];
+
+/** What a fault of a connection is to a listing. */
+const LISTING_ERRORS: { readonly [reason in Reason]: ListingError } = {
+  overloaded: 'unavailable',
+  'upstream-unavailable': 'unavailable',
+  'upstream-timeout': 'timeout',
+  'upstream-protocol': 'protocol',
+  'upstream-credentials': 'credentials',
+};
+
+/** The port of a lister over an upstream's client. */
+export function createListingRequest(
+  client: Pick<UpstreamClient, 'request'>,
+  by: OnBehalf,
+): ListingRequest {
+  return async ({ method, headers, body, timeoutMs }) => {
+    const sent = body === undefined ? {} : { body };
+    const outcome = await client.request({ by, method, headers, timeoutMs, ...sent });
+    if (outcome.kind === 'fault') return { failure: LISTING_ERRORS[outcome.reason] };
+    const chunks = iterate(outcome);
+    return {
+      status: outcome.status,
+      headers: outcome.headers,
+      body: { [Symbol.asyncIterator]: () => chunks },
+    };
+  };
+}
+
+function iterate(
+  response: Exclude<Outcome, { readonly kind: 'fault' }>,
+): AsyncIterator<Uint8Array> {
+  let bytes = 0;
+  return {
+    async next() {
+      const chunk = await response.next();
+      if (typeof chunk !== 'object') response.release();
+      if (chunk === undefined) return { done: true, value: undefined };
+      if (typeof chunk === 'string') throw new Error(chunk);
+      bytes += chunk.byteLength;
+      if ((await response.hold?.(bytes)) === 'overloaded') throw new Error('overloaded');
+      return { done: false, value: chunk };
+    },
+    async return() {
+      response.abort();
+      return { done: true, value: undefined };
+    },
+  };
+}
+
+type ListingResponse = Awaited<ReturnType<ListingRequest>>;
+type Input = Parameters<ListingRequest>[0];
+
+/** One channel of our own. `waiting` is keyed by the id under which the server knows a request. */
+type OwnLegacyStream = {
+  readonly messageEndpoint: string;
+  readonly response: UpstreamResponse;
+  readonly waiting: Map<number, (text: string | undefined) => void>;
+  lastId: number;
+  isOpen: boolean;
+};
+
+/** Stands for the channel towards the lister, which ends what has an id. */
+const LEGACY_SSE_SESSION_ID = 'channel';
+const OK = 200;
+const FIRST_REFUSAL = 300;
+const NOT_FOUND = 404;
+const NOT_ALLOWED = 405;
+
+/** The port of a lister over a channel of an upstream. */
+export function createLegacySseRequest(
+  client: Pick<UpstreamClient, 'request' | 'openLegacyStream'>,
+): ListingRequest {
+  let stream: OwnLegacyStream | undefined;
+
+  function close(): void {
+    stream?.response.abort();
+    stream = undefined;
+  }
+
+  /** A session begins with its channel; the one before it ends. */
+  async function reopen(
+    timeoutMs: number,
+  ): Promise<{ readonly failure: ListingError } | undefined> {
+    close();
+    const opened = await openOwn(client, timeoutMs);
+    if ('failure' in opened) return opened;
+    stream = opened;
+    return undefined;
+  }
+
+  async function post(input: Input): Promise<ListingResponse> {
+    const failed = isInitialize(input.body) ? await reopen(input.timeoutMs) : undefined;
+    if (failed !== undefined) return failed;
+    // Not there, or broken off: the session is lost, and the lister opens another.
+    if (stream?.isOpen !== true) return responseOf(NOT_FOUND);
+    return sendOwn(client, stream, input);
+  }
+
+  return async (input) => {
+    if (input.method === 'DELETE') {
+      close();
+      return responseOf(OK);
+    }
+    // No server speaks the stateless era on this transport.
+    return input.headers['mcp-method'] === undefined ? post(input) : responseOf(NOT_ALLOWED);
+  };
+}
+
+function isInitialize(body: string | undefined): boolean {
+  const message: Json = JSON.parse(body ?? 'null');
+  return isObject(message) && message['method'] === 'initialize';
+}
+
+async function openOwn(
+  client: Pick<UpstreamClient, 'openLegacyStream'>,
+  timeoutMs: number,
+): Promise<OwnLegacyStream | { readonly failure: ListingError }> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), timeoutMs);
+  const opened = await client.openLegacyStream('gateway', late.signal);
+  clearTimeout(timer);
+  if (opened.kind === 'fault')
+    return { failure: late.signal.aborted ? 'timeout' : LISTING_ERRORS[opened.reason] };
+  const { messageEndpoint, response } = opened;
+  const stream = {
+    messageEndpoint,
+    response,
+    waiting: new Map(),
+    lastId: 0,
+    isOpen: true,
+  };
+  void readOn(stream);
+  return stream;
+}
+
+/** Reads until the channel ends; whoever still waits then learns that no answer comes. */
+async function readOn(stream: OwnLegacyStream): Promise<void> {
+  const framer = createSseFramer({ maxEventBytes: LISTING_CAPS.maxBytes });
+  for (;;) {
+    const chunk = await stream.response.next();
+    const events = chunk instanceof Uint8Array ? framer.push(chunk) : undefined;
+    if (events === undefined || 'error' in events) break;
+    takeAll(stream, events);
+  }
+  stream.isOpen = false;
+  stream.response.abort();
+  for (const resolveWaiter of stream.waiting.values()) resolveWaiter(undefined);
+}
+
+function takeAll(stream: OwnLegacyStream, events: readonly SseEvent[]): void {
+  for (const event of events) {
+    if (event.kind === 'message' && event.event === 'message') take(stream, event.data);
+  }
+}
+
+/** What is no answer to a request of ours is nobody's. */
+function take({ waiting }: OwnLegacyStream, data: string): void {
+  const reading = readJsonText(data);
+  const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
+  if (envelope?.kind !== 'result' && envelope?.kind !== 'error') return;
+  if (typeof envelope.id === 'number') waiting.get(envelope.id)?.(data);
+}
+
+/** Posts a message, and waits for its answer on the channel where it has one. */
+async function sendOwn(
+  client: Pick<UpstreamClient, 'request'>,
+  stream: OwnLegacyStream,
+  { body = '', timeoutMs }: Input,
+): Promise<ListingResponse> {
+  stream.lastId += 1;
+  const id = stream.lastId;
+  const asked = spanOf(body, ['id']);
+  const answered = asked === undefined ? undefined : awaitResponse(stream, id, timeoutMs);
+  const posted = await client.request({
+    by: 'gateway',
+    method: 'POST',
+    target: stream.messageEndpoint,
+    headers: { 'content-type': 'application/json' },
+    body: asked === undefined ? body : applyEdits(body, [{ ...asked, text: String(id) }]),
+    timeoutMs,
+  });
+  if (posted.kind === 'fault') return { failure: LISTING_ERRORS[posted.reason] };
+  posted.release();
+  if (posted.status >= FIRST_REFUSAL || answered === undefined || asked === undefined)
+    return responseOf(posted.status);
+  const text = await answered;
+  if (text === undefined) return { failure: stream.isOpen ? 'timeout' : 'unavailable' };
+  const span = spanOf(text, ['id']);
+  if (span === undefined) return { failure: 'protocol' };
+  return responseOf(OK, applyEdits(text, [{ ...span, text: body.slice(asked.start, asked.end) }]));
+}
+
+function awaitResponse(
+  { waiting }: OwnLegacyStream,
+  id: number,
+  timeoutMs: number,
+): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => finish(undefined), timeoutMs);
+    function finish(text: string | undefined): void {
+      clearTimeout(timer);
+      waiting.delete(id);
+      resolve(text);
+    }
+    waiting.set(id, finish);
+  });
+}
+
+function responseOf(status: number, text?: string): ListingResponse {
+  const bytes = new TextEncoder().encode(text ?? '');
+  return {
+    status,
+    headers: { 'content-type': 'application/json', 'mcp-session-id': LEGACY_SSE_SESSION_ID },
+    body: {
+      async *[Symbol.asyncIterator]() {
+        yield bytes;
+      },
+    },
+  };
+}

@@ -1,0 +1,173 @@
+// The messages of an upstream's answer, whether it came whole or as a stream, one at a time and in order.
+// Reads and frames; what a message says is for others.
+// Source: MCP 2025-11-25 and 2026-07-28, transports, sending messages to the server.
+
+import type { ReadOutcome } from '../protocol/json/incremental.js';
+import { MAX_JSON_DEPTH, readJson, readJsonText } from '../protocol/json/json.js';
+import type { Json } from '../protocol/jsonrpc.js';
+import { createSseFramer, type SseError, type SseEvent } from '../protocol/sse.js';
+import {
+  type ForwardError,
+  inOnePiece,
+  type ResponseBody,
+  type UpstreamResponse,
+} from '../protocol/transport.js';
+
+// How the messages of one upstream are read by whoever is no exchange: translations and the gateway's own
+// listing. They share the event loop and the other thread with every exchange.
+
+/** Reads so that nobody else is held up. */
+export type MessageReader = {
+  /** At once, unless the message is large. Never rejects. */
+  read(source: Uint8Array | string): ReadOutcome | Promise<ReadOutcome>;
+  /** Notes time that was spent on the event loop. */
+  spend(ms: number): void;
+  /** What must be waited for before more is done. */
+  turn(): Promise<void> | undefined;
+};
+
+const CAPS = { maxDepth: MAX_JSON_DEPTH, maxValues: 100_000 };
+
+/** Reads alone, under the usual caps. */
+export const DIRECT_MESSAGE_READER: MessageReader = {
+  read: (source) =>
+    typeof source === 'string' ? readJsonText(source, CAPS) : readJson(source, CAPS),
+  spend: () => undefined,
+  turn: () => undefined,
+};
+
+/** Does each step of some work in its turn. */
+export async function runInTurn<T>(
+  { spend, turn }: MessageReader,
+  all: Iterable<T>,
+  step: (one: T) => void,
+): Promise<void> {
+  for (const one of all) {
+    const wait = turn();
+    if (wait !== undefined) await wait;
+    const startedMs = performance.now();
+    step(one);
+    spend(performance.now() - startedMs);
+  }
+}
+
+/** Bytes of one message, and the time for a whole body. `hearing`: read alone and at once where not given. */
+export type ReadBounds = {
+  readonly maxResponseBytes: number;
+  readonly requestTimeoutMs: number;
+  readonly messageReader?: MessageReader | undefined;
+};
+
+/** `value` is absent where the text is no JSON that every parser reads alike. A fault is the last. */
+export type InboundItem =
+  | { readonly kind: 'message'; readonly text: string; readonly value: Json | undefined }
+  | { readonly kind: 'alive' }
+  | { readonly kind: 'fault'; readonly reason: ForwardError };
+
+/** The media type of an answer, without its parameters. */
+export function isStream(response: UpstreamResponse): boolean {
+  return mediaType(response) === 'text/event-stream' && response.status === 200;
+}
+
+/** True where the body is one JSON message. */
+export function isJson(response: UpstreamResponse): boolean {
+  return mediaType(response) === 'application/json';
+}
+
+function mediaType({ headers }: UpstreamResponse): string {
+  return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
+/** Yields what comes. Ending it early gives the answer up. */
+export async function* readMessages(
+  response: UpstreamResponse,
+  { maxResponseBytes, requestTimeoutMs, messageReader = DIRECT_MESSAGE_READER }: ReadBounds,
+): AsyncGenerator<InboundItem, void> {
+  if (isStream(response)) yield* readEvents(response, maxResponseBytes, messageReader);
+  else if (isJson(response)) {
+    const body = await response.readBody(maxResponseBytes, requestTimeoutMs);
+    response.release();
+    yield await parseBody(body, messageReader);
+  } else {
+    response.release();
+    yield errorItem('upstream-protocol');
+  }
+}
+
+function errorItem(reason: ForwardError): InboundItem {
+  return { kind: 'fault', reason };
+}
+
+/** The one message of a whole body. */
+export async function parseBody(
+  bytes: ResponseBody,
+  { read }: MessageReader = DIRECT_MESSAGE_READER,
+): Promise<InboundItem> {
+  if (typeof bytes === 'string')
+    return errorItem(bytes === 'too-large' ? 'upstream-protocol' : bytes);
+  const reading = await read(inOnePiece(bytes));
+  if (!reading.ok)
+    return errorItem(reading.error === 'overloaded' ? 'overloaded' : 'upstream-protocol');
+  return { kind: 'message', text: reading.text, value: reading.value };
+}
+
+async function* readEvents(
+  response: UpstreamResponse,
+  maxBytes: number,
+  messageReader: MessageReader,
+): AsyncGenerator<InboundItem, void> {
+  const framer = createSseFramer({ maxEventBytes: maxBytes });
+  try {
+    for (;;) {
+      const chunk = await response.next();
+      if (chunk === undefined) return;
+      if (typeof chunk === 'string') return yield errorItem(chunk);
+      const reserved = response.hold?.(framer.unfinishedBytes() + chunk.byteLength);
+      if ((await reserved) === 'overloaded') return yield errorItem('overloaded');
+      yield* framed(framer.push(chunk), messageReader);
+      void response.hold?.(framer.unfinishedBytes());
+    }
+  } finally {
+    // Nothing where it has ended.
+    response.release();
+  }
+}
+
+async function* framed(
+  events: readonly SseEvent[] | SseError,
+  messageReader: MessageReader,
+): AsyncGenerator<InboundItem, void> {
+  if ('error' in events) return yield errorItem('upstream-protocol');
+  for (const event of events) {
+    const turn = messageReader.turn();
+    if (turn !== undefined) await turn;
+    const startedMs = performance.now();
+    const inbound = inboundOf(event, messageReader);
+    messageReader.spend(performance.now() - startedMs);
+    const late = inbound instanceof Promise ? await inbound : inbound;
+    if (late !== undefined) yield late;
+  }
+}
+
+function inboundOf(
+  event: SseEvent,
+  { read }: MessageReader,
+): InboundItem | undefined | Promise<InboundItem> {
+  if (event.kind === 'comment') return { kind: 'alive' };
+  if (event.kind !== 'message' || event.event !== 'message' || event.data === '') return undefined;
+  const { data } = event;
+  const reading = read(data);
+  return reading instanceof Promise
+    ? reading.then((late) => messageOf(data, late))
+    : messageOf(data, reading);
+}
+
+/** What cannot be read is told all the same: whoever judges it refuses it. */
+function messageOf(text: string, reading: ReadOutcome): InboundItem {
+  return { kind: 'message', text, value: reading.ok ? reading.value : undefined };
+}
+
+/** Whether a whole answer may ask for input: a quick look, that may be wrong to say yes. */
+export function mentionsInputRequired(bytes: Uint8Array): boolean {
+  return new TextDecoder().decode(bytes).includes('input_required');
+}

@@ -1,0 +1,339 @@
+// What an upstream sends back, as bytes that are pulled: the one place where undici's callbacks become
+// values. Never buffers past a cap, never inflates, never follows a redirect.
+// Back-pressure: a reader that lags pauses the socket (undici DispatchController).
+
+import type { Dispatcher } from 'undici';
+import type {
+  ForwardError,
+  ForwardOutcome,
+  LeaveSignal,
+  UpstreamResponse,
+} from '../protocol/transport.js';
+import type { BufferReservation, ReservationOutcome } from './response-quota.js';
+
+/** Chunks, and their bytes, that may wait before the socket is paused. */
+const MAX_WAITING_CHUNKS = 16;
+const MAX_WAITING_BYTES = 256 * 1024;
+/** What may follow an answer that nobody reads on: more of it costs the socket. */
+const MAX_RELEASED_BYTES = 64 * 1024;
+const RELEASE_WITHIN_MS = 1_000;
+/** A step of the microtask queue; queueMicrotask would make an AsyncResource for each. */
+const SOON = Promise.resolve();
+const NO_HEADERS: UpstreamResponse['headers'] = Object.freeze(Object.create(null));
+
+type Pulled = Uint8Array | undefined | ForwardError;
+type BodyOutcome = Uint8Array | 'too-large' | ForwardError;
+
+/** Enters the room in which answers are kept that are long. */
+export type OpenReservation = () => BufferReservation;
+
+/** What an answer may keep without asking for room. */
+const FREE_BYTES = 64 * 1024;
+/** The least that is asked for, where nobody said how long the answer is. */
+const FIRST_RESERVATION_BYTES = 256 * 1024;
+
+/** Someone who waits for the whole answer. `roomBytes`: up to which it may grow without asking. */
+type Collecting = {
+  readonly maxBytes: number;
+  reservedBytes: number;
+  isWaiting: boolean;
+  size: number;
+  readonly done: (value: BodyOutcome) => void;
+};
+
+/**
+ * Reads one response of undici. `settle` is called once, with the answer when its headers are there, or
+ * with the fault; `signal` gives the exchange up, at any time until it has ended.
+ */
+export function createResponseReader(
+  settle: (outcome: ForwardOutcome) => void,
+  signal?: LeaveSignal,
+  openReservation?: OpenReservation,
+): Dispatcher.DispatchHandler {
+  return new ResponseReader(settle, signal, openReservation);
+}
+
+/** Both ends of one response, from the first byte of its headers to its end: one object an exchange. */
+class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
+  readonly kind = 'answer';
+  status = 0;
+  headers: UpstreamResponse['headers'] = NO_HEADERS;
+  readonly #settle: (outcome: ForwardOutcome) => void;
+  readonly #signal: LeaveSignal | undefined;
+  #controller: Dispatcher.DispatchController | undefined;
+  #settled = false;
+  #end: 'open' | 'done' | ForwardError = 'open';
+  #chunks: Uint8Array[] = [];
+  #waiting: ((value: Pulled) => void) | undefined;
+  /** Below zero while what comes is still wanted. */
+  #releasedBytes = -1;
+  #collecting: Collecting | undefined;
+  readonly #openReservation: OpenReservation | undefined;
+  #reservation: BufferReservation | undefined;
+
+  constructor(
+    settle: (outcome: ForwardOutcome) => void,
+    signal: LeaveSignal | undefined,
+    openReservation: OpenReservation | undefined,
+  ) {
+    this.#settle = settle;
+    this.#signal = signal;
+    this.#openReservation = openReservation;
+  }
+
+  onRequestStart(started: Dispatcher.DispatchController): void {
+    this.#controller = started;
+    if (this.#signal !== undefined) this.#listen(this.#signal);
+    if (this.#end !== 'open') started.abort(new Error('exchange given up'));
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    if (status < 200) return;
+    this.#settled = true;
+    this.status = status;
+    this.headers = flattenHeaders(headers);
+    this.#settle(this);
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    if (this.#releasedBytes >= 0) {
+      this.#discard(chunk);
+      return;
+    }
+    this.#take(chunk);
+    // What else the same reading brings goes along with its first chunk.
+    if (this.#waiting !== undefined && this.#chunks.length === 1)
+      void SOON.then(() => this.#wake());
+    if (this.#collecting === undefined && this.#isFull()) this.#controller?.pause();
+  }
+
+  onResponseEnd(): void {
+    this.#deafen();
+    this.#finish('done');
+  }
+
+  onResponseError(_controller: unknown, error: unknown): void {
+    this.#deafen();
+    const reason = forwardErrorOf(error);
+    if (!this.#settled) {
+      this.#settled = true;
+      this.#settle({ kind: 'fault', reason });
+    }
+    this.#finish(reason);
+  }
+
+  readBody(maxBytes: number, withinMs: number): BodyOutcome | Promise<BodyOutcome> {
+    // A short answer came with its headers: nothing is waited for.
+    if (this.#end !== 'open') return this.#bodyOf(maxBytes);
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => this.#giveUp('upstream-timeout'), withinMs);
+      const done = (value: BodyOutcome): void => {
+        clearTimeout(timer);
+        resolve(value);
+      };
+      const size = this.#chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+      const collecting = { maxBytes, reservedBytes: FREE_BYTES, isWaiting: false, size, done };
+      this.#collecting = collecting;
+      this.#controller?.resume();
+      if (size > maxBytes) this.#refuse(collecting, 'too-large');
+      else if (size > collecting.reservedBytes) this.#reserveMore(collecting);
+    });
+  }
+
+  next(): Pulled | Promise<Pulled> {
+    const taken = this.#takeWaiting();
+    if (taken !== undefined) return taken;
+    if (this.#end !== 'open') return this.#end === 'done' ? undefined : this.#end;
+    return new Promise((resolve) => {
+      this.#waiting = resolve;
+    });
+  }
+
+  /** Reads and drops what little is left, so that the socket can serve again; gives up past a bound. */
+  hold(bytes: number): undefined | Promise<ReservationOutcome> {
+    if (this.#reservation === undefined && bytes <= FREE_BYTES) return undefined;
+    this.#reservation ??= this.#openReservation?.();
+    return this.#reservation?.hold(bytes <= FREE_BYTES ? 0 : bytes);
+  }
+
+  release(): void {
+    this.#reservation?.release();
+    if (this.#end !== 'open') return;
+    this.#chunks = [];
+    this.#releasedBytes = 0;
+    this.#controller?.resume();
+    setTimeout(() => this.abort(), RELEASE_WITHIN_MS).unref();
+  }
+
+  abort(): void {
+    this.#reservation?.release();
+    this.#giveUp('upstream-unavailable');
+  }
+
+  /** The client has left, or the exchange was given up. Listens itself: a closure for each exchange would outlive it. */
+  handleEvent(): void {
+    this.#controller?.abort(new Error('exchange given up'));
+  }
+
+  #listen(signal: LeaveSignal): void {
+    if (signal.aborted) this.handleEvent();
+    else signal.addEventListener('abort', this, { once: true });
+  }
+
+  #deafen(): void {
+    this.#signal?.removeEventListener('abort', this);
+  }
+
+  #finish(how: 'done' | ForwardError): void {
+    if (this.#end !== 'open') return;
+    this.#end = how;
+    if (this.#collecting !== undefined) this.#finishBody();
+    else if (this.#waiting !== undefined && this.#chunks.length === 0)
+      this.#deliver(this.#pulledEnd());
+  }
+
+  #pulledEnd(): Pulled {
+    return this.#end === 'done' || this.#end === 'open' ? undefined : this.#end;
+  }
+
+  #deliver(value: Pulled): void {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    waiting?.(value);
+  }
+
+  #finishBody(): void {
+    const collecting = this.#collecting;
+    this.#collecting = undefined;
+    if (collecting === undefined) return;
+    const body = this.#bodyOf(collecting.maxBytes);
+    if (typeof body === 'string') this.#reservation?.release();
+    collecting.done(body);
+  }
+
+  /** What came, once the answer has ended. */
+  #bodyOf(maxBytes: number): BodyOutcome {
+    if (this.#end !== 'done') return this.#end === 'open' ? 'upstream-protocol' : this.#end;
+    const bytes = joinChunks(this.#chunks);
+    return bytes.byteLength > maxBytes ? 'too-large' : bytes;
+  }
+
+  #take(chunk: Uint8Array): void {
+    this.#chunks.push(chunk);
+    const collecting = this.#collecting;
+    if (collecting === undefined) return;
+    collecting.size += chunk.byteLength;
+    if (collecting.size > collecting.maxBytes) this.#refuse(collecting, 'too-large');
+    else if (collecting.size > collecting.reservedBytes && !collecting.isWaiting)
+      this.#reserveMore(collecting);
+  }
+
+  /** Asks for room: for all of it where its length is known, else for twice what is there. */
+  #reserveMore(collecting: Collecting): void {
+    const { maxBytes, size } = collecting;
+    const declared = Number(this.headers['content-length']);
+    const wanted = size <= declared ? declared : Math.max(2 * size, FIRST_RESERVATION_BYTES);
+    collecting.reservedBytes = Math.min(wanted, maxBytes);
+    const reserved = this.hold(collecting.reservedBytes);
+    if (reserved === undefined) return;
+    collecting.isWaiting = true;
+    this.#controller?.pause();
+    void reserved.then((outcome) => {
+      collecting.isWaiting = false;
+      if (this.#collecting !== collecting) return;
+      if (outcome === 'overloaded') this.#refuse(collecting, outcome);
+      else if (collecting.size > collecting.reservedBytes) this.#reserveMore(collecting);
+      else this.#controller?.resume();
+    });
+  }
+
+  #refuse({ done }: Collecting, why: 'too-large' | 'overloaded'): void {
+    this.#collecting = undefined;
+    this.abort();
+    done(why);
+  }
+
+  #isFull(): boolean {
+    if (this.#chunks.length >= MAX_WAITING_CHUNKS) return true;
+    let bytes = 0;
+    for (const chunk of this.#chunks) bytes += chunk.byteLength;
+    return bytes >= MAX_WAITING_BYTES;
+  }
+
+  #discard(chunk: Uint8Array): void {
+    this.#releasedBytes += chunk.byteLength;
+    if (this.#releasedBytes > MAX_RELEASED_BYTES) this.abort();
+  }
+
+  /** Closes the socket and tells whoever waits why. */
+  #giveUp(why: ForwardError): void {
+    if (this.#end !== 'open') return;
+    this.#end = why;
+    this.#controller?.abort(new Error('exchange given up'));
+    this.#deliver(why);
+    this.#finishBody();
+  }
+
+  /** All that waits, in one piece: what came in one reading of the socket is read as one. */
+  #takeWaiting(): Uint8Array | undefined {
+    if (this.#chunks.length === 0) return undefined;
+    const taken = this.#chunks;
+    this.#chunks = [];
+    this.#controller?.resume();
+    return joinChunks(taken);
+  }
+
+  #wake(): void {
+    const waiting = this.#waiting;
+    if (waiting === undefined || this.#chunks.length === 0) return;
+    // Taking lets the socket go on, which may end the answer: that is for the next reading to hear.
+    this.#waiting = undefined;
+    waiting(this.#takeWaiting());
+  }
+}
+
+/** Maps undici's errors; what is not known is `upstream-unavailable`. */
+export function forwardErrorOf(error: unknown): ForwardError {
+  const code =
+    typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  if (
+    code === 'UND_ERR_HEADERS_TIMEOUT' ||
+    code === 'UND_ERR_BODY_TIMEOUT' ||
+    code === 'UND_ERR_CONNECT_TIMEOUT'
+  ) {
+    return 'upstream-timeout';
+  }
+  if (code === 'UND_ERR_HEADERS_OVERFLOW' || (typeof code === 'string' && code.startsWith('HPE_')))
+    return 'upstream-protocol';
+  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return 'upstream-protocol';
+  return 'upstream-unavailable';
+}
+
+function flattenHeaders(
+  headers: Record<string, string | string[] | undefined>,
+): UpstreamResponse['headers'] {
+  const flat: { [name: string]: string | undefined } = Object.create(null);
+  for (const name of Object.keys(headers)) {
+    const value = headers[name];
+    flat[name.toLowerCase()] = Array.isArray(value) ? value.join(',') : value;
+  }
+  return flat;
+}
+
+function joinChunks(chunks: readonly Uint8Array[]): Uint8Array {
+  const [first] = chunks;
+  if (chunks.length === 1 && first !== undefined) return first;
+  let size = 0;
+  for (const chunk of chunks) size += chunk.byteLength;
+  const joined = Buffer.allocUnsafe(size);
+  let offset = 0;
+  for (const chunk of chunks) {
+    joined.set(chunk, offset);
+    offset += chunk.byteLength;
+  }
+  return joined;
+}

@@ -1,0 +1,419 @@
+// The one fetch for URLs that are learned at configuration or run time: JSON documents of issuers, and
+// forms that are posted to them. It connects only where the rule allows, asks for identity encoding, caps
+// bytes and time, never follows a redirect and sends no credential but what a caller puts into a form or
+// its headers. What an answer means is the caller's business.
+// Contract §3 (addresses); RFC 9110 §8.4, §15.4.
+
+import { createHash } from 'node:crypto';
+import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns';
+import { isIP, type Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import ipaddr from 'ipaddr.js';
+import { Agent, buildConnector, type Dispatcher } from 'undici';
+import type { Network, UpstreamTls } from '../config/settings.js';
+import type { Json } from '../protocol/jsonrpc.js';
+
+// Decides whether an address may be connected to, given the network that the configuration allows.
+// It judges addresses only: names are resolved elsewhere, and every answer comes here.
+// Sources: IANA special-purpose address registries (RFC 6890), RFC 4291 §2.5.5, RFC 6052 §2.1.
+
+/** Addresses of cloud metadata services outside the link-local range, which holds the others. */
+const METADATA_RANGES = ['fd00:ec2::/32', '168.63.129.16/32'].map((cidr) => ipaddr.parseCIDR(cidr));
+
+/** The only part of IPv6 that IANA has assigned to global unicast (RFC 4291 §2.4). */
+const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3');
+
+/** RFC 6052 §2.1: the last 32 bits are an IPv4 address. The local-use prefix is never unwrapped. */
+const NAT64 = ipaddr.parseCIDR('64:ff9b::/96');
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+/** The IPv4 address inside a mapped or NAT64 address, or the address itself. */
+function unwrap(address: Address): Address {
+  if (!(address instanceof ipaddr.IPv6)) return address;
+  if (address.isIPv4MappedAddress()) return address.toIPv4Address();
+  if (address.match(NAT64)) return new ipaddr.IPv4(address.toByteArray().slice(12));
+  return address;
+}
+
+function isMetadata(address: Address): boolean {
+  return METADATA_RANGES.some(
+    (range) => range[0].kind() === address.kind() && address.match(range),
+  );
+}
+
+function isPublic(address: Address): boolean {
+  if (address.range() !== 'unicast') return false;
+  return address instanceof ipaddr.IPv4 || address.match(GLOBAL_UNICAST);
+}
+
+/**
+ * True when `address` (an IP literal, IPv6 without brackets) may be connected to.
+ * `loopback` holds loopback alone; `public` global unicast; `private` that and RFC 1918 and
+ * unique-local addresses. Link-local and metadata addresses are in none, nor is what does not parse.
+ */
+export function isAddressAllowed(address: string, network: Network): boolean {
+  if (!ipaddr.isValid(address)) return false;
+  const actual = unwrap(ipaddr.parse(address));
+  switch (network) {
+    case 'loopback':
+      return actual.range() === 'loopback';
+    case 'public':
+      return isPublic(actual) && !isMetadata(actual);
+    case 'private': {
+      const range = actual.range();
+      const isInside = range === 'private' || range === 'uniqueLocal';
+      return (isInside || isPublic(actual)) && !isMetadata(actual);
+    }
+  }
+}
+
+// Opens sockets for undici and refuses those whose address lies outside the allowed network:
+// literals before connecting, every answer of DNS, and the address that was really connected to.
+// It holds no URL and follows nothing. undici does not call `lookup` for IP literals, and a name may
+// resolve differently the second time: each of the three checks covers what the others miss.
+
+/** `code` of the error of a connection that was refused for its address. */
+const REFUSED_ADDRESS = 'SALLYPORT_REFUSED_ADDRESS';
+/** `code` of the error of a connection whose server has none of the pinned keys. */
+const UNPINNED_KEY = 'SALLYPORT_UNPINNED_KEY';
+
+const DEFAULT_CONNECT_TIMEOUT_MS = 10_000;
+
+/** Resolves a name to all its addresses, as `dns.lookup` does with `all: true`. */
+export type LookupAll = (
+  hostname: string,
+  options: LookupOptions & { readonly all: true },
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
+
+/** What may be set on a guarded connection; nothing here can widen the network. */
+type ConnectSettings = {
+  readonly lookup?: LookupAll;
+  readonly timeoutMs?: number;
+  /** How the other side proves itself, and we to it. */
+  readonly tls?: Partial<UpstreamTls>;
+  /** Told of each connection that could not be made, by the code of its error. */
+  readonly onFailure?: (code: string) => void;
+};
+
+type LookupCallback = (
+  error: NodeJS.ErrnoException | null,
+  address: string | LookupAddress[],
+  family?: number,
+) => void;
+
+function refusal(network: Network): Error {
+  const error = new Error(`the address lies outside the allowed network (${network})`);
+  return Object.assign(error, { code: REFUSED_ADDRESS });
+}
+
+/** True for the error of a connection that was refused for its address. */
+export function isRefusedAddress(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === REFUSED_ADDRESS;
+}
+
+/** One bad answer among good ones is a refusal: which of them is dialled is not ours to choose. */
+function guardLookup(network: Network, lookup: LookupAll) {
+  return (hostname: string, options: LookupOptions, callback: LookupCallback): void => {
+    lookup(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, []);
+      const first = addresses[0];
+      const isAllowed = addresses.every(({ address }) => isAddressAllowed(address, network));
+      if (first === undefined || !isAllowed) return callback(refusal(network), []);
+      if (options.all === true) return callback(null, addresses);
+      callback(null, first.address, first.family);
+    });
+  };
+}
+
+/** True where nothing is pinned, or the server's key is. What cannot be told is not. */
+function hasPinnedKey(socket: Socket, pins: readonly string[]): boolean {
+  if (pins.length === 0) return true;
+  if (!(socket instanceof TLSSocket)) return false;
+  const spki = socket.getPeerX509Certificate()?.publicKey.export({ type: 'spki', format: 'der' });
+  return spki !== undefined && pins.includes(createHash('sha256').update(spki).digest('hex'));
+}
+
+/** `undefined` where the peer is whom we want: the right network, and the right key. */
+function peerErrorOf(socket: Socket, network: Network, pins: readonly string[]): Error | undefined {
+  if (!isPeerAllowed(socket, network)) return refusal(network);
+  if (hasPinnedKey(socket, pins)) return undefined;
+  const error = new Error("the server's key is none of those that are pinned");
+  return Object.assign(error, { code: UNPINNED_KEY });
+}
+
+function isPeerAllowed(socket: Socket, network: Network): boolean {
+  return socket.remoteAddress !== undefined && isAddressAllowed(socket.remoteAddress, network);
+}
+
+/** IPv6 literals stand in brackets in URLs. */
+function bareHost(hostname: string): string {
+  return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+}
+
+/**
+ * The `connect` option for an undici Pool, Client or Agent: connects into `network` alone.
+ * A refused connection fails with an error for which {@link isRefusedAddress} holds.
+ * `settings.timeoutMs` bounds the connection (10 s unless told).
+ */
+export function connectOptionsFor(
+  network: Network,
+  settings: ConnectSettings = {},
+): buildConnector.connector {
+  const { tls = {}, onFailure } = settings;
+  const { serverName, pins = [] } = tls;
+  const connect = buildConnector({
+    timeout: settings.timeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
+    lookup: guardLookup(network, settings.lookup ?? systemLookup),
+    minVersion: 'TLSv1.2',
+    // A resumed session shows no certificate to compare.
+    ...(pins.length === 0 ? {} : { maxCachedSessions: 0 }),
+    ...(tls.ca === undefined ? {} : { ca: tls.ca }),
+    ...tls.client,
+  });
+  return (options, callback) => {
+    function fail(error: Error): void {
+      onFailure?.('code' in error ? String(error.code) : 'no code');
+      callback(error, null);
+    }
+    const host = bareHost(options.hostname);
+    if (isIP(host) !== 0 && !isAddressAllowed(host, network)) return fail(refusal(network));
+    const named = serverName === undefined ? options : { ...options, servername: serverName };
+    connect(named, (...[error, socket]) => {
+      if (error !== null) return fail(error);
+      const peerError = peerErrorOf(socket, network, pins);
+      if (peerError === undefined) return callback(null, socket);
+      socket.destroy();
+      fail(peerError);
+    });
+  };
+}
+
+/** Where a URL may lead and how much may come back. */
+export type FetchRule = {
+  /** Where the origins below may resolve. */
+  readonly network: Network;
+  /**
+   * Origins that the configuration names. A URL of any other origin must be public https.
+   * Absent: the URL itself stands in the configuration.
+   */
+  readonly origins?: readonly string[];
+  readonly maxBytes: number;
+  /** From the call to the last byte. */
+  readonly timeoutMs: number;
+};
+
+/** Why nothing was fetched. */
+export type FetchError =
+  | 'refused-address'
+  | 'redirect'
+  | 'status'
+  | 'too-large'
+  | 'timeout'
+  | 'invalid'
+  | 'unreachable';
+
+export type FetchOutcome =
+  | {
+      readonly ok: true;
+      readonly value: Json;
+      readonly headers: { readonly [name: string]: string | string[] | undefined };
+    }
+  | { readonly ok: false; readonly why: FetchError; readonly detail: string };
+
+export type FetchJson = (url: URL, rule: FetchRule) => Promise<FetchOutcome>;
+
+/** A form (`application/x-www-form-urlencoded`) with the headers that go along. */
+export type FormRequest = {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+/** An answer of any status but a redirect: errors of OAuth endpoints have bodies too (RFC 6749 §5.2). */
+export type FormOutcome =
+  | {
+      readonly ok: true;
+      readonly status: number;
+      readonly contentType: string;
+      readonly bytes: Uint8Array;
+    }
+  | Refused;
+
+export type PostForm = (url: URL, form: FormRequest, rule: FetchRule) => Promise<FormOutcome>;
+
+export type GuardedFetch = {
+  /** Fetches one JSON document. Expected failures are values; it does not throw. */
+  readonly fetchJson: FetchJson;
+  /** Posts one form, once. Expected failures are values; it does not throw. */
+  readonly postForm: PostForm;
+  /** Ends idle connections. A later call fails with `unreachable`. */
+  close(): Promise<void>;
+};
+
+const MAX_TARGET_LENGTH = 200;
+/**
+ * To one origin. As many as may wait for an issuer's answers (authn/introspection.ts): with fewer, those
+ * that hang would hold up those for whom room was kept.
+ */
+const MAX_CONNECTIONS = 64;
+const REQUEST_HEADERS = { accept: 'application/json', 'accept-encoding': 'identity' };
+
+type Refused = Extract<FetchOutcome, { readonly ok: false }>;
+
+function refuse(why: FetchError, detail: string): Refused {
+  return { ok: false, why, detail };
+}
+
+/** The network that applies: the configured one for configured origins, else public. */
+function networkFor(url: URL, rule: FetchRule): Network {
+  return rule.origins === undefined || rule.origins.includes(url.origin) ? rule.network : 'public';
+}
+
+function findUrlError(url: URL, network: Network): Refused | undefined {
+  if (url.username !== '' || url.password !== '') {
+    return refuse('invalid', 'the URL carries credentials');
+  }
+  const isPlainAllowed = network === 'loopback' && url.protocol === 'http:';
+  if (url.protocol === 'https:' || isPlainAllowed) return undefined;
+  return refuse('refused-address', 'the URL must be https');
+}
+
+/** Parsing the target percent-encodes what could break a log line; a query may hold secrets. */
+function describeTarget(location: unknown, base: URL): string {
+  if (typeof location !== 'string' || !URL.canParse(location, base.href)) return 'nowhere';
+  const target = new URL(location, base.href);
+  return `${target.protocol}//${target.host}${target.pathname}`.slice(0, MAX_TARGET_LENGTH);
+}
+
+function findHeadError(
+  response: Dispatcher.ResponseData,
+  url: URL,
+  takesErrors: boolean,
+): Refused | undefined {
+  const { statusCode, headers } = response;
+  if (statusCode >= 300 && statusCode < 400) {
+    return refuse('redirect', `redirected to ${describeTarget(headers['location'], url)}`);
+  }
+  const isResponse = statusCode === 200 || (takesErrors && statusCode >= 400);
+  if (!isResponse) return refuse('status', `answered with status ${statusCode}`);
+  const encoding = headers['content-encoding'] ?? 'identity';
+  if (encoding === 'identity') return undefined;
+  return refuse('invalid', 'answered with a content encoding that was not asked for');
+}
+
+/** Undefined when more than `maxBytes` came. No content coding is decoded, so bytes are bytes. */
+async function readBody(
+  body: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = [];
+  let total = 0;
+  for await (const chunk of body) {
+    total += chunk.byteLength;
+    if (total > maxBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, total);
+}
+
+function parseBody(bytes: Uint8Array): { readonly value: Json } | undefined {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    const value: Json = JSON.parse(text);
+    return { value };
+  } catch {
+    return undefined;
+  }
+}
+
+type Received = { readonly response: Dispatcher.ResponseData; readonly bytes: Uint8Array };
+
+/** One request and its whole body, under the caps. */
+async function requestOnce(
+  agent: Agent,
+  url: URL,
+  form: FormRequest | undefined,
+  { maxBytes, signal }: { readonly maxBytes: number; readonly signal: AbortSignal },
+): Promise<Received | Refused> {
+  const response = await agent.request({
+    origin: url.origin,
+    path: url.pathname + url.search,
+    method: form === undefined ? 'GET' : 'POST',
+    headers: { ...form?.headers, ...REQUEST_HEADERS },
+    ...(form === undefined ? {} : { body: form.body }),
+    signal,
+  });
+  // A body that is not read must be destroyed, and its late error has no reader.
+  response.body.on('error', () => {});
+  const refused = findHeadError(response, url, form !== undefined);
+  if (refused !== undefined) {
+    response.body.destroy();
+    return refused;
+  }
+  const bytes = await readBody(response.body, maxBytes);
+  return bytes === undefined
+    ? refuse('too-large', `answered with more than ${maxBytes} bytes`)
+    : { response, bytes };
+}
+
+function readDocument(received: Received | Refused): FetchOutcome {
+  if ('ok' in received) return received;
+  const parsed = parseBody(received.bytes);
+  if (parsed === undefined) return refuse('invalid', 'answered with something that is not JSON');
+  return { ok: true, value: parsed.value, headers: received.response.headers };
+}
+
+function readResponse(received: Received | Refused): FormOutcome {
+  if ('ok' in received) return received;
+  const { statusCode: status, headers } = received.response;
+  const contentType = String(headers['content-type'] ?? '');
+  return { ok: true, status, contentType, bytes: received.bytes };
+}
+
+function describeFailure(error: unknown, hasTimedOut: boolean, network: Network): Refused {
+  if (hasTimedOut) return refuse('timeout', 'did not answer in time');
+  if (isRefusedAddress(error)) {
+    return refuse('refused-address', `resolves outside the allowed network (${network})`);
+  }
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'no code';
+  return refuse('unreachable', `could not be reached (${code})`);
+}
+
+/**
+ * Makes the guarded fetch. Sockets are kept per network, so a connection that was checked for one
+ * network is never used for another.
+ */
+export function createGuardedFetch(settings: ConnectSettings = {}): GuardedFetch {
+  const agentFor = (network: Network) =>
+    new Agent({ connect: connectOptionsFor(network, settings), connections: MAX_CONNECTIONS });
+  const agents: { readonly [network in Network]: Agent } = {
+    public: agentFor('public'),
+    private: agentFor('private'),
+    loopback: agentFor('loopback'),
+  };
+
+  async function run(url: URL, rule: FetchRule, form?: FormRequest): Promise<Received | Refused> {
+    const network = networkFor(url, rule);
+    const refused = findUrlError(url, network);
+    if (refused !== undefined) return refused;
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(), rule.timeoutMs);
+    const caps = { maxBytes: rule.maxBytes, signal: deadline.signal };
+    try {
+      return await requestOnce(agents[network], url, form, caps);
+    } catch (error) {
+      return describeFailure(error, deadline.signal.aborted, network);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  return {
+    fetchJson: async (url, rule) => readDocument(await run(url, rule)),
+    postForm: async (url, form, rule) => readResponse(await run(url, rule, form)),
+    async close() {
+      await Promise.all(Object.values(agents).map((agent) => agent.destroy()));
+    },
+  };
+}

@@ -1,0 +1,118 @@
+// Values that the tests of observe/ share: a record of a call, a gateway, a signer, counted meters.
+
+import { createHash } from 'node:crypto';
+import type { AuditMeters } from '../../../src/audit/audit.js';
+import type { EventContext } from '../../../src/audit/event.js';
+import type { Principal } from '../../../src/policy/principal.js';
+import type { RequestRecord } from '../../../src/policy/record.js';
+import { createKeyRing } from '../../../src/state/keys.js';
+
+export const NOW = Date.UTC(2026, 10, 20, 9, 30, 0, 123);
+
+export const ring = createKeyRing([
+  { id: 'sample', bytes: createHash('sha256').update('sample').digest() },
+]);
+
+export const versions = { config: 'c0', policy: 'p0', pins: 'l0' };
+
+export const context: EventContext = {
+  gateway: { instance: 'run-1', version: '0.1.0', ...versions },
+  nowMs: NOW,
+};
+
+export const principal = {
+  issuer: 'corp',
+  issuerUrl: 'https://idp.example.com',
+  subject: 'alice',
+  client: 'cli',
+  groups: ['eng'],
+  scopes: ['github:read'],
+  claims: {},
+  actors: [{ issuer: 'https://idp.example.com', subject: 'agent-7' }],
+  token: {
+    id: 'token-digest',
+    audience: 'https://mcp.example.com/github',
+    expiresAt: NOW + 60_000,
+    binding: 'none',
+  },
+  // A test may make what only authn makes.
+} as unknown as Principal;
+
+export function sampleRecord(change: Partial<RequestRecord> = {}): RequestRecord {
+  return {
+    id: '0b7e9f0e-6f5d-4a43-9d1c-2d7c3f1d8a11',
+    receivedAt: NOW,
+    startedMs: 0,
+    upstream: 'github',
+    httpMethod: 'POST',
+    principal,
+    client: {
+      ip: '192.0.2.7',
+      era: '2025',
+      version: '2025-11-25',
+      session: 'session-digest',
+      selfReported: { name: 'inspector', version: '1.0' },
+    },
+    target: {
+      method: 'tools/call',
+      receivedMethod: 'tools/call',
+      kind: 'tool',
+      name: 'get_issue',
+      definition: 'd'.repeat(64),
+      pin: 'd'.repeat(64),
+      requestId: 7,
+    },
+    args: { digest: 'args-digest', bytes: 21, keys: ['owner'], captured: {} },
+    decision: {
+      verdict: 'allow',
+      action: 'forwarded',
+      stage: 'forward',
+      policy: 'github',
+      rule: 'engineers-read',
+      reasons: [],
+    },
+    findings: [],
+    result: {
+      status: 'ok',
+      http: 200,
+      rpcCode: undefined,
+      bytes: 512,
+      digest: 'result-digest',
+      list: undefined,
+    },
+    latency: { auth: 0.1, policy: 0.2, inspect: 0.3, upstream: 12 },
+    trace: undefined,
+    ...change,
+  };
+}
+
+/** Meters that count what they are told, by `sink result`. */
+export function countingMeters(): AuditMeters & {
+  readonly counts: Map<string, number>;
+  seq: number;
+} {
+  const counts = new Map<string, number>();
+  return {
+    counts,
+    seq: -1,
+    auditEvent(sink, result, count) {
+      const key = `${sink} ${result}`;
+      counts.set(key, (counts.get(key) ?? 0) + count);
+    },
+    setAuditQueue() {
+      // The queue is asserted through the sink.
+    },
+    setChainSeq(seq) {
+      this.seq = seq;
+    },
+  };
+}
+
+/** Waits until something holds; fails the test after two thousand turns of 5 ms. */
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (let turn = 0; turn < 2000; turn += 1) {
+    if (await holds()) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  throw new Error('it never came to hold');
+}

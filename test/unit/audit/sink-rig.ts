@@ -1,0 +1,78 @@
+// Makes a sink over a place for the tests of observe/, and reads what it wrote.
+
+import { readFile } from 'node:fs/promises';
+import type { ChainHead } from '../../../src/audit/chain.js';
+import {
+  type CheckpointBounds,
+  checkpointBytes,
+  checkpointDetail,
+  MAX_LINES_BETWEEN_CHECKPOINTS,
+} from '../../../src/audit/chain.js';
+import { type EventText, plainEvent } from '../../../src/audit/event.js';
+import type { ChainWriter } from '../../../src/audit/sink.js';
+import { AuditSink } from '../../../src/audit/sink.js';
+import { type ChainVerdict, verifyChain } from '../../../src/audit/verify.js';
+import { context, NOW, ring } from './samples.js';
+
+export function lifecycle(event: string, detail: Record<string, string | number> = {}): EventText {
+  const key = ring.publicKeys()[0]?.publicKey ?? '';
+  const all = event === 'started' ? { ...detail, public_key: key } : detail;
+  return plainEvent({ type: 'lifecycle', event, detail: all }, context);
+}
+
+export type Rig = {
+  readonly sink: AuditSink;
+  readonly results: Map<string, number>;
+  /** Every state that was told, in order. */
+  readonly states: (string | undefined)[];
+  readonly clock: { ms: number };
+};
+
+let epochs = 0;
+
+const BOUNDS = { everyMs: 30_000, everyLines: MAX_LINES_BETWEEN_CHECKPOINTS };
+
+export function makeSink(writer: ChainWriter, bounds: CheckpointBounds = BOUNDS): Rig {
+  const results = new Map<string, number>();
+  const states: (string | undefined)[] = [];
+  const clock = { ms: NOW };
+  const sink = new AuditSink('file', writer, {
+    lifecycle,
+    checkpoint(head: ChainHead) {
+      const point = { ...head, time: new Date(NOW).toISOString(), bounds };
+      const detail = checkpointDetail({ ...point, ...ring.sign(checkpointBytes(point)) });
+      return plainEvent({ type: 'checkpoint', detail }, context);
+    },
+    bounds,
+    newEpoch() {
+      epochs += 1;
+      return `epoch-${epochs}`;
+    },
+    monotonicMs: () => clock.ms,
+    onResult: (result, count) => results.set(result, (results.get(result) ?? 0) + count),
+    onWritten: () => undefined,
+    onCheckpoint: () => undefined,
+    onState: (fault) => states.push(fault),
+  });
+  return { sink, results, states, clock };
+}
+
+/** Lines of files, as the verifier wants them. */
+export async function linesOf(...paths: readonly string[]): Promise<string[]> {
+  const texts = await Promise.all(paths.map((path) => readFile(path, 'latin1')));
+  return texts.flatMap((text) => text.replace(/\n$/, '').split('\n'));
+}
+
+export async function verified(...paths: readonly string[]): Promise<ChainVerdict> {
+  return verifyChain(await linesOf(...paths));
+}
+
+/** The `event` of every lifecycle line, in order. */
+export async function eventsOf(...paths: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const line of await linesOf(...paths)) {
+    const name = /"detail":\{"event":"([^"]*)"/.exec(line)?.[1];
+    if (name !== undefined) found.push(name);
+  }
+  return found;
+}

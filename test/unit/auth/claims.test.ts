@@ -1,0 +1,230 @@
+// What claims say: kinds of tokens that their type does not tell, groups and where they stand, scopes and
+// what they include, chains of actors.
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type ClaimSource, checkClaims, claimAt } from '../../../src/auth/claims.js';
+import { makePrincipal } from '../../../src/auth/principal.js';
+import type { IssuerSettings } from '../../../src/config/settings.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import { RESOURCE } from './fixture.js';
+
+const NOW_S = 1_900_000_000;
+const ISSUER: IssuerSettings = {
+  name: 'corp',
+  issuer: 'https://idp.example.com',
+  network: 'public',
+  algorithms: ['ES256'],
+  tokenType: 'JWT',
+  maxLifetimeMs: 3_600_000,
+  keysMaxAgeMs: 3_600_000,
+  introspection: undefined,
+  claims: { client: ['client_id', 'azp'], scope: ['scope', 'scp'], groups: ['groups'] },
+  impliedScopes: {},
+};
+const GOOD = {
+  iss: ISSUER.issuer,
+  sub: 'alice',
+  aud: RESOURCE,
+  client_id: 'ide',
+  scope: 'notes:read',
+  iat: NOW_S,
+  exp: NOW_S + 600,
+  jti: 'one',
+};
+
+type Changes = {
+  readonly claims?: Readonly<Record<string, unknown>>;
+  readonly source?: ClaimSource;
+  readonly names?: Partial<IssuerSettings['claims']>;
+  readonly audiences?: readonly string[];
+};
+
+function judge({ claims = {}, source = 'jwt', names = {}, audiences = [RESOURCE] }: Changes) {
+  const stated = Object.fromEntries(
+    Object.entries({ ...GOOD, ...claims }).filter(([, value]) => value !== undefined),
+  ) as JsonObject;
+  const issuer = { ...ISSUER, claims: { ...ISSUER.claims, ...names } };
+  return checkClaims(stated, { issuer, source, audiences, now: NOW_S * 1000 });
+}
+
+function groupsOf(claims: Readonly<Record<string, unknown>>, ...groups: readonly string[]) {
+  const names = groups.length === 0 ? {} : { groups };
+  const facts = judge({ claims, names });
+  return typeof facts === 'string' ? facts : facts.groups;
+}
+
+describe('[TOK-06] a token of a type that tells nothing', () => {
+  it.each([
+    ['a nonce', { nonce: 'n' }],
+    ['the hash of an access token', { at_hash: 'h' }],
+    ['the hash of a code', { c_hash: 'h' }],
+    ['events', { events: {} }],
+    ['the kind ID', { typ: 'ID' }],
+    ['the kind Refresh', { typ: 'Refresh' }],
+    ['a kind that is no text', { typ: 1 }],
+    ['the use of an identity token', { token_use: 'id' }],
+  ])('is refused for %s', (_title, claims) => {
+    expect(judge({ claims })).toBe('token-type');
+    expect(judge({ claims, source: 'introspection' })).toBe('token-type');
+  });
+
+  it('is refused where it is for its own client and grants nothing', () => {
+    const claims = { aud: 'ide', scope: undefined };
+    expect(judge({ claims, audiences: ['ide'] })).toBe('token-type');
+    expect(judge({ claims: { aud: 'ide' }, audiences: ['ide'] })).toMatchObject({ client: 'ide' });
+  });
+
+  it.each([{ typ: 'Bearer' }, { token_use: 'access' }, { auth_time: 1, acr: '1', amr: ['pwd'] }])(
+    'passes with what access tokens carry: %j',
+    (claims) => {
+      expect(judge({ claims })).toMatchObject({ subject: 'alice' });
+    },
+  );
+
+  it('needs no identifier, where one of its own type does', () => {
+    expect(judge({ claims: { jti: undefined } })).toMatchObject({ tokenId: undefined });
+    expect(judge({ claims: { jti: undefined }, source: 'at+jwt' })).toBe('token-malformed');
+    expect(judge({ claims: { nonce: 'n' }, source: 'at+jwt' })).toMatchObject({ tokenId: 'one' });
+  });
+});
+
+describe('[TOK-08] the name of a claim', () => {
+  const CLAIMS = {
+    realm_access: { roles: ['deep'] },
+    'realm_access.roles': ['dotted'],
+    'https://example.com/roles': ['spaced'],
+    resource_access: { 'a/b~c': { roles: ['escaped'] } },
+    '': { '': ['empty'] },
+    roles: ['plain'],
+  };
+
+  it.each([
+    ['/realm_access/roles', ['deep']],
+    ['realm_access.roles', ['dotted']],
+    ['https://example.com/roles', ['spaced']],
+    ['/resource_access/a~1b~0c/roles', ['escaped']],
+    ['//', ['empty']],
+    ['roles', ['plain']],
+    ['/roles/0', undefined],
+    ['/realm_access/missing', undefined],
+    ['/realm_access/roles/0', undefined],
+    ['constructor', undefined],
+    ['/realm_access/constructor/name', undefined],
+    ['/https:~1~1example.com~1roles', ['spaced']],
+  ])('%s leads to one place', (name, found) => {
+    expect(claimAt(CLAIMS, name)).toEqual(found);
+  });
+
+  it('that is a pointer leads where its steps lead, whatever they hold', () => {
+    const step = fc.string({ maxLength: 8 });
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 4 }), (steps) => {
+        const claims = steps.reduceRight<unknown>(
+          (value, name) => Object.fromEntries([[name, value]]),
+          'here',
+        ) as JsonObject;
+        const pointer = steps
+          .map((one) => `/${one.replaceAll('~', '~0').replaceAll('/', '~1')}`)
+          .join('');
+        expect(claimAt(claims, pointer)).toBe('here');
+      }),
+    );
+  });
+
+  it('that is first present counts, for scopes and clients as well', () => {
+    const names = { scope: ['/app/scopes', 'scp'], client: ['/app/id', 'azp'] };
+    const claims = { app: { id: 'deep', scopes: 'a b' }, scp: 'c', azp: 'flat' };
+    expect(judge({ claims, names })).toMatchObject({ client: 'deep', scopes: ['a', 'b'] });
+    const flat = { app: undefined, scp: ['c'], azp: 'flat' };
+    expect(judge({ claims: flat, names })).toMatchObject({ client: 'flat', scopes: ['c'] });
+    expect(groupsOf({ roles: ['a'] }, 'groups', 'roles')).toEqual(['a']);
+  });
+});
+
+describe('[TOK-09] groups', () => {
+  const SOURCES = { _claim_sources: { src1: { endpoint: 'https://graph.example/me' } } };
+
+  it('are unknown where the token leaves them to another source', () => {
+    const claims = { _claim_names: { groups: 'src1' }, ...SOURCES };
+    expect(groupsOf(claims)).toBe('unknown');
+    expect(groupsOf({ ...claims, roles: ['a'] }, 'groups', 'roles')).toBe('unknown');
+    expect(groupsOf({ ...claims, roles: ['a'] }, 'roles', 'groups')).toEqual(['a']);
+    expect(groupsOf(claims, 'roles')).toEqual([]);
+    expect(groupsOf({ hasgroups: true })).toBe('unknown');
+    expect(groupsOf({ hasgroups: true }, 'roles')).toEqual([]);
+  });
+
+  it('are what the token says where it says both', () => {
+    expect(groupsOf({ groups: ['a'], _claim_names: { groups: 'src1' } })).toEqual(['a']);
+  });
+
+  it.each([
+    { _claim_names: 'groups' },
+    { _claim_names: ['groups'] },
+    { groups: ['a', 1] },
+    { groups: [''] },
+  ])('are no guess: %j', (claims) => {
+    expect(groupsOf(claims)).toBe('token-malformed');
+  });
+});
+
+describe('[TOK-07] a chain of actors', () => {
+  const chain = (depth: number): unknown =>
+    depth === 0 ? undefined : { sub: `actor-${depth}`, act: chain(depth - 1) };
+  const strip = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+
+  it('is read whole, the current one first', () => {
+    const act = { sub: 'a', iss: 'https://a.example', act: { sub: 'b', act: { sub: 'c' } } };
+    expect(judge({ claims: { act } })).toMatchObject({
+      actors: [{ issuer: 'https://a.example', subject: 'a' }, { subject: 'b' }, { subject: 'c' }],
+    });
+    expect(judge({ claims: { act: strip(chain(8)) } })).toMatchObject({ subject: 'alice' });
+  });
+
+  it.each([
+    null,
+    'a',
+    [],
+    {},
+    { sub: '' },
+    { sub: 1 },
+    { sub: 'a\nb' },
+    { sub: 'a', iss: '' },
+    { sub: 'a', act: 'b' },
+    { sub: 'a', act: { iss: 'https://b.example' } },
+    strip(chain(9)),
+  ])('that is malformed or too long refuses the token: %j', (act) => {
+    expect(judge({ claims: { act } })).toBe('token-malformed');
+  });
+});
+
+describe('[TOK-13] scopes', () => {
+  const scopesOf = (scope: string, impliedScopes: IssuerSettings['impliedScopes']) => {
+    const facts = judge({ claims: { scope } });
+    if (typeof facts === 'string') throw new Error(facts);
+    const principal = makePrincipal({ ...ISSUER, impliedScopes }, facts, {}, ['id']);
+    return { scopes: principal?.scopes, stated: principal?.statedScopes };
+  };
+
+  it('include what the hierarchy says, and what the token said stays known', () => {
+    const implied = { repo: ['repo:read', 'repo:write'] };
+    expect(scopesOf('repo notes', implied)).toEqual({
+      scopes: ['repo', 'notes', 'repo:read', 'repo:write'],
+      stated: ['repo', 'notes'],
+    });
+    expect(scopesOf('repo:read', implied)).toEqual({ scopes: ['repo:read'], stated: undefined });
+    expect(scopesOf('constructor', implied)).toEqual({
+      scopes: ['constructor'],
+      stated: undefined,
+    });
+  });
+});
+
+describe('[REV-02] since when a token is', () => {
+  it('is what it says, and nothing where an answer of its issuer does not say', () => {
+    expect(judge({})).toMatchObject({ issuedAt: NOW_S * 1000 });
+    const unsaid = judge({ source: 'introspection', claims: { iat: undefined } });
+    expect(unsaid).toMatchObject({ subject: 'alice', issuedAt: undefined });
+  });
+});

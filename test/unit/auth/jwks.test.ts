@@ -1,0 +1,224 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createKeySource } from '../../../src/auth/jwks.js';
+import { type Misbehaviour, startTestIssuer, type TestIssuer } from '../../support/issuer.js';
+import { makeAuthenticator, makeClock, RESOURCE } from './fixture.js';
+
+const MINUTE_MS = 60_000;
+let issuer: TestIssuer;
+let authenticator: ReturnType<typeof makeAuthenticator>;
+
+beforeEach(async () => {
+  issuer = await startTestIssuer();
+  authenticator = makeAuthenticator([issuer.settings()], makeClock());
+});
+
+afterEach(async () => {
+  await authenticator.close();
+  await issuer.close();
+});
+
+const fetches = () => issuer.hits.get('/keys') ?? 0;
+
+/** Good for as long as any clock of these tests runs. */
+async function mintFor(minutesFromNow: number, key = issuer.currentKey()): Promise<string> {
+  const iat = Math.floor(Date.now() / 1000) + minutesFromNow * 60;
+  return await issuer.mint(RESOURCE, { claims: { iat, exp: iat + 3600 }, key });
+}
+
+function statusOf() {
+  return authenticator.keySources.get('corp')?.status();
+}
+
+/** A refresh in the background is over once the source has noted it. */
+async function untilFetched(count: number): Promise<void> {
+  await expect.poll(fetches).toBe(count);
+  await authenticator.keySources.get('corp')?.refresh();
+}
+
+describe('the keys of an issuer', () => {
+  it('[A-51] are fetched once for many callers at once', async () => {
+    const tokens = await Promise.all(Array.from({ length: 20 }, () => issuer.mint(RESOURCE)));
+    const verdicts = await Promise.all(tokens.map((token) => authenticator.verdict(token)));
+    expect(new Set(verdicts)).toEqual(new Set(['ok']));
+    expect(fetches()).toBe(1);
+  });
+
+  it('[A-51] rotate without a failed request, just after they were fetched', async () => {
+    const old = issuer.currentKey();
+    expect(await authenticator.verdict(await issuer.mint(RESOURCE))).toBe('ok');
+    for (const keepOld of [true, false]) {
+      await issuer.rotate({ keepOld });
+      authenticator.clock.offsetMs += MINUTE_MS;
+      expect(await authenticator.verdict(await issuer.mint(RESOURCE))).toBe('ok');
+    }
+    const retired = await issuer.mint(RESOURCE, { key: old });
+    expect(await authenticator.verdict(retired)).toBe('token-signature');
+  });
+
+  it('[A-51] that are gone take the remembered tokens with them', async () => {
+    const token = await issuer.mint(RESOURCE);
+    expect(await authenticator.verdict(token)).toBe('ok');
+    await issuer.rotate({ keepOld: false });
+    expect(await authenticator.verdict(await issuer.mint(RESOURCE))).toBe('ok');
+    expect(await authenticator.verdict(token)).toBe('token-signature');
+  });
+
+  it('[A-38] are not fetched again for a flood of unknown key ids', async () => {
+    await authenticator.verdict(await issuer.mint(RESOURCE));
+    const before = fetches();
+    const kids = ['../../dev/null', "' OR 1=1 --", 'https://evil.example/keys', 'x'.repeat(256)];
+    for (let round = 0; round < 5; round += 1) {
+      for (const kid of kids) {
+        const token = await issuer.mint(RESOURCE, { header: { kid: kid.slice(0, 250) + round } });
+        expect(await authenticator.verdict(token)).toBe('token-signature');
+      }
+    }
+    expect(fetches()).toBe(before + 1);
+    authenticator.clock.offsetMs += 31_000;
+    await authenticator.verdict(await issuer.mint(RESOURCE, { header: { kid: 'again' } }));
+    expect(fetches()).toBe(before + 2);
+  });
+
+  it('[A-37] are not even asked for an algorithm that is not configured', async () => {
+    const forged = await issuer.mintWithPublicKeyAsSecret(RESOURCE);
+    expect(await authenticator.verdict(forged)).toBe('token-signature');
+    expect(issuer.hits.size).toBe(0);
+  });
+
+  it('[A-38] published while a fetch is under way are found by the next', async () => {
+    const clock = makeClock();
+    let release = (): void => {};
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let published: unknown = { keys: [issuer.currentKey().publicJwk] };
+    let round = 0;
+    const source = createKeySource(issuer.settings(), {
+      now: clock.now,
+      async fetchJson(url) {
+        if (url.pathname !== '/keys') {
+          const value = { issuer: issuer.issuer, jwks_uri: `${issuer.issuer}/keys` };
+          return { ok: true, value };
+        }
+        const value = JSON.parse(JSON.stringify(published));
+        round += 1;
+        if (round === 2) await gate;
+        return { ok: true, value };
+      },
+    });
+    await source.refresh();
+    const running = source.refresh();
+    await expect.poll(() => round).toBe(2);
+    const key = await issuer.rotate();
+    published = { keys: [key.publicJwk] };
+    const lookup = source.keysFor({ kid: key.kid, alg: key.alg });
+    release();
+    await running;
+    expect(await lookup).toMatchObject({ kind: 'key' });
+  });
+
+  const outages: readonly Misbehaviour[] = ['down', 'error', 'html', 'huge', 'redirect'];
+  for (const how of outages) {
+    it(`[A-51] that cannot be had at start are 503, never 401, and recover (${how})`, async () => {
+      issuer.misbehave(how);
+      expect(await authenticator.verdict(await issuer.mint(RESOURCE))).toBe('keys-unavailable');
+      expect(statusOf()).toMatchObject({ state: 'degraded', lastSuccessAt: undefined });
+      issuer.misbehave('none');
+      const attempts = fetches();
+      expect(await authenticator.verdict(await issuer.mint(RESOURCE))).toBe('keys-unavailable');
+      expect(fetches(), 'a failing issuer is not asked at each request').toBe(attempts);
+      authenticator.clock.offsetMs += 6_000;
+      expect(await authenticator.verdict(await issuer.mint(RESOURCE))).toBe('ok');
+      expect(statusOf()).toMatchObject({ state: 'armed', failure: undefined });
+    });
+  }
+
+  it('[A-51] serve for an hour while the issuer is down, then are unavailable', async () => {
+    expect(await authenticator.verdict(await mintFor(0))).toBe('ok');
+    issuer.misbehave('down');
+    authenticator.clock.offsetMs = 11 * MINUTE_MS;
+    expect(await authenticator.verdict(await mintFor(11))).toBe('ok');
+    await expect.poll(() => statusOf()?.state).toBe('degraded');
+    authenticator.clock.offsetMs = 59 * MINUTE_MS;
+    expect(await authenticator.verdict(await mintFor(59))).toBe('ok');
+    authenticator.clock.offsetMs = 61 * MINUTE_MS;
+    expect(await authenticator.verdict(await mintFor(61))).toBe('keys-unavailable');
+  });
+
+  it('[ACH-01] take what they verified with them when they are too old to serve', async () => {
+    const early = await mintFor(0);
+    const late = await mintFor(59);
+    expect(await authenticator.verdict(early)).toBe('ok');
+    issuer.misbehave('down');
+    authenticator.clock.offsetMs = 59 * MINUTE_MS;
+    expect(await authenticator.verdict(late)).toBe('ok');
+    expect(authenticator.ask(late)).not.toBeInstanceOf(Promise);
+    authenticator.clock.offsetMs = 61 * MINUTE_MS;
+    expect(await authenticator.verdict(late)).toBe('keys-unavailable');
+  });
+
+  it('[A-51] are refreshed in the background once they are ten minutes old', async () => {
+    expect(await authenticator.verdict(await mintFor(0))).toBe('ok');
+    authenticator.clock.offsetMs = 9 * MINUTE_MS;
+    expect(await authenticator.verdict(await mintFor(9))).toBe('ok');
+    expect(fetches()).toBe(1);
+    authenticator.clock.offsetMs = 11 * MINUTE_MS;
+    expect(await authenticator.verdict(await mintFor(11))).toBe('ok');
+    await untilFetched(2);
+    expect(statusOf()?.lastSuccessAt).toBeGreaterThan(Date.now() + 10 * MINUTE_MS);
+  });
+
+  it('[A-51] that are unknown while the issuer is down are 503: nobody can tell', async () => {
+    expect(await authenticator.verdict(await issuer.mint(RESOURCE))).toBe('ok');
+    await issuer.rotate();
+    issuer.misbehave('down');
+    expect(await authenticator.verdict(await issuer.mint(RESOURCE))).toBe('keys-unavailable');
+    issuer.misbehave('none');
+    authenticator.clock.offsetMs += 6_000;
+    expect(await authenticator.verdict(await issuer.mint(RESOURCE))).toBe('ok');
+  });
+
+  it('[TOK-11] serve for as long as the configuration says, and are fetched in half of that', async () => {
+    const own = makeAuthenticator([issuer.settings({ keysMaxAgeMs: 4 * MINUTE_MS })], makeClock());
+    const source = own.keySources.get('corp');
+    expect(await own.verdict(await mintFor(0))).toBe('ok');
+    own.clock.offsetMs = MINUTE_MS;
+    source?.keepFresh();
+    expect(fetches()).toBe(1);
+    own.clock.offsetMs = 2 * MINUTE_MS;
+    source?.keepFresh();
+    await expect.poll(fetches).toBe(2);
+    await source?.refresh();
+    issuer.misbehave('down');
+    own.clock.offsetMs = 5 * MINUTE_MS;
+    expect(await own.verdict(await mintFor(5))).toBe('ok');
+    own.clock.offsetMs = 7 * MINUTE_MS;
+    expect(await own.verdict(await mintFor(7))).toBe('keys-unavailable');
+    await own.close();
+  });
+
+  it('[TOK-11] are asked for ever less often by nobody, while the issuer is down', async () => {
+    let second = 0;
+    const asked: number[] = [];
+    const source = createKeySource(issuer.settings(), {
+      now: () => second * 1000,
+      async fetchJson() {
+        asked.push(second);
+        return { ok: false, why: 'unreachable', detail: 'could not be reached' };
+      },
+    });
+    for (; second < 300; second += 1) {
+      source.keepFresh();
+      await new Promise(setImmediate);
+    }
+    expect(asked).toEqual([0, 5, 15, 35, 75, 135, 195, 255]);
+  });
+
+  it('[A-29] of an issuer without key ids serve when there is one of the algorithm', async () => {
+    const { kid: _, ...bare } = issuer.currentKey().publicJwk;
+    issuer.publish([bare]);
+    expect(
+      await authenticator.verdict(await issuer.mint(RESOURCE, { header: { kid: undefined } })),
+    ).toBe('ok');
+  });
+});

@@ -1,0 +1,159 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { MAX_JOINED } from '../../../src/auth/authenticator.js';
+import { createGenerationCache } from '../../../src/auth/lru-cache.js';
+import { startTestIssuer, type TestIssuer } from '../../support/issuer.js';
+import { ACCEPTANCE, makeAuthenticator, RESOURCE, verdictOf } from './fixture.js';
+
+const MINUTE_MS = 60_000;
+let issuer: TestIssuer;
+const closers: (() => Promise<void>)[] = [];
+
+beforeAll(async () => {
+  issuer = await startTestIssuer();
+});
+
+afterAll(async () => {
+  for (const close of closers) await close();
+  await issuer.close();
+});
+
+function make() {
+  const authenticator = makeAuthenticator([issuer.settings()]);
+  closers.push(authenticator.close);
+  return authenticator;
+}
+
+describe('a verified token', () => {
+  it('[A-34] is remembered, and answered without a promise', async () => {
+    const { ask } = make();
+    const token = await issuer.mint(RESOURCE);
+    const first = ask(token);
+    expect(first).toBeInstanceOf(Promise);
+    const principal = await first;
+    expect(ask(token)).toBe(principal);
+  });
+
+  it('[A-34] is verified once for many who ask at once', async () => {
+    const { ask } = make();
+    const token = await issuer.mint(RESOURCE);
+    const [one, other] = await Promise.all([ask(token), ask(token)]);
+    // Two verifications would have made two principals.
+    expect(one).toBe(other);
+    expect(verdictOf(one)).toBe('ok');
+  });
+
+  it('[ACH-05] has so many waiting for its verdict and no more, and then lets all of them in', async () => {
+    const { ask } = make();
+    const token = await issuer.mint(RESOURCE);
+    const waiting = Array.from({ length: 1 + MAX_JOINED }, () => ask(token));
+    expect(ask(token)).toEqual({ reason: 'keys-unavailable' });
+    const verdicts = await Promise.all(waiting);
+    expect(new Set(verdicts.map(verdictOf))).toEqual(new Set(['ok']));
+    expect(verdictOf(await ask(token))).toBe('ok');
+    const other = await issuer.mint(RESOURCE);
+    expect((await Promise.all([ask(other), ask(other)])).map(verdictOf)).toEqual(['ok', 'ok']);
+  });
+
+  it('[A-35] is remembered for one upstream alone', async () => {
+    const { verdict } = make();
+    const token = await issuer.mint(RESOURCE);
+    expect(await verdict(token)).toBe('ok');
+    const other = { ...ACCEPTANCE, resource: `${RESOURCE}/other` };
+    expect(await verdict(token, other)).toBe('token-audience');
+    const closed = { ...ACCEPTANCE, issuers: [] };
+    expect(await verdict(token, closed)).toBe('token-issuer');
+  });
+
+  it('[A-35] is forgotten by the authenticator of the next configuration', async () => {
+    const token = await issuer.mint(RESOURCE);
+    expect(await make().verdict(token)).toBe('ok');
+    expect(make().ask(token)).toBeInstanceOf(Promise);
+  });
+
+  it('[A-36] is not remembered past its end', async () => {
+    const { verdict, clock } = make();
+    const iat = Math.floor(Date.now() / 1000);
+    const token = await issuer.mint(RESOURCE, { claims: { iat, exp: iat + 60 } });
+    expect(await verdict(token)).toBe('ok');
+    clock.offsetMs = 61_000;
+    expect(await verdict(token)).toBe('token-expired');
+  });
+
+  it('[A-36] is verified again after five minutes', async () => {
+    const { ask, clock } = make();
+    const token = await issuer.mint(RESOURCE, {
+      claims: { exp: Math.floor(Date.now() / 1000) + 3000 },
+    });
+    await ask(token);
+    clock.offsetMs = 4 * MINUTE_MS;
+    expect(ask(token)).not.toBeInstanceOf(Promise);
+    clock.offsetMs = 5 * MINUTE_MS;
+    expect(ask(token)).toBeInstanceOf(Promise);
+  });
+
+  it('[A-46] has one entry: its other spellings are refused before any is looked up', async () => {
+    const { authenticate, ask } = make();
+    const token = await issuer.mint(RESOURCE);
+    await ask(token);
+    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+    const last = alphabet.indexOf(token.slice(-1));
+    // An ES256 signature leaves four spare bits in its last character.
+    const respelled = Array.from(
+      { length: 15 },
+      (_, index) => token.slice(0, -1) + alphabet[last + index + 1],
+    );
+    for (const spelling of [...respelled, `${token}=`, `${token} `, token.replace('.', '.\n')]) {
+      const headers = { authorization: `Bearer ${spelling}` };
+      const outcome = authenticate({ headers, repeated: new Set(), query: '' }, ACCEPTANCE);
+      expect(outcome).toEqual({ reason: 'token-malformed' });
+    }
+  });
+});
+
+describe('a refused token', () => {
+  it('is remembered for ten seconds', async () => {
+    const { ask, clock } = make();
+    const token = await issuer.mint(`${RESOURCE}x`);
+    await ask(token);
+    expect(ask(token)).toEqual({ reason: 'token-audience' });
+    clock.offsetMs = 10_000;
+    expect(ask(token)).toBeInstanceOf(Promise);
+  });
+
+  it('that is only too early is not remembered', async () => {
+    const { ask } = make();
+    const iat = Math.floor(Date.now() / 1000) + 40;
+    const token = await issuer.mint(RESOURCE, { claims: { iat } });
+    expect(await ask(token)).toEqual({ reason: 'token-not-yet-valid' });
+    expect(ask(token)).toBeInstanceOf(Promise);
+  });
+});
+
+describe('the generation cache', () => {
+  it('[A-34] stays under its cap and keeps the half that was used last', () => {
+    const operation = fc.record({ key: fc.integer({ min: 0, max: 30 }), isWrite: fc.boolean() });
+    fc.assert(
+      fc.property(fc.array(operation, { maxLength: 200 }), (operations) => {
+        const cache = createGenerationCache<number>(8);
+        const recent: number[] = [];
+        operations.forEach(({ key, isWrite }, index) => {
+          if (isWrite) cache.set(String(key), index);
+          const isKnown = isWrite || cache.get(String(key)) !== undefined;
+          if (isKnown) recent.splice(0, recent.length, key, ...recent.filter((k) => k !== key));
+          expect(cache.size()).toBeLessThanOrEqual(8);
+        });
+        for (const key of recent.slice(0, 4)) expect(cache.get(String(key))).toBeDefined();
+      }),
+    );
+  });
+
+  it('gives the value that was written last', () => {
+    const cache = createGenerationCache<string>(4);
+    for (const [key, value] of ['a1', 'b1', 'c1', 'a2', 'b2'].map((text) => text.split(''))) {
+      cache.set(key ?? '', value ?? '');
+    }
+    expect([cache.get('a'), cache.get('b')]).toEqual(['2', '2']);
+    expect(cache.get('z')).toBeUndefined();
+  });
+});

@@ -1,0 +1,278 @@
+import { createHash } from 'node:crypto';
+import { appendFile, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createAudit } from '../../../../src/audit/audit.js';
+import { readChainLine } from '../../../../src/audit/chain.js';
+import { createAuditFile } from '../../../../src/audit/file.js';
+import { type AuditPorts, auditCommand } from '../../../../src/cli/audit/command.js';
+import { buildProgram } from '../../../../src/cli/program.js';
+import type { Settings } from '../../../../src/config/settings.js';
+import { createKeyRing } from '../../../../src/state/keys.js';
+import { countingMeters, NOW, ring, sampleRecord, versions } from '../../audit/samples.js';
+
+const key = { id: 'sample', bytes: createHash('sha256').update('sample').digest() };
+const publicKey = ring.publicKeys()[0]?.publicKey ?? '';
+const DECISION = sampleRecord().id;
+
+let folder = '';
+let path = '';
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sallyport-cli-audit-'));
+  path = join(folder, 'audit.jsonl');
+  const audit = createAudit({
+    settings: { sinks: [{ type: 'file', path }], onFailure: 'block', checkpointEveryMs: 3_600_000 },
+    instance: 'run-1',
+    version: '0.1.0',
+    versions,
+    signer: ring,
+    now: () => NOW,
+    meters: countingMeters(),
+    newWriter: () => createAuditFile(path),
+  });
+  await audit.start();
+  await audit.decision(sampleRecord());
+  audit.outcome(sampleRecord(), 20);
+  const { target, decision } = sampleRecord();
+  const hostile = { ...target, name: 'x\u001b]0;owned\u0007\r\n\u202e', pin: undefined };
+  const refused = {
+    ...decision,
+    verdict: 'deny',
+    action: 'refused',
+    reasons: ['tool-unpinned'],
+  } as const;
+  const denied = { ...refused, reasons: [...refused.reasons] };
+  audit.outcome(sampleRecord({ id: 'other', target: hostile, decision: denied }), 1);
+  await audit.close();
+});
+
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+async function run(args: readonly string[], ports: Partial<AuditPorts> = {}) {
+  const out = { code: 0, stdout: '', stderr: '' };
+  const io = {
+    stdout(text: string) {
+      out.stdout += text;
+    },
+    stderr(text: string) {
+      out.stderr += text;
+    },
+    env: {},
+    cwd: folder,
+    isTty: false,
+  };
+  const settings = {
+    keys: [key],
+    audit: { sinks: [{ type: 'file', path }] },
+  } as unknown as Settings;
+  const all: AuditPorts = {
+    loadSettings: (file) =>
+      Promise.resolve(
+        file === join(folder, 'gateway.yaml')
+          ? { settings, diagnostics: '' }
+          : { settings: undefined, diagnostics: 'missing.yaml:1:1 error no such file\n' },
+      ),
+    wait: () => Promise.resolve(false),
+    ...ports,
+  };
+  out.code = await buildProgram(io, [auditCommand(io, all)]).run(['audit', ...args]);
+  return out;
+}
+
+async function lines(): Promise<string[]> {
+  return (await readFile(path, 'latin1')).trimEnd().split('\n');
+}
+
+describe('audit verify', () => {
+  it('[O-15] exits 0 for a whole chain, and notes that its end cannot be known', async () => {
+    const { code, stdout, stderr } = await run(['verify', 'audit.jsonl']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^unsigned: 0 lines; without --key, all 6 could .*\nwhole: 6 lines, 1 signed checkpoints, head [\w-]+:5:[0-9a-f]{64}\n$/,
+    );
+    expect(stderr).toContain('cannot be known without --head');
+  });
+
+  it('[O-15] exits 1, and names file, line and fault', async () => {
+    const all = await lines();
+    await writeFile(path, `${all.with(2, (all[2] ?? '').replace('alice', 'malice')).join('\n')}\n`);
+    const edited = await run(['verify', 'audit.jsonl']);
+    expect([edited.code, edited.stdout]).toEqual([
+      1,
+      'unsigned: 0 lines; without --key, all 6 could have been rewritten\naudit.jsonl:3 edited: the line was changed: its hash does not match its bytes\n',
+    ]);
+    await writeFile(path, `${all.toSpliced(2, 1).join('\n')}\n`);
+    const missing = await run(['verify', 'audit.jsonl', '--json']);
+    expect(missing.code).toBe(1);
+    expect(JSON.parse(missing.stdout)).toMatchObject({
+      isWhole: false,
+      faults: [{ file: 'audit.jsonl', line: 3, kind: 'missing' }],
+    });
+  });
+
+  it('[O-15] finds truncation against a checkpoint: inline, as JSON, or in a file', async () => {
+    const all = await lines();
+    const last = readChainLine(all.at(-1) ?? '');
+    await writeFile(join(folder, 'witness.jsonl'), `${all.at(-1)}\n`);
+    const heads = [`${last?.epoch}:4:${last?.prev}`, all.at(-1) ?? '', 'witness.jsonl'];
+    for (const head of heads) expect((await run(['verify', path, '--head', head])).code).toBe(0);
+    await writeFile(path, `${all.slice(0, 3).join('\n')}\n`);
+    expect((await run(['verify', path])).code).toBe(0);
+    for (const head of heads) {
+      const { code, stdout } = await run(['verify', path, '--head', head]);
+      expect([code, stdout]).toEqual([
+        1,
+        'unsigned: 3 lines, from sequence number 0 on, could have been rewritten or cut off\naudit.jsonl:3 truncated: cut off: the checkpoint knows line 4, the last line here is 2\n',
+      ]);
+    }
+  });
+
+  it('[O-19] says first what is unsigned, and exits 2 for what it could not check', async () => {
+    const all = await lines();
+    await writeFile(path, `${all.slice(0, 4).join('\n')}\n`);
+    const cut = await run(['verify', path, '--key', publicKey]);
+    expect(cut.stdout.split('\n')[0]).toBe(
+      'unsigned: 4 lines, from sequence number 0 on, could have been rewritten or cut off',
+    );
+    const audit = createAudit({
+      settings: {
+        sinks: [{ type: 'file', path }],
+        onFailure: 'block',
+        checkpointEveryMs: 3_600_000,
+      },
+      instance: 'run-2',
+      version: '0.1.0',
+      versions,
+      signer: ring,
+      now: () => NOW,
+      meters: countingMeters(),
+      newWriter: () => createAuditFile(path, { checkIntervalMs: 0 }),
+    });
+    await audit.start();
+    await rename(path, `${path}.1`);
+    await audit.decision(sampleRecord());
+    await audit.close();
+    const alone = await run(['verify', 'audit.jsonl']);
+    expect([alone.code, alone.stdout.split('\n')[1]?.split(':', 2).join(':')]).toEqual([
+      2,
+      'not checked: give --key or the older file',
+    ]);
+    expect((await run(['verify', 'audit.jsonl', '--key', publicKey])).code).toBe(0);
+    const both = await run(['verify', 'audit.jsonl.1', 'audit.jsonl']);
+    expect([both.code, both.stdout.split('\n')[1]?.slice(0, 6)]).toEqual([0, 'whole:']);
+    expect(JSON.parse((await run(['verify', 'audit.jsonl', '--json'])).stdout)).toMatchObject({
+      isWhole: false,
+      faults: [],
+      unchecked: [expect.stringContaining('give --key')],
+    });
+  });
+
+  it('[O-15] checks signatures against the key that is given, in each form', async () => {
+    const other =
+      createKeyRing([{ id: 'x', bytes: Buffer.alloc(32, 9) }]).publicKeys()[0]?.publicKey ?? '';
+    const jwk = JSON.stringify({ kty: 'OKP', crv: 'Ed25519', x: publicKey });
+    await writeFile(join(folder, 'key.pub'), `sallyport-public-1:${publicKey}\n`);
+    for (const given of [publicKey, `sallyport-public-1:${publicKey}`, jwk, 'key.pub']) {
+      expect((await run(['verify', path, '--key', given])).code).toBe(0);
+    }
+    const wrong = await run(['verify', path, '--key', other]);
+    expect(wrong.code).toBe(1);
+    expect(wrong.stdout).toContain('audit.jsonl:6 signature');
+  });
+
+  it.each([
+    [['verify']],
+    [['verify', 'no-such-file']],
+    [['verify', 'audit.jsonl', '--head', 'no-such-file']],
+    [['verify', 'audit.jsonl', '--key', 'no-such-key']],
+    [['verify', 'audit.jsonl', '--haed', 'x']],
+    [['export', '--format', 'ocsf', 'audit.jsonl']],
+    [['export', '--format', 'ocsf']],
+    [['tail']],
+    [['tail', '-c', 'missing.yaml']],
+    [['query', 'audit.jsonl', '--since', 'yesterday']],
+    [['hash', 'value']],
+  ])('[O-15] exits 2 for what cannot be done: %j', async (args) => {
+    const { code, stdout, stderr } = await run(args);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(/error/);
+  });
+});
+
+describe('audit tail, query and show', () => {
+  it('[O-16] prints for people, one line an event, nothing that acts on a terminal', async () => {
+    const { code, stdout } = await run(['tail', '-c', 'gateway.yaml']);
+    expect(code).toBe(0);
+    expect(stdout.trimEnd().split('\n')).toHaveLength(6);
+    expect(stdout).toMatch(/^[\n\x20-\x7e]+$/);
+    expect(stdout).toContain(
+      `alice  github tools/call get_issue  forwarded engineers-read  ${DECISION}`,
+    );
+  });
+
+  it('[O-16] makes visible what someone wrote into the file', async () => {
+    await writeFile(
+      path,
+      '{"type":"\\u001b[2Jevil\\u202e","time":"x"}\n{"type":"\u009b1m"}\nnot json\n',
+      'latin1',
+    );
+    for (const args of [
+      ['tail', path],
+      ['tail', path, '--json'],
+      ['query', path, '--type', '\u001b[2Jevil\u202e'],
+    ]) {
+      const { stdout } = await run(args);
+      expect(stdout).toMatch(/^[\n\x20-\x7e]+$/);
+    }
+  });
+
+  it('[O-16] follows what is written, over a rotation', async () => {
+    const [first = ''] = await lines();
+    let turn = 0;
+    const { stdout } = await run(['tail', '-f', path, '--json'], {
+      async wait() {
+        turn += 1;
+        if (turn === 1) await appendFile(path, `${first}\n${first.slice(0, 20)}`);
+        if (turn === 2) await appendFile(path, `${first.slice(20)}\n`);
+        if (turn === 3) await rm(path);
+        if (turn === 4) await writeFile(path, `${first}\n`);
+        return turn < 6;
+      },
+    });
+    expect(stdout.trimEnd().split('\n')).toHaveLength(6 + 3);
+  });
+
+  it.each([
+    [['--type', 'mcp.decision'], 1],
+    [['--type', 'mcp.outcome'], 2],
+    [['--subject', 'alice'], 3],
+    [['--subject', 'Alice'], 0],
+    [['--upstream', 'github', '--reason', 'tool-unpinned'], 1],
+    [['--since', '2026-11-20T09:30:00Z'], 6],
+    [['--since', '2026-11-20T09:31:00Z'], 0],
+    [['--type', 'mcp.outcome', '--subject', 'alice', '--reason', 'no-matching-allow'], 0],
+  ])('[O-16] query %j finds %i', async (filters, count) => {
+    const { code, stdout } = await run(['query', path, '--json', ...filters]);
+    expect(code).toBe(0);
+    expect(stdout.split('\n').filter((line) => line !== '')).toHaveLength(count);
+  });
+
+  it('[O-16] shows both events of a decision, or says that there is none', async () => {
+    const { code, stdout } = await run(['show', DECISION, path, '--json']);
+    expect(code).toBe(0);
+    expect(stdout.match(/"type":"mcp\.(decision|outcome)"/g)).toHaveLength(2);
+    expect((await run(['show', 'nothing', path])).code).toBe(1);
+  });
+});
+
+describe('audit hash', () => {
+  it('[O-17] prints the digest that events hold for a value', async () => {
+    const { code, stdout } = await run(['hash', 'a-value', '-c', 'gateway.yaml']);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`${ring.hmac('arguments', 'a-value')}  arguments  sample\n`);
+    expect(stdout).toContain(`${ring.hmac('token-id', 'a-value')}  token-id  sample\n`);
+    expect(stdout).not.toContain('a-value');
+  });
+});

@@ -1,0 +1,62 @@
+// Long work on the event loop: at once while little was done, then in turns, whoever has more of it.
+
+import { describe, expect, it } from 'vitest';
+import { createLoopScheduler } from '../../../../src/gateway/worker/json-reader.js';
+
+/** Turns whose loop goes round when the test says so. */
+function turnsByHand() {
+  const due: (() => void)[] = [];
+  const turns = createLoopScheduler({ sliceMs: 10, later: (run) => due.push(run) });
+  return {
+    turns,
+    due,
+    /** One turn of the loop, and what follows from it. */
+    async goRound() {
+      due.shift()?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+}
+
+describe('turns on the event loop', () => {
+  it('[PRF-11] are not waited for while little was done, and cost no timer', () => {
+    const { turns, due } = turnsByHand();
+    turns.spend(performance.now() - 9);
+    expect(turns.take('one')).toBeUndefined();
+    expect(due).toEqual([]);
+  });
+
+  it('[PRF-11] go from one upstream to the next, however many wait of one', async () => {
+    const { turns, goRound } = turnsByHand();
+    const came: string[] = [];
+    const wait = (upstream: string): void =>
+      void turns.take(upstream)?.then(() => {
+        came.push(upstream);
+      });
+    turns.spend(performance.now() - 10);
+    for (let each = 0; each < 4; each += 1) wait('greedy');
+    wait('modest');
+    expect(came).toEqual([]);
+    for (let round = 0; round < 5; round += 1) await goRound();
+    expect(came).toEqual(['greedy', 'modest', 'greedy', 'greedy', 'greedy']);
+  });
+
+  it('[PRF-11] are given one at a time, and nobody overtakes who waits', async () => {
+    const { turns, goRound } = turnsByHand();
+    turns.spend(performance.now() - 10);
+    let given = 0;
+    for (const upstream of ['a', 'b', 'c'])
+      void turns.take(upstream)?.then(() => {
+        given += 1;
+      });
+    await goRound();
+    expect(given).toBe(1);
+    // Little was done in this turn of the loop, but others were there first.
+    expect(turns.take('d')).toBeInstanceOf(Promise);
+    await goRound();
+    await goRound();
+    await goRound();
+    expect(given).toBe(3);
+    expect(turns.take('e')).toBeUndefined();
+  });
+});

@@ -1,0 +1,87 @@
+// Messages are read at once where that is short work, and otherwise by the other thread and in parts; where
+// that fails nothing was read.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createJsonReading } from '../../../../src/gateway/worker/json-reader.js';
+import {
+  createInspectionWorker,
+  type InspectionWorker,
+  type JobEnd,
+} from '../../../../src/gateway/worker/worker.js';
+import type { InspectionJob } from '../../../../src/inspection/jobs.js';
+import { BUILT_THREAD } from '../../../support/inspection-threads.js';
+import { buildProgram } from '../../../support/program.js';
+import { eachInTurn, FREE_TURNS } from '../../../support/turns.js';
+
+const TERMS = { upstream: 'one', maxValues: 100_000 };
+const FLOOD = `[${'{},'.repeat(150_000)}{}]`;
+
+/** A worker of which only the jobs count: each ends in this way. */
+function endingWith(end: JobEnd, jobs: InspectionJob[] = []): InspectionWorker {
+  return {
+    run: (job) => {
+      jobs.push(job);
+      return Promise.resolve(end);
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+describe('a message', () => {
+  let worker: InspectionWorker;
+  beforeAll(async () => {
+    await buildProgram();
+    worker = createInspectionWorker({ entry: BUILT_THREAD });
+  });
+  afterAll(() => worker.close());
+
+  it('[PRF-11] that is short is read at once, and no job is made of it', () => {
+    const jobs: InspectionJob[] = [];
+    const read = createJsonReading(endingWith({ kind: 'died' }, jobs), FREE_TURNS);
+    expect(read('{"a":[1,2]}', TERMS)).toMatchObject({ ok: true, values: 4 });
+    expect(read(new TextEncoder().encode('{"a":"é"}'), TERMS)).toMatchObject({ ok: true });
+    expect(read(Uint8Array.of(0x22, 0xff, 0x22), TERMS)).toEqual({
+      ok: false,
+      fault: 'malformed-json',
+    });
+    expect(jobs).toEqual([]);
+  });
+
+  it.each([
+    ['long', JSON.stringify({ text: 'x'.repeat(300_000), list: [1, { a: null }] })],
+    ['of many values', `[${'[],'.repeat(40_000)}1]`],
+    ['of many names', `{${Array.from({ length: 30_000 }, (_, at) => `"k${at}":1`).join(',')}}`],
+  ])('[PRF-11] that is %s is read apart, and built in turns', async (_what, text) => {
+    const turns = eachInTurn();
+    const reading = createJsonReading(worker, turns)(text, TERMS);
+    expect(reading).toBeInstanceOf(Promise);
+    expect(await reading).toMatchObject({ ok: true, text, value: JSON.parse(text) });
+    expect(turns.taken.length).toBeGreaterThan(0);
+  });
+
+  it('[PRF-11] of more values than are read is refused, without a look at its grammar', async () => {
+    const read = createJsonReading(worker, FREE_TURNS);
+    const refused = { ok: false, fault: 'too-many-values' };
+    expect(await read(FLOOD, TERMS)).toEqual(refused);
+    expect(await read(FLOOD.slice(0, -1), TERMS)).toEqual(refused);
+    expect(read('[1,2,3]', { upstream: 'one', maxValues: 3 })).toEqual(refused);
+  });
+
+  it.each([
+    ['full', 'overloaded'],
+    ['died', 'internal'],
+  ] as const)(
+    '[PRF-11] that a thread did not read, because it is %s, is %s',
+    async (kind, fault) => {
+      const read = createJsonReading(endingWith({ kind }), FREE_TURNS);
+      expect(await read(FLOOD, TERMS)).toEqual({ ok: false, fault });
+    },
+  );
+
+  it('[PRF-11] is read here where there is no other thread', async () => {
+    const read = createJsonReading(endingWith({ kind: 'unavailable' }), FREE_TURNS);
+    const text = JSON.stringify(['x'.repeat(300_000)]);
+    expect(await read(text, TERMS)).toMatchObject({ ok: true, values: 2 });
+    expect(await read(FLOOD, TERMS)).toEqual({ ok: false, fault: 'too-many-values' });
+  });
+});

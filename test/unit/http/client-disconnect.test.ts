@@ -1,0 +1,54 @@
+// A client that leaves is told as an AbortSignal would tell it, to whoever still listens.
+
+import { EventEmitter } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { ClientLeave } from '../../../src/http/request.js';
+
+function response(state: { destroyed?: boolean; writableFinished?: boolean } = {}) {
+  const emitter = Object.assign(new EventEmitter(), {
+    destroyed: false,
+    writableFinished: false,
+    ...state,
+  });
+  return emitter as EventEmitter & typeof emitter & ServerResponse;
+}
+
+describe('a client that leaves', () => {
+  it('[PRF-04] is told once, to each listener that is still there', () => {
+    const socket = response();
+    const leave = new ClientLeave(socket);
+    const told: string[] = [];
+    const first = (): void => void told.push('first');
+    const second = (): void => void told.push('second');
+    leave.addEventListener('abort', first);
+    leave.addEventListener('abort', first);
+    leave.addEventListener('abort', second);
+    leave.addEventListener('abort', () => void told.push('third'));
+    leave.removeEventListener('abort', second);
+    expect(leave.aborted).toBe(false);
+    leave.addEventListener('abort', { handleEvent: () => void told.push('object') });
+    socket.emit('close');
+    socket.emit('close');
+    expect(leave.aborted).toBe(true);
+    expect(told).toEqual(['first', 'third', 'object']);
+  });
+
+  it('[PRF-04] has not left where its answer was written to the end', () => {
+    const socket = response({ writableFinished: true });
+    const leave = new ClientLeave(socket);
+    leave.addEventListener('abort', () => expect.unreachable());
+    socket.emit('close');
+    expect(leave.aborted).toBe(false);
+  });
+
+  it('[PRF-04] has left where the connection was gone before anyone asked', () => {
+    const leave = new ClientLeave(response({ destroyed: true }));
+    expect(leave.aborted).toBe(true);
+    leave.addEventListener('abort', () => expect.unreachable());
+    const unheard = response();
+    const left = new ClientLeave(unheard);
+    unheard.destroyed = true;
+    expect(left.aborted).toBe(true);
+  });
+});

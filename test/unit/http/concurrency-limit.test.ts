@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { createConcurrencyLimits } from '../../../src/http/server.js';
+
+describe('[MRG-19] places at an upstream', () => {
+  it('are shared by its own path and by every endpoint, and given back once', () => {
+    const places = createConcurrencyLimits();
+    const endpoint = {
+      upstream: 'all',
+      members: new Map([
+        ['left', 1],
+        ['right', 2],
+      ]),
+      maxRequestBytes: 1,
+      concurrency: 0,
+    };
+    const own = { upstream: 'left', maxRequestBytes: 1, concurrency: 1 };
+    const first = places.forOne(endpoint);
+    expect([first.enter('left'), first.enter('left'), first.enter('right')]).toEqual([
+      ...[true, true, true],
+    ]);
+    expect(places.forOne(own).enter()).toBe(false);
+    const second = places.forOne(endpoint);
+    expect([second.enter('left'), second.enter('right')]).toEqual([false, true]);
+    expect(places.forOne(endpoint).enter('stranger')).toBe(false);
+    first.leave();
+    first.leave();
+    const third = places.forOne(own);
+    expect([third.enter(), third.enter()]).toEqual([true, true]);
+    expect(places.forOne(own).enter()).toBe(false);
+    third.leave();
+    second.leave();
+  });
+});

@@ -1,0 +1,116 @@
+// CEL in policies: what compiles, what it sees, and that every failure is a value.
+
+import { describe, expect, it } from 'vitest';
+import { compileExpression, type ExpressionFacts } from '../../../src/policy/cel.js';
+import type { JsonObject } from '../../../src/protocol/jsonrpc.js';
+import { principal } from './samples.js';
+
+function facts(args: JsonObject, more: Partial<ExpressionFacts> = {}): ExpressionFacts {
+  return {
+    principal: principal({ groups: ['eng'], scopes: ['github:read'], claims: { level: 3 } }),
+    upstream: 'github',
+    name: 'get_issue',
+    annotations: { readOnlyHint: true },
+    args,
+    uri: undefined,
+    ...more,
+  };
+}
+
+function evaluate(
+  text: string,
+  args: JsonObject = {},
+  more: Partial<ExpressionFacts> = {},
+): string {
+  const result = compileExpression(text);
+  if (!result.ok) throw new Error(result.why);
+  return result.expression.evaluate(facts(args, more));
+}
+
+function fault(text: string): string {
+  const result = compileExpression(text);
+  return result.ok ? 'accepted' : `${result.why} (${result.suggestion ?? ''})`;
+}
+
+describe('evaluation', () => {
+  it('sees arguments, principal, tool and the URI [P-40]', () => {
+    expect(evaluate('args.title.size() < 5', { title: 'abc' })).toBe('holds');
+    expect(evaluate('args.title.size() < 5', { title: 'abcdef' })).toBe('fails');
+    expect(evaluate('"eng" in principal.groups && principal.claims.level == 3')).toBe('holds');
+    expect(evaluate('tool.upstream == "github" && tool.annotations.readOnlyHint')).toBe('holds');
+    expect(evaluate('uri.startsWith("repo://")', {}, { uri: 'repo://acme/' })).toBe('holds');
+    expect(evaluate('args.list.all(x, x.n > 0.5)', { list: [{ n: 1 }, { n: 2 }] })).toBe('holds');
+    expect(evaluate('args.name.matches("^[a-z]+$")', { name: 'abc' })).toBe('holds');
+  });
+
+  it('turns every failure into the value error [P-41]', () => {
+    expect(evaluate('args.missing == 1')).toBe('error');
+    expect(evaluate('args.title', { title: 'text' })).toBe('error');
+    expect(evaluate('args.title < 5', { title: 'text' })).toBe('error');
+    expect(evaluate('uri == "x"')).toBe('error');
+    expect(evaluate('true', { big: 'x'.repeat(17_000) })).toBe('error');
+    expect(evaluate('true', { big: '€'.repeat(6_000) })).toBe('error');
+    expect(evaluate('true', { many: Array.from({ length: 2001 }, () => 1) })).toBe('error');
+    expect(evaluate('has(args.missing)')).toBe('fails');
+  });
+
+  it('is not deceived by member names that mean something to the library [P-42]', () => {
+    const wrapped = { $typeName: 'google.protobuf.BoolValue', value: true };
+    expect(evaluate('args.flag', { flag: wrapped })).toBe('error');
+    expect(evaluate('args.flag.value', { flag: wrapped })).toBe('holds');
+    expect(evaluate('args.constructor.name == "Object"', { constructor: { name: 'Object' } })).toBe(
+      'holds',
+    );
+    expect(evaluate('has(args.toString)')).toBe('fails');
+    expect(evaluate('has(args.force)', { force: null })).toBe('holds');
+    expect(evaluate('"force" in args', { force: null })).toBe('holds');
+  });
+});
+
+describe('compilation', () => {
+  it('finds unknown names, members and functions, and says what was meant [P-43]', () => {
+    expect(fault('arg.title == "a"')).toBe('an unknown name is used (args)');
+    expect(fault('"a" in principal.group')).toBe('principal has no such member (groups)');
+    expect(fault('args.t.startWith("a")')).toBe('an unknown function is called (startsWith)');
+    expect(fault('tool == {}')).toMatch(/name a member of tool/);
+    expect(fault('principal[args.x] == "a"')).toMatch(/name a member of principal/);
+    expect(fault('args.title ==')).toMatch(/not valid CEL/);
+    expect(fault('google.protobuf.Timestamp{} == args.x')).toMatch(/messages/);
+    expect(fault('args.n + 1 == 2.0')).toMatch(/write 1.0/);
+    expect(fault('args.replace("a", "b") == "b"')).toMatch(/unknown function/);
+  });
+
+  it('bounds the cost before anything runs [P-44]', () => {
+    const nested = 'comprehensions (all, exists, map, filter) may not nest ()';
+    expect(fault('args.a.all(x, x.all(y, y > 1.0))')).toBe(nested);
+    expect(fault('args.a.map(x, x).all(y, y > 1.0)')).toBe(nested);
+    expect(fault('args.a.all(x, x > 1.0) && args.b.exists(y, y > 1.0)')).toBe('accepted');
+    expect(fault('args.a.all(x, x in args.a)')).toMatch(/may not read args/);
+    expect(fault('args.a.all(x, args.t.size() > 3)')).toMatch(/may not read args/);
+    expect(fault('args.a.all(x, x in principal.groups && x.size() < 9)')).toBe('accepted');
+    expect(fault('args.t.matches(args.p)')).toMatch(/literal/);
+    expect(fault('args.t.matches("(?=a)")')).toMatch(/RE2/);
+    expect(fault(`args.t == "${'x'.repeat(2100)}"`)).toMatch(/longer/);
+    expect(fault(`${'('.repeat(1000)}true${')'.repeat(1000)}`)).toMatch(/not valid CEL|nested/);
+  });
+
+  it('reports what is read, and what is read without asking first [P-45]', () => {
+    const result = compileExpression(
+      'has(args.a) && args.a.b["c"] == 1 && "d" in args && args.d > 1 && args.e[0].f == 2',
+    );
+    if (!result.ok) throw new Error(result.why);
+    const { reads } = result.expression;
+    expect(reads.argumentPaths).toContainEqual(['a', 'b', 'c']);
+    expect(reads.argumentPaths).toContainEqual(['e']);
+    expect(reads.unguarded).toEqual(['e']);
+    expect(reads.readsAnnotations).toBe(false);
+    for (const text of [
+      'tool.annotations.x',
+      'tool["annotations"].x',
+      'has(.tool.annotations.x)',
+    ]) {
+      const read = compileExpression(text);
+      expect(read.ok && read.expression.reads.readsAnnotations, text).toBe(true);
+    }
+  });
+});

@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest';
+import type { Json } from '../../../src/protocol/jsonrpc.js';
+import { classifyUpstreamMessage } from '../../../src/protocol/responses.js';
+
+const v = { jsonrpc: '2.0' };
+const in2025 = { era: '2025', id: 1, version: '2025-11-25' } as const;
+const in2026 = { era: '2026', id: 1, version: '2026-07-28' } as const;
+
+describe('what an upstream answers', () => {
+  test('[M-32] its own result and error are told by id, in type and value', () => {
+    const error = { code: -32602, message: 'Unknown tool' };
+    for (const expected of [in2025, in2026]) {
+      expect(classifyUpstreamMessage({ ...v, id: 1, result: {} }, expected)).toEqual({
+        kind: 'own-result',
+        result: {},
+      });
+      expect(classifyUpstreamMessage({ ...v, id: 1, error }, expected)).toEqual({
+        kind: 'own-error',
+        error,
+      });
+      for (const id of [2, '1']) {
+        expect(classifyUpstreamMessage({ ...v, id, result: {} }, expected).kind).toBe('foreign');
+        expect(classifyUpstreamMessage({ ...v, id, error }, expected).kind).toBe('foreign');
+      }
+      expect(classifyUpstreamMessage({ ...v, id: null, error }, expected).kind).toBe('foreign');
+    }
+    expect(classifyUpstreamMessage({ ...v, error }, { ...in2025, id: undefined }).kind).toBe(
+      'foreign',
+    );
+  });
+
+  test('[M-32] a request of the server is told, never taken for an answer', () => {
+    expect(
+      classifyUpstreamMessage(
+        { ...v, id: 1, method: 'sampling/createMessage', params: {} },
+        in2025,
+      ),
+    ).toEqual({
+      kind: 'server-request',
+      id: 1,
+      method: 'sampling/createMessage',
+      params: {},
+    });
+  });
+
+  test('[M-32] notifications pass by the method table of the era', () => {
+    const progress = {
+      ...v,
+      method: 'notifications/progress',
+      params: { progressToken: 1, progress: 1 },
+    };
+    for (const expected of [in2025, in2026]) {
+      expect(classifyUpstreamMessage(progress, expected)).toMatchObject({
+        kind: 'notification',
+        method: 'notifications/progress',
+        params: { progress: 1 },
+      });
+    }
+    const changed = { ...v, method: 'notifications/tools/list_changed' };
+    expect(classifyUpstreamMessage(changed, in2025)).toMatchObject({
+      kind: 'notification',
+      params: undefined,
+    });
+    expect(classifyUpstreamMessage(changed, in2026).kind).toBe('foreign');
+    expect(classifyUpstreamMessage({ ...v, method: 'notifications/tasks' }, in2026).kind).toBe(
+      'foreign',
+    );
+    expect(
+      classifyUpstreamMessage({ ...v, method: 'notifications/initialized' }, in2025).kind,
+    ).toBe('foreign');
+    expect(classifyUpstreamMessage({ ...v, method: 'tools/call', params: {} }, in2025).kind).toBe(
+      'foreign',
+    );
+  });
+
+  test('[T-02] notices of a subscription pass on its stream, and nothing else does', () => {
+    const listening = { ...in2026, isListening: true };
+    const changed = { ...v, method: 'notifications/tools/list_changed' };
+    const progress = { ...v, method: 'notifications/progress', params: {} };
+    expect(classifyUpstreamMessage(changed, listening).kind).toBe('notification');
+    expect(classifyUpstreamMessage(progress, listening).kind).toBe('foreign');
+    expect(
+      classifyUpstreamMessage({ ...v, method: 'notifications/cancelled' }, listening).kind,
+    ).toBe('foreign');
+  });
+
+  test('[T-06] a question is an answer only where one may be asked', () => {
+    const question = { ...v, id: 1, result: { resultType: 'input_required' } };
+    expect(classifyUpstreamMessage(question, { ...in2026, mayRequireInput: true }).kind).toBe(
+      'own-question',
+    );
+    expect(classifyUpstreamMessage(question, in2026).kind).toBe('malformed');
+    expect(
+      classifyUpstreamMessage({ ...question, id: 2 }, { ...in2026, mayRequireInput: true }).kind,
+    ).toBe('foreign');
+    expect(classifyUpstreamMessage(question, { ...in2025, mayRequireInput: true }).kind).toBe(
+      'own-result',
+    );
+  });
+
+  test.each<[Json | undefined, string]>([
+    [undefined, 'own-result'],
+    ['complete', 'own-result'],
+    ['input_required', 'malformed'],
+    ['task', 'malformed'],
+    ['Complete', 'malformed'],
+    [null, 'malformed'],
+  ])('[M-32] in 2026 a result of type %j is %s', (resultType, kind) => {
+    const result = resultType === undefined ? {} : { resultType };
+    expect(classifyUpstreamMessage({ ...v, id: 1, result }, in2026).kind).toBe(kind);
+    expect(classifyUpstreamMessage({ ...v, id: 1, result }, in2025).kind).toBe('own-result');
+  });
+
+  test.each<[string, Json]>([
+    ['a batch', [{ ...v, id: 1, result: {} }]],
+    ['result and error', { ...v, id: 1, result: {}, error: { code: 1, message: '' } }],
+    ['no JSON-RPC', { error: 'invalid_token' }],
+  ])('[M-32] %s is malformed', (_what, value) => {
+    expect(classifyUpstreamMessage(value, in2025)).toEqual({ kind: 'malformed' });
+  });
+});

@@ -1,0 +1,52 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  LIST_FILTERS,
+  type ListenFilter,
+  matchesExactly,
+  readFilter,
+  writeFilter,
+} from '../../../src/protocol/subscriptions.js';
+
+const filters: fc.Arbitrary<ListenFilter> = fc.record({
+  lists: fc.subarray([...LIST_FILTERS]),
+  uris: fc.array(fc.string({ minLength: 1 }), { maxLength: 5 }),
+  tasks: fc.array(fc.string({ minLength: 1 }), { maxLength: 5 }),
+});
+
+describe('a filter', () => {
+  test('[T-01] reads back as it was written', () => {
+    fc.assert(
+      fc.property(filters, (filter) => {
+        expect(readFilter(writeFilter(filter))).toEqual(filter);
+        expect(matchesExactly(writeFilter(filter), filter)).toBe(true);
+      }),
+    );
+  });
+
+  test('[T-01] says no more than what is read of it', () => {
+    const filter: ListenFilter = { lists: ['toolsListChanged'], uris: [], tasks: [] };
+    expect(matchesExactly({ toolsListChanged: true, promptsListChanged: false }, filter)).toBe(
+      true,
+    );
+    expect(matchesExactly({ toolsListChanged: true, taskIds: ['t'] }, filter)).toBe(false);
+    expect(matchesExactly({ toolsListChanged: true, ToolsListChanged: true }, filter)).toBe(false);
+    expect(matchesExactly({ promptsListChanged: true }, filter)).toBe(false);
+  });
+
+  test('[T-01] has the shape of the specification, and bounds', () => {
+    for (const wrong of [
+      undefined,
+      null,
+      [],
+      'all',
+      { toolsListChanged: 1 },
+      { resourceSubscriptions: 'memo://one' },
+      { resourceSubscriptions: [''] },
+      { taskIds: [1] },
+      { resourceSubscriptions: Array.from({ length: 513 }, (_, i) => `memo://${i}`) },
+    ])
+      expect(readFilter(wrong as never)).toBeUndefined();
+    expect(readFilter({})).toEqual({ lists: [], uris: [], tasks: [] });
+  });
+});

@@ -1,0 +1,129 @@
+// Asking several members at once, over exchanges of literals: what of their answers is waited for, and what
+// is passed on.
+
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { openRecord } from '../../../../src/policy/record.js';
+import { encodeSseMessage } from '../../../../src/protocol/sse.js';
+import type { Incoming, Outgoing } from '../../../../src/protocol/transport.js';
+import { requestBackends } from '../../../../src/proxy/aggregate/fan-out.js';
+import type { AggregateContext, HandleRequest } from '../../../../src/proxy/aggregate/requests.js';
+import type { Aggregate, Ports } from '../../../../src/proxy/ports.js';
+import { principal } from '../../policy/samples.js';
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+const PARTS = ['left', 'right'].map((upstream) => ({
+  backend: { upstream, prefix: `${upstream}_` },
+}));
+
+function incomingList(): Incoming {
+  return {
+    id: '00000000-0000-4000-8000-000000000000',
+    upstream: 'all',
+    httpMethod: 'POST',
+    headers: {},
+    repeated: new Set(),
+    query: '',
+    body: new Uint8Array(0),
+    remoteAddress: '127.0.0.1',
+    signal: new AbortController().signal,
+    receivedAt: 0,
+    enter: () => true,
+    startedMs: 0,
+  };
+}
+
+function wholeWith(run: HandleRequest): { whole: AggregateContext; written: string[] } {
+  const written: string[] = [];
+  const outgoing: Outgoing = {
+    isClosed: false,
+    also: () => undefined,
+    send: (status, _headers, body) => void written.push(`${status} ${String(body)}`),
+    open: (status) => void written.push(`open ${status}`),
+    write: (text) => void written.push(String(text)),
+    end: () => void written.push('end'),
+    cut: () => undefined,
+  };
+  const incoming = incomingList();
+  const message = { kind: 'request', id: 1, method: 'tools/list', params: undefined };
+  const target = { kind: 'none' };
+  const rule = { method: 'tools/list' };
+  const admitted = { message, target, rule, era: '2025', removed: [] };
+  const whole = {
+    ...{ incoming, outgoing, run, record: openRecord(incoming), isPassedOn: false, admitted },
+    ports: { newDecisionId: () => 'id' } as unknown as Ports,
+    endpoint: { name: 'all', challenge: () => '' } as unknown as Aggregate,
+  };
+  return { whole: whole as unknown as AggregateContext, written };
+}
+
+const answer = (text: string): string => `{"jsonrpc":"2.0","id":1,"result":{"says":"${text}"}}`;
+
+describe('[MRG-06] members that are asked together', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it('are waited for only so long once one has answered, and what comes later is for nobody', async () => {
+    let late: Outgoing | undefined;
+    const { whole, written } = wholeWith(async ({ upstream }, outgoing) => {
+      if (upstream === 'left') return outgoing.send(200, JSON_TYPE, answer('left'));
+      late = outgoing;
+      await new Promise(() => undefined);
+    });
+    let isDone = false;
+    const asked = requestBackends({ context: whole, principal: principal() }, PARTS).then((fan) => {
+      isDone = true;
+      return fan;
+    });
+    await vi.advanceTimersByTimeAsync(9_999);
+    expect(isDone).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    const fan = await asked;
+    expect(fan.outcomes.map(({ backendRequest }) => backendRequest.backend.upstream)).toEqual([
+      'left',
+    ]);
+    fan.send('joined');
+    expect(late?.isClosed).toBe(true);
+    void late?.write(encodeSseMessage('{"jsonrpc":"2.0","method":"notifications/message"}'));
+    expect(written).toEqual(['200 joined']);
+  });
+
+  it('are waited for without end while none has answered well', async () => {
+    const { whole } = wholeWith(async ({ upstream }, outgoing) => {
+      if (upstream === 'left') return outgoing.send(502, JSON_TYPE, '{}');
+      await new Promise((resolve) => setTimeout(resolve, 60_000));
+      outgoing.send(200, JSON_TYPE, answer('right'));
+    });
+    const asked = requestBackends({ context: whole, principal: principal() }, PARTS);
+    await vi.advanceTimersByTimeAsync(60_000);
+    const { outcomes } = await asked;
+    expect(outcomes.map(({ response: { status } }) => status)).toEqual([502, 200]);
+  });
+
+  it('have answered nothing when their exchange ends without a word', async () => {
+    const { whole, written } = wholeWith(() => Promise.resolve());
+    const fan = await requestBackends({ context: whole, principal: principal() }, PARTS);
+    expect(fan.outcomes.map(({ response: { text } }) => text)).toEqual([undefined, undefined]);
+    fan.fail();
+    expect(written).toHaveLength(1);
+    expect(written[0]).toMatch(/^502 .*"id":1,"error":\{"code":1506/);
+  });
+
+  it('pass on at once what is no answer, and the joined answer as the last event', async () => {
+    const question = '{"jsonrpc":"2.0","id":"q","method":"roots/list"}';
+    const { whole, written } = wholeWith(async ({ upstream }, outgoing) => {
+      outgoing.open(200, {});
+      if (upstream === 'left') void outgoing.write(encodeSseMessage(question));
+      void outgoing.write(encodeSseMessage(answer(upstream)));
+      outgoing.end();
+    });
+    const fan = await requestBackends({ context: whole, principal: principal() }, PARTS);
+    fan.send('joined');
+    expect(written).toEqual([
+      ...['open 200', encodeSseMessage(question), encodeSseMessage('joined'), 'end'],
+    ]);
+    expect(fan.outcomes.map(({ response: { text } }) => text)).toEqual([
+      answer('left'),
+      answer('right'),
+    ]);
+  });
+});

@@ -1,0 +1,166 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Json, JsonObject } from '../../../../src/protocol/jsonrpc.js';
+import {
+  backendOfName,
+  joinDiscover,
+  joinInitialize,
+  joinPages,
+  oldestVersion,
+  readPage,
+  withText,
+} from '../../../../src/proxy/aggregate/merge.js';
+import { fitsTemplate } from '../../../../src/proxy/aggregate/router.js';
+
+const MEMBERS = [
+  { upstream: 'github', prefix: 'gh_' },
+  { upstream: 'web', prefix: 'web_' },
+  { upstream: 'mail', prefix: 'm.' },
+];
+const names = fc.string({ minLength: 1, maxLength: 40, unit: 'grapheme' });
+
+describe('[MRG-02] names under prefixes', () => {
+  it('map back to their member and to nothing else', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...MEMBERS), names, (backend, name) => {
+        expect(backendOfName(MEMBERS, backend.prefix + name)).toEqual({ backend, name });
+      }),
+    );
+  });
+
+  it('are nobody’s under no prefix, and behind a prefix alone', () => {
+    for (const { prefix } of MEMBERS) expect(backendOfName(MEMBERS, prefix)).toBeUndefined();
+    for (const name of ['', 'g', 'gh', 'GH_x', ' gh_x', 'x_gh_y', '__proto__'])
+      expect(backendOfName(MEMBERS, name)).toBeUndefined();
+  });
+
+  it('are edited alone: every other byte of the message stays', () => {
+    fc.assert(
+      fc.property(names, fc.json({ maxDepth: 3 }), fc.json({ maxDepth: 2 }), (name, args, rest) => {
+        const before = `{ "jsonrpc":"2.0","id":1, "params" : {"a":${rest},"name":"old" ,"arguments":${args}} }`;
+        const after = withText(before, ['params', 'name'], name);
+        expect(after).toBe(before.replace('"old"', () => JSON.stringify(name)));
+      }),
+    );
+  });
+});
+
+describe('[MRG-01] pages of members', () => {
+  const page = (items: string, more = ''): string =>
+    `{"jsonrpc":"2.0","id":9,"result":{"tools":[${items}],"cacheScope":"private","ttlMs":500${more}}}`;
+
+  it('are joined item by item, byte for byte but for the names', () => {
+    const items = fc.array(fc.record({ name: names, rest: fc.json({ maxDepth: 3 }) }), {
+      maxLength: 5,
+    });
+    fc.assert(
+      fc.property(items, items, (left, right) => {
+        const write = (list: typeof left, prefix: string): string =>
+          list
+            .map(({ name, rest }) => `{ "x":${rest},"name":${JSON.stringify(prefix + name)}}`)
+            .join(',');
+        const pages = [
+          readPage(page(write(left, '')), 'tools/list', 'l_'),
+          readPage(page(write(right, '')), 'tools/list', 'r_'),
+        ].flatMap((one) => one ?? []);
+        const list = { id: 1, era: '2025', method: 'tools/list', isComplete: true } as const;
+        const text = joinPages(pages, { ...list, nextCursor: undefined });
+        const both = [write(left, 'l_'), write(right, 'r_')].filter((one) => one !== '').join(',');
+        expect(text).toBe(`{"jsonrpc":"2.0","id":1,"result":{"tools":[${both}]}}`);
+      }),
+    );
+  });
+
+  it('keep the shortest time, and none where a member is missing', () => {
+    const pages = [page('', ''), page('').replace('500', '20')].flatMap(
+      (text) => readPage(text, 'tools/list', 'x_') ?? [],
+    );
+    const list = { id: 'a', era: '2026', method: 'tools/list', nextCursor: 'c' } as const;
+    const resultOf = (isComplete: boolean): JsonObject =>
+      JSON.parse(joinPages(pages, { ...list, isComplete })).result;
+    expect(resultOf(true)).toEqual({
+      ...{ tools: [], nextCursor: 'c', resultType: 'complete', cacheScope: 'private' },
+      ttlMs: 20,
+    });
+    expect(resultOf(false)['ttlMs']).toBe(0);
+    expect(JSON.parse(joinPages([], { ...list, isComplete: true })).result.ttlMs).toBe(0);
+  });
+
+  it('have no prefix where they name URIs, and are none where they are errors', () => {
+    const text = '{"jsonrpc":"2.0","id":1,"result":{"resources":[{"uri":"a://b","name":"n"}]}}';
+    expect(readPage(text, 'resources/list', 'p_')).toMatchObject({
+      items: ['{"uri":"a://b","name":"n"}'],
+      uris: ['a://b'],
+    });
+    const error = '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"x"}}';
+    expect(readPage(error, 'tools/list', 'p_')).toBeUndefined();
+  });
+
+  it('keep an empty cursor', () => {
+    expect(readPage(page('', ',"nextCursor":""'), 'tools/list', '')?.nextCursor).toBe('');
+  });
+});
+
+describe('[MRG-08] handshakes of members', () => {
+  const handshake = (upstream: string, result: Record<string, Json>) => ({
+    backend: { upstream, prefix: `${upstream}_` },
+    result: { protocolVersion: '2025-11-25', capabilities: {}, ...result },
+  });
+  const server = { name: 'all', version: '1' };
+
+  it('agree on the oldest version', () => {
+    const two = [handshake('a', {}), handshake('b', { protocolVersion: '2025-03-26' })];
+    expect(oldestVersion(two)).toBe('2025-03-26');
+    expect(oldestVersion([])).toBeUndefined();
+  });
+
+  it('declare what any of them can, and nothing that is not carried here', () => {
+    const tasks = { tasks: {}, extensions: { 'x/y': {} }, experimental: {} };
+    const text = joinInitialize(
+      [
+        handshake('a', { capabilities: { tools: {}, logging: {}, ...tasks } }),
+        handshake('b', { capabilities: { resources: { subscribe: true } }, instructions: 'Be.' }),
+        handshake('c', { capabilities: { resources: {}, completions: {} }, instructions: '' }),
+      ],
+      { id: 1, version: '2025-06-18', server },
+    );
+    expect(JSON.parse(text).result).toEqual({
+      protocolVersion: '2025-06-18',
+      capabilities: {
+        ...{ completions: {}, logging: {}, tools: { listChanged: true } },
+        resources: { subscribe: true, listChanged: true },
+      },
+      serverInfo: server,
+      instructions: '# b (its names begin with b_)\n\nBe.',
+    });
+  });
+
+  it('name the versions that all of them carry', () => {
+    const versions = (list: readonly string[]) => ({ supportedVersions: list, ttlMs: 5 });
+    const both = [
+      handshake('a', versions(['2026-07-28', '2027-01-01'])),
+      handshake('b', versions(['2026-07-28'])),
+    ];
+    const result = JSON.parse(joinDiscover(both, { id: 1, server, isWhole: true })).result;
+    expect(result).toMatchObject({
+      ...{ supportedVersions: ['2026-07-28'], resultType: 'complete', cacheScope: 'private' },
+      ttlMs: 5,
+    });
+  });
+});
+
+describe('[MRG-05] a URI and a template', () => {
+  it.each([
+    ['memo://notes/{id}', 'memo://notes/7', true],
+    ['memo://notes/{id}', 'memo://notes/', true],
+    ['memo://notes/{id}', 'memo://note/7', false],
+    ['a://{x}/b/{y}.txt', 'a://1/b/2.txt', true],
+    ['a://{x}/b/{y}.txt', 'a://1/2.txt', false],
+    ['a://{x}/b', 'a://1/c', false],
+    ['ab{x}bc', 'abc', false],
+    ['a://fixed', 'a://fixed', true],
+    ['a://fixed', 'a://other', false],
+  ])('%s and %s: %s', (template, uri, fits) => {
+    expect(fitsTemplate(template, uri)).toBe(fits);
+  });
+});

@@ -1,0 +1,56 @@
+// What is waited for counts as the upstream's time, however it ends; what is there at once does not.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
+import type { RequestRecord } from '../../../src/policy/record.js';
+import type { UpstreamResponse } from '../../../src/protocol/transport.js';
+import { countWaits } from '../../../src/proxy/upstream-wait-time.js';
+
+const WAIT_MS = 20;
+/** Timers may be early by less than a millisecond. */
+const COUNTED_MS = WAIT_MS - 1;
+
+function counted(next: UpstreamResponse['next']) {
+  const record = { latency: { upstream: 5 } } as RequestRecord;
+  const answer = {
+    kind: 'answer',
+    status: 200,
+    headers: { 'content-type': 'text/event-stream' },
+    readBody: () => 'too-large',
+    next,
+    release: vi.fn(),
+    abort: vi.fn(),
+  } satisfies UpstreamResponse;
+  return { record, answer, told: countWaits(record, answer) };
+}
+
+describe('the time of an upstream', () => {
+  it('is what was waited for', async () => {
+    const { record, told } = counted(() => sleep(WAIT_MS, new Uint8Array([1])));
+    expect(await told.next()).toEqual(new Uint8Array([1]));
+    expect(record.latency.upstream).toBeGreaterThanOrEqual(5 + COUNTED_MS);
+  });
+
+  it('is counted of a wait that failed, which still fails', async () => {
+    const { record, told } = counted(async () => {
+      await sleep(WAIT_MS);
+      throw new Error('broken');
+    });
+    await expect(told.next()).rejects.toThrow('broken');
+    expect(record.latency.upstream).toBeGreaterThanOrEqual(5 + COUNTED_MS);
+  });
+
+  it('is nothing where all is there at once', () => {
+    const { record, told } = counted(() => undefined);
+    expect([told.next(), told.readBody(1, 1)]).toEqual([undefined, 'too-large']);
+    expect(record.latency.upstream).toBe(5);
+  });
+
+  it('leaves the answer as it is', () => {
+    const { answer, told } = counted(() => undefined);
+    expect([told.kind, told.status, told.headers]).toEqual(['answer', 200, answer.headers]);
+    told.release();
+    told.abort();
+    expect([answer.release, answer.abort].map((one) => one.mock.calls.length)).toEqual([1, 1]);
+  });
+});

@@ -1,0 +1,131 @@
+// Ids of questions and events: bound to caller, upstream and session, never taken for one another.
+
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createSealedIds } from '../../../src/gateway/sealed-ids.js';
+import type { EventFacts, ServerRequestFacts } from '../../../src/protocol/admitted-request.js';
+import { createKeyRing } from '../../../src/state/keys.js';
+import { createMemoryReplays } from '../../../src/state/memory.js';
+import {
+  openEvent,
+  openServerRequest,
+  openSession,
+  sealEvent,
+  sealServerRequest,
+} from '../../../src/state/sealed-values.js';
+import { createPassedServerRequests } from '../../../src/state/session-tables.js';
+
+const ring = createKeyRing([{ id: 'one', bytes: createHash('sha256').update('one').digest() }]);
+const NOW = 1_800_000_000_000;
+const LATER = NOW + 60_000;
+const ALICE = {
+  upstream: 'github',
+  issuer: 'https://idp.example',
+  subject: 'alice',
+  client: 'cli',
+  session: 'hash-1',
+};
+const OTHERS = [
+  { ...ALICE, upstream: 'jira' },
+  { ...ALICE, issuer: 'https://other.example' },
+  { ...ALICE, subject: 'bob' },
+  { ...ALICE, client: 'web' },
+  { ...ALICE, session: 'hash-2' },
+];
+const QUESTION: ServerRequestFacts = { id: 0, method: 'roots/list', name: 'roots' };
+const EVENT: EventFacts = {
+  upstreamId: 'stream/1 two',
+  request: {
+    id: '7',
+    method: 'tools/call',
+    target: { kind: 'tool', name: 'read' },
+    maxResultBytes: 10,
+    profiles: ['strict'],
+  },
+};
+
+describe('[Q-07] the id of a question', () => {
+  test('opens for its own caller in its own session, until it expires', () => {
+    const id = sealServerRequest(ring, ALICE, QUESTION, LATER);
+    expect(openServerRequest(ring, ALICE, id, NOW)).toEqual(QUESTION);
+    expect(openServerRequest(ring, ALICE, id, LATER)).toBeUndefined();
+    for (const other of OTHERS) expect(openServerRequest(ring, other, id, NOW)).toBeUndefined();
+    expect(openServerRequest(ring, ALICE, `${id}A`, NOW)).toBeUndefined();
+  });
+
+  test('is no event, no session, and neither is one of it', () => {
+    const id = sealServerRequest(ring, ALICE, QUESTION, LATER);
+    const event = sealEvent(ring, ALICE, EVENT, LATER) ?? '';
+    expect(openEvent(ring, ALICE, id, NOW)).toBeUndefined();
+    expect(openSession(ring, ALICE, id, NOW)).toBeUndefined();
+    expect(openServerRequest(ring, ALICE, event, NOW)).toBeUndefined();
+  });
+});
+
+describe('[Q-11] the id of an event', () => {
+  test('opens for its own caller in its own session, until it expires', () => {
+    const id = sealEvent(ring, ALICE, EVENT, LATER) ?? '';
+    expect(openEvent(ring, ALICE, id, NOW)).toEqual(EVENT);
+    expect(openEvent(ring, ALICE, id, LATER)).toBeUndefined();
+    for (const other of OTHERS) expect(openEvent(ring, other, id, NOW)).toBeUndefined();
+    const plain = { upstreamId: 'x', request: undefined };
+    expect(openEvent(ring, ALICE, sealEvent(ring, ALICE, plain, LATER) ?? '', NOW)).toEqual(plain);
+  });
+
+  test('is not given where it would not fit a header', () => {
+    expect(sealEvent(ring, ALICE, { ...EVENT, upstreamId: 'x'.repeat(5000) }, LATER)).toBe(
+      undefined,
+    );
+  });
+
+  test('carries every kind of target and nothing else opens', () => {
+    const target = fc.oneof(
+      fc.record({ kind: fc.constantFrom('tool' as const, 'prompt' as const), name: fc.string() }),
+      fc.record({ kind: fc.constant('resource' as const), uri: fc.string() }),
+      fc.record({ kind: fc.constant('template' as const), uriTemplate: fc.string() }),
+      fc.constant({ kind: 'none' } as const),
+    );
+    fc.assert(
+      fc.property(target, fc.string({ maxLength: 200 }), (asked, noise) => {
+        const request = { ...EVENT.request, id: 1, method: 'm', profiles: [], target: asked };
+        const event = { upstreamId: 'u', request: { ...request, maxResultBytes: undefined } };
+        expect(openEvent(ring, ALICE, sealEvent(ring, ALICE, event, LATER) ?? '', NOW)).toEqual(
+          event,
+        );
+        expect(openEvent(ring, ALICE, noise, NOW)).toBeUndefined();
+      }),
+    );
+  });
+});
+
+describe('[Q-17] questions that were asked', () => {
+  test('are found by session and id, by type too, and the oldest are forgotten', () => {
+    const asked = createPassedServerRequests();
+    asked.add('s', 1, 'one');
+    expect(asked.find('s', 1)).toBe('one');
+    expect(asked.find('s', '1')).toBeUndefined();
+    expect(asked.find('t', 1)).toBeUndefined();
+    for (let id = 2; id < 5000; id += 1) asked.add('s', id, 'more');
+    expect(asked.find('s', 1)).toBeUndefined();
+    expect(asked.find('s', 4999)).toBe('more');
+  });
+});
+
+describe('[Q-07] the answer to a question', () => {
+  const place = (replica: ReturnType<typeof createSealedIds>, upstreamSession: string) =>
+    replica.claimReply('sealed', { version: '2025-11-25', hash: 'hash-1', upstreamSession });
+
+  test('is the first on one replica alone, where they share a store', async () => {
+    const store = createMemoryReplays(() => NOW);
+    const [one, other] = [1, 2].map(() => createSealedIds(ring, () => NOW, store));
+    if (one === undefined || other === undefined) throw new Error('two were made');
+    const claims = [place(one, 'up'), place(other, 'up'), place(one, 'up')];
+    expect((await Promise.all(claims)).sort()).toEqual([false, false, true]);
+  });
+
+  test('is none where nobody can tell', async () => {
+    const replica = createSealedIds(ring, () => NOW, { useOnce: () => 'unavailable' });
+    expect(await place(replica, 'up')).toBe('unavailable');
+  });
+});

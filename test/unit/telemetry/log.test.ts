@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest';
+import { createControls } from '../../../src/telemetry/controls.js';
+import { createLog, errorCode, type LogFields, logRefusal } from '../../../src/telemetry/log.js';
+import { NOW, sampleRecord } from '../audit/samples.js';
+
+function capture(level?: Parameters<typeof createLog>[1]) {
+  const lines: string[] = [];
+  return { lines, log: createLog((line) => lines.push(line), level) };
+}
+
+describe('createLog', () => {
+  it('[O-50] writes one JSON line with the named fields only', () => {
+    const { lines, log } = capture();
+    const fields = { upstream: 'github', port: 8080, authorization: 'Bearer x', headers: { a: 1 } };
+    log.write('info', 'listening', fields as LogFields);
+    expect(lines).toHaveLength(1);
+    const { time, ...rest } = JSON.parse(lines[0] ?? '') as Record<string, unknown>;
+    expect(rest).toEqual({ level: 'info', upstream: 'github', port: 8080, event: 'listening' });
+    expect(time).toMatch(/^\d{4}-\d\d-\d\dT/);
+  });
+
+  it('[O-50] lets nothing break a line, act on a terminal, or leak a token', () => {
+    const { lines, log } = capture();
+    const jwt = ['eyJhbGciOiJFUzI1NiJ9', 'eyJzdWIiOiJhIn0', 'c2ln'].join('.');
+    log.write('warn', 'fault', { detail: `a\r\nb\u001b[31m\u2028\u202e{"level":"x"} ${jwt}` });
+    const text = lines.join('');
+    expect(text.match(/\n/g)).toHaveLength(1);
+    for (const bad of ['\u001b', '\u2028', '\u202e']) expect(text).not.toContain(bad);
+    expect(text).not.toContain(jwt);
+    expect(JSON.parse(text)).toMatchObject({
+      detail: 'a\\u{d}\\u{a}b\\u{1b}[31m\\u{2028}\\u{202e}{"level":"x"} [redacted]',
+    });
+  });
+
+  it('[O-50] is silent below its level, and logs a refusal at the level of its reason', () => {
+    const { lines, log } = capture('warn');
+    log.write('info', 'quiet');
+    const { decision } = sampleRecord();
+    const refuse = (reason: 'tool-changed' | 'no-matching-allow'): void =>
+      logRefusal(
+        log,
+        sampleRecord({ decision: { ...decision, verdict: 'deny', reasons: [reason] } }),
+      );
+    refuse('no-matching-allow');
+    refuse('tool-changed');
+    logRefusal(log, sampleRecord());
+    expect(lines).toHaveLength(1);
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ event: 'refused', reason: 'tool-changed' });
+  });
+
+  it('[O-50] names a fault without its message', () => {
+    expect(errorCode(Object.assign(new Error('secret'), { code: 'ECONNREFUSED' }))).toBe(
+      'ECONNREFUSED',
+    );
+    expect(errorCode(new TypeError('secret'))).toBe('TypeError');
+    expect(errorCode('secret')).toBe('unknown');
+  });
+});
+
+describe('createControls', () => {
+  it('[O-51] shows each control, its state, why, and since when', () => {
+    let nowMs = NOW;
+    const told: string[] = [];
+    const controls = createControls({
+      now: () => nowMs,
+      onChange: (row) => told.push(`${row.control} ${row.state}`),
+      onRemove: (control) => told.push(`${control} removed`),
+    });
+    controls.set('policy', 'armed');
+    controls.set('authn:corp', 'armed');
+    nowMs += 1000;
+    controls.set('policy', 'armed');
+    controls.set('authn:corp', 'degraded', 'keys not refreshed');
+    nowMs += 1000;
+    controls.set('authn:corp', 'degraded', 'keys gone');
+    controls.set('admin', 'off', 'not configured');
+    controls.remove('policy');
+    expect(controls.snapshot()).toEqual([
+      {
+        control: 'admin',
+        state: 'off',
+        reason: 'not configured',
+        since: '2026-11-20T09:30:02.123Z',
+      },
+      {
+        control: 'authn:corp',
+        state: 'degraded',
+        reason: 'keys gone',
+        since: '2026-11-20T09:30:01.123Z',
+      },
+    ]);
+    expect(told).toEqual([
+      'policy armed',
+      'authn:corp armed',
+      'authn:corp degraded',
+      'authn:corp degraded',
+      'admin off',
+      'policy removed',
+    ]);
+  });
+});

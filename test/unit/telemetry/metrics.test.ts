@@ -1,0 +1,279 @@
+import { describe, expect, it } from 'vitest';
+import type { Settings } from '../../../src/config/settings.js';
+import type { Reason } from '../../../src/policy/reasons.js';
+import { METRIC_NAMES, METRICS } from '../../../src/telemetry/metric-table.js';
+import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.js';
+import { sampleRecord } from '../audit/samples.js';
+
+const names = {
+  upstreams: new Map([['github', {}]]),
+  endpoints: new Map([['all', {}]]),
+  issuers: new Map([['corp', {}]]),
+} as unknown as Pick<Settings, 'upstreams' | 'aggregates' | 'issuers'>;
+
+function make(change: Partial<Settings['metrics']> = {}): Metrics {
+  const metrics = { toolLabel: false, maxSeries: 5000, ...change };
+  return createMetrics({ ...names, metrics }, { version: '0.1.0', node: 'v20' });
+}
+
+/** Every series of our own, as `name{labels} value`. */
+async function series(metrics: Metrics): Promise<string[]> {
+  const text = await metrics.render();
+  return text.split('\n').filter((line) => /^(mcp_|sallyport_)/.test(line));
+}
+
+async function valueIn(metrics: Metrics, name: string): Promise<number | undefined> {
+  const line = (await series(metrics)).find((one) => one.startsWith(`${name} `));
+  return line === undefined ? undefined : Number(line.slice(name.length + 1));
+}
+
+function refused(reason: Reason) {
+  const { decision, result } = sampleRecord();
+  return sampleRecord({
+    decision: {
+      ...decision,
+      verdict: 'deny',
+      action: 'refused',
+      stage: 'decide',
+      reasons: [reason],
+    },
+    result: { ...result, status: 'none' },
+    latency: { auth: 0, policy: 0, inspect: 0, upstream: 0 },
+  });
+}
+
+const CALL = 'upstream="github",mcp_method_name="tools/call"';
+
+describe('createMetrics', () => {
+  it('[O-40] counts a call that was forwarded, and the time of each side', async () => {
+    const metrics = make();
+    metrics.recordRequest(sampleRecord(), 20);
+    const server = `{${CALL},error_type="",mcp_protocol_version="2025-11-25"}`;
+    expect(await valueIn(metrics, `mcp_server_operation_duration_seconds_count${server}`)).toBe(1);
+    expect(await valueIn(metrics, `mcp_server_operation_duration_seconds_sum${server}`)).toBe(0.02);
+    const client = `{${CALL},error_type=""}`;
+    expect(await valueIn(metrics, `mcp_client_operation_duration_seconds_sum${client}`)).toBe(
+      0.012,
+    );
+    const overhead = 'sallyport_overhead_seconds_sum{mcp_method_name="tools/call"}';
+    expect(await valueIn(metrics, overhead)).toBeCloseTo(0.008, 9);
+    const decisions = `sallyport_decisions_total{${CALL},verdict="allow",mode="enforce"}`;
+    expect(await valueIn(metrics, decisions)).toBe(1);
+    expect((await series(metrics)).join('\n')).not.toContain('sallyport_denials_total{');
+  });
+
+  it('[O-40] counts a refusal by station and reason, and no time of an upstream', async () => {
+    const metrics = make();
+    metrics.recordRequest(refused('no-matching-allow'), 1);
+    metrics.recordRequest(refused('no-matching-allow'), 1);
+    const denials =
+      'sallyport_denials_total{upstream="github",stage="decide",reason="no-matching-allow",mode="enforce"}';
+    expect(await valueIn(metrics, denials)).toBe(2);
+    const text = (await series(metrics)).join('\n');
+    expect(text).toContain('error_type="no-matching-allow"');
+    expect(text).not.toContain('mcp_client_operation_duration_seconds_count');
+  });
+
+  it('[O-40] counts a withheld result as allowed, refused to the reader', async () => {
+    const metrics = make();
+    const { decision } = sampleRecord();
+    const withheld = {
+      ...decision,
+      action: 'withheld',
+      stage: 'inspect',
+      reasons: ['result-content'],
+    };
+    metrics.recordRequest(sampleRecord({ decision: withheld as typeof decision }), 20);
+    expect(
+      await valueIn(
+        metrics,
+        'sallyport_denials_total{upstream="github",stage="inspect",reason="result-content",mode="enforce"}',
+      ),
+    ).toBe(1);
+    expect(
+      await valueIn(metrics, `mcp_client_operation_duration_seconds_count{${CALL},error_type=""}`),
+    ).toBe(1);
+  });
+
+  it('[O-40] knows the buckets that the contract states', async () => {
+    const metrics = make();
+    metrics.recordRequest(sampleRecord(), 20);
+    const text = await metrics.render();
+    const bounds = (name: string) =>
+      [...text.matchAll(new RegExp(`^${name}_bucket\\{le="([^"]+)"`, 'gm'))].map(
+        (found) => found[1],
+      );
+    const operation = bounds('mcp_server_operation_duration_seconds');
+    expect([operation[0], operation.at(-2), operation.at(-1)]).toEqual(['0.01', '300', '+Inf']);
+    const overhead = bounds('sallyport_overhead_seconds');
+    expect([overhead[0], overhead.at(-2)]).toEqual(['0.00005', '0.1']);
+  });
+
+  it('[O-41] every metric of the table moves, with its labels', async () => {
+    const metrics = make();
+    const { result } = sampleRecord();
+    const list = { advertised: 9, visible: 3, advertisedBytes: 900, visibleBytes: 300 };
+    const { target } = sampleRecord();
+    metrics.recordRequest(sampleRecord(), 20);
+    metrics.recordRequest(refused('denied-by-rule'), 20);
+    metrics.recordRequest(
+      sampleRecord({
+        target: { ...target, method: 'tools/list', kind: undefined },
+        result: { ...result, list },
+        findings: [
+          { detector: 'card', direction: 'to-client', path: '/a', count: 4, action: 'redact' },
+        ],
+      }),
+      20,
+    );
+    metrics.authFailure('token-expired');
+    metrics.setControl('policy', 'armed');
+    metrics.setTools('github', 'approved', 12);
+    metrics.drift('github', 'description');
+    metrics.setUpstreamUp('github', true);
+    metrics.jwksSuccess('corp', 1_800_000_000);
+    metrics.reload('rejected');
+    metrics.setConfig({ config: 'a', policy: 'b', pins: 'c' });
+    metrics.auditEvent('file', 'written', 3);
+    metrics.setAuditQueue(5);
+    metrics.setChainSeq(41);
+    metrics.setStoreDegraded(true);
+    metrics.inflight('github', 1);
+    metrics.inflight('github', 1);
+    metrics.inflight('github', -1);
+    metrics.openStreams('github', 1);
+    const expected: Record<string, number> = {
+      'sallyport_auth_failures_total{reason="token-expired"}': 1,
+      'sallyport_control_state{control="policy",state="armed"}': 1,
+      'sallyport_control_state{control="policy",state="degraded"}': 0,
+      'sallyport_control_state{control="policy",state="off"}': 0,
+      'sallyport_tools{upstream="github",state="approved"}': 12,
+      'sallyport_tool_drift_total{upstream="github",change="description"}': 1,
+      'sallyport_tools_list_bytes{upstream="github",side="advertised"}': 900,
+      'sallyport_tools_list_bytes{upstream="github",side="visible"}': 300,
+      'sallyport_findings_total{upstream="github",direction="to-client",detector="card",action="redact"}': 4,
+      'sallyport_inflight_requests{upstream="github"}': 1,
+      'sallyport_open_streams{upstream="github"}': 1,
+      'sallyport_upstream_up{upstream="github"}': 1,
+      'sallyport_jwks_last_success_timestamp_seconds{issuer="corp"}': 1_800_000_000,
+      'sallyport_config_reloads_total{result="rejected"}': 1,
+      'sallyport_config_info{config_hash="a",policy_hash="b",pins_hash="c"}': 1,
+      'sallyport_audit_events_total{sink="file",result="written"}': 3,
+      sallyport_audit_queue_length: 5,
+      sallyport_audit_chain_seq: 41,
+      sallyport_store_degraded: 1,
+      'sallyport_build_info{version="0.1.0",node="v20"}': 1,
+    };
+    for (const [name, value] of Object.entries(expected)) {
+      expect([name, await valueIn(metrics, name)]).toEqual([name, value]);
+    }
+    const lines = await series(metrics);
+    for (const name of METRIC_NAMES) {
+      const found = lines.find(
+        (line) =>
+          line.replace(/_(bucket|sum|count)?[{ ].*/, '') === name ||
+          line.startsWith(`${name}{`) ||
+          line.startsWith(`${name} `) ||
+          line.startsWith(`${name}_count`),
+      );
+      expect([name, found === undefined]).toEqual([name, false]);
+      const labels = [...(found ?? '').matchAll(/[{,]([a-z_]+)=/g)]
+        .map((match) => match[1])
+        .filter((label) => label !== 'le');
+      expect(labels).toEqual(METRICS[name].labels);
+    }
+    expect(await metrics.render()).toContain('process_cpu_seconds_total');
+  });
+
+  it('[O-42] a hundred thousand names from the wire make no series', async () => {
+    const metrics = make({ toolLabel: true });
+    const { target, client, decision, result } = sampleRecord();
+    const countSeries = async (): Promise<number> => (await series(metrics)).length;
+    const send = (name: string): void => {
+      metrics.recordRequest(
+        sampleRecord({
+          upstream: name,
+          target: { ...target, name, method: name, pin: undefined },
+          client: { ...client, version: '2025-11-25' },
+          decision: { ...decision, verdict: 'deny', reasons: ['method-unknown'] },
+          result: { ...result, status: 'error', rpcCode: Number(name.slice(5)) },
+        }),
+        1,
+      );
+      metrics.authFailure(name);
+      metrics.setUpstreamUp(name, false);
+      metrics.jwksSuccess(name, 1);
+      metrics.drift(name, 'output');
+    };
+    send('name-0');
+    const count = await countSeries();
+    for (let index = 1; index < 100_000; index += 1) send(`name-${index}`);
+    expect(await countSeries()).toBe(count);
+    expect(await metrics.render()).not.toContain('name-');
+  });
+
+  it('[O-42] error codes that an upstream invents are one series', async () => {
+    const metrics = make();
+    const { result } = sampleRecord();
+    for (let code = 1; code <= 500; code += 1) {
+      metrics.recordRequest(
+        sampleRecord({ result: { ...result, status: 'error', rpcCode: code } }),
+        1,
+      );
+    }
+    const server = `{${CALL},error_type="_OTHER",mcp_protocol_version="2025-11-25"}`;
+    expect(await valueIn(metrics, `mcp_server_operation_duration_seconds_count${server}`)).toBe(
+      500,
+    );
+  });
+
+  it('[O-42] counts what exceeds the series cap as _OTHER', async () => {
+    const metrics = make({ maxSeries: 5 });
+    for (let index = 0; index < 20; index += 1) metrics.drift('github', `change-${index}`);
+    const found = (await series(metrics)).filter((line) => line.startsWith('sallyport_tool_drift'));
+    expect(found).toHaveLength(5);
+    expect(found.at(-1)).toBe('sallyport_tool_drift_total{upstream="_OTHER",change="_OTHER"} 16');
+  });
+
+  it('[O-43] labels tools only where asked for, and only by pinned names', async () => {
+    const metrics = make({ toolLabel: true });
+    const { target } = sampleRecord();
+    metrics.recordRequest(sampleRecord(), 1);
+    metrics.recordRequest(sampleRecord({ target: { ...target, name: 'evil', pin: undefined } }), 1);
+    const text = (await series(metrics)).join('\n');
+    expect(text).toContain('gen_ai_tool_name="get_issue"');
+    expect(text).toContain('gen_ai_tool_name="_OTHER"');
+    expect(text).not.toContain('evil');
+    const plain = make();
+    plain.recordRequest(sampleRecord(), 1);
+    expect(await plain.render()).not.toContain('gen_ai_tool_name');
+  });
+
+  it('[O-44] forgets controls and hashes that are no longer so', async () => {
+    const metrics = make();
+    metrics.setControl('authn:corp', 'armed');
+    metrics.setControl('policy', 'degraded');
+    metrics.removeControl('authn:corp');
+    metrics.setConfig({ config: 'old', policy: 'b', pins: 'c' });
+    metrics.setConfig({ config: 'new', policy: 'b', pins: 'c' });
+    const text = (await series(metrics)).join('\n');
+    expect(text).not.toContain('authn:corp');
+    expect(text).not.toContain('old');
+    expect(text).toContain('sallyport_control_state{control="policy",state="degraded"} 1');
+  });
+
+  it('[O-44] takes new names from a reload', async () => {
+    const metrics = make();
+    metrics.setNames({ ...names, upstreams: new Map([['jira', {}]]) } as unknown as typeof names);
+    metrics.setUpstreamUp('jira', true);
+    metrics.setUpstreamUp('github', true);
+    expect(await valueIn(metrics, 'sallyport_upstream_up{upstream="jira"}')).toBe(1);
+    expect(await valueIn(metrics, 'sallyport_upstream_up{upstream="_OTHER"}')).toBe(1);
+  });
+
+  it('[O-40] does not take the length of a stream for a duration', async () => {
+    const metrics = make();
+    metrics.recordRequest(sampleRecord({ httpMethod: 'GET' }), 300_000);
+    expect((await series(metrics)).join('\n')).not.toContain('duration_seconds_count');
+  });
+});

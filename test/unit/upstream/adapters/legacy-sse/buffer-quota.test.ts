@@ -1,0 +1,41 @@
+// One caller's part of what channels may hold: nobody takes the room of another, and all of it is given back.
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ownerLedgerOf } from '../../../../../src/upstream/adapters/legacy-sse/event-buffer.js';
+
+describe('[LEG-09] the share of a caller', () => {
+  it('is spent by that caller alone', () => {
+    const whole = { bytesLeft: 100 };
+    const [one, other] = [ownerLedgerOf(whole, 40), ownerLedgerOf(whole, 40)];
+    one.bytesLeft -= 41;
+    expect(one.bytesLeft).toBeLessThan(0);
+    expect(other.bytesLeft).toBe(40);
+    expect([one.isHalfTaken, other.isHalfTaken]).toEqual([true, false]);
+  });
+
+  it('ends where everyone together holds as much as may be held', () => {
+    const whole = { bytesLeft: 50 };
+    const [one, other] = [ownerLedgerOf(whole, 40), ownerLedgerOf(whole, 40)];
+    one.bytesLeft -= 40;
+    other.bytesLeft -= 11;
+    expect(other.bytesLeft).toBe(-1);
+  });
+
+  it('is given back whole, in whatever order', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.nat(2), fc.integer({ min: 1, max: 60 }))), (taken) => {
+        const whole = { bytesLeft: 100 };
+        const shares = [
+          ownerLedgerOf(whole, 40),
+          ownerLedgerOf(whole, 40),
+          ownerLedgerOf(whole, 40),
+        ];
+        for (const [at, bytes] of taken) (shares[at] ?? whole).bytesLeft -= bytes;
+        for (const [at, bytes] of taken.toReversed()) (shares[at] ?? whole).bytesLeft += bytes;
+        expect(whole.bytesLeft).toBe(100);
+        expect(shares.map(({ bytesLeft }) => bytesLeft)).toEqual([40, 40, 40]);
+      }),
+    );
+  });
+});

@@ -1,0 +1,109 @@
+// The open channels of an upstream: bounded by caller and together, ended when they rest, and nothing stays.
+
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  createLegacySseSessionTable,
+  type LegacySseSessionTable,
+  MAX_LEGACY_SSE_SESSIONS,
+  MAX_LEGACY_SSE_SESSIONS_PER_CALLER,
+} from '../../../../../src/upstream/adapters/legacy-sse/connections.js';
+import { ownerLedgerOf } from '../../../../../src/upstream/adapters/legacy-sse/event-buffer.js';
+import type { LegacySseSession } from '../../../../../src/upstream/adapters/legacy-sse/session.js';
+
+const REST_MS = 1_000;
+
+let table: LegacySseSessionTable;
+let closed: string[];
+
+function refuseUse(): never {
+  throw new Error('a table has no use for it');
+}
+
+function session(
+  id: string,
+  owner: string | undefined,
+  state: { isResting: boolean },
+): LegacySseSession {
+  return {
+    messageEndpoint: '/',
+    owner,
+    ledger: ownerLedgerOf({ bytesLeft: 1 }, 1),
+    begin: refuseUse,
+    cancel: refuseUse,
+    drop: refuseUse,
+    keep: refuseUse,
+    read: refuseUse,
+    isUsed: () => !state.isResting,
+    get isResting() {
+      return state.isResting;
+    },
+    isOver: false,
+    close: () => void closed.push(id),
+  };
+}
+
+function enter(id: string, owner: string | undefined, isResting = false): { isResting: boolean } {
+  const state = { isResting };
+  table.enter(id, session(id, owner, state));
+  return state;
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  closed = [];
+  table = createLegacySseSessionTable(REST_MS);
+});
+afterEach(() => {
+  table.close();
+  vi.useRealTimers();
+});
+
+describe('[LEG-06] the channels of an upstream', () => {
+  it('are ended when nobody uses them, and no others', async () => {
+    const one = enter('one', 'a');
+    enter('other', 'a');
+    await vi.advanceTimersByTimeAsync(2 * REST_MS);
+    expect(closed).toEqual([]);
+    one.isResting = true;
+    await vi.advanceTimersByTimeAsync(REST_MS);
+    expect(closed).toEqual(['one']);
+    expect([table.find('one'), table.size]).toEqual([undefined, 1]);
+  });
+
+  it('are as many for one caller as it may have; one that rests makes room', () => {
+    const states = Array.from({ length: MAX_LEGACY_SSE_SESSIONS_PER_CALLER }, (_, at) =>
+      enter(`${at}`, 'a'),
+    );
+    expect(table.acquire('a')).toBeUndefined();
+    expect(table.acquire('b')).toBeDefined();
+    (states[3] as { isResting: boolean }).isResting = true;
+    expect(table.acquire('a')).toBeDefined();
+    expect(closed).toEqual(['3']);
+  });
+
+  it('count from when they are being opened, and no longer where none is opened', () => {
+    const rooms = Array.from({ length: MAX_LEGACY_SSE_SESSIONS_PER_CALLER }, () =>
+      table.acquire('a'),
+    );
+    expect(rooms).not.toContain(undefined);
+    expect(table.acquire('a')).toBeUndefined();
+    expect(table.acquire('b')).toBeDefined();
+    rooms[0]?.();
+    expect(table.acquire('a')).toBeDefined();
+  });
+
+  it("are not one caller's where the gateway opened them for many", () => {
+    for (let at = 0; at <= MAX_LEGACY_SSE_SESSIONS_PER_CALLER; at += 1)
+      enter(`${at}`, undefined, true);
+    expect(table.acquire(undefined)).toBeDefined();
+    expect(closed).toEqual([]);
+  });
+
+  it('are as many together as there may be, whoever rests', () => {
+    for (let at = 0; at < MAX_LEGACY_SSE_SESSIONS; at += 1) enter(`${at}`, `owner-${at}`, true);
+    expect(table.acquire('somebody else')).toBeUndefined();
+    expect(closed).toEqual([]);
+    table.close();
+    expect([closed.length, table.size]).toEqual([MAX_LEGACY_SSE_SESSIONS, 0]);
+  });
+});

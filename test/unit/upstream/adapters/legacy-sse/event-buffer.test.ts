@@ -1,0 +1,129 @@
+// What a channel has said to one exchange: told once and in order, however often its reader breaks off, within
+// its bounds, and freed whole.
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  createEventBuffer,
+  type EventBuffer,
+  type EventBufferSettings,
+  type Ledger,
+} from '../../../../../src/upstream/adapters/legacy-sse/event-buffer.js';
+
+const HELD = 1_000_000;
+
+function box(
+  more: Partial<EventBufferSettings> = {},
+  ledger: Ledger = { bytesLeft: HELD },
+): EventBuffer {
+  return createEventBuffer({
+    key: '7',
+    maxBytes: 100_000,
+    ledger,
+    idleMs: 1_000,
+    overflow: 'fail',
+    now: Date.now,
+    ...more,
+  });
+}
+
+/** Reads up to `count` messages after an event, then leaves; what was told, and the last event's number. */
+async function readSome(mailbox: EventBuffer, after: number, count: number) {
+  const reading = mailbox.read(after, { isPrimed: false });
+  const told: string[] = [];
+  let at = after;
+  while (reading !== undefined && told.length < count) {
+    const { value, done } = await reading.conversation.next();
+    if (done === true || value.kind !== 'message') break;
+    told.push(value.text);
+    at = Number(value.eventId?.split('-')[1]);
+  }
+  reading?.leave();
+  return { told, at };
+}
+
+describe('[LEG-09] a mailbox', () => {
+  it('tells every message once and in order, over any breaks (property)', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.string({ maxLength: 20 }), { maxLength: 30 }),
+        fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 10 }),
+        async (said, breaks) => {
+          const mailbox = box();
+          for (const text of said) mailbox.put(text);
+          mailbox.end('complete');
+          let at = 0;
+          const told: string[] = [];
+          for (const count of [...breaks, said.length + 1]) {
+            const some = await readSome(mailbox, at, count);
+            told.push(...some.told);
+            at = some.at;
+          }
+          expect(told).toEqual(said);
+        },
+      ),
+    );
+  });
+
+  it('gives everything back that it held (property)', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.string({ maxLength: 200 }), { maxLength: 30 }),
+        fc.integer({ min: 0, max: 500 }),
+        fc.constantFrom('forget' as const, 'fail' as const),
+        (said, maxBytes, overflow) => {
+          const ledger = { bytesLeft: HELD };
+          const mailbox = box({ maxBytes, overflow }, ledger);
+          for (const text of said) {
+            mailbox.put(text);
+            expect(mailbox.bytes).toBeLessThanOrEqual(maxBytes);
+            expect(ledger.bytesLeft).toBe(HELD - mailbox.bytes);
+          }
+          mailbox.drop();
+          expect(ledger.bytesLeft).toBe(HELD);
+        },
+      ),
+    );
+  });
+
+  it('ends with a fault where nobody reads and its bound is passed', async () => {
+    const mailbox = box({ maxBytes: 10 });
+    const reading = mailbox.read(0, { isPrimed: false });
+    mailbox.put('0123456789');
+    mailbox.put('one too many');
+    expect(mailbox.read(0, { isPrimed: false })).toBeUndefined();
+    expect((await reading?.conversation.next())?.value).toEqual({
+      kind: 'fault',
+      reason: 'upstream-protocol',
+    });
+  });
+
+  it('passes over what it has forgotten, and goes on', async () => {
+    const mailbox = box({ maxBytes: 4, overflow: 'forget' });
+    const reading = mailbox.read(0, { isPrimed: false });
+    for (const text of ['a1', 'b2', 'c3']) mailbox.put(text);
+    expect((await reading?.conversation.next())?.value).toMatchObject({ text: 'b2' });
+    expect(mailbox.read(0, { isPrimed: false })).toBeUndefined();
+  });
+
+  it('is read by the newest reader alone', async () => {
+    const mailbox = box();
+    const first = mailbox.read(0, { isPrimed: false });
+    const waiting = first?.conversation.next();
+    const second = mailbox.read(0, { isPrimed: true });
+    expect((await waiting)?.done).toBe(true);
+    expect((await second?.conversation.next())?.value).toEqual({ kind: 'primed', eventId: '7-0' });
+    first?.leave();
+    expect(mailbox.isRead).toBe(true);
+    second?.leave();
+    expect(mailbox.isRead).toBe(false);
+  });
+
+  it('ends a silence that is too long', async () => {
+    const reading = box({ idleMs: 1 }).read(0, { isPrimed: false });
+    expect((await reading?.conversation.next())?.value).toEqual({
+      kind: 'fault',
+      reason: 'upstream-timeout',
+    });
+  });
+});

@@ -1,0 +1,96 @@
+// Sessions that the gateway opens for others: one a key, bounded, and ended when they rest.
+
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  createSessionPool,
+  type PooledSession,
+  type SessionPool,
+  type UpstreamSession,
+} from '../../../../../src/upstream/adapters/stateless-over-session/session-pool.js';
+import { principal } from '../../../policy/samples.js';
+
+const IDLE_MS = 1_000;
+const CALLER = { principal: principal(), decisionId: 'd', token: undefined, signed: 0 };
+
+let ended: (string | undefined)[];
+let opened: number;
+let pool: SessionPool;
+
+function open(): Promise<UpstreamSession> {
+  opened += 1;
+  return Promise.resolve({
+    version: '2025-11-25',
+    upstreamSession: `session-${opened}`,
+    handshake: {},
+    caller: CALLER,
+  });
+}
+
+async function take(key: string): Promise<PooledSession> {
+  const session = await pool.take(key, open);
+  if (typeof session === 'string') throw new Error(session);
+  return session;
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  ended = [];
+  opened = 0;
+  pool = createSessionPool({
+    maxSessions: 2,
+    idleMs: IDLE_MS,
+    now: Date.now,
+    end: ({ upstreamSession }) => ended.push(upstreamSession),
+  });
+});
+afterEach(() => {
+  pool.close();
+  vi.useRealTimers();
+});
+
+describe('a pool of sessions', () => {
+  it('[Y-04] opens one for a key, also for those who ask at the same time', async () => {
+    const [one, other] = await Promise.all([take('a'), take('a')]);
+    expect(one?.upstreamSession).toBe(other?.upstreamSession);
+    expect(opened).toBe(1);
+    expect(one?.nextId()).not.toBe(other?.nextId());
+  });
+
+  it('[Y-04] never gives a session to another key', async () => {
+    const [one, other] = [await take('a'), await take('b')];
+    expect(one.upstreamSession).not.toBe(other.upstreamSession);
+  });
+
+  it('[Y-04] ends what rests, and not what is used', async () => {
+    const resting = await take('a');
+    await take('b');
+    resting.release();
+    await vi.advanceTimersByTimeAsync(2 * IDLE_MS);
+    expect(ended).toEqual([resting.upstreamSession]);
+  });
+
+  it('[Y-04] makes room by what rested longest, and has none where all are used', async () => {
+    const first = await take('a');
+    const second = await take('b');
+    expect(await pool.take('c', open)).toBe('upstream-unavailable');
+    first.release();
+    second.release();
+    await take('a');
+    await take('c');
+    expect(ended).toEqual([second.upstreamSession]);
+  });
+
+  it('[Y-04] opens another for what was lost or could not be opened', async () => {
+    const lost = await take('a');
+    pool.forget(lost);
+    const next = await take('a');
+    expect(next.upstreamSession).not.toBe(lost.upstreamSession);
+    // Whoever learns of the loss late does not take the new one away.
+    pool.forget(lost);
+    expect((await take('a')).upstreamSession).toBe(next.upstreamSession);
+    expect(await pool.take('b', () => Promise.resolve('upstream-timeout'))).toBe(
+      'upstream-timeout',
+    );
+    expect((await take('b')).upstreamSession).toBe(`session-${opened}`);
+  });
+});

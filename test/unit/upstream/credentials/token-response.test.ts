@@ -1,0 +1,114 @@
+// What an authorization server may issue to the gateway, and what it may not.
+
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  checkIssued,
+  type TokenRequestContext,
+  type TokenResponse,
+} from '../../../../src/upstream/credentials/token-endpoint.js';
+import { mintJwt } from '../../../support/token-server.js';
+
+const NOW_MS = 1_700_000_000_000;
+const RESOURCE = 'https://upstream.example/mcp';
+const OWN = 'https://mcp.example.com/upstream';
+const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
+
+function asked(
+  parts: Partial<TokenRequestContext['request']> = {},
+  subjectToken?: string,
+): TokenRequestContext {
+  const request = {
+    scopes: [],
+    resource: RESOURCE,
+    audience: undefined,
+    own: { audiences: [OWN], base: 'https://mcp.example.com' },
+    ...parts,
+  };
+  return { request, subjectToken, nowMs: NOW_MS };
+}
+
+function answer(parts: Partial<TokenResponse> = {}): TokenResponse {
+  return { access_token: 'opaque', token_type: 'bearer', expires_in: 300, ...parts };
+}
+
+function jwt(claims: object): TokenResponse {
+  return answer({ access_token: mintJwt({ aud: RESOURCE, ...claims }) });
+}
+
+describe('[CRD-06] an issued token', () => {
+  it('lives as long as the server says, and no longer than itself or an hour', () => {
+    const untilOf = (given: TokenResponse): number => {
+      const judged = checkIssued(given, asked());
+      return judged.kind === 'good' ? judged.untilMs - NOW_MS : Number.NaN;
+    };
+    expect(untilOf(answer())).toBe(300_000);
+    expect(untilOf(answer({ expires_in: 1e9 }))).toBe(3_600_000);
+    expect(untilOf(answer({ expires_in: undefined }))).toBe(60_000);
+    expect(untilOf(jwt({ exp: NOW_MS / 1000 + 30 }))).toBe(30_000);
+  });
+
+  it.each<[string, TokenResponse, TokenRequestContext, string]>([
+    ['scopes', answer({ scope: 'a b' }), asked({ scopes: ['a'] }), 'scopes beyond'],
+    ['scopes in it', jwt({ scp: ['a', 'b'] }), asked({ scopes: ['a'] }), 'scopes beyond'],
+    ['an audience', jwt({ aud: 'x' }), asked(), 'another audience'],
+    ['one audience of two', jwt({}), asked({ audience: 'api' }), 'another audience'],
+    ['our audience', jwt({ aud: [RESOURCE, OWN] }), asked(), 'for the gateway itself'],
+    [
+      'an audience under ours',
+      jwt({ aud: [RESOURCE, `${OWN}2`] }),
+      asked(),
+      'for the gateway itself',
+    ],
+    ['a type', answer({ token_type: 'dpop' }), asked(), 'no bearer token'],
+    ['an end', answer({ expires_in: 0 }), asked(), 'expired'],
+    ['spelling', answer({ access_token: 'a b' }), asked(), 'cannot stand in a header'],
+    ['kind', answer(), asked({}, 'subject'), 'of another type'],
+  ])('is refused for its %s', (_, given, request, why) => {
+    expect(checkIssued(given, request)).toEqual({ kind: 'bad', why: expect.stringContaining(why) });
+  });
+
+  it('may have fewer scopes, more audiences, or be unreadable', () => {
+    for (const given of [
+      answer({ scope: 'a' }),
+      jwt({ aud: [RESOURCE, 'https://elsewhere.example'] }),
+      answer({ access_token: 'a.b.c' }),
+    ]) {
+      expect(checkIssued(given, asked({ scopes: ['a', 'b'] })).kind).toBe('good');
+    }
+  });
+
+  it('is never one of ours, never the one given, never wider than asked: for any answer', () => {
+    const audience = fc.constantFrom(RESOURCE, OWN, 'https://other.example', 'api');
+    const scope = fc.constantFrom('a', 'b', 'admin', 'A', '');
+    const answers = fc.record({
+      aud: fc.option(fc.array(audience), { nil: undefined }),
+      scope: fc.option(fc.array(scope), { nil: undefined }),
+      isSubject: fc.boolean(),
+      type: fc.constantFrom('bearer', 'dpop', 'n_a'),
+      issued: fc.constantFrom(ACCESS_TOKEN, 'urn:ietf:params:oauth:token-type:id_token'),
+    });
+    fc.assert(
+      fc.property(answers, ({ aud, scope: scopes, isSubject, type, issued }) => {
+        const given = mintJwt({ aud });
+        const text = scopes?.join(' ');
+        const judged = checkIssued(
+          {
+            access_token: given,
+            token_type: type,
+            expires_in: 60,
+            issued_token_type: issued,
+            ...(text === undefined ? {} : { scope: text }),
+          },
+          asked({ scopes: ['a', 'b'] }, isSubject ? given : 'another'),
+        );
+        if (judged.kind === 'bad') return;
+        expect(aud).toContain(RESOURCE);
+        expect(aud).not.toContain(OWN);
+        expect(isSubject).toBe(false);
+        expect([type, issued]).toEqual(['bearer', ACCESS_TOKEN]);
+        for (const one of (text ?? '').split(' ')) expect(['a', 'b', '']).toContain(one);
+      }),
+    );
+  });
+});

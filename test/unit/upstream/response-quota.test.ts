@@ -1,0 +1,104 @@
+// The room for answers: bounded for all, a part for each, first come first served in turns; who waits cannot
+// block anybody for good, and what is given back is there for the next.
+
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  type BufferReservation,
+  createResponseBufferQuota,
+  type ReservationOutcome,
+} from '../../../src/upstream/response-quota.js';
+
+const BOUNDS = { maxBytes: 400, shares: 4, maxWaitMs: 1_000 };
+const RATE = { bytesPerSecond: 100, burstBytes: 100, unpacedBytes: 10 };
+
+describe('the room for answers', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  const holding = (
+    held: BufferReservation,
+    bytes: number,
+  ): Promise<ReservationOutcome | 'at once'> => Promise.resolve(held.hold(bytes) ?? 'at once');
+
+  it('[PRF-12] is given at once while there is some, and each upstream has its part', async () => {
+    const room = createResponseBufferQuota(BOUNDS);
+    expect(room.enter('one').hold(60)).toBeUndefined();
+    const second = room.enter('one');
+    const late = holding(second, 60);
+    expect(room.enter('two').hold(100)).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await late).toBe('overloaded');
+    expect(room.heldBytes).toBe(160);
+  });
+
+  it('[PRF-12] is given to who waited once it was given back, upstreams in turns', async () => {
+    const room = createResponseBufferQuota({ ...BOUNDS, maxBytes: 100, quotaDivisor: 1 });
+    const first = room.enter('zero');
+    expect(first.hold(100)).toBeUndefined();
+    const came: string[] = [];
+    const entered = ['one', 'one', 'two'].map((upstream, at) => {
+      const held = room.enter(upstream);
+      void holding(held, 50).then((how) => came.push(`${upstream} ${at} ${how}`));
+      return held;
+    });
+    first.release();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(came).toEqual(['one 0 held', 'two 2 held']);
+    entered[0]?.release();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(came).toEqual(['one 0 held', 'two 2 held', 'one 1 held']);
+    for (const held of entered) held.release();
+    expect(room.heldBytes).toBe(0);
+  });
+
+  it('[PRF-12] lets the oldest go on, so that answers that grow cannot all wait for each other', async () => {
+    const room = createResponseBufferQuota({ ...BOUNDS, maxBytes: 100, quotaDivisor: 1 });
+    const growing = Array.from({ length: 4 }, () => room.enter('one'));
+    for (const held of growing) expect(held.hold(25)).toBeUndefined();
+    const outcomes = growing.map((held) => holding(held, 50));
+    const done: number[] = [];
+    for (const [at, held] of growing.entries()) {
+      expect(await outcomes[at]).not.toBe('overloaded');
+      done.push(at);
+      held.release();
+    }
+    expect(done).toEqual([0, 1, 2, 3]);
+    expect(room.heldBytes).toBe(0);
+  });
+
+  it('[PRF-12] one answer may always have, however large it is', () => {
+    const room = createResponseBufferQuota(BOUNDS);
+    expect(room.enter('one').hold(390)).toBeUndefined();
+  });
+
+  it('[PRF-12] is not held by who gave up waiting, nor twice by who holds less than before', async () => {
+    const room = createResponseBufferQuota(BOUNDS);
+    const held = room.enter('one');
+    expect(held.hold(100)).toBeUndefined();
+    const waiting = room.enter('one');
+    const outcome = holding(waiting, 50);
+    waiting.release();
+    expect(await outcome).toBe('overloaded');
+    expect(held.hold(10)).toBeUndefined();
+    expect(room.heldBytes).toBe(10);
+    held.release();
+    held.release();
+    expect(room.heldBytes).toBe(0);
+  });
+
+  it('[PRF-12] is given at a rate to each upstream, and holds up no other', async () => {
+    const room = createResponseBufferQuota({ maxBytes: 1_000, quotaDivisor: 1, ...RATE });
+    expect(room.enter('one').hold(110)).toBeUndefined();
+    const came: string[] = [];
+    for (const name of ['second', 'third'])
+      void holding(room.enter('one'), 110).then((how) => came.push(`${name} ${how}`));
+    expect(room.enter('one').hold(10)).toBeUndefined();
+    expect(room.enter('two').hold(110)).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(100);
+    expect(came).toEqual(['second held']);
+    await vi.advanceTimersByTimeAsync(800);
+    expect(came).toEqual(['second held']);
+    await vi.advanceTimersByTimeAsync(300);
+    expect(came).toEqual(['second held', 'third held']);
+  });
+});
