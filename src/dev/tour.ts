@@ -2,7 +2,8 @@
 // compared after, then the audit of what just happened. Ends with how many outcomes were as announced.
 
 import { isObject } from '../protocol/jsonrpc.js';
-import { type Check, SCENES, type Scene, type Stage } from './tour-scenes.js';
+import type { Stage } from './tour-scenes.js';
+import { type Check, SCENES, type Scene } from './tour-scenes.js';
 
 // How the tour looks on a terminal: colours or none, scenes, comparisons, and the audit lines as a table.
 // Whatever came over the wire is stripped of control characters before it is shown.

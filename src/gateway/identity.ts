@@ -19,6 +19,7 @@ import type { IssuerSettings, Settings, UpstreamSettings } from '../config/setti
 import type { ReplayStore } from '../policy/limits.js';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
 import type { KeyRing } from '../state/keys.js';
+
 import type { Revocations } from '../state/memory.js';
 import type { FetchJson, PostForm } from '../upstream/safe-fetch.js';
 

@@ -13,6 +13,7 @@ import { openRecord } from '../policy/record.js';
 import type { LoopScheduler } from '../protocol/json/incremental.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import type { KeyRing } from '../state/keys.js';
+
 import { type Controls, createControls } from '../telemetry/controls.js';
 import type { Log } from '../telemetry/log.js';
 import { type Build, createMetrics, type Metrics } from '../telemetry/metrics.js';

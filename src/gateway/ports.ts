@@ -27,6 +27,7 @@ import {
   createRunningBackends,
 } from '../state/aggregates.js';
 import type { KeyRing } from '../state/keys.js';
+
 import type { GatewayState } from '../state/memory.js';
 import {
   openCursor,

@@ -6,9 +6,10 @@ import { randomUUID } from 'node:crypto';
 import type { RevocationOrder, RevocationService, ShownRevocation } from '../admin/revocations.js';
 import { CLOCK_TOLERANCE_MS, LIFETIME_SKEW_MS } from '../auth/claims.js';
 import type { IssuerSettings, Settings } from '../config/settings.js';
-import type { GatewayState, StatePorts } from '../state/memory.js';
+import type { GatewayState } from '../state/memory.js';
 import type { Revocation, Revoked } from '../state/revocations.js';
 import { tokenIdBytes } from '../state/revocations.js';
+import type { StatePorts } from '../state/store.js';
 import { SESSION_TTL_MS } from './sealed-ids.js';
 
 type RevocationServicePorts = StatePorts & {

@@ -6,6 +6,7 @@ import type { Principal } from '../policy/principal.js';
 import type { SessionFacts } from '../protocol/admitted-request.js';
 import type { Ports, SessionScope } from '../proxy/ports.js';
 import type { KeyRing } from '../state/keys.js';
+
 import type { SessionBinding } from '../state/sealed-values.js';
 import {
   openEvent,

@@ -38,8 +38,8 @@ import {
 import {
   createStatelessClients,
   type StatelessClients,
-  type StatelessSettings,
 } from '../upstream/adapters/stateless-over-session/adapter.js';
+import type { StatelessSettings } from '../upstream/adapters/stateless-over-session/input-required.js';
 import type { SessionUpstream, UpstreamClient } from '../upstream/client.js';
 import type { Presenter } from '../upstream/credentials/presenter.js';
 import { createDiscoveryLister } from '../upstream/discovery/discovery.js';

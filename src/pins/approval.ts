@@ -5,13 +5,12 @@
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { NO_DIGEST, type PinnedKind } from './digest.js';
-import { namesSeen, type Observed } from './last-seen.js';
+import { mergeServer, namesSeen, type Observed } from './last-seen.js';
 import {
   type Approval,
   approvedVersions,
   emptyLock,
   type Lock,
-  mergeServer,
   PIN_KINDS,
   type Pin,
   type PinVersion,

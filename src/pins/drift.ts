@@ -6,7 +6,8 @@ import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import { type Change, compareDefinitions, compareTexts } from './compare.js';
 import type { PinnedKind } from './digest.js';
-import { namesSeen, type Observed, observedItemsOf } from './last-seen.js';
+import { namesSeen, type Observed, observedItemsOf, serversSeen } from './last-seen.js';
+import type { ServerIdentity } from './lock.js';
 import {
   approvedVersions,
   compareServers,
@@ -16,8 +17,6 @@ import {
   type Pin,
   type PinVersion,
   SERVER_MEMBERS,
-  type ServerIdentity,
-  serversSeen,
   versionsOf,
 } from './lock.js';
 

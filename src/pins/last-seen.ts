@@ -12,7 +12,8 @@ import {
 } from '../protocol/listings.js';
 import { readTaskUses } from '../protocol/tasks.js';
 import { digestDefinition, digestOnce, NO_DIGEST, sha256Hex } from './digest.js';
-import { nameOf, PIN_KINDS } from './lock.js';
+import type { ServerIdentity } from './lock.js';
+import { compareServers, digestServer, nameOf, PIN_KINDS, readServer } from './lock.js';
 
 /** One definition as it was seen. `isRepeated`: its name stood more than once in one listing. */
 export type ObservedItem = {
@@ -278,4 +279,26 @@ function digestInput(
   ]);
   const pages = [...noted].map(([key, items]) => [key, items.map(({ digest }) => digest).sort()]);
   return [listed, pages.sort(([a], [b]) => ((a ?? '') < (b ?? '') ? -1 : 1))];
+}
+
+/** Every identity that an upstream showed, each once: faces may differ. */
+export function serversSeen(observed: Observed | undefined): readonly ServerIdentity[] {
+  const seen = new Map<string, ServerIdentity>();
+  for (const { serverInfo } of observed?.listings ?? []) {
+    const server = readServer(serverInfo);
+    if (server !== undefined) seen.set(digestServer(server), server);
+  }
+  return [...seen.values()];
+}
+
+/** What the lock file remembers after a listing: what is known stays until somebody approves, but its version. */
+export function mergeServer(
+  known: ServerIdentity | undefined,
+  observed: Observed,
+  isApproved: boolean,
+): ServerIdentity | undefined {
+  const [seen] = serversSeen(observed);
+  if (known === undefined || seen === undefined) return known ?? seen;
+  const [change] = compareServers(known, seen);
+  return isApproved || change === 'server-version' ? seen : known;
 }

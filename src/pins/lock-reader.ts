@@ -6,6 +6,7 @@ import type { PinKind } from '../policy/definitions.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { nearestKey } from '../text/edit-distance.js';
 import { digestDefinition, type PinnedKind, sha256Hex } from './digest.js';
+import type { ServerIdentity } from './lock.js';
 import {
   type Approval,
   LOCK_SUFFIX,
@@ -17,7 +18,6 @@ import {
   type PinVersion,
   readServer,
   SERVER_MEMBERS,
-  type ServerIdentity,
 } from './lock.js';
 import {
   LOCK_END,

@@ -15,6 +15,7 @@ import {
 } from 'yaml';
 import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 import { quoteVisibly } from '../text/escaping.js';
+import type { ServerIdentity } from './lock.js';
 import {
   LOCKFILE_VERSION,
   type Lock,
@@ -22,7 +23,6 @@ import {
   type Pins,
   type PinVersion,
   SERVER_MEMBERS,
-  type ServerIdentity,
   versionsOf,
 } from './lock.js';
 

@@ -6,7 +6,6 @@ import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
 import type { Change } from './compare.js';
 import { sha256Hex } from './digest.js';
-import type { Observed } from './last-seen.js';
 
 export const LOCKFILE_VERSION = 1;
 export const LOCK_SUFFIX = '.lock.yaml';
@@ -126,16 +125,6 @@ function memberOf(info: JsonObject | undefined, member: string): string | undefi
   return value.slice(0, MAX_MEMBER_LENGTH).replace(HALF_PAIR, '\ufffd');
 }
 
-/** Every identity that an upstream showed, each once: faces may differ. */
-export function serversSeen(observed: Observed | undefined): readonly ServerIdentity[] {
-  const seen = new Map<string, ServerIdentity>();
-  for (const { serverInfo } of observed?.listings ?? []) {
-    const server = readServer(serverInfo);
-    if (server !== undefined) seen.set(digestServer(server), server);
-  }
-  return [...seen.values()];
-}
-
 /** For telling identities apart in records. */
 export function digestServer(server: ServerIdentity): string {
   return sha256Hex(DOMAIN + JSON.stringify(SERVER_MEMBERS.map((member) => server[member] ?? null)));
@@ -146,16 +135,4 @@ export function compareServers(before: ServerIdentity, after: ServerIdentity): r
   const differing = SERVER_MEMBERS.filter((member) => before[member] !== after[member]);
   if (differing.length === 0) return [];
   return differing.every((member) => member === 'version') ? ['server-version'] : ['server'];
-}
-
-/** What the lock file remembers after a listing: what is known stays until somebody approves, but its version. */
-export function mergeServer(
-  known: ServerIdentity | undefined,
-  observed: Observed,
-  isApproved: boolean,
-): ServerIdentity | undefined {
-  const [seen] = serversSeen(observed);
-  if (known === undefined || seen === undefined) return known ?? seen;
-  const [change] = compareServers(known, seen);
-  return isApproved || change === 'server-version' ? seen : known;
 }

@@ -32,18 +32,6 @@ export type Allow = {
   readonly obligations: readonly Obligation[];
 };
 
-/** The stations of an exchange, in their order. */
-export type Stage =
-  | 'edge'
-  | 'authn'
-  | 'admit'
-  | 'decide'
-  | 'guard'
-  | 'settle'
-  | 'record'
-  | 'forward'
-  | 'inspect';
-
 /** A deny, with what its rendering needs. `listed` decides whether the caller learns the reason. */
 export type Deny = {
   readonly verdict: 'deny';

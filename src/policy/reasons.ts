@@ -2,7 +2,17 @@
 // caller sees and the reference page all come from here; no other file invents a reason.
 // Hidden renderings must not differ from "unknown": that they are one value is the no-oracle property.
 
-import type { Stage } from './decision.js';
+/** The stages of the pipeline, in their order. */
+export type Stage =
+  | 'edge'
+  | 'authn'
+  | 'admit'
+  | 'decide'
+  | 'guard'
+  | 'settle'
+  | 'record'
+  | 'forward'
+  | 'inspect';
 
 /**
  * How a refusal looks on the wire (contract §6).

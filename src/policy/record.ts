@@ -3,9 +3,8 @@
 
 import type { Era, RequestId } from '../protocol/jsonrpc.js';
 import type { Incoming } from '../protocol/transport.js';
-import type { Stage } from './decision.js';
 import type { Principal } from './principal.js';
-import type { Reason } from './reasons.js';
+import type { Reason, Stage } from './reasons.js';
 
 // Opens the record of an exchange: every field has its place from the start, so that all records have
 // one shape and a station that never ran leaves "nothing known", not a hole.

@@ -9,8 +9,9 @@ import {
   renderToolRefusal,
 } from '../protocol/errors.js';
 import type { Era, RequestId, Target } from '../protocol/jsonrpc.js';
-import type { Deny, Stage } from './decision.js';
+import type { Deny } from './decision.js';
 import type { ProofError } from './principal.js';
+import type { Stage } from './reasons.js';
 import { REASONS, type Reason } from './reasons.js';
 
 /** A refusal of any station. */

@@ -19,9 +19,18 @@ import type { JsonObject, Target } from '../protocol/jsonrpc.js';
 import { PLAIN_SESSION } from '../protocol/listings.js';
 import { encodeSseMessage } from '../protocol/sse.js';
 import type { Incoming, Outgoing } from '../protocol/transport.js';
-import type { FollowedProgress } from './features/progress.js';
 import type { PlannedMessage } from './originating-request.js';
 import type { Ports, Snapshot } from './ports.js';
+
+/** The progress of one request: it counts upwards. */
+export type ProgressCount = { last: number };
+
+/** That of a request under way, which is known in its session until `end`. */
+export type FollowedProgress = ProgressCount & {
+  end(): void;
+  /** Its answer is a task, whose progress has the same token (MCP 2025-11-25, tasks). */
+  keep(): void;
+};
 
 /** `view` may be replaced; `admitted` is set by admission, or by the stream that is resumed. */
 export type Call = {

@@ -10,9 +10,9 @@ import type {
   ReplayStore,
 } from '../policy/limits.js';
 import type { Principal } from '../policy/principal.js';
-import type { KeyRing } from './keys.js';
 import { createLocalReplicaBus, type ReplicaBus } from './replica-bus.js';
 import { createRevocationSet, type Revocation } from './revocations.js';
+import type { StatePorts } from './store.js';
 
 // Sessions that their owners have ended. A sealed id proves itself until it expires, so that an ended
 // one must be remembered until then (contract §10: the store can only take away). One replica's memory.
@@ -290,12 +290,6 @@ export type GatewayState = {
   /** Resolves when the store was asked for the first time, whether or not it answered. */
   start(): Promise<void>;
   close(): Promise<void>;
-};
-
-export type StatePorts = {
-  readonly ring: KeyRing;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
 };
 
 const ALONE: StoreStatus = {

@@ -6,9 +6,8 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Json } from '../protocol/jsonrpc.js';
-import type { StatePorts } from './memory.js';
 import { open, seal } from './sealed-token.js';
-import type { SealedMessage, SeenBefore, StoreLink, StoreUpdate } from './store.js';
+import type { SealedMessage, SeenBefore, StatePorts, StoreLink, StoreUpdate } from './store.js';
 
 const PURPOSE = 'replica-word';
 /** A replica looks far more often; what nobody took by then is for nobody. */

@@ -4,6 +4,7 @@
 
 import type { Principal } from '../policy/principal.js';
 import type { KeyRing } from './keys.js';
+
 import { open, seal } from './sealed-token.js';
 
 /** Revocations are made by people: past this many, one more is refused rather than one forgotten. */

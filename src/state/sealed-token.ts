@@ -5,7 +5,8 @@
 // The head travels in the clear and is authenticated (NIST SP 800-38D; contract §10).
 
 import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
-import { KEY_TAG_BYTES, type KeyRing } from './keys.js';
+import type { KeyRing } from './keys.js';
+import { KEY_TAG_BYTES } from './keys.js';
 
 const VERSION = 1;
 const EXPIRY_AT = 1 + KEY_TAG_BYTES;

@@ -14,6 +14,7 @@ import type { Target } from '../protocol/jsonrpc.js';
 import { SERVER_REQUEST_METHODS, SERVER_REQUEST_NAMES } from '../protocol/server-requests.js';
 import { TASK_USES } from '../protocol/tasks.js';
 import type { KeyRing } from './keys.js';
+
 import { keyTagOf, open, seal } from './sealed-token.js';
 
 // The session id that a client is given: what the gateway must know of the session (its version, what

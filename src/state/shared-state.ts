@@ -10,7 +10,6 @@ import {
   type EndedSessions,
   type GatewayState,
   type Lifted,
-  type StatePorts,
   type StoreStatus,
 } from './memory.js';
 import {
@@ -25,7 +24,7 @@ import {
   type RevocationSet,
   sealRevocation,
 } from './revocations.js';
-import type { StoredRevocations, StoreLink, StoreUpdate } from './store.js';
+import type { StatePorts, StoredRevocations, StoreLink, StoreUpdate } from './store.js';
 
 // Sessions that ended at any replica. Known here at once, to the others with their next look; what the
 // store could not be told waits until it can.

@@ -3,6 +3,7 @@
 // or sealed, and ends by itself: `leftMs` is how long it counts. Types only. Contract §10.
 
 import type { LimitOutcome, LimitWindow } from '../policy/limits.js';
+import type { KeyRing } from './keys.js';
 
 /** What changed since the last look. */
 export type StoreUpdate = {
@@ -71,3 +72,9 @@ export interface StoreLink {
   onHint(listener: () => void): void;
   close(): Promise<void>;
 }
+
+export type StatePorts = {
+  readonly ring: KeyRing;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+};

@@ -4,7 +4,7 @@
 
 import type { Admitted, SessionFacts } from '../../protocol/admitted-request.js';
 import { isObject, type JsonObject, type Message, type RequestId } from '../../protocol/jsonrpc.js';
-import type { Call } from '../request-context.js';
+import type { Call, FollowedProgress, ProgressCount } from '../request-context.js';
 
 /** Progress and log messages of one exchange, or of one stream, in a second. */
 export const MAX_NOTIFICATIONS_PER_SECOND = 100;
@@ -20,16 +20,6 @@ export type NotificationError = 'stale-progress' | 'notice-flood';
 export type NotificationGate = {
   /** `undefined` for what may pass. */
   find(method: string, params: JsonObject | undefined): NotificationError | undefined;
-};
-
-/** The progress of one request: it counts upwards. */
-export type ProgressCount = { last: number };
-
-/** That of a request under way, which is known in its session until `end`. */
-export type FollowedProgress = ProgressCount & {
-  end(): void;
-  /** Its answer is a task, whose progress has the same token (MCP 2025-11-25, tasks). */
-  keep(): void;
 };
 
 /** The count of a live token; `undefined` for a token that nobody waits for. */

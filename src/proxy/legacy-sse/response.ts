@@ -11,13 +11,9 @@ import { applyEdits, spanOf } from '../../protocol/json/json.js';
 import { readEnvelope } from '../../protocol/jsonrpc.js';
 import { encodeSseMessage } from '../../protocol/sse.js';
 import type { AwaitedResponses } from '../../protocol/transport.js';
-import {
-  createCount,
-  createGate,
-  type NotificationGate,
-  type ProgressCount,
-} from '../features/progress.js';
+import { createCount, createGate, type NotificationGate } from '../features/progress.js';
 import { maySee, planOf, type ResponsePlan } from '../originating-request.js';
+import type { ProgressCount } from '../request-context.js';
 import { type Call, callerOf, nameOf, readMessage } from '../request-context.js';
 import { DROP, drop, type Verdict } from '../response-context.js';
 import { createResponseCheck } from '../response-pipeline.js';

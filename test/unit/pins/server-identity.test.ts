@@ -6,6 +6,7 @@ import { mergeFetched } from '../../../src/pins/approval.js';
 import { findDifferences, isInformational } from '../../../src/pins/drift.js';
 import type { Lock } from '../../../src/pins/lock.js';
 import { readServer } from '../../../src/pins/lock.js';
+
 import { readLock } from '../../../src/pins/lock-reader.js';
 import { writeLock } from '../../../src/pins/lock-yaml.js';
 import { APPROVAL, lockOf, observedOf } from './samples.js';

@@ -2,7 +2,8 @@
 
 import { createPublicKey, verify } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { createKeyRing, type KeyRing, type PublicKey } from '../../../src/state/keys.js';
+import type { KeyRing } from '../../../src/state/keys.js';
+import { createKeyRing, type PublicKey } from '../../../src/state/keys.js';
 
 const OLD = { id: 'old', bytes: new Uint8Array(32).fill(1) };
 const NEW = { id: 'new', bytes: new Uint8Array(32).fill(2) };

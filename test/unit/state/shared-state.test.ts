@@ -3,7 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Json } from '../../../src/protocol/jsonrpc.js';
-import { createKeyRing, type KeyRing } from '../../../src/state/keys.js';
+import type { KeyRing } from '../../../src/state/keys.js';
+import { createKeyRing } from '../../../src/state/keys.js';
 import { createMemoryState, type GatewayState } from '../../../src/state/memory.js';
 import {
   MAX_MESSAGE_CHARS,

@@ -28,7 +28,8 @@ import {
   parseBody,
   readMessages,
 } from '../../message-reader.js';
-import { createTranslatedPages, type TranslatedPages } from '../list-pages.js';
+import type { TranslatedPages } from '../list-pages.js';
+import { createTranslatedPages } from '../list-pages.js';
 import {
   acceptedResponse,
   bodyResponse,

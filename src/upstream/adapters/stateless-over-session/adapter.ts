@@ -29,7 +29,7 @@ import {
 import { LATEST_SESSION_VERSION } from '../../../protocol/versions/revisions.js';
 import { createListingRequest } from '../../discovery/transports.js';
 import { isJson, isStream, parseBody, readMessages } from '../../message-reader.js';
-import { createTranslatedPages, type TranslatedPages } from '../list-pages.js';
+import { createTranslatedPages } from '../list-pages.js';
 import { bodyResponse, type Conversation, streamResponse } from '../local-response.js';
 import {
   capabilitiesFor,
@@ -40,21 +40,15 @@ import {
   sessionBody,
   toStatelessMessage,
 } from '../message-translation.js';
-import type { TranslationSettings } from '../session-over-stateless/adapter.js';
-import {
-  createSuspendedCalls,
-  relayInSession,
-  resume,
-  type SuspendedCalls,
-} from './input-required.js';
+import type { StatelessParts, StatelessSettings } from './input-required.js';
+
+import { createSuspendedCalls, relayInSession, resume } from './input-required.js';
 import {
   createSessionPool,
   createSessionSender,
   headersIn,
   openUpstreamSession,
   type PooledSession,
-  type SendInSession,
-  type SessionPool,
   type UpstreamSession,
 } from './session-pool.js';
 
@@ -159,13 +153,6 @@ function toSubscriptionNotification(
     : changeMembers(text, { path: ['params'], set: { _meta: tag } });
 }
 
-export type StatelessSettings = TranslationSettings & {
-  readonly now: () => number;
-  /** Sessions with this upstream at a time, and how long one rests before it is ended. */
-  readonly maxSessions?: number;
-  readonly idleMs?: number;
-};
-
 export type StatelessClients = {
   forward(
     authorized: AuthorizedRequest,
@@ -174,14 +161,6 @@ export type StatelessClients = {
     signal: LeaveSignal | undefined,
   ): Promise<RoutedOutcome>;
   close(): void;
-};
-
-/** What the files of this folder share. */
-export type StatelessParts = StatelessSettings & {
-  readonly pool: SessionPool;
-  readonly suspendedCalls: SuspendedCalls;
-  readonly pages: TranslatedPages;
-  readonly sendInSession: SendInSession;
 };
 
 const MAX_SESSIONS = 1_000;

@@ -14,11 +14,27 @@ import {
 import { canRequireInput, serverRequestNameOf } from '../../../protocol/server-requests.js';
 import type { LeaveSignal, UpstreamResponse } from '../../../protocol/transport.js';
 import { type InboundItem, readMessages } from '../../message-reader.js';
+import type { TranslatedPages } from '../list-pages.js';
 import { type Conversation, type OutboundItem, streamResponse } from '../local-response.js';
 import { inputRequiredResult, type SentAs, toStatelessMessage } from '../message-translation.js';
+import type { TranslationSettings } from '../session-over-stateless/adapter.js';
 import { nameHere, type SessionBus } from '../session-over-stateless/session-state.js';
-import type { StatelessParts } from './adapter.js';
-import type { PooledSession } from './session-pool.js';
+import type { PooledSession, SendInSession, SessionPool } from './session-pool.js';
+
+export type StatelessSettings = TranslationSettings & {
+  readonly now: () => number;
+  /** Sessions with this upstream at a time, and how long one rests before it is ended. */
+  readonly maxSessions?: number;
+  readonly idleMs?: number;
+};
+
+/** What the files of this folder share. */
+export type StatelessParts = StatelessSettings & {
+  readonly pool: SessionPool;
+  readonly suspendedCalls: SuspendedCalls;
+  readonly pages: TranslatedPages;
+  readonly sendInSession: SendInSession;
+};
 
 // Calls that wait in mid-call for an answer of their client, each under a handle that is hard to guess and
 // that leaves the gateway only sealed to its caller and request. It names this replica, which alone holds

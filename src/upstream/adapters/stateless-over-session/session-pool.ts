@@ -17,6 +17,7 @@ import {
   notifyUpstream,
 } from '../../discovery/request.js';
 import type { TranslationSettings } from '../session-over-stateless/adapter.js';
+
 import { ownerOf } from '../session-over-stateless/session-state.js';
 
 // Opens a session of the gateway's own with an upstream, for a caller whose era has none: initialize with

@@ -1,10 +1,10 @@
 // Sessions that the gateway opens for others: one a key, bounded, and ended when they rest.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { SessionPool } from '../../../../../src/upstream/adapters/stateless-over-session/session-pool.js';
 import {
   createSessionPool,
   type PooledSession,
-  type SessionPool,
   type UpstreamSession,
 } from '../../../../../src/upstream/adapters/stateless-over-session/session-pool.js';
 import { principal } from '../../../policy/samples.js';
