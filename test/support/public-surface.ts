@@ -1,0 +1,164 @@
+// What users of the program rely on by name, read from the tables that the program itself uses and from a
+// running gateway: metrics, reasons, stages, controls, methods, fields of audit events, configuration keys,
+// and the words of the command line. Descriptions for people are left out.
+
+import { Command } from 'commander';
+import { vi } from 'vitest';
+import { EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../../src/cli/program.js';
+import { SCHEMAS } from '../../src/config/schema.js';
+import { FINDINGS_MEMBER } from '../../src/inspect/inspect.js';
+import { METHODS, REFUSED } from '../../src/mcp/methods.js';
+import { OWN_PREFIX } from '../../src/mcp/removal.js';
+import { DECISION_MEMBER } from '../../src/mcp/render.js';
+import { METRICS, type MetricRow, OTHER, TOOL_LABEL } from '../../src/observe/metric-table.js';
+import { CONTROL_STATES } from '../../src/observe/metrics.js';
+import { REASONS } from '../../src/policy/reasons.js';
+
+/** A section of the record: entries by name. */
+export type Section = { readonly [entry: string]: unknown };
+
+/** Keywords of a schema that only people read. */
+const PROSE: ReadonlySet<string> = new Set(['description', 'title']);
+
+/** A value without its prose, at any depth. */
+function withoutProse(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutProse);
+  if (typeof value !== 'object' || value === null) return value;
+  const kept = Object.entries(value).filter(([keyword]) => !PROSE.has(keyword));
+  return Object.fromEntries(kept.map(([keyword, one]) => [keyword, withoutProse(one)]));
+}
+
+function isSchema(value: unknown): value is Section {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Every path of a schema with the keywords that stand there: `issuers.<name>.algorithms[]`. */
+function pathsOf(schema: Section): Section {
+  const paths: Record<string, unknown> = {};
+  const walk = (at: Section, path: string): void => {
+    const own: Record<string, unknown> = {};
+    for (const [keyword, value] of Object.entries(at)) {
+      if (PROSE.has(keyword)) continue;
+      if (keyword === 'properties' && isSchema(value)) {
+        for (const [name, child] of Object.entries(value))
+          if (isSchema(child)) walk(child, path === '' ? name : `${path}.${name}`);
+      } else if (keyword === 'additionalProperties' && isSchema(value))
+        walk(value, `${path}.<name>`);
+      else if (keyword === 'items' && isSchema(value)) walk(value, `${path}[]`);
+      else if (keyword === 'oneOf' && Array.isArray(value)) {
+        for (const [index, child] of value.entries()) walk(child, `${path}(${index + 1})`);
+      } else own[keyword] = withoutProse(value);
+    }
+    if (path in paths) throw new Error(`two schemas at ${path}`);
+    paths[path] = own;
+  };
+  walk(schema, '');
+  return Object.fromEntries(Object.entries(paths).sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+function schemaSection(name: string): Section {
+  const schema = SCHEMAS.get(name);
+  if (schema === undefined) throw new Error(`no schema ${name}`);
+  return pathsOf(schema);
+}
+
+/** The whole command line, as `main.ts` builds it: nothing of it is run. */
+async function readCommandLine(): Promise<Command> {
+  const built: Command[] = [];
+  const parse = vi.spyOn(Command.prototype, 'parseAsync').mockImplementation(function (
+    this: Command,
+  ) {
+    built.push(this);
+    return Promise.resolve(this);
+  });
+  const { argv, exitCode } = process;
+  try {
+    process.argv = [process.execPath, 'sallyport', '--help'];
+    await import('../../src/main.js');
+  } finally {
+    process.argv = argv;
+    process.exitCode = exitCode;
+    parse.mockRestore();
+  }
+  const [program] = built;
+  if (program === undefined) throw new Error('the program read no command line');
+  return program;
+}
+
+/** Every command by its words, with its arguments and options. */
+function commandsOf(command: Command, before = ''): Section {
+  const words = `${before}${command.name()}`;
+  const options = command.options.map(
+    ({ flags, mandatory, argChoices, defaultValue, envVar, hidden }) => ({
+      flags,
+      ...(mandatory ? { required: true } : {}),
+      ...(argChoices === undefined ? {} : { choices: argChoices }),
+      ...(defaultValue === undefined ? {} : { default: defaultValue }),
+      ...(envVar === undefined ? {} : { env: envVar }),
+      ...(hidden ? { hidden } : {}),
+    }),
+  );
+  const args = command.registeredArguments.map((one) => ({
+    name: `${one.name()}${one.variadic ? '...' : ''}`,
+    required: one.required,
+    ...(one.argChoices === undefined ? {} : { choices: one.argChoices }),
+  }));
+  const own = { aliases: command.aliases(), arguments: args, options };
+  const below = command.commands.map((child) => commandsOf(child, `${words} `));
+  return Object.assign({ [words]: own }, ...below);
+}
+
+function metricSection(): Section {
+  const rows = Object.entries<MetricRow>(METRICS).map(([name, { kind, labels, buckets }]) => {
+    const bounds = buckets === undefined ? {} : { buckets };
+    return [name, { type: kind, labels, ...bounds }] as const;
+  });
+  return Object.fromEntries(rows);
+}
+
+/** The methods of MCP by sender and name, each with the eras that carry it. */
+function methodSection(): Section {
+  const rows: Record<string, unknown[]> = {};
+  const add = (name: string, row: unknown): void => {
+    rows[name] = [...(rows[name] ?? []), row];
+  };
+  for (const { method, from, type, eras, versions } of METHODS)
+    add(`${from} ${method}`, { type, eras, ...(versions === undefined ? {} : { versions }) });
+  for (const { method, from } of REFUSED) add(`${from} ${method}`, 'refused');
+  return rows;
+}
+
+/** All of it. `controls` are the names that a running gateway reports. */
+export async function readPublicSurface(
+  controls: readonly string[],
+): Promise<{ readonly [section: string]: Section }> {
+  return {
+    metrics: metricSection(),
+    labels: { overflow: OTHER, tool: TOOL_LABEL },
+    reasons: REASONS,
+    stages: Object.fromEntries(
+      [...new Set(Object.values(REASONS).map(({ stage }) => stage))].sort().map((one) => [one, {}]),
+    ),
+    controls: { names: controls, states: CONTROL_STATES },
+    meta: { prefix: OWN_PREFIX, decision: DECISION_MEMBER, findings: FINDINGS_MEMBER },
+    methods: methodSection(),
+    audit: schemaSection('audit'),
+    gateway: schemaSection('gateway'),
+    policy: schemaSection('policy'),
+    lock: schemaSection('lock'),
+    schemas: Object.fromEntries([...SCHEMAS.keys()].map((name) => [name, {}])),
+    commands: commandsOf(await readCommandLine()),
+    exit: { fine: EXIT_FINE, failed: EXIT_FAILED, unchecked: EXIT_UNCHECKED },
+  };
+}
+
+/** The text of the record: one entry a line, so that a change is a change of one line. */
+export function renderSurface(surface: { readonly [section: string]: Section }): string {
+  const sections = Object.entries(surface).map(([name, entries]) => {
+    const rows = Object.entries(entries).map(
+      ([entry, value]) => `    ${JSON.stringify(entry)}: ${JSON.stringify(value)}`,
+    );
+    return `  ${JSON.stringify(name)}: {\n${rows.join(',\n')}\n  }`;
+  });
+  return `{\n${sections.join(',\n')}\n}\n`;
+}
