@@ -8,8 +8,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startDemoUpstream } from '../src/dev/demo-upstream.js';
 import { readPublicSurface, renderSurface } from './support/public-surface.js';
-import { startTestGateway } from './support/start-gateway.js';
+import { ALLOW_ALL, type AuditLine, startTestGateway } from './support/start-gateway.js';
 import { isChained, playTour, renderTour } from './support/tour-record.js';
+import { requestStateless } from './support/wire-client.js';
 
 const FOLDER = join(import.meta.dirname, 'golden');
 
@@ -21,6 +22,10 @@ async function compare(name: string, text: string): Promise<void> {
     await writeFile(file, text);
   }
   expect(text.split('\n')).toEqual((await readFile(file, 'utf8')).split('\n'));
+}
+
+function typesOf(audit: readonly AuditLine[]): readonly string[] {
+  return audit.map(({ type }) => String(type));
 }
 
 describe('the record of the tour', () => {
@@ -39,12 +44,19 @@ describe('the record of public names', () => {
       upstreams: [{ name: 'desk', url: desk.url }],
       more: 'endpoints: {all: {issuers: [test], upstreams: {desk: {}}}}',
     });
+    const access = { url: gateway.url('all'), token: await gateway.token('all') };
+    expect((await requestStateless(access, 'tools/list')).status).toBe(200);
+    await gateway.writePolicy('open', `${ALLOW_ALL}# read again\n`);
+    expect(await gateway.reload()).toEqual([]);
     const metrics = await gateway.metrics();
+    for (const type of ['config.reload', 'mcp.outcome'])
+      await expect.poll(async () => typesOf(await gateway.audit())).toContain(type);
+    const audit = await gateway.audit();
     await gateway.close();
     await desk.close();
     const controls = [...metrics.matchAll(/^sallyport_control_state\{control="([^"]+)"/gm)];
     const names = [...new Set(controls.map(([, name]) => name ?? ''))].sort();
-    const surface = await readPublicSurface(names);
+    const surface = await readPublicSurface(names, audit);
     const served = [...metrics.matchAll(/^# TYPE ((?:mcp|sallyport)_\w+) (\w+)$/gm)];
     expect(Object.fromEntries(served.map(([, name, type]) => [name, type]))).toEqual(
       Object.fromEntries(

@@ -12,7 +12,7 @@ import { OWN_PREFIX } from '../../src/mcp/removal.js';
 import { DECISION_MEMBER } from '../../src/mcp/render.js';
 import { METRICS, type MetricRow, OTHER, TOOL_LABEL } from '../../src/observe/metric-table.js';
 import { CONTROL_STATES } from '../../src/observe/metrics.js';
-import { REASONS } from '../../src/policy/reasons.js';
+import { REASONS, type Rendering } from '../../src/policy/reasons.js';
 
 /** A section of the record: entries by name. */
 export type Section = { readonly [entry: string]: unknown };
@@ -28,7 +28,7 @@ function withoutProse(value: unknown): unknown {
   return Object.fromEntries(kept.map(([keyword, one]) => [keyword, withoutProse(one)]));
 }
 
-function isSchema(value: unknown): value is Section {
+function isObject(value: unknown): value is Section {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
@@ -39,12 +39,12 @@ function pathsOf(schema: Section): Section {
     const own: Record<string, unknown> = {};
     for (const [keyword, value] of Object.entries(at)) {
       if (PROSE.has(keyword)) continue;
-      if (keyword === 'properties' && isSchema(value)) {
+      if (keyword === 'properties' && isObject(value)) {
         for (const [name, child] of Object.entries(value))
-          if (isSchema(child)) walk(child, path === '' ? name : `${path}.${name}`);
-      } else if (keyword === 'additionalProperties' && isSchema(value))
+          if (isObject(child)) walk(child, path === '' ? name : `${path}.${name}`);
+      } else if (keyword === 'additionalProperties' && isObject(value))
         walk(value, `${path}.<name>`);
-      else if (keyword === 'items' && isSchema(value)) walk(value, `${path}[]`);
+      else if (keyword === 'items' && isObject(value)) walk(value, `${path}[]`);
       else if (keyword === 'oneOf' && Array.isArray(value)) {
         for (const [index, child] of value.entries()) walk(child, `${path}(${index + 1})`);
       } else own[keyword] = withoutProse(value);
@@ -116,6 +116,33 @@ function metricSection(): Section {
   return Object.fromEntries(rows);
 }
 
+/** How a refusal looks on the wire. */
+function wireText(rendering: Rendering): string {
+  switch (rendering.as) {
+    case 'http':
+      return `HTTP ${rendering.status}`;
+    case 'challenge':
+      return `HTTP ${rendering.status} with WWW-Authenticate`;
+    case 'error':
+      return `HTTP ${rendering.status}, JSON-RPC error ${rendering.code}`;
+    case 'not-found':
+      return 'not found, as the protocol version has it';
+    case 'refusal':
+      return `HTTP 200, result with isError or JSON-RPC error ${rendering.code}`;
+  }
+}
+
+/** The reasons in their order, which is append-only. */
+function reasonSection(): Section {
+  const rows = Object.entries(REASONS).map(([name, { stage, level, text, visible, hidden }]) => {
+    return [
+      name,
+      { stage, level, text, listed: wireText(visible), unlisted: wireText(hidden) },
+    ] as const;
+  });
+  return Object.fromEntries(rows);
+}
+
 /** The methods of MCP by sender and name, each with the eras that carry it. */
 function methodSection(): Section {
   const rows: Record<string, unknown[]> = {};
@@ -128,25 +155,44 @@ function methodSection(): Section {
   return rows;
 }
 
-/** All of it. `controls` are the names that a running gateway reports. */
+/** The members that lines of the audit log have, by the type of the line. */
+function writtenSection(lines: readonly Section[]): Section {
+  const paths = new Map<string, Set<string>>();
+  const walk = (value: unknown, path: string, found: Set<string>): void => {
+    if (Array.isArray(value)) for (const one of value) walk(one, `${path}[]`, found);
+    else if (isObject(value))
+      for (const [name, one] of Object.entries(value))
+        walk(one, path === '' ? name : `${path}.${name}`, found);
+    else found.add(path);
+  };
+  for (const line of lines) {
+    const found = paths.get(String(line['type'])) ?? new Set<string>();
+    walk(line, '', found);
+    paths.set(String(line['type']), found);
+  }
+  const rows = [...paths].map(([type, found]) => [type, [...found].sort()] as const);
+  return Object.fromEntries(rows.sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+/** All of it. `controls` are the names that a running gateway reports, `lines` those of its audit log. */
 export async function readPublicSurface(
   controls: readonly string[],
+  lines: readonly Section[],
 ): Promise<{ readonly [section: string]: Section }> {
   return {
     metrics: metricSection(),
     labels: { overflow: OTHER, tool: TOOL_LABEL },
-    reasons: REASONS,
-    stages: Object.fromEntries(
-      [...new Set(Object.values(REASONS).map(({ stage }) => stage))].sort().map((one) => [one, {}]),
-    ),
+    reasons: reasonSection(),
+    stages: { names: [...new Set(Object.values(REASONS).map(({ stage }) => stage))].sort() },
     controls: { names: controls, states: CONTROL_STATES },
     meta: { prefix: OWN_PREFIX, decision: DECISION_MEMBER, findings: FINDINGS_MEMBER },
     methods: methodSection(),
     audit: schemaSection('audit'),
+    written: writtenSection(lines),
     gateway: schemaSection('gateway'),
     policy: schemaSection('policy'),
     lock: schemaSection('lock'),
-    schemas: Object.fromEntries([...SCHEMAS.keys()].map((name) => [name, {}])),
+    schemas: { names: [...SCHEMAS.keys()] },
     commands: commandsOf(await readCommandLine()),
     exit: { fine: EXIT_FINE, failed: EXIT_FAILED, unchecked: EXIT_UNCHECKED },
   };
