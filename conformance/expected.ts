@@ -17,6 +17,9 @@ export type RecordedRevision = {
 /** The whole file, by revision. */
 export type RecordedOutcomes = { readonly [revision: string]: RecordedRevision };
 
+/** What the suite notes of the wire as it goes; how often depends on how a body is cut on the way. */
+const NOTE = 'INFO';
+
 function sortedUnion(one: Iterable<string>, other: Iterable<string>): readonly string[] {
   return [...new Set([...one, ...other])].sort();
 }
@@ -24,7 +27,7 @@ function sortedUnion(one: Iterable<string>, other: Iterable<string>): readonly s
 function outcomeText(statuses: ReadonlyMap<string, number> | undefined): string {
   if (statuses === undefined) return 'none';
   return [...statuses]
-    .map(([status, count]) => `${count} ${status}`)
+    .map(([status, count]) => (status === NOTE ? status : `${count} ${status}`))
     .sort()
     .join(', ');
 }
