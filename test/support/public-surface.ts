@@ -13,6 +13,7 @@ import { DECISION_MEMBER } from '../../src/mcp/render.js';
 import { METRICS, type MetricRow, OTHER, TOOL_LABEL } from '../../src/observe/metric-table.js';
 import { CONTROL_STATES } from '../../src/observe/metrics.js';
 import { REASONS, type Rendering } from '../../src/policy/reasons.js';
+import type { RunningGateway } from './start-gateway.js';
 
 /** A section of the record: entries by name. */
 export type Section = { readonly [entry: string]: unknown };
@@ -174,10 +175,50 @@ function writtenSection(lines: readonly Section[]): Section {
   return Object.fromEntries(rows.sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
+/** Paths that are not of MCP, by listener; of those marked, the body is as fixed as the rest. */
+const PATHS = [
+  ['data', '/.well-known/oauth-protected-resource/desk', true],
+  ['data', '/.well-known/sallyport/jwks.json', false],
+  ['data', '/no-such-path', false],
+  ['ops', '/livez', true],
+  ['ops', '/readyz', true],
+  ['ops', '/metrics', false],
+  ['ops', '/no-such-path', true],
+  ['admin', '/', false],
+  ['admin', '/api/controls', false],
+  ['admin', '/api/revocations', false],
+  ['admin', '/no-such-path', true],
+] as const;
+/** What differs from response to response, or is the runtime's. */
+const UNRECORDED = /^(?:date|connection|keep-alive|content-length|sallyport-decision)$/;
+
+/** What each path answers to a GET, with its headers. */
+export async function readPaths(
+  running: RunningGateway,
+  adminToken: string,
+): Promise<{ readonly [path: string]: unknown }> {
+  const rows: Record<string, unknown> = {};
+  for (const [listener, path, hasFixedBody] of PATHS) {
+    const port = running.gateway.listening.find((one) => one.listener === listener)?.port;
+    const authorization = listener === 'admin' ? { authorization: `Bearer ${adminToken}` } : {};
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: authorization });
+    const body = (await response.text())
+      .replaceAll(running.publicUrl, '<gateway>')
+      .replaceAll(running.issuer.issuer, '<issuer>');
+    rows[`GET ${path} at ${listener}`] = {
+      status: response.status,
+      headers: Object.fromEntries([...response.headers].filter(([one]) => !UNRECORDED.test(one))),
+      ...(hasFixedBody ? { body } : {}),
+    };
+  }
+  return rows;
+}
+
 /** All of it. `controls` are the names that a running gateway reports, `lines` those of its audit log. */
 export async function readPublicSurface(
   controls: readonly string[],
   lines: readonly Section[],
+  paths: Section,
 ): Promise<{ readonly [section: string]: Section }> {
   return {
     metrics: metricSection(),
@@ -189,6 +230,7 @@ export async function readPublicSurface(
     methods: methodSection(),
     audit: schemaSection('audit'),
     written: writtenSection(lines),
+    paths,
     gateway: schemaSection('gateway'),
     policy: schemaSection('policy'),
     lock: schemaSection('lock'),
