@@ -221,6 +221,7 @@ export async function readPublicSurface(
   paths: Section,
 ): Promise<{ readonly [section: string]: Section }> {
   return {
+    record: { 'written by': 'test/golden.test.ts with UPDATE_GOLDEN=1; not to be edited by hand' },
     metrics: metricSection(),
     labels: { overflow: OTHER, tool: TOOL_LABEL },
     reasons: reasonSection(),

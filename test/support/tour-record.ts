@@ -312,6 +312,7 @@ export function renderTour(run: TourRun): string {
   const upstream = carried.map((one) => exchangeText(one, 'upstream-session', placeholders));
   const [decisions, others] = auditSections(run, placeholders);
   return [
+    'Written by test/golden.test.ts with UPDATE_GOLDEN=1; not to be edited by hand.',
     '# Between the client of the tour and the gateway',
     client,
     '# Between the gateway and the upstream, on behalf of the client',
