@@ -1,19 +1,28 @@
-// Measures both requirement sets of the official suite on three ways to one server, and judges what was
-// lost through the gateway. Exit 0: nothing that is not listed; 1: a loss, or a list that is not true any
-// more; 2: it could not be measured.
-// Arguments: the Node that runs the gateway, then optionally revisions.
+// Measures both requirement sets of the official suite on three ways to one server, judges what was lost
+// through the gateway, and compares the outcome of every check with expected.json. Exit 0: nothing that is
+// not listed or recorded; 1: a loss, a list that is not true any more, or an outcome that is not the
+// recorded one; 2: it could not be measured.
+// Arguments: the Node that runs the gateway, then optionally revisions. `UPDATE_GOLDEN=1` records anew.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import {
+  findDifferences,
+  type RecordedOutcomes,
+  type RecordedRevision,
+  recordRevision,
+  renderOutcomes,
+} from './expected.ts';
 import { type Fixture, startFixture } from './fixture/server.ts';
 import { type GatewayUnderTest, startGateway } from './gateway.ts';
 import { startPassThrough } from './pass-through.ts';
-import { compareRuns, countPassed, type NotCarried, type Run } from './scores.ts';
+import { compareRuns, countPassed, type NotCarried, passedOf, type Run } from './scores.ts';
 import { readScored, runSuite } from './suite.ts';
 import { type Results, renderTable, suggestList } from './table.ts';
 
 const REVISIONS = ['2025-11-25', '2026-07-28'];
 const LIST = join(import.meta.dirname, 'not-carried.json');
+const RECORD = join(import.meta.dirname, 'expected.json');
 const PAGE = join(import.meta.dirname, '../docs/reference/conformance.md');
 /** What the fixture reaches by itself: with less it is broken, and measures nothing. */
 const EXPECTED: { readonly [revision: string]: { scenarios: number; checks: number } } = {
@@ -21,21 +30,30 @@ const EXPECTED: { readonly [revision: string]: { scenarios: number; checks: numb
   '2026-07-28': { scenarios: 37, checks: 196 },
 };
 
+/** What was measured at one revision, and the outcome of every check as it would be recorded. */
+type Measured = { readonly results: Results; readonly outcomes: RecordedRevision };
+
 type Lists = { readonly [revision: string]: NotCarried };
 
-async function measure(node: string, fixture: Fixture, revision: string): Promise<Results> {
+async function measure(node: string, fixture: Fixture, revision: string): Promise<Measured> {
   const passThrough = await startPassThrough(fixture.url);
   const gateway = await startGateway(node, fixture.url);
   try {
-    const results = {
-      revision,
-      scored: await readScored(revision),
-      direct: await runSuite(fixture.url, revision),
-      passThrough: await runSuite(passThrough.url, revision),
-      gateway: await runSuite(gateway.url, revision),
+    const scored = await readScored(revision);
+    const direct = await runSuite(fixture.url, revision);
+    const proxied = await runSuite(passThrough.url, revision);
+    const through = await runSuite(gateway.url, revision);
+    await proveArmed(gateway, through.size);
+    return {
+      results: {
+        revision,
+        scored,
+        direct: passedOf(direct),
+        passThrough: passedOf(proxied),
+        gateway: passedOf(through),
+      },
+      outcomes: recordRevision(direct, through),
     };
-    await proveArmed(gateway, results.gateway.size);
-    return results;
   } finally {
     await gateway.close();
     await passThrough.close();
@@ -94,16 +112,40 @@ async function checkPage(page: string): Promise<boolean> {
   return false;
 }
 
+/** Compares what was measured with the record, or records it; revisions that were not asked for stay. */
+async function checkOutcomes(all: readonly Measured[], isWhole: boolean): Promise<boolean> {
+  const recorded: RecordedOutcomes = JSON.parse(await readFile(RECORD, 'utf8').catch(() => '{}'));
+  const measured: RecordedOutcomes = Object.fromEntries(
+    all.map(({ results, outcomes }) => [results.revision, outcomes]),
+  );
+  if (process.env['UPDATE_GOLDEN'] === '1') {
+    await writeFile(RECORD, renderOutcomes({ ...(isWhole ? {} : recorded), ...measured }));
+    return true;
+  }
+  const revisions = Object.keys(isWhole ? { ...recorded, ...measured } : measured);
+  const differences = revisions.flatMap((revision) =>
+    findDifferences(recorded[revision] ?? {}, measured[revision] ?? {}).map(
+      (text) => `${revision}: ${text}`,
+    ),
+  );
+  for (const difference of differences) console.error(`  not as recorded: ${difference}`);
+  if (differences.length > 0)
+    console.error('  If this is meant: UPDATE_GOLDEN=1 npm run conformance, in the same commit.');
+  return differences.length === 0;
+}
+
 async function run(node: string, asked: readonly string[]): Promise<boolean> {
   const lists: Lists = JSON.parse(await readFile(LIST, 'utf8'));
   const revisions = asked.length > 0 ? asked : REVISIONS;
   const fixture = await startFixture();
   try {
-    const all: Results[] = [];
-    for (const revision of revisions) all.push(await measure(node, fixture, revision));
+    const measured: Measured[] = [];
+    for (const revision of revisions) measured.push(await measure(node, fixture, revision));
+    const all = measured.map(({ results }) => results);
     const judged = all.map((results) => judge(results, lists[results.revision] ?? {}));
     const isShown = asked.length > 0 || (await checkPage(renderTable(all, lists)));
-    return isShown && judged.every((isGood) => isGood);
+    const isAsRecorded = await checkOutcomes(measured, asked.length === 0);
+    return isShown && isAsRecorded && judged.every((isGood) => isGood);
   } finally {
     await fixture.close();
   }

@@ -2,6 +2,8 @@
 // second. Pure. A loss is a check that passed directly and did not pass through the gateway, whatever
 // else it became: a failure, a warning, a skip, or nothing at all, because an earlier step had failed.
 
+import type { RunOutcomes } from './expected.ts';
+
 /** How often each check of a scenario passed, by its id. */
 export type Passed = ReadonlyMap<string, number>;
 
@@ -19,6 +21,20 @@ export type Comparison = {
   /** Listed and not lost: the list has to shrink. */
   readonly stale: readonly string[];
 };
+
+const PASSED = 'SUCCESS';
+
+/** The checks of a run that passed. */
+export function passedOf(run: RunOutcomes): Run {
+  const passed = [...run].map(([scenario, checks]) => {
+    const counts = [...checks].flatMap(([id, statuses]) => {
+      const count = statuses.get(PASSED);
+      return count === undefined ? [] : [[id, count] as const];
+    });
+    return [scenario, new Map(counts)] as const;
+  });
+  return new Map(passed);
+}
 
 /** How many checks of a scenario passed. */
 export function countPassed(passed: Passed | undefined): number {

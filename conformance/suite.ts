@@ -7,7 +7,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import type { Passed, Run } from './scores.ts';
+import type { CheckOutcomes, RunOutcomes } from './expected.ts';
 
 const PACKAGE = join(import.meta.dirname, 'node_modules/@modelcontextprotocol/conformance');
 const FOLDER = /^server-(.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z$/;
@@ -16,7 +16,7 @@ const RUN_TIMEOUT_MS = 600_000;
 type Check = { readonly id: string; readonly status: string };
 
 /** Runs every server scenario of a revision against an endpoint, scored and not scored. */
-export async function runSuite(url: string, revision: string): Promise<Run> {
+export async function runSuite(url: string, revision: string): Promise<RunOutcomes> {
   const output = await mkdtemp(join(tmpdir(), 'sallyport-conformance-'));
   try {
     await runProgram(['server', '--url', url, '--requirements', revision, '-o', output]);
@@ -38,23 +38,25 @@ async function runProgram(args: readonly string[]): Promise<void> {
   if (code === null) throw new Error(`the suite was ended by ${signal}`);
 }
 
-async function readRun(output: string): Promise<Run> {
-  const run = new Map<string, Passed>();
+async function readRun(output: string): Promise<RunOutcomes> {
+  const run = new Map<string, CheckOutcomes>();
   for (const folder of (await readdir(output)).sort()) {
     const scenario = FOLDER.exec(folder)?.[1];
     if (scenario === undefined) continue;
     const text = await readFile(join(output, folder, 'checks.json'), 'utf8');
-    run.set(scenario, passedOf(JSON.parse(text) as readonly Check[]));
+    run.set(scenario, countOutcomes(JSON.parse(text) as readonly Check[]));
   }
   return run;
 }
 
-function passedOf(checks: readonly Check[]): Passed {
-  const passed = new Map<string, number>();
+function countOutcomes(checks: readonly Check[]): CheckOutcomes {
+  const outcomes = new Map<string, Map<string, number>>();
   for (const { id, status } of checks) {
-    if (status === 'SUCCESS') passed.set(id, (passed.get(id) ?? 0) + 1);
+    const statuses = outcomes.get(id) ?? new Map<string, number>();
+    statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    outcomes.set(id, statuses);
   }
-  return passed;
+  return outcomes;
 }
 
 /** The server scenarios that the suite scores at a revision. */

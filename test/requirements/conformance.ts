@@ -38,4 +38,10 @@ export const conformanceRequirements: readonly Requirement[] = [
     behaviour:
       'A notification is answered with 202 and nothing else, whatever 2xx the upstream gave: no scenario notices.',
   },
+  {
+    id: 'N-07',
+    source: 'scope: every era',
+    behaviour:
+      'The outcome of every check, directly and through the gateway, is on record: one that vanishes, appears or changes is a failure.',
+  },
 ];

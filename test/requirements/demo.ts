@@ -77,4 +77,10 @@ export const demoRequirements: readonly Requirement[] = [
     behaviour:
       'An SDK client walks from a 401 to a token: metadata, registration, code with PKCE and resource.',
   },
+  {
+    id: 'D-14',
+    source: 'contract.md §6-9; glossary.md, public spellings',
+    behaviour:
+      'The wire traffic and audit lines of the tour, and every public name, are those on record.',
+  },
 ];
