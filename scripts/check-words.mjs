@@ -26,11 +26,20 @@ function tableAfter(page, start) {
   return rows.map((row) => row.split('|').slice(1, -1));
 }
 
-/** What stands in backticks in the first column. */
-function firstColumn(page, start) {
-  const rows = tableAfter(page, start);
-  return new Set(
-    rows.flatMap(([cell]) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1])),
+function inBackticks(cell = '') {
+  return [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1]);
+}
+
+/** The banned words of the first table: what stands in backticks in its first column. */
+function readBanned(page) {
+  return new Set(tableAfter(page, '### Banned in names').flatMap(([cell]) => inBackticks(cell)));
+}
+
+/** Of each public property the beginnings of the files in which it keeps its name. */
+function readPublic(page) {
+  const rows = tableAfter(page, 'Public spellings that stay');
+  return new Map(
+    rows.flatMap(([cell, , files]) => inBackticks(cell).map((name) => [name, inBackticks(files)])),
   );
 }
 
@@ -42,7 +51,7 @@ function wordsOf(name) {
 function findNames(file, text, banned, publicNames) {
   const found = [];
   for (const { name, line, isProperty } of declaredNames(text)) {
-    if (isProperty && publicNames.has(name)) continue;
+    if (isProperty && publicNames.get(name)?.some((start) => file.startsWith(start))) continue;
     for (const word of wordsOf(name))
       if (banned.has(word)) found.push({ word, text: `${file}:${line} ${name}` });
   }
@@ -69,8 +78,8 @@ function summarize(names) {
 function main() {
   const isCount = process.argv.includes('--count');
   const page = readFileSync(join(ROOT, GLOSSARY), 'utf8');
-  const banned = firstColumn(page, '### Banned in names');
-  const publicNames = firstColumn(page, 'Public spellings that stay');
+  const banned = readBanned(page);
+  const publicNames = readPublic(page);
   const files = listFiles();
   const read = (file) => readFileSync(join(ROOT, file), 'utf8');
   const named = files.filter((file) => NAMED.test(file));

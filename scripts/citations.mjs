@@ -14,7 +14,7 @@ const OUTSIDE = [
   /'(?:[^'\n]*; )?(?:performance|libraries|lessons|scope|attack)[,:] [^'\n]*'(?=,)/g,
   /\bwhat follows \d|(?<=source:\s+'(?:[^'\n]*; )?)rows? \d/g,
   /\b(?:threats|field|english|libraries|lessons-from-peers|mistakes|architecture|regrouping)\.(?:md|tsv|txt)\b/g,
-  /(?<!file:\/\/)\/work\/|\bshared\/(?:reference|design)\b|\b(?<!['"`/])docs2?\/tmp\b/g,
+  /(?<!file:\/\/)\/work\/|\bshared\/(?:reference|design)\b/g,
 ];
 
 const PAGE =
@@ -54,20 +54,26 @@ function hasNumber(page, kind, number) {
   return new RegExp(`^\\| ${number} \\|`, 'm').test(page);
 }
 
+function missingNumbers(page, parts) {
+  const lists = parts.matchAll(/(row|case|rule|law)s? ((?:\d+(?: to | and |, |-)?)+)/g);
+  return [...lists].flatMap(([, kind, list]) => {
+    const missing = numbersOf(list).filter((number) => !hasNumber(page, kind, number));
+    return missing.map((number) => `${kind} ${number}`);
+  });
+}
+
 /** What of a citation is not on the page that it names. */
 function missingParts(page, parts) {
-  const missing = [];
-  for (const [, section] of parts.matchAll(/§([\d.]*\d)/g))
-    if (!hasHeading(page, (title) => title.startsWith(`${section} `))) missing.push(`§${section}`);
-  for (const [, title] of parts.matchAll(/(?<!row )"([^"]+)"/g))
-    if (!hasHeading(page, (heading) => heading === title) && !page.includes(title))
-      missing.push(`"${title}"`);
-  for (const [, kind, list] of parts.matchAll(
-    /(row|case|rule|law)s? ((?:\d+(?: to | and |, |-)?)+)/g,
-  ))
-    for (const number of numbersOf(list))
-      if (!hasNumber(page, kind, number)) missing.push(`${kind} ${number}`);
-  return missing;
+  const plain = page.replaceAll('`', '');
+  const sections = [...parts.matchAll(/§([\d.]*\d)/g)].map(([, section]) => section);
+  const titles = [...parts.matchAll(/(?<!row )"([^"]+)"/g)].map(([, title]) => title);
+  return [
+    ...sections
+      .filter((section) => !hasHeading(page, (title) => title.startsWith(`${section} `)))
+      .map((section) => `§${section}`),
+    ...titles.filter((title) => !plain.includes(title)).map((title) => `"${title}"`),
+    ...missingNumbers(page, parts),
+  ];
 }
 
 function findBroken(file, text, read, exists) {
