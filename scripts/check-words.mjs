@@ -1,0 +1,107 @@
+// Checks the words and the citations of the repository: no declared name and no file name has a word that
+// docs/glossary.md bans, no file cites a page outside the repository but public specifications, and what is
+// cited inside it exists. Reads only. Exit 0: nothing found; 1: something found; 2: could not check.
+//
+//   node scripts/check-words.mjs            every finding, then a summary by word
+//   node scripts/check-words.mjs --count    the summary alone
+
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { checkCitations } from './citations.mjs';
+import { declaredNames } from './declared-names.mjs';
+
+const ROOT = join(import.meta.dirname, '..');
+const GLOSSARY = 'docs/glossary.md';
+const NAMED = /^(?:src|test)\/.*\.ts$|^bench\/[^/]*\.m[jt]s$/;
+
+/** The rows of the first table behind a line that begins with `start`, as the texts of their cells. */
+function tableAfter(page, start) {
+  const lines = page.split('\n');
+  const from = lines.findIndex((line) => line.startsWith(start));
+  if (from === -1) throw new Error(`${GLOSSARY} has no line "${start}"`);
+  const first = lines.findIndex((line, index) => index > from && line.startsWith('|'));
+  const end = lines.findIndex((line, index) => index > first && !line.startsWith('|'));
+  const rows = lines.slice(first + 2, end === -1 ? undefined : end);
+  return rows.map((row) => row.split('|').slice(1, -1));
+}
+
+function inBackticks(cell = '') {
+  return [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1]);
+}
+
+/** The banned words of the first table: what stands in backticks in its first column. */
+function readBanned(page) {
+  return new Set(tableAfter(page, '### Banned in names').flatMap(([cell]) => inBackticks(cell)));
+}
+
+/** Of each public property the beginnings of the files in which it keeps its name. */
+function readPublic(page) {
+  const rows = tableAfter(page, 'Public spellings that stay');
+  return new Map(
+    rows.flatMap(([cell, , files]) => inBackticks(cell).map((name) => [name, inBackticks(files)])),
+  );
+}
+
+/** The words of a name: of `readHTTPBody2`, `MAX_ROWS` or `listing-pages`, in lower case. */
+function wordsOf(name) {
+  return (name.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? []).map((word) => word.toLowerCase());
+}
+
+function findNames(file, text, banned, publicNames) {
+  const found = [];
+  for (const { name, line, isProperty } of declaredNames(text)) {
+    if (isProperty && publicNames.get(name)?.some((start) => file.startsWith(start))) continue;
+    for (const word of wordsOf(name))
+      if (banned.has(word)) found.push({ word, text: `${file}:${line} ${name}` });
+  }
+  return found;
+}
+
+function findFileName(file, banned) {
+  const words = wordsOf(basename(file)).filter((word) => banned.has(word));
+  return words.map((word) => ({ word, text: `${file} (file name)` }));
+}
+
+function listFiles() {
+  const args = ['ls-files', '-co', '--exclude-standard'];
+  const listed = execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).split('\n');
+  return listed.filter((file) => file !== '' && existsSync(join(ROOT, file)));
+}
+
+function summarize(names) {
+  const counts = new Map();
+  for (const { word } of names) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1]).map(([word, count]) => `  ${word} ${count}`);
+}
+
+function main() {
+  const isCount = process.argv.includes('--count');
+  const page = readFileSync(join(ROOT, GLOSSARY), 'utf8');
+  const banned = readBanned(page);
+  const publicNames = readPublic(page);
+  const files = listFiles();
+  const read = (file) => readFileSync(join(ROOT, file), 'utf8');
+  const named = files.filter((file) => NAMED.test(file));
+  if (banned.size === 0 || named.length === 0) throw new Error('nothing to check');
+  const names = named.flatMap((file) => [
+    ...findFileName(file, banned),
+    ...findNames(file, read(file), banned, publicNames),
+  ]);
+  const citations = checkCitations(files, read, (from, path) =>
+    existsSync(join(ROOT, from === undefined ? '' : dirname(from), path)),
+  );
+  if (!isCount) for (const { text } of names) console.log(text);
+  if (!isCount) for (const one of citations) console.log(one);
+  console.log(`${names.length} banned words in the names of ${named.length} files`);
+  console.log(summarize(names).join('\n'));
+  console.log(`${citations.length} citations of pages that are not here, in ${files.length} files`);
+  return names.length + citations.length === 0 ? 0 : 1;
+}
+
+try {
+  process.exitCode = main();
+} catch (error) {
+  console.error(`not checked: ${error.message}`);
+  process.exitCode = 2;
+}
