@@ -91,7 +91,7 @@ export function writeExtensions(
 // Source: MCP 2025-11-25 lifecycle; MCP 2026-07-28 base protocol, `_meta`; contract §6.
 
 /** Members of `_meta` under this prefix are ours alone and never cross from one side to the other. */
-const OWN_PREFIX = 'dev.sallyport/';
+export const OWN_PREFIX = 'dev.sallyport/';
 
 /** Capabilities of a client that would let a server ask it something, or defer an answer. */
 const REMOVED_CAPABILITIES: ReadonlySet<string> = new Set([

@@ -77,7 +77,7 @@ export function unsupportedVersion(
 }
 
 /** The member of `data` and `_meta` that names the decision behind a refusal. */
-const DECISION_MEMBER = 'dev.sallyport/decision';
+export const DECISION_MEMBER = 'dev.sallyport/decision';
 
 /** Session eras have a code of their own for resources (MCP 2025-11-25, resources, error handling). */
 const RESOURCE_NOT_FOUND = -32002;

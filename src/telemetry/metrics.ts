@@ -259,7 +259,7 @@ function createFamilies(
 
 export type ControlState = 'armed' | 'degraded' | 'off';
 
-const CONTROL_STATES: readonly ControlState[] = ['armed', 'degraded', 'off'];
+export const CONTROL_STATES: readonly ControlState[] = ['armed', 'degraded', 'off'];
 
 /** JSON-RPC and MCP codes that may stand as an error type; others are the upstream's invention. */
 const KNOWN_CODES: ReadonlySet<number> = new Set([

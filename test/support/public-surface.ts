@@ -5,14 +5,14 @@
 import { Command } from 'commander';
 import { vi } from 'vitest';
 import { EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../../src/cli/program.js';
-import { SCHEMAS } from '../../src/config/schema.js';
-import { FINDINGS_MEMBER } from '../../src/inspect/inspect.js';
-import { METHODS, REFUSED } from '../../src/mcp/methods.js';
-import { OWN_PREFIX } from '../../src/mcp/removal.js';
-import { DECISION_MEMBER } from '../../src/mcp/render.js';
-import { METRICS, type MetricRow, OTHER, TOOL_LABEL } from '../../src/observe/metric-table.js';
-import { CONTROL_STATES } from '../../src/observe/metrics.js';
+import { SCHEMAS } from '../../src/cli/schema.js';
+import { FINDINGS_MEMBER } from '../../src/inspection/responses.js';
 import { REASONS, type Rendering } from '../../src/policy/reasons.js';
+import { OWN_PREFIX } from '../../src/protocol/capabilities.js';
+import { DECISION_MEMBER } from '../../src/protocol/errors.js';
+import { METHODS, REFUSED } from '../../src/protocol/methods.js';
+import { METRICS, type MetricRow, OTHER, TOOL_LABEL } from '../../src/telemetry/metric-table.js';
+import { CONTROL_STATES } from '../../src/telemetry/metrics.js';
 import type { RunningGateway } from './start-gateway.js';
 
 /** A section of the record: entries by name. */

@@ -12,8 +12,8 @@ import { DEMO_USERS, type DemoUser, writeDemoFiles } from '../../src/dev/demo-fi
 import { startDemoUpstream } from '../../src/dev/demo-upstream.js';
 import { startIssuer } from '../../src/dev/issuer.js';
 import { runTour } from '../../src/dev/tour.js';
-import { startGateway } from '../../src/gateway.js';
-import { createLog } from '../../src/observe/log.js';
+import { startGateway } from '../../src/gateway/gateway.js';
+import { createLog } from '../../src/telemetry/log.js';
 import { fetchPins } from './fetch-pins.js';
 import {
   headerOf,
