@@ -3,8 +3,8 @@
 
 import { randomInt } from 'node:crypto';
 import { admitMessage } from '../dist/protocol/admission.js';
-import { foldName } from '../dist/text/case-folding.js';
 import { applyEdits } from '../dist/protocol/json/json.js';
+import { foldName } from '../dist/text/case-folding.js';
 import { corpus, mutate } from './corpus.mjs';
 import { run } from './process.mjs';
 

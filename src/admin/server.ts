@@ -1,4 +1,4 @@
-// The admin listener (contract §2): the state of the controls, for those who may see it, and the API of
+// The admin listener (docs/contract.md §2): the state of the controls, for those who may see it, and the API of
 // revocations. Never without a credential: a token of a configured issuer with a role, or the break-glass
 // token. Checked in this order: Host (DNS rebinding), Origin, path, credential, role. Every access is told,
 // refused ones too. It sets no cookie, and answers no cross-origin request.

@@ -1,7 +1,7 @@
 // The witness: gives every exchange its two events and every other event its line, in all sinks. It
 // decides when an exchange may go on: when its decision is durable in every sink, or at once where the
 // configuration says so or nothing would reach an upstream. It never holds an answer for an outcome, and
-// never writes what the record does not name (contract §8).
+// never writes what the record does not name (docs/contract.md §8).
 
 import { randomUUID } from 'node:crypto';
 import type { AuditSettings } from '../config/settings.js';

@@ -1,4 +1,4 @@
-// Builds the line of an audit event (`sallyport.audit/1`, contract §8) by hand, in one fixed order of
+// Builds the line of an audit event (`sallyport.audit/1`, docs/contract.md §8) by hand, in one fixed order of
 // members. It decides what is recorded and never records a payload, a token or a secret: it reads named
 // members of the record only. The chain is added where the line is written, see chain.ts.
 // `before` and `after` stand around the epoch, which belongs to the sink and not to the event.
@@ -18,7 +18,7 @@ import {
 } from '../text/escaping.js';
 
 // The member `detail` of an audit event: what an event that is not of an exchange has to say besides. Names
-// are our own; values are quoted as what they are, ours or others' words. Contract §8.
+// are our own; values are quoted as what they are, ours or others' words. docs/contract.md §8.
 
 /** A detail of our own words and numbers; what is `undefined` is left out. */
 function detailText(detail: Readonly<Record<string, string | number | undefined>>): string {

@@ -2,7 +2,7 @@
 // arrives meanwhile forms the next group. A promise of `append` resolves when the group is written (for
 // files: synced). When a write fails, everything that waits is refused, the chain goes on from the last
 // durable line, and the place is opened again at the next event and each second. It never drops
-// silently, never reorders, never grows past its queue (contract §8; attack 89).
+// silently, never reorders, never grows past its queue (docs/contract.md §8; docs/reference/attacks.md case 89).
 
 import { type ChainHead, type CheckpointBounds, CheckpointInterval, startChain } from './chain.js';
 import type { EventText } from './event.js';

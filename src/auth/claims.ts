@@ -10,7 +10,7 @@ import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 
 // Finds a claim by the name that the configuration gives it: the exact name of a claim or, where it begins
 // with `/`, a JSON Pointer into the claims. Claims with dots, colons or slashes in them are found by their
-// exact name, so that no name has two readings. RFC 6901 §3 and §4; contract §3 (`claims`).
+// exact name, so that no name has two readings. RFC 6901 §3 and §4; docs/contract.md §3 (`claims`).
 
 /** The member of that very name; nothing that an object inherits. */
 function own(value: JsonObject, name: string): Json | undefined {

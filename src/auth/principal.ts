@@ -1,7 +1,7 @@
 // The only file that makes a principal: from the facts of a verified token, or, on loopback with
 // `authentication: none`, from nothing. What it makes is frozen to the depth of its claims, because
 // the token cache hands the same principal to many requests.
-// RFC 9068 §2.2; contract §3 (`authentication: none`).
+// RFC 9068 §2.2; docs/contract.md §3 (`authentication: none`).
 
 import type { IssuerSettings } from '../config/settings.js';
 import type { Confirmation, Principal } from '../policy/principal.js';

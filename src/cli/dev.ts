@@ -1,6 +1,6 @@
 // `sallyport dev`: a gateway on loopback with the development issuer, for trying it out. Writes ordinary
 // files into a temporary folder, pins what the upstream offers at that moment, and serves them.
-// The issuer is reachable from here alone: `serve` has no way to it. Contract §1.
+// The issuer is reachable from here alone: `serve` has no way to it. docs/contract.md §1.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';

@@ -1,5 +1,5 @@
 // `sallyport healthcheck`: asks the gateway of this machine whether it lives, for the container.
-// Asks loopback only, unless the ops listener is bound to one other address. Contract §1 and §2.
+// Asks loopback only, unless the ops listener is bound to one other address. docs/contract.md §1 and §2.
 
 import { resolve } from 'node:path';
 import type { Files } from '../config/files.js';

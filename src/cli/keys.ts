@@ -1,5 +1,5 @@
 // `sallyport keys new` makes the gateway key, `keys public` prints what of it everyone may know.
-// A key goes to stdout once, when it is made; nothing here prints one that exists. Contract §1.
+// A key goes to stdout once, when it is made; nothing here prints one that exists. docs/contract.md §1.
 
 import { resolve } from 'node:path';
 import { renderDiagnostics } from '../config/diagnostics.js';

@@ -1,6 +1,6 @@
 // Builds the command line from a table of commands: words, help, suggestions and exit codes.
 // Knows no command by name and does no work of its own; what reaches files and network is given to
-// commands by main.ts. Contract §1: data to stdout, the rest to stderr, exit 0, 1 or 2.
+// commands by main.ts. docs/contract.md §1: data to stdout, the rest to stderr, exit 0, 1 or 2.
 
 import { Command as Commander, CommanderError, InvalidArgumentError, type Option } from 'commander';
 import { nearestCandidate } from '../text/edit-distance.js';

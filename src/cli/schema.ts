@@ -1,4 +1,4 @@
-// `sallyport schema NAME`: prints a published JSON Schema. Contract §1 and §3.
+// `sallyport schema NAME`: prints a published JSON Schema. docs/contract.md §1 and §3.
 
 import { AUDIT_SCHEMA } from '../config/schema/audit.js';
 import type { Schema } from '../config/schema/definitions.js';
@@ -9,7 +9,7 @@ import { nearestCandidate } from '../text/edit-distance.js';
 import { type CliIo, type Command, EXIT_FINE, EXIT_UNCHECKED } from './program.js';
 
 // The published JSON Schemas by name: what `sallyport schema NAME` prints and modelines point to.
-// Values only. Contract §1 names them.
+// Values only. docs/contract.md §1 names them.
 
 /** Every published schema, in the order of the reference page. */
 export const SCHEMAS: ReadonlyMap<string, Schema> = new Map([

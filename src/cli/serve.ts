@@ -1,5 +1,5 @@
 // `sallyport serve`: runs a gateway until it is told to end. One line for each listener when ready; a
-// file with mistakes is reported whole, and then nothing is opened. Contract §1 and §3.
+// file with mistakes is reported whole, and then nothing is opened. docs/contract.md §1 and §3.
 
 import { resolve } from 'node:path';
 import type { Diagnostic } from '../config/diagnostics.js';

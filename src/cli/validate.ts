@@ -1,5 +1,5 @@
 // `sallyport validate`: everything that can be known of gateway file, policies and lock files without
-// starting, every mistake in one run. Reads, and changes nothing. Contract §1 and §4, law 4.
+// starting, every mistake in one run. Reads, and changes nothing. docs/contract.md §1 and §4, law 4.
 
 import { resolve } from 'node:path';
 import { Option } from 'commander';

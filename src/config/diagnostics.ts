@@ -1,11 +1,11 @@
 // Shows faults: as lines for people, as JSON, and as SARIF 2.1.0 for code scanning.
-// Renders only; what a fault may say is decided where it is found. Contract §1 fixes the line.
+// Renders only; what a fault may say is decided where it is found. docs/contract.md §1 fixes the line.
 
 import { isAbsolute, relative, sep } from 'node:path';
 
 // A mistake in a file that an operator wrote: where, how bad, what, and what was perhaps meant.
 // A fault never quotes a secret, and never a value from a place where a secret could stand.
-// Contract §1 (`validate`) fixes how faults are shown; report.ts renders them.
+// docs/contract.md §1 (`validate`) fixes how faults are shown; report.ts renders them.
 
 /** What kind of mistake it is: the rule id of machine-readable reports. Closed and append-only. */
 type DiagnosticRule =

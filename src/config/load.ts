@@ -1,6 +1,6 @@
 // Reads the gateway file into settings, or says everything that is wrong with it, in one run.
 // Fails closed: with one error there are no settings. Never throws over what a file holds.
-// Contract §3.
+// docs/contract.md §3.
 
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';

@@ -1,5 +1,5 @@
 // Reads the policy files of a folder, holds each to its schema, has them compiled, and places every
-// fault at its line. Whole or not at all: with one error there are no policies. Contract §3 and §4.
+// fault at its line. Whole or not at all: with one error there are no policies. docs/contract.md §3 and §4.
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 // Turns a gateway file that is known to be right into settings: units resolved, paths absolute, secrets
 // in place, everything frozen. Judges nothing; a value that is missing here is a bug, and throws.
-// Contract §3; the result is settings.ts.
+// docs/contract.md §3; the result is settings.ts.
 
 import { dirname, resolve } from 'node:path';
 import { impliedBy } from './checks/issuers.js';
@@ -48,7 +48,7 @@ import { readSizeBytes, requireDurationMs } from './units.js';
 
 // Turns what an upstream is shown, and how it is known, into settings: secrets and certificates in place,
 // audiences named. Judges nothing; a value that is missing here is a bug, and throws.
-// Contract §3; the result is settings.ts.
+// docs/contract.md §3; the result is settings.ts.
 
 /** The place of one upstream, and what its credentials are compiled against. */
 type CredentialContext = {
@@ -202,7 +202,7 @@ function compileAggregate(name: string, file: AggregateFile, root: GatewayFile):
   };
 }
 
-// Turns one issuer of a checked gateway file into settings. Judges nothing. Contract §3.
+// Turns one issuer of a checked gateway file into settings. Judges nothing. docs/contract.md §3.
 
 /** What compiling takes from the rest of the file. */
 type IssuerReading = {

@@ -1,6 +1,6 @@
 // Reads the secrets that a gateway file refers to, from the environment and from files.
 // A secret is never quoted, shortened or described in a fault, whatever is wrong with it.
-// Contract §3: secrets stand in the file only as {env: NAME} or {file: PATH}; an empty one is an error.
+// docs/contract.md §3: secrets stand in the file only as {env: NAME} or {file: PATH}; an empty one is an error.
 
 import { resolve } from 'node:path';
 import type { FilePath, Report } from './diagnostics.js';

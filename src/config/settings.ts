@@ -1,5 +1,5 @@
 // The configuration after reading: validated, defaults filled in, units resolved, secrets read, frozen.
-// Nothing behind this line sees YAML. Contract §3 has the keys and their meaning.
+// Nothing behind this line sees YAML. docs/contract.md §3 has the keys and their meaning.
 
 /** Where an origin may resolve. */
 export type Network = 'public' | 'private' | 'loopback';
@@ -150,7 +150,7 @@ export type UpstreamSettings = {
   /** `publicUrl + path`: the audience a token must carry, compared exactly. */
   readonly resource: string;
   readonly network: Network;
-  /** `required`: a verified token. `none`: loopback only (contract §3). */
+  /** `required`: a verified token. `none`: loopback only (docs/contract.md §3). */
   readonly authentication: 'required' | 'none';
   /** Names of issuers that may vouch for callers here. */
   readonly issuers: readonly string[];

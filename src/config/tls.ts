@@ -122,7 +122,7 @@ function findPairError(cert: string, key: string): string | undefined {
 
 // Reads the certificates that upstreams' connections are made with, and judges them: readable, and the key
 // that of the certificate. What they are trusted for is decided at each connection.
-// Contract §3 (`tls`); RFC 5280, RFC 7468.
+// docs/contract.md §3 (`tls`); RFC 5280, RFC 7468.
 
 /**
  * The texts of certificate files by place, as `secretAt` finds them. `keys` are the secrets that were

@@ -1,6 +1,6 @@
 // Durations, sizes and rates as people write them: `30s`, `1MiB`, `60/min`.
 // Reads one spelling of each and nothing else; what is near gets the right spelling suggested.
-// Contract §3: a number without a unit is a mistake, never a guess.
+// docs/contract.md §3: a number without a unit is a mistake, never a guess.
 
 /** Pattern texts, shared with the published JSON Schemas. */
 export const DURATION_PATTERN = '^[1-9][0-9]{0,8}(ms|s|m|h|d)$';

@@ -1,6 +1,6 @@
 // Reads one YAML 1.2 document of the core schema into plain values, or says why not, with positions.
 // Never resolves tags, directives or merge keys, never expands aliases without bound, never throws.
-// Contract §3: unique keys, one document, warnings are errors. YAML 1.2.2 §10.3 (core schema).
+// docs/contract.md §3: unique keys, one document, warnings are errors. YAML 1.2.2 §10.3 (core schema).
 
 import {
   type Document,

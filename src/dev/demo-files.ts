@@ -1,6 +1,6 @@
 // The configuration and policy of the demo, written where the gateway reads them like any others.
 // Writes three files and two folders under the given one; pins are fetched by the gateway's own code.
-// Contract §3 and §4.
+// docs/contract.md §3 and §4.
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -160,7 +160,7 @@ export async function writeDemoFiles(dir: string, input: DemoFilesInput): Promis
 }
 
 // The configuration of `dev --upstream`: one upstream, the development issuer, one developer who may use
-// what was offered at the start. Written where the gateway reads it like any other. Contract §1 and §3.
+// what was offered at the start. Written where the gateway reads it like any other. docs/contract.md §1 and §3.
 
 /** The caller that `dev` mints tokens for, and the upstream's name and path. */
 export const DEVELOPER = { subject: 'developer', groups: ['developers'], scopes: [] } as const;

@@ -1,5 +1,5 @@
 // The scenes of the tour: what is announced, what is done, and what is compared, one defence each.
-// Contract §6 has the outcomes that they announce.
+// docs/contract.md §6 has the outcomes that they announce.
 
 import { isObject, type JsonObject } from '../protocol/jsonrpc.js';
 import type { DemoUser } from './demo-files.js';
@@ -39,7 +39,7 @@ export type Scene = {
 const UNKNOWN_TOOL = 'no_such_tool';
 /** "Not found" of tools and prompts in every era. */
 const NOT_FOUND = -32602;
-/** Where a refusal carries its decision (contract §6). */
+/** Where a refusal carries its decision (docs/contract.md §6). */
 const DECISION_KEY = 'dev.sallyport/decision';
 const USES: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 const MAX_PAGES = 20;

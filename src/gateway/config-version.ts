@@ -22,7 +22,8 @@ import { mirroredParameters } from '../protocol/headers.js';
 
 // Names under which an endpoint would show things of two members that nobody can tell apart, as far as the
 // lock files show them. Found before a start; what changes later is hidden where it stands.
-// Source: attacks.md 60; contract §4, law 4 (pins that change at run time make nothing invalid).
+// Source: docs/reference/attacks.md case 60; docs/contract.md §4, law 4 (pins that change at run time make nothing
+// invalid).
 
 type PinsOf = (upstream: string) => Catalogue | undefined;
 
@@ -122,7 +123,7 @@ type Sources = {
 
 /**
  * Reads the gateway file and everything that it names. All mistakes of all files come in one run.
- * `policyInForce` is the hash of the policies that run: pins that changed make them no mistake (contract
+ * `policyInForce` is the hash of the policies that run: pins that changed make them no mistake (docs/contract.md
  * §4, law 4), or whoever takes a tool out of a lock file would leave it callable.
  */
 export async function loadVersion(

@@ -166,7 +166,7 @@ function usesProofs(outcome: AuthnOutcome): boolean {
   return isAuthnError(outcome) ? outcome.proof !== undefined : outcome.token.binding === 'dpop';
 }
 
-/** The paths of HTTP+SSE below the upstream's own (contract §2). */
+/** The paths of HTTP+SSE below the upstream's own (docs/contract.md §2). */
 function legacySsePathOf(legacySsePath: 'events' | 'message'): string {
   return legacySsePath === 'events' ? 'sse' : 'message';
 }

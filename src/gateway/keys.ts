@@ -1,5 +1,5 @@
 // What the gateway signs for others with, and the keys that they verify it by: every key of the ring is
-// published, so that keys are rotated by putting the new one first (contract §3, `keys`).
+// published, so that keys are rotated by putting the new one first (docs/contract.md §3, `keys`).
 
 import { randomBytes } from 'node:crypto';
 import { KEY_BYTES, readKeyText, writeKeyText } from '../config/keys.js';
@@ -8,7 +8,7 @@ import type { KeyRing, PublicKey } from '../state/keys.js';
 import type { AssertionSigner } from '../upstream/credentials/assertion.js';
 
 // The keys of a run: those that are configured, or, on loopback, one that is made for the run and kept
-// nowhere (contract §3). The configuration refuses a missing key anywhere else.
+// nowhere (docs/contract.md §3). The configuration refuses a missing key anywhere else.
 
 /** At least one key. */
 export function keysOf({ keys }: Pick<Settings, 'keys'>): readonly GatewayKey[] {

@@ -240,7 +240,7 @@ function withTls(listener: ListenerSettings, clients: 'asked' | 'required'): Lis
 
 // The edge's tables of one version: paths, documents, hosts and origins, made from settings alone.
 
-/** Where everyone may read the keys that verify what this gateway signs (contract §2). */
+/** Where everyone may read the keys that verify what this gateway signs (docs/contract.md §2). */
 const KEY_SET_PATH = '/.well-known/sallyport/jwks.json';
 
 /**

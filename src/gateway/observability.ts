@@ -1,5 +1,5 @@
 // What follows when an upstream shows something else than before: recorded, counted, logged, and told
-// to the clients whose lists it changes (contract §5).
+// to the clients whose lists it changes (docs/contract.md §5).
 
 import { randomUUID } from 'node:crypto';
 import { type Audit, createAudit } from '../audit/audit.js';

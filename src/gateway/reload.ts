@@ -1,5 +1,5 @@
 // A reload: the files are read again, whole, and the new version is applied, whole, or rejected with
-// what is wrong while the running one stays. Contract §3.
+// what is wrong while the running one stays. docs/contract.md §3.
 
 import { leasePath, nextLeasePath } from '../audit/writer-lease.js';
 import type { Diagnostic } from '../config/diagnostics.js';

@@ -1,6 +1,6 @@
 // Makes revocations of what administrators order: who is meant among the configured issuers, and how long
 // there is anything left to revoke. A token outlives no revocation of it: it cannot live longer than its
-// issuer may let it. Contract §3 (`maxLifetime`) and §10.
+// issuer may let it. docs/contract.md §3 (`maxLifetime`) and §10.
 
 import { randomUUID } from 'node:crypto';
 import type { RevocationOrder, RevocationService, ShownRevocation } from '../admin/revocations.js';

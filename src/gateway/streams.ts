@@ -48,7 +48,7 @@ export function createChangeEmitter(): ChangeEmitter {
 // Whether a stream that was opened under one configuration may stay open under the next: only where it still
 // goes where it went, and its caller would be let in as the same principal. It verifies nothing and looks at
 // no rule: what may be seen on a stream is judged message by message.
-// Contract §3 (reload: a stream whose principal, token or upstream is gone is closed).
+// docs/contract.md §3 (reload: a stream whose principal, token or upstream is gone is closed).
 
 type Holder = Pick<OpenStream, 'upstream' | 'aggregate' | 'principal'>;
 

@@ -1,6 +1,6 @@
 // The ports that lead to an upstream, and in which era and transport it is spoken to: the one place where a
 // message is translated or not; what may leave was decided before.
-// Source: MCP 2026-07-28, versioning; MCP 2025-11-25, session management; mcp-spec.md §2.
+// Source: MCP 2026-07-28, versioning; MCP 2025-11-25, session management; docs/reference/protocol.md §2.
 
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import { definitionOf } from '../policy/definitions.js';
@@ -26,7 +26,7 @@ import type { UpstreamRuntime } from './upstreams.js';
 
 // Messages of a channel of HTTP+SSE on their way to an upstream of another era: the handshake opens a session
 // there, everything else goes on in it. What may leave was decided before, in the form of the channel.
-// Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; mcp-spec.md §2.
+// Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; docs/reference/protocol.md §2.
 
 const NOT_INITIALIZED = 'This session has not begun. Initialize first.';
 const INITIALIZED = 'This session has begun. It is initialized once.';

@@ -89,7 +89,7 @@ export function receiveFromReplicas(
 
 // One upstream, for clients of an era that it does not speak: all directions together, with what they keep.
 // Takes only what was cleared, and gives answers in the client's own form, unjudged.
-// Source: MCP 2026-07-28, versioning; mcp-spec.md §2.3 and §2.4.
+// Source: MCP 2026-07-28, versioning; docs/reference/protocol.md §2.3 and §2.4.
 
 type Translation = {
   /** Clients of sessions before an upstream without. */

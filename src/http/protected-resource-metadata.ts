@@ -1,6 +1,6 @@
 // Builds the protected resource metadata of an upstream and says on which paths it is answered.
 // It is made of the configuration alone: no header of a request, Host included, has any part in it.
-// RFC 9728 §2, §3 and §3.1; RFC 9449 §5.1; contract §2.
+// RFC 9728 §2, §3 and §3.1; RFC 9449 §5.1; docs/contract.md §2.
 
 import type { IssuerSettings, UpstreamSettings } from '../config/settings.js';
 

@@ -1,4 +1,4 @@
-// Reads one HTTP request: the checks that come before any token work (contract §6, first row), then
+// Reads one HTTP request: the checks that come before any token work (docs/contract.md §6, first row), then
 // the bytes of the body under a cap. Looks at no JSON and at no credential.
 
 import type { IncomingMessage } from 'node:http';
@@ -113,7 +113,7 @@ function notFound(instead: string | undefined): EdgeCheck {
   };
 }
 
-/** The checks of the edge, in the order of contract §6: path, Host, Origin, size, type. Pure. */
+/** The checks of the edge, in the order of docs/contract.md §6: path, Host, Origin, size, type. Pure. */
 export function checkRequest(request: IncomingMessage, tables: EdgeTables): EdgeCheck {
   const { path, query } = splitTarget(request.url ?? '');
   const document = tables.documents.get(path);
@@ -139,7 +139,7 @@ function splitTarget(url: string): { readonly path: string; readonly query: stri
     : { path: url.slice(0, mark), query: url.slice(mark + 1) };
 }
 
-/** Who is asked for (DNS rebinding; attack 5). */
+/** Who is asked for (DNS rebinding; docs/reference/attacks.md case 5). */
 function checkHost(
   { headers }: IncomingMessage,
   tables: EdgeTables,
@@ -151,7 +151,10 @@ function checkHost(
   return refused(421, 'host-forbidden', upstream);
 }
 
-/** Which page asks (attack 7), and whether somebody asks for somebody else where nobody is known. */
+/**
+ * Which page asks (docs/reference/attacks.md case 7), and whether somebody asks for somebody else where nobody is
+ * known.
+ */
 function checkOrigin(
   { headers }: IncomingMessage,
   tables: EdgeTables,
@@ -184,7 +187,10 @@ function methodsOf({ legacySsePath }: EdgeRoute): readonly string[] {
   return legacySsePath === undefined ? METHODS : LEGACY_SSE_METHODS[legacySsePath];
 }
 
-/** Method, length, encoding and type. Node has refused CL with TE and malformed lengths before (attacks 1 to 3). */
+/**
+ * Method, length, encoding and type. Node has refused CL with TE and malformed lengths before
+ * (docs/reference/attacks.md cases 1 to 3).
+ */
 function checkFraming(request: IncomingMessage, route: EdgeRoute): EdgeCheck | undefined {
   const { headers, method } = request;
   const { upstream } = route;
@@ -206,7 +212,10 @@ function checkFraming(request: IncomingMessage, route: EdgeRoute): EdgeCheck | u
   return isPlainJson(headers) ? undefined : refused(415, 'unsupported-media-type', upstream);
 }
 
-/** Node takes "gzip, chunked" for chunked, and HTTP/1.0 knows no chunks (RFC 9112 §6.1; attack 3). */
+/**
+ * Node takes "gzip, chunked" for chunked, and HTTP/1.0 knows no chunks (RFC 9112 §6.1; docs/reference/attacks.md case
+ * 3).
+ */
 function isPlainlyChunked(transfer: string, httpVersion: string): boolean {
   return transfer.toLowerCase() === 'chunked' && httpVersion === '1.1';
 }
@@ -217,7 +226,7 @@ function isPlainJson(headers: IncomingMessage['headers']): boolean {
   return isPlain && isJsonType(headers['content-type']);
 }
 
-/** `application/json`, alone or with `charset=utf-8` (attacks 11, 20 and 28). */
+/** `application/json`, alone or with `charset=utf-8` (docs/reference/attacks.md cases 11, 20 and 28). */
 function isJsonType(contentType: string | undefined): boolean {
   if (contentType === undefined) return false;
   if (contentType === 'application/json') return true;

@@ -1,6 +1,7 @@
 // Reads the bodies of requests under the cap of each and under one cap for all. Nobody is known yet while
 // a body is on its way, so no place of an upstream is taken for it; when all together grow past their
-// cap, the one that was begun first gives way, which is the one that is sent slowest (attack 10).
+// cap, the one that was begun first gives way, which is the one that is sent slowest (docs/reference/attacks.md case
+// 10).
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Incoming, Leaving } from '../protocol/transport.js';

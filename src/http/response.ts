@@ -86,7 +86,7 @@ class ResponseWriter implements Outgoing {
 }
 
 // What a refusal of the edge says on the wire: a bare text that names nothing, or the JSON-RPC error of
-// the reason, so that a client of either era knows it for the gateway's own (contract §6).
+// the reason, so that a client of either era knows it for the gateway's own (docs/contract.md §6).
 
 type EdgeBody = {
   readonly headers: { readonly [name: string]: string };

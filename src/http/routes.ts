@@ -1,5 +1,5 @@
 // Which paths exist, and for which Host and Origin. Paths are compared as they stand on the request
-// line: every other spelling of a path is another path, and unknown (attack 6).
+// line: every other spelling of a path is another path, and unknown (docs/reference/attacks.md case 6).
 
 import type { AddressOf } from './peer.js';
 

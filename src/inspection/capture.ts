@@ -1,6 +1,6 @@
 // The values of arguments that rules have recorded: found by their pointers, without secrets and personal
 // data, and read only as far as the record keeps of them. Bounded whatever a caller sends; never throws.
-// Contract §4 (audit.capture) and §8.
+// docs/contract.md §4 (audit.capture) and §8.
 
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { isSsnName } from './detectors/pii.js';
@@ -11,7 +11,7 @@ import { holdsPresentedToken } from './requests.js';
 
 // Removes secrets and personal data from a text that goes into a record, with the detectors that look at
 // results, all of them, whatever the profile of the upstream says. Never throws: what cannot be read is
-// not recorded. Contract §8.
+// not recorded. docs/contract.md §8.
 
 const RULES: ResultRules = {
   secrets: 'redact',

@@ -1,7 +1,7 @@
 // Names that a person or a model would take for one another: equal once case, look-alike letters, marks,
 // what cannot be seen and what separates words are left out. Finds them across the members of an endpoint;
 // what becomes of them is decided elsewhere.
-// Source: UTS #39 §4 (confusable detection); attacks.md 60.
+// Source: UTS #39 §4 (confusable detection); docs/reference/attacks.md case 60.
 
 import { foldName } from '../text/case-folding.js';
 import { skeletonOf } from './detectors/unicode.js';

@@ -55,7 +55,7 @@ function publicPointer(
   return pointer;
 }
 
-/** What a caller is told (contract §6): `_meta["dev.sallyport/findings"]`. */
+/** What a caller is told (docs/contract.md §6): `_meta["dev.sallyport/findings"]`. */
 export function publicFindings(findings: readonly Finding[]): Json {
   return findings.map(({ detector, path, count, action }) => ({ detector, path, count, action }));
 }

@@ -417,7 +417,7 @@ function calmJoined(work: Work): void {
   }
 }
 
-/** All edits in order, with our own members of `_meta` cut out (contract §6). */
+/** All edits in order, with our own members of `_meta` cut out (docs/contract.md §6). */
 function withRemovals(work: Work): readonly TextEdit[] {
   const { text, value, log } = work.input;
   const removals: TextEdit[] = [];

@@ -1,6 +1,6 @@
 // What a client learns of an upstream when it connects: the answers to initialize and server/discover, with
 // the capabilities that are carried, the versions that are policed, and instructions only as approved.
-// Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, server/discover; contract §5 (instructions).
+// Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, server/discover; docs/contract.md §5 (instructions).
 
 import type { Finding } from '../policy/record.js';
 import { removeMember, setMember, setPrivate } from '../protocol/json/json.js';

@@ -1,7 +1,7 @@
 // One page of a list as a caller may see it: hidden items cut out by their spans, what is kept left byte
 // for byte, so that an approved definition reaches the client as it was reviewed. Who may see what is
 // decided elsewhere; here names that occur twice, remote icons and foreign cache scopes go.
-// Source: MCP tools/list, prompts/list, resources/list, resources/templates/list; contract §5 and §6.
+// Source: MCP tools/list, prompts/list, resources/list, resources/templates/list; docs/contract.md §5 and §6.
 
 import type { Finding } from '../policy/record.js';
 import {
@@ -217,7 +217,7 @@ function restOf({ kind, areReviewed, profile }: ListInput, text: string): Inspec
 // Pages of lists that were seen before: a page whose bytes are those of the last time, but for the
 // JSON-RPC id, keeps its digests and, for each policy key, its filtered form. A key must name whatever the
 // filtered form depends on (upstream, era, cursor; policy, pins and principal); nothing is kept for others.
-// Source: contract §6 (results that depend on the caller); MCP 2026-07-28, caching.
+// Source: docs/contract.md §6 (results that depend on the caller); MCP 2026-07-28, caching.
 
 /** A filtered page as one policy key sees it. */
 type CachedFilteredPage = {

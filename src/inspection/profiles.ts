@@ -1,5 +1,5 @@
 // Inspection profiles as inspectors use them, and the strictest of several: a rule may ask for a stricter
-// profile than its upstream's, never for a laxer one (contract §4, law 3).
+// profile than its upstream's, never for a laxer one (docs/contract.md §4, law 3).
 
 import type { InspectionProfile } from '../config/settings.js';
 

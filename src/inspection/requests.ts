@@ -1,6 +1,6 @@
 // Whether the content of a request may leave: no secret where the profile blocks them, and never the
 // caller's own token, however it is written. Changes nothing.
-// Source: MCP authorization (token passthrough is forbidden); contract §3, inspection profiles.
+// Source: MCP authorization (token passthrough is forbidden); docs/contract.md §3, inspection profiles.
 
 import type { Finding } from '../policy/record.js';
 import { isObject, type Json } from '../protocol/jsonrpc.js';

@@ -90,7 +90,7 @@ export type CloseOutcome =
 export type Inspectors = { readonly sanitize: SanitizeText; readonly recheck: Recheck };
 
 const INSPECTORS: Inspectors = { sanitize: sanitizeText, recheck: findRemains };
-/** Own name of the findings that a caller sees (contract §6). */
+/** Own name of the findings that a caller sees (docs/contract.md §6). */
 export const FINDINGS_MEMBER = 'dev.sallyport/findings';
 
 /**

@@ -1,6 +1,6 @@
 // What a lock file becomes: after a listing, after an approval, after a block.
 // A listing never approves and never unblocks by itself; an approval names the digest it is about.
-// Contract §5 ("An approval names the digest; one that has moved on is refused").
+// docs/contract.md §5.
 
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';

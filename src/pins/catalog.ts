@@ -1,6 +1,6 @@
 // What stands for each name: the lock file and the last observation, put together once a version.
 // A name is approved when something approved was seen and nothing else was. Names are exact: two that
-// differ in case or by a look-alike letter are two names. Contract §5.
+// differ in case or by a look-alike letter are two names. docs/contract.md §5.
 
 import type {
   Catalogue,
@@ -216,7 +216,7 @@ function approvedInstructions(input: CatalogueInput): string | undefined {
 
 // Makes an approved definition ready for decisions: schemas compiled, mirrored parameters found.
 // Once a digest, not once a request or a reload. Never compiles what nobody approved.
-// Contract §5; MCP 2026-07-28, tools (x-mcp-header).
+// docs/contract.md §5; MCP 2026-07-28, tools (x-mcp-header).
 
 type Mirrored = PinnedDefinition['mirrored'];
 

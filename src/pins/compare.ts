@@ -1,6 +1,6 @@
 // Names the difference between two definitions: what a reviewer should look at first.
 // Never decides: any difference at all hides the definition, whatever its name. Pure.
-// Contract §5 (classes of a drift).
+// docs/contract.md §5 (classes of a drift).
 
 import type { PinKind } from '../policy/definitions.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';

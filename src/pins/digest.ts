@@ -1,6 +1,6 @@
 // The digest of a definition: what an approval names and a listing is compared by.
 // Hashes the whole definition, as the upstream wrote it, nothing left out and nothing cleaned.
-// Contract §5; SHA-256 over a domain line and the RFC 8785 form.
+// docs/contract.md §5; SHA-256 over a domain line and the RFC 8785 form.
 
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';

@@ -1,6 +1,6 @@
 // What an upstream offers otherwise than the lock file says, each difference reported once.
 // A report, not a control: the catalogue hides what differs whether or not anybody is told.
-// Contract §5 (classified and recorded) and §8 (`pin.drift`).
+// docs/contract.md §5 (classified and recorded) and §8 (`pin.drift`).
 
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';

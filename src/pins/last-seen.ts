@@ -1,6 +1,6 @@
 // What an upstream was last seen to offer: its complete listings, one a face, and what pages that
 // clients asked for showed since. A page only ever takes away: it can make a definition differ, and
-// only a complete listing that began afterwards can show it restored. Contract §5.
+// only a complete listing that began afterwards can show it restored. docs/contract.md §5.
 
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';

@@ -1,6 +1,6 @@
 // Reads a lock file: its members are known, each digest is recomputed from the definition beside it,
 // and each approval names who gave it. Collects every mistake; never returns half a lock.
-// Contract §5 and §1 (`file:line:col`, did you mean).
+// docs/contract.md §5 and §1 (`file:line:col`, did you mean).
 
 import type { PinKind } from '../policy/definitions.js';
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
@@ -293,7 +293,7 @@ function readObject(
 
 // Reads all lock files of a folder and the one hash that names their version.
 // Never guesses: a file with a mistake gives faults and no lock, and the caller keeps what it had.
-// Contract §5 and §3 (a reload is whole or not at all).
+// docs/contract.md §5 and §3 (a reload is whole or not at all).
 
 /** How the folder is read. Both throw, or reject, where that fails. */
 type LockPorts = {

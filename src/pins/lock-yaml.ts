@@ -175,7 +175,7 @@ function offsetOf(node: unknown): number {
 
 // Writes a lock file: sorted, one member a line, so that a changed definition is a readable text
 // difference in a pull request. What a reader cannot see is written as an escape; nothing is left out.
-// Contract §5; YAML 1.2.2 core schema, double-quoted scalars (§7.3.1).
+// docs/contract.md §5; YAML 1.2.2 core schema, double-quoted scalars (§7.3.1).
 
 export const LOCK_HEADER =
   '# Written by `sallyport pin`: review the differences, approve with `sallyport pin approve`.\n';

@@ -1,6 +1,6 @@
 // A lock file as values: what was seen, what a human approved, what is blocked. Types only, with the
 // few questions that everybody asks of a pin. Reading is lock-reader.ts, writing lock-writer.ts.
-// Contract §5.
+// docs/contract.md §5.
 
 import type { PinKind } from '../policy/definitions.js';
 import type { JsonObject } from '../protocol/jsonrpc.js';
@@ -89,7 +89,7 @@ export function approvedVersions<Definition>(
 
 // What a server calls itself, as the lock file remembers it. It hides nothing: a name proves nothing, and who
 // the server is was settled by its certificate. A change of it is worth a look all the same.
-// Contract §5; MCP 2025-11-25 lifecycle (`serverInfo`); MCP 2026-07-28 server/discover.
+// docs/contract.md §5; MCP 2025-11-25 lifecycle (`serverInfo`); MCP 2026-07-28 server/discover.
 
 /** The members that are remembered, in the order in which they are written. */
 export const SERVER_MEMBERS = ['name', 'title', 'version', 'websiteUrl'] as const;

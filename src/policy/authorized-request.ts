@@ -1,6 +1,6 @@
 // The last station before a message may leave: what the allow still owes is met here, and only here a
 // Cleared is made, which is all that forwarding accepts. The only station that asks the store.
-// Architecture §1; contract §4, law 3.
+// ARCHITECTURE.md, "Types hold the order"; docs/contract.md §4, law 3.
 
 import type { Admitted, TaskFacts } from '../protocol/admitted-request.js';
 import type { Message } from '../protocol/jsonrpc.js';

@@ -1,6 +1,6 @@
 // Reads a parsed `when` expression before it may run: which names it uses, what it reads, what it costs.
 // The CEL library finds unknown names only while evaluating, so they are found here. Evaluates nothing.
-// Source: CEL language definition, "Macros" and "Standard definitions"; contract §4, laws 5 and 7.
+// Source: CEL language definition, "Macros" and "Standard definitions"; docs/contract.md §4, laws 5 and 7.
 
 import { type CelInput, celEnv, celMap, isCelError, parse, plan } from '@bufbuild/cel';
 import { strings } from '@bufbuild/cel/ext';
@@ -322,7 +322,7 @@ function vetArithmetic(operands: readonly Expr[]): void {
 
 // `when:` expressions in CEL: compiled and vetted once, evaluated on the facts of one question.
 // An evaluation that fails, or that does not end in true or false, is an error and a value; nothing throws.
-// Numbers of arguments are doubles. Source: CEL language definition; contract §4, laws 5 and 7.
+// Numbers of arguments are doubles. Source: CEL language definition; docs/contract.md §4, laws 5 and 7.
 
 /** Longest expression, in characters. */
 const MAX_EXPRESSION_CHARS = 2048;
@@ -339,7 +339,7 @@ export type ExpressionFacts = {
   readonly upstream: string;
   /** Name of the tool or prompt; empty for resources and templates. */
   readonly name: string;
-  /** From the pin only (law 7). */
+  /** From the pin only (docs/contract.md §4, law 7). */
   readonly annotations: JsonObject;
   readonly args: JsonObject;
   /** The normal form; undefined where the target is no resource, and reading it is an error. */
@@ -443,7 +443,7 @@ function principalMap(principal: Principal): CelInput {
   const known = mapsByPrincipal.get(principal);
   if (known !== undefined) return known;
   const { issuer, subject, client, scopes, claims } = principal;
-  // Unknown groups are absent, so that whatever reads them is an error and not an answer (law 5).
+  // Unknown groups are absent, so that whatever reads them is an error and not an answer (docs/contract.md §4, law 5).
   const groups = principal.areGroupsUnknown === true ? {} : { groups: principal.groups };
   const map = toMap({ issuer, subject, client, ...groups, scopes, claims: claims as JsonObject });
   mapsByPrincipal.set(principal, map);

@@ -1,6 +1,6 @@
 // Whether the conditions of a rule hold for one call: its `args` and its `when`, over arguments of which the
 // definition describes what the rule reads. Values, never exceptions; what cannot be evaluated is an error for the caller to judge.
-// Contract §4, laws 5 and 7; architecture, "Bytes".
+// docs/contract.md §4, laws 5 and 7; ARCHITECTURE.md, "Bytes".
 
 import { isObject, type Json, type JsonObject } from '../protocol/jsonrpc.js';
 import { foldName } from '../text/case-folding.js';
@@ -11,7 +11,7 @@ import type { Rule } from './rules.js';
 
 // Which members of the arguments a rule reads: its `args` and its `when`, as a tree of names. Only these
 // have to be described by the schema of the tool, and none of them may be there in a second spelling.
-// What cannot be told exactly counts as read whole. Source: contract §4; JSON Schema 2020-12 core §10.
+// What cannot be told exactly counts as read whole. Source: docs/contract.md §4; JSON Schema 2020-12 core §10.
 
 type Tree = {
   readsAll: boolean;

@@ -1,5 +1,5 @@
 // May this caller do this? The one function that answers, for lists and for calls alike: a list is a
-// question whose arguments are unknown. The order of the checks is the order of contract §6, and what is
+// question whose arguments are unknown. The order of the checks is the order of docs/contract.md §6, and what is
 // hidden is settled before anything reads a pin. Asks no store and no clock. An error is a deny.
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
@@ -64,7 +64,7 @@ function adviseAlternatives(rules: readonly AllowRule[], call: Call): string {
 
 // What an allow still owes: the limits of the alternative that is recorded, and what every matching
 // require rule adds. The strictest hold: the least bytes, all profiles, all captures, all rates.
-// Contract §4, law 3.
+// docs/contract.md §4, law 3.
 
 const NONE: readonly Obligation[] = Object.freeze([]);
 const NOTHING: readonly string[] = Object.freeze([]);
@@ -109,7 +109,7 @@ export function capturedBy(decision: Decision): readonly string[] {
 // Whether a caller may still have to do with a task, by the tool whose call began it. That call was decided
 // with its arguments; here they are gone, so that what reads them has no say any more, and everything else
 // is asked again: who, what, scopes, conditions on the caller. Limits count calls, not looks at one.
-// Contract §4; MCP 2025-11-25, tasks (security); the Tasks extension.
+// docs/contract.md §4; MCP 2025-11-25, tasks (security); the Tasks extension.
 
 type TaskVerdict =
   | {
@@ -155,13 +155,15 @@ function holdsWithout(rule: Rule, call: Call): ReturnType<typeof holdsFor> {
 /** Longest name that is looked up, in characters; URIs have their own bound. */
 const MAX_NAME_CHARS = 1024;
 
-/** Recorded where a verified principal uses the protocol itself: sessions, discovery, ping (law 1). */
+/**
+ * Recorded where a verified principal uses the protocol itself: sessions, discovery, ping (docs/contract.md §4, law 1).
+ */
 const PROTOCOL_RULE = { policy: 'builtin', rule: 'protocol', groups: undefined } as const;
 
 /**
  * Decides one question under one set of policies. Total: never throws, never waits.
  * An allow for unknown arguments says that the thing is listed and owes nothing; it is no leave to call.
- * Source: contract §4 (laws 1 to 7) and §6.
+ * Source: docs/contract.md §4 (laws 1 to 7) and §6.
  */
 export function decide(policies: PolicySet, query: PolicyQuery): Decision {
   try {
@@ -192,7 +194,7 @@ export const NO_CATALOGUE: Omit<Catalogue, 'upstream'> = {
   instructions: undefined,
 };
 
-/** Whether the caller sees this in a list (law 2). Without a catalogue, by policy alone. */
+/** Whether the caller sees this in a list (docs/contract.md §4, law 2). Without a catalogue, by policy alone. */
 export function isListed(
   policies: PolicySet,
   principal: Principal,
@@ -323,7 +325,9 @@ const UNPINNED_KIND: Pin = {
   mustDescribe: false,
 };
 
-/** Questions and resources other than `ui://` are not pinned (contract §5); a stopped upstream stops them too. */
+/**
+ * Questions and resources other than `ui://` are not pinned (docs/contract.md §5); a stopped upstream stops them too.
+ */
 function standingOf(catalogue: Catalogue, { kind, name }: Subject): Pin {
   if (catalogue.isStopped) return { ...UNPINNED_KIND, refusal: 'tool-changed' };
   if (kind === 'question' || (kind === 'resource' && !isAppUri(name))) return UNPINNED_KIND;
@@ -450,7 +454,7 @@ function countMissing(rule: AllowRule, { principal }: Call): number {
 
 // Whether a caller sees anything of a kind at all, so that a notice about its list concerns them. Drift
 // plays no part: whose only tool is hidden for a while must learn that it came back. Asks no store.
-// Contract §4, law 2; MCP 2026-07-28, subscriptions.
+// docs/contract.md §4, law 2; MCP 2026-07-28, subscriptions.
 
 /** The kinds that have a list of their own. */
 export type ListedKind = 'tool' | 'prompt' | 'resource';

@@ -5,7 +5,7 @@ import type { Json, JsonObject } from '../protocol/jsonrpc.js';
 
 /**
  * The kinds that are pinned. `resource` is the content of a `ui://` resource that a tool refers to; all
- * other concrete resources are decided by URI rules alone (contract §5).
+ * other concrete resources are decided by URI rules alone (docs/contract.md §5).
  */
 export type PinKind = 'tool' | 'prompt' | 'template' | 'resource';
 

@@ -1,5 +1,5 @@
 // Meets the rate obligations of an allow: one use of each limit, counted for whom the rule says.
-// Stops at the first that is used up; asks the store for nothing else. Contract §4 (`limits`) and §10.
+// Stops at the first that is used up; asks the store for nothing else. docs/contract.md §4 (`limits`) and §10.
 
 import type { Allow, Deny, RateLimit } from './decision.js';
 import type { Principal } from './principal.js';

@@ -1,12 +1,12 @@
 // Patterns of policies: exact strings, `*` and `**` globs, and `re:` with an anchored RE2 expression.
 // Decides whether one name or one normalized URI matches; never folds case, never searches inside.
-// Matching is linear in text times pattern. Source: contract §4, law 6.
+// Matching is linear in text times pattern. Source: docs/contract.md §4, law 6.
 
 import { RE2JS } from 're2js';
 
 // Regular expressions whose time is linear in the text (RE2), for patterns that meet traffic.
 // Never backtracks and never throws while matching. Used by policies, schemas and expressions.
-// Source: RE2 syntax; contract §4, law 6.
+// Source: RE2 syntax; docs/contract.md §4, law 6.
 
 /** Longest pattern that is compiled, in characters. */
 const MAX_PATTERN_CHARS = 1024;

@@ -15,7 +15,7 @@ export type Stage =
   | 'inspect';
 
 /**
- * How a refusal looks on the wire (contract §6).
+ * How a refusal looks on the wire (docs/contract.md §6).
  * `http`: bare status, a body that names nothing. `challenge`: WWW-Authenticate.
  * `error`: HTTP status and JSON-RPC error. `not-found`: the era's own "not found" of that kind, HTTP 200.
  * `refusal`: for tools/call a result with isError, for other methods a JSON-RPC error with our own code, HTTP 200.

@@ -1,5 +1,5 @@
 // From a refusal to its wire form: the one place that turns a reason into status, headers and body.
-// A caller that may not know of a thing gets the bytes that an unknown name gets (contract §6).
+// A caller that may not know of a thing gets the bytes that an unknown name gets (docs/contract.md §6).
 
 import type { ProtocolError } from '../protocol/admitted-request.js';
 import {

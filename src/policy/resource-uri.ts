@@ -1,7 +1,7 @@
 // Resource URIs as policies see them: parsed and normalized, so that one resource has one spelling.
 // Never repairs: a URI with more than one reading is refused and matches nothing. What is forwarded is
 // the URI as it came; what is matched is its normal form.
-// Source: RFC 3986 §3, §5.2.4 and §6.2.2; contract §4, law 6.
+// Source: RFC 3986 §3, §5.2.4 and §6.2.2; docs/contract.md §4, law 6.
 
 /** Longest URI that is parsed, in characters. */
 export const MAX_URI_CHARS = 8192;

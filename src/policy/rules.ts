@@ -1,6 +1,6 @@
 // Compiled rules and where to find them: by caller, upstream, kind and name. Decides who and what a rule
 // speaks of, never whether something may happen. Exact names stand in maps, patterns apart; what a caller
-// can be matched by is computed once a principal. Contract §4.
+// can be matched by is computed once a principal. docs/contract.md §4.
 
 import type { JsonObject, ServerRequestName, Target } from '../protocol/jsonrpc.js';
 import { type Grants, isGranted } from '../protocol/server-requests.js';
@@ -12,7 +12,7 @@ import { matchesPattern, type Pattern } from './patterns.js';
 import type { Principal } from './principal.js';
 
 // What a decision is asked, and the compiled policies that answer. One function answers for lists and
-// for calls: a list is a question whose arguments are unknown (contract §4, law 2).
+// for calls: a list is a question whose arguments are unknown (docs/contract.md §4, law 2).
 
 export type PolicyQuery = {
   readonly principal: Principal;
@@ -140,7 +140,7 @@ export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet
 
 /**
  * Which rules match this caller by `who`: callers with one key see the same lists under this set.
- * Says nothing about scopes, which no list depends on (law 2).
+ * Says nothing about scopes, which no list depends on (docs/contract.md §4, law 2).
  */
 export function matchKey(policies: PolicySet, principal: Principal): string {
   return principalRulesOf(policies as CompiledPolicies, principal).key;
@@ -278,7 +278,7 @@ function sortOut(rules: ReadonlySet<Rule>): Candidates {
 
 // Which callers a rule speaks of. Identities are exact strings; keys are ANDed, members of a list ORed.
 // Where a token leaves a caller's groups or a claim to another source, a rule that grants does not match
-// and a rule that restricts does. Reads the verified principal only. Contract §4 (law 5).
+// and a rule that restricts does. Reads the verified principal only. docs/contract.md §4 (docs/contract.md §4, law 5).
 
 type Claim = string | number | boolean;
 

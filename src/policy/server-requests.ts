@@ -1,6 +1,6 @@
 // What a server may ask of a caller: sampling, elicitation, roots; and whether it may show it apps. Decided by
 // the function that decides everything, over the same rules in the same order; a question has no arguments.
-// Asks no store and no clock. Contract §4.
+// Asks no store and no clock. docs/contract.md §4.
 
 import type { ServerRequestName } from '../protocol/jsonrpc.js';
 import type { Grants } from '../protocol/server-requests.js';

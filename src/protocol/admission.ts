@@ -1,7 +1,7 @@
 // Decides whether what a client sent is one valid message of one era. One pure classifier, whose order
 // of checks is the order of the functions below; what it refuses, it refuses with the era's own code.
 // It never asks who the caller is, what a policy allows, or what a tool is.
-// Source: MCP 2025-11-25 and 2026-07-28, base protocol and transports; contract §6.
+// Source: MCP 2025-11-25 and 2026-07-28, base protocol and transports; docs/contract.md §6.
 
 import type {
   Admitted,
@@ -75,7 +75,7 @@ type ReplyReading = {
 
 /**
  * Reads an answer of a client, or says why none is waited for. The id is restored by an edit of the text.
- * Source: MCP 2025-11-25, transports; contract §10 (sealed values).
+ * Source: MCP 2025-11-25, transports; docs/contract.md §10 (sealed values).
  */
 function readReply(
   input: AdmissionInput,
@@ -150,7 +150,7 @@ export function admitPost(input: AdmissionInput): Admitted | AdmittedArray | Pro
  * Admits one POSTed message, or says why not. Pure but for the ports that open sealed values.
  *
  * @returns the message with what must be cut from it, or a fault with status, code and own text.
- * Source: MCP 2025-11-25 and 2026-07-28, transports; contract §6, row "protocol violation".
+ * Source: MCP 2025-11-25 and 2026-07-28, transports; docs/contract.md §6, row "protocol violation".
  */
 export function admitMessage(input: AdmissionInput): Admitted | ProtocolError {
   const { reading = readJson(input.body) } = input;

@@ -88,7 +88,7 @@ export function writeExtensions(
 
 // What is cut out of a client's message before it leaves: capabilities that nothing here carries, and
 // members of `_meta` in our own name. Cuts are edits of the text, so all else leaves byte for byte.
-// Source: MCP 2025-11-25 lifecycle; MCP 2026-07-28 base protocol, `_meta`; contract §6.
+// Source: MCP 2025-11-25 lifecycle; MCP 2026-07-28 base protocol, `_meta`; docs/contract.md §6.
 
 /** Members of `_meta` under this prefix are ours alone and never cross from one side to the other. */
 export const OWN_PREFIX = 'dev.sallyport/';

@@ -1,7 +1,7 @@
 // Writes the JSON-RPC bodies that the gateway makes itself, always with members in the same order, so
 // that two refusals that must not be told apart differ in their ids alone.
 // Nothing here takes text from the wire except the request id.
-// Source: JSON-RPC 2.0 §5; MCP 2025-11-25 and 2026-07-28, tools, resources, prompts; contract §6.
+// Source: JSON-RPC 2.0 §5; MCP 2025-11-25 and 2026-07-28, tools, resources, prompts; docs/contract.md §6.
 
 import type { ProtocolError } from './admitted-request.js';
 import type { Era, Json, RequestId, Target } from './jsonrpc.js';
@@ -25,7 +25,7 @@ export type ErrorContext = { readonly era: Era | undefined; readonly id?: Reques
 // What a version looks like: anything else that was requested is not echoed.
 const VERSION_FORM = /^[A-Za-z0-9.-]{1,32}$/;
 
-/** A fault with status 400, the default of contract §6. */
+/** A fault with status 400, the default of docs/contract.md §6. */
 export function protocolErrorOf(
   reason: ProtocolError['reason'],
   code: number,

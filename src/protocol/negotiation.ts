@@ -1,6 +1,6 @@
 // In which era an upstream is spoken to, and whether it carries what an admitted message asks for: any era
 // that is policed here, and the parameter headers that its approved definition mirrors. Translates nothing.
-// Source: MCP 2026-07-28, versioning and custom headers; mcp-spec.md §2.2.
+// Source: MCP 2026-07-28, versioning and custom headers; docs/reference/protocol.md §2.2.
 
 import type { Admitted, ProtocolError } from './admitted-request.js';
 import { compareParamHeaders } from './headers.js';

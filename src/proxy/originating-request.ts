@@ -1,6 +1,6 @@
 // What an answer is judged by: the request that it answers, for whom, and what the allow owes of it. Of an
 // exchange that is the cleared message itself; of a resumed stream it is what the sealed event id says.
-// Source: architecture, "how a response finds its plan"; MCP 2025-11-25, resumability.
+// Source: ARCHITECTURE.md, "How a response finds its plan"; MCP 2025-11-25, resumability.
 
 import type { ResponseObligations } from '../policy/authorized-request.js';
 import { isListed } from '../policy/decide.js';

@@ -1,6 +1,6 @@
 // One exchange as the judges of its messages share it, and the one inspection of a message. What is found
 // goes on record here, whether or not anything passes. Nothing here decides whose message it is.
-// Source: contract §6; architecture, "how a response finds its plan".
+// Source: docs/contract.md §6; ARCHITECTURE.md, "How a response finds its plan".
 
 import type { Carry, InspectionOutcome } from '../inspection/responses.js';
 import type { ResponseObligations } from '../policy/authorized-request.js';

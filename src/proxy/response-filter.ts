@@ -1,6 +1,6 @@
 // Answers that depend on who asks: the handshakes and the lists. Who may see an item is asked of the same
 // function that decides calls; what a page shows counts for everyone before anyone sees it.
-// Source: contract §4 law 2, §5 and §6; MCP 2025-11-25 lifecycle and tools, 2026-07-28 server/discover.
+// Source: docs/contract.md §4 law 2, §5 and §6; MCP 2025-11-25 lifecycle and tools, 2026-07-28 server/discover.
 
 import { cutHandshake, endHandshake, type HandshakeOutcome } from '../inspection/handshake.js';
 import {
@@ -41,11 +41,11 @@ import { type Call, profileOf } from './request-context.js';
 import type { Verdict } from './response-context.js';
 
 // Whether a caller may see an item of a list, or anything at all: asked of the function that decides calls.
-// Source: contract §4 law 2, and §5.
+// Source: docs/contract.md §4 law 2, and §5.
 
 const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
 
-/** Instructions steer a model towards things; who may see none of them is told nothing (contract §4, law 1). */
+/** Instructions steer a model towards things; who may see none of them is told nothing (docs/contract.md §4, law 1). */
 function listsAnything(call: Call, responsePlan: ResponsePlan): boolean {
   const catalogue = call.snapshot.catalogueFor(responsePlan.admitted);
   return PINNED_KINDS.some((kind) =>

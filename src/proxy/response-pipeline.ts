@@ -1,6 +1,6 @@
 // Judges each message of an upstream, one at a time and whole: is it ours, is it carried, is it clean.
 // Only what comes out of here reaches a client. An inspector that throws ends the exchange as a refusal.
-// Source: architecture, "how a response finds its plan"; contract §6.
+// Source: ARCHITECTURE.md, "How a response finds its plan"; docs/contract.md §6.
 
 import { NO_CARRY } from '../inspection/responses.js';
 import type { ResponseObligations } from '../policy/authorized-request.js';
@@ -32,7 +32,7 @@ import { checkUnowned } from './unsolicited-messages.js';
 
 // The content of a `ui://` resource on its way to a host that will run it: exactly what was approved, and
 // then unchanged, or nothing. What differs counts for everyone at once, like a changed definition.
-// Source: MCP Apps extension (SEP-1865); contract §5 (resources that a definition refers to).
+// Source: MCP Apps extension (SEP-1865); docs/contract.md §5 (resources that a definition refers to).
 
 /** `approved`: byte for byte what was reviewed. `none`: no resource of this kind, to be inspected. */
 type AppContent = 'approved' | 'changed' | 'none';

@@ -222,7 +222,7 @@ export function writeVerdict(
   }
 }
 
-/** In a stream that has begun, a refusal is the last event (contract §6). Whoever adds must flush. */
+/** In a stream that has begun, a refusal is the last event (docs/contract.md §6). Whoever adds must flush. */
 export function writeFailure(call: Call, refusal: Refusal, writes: GatheredWrites): void {
   if (isLeft(call, refusal)) return;
   noteRefusal(call, refusal);

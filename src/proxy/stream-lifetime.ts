@@ -1,6 +1,6 @@
 // Watches the stream of an answer while it is open, and ends it when what it rests on is gone: the token,
 // the rule, the upstream, or the request itself, which its client may cancel. Judges no message.
-// Source: contract §3 (streams after a reload); MCP 2025-11-25, cancellation.
+// Source: docs/contract.md §3 (streams after a reload); MCP 2025-11-25, cancellation.
 
 import { type AuthorizedRequest, responseObligationsOf } from '../policy/authorized-request.js';
 import { decideRequest } from '../policy/decide.js';
@@ -14,7 +14,7 @@ import type { ResponseCheck } from './response-pipeline.js';
 
 // A stream of a client that lives on: kept alive, known to whoever announces and ends, and open no longer
 // than the token that opened it is good. What is written on it is not decided here.
-// Source: contract §3; MCP 2025-11-25 and 2026-07-28, transports (keep-alive by comments).
+// Source: docs/contract.md §3; MCP 2025-11-25 and 2026-07-28, transports (keep-alive by comments).
 
 /** A client that takes nothing more holds its stream no longer than this after it was ended. */
 const CUT_AFTER_MS = 1_000;

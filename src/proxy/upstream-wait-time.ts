@@ -1,5 +1,5 @@
 // Counts what an exchange spends waiting for the bytes of an upstream's answer, so that the rest of its
-// duration is the gateway's own (contract §9, sallyport_overhead_seconds). Changes no byte and no order.
+// duration is the gateway's own (docs/contract.md §9, sallyport_overhead_seconds). Changes no byte and no order.
 
 import type { RequestRecord } from '../policy/record.js';
 import type { UpstreamResponse } from '../protocol/transport.js';

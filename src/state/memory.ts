@@ -15,7 +15,7 @@ import { createRevocationSet, type Revocation } from './revocations.js';
 import type { StatePorts } from './store.js';
 
 // Sessions that their owners have ended. A sealed id proves itself until it expires, so that an ended
-// one must be remembered until then (contract §10: the store can only take away). One replica's memory.
+// one must be remembered until then (docs/contract.md §10: the store can only take away). One replica's memory.
 
 /** Past this many, the oldest are forgotten first; each is a keyed hash of 43 characters. */
 const MAX_ENDED = 100_000;
@@ -245,7 +245,7 @@ export function createMemoryReplays(
 // What a gateway remembers of its callers beyond one request: limits, single uses, ended sessions and
 // revocations, as one set of ports with two makers, of one replica (below) and of several (shared-state.ts).
 // Everything that a request asks is answered at once, but for limits and single uses of a shared store.
-// Contract §10.
+// docs/contract.md §10.
 
 /** Why a caller that was verified is refused all the same. */
 type CallerError = 'token-revoked' | 'store-unavailable';

@@ -2,7 +2,7 @@
 // for, taken once, and gone after a minute. What is told to all, its teller included, is heard everywhere in
 // one order, that of the store; so replicas that were told of the same things agree on them. A word grants
 // nothing: it concerns a session that its reader knows by a keyed hash, and whatever comes of it is judged as
-// ever. Contract §10.
+// ever. docs/contract.md §10.
 
 import { randomUUID } from 'node:crypto';
 import type { Json } from '../protocol/jsonrpc.js';

@@ -136,7 +136,7 @@ function isNamed(tables: Tables, { token, issuerUrl, subject, client }: Principa
 
 // A revocation: what is refused from now on, who said so, when and why. It leaves this process only
 // sealed, so that a store sees neither names nor notes, and can make none. What does not open is no
-// revocation of ours. It decides nothing about callers; see revocation-set.ts. RFC 7009 §2; contract §10.
+// revocation of ours. It decides nothing about callers; see revocation-set.ts. RFC 7009 §2; docs/contract.md §10.
 
 const PURPOSE = 'revocation';
 

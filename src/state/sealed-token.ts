@@ -2,7 +2,7 @@
 // a key of its purpose. Whoever presents it is no authority: every value it is bound to is associated
 // data, compared by the cipher, byte by byte. It never says why something does not open.
 // Layout: version 1 | key tag 8 | expiry ms 6 | nonce 12 | ciphertext | tag 16, as base64url without padding.
-// The head travels in the clear and is authenticated (NIST SP 800-38D; contract §10).
+// The head travels in the clear and is authenticated (NIST SP 800-38D; docs/contract.md §10).
 
 import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
 import type { KeyRing } from './keys.js';

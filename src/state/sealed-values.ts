@@ -1,6 +1,6 @@
 // The id under which a client sees an event of a stream: the upstream's own id and what the stream answers,
 // sealed and bound to the upstream, the caller and the session. Whoever resumes is judged by what is in it,
-// on any replica (contract §10; MCP 2025-11-25, resumability and redelivery).
+// on any replica (docs/contract.md §10; MCP 2025-11-25, resumability and redelivery).
 
 import type {
   EventFacts,
@@ -21,7 +21,8 @@ import { keyTagOf, open, seal } from './sealed-token.js';
 // servers may ask in it, what of tasks its server declared, whether its client shows apps, the upstream's
 // own id), sealed, and bound to the upstream and to issuer, subject and client of whoever opened it, never
 // to the bytes of a token.
-// Any replica with the gateway key opens it; nothing is stored (contract §10; MCP 2025-11-25, session management).
+// Any replica with the gateway key opens it; nothing is stored (docs/contract.md §10; MCP 2025-11-25, session
+// management).
 
 const SESSION_PURPOSE = 'session';
 
@@ -107,7 +108,7 @@ function readSession(text: string): SessionFacts | undefined {
 
 // The cursor of a list that several upstreams fill: each member's own cursor, sealed and bound to the endpoint,
 // the caller and the list. Whoever presents it goes on where the page ended, on any replica; nothing is stored.
-// Source: MCP 2025-11-25, pagination (cursors are opaque); contract §10 (sealed values).
+// Source: MCP 2025-11-25, pagination (cursors are opaque); docs/contract.md §10 (sealed values).
 
 const CURSOR_PURPOSE = 'cursor';
 /** Longest sealed cursor that is read. Members write their own cursors, and some write much. */
@@ -263,7 +264,7 @@ function targetOf(kind: unknown, name: unknown): Target | undefined {
 
 // The id under which a client sees a question of a server: the server's own id and what was asked, sealed
 // and bound to the upstream, the caller and the session, so that any replica restores it and nobody else
-// can answer. Nothing is stored (contract §10; MCP 2025-11-25, transports).
+// can answer. Nothing is stored (docs/contract.md §10; MCP 2025-11-25, transports).
 
 const SERVER_REQUEST_PURPOSE = 'server-request';
 
@@ -303,7 +304,7 @@ export function openServerRequest(
 
 // The id under which a server of HTTP+SSE knows a request: the client's own id and what the answer is judged
 // by, sealed and bound to the upstream, the caller and the session, so that whichever replica holds the
-// stream can judge the answer to what another one sent. Nothing is stored (contract §10).
+// stream can judge the answer to what another one sent. Nothing is stored (docs/contract.md §10).
 
 const REQUEST_PURPOSE = 'request';
 /** A request whose id would grow past this is not sent: servers keep ids, and give them back. */
@@ -348,7 +349,7 @@ export function openRequest(
 
 // What a client carries between the legs of one dialogue in 2026: the upstream's own state, byte for byte,
 // sealed and bound to the caller and to the request that it belongs to. Nothing is stored; whoever changes,
-// steals or keeps it too long has nothing (MCP 2026-07-28, multi-round-trip requests; contract §10).
+// steals or keeps it too long has nothing (MCP 2026-07-28, multi-round-trip requests; docs/contract.md §10).
 
 const REQUEST_STATE_PURPOSE = 'request-state';
 
@@ -403,7 +404,7 @@ export function openRequestState(
 
 // The id under which a client knows a task: the server's own id, and what its result will be judged by, sealed
 // and bound to the upstream and to issuer, subject and client of whoever made the call. Any replica opens it,
-// and nobody else's hand makes anything of it. Nothing is stored (contract §10; MCP 2025-11-25, tasks,
+// and nobody else's hand makes anything of it. Nothing is stored (docs/contract.md §10; MCP 2025-11-25, tasks,
 // security; the Tasks extension).
 
 const TASK_PURPOSE = 'task';

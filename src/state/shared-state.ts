@@ -1,6 +1,6 @@
 // The state that several replicas share. Revocations and ended sessions are looked at twice a second, and
 // at once where the store hints at news, and kept here, so that no request waits for them. Whoever could not
-// look for `maxAgeMs` cannot know who was revoked, and refuses every caller until it can. Contract §10.
+// look for `maxAgeMs` cannot know who was revoked, and refuses every caller until it can. docs/contract.md §10.
 
 import type { LimitOutcome, LimitStore, LimitWindow, ReplayStore } from '../policy/limits.js';
 import {
@@ -77,7 +77,7 @@ function createSharedEnded(now: () => number): SharedEnded {
 }
 
 // Limits that all replicas count together. While the store cannot be asked, a replica counts for itself, up
-// to its share of the limit; what it let pass before counts against that share. Contract §10.
+// to its share of the limit; what it let pass before counts against that share. docs/contract.md §10.
 
 type SharedLimitsPorts = {
   readonly link: Pick<StoreLink, 'take'>;

@@ -1,6 +1,6 @@
 // The port to a store that replicas share: what is asked of it, in its own words. Everything rejects while
 // the store cannot be asked; what then holds is decided by shared-state.ts. What is written is a keyed hash
-// or sealed, and ends by itself: `leftMs` is how long it counts. Types only. Contract §10.
+// or sealed, and ends by itself: `leftMs` is how long it counts. Types only. docs/contract.md §10.
 
 import type { LimitOutcome, LimitWindow } from '../policy/limits.js';
 import type { KeyRing } from './keys.js';

@@ -1,4 +1,4 @@
-// The one table of metrics (contract §9): names, labels, buckets and what each means. The registry and
+// The one table of metrics (docs/contract.md §9): names, labels, buckets and what each means. The registry and
 // the reference page are made from it. Label values come from configuration, the method table and pins,
 // never from the wire. Names follow Prometheus; the first two are OpenTelemetry's for MCP.
 

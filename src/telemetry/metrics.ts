@@ -1,4 +1,4 @@
-// Counts what happens, by the events of the gateway (contract §9). Every label value is checked against
+// Counts what happens, by the events of the gateway (docs/contract.md §9). Every label value is checked against
 // what configuration, the method table and the reasons know; anything else counts as `_OTHER`, so that no
 // client and no upstream can make a series. Never throws on the path of a request.
 

@@ -1,4 +1,4 @@
-// The ops listener (contract §2): metrics, and whether the process lives and is ready, nothing more.
+// The ops listener (docs/contract.md §2): metrics, and whether the process lives and is ready, nothing more.
 // Ready means that the configuration is loaded, the listeners are open and the audit can be written; a
 // dead upstream or issuer does not make it unready. It names no upstream and needs no credential.
 

@@ -17,7 +17,7 @@ import { createResponseReader, forwardErrorOf, type OpenReservation } from './re
 
 // The headers of a request to an upstream, built from an allow-list. Nothing of the client's request is
 // copied by default, so a token, cookie or forwarding header cannot pass by accident (MCP security
-// best practices, token passthrough; attacks 8, 9 and 47).
+// best practices, token passthrough; docs/reference/attacks.md cases 8, 9 and 47).
 
 /** Headers as undici takes them: name, value, name, value. */
 type HeaderList = string[];
@@ -106,7 +106,7 @@ export type OwnRequest = {
 
 /** Connections for listings and answers to a server's requests. */
 const OWN_CONNECTIONS = 8;
-/** Answer headers past this are a protocol fault (attack 13). */
+/** Answer headers past this are a protocol fault (docs/reference/attacks.md case 13). */
 const MAX_HEADER_BYTES = 16 * 1024;
 
 export type UpstreamClient = {
@@ -260,7 +260,10 @@ function isRefused(outcome: ForwardOutcome): boolean {
   return outcome.kind === 'answer' && (outcome.status === 401 || outcome.status === 403);
 }
 
-/** Redirects are not followed and encodings not undone: both are protocol faults (attacks 12 and 14). */
+/**
+ * Redirects are not followed and encodings not undone: both are protocol faults (docs/reference/attacks.md cases 12 and
+ * 14).
+ */
 function checkResponse(outcome: ForwardOutcome): ForwardOutcome {
   if (outcome.kind === 'fault') return outcome;
   const encoding = outcome.headers['content-encoding'];

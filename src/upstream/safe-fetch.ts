@@ -2,7 +2,7 @@
 // forms that are posted to them. It connects only where the rule allows, asks for identity encoding, caps
 // bytes and time, never follows a redirect and sends no credential but what a caller puts into a form or
 // its headers. What an answer means is the caller's business.
-// Contract §3 (addresses); RFC 9110 §8.4, §15.4.
+// docs/contract.md §3 (addresses); RFC 9110 §8.4, §15.4.
 
 import { createHash } from 'node:crypto';
 import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns';

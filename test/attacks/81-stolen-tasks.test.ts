@@ -1,6 +1,6 @@
-// Attack 81: the id of a task of one caller, used by another, changed, from elsewhere or too late. All of
-// them are one answer, and the upstream sees nothing.
-// Source: the Tasks extension (error handling); MCP 2025-11-25, tasks (security); attacks.md 81.
+// docs/reference/attacks.md case 81: the id of a task of one caller, used by another, changed, from elsewhere or too
+// late. All of them are one answer, and the upstream sees nothing.
+// Source: the Tasks extension (error handling); MCP 2025-11-25, tasks (security); docs/reference/attacks.md case 81.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { TASK_GRACE_MS } from '../../src/gateway/ports.js';

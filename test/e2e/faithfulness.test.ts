@@ -1,5 +1,5 @@
 // Whoever may use everything sees through the gateway what the upstream says, with nothing added, lost
-// or written otherwise, though every control is armed. Source: architecture §1, "Bytes".
+// or written otherwise, though every control is armed. Source: ARCHITECTURE.md, "Bytes".
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Everything, startEverything } from '../support/everything.js';

@@ -1,6 +1,6 @@
 // Sampling, elicitation and roots between real clients and servers, with every control armed: what is
 // granted passes and is answered, what may not be asked is refused for the client and recorded.
-// Source: MCP 2025-11-25, sampling, elicitation, roots; contract §4 and §6.
+// Source: MCP 2025-11-25, sampling, elicitation, roots; docs/contract.md §4 and §6.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';

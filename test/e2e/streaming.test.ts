@@ -1,5 +1,5 @@
 // Streams through the running gateway: unbuffered, kept when a client of sessions leaves, and used by the
-// gateway itself to announce a drift. Source: MCP 2025-11-25, transports; contract §5 and §6.
+// gateway itself to announce a drift. Source: MCP 2025-11-25, transports; docs/contract.md §5 and §6.
 
 import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';

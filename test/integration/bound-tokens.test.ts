@@ -1,5 +1,5 @@
 // Tokens that are bound to a key, in everything that is more than one POST: sessions, streams, arrays, nonces,
-// reloads, and what an upstream may demand. Source: RFC 9449 §7 to §9; RFC 9728 §2; contract §6 and §10.
+// reloads, and what an upstream may demand. Source: RFC 9449 §7 to §9; RFC 9728 §2; docs/contract.md §6 and §10.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectLoginLine, startRig, UPSTREAM } from '../support/attack-rig.js';

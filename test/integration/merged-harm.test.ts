@@ -1,6 +1,6 @@
 // What is done to one member of an endpoint reaches all of the session, and what one member does reaches none
 // of the others.
-// Source: contract §10; MCP 2025-11-25, pagination, resources.
+// Source: docs/contract.md §10; MCP 2025-11-25, pagination, resources.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';

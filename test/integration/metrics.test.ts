@@ -1,4 +1,4 @@
-// Each metric of contract §9, seen to move by what it counts, through the running gateway.
+// Each metric of docs/contract.md §9, seen to move by what it counts, through the running gateway.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, startRig } from '../support/attack-rig.js';

@@ -1,5 +1,5 @@
 // Questions of servers under policies that grant less, change, or count; and answers that nobody may give.
-// Source: contract §4 and §10; MCP 2025-11-25, transports.
+// Source: docs/contract.md §4 and §10; MCP 2025-11-25, transports.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';

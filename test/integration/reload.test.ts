@@ -12,7 +12,7 @@ import {
   toolNames,
 } from '../support/wire-client.js';
 
-/** Contract §3. */
+/** docs/contract.md §3. */
 const APPLIED_WITHIN = { timeout: 2_000, interval: 25 };
 
 function allowing(tool: string): string {

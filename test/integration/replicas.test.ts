@@ -1,4 +1,4 @@
-// Two gateways with one key and no store: what one gave out, the other serves (contract §10).
+// Two gateways with one key and no store: what one gave out, the other serves (docs/contract.md §10).
 
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

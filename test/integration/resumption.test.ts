@@ -1,5 +1,5 @@
 // Streams that break off and go on: sealed event ids, priming, retry, and who may resume what.
-// Source: MCP 2025-11-25, transports (resumability and redelivery); contract §10.
+// Source: MCP 2025-11-25, transports (resumability and redelivery); docs/contract.md §10.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';

@@ -1,5 +1,5 @@
-// Proxies before the gateway: what one that is trusted may say, and how little that is. Source: contract §2
-// (forwarded headers influence no identifier) and §8 (`client.ip`); attacks 5 and 8.
+// Proxies before the gateway: what one that is trusted may say, and how little that is. Source: docs/contract.md §2
+// (forwarded headers influence no identifier) and §8 (`client.ip`); docs/reference/attacks.md cases 5 and 8.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, decisionOf, linesOf, startRig } from '../support/attack-rig.js';

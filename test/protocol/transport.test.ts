@@ -1,5 +1,5 @@
-// What every revision asks of the HTTP around a message, through a running gateway: rows 1 to 4, 22, 34,
-// 36 to 38, 41 and 45 of the requirements for a gateway.
+// What every revision asks of the HTTP around a message, through a running gateway: docs/reference/protocol.md §6 rows
+// 1 to 4, 22, 34, 36 to 38, 41 and 45.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type AttackRig, expectNothingForwarded, startRig } from '../support/attack-rig.js';

@@ -2,7 +2,8 @@
 
 import type { Requirement } from './requirement.js';
 
-const source = 'contract §5 (resources that a definition refers to); MCP Apps extension, SEP-1865';
+const source =
+  'docs/contract.md §5 (resources that a definition refers to); MCP Apps extension, SEP-1865';
 
 export const appRequirements: readonly Requirement[] = [
   {
@@ -29,18 +30,18 @@ export const appRequirements: readonly Requirement[] = [
   },
   {
     id: 'APP-06',
-    source: 'contract §4 and §5; MCP Apps extension, capability negotiation',
+    source: 'docs/contract.md §4 and §5; MCP Apps extension, capability negotiation',
     behaviour:
       'The declaration leaves in one form, and not at all without the setting, against the rules, or misspelt.',
   },
   {
     id: 'APP-07',
-    source: 'contract §5',
+    source: 'docs/contract.md §5',
     behaviour: 'What a server offers to hosts alone is hidden and refused like anything unpinned.',
   },
   {
     id: 'APP-08',
-    source: 'contract §3 (changes of the configuration)',
+    source: 'docs/contract.md §3 (changes of the configuration)',
     behaviour: 'A session with the declaration is unknown once the setting is off.',
   },
 ];

@@ -1,9 +1,13 @@
-// What the running gateway does with each attack of the reference: the number of the id is its number.
+// What the running gateway does with each case of docs/reference/attacks.md: the number of the id is its number.
 
 import type { Requirement } from './requirement.js';
 
 function attack(number: string, behaviour: string): Requirement {
-  return { id: `X-${number}`, source: `attacks ${Number(number)}`, behaviour };
+  return {
+    id: `X-${number}`,
+    source: `docs/reference/attacks.md case ${Number(number)}`,
+    behaviour,
+  };
 }
 
 export const attackRequirements: readonly Requirement[] = [

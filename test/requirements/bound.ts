@@ -5,30 +5,30 @@ import type { Requirement } from './requirement.js';
 export const boundRequirements: readonly Requirement[] = [
   {
     id: 'BND-01',
-    source: 'RFC 9449 §7.1; attacks 46',
+    source: 'RFC 9449 §7.1; docs/reference/attacks.md case 46',
     behaviour: 'The scheme DPoP brings a token in the same one spelling as Bearer.',
   },
   {
     id: 'BND-02',
-    source: 'RFC 9449 §7; contract §8; MCP security best practices (token passthrough)',
+    source: 'RFC 9449 §7; docs/contract.md §8; MCP security best practices (token passthrough)',
     behaviour:
       'A bound token passes with its proof and is recorded as bound; neither reaches the upstream or a record.',
   },
   {
     id: 'BND-03',
-    source: 'RFC 9449 §7.2; attacks 48',
+    source: 'RFC 9449 §7.2; docs/reference/attacks.md case 48',
     behaviour:
       'A bound token without its proof is a 401 `token-binding`, however often it was verified before.',
   },
   {
     id: 'BND-04',
-    source: 'RFC 9449 §11.1; attacks 48',
+    source: 'RFC 9449 §11.1; docs/reference/attacks.md case 48',
     behaviour:
       'One proof passes once: at the same time, for another request and after a reload too.',
   },
   {
     id: 'BND-05',
-    source: 'RFC 9449 §4.2 and §4.3; attacks 48',
+    source: 'RFC 9449 §4.2 and §4.3; docs/reference/attacks.md case 48',
     behaviour:
       'A proof is one header, fresh, of its type, for this method, this token and the configured URL of this resource; no header of the request changes that URL.',
   },
@@ -50,13 +50,13 @@ export const boundRequirements: readonly Requirement[] = [
   },
   {
     id: 'BND-09',
-    source: 'RFC 9449 §7; contract §3 (streams)',
+    source: 'RFC 9449 §7; docs/contract.md §3 (streams)',
     behaviour:
       'Every request of a session brings a proof of its own, GET and DELETE too; the elements of an array and the re-checks of an open stream share that of their request.',
   },
   {
     id: 'BND-10',
-    source: 'contract §10',
+    source: 'docs/contract.md §10',
     behaviour: 'A session is bound to issuer, subject and client, not to the key of a token.',
   },
   {
@@ -73,7 +73,7 @@ export const boundRequirements: readonly Requirement[] = [
   },
   {
     id: 'BND-13',
-    source: 'RFC 9449 §7; scope: binding demanded per upstream',
+    source: 'RFC 9449 §7; docs/decisions/0015-bound-tokens.md',
     behaviour: 'An upstream that demands proofs takes no other token.',
   },
   {
@@ -84,7 +84,7 @@ export const boundRequirements: readonly Requirement[] = [
   },
   {
     id: 'BND-15',
-    source: 'architecture §3; contract §9',
+    source: 'docs/contract.md §9',
     behaviour:
       'The table of controls says for each upstream whether a binding is demanded, and whether the data listener has TLS.',
   },
@@ -96,7 +96,7 @@ export const boundRequirements: readonly Requirement[] = [
   },
   {
     id: 'BND-17',
-    source: 'RFC 8705 §3; attacks 49',
+    source: 'RFC 8705 §3; docs/reference/attacks.md case 49',
     behaviour:
       'Without that certificate, with another one, or with one that no configured authority signed, it is a 401 `token-binding`.',
   },
@@ -108,7 +108,7 @@ export const boundRequirements: readonly Requirement[] = [
   },
   {
     id: 'BND-20',
-    source: 'RFC 8705 §3; RFC 9728 §2; scope: binding demanded per upstream',
+    source: 'RFC 8705 §3; RFC 9728 §2; docs/decisions/0015-bound-tokens.md',
     behaviour:
       'An upstream may demand certificates or any binding; certificates only where the listener asks for them.',
   },
@@ -120,13 +120,13 @@ export const boundRequirements: readonly Requirement[] = [
   },
   {
     id: 'BND-22',
-    source: 'contract §3 (reload)',
+    source: 'docs/contract.md §3 (reload)',
     behaviour:
       'Certificates are checked before they are used and renewed without a restart; a bad pair is rejected and the old one stays.',
   },
   {
     id: 'BND-23',
-    source: 'contract §2; scope: TLS on every listener',
+    source: 'docs/contract.md §2; docs/contract.md §3',
     behaviour:
       'The ops and admin listeners may have TLS; metrics and the console may demand client certificates, probes do not.',
   },
@@ -138,7 +138,7 @@ export const boundRequirements: readonly Requirement[] = [
   },
   {
     id: 'BND-25',
-    source: 'contract §6; attacks 7',
+    source: 'docs/contract.md §6; docs/reference/attacks.md case 7',
     behaviour:
       'Every other origin gets a 403 that allows nothing, or the 404 and 421 that everyone gets.',
   },
@@ -150,30 +150,30 @@ export const boundRequirements: readonly Requirement[] = [
   },
   {
     id: 'BND-27',
-    source: 'RFC 9728 §3; contract §2',
+    source: 'RFC 9728 §3; docs/contract.md §2',
     behaviour: 'The public documents may be asked for and read by every page.',
   },
   {
     id: 'BND-28',
-    source: 'contract §2 and §8; attacks 5 and 8',
+    source: 'docs/contract.md §2 and §8; docs/reference/attacks.md cases 5 and 8',
     behaviour:
       '`X-Forwarded-For` names the recorded address where a trusted proxy wrote it, and decides nothing.',
   },
   {
     id: 'BND-29',
-    source: 'RFC 9449 §11.1; contract §10',
+    source: 'RFC 9449 §11.1; docs/contract.md §10',
     behaviour:
       'What remembers used proofs is bounded and lets nothing pass that it cannot tell about.',
   },
   {
     id: 'BND-30',
-    source: 'RFC 9449; RFC 8705; scope: real parts',
+    source: 'RFC 9449; RFC 8705',
     behaviour:
       'Tokens that a real authorization server binds to keys and certificates work with clients that know nothing of the gateway.',
   },
   {
     id: 'BND-31',
-    source: 'WHATWG Fetch; scope: browser clients',
+    source: 'WHATWG Fetch',
     behaviour:
       'In a real browser a page of an allowed origin logs in and calls, and a foreign page does neither.',
   },

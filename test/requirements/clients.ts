@@ -6,7 +6,7 @@ import type { Requirement } from './requirement.js';
 export const clientRequirements: readonly Requirement[] = [
   {
     id: 'K-01',
-    source: 'RFC 8259 §4; CVE-2026-27896; attacks 17, 20 and 21',
+    source: 'RFC 8259 §4; CVE-2026-27896; docs/reference/attacks.md cases 17, 20 and 21',
     behaviour:
       'What was decided of a body is what each parser of an upstream reads, or it is refused.',
   },
@@ -18,12 +18,12 @@ export const clientRequirements: readonly Requirement[] = [
   },
   {
     id: 'K-03',
-    source: 'clients that people use, docs/reference/clients.md',
+    source: 'docs/reference/clients.md',
     behaviour: 'A client that lists, calls or reads what it must not is found, whatever its SDK.',
   },
   {
     id: 'X-71',
-    source: 'attacks 71',
+    source: 'docs/reference/attacks.md case 71',
     behaviour: 'However a body is cut into pieces, its outcome is that of the whole.',
   },
 ];

@@ -5,19 +5,19 @@ import type { Requirement } from './requirement.js';
 export const conformanceRequirements: readonly Requirement[] = [
   {
     id: 'N-01',
-    source: 'scope: every era; mcp-spec.md §7',
+    source: 'docs/reference/protocol.md §7',
     behaviour:
       'A check that passes directly and not through the gateway is found, whatever it became on the way.',
   },
   {
     id: 'N-02',
-    source: 'scope: every era',
+    source: 'docs/reference/protocol.md §7',
     behaviour:
       'What is not carried is listed check by check; an entry that is carried after all is a failure.',
   },
   {
     id: 'N-03',
-    source: 'mcp-spec.md §6 row 12; MCP 2026-07-28, transports, standard headers',
+    source: 'docs/reference/protocol.md §6 row 12; MCP 2026-07-28, transports, standard headers',
     behaviour:
       'A client of both eras may send its mirroring headers in a session; none of them reaches the upstream.',
   },
@@ -34,13 +34,13 @@ export const conformanceRequirements: readonly Requirement[] = [
   },
   {
     id: 'N-06',
-    source: 'mcp-spec.md §6 row 3 and §7; MCP 2025-11-25, transports',
+    source: 'docs/reference/protocol.md §6 row 3 and §7; MCP 2025-11-25, transports',
     behaviour:
       'A notification is answered with 202 and nothing else, whatever 2xx the upstream gave: no scenario notices.',
   },
   {
     id: 'N-07',
-    source: 'scope: every era',
+    source: 'docs/reference/protocol.md §7',
     behaviour:
       'The outcome of every check, directly and through the gateway, is on record: one that vanishes, appears or changes is a failure.',
   },

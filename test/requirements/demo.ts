@@ -5,24 +5,24 @@ import type { Requirement } from './requirement.js';
 export const demoRequirements: readonly Requirement[] = [
   {
     id: 'D-01',
-    source: 'scope: proved with things not written here: upstreams, clients',
+    source: 'CONTRIBUTING.md',
     behaviour: 'server-everything runs beside the tests and answers SDK v1 and SDK v2 in sessions.',
   },
   {
     id: 'D-02',
-    source: 'scope: proved with things not written here: upstreams, clients',
+    source: 'CONTRIBUTING.md',
     behaviour:
       'A server on SDK v2 answers SDK v2 in both eras, with structured results, progress, prompts, resources and a mirrored header.',
   },
   {
     id: 'D-03',
-    source: 'scope: two commands on a fresh machine; MCP 2025-11-25 and 2026-07-28 transports',
+    source: 'MCP 2025-11-25 and 2026-07-28 transports',
     behaviour:
       'The demo upstream is a real MCP server of both eras: the SDKs list, page, call, read, and hear progress and list changes.',
   },
   {
     id: 'D-04',
-    source: 'attacks 12-14, 26, 55, 58, 71, 72, 82',
+    source: 'docs/reference/attacks.md cases 12-14, 26, 55, 58, 71, 72, 82',
     behaviour: 'The hostile upstream commits each misdeed on command and records what it saw.',
   },
   {
@@ -39,35 +39,35 @@ export const demoRequirements: readonly Requirement[] = [
   },
   {
     id: 'D-07',
-    source: 'scope: two commands on a fresh machine',
+    source: 'README.md',
     behaviour:
       'The demo upstream misbehaves on request: three kinds of drift, leaked secrets derived at run time, active content and hidden characters.',
   },
   {
     id: 'D-08',
-    source: 'scope: two commands on a fresh machine',
+    source: 'README.md',
     behaviour:
       'The tour announces each outcome before the call and compares it after; against an upstream without a gateway it fails and says where.',
   },
   {
     id: 'D-09',
-    source: 'scope: two commands on a fresh machine; contract §3 and §4',
+    source: 'docs/contract.md §3 and §4',
     behaviour: 'The files of the demo are a valid configuration and policy.',
   },
   {
     id: 'D-10',
-    source: 'architecture §2 and §3',
+    source: 'ARCHITECTURE.md, "The folders"',
     behaviour:
       'Imports follow the layers, pure layers do no I/O, there are no cycles, branded types are made in one place each, files keep their size and their names.',
   },
   {
     id: 'D-11',
-    source: 'architecture §3, tests',
+    source: 'CONTRIBUTING.md',
     behaviour: 'Each requirement is cited by a test, and each cited id is a requirement.',
   },
   {
     id: 'D-12',
-    source: 'scope: two commands on a fresh machine',
+    source: 'README.md',
     behaviour:
       'npm test and npm run demo install what is missing and nothing when nothing is missing.',
   },

@@ -5,13 +5,13 @@ import type { Requirement } from './requirement.js';
 export const e2eRequirements: readonly Requirement[] = [
   {
     id: 'E-01',
-    source: 'MCP 2025-11-25 lifecycle; contract §10',
+    source: 'MCP 2025-11-25 lifecycle; docs/contract.md §10',
     behaviour:
       'Both SDKs open a session: sealed id, capabilities that are carried and no others, approved instructions; ping works.',
   },
   {
     id: 'E-02',
-    source: 'scope: both eras on one endpoint; MCP 2025-11-25 tools, pagination',
+    source: 'MCP 2025-11-25 tools, pagination',
     behaviour:
       'In sessions, tools are listed over all pages and called by both SDKs: text, structured content, images.',
   },
@@ -40,19 +40,19 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-07',
-    source: 'MCP 2025-11-25 session management; contract §10',
+    source: 'MCP 2025-11-25 session management; docs/contract.md §10',
     behaviour:
       'DELETE ends a session, which is then 404; a session outlives a token of its caller and is unknown to others.',
   },
   {
     id: 'E-08',
-    source: 'scope: both eras on one endpoint; mcp-spec.md §4, capabilities',
+    source: 'docs/reference/protocol.md §4, capabilities',
     behaviour:
       'Sampling, elicitation and roots are gone from the capabilities that an upstream sees, in both eras.',
   },
   {
     id: 'E-09',
-    source: 'scope: both eras on one endpoint; MCP 2025-11-25 and 2026-07-28, receiving messages',
+    source: 'MCP 2025-11-25 and 2026-07-28, receiving messages',
     behaviour:
       'A request of a server reaches no client: -32601 in session eras (ping is answered), dropped in 2026; recorded.',
   },
@@ -64,8 +64,7 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-11',
-    source:
-      'scope: both eras on one endpoint; MCP 2026-07-28 tools, prompts, resources, custom headers',
+    source: 'MCP 2026-07-28 tools, prompts, resources, custom headers',
     behaviour:
       'SDK v2 in the stateless era lists, calls, gets and reads; a mirrored parameter is compared with the body and carried on.',
   },
@@ -76,7 +75,7 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-13',
-    source: 'MCP 2026-07-28 caching; contract §6',
+    source: 'MCP 2026-07-28 caching; docs/contract.md §6',
     behaviour: 'Lists leave as private and live at most as long as the gateway allows.',
   },
   {
@@ -86,17 +85,17 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-15',
-    source: 'scope: proved with things not written here',
+    source: 'CONTRIBUTING.md',
     behaviour: 'SDK v2 held to sessions works with a server on SDK v2 that issues none.',
   },
   {
     id: 'E-16',
-    source: 'scope: every era; MCP 2026-07-28 versioning',
+    source: 'MCP 2026-07-28 versioning',
     behaviour: 'SDK v2 held to the stateless era uses the reference server of sessions.',
   },
   {
     id: 'E-17',
-    source: 'scope: both eras on one endpoint; MCP 2026-07-28 backward compatibility',
+    source: 'MCP 2026-07-28 backward compatibility',
     behaviour: 'Both SDKs held to sessions use a server of the stateless era alone.',
   },
   {
@@ -106,124 +105,126 @@ export const e2eRequirements: readonly Requirement[] = [
   },
   {
     id: 'E-19',
-    source: 'scope: both eras on one endpoint; MCP transports',
+    source: 'MCP transports',
     behaviour:
       'An event of a streamed answer arrives before the upstream ends; comments are kept, event ids leave sealed.',
   },
   {
     id: 'E-20',
-    source: 'mcp-spec.md rows 19 and 20',
+    source: 'docs/reference/protocol.md §6 rows 19 and 20',
     behaviour:
       'A client of sessions that disconnects cancels nothing; a stateless client that disconnects cancels.',
   },
   {
     id: 'E-21',
-    source: 'scope: pins; contract §5',
+    source: 'docs/contract.md §5',
     behaviour:
       'A drift is hidden and announced on open streams, whether the upstream announces it or the gateway finds it.',
   },
   {
     id: 'E-22',
-    source: 'architecture §1, bytes; MCP 2025-11-25',
+    source: 'ARCHITECTURE.md, "Bytes"; MCP 2025-11-25',
     behaviour:
       'With everything allowed, lists and plain results of sessions are those of the upstream, byte for byte.',
   },
   {
     id: 'E-23',
-    source: 'architecture §1, bytes; MCP 2026-07-28',
+    source: 'ARCHITECTURE.md, "Bytes"; MCP 2026-07-28',
     behaviour:
       'With everything allowed, stateless lists and results are those of the upstream, but for caching.',
   },
   {
     id: 'E-24',
-    source: 'scope: proved with things not written here; RFC 7591, 7636, 8414, 8707, 9728',
+    source: 'RFC 7591, 7636, 8414, 8707, 9728',
     behaviour:
       'Both SDKs walk from the 401 of the gateway to a call, with a real authorization server found by discovery.',
   },
   {
     id: 'E-25',
-    source: 'RFC 8707; RFC 6750 §3.1; MCP authorization, step-up; contract §6',
+    source: 'RFC 8707; RFC 6750 §3.1; MCP authorization, step-up; docs/contract.md §6',
     behaviour:
       'A token opens one resource and reaches no upstream; a missing scope is named in a 403 and suffices once granted.',
   },
   {
     id: 'E-26',
-    source: 'architecture §1, bytes',
+    source: 'ARCHITECTURE.md, "Bytes"',
     behaviour:
       'An answer without findings leaves byte for byte; around a redaction every other byte stays.',
   },
   {
     id: 'E-27',
-    source: 'contract §4, laws 1 and 2; contract §6; mcp-spec.md row 27',
+    source:
+      'docs/contract.md §4, laws 1 and 2; docs/contract.md §6; docs/reference/protocol.md §6 row 27',
     behaviour:
       'Callers of one upstream get their own lists and their own answers, one after another and at once.',
   },
   {
     id: 'E-28',
-    source: 'contract §6, row "listed; arguments invalid or not allowed"',
+    source: 'docs/contract.md §6, row "listed; arguments invalid or not allowed"',
     behaviour: 'A refused argument is a result with isError that both SDKs hand to their user.',
   },
   {
     id: 'E-29',
-    source: 'scope: inspection; contract §6, row "content withheld from a result"',
+    source:
+      'docs/reference/detectors.md; docs/contract.md §6, row "content withheld from a result"',
     behaviour: 'Both eras read the rest of a result around a placeholder, and the findings.',
   },
   {
     id: 'E-30',
-    source: 'contract §1',
+    source: 'docs/contract.md §1',
     behaviour:
       'Unknown words are answered with what was meant and exit 2; help has examples first.',
   },
   {
     id: 'E-31',
-    source: 'contract §1, validate',
+    source: 'docs/contract.md §1, validate',
     behaviour:
       'validate accepts the examples, tells every mistake with its place, and ends with 0, 1 or 2.',
   },
   {
     id: 'E-32',
-    source: 'contract §1, keys and schema',
+    source: 'docs/contract.md §1, keys and schema',
     behaviour: 'keys new, keys public and schema print what they should, and no secret twice.',
   },
   {
     id: 'E-33',
-    source: 'contract §1 and §5, pin',
+    source: 'docs/contract.md §1 and §5, pin',
     behaviour:
       'pin fetch, diff, verify, approve and block work on lock files, with the exit codes that CI needs.',
   },
   {
     id: 'E-34',
-    source: 'contract §1, serve and audit verify',
+    source: 'docs/contract.md §1, serve and audit verify',
     behaviour:
       'serve prints a line a listener, reloads at SIGHUP, drains at SIGTERM and ends with 143, refuses bad files whole; its audit verifies, and no longer once altered.',
   },
   {
     id: 'E-35',
-    source: 'contract §1, SIGTERM drains',
+    source: 'docs/contract.md §1, SIGTERM drains',
     behaviour:
       'A drain answers what runs and waits for nothing else: neither idle connections nor silent ones.',
   },
   {
     id: 'E-36',
-    source: 'contract §1, dev',
+    source: 'docs/contract.md §1, dev',
     behaviour:
       'dev puts the gateway in front of a server: a pasted token and a login of an SDK both work; the tour ends as announced.',
   },
   {
     id: 'E-37',
-    source: 'contract §3, "decided under one version"; contract §5',
+    source: 'docs/contract.md §3, "decided under one version"; docs/contract.md §5',
     behaviour:
       'An exchange whose caller took time to verify is decided under what was listed meanwhile: the first request after a start sees what is pinned.',
   },
   {
     id: 'E-38',
-    source: 'scope: both eras on one endpoint; mcp-spec.md §2.1, outcome matrix',
+    source: 'docs/reference/protocol.md §2.1, outcome matrix',
     behaviour:
       'Until an upstream was asked in every era, nothing is told of any: no client is sent to another era by a listing that is half done.',
   },
   {
     id: 'E-39',
-    source: 'contract §1, serve',
+    source: 'docs/contract.md §1, serve',
     behaviour:
       'A start whose port is taken names listener, address and port, ends with 1, leaves nothing open and touches no audit.',
   },

@@ -1,4 +1,4 @@
-// What the revisions of MCP ask of a gateway: the rows of mcp-spec.md §6, each under its own number.
+// What the revisions of MCP ask of a gateway: the rows of docs/reference/protocol.md §6, each under its own number.
 
 import type { Requirement } from './requirement.js';
 
@@ -73,6 +73,6 @@ const ROWS: readonly (readonly [row: number, behaviour: string])[] = [
 
 export const protocolRequirements: readonly Requirement[] = ROWS.map(([row, behaviour]) => ({
   id: `MCP-${String(row).padStart(2, '0')}`,
-  source: `mcp-spec.md §6 row ${row}`,
+  source: `docs/reference/protocol.md §6 row ${row}`,
   behaviour,
 }));

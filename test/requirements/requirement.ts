@@ -3,7 +3,7 @@
 export type Requirement = {
   /** One to three letters for the part and a number: `D-01`. Cited in test titles in brackets. */
   readonly id: string;
-  /** Contract, specification section, RFC or attack case. */
+  /** A page of this repository with its section, or a public specification. */
   readonly source: string;
   /** What the running system does, as a statement that a test can contradict. */
   readonly behaviour: string;

@@ -5,13 +5,14 @@ import type { Requirement } from './requirement.js';
 export const taskRequirements: readonly Requirement[] = [
   {
     id: 'TSK-01',
-    source: 'Tasks extension, polling; MCP 2025-11-25, tasks; contract §10',
+    source: 'Tasks extension, polling; MCP 2025-11-25, tasks; docs/contract.md §10',
     behaviour:
       'The id of a task is sealed for its client wherever it occurs, and the upstream sees its own.',
   },
   {
     id: 'TSK-02',
-    source: 'Tasks extension, error handling; attacks 81; mcp-spec §6 row 61',
+    source:
+      'Tasks extension, error handling; docs/reference/attacks.md case 81; docs/reference/protocol.md §6 row 61',
     behaviour:
       'A task of another caller, upstream or era, a forged or an expired one is -32602 like an unknown one, and nothing is forwarded.',
   },
@@ -23,19 +24,19 @@ export const taskRequirements: readonly Requirement[] = [
   },
   {
     id: 'TSK-04',
-    source: 'mcp-spec §4.2 and §6 row 62',
+    source: 'docs/reference/protocol.md §4.2 and §6 row 62',
     behaviour:
       'What a task brings, by whatever way, is judged as the answer of its call: content, size, outputSchema, and what rules ask of it.',
   },
   {
     id: 'TSK-05',
-    source: 'mcp-spec §2.3 and §2.4; MCP 2025-11-25, tasks (capabilities)',
+    source: 'docs/reference/protocol.md §2.3 and §2.4; MCP 2025-11-25, tasks (capabilities)',
     behaviour:
       'Tasks are declared in the form of the client’s revision, and not at all where the upstream speaks another one.',
   },
   {
     id: 'TSK-06',
-    source: 'contract §4; mcp-spec B6',
+    source: 'docs/contract.md §4; docs/reference/protocol.md §5 B6',
     behaviour:
       'Every look at a task is decided by the tool of its call, by the rules and pins of now; whoever may not see the tool has no such task.',
   },
@@ -59,13 +60,13 @@ export const taskRequirements: readonly Requirement[] = [
   },
   {
     id: 'TSK-10',
-    source: 'MCP 2024-11-05 to 2026-07-28, schema; mcp-spec §4.2',
+    source: 'MCP 2024-11-05 to 2026-07-28, schema; docs/reference/protocol.md §4.2',
     behaviour: 'Every method of every revision has a row in its direction, or is refused by name.',
   },
   {
     id: 'TSK-11',
     source:
-      'MCP 2025-11-25, tasks (tool-level negotiation, task support and handling); mcp-spec §2.3 and §2.4',
+      'MCP 2025-11-25, tasks (tool-level negotiation, task support and handling); docs/reference/protocol.md §2.3 and §2.4',
     behaviour:
       'A wish for a task that cannot be carried is recorded and the call runs without one; a tool that runs as a task alone is refused with a message that says why.',
   },

@@ -15,7 +15,7 @@ export const wireRequirements: readonly Requirement[] = [
   },
   {
     id: 'W-03',
-    source: 'contract §6, row "overloaded"',
+    source: 'docs/contract.md §6, row "overloaded"',
     behaviour: 'An overloaded upstream is 503 with Retry-After and a JSON-RPC error.',
   },
   {
@@ -26,17 +26,17 @@ export const wireRequirements: readonly Requirement[] = [
   },
   {
     id: 'W-05',
-    source: 'contract §9, sallyport_overhead_seconds',
+    source: 'docs/contract.md §9, sallyport_overhead_seconds',
     behaviour: 'Time spent waiting for bytes of an upstream is no overhead of the gateway.',
   },
   {
     id: 'W-06',
-    source: 'mcp-spec.md §2.2, version negotiation',
+    source: 'docs/reference/protocol.md §2.2, version negotiation',
     behaviour: 'A refused version is told what this upstream carries, and nothing else.',
   },
   {
     id: 'W-07',
-    source: 'contract §6, members under dev.sallyport/',
+    source: 'docs/contract.md §6, members under dev.sallyport/',
     behaviour: 'Members of _meta in our own name are removed and recorded for every method.',
   },
   {
@@ -46,12 +46,12 @@ export const wireRequirements: readonly Requirement[] = [
   },
   {
     id: 'W-09',
-    source: 'contract §8, result.digest',
+    source: 'docs/contract.md §8, result.digest',
     behaviour: 'The outcome of a call has the keyed digest of what the client was sent.',
   },
   {
     id: 'W-10',
-    source: 'contract §2; RFC 7517 §5; RFC 8037 §2',
+    source: 'docs/contract.md §2; RFC 7517 §5; RFC 8037 §2',
     behaviour:
       'The data listener shows the public keys that verify checkpoints, and no other part.',
   },

@@ -1,5 +1,5 @@
 // A policy that lets every verified caller use everything an upstream offers. Templates are named one by
-// one, because a policy matches them exactly (contract §4).
+// one, because a policy matches them exactly (docs/contract.md §4).
 
 /** The templates of the reference server "everything". */
 export const EVERYTHING_TEMPLATES: readonly string[] = [

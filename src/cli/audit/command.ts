@@ -1,5 +1,5 @@
 // `sallyport audit`: the command and its subcommands, and the keyed digests of a value. Reading is in
-// audit-read.ts, verifying in audit-verify.ts. Nothing here writes an audit file (contract §1, §8).
+// audit-read.ts, verifying in audit-verify.ts. Nothing here writes an audit file (docs/contract.md §1, §8).
 
 import { resolve } from 'node:path';
 import type { Command as Commander } from 'commander';

@@ -1,6 +1,6 @@
 // `sallyport audit tail`, `query` and `show`: print events of audit files, the oldest first. They verify
 // nothing and change nothing. What is printed for people holds nothing that acts on a terminal; `--json`
-// prints the lines as they are (contract §1, §8).
+// prints the lines as they are (docs/contract.md §1, §8).
 
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';

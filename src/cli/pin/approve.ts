@@ -1,5 +1,5 @@
 // `sallyport pin approve` and `pin block`: a named person's decision about one definition.
-// An approval names the digest that was reviewed; one that has moved on is refused. Contract §5.
+// An approval names the digest that was reviewed; one that has moved on is refused. docs/contract.md §5.
 
 import { approvePin, blockPin, type PinChange, type PinName } from '../../pins/approval.js';
 import type { PinnedKind } from '../../pins/digest.js';

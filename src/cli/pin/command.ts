@@ -1,5 +1,5 @@
 // The words of `sallyport pin`: subcommands, arguments and options. What they do is in pin-fetch.ts, pin-drift.ts
-// and pin-decision.ts. Contract §1.
+// and pin-decision.ts. docs/contract.md §1.
 
 import { type Command as Commander, Option } from 'commander';
 import type { CliIo, Command, Finish } from '../program.js';

@@ -1,5 +1,5 @@
 // `sallyport pin diff` and `pin verify`: what upstreams offer otherwise than their lock files say.
-// Writes nothing. Contract §1: in CI, exit 1 on drift, 2 where it could not be checked.
+// Writes nothing. docs/contract.md §1: in CI, exit 1 on drift, 2 where it could not be checked.
 
 import { findDifferences, isInformational } from '../../pins/drift.js';
 import { type CliIo, EXIT_FAILED, EXIT_FINE, EXIT_UNCHECKED } from '../program.js';

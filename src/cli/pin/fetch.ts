@@ -1,5 +1,5 @@
 // `sallyport pin fetch`: writes what upstreams offer into their lock files. What is new is pending,
-// unless the one who runs it approves everything, by name. Contract §1 and §5.
+// unless the one who runs it approves everything, by name. docs/contract.md §1 and §5.
 
 import { countApproved, mergeFetched, type PinName, pendingOf } from '../../pins/approval.js';
 import type { PinnedKind } from '../../pins/digest.js';

@@ -1,6 +1,6 @@
 // What the `pin` commands read and write: the gateway file, lock files, and what upstreams offer now.
 // Reads no policy. Writes a lock file whole or not at all, and never over one that has a mistake.
-// Contract §1 (`pin`) and §5.
+// docs/contract.md §1 (`pin`) and §5.
 
 import { join, resolve } from 'node:path';
 import { type Diagnostic, fileDiagnostic, renderDiagnostics } from '../../config/diagnostics.js';
@@ -186,7 +186,7 @@ export function differencesJson(found: readonly UpstreamDifferences[], withLines
 }
 
 // Which upstreams a `pin` command is about, what their lock files say and what they offer now.
-// Prints every mistake it meets; decides nothing. Contract §1 (`pin`).
+// Prints every mistake it meets; decides nothing. docs/contract.md §1 (`pin`).
 
 /** Options of every `pin` command. */
 export type PinOptions = {

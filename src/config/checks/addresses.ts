@@ -81,7 +81,7 @@ function rangeOf(host: string): string | undefined {
 }
 
 // What a schema cannot say about URLs and addresses in the gateway file: schemes, networks, listeners.
-// Reports and changes nothing. Contract §3: plain http only on loopback, addresses within their network.
+// Reports and changes nothing. docs/contract.md §3: plain http only on loopback, addresses within their network.
 
 /** True where `publicUrl` is on loopback. A URL that cannot be read counts as public: the stricter. */
 export function isLoopbackGateway(root: unknown): boolean {

@@ -1,5 +1,5 @@
 // What a schema cannot say about issuers: their identifiers, how their tokens are verified, which scopes
-// include which. Reports and changes nothing. Contract §3; RFC 7662 §4, RFC 9068 §2.1.
+// include which. Reports and changes nothing. docs/contract.md §3; RFC 7662 §4, RFC 9068 §2.1.
 
 import type { FilePath, Report } from '../diagnostics.js';
 import { quote } from '../schema/validation.js';

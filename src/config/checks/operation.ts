@@ -1,5 +1,5 @@
 // What a schema cannot say about keys, the audit and the console: when a gateway would run unguarded.
-// Reports and changes nothing. Contract §3 and §8.
+// Reports and changes nothing. docs/contract.md §3 and §8.
 
 import { normalize } from 'node:path';
 import { nearestCandidate } from '../../text/edit-distance.js';

@@ -1,5 +1,5 @@
 // What resources must not share: the upstreams and endpoints of a gateway file, each with a path and with
-// audiences of its own. Reports and changes nothing. Contract §3, "serve refuses to start when".
+// audiences of its own. Reports and changes nothing. docs/contract.md §3, "serve refuses to start when".
 
 import type { FilePath, Report } from '../diagnostics.js';
 import { quote } from '../schema/validation.js';
@@ -11,7 +11,7 @@ export function checkResources(root: unknown, report: Report): void {
   checkAudiencesDiffer(root, report);
 }
 
-/** Suffixes that clients of the HTTP+SSE transport use below an upstream's path (contract §2). */
+/** Suffixes that clients of the HTTP+SSE transport use below an upstream's path (docs/contract.md §2). */
 const TAKEN_SUFFIXES = ['', '/sse', '/message'];
 
 function checkPathsDiffer(root: unknown, report: Report): void {

@@ -1,6 +1,6 @@
 // What a schema cannot say about credentials, TLS and the assertion of an upstream: which keys belong
 // together, where tokens are asked for, and whose headers these are. Reports and changes nothing.
-// Contract §3; RFC 8707 §2; MCP security best practices (token passthrough).
+// docs/contract.md §3; RFC 8707 §2; MCP security best practices (token passthrough).
 
 import { nearestCandidate } from '../../text/edit-distance.js';
 import type { FilePath, Report } from '../diagnostics.js';
@@ -148,7 +148,7 @@ function checkIdentity(root: unknown, at: FilePath, report: Report): void {
 }
 
 // What a schema cannot say about upstreams: how paths are written, who vouches for callers, which headers are ours.
-// Reports and changes nothing. Contract §3, "serve refuses to start when".
+// Reports and changes nothing. docs/contract.md §3, "serve refuses to start when".
 
 /** Checks every upstream by itself. */
 export function checkUpstreams(root: unknown, report: Report): void {

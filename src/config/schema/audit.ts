@@ -1,5 +1,5 @@
 // The JSON Schema of one line of the audit log, `sallyport.audit/1`, for those who read it.
-// Values only; nothing here writes or checks what the gateway itself records. Contract §8.
+// Values only; nothing here writes or checks what the gateway itself records. docs/contract.md §8.
 
 import { DIALECT, type Schema } from './definitions.js';
 

@@ -1,5 +1,5 @@
 // The JSON Schema of the gateway file. Its defaults are the defaults: reading fills them in from here.
-// Values only. Contract §3 names every key; what a schema cannot say is in the checks-*.ts files.
+// Values only. docs/contract.md §3 names every key; what a schema cannot say is in the checks-*.ts files.
 
 import {
   count,
@@ -23,7 +23,7 @@ import {
 import { AGGREGATE_SCHEMA, UPSTREAM_SCHEMA } from './upstream.js';
 
 // The JSON Schema of inspection profiles in the gateway file: what detectors do with what they find.
-// Values only. Contract §3: the profile `default` always exists, an absent key has its default.
+// Values only. docs/contract.md §3: the profile `default` always exists, an absent key has its default.
 
 const PII_ACTIONS = ['off', 'flag', 'redact', 'block'];
 
@@ -89,7 +89,7 @@ const INSPECTION_SCHEMA: Schema = record(
 );
 
 // The JSON Schema of one issuer of the gateway file: how its tokens are verified, and what their claims
-// mean. Values only; what a schema cannot say is in checks-issuers.ts. Contract §3; RFC 9068, RFC 7662.
+// mean. Values only; what a schema cannot say is in checks-issuers.ts. docs/contract.md §3; RFC 9068, RFC 7662.
 
 const MAX_ASKED_PER_SECOND = 10_000;
 
@@ -174,7 +174,7 @@ const ISSUER_SCHEMA = record(
 );
 
 // The JSON Schema of the listeners in the gateway file: addresses, TLS, and what the data listener takes
-// from browsers, proxies and proofs of possession. Values only. Contract §3 names the keys.
+// from browsers, proxies and proofs of possession. Values only. docs/contract.md §3 names the keys.
 
 const MAX_PORT = 65_535;
 

@@ -1,5 +1,5 @@
 // The JSON Schema of a lock file: definitions as they were approved, with their digests.
-// Values only. Contract §5; digests are recomputed by pins/, which a schema cannot do.
+// Values only. docs/contract.md §5; digests are recomputed by pins/, which a schema cannot do.
 
 import { DIALECT, oneOfStrings, record, type Schema, text } from './definitions.js';
 

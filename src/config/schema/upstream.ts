@@ -1,5 +1,5 @@
 // The JSON Schema of one upstream in the gateway file: where it is, who may call, how it is guarded.
-// Values only. Contract §3 names every key and its default.
+// Values only. docs/contract.md §3 names every key and its default.
 
 import {
   count,
@@ -21,7 +21,7 @@ import {
 
 // The JSON Schema of what the gateway presents to an upstream, and of how it knows the upstream: its
 // credentials, the connection's TLS, and the assertion that tells who calls. Values only.
-// Contract §3; RFC 6749 §4.4, RFC 7523, RFC 8693, RFC 8707.
+// docs/contract.md §3; RFC 6749 §4.4, RFC 7523, RFC 8693, RFC 8707.
 
 const HEADER_PATTERN = "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$";
 

@@ -1,14 +1,14 @@
 // Does inspections on one other thread, one at a time: started with the first, kept, and started anew after it
 // died. Upstreams take turns, so that none makes the others wait for all that it has sent. Whatever ends a job
 // early is told as such, so that nothing unread is taken for clean.
-// Source: performance, what follows 10.
+// Source: docs/reference/performance.md rule 10.
 
 import { Worker } from 'node:worker_threads';
 import type { DoneJob, InspectionJob } from '../../inspection/jobs.js';
 import type { ThreadMessage } from './thread.js';
 
 // What waits, in order for each upstream, while the upstreams take turns: one that sends much waits for itself.
-// Source: performance, what follows 10.
+// Source: docs/reference/performance.md rule 10.
 
 /** How many may wait, and how many characters they may have together. */
 type WaitingBounds = { readonly jobs: number; readonly chars: number };

@@ -152,7 +152,7 @@ export function wantedBy(rules: ResultRules): Wanted {
   };
 }
 
-/** What stands where something of a kind was removed (contract §6). */
+/** What stands where something of a kind was removed (docs/contract.md §6). */
 export function placeholder(kind: string): string {
   return `[redacted:${kind}]`;
 }

@@ -1,6 +1,6 @@
 // What a server may not ask a person for, and where it may not send one: forms that want secrets or payment
 // details, and links that are no plain https links. Judges the question alone, never who is asked.
-// Source: MCP 2025-11-25, elicitation (security considerations, URL mode); contract §7, elicitation-*.
+// Source: MCP 2025-11-25, elicitation (security considerations, URL mode); docs/contract.md §7, elicitation-*.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { foldView } from '../detectors/normalized-text.js';

@@ -1,6 +1,6 @@
 // Turns policy documents into a set of rules that can decide, or into faults: every mistake of every
 // document in one run, each with its place. With one error the set grants nothing. Reads no file.
-// Contract §4, law 4.
+// docs/contract.md §4, law 4.
 
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
 import { suggestName } from '../../text/edit-distance.js';
@@ -20,7 +20,7 @@ import { compileRule, WHAT_KEYS } from './rule.js';
 
 // Holds a rule against the lock files: names that nothing is pinned under, globs that match nothing,
 // arguments that no pinned schema has. Runs when policies are compiled; pins that change later make no
-// policy invalid. Contract §4, law 4.
+// policy invalid. docs/contract.md §4, law 4.
 
 const PINNED_KINDS = ['tool', 'prompt', 'template'] as const satisfies readonly PinKind[];
 

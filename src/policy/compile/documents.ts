@@ -1,4 +1,4 @@
-// A policy file after YAML: the shape that config/ has checked against the JSON Schema (contract §4).
+// A policy file after YAML: the shape that config/ has checked against the JSON Schema (docs/contract.md §4).
 // Types only. compile.ts turns documents into rules; nothing else reads a document.
 
 import type { JsonObject } from '../../protocol/jsonrpc.js';

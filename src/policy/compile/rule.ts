@@ -1,5 +1,5 @@
 // Compiles one rule and reports what is wrong with it by itself: empty lists, unknown names, patterns,
-// schemas and expressions that do not compile, conditions that could never hold. Contract §4.
+// schemas and expressions that do not compile, conditions that could never hold. docs/contract.md §4.
 
 import type { Grants } from '../../protocol/server-requests.js';
 import { suggestName } from '../../text/edit-distance.js';

@@ -2,7 +2,7 @@
 // that is not, or that only looks like one that is read, could mean something else to the upstream than to
 // the rule, so it is found here. What no rule reads may stand in objects that the schema leaves open.
 // Conservative: an open schema (`true`, `{}`) describes no names; alternatives are taken together.
-// Source: JSON Schema 2020-12 core §10.3; architecture, "Bytes".
+// Source: JSON Schema 2020-12 core §10.3; ARCHITECTURE.md, "Bytes".
 
 import { isObject, type Json } from '../../protocol/jsonrpc.js';
 import { mayStandFor } from '../conditions.js';

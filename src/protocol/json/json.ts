@@ -294,7 +294,7 @@ export function removeMember(text: string, path: Path, name: string): string {
 
 /**
  * The text of a result that depends on the caller: never shared by caches, and fresh for no longer than
- * the cap (contract §6; MCP 2026-07-28, caching). A missing `ttlMs` means 0 and stays missing.
+ * the cap (docs/contract.md §6; MCP 2026-07-28, caching). A missing `ttlMs` means 0 and stays missing.
  */
 export function setPrivate(
   text: string,

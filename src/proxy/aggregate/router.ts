@@ -1,6 +1,6 @@
 // Whose a message is: one member's by its name or URI, or all members'. A method that has no line here is
 // refused at endpoints, because nobody could say whose it is.
-// Source: mcp-spec.md row 49; MCP 2025-11-25 and 2026-07-28, methods.
+// Source: docs/reference/protocol.md §6 row 49; MCP 2025-11-25 and 2026-07-28, methods.
 
 import { isListed } from '../../policy/decide.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';

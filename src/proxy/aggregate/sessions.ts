@@ -1,6 +1,6 @@
 // The session of an endpoint: one sealed id that holds the sealed ids of its members' own sessions, so that
 // any replica can serve it. A member that did not answer when it was opened has none in it.
-// Source: MCP 2025-11-25, session management; contract §10.
+// Source: MCP 2025-11-25, session management; docs/contract.md §10.
 
 import type { Principal } from '../../policy/principal.js';
 import type { Admitted, SessionFacts } from '../../protocol/admitted-request.js';

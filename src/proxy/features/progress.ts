@@ -1,6 +1,6 @@
 // Which notices of a server pass by how they come: progress only under a token that is live, and only
 // forwards; no more notices a second than a reader could take. What they say is judged elsewhere.
-// Source: MCP 2025-11-25, progress and logging (rate limits); mcp-spec.md §4.2.
+// Source: MCP 2025-11-25, progress and logging (rate limits); docs/reference/protocol.md §4.2.
 
 import type { Admitted, SessionFacts } from '../../protocol/admitted-request.js';
 import { isObject, type JsonObject, type Message, type RequestId } from '../../protocol/jsonrpc.js';

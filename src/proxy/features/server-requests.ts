@@ -1,7 +1,7 @@
 // What a server asks of a client: whether it may, whether what it asks is clean, and under which id the
 // client sees it. Each question is an exchange of its own, decided and recorded like one; what may not pass
 // is answered to the server in the gateway's name.
-// Source: MCP 2025-11-25, sampling, elicitation, roots, ping; contract §4 and §6.
+// Source: MCP 2025-11-25, sampling, elicitation, roots, ping; docs/contract.md §4 and §6.
 
 import { checkForm, readLink } from '../../inspection/elicitation/forms-and-links.js';
 import { responseObligationsOf } from '../../policy/authorized-request.js';

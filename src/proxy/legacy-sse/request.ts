@@ -1,6 +1,6 @@
 // A request on its way to a server of HTTP+SSE: it leaves under a sealed id, by which whoever holds the stream
 // knows what its answer is judged by. A cancellation names the request by the same id.
-// Source: MCP 2024-11-05, transports; architecture, "how a response finds its plan".
+// Source: MCP 2024-11-05, transports; ARCHITECTURE.md, "How a response finds its plan".
 
 import { responseObligationsOf } from '../../policy/authorized-request.js';
 import type { Allow } from '../../policy/decision.js';

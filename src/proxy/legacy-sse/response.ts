@@ -1,7 +1,7 @@
 // Judges what a server of HTTP+SSE says on a channel: an answer by the plan that its sealed id holds, under the
 // client's own id again; everything else like on the stream of a session. Each answer has a record of its
 // own, because the exchange that asked for it ended when it was posted, on whichever replica.
-// Source: MCP 2024-11-05, transports; architecture, "how a response finds its plan".
+// Source: MCP 2024-11-05, transports; ARCHITECTURE.md, "How a response finds its plan".
 
 import type { Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';

@@ -1,7 +1,7 @@
 // The channel of a session of HTTP+SSE: one stream, whose first event says where to post, and on which every
 // answer and every word of the server comes. Opened under the same controls as every stream: who, record,
 // room; ended with its client, its token, its session or its upstream.
-// Source: MCP 2024-11-05, transports, HTTP with SSE; contract §2.
+// Source: MCP 2024-11-05, transports, HTTP with SSE; docs/contract.md §2.
 
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';

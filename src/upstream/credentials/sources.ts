@@ -1,6 +1,6 @@
 // The source of each type of credential. One upstream has two: what leaves with callers' messages, and what
 // the gateway shows when it lists for itself. A source never stands in for another.
-// Contract §3 (`credentials`, `pinning.credentials`).
+// docs/contract.md §3 (`credentials`, `pinning.credentials`).
 
 import type { ClientAuthentication, UpstreamCredentials } from '../../config/settings.js';
 import type { GuardedFetch } from '../safe-fetch.js';

@@ -1,6 +1,6 @@
 // Keeps the definitions of one upstream verified: lists them in every era it speaks, in time, once at
 // a time, and tells what it saw. Judges nothing and never learns what a caller may see.
-// Contract §5 (no call leaves unless every page was verified within `pinning.maxAge`).
+// docs/contract.md §5 (no call leaves unless every page was verified within `pinning.maxAge`).
 
 import {
   type ClientProfile,
@@ -279,7 +279,7 @@ export async function listOnce(
 // The gateway's own listing by every face that its clients have here: without the Apps extension, and where
 // clients may declare it, with it too. What one face is offered proves nothing of the other, so an upstream is
 // fresh when both were verified, and nothing is known of it before both have answered or failed.
-// Source: MCP Apps extension (SEP-1865), capability negotiation; contract §5.
+// Source: MCP Apps extension (SEP-1865), capability negotiation; docs/contract.md §5.
 
 /** `apps`: clients may declare the extension. */
 export type DiscoverySettings = Omit<ListerSettings, 'apps'> & { readonly apps: boolean };

@@ -1,6 +1,6 @@
 // Lists an upstream as a client of one era: what it says of itself, then every page of its lists.
 // Answers no request, and holds no caller's rights. In sessions it declares what a client could be let declare:
-// servers offer tools by it, and what is not listed could never be approved (contract §5). The same holds
+// servers offer tools by it, and what is not listed could never be approved (docs/contract.md §5). The same holds
 // of the Apps extension where clients may declare it, in either era.
 // MCP 2025-11-25 lifecycle; MCP 2026-07-28 server/discover.
 

@@ -10,7 +10,7 @@ import type { CallOutcome, ListingError } from './request.js';
 
 // Reads what the tools of an upstream refer to: the `ui://` resources that a host shows in place of a
 // result. Their content is pinned like a definition, because a host runs it. Follows no other reference.
-// Source: MCP Apps extension (SEP-1865), `_meta.ui.resourceUri`; contract §5.
+// Source: MCP Apps extension (SEP-1865), `_meta.ui.resourceUri`; docs/contract.md §5.
 
 /** Sends one request of the listing. */
 export type ListingQuery = (method: string, params: JsonObject) => Promise<CallOutcome>;

@@ -77,7 +77,7 @@ describe('after a listing', () => {
     expect(approved.pins.tool.has('gone')).toBe(false);
   });
 
-  test('[L-62] what cannot be pinned is told and changes nothing (attack 57)', () => {
+  test('[L-62] what cannot be pinned is told and changes nothing (docs/reference/attacks.md case 57)', () => {
     const lock = lockOf([pinOf(TOOL)]);
     for (const observed of [
       observedOf([TOOL, OTHER]),

@@ -86,7 +86,7 @@ describe('what stands for a name', () => {
     });
   });
 
-  test('[L-40] without a lock file, or without a listing, nothing is approved (attack 65)', () => {
+  test('[L-40] without a lock file, or without a listing, nothing is approved (docs/reference/attacks.md case 65)', () => {
     expect(stateOf(undefined, observedOf([TOOL]))).toBe('unpinned');
     expect(catalogueOf(undefined, observedOf([TOOL])).names('tool')).toEqual([]);
     expect(stateOf(lockOf([pinOf(TOOL)]), undefined)).toBe('absent');
@@ -108,21 +108,24 @@ describe('what stands for a name', () => {
     ['title', { ...TOOL, title: 'x' }],
     ['_meta', { ...TOOL, _meta: {} }],
     ['icons', { ...TOOL, icons: [] }],
-  ])('[L-42] a change of %s alone is a change (attack 54)', (_, changed) => {
-    const standing = catalogueOf(lockOf([pinOf(TOOL)]), observedOf([changed])).standing(
-      'tool',
-      'get_issue',
-    );
-    expect(standing).toMatchObject({ state: 'changed', observed: digestOf(changed) });
-  });
+  ])(
+    '[L-42] a change of %s alone is a change (docs/reference/attacks.md case 54)',
+    (_, changed) => {
+      const standing = catalogueOf(lockOf([pinOf(TOOL)]), observedOf([changed])).standing(
+        'tool',
+        'get_issue',
+      );
+      expect(standing).toMatchObject({ state: 'changed', observed: digestOf(changed) });
+    },
+  );
 
-  test('[L-43] a renamed tool is a new one, and the old one is absent (attack 59)', () => {
+  test('[L-43] a renamed tool is a new one, and the old one is absent (docs/reference/attacks.md case 59)', () => {
     const observed = observedOf([{ ...TOOL, name: 'read_issue' }]);
     expect(stateOf(lockOf([pinOf(TOOL)]), observed, 'read_issue')).toBe('unpinned');
     expect(stateOf(lockOf([pinOf(TOOL)]), observed)).toBe('absent');
   });
 
-  test('[L-44] a name that stands twice in one listing is invalid (attack 57)', () => {
+  test('[L-44] a name that stands twice in one listing is invalid (docs/reference/attacks.md case 57)', () => {
     expect(stateOf(lockOf([pinOf(TOOL)]), observedOf([TOOL, TOOL]))).toBe('invalid');
     expect(stateOf(lockOf([pinOf(TOOL)]), observedOf([OTHER, TOOL]))).toBe('invalid');
     const standing = catalogueOf(lockOf([pinOf(TOOL)]), observedOf([TOOL, TOOL])).standing(
@@ -132,7 +135,7 @@ describe('what stands for a name', () => {
     expect(standing.pinned).toBeUndefined();
   });
 
-  test('[L-45] names are exact: case and look-alikes make other names (attack 60)', () => {
+  test('[L-45] names are exact: case and look-alikes make other names (docs/reference/attacks.md case 60)', () => {
     const observed = observedOf([TOOL, toolOf('Get_Issue'), toolOf('g\u0435t_issue')]);
     const lock = lockOf([pinOf(TOOL)]);
     expect(stateOf(lock, observed)).toBe('approved');
@@ -260,7 +263,7 @@ describe('eras and variants', () => {
 describe('pages that clients asked for', () => {
   const lock = lockOf([pinOf(TOOL)]);
 
-  test('[L-49] a page that differs counts for all, until a later listing (attack 58)', () => {
+  test('[L-49] a page that differs counts for all, until a later listing (docs/reference/attacks.md case 58)', () => {
     const listed = observedOf([TOOL], { atMs: 1000 });
     const noted = notePage(listed, pageOf(OTHER, 2000));
     expect(stateOf(lock, noted)).toBe('changed');

@@ -16,14 +16,14 @@ function form(value: unknown): string | undefined {
   return canonical.ok ? canonical.text : undefined;
 }
 
-test('[L-01] the order of members, number notation and escapes do not change the form (attack 66)', () => {
+test('[L-01] the order of members, number notation and escapes do not change the form (docs/reference/attacks.md case 66)', () => {
   const one = JSON.parse('{"b":1.0,"a":"\\u0041\\/","c":[1e2,-0,1E-7]}');
   const other = JSON.parse('{"c":[100,0,0.0000001],"a":"A/","b":1}');
   expect(form(one)).toBe(form(other));
   expect(form(one)).toBe('{"a":"A/","b":1,"c":[100,0,1e-7]}');
 });
 
-test('[L-01] composed and decomposed letters are two texts (attack 66)', () => {
+test('[L-01] composed and decomposed letters are two texts (docs/reference/attacks.md case 66)', () => {
   expect(digestOf({ name: '\u00e9' })).not.toBe(digestOf({ name: 'e\u0301' }));
 });
 
@@ -91,7 +91,7 @@ test('[L-03] the digest is of the value: any spelling gives it, any change does 
   );
 });
 
-test('[L-04] every part of a definition counts (attack 54)', () => {
+test('[L-04] every part of a definition counts (docs/reference/attacks.md case 54)', () => {
   const base = {
     name: 'a',
     title: 't',

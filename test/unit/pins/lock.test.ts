@@ -179,7 +179,7 @@ describe('reading', () => {
     expect(diagnostics.map((fault) => fault.message).join('\n')).toContain(message);
   });
 
-  test('[L-10] a lock file that was cut off anywhere is refused (attack 65)', () => {
+  test('[L-10] a lock file that was cut off anywhere is refused (docs/reference/attacks.md case 65)', () => {
     const end = SAMPLE.length - 1;
     expect(readLock(FILE, SAMPLE.slice(0, end)).lock).toBeDefined();
     for (let length = 0; length < end; length += 1) {
@@ -225,7 +225,7 @@ describe('a folder of lock files', () => {
     expect(changed.hash).not.toBe(one.hash);
   });
 
-  test('[L-10] a corrupt or truncated file is a fault and no lock (attack 65)', async () => {
+  test('[L-10] a corrupt or truncated file is a fault and no lock (docs/reference/attacks.md case 65)', async () => {
     const broken = text.slice(0, Math.floor(text.length / 2));
     const { locks, diagnostics } = await folderOf({
       'github.lock.yaml': broken,

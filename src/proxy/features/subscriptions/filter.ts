@@ -1,7 +1,7 @@
 // What of a subscription a caller may listen to (2026): notices about a list where they are shown something
 // of its kind, notices about a resource where they may read it, notices about tasks of their own. The rest is
 // taken out of the request.
-// Source: MCP 2026-07-28, subscriptions; contract §4, law 2.
+// Source: MCP 2026-07-28, subscriptions; docs/contract.md §4, law 2.
 
 import { decideRequest, type ListedKind, listsKind } from '../../../policy/decide.js';
 import type { Principal } from '../../../policy/principal.js';

@@ -259,7 +259,7 @@ function drop({ call }: Subscription, detector: string): CheckedMessage {
   return NOTHING;
 }
 
-/** In a stream that has begun, a refusal is the last event (contract §6). */
+/** In a stream that has begun, a refusal is the last event (docs/contract.md §6). */
 function fail(subscription: Subscription, reason: Reason): CheckedMessage {
   const { call } = subscription;
   const refusal = refuseWith(reason);

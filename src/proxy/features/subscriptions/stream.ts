@@ -195,7 +195,7 @@ async function relayNotifications(
   }
 }
 
-/** In a stream that has begun, a refusal is the last event (contract §6). */
+/** In a stream that has begun, a refusal is the last event (docs/contract.md §6). */
 async function fail(call: Call, reason: Reason): Promise<void> {
   const writes = gatherWrites(call.outgoing);
   writeFailure(call, refuseWith(reason), writes);

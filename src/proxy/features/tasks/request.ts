@@ -1,6 +1,6 @@
 // A request about a task on its way to the server: under the server's own id, in body and header alike, and
 // never in an era in which that server was not asked for it.
-// Source: MCP 2025-11-25, tasks; the Tasks extension (routing headers); mcp-spec.md §2.3 and §2.4.
+// Source: MCP 2025-11-25, tasks; the Tasks extension (routing headers); docs/reference/protocol.md §2.3 and §2.4.
 
 import type { Catalogue } from '../../../policy/definitions.js';
 import type { Principal } from '../../../policy/principal.js';
@@ -196,7 +196,10 @@ function noteCut({ record }: Call, path: string): void {
   });
 }
 
-/** How a client is told of the tasks of its server. Between eras nobody has tasks (mcp-spec.md §2.3 and §2.4). */
+/**
+ * How a client is told of the tasks of its server. Between eras nobody has tasks (docs/reference/protocol.md §2.3 and
+ * §2.4).
+ */
 export function taskForm({ snapshot }: Call, era: Era, result: JsonObject): TaskForm {
   if (isElsewhere(era, snapshot)) return 'none';
   if (era === '2026') return 'extension';

@@ -1,7 +1,7 @@
 // An upstream of HTTP+SSE as one of sessions: a channel a session, messages posted to the address that the
 // channel named, and what comes on it told as answers and streams of the later transport. It stands where
 // the client of such an upstream stands, behind every control, and decides nothing.
-// Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports; mcp-spec.md §2.
+// Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports; docs/reference/protocol.md §2.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';

@@ -1,7 +1,7 @@
 // The upstream sessions of clients of HTTP+SSE, whose own session is there before its handshake: which session
 // of the upstream stands behind a channel, what may be asked in it, and whether it has begun. Known to the
 // replica that holds the channel, and gone with it.
-// Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; mcp-spec.md §2.
+// Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; docs/reference/protocol.md §2.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';

@@ -22,7 +22,7 @@ import { createLegacySseSession, type LegacySseSession } from './session.js';
 
 // The open channels of one upstream of HTTP+SSE, by the id under which a session of the gateway's own names them.
 // Bounded, together and by caller; what nobody uses is ended, and nothing of it stays.
-// Source: MCP 2025-11-25, session management; contract §10 (never shared between principals).
+// Source: MCP 2025-11-25, session management; docs/contract.md §10 (never shared between principals).
 
 export type LegacySseSessionTable = {
   /**

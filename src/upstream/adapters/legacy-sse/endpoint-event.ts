@@ -1,6 +1,6 @@
 // The upstream's end of a channel of HTTP+SSE: waits for the `endpoint` event, which must come first and name
 // an address of the upstream's own origin. What comes after it is handed on unread. Never posts anything.
-// Source: MCP 2024-11-05, transports, HTTP with SSE; contract §3 (an endpoint event is of its own origin).
+// Source: MCP 2024-11-05, transports, HTTP with SSE; docs/contract.md §3 (an endpoint event is of its own origin).
 
 import { createSseFramer, type SseFramer } from '../../../protocol/sse.js';
 import type {

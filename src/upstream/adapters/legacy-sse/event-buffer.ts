@@ -184,7 +184,7 @@ function errorItem(reason: ForwardError): OutboundItem {
 
 // What one caller's channels may hold of what all channels of an upstream may: whoever reads nothing, or comes
 // back for nothing, fills its own share, and the answers of others have room. Counts, and holds nothing.
-// Source: contract §10 (never shared between principals).
+// Source: docs/contract.md §10 (never shared between principals).
 
 /** A part of a ledger. What is taken of it is taken of the whole. */
 export type OwnerLedger = Ledger & {

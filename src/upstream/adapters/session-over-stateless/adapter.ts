@@ -1,6 +1,6 @@
 // Serves clients of sessions before an upstream of the stateless era. The session is the gateway's own:
 // what it says of itself goes along with every request; what only sessions have is answered here.
-// Source: MCP 2025-11-25; MCP 2026-07-28; mcp-spec.md §2.3.
+// Source: MCP 2025-11-25; MCP 2026-07-28; docs/reference/protocol.md §2.3.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';
@@ -64,7 +64,7 @@ import {
 import { listenForSession } from './stream.js';
 
 // What a session says once and a stateless request says every time: who the client is, and what it declares.
-// Source: MCP 2026-07-28, requests (`_meta`); mcp-spec.md §2.3.
+// Source: MCP 2026-07-28, requests (`_meta`); docs/reference/protocol.md §2.3.
 
 /** What a handshake says of the client, as a stateless request carries it. */
 function handshakeEnvelope(
@@ -94,7 +94,7 @@ export function envelopeOf(
 
 // What a client of sessions says to its session alone, where the upstream has none: answered here once every
 // replica was told, because any of them may serve the session next.
-// Source: MCP 2025-11-25, ping, logging, resources (subscriptions), cancellation; contract §10.
+// Source: MCP 2025-11-25, ping, logging, resources (subscriptions), cancellation; docs/contract.md §10.
 
 /** A session as it stands at this replica, and the way to the others. */
 type OwnSession = {

@@ -1,7 +1,7 @@
 // What a translated session tells the other replicas, so that it is one session whichever of them a request
 // reaches: how much of the log it wants, which resources it listens to, what it gives up, and answers to
 // questions that another replica has put. Requests and streams themselves stay where they run.
-// Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation; contract §10.
+// Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation; docs/contract.md §10.
 
 import { randomUUID } from 'node:crypto';
 import type { Principal } from '../../../policy/principal.js';

@@ -1,7 +1,7 @@
 // Serves clients of the stateless era before an upstream of sessions. The sessions are the gateway's own,
 // one a caller and what it declares; ids and tokens within them are its own too, so that two clients of
 // one caller never meet. A client that leaves cancels, because in its era that is what leaving means.
-// Source: MCP 2026-07-28; MCP 2025-11-25; mcp-spec.md §2.4.
+// Source: MCP 2026-07-28; MCP 2025-11-25; docs/reference/protocol.md §2.4.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import { type Caller, withoutToken } from '../../../policy/principal.js';

@@ -1,7 +1,7 @@
 // Sessions with an upstream that the gateway opens for clients who have none. A session belongs to one
 // caller: its key names issuer, subject and client, and nobody finds one under another key. Bounded, and
 // ended when nobody has used it for a while.
-// Source: MCP 2025-11-25, lifecycle and session management; contract §10 (never shared between principals).
+// Source: MCP 2025-11-25, lifecycle and session management; docs/contract.md §10 (never shared between principals).
 
 import type { Caller } from '../../../policy/principal.js';
 import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
@@ -250,7 +250,7 @@ function pooled(
 
 // How much may be on its way to an upstream of sessions besides calls: answers to its questions, subscriptions,
 // cancellations. Each waits for a connection and is held until it has left; a caller's share is never everyone's.
-// Source: contract §3 (limits).
+// Source: docs/contract.md §3 (limits).
 
 /** Messages under way, of one caller and of all, and their bytes. */
 export const MAX_OUTBOUND_PER_CALLER = 1_024;

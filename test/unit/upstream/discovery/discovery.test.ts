@@ -196,7 +196,10 @@ test('[L-27] an era that the upstream gives up is told and no longer holds calls
 });
 
 test.each([
-  ['[L-28] a cursor that comes back (attack 57)', { tools: [], nextCursor: 'again' }],
+  [
+    '[L-28] a cursor that comes back (docs/reference/attacks.md case 57)',
+    { tools: [], nextCursor: 'again' },
+  ],
   ['[L-28] an item without a name', { tools: [{ description: 'x' }] }],
   ['[L-28] a cursor that is no text', { tools: [], nextCursor: 3 }],
   ['[L-28] a list that is none', { tools: {} }],
@@ -215,7 +218,7 @@ test.each([
   expect(upstream.count('tools/list')).toBeLessThan(3);
 });
 
-test('[L-29] endless cursors and endless bytes end at the caps (attack 57)', async () => {
+test('[L-29] endless cursors and endless bytes end at the caps (docs/reference/attacks.md case 57)', async () => {
   upstream.script.speaks.sessions = false;
   let page = 0;
   upstream.script.intercept = ({ method }, response) => {
@@ -294,7 +297,7 @@ test('[L-32] lists by itself before what it saw is too old, and not after close'
   expect(upstream.asked.length).toBe(asked);
 });
 
-test('[L-33] a storm of list_changed makes one listing an interval (attack 64)', async () => {
+test('[L-33] a storm of list_changed makes one listing an interval (docs/reference/attacks.md case 64)', async () => {
   const lister = newLister();
   await lister.ensureFresh();
   upstream.script.tools = [[toolNamed('first', 'Changed.')]];
