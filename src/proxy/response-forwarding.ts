@@ -198,7 +198,7 @@ async function relayEvents(
   const { outgoing } = call;
   outgoing.open(200, STREAM_HEADERS);
   call.record.result.http = 200;
-  const watch = watchResponse(call, authorized, { answer: response, judge: responseCheck });
+  const watch = watchResponse(call, authorized, { response, responseCheck });
   const idOf = responseEventIds(call, authorized);
   const isGone = (): boolean => watch.gone() !== undefined;
   const alive = keepAlive(outgoing, call.snapshot.limits.keepAliveMs);

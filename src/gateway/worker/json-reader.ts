@@ -36,7 +36,7 @@ export function createJsonReading(
         const { outcome } = end;
         if (!outcome.ok) return outcome;
         const { suspectNumbers, values, parts } = outcome;
-        const value = await buildInSlices(text, parts, { turns: loopScheduler, upstream });
+        const value = await buildInSlices(text, parts, { loopScheduler, upstream });
         return { ok: true, text, suspectNumbers, values, value };
       }
       case 'unavailable':
@@ -67,7 +67,7 @@ export function createJsonReading(
 export async function buildInSlices(
   text: string,
   parts: JsonPart,
-  { turns: loopScheduler, upstream }: { readonly turns: LoopScheduler; readonly upstream: string },
+  { loopScheduler, upstream }: { readonly loopScheduler: LoopScheduler; readonly upstream: string },
 ): Promise<Json> {
   const building = buildJson(text, parts);
   for (;;) {

@@ -45,7 +45,7 @@ export async function joinHandshakes(
   }
   if (rule.method === 'initialize') return openTogether(verified, message.id, handshakes, fan);
   const isComplete = handshakes.length === backends.length;
-  fan.send(joinDiscover(handshakes, { id: message.id, server, isWhole: isComplete }));
+  fan.send(joinDiscover(handshakes, { id: message.id, server, isComplete }));
   return undefined;
 }
 

@@ -59,7 +59,7 @@ export function joinInitialize(
 /** The answer to `server/discover`: the versions that all of them carry. */
 export function joinDiscover(
   handshakes: readonly BackendHandshake[],
-  { id, server, isWhole: isComplete }: { id: RequestId; server: ServerName; isWhole: boolean },
+  { id, server, isComplete }: { id: RequestId; server: ServerName; isComplete: boolean },
 ): string {
   const times = handshakes.map(({ result }) => result['ttlMs']);
   const ttlMs = Math.min(...times.map((time) => (typeof time === 'number' ? time : 0)));

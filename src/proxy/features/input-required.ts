@@ -123,8 +123,6 @@ function refuseState({ message, era }: Admitted): Refusal {
   return refuseProtocolError(protocolErrorOf('invalid-message', INVALID_PARAMS, text, { era, id }));
 }
 
-export type { InputRequiredResult as Asking } from '../../protocol/server-requests.js';
-
 /** Inspects a text as its own answer is inspected, without the schema of a complete result. */
 type Inspect = (reading: Read) => Verdict | Promise<Verdict>;
 

@@ -196,7 +196,7 @@ async function openDirect(call: Call): Promise<LegacySseUpstream | Refusal> {
       const writer = createLegacySseWriter(opened, principal, session);
       return {
         awaited: writer.awaited,
-        relay: (leave) => relayLegacyStream(opened, { answer: response, writer }, leave),
+        relay: (leave) => relayLegacyStream(opened, { response, writer }, leave),
       };
     },
     abort: () => response.abort(),
@@ -282,10 +282,7 @@ async function endAtUpstream({ call, session }: OpenedLegacyStream): Promise<voi
 
 async function relayLegacyStream(
   call: Call,
-  {
-    answer: response,
-    writer,
-  }: { readonly answer: UpstreamResponse; readonly writer: LegacySseWriter },
+  { response, writer }: { readonly response: UpstreamResponse; readonly writer: LegacySseWriter },
   leave: AbortSignal,
 ): Promise<void> {
   const abort = (): void => response.abort();

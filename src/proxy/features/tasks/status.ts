@@ -17,7 +17,10 @@ import {
   readEnvelope,
   type ServerRequestName,
 } from '../../../protocol/jsonrpc.js';
-import { readInputRequiredResult } from '../../../protocol/server-requests.js';
+import {
+  type InputRequiredResult,
+  readInputRequiredResult,
+} from '../../../protocol/server-requests.js';
 import {
   isTaskId,
   readDetailedTask,
@@ -33,7 +36,7 @@ import {
   type Subject,
   type Verdict,
 } from '../../response-context.js';
-import { type Asking, enforceServerRequests, noteWithheld, showLinks } from '../input-required.js';
+import { enforceServerRequests, noteWithheld, showLinks } from '../input-required.js';
 
 /** A word about one task. `askable` is what its server may ask of whoever hears it. */
 type TaskStateContext = {
@@ -82,14 +85,14 @@ function readTask({ era }: Subject, held: Json | undefined): Task | undefined {
   return isObject(held) ? readDetailedTask(held) : undefined;
 }
 
-const NO_INPUT_REQUESTS: Asking = { inputRequests: [], state: undefined };
+const NO_INPUT_REQUESTS: InputRequiredResult = { inputRequests: [], state: undefined };
 
 /** Asked again at every look, a question is counted once. All may have been answered a moment ago. */
 async function checkServerRequests(
   { subject, task, allowedServerRequests }: TaskStateContext,
   held: JsonObject,
   state: TaskState,
-): Promise<Asking | { readonly reason: Reason }> {
+): Promise<InputRequiredResult | { readonly reason: Reason }> {
   if (state.kind !== 'asking' || Object.keys(state.inputRequests).length === 0)
     return NO_INPUT_REQUESTS;
   const inputRequired = readInputRequiredResult(held);

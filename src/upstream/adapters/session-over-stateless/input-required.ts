@@ -139,14 +139,13 @@ async function* ask(
 ): AsyncGenerator<OutboundItem, JsonObject | undefined> {
   const asked = inputRequests.map((inputRequest) => ({
     id: nameHere(sessionBus),
-    question: inputRequest,
+    inputRequest,
   }));
   const replies = asked.map(({ id }) => waitFor(sessionState, id, signal));
   try {
-    for (const { id, question: inputRequest } of asked)
-      yield outboundText(requestText(id, inputRequest));
+    for (const { id, inputRequest } of asked) yield outboundText(requestText(id, inputRequest));
     const responses: Record<string, Json> = {};
-    for (const [index, { question: inputRequest }] of asked.entries()) {
+    for (const [index, { inputRequest }] of asked.entries()) {
       const reply = await replies[index]?.reply;
       if (reply?.kind !== 'result') return undefined;
       responses[inputRequest.key] = reply.result;

@@ -66,7 +66,7 @@ const UPDATED = 'notifications/resources/updated';
 /** Opens it. The session is nobody else's, and ends with the subscription. */
 async function listenInSession(
   parts: StatelessParts,
-  { cleared: authorized, by }: { readonly cleared: AuthorizedRequest; readonly by: Caller },
+  { authorized, by }: { readonly authorized: AuthorizedRequest; readonly by: Caller },
   open: () => Promise<UpstreamSession | ForwardError>,
   signal: LeaveSignal | undefined,
 ): Promise<RoutedOutcome> {
@@ -223,7 +223,7 @@ async function forward(
   const open = (): Promise<UpstreamSession | ForwardError> =>
     openSession(context, carried.at(-1) ?? LATEST_SESSION_VERSION);
   if (method === 'subscriptions/listen')
-    return listenInSession(parts, { cleared: authorized, by }, open, signal);
+    return listenInSession(parts, { authorized, by }, open, signal);
   if (isInputRetry(admitted)) return resumeSuspended(context);
   const take = (): Promise<PooledSession | ForwardError> =>
     parts.pool.take(keyOf(authorized), open);

@@ -141,7 +141,7 @@ describe('[MRG-08] handshakes of members', () => {
       handshake('a', versions(['2026-07-28', '2027-01-01'])),
       handshake('b', versions(['2026-07-28'])),
     ];
-    const result = JSON.parse(joinDiscover(both, { id: 1, server, isWhole: true })).result;
+    const result = JSON.parse(joinDiscover(both, { id: 1, server, isComplete: true })).result;
     expect(result).toMatchObject({
       ...{ supportedVersions: ['2026-07-28'], resultType: 'complete', cacheScope: 'private' },
       ttlMs: 5,
