@@ -13,8 +13,6 @@ const OUTSIDE = [
   /(?<![/\w])[Aa]rchitecture(?: §\d|, ")/g,
   /'(?:[^'\n]*; )?(?:performance|libraries|lessons|scope|attack)[,:] [^'\n]*'(?=,)/g,
   /\bwhat follows \d|(?<=source:\s+'(?:[^'\n]*; )?)rows? \d/g,
-  /\b(?:threats|field|english|libraries|lessons-from-peers|mistakes|architecture|regrouping)\.(?:md|tsv|txt)\b/g,
-  /(?<!file:\/\/)\/work\/|\bshared\/(?:reference|design)\b/g,
 ];
 
 const PAGE =

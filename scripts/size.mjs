@@ -1,0 +1,107 @@
+// node scripts/size.mjs [--call] [--all]
+// Prints the size and shape of the source: files and lines of src/ and scripts/, the longest files, import
+// cycles (types included), banned words in declared names, and citations of pages that are not here.
+// Exits 1 where a file has more than 600 lines or any of the last three is not empty.
+// --all lists each banned word and citation. --call counts the files and functions that a warm tools/call
+// runs (needs dist/).
+
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const MAX_LINES = 600;
+const AIMED_LINES = 300;
+const LONGEST_SHOWN = 10;
+const IMPORT =
+  /^\s*(?:import|export)\s[^'"]*?from\s+'(\.[^']+)'|^\s*import\s+'(\.[^']+)'|\bimport\('(\.[^']+)'\)/gm;
+
+function filesBelow(folder) {
+  const isSource = /\.(?:ts|mts|mjs)$/;
+  return readdirSync(join(root, folder), { recursive: true })
+    .filter((name) => isSource.test(name))
+    .map((name) => join(folder, name))
+    .sort();
+}
+
+const linesOf = (text) => text.split('\n').length - 1;
+const medianOf = (sorted) => sorted[sorted.length >> 1] ?? 0;
+
+function sizesOf(folder) {
+  return filesBelow(folder).map((path) => {
+    const text = readFileSync(join(root, path), 'utf8');
+    return { path, text, lines: linesOf(text) };
+  });
+}
+
+/** Imports of a module, type-only and dynamic ones included, as paths of the repository. */
+function importsOf({ path, text }) {
+  return [...text.matchAll(IMPORT)].map((found) => {
+    const specifier = found[1] ?? found[2] ?? found[3];
+    const target = resolve(root, dirname(path), specifier);
+    return relative(root, target).replace(/\.js$/, '.ts');
+  });
+}
+
+/** What a module reaches by its imports, itself only where it is part of a cycle. */
+function reachOf(graph, path) {
+  const reached = new Set();
+  const waiting = [...(graph.get(path) ?? [])];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (reached.has(next)) continue;
+    reached.add(next);
+    waiting.push(...(graph.get(next) ?? []));
+  }
+  return reached;
+}
+
+/** The modules that reach themselves. */
+function findCyclic(modules) {
+  const graph = new Map(modules.map((module) => [module.path, importsOf(module)]));
+  return [...graph.keys()].filter((path) => reachOf(graph, path).has(path));
+}
+
+function printSizes(folder, sizes) {
+  const lines = sizes.map((file) => file.lines).sort((a, b) => a - b);
+  const sum = lines.reduce((total, count) => total + count, 0);
+  const long = lines.filter((count) => count > AIMED_LINES).length;
+  console.log(
+    `${folder}: ${sizes.length} files, ${sum} lines, median ${medianOf(lines)}, ${long} files over ${AIMED_LINES} lines`,
+  );
+}
+
+function printAll(title, entries) {
+  console.log(`${title}: ${entries.length}`);
+  for (const entry of entries) console.log(`  ${entry}`);
+}
+
+const src = sizesOf('src');
+const scripts = sizesOf('scripts');
+printSizes('src', src);
+printSizes('scripts', scripts);
+const longest = [...src, ...scripts].sort((a, b) => b.lines - a.lines).slice(0, LONGEST_SHOWN);
+console.log(`longest: ${longest.map(({ path, lines }) => `${path} ${lines}`).join(', ')}`);
+
+const tooLong = [...src, ...scripts].filter(({ lines }) => lines > MAX_LINES);
+const cyclic = findCyclic(src);
+printAll(
+  `files over ${MAX_LINES} lines`,
+  tooLong.map(({ path, lines }) => `${path} ${lines}`),
+);
+printAll(
+  'import cycles, types included',
+  cycles.map((group) => group.join(' ')),
+);
+const checked = spawnSync(
+  process.execPath,
+  [join(root, 'scripts/check-words.mjs'), ...(process.argv.includes('--all') ? [] : ['--count'])],
+  { encoding: 'utf8' },
+);
+process.stdout.write(checked.stdout + checked.stderr);
+if (process.argv.includes('--call')) {
+  const { countWarmCall } = await import('./warm-call.mjs');
+  const { files, functions } = await countWarmCall();
+  console.log(`a warm tools/call: ${functions} functions in ${files} files`);
+}
+if (tooLong.length + cyclic.length > 0 || checked.status !== 0) process.exitCode = 1;

@@ -1,0 +1,92 @@
+// Counts the files and functions of dist/ that run for one tools/call, once everything is warm: a gateway as
+// the bench starts it, a hundred calls, and then the calls during which V8 counts what runs.
+
+import { fileURLToPath } from 'node:url';
+import { startGatewayForBench } from '../bench/gateway.mjs';
+import { start, stop } from '../bench/process.mjs';
+
+const WARM_CALLS = 100;
+const COUNTED_CALLS = 20;
+const STATELESS = '2026-07-28';
+
+/** Loaded into the gateway: starts counting at the first SIGUSR2, and reports to its parent at the second. */
+const COUNTER = `
+import { Session } from 'node:inspector';
+import { isMainThread } from 'node:worker_threads';
+if (isMainThread) {
+  const session = new Session();
+  session.connect();
+  let isCounting = false;
+  process.on('SIGUSR2', () => {
+    if (isCounting) {
+      session.post('Profiler.takePreciseCoverage', (_error, { result }) =>
+        process.send(result.filter(({ url }) => url.includes('/dist/'))));
+      return;
+    }
+    isCounting = true;
+    session.post('Profiler.enable');
+    session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false }, () =>
+      process.send('counting'));
+  });
+}`;
+
+const nextMessage = (child) => new Promise((resolve) => child.once('message', resolve));
+
+async function call({ url, token }) {
+  const params = {
+    name: 'echo',
+    arguments: { text: 'report' },
+    _meta: {
+      'io.modelcontextprotocol/protocolVersion': STATELESS,
+      'io.modelcontextprotocol/clientCapabilities': {},
+    },
+  };
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': STATELESS,
+      'mcp-method': 'tools/call',
+      'mcp-name': 'echo',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+  });
+  const text = await response.text();
+  if (!text.includes('"result"')) throw new Error(`the call failed: ${text.slice(0, 200)}`);
+}
+
+/** Resolves with how many functions run for a warm call, in how many files. */
+export async function countWarmCall() {
+  const upstream = await start(
+    fileURLToPath(new URL('../bench/upstream.mjs', import.meta.url)),
+    [],
+    {},
+  );
+  const hook = ['--import', `data:text/javascript,${encodeURIComponent(COUNTER)}`];
+  const upstreamUrl = `http://127.0.0.1:${upstream.first.port}/mcp`;
+  const gateway = await startGatewayForBench(upstreamUrl, undefined, hook);
+  try {
+    for (let count = 0; count < WARM_CALLS; count += 1) await call(gateway);
+    const counting = nextMessage(gateway.child);
+    gateway.child.kill('SIGUSR2');
+    await counting;
+    for (let count = 0; count < COUNTED_CALLS; count += 1) await call(gateway);
+    const taken = nextMessage(gateway.child);
+    gateway.child.kill('SIGUSR2');
+    const scripts = (await taken).map(({ functions }) => functions.filter(isRun));
+    return {
+      files: scripts.filter(({ length }) => length > 0).length,
+      functions: scripts.flat().length,
+    };
+  } finally {
+    await gateway.close();
+    await stop(upstream.child);
+  }
+}
+
+/** What runs in fewer than half of the calls belongs to timers and other requests. */
+function isRun({ functionName, ranges }) {
+  return functionName !== '' && ranges[0].count * 2 >= COUNTED_CALLS;
+}
