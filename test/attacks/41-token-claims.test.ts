@@ -2,7 +2,6 @@
 // that are one token in another spelling.
 
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AUTH_FAILURES_PER_SECOND } from '../../src/observe/audit.js';
 import {
@@ -32,7 +31,7 @@ describe('a token that is not for calling this', () => {
 
   async function expectRefused(token: string): Promise<void> {
     // Refused logins past a rate are counted and not written; each of these must be seen written.
-    await sleep(WRITTEN_EVERY_MS);
+    rig.passTime(WRITTEN_EVERY_MS);
     const reply = await callStateless(rig.as(token), 'read_record', { id: 'one' });
     expect(reply.status).toBe(401);
     expect(reply.headers.get('www-authenticate')).toContain('error="invalid_token"');

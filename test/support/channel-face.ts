@@ -34,7 +34,7 @@ export type ChannelFace = {
 
 type Channel = { readonly response: ServerResponse; session: string | undefined };
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+export async function bodyOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks).toString('utf8');
