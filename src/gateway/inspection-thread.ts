@@ -2,7 +2,7 @@
 // What starts it, and what becomes of a job that it dies of, is inspection-worker.ts.
 
 import { readlinkSync } from 'node:fs';
-import { setPriority } from 'node:os';
+import { constants, getPriority, setPriority } from 'node:os';
 import { basename } from 'node:path';
 import { parentPort } from 'node:worker_threads';
 import { type DoneJob, doJob, type InspectionJob } from '../inspect/apart.js';
@@ -10,8 +10,8 @@ import { type DoneJob, doJob, type InspectionJob } from '../inspect/apart.js';
 /** What the thread says: once that it is there, then each job done. */
 export type Said = 'ready' | DoneJob;
 
-/** A third of the weight that the event loop has where both want the same core. */
-const NICENESS = 5;
+/** So much nicer than the event loop, the thread has a third of its weight where both want the same core. */
+const NICER_BY = 5;
 
 /**
  * Lets the event loop go first. Linux has a priority for each thread and names this one in /proc; elsewhere,
@@ -19,7 +19,8 @@ const NICENESS = 5;
  */
 function lowerPriority(): void {
   try {
-    setPriority(Number(basename(readlinkSync('/proc/thread-self'))), NICENESS);
+    const thread = Number(basename(readlinkSync('/proc/thread-self')));
+    setPriority(thread, Math.min(getPriority(thread) + NICER_BY, constants.priority.PRIORITY_LOW));
   } catch {
     // Inspection works without it, only less politely.
   }

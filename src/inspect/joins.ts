@@ -26,10 +26,20 @@ function tailStart(text: string): number {
   if (key >= 0 && near.indexOf(KEY_ENDS, key) < 0) {
     return Math.min(from + key, length - BORDER_CHARS);
   }
-  if (/\s/.test(near.slice(-BORDER_CHARS))) return length - BORDER_CHARS;
-  let start = length - BORDER_CHARS;
-  while (start > from && !/\s/.test(text.charAt(start - 1))) start--;
+  return Math.min(startOfLastWord(text, from), length - BORDER_CHARS);
+}
+
+/** Where the last run of characters without white space begins, at `from` at the earliest. */
+function startOfLastWord(text: string, from: number): number {
+  let start = text.length;
+  while (start > from && !isSpace(text.charCodeAt(start - 1))) start--;
   return start;
+}
+
+/** As `\s` of a regular expression, without one for each character. */
+function isSpace(code: number): boolean {
+  if (code < 0xa0) return code === 0x20 || (code >= 0x09 && code <= 0x0d);
+  return code === 0xa0 || (code >= 0x1680 && /\s/.test(String.fromCharCode(code)));
 }
 
 /** Where the stretch at the start of a text ends in which a secret may lie that began before it. */
@@ -41,11 +51,9 @@ function headEnd(text: string): number {
   if (key >= BORDER_CHARS && !near.slice(0, key).includes(KEY_BEGINS)) {
     return Math.min(length, key + BORDER_CHARS);
   }
-  let end = BORDER_CHARS;
-  if (/ /.test(near.slice(0, end))) return end;
   // Lines of a key have no blanks in them.
-  while (end < near.length && near.charAt(end) !== ' ') end++;
-  return end;
+  const blank = near.indexOf(' ');
+  return blank < 0 ? near.length : Math.max(blank, BORDER_CHARS);
 }
 
 /** The end of a text, as it is carried to what follows it. */

