@@ -27,6 +27,8 @@ export type Canary = {
   watchServers(): void;
   /** Every place where a part of a token was found, once a place. */
   leaks(): readonly Leak[];
+  /** Begins anew, still watching. */
+  forget(): void;
   /** Tokens so far. */
   readonly size: number;
 };
@@ -189,6 +191,11 @@ export function createCanary(): Canary {
       }
       return [...found.values()];
     },
+    forget() {
+      for (const set of [tokens, gateways, issuers]) set.clear();
+      seen.length = 0;
+      received.length = 0;
+    },
     get size() {
       return tokens.size;
     },
@@ -198,6 +205,6 @@ export function createCanary(): Canary {
 const SHARED = Symbol.for('sallyport.canary');
 const holder = globalThis as { [SHARED]?: Canary };
 
-/** The one of this process, which is that of one test file. */
+/** The one of this process, which is that of the test file that runs. */
 holder[SHARED] ??= createCanary();
 export const canary: Canary = holder[SHARED];

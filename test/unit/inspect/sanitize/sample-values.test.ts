@@ -14,7 +14,7 @@ import { awsKey, githubToken, jwt, noise, profile, textResult } from '../samples
 
 const SECRETS = { secrets: true, pii: [] } as const;
 /** Values of each format; `SECRET_VALUES=1000000` takes about half an hour of one core. */
-const VALUES = Number(process.env.SECRET_VALUES ?? 10_000);
+const VALUES = Number(process.env['SECRET_VALUES'] ?? 10_000);
 const VALUES_A_TEXT = 10_000;
 const MAX_MS = 5_000 * Math.max(1, VALUES / VALUES_A_TEXT);
 const BASE64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
