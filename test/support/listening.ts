@@ -1,6 +1,6 @@
 // Reads an answer that streams, on and on, and shows what has come of it so far.
 
-export type Listening = { text(): string; isOver(): boolean; leave(): void };
+export type Listening = { text(): string; isOver(): boolean; isCut(): boolean; leave(): void };
 
 /** Begins to read a stream; throws where there is none. */
 export async function listenOn(response: Response): Promise<Listening> {
@@ -14,14 +14,19 @@ export async function listenOn(response: Response): Promise<Listening> {
     for (let next = await reader?.read(); next?.done === false; next = await reader?.read())
       text += decoder.decode(next.value);
   }
+  let isCut = false;
   void read()
-    .catch(() => undefined)
+    .catch(() => {
+      isCut = true;
+    })
     .finally(() => {
       isOver = true;
     });
   return {
     text: () => text,
     isOver: () => isOver,
+    /** Its connection broke off before its end. */
+    isCut: () => isCut,
     leave: () => void reader?.cancel().catch(() => undefined),
   };
 }
