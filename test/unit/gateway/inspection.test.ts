@@ -133,7 +133,10 @@ describe('inspection on another thread', () => {
     '[PRF-08] gives way to the event loop where both want one core',
     async () => {
       const content = [{ type: 'text', text: `${LONG}${token}` }];
-      const apart = messageOf({ jsonrpc: '2.0', id: 1, result: { content } });
+      const apart = {
+        ...messageOf({ jsonrpc: '2.0', id: 1, result: { content } }),
+        profile,
+      };
       await inspection.message(apart, 'one');
       const priorities = readdirSync('/proc/self/task').map((id) => getPriority(Number(id)));
       expect(Math.max(...priorities)).toBe(getPriority(0) + 5);
