@@ -1,11 +1,20 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
-// What Node alone can run, in projects. `npm test` runs all but `rest`; `npm run test:all` runs
-// that too. test/system needs Redis, Chromium, promtool, helm and buildah: `npm run test:system`.
+// What Node alone can run, in projects. `npm test` runs all but `rest`; `npm run test:all` runs that too.
+// test/system needs Redis, Chromium, promtool, helm and buildah: `npm run test:system`.
 const UNIT = ['test/*.test.ts', 'test/unit/**/*.test.ts'];
 const ATTACKS = ['test/attacks/**/*.test.ts'];
-/** These replace modules of ours, which others must not see. */
-const BROKEN = ['test/attacks/76-broken-inspector.test.ts'];
+
+/** Tests that replace modules of ours, which no other test may see. */
+function mocking(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => join(folder, name))
+    .filter((file) => readFileSync(file, 'utf8').includes('vi.mock('));
+}
+const MOCKING = [...mocking('test/unit'), ...mocking('test/attacks')];
 
 export default defineConfig({
   test: {
@@ -18,12 +27,15 @@ export default defineConfig({
     expect: { poll: { timeout: 10_000 } },
     projects: [
       // These share the modules that a process has loaded: loading them took longer than testing.
-      { extends: true, test: { name: 'unit', include: UNIT, isolate: false } },
       {
         extends: true,
-        test: { name: 'attacks', include: ATTACKS, exclude: BROKEN, isolate: false },
+        test: { name: 'unit', include: UNIT, exclude: MOCKING, isolate: false },
       },
-      { extends: true, test: { name: 'broken', include: BROKEN } },
+      {
+        extends: true,
+        test: { name: 'attacks', include: ATTACKS, exclude: MOCKING, isolate: false },
+      },
+      { extends: true, test: { name: 'mocking', include: MOCKING } },
       {
         extends: true,
         test: {
