@@ -113,7 +113,7 @@ it('[APP-05] holds one listing of a face, however often it is listed while the o
   await expect.poll(() => asked).toBeGreaterThan(0);
   const first = asked;
   const changed = lister.noteListChanged();
-  await expect.poll(() => asked, { timeout: 3_000 }).toBeGreaterThan(first);
+  await expect.poll(() => asked).toBeGreaterThan(first);
   await new Promise((resolve) => setTimeout(resolve, 50));
   release();
   await changed;
@@ -189,7 +189,7 @@ it('[APP-05] forgets what it holds of an era that is gone before the other face 
   await new Promise((resolve) => setTimeout(resolve, 50));
   isGone = true;
   const changed = lister.noteListChanged();
-  await expect.poll(() => gone, { timeout: 3_000 }).toEqual(['2026 false']);
+  await expect.poll(() => gone).toEqual(['2026 false']);
   expect(rounds).toEqual([]);
   release();
   await changed;
