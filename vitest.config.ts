@@ -24,7 +24,7 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     // What must come is waited for with patience; a busy machine is no failure.
-    expect: { poll: { timeout: 10_000 } },
+    expect: { poll: { timeout: 20_000 } },
     projects: [
       // These share the modules that a process has loaded: loading them took longer than testing.
       {
