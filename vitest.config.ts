@@ -1,19 +1,49 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
-// One config for both suites: `npm test` runs unit, integration, e2e and attacks with Node alone;
-// `npm run test:system` selects test/system, which needs Redis, Chromium, promtool, helm and buildah.
+// What Node alone can run, in projects. `npm test` runs all but `rest`; `npm run test:all` runs that too.
+// test/system needs Redis, Chromium, promtool, helm and buildah: `npm run test:system`.
+const UNIT = ['test/*.test.ts', 'test/unit/**/*.test.ts'];
+const ATTACKS = ['test/attacks/**/*.test.ts'];
+
+/** Tests that replace modules of ours, which no other test may see. */
+function mocking(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => join(folder, name))
+    .filter((file) => readFileSync(file, 'utf8').includes('vi.mock('));
+}
+const MOCKING = [...mocking('test/unit'), ...mocking('test/attacks')];
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     setupFiles: ['test/support/canary-watch.ts'],
-    exclude: ['test/system/**', '**/node_modules/**'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: 'forks',
     maxWorkers: 2,
-    // Tests that cross sockets and disks meet a busy machine in CI: one more try, which the report names.
-    retry: process.env['CI'] === 'true' ? 1 : 0,
     // What must come is waited for with patience; a busy machine is no failure.
-    expect: { poll: { timeout: 10_000 } },
+    expect: { poll: { timeout: 20_000 } },
+    projects: [
+      // These share the modules that a process has loaded: loading them took longer than testing.
+      {
+        extends: true,
+        test: { name: 'unit', include: UNIT, exclude: MOCKING, isolate: false },
+      },
+      {
+        extends: true,
+        test: { name: 'attacks', include: ATTACKS, exclude: MOCKING, isolate: false },
+      },
+      { extends: true, test: { name: 'mocking', include: MOCKING } },
+      {
+        extends: true,
+        test: {
+          name: 'rest',
+          include: ['test/**/*.test.ts'],
+          exclude: [...UNIT, ...ATTACKS, 'test/system/**'],
+        },
+      },
+    ],
   },
 });

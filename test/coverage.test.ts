@@ -9,6 +9,7 @@ import { listFiles, stripComments } from './support/source-tree.js';
 const CITATION = /\[([A-Z]{1,3}-\d{2,3}(?:,\s*[A-Z]{1,3}-\d{2,3})*)\]/g;
 const ID = /^[A-Z]{1,3}-\d{2,3}$/;
 const SELF = 'coverage.test.ts';
+const TEXT = readFileSync(join(import.meta.dirname, 'requirements.md'), 'utf8');
 
 /** Ids that a test file cites outside comments: in titles, or in rows of a table of titles. */
 function readCitations(text: string): string[] {
@@ -32,6 +33,10 @@ describe('requirements', () => {
     expect(new Set(requirements.map((one) => one.id)).size).toBe(requirements.length);
     const empty = requirements.filter((one) => one.source === '' || one.behaviour === '');
     expect(empty).toEqual([]);
+    // A line that is no row of three cells would be overlooked.
+    expect(requirements).toHaveLength(
+      TEXT.split('\n').filter((line) => /^\| \S+-\d/.test(line)).length,
+    );
   });
 
   it('[D-11] are each cited by a test', () => {

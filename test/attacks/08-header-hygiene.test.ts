@@ -2,7 +2,12 @@
 // reaches the upstream, and nothing that an upstream sends besides reaches the client.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AttackRig, startRig } from '../support/attack-rig.js';
+import {
+  type AttackRig,
+  expectEdgeLines,
+  expectNothingForwarded,
+  startRig,
+} from '../support/attack-rig.js';
 import { callStateless, openSession, post, statelessParts } from '../support/wire-client.js';
 
 const CANARY = 'canary-3f9a';
@@ -134,5 +139,37 @@ describe('headers of an answer', () => {
   it('[CRD-11] never carry a challenge of the upstream', async () => {
     const headers = await answerWith(401);
     expect(headers.get('www-authenticate')).toBeNull();
+  });
+});
+
+describe('where nobody authenticates', () => {
+  let rig: AttackRig;
+  beforeAll(async () => {
+    rig = await startRig({ upstream: ['pinning: {maxAge: 10m}', 'authentication: none'] });
+  });
+  afterAll(() => rig.close());
+
+  const callWith = (headers: Readonly<Record<string, string>>) => {
+    const { headers: own, body } = statelessParts('tools/call', {
+      name: 'read_record',
+      arguments: { id: 'one' },
+    });
+    return post(rig.as(undefined), JSON.stringify(body), { ...own, ...headers });
+  };
+
+  // It came from this machine, and on behalf of whom nobody knows.
+  it.each(INVENTED.slice(0, 5))(
+    '[H-06, X-08] a request that a proxy passed on is refused: %s',
+    async (name) => {
+      rig.upstream.forget();
+      const reply = await callWith({ [name]: 'for=192.0.2.1' });
+      expect(reply.status).toBe(421);
+      await expectEdgeLines(rig, reply, 'host-forbidden');
+      expectNothingForwarded(rig);
+    },
+  );
+
+  it('[H-06] any other passes', async () => {
+    expect((await callWith({})).message).toHaveProperty('result');
   });
 });

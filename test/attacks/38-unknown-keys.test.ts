@@ -43,6 +43,7 @@ describe('tokens of unknown keys, and a silent issuer', () => {
     expect(reply.status).toBe(200);
     expect(answered).toBeLessThan(FLOOD);
     issuer.misbehave('none', 'keys');
+    issuer.hangUp();
     expect(new Set(await Promise.all(flood))).toEqual(new Set([503]));
     expect((await callStateless(stranger, 'read_record', { id: 'one' })).status).not.toBe(200);
   });

@@ -4,13 +4,21 @@
 
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { MAX_STREAMS_A_CALLER } from '../../src/gateway/streams.js';
 import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-acts.js';
 import type { Order } from '../support/hostile-upstream.js';
 import { type Listening, listenOn } from '../support/listening.js';
 import { ALLOW_ALL } from '../support/start-gateway.js';
-import { bearer, rawPost, sessionHeaders, statelessParts } from '../support/wire-client.js';
+import {
+  type Access,
+  bearer,
+  openSession,
+  rawPost,
+  sessionHeaders,
+  statelessParts,
+} from '../support/wire-client.js';
 
 const SSN = ['SSN 536', '22', '8745'].join('-');
 const STEP_MS = 50;
@@ -55,14 +63,21 @@ const PARTS = statelessParts('tools/call', {
   _meta: { progressToken: 1 },
 });
 
+function seconds(ms: number): number {
+  return Math.floor(ms / 1000);
+}
+
 async function listenTo(url: string, init: RequestInit): Promise<Listening> {
   return listenOn(await fetch(url, init));
 }
 
 describe('a long stream', () => {
   let rig: AttackRig;
+  let startedAt = 0;
   beforeAll(async () => {
-    rig = await startRig({ more: PROFILES });
+    // Tokens are verified by this clock, and end by timers: a slow start does not refuse one that ends soon.
+    startedAt = Date.now();
+    rig = await startRig({ more: PROFILES, now: () => startedAt });
   });
   afterEach(async () => {
     rig.upstream.repent();
@@ -106,6 +121,7 @@ describe('a long stream', () => {
     await expect.poll(() => stream.text().split('[redacted:').length).toBeGreaterThan(5);
     expect(redacted).not.toContain(SSN);
     expect(stream.text().split('[redacted:').slice(1).join('')).not.toContain(SSN);
+    stream.leave();
   });
 
   it('[H-04] ends with its session', async () => {
@@ -120,10 +136,43 @@ describe('a long stream', () => {
     await expect.poll(stream.isOver, { timeout: 2_000 }).toBe(true);
   });
 
+  it('[G-80] takes no room from others: a caller holds its share of streams, and no more', async () => {
+    const open = async (access: Access, session: string): Promise<Response> =>
+      fetch(access.url, {
+        headers: {
+          ...bearer(access.token),
+          ...sessionHeaders(session),
+          accept: 'text/event-stream',
+        },
+      });
+    const session = await rig.openSession();
+    const held: Response[] = [];
+    while (held.length < MAX_STREAMS_A_CALLER) held.push(await open(rig.access, session.id));
+    expect(new Set(held.map(({ status }) => status))).toEqual(new Set([200]));
+    const refused = await open(rig.access, session.id);
+    expect(refused.status).toBe(503);
+    expect(await refused.text()).toContain('"overloaded"');
+    const bob = rig.as(await rig.gateway.token(UPSTREAM, { sub: 'bob', iat: seconds(startedAt) }));
+    const other = await openSession(bob);
+    held.push(await open(bob, other.id));
+    expect(held.at(-1)?.status).toBe(200);
+    await held[0]?.body?.cancel();
+    await expect
+      .poll(async () => {
+        const again = await open(rig.access, session.id);
+        held.push(again);
+        return again.status;
+      })
+      .toBe(200);
+    for (const { body } of held) await body?.cancel().catch(() => undefined);
+    await session.end();
+    await other.end();
+  });
+
   it('[H-04] ends with its token, though nobody reads it', async () => {
     rig.upstream.obey(longCall('x'.repeat(200_000)));
-    const seconds = Math.floor(Date.now() / 1000);
-    const token = await rig.gateway.token(UPSTREAM, { exp: seconds + 2, iat: seconds - 5 });
+    const times = { iat: seconds(startedAt), exp: seconds(Date.now()) + 2 };
+    const token = await rig.gateway.token(UPSTREAM, times);
     const lines = [
       `host: 127.0.0.1:${rig.port}`,
       `authorization: Bearer ${token}`,

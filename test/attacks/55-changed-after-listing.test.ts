@@ -1,7 +1,6 @@
 // Case 55: the list was good when it was read, and the tool is another when it is called. A call rests
 // on a verification that is no older than `pinning.maxAge`, whoever listed last.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type AttackRig, expectRefusedLines, startRig } from '../support/attack-rig.js';
 import { HONEST_TOOLS } from '../support/hostile-upstream.js';
@@ -27,7 +26,7 @@ describe('a definition that changes between list and call', () => {
   it('[X-55] is refused at the call, though no client lists again', async () => {
     expect((await callStateless(rig.access, 'read_record', { id: 'one' })).status).toBe(200);
     rig.upstream.offer(() => CHANGED);
-    await sleep(MAX_AGE_MS);
+    rig.passTime(MAX_AGE_MS);
     rig.upstream.forget();
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
     expect(errorOf(reply)).toMatchObject({ code: -32602, message: 'Unknown tool' });
@@ -39,7 +38,7 @@ describe('a definition that changes between list and call', () => {
     rig.upstream.obey((request) =>
       request.method === 'tools/call' ? undefined : { kind: 'destroy' },
     );
-    await sleep(MAX_AGE_MS * 1.2);
+    rig.passTime(MAX_AGE_MS * 1.2);
     rig.upstream.forget();
     const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
     expect(reply.status).toBe(503);
@@ -54,7 +53,7 @@ describe('a definition that changes between list and call', () => {
     rig.upstream.obey((request) =>
       request.method === 'tools/call' ? undefined : { kind: 'hold' },
     );
-    await sleep(MAX_AGE_MS * 1.2);
+    rig.passTime(MAX_AGE_MS * 1.2);
     rig.upstream.forget();
     const [known, unknown] = await Promise.all([
       callStateless(rig.access, 'read_record', { id: 'one' }),

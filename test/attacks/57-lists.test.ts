@@ -8,6 +8,7 @@ import { jsonBody, onMethod, resultFor } from '../support/hostile-acts.js';
 import { HONEST_TOOLS, type HostileRequest, type Order } from '../support/hostile-upstream.js';
 import { callStateless, requestStateless, resultOf, toolNames } from '../support/wire-client.js';
 
+const MAX_AGE_MS = 10_000;
 const [READ = {}, WRITE = {}] = HONEST_TOOLS;
 
 /** Answers tools/list with these pages, whatever the era. */
@@ -32,7 +33,7 @@ describe('a list of several pages', () => {
   let rig: AttackRig;
   beforeAll(async () => {
     rig = await startRig({
-      upstream: ['pinning: {maxAge: 2s}'],
+      upstream: [`pinning: {maxAge: ${MAX_AGE_MS}ms}`],
       prepare: (upstream) => upstream.obey(pages([[READ], [WRITE]])),
     });
   });
@@ -74,28 +75,31 @@ describe('a list of several pages', () => {
       [[READ], [WRITE, READ]],
     ]) {
       rig.upstream.obey(pages(all));
+      rig.passTime(MAX_AGE_MS);
       await expect
-        .poll(
-          async () => {
-            await listAll();
-            const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
-            return 'error' in (reply.message ?? {});
-          },
-          { timeout: 6_000, interval: 200 },
-        )
+        .poll(async () => {
+          await listAll();
+          const reply = await callStateless(rig.access, 'read_record', { id: 'one' });
+          return 'error' in (reply.message ?? {});
+        })
         .toBe(true);
       rig.upstream.obey(pages([[READ], [WRITE]]));
-      await expect.poll(listAll, { timeout: 8_000, interval: 200 }).toContain('read_record');
+      rig.passTime(MAX_AGE_MS);
+      await expect
+        .poll(async () => {
+          // A call has the gateway list where its own listing has become too old.
+          await callStateless(rig.access, 'read_record', { id: 'one' });
+          return listAll();
+        })
+        .toContain('read_record');
     }
-  }, 60_000);
+  });
 
   it('[X-57] that never ends is not verified, so nothing is called', async () => {
     rig.upstream.obey(pages([[READ], [WRITE]], '0'));
+    rig.passTime(MAX_AGE_MS);
     await expect
-      .poll(async () => (await callStateless(rig.access, 'read_record', { id: 'one' })).status, {
-        timeout: 10_000,
-        interval: 200,
-      })
+      .poll(async () => (await callStateless(rig.access, 'read_record', { id: 'one' })).status)
       .toBe(503);
     rig.upstream.forget();
     await expectRefusedLines(

@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { claimsOf, type ExchangeRig, startExchangeRig } from '../support/exchange-rig.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/patience.js';
 import { honestAnswer } from '../support/token-server.js';
 import { onlyIn, type UpstreamEra } from '../support/upstream-eras.js';
 import { type Access, callStateless, openSession } from '../support/wire-client.js';
@@ -111,7 +112,7 @@ describe('a token that the upstream does not accept', () => {
       expect(rig.upstream.uses()).toHaveLength(1);
       expect((await callStateless(access, 'read_record', args)).status).toBe(200);
       expect(rig.server.issued).toHaveLength(2);
-      await vi.waitFor(() => expect(rig.upstream.uses()).toHaveLength(2));
+      await vi.waitFor(() => expect(rig.upstream.uses()).toHaveLength(2), PATIENT);
     } finally {
       await rig.close();
     }

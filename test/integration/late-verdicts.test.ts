@@ -10,6 +10,7 @@ import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { startRig } from '../support/attack-rig.js';
 import { callMessage, type OpenedChannel, openSessionChannel } from '../support/channel-client.js';
 import { textResult } from '../support/hostile-acts.js';
+import { PATIENT } from '../support/patience.js';
 import { ADMINS, adminsOf, idOf, tokenOf } from '../support/revocations.js';
 import { makeGithubToken } from '../support/sensitive-values.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
@@ -44,15 +45,19 @@ const CAPPED = `${ALLOW_ALL}  - id: small
 
 let server: SseServer;
 let gateway: RunningGateway;
+/** Of the clock by which tokens are verified; what is open ends by timers. */
+let aheadMs = 0;
 beforeAll(async () => {
   server = await startSseServer();
   gateway = await startTestGateway({
     upstreams: [{ name: 'old', url: server.url, more: ['transport: http-sse'] }],
     policies: { open: ALLOW_ALL },
+    now: () => Date.now() + aheadMs,
   });
 }, 60_000);
 afterEach(async () => {
   jobs.held = Promise.resolve();
+  aheadMs = 0;
   server.forget();
   await applyPolicy(ALLOW_ALL);
 });
@@ -71,6 +76,12 @@ async function applyPolicy(text: string): Promise<void> {
   expect(faults.filter((fault) => fault.severity === 'error')).toEqual([]);
 }
 
+/** The end of a token that is good in a few seconds' time, and is verified however late its request comes. */
+function endSoon(): number {
+  aheadMs = -20_000;
+  return Math.ceil(Date.now() / 1000) + 3;
+}
+
 /** Holds back what begins from now on until it is called. */
 function hold(): () => void {
   let release = (): void => undefined;
@@ -84,7 +95,7 @@ function hold(): () => void {
 async function begin(act: () => void): Promise<void> {
   const before = jobs.begun;
   act();
-  await vi.waitFor(() => expect(jobs.begun).toBe(before + 1));
+  await vi.waitFor(() => expect(jobs.begun).toBe(before + 1), PATIENT);
 }
 
 /** A server that answers a call with a long text which is not surely clean. */
@@ -119,7 +130,7 @@ describe('[PRF-08] a long answer on a channel', () => {
   });
 
   it('is not written once the token of the channel has ended', async () => {
-    const endsAt = Math.ceil(Date.now() / 1000) + 3;
+    const endsAt = endSoon();
     const opened = await open({ exp: endsAt });
     const release = hold();
     await answerLong(opened, 'ended');
@@ -130,7 +141,7 @@ describe('[PRF-08] a long answer on a channel', () => {
   });
 
   it('is not told of where it is a notice that nobody asked for', async () => {
-    const endsAt = Math.ceil(Date.now() / 1000) + 3;
+    const endsAt = endSoon();
     const { channel } = await open({ exp: endsAt });
     const release = hold();
     const params = { level: 'info', data: LONG };
@@ -156,7 +167,7 @@ describe('[PRF-08] long arguments that waited', () => {
   });
 
   it('are not sent on once the token of their caller has ended', async () => {
-    const endsAt = Math.ceil(Date.now() / 1000) + 3;
+    const endsAt = endSoon();
     const { post } = await open({ exp: endsAt });
     const release = hold();
     server.forget();
@@ -165,6 +176,7 @@ describe('[PRF-08] long arguments that waited', () => {
       posted = post(callMessage('over', 'echo', { text: LONG }));
     });
     await sleep(endsAt * 1000 - Date.now() + 200);
+    aheadMs = 0;
     release();
     expect(await posted).toBe(401);
     expect(server.seen().filter(({ body }) => body.includes('"echo"'))).toEqual([]);

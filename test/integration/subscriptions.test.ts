@@ -10,6 +10,7 @@ import { type Act, HONEST_TOOLS, type HostileRequest } from '../support/hostile-
 import { PATIENT } from '../support/patience.js';
 import { type Access, callStateless, errorOf, requestStateless } from '../support/wire-client.js';
 
+const BEHIND_MS = 5_000;
 const ID = 'io.modelcontextprotocol/subscriptionId';
 const LISTEN = 'subscriptions/listen';
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
@@ -296,6 +297,8 @@ describe('how a stream ends', () => {
 
   it('[T-05] with its token', async () => {
     rig.upstream.obey(streamOf([]));
+    // The token still holds when the request is verified, however late that is; the stream ends by a timer.
+    rig.passTime(-BEHIND_MS);
     const expiry = Math.floor(Date.now() / 1000) + 2;
     const token = await rig.gateway.token(UPSTREAM, { sub: 'everyone', exp: expiry });
     const access = { url: rig.access.url, token };
@@ -309,6 +312,7 @@ describe('how a stream ends', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(expiry * 1000 - 50);
     const request = rig.upstream.seen().find(({ method }) => method === LISTEN);
     await expect.poll(() => request?.isAborted, PATIENT).toBe(true);
+    rig.passTime(BEHIND_MS);
   });
 
   it('[T-05] with the last rule that allowed something of it', async () => {

@@ -5,6 +5,7 @@ import { createRemoteJWKSet, decodeProtectedHeader, type JWTPayload, jwtVerify }
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type AttackRig, decisionOf, linesOf, startRig } from '../support/attack-rig.js';
 import type { HostileRequest } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/patience.js';
 import {
   callStateless,
   openSession,
@@ -70,8 +71,10 @@ describe('the assertion', () => {
     await fetch(rig.access.url, { headers, signal: gone.signal });
     gone.abort();
     await session.end();
-    await vi.waitFor(() =>
-      expect(rig.upstream.seen().some(({ httpMethod }) => httpMethod === 'DELETE')).toBe(true),
+    await vi.waitFor(
+      () =>
+        expect(rig.upstream.seen().some(({ httpMethod }) => httpMethod === 'DELETE')).toBe(true),
+      PATIENT,
     );
     const seen = rig.upstream.seen();
     const payloads = (await Promise.all(seen.map(verify))).map(({ payload }) => payload);

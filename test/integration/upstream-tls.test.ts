@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { decisionOf, linesOf } from '../support/attack-rig.js';
 import { type Authority, type CertifiedKey, makeAuthority } from '../support/authority.js';
 import { type HostileUpstream, startHostileUpstream } from '../support/hostile-upstream.js';
+import { PATIENT } from '../support/patience.js';
 import { makeSecretFiles, type SecretFiles } from '../support/secret-files.js';
 import { type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 import { startTlsFront, type TlsFront } from '../support/tls-front.js';
@@ -124,7 +125,7 @@ describe('the pinned key of an upstream', () => {
     const gateway = await gatewayFor(server, `ca: ${ca}, ${pins}`);
     expect((await call(gateway)).status).toBe(200);
     server.show(second);
-    await vi.waitFor(async () => expect((await call(gateway)).status).toBe(200));
+    await vi.waitFor(async () => expect((await call(gateway)).status).toBe(200), PATIENT);
     server.show(foreign);
     upstream.forget();
     const reply = await call(gateway);

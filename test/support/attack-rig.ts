@@ -33,6 +33,8 @@ export type AttackRig = {
   as(token: string | undefined): Access;
   /** A session of the good caller. */
   openSession(): Promise<OpenSession>;
+  /** Sets the clock of the gateway forward: what it keeps grows older at once. Its timers run on as before. */
+  passTime(ms: number): void;
   close(): Promise<void>;
 };
 
@@ -53,7 +55,9 @@ export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
   prepare?.(upstream);
   const face = behindChannels ? await startChannelFace(upstream.url) : undefined;
   const more = face === undefined ? members : [...members, 'transport: http-sse'];
+  let aheadMs = 0;
   const gateway = await startTestGateway({
+    now: () => Date.now() + aheadMs,
     ...rest,
     upstreams: [{ name: UPSTREAM, url: face?.url ?? upstream.url, more }],
   });
@@ -70,6 +74,9 @@ export async function startRig(options: RigOptions = {}): Promise<AttackRig> {
     access,
     as: (token) => ({ url, token }),
     openSession: () => openSession(access),
+    passTime(ms) {
+      aheadMs += ms;
+    },
     async close() {
       await gateway.close();
       await face?.close();

@@ -9,5 +9,10 @@ const WATCHED = /[\\/]test[\\/](?:e2e|integration|attacks|wire|protocol)[\\/]/;
 if (WATCHED.test(expect.getState().testPath ?? '')) {
   canary.watchServers();
   // Registered before every hook of the file, and so the last to run.
-  afterAll(() => expect(canary.leaks()).toEqual([]));
+  afterAll(() => {
+    const leaks = canary.leaks();
+    // The next file may run in this process too.
+    canary.forget();
+    expect(leaks).toEqual([]);
+  });
 }

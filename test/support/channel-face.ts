@@ -19,9 +19,9 @@ export type ChannelFace = {
   forget(): void;
   /** Channels that are open now. */
   channels(): number;
-  /** Answers of this method are kept back until `release`. */
-  hold(method: string | undefined): void;
-  release(): void;
+  /** Responses to this method, or the 202 for responses of the client, are kept back until `release`. */
+  hold(kind: string): void;
+  release(...kinds: readonly string[]): void;
   /** Says a message on every channel. */
   say(message: JsonObject): void;
   sayText(text: string): void;
@@ -32,9 +32,12 @@ export type ChannelFace = {
   close(): Promise<void>;
 };
 
+/** What a client posts in answer to a request of the server, as a kind that can be held. */
+export const RESPONSE = 'a response';
+
 type Channel = { readonly response: ServerResponse; session: string | undefined };
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+export async function bodyOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks).toString('utf8');
@@ -50,8 +53,12 @@ export async function startChannelFace(upstreamUrl: string): Promise<ChannelFace
   const channels = new Map<string, Channel>();
   let last = 0;
   let isDying = false;
-  let held: string | undefined;
-  let waiting: (() => void)[] = [];
+  const held = new Map<string, (() => void)[]>();
+
+  async function wait(kind: string): Promise<void> {
+    const waiting = held.get(kind);
+    if (waiting !== undefined) await new Promise<void>((resolve) => waiting.push(resolve));
+  }
 
   async function pass(channel: Channel, body: string): Promise<void> {
     const message = JSON.parse(body) as { method?: string; id?: unknown; params?: JsonObject };
@@ -72,8 +79,7 @@ export async function startChannelFace(upstreamUrl: string): Promise<ChannelFace
     });
     const reply = await readReply(response);
     if (isHandshake) channel.session = reply.headers.get('mcp-session-id') ?? undefined;
-    if (held !== undefined && message.method === held)
-      await new Promise<void>((resolve) => waiting.push(resolve));
+    if (message.method !== undefined) await wait(message.method);
     for (const said of reply.messages) {
       const result = said['result'] as JsonObject | undefined;
       const told = isHandshake
@@ -103,6 +109,7 @@ export async function startChannelFace(upstreamUrl: string): Promise<ChannelFace
       response.writeHead(404).end();
       return;
     }
+    if (!('method' in JSON.parse(body))) await wait(RESPONSE);
     response.writeHead(202).end('Accepted');
     await pass(channel, body);
   }
@@ -114,13 +121,15 @@ export async function startChannelFace(upstreamUrl: string): Promise<ChannelFace
     seen: () => [...seen],
     forget: () => void seen.splice(0),
     channels: () => channels.size,
-    hold(method) {
-      held = method;
+    hold(kind) {
+      if (!held.has(kind)) held.set(kind, []);
     },
-    release() {
-      held = undefined;
-      for (const go of waiting) go();
-      waiting = [];
+    release(...kinds) {
+      for (const kind of kinds.length === 0 ? [...held.keys()] : kinds) {
+        const waiting = held.get(kind) ?? [];
+        held.delete(kind);
+        for (const go of waiting) go();
+      }
     },
     say(message) {
       for (const { response } of channels.values()) response.write(event(message));

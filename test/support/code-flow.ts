@@ -6,7 +6,7 @@ import { createHash, randomBytes } from 'node:crypto';
 type Answer = Readonly<Record<string, unknown>>;
 
 const REDIRECT_URI = 'http://127.0.0.1:1/callback';
-const MAX_REDIRECTS = 10;
+const MAX_HOPS = 10;
 
 async function readJson(response: Response): Promise<Answer> {
   const body = (await response.json()) as Answer;
@@ -18,7 +18,7 @@ async function readJson(response: Response): Promise<Answer> {
 async function followToCallback(start: string): Promise<URL> {
   const cookies = new Map<string, string>();
   let url = new URL(start);
-  for (let hop = 0; hop < MAX_REDIRECTS; hop += 1) {
+  for (let hop = 0; hop < MAX_HOPS; hop += 1) {
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     const response = await fetch(url, { redirect: 'manual', headers: { cookie } });
     for (const line of response.headers.getSetCookie()) {

@@ -73,6 +73,8 @@ export type TestIssuer = {
   /** What its introspection endpoint answers about each token; by default that it is not active. */
   answerAbout(answers: IntrospectionAnswers): void;
   misbehave(how: Misbehaviour, where?: 'metadata' | 'keys' | 'introspection'): void;
+  /** Ends the connections on which it kept silent: nobody need wait for the timeout. */
+  hangUp(): void;
   close(): Promise<void>;
 };
 
@@ -108,8 +110,12 @@ function streamHuge(response: ServerResponse): void {
   pump();
 }
 
-/** True when the misbehaviour has answered (or means not to). */
-function misbehaveOn(how: Misbehaviour, response: ServerResponse): boolean {
+/** True when the misbehaviour has answered (or means not to: then `kept` has the response). */
+function misbehaveOn(
+  how: Misbehaviour,
+  response: ServerResponse,
+  kept: Set<ServerResponse>,
+): boolean {
   switch (how) {
     case 'down':
       response.socket?.destroy();
@@ -118,6 +124,8 @@ function misbehaveOn(how: Misbehaviour, response: ServerResponse): boolean {
       response.writeHead(500).end('{}');
       return true;
     case 'silent':
+      kept.add(response);
+      response.once('close', () => kept.delete(response));
       return true;
     case 'html':
       response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><p>Sign in');
@@ -149,6 +157,7 @@ export async function startTestIssuer(
   let published: readonly JWK[] = [key.publicJwk];
   let misbehaviour: Misbehaviour = 'none';
   let misbehavingPart: 'metadata' | 'keys' | 'introspection' = 'keys';
+  const kept = new Set<ServerResponse>();
   let answers: IntrospectionAnswers = () => ({ active: false });
 
   async function introspect(request: IncomingMessage): Promise<unknown> {
@@ -171,7 +180,7 @@ export async function startTestIssuer(
       response.writeHead(404).end('{}');
       return;
     }
-    if (part === misbehavingPart && misbehaveOn(misbehaviour, response)) return;
+    if (part === misbehavingPart && misbehaveOn(misbehaviour, response, kept)) return;
     response.setHeader('content-type', 'application/json');
     if (part === 'introspection') {
       introspect(request).then(
@@ -267,6 +276,9 @@ export async function startTestIssuer(
     misbehave(how, where = how === 'wrong-issuer' || how === 'foreign-keys' ? 'metadata' : 'keys') {
       misbehaviour = how;
       misbehavingPart = where;
+    },
+    hangUp() {
+      for (const response of kept) response.destroy();
     },
     async close() {
       server.closeAllConnections();

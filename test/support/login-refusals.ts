@@ -1,7 +1,6 @@
 // A token that the running gateway must refuse: what its caller gets, what the audit says, and that the
 // upstream saw nothing.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { AUTH_FAILURES_PER_SECOND } from '../../src/audit/audit.js';
 import type { Reason } from '../../src/policy/reasons.js';
@@ -18,7 +17,7 @@ export async function expectLoginRefused(
 ): Promise<Reply> {
   rig.upstream.forget();
   // Refused logins past a rate are counted and not written; each of these must be seen written.
-  await sleep(WRITTEN_EVERY_MS);
+  rig.passTime(WRITTEN_EVERY_MS);
   const reply = await callStateless(rig.as(token), 'read_record', { id: 'one' });
   expect(reply.status).toBe(401);
   expect(reply.headers.get('www-authenticate')).toContain('error="invalid_token"');

@@ -348,6 +348,7 @@ describe('[TOK-03] an issuer that cannot be asked', () => {
     expect(await verdict(TOKEN)).toBe('ok');
     // The others have not been answered yet, and nothing of theirs was in the way.
     expect(waiting).toBeGreaterThan(16);
+    issuer.hangUp();
     await Promise.all(strangers);
   }, 15_000);
 
