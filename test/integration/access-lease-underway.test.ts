@@ -17,7 +17,7 @@ import { onMethod, resultFor, sseEvent, textResult } from '../support/hostile-ac
 import type { Chunk, HostileRequest } from '../support/hostile-upstream.js';
 import { listenOn } from '../support/listening.js';
 import { PATIENT } from '../support/patience.js';
-import { openRawSession, postRaw, sendRaw } from '../support/raw-mcp.js';
+import { openRawSession, postRaw, type RawSession, sendRaw } from '../support/raw-mcp.js';
 import { type SseServer, startSseServer } from '../support/sse-server.js';
 import { ALLOW_ALL, type RunningGateway, startTestGateway } from '../support/start-gateway.js';
 import { bearer, statelessParts } from '../support/wire-client.js';
@@ -64,6 +64,14 @@ async function callBehindGate(
   return { reply, release, session, subject };
 }
 
+/**
+ * A new version verifies tokens anew, which takes more than a turn of the event loop. This request waits for the same
+ * verdict as the response that is on its way, and behind it.
+ */
+async function revalidated(session: RawSession): Promise<void> {
+  expect((await session.ask(8, 'ping')).status).toBe(200);
+}
+
 const SSE = 'text/event-stream';
 const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId';
 const ASKED = { toolsListChanged: true, resourceSubscriptions: ['memo://one'] };
@@ -83,11 +91,12 @@ describe('while a response is on its way', () => {
   });
 
   it('row 2: what a new decision owes is owed from then on', async () => {
-    const { reply, release } = await callBehindGate('owing', {
+    const { reply, release, session } = await callBehindGate('owing', {
       contentType: SSE,
       chunks: (request) => [': begun\n\n', sseEvent(own(request, 'x'.repeat(5_000)))],
     });
     await rig.applyPolicy(CAPPED);
+    await revalidated(session);
     release();
     expect((await reply).messages).toMatchObject([
       {
@@ -101,7 +110,7 @@ describe('while a response is on its way', () => {
 
   it('row 11: a server request is decided by the rules of now, and its client sees nothing', async () => {
     const subject = 'asked';
-    const { reply, release } = await callBehindGate(
+    const { reply, release, session } = await callBehindGate(
       subject,
       {
         contentType: SSE,
@@ -115,6 +124,7 @@ describe('while a response is on its way', () => {
     );
     await rig.gateway.writePolicy('questions', grantQuestions('sampling: true'));
     await rig.reload();
+    await revalidated(session);
     release();
     expect((await reply).messages).toMatchObject([{ result: textResult('after') }]);
     await expect
@@ -321,7 +331,7 @@ describe('while the upstream opens a stream', () => {
   it('row 2: a session response of a revoked caller opens and closes', async () => {
     const subject = 'revoked while it answers';
     const response = await openLate(subject, 'tools/call', () => rig.revokeSubject(subject));
-    expect([response.status, await response.text()]).toEqual([200, '']);
+    await expectNothing(response);
   });
 });
 
