@@ -57,6 +57,8 @@ export type Act =
       readonly chunks: readonly Chunk[];
       readonly ending: Ending;
       readonly paceMs?: number;
+      /** Waited for behind the first chunk. */
+      readonly gate?: Promise<unknown>;
     }
   /** Bytes on the socket, status line included: what no HTTP library would send. */
   | {
@@ -64,6 +66,7 @@ export type Act =
       readonly chunks: readonly Chunk[];
       readonly ending: Ending;
       readonly paceMs?: number;
+      readonly gate?: Promise<unknown>;
     }
   | { readonly kind: 'hold' }
   | { readonly kind: 'destroy' };
@@ -261,13 +264,19 @@ type Sink = {
 
 async function writeChunks(
   sink: Sink,
-  act: { readonly chunks: readonly Chunk[]; readonly ending: Ending; readonly paceMs?: number },
+  act: {
+    readonly chunks: readonly Chunk[];
+    readonly ending: Ending;
+    readonly paceMs?: number;
+    readonly gate?: Promise<unknown>;
+  },
 ): Promise<void> {
-  for (const chunk of act.chunks) {
+  for (const [index, chunk] of act.chunks.entries()) {
     if (sink.destroyed) return;
     sink.write(chunk);
     // A turn of the event loop between writes keeps them apart on the wire.
     await sleep(act.paceMs ?? 1);
+    if (index === 0) await act.gate;
   }
   if (act.ending === 'end') sink.end();
   if (act.ending === 'destroy') sink.destroy();

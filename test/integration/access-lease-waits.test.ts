@@ -1,0 +1,260 @@
+// What a caller gets whose request or response waits for inspection, or whose issuer is asked about its token, once
+// the ground of it is gone. The rows are those of docs/decisions/0023-access-lease.md.
+
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { doJob } from '../../src/inspect/apart.js';
+import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
+import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
+import { listenOn } from '../support/listening.js';
+import { PATIENT } from '../support/patience.js';
+import { openRawSession, type RawSession, sendRaw } from '../support/raw-mcp.js';
+import { ADMINS, type Admins, adminsOf } from '../support/revocations.js';
+import { makeSecret } from '../support/secret.js';
+import { ALLOW_ALL, type AuditLine } from '../support/start-gateway.js';
+
+/** Jobs that have begun, and what holds back their outcomes. */
+const jobs = vi.hoisted(() => ({ begun: 0, held: Promise.resolve() }));
+
+vi.mock('../../src/gateway/inspection-worker.js', () => ({
+  createInspectionWorker: () => ({
+    async run(job: Parameters<typeof doJob>[0]) {
+      jobs.begun += 1;
+      await jobs.held;
+      return doJob(job);
+    },
+    close: async () => undefined,
+  }),
+}));
+
+/** Long, and not surely clean: it is inspected on another thread. */
+const LONG = 'plain <b> words '.repeat(6000);
+const DENIED = ALLOW_ALL.replace('effect: allow', 'effect: deny');
+
+let rig: AttackRig;
+let admins: Admins;
+let file: string;
+let settings: string;
+beforeAll(async () => {
+  rig = await startRig({ more: ADMINS });
+  admins = adminsOf(rig.gateway);
+  file = join(rig.gateway.folder, 'gateway.yaml');
+  settings = await readFile(file, 'utf8');
+});
+afterEach(async () => {
+  jobs.held = Promise.resolve();
+  await writeFile(file, settings);
+  await applyPolicy(ALLOW_ALL);
+  rig.upstream.repent();
+  rig.upstream.forget();
+});
+afterAll(() => rig.close());
+
+async function reload(): Promise<void> {
+  const faults = await rig.gateway.reload();
+  expect(faults.filter(({ severity }) => severity === 'error')).toEqual([]);
+}
+
+async function applyPolicy(text: string): Promise<void> {
+  await rig.gateway.writePolicy('open', text);
+  await reload();
+}
+
+/** Holds back what begins from now on until it is called. */
+function hold(): () => void {
+  let release = (): void => undefined;
+  jobs.held = new Promise((resolve) => {
+    release = resolve;
+  });
+  return release;
+}
+
+/** Begins it, and waits until one more job has begun. */
+async function begin<T>(act: () => Promise<T>): Promise<{ readonly done: Promise<T> }> {
+  const before = jobs.begun;
+  const done = act();
+  await vi.waitFor(() => expect(jobs.begun).toBe(before + 1), PATIENT);
+  return { done };
+}
+
+async function revoke(subject: string): Promise<void> {
+  const order = { subject: { issuer: 'test', subject } };
+  expect((await admins.revoke(order)).status).toBe(201);
+}
+
+/** Ends the session as its client does. */
+async function end({ headers }: Pick<RawSession, 'headers'>): Promise<void> {
+  expect((await fetch(rig.access.url, { method: 'DELETE', headers })).status).toBe(204);
+}
+
+async function removeUpstream(): Promise<void> {
+  await writeFile(file, settings.replace('  target:\n', '  gone:\n'));
+  await reload();
+}
+
+type Caller = { readonly subject: string; readonly session: RawSession; readonly endsAt: number };
+type Lose = (caller: Caller) => Promise<void>;
+
+const expire: Lose = ({ endsAt }) => sleep(Math.max(0, endsAt - Date.now()) + 20);
+
+async function openCaller(subject: string, livesMs = 60_000): Promise<Caller> {
+  const endsAt = Date.now() + livesMs;
+  const token = await rig.gateway.token(UPSTREAM, { sub: subject, exp: endsAt / 1000 });
+  const session = await openRawSession(rig.access.url, { token });
+  rig.upstream.forget();
+  return { subject, session, endsAt };
+}
+
+const outcomeOf = async (subject: string): Promise<AuditLine | undefined> =>
+  (await rig.gateway.audit()).find(
+    (line) =>
+      line['type'] === 'mcp.outcome' &&
+      line['actor']?.sub === subject &&
+      line['target'].method === 'tools/call',
+  );
+
+async function expectOutcome(subject: string, action: string, reasons: readonly string[]) {
+  await expect
+    .poll(async () => (await outcomeOf(subject))?.['decision'], PATIENT)
+    .toMatchObject({ action, reasons });
+}
+
+const CALL = { name: 'read_record', arguments: { id: LONG } };
+
+describe('a request whose arguments wait for their inspection', () => {
+  it.each<[string, number, string, Lose]>([
+    ['whose token has expired', 401, 'token-expired', expire],
+    ['whose caller was revoked', 401, 'token-revoked', ({ subject }) => revoke(subject)],
+    ['that a rule denies', 200, 'denied-by-rule', () => applyPolicy(DENIED)],
+    ['whose upstream was removed', 500, 'internal', removeUpstream],
+  ])('row 1: is refused %s, and nothing of it is forwarded', async (what, status, reason, lose) => {
+    const caller = await openCaller(`arguments ${what}`, lose === expire ? 2_000 : 60_000);
+    const release = hold();
+    const { done } = await begin(() => caller.session.ask(7, 'tools/call', CALL));
+    await lose(caller);
+    release();
+    expect((await done).status).toBe(status);
+    expect(rig.upstream.uses()).toEqual([]);
+    await expectOutcome(caller.subject, 'refused', [reason]);
+  });
+
+  it('row 1: is forwarded though its client has ended its session, until something else changes', async () => {
+    const caller = await openCaller('arguments, ended');
+    const release = hold();
+    const { done } = await begin(() => caller.session.ask(7, 'tools/call', CALL));
+    await end(caller.session);
+    release();
+    // The honest upstream does not know the session either.
+    expect((await done).status).toBe(404);
+    expect(rig.upstream.uses()).toHaveLength(1);
+    await expectOutcome(caller.subject, 'withheld', ['unknown-session']);
+  });
+
+  it('row 1: is refused where its session was ended and a file changed', async () => {
+    const caller = await openCaller('arguments, ended and changed');
+    const release = hold();
+    const { done } = await begin(() => caller.session.ask(7, 'tools/call', CALL));
+    await end(caller.session);
+    await applyPolicy(`${ALLOW_ALL}# changed\n`);
+    release();
+    expect((await done).status).toBe(404);
+    expect(rig.upstream.uses()).toEqual([]);
+    await expectOutcome(caller.subject, 'refused', ['unknown-session']);
+  });
+});
+
+describe('a response that waits for its inspection', () => {
+  it.each<[string, Lose]>([
+    ['token has expired', expire],
+    ['caller was revoked', ({ subject }) => revoke(subject)],
+    ['session was ended', ({ session }) => end(session)],
+  ])('row 15: passes where it is JSON, though its %s', async (what, lose) => {
+    const caller = await openCaller(`result, ${what}`, lose === expire ? 2_000 : 60_000);
+    rig.upstream.answerCalls(() => textResult(LONG));
+    const release = hold();
+    const params = { name: 'read_record', arguments: { id: 'one' } };
+    const { done } = await begin(() => caller.session.ask(7, 'tools/call', params));
+    await lose(caller);
+    release();
+    expect((await done).messages).toMatchObject([{ result: { content: [{ type: 'text' }] } }]);
+    await expectOutcome(caller.subject, 'forwarded', []);
+  });
+
+  it('row 2: does not pass where it is streamed and its caller was revoked', async () => {
+    const caller = await openCaller('result in a stream');
+    rig.upstream.obey(
+      onMethod('tools/call', (request) => stream([resultFor(request, textResult(LONG))])),
+    );
+    const release = hold();
+    const params = { name: 'read_record', arguments: { id: 'one' } };
+    const { done } = await begin(() => caller.session.ask(7, 'tools/call', params));
+    await revoke(caller.subject);
+    release();
+    expect(await done).toMatchObject({ status: 200, text: '' });
+    await expectOutcome(caller.subject, 'withheld', ['token-revoked']);
+  });
+});
+
+describe('a token that its issuer is asked about', () => {
+  let asked: AttackRig;
+  beforeAll(async () => {
+    asked = await startRig({
+      issuer: ['introspection: {clientId: gateway, clientSecret: {env: CLIENT}, cacheTtl: 1ms}'],
+      env: { CLIENT: makeSecret() },
+    });
+  });
+  afterAll(() => asked.close());
+
+  it('rows 2 and 4: is asked about again when files change, by a response and by no held stream', async () => {
+    let active = true;
+    asked.gateway.issuer.answerAbout(() => {
+      const exp = Math.floor(Date.now() / 1000) + 60;
+      const good = { sub: 'alice', client_id: 'ide', aud: asked.access.url, exp };
+      return active ? { active, ...good } : { active };
+    });
+    const token = makeSecret();
+    const { headers } = await openRawSession(asked.access.url, { token });
+    const begun = {
+      jsonrpc: '2.0',
+      method: 'notifications/message',
+      params: { level: 'info', data: 'begun' },
+    };
+    asked.upstream.obey((request) =>
+      request.httpMethod === 'GET' || request.method === 'tools/call'
+        ? stream([begun], 'hold')
+        : undefined,
+    );
+    const call = {
+      jsonrpc: '2.0',
+      id: 7,
+      method: 'tools/call',
+      params: { ...CALL, arguments: { id: 'one' } },
+    };
+    const { url } = asked.access;
+    const response = await listenOn(await sendRaw(url, call, { headers }));
+    const held = await listenOn(
+      await fetch(url, { headers: { ...headers, accept: 'text/event-stream' } }),
+    );
+    await expect
+      .poll(() => [response.text(), held.text()], PATIENT)
+      .toEqual([...[expect.stringContaining('begun'), expect.stringContaining('begun')]]);
+    active = false;
+    // Nobody asks the issuer by himself.
+    await asked.gateway.metrics();
+    expect([response.isOver(), held.isOver()]).toEqual([false, false]);
+    await asked.gateway.writePolicy('open', `${ALLOW_ALL}# changed\n`);
+    await asked.gateway.reload();
+    await expect.poll(() => response.isOver(), PATIENT).toBe(true);
+    expect(response.text()).not.toContain('error');
+    expect(held.isOver()).toBe(false);
+    const outcome = async () =>
+      (await asked.gateway.audit()).find(
+        (line) => line['type'] === 'mcp.outcome' && line['target'].method === 'tools/call',
+      )?.['decision'];
+    await expect.poll(outcome, PATIENT).toMatchObject({
+      ...{ action: 'withheld', reasons: ['token-signature'] },
+    });
+  });
+});
