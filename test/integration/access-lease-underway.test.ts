@@ -2,7 +2,7 @@
 // upstream opens late. The rows are those of docs/decisions/0023-access-lease.md.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject, RequestId } from '../../src/mcp/message.js';
+import type { JsonObject, RequestId } from '../../src/protocol/jsonrpc.js';
 import { ALL_QUESTIONS, answersTo, grantQuestions } from '../support/asking.js';
 import {
   type ChangingRig,

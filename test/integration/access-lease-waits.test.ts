@@ -5,7 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { doJob } from '../../src/inspect/apart.js';
+import { doJob } from '../../src/inspection/jobs.js';
 import { type AttackRig, startRig, UPSTREAM } from '../support/attack-rig.js';
 import { onMethod, resultFor, stream, textResult } from '../support/hostile-acts.js';
 import { listenOn } from '../support/listening.js';
@@ -18,7 +18,7 @@ import { ALLOW_ALL, type AuditLine } from '../support/start-gateway.js';
 /** Jobs that have begun, and what holds back their outcomes. */
 const jobs = vi.hoisted(() => ({ begun: 0, held: Promise.resolve() }));
 
-vi.mock('../../src/gateway/inspection-worker.js', () => ({
+vi.mock('../../src/gateway/worker/worker.js', () => ({
   createInspectionWorker: () => ({
     async run(job: Parameters<typeof doJob>[0]) {
       jobs.begun += 1;

@@ -2,7 +2,7 @@
 // its session, the rule, the upstream. The rows are those of docs/decisions/0023-access-lease.md.
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import {
   type ChangingRig,
   DENY_ALL,

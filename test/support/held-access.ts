@@ -3,7 +3,7 @@
 // subject of its own, so that its audit events are found by name.
 
 import { expect, vi } from 'vitest';
-import type { JsonObject } from '../../src/mcp/message.js';
+import type { JsonObject } from '../../src/protocol/jsonrpc.js';
 import { onMethod, stream } from './hostile-acts.js';
 import { type Act, type HostileRequest, type Order, paramsOf } from './hostile-upstream.js';
 import { type Listening, listenOn } from './listening.js';
