@@ -18,7 +18,7 @@ issuers:
     algorithms: [ES256, RS256]
     tokenType: at+jwt
     maxLifetime: 1h
-    claims: {client: [client_id, azp], scope: [scope, scp], groups}
+    claims: {client: [client_id, azp], scope: [scope, scp], groups: groups}
 upstreams:
   github:
     url: https://github-mcp.internal/mcp
@@ -213,7 +213,7 @@ describe('[C-06] all mistakes in one run', () => {
     expect(reading).toEqual({
       settings: undefined,
       outline: undefined,
-      faults: [
+      diagnostics: [
         {
           ...{ file: FILE, line: 1, column: 1, severity: 'error', rule: 'unreadable' },
           message: 'the file cannot be read',

@@ -243,7 +243,7 @@ describe('a folder of lock files', () => {
         readDir: () => Promise.reject(Object.assign(new Error(code), { code })),
         readFile: () => '',
       });
-    expect(await failing('ENOENT')).toMatchObject({ faults: [], locks: new Map() });
+    expect(await failing('ENOENT')).toMatchObject({ diagnostics: [], locks: new Map() });
     expect((await failing('EACCES')).diagnostics).toHaveLength(1);
   });
 });

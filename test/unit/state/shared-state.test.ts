@@ -294,7 +294,7 @@ describe('words between replicas', () => {
 
   it('[REV-34] to all are told to none where one has too much to read, and not called told', async () => {
     const link = store.link();
-    const full = { ...link, leaveWords: () => Promise.resolve('full' as const) };
+    const full = { ...link, enqueueMessages: () => Promise.resolve('full' as const) };
     const [one, other] = [await replica({ link: full }), await replica()];
     const [own, heard] = [listen(one), listen(other)];
     expect(await one.replicaBus.publish('word')).toBe('unavailable');

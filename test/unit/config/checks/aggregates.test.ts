@@ -27,7 +27,7 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       audiences: { corp: ['https://mcp.example.com/together'] },
       binding: 'none',
       scopesSupported: ['g', 's', 'w'],
-      members: [
+      backends: [
         { upstream: 'github', prefix: 'gh_' },
         { upstream: 'web', prefix: 'web_' },
       ],
@@ -164,7 +164,7 @@ describe('[MRG-19] the path of an endpoint', () => {
     expect(routes.get('/all')).toMatchObject({
       upstream: 'all',
       maxRequestBytes: 2048,
-      members: new Map([
+      backends: new Map([
         ['github', 3],
         ['web', 100],
       ]),
