@@ -176,8 +176,9 @@ describe('[Q-17] changed roots', () => {
     expect(
       submit(changed, { session: { ...SESSION, allowedServerRequests: ['roots'] } }).kind,
     ).toBe('admitted');
-    for (const askable of [undefined, [], ['sampling' as const]]) {
-      const session = askable === undefined ? SESSION : { ...SESSION, askable };
+    for (const allowedServerRequests of [undefined, [], ['sampling' as const]]) {
+      const session =
+        allowedServerRequests === undefined ? SESSION : { ...SESSION, allowedServerRequests };
       expect(submit(changed, { session })).toMatchObject({
         reason: 'method-forbidden',
         status: 400,
