@@ -95,11 +95,11 @@ export function createFakeStore(now: () => number): FakeStore {
         ended.set(hash, now() + leftMs);
       }),
     enqueueMessages: (given) =>
-      ask('leaveWords', () => {
-        const heard = given.filter(({ replica }) => replicas.has(replica));
-        for (const word of heard) leave(word);
-        if (heard.length > 0) for (const tell of told) tell();
-        return heard.length > 0 ? 'left' : 'gone';
+      ask('enqueueMessages', () => {
+        const reachable = given.filter(({ replica }) => replicas.has(replica));
+        for (const word of reachable) leave(word);
+        if (reachable.length > 0) for (const tell of told) tell();
+        return reachable.length > 0 ? 'left' : 'gone';
       }),
     replicas: () => ask('replicas', () => [...replicas]),
     take: (key, { count, windowMs }) =>

@@ -33,7 +33,7 @@ afterEach(async () => {
 function rig(change: Partial<AuditPorts> = {}, settings: Partial<AuditSettings> = {}) {
   const meters = countingMeters();
   const clock = { ms: NOW };
-  const faults: (string | undefined)[] = [];
+  const errors: (string | undefined)[] = [];
   const audit = createAudit({
     settings: {
       sinks: [{ type: 'file', path }],
@@ -51,11 +51,11 @@ function rig(change: Partial<AuditPorts> = {}, settings: Partial<AuditSettings> 
       sink.type === 'file'
         ? createAuditFile(sink.path)
         : createAuditStream(() => Promise.resolve()),
-    onState: (fault) => faults.push(fault),
+    onState: (error) => errors.push(error),
     ...change,
   });
   audits.push(audit);
-  return { audit, meters, clock, faults };
+  return { audit, meters, clock, errors };
 }
 
 function denied() {
@@ -102,11 +102,11 @@ describe('createAudit', () => {
   });
 
   it('[O-81] nothing that would reach an upstream passes when the disk is full', async () => {
-    const { audit, meters, faults } = rig({ newWriter: full });
+    const { audit, meters, errors } = rig({ newWriter: full });
     expect(await audit.start()).toBe('unavailable');
     expect(await audit.decision(sampleRecord())).toBe('unavailable');
     expect(audit.isWritable()).toBe(false);
-    expect(faults).toEqual(['file: ENOSPC']);
+    expect(errors).toEqual(['file: ENOSPC']);
     expect(meters.counts.get('file refused')).toBe(1);
   });
 

@@ -51,7 +51,7 @@ function makeChain(kinds: readonly Kind[], epoch = 'epoch-1') {
 const calls = (count: number): Kind[] => Array.from({ length: count }, () => 'call');
 
 function kindsOf(lines: readonly string[], options = {}): ChainErrorKind[] {
-  return verifyChain(lines, options).faults.map((fault) => fault.kind);
+  return verifyChain(lines, options).faults.map((error) => error.kind);
 }
 
 describe('the chain', () => {

@@ -78,7 +78,7 @@ class Chain {
   }
 }
 
-function faultsOf({ lines }: Pick<Made, 'lines'>, keys: readonly string[] | 'none' = publicKeys) {
+function errorKinds({ lines }: Pick<Made, 'lines'>, keys: readonly string[] | 'none' = publicKeys) {
   return verifyChain(lines, keys === 'none' ? {} : { publicKeys: keys }).faults.map(
     ({ kind }) => kind,
   );
@@ -113,12 +113,12 @@ describe('the interval between checkpoints', () => {
   it('[O-18] later checkpoints dropped, lines edited and chained anew fail by the count of lines', () => {
     // Checkpoint 11 is the first; two intervals of ten lines may follow it.
     const tail = (count: number) => rewrite(honest(), 11, (forged) => forged.run(count, 10, 'lie'));
-    expect(faultsOf(tail(20))).toEqual([]);
+    expect(errorKinds(tail(20))).toEqual([]);
     expect(verifyChain(tail(20).lines, { publicKeys }).unsigned).toEqual({
       lines: 20,
       fromSeq: 11,
     });
-    expect(faultsOf(tail(21))).toEqual(['unsigned']);
+    expect(errorKinds(tail(21))).toEqual(['unsigned']);
   });
 
   it('[O-18] and by the time of the lines, however few they are', () => {
@@ -126,12 +126,12 @@ describe('the interval between checkpoints', () => {
       rewrite(honest(), 11, (forged) => {
         for (const at of seconds) forged.add(lifecycleAt(at, 'lie'));
       });
-    expect(faultsOf(tail(20, 40, 60))).toEqual([]);
-    expect(faultsOf(tail(20, 40, 60, 80))).toEqual(['unsigned']);
+    expect(errorKinds(tail(20, 40, 60))).toEqual([]);
+    expect(errorKinds(tail(20, 40, 60, 80))).toEqual(['unsigned']);
     // Pauses count as an interval each: a quiet file cannot be made of pauses alone.
-    expect(faultsOf(tail(3600))).toEqual([]);
+    expect(errorKinds(tail(3600))).toEqual([]);
     expect(verifyChain(tail(3600).lines).notes.join()).toContain('3591 s without a line');
-    expect(faultsOf(tail(3600, 7200, 10_800))).toEqual(['unsigned']);
+    expect(errorKinds(tail(3600, 7200, 10_800))).toEqual(['unsigned']);
   });
 
   it('[O-18] a jump in time without lines between is a note, forwards and backwards', () => {
@@ -143,19 +143,21 @@ describe('the interval between checkpoints', () => {
 
   it('[O-18] a run that ended has a checkpoint behind its end', () => {
     const ended = honest();
-    expect(faultsOf({ lines: ended.lines.slice(0, -1) })).toEqual(['unsigned']);
+    expect(errorKinds({ lines: ended.lines.slice(0, -1) })).toEqual(['unsigned']);
     const without = rewrite(ended, 11, (forged) => forged.add(lifecycleAt(12, 'stopped')));
-    expect(faultsOf(without)).toEqual(['unsigned']);
+    expect(errorKinds(without)).toEqual(['unsigned']);
     // The checkpoint of the next run does as well.
-    expect(faultsOf(without.start(ring, 60).point(61))).toEqual([]);
+    expect(errorKinds(without.start(ring, 60).point(61))).toEqual([]);
   });
 
   it('[O-18] lines before the first checkpoint are under its signature', () => {
     const real = honest();
     const { lines } = real;
     const forged = rewrite(real, 4, (tail) => tail.run(7, 5, 'lie'));
-    expect(faultsOf({ lines: [...forged.lines, ...lines.slice(11)] })).not.toEqual([]);
-    expect(faultsOf(rewrite(honest(), 1, (tail) => tail.run(5, 1, 'lie')))).toEqual(['signature']);
+    expect(errorKinds({ lines: [...forged.lines, ...lines.slice(11)] })).not.toEqual([]);
+    expect(errorKinds(rewrite(honest(), 1, (tail) => tail.run(5, 1, 'lie')))).toEqual([
+      'signature',
+    ]);
   });
 
   it('[O-18] bounds are signed: neither wider nor none can be put in their place', () => {
@@ -168,8 +170,8 @@ describe('the interval between checkpoints', () => {
       const { detail } = JSON.parse(forged) as { detail: Record<string, string | number> };
       const event = plainEvent({ type: 'checkpoint', detail }, context);
       const chain = rewrite(real, 10, (tail) => tail.add(event).run(30, 10, 'lie'));
-      expect(faultsOf(chain)).toContain('signature');
-      expect(faultsOf(chain, 'none')).toContain('signature');
+      expect(errorKinds(chain)).toContain('signature');
+      expect(errorKinds(chain, 'none')).toContain('signature');
     }
     expect(readCheckpoint({ ...JSON.parse(wide).detail, every_ms: -1 })).toBeUndefined();
     expect(readCheckpoint({ ...JSON.parse(wide).detail, every_ms: undefined })).toBeUndefined();
@@ -181,8 +183,8 @@ describe('the interval between checkpoints', () => {
     const verdict = verifyChain(old.lines, { publicKeys });
     expect(verdict.faults).toEqual([]);
     expect(verdict.notes.join()).toContain('states no bounds');
-    expect(faultsOf(old.point(100).run(3, 101))).toEqual([]);
-    expect(faultsOf(honest().pointOfFormOne(40))).toEqual(['downgraded']);
+    expect(errorKinds(old.point(100).run(3, 101))).toEqual([]);
+    expect(errorKinds(honest().pointOfFormOne(40))).toEqual(['downgraded']);
   });
 });
 
@@ -235,11 +237,11 @@ describe('keys and older files', () => {
     const keyId = ring.publicKeys()[0]?.keyId ?? '';
     const detail = checkpointDetail({ ...point, keyId, signature });
     forged.add(plainEvent({ type: 'checkpoint', detail }, context));
-    expect(faultsOf(forged)).toEqual(['signature']);
-    expect(faultsOf(forged, 'none')).toEqual(['signature']);
+    expect(errorKinds(forged)).toEqual(['signature']);
+    expect(errorKinds(forged, 'none')).toEqual(['signature']);
     // Written anew as a whole under a key of the attacker's own: nothing is signed by the one that is given.
     const own = new Chain().start(nextRing).run(3, 0).point(4, BOUNDS, nextRing);
-    expect(faultsOf(own)).toEqual(['signature']);
+    expect(errorKinds(own)).toEqual(['signature']);
   });
 });
 
@@ -249,8 +251,8 @@ describe('keys of the attacker', () => {
     const forged = rewrite(honest(), 11, (tail) =>
       tail.run(9, 10, 'lie').point(19, BOUNDS, nextRing).run(50, 20, 'lie'),
     );
-    expect(faultsOf(forged)).toContain('signature');
-    expect(faultsOf(forged, 'none')).toContain('signature');
+    expect(errorKinds(forged)).toContain('signature');
+    expect(errorKinds(forged, 'none')).toContain('signature');
   });
 
   it('[O-18] the interval begins at the time that is signed, not at that of the line', () => {
@@ -265,8 +267,8 @@ describe('keys of the attacker', () => {
         forged.add(plainEvent({ type: 'checkpoint', detail }, { ...context, nowMs }));
         for (const at of [100, 130, 160]) forged.add(lifecycleAt(at, 'lie'));
       });
-    expect(faultsOf(tail(9))).toEqual(['unsigned']);
-    expect(faultsOf(tail(100))).toEqual(['unsigned']);
+    expect(errorKinds(tail(9))).toEqual(['unsigned']);
+    expect(errorKinds(tail(100))).toEqual(['unsigned']);
   });
 
   it('[O-18] a checkpoint is held against one named key, however many a file names', () => {
@@ -275,14 +277,14 @@ describe('keys of the attacker', () => {
       createKeyRing([{ id: `k${index}`, bytes: Buffer.alloc(32, index + 1) }]),
     );
     for (const key of keys) chain.start(key);
-    expect(faultsOf(chain.point(1, BOUNDS, keys.at(-1)), 'none')).toEqual([]);
+    expect(errorKinds(chain.point(1, BOUNDS, keys.at(-1)), 'none')).toEqual([]);
     // A signature by a key that another id is named for is none.
     const { keyId = '' } = keys.at(-1)?.publicKeys()[0] ?? {};
     const point = { ...chain.head, time: new Date(NOW).toISOString(), bounds: BOUNDS };
     const { signature } = keys[7]?.sign(checkpointBytes(point)) ?? { signature: '' };
     const detail = checkpointDetail({ ...point, keyId, signature });
     chain.add(plainEvent({ type: 'checkpoint', detail }, context));
-    expect(faultsOf(chain, 'none')).toEqual(['signature']);
+    expect(errorKinds(chain, 'none')).toEqual(['signature']);
   });
 });
 

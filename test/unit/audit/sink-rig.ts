@@ -52,7 +52,7 @@ export function makeSink(writer: ChainWriter, bounds: CheckpointBounds = BOUNDS)
     onResult: (result, count) => results.set(result, (results.get(result) ?? 0) + count),
     onWritten: () => undefined,
     onCheckpoint: () => undefined,
-    onState: (fault) => states.push(fault),
+    onState: (error) => states.push(error),
   });
   return { sink, results, states, clock };
 }

@@ -56,99 +56,99 @@ function outcomes(promises: readonly Promise<void>[]): Promise<string[]> {
 
 describe('AuditSink', () => {
   it('[O-20] gathers what arrives during a write into one next write, in order', async () => {
-    const place = createGatedWriter();
-    const { sink } = makeSink(place.writer);
+    const gated = createGatedWriter();
+    const { sink } = makeSink(gated.writer);
     await sink.start();
-    place.hold();
+    gated.hold();
     const appended = [sink.append(lifecycle('first'))];
-    await until(() => place.gates.length === 1);
+    await until(() => gated.gates.length === 1);
     for (let index = 0; index < 50; index += 1) appended.push(sink.append(lifecycle(`e${index}`)));
     let isDone = false;
     void Promise.all(appended).then(() => {
       isDone = true;
     });
-    place.gates[0]?.release();
-    await until(() => place.gates.length === 2);
+    gated.gates[0]?.release();
+    await until(() => gated.gates.length === 2);
     expect(isDone).toBe(false);
-    place.letPass();
-    place.gates[1]?.release();
+    gated.letPass();
+    gated.gates[1]?.release();
     await Promise.all(appended);
-    expect(place.written).toHaveLength(3);
-    const names = place.lines().map((line) => /"event":"([^"]*)"/.exec(line)?.[1]);
+    expect(gated.written).toHaveLength(3);
+    const names = gated.lines().map((line) => /"event":"([^"]*)"/.exec(line)?.[1]);
     expect(names).toEqual([
       'started',
       'first',
       ...Array.from({ length: 50 }, (_, index) => `e${index}`),
     ]);
     await sink.close();
-    expect(verifyChain(place.lines()).isWhole).toBe(true);
+    expect(verifyChain(gated.lines()).isWhole).toBe(true);
   });
 
   it('[O-21] refuses all that waits when a write fails, and goes on from the last durable line', async () => {
-    const place = createGatedWriter();
-    const { sink, results, states } = makeSink(place.writer);
+    const gated = createGatedWriter();
+    const { sink, results, states } = makeSink(gated.writer);
     await sink.start();
     const durable = sink.head;
-    place.hold();
+    gated.hold();
     const failing = [sink.append(lifecycle('lost-1'))];
-    await until(() => place.gates.length === 1);
+    await until(() => gated.gates.length === 1);
     failing.push(sink.append(lifecycle('lost-2')));
-    place.gates[0]?.fail('ENOSPC');
+    gated.gates[0]?.fail('ENOSPC');
     expect(await outcomes(failing)).toEqual(['refused', 'refused']);
     expect(sink.isWritable).toBe(false);
     expect(sink.head).toEqual(durable);
     expect(results.get('refused')).toBe(2);
-    place.letPass();
+    gated.letPass();
     await sink.append(lifecycle('after'));
     expect(sink.isWritable).toBe(true);
     await sink.close();
     expect(states).toEqual([undefined, 'ENOSPC', undefined]);
-    const text = place.written.join('');
+    const text = gated.written.join('');
     expect(text).not.toContain('lost-');
     expect(text).toContain('"event":"resumed","after":"ENOSPC","refused":2');
-    expect(verifyChain(place.lines()).isWhole).toBe(true);
+    expect(verifyChain(gated.lines()).isWhole).toBe(true);
   });
 
   it('[O-22] keeps outcomes over a failure and writes them before what comes later', async () => {
-    const place = createGatedWriter();
-    const { sink, results } = makeSink(place.writer);
+    const gated = createGatedWriter();
+    const { sink, results } = makeSink(gated.writer);
     await sink.start();
-    place.hold();
+    gated.hold();
     const call = sink.append(lifecycle('call'));
     sink.enqueue(lifecycle('outcome-1'), true);
-    await until(() => place.gates.length === 1);
+    await until(() => gated.gates.length === 1);
     sink.enqueue(lifecycle('outcome-2'), true);
-    place.gates[0]?.fail('EIO');
+    gated.gates[0]?.fail('EIO');
     expect(await outcomes([call])).toEqual(['refused']);
-    place.letPass();
+    gated.letPass();
     await sink.append(lifecycle('later'));
-    const names = place.lines().map((line) => /"event":"([^"]*)"/.exec(line)?.[1]);
+    const names = gated.lines().map((line) => /"event":"([^"]*)"/.exec(line)?.[1]);
     expect(names).toEqual(['started', 'resumed', 'outcome-1', 'outcome-2', 'later']);
     expect(results.get('lost')).toBeUndefined();
     await sink.close();
   });
 
   it('[O-21] recovers by itself, without traffic', async () => {
-    const place = createGatedWriter();
-    const { sink } = makeSink(place.writer);
+    const gated = createGatedWriter();
+    const { sink } = makeSink(gated.writer);
     await sink.start();
-    place.hold();
+    gated.hold();
     const call = sink.append(lifecycle('call'));
-    await until(() => place.gates.length === 1);
-    place.letPass();
-    place.gates[0]?.fail('EIO');
+    await until(() => gated.gates.length === 1);
+    gated.letPass();
+    gated.gates[0]?.fail('EIO');
     await outcomes([call]);
     await until(() => sink.isWritable);
     await sink.close();
   });
 
   it('[O-23] is bounded, and keeps a reserve for calls', async () => {
-    const place = createGatedWriter();
-    const { sink, results } = makeSink(place.writer);
+    const gated = createGatedWriter();
+    const { sink, results } = makeSink(gated.writer);
     await sink.start();
-    place.hold();
+    gated.hold();
     const calls = [sink.append(lifecycle('x'))];
-    await until(() => place.gates.length === 1);
+    await until(() => gated.gates.length === 1);
     let taken = 0;
     while (sink.enqueue(lifecycle('noise'), false)) taken += 1;
     expect(taken).toBe(QUEUE_CAPACITY - CALL_RESERVE);
@@ -157,20 +157,20 @@ describe('AuditSink', () => {
     expect(await outcomes([sink.append(lifecycle('one too many'))])).toEqual(['refused']);
     expect(sink.enqueue(lifecycle('outcome'), true)).toBe(false);
     expect(results.get('lost')).toBe(2);
-    place.letPass();
-    place.gates[0]?.release();
+    gated.letPass();
+    gated.gates[0]?.release();
     expect(new Set(await outcomes(calls))).toEqual(new Set(['durable']));
     await sink.close();
-    expect(verifyChain(place.lines()).isWhole).toBe(true);
+    expect(verifyChain(gated.lines()).isWhole).toBe(true);
   });
 
   it('[O-24] a write that does not come back refuses those who wait and those who come', async () => {
-    const place = createGatedWriter();
-    const { sink, clock, states } = makeSink(place.writer);
+    const gated = createGatedWriter();
+    const { sink, clock, states } = makeSink(gated.writer);
     await sink.start();
-    place.hold();
+    gated.hold();
     const waiting = [sink.append(lifecycle('a'))];
-    await until(() => place.gates.length === 1);
+    await until(() => gated.gates.length === 1);
     waiting.push(sink.append(lifecycle('b')));
     clock.ms += 60_000;
     expect(await outcomes([...waiting, sink.append(lifecycle('c'))])).toEqual([
@@ -180,23 +180,23 @@ describe('AuditSink', () => {
     ]);
     expect(sink.isWritable).toBe(false);
     expect(states.at(-1)).toBe('stalled');
-    place.letPass();
-    place.gates[0]?.release();
+    gated.letPass();
+    gated.gates[0]?.release();
     await until(() => sink.isWritable);
     await sink.close();
-    expect(verifyChain(place.lines()).isWhole).toBe(true);
+    expect(verifyChain(gated.lines()).isWhole).toBe(true);
   });
 
   it('[O-25] writes all that waits, a checkpoint and the end of the run when it closes', async () => {
-    const place = createGatedWriter();
-    const { sink, results } = makeSink(place.writer);
+    const gated = createGatedWriter();
+    const { sink, results } = makeSink(gated.writer);
     await sink.start();
     for (let index = 0; index < 5000; index += 1) sink.enqueue(lifecycle('outcome'), true);
     await sink.close();
-    expect(place.lines()).toHaveLength(1 + 5000 + 2);
-    expect(place.lines().at(-1)).toContain('"type":"checkpoint"');
+    expect(gated.lines()).toHaveLength(1 + 5000 + 2);
+    expect(gated.lines().at(-1)).toContain('"type":"checkpoint"');
     expect(results.get('lost')).toBeUndefined();
     expect(await outcomes([sink.append(lifecycle('late'))])).toEqual(['refused']);
-    expect(verifyChain(place.lines())).toMatchObject({ isWhole: true, checkpoints: 1 });
+    expect(verifyChain(gated.lines())).toMatchObject({ isWhole: true, checkpoints: 1 });
   });
 });

@@ -32,7 +32,7 @@ beforeAll(async () => {
       ...['--ignoreConfig', '--module', 'nodenext', '--target', 'es2023', '--noCheck'],
       ...['--types', 'node', '--typeRoots', join(root, 'node_modules/@types')],
       ...['--rootDir', root, '--outDir', built],
-      join(root, 'test/unit/observe/endless-writer.ts'),
+      join(root, 'test/unit/audit/endless-writer.ts'),
     ],
     { cwd: root },
   );
@@ -58,7 +58,7 @@ type Writer = {
 };
 
 function startWriter(times?: object, ...asked: 'asked'[]): Writer {
-  const script = join(built, 'test/unit/observe/endless-writer.js');
+  const script = join(built, 'test/unit/audit/endless-writer.js');
   const more = times === undefined ? [] : [JSON.stringify(times)];
   const child = spawn(process.execPath, [script, path, ...more, ...asked], {
     stdio: ['pipe', 'pipe', 'inherit'],

@@ -40,7 +40,7 @@ type Changes = {
   readonly audiences?: readonly string[];
 };
 
-function judge({ claims = {}, source = 'jwt', names = {}, audiences = [RESOURCE] }: Changes) {
+function factsOf({ claims = {}, source = 'jwt', names = {}, audiences = [RESOURCE] }: Changes) {
   const stated = Object.fromEntries(
     Object.entries({ ...GOOD, ...claims }).filter(([, value]) => value !== undefined),
   ) as JsonObject;
@@ -50,7 +50,7 @@ function judge({ claims = {}, source = 'jwt', names = {}, audiences = [RESOURCE]
 
 function groupsOf(claims: Readonly<Record<string, unknown>>, ...groups: readonly string[]) {
   const names = groups.length === 0 ? {} : { groups };
-  const facts = judge({ claims, names });
+  const facts = factsOf({ claims, names });
   return typeof facts === 'string' ? facts : facts.groups;
 }
 
@@ -65,27 +65,29 @@ describe('[TOK-06] a token of a type that tells nothing', () => {
     ['a kind that is no text', { typ: 1 }],
     ['the use of an identity token', { token_use: 'id' }],
   ])('is refused for %s', (_title, claims) => {
-    expect(judge({ claims })).toBe('token-type');
-    expect(judge({ claims, source: 'introspection' })).toBe('token-type');
+    expect(factsOf({ claims })).toBe('token-type');
+    expect(factsOf({ claims, source: 'introspection' })).toBe('token-type');
   });
 
   it('is refused where it is for its own client and grants nothing', () => {
     const claims = { aud: 'ide', scope: undefined };
-    expect(judge({ claims, audiences: ['ide'] })).toBe('token-type');
-    expect(judge({ claims: { aud: 'ide' }, audiences: ['ide'] })).toMatchObject({ client: 'ide' });
+    expect(factsOf({ claims, audiences: ['ide'] })).toBe('token-type');
+    expect(factsOf({ claims: { aud: 'ide' }, audiences: ['ide'] })).toMatchObject({
+      client: 'ide',
+    });
   });
 
   it.each([{ typ: 'Bearer' }, { token_use: 'access' }, { auth_time: 1, acr: '1', amr: ['pwd'] }])(
     'passes with what access tokens carry: %j',
     (claims) => {
-      expect(judge({ claims })).toMatchObject({ subject: 'alice' });
+      expect(factsOf({ claims })).toMatchObject({ subject: 'alice' });
     },
   );
 
   it('needs no identifier, where one of its own type does', () => {
-    expect(judge({ claims: { jti: undefined } })).toMatchObject({ tokenId: undefined });
-    expect(judge({ claims: { jti: undefined }, source: 'at+jwt' })).toBe('token-malformed');
-    expect(judge({ claims: { nonce: 'n' }, source: 'at+jwt' })).toMatchObject({ tokenId: 'one' });
+    expect(factsOf({ claims: { jti: undefined } })).toMatchObject({ tokenId: undefined });
+    expect(factsOf({ claims: { jti: undefined }, source: 'at+jwt' })).toBe('token-malformed');
+    expect(factsOf({ claims: { nonce: 'n' }, source: 'at+jwt' })).toMatchObject({ tokenId: 'one' });
   });
 });
 
@@ -135,9 +137,9 @@ describe('[TOK-08] the name of a claim', () => {
   it('that is first present counts, for scopes and clients as well', () => {
     const names = { scope: ['/app/scopes', 'scp'], client: ['/app/id', 'azp'] };
     const claims = { app: { id: 'deep', scopes: 'a b' }, scp: 'c', azp: 'flat' };
-    expect(judge({ claims, names })).toMatchObject({ client: 'deep', scopes: ['a', 'b'] });
+    expect(factsOf({ claims, names })).toMatchObject({ client: 'deep', scopes: ['a', 'b'] });
     const flat = { app: undefined, scp: ['c'], azp: 'flat' };
-    expect(judge({ claims: flat, names })).toMatchObject({ client: 'flat', scopes: ['c'] });
+    expect(factsOf({ claims: flat, names })).toMatchObject({ client: 'flat', scopes: ['c'] });
     expect(groupsOf({ roles: ['a'] }, 'groups', 'roles')).toEqual(['a']);
   });
 });
@@ -176,10 +178,10 @@ describe('[TOK-07] a chain of actors', () => {
 
   it('is read whole, the current one first', () => {
     const act = { sub: 'a', iss: 'https://a.example', act: { sub: 'b', act: { sub: 'c' } } };
-    expect(judge({ claims: { act } })).toMatchObject({
+    expect(factsOf({ claims: { act } })).toMatchObject({
       actors: [{ issuer: 'https://a.example', subject: 'a' }, { subject: 'b' }, { subject: 'c' }],
     });
-    expect(judge({ claims: { act: strip(chain(8)) } })).toMatchObject({ subject: 'alice' });
+    expect(factsOf({ claims: { act: strip(chain(8)) } })).toMatchObject({ subject: 'alice' });
   });
 
   it.each([
@@ -195,13 +197,13 @@ describe('[TOK-07] a chain of actors', () => {
     { sub: 'a', act: { iss: 'https://b.example' } },
     strip(chain(9)),
   ])('that is malformed or too long refuses the token: %j', (act) => {
-    expect(judge({ claims: { act } })).toBe('token-malformed');
+    expect(factsOf({ claims: { act } })).toBe('token-malformed');
   });
 });
 
 describe('[TOK-13] scopes', () => {
   const scopesOf = (scope: string, impliedScopes: IssuerSettings['impliedScopes']) => {
-    const facts = judge({ claims: { scope } });
+    const facts = factsOf({ claims: { scope } });
     if (typeof facts === 'string') throw new Error(facts);
     const principal = makePrincipal({ ...ISSUER, impliedScopes }, facts, {}, ['id']);
     return { scopes: principal?.scopes, stated: principal?.statedScopes };
@@ -223,8 +225,8 @@ describe('[TOK-13] scopes', () => {
 
 describe('[REV-02] since when a token is', () => {
   it('is what it says, and nothing where an answer of its issuer does not say', () => {
-    expect(judge({})).toMatchObject({ issuedAt: NOW_S * 1000 });
-    const unsaid = judge({ source: 'introspection', claims: { iat: undefined } });
+    expect(factsOf({})).toMatchObject({ issuedAt: NOW_S * 1000 });
+    const unsaid = factsOf({ source: 'introspection', claims: { iat: undefined } });
     expect(unsaid).toMatchObject({ subject: 'alice', issuedAt: undefined });
   });
 });

@@ -25,10 +25,10 @@ const digests =
   (purpose: string, text: string): readonly string[] =>
     keys.map((key) => hmac(key + purpose, text));
 
-function makeJudge(more: { now?: () => number; maxUses?: number } = {}) {
+function makeVerifier(more: { now?: () => number; maxUses?: number } = {}) {
   const { now = Date.now, maxUses } = more;
   const replays = createMemoryReplays(now, maxUses);
-  const judge = createProofVerifier({
+  const checkProof = createProofVerifier({
     now,
     hmacAll: digests(['one']),
     replays,
@@ -37,8 +37,8 @@ function makeJudge(more: { now?: () => number; maxUses?: number } = {}) {
   });
   return {
     replays,
-    judge: (proof: string | undefined, holder: ProofHolder): Promise<ProofVerdict> =>
-      judge({ proof, method: 'POST', uri: URI, token: TOKEN, proofKey: holder.thumbprint }),
+    checkProof: (proof: string | undefined, holder: ProofHolder): Promise<ProofVerdict> =>
+      checkProof({ proof, method: 'POST', uri: URI, token: TOKEN, proofKey: holder.thumbprint }),
   };
 }
 
@@ -46,7 +46,7 @@ describe('a proof of possession', () => {
   it.each(PROOF_ALGORITHMS)('[BND-06] may be signed with %s', async (alg) => {
     const holder = await makeProofHolder(alg);
     const proof = await holder.prove('POST', URI, { token: TOKEN });
-    expect(await makeJudge().judge(proof, holder)).toBe('good');
+    expect(await makeVerifier().checkProof(proof, holder)).toBe('good');
   });
 
   it('[BND-06] is never signed with a weak key', async () => {
@@ -75,8 +75,8 @@ describe('a proof of possession', () => {
       [MAX_AGE_MS, 'good'],
       [MAX_AGE_MS + 1, 'invalid_dpop_proof'],
     ] as const) {
-      const { judge } = makeJudge({ now: () => iat * 1000 + offsetMs });
-      expect(await judge(proof, holder), String(offsetMs)).toBe(verdict);
+      const { checkProof } = makeVerifier({ now: () => iat * 1000 + offsetMs });
+      expect(await checkProof(proof, holder), String(offsetMs)).toBe(verdict);
     }
   });
 
@@ -85,10 +85,10 @@ describe('a proof of possession', () => {
     const iat = 1_800_000_000;
     const proof = await holder.prove('POST', URI, { token: TOKEN, claims: { iat } });
     let nowMs = iat * 1000 - 5_000;
-    const { judge } = makeJudge({ now: () => nowMs });
-    expect(await judge(proof, holder)).toBe('good');
+    const { checkProof } = makeVerifier({ now: () => nowMs });
+    expect(await checkProof(proof, holder)).toBe('good');
     for (nowMs of [iat * 1000, iat * 1000 + MAX_AGE_MS, iat * 1000 + MAX_AGE_MS + 10])
-      expect(await judge(proof, holder)).toBe('invalid_dpop_proof');
+      expect(await checkProof(proof, holder)).toBe('invalid_dpop_proof');
   });
 
   it('[ACH-08] is used once at replicas that stand at different steps of a change of keys', async () => {
@@ -109,16 +109,16 @@ describe('a proof of possession', () => {
 
   it('[BND-29] passes nowhere when nobody can tell whether it was used', async () => {
     const holder = await makeProofHolder();
-    const { judge } = makeJudge({ maxUses: 1 });
+    const { checkProof } = makeVerifier({ maxUses: 1 });
     const next = () => holder.prove('POST', URI, { token: TOKEN });
-    expect(await judge(await next(), holder)).toBe('good');
-    expect(await judge(await next(), holder)).toBe('unavailable');
+    expect(await checkProof(await next(), holder)).toBe('good');
+    expect(await checkProof(await next(), holder)).toBe('unavailable');
   });
 
   it('[BND-05] is refused after any one of its characters was changed', async () => {
     const holder = await makeProofHolder();
     const proof = await holder.prove('POST', URI, { token: TOKEN });
-    const { judge, replays } = makeJudge();
+    const { checkProof, replays } = makeVerifier();
     await fc.assert(
       fc.asyncProperty(
         fc.nat(proof.length - 1),
@@ -126,14 +126,14 @@ describe('a proof of possession', () => {
         async (at, char) => {
           if (proof[at] === char) return;
           const changed = proof.slice(0, at) + char + proof.slice(at + 1);
-          expect(await judge(changed, holder)).toBe('invalid_dpop_proof');
+          expect(await checkProof(changed, holder)).toBe('invalid_dpop_proof');
         },
       ),
       { numRuns: 200 },
     );
     expect(replays.size).toBe(0);
-    expect(await judge(undefined, holder)).toBe('invalid_dpop_proof');
-    expect(await judge(proof, holder)).toBe('good');
+    expect(await checkProof(undefined, holder)).toBe('invalid_dpop_proof');
+    expect(await checkProof(proof, holder)).toBe('good');
   });
 });
 

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { faultLines } from './reading.js';
+import { diagnosticLines } from './reading.js';
 
 const PAGE = new URL('../../../docs/reference/authorization.md', import.meta.url);
 const HEAD = `version: 1
@@ -34,6 +34,6 @@ describe('[TOK-16] the page on authorization', () => {
 
   it.each([...whole, asking()])('has examples without a mistake (case %#)', (text) => {
     const files = { '/run/secrets/keycloak-client': 'of the client' };
-    expect(faultLines(HEAD + text, { files })).toEqual([]);
+    expect(diagnosticLines(HEAD + text, { files })).toEqual([]);
   });
 });

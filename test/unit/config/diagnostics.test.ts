@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Diagnostic } from '../../../src/config/diagnostics.js';
 import { renderDiagnostics } from '../../../src/config/diagnostics.js';
 
-const FAULTS: readonly Diagnostic[] = [
+const DIAGNOSTICS: readonly Diagnostic[] = [
   {
     ...{ file: '/srv/config/gateway.yaml', line: 3, column: 7, severity: 'error' },
     ...{ rule: 'unknown-key', message: 'unknown key "isuers"', suggestion: 'issuers' },
@@ -15,7 +15,7 @@ const FAULTS: readonly Diagnostic[] = [
 
 describe('[C-16] reports', () => {
   it('are lines for people, files named from where one stands', () => {
-    expect(renderDiagnostics(FAULTS, 'text', '/srv')).toBe(
+    expect(renderDiagnostics(DIAGNOSTICS, 'text', '/srv')).toBe(
       'config/gateway.yaml:3:7 error unknown key "isuers"; did you mean "issuers"?\n' +
         '/etc/x.policy.yaml:1:1 warning matches nothing\n',
     );
@@ -23,13 +23,13 @@ describe('[C-16] reports', () => {
   });
 
   it('are JSON', () => {
-    expect(JSON.parse(renderDiagnostics(FAULTS, 'json', '/srv'))).toEqual({
-      faults: [{ ...FAULTS[0], file: 'config/gateway.yaml' }, FAULTS[1]],
+    expect(JSON.parse(renderDiagnostics(DIAGNOSTICS, 'json', '/srv'))).toEqual({
+      faults: [{ ...DIAGNOSTICS[0], file: 'config/gateway.yaml' }, DIAGNOSTICS[1]],
     });
   });
 
   it('are SARIF 2.1.0', () => {
-    const sarif = JSON.parse(renderDiagnostics(FAULTS, 'sarif', '/srv'));
+    const sarif = JSON.parse(renderDiagnostics(DIAGNOSTICS, 'sarif', '/srv'));
     expect(sarif.version).toBe('2.1.0');
     const [run] = sarif.runs;
     expect(run.tool.driver.rules).toEqual([{ id: 'policy' }, { id: 'unknown-key' }]);
@@ -53,8 +53,8 @@ describe('[C-16] reports', () => {
   });
 
   it('stay one line a fault, whatever a file is called', () => {
-    const [fault] = FAULTS;
-    const odd = { ...fault, file: 'a\nb\u001b[2J\u202e.yaml' } as Diagnostic;
+    const [diagnostic] = DIAGNOSTICS;
+    const odd = { ...diagnostic, file: 'a\nb\u001b[2J\u202e.yaml' } as Diagnostic;
     const text = renderDiagnostics([odd], 'text', '/srv');
     expect(text.split('\n')).toHaveLength(2);
     expect(text).toContain('a\\u{a}b\\u{1b}[2J\\u{202e}.yaml:3:7');

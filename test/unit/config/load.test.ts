@@ -1,7 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { loadGateway } from '../../../src/config/load.js';
-import { FILE, faultLines, filesOf, GOOD, KEY_HEX, LOCAL, read, settingsOf } from './reading.js';
+import {
+  diagnosticLines,
+  FILE,
+  filesOf,
+  GOOD,
+  KEY_HEX,
+  LOCAL,
+  read,
+  settingsOf,
+} from './reading.js';
 
 /** The gateway file of the contract, with every key that a reader may meet. */
 const EVERY_KEY = `version: 1
@@ -18,7 +27,7 @@ issuers:
     algorithms: [ES256, RS256]
     tokenType: at+jwt
     maxLifetime: 1h
-    claims: {client: [client_id, azp], scope: [scope, scp], groups}
+    claims: {client: [client_id, azp], scope: [scope, scp], groups: groups}
 upstreams:
   github:
     url: https://github-mcp.internal/mcp
@@ -201,7 +210,7 @@ describe('[C-01] a gateway file becomes settings', () => {
     const text = GOOD.replaceAll('corp', 'constructor').replaceAll('github:', 'constructor:');
     const upstream = settingsOf(text).upstreams.get('constructor');
     expect(upstream?.audiences['constructor']).toEqual(['https://mcp.example.com/constructor']);
-    expect(faultLines(GOOD.replace('[corp]', '[constructor]'))).toEqual([
+    expect(diagnosticLines(GOOD.replace('[corp]', '[constructor]'))).toEqual([
       '11:15 error unknown issuer "constructor"',
     ]);
   });
@@ -213,7 +222,7 @@ describe('[C-06] all mistakes in one run', () => {
     expect(reading).toEqual({
       settings: undefined,
       outline: undefined,
-      faults: [
+      diagnostics: [
         {
           ...{ file: FILE, line: 1, column: 1, severity: 'error', rule: 'unreadable' },
           message: 'the file cannot be read',
@@ -228,7 +237,7 @@ describe('[C-06] all mistakes in one run', () => {
       .replace('algorithms: [ES256]', 'algorithms: [ES265]')
       .replace('https://github', 'http://github')
       .replace('[corp]', '[crop]');
-    expect(faultLines(text)).toEqual([
+    expect(diagnosticLines(text)).toEqual([
       '2:22 error expected true or false, found text; did you mean "true"?',
       '2:28 error unknown key "maxSerie"; did you mean "maxSeries"?',
       '4:14 error the environment variable of this secret is not set',

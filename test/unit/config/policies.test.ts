@@ -34,16 +34,16 @@ rules:
 
 type Compile = (documents: readonly PolicyDocument[], hash: string) => readonly PolicyDiagnostic[];
 
-function load(files: Readonly<Record<string, string>>, faults: Compile = () => []) {
+function load(files: Readonly<Record<string, string>>, compile: Compile = () => []) {
   const named = Object.entries(files).map(([name, text]) => [`${FOLDER}/${name}`, text]);
   return loadPolicies(FOLDER, {
     files: filesOf(Object.fromEntries(named)),
-    compile: (documents, hash) => ({ policies: 'compiled', diagnostics: faults(documents, hash) }),
+    compile: (documents, hash) => ({ policies: 'compiled', diagnostics: compile(documents, hash) }),
   });
 }
 
-function linesOf(text: string, faults?: Compile): readonly string[] {
-  return load({ 'a.policy.yaml': text }, faults).diagnostics.map(lineOf);
+function linesOf(text: string, compile?: Compile): readonly string[] {
+  return load({ 'a.policy.yaml': text }, compile).diagnostics.map(lineOf);
 }
 
 describe('[C-14] policies are read from a folder', () => {
@@ -104,18 +104,18 @@ describe('[C-14] policies are read from a folder', () => {
   });
 
   it('gives faults of the compiler their line, column and suggestion', () => {
-    const fault: PolicyDiagnostic = {
+    const diagnostic: PolicyDiagnostic = {
       file: `${FOLDER}/a.policy.yaml`,
       path: ['rules', 0, 'who', 'issuers', 0],
       severity: 'error',
       message: 'unknown issuer "crop"',
       suggestion: 'corp',
     };
-    expect(linesOf(GOOD, () => [fault])).toEqual([
+    expect(linesOf(GOOD, () => [diagnostic])).toEqual([
       '7:21 error unknown issuer "crop"; did you mean "corp"?',
     ]);
-    expect(load({ 'a.policy.yaml': GOOD }, () => [fault]).policies).toBeUndefined();
-    const warning = { ...fault, severity: 'warning' as const };
+    expect(load({ 'a.policy.yaml': GOOD }, () => [diagnostic]).policies).toBeUndefined();
+    const warning = { ...diagnostic, severity: 'warning' as const };
     expect(load({ 'a.policy.yaml': GOOD }, () => [warning]).policies).toBe('compiled');
   });
 

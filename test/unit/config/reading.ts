@@ -69,13 +69,13 @@ export function read(text: string, around: Surroundings = {}): GatewayReading {
 }
 
 /** The faults of a text, as the lines that a user sees, without the file's name. */
-export function faultLines(text: string, around: Surroundings = {}): readonly string[] {
+export function diagnosticLines(text: string, around: Surroundings = {}): readonly string[] {
   return read(text, around).diagnostics.map(lineOf);
 }
 
 export function lineOf({ line, column, severity, message, suggestion }: Diagnostic): string {
-  const question = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`;
-  return `${line}:${column} ${severity} ${message}${question}`;
+  const suggestionText = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`;
+  return `${line}:${column} ${severity} ${message}${suggestionText}`;
 }
 
 export function settingsOf(text: string, around: Surroundings = {}): Settings {

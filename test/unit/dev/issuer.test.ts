@@ -104,14 +104,14 @@ describe('the development issuer', () => {
   });
 
   it('[A-61] wants PKCE with S256 and a resource, and says so at the redirect', async () => {
-    const faults: readonly [Record<string, string>, string][] = [
+    const errorCases: readonly [Record<string, string>, string][] = [
       [{ code_challenge_method: 'plain' }, 'invalid_request'],
       [{ code_challenge: '' }, 'invalid_request'],
       [{ resource: '' }, 'invalid_target'],
       [{ resource: `${RESOURCE}#x` }, 'invalid_target'],
       [{ response_type: 'token' }, 'unsupported_response_type'],
     ];
-    for (const [change, error] of faults) {
+    for (const [change, error] of errorCases) {
       const answer = callbackOf(await authorize(change));
       expect([answer.get('error'), answer.get('state'), answer.get('iss')]).toEqual([
         error,

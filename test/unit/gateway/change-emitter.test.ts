@@ -6,46 +6,48 @@ import { createChangeEmitter } from '../../../src/gateway/streams.js';
 describe('followers', () => {
   it('are told while they follow, and not after', () => {
     const followers = createChangeEmitter();
-    const told: string[] = [];
-    const leaves = ['a', 'b', 'c'].map((name) => followers.subscribe(() => void told.push(name)));
+    const notified: string[] = [];
+    const leaves = ['a', 'b', 'c'].map((name) =>
+      followers.subscribe(() => void notified.push(name)),
+    );
     followers.emit();
-    expect(told.splice(0).sort()).toEqual(['a', 'b', 'c']);
+    expect(notified.splice(0).sort()).toEqual(['a', 'b', 'c']);
     leaves[0]?.();
     followers.emit();
-    expect(told.splice(0).sort()).toEqual(['b', 'c']);
+    expect(notified.splice(0).sort()).toEqual(['b', 'c']);
     leaves[0]?.();
     leaves[2]?.();
     followers.emit();
-    expect(told.splice(0)).toEqual(['b']);
+    expect(notified.splice(0)).toEqual(['b']);
     leaves[1]?.();
     followers.emit();
-    expect(told).toEqual([]);
+    expect(notified).toEqual([]);
   });
 
   it('that leave while others are told are not told any more; those that come wait for the next', () => {
     const followers = createChangeEmitter();
-    const told: string[] = [];
+    const notified: string[] = [];
     const leaveLate: (() => void)[] = [];
     followers.subscribe(() => {
-      told.push('first');
+      notified.push('first');
       for (const leave of leaveLate.splice(0)) leave();
-      followers.subscribe(() => void told.push('new'));
+      followers.subscribe(() => void notified.push('new'));
     });
-    leaveLate.push(followers.subscribe(() => void told.push('gone')));
+    leaveLate.push(followers.subscribe(() => void notified.push('gone')));
     followers.emit();
-    expect(told.splice(0)).toEqual(['first']);
+    expect(notified.splice(0)).toEqual(['first']);
     followers.emit();
-    expect(told.sort()).toEqual(['first', 'new']);
+    expect(notified.sort()).toEqual(['first', 'new']);
   });
 
   it('that follow twice are told twice, and leave once each', () => {
     const followers = createChangeEmitter();
     let count = 0;
-    const told = (): void => {
+    const notified = (): void => {
       count += 1;
     };
-    const leave = followers.subscribe(told);
-    followers.subscribe(told);
+    const leave = followers.subscribe(notified);
+    followers.subscribe(notified);
     leave();
     leave();
     followers.emit();

@@ -20,7 +20,7 @@ function rig() {
     outcome: (record: RequestRecord) => void outcomes.push(record),
   } as unknown as Audit;
   const metrics = {
-    recordExchange: (record: RequestRecord) => void counted.push(record),
+    recordRequest: (record: RequestRecord) => void counted.push(record),
   } as unknown as Metrics;
   const record = createEdgeRecorder({ audit, metrics, now: () => clock.nowMs });
   return { decisions, outcomes, counted, clock, record };

@@ -16,7 +16,7 @@ function versionOf(config: string): Version {
   return { settings: SETTINGS, hashes } as unknown as Version;
 }
 
-const WITNESS = {
+const OBSERVABILITY = {
   metrics: { reload: () => undefined },
   audit: { event: () => undefined },
 } as unknown as Observability;
@@ -38,7 +38,7 @@ describe('reloads', () => {
         current = next;
         applied.push(next.hashes.config);
       },
-      observability: WITNESS,
+      observability: OBSERVABILITY,
       log: { write: () => undefined },
     };
     const reload = createReload(ports);
@@ -65,7 +65,7 @@ describe('reloads', () => {
       },
       current: () => versionOf('start'),
       apply: () => undefined,
-      observability: WITNESS,
+      observability: OBSERVABILITY,
       log: { write: () => undefined },
     };
     const reload = createReload(ports);

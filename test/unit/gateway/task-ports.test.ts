@@ -20,7 +20,7 @@ const TASK: TaskFacts = {
 };
 const OWNER = { issuerUrl: 'https://issuer.test', subject: 'ada', client: 'desk' };
 
-function placeOf(who: Partial<typeof OWNER> = {}, upstream = 'one') {
+function scopeOf(who: Partial<typeof OWNER> = {}, upstream = 'one') {
   return { upstream, principal: { ...OWNER, ...who } as Principal };
 }
 
@@ -36,16 +36,16 @@ describe('the id of a task', () => {
     });
     fc.assert(
       fc.property(facts, (task) => {
-        const sealed = createTaskPorts(ring, () => 0).seal(task, 1000, placeOf()) ?? '';
+        const sealed = createTaskPorts(ring, () => 0).seal(task, 1000, scopeOf()) ?? '';
         const other = createTaskPorts(ring, () => 0);
-        expect(other.open(sealed, placeOf())).toEqual(task);
-        for (const place of [
-          placeOf({ subject: 'eve' }),
-          placeOf({ client: 'phone' }),
-          placeOf({ issuerUrl: 'https://other.test' }),
-          placeOf({}, 'two'),
+        expect(other.open(sealed, scopeOf())).toEqual(task);
+        for (const scope of [
+          scopeOf({ subject: 'eve' }),
+          scopeOf({ client: 'phone' }),
+          scopeOf({ issuerUrl: 'https://other.test' }),
+          scopeOf({}, 'two'),
         ])
-          expect(other.open(sealed, place)).toBeUndefined();
+          expect(other.open(sealed, scope)).toBeUndefined();
       }),
     );
   });
@@ -61,41 +61,41 @@ describe('the id of a task', () => {
     ] as const) {
       now = 0;
       const task = { ...TASK, id: `${ttlMs}` };
-      const sealed = ports.seal(task, ttlMs, placeOf()) ?? '';
+      const sealed = ports.seal(task, ttlMs, scopeOf()) ?? '';
       now = livesMs - 1;
-      expect(ports.open(sealed, placeOf())).toEqual(task);
+      expect(ports.open(sealed, scopeOf())).toEqual(task);
       now = livesMs;
-      expect(ports.open(sealed, placeOf())).toBeUndefined();
+      expect(ports.open(sealed, scopeOf())).toBeUndefined();
     }
   });
 
   test('[TSK-01] is the same when the task is told again, and not when it is another', () => {
     const ports = createTaskPorts(ring, () => 0);
-    const sealed = ports.seal(TASK, 1000, placeOf());
-    expect(ports.seal(TASK, 1000, placeOf())).toBe(sealed);
+    const sealed = ports.seal(TASK, 1000, scopeOf());
+    expect(ports.seal(TASK, 1000, scopeOf())).toBe(sealed);
     const stricter = { ...TASK, profiles: [] };
-    const other = ports.seal(stricter, 1000, placeOf()) ?? '';
+    const other = ports.seal(stricter, 1000, scopeOf()) ?? '';
     expect(other).not.toBe(sealed);
-    expect(ports.open(other, placeOf())).toEqual(stricter);
+    expect(ports.open(other, scopeOf())).toEqual(stricter);
   });
 
   test('[TSK-01] is none where it would be too long for a header', () => {
     const ports = createTaskPorts(ring, () => 0);
-    expect(ports.seal({ ...TASK, tool: 'x'.repeat(5000) }, 1000, placeOf())).toBeUndefined();
+    expect(ports.seal({ ...TASK, tool: 'x'.repeat(5000) }, 1000, scopeOf())).toBeUndefined();
   });
 });
 
 describe('what is remembered of tasks', () => {
   test('[TSK-08] is what a caller was given or has shown, and nobody else’s', () => {
     const ports = createTaskPorts(ring, () => 0);
-    const sealed = ports.seal(TASK, 1000, placeOf()) ?? '';
-    expect(ports.recall(TASK.id, placeOf())).toEqual({ ...TASK, sealed });
-    expect(ports.recall(TASK.id, placeOf({ subject: 'eve' }))).toBeUndefined();
-    expect(ports.recall(TASK.id, placeOf({}, 'two'))).toBeUndefined();
+    const sealed = ports.seal(TASK, 1000, scopeOf()) ?? '';
+    expect(ports.recall(TASK.id, scopeOf())).toEqual({ ...TASK, sealed });
+    expect(ports.recall(TASK.id, scopeOf({ subject: 'eve' }))).toBeUndefined();
+    expect(ports.recall(TASK.id, scopeOf({}, 'two'))).toBeUndefined();
     const replica = createTaskPorts(ring, () => 0);
-    expect(replica.recall(TASK.id, placeOf())).toBeUndefined();
-    replica.open(sealed, placeOf());
-    expect(replica.recall(TASK.id, placeOf())?.sealed).toBe(sealed);
+    expect(replica.recall(TASK.id, scopeOf())).toBeUndefined();
+    replica.open(sealed, scopeOf());
+    expect(replica.recall(TASK.id, scopeOf())?.sealed).toBe(sealed);
   });
 
   test('[TSK-08] is bounded: the oldest of a caller goes first', () => {

@@ -3,10 +3,10 @@ import { createConcurrencyLimits } from '../../../src/http/server.js';
 
 describe('[MRG-19] places at an upstream', () => {
   it('are shared by its own path and by every endpoint, and given back once', () => {
-    const places = createConcurrencyLimits();
-    const endpoint = {
+    const limits = createConcurrencyLimits();
+    const aggregate = {
       upstream: 'all',
-      members: new Map([
+      backends: new Map([
         ['left', 1],
         ['right', 2],
       ]),
@@ -14,19 +14,19 @@ describe('[MRG-19] places at an upstream', () => {
       concurrency: 0,
     };
     const own = { upstream: 'left', maxRequestBytes: 1, concurrency: 1 };
-    const first = places.forOne(endpoint);
+    const first = limits.forOne(aggregate);
     expect([first.enter('left'), first.enter('left'), first.enter('right')]).toEqual([
       ...[true, true, true],
     ]);
-    expect(places.forOne(own).enter()).toBe(false);
-    const second = places.forOne(endpoint);
+    expect(limits.forOne(own).enter()).toBe(false);
+    const second = limits.forOne(aggregate);
     expect([second.enter('left'), second.enter('right')]).toEqual([false, true]);
-    expect(places.forOne(endpoint).enter('stranger')).toBe(false);
+    expect(limits.forOne(aggregate).enter('stranger')).toBe(false);
     first.leave();
     first.leave();
-    const third = places.forOne(own);
+    const third = limits.forOne(own);
     expect([third.enter(), third.enter()]).toEqual([true, true]);
-    expect(places.forOne(own).enter()).toBe(false);
+    expect(limits.forOne(own).enter()).toBe(false);
     third.leave();
     second.leave();
   });

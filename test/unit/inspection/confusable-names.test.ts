@@ -42,8 +42,8 @@ describe('[MRG-14] names that look alike', () => {
     ]);
     expect(found).toEqual([
       [
-        { member: 0, name: 'hub_search' },
-        { member: 1, name: 'search' },
+        { backend: 0, name: 'hub_search' },
+        { backend: 1, name: 'search' },
       ],
     ]);
   });

@@ -217,37 +217,37 @@ describe('eras and variants', () => {
   });
 
   test('[APP-05] each face must offer something approved, and its pages show what it offers', () => {
-    const faces = mergeObserved([
+    const merged = mergeObserved([
       observeListing(listingOf([TOOL])),
       observeListing(listingOf([OTHER], { apps: true })),
     ]);
-    expect(faces.listings.map(({ apps }) => apps)).toEqual([false, true]);
-    expect(stateOf(lockOf([pinOf(TOOL)]), faces)).toBe('changed');
+    expect(merged.listings.map(({ apps }) => apps)).toEqual([false, true]);
+    expect(stateOf(lockOf([pinOf(TOOL)]), merged)).toBe('changed');
     const lock = lockOf([pinOf(TOOL, 'approved', [versionOf(OTHER, 'approved')])]);
     for (const [apps, tool] of [
       [false, TOOL],
       [true, OTHER],
     ] as const) {
-      const face = { era: '2025', apps } as const;
-      const standing = catalogueOf(lock, faces, { clientProfile: face }).standing(
+      const profile = { era: '2025', apps } as const;
+      const standing = catalogueOf(lock, merged, { clientProfile: profile }).standing(
         'tool',
         'get_issue',
       );
       expect(standing).toMatchObject({ state: 'approved', observed: digestOf(tool) });
       expect(standing.pinned?.digest).toBe(digestOf(tool));
     }
-    const left = dropListing(faces, { era: '2025', apps: true });
+    const left = dropListing(merged, { era: '2025', apps: true });
     expect(stateOf(lockOf([pinOf(TOOL)]), left)).toBe('approved');
   });
 
   test('[TSK-11] a server that declares otherwise is seen otherwise, though it offers the same', () => {
     const listing = listingOf([TOOL]);
-    const sightOf = (more: Partial<Listing>): string =>
+    const contentDigestOf = (more: Partial<Listing>): string =>
       mergeObserved([observeListing({ ...listing, ...more })]).contentDigest;
     const tasks = { tools: {}, tasks: { requests: { tools: { call: {} } } } };
-    expect(sightOf({})).toBe(sightOf({ verifiedAtMs: 9 }));
-    expect(sightOf({ capabilities: tasks })).not.toBe(sightOf({}));
-    expect(sightOf({ protocolVersions: ['2025-06-18'] })).not.toBe(sightOf({}));
+    expect(contentDigestOf({})).toBe(contentDigestOf({ verifiedAtMs: 9 }));
+    expect(contentDigestOf({ capabilities: tasks })).not.toBe(contentDigestOf({}));
+    expect(contentDigestOf({ protocolVersions: ['2025-06-18'] })).not.toBe(contentDigestOf({}));
   });
 
   test('[L-48] an era that is gone counts no more', () => {
@@ -323,8 +323,8 @@ describe('the whole upstream', () => {
     const drifted = observedOf([OTHER, toolOf('b')], offer);
     expect(catalogueOf(lock, drifted, stop).isStopped).toBe(true);
     expect(catalogueOf(lock, drifted).isStopped).toBe(false);
-    const told = observedOf([TOOL], { instructions: 'Be long.' });
-    expect(catalogueOf(lock, told, stop).isStopped).toBe(true);
+    const described = observedOf([TOOL], { instructions: 'Be long.' });
+    expect(catalogueOf(lock, described, stop).isStopped).toBe(true);
     expect(catalogueOf(lock, notePage(same, pageOf(OTHER)), stop).isStopped).toBe(true);
   });
 

@@ -66,7 +66,7 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
 function read(members: object) {
   const file = { lockfileVersion: 1, upstream: 'github', ...members };
   const { lock, diagnostics } = readLock('pins/github.lock.yaml', JSON.stringify(file));
-  return { lock, faults: diagnostics.map(({ message }) => message) };
+  return { lock, messages: diagnostics.map(({ message }) => message) };
 }
 
 type Entry = {
@@ -91,8 +91,8 @@ describe.each(Object.entries(SAMPLES))('[C-24] of %s in a lock file', (member, s
 
   /** What stands for the name while a definition is offered. */
   function stateOf(entry: Entry, offered: JsonObject = one): string {
-    const { lock, faults } = reading(entry);
-    expect(faults).toEqual([]);
+    const { lock, messages } = reading(entry);
+    expect(messages).toEqual([]);
     const catalogue = createCatalogue({
       ...{ upstream: 'github', lock, observed: offer(offered), mode: 'strict' },
       ...{ onDrift: 'hide-tool', compile },
@@ -106,7 +106,9 @@ describe.each(Object.entries(SAMPLES))('[C-24] of %s in a lock file', (member, s
     }
     expect(stateOf(entryOf(one, 'approved'), other)).toBe('changed');
     const sha256 = digestOf(other, kind);
-    expect(reading(entryOf(one, 'approved', { sha256 })).faults.join()).toContain('does not match');
+    expect(reading(entryOf(one, 'approved', { sha256 })).messages.join()).toContain(
+      'does not match',
+    );
   });
 
   test('variants stand beside it, each with a status of its own', () => {
@@ -116,7 +118,9 @@ describe.each(Object.entries(SAMPLES))('[C-24] of %s in a lock file', (member, s
     expect(stateOf(withVariant('pending'), other)).toBe('changed');
     expect(stateOf(withVariant('blocked'), other)).toBe('blocked');
     const sha256 = digestOf(one, kind);
-    expect(reading(withVariant('approved', { sha256 })).faults.join()).toContain('does not match');
+    expect(reading(withVariant('approved', { sha256 })).messages.join()).toContain(
+      'does not match',
+    );
   });
 
   test('an approval says who, when and why, and nothing is approved without one', () => {
@@ -127,11 +131,11 @@ describe.each(Object.entries(SAMPLES))('[C-24] of %s in a lock file', (member, s
     for (const change of [{ by: '' }, { at: 'yesterday' }, { note: 7 }]) {
       const approval = { ...APPROVAL, ...change };
       const variants = [entryOf(other, 'approved', { approval })];
-      expect(reading(entryOf(one, 'approved', { approval })).faults).toHaveLength(1);
-      expect(reading(entryOf(one, 'approved', { variants })).faults).toHaveLength(1);
+      expect(reading(entryOf(one, 'approved', { approval })).messages).toHaveLength(1);
+      expect(reading(entryOf(one, 'approved', { variants })).messages).toHaveLength(1);
     }
     const { sha256 } = entryOf(one, 'approved');
-    expect(reading({ status: 'approved', sha256, definition: one }).faults).toHaveLength(1);
+    expect(reading({ status: 'approved', sha256, definition: one }).messages).toHaveLength(1);
   });
 });
 
@@ -144,8 +148,8 @@ describe('[C-24] of instructions in a lock file', () => {
     ...more,
   });
   const shown = (instructions: object, offered: string): string | undefined => {
-    const { lock, faults } = read({ instructions });
-    expect(faults).toEqual([]);
+    const { lock, messages } = read({ instructions });
+    expect(messages).toEqual([]);
     return createCatalogue({
       ...{ upstream: 'github', lock, observed: observed([], { instructions: offered }) },
       ...{ mode: 'strict', onDrift: 'hide-tool', compile },
@@ -166,7 +170,7 @@ describe('[C-24] of instructions in a lock file', () => {
       textOf('Be brief.', 'approved', { sha256 }),
       textOf('Be long.', 'approved', { variants: [textOf('Be brief.', 'approved', { sha256 })] }),
     ])
-      expect(read({ instructions: wrong }).faults.join()).toContain('does not match');
+      expect(read({ instructions: wrong }).messages.join()).toContain('does not match');
   });
 
   test('an approval of them says who, when and why', () => {
@@ -181,16 +185,16 @@ describe('[C-24] of instructions in a lock file', () => {
         textOf('Be brief.', 'approved', { approval }),
         textOf('Be brief.', 'approved', { variants: wrong }),
       ])
-        expect(read({ instructions }).faults).toHaveLength(1);
+        expect(read({ instructions }).messages).toHaveLength(1);
     }
   });
 });
 
 describe('[C-24] of the whole lock file', () => {
   test('lockfileVersion and upstream must be those of the file', () => {
-    expect(read({}).faults).toEqual([]);
-    expect(read({ lockfileVersion: 2 }).faults).toEqual(['must be 1']);
-    expect(read({ upstream: 'gitlab' }).faults).toEqual(['differs from the name of the file']);
+    expect(read({}).messages).toEqual([]);
+    expect(read({ lockfileVersion: 2 }).messages).toEqual(['must be 1']);
+    expect(read({ upstream: 'gitlab' }).messages).toEqual(['differs from the name of the file']);
   });
 
   test('server is whom the answers of the server are compared with', () => {

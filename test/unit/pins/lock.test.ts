@@ -176,7 +176,7 @@ describe('reading', () => {
   ])('[L-08] %j is refused', (text, message) => {
     const { lock, diagnostics } = readLock(FILE, text);
     expect(lock).toBeUndefined();
-    expect(diagnostics.map((fault) => fault.message).join('\n')).toContain(message);
+    expect(diagnostics.map((diagnostic) => diagnostic.message).join('\n')).toContain(message);
   });
 
   test('[L-10] a lock file that was cut off anywhere is refused (docs/reference/attacks.md case 65)', () => {
@@ -243,7 +243,7 @@ describe('a folder of lock files', () => {
         readDir: () => Promise.reject(Object.assign(new Error(code), { code })),
         readFile: () => '',
       });
-    expect(await failing('ENOENT')).toMatchObject({ faults: [], locks: new Map() });
+    expect(await failing('ENOENT')).toMatchObject({ diagnostics: [], locks: new Map() });
     expect((await failing('EACCES')).diagnostics).toHaveLength(1);
   });
 });

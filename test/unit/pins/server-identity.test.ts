@@ -89,6 +89,6 @@ describe('[CRD-12] what a server calls itself', () => {
   ])('is a mistake as %s', (line, message) => {
     const written = writeLock(lockOf([])).replace('tools:', `${line}\ntools:`);
     const { diagnostics } = readLock(FILE, written);
-    expect(diagnostics.map((fault) => fault.message).join()).toContain(message);
+    expect(diagnostics.map((diagnostic) => diagnostic.message).join()).toContain(message);
   });
 });

@@ -115,10 +115,10 @@ describe('what the answer owes', () => {
       { kind: 'capture', pointers: ['/a', '/b'] },
     );
     expect(enforce(owing, MESSAGE, ADA, store([]))).toMatchObject({
-      owed: { maxResultBytes: 400, profiles: ['careful', 'strict'] },
+      responseObligations: { maxResultBytes: 400, profiles: ['careful', 'strict'] },
     });
     expect(enforce(allow(), MESSAGE, ADA, store([]))).toMatchObject({
-      owed: { maxResultBytes: undefined, profiles: [] },
+      responseObligations: { maxResultBytes: undefined, profiles: [] },
     });
   });
 });

@@ -27,7 +27,7 @@ function evaluate(
   return result.expression.evaluate(facts(args, more));
 }
 
-function fault(text: string): string {
+function errorOf(text: string): string {
   const result = compileExpression(text);
   return result.ok ? 'accepted' : `${result.why} (${result.suggestion ?? ''})`;
 }
@@ -69,29 +69,29 @@ describe('evaluation', () => {
 
 describe('compilation', () => {
   it('finds unknown names, members and functions, and says what was meant [P-43]', () => {
-    expect(fault('arg.title == "a"')).toBe('an unknown name is used (args)');
-    expect(fault('"a" in principal.group')).toBe('principal has no such member (groups)');
-    expect(fault('args.t.startWith("a")')).toBe('an unknown function is called (startsWith)');
-    expect(fault('tool == {}')).toMatch(/name a member of tool/);
-    expect(fault('principal[args.x] == "a"')).toMatch(/name a member of principal/);
-    expect(fault('args.title ==')).toMatch(/not valid CEL/);
-    expect(fault('google.protobuf.Timestamp{} == args.x')).toMatch(/messages/);
-    expect(fault('args.n + 1 == 2.0')).toMatch(/write 1.0/);
-    expect(fault('args.replace("a", "b") == "b"')).toMatch(/unknown function/);
+    expect(errorOf('arg.title == "a"')).toBe('an unknown name is used (args)');
+    expect(errorOf('"a" in principal.group')).toBe('principal has no such member (groups)');
+    expect(errorOf('args.t.startWith("a")')).toBe('an unknown function is called (startsWith)');
+    expect(errorOf('tool == {}')).toMatch(/name a member of tool/);
+    expect(errorOf('principal[args.x] == "a"')).toMatch(/name a member of principal/);
+    expect(errorOf('args.title ==')).toMatch(/not valid CEL/);
+    expect(errorOf('google.protobuf.Timestamp{} == args.x')).toMatch(/messages/);
+    expect(errorOf('args.n + 1 == 2.0')).toMatch(/write 1.0/);
+    expect(errorOf('args.replace("a", "b") == "b"')).toMatch(/unknown function/);
   });
 
   it('bounds the cost before anything runs [P-44]', () => {
     const nested = 'comprehensions (all, exists, map, filter) may not nest ()';
-    expect(fault('args.a.all(x, x.all(y, y > 1.0))')).toBe(nested);
-    expect(fault('args.a.map(x, x).all(y, y > 1.0)')).toBe(nested);
-    expect(fault('args.a.all(x, x > 1.0) && args.b.exists(y, y > 1.0)')).toBe('accepted');
-    expect(fault('args.a.all(x, x in args.a)')).toMatch(/may not read args/);
-    expect(fault('args.a.all(x, args.t.size() > 3)')).toMatch(/may not read args/);
-    expect(fault('args.a.all(x, x in principal.groups && x.size() < 9)')).toBe('accepted');
-    expect(fault('args.t.matches(args.p)')).toMatch(/literal/);
-    expect(fault('args.t.matches("(?=a)")')).toMatch(/RE2/);
-    expect(fault(`args.t == "${'x'.repeat(2100)}"`)).toMatch(/longer/);
-    expect(fault(`${'('.repeat(1000)}true${')'.repeat(1000)}`)).toMatch(/not valid CEL|nested/);
+    expect(errorOf('args.a.all(x, x.all(y, y > 1.0))')).toBe(nested);
+    expect(errorOf('args.a.map(x, x).all(y, y > 1.0)')).toBe(nested);
+    expect(errorOf('args.a.all(x, x > 1.0) && args.b.exists(y, y > 1.0)')).toBe('accepted');
+    expect(errorOf('args.a.all(x, x in args.a)')).toMatch(/may not read args/);
+    expect(errorOf('args.a.all(x, args.t.size() > 3)')).toMatch(/may not read args/);
+    expect(errorOf('args.a.all(x, x in principal.groups && x.size() < 9)')).toBe('accepted');
+    expect(errorOf('args.t.matches(args.p)')).toMatch(/literal/);
+    expect(errorOf('args.t.matches("(?=a)")')).toMatch(/RE2/);
+    expect(errorOf(`args.t == "${'x'.repeat(2100)}"`)).toMatch(/longer/);
+    expect(errorOf(`${'('.repeat(1000)}true${')'.repeat(1000)}`)).toMatch(/not valid CEL|nested/);
   });
 
   it('reports what is read, and what is read without asking first [P-45]', () => {

@@ -80,13 +80,13 @@ describe('[Q-02] capabilities', () => {
       { experimental: { x: 1 }, sampling: { tools: {} }, elicitation: { form: {} } },
       ['sampling', 'elicitation/form'],
     ],
-  ])('are cut where they are not granted: %j', (grants, left, askable) => {
+  ])('are cut where they are not granted: %j', (grants, left, allowedServerRequests) => {
     const outcome = initialize(declared, grants);
     expect(leaving(outcome)).toMatchObject({ params: { protocolVersion: '2025-11-25' } });
     expect((leaving(outcome)['params'] as JsonObject)['capabilities']).toEqual(
       JSON.parse(JSON.stringify(left)),
     );
-    expect(outcome).toMatchObject({ askable });
+    expect(outcome).toMatchObject({ allowedServerRequests });
   });
 
   test('an elicitation that names no mode means forms, and goes whole where they are not granted', () => {
@@ -94,7 +94,7 @@ describe('[Q-02] capabilities', () => {
     expect(leaving(urls)).toMatchObject({ params: { capabilities: {} } });
     expect(JSON.stringify(leaving(urls))).not.toContain('elicitation');
     const forms = initialize({ elicitation: {} }, grantsOf(false, true, false, false));
-    expect(forms).toMatchObject({ askable: ['elicitation/form'], edits: [] });
+    expect(forms).toMatchObject({ allowedServerRequests: ['elicitation/form'], edits: [] });
   });
 
   test('of stateless requests are cut alike', () => {
@@ -104,7 +104,7 @@ describe('[Q-02] capabilities', () => {
     const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/list' };
     const outcome = submit(body, { headers, grants: grantsOf(true, false, true, true) });
     expect(leaving(outcome)).toMatchObject({ params: { _meta: { [key]: { sampling: {} } } } });
-    expect(outcome).toMatchObject({ askable: ['sampling', 'elicitation/url'] });
+    expect(outcome).toMatchObject({ allowedServerRequests: ['sampling', 'elicitation/url'] });
     expect(JSON.stringify(leaving(outcome))).not.toContain('form');
   });
 
@@ -176,8 +176,9 @@ describe('[Q-17] changed roots', () => {
     expect(
       submit(changed, { session: { ...SESSION, allowedServerRequests: ['roots'] } }).kind,
     ).toBe('admitted');
-    for (const askable of [undefined, [], ['sampling' as const]]) {
-      const session = askable === undefined ? SESSION : { ...SESSION, askable };
+    for (const allowedServerRequests of [undefined, [], ['sampling' as const]]) {
+      const session =
+        allowedServerRequests === undefined ? SESSION : { ...SESSION, allowedServerRequests };
       expect(submit(changed, { session })).toMatchObject({
         reason: 'method-forbidden',
         status: 400,

@@ -134,18 +134,18 @@ describe('framing', () => {
 
   test('[M-29] invalid UTF-8 is a fault that stays', () => {
     const framer = createSseFramer({ maxEventBytes: CAP });
-    expect(framer.push(Uint8Array.of(0x64, 0xff, 0x0a))).toEqual({ fault: 'invalid-utf8' });
-    expect(framer.push(encoder.encode('data: 1\n\n'))).toEqual({ fault: 'invalid-utf8' });
+    expect(framer.push(Uint8Array.of(0x64, 0xff, 0x0a))).toEqual({ error: 'invalid-utf8' });
+    expect(framer.push(encoder.encode('data: 1\n\n'))).toEqual({ error: 'invalid-utf8' });
   });
 
   test('[M-29] the cap holds for one line, for many lines of one event, and not for many events', () => {
     expect(frameText(`data:${'x'.repeat(95)}\n\n`, 100)).toHaveLength(1);
-    expect(frameText(`data:${'x'.repeat(96)}\n\n`, 100)).toEqual({ fault: 'too-large' });
-    expect(frameText('data:xxxxx\n'.repeat(11), 100)).toEqual({ fault: 'too-large' });
+    expect(frameText(`data:${'x'.repeat(96)}\n\n`, 100)).toEqual({ error: 'too-large' });
+    expect(frameText('data:xxxxx\n'.repeat(11), 100)).toEqual({ error: 'too-large' });
     expect(frameText('data:xxxxx\n\n'.repeat(100), 100)).toHaveLength(100);
-    expect(frameText('x'.repeat(101), 100)).toEqual({ fault: 'too-large' });
+    expect(frameText('x'.repeat(101), 100)).toEqual({ error: 'too-large' });
     const framer = createSseFramer({ maxEventBytes: 100, maxLineBytes: 10 });
-    expect(framer.push(encoder.encode('data:xxxxxx\n'))).toEqual({ fault: 'too-large' });
+    expect(framer.push(encoder.encode('data:xxxxxx\n'))).toEqual({ error: 'too-large' });
   });
 
   test('[M-29] a line in very many chunks is read, and refused once it passes the cap', () => {
@@ -154,7 +154,7 @@ describe('framing', () => {
     for (let count = 0; count < 250_000; count++) framer.push(Uint8Array.of(0x61));
     expect(framer.push(encoder.encode('\n\n'))).toMatchObject([{ data: 'a'.repeat(250_000) }]);
     framer.push(new Uint8Array(300_000).fill(0x61));
-    expect(framer.push(Uint8Array.of(0x61))).toEqual({ fault: 'too-large' });
+    expect(framer.push(Uint8Array.of(0x61))).toEqual({ error: 'too-large' });
   });
 
   test('[M-29] a chunk that is reused by its owner changes nothing that was pushed', () => {

@@ -19,7 +19,7 @@ function refuseUse(): never {
   throw new Error('this exchange has no use for it');
 }
 
-function viewOf(id: number, offered: Catalogue, carried: Snapshot['carried']): Snapshot {
+function snapshotOf(id: number, offered: Catalogue, carried: Snapshot['carried']): Snapshot {
   return {
     id,
     upstream: 'github',
@@ -93,8 +93,8 @@ function incomingCall(): Incoming {
 
 describe('an exchange', () => {
   it('[E-37] is decided under what was listed while its caller was verified', async () => {
-    const before = viewOf(1, catalogue(), undefined);
-    const after = viewOf(2, catalogue({ tools: { get_issue: {} } }), {
+    const before = snapshotOf(1, catalogue(), undefined);
+    const after = snapshotOf(2, catalogue({ tools: { get_issue: {} } }), {
       sessions: [],
       stateless: [STATELESS],
     });

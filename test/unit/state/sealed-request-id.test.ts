@@ -28,7 +28,12 @@ describe('the id of a request to a server of HTTP+SSE', () => {
       SENT,
       { ...SENT, id: '1', maxResultBytes: undefined, profiles: [] },
       { ...SENT, method: 'resources/read', target: { kind: 'resource', uri: 'a://b' } as const },
-      { ...SENT, method: 'tools/list', target: { kind: 'none' } as const, askable: [] },
+      {
+        ...SENT,
+        method: 'tools/list',
+        target: { kind: 'none' } as const,
+        allowedServerRequests: [],
+      },
     ]) {
       const sealed = sealRequest(ring, PLACE, sent, LATER) ?? '';
       expect(openRequest(ring, PLACE, sealed, 0)).toEqual(sent);

@@ -106,7 +106,7 @@ describe('several replicas', () => {
     const link = store.link();
     const unlessCut = <Asked extends unknown[], T>(ask: (...asked: Asked) => Promise<T>) =>
       ((...asked) => (isCut ? Promise.reject(new Error('cut off')) : ask(...asked))) as typeof ask;
-    const cut = { look: unlessCut(link.poll), endSession: unlessCut(link.endSession) };
+    const cut = { poll: unlessCut(link.poll), endSession: unlessCut(link.endSession) };
     const one = await replica({ now, link: { ...link, ...cut } });
     const [other, third] = [await replica({ now }), await replica({ now })];
     isCut = true;
@@ -257,29 +257,29 @@ describe('a store that is down', () => {
 
 describe('words between replicas', () => {
   function listen(state: GatewayState): readonly Json[] {
-    const heard: Json[] = [];
-    state.replicaBus.onMessage((word) => heard.push(word));
-    return heard;
+    const received: Json[] = [];
+    state.replicaBus.onMessage((word) => received.push(word));
+    return received;
   }
 
   it('[REV-34] reach the one that they are for, once and in their order', async () => {
     const [one, other, third] = [await replica(), await replica(), await replica()];
-    const [heard, overheard, own] = [listen(other), listen(third), listen(one)];
+    const [received, overheard, own] = [listen(other), listen(third), listen(one)];
     for (const word of ['first', 'second'])
       expect(await one.replicaBus.send(other.replicaBus.self, { word })).toBe('told');
     await pass(30);
-    expect(heard).toEqual([{ word: 'first' }, { word: 'second' }]);
+    expect(received).toEqual([{ word: 'first' }, { word: 'second' }]);
     await pass(1_100);
-    expect([heard.length, overheard, own]).toEqual([2, [], []]);
+    expect([received.length, overheard, own]).toEqual([2, [], []]);
     expect(await one.replicaBus.publish('to all')).toBe('told');
     expect(own).toEqual(['to all']);
     await pass(30);
-    expect([heard.at(-1), overheard, own]).toEqual(['to all', ['to all'], ['to all']]);
+    expect([received.at(-1), overheard, own]).toEqual(['to all', ['to all'], ['to all']]);
   });
 
   it('[REV-34] to all are heard everywhere in one order, however soon one follows another', async () => {
     const all = [await replica(), await replica(), await replica()];
-    const heard = all.map(listen);
+    const received = all.map(listen);
     const [one, other, third] = all;
     expect(await one?.replicaBus.publish('first')).toBe('told');
     expect(await other?.replicaBus.publish('second')).toBe('told');
@@ -287,21 +287,21 @@ describe('words between replicas', () => {
       [third, one, other, one].map((state, index) => state?.replicaBus.publish(index)),
     );
     await pass(30);
-    const [order = []] = heard;
+    const [order = []] = received;
     expect(order.slice(0, 2)).toEqual(['first', 'second']);
     expect([...order].sort()).toEqual([0, 1, 2, 3, 'first', 'second']);
-    for (const words of heard) expect(words).toEqual(order);
+    for (const words of received) expect(words).toEqual(order);
   });
 
   it('[REV-34] to all are told to none where one has too much to read, and not called told', async () => {
     const link = store.link();
-    const full = { ...link, leaveWords: () => Promise.resolve('full' as const) };
+    const full = { ...link, enqueueMessages: () => Promise.resolve('full' as const) };
     const [one, other] = [await replica({ link: full }), await replica()];
-    const [own, heard] = [listen(one), listen(other)];
+    const [own, received] = [listen(one), listen(other)];
     expect(await one.replicaBus.publish('word')).toBe('unavailable');
     expect(await one.replicaBus.send(other.replicaBus.self, 'word')).toBe('unavailable');
     await pass(600);
-    expect([own, heard]).toEqual([[], []]);
+    expect([own, received]).toEqual([[], []]);
   });
 
   it('[REV-34] are not called told by whoever does not hear its own', async () => {
@@ -326,14 +326,14 @@ describe('words between replicas', () => {
       },
     };
     const [one, other] = [await replica(), await replica({ link: lossy })];
-    const heard = listen(other);
+    const received = listen(other);
     isLossy = true;
     await one.replicaBus.send(other.replicaBus.self, 'word');
     await pass(600);
-    expect(heard).toEqual([]);
+    expect(received).toEqual([]);
     isLossy = false;
     await pass(1_600);
-    expect(heard).toEqual(['word']);
+    expect(received).toEqual(['word']);
   });
 
   it('[REV-34, REV-10] too long for one answer of a slow store are read one by one, and hide no revocation', async () => {
@@ -347,26 +347,26 @@ describe('words between replicas', () => {
       },
     };
     const [one, other] = [await replica(), await replica({ link: slow })];
-    const heard = listen(other);
+    const received = listen(other);
     const said = Array.from({ length: 20 }, (_, index) => index);
     for (const word of said) await one.replicaBus.send(other.replicaBus.self, word);
     await one.revocations.add(revocationOf(ofToken('token-1')));
     await pass(1_100);
     expect(other.revocations.checkPrincipal(callerOf())).toBe('token-revoked');
     await pass(8_000);
-    expect(heard).toEqual(said);
+    expect(received).toEqual(said);
     expect(other.status().isUnreachable).toBe(false);
   });
 
   it('[REV-34] of a flood are read a few at a look, one look after the other', async () => {
     const [one, other] = [await replica(), await replica()];
-    const heard = listen(other);
+    const received = listen(other);
     const said = Array.from({ length: 3 * MAX_MESSAGES_PER_POLL }, (_, index) => index);
     for (const word of said) await one.replicaBus.send(other.replicaBus.self, word);
     await pass(20);
-    expect(heard).toHaveLength(MAX_MESSAGES_PER_POLL);
+    expect(received).toHaveLength(MAX_MESSAGES_PER_POLL);
     await pass(100);
-    expect(heard).toEqual(said);
+    expect(received).toEqual(said);
   });
 
   it('[REV-34] are told to nobody where nobody of that name runs, or where they are too long', async () => {
@@ -388,7 +388,7 @@ describe('words between replicas', () => {
       },
     };
     const [one, other] = [await replica({ link: keep }), await replica()];
-    const heard = listen(other);
+    const received = listen(other);
     await one.replicaBus.send('somebody else', 'not for this one');
     await one.replicaBus.send(other.replicaBus.self, 'for this one');
     const stranger = await replica({ of: createKeyRing([NEXT_KEY]), link: keep });
@@ -400,11 +400,11 @@ describe('words between replicas', () => {
     const misled = written.map(({ text }) => ({ replica: other.replicaBus.self, text }));
     await link.enqueueMessages(misled, 60_000);
     await pass(600);
-    expect(heard).toEqual(['for this one']);
+    expect(received).toEqual(['for this one']);
     // A store that gives again what was read changes nothing.
     await link.enqueueMessages(misled, 60_000);
     await pass(600);
-    expect(heard).toEqual(['for this one']);
+    expect(received).toEqual(['for this one']);
   });
 
   it('[REV-34] are not told while the store is down, and nobody waits for it', async () => {
@@ -419,10 +419,10 @@ describe('words between replicas', () => {
   it('[REV-34] have nobody to go to from a replica alone', async () => {
     const alone = createMemoryState({ ring, now: Date.now });
     const { replicaBus } = alone;
-    const heard = listen(alone);
+    const received = listen(alone);
     expect(await replicaBus.send(replicaBus.self, 'word')).toBe('nobody');
     expect(await replicaBus.publish('word')).toBe('told');
-    expect(heard).toEqual(['word']);
+    expect(received).toEqual(['word']);
   });
 });
 

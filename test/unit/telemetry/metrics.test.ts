@@ -7,7 +7,7 @@ import { sampleRecord } from '../audit/samples.js';
 
 const names = {
   upstreams: new Map([['github', {}]]),
-  endpoints: new Map([['all', {}]]),
+  aggregates: new Map([['all', {}]]),
   issuers: new Map([['corp', {}]]),
 } as unknown as Pick<Settings, 'upstreams' | 'aggregates' | 'issuers'>;
 

@@ -21,23 +21,23 @@ describe('the room for answers', () => {
   ): Promise<ReservationOutcome | 'at once'> => Promise.resolve(held.hold(bytes) ?? 'at once');
 
   it('[PRF-12] is given at once while there is some, and each upstream has its part', async () => {
-    const room = createResponseBufferQuota(BOUNDS);
-    expect(room.enter('one').hold(60)).toBeUndefined();
-    const second = room.enter('one');
+    const quota = createResponseBufferQuota(BOUNDS);
+    expect(quota.enter('one').hold(60)).toBeUndefined();
+    const second = quota.enter('one');
     const late = holding(second, 60);
-    expect(room.enter('two').hold(100)).toBeUndefined();
+    expect(quota.enter('two').hold(100)).toBeUndefined();
     await vi.advanceTimersByTimeAsync(1_000);
     expect(await late).toBe('overloaded');
-    expect(room.heldBytes).toBe(160);
+    expect(quota.heldBytes).toBe(160);
   });
 
   it('[PRF-12] is given to who waited once it was given back, upstreams in turns', async () => {
-    const room = createResponseBufferQuota({ ...BOUNDS, maxBytes: 100, quotaDivisor: 1 });
-    const first = room.enter('zero');
+    const quota = createResponseBufferQuota({ ...BOUNDS, maxBytes: 100, quotaDivisor: 1 });
+    const first = quota.enter('zero');
     expect(first.hold(100)).toBeUndefined();
     const came: string[] = [];
     const entered = ['one', 'one', 'two'].map((upstream, at) => {
-      const held = room.enter(upstream);
+      const held = quota.enter(upstream);
       void holding(held, 50).then((how) => came.push(`${upstream} ${at} ${how}`));
       return held;
     });
@@ -48,12 +48,12 @@ describe('the room for answers', () => {
     await vi.advanceTimersByTimeAsync(1);
     expect(came).toEqual(['one 0 held', 'two 2 held', 'one 1 held']);
     for (const held of entered) held.release();
-    expect(room.heldBytes).toBe(0);
+    expect(quota.heldBytes).toBe(0);
   });
 
   it('[PRF-12] lets the oldest go on, so that answers that grow cannot all wait for each other', async () => {
-    const room = createResponseBufferQuota({ ...BOUNDS, maxBytes: 100, quotaDivisor: 1 });
-    const growing = Array.from({ length: 4 }, () => room.enter('one'));
+    const quota = createResponseBufferQuota({ ...BOUNDS, maxBytes: 100, quotaDivisor: 1 });
+    const growing = Array.from({ length: 4 }, () => quota.enter('one'));
     for (const held of growing) expect(held.hold(25)).toBeUndefined();
     const outcomes = growing.map((held) => holding(held, 50));
     const done: number[] = [];
@@ -63,37 +63,37 @@ describe('the room for answers', () => {
       held.release();
     }
     expect(done).toEqual([0, 1, 2, 3]);
-    expect(room.heldBytes).toBe(0);
+    expect(quota.heldBytes).toBe(0);
   });
 
   it('[PRF-12] one answer may always have, however large it is', () => {
-    const room = createResponseBufferQuota(BOUNDS);
-    expect(room.enter('one').hold(390)).toBeUndefined();
+    const quota = createResponseBufferQuota(BOUNDS);
+    expect(quota.enter('one').hold(390)).toBeUndefined();
   });
 
   it('[PRF-12] is not held by who gave up waiting, nor twice by who holds less than before', async () => {
-    const room = createResponseBufferQuota(BOUNDS);
-    const held = room.enter('one');
+    const quota = createResponseBufferQuota(BOUNDS);
+    const held = quota.enter('one');
     expect(held.hold(100)).toBeUndefined();
-    const waiting = room.enter('one');
+    const waiting = quota.enter('one');
     const outcome = holding(waiting, 50);
     waiting.release();
     expect(await outcome).toBe('overloaded');
     expect(held.hold(10)).toBeUndefined();
-    expect(room.heldBytes).toBe(10);
+    expect(quota.heldBytes).toBe(10);
     held.release();
     held.release();
-    expect(room.heldBytes).toBe(0);
+    expect(quota.heldBytes).toBe(0);
   });
 
   it('[PRF-12] is given at a rate to each upstream, and holds up no other', async () => {
-    const room = createResponseBufferQuota({ maxBytes: 1_000, quotaDivisor: 1, ...RATE });
-    expect(room.enter('one').hold(110)).toBeUndefined();
+    const quota = createResponseBufferQuota({ maxBytes: 1_000, quotaDivisor: 1, ...RATE });
+    expect(quota.enter('one').hold(110)).toBeUndefined();
     const came: string[] = [];
     for (const name of ['second', 'third'])
-      void holding(room.enter('one'), 110).then((how) => came.push(`${name} ${how}`));
-    expect(room.enter('one').hold(10)).toBeUndefined();
-    expect(room.enter('two').hold(110)).toBeUndefined();
+      void holding(quota.enter('one'), 110).then((how) => came.push(`${name} ${how}`));
+    expect(quota.enter('one').hold(10)).toBeUndefined();
+    expect(quota.enter('two').hold(110)).toBeUndefined();
     await vi.advanceTimersByTimeAsync(100);
     expect(came).toEqual(['second held']);
     await vi.advanceTimersByTimeAsync(800);

@@ -40,14 +40,14 @@ async function startServer(chunks: number): Promise<Server> {
 const textOf = (at: number): string => `<${at}>`;
 const chunkOf = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
 
-async function ask(server: Server, enterRoom?: OpenReservation): Promise<UpstreamResponse> {
+async function ask(server: Server, openReservation?: OpenReservation): Promise<UpstreamResponse> {
   const { port } = server.address() as AddressInfo;
   const pool = new Pool(`http://127.0.0.1:${port}`);
   open.push(() => pool.destroy());
   const outcome = await new Promise<ForwardOutcome>((resolve) => {
     pool.dispatch(
       { path: '/', method: 'POST', body: '{}' },
-      createResponseReader(resolve, undefined, enterRoom),
+      createResponseReader(resolve, undefined, openReservation),
     );
   });
   if (outcome.kind === 'fault') throw new Error(outcome.reason);
@@ -70,29 +70,29 @@ describe('an answer that is read as it comes', () => {
 describe('an answer that is kept until it is whole', () => {
   const CHUNKS = 40_000;
 
-  async function askIn(room: ResponseBufferQuota): Promise<UpstreamResponse> {
-    return ask(await startServer(CHUNKS), () => room.enter('one'));
+  async function askIn(quota: ResponseBufferQuota): Promise<UpstreamResponse> {
+    return ask(await startServer(CHUNKS), () => quota.enter('one'));
   }
 
   it('[PRF-12] holds room from some length on, until it is let go', async () => {
-    const room = createResponseBufferQuota();
-    const response = await askIn(room);
+    const quota = createResponseBufferQuota();
+    const response = await askIn(quota);
     const whole = await response.readBody(8 * 1024 * 1024, 5_000);
     if (typeof whole === 'string') throw new Error(whole);
     expect(Buffer.from(inOnePiece(whole)).toString()).toBe(
       Array.from({ length: CHUNKS }, (_, at) => textOf(at)).join(''),
     );
-    expect(room.heldBytes).toBeGreaterThanOrEqual(inOnePiece(whole).byteLength);
+    expect(quota.heldBytes).toBeGreaterThanOrEqual(inOnePiece(whole).byteLength);
     response.release();
-    expect(room.heldBytes).toBe(0);
+    expect(quota.heldBytes).toBe(0);
   });
 
   it('[PRF-12] waits for room, and is given up where there is none', async () => {
-    const room = createResponseBufferQuota({ maxBytes: 1024, quotaDivisor: 1, maxWaitMs: 50 });
-    const other = room.enter('one');
+    const quota = createResponseBufferQuota({ maxBytes: 1024, quotaDivisor: 1, maxWaitMs: 50 });
+    const other = quota.enter('one');
     expect(other.hold(1024)).toBeUndefined();
-    expect(await (await askIn(room)).readBody(8 * 1024 * 1024, 5_000)).toBe('overloaded');
-    const waiting = (await askIn(room)).readBody(8 * 1024 * 1024, 5_000);
+    expect(await (await askIn(quota)).readBody(8 * 1024 * 1024, 5_000)).toBe('overloaded');
+    const waiting = (await askIn(quota)).readBody(8 * 1024 * 1024, 5_000);
     setImmediate(() => other.release());
     expect(await waiting).toBeInstanceOf(Uint8Array);
   });
@@ -101,9 +101,9 @@ describe('an answer that is kept until it is whole', () => {
     ['past its cap', 100_000, 'too-large'],
     ['past its time', 8 * 1024 * 1024, 'upstream-timeout'],
   ])('[PRF-12] holds nothing once it is given up %s', async (_how, maxBytes, why) => {
-    const room = createResponseBufferQuota();
-    const response = await askIn(room);
+    const quota = createResponseBufferQuota();
+    const response = await askIn(quota);
     expect(await response.readBody(maxBytes, why === 'upstream-timeout' ? 0 : 5_000)).toBe(why);
-    expect(room.heldBytes).toBe(0);
+    expect(quota.heldBytes).toBe(0);
   });
 });

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { checkMergedNames } from '../../../../src/gateway/config-version.js';
 import { buildTables } from '../../../../src/gateway/listeners.js';
 import type { Catalogue } from '../../../../src/policy/definitions.js';
-import { FILE, faultLines, GOOD, LOCAL, lineOf, read, settingsOf } from '../reading.js';
+import { diagnosticLines, FILE, GOOD, LOCAL, lineOf, read, settingsOf } from '../reading.js';
 
 const TWO = GOOD.replace(
   'policies:',
   '  web:\n    url: https://web.example.com/mcp\n    issuers: [corp]\n    scopesSupported: [w, s]\npolicies:',
 ).replace('issuers: [corp]\n', 'issuers: [corp]\n    scopesSupported: [g, s]\n');
 
-function withEndpoint(text: string, base = TWO): string {
+function withAggregate(text: string, base = TWO): string {
   return `${base}endpoints:\n  all: {${text}}\n`;
 }
 
@@ -17,7 +17,9 @@ const MEMBERS = 'upstreams: {github: {prefix: gh_}, web: {}}';
 
 describe('[MRG-20] an endpoint in the configuration', () => {
   it('is a resource of its own over its members', () => {
-    const { aggregates } = settingsOf(withEndpoint(`path: /together, issuers: [corp], ${MEMBERS}`));
+    const { aggregates } = settingsOf(
+      withAggregate(`path: /together, issuers: [corp], ${MEMBERS}`),
+    );
     expect(aggregates.get('all')).toEqual({
       name: 'all',
       path: '/together',
@@ -27,7 +29,7 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       audiences: { corp: ['https://mcp.example.com/together'] },
       binding: 'none',
       scopesSupported: ['g', 's', 'w'],
-      members: [
+      backends: [
         { upstream: 'github', prefix: 'gh_' },
         { upstream: 'web', prefix: 'web_' },
       ],
@@ -44,7 +46,7 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       'w, s]',
       `w, s]\n    binding: ${other}`,
     );
-    const { aggregates } = settingsOf(withEndpoint(`issuers: [corp], ${MEMBERS}`, base));
+    const { aggregates } = settingsOf(withAggregate(`issuers: [corp], ${MEMBERS}`, base));
     expect(aggregates.get('all')?.binding).toBe(demanded);
   });
 
@@ -53,13 +55,13 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       'w, s]',
       'w, s]\n    binding: dpop',
     );
-    expect(faultLines(withEndpoint(`issuers: [corp], ${MEMBERS}`, base)).join('\n')).toContain(
-      'one member wants tokens bound by "dpop", another by "mtls"',
-    );
+    expect(
+      diagnosticLines(withAggregate(`issuers: [corp], ${MEMBERS}`, base)).join('\n'),
+    ).toContain('one member wants tokens bound by "dpop", another by "mtls"');
   });
 
   it('has the path of its name, and may be open where all its members are', () => {
-    const open = withEndpoint('authentication: none, upstreams: {demo: {}}', LOCAL);
+    const open = withAggregate('authentication: none, upstreams: {demo: {}}', LOCAL);
     expect(settingsOf(open).aggregates.get('all')).toMatchObject({
       path: '/all',
       resource: 'http://127.0.0.1:8080/all',
@@ -121,7 +123,7 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       '"crop" is not among the issuers of this endpoint; did you mean "corp"?',
     ],
   ])('is refused where %s', (_, text, message) => {
-    expect(faultLines(withEndpoint(text)).join('\n')).toContain(message);
+    expect(diagnosticLines(withAggregate(text)).join('\n')).toContain(message);
   });
 
   it('is refused where tokens would be shown to several issuers in turn', () => {
@@ -130,7 +132,9 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       'upstreams:',
       `  other: {issuer: "https://other.example.com", ${introspected}}\nupstreams:`,
     );
-    const lines = faultLines(withEndpoint(`issuers: [corp, other], ${MEMBERS}`, base)).join('\n');
+    const lines = diagnosticLines(withAggregate(`issuers: [corp, other], ${MEMBERS}`, base)).join(
+      '\n',
+    );
     expect(lines).toContain('one issuer of an endpoint may be introspected, not several');
   });
 
@@ -139,18 +143,18 @@ describe('[MRG-20] an endpoint in the configuration', () => {
       'upstreams:',
       '  other: {issuer: "https://other.example.com", algorithms: [ES256]}\nupstreams:',
     );
-    const text = withEndpoint(`issuers: [corp, other], ${MEMBERS}`, second);
-    expect(faultLines(text).join('\n')).toContain(
+    const text = withAggregate(`issuers: [corp, other], ${MEMBERS}`, second);
+    expect(diagnosticLines(text).join('\n')).toContain(
       'the member "github" does not accept this issuer',
     );
     const named = `${TWO}endpoints:\n  web: {path: /x, issuers: [corp], ${MEMBERS}}\n`;
-    expect(faultLines(named).join('\n')).toContain('an upstream has this name too');
+    expect(diagnosticLines(named).join('\n')).toContain('an upstream has this name too');
   });
 });
 
 describe('[MRG-19] the path of an endpoint', () => {
   it('takes what its strictest member takes, and places of each member', () => {
-    const text = withEndpoint(
+    const text = withAggregate(
       `issuers: [corp], ${MEMBERS}`,
       TWO.replace(
         '/github.example.com/mcp\n',
@@ -164,7 +168,7 @@ describe('[MRG-19] the path of an endpoint', () => {
     expect(routes.get('/all')).toMatchObject({
       upstream: 'all',
       maxRequestBytes: 2048,
-      members: new Map([
+      backends: new Map([
         ['github', 3],
         ['web', 100],
       ]),
@@ -174,7 +178,7 @@ describe('[MRG-19] the path of an endpoint', () => {
   });
 
   it('is as local as its members where nobody authenticates', () => {
-    const open = withEndpoint('authentication: none, upstreams: {demo: {}}', LOCAL);
+    const open = withAggregate('authentication: none, upstreams: {demo: {}}', LOCAL);
     const { refusesForwarded, documents } = buildTables(settingsOf(open), 1, []);
     expect(refusesForwarded('all')).toBe(true);
     expect(documents.has('/.well-known/oauth-protected-resource/all')).toBe(false);
@@ -195,7 +199,7 @@ describe('[MRG-14] names that look alike under prefixes', () => {
   }
 
   it('are refused at the place of their endpoint, what is not approved aside', () => {
-    const text = withEndpoint(
+    const text = withAggregate(
       'issuers: [corp], upstreams: {github: {prefix: git_}, web: {prefix: github_}}',
     );
     const { outline } = read(text);
@@ -203,14 +207,14 @@ describe('[MRG-14] names that look alike under prefixes', () => {
       ['github', pinned(['hub_search', 'new_x', 'status'])],
       ['web', pinned(['search', 'new_x'])],
     ]);
-    const faults = checkMergedNames(
+    const diagnostics = checkMergedNames(
       outline ?? { file: FILE, aggregates: [] },
       (upstream) => catalogues.get(upstream),
       'error',
     );
-    expect(faults.map(lineOf)).toEqual([
+    expect(diagnostics.map(lineOf)).toEqual([
       '19:3 error names that look alike: "git_hub_search" of github, "github_search" of web',
     ]);
-    expect(faults[0]?.file).toBe(FILE);
+    expect(diagnostics[0]?.file).toBe(FILE);
   });
 });

@@ -4,7 +4,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { makeAuthority } from '../../../support/authority.js';
-import { FOLDER, faultLines, GOOD, type Surroundings, settingsOf } from '../reading.js';
+import { diagnosticLines, FOLDER, GOOD, type Surroundings, settingsOf } from '../reading.js';
 
 const authority = makeAuthority();
 const own = authority.issue();
@@ -35,8 +35,8 @@ function upstream(...lines: readonly string[]): string {
   );
 }
 
-function faults(...lines: readonly string[]): readonly string[] {
-  return faultLines(upstream(...lines), AROUND).map((line) => line.replace(/^\S+ /, ''));
+function diagnosticsOf(...lines: readonly string[]): readonly string[] {
+  return diagnosticLines(upstream(...lines), AROUND).map((line) => line.replace(/^\S+ /, ''));
 }
 
 function github(...lines: readonly string[]) {
@@ -140,7 +140,7 @@ describe('[CRD-03] credentials', () => {
       ['error "token-exchange" is not one of none, static, client-credentials'],
     ],
   ])('need %s', (_, lines, expected) => {
-    expect(faults(...lines)).toEqual(expected);
+    expect(diagnosticsOf(...lines)).toEqual(expected);
   });
 });
 
@@ -160,7 +160,7 @@ admin: {issuers: {corp: {audience: urn:admins, roles: {viewer: [sec]}}}}
     'are asked for by no credential: %s',
     (audience) => {
       const line = `credentials: {type: client-credentials, ${SERVER}, audience: "${audience}"}`;
-      const found = faultLines(textOf(line), AROUND).map((one) => one.replace(/^\S+ /, ''));
+      const found = diagnosticLines(textOf(line), AROUND).map((one) => one.replace(/^\S+ /, ''));
       expect(found).toEqual(['error this is an audience of the gateway itself']);
     },
   );
@@ -233,14 +233,14 @@ describe('[CRD-03] tls', () => {
       'warning this certificate has expired',
     ],
   ])('needs %s', (_, line, expected) => {
-    expect(faults(line)).toEqual([expected]);
+    expect(diagnosticsOf(line)).toEqual([expected]);
   });
 
   it('belongs to https', () => {
     const plain = upstream('network: loopback', 'tls: {serverName: a}')
       .replace('https://github.example.com', 'http://127.0.0.1:3001')
       .replace('https://mcp.example.com', 'http://127.0.0.1:8080');
-    expect(faultLines(plain, AROUND)).toEqual([
+    expect(diagnosticLines(plain, AROUND)).toEqual([
       '13:5 error this upstream is reached by plain http',
     ]);
   });
@@ -261,15 +261,17 @@ describe('[CRD-03] identity', () => {
     ['Mcp-Name', 'error the gateway sets this header itself'],
     ['Host', 'error the gateway sets this header itself'],
   ])('cannot stand in %s', (header, expected) => {
-    expect(faults(`identity: {header: ${header}}`)).toEqual([expected]);
+    expect(diagnosticsOf(`identity: {header: ${header}}`)).toEqual([expected]);
   });
 
   it('cannot stand where a credential stands, or live long', () => {
     const credential = 'credentials: {type: static, header: X-Caller, value: {env: SECRET}}';
-    expect(faults(credential, 'identity: {header: x-caller}')).toEqual([
+    expect(diagnosticsOf(credential, 'identity: {header: x-caller}')).toEqual([
       'error "credentials" has this header too',
     ]);
-    expect(faults('identity: {ttl: 1h}')).toEqual(['error an assertion is valid for 1s to 10m']);
+    expect(diagnosticsOf('identity: {ttl: 1h}')).toEqual([
+      'error an assertion is valid for 1s to 10m',
+    ]);
   });
 });
 
@@ -295,7 +297,7 @@ describe('[CRD-03] the page on credentials', () => {
         '/run/secrets/as-key': own.key,
       },
     };
-    expect(faultLines(upstream(...block.trimEnd().split('\n')), around)).toEqual([]);
+    expect(diagnosticLines(upstream(...block.trimEnd().split('\n')), around)).toEqual([]);
   });
 
   it('shows every kind', () => {
@@ -315,7 +317,7 @@ describe('[CRD-14] a secret that is too short to be recognized where it comes ba
     ],
   ])('is warned of: %s', (_what, line) => {
     const lines = (value: string): readonly string[] =>
-      faultLines(upstream(line), { env: { S: value } }).map((one) => one.replace(/^\S+ /, ''));
+      diagnosticLines(upstream(line), { env: { S: value } }).map((one) => one.replace(/^\S+ /, ''));
     const warning = /^warning this secret is shorter than 12 characters/;
     expect(lines('elevenchars')).toEqual([expect.stringMatching(warning)]);
     expect(lines('twelve-chars')).toEqual([]);

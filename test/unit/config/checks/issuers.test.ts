@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { impliedBy } from '../../../../src/config/checks/issuers.js';
-import { faultLines, GOOD, lineOf, read } from '../reading.js';
+import { diagnosticLines, GOOD, lineOf, read } from '../reading.js';
 
 const SECRET_ENV = { KEY: '0123456789abcdef'.repeat(4), CLIENT: 'of the client' };
 const ASKED = `introspection: {clientId: gw, clientSecret: {env: CLIENT}}`;
@@ -113,7 +113,7 @@ describe('[TOK-16] an issuer', () => {
     const text = issuerWith(ASKED)
       .replace('upstreams:\n', `${second}upstreams:\n`)
       .replace('issuers: [corp]', 'issuers: [corp, other]');
-    expect(faultLines(text, { env: SECRET_ENV }).join('\n')).toContain(
+    expect(diagnosticLines(text, { env: SECRET_ENV }).join('\n')).toContain(
       'one issuer of an upstream may be introspected, not several',
     );
   });

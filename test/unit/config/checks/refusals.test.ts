@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { faultLines, GOOD, KEY_HEX, LOCAL, read } from '../reading.js';
+import { diagnosticLines, GOOD, KEY_HEX, LOCAL, read } from '../reading.js';
 
 /** The good text with one part written otherwise. */
 function swap(part: string, by: string, text: string = GOOD): string {
@@ -84,13 +84,13 @@ describe('[C-07, MCP-66] serve refuses to start: origins', () => {
       ),
       '8:19 error the issuer "corp" has this identifier too',
     ],
-  ])('%s', (_, text, line) => expect(faultLines(text)).toContain(line));
+  ])('%s', (_, text, line) => expect(diagnosticLines(text)).toContain(line));
 });
 
 describe('[LEG-10] serve refuses to start: times', () => {
   it('an exchange must end before its first byte may come', () => {
     const limits = 'issuers: [corp]\n    limits: {requestTimeout: 30s, exchangeMax: 10s}';
-    expect(faultLines(swap('issuers: [corp]', limits))).toEqual([
+    expect(diagnosticLines(swap('issuers: [corp]', limits))).toEqual([
       '12:48 error "exchangeMax" is shorter than "requestTimeout"',
     ]);
   });
@@ -98,7 +98,7 @@ describe('[LEG-10] serve refuses to start: times', () => {
 
 describe('[C-08] serve refuses to start: keys and secrets', () => {
   it('keys are missing outside loopback', () => {
-    expect(faultLines(swap('keys: [{env: KEY}]\n', ''))).toEqual([
+    expect(diagnosticLines(swap('keys: [{env: KEY}]\n', ''))).toEqual([
       '1:1 error the key "keys" is missing: outside loopback the gateway needs a key of its own',
     ]);
   });
@@ -112,14 +112,14 @@ describe('[C-08] serve refuses to start: keys and secrets', () => {
       '3:8 error this secret is not a gateway key: 32 bytes as base64 or hex, or what `sallyport keys new` prints',
     ],
   ])('a secret in the environment is %s', (_, env, line) => {
-    expect(faultLines(swap('env: KEY', 'env: GONE'), { env })).toEqual([line]);
+    expect(diagnosticLines(swap('env: KEY', 'env: GONE'), { env })).toEqual([line]);
   });
 
   it.each([
     ['missing', {}, '3:15 error the file of this secret cannot be read'],
     ['empty', { '/srv/config/key': '\n' }, '3:15 error the file of this secret is empty'],
   ])('a secret file is %s', (_, files, line) => {
-    expect(faultLines(swap('env: KEY', 'file: key'), { files })).toEqual([line]);
+    expect(diagnosticLines(swap('env: KEY', 'file: key'), { files })).toEqual([line]);
   });
 
   it.each([
@@ -128,7 +128,7 @@ describe('[C-08] serve refuses to start: keys and secrets', () => {
     ['an empty map', '{}', 'found an empty map'],
     ['both', '{env: A, file: b}', 'not both'],
   ])('%s where a secret belongs is refused and not echoed', (_, written, words) => {
-    const lines = faultLines(`${GOOD}admin: {breakGlass: {token: ${written}}}\n`);
+    const lines = diagnosticLines(`${GOOD}admin: {breakGlass: {token: ${written}}}\n`);
     expect(lines).toEqual([
       `13:29 error expected a secret reference, {env: NAME} or {file: PATH}, ${words}`,
     ]);
@@ -156,7 +156,7 @@ describe('[C-08] serve refuses to start: keys and secrets', () => {
   });
 
   it('a key stands twice', () => {
-    const lines = faultLines(swap('[{env: KEY}]', '[{env: KEY}, {env: B}]'), {
+    const lines = diagnosticLines(swap('[{env: KEY}]', '[{env: KEY}, {env: B}]'), {
       env: { B: KEY_HEX },
     });
     expect(lines).toEqual(['3:20 error this key stands twice']);
@@ -168,7 +168,7 @@ describe('[C-08] serve refuses to start: keys and secrets', () => {
       'issuers: [corp]\n    credentials: {type: static, header: A, value: {env: H}}',
     );
     const env = { H: 'a\r\nb: c', T: 'short' };
-    expect(faultLines(`${text}admin: {breakGlass: {token: {env: T}}}\n`, { env })).toEqual([
+    expect(diagnosticLines(`${text}admin: {breakGlass: {token: {env: T}}}\n`, { env })).toEqual([
       '12:51 error this secret cannot be the value of an HTTP header',
       '14:29 error this secret is shorter than 32 characters',
     ]);
@@ -239,7 +239,7 @@ describe('[C-09] serve refuses to start: upstreams', () => {
       swap('[corp]', '[corp]\n    authentication: none'),
       '12:21 error an upstream has issuers or "authentication: none", not both',
     ],
-  ])('%s', (_, text, line) => expect(faultLines(text)).toContain(line));
+  ])('%s', (_, text, line) => expect(diagnosticLines(text)).toContain(line));
 
   it.each([
     ['github', 'a path starts with /', '/github'],
@@ -253,9 +253,9 @@ describe('[C-09] serve refuses to start: upstreams', () => {
     ['"/a b"', 'a path is made of letters, digits and . _ ~ -', undefined],
     ['"/a?b"', 'a path is made of letters, digits and . _ ~ -', undefined],
   ])('the path %s', (path, message, suggestion) => {
-    const question = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`;
-    expect(faultLines(swap('[corp]', `[corp]\n    path: ${path}`))).toEqual([
-      `12:11 error ${message}${question}`,
+    const suggestionText = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`;
+    expect(diagnosticLines(swap('[corp]', `[corp]\n    path: ${path}`))).toEqual([
+      `12:11 error ${message}${suggestionText}`,
     ]);
   });
 
@@ -265,16 +265,18 @@ describe('[C-09] serve refuses to start: upstreams', () => {
       'mcp.example.com/x',
       second('    url: https://w.example.com/\n    path: /x/github\n    issuers: [corp]\n'),
     );
-    expect(faultLines(text)).toEqual(['14:11 error this path belongs to the upstream "github"']);
+    expect(diagnosticLines(text)).toEqual([
+      '14:11 error this path belongs to the upstream "github"',
+    ]);
   });
 
   it('authentication: none off loopback', () => {
     const open = '7:21 error "authentication: none" needs';
     expect(
-      faultLines(swap('policies:', 'listeners: {data: {host: 0.0.0.0}}\npolicies:', LOCAL)),
+      diagnosticLines(swap('policies:', 'listeners: {data: {host: 0.0.0.0}}\npolicies:', LOCAL)),
     ).toEqual([`${open} a data listener on loopback`]);
     const far = swap('http://127.0.0.1:8080', 'https://mcp.example.com', LOCAL);
-    expect(faultLines(far)).toContain(`${open} a loopback publicUrl`);
+    expect(diagnosticLines(far)).toContain(`${open} a loopback publicUrl`);
   });
 });
 
@@ -326,14 +328,14 @@ describe('[C-10] serve refuses to start: listeners, audit, console', () => {
       `${GOOD}admin: {issuers: {crop: {audience: a, roles: {viewer: [a]}}}}\n`,
       '13:19 error unknown issuer "crop"; did you mean "corp"?',
     ],
-  ])('%s', (_, text, line) => expect(faultLines(text)).toContain(line));
+  ])('%s', (_, text, line) => expect(diagnosticLines(text)).toContain(line));
 
   it('accepts stdout alone where somebody says that it is durable, or that calls may go on', () => {
     for (const audit of [
       '{sinks: [{type: stdout, durability: handed-over}]}',
       '{sinks: [{type: stdout}], onFailure: continue}',
     ]) {
-      expect(faultLines(`${GOOD}audit: ${audit}\n`)).toEqual([]);
+      expect(diagnosticLines(`${GOOD}audit: ${audit}\n`)).toEqual([]);
     }
   });
 });
@@ -352,12 +354,13 @@ describe('[C-11] what is read and refused', () => {
       '"acceptUnenforced"',
     ],
   ])('%s', (_, text, place, subject) => {
-    expect(faultLines(text)).toEqual([
+    expect(diagnosticLines(text)).toEqual([
       `${place} error ${subject} is not available in this version`,
     ]);
   });
 
-  it('accepts tls where it is empty', () => expect(faultLines(upstream('tls: {}'))).toEqual([]));
+  it('accepts tls where it is empty', () =>
+    expect(diagnosticLines(upstream('tls: {}'))).toEqual([]));
 });
 
 describe('[C-04] unknown words', () => {
@@ -418,5 +421,5 @@ describe('[C-04] unknown words', () => {
       swap('[corp]', '[corp]\n    credentials: {type: static, header: A, valeu: {env: KEY}}'),
       '12:44 error credentials of type static has no key "valeu"; did you mean "value"?',
     ],
-  ])('%s', (_, text, line) => expect(faultLines(text)).toContain(line));
+  ])('%s', (_, text, line) => expect(diagnosticLines(text)).toContain(line));
 });

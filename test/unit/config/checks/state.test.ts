@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { faultLines, GOOD, KEY_HEX, LOCAL, read } from '../reading.js';
+import { diagnosticLines, GOOD, KEY_HEX, LOCAL, read } from '../reading.js';
 
 const STORE = 'redis://gateway:secret-of-the-store@store.internal:6380/2';
 
 function lines(state: string, url: string = STORE, text: string = GOOD): readonly string[] {
-  return faultLines(`${text}state: ${state}\n`, { env: { KEY: KEY_HEX, STORE: url } });
+  return diagnosticLines(`${text}state: ${state}\n`, { env: { KEY: KEY_HEX, STORE: url } });
 }
 
 describe('[REV-20] the settings of the store', () => {

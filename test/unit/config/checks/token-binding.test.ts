@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { restartReason } from '../../../../src/gateway/reload.js';
 import { makeAuthority } from '../../../support/authority.js';
-import { FOLDER, faultLines, GOOD, LOCAL, settingsOf } from '../reading.js';
+import { diagnosticLines, FOLDER, GOOD, LOCAL, settingsOf } from '../reading.js';
 
 const authority = makeAuthority();
 const own = authority.issue();
@@ -62,22 +62,22 @@ describe('TLS of a listener in the configuration', () => {
       'error this file cannot be read',
     ],
   ])('[BND-22] refuses %s', (_what, members, expected) => {
-    const lines = faultLines(tls(members), around);
+    const lines = diagnosticLines(tls(members), around);
     expect(lines.map((line) => line.replace(/^\d+:\d+ /, ''))).toEqual([expected]);
   });
 
   it('[BND-22] refuses a key in the file itself, and half a pair', () => {
-    expect(faultLines(tls('cert: tls/data.crt, key: tls/data.key'), around)).toEqual([
+    expect(diagnosticLines(tls('cert: tls/data.crt, key: tls/data.key'), around)).toEqual([
       expect.stringContaining('a secret reference'),
     ]);
-    expect(faultLines(tls('cert: tls/data.crt'), around)).toEqual([
+    expect(diagnosticLines(tls('cert: tls/data.crt'), around)).toEqual([
       expect.stringContaining('"key" is missing'),
     ]);
   });
 
   it('[BND-22] refuses TLS behind a publicUrl of http', () => {
     const text = `${LOCAL}listeners: {data: {tls: {${PAIR}}}}\n`;
-    expect(faultLines(text, around)).toEqual([
+    expect(diagnosticLines(text, around)).toEqual([
       expect.stringContaining('a data listener with TLS needs a publicUrl of https'),
     ]);
   });
@@ -108,7 +108,7 @@ describe('what an upstream may demand', () => {
     `${GOOD.replace('    issuers: [corp]', `    issuers: [corp]\n    binding: ${binding}`)}${more}`;
 
   it('[BND-20] is a client certificate only where the listener asks for one', () => {
-    expect(faultLines(demand('mtls'))).toEqual([
+    expect(diagnosticLines(demand('mtls'))).toEqual([
       '12:14 error "mtls" needs "listeners.data.tls.clientCa": no header of a proxy proves one',
     ]);
     const asking = `listeners: {data: {tls: {${PAIR}, clientCa: tls/ca.crt}}}\n`;
@@ -120,13 +120,13 @@ describe('what an upstream may demand', () => {
   });
 
   it('[BND-13] is nothing where nobody authenticates', () => {
-    expect(faultLines(`${LOCAL.replace('none\n', 'none\n    binding: dpop\n')}`)).toEqual([
+    expect(diagnosticLines(`${LOCAL.replace('none\n', 'none\n    binding: dpop\n')}`)).toEqual([
       expect.stringContaining('without authentication there is no token to be bound'),
     ]);
   });
 
   it('[BND-05] bounds the age of a proof', () => {
-    const lines = faultLines(`${GOOD}listeners: {data: {dpop: {maxAge: 6m}}}\n`);
+    const lines = diagnosticLines(`${GOOD}listeners: {data: {dpop: {maxAge: 6m}}}\n`);
     expect(lines).toEqual([expect.stringContaining('a proof is good for 5m at most')]);
   });
 });

@@ -42,7 +42,7 @@ describe('a message', () => {
     expect(read(new TextEncoder().encode('{"a":"é"}'), TERMS)).toMatchObject({ ok: true });
     expect(read(Uint8Array.of(0x22, 0xff, 0x22), TERMS)).toEqual({
       ok: false,
-      fault: 'malformed-json',
+      error: 'malformed-json',
     });
     expect(jobs).toEqual([]);
   });
@@ -61,7 +61,7 @@ describe('a message', () => {
 
   it('[PRF-11] of more values than are read is refused, without a look at its grammar', async () => {
     const read = createJsonReading(worker, FREE_TURNS);
-    const refused = { ok: false, fault: 'too-many-values' };
+    const refused = { ok: false, error: 'too-many-values' };
     expect(await read(FLOOD, TERMS)).toEqual(refused);
     expect(await read(FLOOD.slice(0, -1), TERMS)).toEqual(refused);
     expect(read('[1,2,3]', { upstream: 'one', maxValues: 3 })).toEqual(refused);
@@ -72,9 +72,9 @@ describe('a message', () => {
     ['died', 'internal'],
   ] as const)(
     '[PRF-11] that a thread did not read, because it is %s, is %s',
-    async (kind, fault) => {
+    async (kind, error) => {
       const read = createJsonReading(endingWith({ kind }), FREE_TURNS);
-      expect(await read(FLOOD, TERMS)).toEqual({ ok: false, fault });
+      expect(await read(FLOOD, TERMS)).toEqual({ ok: false, error });
     },
   );
 
@@ -82,6 +82,6 @@ describe('a message', () => {
     const read = createJsonReading(endingWith({ kind: 'unavailable' }), FREE_TURNS);
     const text = JSON.stringify(['x'.repeat(300_000)]);
     expect(await read(text, TERMS)).toMatchObject({ ok: true, values: 2 });
-    expect(await read(FLOOD, TERMS)).toEqual({ ok: false, fault: 'too-many-values' });
+    expect(await read(FLOOD, TERMS)).toEqual({ ok: false, error: 'too-many-values' });
   });
 });

@@ -152,7 +152,8 @@ describe('secrets', () => {
       ...PHRASES.map((cue) => cue.phrase),
     ];
     expect(patterns.length).toBeGreaterThan(70);
-    for (const { source } of patterns) expect([source, shapeFaults(source)]).toEqual([source, []]);
+    for (const { source } of patterns)
+      expect([source, shapeProblems(source)]).toEqual([source, []]);
   });
 
   it('[I-03] every pattern reads a bounded stretch from each place where its anchor stands', () => {
@@ -178,14 +179,14 @@ describe('secrets', () => {
 });
 
 /** Open repeats (`*`, `+`, `{n,}`), quantified groups that hold quantifiers with `max > 8`, backreferences. */
-function shapeFaults(source: string): string[] {
-  const faults: string[] = [];
+function shapeProblems(source: string): string[] {
+  const problems: string[] = [];
   const bare = source.replace(/\\./g, 'e').replace(/\[[^\]]*\]/g, 'c');
-  if (/[*+]/.test(bare)) faults.push('open repeat');
-  if (/\{\d+,\}/.test(bare)) faults.push('open repeat');
-  if (/\\[1-9]/.test(source)) faults.push('backreference');
+  if (/[*+]/.test(bare)) problems.push('open repeat');
+  if (/\{\d+,\}/.test(bare)) problems.push('open repeat');
+  if (/\\[1-9]/.test(source)) problems.push('backreference');
   for (const match of bare.matchAll(/\([^()]*\{\d+,?\d*\}[^()]*\)\{\d+,(\d+)\}/g)) {
-    if (Number(match[1]) > 8) faults.push('repeat of a repeat');
+    if (Number(match[1]) > 8) problems.push('repeat of a repeat');
   }
-  return faults;
+  return problems;
 }

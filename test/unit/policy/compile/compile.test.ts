@@ -19,7 +19,7 @@ function diagnostics(
 ): readonly Omit<PolicyDiagnostic, 'file'>[] {
   const written = { ...RULE, ...rule } as RuleDocument;
   return compiled([document([written])], context).diagnostics.map(
-    ({ file: _file, ...fault }) => fault,
+    ({ file: _file, ...diagnostic }) => diagnostic,
   );
 }
 

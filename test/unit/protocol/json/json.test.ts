@@ -20,7 +20,7 @@ function read(text: string, maxDepth = MAX_JSON_DEPTH) {
   return readJson(encoder.encode(text), { maxDepth, maxValues: 10_000_000 });
 }
 
-function faultOf(text: string, maxDepth = MAX_JSON_DEPTH): string | undefined {
+function errorOf(text: string, maxDepth = MAX_JSON_DEPTH): string | undefined {
   const reading = read(text, maxDepth);
   return reading.ok ? undefined : reading.error;
 }
@@ -28,7 +28,7 @@ function faultOf(text: string, maxDepth = MAX_JSON_DEPTH): string | undefined {
 /** JSON whose member names are distinct however a parser folds them. */
 const plainJson = fc
   .jsonValue({ maxDepth: 5 })
-  .filter((value) => faultOf(JSON.stringify(value)) === undefined);
+  .filter((value) => errorOf(JSON.stringify(value)) === undefined);
 
 const spacings = fc.constantFrom('', ' ', '\t', '\r\n');
 
@@ -88,7 +88,7 @@ describe('reading bytes', () => {
   ])('[M-01] %s is malformed', (_what, bytes) => {
     expect(readJson(Uint8Array.from(bytes))).toEqual({
       ok: false,
-      fault: 'malformed-json',
+      error: 'malformed-json',
     });
   });
 
@@ -101,7 +101,7 @@ describe('reading bytes', () => {
     String.raw`{"\uDFFF":1}`,
     String.raw`["ok","a\n\uDBFF"]`,
   ])('[M-01] the lone surrogate in %s is malformed', (text) => {
-    expect(faultOf(text)).toBe('malformed-json');
+    expect(errorOf(text)).toBe('malformed-json');
   });
 
   test.each([
@@ -126,7 +126,7 @@ describe('duplicate members', () => {
     '{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"j":10,"A":11}',
     '{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"j":10,"k":11,"\u212a":11}',
   ])('[M-02] %s is refused', (text) => {
-    expect(faultOf(text)).toBe('duplicate-key');
+    expect(errorOf(text)).toBe('duplicate-key');
   });
 
   test.each([
@@ -152,24 +152,24 @@ describe('duplicate members', () => {
         const again = members[pick % members.length] ?? 'a';
         const body = [...members, again.toUpperCase()].map((name) => `"${name}":[1,"x"]`).join(',');
         const text = `${'{"o":['.repeat(depth)}{${body}}${']}'.repeat(depth)}`;
-        expect(faultOf(text)).toBe('duplicate-key');
+        expect(errorOf(text)).toBe('duplicate-key');
       }),
     );
   });
 
   test('[M-02] names that hash alike are compared in full', () => {
     // 31 * '0' + '~' = 31 * '1' + '_'
-    expect(faultOf('{"0~":1,"1_":2,"0~x":3,"1_x":4}')).toBeUndefined();
-    expect(faultOf('{"0~":1,"1_":2,"0~":3}')).toBe('duplicate-key');
+    expect(errorOf('{"0~":1,"1_":2,"0~x":3,"1_x":4}')).toBeUndefined();
+    expect(errorOf('{"0~":1,"1_":2,"0~":3}')).toBe('duplicate-key');
   });
 
   test('[M-04] a name with NUL counts as a duplicate', () => {
-    expect(faultOf(String.raw`{"name\u0000x":1}`)).toBe('duplicate-key');
+    expect(errorOf(String.raw`{"name\u0000x":1}`)).toBe('duplicate-key');
   });
 
   test('[M-04] __proto__ is refused at any depth, however it is spelled, and no prototype changes', () => {
-    expect(faultOf('{"__proto__":{"polluted":1}}')).toBe('malformed-json');
-    expect(faultOf(String.raw`[{"_\u005fproto__":1}]`)).toBe('malformed-json');
+    expect(errorOf('{"__proto__":{"polluted":1}}')).toBe('malformed-json');
+    expect(errorOf(String.raw`[{"_\u005fproto__":1}]`)).toBe('malformed-json');
     expect(read('{"constructor":{"prototype":{"polluted":1}},"a":"__proto__"}').ok).toBe(true);
     expect('polluted' in {}).toBe(false);
   });
@@ -178,21 +178,21 @@ describe('duplicate members', () => {
 describe('depth', () => {
   test('[M-03] the cap is exact', () => {
     expect(read(`${'['.repeat(64)}${']'.repeat(64)}`).ok).toBe(true);
-    expect(faultOf(`${'['.repeat(65)}${']'.repeat(65)}`)).toBe('too-deep');
-    expect(faultOf('{"a":[{"b":1}]}', 2)).toBe('too-deep');
+    expect(errorOf(`${'['.repeat(65)}${']'.repeat(65)}`)).toBe('too-deep');
+    expect(errorOf('{"a":[{"b":1}]}', 2)).toBe('too-deep');
     expect(read('{"a":[1],"b":[1],"c":[[]]}', 3).ok).toBe(true);
   });
 
   test('[M-03] a million open brackets are refused without a deep stack', () => {
-    expect(faultOf('['.repeat(1_000_000))).toBe('too-deep');
-    expect(faultOf('{"a":'.repeat(1_000_000))).toBe('too-deep');
-    expect(faultOf(']'.repeat(1_000_000))).toBe('malformed-json');
+    expect(errorOf('['.repeat(1_000_000))).toBe('too-deep');
+    expect(errorOf('{"a":'.repeat(1_000_000))).toBe('too-deep');
+    expect(errorOf(']'.repeat(1_000_000))).toBe('malformed-json');
   });
 
   test('[M-03] a hundred thousand members are read', () => {
     const members = Array.from({ length: 100_000 }, (_, index) => `"k${index}":${index}`);
     expect(read(`{${members.join(',')}}`).ok).toBe(true);
-    expect(faultOf(`{${members.join(',')},"K99999":1}`)).toBe('duplicate-key');
+    expect(errorOf(`{${members.join(',')},"K99999":1}`)).toBe('duplicate-key');
   });
 });
 
@@ -380,7 +380,7 @@ describe('the values of a message', () => {
         expect(reading.values).toBe(values);
         expect(readJsonText(text, { ...caps, maxValues: values - 1 })).toEqual({
           ok: false,
-          fault: 'too-many-values',
+          error: 'too-many-values',
         });
       }),
       { numRuns: 2000 },
@@ -390,9 +390,9 @@ describe('the values of a message', () => {
   test('[PRF-12] past the cap are not read on: what follows them does not matter', () => {
     const caps = { maxDepth: 64, maxValues: 10 };
     const flood = `[${'{},'.repeat(50)}`;
-    expect(readJsonText(flood, caps)).toEqual({ ok: false, fault: 'too-many-values' });
+    expect(readJsonText(flood, caps)).toEqual({ ok: false, error: 'too-many-values' });
     expect(readJsonText(`{"a":[${'true,'.repeat(50)}`, caps)).toMatchObject({
-      fault: 'too-many-values',
+      error: 'too-many-values',
     });
   });
 });

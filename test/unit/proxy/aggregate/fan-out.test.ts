@@ -11,7 +11,7 @@ import type { Aggregate, Ports } from '../../../../src/proxy/ports.js';
 import { principal } from '../../policy/samples.js';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
-const PARTS = ['left', 'right'].map((upstream) => ({
+const REQUESTS = ['left', 'right'].map((upstream) => ({
   backend: { upstream, prefix: `${upstream}_` },
 }));
 
@@ -32,7 +32,7 @@ function incomingList(): Incoming {
   };
 }
 
-function wholeWith(run: HandleRequest): { whole: AggregateContext; written: string[] } {
+function contextWith(run: HandleRequest): { context: AggregateContext; written: string[] } {
   const written: string[] = [];
   const outgoing: Outgoing = {
     isClosed: false,
@@ -48,12 +48,12 @@ function wholeWith(run: HandleRequest): { whole: AggregateContext; written: stri
   const target = { kind: 'none' };
   const rule = { method: 'tools/list' };
   const admitted = { message, target, rule, era: '2025', removed: [] };
-  const whole = {
+  const context = {
     ...{ incoming, outgoing, run, record: openRecord(incoming), isPassedOn: false, admitted },
     ports: { newDecisionId: () => 'id' } as unknown as Ports,
-    endpoint: { name: 'all', challenge: () => '' } as unknown as Aggregate,
+    aggregate: { name: 'all', challenge: () => '' } as unknown as Aggregate,
   };
-  return { whole: whole as unknown as AggregateContext, written };
+  return { context: context as unknown as AggregateContext, written };
 }
 
 const answer = (text: string): string => `{"jsonrpc":"2.0","id":1,"result":{"says":"${text}"}}`;
@@ -64,13 +64,13 @@ describe('[MRG-06] members that are asked together', () => {
 
   it('are waited for only so long once one has answered, and what comes later is for nobody', async () => {
     let late: Outgoing | undefined;
-    const { whole, written } = wholeWith(async ({ upstream }, outgoing) => {
+    const { context, written } = contextWith(async ({ upstream }, outgoing) => {
       if (upstream === 'left') return outgoing.send(200, JSON_TYPE, answer('left'));
       late = outgoing;
       await new Promise(() => undefined);
     });
     let isDone = false;
-    const asked = requestBackends({ context: whole, principal: principal() }, PARTS).then((fan) => {
+    const asked = requestBackends({ context, principal: principal() }, REQUESTS).then((fan) => {
       isDone = true;
       return fan;
     });
@@ -88,20 +88,20 @@ describe('[MRG-06] members that are asked together', () => {
   });
 
   it('are waited for without end while none has answered well', async () => {
-    const { whole } = wholeWith(async ({ upstream }, outgoing) => {
+    const { context } = contextWith(async ({ upstream }, outgoing) => {
       if (upstream === 'left') return outgoing.send(502, JSON_TYPE, '{}');
       await new Promise((resolve) => setTimeout(resolve, 60_000));
       outgoing.send(200, JSON_TYPE, answer('right'));
     });
-    const asked = requestBackends({ context: whole, principal: principal() }, PARTS);
+    const asked = requestBackends({ context, principal: principal() }, REQUESTS);
     await vi.advanceTimersByTimeAsync(60_000);
     const { outcomes } = await asked;
     expect(outcomes.map(({ response: { status } }) => status)).toEqual([502, 200]);
   });
 
   it('have answered nothing when their exchange ends without a word', async () => {
-    const { whole, written } = wholeWith(() => Promise.resolve());
-    const fan = await requestBackends({ context: whole, principal: principal() }, PARTS);
+    const { context, written } = contextWith(() => Promise.resolve());
+    const fan = await requestBackends({ context, principal: principal() }, REQUESTS);
     expect(fan.outcomes.map(({ response: { text } }) => text)).toEqual([undefined, undefined]);
     fan.fail();
     expect(written).toHaveLength(1);
@@ -110,13 +110,13 @@ describe('[MRG-06] members that are asked together', () => {
 
   it('pass on at once what is no answer, and the joined answer as the last event', async () => {
     const question = '{"jsonrpc":"2.0","id":"q","method":"roots/list"}';
-    const { whole, written } = wholeWith(async ({ upstream }, outgoing) => {
+    const { context, written } = contextWith(async ({ upstream }, outgoing) => {
       outgoing.open(200, {});
       if (upstream === 'left') void outgoing.write(encodeSseMessage(question));
       void outgoing.write(encodeSseMessage(answer(upstream)));
       outgoing.end();
     });
-    const fan = await requestBackends({ context: whole, principal: principal() }, PARTS);
+    const fan = await requestBackends({ context, principal: principal() }, REQUESTS);
     fan.send('joined');
     expect(written).toEqual([
       ...['open 200', encodeSseMessage(question), encodeSseMessage('joined'), 'end'],

@@ -42,8 +42,8 @@ describe('a conversation that is told as a stream', () => {
   });
 
   it('[PRF-03] says everything before the fault that ends it', async () => {
-    const fault: OutboundItem = { kind: 'fault', reason: 'upstream-protocol' };
-    expect(await readAll([message('1'), message('2'), fault])).toEqual([
+    const failure: OutboundItem = { kind: 'fault', reason: 'upstream-protocol' };
+    expect(await readAll([message('1'), message('2'), failure])).toEqual([
       event('1') + event('2'),
       'upstream-protocol',
     ]);

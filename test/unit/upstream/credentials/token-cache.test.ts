@@ -19,7 +19,7 @@ const LIFE_MS = 600_000;
 let nowMs: number;
 let asked: string[];
 let answer: (by: string) => Promise<Obtained | TokenError>;
-let faults: string[];
+let errors: string[];
 let mayAsk: boolean;
 
 function caller(subject: string): OnBehalf {
@@ -43,7 +43,7 @@ function cacheOf(maxEntries = 10): CredentialSource {
       return answer(nameOf(by));
     },
     now: () => nowMs,
-    onError: (detail) => faults.push(detail),
+    onError: (detail) => errors.push(detail),
     onCredential: () => undefined,
     maxEntries,
   });
@@ -52,7 +52,7 @@ function cacheOf(maxEntries = 10): CredentialSource {
 beforeEach(() => {
   nowMs = START_MS;
   asked = [];
-  faults = [];
+  errors = [];
   mayAsk = true;
   let issued = 0;
   answer = async (by) => {
@@ -184,7 +184,7 @@ describe('a token that cannot be had', () => {
     const cache = cacheOf();
     answer = async () => ({ kind: 'fault', detail: 'not this one', isOfCaller: true });
     await cache.header(BOB);
-    expect(faults).toEqual(['not this one']);
+    expect(errors).toEqual(['not this one']);
     expect(cache.state().state).toBe('armed');
   });
 

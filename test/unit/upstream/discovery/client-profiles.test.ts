@@ -47,7 +47,7 @@ async function* bodyOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 }
 
 const SETTINGS = { maxAgeMs: 60_000, requestTimeoutMs: 5_000, gatewayVersion: '0', apps: true };
-const facesOf = (listings: readonly ClientProfile[]): readonly string[] =>
+const profilesOf = (listings: readonly ClientProfile[]): readonly string[] =>
   listings.map(({ era, apps }) => `${era} ${apps}`);
 
 /** The waits between listings, made short. */
@@ -94,7 +94,7 @@ it('[APP-05] shows the first round whole, once every face was heard of', async (
   expect(lister.isFresh()).toBe(false);
   release();
   expect(await fresh).toBe('fresh');
-  expect(rounds.map(facesOf)).toEqual([['2026 false', '2026 true']]);
+  expect(rounds.map(profilesOf)).toEqual([['2026 false', '2026 true']]);
   expect(ports()).toBe(2);
 });
 
@@ -117,7 +117,7 @@ it('[APP-05] holds one listing of a face, however often it is listed while the o
   await new Promise((resolve) => setTimeout(resolve, 50));
   release();
   await changed;
-  expect(rounds[0] && facesOf(rounds[0])).toEqual(['2026 false', '2026 true']);
+  expect(rounds[0] && profilesOf(rounds[0])).toEqual(['2026 false', '2026 true']);
 });
 
 it('[APP-05] shows the first round whole after one in which nothing was listed', async () => {
@@ -138,13 +138,13 @@ it('[APP-05] shows the first round whole after one in which nothing was listed',
   expect(rounds).toEqual([]);
   release();
   await listed;
-  expect(rounds.map(facesOf)).toEqual([['2026 false', '2026 true']]);
+  expect(rounds.map(profilesOf)).toEqual([['2026 false', '2026 true']]);
 });
 
 it('[APP-05] is stale while one face cannot be listed, and shows the other', async () => {
   const { lister, rounds } = listerOf(async (declares) => (declares ? 'fails' : 'answers'));
   expect(await lister.ensureFresh()).toBe('stale');
-  expect(rounds.map(facesOf)).toEqual([['2026 false']]);
+  expect(rounds.map(profilesOf)).toEqual([['2026 false']]);
 });
 
 it('[APP-05] is no listed upstream while one face cannot be listed, whichever answered last', async () => {
@@ -193,7 +193,7 @@ it('[APP-05] forgets what it holds of an era that is gone before the other face 
   expect(rounds).toEqual([]);
   release();
   await changed;
-  expect(new Set(rounds.flatMap(facesOf))).toEqual(new Set(['2026 true']));
+  expect(new Set(rounds.flatMap(profilesOf))).toEqual(new Set(['2026 true']));
 });
 
 it('[APP-05] a fault of whoever takes a listing is told to who asked for it, and ends nothing else', async () => {
@@ -213,7 +213,7 @@ it('[APP-06] declares nothing without the setting', async () => {
   };
   const { lister, rounds, ports } = listerOf(gate, { ...SETTINGS, apps: false });
   expect(await lister.ensureFresh()).toBe('fresh');
-  expect(rounds.map(facesOf)).toEqual([['2026 false']]);
+  expect(rounds.map(profilesOf)).toEqual([['2026 false']]);
   expect([ports(), new Set(declared)]).toEqual([1, new Set([false])]);
 });
 
@@ -221,7 +221,10 @@ it('[APP-05] is listed once by every face for the command line, or not at all', 
   const once = { requestTimeoutMs: 5_000, gatewayVersion: '0', apps: true };
   const { openRequest } = serverOf(async () => 'answers');
   const found = await listProfilesOnce(once, { openRequest, now: Date.now });
-  expect(found.kind === 'listed' && facesOf(found.listings)).toEqual(['2026 false', '2026 true']);
+  expect(found.kind === 'listed' && profilesOf(found.listings)).toEqual([
+    '2026 false',
+    '2026 true',
+  ]);
   const failing = serverOf(async (declares) => (declares ? 'fails' : 'answers'));
   const ports = { openRequest: failing.openRequest, now: Date.now };
   expect(await listProfilesOnce(once, ports)).toEqual({ kind: 'unreachable', why: 'unavailable' });

@@ -30,16 +30,16 @@ function box(
 /** Reads up to `count` messages after an event, then leaves; what was told, and the last event's number. */
 async function readSome(mailbox: EventBuffer, after: number, count: number) {
   const reading = mailbox.read(after, { isPrimed: false });
-  const told: string[] = [];
+  const delivered: string[] = [];
   let at = after;
-  while (reading !== undefined && told.length < count) {
+  while (reading !== undefined && delivered.length < count) {
     const { value, done } = await reading.conversation.next();
     if (done === true || value.kind !== 'message') break;
-    told.push(value.text);
+    delivered.push(value.text);
     at = Number(value.eventId?.split('-')[1]);
   }
   reading?.leave();
-  return { told, at };
+  return { delivered, at };
 }
 
 describe('[LEG-09] a mailbox', () => {
@@ -53,13 +53,13 @@ describe('[LEG-09] a mailbox', () => {
           for (const text of said) mailbox.put(text);
           mailbox.end('complete');
           let at = 0;
-          const told: string[] = [];
+          const delivered: string[] = [];
           for (const count of [...breaks, said.length + 1]) {
             const some = await readSome(mailbox, at, count);
-            told.push(...some.told);
+            delivered.push(...some.delivered);
             at = some.at;
           }
-          expect(told).toEqual(said);
+          expect(delivered).toEqual(said);
         },
       ),
     );

@@ -110,27 +110,27 @@ describe('[Y-11] a name of something that waits', () => {
 });
 
 describe('[Y-12] the share of an owner', () => {
-  const wordOf = (owner: string): SessionMessage => ({
+  const messageOf = (owner: string): SessionMessage => ({
     session: SESSION,
     owner,
     news: { kind: 'log-level', level: 'debug' },
   });
 
-  function slowWords() {
+  function slowBus() {
     const heard: (() => void)[] = [];
     const wait = () => new Promise<'told'>((resolve) => heard.push(() => resolve('told')));
-    return { heard, words: limitSessionBus({ self: 'here', send: wait, publish: wait }) };
+    return { heard, bus: limitSessionBus({ self: 'here', send: wait, publish: wait }) };
   }
 
   it('is so many words on their way, and so many that wait; others have room', async () => {
-    const { heard, words } = slowWords();
+    const { heard, bus } = slowBus();
     const most = MAX_MESSAGES_PER_OWNER + MAX_WAITING_AN_OWNER;
     const first = Array.from({ length: most }, (_, index) =>
-      index % 2 === 0 ? words.send('there', wordOf('ann')) : words.publish(wordOf('ann')),
+      index % 2 === 0 ? bus.send('there', messageOf('ann')) : bus.publish(messageOf('ann')),
     );
-    expect(await words.publish(wordOf('ann'))).toBe('overloaded');
-    expect(await words.send('there', wordOf('ann'))).toBe('overloaded');
-    const other = words.publish(wordOf('bob'));
+    expect(await bus.publish(messageOf('ann'))).toBe('overloaded');
+    expect(await bus.send('there', messageOf('ann'))).toBe('overloaded');
+    const other = bus.publish(messageOf('bob'));
     await Promise.resolve();
     expect(heard.length).toBe(MAX_MESSAGES_PER_OWNER + 1);
     let isDone = false;
@@ -143,7 +143,7 @@ describe('[Y-12] the share of an owner', () => {
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(new Set(await all)).toEqual(new Set(['told']));
-    const late = words.publish(wordOf('ann'));
+    const late = bus.publish(messageOf('ann'));
     await Promise.resolve();
     for (const hear of heard.splice(0)) hear();
     expect(await late).toBe('told');
@@ -153,10 +153,10 @@ describe('[Y-12] the share of an owner', () => {
     let fails = true;
     const once = () =>
       fails ? Promise.reject(new Error('broken')) : Promise.resolve('told' as const);
-    const words = limitSessionBus({ self: 'here', send: once, publish: once });
+    const bus = limitSessionBus({ self: 'here', send: once, publish: once });
     for (let index = 0; index < 2 * MAX_MESSAGES_PER_OWNER; index += 1)
-      await expect(words.publish(wordOf('ann'))).rejects.toThrow('broken');
+      await expect(bus.publish(messageOf('ann'))).rejects.toThrow('broken');
     fails = false;
-    expect(await words.publish(wordOf('ann'))).toBe('told');
+    expect(await bus.publish(messageOf('ann'))).toBe('told');
   });
 });

@@ -11,42 +11,42 @@ import {
 const message = (owner: string, bytes = 1, isOwn = false) => ({ owner, bytes, isOwn });
 
 /** How many find a place. */
-function fill(told: ReturnType<typeof createOutboundQueue>, one: ReturnType<typeof message>) {
+function fill(queue: ReturnType<typeof createOutboundQueue>, one: ReturnType<typeof message>) {
   const leaves: (() => void)[] = [];
-  for (let leave = told.enter(one); leave !== undefined; leave = told.enter(one))
+  for (let leave = queue.enter(one); leave !== undefined; leave = queue.enter(one))
     leaves.push(leave);
   return leaves;
 }
 
 describe('[H-05] what is on its way to a server', () => {
   it('is bounded in number for a caller, gives its place back, and leaves room for others', () => {
-    const told = createOutboundQueue();
-    const leaves = fill(told, message('ann'));
+    const queue = createOutboundQueue();
+    const leaves = fill(queue, message('ann'));
     expect(leaves).toHaveLength(MAX_OUTBOUND_PER_CALLER);
-    expect(told.enter(message('ben'))).toBeDefined();
+    expect(queue.enter(message('ben'))).toBeDefined();
     leaves[0]?.();
-    expect(fill(told, message('ann'))).toHaveLength(1);
+    expect(fill(queue, message('ann'))).toHaveLength(1);
   });
 
   it('is bounded in bytes, but for one alone', () => {
-    const told = createOutboundQueue();
+    const queue = createOutboundQueue();
     const half = MAX_OUTBOUND_BYTES_PER_CALLER / 2;
-    expect(fill(told, message('ann', half))).toHaveLength(2);
-    expect(told.enter(message('ann'))).toBeUndefined();
-    expect(told.enter(message('ben', MAX_OUTBOUND_BYTES_PER_CALLER + 1))).toBeDefined();
+    expect(fill(queue, message('ann', half))).toHaveLength(2);
+    expect(queue.enter(message('ann'))).toBeUndefined();
+    expect(queue.enter(message('ben', MAX_OUTBOUND_BYTES_PER_CALLER + 1))).toBeDefined();
   });
 
   it('is little of what the gateway says itself, and leaves room for what clients say', () => {
-    const told = createOutboundQueue();
-    expect(fill(told, message('ann', 1, true))).toHaveLength(MAX_OWN_A_CALLER);
-    expect(told.enter(message('ann'))).toBeDefined();
+    const queue = createOutboundQueue();
+    expect(fill(queue, message('ann', 1, true))).toHaveLength(MAX_OWN_A_CALLER);
+    expect(queue.enter(message('ann'))).toBeDefined();
   });
 
   it('is bounded over all callers', () => {
-    const told = createOutboundQueue();
+    const queue = createOutboundQueue();
     let entered = 0;
-    for (let at = 0; at < 100; at += 1) entered += fill(told, message(`c${at}`)).length;
+    for (let at = 0; at < 100; at += 1) entered += fill(queue, message(`c${at}`)).length;
     expect(entered).toBeLessThan(100 * MAX_OUTBOUND_PER_CALLER);
-    expect(told.enter(message('late'))).toBeUndefined();
+    expect(queue.enter(message('late'))).toBeUndefined();
   });
 });
