@@ -37,7 +37,7 @@ export type ProtocolError = {
   readonly era: Era | undefined;
 };
 
-/** A row of the one method table (mcp/methods.ts). A method without a row is refused. */
+/** A row of the one method table (protocol/methods.ts). A method without a row is refused. */
 export type MethodRule = {
   readonly method: string;
   readonly eras: readonly Era[];

@@ -253,7 +253,7 @@ export type GuardedFetch = {
 
 const MAX_TARGET_LENGTH = 200;
 /**
- * To one origin. As many as may wait for an issuer's answers (authn/introspection.ts): with fewer, those
+ * To one origin. As many as may wait for an issuer's answers (auth/introspection.ts): with fewer, those
  * that hang would hold up those for whom room was kept.
  */
 const MAX_CONNECTIONS = 64;

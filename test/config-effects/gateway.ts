@@ -2,10 +2,10 @@
 // title`. config-effects.test.ts holds this to the schema and to the tests. A new key gets a line here.
 
 export const gatewayEffects: Readonly<Record<string, string>> = {
-  version: "unit/config/refusals.test.ts > swap('version: 1', 'version: 2')",
+  version: "unit/config/checks/refusals.test.ts > swap('version: 1', 'version: 2')",
   publicUrl: 'attacks/48-proofs.test.ts > is judged by the configured URL',
   keys: 'integration/replicas.test.ts > serves a session that it did not open',
-  tracing: 'unit/config/refusals.test.ts > tracing: {otlp: {env: OTLP}}',
+  tracing: 'unit/config/checks/refusals.test.ts > tracing: {otlp: {env: OTLP}}',
 
   'listeners.data.host': 'system/listeners.test.ts > is on its host alone',
   'listeners.data.port': 'integration/wire.test.ts > DELETE is answered with 204',
@@ -131,9 +131,9 @@ export const gatewayEffects: Readonly<Record<string, string>> = {
     'integration/effects-of-settings.test.ts > and prefix names its tools',
 
   'policies.dir': 'integration/reload.test.ts > of a policy is applied within two seconds',
-  'policies.mode': 'unit/config/refusals.test.ts > dir: policies, mode: observe',
+  'policies.mode': 'unit/config/checks/refusals.test.ts > dir: policies, mode: observe',
   'policies.acceptUnenforced':
-    'unit/config/refusals.test.ts > dir: policies, acceptUnenforced: true',
+    'unit/config/checks/refusals.test.ts > dir: policies, acceptUnenforced: true',
   'pins.dir': 'integration/reload.test.ts > of a lock file that is corrupt',
 
   'inspection.profiles.<name>.request.secrets':

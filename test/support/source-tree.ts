@@ -13,7 +13,7 @@ export type Import = {
 };
 
 export type Module = {
-  /** Path under the root with forward slashes: `mcp/admit.ts`. */
+  /** Path under the root with forward slashes: `protocol/admission.ts`. */
   readonly path: string;
   /** The first folder, or the file name for files at the root. */
   readonly layer: string;
