@@ -30,6 +30,7 @@ async function watchOver(
   targets: WatchTargets,
   pollMs: number,
   onChange: (call: number) => void | Promise<void> = () => {},
+  debounceMs = 5,
 ) {
   let calls = 0;
   const errors: unknown[] = [];
@@ -37,7 +38,7 @@ async function watchOver(
   const watch = await watchConfiguration({
     targets,
     pollMs,
-    debounceMs: 5,
+    debounceMs,
     onError: (error) => errors.push(error),
     onChange: async () => {
       calls += 1;
@@ -115,7 +116,8 @@ describe('[C-17] changes of files', () => {
 
   it('of files that come and go in a folder count, of others not', async () => {
     const targets = { files: [], folders: [{ path: folder, suffix: '.policy.yaml' }] };
-    const { watch, calls } = await watchOver(targets, NEVER_MS);
+    // Events of the folder are not followed: a check of theirs could read it while the file is removed.
+    const { watch, calls } = await watchOver(targets, NEVER_MS, undefined, NEVER_MS);
     await put(join(folder, 'a.policy.yaml'), 'a');
     await watch.check();
     expect(calls()).toBe(1);
