@@ -1,5 +1,5 @@
 // The composition root: builds every part from one version of the files, wires them, and swaps versions.
-// It decides nothing about messages; their way is exchange.ts.
+// It decides nothing about messages; their way is proxy/pipeline.ts.
 
 import type { Diagnostic } from '../config/diagnostics.js';
 import type { Settings, StateSettings } from '../config/settings.js';

@@ -1,4 +1,4 @@
-// The ports of exchange.ts over the running parts: where names meet instances. Every call reads the
+// The ports of proxy/pipeline.ts over the running parts: where names meet instances. Every call reads the
 // current version once, so that a reload is seen by the next exchange and by no half of one.
 
 import { randomUUID } from 'node:crypto';

@@ -1,5 +1,5 @@
 // The data listener: Fastify for the socket and its limits, plain values behind it. HTTP only: path,
-// Host, Origin, size and type are judged here, everything else in exchange.ts.
+// Host, Origin, size and type are judged here, everything else in proxy/pipeline.ts.
 
 import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';

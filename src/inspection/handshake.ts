@@ -24,7 +24,7 @@ export type HandshakeInput = {
   /** The approved text; undefined where none was approved or the caller may list nothing. */
   readonly instructions: string | undefined;
   readonly listTtlMs: number;
-  /** mcp/capabilities.ts for the era. */
+  /** protocol/capabilities.ts for the era. */
   filterCapabilities(capabilities: JsonObject): JsonObject;
 };
 

@@ -220,7 +220,7 @@ function approvedInstructions(input: CatalogueInput): string | undefined {
 
 type Mirrored = PinnedDefinition['mirrored'];
 
-/** How schemas are compiled and mirrored parameters read: policy/schema.ts and mcp/headers.ts. */
+/** How schemas are compiled and mirrored parameters read: policy/json-schema/validator.ts and protocol/headers.ts. */
 export type SchemaTools = {
   compileSchema(
     schema: JsonObject | boolean,

@@ -29,7 +29,7 @@ export type PinState =
 /** One mistake in arguments or a result: positions and expectations, never the value. */
 export type SchemaError = { readonly pointer: string; readonly message: string };
 
-/** Which members of a value are read by a rule. Made by policy/argument-reads.ts. */
+/** Which members of a value are read by a rule. Made by policy/conditions.ts. */
 export type ArgumentReads = {
   /** Every member is read, at any depth. */
   readonly readsAll: boolean;

@@ -1,5 +1,5 @@
 // Who calls: the verified caller. The type is here so that pure decisions can read it;
-// only authn/principal.ts may make one (an architecture test reads the casts).
+// only auth/principal.ts may make one (an architecture test reads the casts).
 
 // On whose behalf something leaves for an upstream: the verified caller, the decision it belongs to, and
 // the token that was presented, as a thing that can be carried and not read. Only the token exchange

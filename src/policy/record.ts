@@ -127,7 +127,7 @@ export type RequestRecord = {
     selfReported: { readonly name: string; readonly version: string } | undefined;
   };
   target: {
-    /** A method of mcp/methods.ts, or `undefined` when it is unknown: never a label from the wire. */
+    /** A method of protocol/methods.ts, or `undefined` when it is unknown: never a label from the wire. */
     method: string | undefined;
     /** The method as received, for the audit only, cut and escaped there. */
     receivedMethod: string | undefined;

@@ -25,7 +25,7 @@ export type PolicyQuery = {
 
 declare const policySetBrand: unique symbol;
 
-/** Compiled, frozen policies. Made by policy/compile.ts. */
+/** Compiled, frozen policies. Made by policy/compile/compile.ts. */
 export interface PolicySet {
   readonly [policySetBrand]: true;
   /** SHA-256 over the policy files, lower-case hex; handed in by the reader. */
@@ -126,7 +126,7 @@ interface CompiledPolicies extends PolicySet {
   readonly byKey: Map<string, PrincipalRules>;
 }
 
-/** Makes the compiled set. Called by policy/compile.ts alone. */
+/** Makes the compiled set. Called by policy/compile/compile.ts alone. */
 export function createPolicySet(hash: string, rules: readonly Rule[]): PolicySet {
   const set = {
     hash,

@@ -1,4 +1,4 @@
-// A message that is valid protocol, and what makes it so. Only mcp/admit.ts makes one.
+// A message that is valid protocol, and what makes it so. Only protocol/admission.ts makes one.
 
 import type {
   Era,

@@ -1,5 +1,5 @@
-// What exchange.ts and relay/ are given: the I/O of a gateway and one version of its tables, as typed
-// arguments. gateway.ts builds them; tests build them from literals. Nothing here decides.
+// What proxy/pipeline.ts and relay/ are given: the I/O of a gateway and one version of its tables, as typed
+// arguments. gateway/gateway.ts builds them; tests build them from literals. Nothing here decides.
 
 import type { InspectionProfile } from '../config/settings.js';
 import type { InspectionPort } from '../inspection/jobs.js';

@@ -1,4 +1,4 @@
-// The stations of exchange.ts before anything leaves, one function each, in the order in which they are
+// The stations of proxy/pipeline.ts before anything leaves, one function each, in the order in which they are
 // called there. A station answers with its value or with a refusal, and leaves its notes in the record.
 
 import { type GuardInput, type GuardOutcome, guardArguments } from '../inspection/requests.js';
@@ -259,16 +259,13 @@ async function revalidate(
   standing: Standing,
 ): Promise<Standing | Refusal> {
   const { incoming, outgoing, ports } = call;
+  // The end of a session is no new version, so it is asked about first.
+  if (isSessionOver(call, admitted, standing.principal)) return refuseWith('unknown-session');
   const hasEnded = standing.principal.token.expiresAt <= Date.now();
   if (ports.countVersions() === call.since && !hasEnded) return standing;
   const principal = await ports.authenticate({ ...incoming, isProofUsed: true }, outgoing);
   if ('reason' in principal) return refuseWith(principal.reason, proofOf(principal));
-  const sealed = incoming.headers['mcp-session-id'];
-  const isOver =
-    admitted.session !== undefined &&
-    sealed !== undefined &&
-    ports.openSession(sealed, incoming.upstream, principal) === undefined;
-  if (isOver) return refuseWith('unknown-session');
+  if (isSessionOver(call, admitted, principal)) return refuseWith('unknown-session');
   const { secrets } = call.snapshot.profile.request;
   refreshSnapshot(call);
   call.record.principal = principal;
@@ -281,6 +278,17 @@ async function revalidate(
   return call.snapshot.profile.request.secrets === secrets
     ? revalidated
     : guard(call, admitted, revalidated);
+}
+
+/** Whether the session of a request ended, or is not this caller's, while the request waited. */
+function isSessionOver(
+  { incoming, ports }: Call,
+  { session }: Admitted,
+  principal: Principal,
+): boolean {
+  const sealed = incoming.headers['mcp-session-id'];
+  if (session === undefined || sealed === undefined) return false;
+  return ports.openSession(sealed, incoming.upstream, principal) === undefined;
 }
 
 /** What judges an answer on a channel is told by the id that leaves, so that must say what is owed now. */

@@ -140,16 +140,15 @@ describe('a request whose arguments wait for their inspection', () => {
     await expectOutcome(caller.subject, 'refused', [reason]);
   });
 
-  it('row 1: is forwarded though its client has ended its session, until something else changes', async () => {
+  it('row 1: is refused where its client has ended its session', async () => {
     const caller = await openCaller('arguments, ended');
     const release = hold();
     const { done } = await begin(() => caller.session.ask(7, 'tools/call', CALL));
     await end(caller.session);
     release();
-    // The honest upstream does not know the session either.
     expect((await done).status).toBe(404);
-    expect(rig.upstream.uses()).toHaveLength(1);
-    await expectOutcome(caller.subject, 'withheld', ['unknown-session']);
+    expect(rig.upstream.uses()).toEqual([]);
+    await expectOutcome(caller.subject, 'refused', ['unknown-session']);
   });
 
   it('row 1: is refused where its session was ended and a file changed', async () => {

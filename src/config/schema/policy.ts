@@ -1,5 +1,5 @@
 // The JSON Schema of a policy file: rules of three effects, each with its own keys.
-// Values only. docs/contract.md §4; what rules mean together is judged by policy/compile.ts.
+// Values only. docs/contract.md §4; what rules mean together is judged by policy/compile/compile.ts.
 
 import { SIZE_PATTERN } from '../units.js';
 import {

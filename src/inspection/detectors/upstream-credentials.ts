@@ -32,7 +32,7 @@ export type OwnCredentialStore = {
   current(): OwnCredentials | undefined;
 };
 
-/** Tokens live for an hour at most (upstream/issued-token.ts), and are looked for during one hour more at least. */
+/** Tokens live for an hour at most (upstream/credentials/token-endpoint.ts), and are looked for during one hour more at least. */
 const GENERATION_MS = 2 * 60 * 60 * 1000;
 
 /** A slot: hash of the last characters, hash of all, how many, the power that belongs to it, and flags. */

@@ -72,7 +72,7 @@ function handshakesIn(outcomes: readonly BackendOutcome[]) {
   });
 }
 
-/** Of all members together: sealed, they are read up to a length (state/cursor-seal.ts). */
+/** Of all members together: sealed, they are read up to a length (state/sealed-values.ts). */
 const MAX_CURSOR_BYTES = 128 * 1024;
 
 const encoder = new TextEncoder();

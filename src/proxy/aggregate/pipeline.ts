@@ -1,5 +1,5 @@
 // THE STORY AT AN ENDPOINT of several upstreams: who calls, is it valid protocol, and whose is it. Then each
-// member that it concerns is asked by an ordinary exchange (src/exchange.ts), in which everything else is
+// member that it concerns is asked by an ordinary exchange (src/proxy/pipeline.ts), in which everything else is
 // decided, recorded and forwarded. Nothing here allows anything, and nothing here reaches an upstream.
 
 import type { Principal } from '../../policy/principal.js';

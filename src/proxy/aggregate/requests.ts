@@ -112,7 +112,7 @@ function portsOf({ context, principal }: Verified): Ports {
 // A request on the path of an endpoint, as the parts of relay/merged/ share it, and how it is refused before
 // any member is asked. What a member is asked is an exchange of its own, with a record of its own.
 
-/** How a member's part is run: src/exchange.ts. */
+/** How a member's part is run: src/proxy/pipeline.ts. */
 export type HandleRequest = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => Promise<void>;
 
 /** One request of a client to an endpoint. */
