@@ -47,7 +47,7 @@ export async function holdStream(
   const alive = keepAlive(outgoing, snapshot.limits.keepAliveMs);
   const expiry = setTimeout(end, timerMs(principal.token.expiresAt - Date.now()));
   const { upstream, aggregate } = incoming;
-  const stream = { upstream, endpoint: aggregate, principal, session, announce, end };
+  const stream = { upstream, aggregate, principal, session, announce, end };
   const unregister = ports.registerStream(stream);
   incoming.signal.addEventListener('abort', end, { once: true });
   try {
