@@ -104,7 +104,7 @@ function inspectContent(
   const startedMs = performance.now();
   const profile = profileOf(call, responseObligations);
   const { carry, requestMethod } = subject;
-  const input = { text, value, profile, output, carry, approved, answered: requestMethod };
+  const input = { text, value, profile, output, carry, approved, requestMethod };
   const outcome = call.ports.inspection.message(input, call.incoming.upstream);
   return outcome instanceof Promise
     ? outcome.then((late) => noteInspected(subject, late, startedMs))

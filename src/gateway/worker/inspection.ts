@@ -153,7 +153,7 @@ export function createInspection(
     needsPrefilter: boolean,
   ): Promise<InspectionOutcome> {
     const { text, profile, carry, caps, approved, requestMethod, own } = input;
-    const job = { text, profile, carry, caps, approved, answered: requestMethod, own };
+    const job = { text, profile, carry, caps, approved, requestMethod, own };
     const end = await run({ kind: 'message', input: job, needsPrefilter }, upstream);
     switch (end.kind) {
       case 'message':

@@ -36,7 +36,7 @@ export function sealTogether(
   const facts = {
     version,
     upstreamSession: JSON.stringify(entries),
-    askable: allowedServerRequests,
+    allowedServerRequests,
     tasks,
   };
   const sealed = ports.sealSession(facts, aggregate.name, principal);
