@@ -129,6 +129,19 @@ describe('inspection on another thread', () => {
     expect(new Set(ends)).toEqual(new Set(['message']));
   });
 
+  it('[PRF-08] a message is inspected there as the answer to the same request', async () => {
+    const cursor = `next ${token}`;
+    const content = [{ type: 'text', text: LONG }];
+    for (const requestMethod of ['tools/list', 'tools/call', undefined]) {
+      const input: InspectionInput = {
+        ...messageOf({ jsonrpc: '2.0', id: 1, result: { content, nextCursor: cursor } }),
+        profile,
+        requestMethod,
+      };
+      expect(await inspection.message(input, 'one')).toEqual(inspectMessage(input));
+    }
+  });
+
   it.runIf(process.platform === 'linux')(
     '[PRF-08] gives way to the event loop where both want one core',
     async () => {
