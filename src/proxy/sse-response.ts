@@ -86,6 +86,7 @@ function eventIds(
  * Collects the events of one chunk of the upstream, so that they leave as one socket write, in order.
  * INVARIANT: nothing is held beyond that chunk.
  */
+export type GatheredWrites = {
   add(text: string): void;
   /** Writes what was gathered; returns a promise if the client is slow. */
   flush(): void | Promise<void>;
