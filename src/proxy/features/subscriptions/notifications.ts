@@ -219,10 +219,10 @@ async function checkListChanged(
   const { call, id } = subscription;
   const before = subscription.sentNotifications;
   await call.ports.noteListChanged(call.incoming.upstream);
-  // The new sight of the upstream was announced here already.
-  /** The gateway has already announced the new listing on this stream. */
-  // Said in our own words: what else the upstream put into it is nobody's to read.
-  /** Rebuilt rather than forwarded: anything else that the upstream put into the notification must not pass. */
+  // The gateway has already announced the new listing on this stream.
+  if (subscription.sentNotifications !== before) return NOTHING;
+  // Rebuilt rather than forwarded: anything else that the upstream put into the notification must not pass.
+  return { text: renderListChanged(id, filter), isLast: false };
 }
 
 /** Whether the URI is a resource that is subscribed to, or one below it, and the caller may still read it. */
