@@ -1,5 +1,5 @@
-// Applies the Accept header of requests. A client without one accepts everything; one that accepts only
-// JSON gets the response alone and no server requests.
+// Applies the Accept header of requests. A client without one accepts everything; one that accepts only JSON
+// gets the response alone and no server requests.
 // Source: MCP 2025-11-25, transports (the client must accept both); RFC 9110 §12.5.1 and §15.5.7.
 
 import { type Refusal, refuseProtocolError } from '../policy/refusal.js';
@@ -28,9 +28,8 @@ export function notAcceptable(errorContext: ErrorContext): ProtocolError {
 }
 
 /**
- * Adapts an admitted message to a client that accepts no event stream: it cannot be sent server requests
- * while a response is pending. A message answered by its status, or on a legacy SSE stream, needs no media
- * type.
+ * Adapts an admitted message to a client that accepts no event stream: it cannot be sent server requests while a
+ * response is pending. A message answered by its status, or on a legacy SSE stream, needs no media type.
  */
 export function withoutStream(
   { incoming }: Pick<Call, 'incoming'>,

@@ -1,7 +1,7 @@
-// The request pipeline: takes one message of a client to the upstream and its response back. The order of
-// the calls in `runStages` is the security property: each stage takes what the previous one made, so the
-// wrong order does not compile. A stage returns its value or a refusal; an exception is a bug or an I/O
-// fault and also ends as a refusal. Nothing else in the source tree forwards a client's message.
+// The request pipeline: takes one message of a client to the upstream and its response back. The order of the
+// calls in `runStages` is the security property: each stage takes what the previous one made, so the wrong order
+// does not compile. A stage returns its value or a refusal; an exception is a bug or an I/O fault and also ends
+// as a refusal. Nothing else in the source tree forwards a client's message.
 
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import { openRecord } from '../policy/record.js';
@@ -27,10 +27,7 @@ import {
 } from './stages.js';
 import { countWaits } from './upstream-wait-time.js';
 
-/**
- * Takes one client request through every control. Never rejects; responds and closes the record exactly
- * once.
- */
+/** Takes one client request through every control. Never rejects; responds and closes the record exactly once. */
 export async function handleRequest(
   incoming: Incoming,
   outgoing: Outgoing,
@@ -100,8 +97,8 @@ function acquireSlot(incoming: Incoming): boolean {
 }
 
 /**
- * The only way to an upstream. In the stateless era a client that disconnects cancels its request; with
- * legacy SSE only the end of its stream does, and in the session era neither.
+ * The only way to an upstream. In the stateless era a client that disconnects cancels its request; with legacy
+ * SSE only the end of its stream does, and in the session era neither.
  */
 async function forward(
   call: Call,

@@ -1,5 +1,5 @@
-// The pipeline's ports: the I/O of a gateway and one version of its tables, passed as typed arguments.
-// gateway/ builds them; tests build them from literals. Nothing here decides.
+// The pipeline's ports: the I/O of a gateway and one version of its tables, passed as typed arguments. gateway/
+// builds them; tests build them from literals. Nothing here decides.
 
 import type { InspectionProfile } from '../config/settings.js';
 import type { InspectionPort } from '../inspection/jobs.js';
@@ -61,10 +61,7 @@ export type Snapshot = {
   readonly carried: Carried | undefined;
   /** The definitions under this version's lock file and the newest listing, as offered to this client. */
   catalogueFor(client: { readonly era: Era; readonly apps: boolean }): Catalogue;
-  /**
-   * Whether a host may declare the Apps extension for this caller: only if the upstream is also listed with
-   * it.
-   */
+  /** Whether a host may declare the Apps extension for this caller: only if the upstream is also listed with it. */
   mayShowApps(principal: Principal): boolean;
   /** Where legacy SSE clients post their messages. `isDirect`: the upstream speaks legacy SSE itself. */
   readonly legacySse: { readonly messageUrl: string; readonly isDirect: boolean };
@@ -221,8 +218,8 @@ export type Ports = {
   /** Opens such a cursor; `undefined` for anything else. */
   openCursor(sealed: string, scope: ListScope): ReadonlyMap<string, string> | undefined;
   /**
-   * Notes that a backend lost its share of a session. False if that happens too often; then the backend is
-   * left out.
+   * Notes that a backend lost its share of a session. False if that happens too often; then the backend is left
+   * out.
    */
   reportLostBackend(aggregate: string, upstream: string, principal: Principal): boolean;
   /**
@@ -230,10 +227,7 @@ export type Ports = {
    * backend.
    */
   noteResources(aggregate: string, principal: Principal, page: ListedPage): void;
-  /**
-   * Those of the given backends that listed a resource, provided this replica saw the complete list of
-   * each.
-   */
+  /** Those of the given backends that listed a resource, provided this replica saw the complete list of each. */
   recallResource(lookup: ResourceLookup, backends: readonly string[]): readonly string[];
   /** Verifies the caller. Writes the headers that the client's next proof depends on to `outgoing`. */
   authenticate(
@@ -248,8 +242,8 @@ export type Ports = {
   /** Opens such an id; `undefined` if it was not given out in this session of this caller. */
   openServerRequest(sealed: string, scope: SessionScope): ServerRequestFacts | undefined;
   /**
-   * Claims the one reply to a server request, by its sealed id: true only for the first reply on any
-   * replica, `unavailable` if the store cannot be reached.
+   * Claims the one reply to a server request, by its sealed id: true only for the first reply on any replica,
+   * `unavailable` if the store cannot be reached.
    */
   claimReply(sealed: string, session: SessionFacts): ReplayOutcome | Promise<ReplayOutcome>;
   /** The sealed id of a recently forwarded server request, if this replica knows it. */
@@ -305,8 +299,8 @@ export type Ports = {
   /** Registers an open stream; the returned function unregisters it. */
   registerStream(stream: OpenStream): () => void;
   /**
-   * Registers a streamed response of a session, so that it can be cancelled; the returned function
-   * unregisters it.
+   * Registers a streamed response of a session, so that it can be cancelled; the returned function unregisters
+   * it.
    */
   registerResponse(session: string, id: RequestId, end: () => void): () => void;
   /** Ends the streamed response to a request that the client has cancelled, if the stream is still open. */

@@ -1,6 +1,5 @@
-// The context of one request, which the stages share, and the facts that they note in its record for the
-// audit log. Also renders refusals, and reads JSON from upstreams under that upstream's limits. Nothing
-// here decides.
+// The context of one request, which the stages share, and the facts that they note in its record for the audit
+// log. Also renders refusals, and reads JSON from upstreams under that upstream's limits. Nothing here decides.
 
 import { captureArguments } from '../inspection/capture.js';
 import { type Profile, strictestProfile } from '../inspection/profiles.js';
@@ -39,10 +38,7 @@ export type FollowedProgress = ProgressCount & {
 /** `snapshot` may be replaced; `admitted` is set by admission, or by the stream that is resumed. */
 export type Call = {
   readonly incoming: Incoming;
-  /**
-   * Where the response is written: with legacy SSE the client's stream, once the message has been
-   * forwarded.
-   */
+  /** Where the response is written: with legacy SSE the client's stream, once the message has been forwarded. */
   outgoing: Outgoing;
   readonly ports: Ports;
   readonly record: RequestRecord;
@@ -220,9 +216,9 @@ export function refuse(call: Call, refusal: Refusal): void {
 }
 
 /**
- * Writes the response to a legacy SSE request to the stream on which the client waits for it (MCP
- * 2024-11-05). False if another replica holds the stream, or the client has too much unread; then the
- * status of the POST must do.
+ * Writes the response to a legacy SSE request to the stream on which the client waits for it (MCP 2024-11-05).
+ * False if another replica holds the stream, or the client has too much unread; then the status of the POST must
+ * do.
  */
 function sendOnLegacyStream({ admitted, ports }: Call, json: string): boolean {
   if (admitted?.era !== '2024' || admitted.message.kind !== 'request') return false;
@@ -232,10 +228,7 @@ function sendOnLegacyStream({ admitted, ports }: Call, json: string): boolean {
   return true;
 }
 
-/**
- * A message that has no response body is refused by its status (MCP transports, sending messages to the
- * server).
- */
+/** A message that has no response body is refused by its status (MCP transports, sending messages to the server). */
 function statusFor({ admitted }: Call, status: number): number {
   const isAnswered =
     admitted === undefined || (admitted.message.kind === 'request' && admitted.era !== '2024');
@@ -243,8 +236,8 @@ function statusFor({ admitted }: Call, status: number): number {
 }
 
 /**
- * Sends an error to the server whose client's reply was refused, so that it does not wait, unless it has
- * one already.
+ * Sends an error to the server whose client's reply was refused, so that it does not wait, unless it has one
+ * already.
  */
 async function refuseToServer(call: Call): Promise<void> {
   const { admitted, incoming, ports, record } = call;

@@ -1,6 +1,5 @@
-// What the checks of one response's messages share, and the content inspection of a single message.
-// Findings are recorded here whether or not the message passes. Nothing here decides which request a
-// message belongs to.
+// What the checks of one response's messages share, and the content inspection of a single message. Findings are
+// recorded here whether or not the message passes. Nothing here decides which request a message belongs to.
 // Source: docs/contract.md §6; ARCHITECTURE.md, "How a response finds its plan".
 
 import type { Carry, InspectionOutcome } from '../inspection/responses.js';
@@ -37,10 +36,9 @@ export type Read = Extract<JsonReading, { readonly ok: true }>;
 export type Inspection = InspectionOutcome;
 
 /**
- * The state of one response's checks. `responseObligations` applies to every message that answers a request
- * and is absent on unsolicited streams. `carry` is what the inspection remembers of the previous messages,
- * because a secret may be split across two. `refusedServerRequests` counts those that were recorded one by
- * one.
+ * The state of one response's checks. `responseObligations` applies to every message that answers a request and
+ * is absent on unsolicited streams. `carry` is what the inspection remembers of the previous messages, because a
+ * secret may be split across two. `refusedServerRequests` counts those that were recorded one by one.
  */
 export type Subject = {
   readonly call: Call;
@@ -60,10 +58,9 @@ export const DROP: Verdict = { kind: 'drop' };
 const MAX_BYTES_A_CHAR = 3;
 
 /**
- * Inspects one message and records its findings, whether or not it passes. The id of the task that it
- * belongs to is not inspected: it is replaced by the id that the client was given. Synchronous unless the
- * text is long and not surely clean; until the promise resolves, the next message of the same response must
- * wait.
+ * Inspects one message and records its findings, whether or not it passes. The id of the task that it belongs to
+ * is not inspected: it is replaced by the id that the client was given. Synchronous unless the text is long and
+ * not surely clean; until the promise resolves, the next message of the same response must wait.
  */
 export function inspect(
   subject: Subject,

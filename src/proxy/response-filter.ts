@@ -1,8 +1,7 @@
-// Filters the responses that depend on the caller: handshakes and lists. Whether an item is visible is
-// decided by the same function that decides calls. What a page shows updates the catalog for all callers
-// before any of them sees it.
-// Source: docs/contract.md §4 law 2, §5 and §6; MCP 2025-11-25 lifecycle and tools, 2026-07-28
-// server/discover.
+// Filters the responses that depend on the caller: handshakes and lists. Whether an item is visible is decided
+// by the same function that decides calls. What a page shows updates the catalog for all callers before any of
+// them sees it.
+// Source: docs/contract.md §4 law 2, §5 and §6; MCP 2025-11-25 lifecycle and tools, 2026-07-28 server/discover.
 
 import { cutHandshake, endHandshake, type HandshakeOutcome } from '../inspection/handshake.js';
 import {
@@ -45,8 +44,8 @@ import type { Verdict } from './response-context.js';
 const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
 
 /**
- * Whether the caller may see any item. Instructions steer a model towards items, so a caller who may see
- * none of them gets no instructions (docs/contract.md §4, law 1).
+ * Whether the caller may see any item. Instructions steer a model towards items, so a caller who may see none of
+ * them gets no instructions (docs/contract.md §4, law 1).
  */
 function listsAnything(call: Call, responsePlan: ResponsePlan): boolean {
   const catalogue = call.snapshot.catalogueFor(responsePlan.admitted);
@@ -64,8 +63,7 @@ function isItemListed(
 ): boolean {
   if (pin === undefined) return isListed(call, responsePlan, { kind: 'resource', uri: name });
   const catalogue = call.snapshot.catalogueFor(responsePlan.admitted);
-  // Approval covers the definition, not the name, so this page must show exactly the definition last
-  // observed.
+  // Approval covers the definition, not the name, so this page must show exactly the definition last observed.
   const isSeen = catalogue.mode === 'off' || catalogue.standing(pin, name).observed === digest;
   return isSeen && isListed(call, responsePlan, targetOf(pin, name));
 }
@@ -106,8 +104,8 @@ function pageKey(call: Call, { admitted }: ResponsePlan): string {
 }
 
 /**
- * The rest of the cache key of a filtered page, besides its bytes: the snapshot and the rules that match
- * the caller.
+ * The rest of the cache key of a filtered page, besides its bytes: the snapshot and the rules that match the
+ * caller.
  */
 function viewerKey(call: Call, { principal, responseObligations }: ResponsePlan): string {
   return `${call.snapshot.id} ${matchKey(call.snapshot.policies, principal)} ${responseObligations.profiles.join(' ')}`;
@@ -156,10 +154,7 @@ export function filterResponse(filtering: Filtering): Verdict | Promise<Verdict>
     : filterListResponse(filtering, kind);
 }
 
-/**
- * A page seen before with the same bytes and the same viewer key: the filtered bytes of that time, with
- * this id.
- */
+/** A page seen before with the same bytes and the same viewer key: the filtered bytes of that time, with this id. */
 export function recallList(
   call: Call,
   responsePlan: ResponsePlan,
@@ -268,8 +263,8 @@ function filterListResponse(
 }
 
 /**
- * Computes the digests of a long page beforehand and in slices, so that the event loop is not blocked.
- * Pages with numbers that may be inexact are left out, because their digests need the text of each item.
+ * Computes the digests of a long page beforehand and in slices, so that the event loop is not blocked. Pages
+ * with numbers that may be inexact are left out, because their digests need the text of each item.
  */
 async function digestInSlices(
   { call, reading, result }: Filtering,
@@ -299,8 +294,7 @@ function filterListNow(
       : call.ports.pages.find(pageKey(call, responsePlan), bytes, id);
   const page = filterItems(listInput(filtering, kind, known));
   if (page.kind === 'withhold') return withheld(call, page);
-  // Cached under the viewer key of the time of filtering, whatever snapshot is in force after the
-  // inspection.
+  // Cached under the viewer key of the time of filtering, whatever snapshot is in force after the inspection.
   const viewer = viewerKey(call, responsePlan);
   const inspected = call.ports.inspection.message(page.rest, call.incoming.upstream);
   return inspected instanceof Promise

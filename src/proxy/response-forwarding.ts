@@ -1,5 +1,5 @@
-// Relays an upstream's response to the client. Only what response-pipeline.ts has passed leaves: a JSON
-// body at once and whole, an event stream message by message and unbuffered.
+// Relays an upstream's response to the client. Only what response-pipeline.ts has passed leaves: a JSON body at
+// once and whole, an event stream message by message and unbuffered.
 // Source: MCP transports (2025-11-25 and 2026-07-28), sending messages to the server.
 
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
@@ -63,8 +63,8 @@ export async function relayResponse(
 }
 
 /**
- * A notification, or a reply to a server request, is acknowledged with 202 and no body, or refused. MCP
- * defines no other response to it.
+ * A notification, or a reply to a server request, is acknowledged with 202 and no body, or refused. MCP defines
+ * no other response to it.
  */
 function acknowledge(
   call: Call,
@@ -144,8 +144,8 @@ async function relayBody(
 }
 
 /**
- * Whether the response must be sent alone, without the stream around it. That of `initialize` must, because
- * the session id is sent in a header, and so must any response to a client that accepts no event stream.
+ * Whether the response must be sent alone, without the stream around it. That of `initialize` must, because the
+ * session id is sent in a header, and so must any response to a client that accepts no event stream.
  */
 function isAlone({ incoming }: Call, { rule, era }: AuthorizedRequest['admitted']): boolean {
   return rule.method === 'initialize' || (era !== '2024' && !takesStream(incoming));

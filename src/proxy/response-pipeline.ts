@@ -1,6 +1,6 @@
 // The response pipeline: checks the messages of an upstream one at a time and each of them whole. Does the
-// message belong to the request, is it supported here, is its content clean? Only what passes reaches a
-// client. An inspector that throws ends the request with a refusal.
+// message belong to the request, is it supported here, is its content clean? Only what passes reaches a client.
+// An inspector that throws ends the request with a refusal.
 // Source: ARCHITECTURE.md, "How a response finds its plan"; docs/contract.md §6.
 
 import { NO_CARRY } from '../inspection/responses.js';
@@ -35,8 +35,8 @@ import { checkUnowned } from './unsolicited-messages.js';
 type AppContent = 'approved' | 'changed' | 'none';
 
 /**
- * Compares the content of a `ui://` resource with its pin. A host will run it, so it passes unchanged if it
- * was approved and is refused otherwise; a difference updates the catalog for all callers, like a changed
+ * Compares the content of a `ui://` resource with its pin. A host will run it, so it passes unchanged if it was
+ * approved and is refused otherwise; a difference updates the catalog for all callers, like a changed
  * definition. Without pinning nothing is compared.
  * Source: MCP Apps extension (SEP-1865); docs/contract.md §5 (resources that a definition refers to).
  */
@@ -64,8 +64,8 @@ function reviewAppContent(
 }
 
 /**
- * Corrects an inspected error of a stateless upstream: the error code that 2026-07-28 defines for it, and
- * only versions that the gateway supports. Everything else passes byte for byte.
+ * Corrects an inspected error of a stateless upstream: the error code that 2026-07-28 defines for it, and only
+ * versions that the gateway supports. Everything else passes byte for byte.
  * Source: MCP 2026-07-28, error codes and versioning.
  */
 function repairError(verdict: Verdict, text: string, error: RpcError): Verdict {
@@ -79,10 +79,7 @@ function repairError(verdict: Verdict, text: string, error: RpcError): Verdict {
 }
 
 export type ResponseCheck = {
-  /**
-   * Checks one message. Synchronous unless the text waits for inspection or the upstream must be listed
-   * again.
-   */
+  /** Checks one message. Synchronous unless the text waits for inspection or the upstream must be listed again. */
   checkBytes(bytes: Bytes): Verdict | Promise<Verdict>;
   checkText(text: string): Verdict | Promise<Verdict>;
   /** Replaces the obligations, after a new decision, for all further messages. */
@@ -99,8 +96,8 @@ const APP_CONTENT = ['/result/contents'];
 const NO_ERROR = { isError: false, rpcCode: undefined } as const;
 
 /**
- * Creates the check of every message that answers one authorized request. `issued` is the session id that
- * came with the response, if any.
+ * Creates the check of every message that answers one authorized request. `issued` is the session id that came
+ * with the response, if any.
  */
 export function createResponseCheck(
   call: Call,

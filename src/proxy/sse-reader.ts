@@ -1,6 +1,5 @@
-// Reads an upstream's event stream: bytes in, framed events out, one at a time and in order, no faster than
-// the client reads. No byte is forwarded unread, and no stream keeps the event loop for longer than its
-// time slice.
+// Reads an upstream's event stream: bytes in, framed events out, one at a time and in order, no faster than the
+// client reads. No byte is forwarded unread, and no stream keeps the event loop for longer than its time slice.
 // Source: MCP transports; WHATWG SSE.
 
 import type { LoopScheduler } from '../protocol/json/incremental.js';
@@ -9,9 +8,8 @@ import type { ForwardError, UpstreamResponse } from '../protocol/transport.js';
 import type { Call } from './request-context.js';
 
 /**
- * `ended`: the upstream closed the stream. `stopped`: the handler wants no more. `too-large`: an event, or
- * the sum of all, exceeds its limit. `rate-limited`: a long-lived stream brought more than it may in a
- * minute.
+ * `ended`: the upstream closed the stream. `stopped`: the handler wants no more. `too-large`: an event, or the
+ * sum of all, exceeds its limit. `rate-limited`: a long-lived stream brought more than it may in a minute.
  */
 export type PumpEnd = 'ended' | 'stopped' | 'too-large' | 'rate-limited' | ForwardError;
 
@@ -75,9 +73,9 @@ type Rest = () => void | Promise<void>;
 const END_REASONS = { 'too-large': 'too-large', 'invalid-utf8': 'upstream-protocol' } as const;
 
 /**
- * Passes every event to `take` until that returns `stop`, the stream ends, or it violates the framing.
- * `rest` is called after the events of each chunk, and before waiting for a time slice; nothing is read
- * until it resolves. However the stream ends, the upstream's socket is released for reuse or closed.
+ * Passes every event to `take` until that returns `stop`, the stream ends, or it violates the framing. `rest` is
+ * called after the events of each chunk, and before waiting for a time slice; nothing is read until it resolves.
+ * However the stream ends, the upstream's socket is released for reuse or closed.
  */
 export async function pumpEvents(
   response: UpstreamResponse,
@@ -92,8 +90,7 @@ export async function pumpEvents(
     if (typeof chunk !== 'object') return end(response, chunk);
     const taking = takeReading(response, framer, chunk, { terms, take, rest });
     const taken = taking instanceof Promise ? await taking : taking;
-    // Never waits, because this holds less than before. While a slow client is waited for, no chunk is
-    // held.
+    // Never waits, because this holds less than before. While a slow client is waited for, no chunk is held.
     void response.hold?.(framer.unfinishedBytes());
     const pause = rest();
     if (pause !== undefined) await pause;
@@ -102,8 +99,8 @@ export async function pumpEvents(
 }
 
 /**
- * Reserves memory for the unfinished event and this chunk, waiting for it if necessary; otherwise waits for
- * a time slice, if the upstream has used up its own.
+ * Reserves memory for the unfinished event and this chunk, waiting for it if necessary; otherwise waits for a
+ * time slice, if the upstream has used up its own.
  */
 function takeReading(
   response: UpstreamResponse,
@@ -190,8 +187,8 @@ async function inTurn(turn: Promise<void>, { rest }: Taking): Promise<undefined>
 }
 
 /**
- * Handles the remaining events of a chunk. A loop, because a chain of promises would keep each of them in
- * memory until the last event was handled.
+ * Handles the remaining events of a chunk. A loop, because a chain of promises would keep each of them in memory
+ * until the last event was handled.
  */
 async function takeBehind(
   late: ReturnType<TakeEvent>,
@@ -216,8 +213,8 @@ async function takeBehind(
 }
 
 /**
- * MCP messages are events called `message`; clients ignore all others (WHATWG HTML §9.2.6). One without
- * data still counts if it has an id (MCP 2025-11-25, resumability).
+ * MCP messages are events called `message`; clients ignore all others (WHATWG HTML §9.2.6). One without data
+ * still counts if it has an id (MCP 2025-11-25, resumability).
  */
 function isCarried(event: SseEvent): boolean {
   if (event.kind !== 'message') return true;

@@ -1,7 +1,6 @@
-// Writes the event stream that answers a request: each message of the upstream after its check, under event
-// ids of the gateway, so that a broken stream can be resumed. An event id seals the upstream's own id
-// together with the response plan, so that a resumed stream is checked like the original. The stateless era
-// has no event ids.
+// Writes the event stream that answers a request: each message of the upstream after its check, under event ids
+// of the gateway, so that a broken stream can be resumed. An event id seals the upstream's own id together with
+// the response plan, so that a resumed stream is checked like the original. The stateless era has no event ids.
 // Source: MCP 2025-11-25, transports (sending messages to the server, resumability and redelivery).
 
 import type { Principal } from '../policy/principal.js';
@@ -28,15 +27,12 @@ import type { Verdict } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 import { type PumpEnd, pumpEvents, termsOfResponse } from './sse-reader.js';
 
-/**
- * The id to write for an event of the upstream; `undefined` if the stream cannot be resumed after that
- * event.
- */
+/** The id to write for an event of the upstream; `undefined` if the stream cannot be resumed after that event. */
 type EventIds = (upstreamId: string | undefined) => string | undefined;
 
 /**
- * Ids that a header can carry back to the upstream. Any other id is dropped, and the event is written
- * without one.
+ * Ids that a header can carry back to the upstream. Any other id is dropped, and the event is written without
+ * one.
  */
 const EVENT_ID = /^[\x21-\x7e](?:[\x20-\x7e]{0,1022}[\x21-\x7e])?$/;
 
@@ -56,10 +52,7 @@ export function responseEventIds(
   return eventIds(call, principal, session, request);
 }
 
-/**
- * When the original request was made, in epoch milliseconds: resuming a stream does not restart its time
- * limit.
- */
+/** When the original request was made, in epoch milliseconds: resuming a stream does not restart its time limit. */
 function requestedAt({ incoming, requestedAt: before }: Call): number {
   return before ?? incoming.receivedAt;
 }
@@ -83,8 +76,8 @@ function eventIds(
 }
 
 /**
- * Collects the events of one chunk of the upstream, so that they leave as one socket write, in order.
- * INVARIANT: nothing is held beyond that chunk.
+ * Collects the events of one chunk of the upstream, so that they leave as one socket write, in order. INVARIANT:
+ * nothing is held beyond that chunk.
  */
 export type GatheredWrites = {
   add(text: string): void;
@@ -130,8 +123,8 @@ type Writing = {
   readonly idOf: EventIds;
   readonly writes: GatheredWrites;
   /**
-   * True once the stream must end, for example because access was revoked. Checked before each write, since
-   * an event may have waited.
+   * True once the stream must end, for example because access was revoked. Checked before each write, since an
+   * event may have waited.
    */
   readonly isGone: () => boolean;
   /** The client has received an event that it can resume after. */
@@ -139,8 +132,8 @@ type Writing = {
 };
 
 /**
- * Writes messages until the response has passed or the stream ends. `isResumable`: the client already has
- * an event that it can resume after.
+ * Writes messages until the response has passed or the stream ends. `isResumable`: the client already has an
+ * event that it can resume after.
  */
 export async function writeEvents(
   response: UpstreamResponse,

@@ -36,16 +36,15 @@ import {
 } from './request-context.js';
 
 /**
- * The content of a message that the argument guard inspects. Values that the gateway sealed and the client
- * only carries (request state, task ids) are left out: they look like secrets, were opened earlier, and
- * leave as what the server originally sent.
+ * The content of a message that the argument guard inspects. Values that the gateway sealed and the client only
+ * carries (request state, task ids) are left out: they look like secrets, were opened earlier, and leave as what
+ * the server originally sent.
  */
 function contentOf(admitted: Admitted): JsonObject {
   const { message, rule, task } = admitted;
   if (message.kind === 'error') return message.error;
   let content = message.kind === 'result' ? message.result : paramsOf(admitted);
-  // Only a request's `requestState` was opened; in other messages a member of that name is the client's
-  // own.
+  // Only a request's `requestState` was opened; in other messages a member of that name is the client's own.
   if (message.kind === 'request' && content['requestState'] !== undefined)
     content = omit(content, 'requestState');
   if (task !== undefined) content = omit(content, 'taskId');
@@ -134,10 +133,7 @@ function admitRead(
   return admitted;
 }
 
-/**
- * Which server requests policy allows this caller. A server of legacy SSE gets no elicitation, which is
- * newer.
- */
+/** Which server requests policy allows this caller. A server of legacy SSE gets no elicitation, which is newer. */
 function grantsHere({ policies, upstream, legacySse }: Snapshot, principal: Principal): Grants {
   const grants = grantsFor(policies, principal, upstream);
   return legacySse.isDirect ? { ...grants, elicitation: NO_GRANTS.elicitation } : grants;
@@ -194,8 +190,8 @@ function decideNow(
 }
 
 /**
- * Opens what the client carries for the gateway (task ids, request state), removes what it may not
- * subscribe to, and seals the ids of requests on legacy SSE.
+ * Opens what the client carries for the gateway (task ids, request state), removes what it may not subscribe to,
+ * and seals the ids of requests on legacy SSE.
  */
 export function restore(
   call: Call,
@@ -224,9 +220,9 @@ type Standing = {
 };
 
 /**
- * Inspects the arguments: they must hold no secret, and never the caller's own token. Long arguments wait
- * for an inspection thread, so the result is what is valid afterwards, and only that may be authorized.
- * `admitted` is the message that was decided on, `standing.restored` the one to forward.
+ * Inspects the arguments: they must hold no secret, and never the caller's own token. Long arguments wait for an
+ * inspection thread, so the result is what is valid afterwards, and only that may be authorized. `admitted` is
+ * the message that was decided on, `standing.restored` the one to forward.
  */
 export function guard(
   call: Call,
@@ -258,9 +254,9 @@ function endGuard(
 }
 
 /**
- * Repeats authentication and decision if any version has changed since or the token has expired: large
- * requests and long arguments wait, and revocations must not. The obligations of the new decision replace
- * the old ones, also in the record.
+ * Repeats authentication and decision if any version has changed since or the token has expired: large requests
+ * and long arguments wait, and revocations must not. The obligations of the new decision replace the old ones,
+ * also in the record.
  */
 async function revalidate(
   call: Call,
@@ -294,8 +290,8 @@ async function revalidate(
 }
 
 /**
- * A response on a legacy SSE stream is checked by the plan sealed into the request id, so the id must be
- * sealed again with the obligations now in force.
+ * A response on a legacy SSE stream is checked by the plan sealed into the request id, so the id must be sealed
+ * again with the obligations now in force.
  */
 function restoreRevalidated(
   call: Call,
@@ -306,8 +302,8 @@ function restoreRevalidated(
 }
 
 /**
- * Inspects parameter headers, since nothing else reads one that mirrors no argument. Synchronous: HTTP
- * keeps headers short.
+ * Inspects parameter headers, since nothing else reads one that mirrors no argument. Synchronous: HTTP keeps
+ * headers short.
  */
 function guardHeaders(call: Call, admitted: Admitted): Refusal | undefined {
   const headers = decodeParamHeaders(admitted.paramHeaders);

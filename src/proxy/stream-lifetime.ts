@@ -1,6 +1,6 @@
-// Bounds the lifetime of open streams. A stream ends when its token, the rule that allowed it, its session
-// or its upstream goes away, or when the client cancels the request. Checks no message and decides nothing
-// that is written.
+// Bounds the lifetime of open streams. A stream ends when its token, the rule that allowed it, its session or
+// its upstream goes away, or when the client cancels the request. Checks no message and decides nothing that is
+// written.
 // Source: docs/contract.md §3 (streams after a reload); MCP 2025-11-25, cancellation; MCP 2025-11-25 and
 // 2026-07-28, transports (keep-alive by comments).
 
@@ -60,10 +60,7 @@ export async function holdStream(
   }
 }
 
-/**
- * Whether the caller, session or upstream was removed while the stream was being opened and not yet
- * registered.
- */
+/** Whether the caller, session or upstream was removed while the stream was being opened and not yet registered. */
 async function isSessionEnded(
   { incoming, outgoing, ports }: Call,
   session: string | undefined,
@@ -78,8 +75,8 @@ async function isSessionEnded(
 type LivingStream = Pick<Outgoing, 'write'> & { stop(): void };
 
 /**
- * Keeps intermediaries from closing an idle stream. A comment has no id, so no client resumes after it.
- * What is written through the returned stream counts as activity.
+ * Keeps intermediaries from closing an idle stream. A comment has no id, so no client resumes after it. What is
+ * written through the returned stream counts as activity.
  */
 export function keepAlive(outgoing: Outgoing, everyMs: number): LivingStream {
   let isSilent = true;
@@ -190,8 +187,8 @@ export function timeLeftMs({ incoming, snapshot, requestedAt }: Call): number {
 }
 
 /**
- * Sends a cancellation to the server, since closing a connection cancels nothing in a session (MCP
- * 2025-11-25, cancellation).
+ * Sends a cancellation to the server, since closing a connection cancels nothing in a session (MCP 2025-11-25,
+ * cancellation).
  */
 export function notifyCancelled(call: Call, { admitted }: ResponsePlan): void {
   const { incoming, ports } = call;
@@ -200,10 +197,7 @@ export function notifyCancelled(call: Call, { admitted }: ResponsePlan): void {
   ports.giveUp(incoming.upstream, { session, id: message.id, by: callerOf(call) });
 }
 
-/**
- * Repeats authentication and decision under the version now in force; returns the refusal if access has
- * ended.
- */
+/** Repeats authentication and decision under the version now in force; returns the refusal if access has ended. */
 async function revalidate(
   call: Call,
   authorized: AuthorizedRequest,

@@ -1,5 +1,5 @@
-// Checks what an upstream sends besides the response: notifications, server requests, and messages that
-// belong to nothing. A message that is not known to be supported here is dropped and recorded.
+// Checks what an upstream sends besides the response: notifications, server requests, and messages that belong
+// to nothing. A message that is not known to be supported here is dropped and recorded.
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol; MCP 2025-11-25, cancellation.
 
 import { NO_CARRY } from '../inspection/responses.js';
@@ -144,10 +144,7 @@ function concernsClient(
   }
 }
 
-/**
- * Passes on the cancellation of a server request. The server names its own id; the client knows the sealed
- * one.
- */
+/** Passes on the cancellation of a server request. The server names its own id; the client knows the sealed one. */
 async function takeBack(
   subject: Subject,
   reading: Read,

@@ -1,6 +1,6 @@
-// Measures how long a request waits for the bytes of its upstream's response, so that the rest of its
-// duration can be reported as the gateway's own (docs/contract.md §9, sallyport_overhead_seconds). Changes
-// no byte and no order.
+// Measures how long a request waits for the bytes of its upstream's response, so that the rest of its duration
+// can be reported as the gateway's own (docs/contract.md §9, sallyport_overhead_seconds). Changes no byte and no
+// order.
 
 import type { RequestRecord } from '../policy/record.js';
 import type { UpstreamResponse } from '../protocol/transport.js';

@@ -1,6 +1,6 @@
-// Runs the elements of a JSON-RPC batch one after the other, each through the whole pipeline on its own.
-// The responses go to the client as one event stream, message by message, so that server requests can pass
-// while it waits.
+// Runs the elements of a JSON-RPC batch one after the other, each through the whole pipeline on its own. The
+// responses go to the client as one event stream, message by message, so that server requests can pass while it
+// waits.
 // Source: MCP 2025-03-26, transports (a server may answer an array by a stream).
 
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
@@ -20,8 +20,8 @@ const ACCEPTED = 202;
 const FIRST_REFUSAL = 400;
 
 /**
- * Runs the elements. The batch itself is also recorded: that it was admitted, and the status it was
- * answered with.
+ * Runs the elements. The batch itself is also recorded: that it was admitted, and the status it was answered
+ * with.
  */
 export async function relayArray(
   call: Pick<Call, 'incoming' | 'outgoing' | 'ports' | 'record'>,

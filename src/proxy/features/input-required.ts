@@ -1,8 +1,8 @@
 // Handles input-required results (2026-07-28). Every input request in such a result must be declared by the
-// client's request and granted by policy, and none may ask for sensitive data; if one may not pass, the
-// whole result is withheld, because the exchange could not continue. The server's request state is sealed
-// for this caller and this request. When the client sends its request again, the state is opened and the
-// upstream gets its own back, byte for byte; state that does not open is refused.
+// client's request and granted by policy, and none may ask for sensitive data; if one may not pass, the whole
+// result is withheld, because the exchange could not continue. The server's request state is sealed for this
+// caller and this request. When the client sends its request again, the state is opened and the upstream gets
+// its own back, byte for byte; state that does not open is refused.
 // Source: MCP 2026-07-28, multi-round-trip requests; elicitation.
 
 import {
@@ -55,10 +55,7 @@ export function paramsOf({ message }: Pick<Admitted, 'message'>): JsonObject {
   return ('params' in message ? message.params : undefined) ?? NO_PARAMS;
 }
 
-/**
- * True for a request that answers an input request. Its result must not be cached (MCP 2026-07-28,
- * caching).
- */
+/** True for a request that answers an input request. Its result must not be cached (MCP 2026-07-28, caching). */
 export function isRetry(admitted: Pick<Admitted, 'message'>): boolean {
   const params = paramsOf(admitted);
   return params['inputResponses'] !== undefined || params['requestState'] !== undefined;
@@ -82,8 +79,8 @@ function stateSubject(upstream: string, admitted: PlannedMessage): StateSubject 
 }
 
 /**
- * Prepares a repeated request for the upstream: restores the upstream's own state, and removes input
- * responses under the gateway's reserved keys.
+ * Prepares a repeated request for the upstream: restores the upstream's own state, and removes input responses
+ * under the gateway's reserved keys.
  */
 export function openRetry(
   call: Call,
@@ -205,8 +202,8 @@ function findInputRequestError(
 }
 
 /**
- * Returns the first input request that may not pass, with the reason. Each is decided by the rules now in
- * force and counted against their limits; an input request that was made before is not counted again.
+ * Returns the first input request that may not pass, with the reason. Each is decided by the rules now in force
+ * and counted against their limits; an input request that was made before is not counted again.
  */
 export async function enforceServerRequests(
   { call, principal, allowedServerRequests }: ServerRequestTarget,
@@ -245,8 +242,8 @@ function checkContent(name: ServerRequestName, params: JsonObject): Reason | und
 }
 
 /**
- * Writes every URL in its normalized form. Returns `undefined` if the content inspection changed one, since
- * it then contained something that must not pass.
+ * Writes every URL in its normalized form. Returns `undefined` if the content inspection changed one, since it
+ * then contained something that must not pass.
  */
 export function showLinks(
   text: string,

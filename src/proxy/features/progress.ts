@@ -1,5 +1,5 @@
-// Limits notifications by how they arrive: progress passes only under an active token and only if it
-// increases, and progress and log messages have a maximum rate. Their content is checked elsewhere.
+// Limits notifications by how they arrive: progress passes only under an active token and only if it increases,
+// and progress and log messages have a maximum rate. Their content is checked elsewhere.
 // Source: MCP 2025-11-25, progress and logging (rate limits); docs/reference/protocol.md §4.2.
 
 import type { Admitted, SessionFacts } from '../../protocol/admitted-request.js';
@@ -51,8 +51,8 @@ export function createResponseGate(message: Message, count = createCount()): Not
 }
 
 /**
- * The gate for messages that accompany the result of a task: the token of the call that created it is
- * active too.
+ * The gate for messages that accompany the result of a task: the token of the call that created it is active
+ * too.
  */
 export function createTaskGate(
   { ports }: Call,

@@ -1,6 +1,6 @@
-// Checks server requests: whether the server may make one, whether its content is clean, and under which id
-// the client sees it. Each is decided and recorded like a client request. If it may not pass, the gateway
-// itself answers the server with an error.
+// Checks server requests: whether the server may make one, whether its content is clean, and under which id the
+// client sees it. Each is decided and recorded like a client request. If it may not pass, the gateway itself
+// answers the server with an error.
 // Source: MCP 2025-11-25, sampling, elicitation, roots, ping; docs/contract.md §4 and §6.
 
 import { checkForm, readLink } from '../../inspection/elicitation/forms-and-links.js';
@@ -46,10 +46,7 @@ type ServerRequestContext = {
   readonly record: RequestRecord;
 };
 
-/**
- * How many refused server requests of one stream are recorded one by one; the rest are findings of the
- * stream.
- */
+/** How many refused server requests of one stream are recorded one by one; the rest are findings of the stream. */
 const MAX_REFUSED_RECORDS = 64;
 
 const METHOD_NOT_FOUND = -32601;
@@ -57,8 +54,8 @@ const INVALID_PARAMS = -32602;
 const INTERNAL_ERROR = -32603;
 
 /**
- * Error codes towards the server: a forbidden method does not exist, objectionable content is invalid
- * params, and everything else is an internal error.
+ * Error codes towards the server: a forbidden method does not exist, objectionable content is invalid params,
+ * and everything else is an internal error.
  */
 const CODES: { readonly [reason in Reason]?: number } = {
   'sampling-forbidden': METHOD_NOT_FOUND,
@@ -273,9 +270,9 @@ function openServerRequestRecord(
 export const URL_ELICITATION_REQUIRED = -32042;
 
 /**
- * Checks the error by which a 2025-11-25 server says that the user must open URLs first. The error was
- * inspected before. It passes only if URL elicitation is allowed and every URL may be shown; otherwise the
- * whole error is withheld.
+ * Checks the error by which a 2025-11-25 server says that the user must open URLs first. The error was inspected
+ * before. It passes only if URL elicitation is allowed and every URL may be shown; otherwise the whole error is
+ * withheld.
  * Source: MCP 2025-11-25, elicitation, URL elicitation required error.
  */
 export function checkUrlError(

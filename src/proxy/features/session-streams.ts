@@ -1,6 +1,6 @@
-// Session streams and the end of sessions (session era): the GET stream for unsolicited messages, streams
-// that are resumed, and DELETE. The same controls apply as for a POST: authentication, protocol checks,
-// record; every message is checked when it arrives.
+// Session streams and the end of sessions (session era): the GET stream for unsolicited messages, streams that
+// are resumed, and DELETE. The same controls apply as for a POST: authentication, protocol checks, record; every
+// message is checked when it arrives.
 // Source: MCP 2025-11-25, transports, listening for messages from the server and session management.
 
 import type { Principal } from '../../policy/principal.js';
@@ -43,8 +43,8 @@ export function noteSession(call: Call, session: SessionFacts, method: string): 
 }
 
 /**
- * Opens a stream of a session, its own or one that is resumed after an event, and keeps it open until
- * either side leaves, the awaited response has passed, or the token expires.
+ * Opens a stream of a session, its own or one that is resumed after an event, and keeps it open until either
+ * side leaves, the awaited response has passed, or the token expires.
  */
 export async function listen(call: Call, principal: Principal): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports } = call;
@@ -108,10 +108,7 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
   return undefined;
 }
 
-/**
- * Ends the stream once its session is unknown, also if it belongs to a session of an aggregate that was
- * revoked.
- */
+/** Ends the stream once its session is unknown, also if it belongs to a session of an aggregate that was revoked. */
 function endWithSession(call: Call, principal: Principal, end: () => void): () => void {
   return call.ports.onVersion(() => {
     if (!isOpen(call, principal)) end();
@@ -178,8 +175,8 @@ async function relayUntil(
 }
 
 /**
- * Relays the rest of a response. It is checked like its beginning, and ends when the caller may no longer
- * see it.
+ * Relays the rest of a response. It is checked like its beginning, and ends when the caller may no longer see
+ * it.
  */
 async function relayResumed(
   call: Call,

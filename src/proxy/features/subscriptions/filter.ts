@@ -1,6 +1,6 @@
-// Narrows a subscription (2026-07-28) to what its caller may receive: list changes if the caller sees an
-// item of that kind, updates of resources that the caller may read, and the status of the caller's own
-// tasks. The rest is removed from the request.
+// Narrows a subscription (2026-07-28) to what its caller may receive: list changes if the caller sees an item of
+// that kind, updates of resources that the caller may read, and the status of the caller's own tasks. The rest
+// is removed from the request.
 // Source: MCP 2026-07-28, subscriptions; docs/contract.md §4, law 2.
 
 import { decideRequest, type ListedKind, listsKind } from '../../../policy/decide.js';

@@ -1,6 +1,6 @@
 // Checks one message on the stream of a subscription (2026-07-28): does it belong to the stream, was it
-// subscribed to, may the caller still know it, is its content clean? Returns the text to write and whether
-// the stream ends with it.
+// subscribed to, may the caller still know it, is its content clean? Returns the text to write and whether the
+// stream ends with it.
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
 
 import { NO_CARRY } from '../../../inspection/responses.js';
@@ -142,8 +142,8 @@ async function checkNotification(
 }
 
 /**
- * Acknowledges the subscription. Agreed are the resources and tasks that both sides name, and all lists
- * that were requested and allowed, because the gateway announces their changes if the upstream does not.
+ * Acknowledges the subscription. Agreed are the resources and tasks that both sides name, and all lists that
+ * were requested and allowed, because the gateway announces their changes if the upstream does not.
  */
 async function acknowledge(
   subscription: Subscription,
@@ -171,10 +171,7 @@ async function acknowledge(
   return { text, isLast: false };
 }
 
-/**
- * Removes the server's task ids before inspection: they look like secrets, and none of them reaches the
- * client.
- */
+/** Removes the server's task ids before inspection: they look like secrets, and none of them reaches the client. */
 function withoutTasks(reading: Read, { tasks }: ListenFilter): Read {
   if (tasks.length === 0) return reading;
   const cut = readJsonText(removeMember(reading.text, ['params', 'notifications'], 'taskIds'));

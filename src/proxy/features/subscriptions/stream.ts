@@ -35,8 +35,8 @@ const METHOD_NOT_FOUND = -32601;
 const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([404, 405]);
 
 /**
- * True for a request that opens a long-lived stream and takes no concurrency slot. Only its header is read
- * here, which is safe because the header is compared with the body before anything is forwarded.
+ * True for a request that opens a long-lived stream and takes no concurrency slot. Only its header is read here,
+ * which is safe because the header is compared with the body before anything is forwarded.
  */
 export function requestsStream({ headers }: Incoming): boolean {
   return headers['mcp-method'] === LISTEN;
@@ -63,8 +63,8 @@ export async function relaySubscription(
 }
 
 /**
- * A JSON response is an error: the server lacks the method, or refuses. Without the method the gateway
- * serves alone.
+ * A JSON response is an error: the server lacks the method, or refuses. Without the method the gateway serves
+ * alone.
  */
 async function relayRefused(
   call: Call,
@@ -83,10 +83,7 @@ async function relayRefused(
   return sendOwn(call, verdict, response.status, bytes);
 }
 
-/**
- * Serves the stream until either side leaves, the token expires, or nothing in the filter is allowed any
- * more.
- */
+/** Serves the stream until either side leaves, the token expires, or nothing in the filter is allowed any more. */
 async function serve(
   call: Call,
   authorized: AuthorizedRequest,
@@ -131,10 +128,7 @@ async function run(
   if (subscription.isOurs && !isEmpty(subscription.agreed)) await aborted(leave);
 }
 
-/**
- * Writes the final result if the gateway ends the stream. A stream that broke off upstream breaks off here
- * too.
- */
+/** Writes the final result if the gateway ends the stream. A stream that broke off upstream breaks off here too. */
 async function sendFinalResponse(subscription: Subscription, leave: AbortSignal): Promise<void> {
   const { call, id, agreed, isOurs, isOver } = subscription;
   if (agreed === undefined || isOver || !(isOurs || leave.aborted)) return;
@@ -163,10 +157,7 @@ function idOf(message: AuthorizedRequest['admitted']['message']): RequestId {
   return message.id;
 }
 
-/**
- * The upstream does not support subscriptions, so only the list changes that the gateway sees are
- * announced.
- */
+/** The upstream does not support subscriptions, so only the list changes that the gateway sees are announced. */
 function acknowledgeOwn(subscription: Subscription): void {
   const { call, id, requested } = subscription;
   subscription.isOurs = true;

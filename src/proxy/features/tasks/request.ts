@@ -1,7 +1,6 @@
-// Rewrites task ids between client and server. A request about a task leaves under the server's own id, in
-// body and header alike, and only towards a server of the same era. The related-task member of `_meta`
-// names the task by the id that each side knows; an id that is no task of this caller is shown to neither
-// side.
+// Rewrites task ids between client and server. A request about a task leaves under the server's own id, in body
+// and header alike, and only towards a server of the same era. The related-task member of `_meta` names the task
+// by the id that each side knows; an id that is no task of this caller is shown to neither side.
 // Source: MCP 2025-11-25, tasks (also: associating task-related messages); the Tasks extension (routing
 // headers); docs/reference/protocol.md §2.3 and §2.4.
 
@@ -114,8 +113,8 @@ const EXTENSION_PATH =
   '/params/_meta/io.modelcontextprotocol~1clientCapabilities/extensions/io.modelcontextprotocol~1tasks';
 
 /**
- * Why an allowed request may not use a task, or must: its server speaks another era, or the approved
- * definition of the tool forbids or requires tasks (MCP 2025-11-25, tasks, tool-level negotiation).
+ * Why an allowed request may not use a task, or must: its server speaks another era, or the approved definition
+ * of the tool forbids or requires tasks (MCP 2025-11-25, tasks, tool-level negotiation).
  */
 export function checkTaskUse(
   admitted: Admitted,
@@ -166,9 +165,9 @@ function isElsewhere(
 }
 
 /**
- * Whether the upstream may insist on a task: a session-era server that declared tasks refuses a plain call
- * of a tool that requires one, and otherwise ignores `taskSupport` (MCP 2025-11-25, tasks, tool-level
- * negotiation). A stateless server reports this itself.
+ * Whether the upstream may insist on a task: a session-era server that declared tasks refuses a plain call of a
+ * tool that requires one, and otherwise ignores `taskSupport` (MCP 2025-11-25, tasks, tool-level negotiation). A
+ * stateless server reports this itself.
  */
 function demandsTasks(era: Era, { carried }: Pick<Snapshot, 'carried'>): boolean {
   const isOfSessions = era !== '2025' && eraTowards(listedEra(era), carried) === '2025';
@@ -177,8 +176,8 @@ function demandsTasks(era: Era, { carried }: Pick<Snapshot, 'carried'>): boolean
 
 /**
  * Records a request for a task that is not forwarded. The call then runs without one, as a receiver without
- * tasks has to run it (MCP 2025-11-25, tasks, task support and handling), and as a 2026-07-28 server may if
- * the client declares no support.
+ * tasks has to run it (MCP 2025-11-25, tasks, task support and handling), and as a 2026-07-28 server may if the
+ * client declares no support.
  */
 export function noteTaskParam(call: Call, { era, message, mayDefer }: Admitted): void {
   const taskParam = 'params' in message ? message.params?.['task'] : undefined;

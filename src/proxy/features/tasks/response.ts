@@ -69,10 +69,7 @@ export async function checkTaskResponse(
   return 'reason' in checked ? withhold(checked.reason) : own(checked.text, checked.isError);
 }
 
-/**
- * Passes an acknowledgement and removes every other member, since no check covers what else a server puts
- * there.
- */
+/** Passes an acknowledgement and removes every other member, since no check covers what else a server puts there. */
 async function acknowledge(subject: Subject, reading: Read): Promise<Verdict> {
   const span = spanOf(reading.text, ['result']);
   const edits =
@@ -102,9 +99,9 @@ const LIST = ['result', 'tasks'];
 type Kept = { readonly text: string; readonly task: OpenedTask };
 
 /**
- * Checks one page of a task list. Of the tasks that the server lists, only those pass that this gateway is
- * known to have given to this caller and that the caller may still see, under the caller's ids. A shared
- * server cannot tell its callers apart, so unknown tasks are not shown.
+ * Checks one page of a task list. Of the tasks that the server lists, only those pass that this gateway is known
+ * to have given to this caller and that the caller may still see, under the caller's ids. A shared server cannot
+ * tell its callers apart, so unknown tasks are not shown.
  */
 export async function checkTaskList(subject: Subject, { text, value }: Read): Promise<Verdict> {
   const span = spanOf(text, LIST);

@@ -1,7 +1,6 @@
-// Checks the status of a task before its client sees it, in a response or in a notification. The task gets
-// the id that the client knows, and its result, error and input requests are checked as those of its call
-// would have been. A status about another task, or with members that its state does not have, is a protocol
-// error.
+// Checks the status of a task before its client sees it, in a response or in a notification. The task gets the
+// id that the client knows, and its result, error and input requests are checked as those of its call would have
+// been. A status about another task, or with members that its state does not have, is a protocol error.
 // Source: MCP 2025-11-25, tasks (also: status notification); the Tasks extension (task status, polling,
 // notifications).
 
@@ -89,10 +88,7 @@ function readTask({ era }: Subject, held: Json | undefined): Task | undefined {
 
 const NO_INPUT_REQUESTS: InputRequiredResult = { inputRequests: [], state: undefined };
 
-/**
- * Checks input requests. They are repeated at every poll and counted once; all may have been answered by
- * now.
- */
+/** Checks input requests. They are repeated at every poll and counted once; all may have been answered by now. */
 async function checkServerRequests(
   { subject, task, allowedServerRequests }: TaskStateContext,
   held: JsonObject,
@@ -116,8 +112,8 @@ async function checkServerRequests(
 }
 
 /**
- * Inspects everything except the result or error, which is checked separately, and the id, which looks like
- * a secret.
+ * Inspects everything except the result or error, which is checked separately, and the id, which looks like a
+ * secret.
  */
 async function inspectOuter(
   subject: Subject,
@@ -141,10 +137,7 @@ async function inspectOuter(
   }
 }
 
-/**
- * Inspects the result or error as a message of its own, in the form in which the call would have been
- * answered.
- */
+/** Inspects the result or error as a message of its own, in the form in which the call would have been answered. */
 async function inspectPayload(
   { subject, task }: TaskStateContext,
   text: string,
@@ -199,10 +192,7 @@ export function mayKnowTask(
   return decision.verdict === 'allow' ? decision : undefined;
 }
 
-/**
- * Checks a status notification like the response to a poll. Returns the text for the client, or
- * `undefined`.
- */
+/** Checks a status notification like the response to a poll. Returns the text for the client, or `undefined`. */
 export async function checkTaskNotification(
   subject: Subject,
   reading: Read,
