@@ -28,10 +28,7 @@ function publicPath(publicUrl: URL): string {
   return pathname.endsWith('/') ? pathname.slice(0, -1) : pathname;
 }
 
-/**
- * The document of one upstream as JSON text. `issuers` are the configured ones by name; names that are not
- * configured are left out.
- */
+/** The document of one upstream as JSON text. Names that are not among the configured `issuers` are left out. */
 export function metadataDocument(
   upstream: MetadataSource,
   issuers: ReadonlyMap<string, Pick<IssuerSettings, 'issuer'>>,

@@ -34,10 +34,7 @@ import type {
 } from '../protocol/transport.js';
 import type { Backend, ServerName } from './aggregate/merge.js';
 
-/**
- * One version of everything that is in force for one upstream. A request is decided under one snapshot
- * throughout.
- */
+/** One version of what is in force for an upstream. A request is decided under one snapshot throughout. */
 export type Snapshot = {
   /** Unique among all snapshots ever made. */
   readonly id: number;
@@ -67,10 +64,7 @@ export type Snapshot = {
   readonly legacySse: { readonly messageUrl: string; readonly isDirect: boolean };
   /** True while every page was verified within `pinning.maxAge`, or if pinning is off. */
   readonly isFresh: boolean;
-  /**
-   * Builds the WWW-Authenticate value for a refusal; `scheme` is the authentication scheme that the request
-   * used.
-   */
+  /** Builds the WWW-Authenticate value for a refusal; `scheme` is the scheme that the request used. */
   challenge(
     reason: Reason,
     scopes: readonly string[] | undefined,
@@ -217,15 +211,9 @@ export type Ports = {
   sealCursor(cursors: ReadonlyMap<string, string>, scope: ListScope): string;
   /** Opens such a cursor; `undefined` for anything else. */
   openCursor(sealed: string, scope: ListScope): ReadonlyMap<string, string> | undefined;
-  /**
-   * Notes that a backend lost its share of a session. False if that happens too often; then the backend is left
-   * out.
-   */
+  /** Notes that a backend lost its session. False if that happens too often; then the backend is left out. */
   reportLostBackend(aggregate: string, upstream: string, principal: Principal): boolean;
-  /**
-   * Notes which resources a backend listed to a caller of an aggregate, so that a URI can be mapped to its
-   * backend.
-   */
+  /** Notes which resources a backend listed to a caller, so that a URI can be mapped to its backend. */
   noteResources(aggregate: string, principal: Principal, page: ListedPage): void;
   /** Those of the given backends that listed a resource, provided this replica saw the complete list of each. */
   recallResource(lookup: ResourceLookup, backends: readonly string[]): readonly string[];
@@ -255,10 +243,7 @@ export type Ports = {
   newDecisionId(): string;
   /** Marks a session as ended; its id is unknown from then on. */
   endSession(sealed: string, upstream: string): void;
-  /**
-   * Seals the request state that an upstream wants returned (2026-07-28); `undefined` if it is too long to
-   * carry.
-   */
+  /** Seals the request state of an upstream (2026-07-28); `undefined` if it is too long to carry. */
   sealState(state: string, subject: StateSubject, principal: Principal): string | undefined;
   /** Opens state that was sealed for this caller and this request; `undefined` for any other. */
   openState(sealed: string, subject: StateSubject, principal: Principal): string | undefined;
@@ -289,19 +274,13 @@ export type Ports = {
   noteListChanged(upstream: string): Promise<void>;
   /** False if this caller, or all callers together, already hold as many streams as allowed. */
   hasStreamQuota(upstream: string, principal: Principal): boolean;
-  /**
-   * Registers a request of an aggregate's session that a backend is working on; the returned function
-   * unregisters it.
-   */
+  /** Registers a request that a backend is working on; the returned function unregisters it. */
   registerBackendRequest(session: string, id: RequestId, upstream: string): () => void;
   /** The backends working on it, as far as this replica knows. */
   findRunningBackends(session: string, id: RequestId): readonly string[];
   /** Registers an open stream; the returned function unregisters it. */
   registerStream(stream: OpenStream): () => void;
-  /**
-   * Registers a streamed response of a session, so that it can be cancelled; the returned function unregisters
-   * it.
-   */
+  /** Registers a streamed response, so that it can be cancelled; the returned function unregisters it. */
   registerResponse(session: string, id: RequestId, end: () => void): () => void;
   /** Ends the streamed response to a request that the client has cancelled, if the stream is still open. */
   cancelResponse(session: string, id: RequestId): void;

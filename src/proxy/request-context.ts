@@ -28,10 +28,7 @@ export type ProgressCount = { last: number };
 /** The progress of a request in progress, registered in its session until `end`. */
 export type FollowedProgress = ProgressCount & {
   end(): void;
-  /**
-   * Keeps it registered because the response is a task, whose progress has the same token (MCP 2025-11-25,
-   * tasks).
-   */
+  /** Keeps it registered: the response is a task, whose progress has the same token (MCP 2025-11-25, tasks). */
   keep(): void;
 };
 
@@ -42,10 +39,7 @@ export type Call = {
   outgoing: Outgoing;
   readonly ports: Ports;
   readonly record: RequestRecord;
-  /**
-   * The number of versions when the request began. A stream's listener misses changes from before it was
-   * registered.
-   */
+  /** The number of versions when the request began. A listener misses changes from before its registration. */
   readonly since: number;
   snapshot: Snapshot;
   admitted: PlannedMessage | undefined;
@@ -167,10 +161,7 @@ export function noteDecision(call: Call, decision: Decision, args: JsonObject | 
   record.target.pin = standing.pinned?.digest;
 }
 
-/**
- * Captures the arguments that rules ask to have recorded. A later decision on the same request replaces an
- * earlier one.
- */
+/** Captures the arguments that rules ask to record. A later decision replaces an earlier one. */
 function noteCaptured(
   { record, incoming }: Call,
   decision: Decision,
@@ -235,10 +226,7 @@ function statusFor({ admitted }: Call, status: number): number {
   return status === 200 && !isAnswered ? 400 : status;
 }
 
-/**
- * Sends an error to the server whose client's reply was refused, so that it does not wait, unless it has one
- * already.
- */
+/** Sends an error to the server whose client's reply was refused, unless it already has a reply. */
 async function refuseToServer(call: Call): Promise<void> {
   const { admitted, incoming, ports, record } = call;
   if (admitted?.session === undefined || record.decision.action !== 'refused') return;

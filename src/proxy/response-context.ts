@@ -119,10 +119,7 @@ function noteInspected(subject: Subject, outcome: Inspection, startedMs: number)
   return outcome;
 }
 
-/**
- * Compares UTF-8 bytes without encoding where possible: a text has at least one and at most three bytes per
- * character.
- */
+/** Compares UTF-8 bytes, mostly without encoding: a text has one to three bytes per character. */
 function isLarger(text: string, maxBytes: number): boolean {
   if (text.length > maxBytes) return true;
   return (

@@ -103,10 +103,7 @@ function pageKey(call: Call, { admitted }: ResponsePlan): string {
   ]);
 }
 
-/**
- * The rest of the cache key of a filtered page, besides its bytes: the snapshot and the rules that match the
- * caller.
- */
+/** The rest of a filtered page's cache key, besides its bytes: the snapshot and the caller's rules. */
 function viewerKey(call: Call, { principal, responseObligations }: ResponsePlan): string {
   return `${call.snapshot.id} ${matchKey(call.snapshot.policies, principal)} ${responseObligations.profiles.join(' ')}`;
 }

@@ -62,10 +62,7 @@ export async function relayResponse(
   return refuseWith(response.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
 }
 
-/**
- * A notification, or a reply to a server request, is acknowledged with 202 and no body, or refused. MCP defines
- * no other response to it.
- */
+/** A notification, or a reply to a server request, is acknowledged with 202 and no body, or refused. */
 function acknowledge(
   call: Call,
   authorized: AuthorizedRequest,

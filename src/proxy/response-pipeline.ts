@@ -95,10 +95,7 @@ const MAY_DEFER: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
 const APP_CONTENT = ['/result/contents'];
 const NO_ERROR = { isError: false, rpcCode: undefined } as const;
 
-/**
- * Creates the check of every message that answers one authorized request. `issued` is the session id that came
- * with the response, if any.
- */
+/** Creates the check of every message that answers a request. `issued` is the response's session id, if any. */
 export function createResponseCheck(
   call: Call,
   responsePlan: ResponsePlan,

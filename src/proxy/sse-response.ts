@@ -30,10 +30,7 @@ import { type PumpEnd, pumpEvents, termsOfResponse } from './sse-reader.js';
 /** The id to write for an event of the upstream; `undefined` if the stream cannot be resumed after that event. */
 type EventIds = (upstreamId: string | undefined) => string | undefined;
 
-/**
- * Ids that a header can carry back to the upstream. Any other id is dropped, and the event is written without
- * one.
- */
+/** Ids that a header can carry back upstream. Any other is dropped, and the event is written without one. */
 const EVENT_ID = /^[\x21-\x7e](?:[\x20-\x7e]{0,1022}[\x21-\x7e])?$/;
 
 const NO_IDS: EventIds = () => undefined;
@@ -107,10 +104,7 @@ export const STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 } as const;
 
-/**
- * `resumable`: the connection broke after an event that the client can resume after, so no final event is
- * written.
- */
+/** `resumable`: the connection broke after a resumable event, so no final event is written. */
 export type StreamEnd = PumpEnd | 'resumable';
 
 /** Ends of a connection after which the response can still be resumed. */
@@ -122,19 +116,13 @@ type Writing = {
   readonly responseCheck: ResponseCheck;
   readonly idOf: EventIds;
   readonly writes: GatheredWrites;
-  /**
-   * True once the stream must end, for example because access was revoked. Checked before each write, since an
-   * event may have waited.
-   */
+  /** True once the stream must end, e.g. because access was revoked, even if an event is still waiting. */
   readonly isGone: () => boolean;
   /** The client has received an event that it can resume after. */
   isResumable: boolean;
 };
 
-/**
- * Writes messages until the response has passed or the stream ends. `isResumable`: the client already has an
- * event that it can resume after.
- */
+/** Writes messages until the response has passed or the stream ends. */
 export async function writeEvents(
   response: UpstreamResponse,
   parts: Omit<Writing, 'isResumable'> & { readonly isResumable?: boolean },

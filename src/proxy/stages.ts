@@ -301,10 +301,7 @@ function restoreRevalidated(
   return admitted.era === '2024' ? restore(call, principal, admitted, allow) : restored;
 }
 
-/**
- * Inspects parameter headers, since nothing else reads one that mirrors no argument. Synchronous: HTTP keeps
- * headers short.
- */
+/** Inspects parameter headers; nothing else reads one that mirrors no argument. HTTP keeps them short. */
 function guardHeaders(call: Call, admitted: Admitted): Refusal | undefined {
   const headers = decodeParamHeaders(admitted.paramHeaders);
   if (headers === undefined) return undefined;

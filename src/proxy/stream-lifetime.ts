@@ -186,10 +186,7 @@ export function timeLeftMs({ incoming, snapshot, requestedAt }: Call): number {
   return timerMs(snapshot.limits.exchangeMaxMs - spentMs);
 }
 
-/**
- * Sends a cancellation to the server, since closing a connection cancels nothing in a session (MCP 2025-11-25,
- * cancellation).
- */
+/** Sends a cancellation: closing a connection cancels nothing in a session (MCP 2025-11-25, cancellation). */
 export function notifyCancelled(call: Call, { admitted }: ResponsePlan): void {
   const { incoming, ports } = call;
   const { message, session } = admitted;

@@ -125,10 +125,7 @@ export type FanOut = {
   fail(failed?: BackendOutcome): void;
 };
 
-/**
- * Runs all backend requests. Resolves when all have responded, or when `PATIENCE_MS` has passed since the first
- * success.
- */
+/** Runs all backend requests, for at most `PATIENCE_MS` (see `awaitBackends`) after the first success. */
 export async function requestBackends(
   verified: Verified,
   backendRequests: readonly BackendRequest[],
@@ -138,10 +135,7 @@ export async function requestBackends(
   const id = requestIdOf(context);
   let isOpen = false;
   let isOver = false;
-  /**
-   * Messages other than the response are relayed at once, because the backend may wait for the reply to one of
-   * them.
-   */
+  /** Relays other messages at once, because the backend may wait for the reply to one of them. */
   function passOn(text: string): void | Promise<void> {
     if (isOver) return;
     if (!isOpen) outgoing.open(200, STREAM_HEADERS);

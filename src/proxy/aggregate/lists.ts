@@ -69,10 +69,7 @@ function handshakesIn(outcomes: readonly BackendOutcome[]) {
   });
 }
 
-/**
- * The limit for the cursors of all backends together, because a sealed cursor is opened only up to a certain
- * length (state/sealed-values.ts).
- */
+/** The limit for all backends' cursors together, since sealed text is bounded (state/sealed-values.ts). */
 const MAX_CURSOR_BYTES = 128 * 1024;
 
 const encoder = new TextEncoder();

@@ -89,10 +89,7 @@ function textsOf(value: Json | undefined): readonly string[] {
   return Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
 }
 
-/**
- * The capabilities that any backend has. List changes are always declared, because the gateway itself announces
- * them.
- */
+/** The capabilities of any backend. List changes are always declared: the gateway announces them itself. */
 function joinCapabilities(handshakes: readonly BackendHandshake[]): JsonObject {
   const declared = handshakes.flatMap(({ result }) => {
     const capabilities = result['capabilities'];

@@ -89,10 +89,7 @@ function readBody({ incoming, ports }: AggregateContext): ReadOutcome | Promise<
   return ports.readJson(incoming.body, terms);
 }
 
-/**
- * Admits the message only to find its backends. What is forwarded is admitted again by the backend's own
- * pipeline run.
- */
+/** Admits the message only to find its backends. The backend's own pipeline run admits what is forwarded. */
 function admit(verified: Verified, reading: JsonReading): Admitted | AdmittedArray | Refusal {
   const { context, principal } = verified;
   const { incoming, ports } = context;

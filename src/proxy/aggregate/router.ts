@@ -241,10 +241,7 @@ function sealedIdOf(body: Uint8Array): string {
   return typeof id === 'string' ? id : '';
 }
 
-/**
- * Sends the request to every backend, since each has a session to keep alive or a log level to set. One success
- * suffices.
- */
+/** Sends the request to every backend: each has a session to keep alive or a level to set. One success is enough. */
 async function requestAll(verified: Verified, admitted: Admitted): Promise<undefined> {
   const fan = await requestBackends(verified, backendRequestsOf(verified, admitted));
   const fatal = findFatal(verified, fan.outcomes, admitted.session !== undefined);

@@ -19,10 +19,7 @@ type HandleRequest = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => P
 const ACCEPTED = 202;
 const FIRST_REFUSAL = 400;
 
-/**
- * Runs the elements. The batch itself is also recorded: that it was admitted, and the status it was answered
- * with.
- */
+/** Runs the elements. The batch itself is recorded too: that it was admitted, and its status. */
 export async function relayArray(
   call: Pick<Call, 'incoming' | 'outgoing' | 'ports' | 'record'>,
   array: AdmittedArray,

@@ -126,10 +126,7 @@ function refuseState({ message, era }: Admitted): Refusal {
 /** Inspects the text as a response is inspected, but without the output schema of a complete result. */
 type Inspect = (reading: Read) => Verdict | Promise<Verdict>;
 
-/**
- * Left out of the inspected text: an input-required result is never cached, and its state is opaque (MCP
- * 2026-07-28, caching).
- */
+/** Not inspected: such results are never cached, and their state is opaque (MCP 2026-07-28, caching). */
 const CUT: ReadonlySet<string> = new Set(['requestState', 'ttlMs', 'cacheScope']);
 
 const UNDECLARED: { readonly [name in ServerRequestName]: Reason } = {

@@ -50,10 +50,7 @@ export function createResponseGate(message: Message, count = createCount()): Not
   return createGate((named) => (named === token ? count : undefined));
 }
 
-/**
- * The gate for messages that accompany the result of a task: the token of the call that created it is active
- * too.
- */
+/** The gate for messages that accompany a task's result: the token of the call that created it is active too. */
 export function createTaskGate(
   { ports }: Call,
   { message, session }: Pick<Admitted, 'message' | 'session'>,

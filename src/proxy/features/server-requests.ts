@@ -154,10 +154,7 @@ function forbidden(name: ServerRequestName, reason: Reason): Reason {
   return name === 'roots' ? 'roots-forbidden' : reason;
 }
 
-/**
- * Inspects the content under the strictest profile that rules name, and checks the form or URL of an
- * elicitation.
- */
+/** Inspects the content under the strictest profile that rules name, and an elicitation's form or URL. */
 async function inspectServerRequest(
   { subject, reading, request, name, record }: ServerRequestContext,
   allow: Allow,

@@ -174,10 +174,7 @@ async function relayUntil(
   if (isExcess(end) && !leave.aborted) noteRefusal(call, refuseWith(reasonOfEnd(end)));
 }
 
-/**
- * Relays the rest of a response. It is checked like its beginning, and ends when the caller may no longer see
- * it.
- */
+/** Relays the rest of a response, checked like its beginning, until the caller may no longer see it. */
 async function relayResumed(
   call: Call,
   responsePlan: ResponsePlan,

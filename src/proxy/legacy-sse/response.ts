@@ -81,10 +81,7 @@ type LegacyStream = {
 export type LegacySseWriter = {
   /** Writes what may pass of one message. Must be called for one message at a time, in order. */
   write(data: string, leave: AbortSignal): Promise<void>;
-  /**
-   * The requests posted by this replica that have no response yet. Each is refused on the stream when its time
-   * is up.
-   */
+  /** This replica's requests that have no response yet. Each is refused on the stream when its time is up. */
   readonly awaited: AwaitedResponses;
 };
 
@@ -151,10 +148,7 @@ function openSent({ call, principal, session }: LegacyStream, id: string): SentF
   });
 }
 
-/**
- * Restores the client's own progress token. Progress of no running request keeps its token and is dropped by the
- * gate.
- */
+/** Restores the client's progress token. Progress of no running request stays as it is, and is dropped. */
 function underOwnToken(stream: LegacyStream, envelope: Envelope, data: string): string {
   if (envelope?.kind !== 'notification' || envelope.method !== PROGRESS) return data;
   const sealed = envelope.params?.['progressToken'];

@@ -34,10 +34,7 @@ import { aborted, holdStream } from '../stream-lifetime.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 import { createLegacySseWriter, type LegacySseWriter } from './response.js';
 
-/**
- * The delay before the upstream's stream is reopened. A legacy SSE client cannot do that itself, so the gateway
- * does.
- */
+/** The delay before the upstream's stream is reopened, which a legacy SSE client cannot do itself. */
 const AGAIN_AFTER_MS = 1_000;
 /** Upper bound of that delay, which doubles with each failure. */
 const MAX_AGAIN_AFTER_MS = 30_000;
@@ -152,10 +149,7 @@ type LegacySseUpstream = {
   abort(): void;
 };
 
-/**
- * A stream with both sides open: the responses it waits for apart from any request, and the relay of its
- * messages.
- */
+/** A stream with both sides open: the responses it waits for, and the relay of its messages. */
 type Begun = {
   readonly awaited: AwaitedResponses | undefined;
   relay(leave: AbortSignal): Promise<void>;

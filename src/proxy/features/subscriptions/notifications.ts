@@ -99,10 +99,7 @@ export async function checkSubscriptionMessage(
   }
 }
 
-/**
- * A server with nothing to report may end its stream at once. The gateway continues if it can announce list
- * changes.
- */
+/** A server with nothing to report may end at once. The gateway continues if it can announce list changes. */
 async function checkEnd(subscription: Subscription, reading: Read): Promise<CheckedMessage> {
   const { agreed, isOurs } = subscription;
   if (agreed === undefined) return fail(subscription, 'upstream-protocol');
@@ -205,10 +202,7 @@ async function checkTaskStatus(
   return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };
 }
 
-/**
- * The upstream is listed again first, because a client that lists at once must not be shown unverified
- * definitions.
- */
+/** Lists the upstream again first: a client that lists at once must not be shown unverified definitions. */
 async function checkListChanged(
   subscription: Subscription,
   filter: ListenFilter['lists'][number],

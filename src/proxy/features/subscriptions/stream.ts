@@ -62,10 +62,7 @@ export async function relaySubscription(
   return refuseWith(response.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
 }
 
-/**
- * A JSON response is an error: the server lacks the method, or refuses. Without the method the gateway serves
- * alone.
- */
+/** A JSON response is an error: the server lacks the method (then the gateway serves alone), or refuses. */
 async function relayRefused(
   call: Call,
   authorized: AuthorizedRequest,

@@ -196,10 +196,7 @@ function noteCut({ record }: Call, path: string): void {
   });
 }
 
-/**
- * The form in which the server's tasks are declared to the client. There are none between eras
- * (docs/reference/protocol.md §2.3 and §2.4).
- */
+/** How a server's tasks are declared to the client; never between eras (docs/reference/protocol.md §2.3 and §2.4). */
 export function taskForm({ snapshot }: Call, era: Era, result: JsonObject): TaskForm {
   if (isElsewhere(era, snapshot)) return 'none';
   if (era === '2026') return 'extension';

@@ -111,10 +111,7 @@ async function checkServerRequests(
   return { reason: inputRequestError.reason };
 }
 
-/**
- * Inspects everything except the result or error, which is checked separately, and the id, which looks like a
- * secret.
- */
+/** Inspects all but the result or error, which is checked separately, and the id, which looks like a secret. */
 async function inspectOuter(
   subject: Subject,
   reading: Read,
