@@ -58,7 +58,7 @@ export async function handleRequest(
   }
 }
 
-/** Runs the controls in order. INVARIANT: no stage may be moved, skipped or repeated. */
+/** Runs the controls in order. INVARIANT: the order of the stages must not change. */
 async function runStages(call: Call): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;

@@ -1,7 +1,7 @@
 // Rewrites task ids between client and server. A request about a task leaves under the server's own id, in body
 // and header alike, and only towards a server of the same era. The related-task member of `_meta` names the task
 // by the id that each side knows; an id that is no task of this caller is shown to neither side.
-// Source: MCP 2025-11-25, tasks (also: associating task-related messages); the Tasks extension (routing
+// Source: MCP 2025-11-25, tasks; tasks (associating task-related messages); the Tasks extension (routing
 // headers); docs/reference/protocol.md §2.3 and §2.4.
 
 import type { Catalogue } from '../../../policy/definitions.js';

@@ -1,6 +1,6 @@
 // Checks responses that create a task and responses to requests about tasks: the status of a task, the
 // acknowledgement of an update or a cancellation, and the list of a caller's tasks.
-// Source: MCP 2025-11-25, tasks (also: listing; security: task isolation); the Tasks extension.
+// Source: MCP 2025-11-25, tasks; tasks (listing; security: task isolation); the Tasks extension.
 
 import type { Reason } from '../../../policy/reasons.js';
 import { refuseWith } from '../../../policy/refusal.js';

@@ -1,7 +1,7 @@
 // Checks the status of a task before its client sees it, in a response or in a notification. The task gets the
 // id that the client knows, and its result, error and input requests are checked as those of its call would have
 // been. A status about another task, or with members that its state does not have, is a protocol error.
-// Source: MCP 2025-11-25, tasks (also: status notification); the Tasks extension (task status, polling,
+// Source: MCP 2025-11-25, tasks; tasks (status notification); the Tasks extension (task status, polling,
 // notifications).
 
 import { responseObligationsOf } from '../../../policy/authorized-request.js';
