@@ -1,6 +1,6 @@
-// The small HTTP servers of the gateway's own (ops and admin): one function answers, everything else is
-// the same for both: no body is read unless it is asked for, headers are capped, connections are few, closing ends them.
-// It decides nothing about paths or callers.
+// The HTTP server of the ops and admin listeners. A single function answers every request; limits on headers,
+// time and connections are the same for both, and no body is read unless `readBody` is called. Decides nothing
+// about paths or callers.
 
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
@@ -13,14 +13,14 @@ const REQUEST_WITHIN_MS = 10_000;
 const IDLE_MS = 15_000;
 const MAX_CONNECTIONS = 256;
 
-/** What these listeners answer. */
+/** A response of these listeners. */
 export type PlainResponse = {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: string;
 };
 
-/** Where a listener listens, and what it needs for TLS where it has it. */
+/** The address of a listener, and its TLS options if it uses TLS. */
 export type ListenerAddress = {
   readonly host: string;
   readonly port: number;
@@ -28,14 +28,14 @@ export type ListenerAddress = {
 };
 
 export interface HttpListener {
-  /** Opens the listener; resolves with the port that it has. Rejects when it cannot be opened. */
+  /** Opens the listener; resolves with the port in use. Rejects if it cannot be opened. */
   start(): Promise<{ readonly port: number }>;
   close(): Promise<void>;
-  /** Takes other certificates for the connections that come; nothing where it speaks plain HTTP. */
+  /** Uses these certificates for new connections. Has no effect with plain HTTP. */
   renew(secure: TlsOptions | undefined): void;
 }
 
-/** Headers that every answer carries. */
+/** Headers of every response. */
 const ALWAYS = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
@@ -52,7 +52,7 @@ function portOf(server: Server): number {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** Reads a body of UTF-8; `undefined` where it is larger than `maxBytes`, or broke off. */
+/** Reads a UTF-8 body; `undefined` if it exceeds `maxBytes`, is not valid UTF-8, or broke off. */
 export async function readBody(
   request: IncomingMessage,
   maxBytes: number,
@@ -71,7 +71,7 @@ export async function readBody(
   }
 }
 
-/** A listener that answers each request with `answer`; a fault in it is a 500 that says nothing. */
+/** Creates a listener that answers each request with `respond`. An exception becomes a 500 without details. */
 export function createHttpListener(
   { host, port, secure }: ListenerAddress,
   respond: (request: IncomingMessage) => PlainResponse | Promise<PlainResponse>,
@@ -90,7 +90,7 @@ export function createHttpListener(
       .then(() => respond(request))
       .catch(() => FAILED)
       .then(({ status, headers, body }) => {
-        // What was not read goes with the connection.
+        // An unread rest of the body is discarded by closing the connection.
         const rest = request.complete ? {} : { connection: 'close' };
         response.writeHead(status, { ...ALWAYS, ...headers, ...rest });
         response.end(request.method === 'HEAD' ? undefined : body);
@@ -115,7 +115,7 @@ export function createHttpListener(
     renew(next) {
       if (next === undefined || secured === undefined) return;
       secured.setSecureContext(next);
-      // What clients have proved to the authorities of before is proved anew.
+      // Existing connections were authenticated under the previous certificate authorities, so they are closed.
       secured.closeAllConnections();
     },
   };

@@ -1,22 +1,22 @@
-// Who is at the other end of a connection: the address for the record, and the certificate that the client
-// has proved. A header speaks for an address only where a trusted proxy sends it, and never for a
-// certificate: only the connection itself proves one.
-// RFC 8705 §3 and §6.5.
+// Determines the peer of a connection: the address for the record, and the client certificate. A header names
+// the address only if a trusted proxy sent it, and never a certificate, which only the connection itself can
+// prove.
+// Source: RFC 8705 §3 and §6.5.
 
 import { hash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import ipaddr from 'ipaddr.js';
 
-/** Proxies behind one another; what lies further is not looked at. */
+/** How many proxies in a row are followed. */
 const MAX_HOPS = 32;
 
-/** The address to record for a peer and the `X-Forwarded-For` that came from it. */
+/** Maps a peer and the `X-Forwarded-For` it sent to the address to record. */
 export type AddressOf = (peer: string, forwardedFor: string | undefined) => string;
 
 /**
- * Follows `X-Forwarded-For` from its end for as long as those who wrote it are trusted: the first that is
- * not, or that is no address, ends it. `trusted` are addresses and CIDR ranges.
+ * Follows `X-Forwarded-For` from its end as long as the proxies that wrote it are trusted. The first address
+ * that is not trusted, or is not valid, ends it. `trusted` holds addresses and CIDR ranges.
  */
 export function createAddressOf(trusted: readonly string[]): AddressOf {
   if (trusted.length === 0) return (peer) => peer;
@@ -45,14 +45,15 @@ function hostRangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): [ipaddr.IPv4 | ipaddr.
 
 const proved = new WeakMap<Socket, { readonly thumbprint: string | undefined }>();
 
-/** What the client of this connection has proved counts no more: those whom it was proved to are gone. */
+/** Discards the client certificate of this connection, because the trusted authorities were replaced. */
 export function disproveCertificate(socket: Socket): void {
   proved.set(socket, { thumbprint: undefined });
 }
 
 /**
- * Thumbprint of the certificate that the client of this connection holds the key of and that a configured
- * authority has signed (`x5t#S256`); `undefined` for every other connection.
+ * The SHA-256 thumbprint (`x5t#S256`) of the client certificate of this connection, if it was signed by a
+ * configured authority; `undefined` for any other connection. The TLS handshake has proved possession of its
+ * key.
  */
 export function certificateOf(socket: Socket): string | undefined {
   if (!(socket instanceof TLSSocket)) return undefined;

@@ -1,37 +1,34 @@
-// Builds the protected resource metadata of an upstream and says on which paths it is answered.
-// It is made of the configuration alone: no header of a request, Host included, has any part in it.
-// RFC 9728 §2, §3 and §3.1; RFC 9449 §5.1; docs/contract.md §2.
+// Builds the protected resource metadata of an upstream and the paths it is served on. It is built from the
+// configuration alone: no request header, Host included, influences it.
+// Source: RFC 9728 §2, §3 and §3.1; RFC 9449 §5.1; docs/contract.md §2.
 
 import type { IssuerSettings, UpstreamSettings } from '../config/settings.js';
 
 const WELL_KNOWN = '/.well-known/oauth-protected-resource';
 
-/** Asking for it is the client's own choice (MCP 2026-07-28, protected resource metadata). */
+/** Requesting this scope is the client's own choice (MCP 2026-07-28, protected resource metadata). */
 const NEVER_OFFERED = 'offline_access';
 
-/** What the document is made of. */
+/** The settings that the document is built from. */
 export type MetadataSource = Pick<
   UpstreamSettings,
   'resource' | 'issuers' | 'scopesSupported' | 'binding'
 >;
 
-/** What the listener can prove of the holder of a token. */
+/** The proofs of possession that the listener supports. */
 export type PossessionSupport = {
   readonly proofAlgorithms: readonly string[];
-  /** Client certificates are asked for. */
+  /** The listener requests client certificates. */
   readonly takesCertificates: boolean;
 };
 
-/** The path of the public URL without a trailing slash: empty at the root. */
+/** The path of the public URL without a trailing slash; empty at the root. */
 function publicPath(publicUrl: URL): string {
   const { pathname } = publicUrl;
   return pathname.endsWith('/') ? pathname.slice(0, -1) : pathname;
 }
 
-/**
- * The document of one upstream as JSON text. `issuers` are those of the configuration by name; names
- * of the upstream that are absent there are left out.
- */
+/** The document of one upstream as JSON text. Names that are not among the configured `issuers` are left out. */
 export function metadataDocument(
   upstream: MetadataSource,
   issuers: ReadonlyMap<string, Pick<IssuerSettings, 'issuer'>>,
@@ -47,7 +44,7 @@ export function metadataDocument(
   });
 }
 
-/** RFC 9728 §2: what may be bound to what, and what must be. */
+/** RFC 9728 §2: which token bindings are supported, and which are required. */
 function possessionMembers(
   { binding }: MetadataSource,
   { proofAlgorithms, takesCertificates }: PossessionSupport,
@@ -62,8 +59,8 @@ function possessionMembers(
 }
 
 /**
- * The paths on which a listener answers the document of the upstream at `path`: with the path of the
- * public URL inserted, as RFC 9728 §3.1 forms it, and without, as an outer proxy may strip it.
+ * The paths on which a listener serves the document of the upstream at `path`: with the path of the public URL
+ * inserted, as RFC 9728 §3.1 forms it, and without, in case an outer proxy strips it.
  */
 export function metadataPaths(publicUrl: URL, path: string): readonly string[] {
   const outer = publicPath(publicUrl);

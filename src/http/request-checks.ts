@@ -1,16 +1,14 @@
-// Reads one HTTP request: the checks that come before any token work (docs/contract.md §6, first row), then
-// the bytes of the body under a cap. Looks at no JSON and at no credential.
+// Checks one HTTP request before any token is looked at (docs/contract.md §6, first row): path, Host, Origin,
+// CORS preflight, framing and content type. Reads no body and no credential. Pages of configured origins may
+// call and read all responses, refusals included; anyone may read the public documents. Browser credentials are
+// never allowed.
+// Source: WHATWG Fetch §3.2 and §3.3; RFC 9110 §12.5.5.
 
 import type { IncomingMessage } from 'node:http';
 import type { Reason } from '../policy/reasons.js';
 import { type EdgeRoute, type EdgeTables, hasForwardingHeader } from './routes.js';
 
-// What browsers are told about other origins: the configured ones may call and read the answers, refusals
-// too, and anyone may read the public documents. Never with credentials of the browser's own. Whether an
-// origin may call at all is decided in request.ts; nothing here lets a request in.
-// WHATWG Fetch §3.2 and §3.3; RFC 9110 §12.5.5.
-
-/** Headers that a client may send; each also as it is mirrored by name (MCP 2026-07-28, custom headers). */
+/** Headers that a client may send, besides parameter headers (MCP 2026-07-28, custom headers). */
 const REQUEST_HEADERS: readonly string[] = [
   ...['authorization', 'dpop', 'content-type', 'accept', 'last-event-id'],
   ...['mcp-session-id', 'mcp-protocol-version', 'mcp-method', 'mcp-name'],
@@ -18,16 +16,16 @@ const REQUEST_HEADERS: readonly string[] = [
 const PARAM_HEADER = /^mcp-param-[!#$%&'*+.^_`|~0-9a-z-]{1,64}$/;
 const MAX_REQUESTED = 64;
 
-/** What a page may read of an answer, besides what it may read of every one. */
+/** Response headers that a page may read besides the CORS-safelisted ones. */
 const EXPOSED =
   'Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Sallyport-Decision, Retry-After, MCP-Protocol-Version';
 
-/** How long a browser may rely on a preflight. What it then sends is judged all the same. */
+/** How long a browser may cache a preflight. The requests themselves are still checked. */
 const MAX_AGE_SECONDS = 600;
 
 export type CorsHeaders = Readonly<Record<string, string>>;
 
-/** Of every answer to an origin that may call. */
+/** CORS headers of every response to an allowed origin. */
 export function corsHeaders(origin: string): CorsHeaders {
   return {
     'access-control-allow-origin': origin,
@@ -36,7 +34,7 @@ export function corsHeaders(origin: string): CorsHeaders {
   };
 }
 
-/** True for the question that a browser asks before it sends what a page wants (Fetch §3.2.2). */
+/** True for a CORS preflight (Fetch §3.2.2). */
 function isPreflight(
   method: string | undefined,
   headers: { readonly [name: string]: unknown },
@@ -48,7 +46,7 @@ function isPreflight(
   );
 }
 
-/** What may be asked for, in answer to a preflight. `requested` is what it names; other names are left out. */
+/** The response headers for a preflight. `requested` is the list of headers it names; unknown names are left out. */
 export function preflightHeaders(
   methods: readonly string[],
   requested: string | undefined,
@@ -64,14 +62,14 @@ export function preflightHeaders(
   };
 }
 
-/** A request refused at the edge. `upstream` is absent where the path is unknown. */
+/** A request refused before authentication. `upstream` is absent if the path is unknown. */
 export type EdgeRefusal = {
   readonly status: number;
   /** Absent for a path or method that does not exist here. */
   readonly reason: Reason | undefined;
   readonly upstream: string | undefined;
   readonly headers?: { readonly [name: string]: string };
-  /** What to use instead, in a sentence of ours. */
+  /** A sentence that says what to use instead. */
   readonly instead?: string;
 };
 
@@ -83,13 +81,13 @@ type EdgeCheck =
       readonly repeated: ReadonlySet<string>;
     }
   | { readonly kind: 'document'; readonly body: string }
-  /** A browser asks whether a page may ask. */
+  /** A CORS preflight. */
   | { readonly kind: 'preflight'; readonly headers: CorsHeaders }
   | { readonly kind: 'refused'; readonly refusal: EdgeRefusal };
 
 const METHODS: readonly string[] = ['POST', 'GET', 'DELETE'];
 const DOCUMENT_METHODS: readonly string[] = ['GET', 'HEAD'];
-/** Each path of HTTP+SSE has one method (MCP 2024-11-05, transports). */
+/** Each path of legacy SSE has one method (MCP 2024-11-05, transports). */
 const LEGACY_SSE_METHODS = { events: ['GET'], message: ['POST'] };
 const NO_NAMES: ReadonlySet<string> = new Set();
 
@@ -113,7 +111,7 @@ function notFound(instead: string | undefined): EdgeCheck {
   };
 }
 
-/** The checks of the edge, in the order of docs/contract.md §6: path, Host, Origin, size, type. Pure. */
+/** The checks before authentication, in the order of docs/contract.md §6: path, Host, Origin, size, type. Pure. */
 export function checkRequest(request: IncomingMessage, tables: EdgeTables): EdgeCheck {
   const { path, query } = splitTarget(request.url ?? '');
   const document = tables.documents.get(path);
@@ -122,7 +120,7 @@ export function checkRequest(request: IncomingMessage, tables: EdgeTables): Edge
   const repeated = repeatedHeaders(request);
   const hostRefusal = checkHost(request, tables, repeated, route?.upstream);
   if (hostRefusal !== undefined) return hostRefusal;
-  // Documents are for everyone, whatever page asks.
+  // Public documents may be read from any origin.
   if (route === undefined) return checkDocument(request, document ?? '');
   const foreign = checkOrigin(request, tables, repeated, route.upstream);
   if (foreign !== undefined) return foreign;
@@ -139,7 +137,7 @@ function splitTarget(url: string): { readonly path: string; readonly query: stri
     : { path: url.slice(0, mark), query: url.slice(mark + 1) };
 }
 
-/** Who is asked for (DNS rebinding; docs/reference/attacks.md case 5). */
+/** Checks Host (DNS rebinding; docs/reference/attacks.md case 5). */
 function checkHost(
   { headers }: IncomingMessage,
   tables: EdgeTables,
@@ -152,8 +150,8 @@ function checkHost(
 }
 
 /**
- * Which page asks (docs/reference/attacks.md case 7), and whether somebody asks for somebody else where nobody is
- * known.
+ * Checks Origin (docs/reference/attacks.md case 7). Where no authentication is configured, also refuses a
+ * request that a proxy has forwarded, because its caller is not local.
  */
 function checkOrigin(
   { headers }: IncomingMessage,
@@ -188,8 +186,8 @@ function methodsOf({ legacySsePath }: EdgeRoute): readonly string[] {
 }
 
 /**
- * Method, length, encoding and type. Node has refused CL with TE and malformed lengths before
- * (docs/reference/attacks.md cases 1 to 3).
+ * Checks method, length, encoding and type. Node has already refused malformed lengths, and Content-Length
+ * together with Transfer-Encoding (docs/reference/attacks.md cases 1 to 3).
  */
 function checkFraming(request: IncomingMessage, route: EdgeRoute): EdgeCheck | undefined {
   const { headers, method } = request;
@@ -213,8 +211,8 @@ function checkFraming(request: IncomingMessage, route: EdgeRoute): EdgeCheck | u
 }
 
 /**
- * Node takes "gzip, chunked" for chunked, and HTTP/1.0 knows no chunks (RFC 9112 §6.1; docs/reference/attacks.md case
- * 3).
+ * Node treats "gzip, chunked" as chunked, and HTTP/1.0 has no chunked coding (RFC 9112 §6.1;
+ * docs/reference/attacks.md case 3).
  */
 function isPlainlyChunked(transfer: string, httpVersion: string): boolean {
   return transfer.toLowerCase() === 'chunked' && httpVersion === '1.1';
@@ -242,9 +240,9 @@ function isJsonType(contentType: string | undefined): boolean {
   );
 }
 
-/** Names that stand on more than one header line, lower-case. The framework would keep the first in silence. */
+/** Lower-case names of headers that occur on several lines. Node would silently keep the first line of some. */
 function repeatedHeaders({ headers, rawHeaders }: IncomingMessage): ReadonlySet<string> {
-  // As many lines as names: none is there twice.
+  // With as many lines as names, no name occurs twice.
   if (Object.keys(headers).length * 2 === rawHeaders.length) return NO_NAMES;
   const repeated = new Set<string>();
   const seen = new Set<string>();

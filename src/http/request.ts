@@ -1,7 +1,7 @@
-// Reads the bodies of requests under the cap of each and under one cap for all. Nobody is known yet while
-// a body is on its way, so no place of an upstream is taken for it; when all together grow past their
-// cap, the one that was begun first gives way, which is the one that is sent slowest (docs/reference/attacks.md case
-// 10).
+// Reads request bodies, under a limit for each and one for all unfinished bodies, and turns a node:http request
+// into plain values. Bodies are read before authentication, so they take no concurrency slot of an upstream; if
+// together they exceed their limit, the oldest is dropped, which is the slowest to arrive
+// (docs/reference/attacks.md case 10).
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Incoming, Leaving } from '../protocol/transport.js';
@@ -9,15 +9,15 @@ import { sessionInQuery } from '../protocol/versions/legacy-sse.js';
 import { certificateOf } from './peer.js';
 import type { EdgeRoute } from './routes.js';
 
-/** Why there is no body: past its cap, its client gone, or given up for the others. */
+/** Why a body was not read: it exceeded its limit, the client disconnected, or others needed the memory. */
 export type UnreadBody = 'too-large' | 'aborted' | 'crowded-out';
 
 type BodyReader = {
-  /** The bytes of a body of at most `maxBytes`, or why it was not read to its end. Never rejects. */
+  /** Reads a body of at most `maxBytes`, or says why it was not read to its end. Never rejects. */
   read(request: IncomingMessage, maxBytes: number): Promise<Uint8Array | UnreadBody>;
 };
 
-/** A reader whose unfinished bodies hold at most `maxTotalBytes` together. */
+/** Creates a reader whose unfinished bodies hold at most `maxTotalBytes` together. */
 export function createBodyReader(maxTotalBytes: number): BodyReader {
   /** In the order in which they were begun. */
   const unfinished = new Set<(why: UnreadBody) => void>();
@@ -59,7 +59,7 @@ export function createBodyReader(maxTotalBytes: number): BodyReader {
           if (bytes + chunk.byteLength > maxBytes) {
             request.pause();
             finish('too-large');
-            // What is whole with its first chunk was never on its way.
+            // A body that is complete with its first chunk never counts as unfinished.
           } else if (bytes === 0 && chunk.byteLength === declared) finish(chunk);
           else keep(chunk);
         }
@@ -77,9 +77,7 @@ function joinChunks(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
   return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks, bytes);
 }
 
-// Tells that a client's connection ended before its answer did. Decides nothing.
-
-/** The end of one response, for whoever must stop with it. */
+/** Aborts when the client's connection closes before its response was finished. */
 export class ClientLeave extends Leaving {
   readonly #response: ServerResponse;
 
@@ -99,10 +97,7 @@ export class ClientLeave extends Leaving {
   }
 }
 
-// One request as the rest of the gateway sees it: plain values out of what node:http read. Where the transport
-// puts a value elsewhere, it is moved to where all others have it. Decides nothing.
-
-/** What the edge has found out about a request. */
+/** What the checks before authentication found out about a request. */
 export type Facts = {
   readonly id: string;
   readonly receivedAt: number;
@@ -114,7 +109,7 @@ export type Facts = {
   readonly remoteAddress: string;
 };
 
-/** The session of HTTP+SSE stands in the query; from here on it stands where other sessions stand. */
+/** Moves the session id of a legacy SSE message from the query to the header where other eras have it. */
 function headersOf(
   request: IncomingMessage,
   { route, query, repeated }: Facts,
@@ -122,13 +117,13 @@ function headersOf(
   const headers = request.headers as Incoming['headers'];
   if (route.legacySsePath !== 'message') return { headers, repeated };
   const named = { ...headers, 'mcp-session-id': sessionInQuery(query) };
-  // Two sessions are one too many.
+  // A session id in both places is ambiguous, so the header is marked as repeated and refused.
   return headers['mcp-session-id'] === undefined
     ? { headers: named, repeated }
     : { headers: named, repeated: new Set([...repeated, 'mcp-session-id']) };
 }
 
-/** Puts the values together. `enter` takes a place of the upstream's. */
+/** Builds the request. `enter` acquires a concurrency slot of the upstream. */
 export function toIncoming(
   request: IncomingMessage,
   response: ServerResponse,
@@ -148,8 +143,8 @@ export function toIncoming(
     remoteAddress: facts.remoteAddress,
     clientCertificate: certificateOf(request.socket),
     enter,
-    // INVARIANT: a plain value. With an accessor of its own each of these objects would get a hidden class of its
-    // own, which slows down whatever reads it and keeps it from being collected young.
+    // INVARIANT: a plain value. With an accessor of its own, each of these objects would get its own hidden
+    // class, which slows down whatever reads it and keeps it from being collected young.
     signal: new ClientLeave(response),
     receivedAt: facts.receivedAt,
     startedMs: facts.startedMs,

@@ -1,4 +1,5 @@
-// Writes an answer to the client's socket. Decides nothing; a client that is gone is no error here.
+// Writes a response to the client's socket, and renders refusals that precede authentication. Decides nothing; a
+// client that has disconnected is not an error here.
 
 import type { ServerResponse } from 'node:http';
 import { REASONS } from '../policy/reasons.js';
@@ -14,7 +15,7 @@ import type { EdgeRefusal } from './request-checks.js';
 
 const NO_CONTENT = 204;
 
-/** An `Outgoing` over one response of node:http. */
+/** An `Outgoing` on top of a node:http response. */
 export function createOutgoing(response: ServerResponse): Outgoing {
   return new ResponseWriter(response);
 }
@@ -41,12 +42,12 @@ class ResponseWriter implements Outgoing {
     const length = typeof body === 'string' ? Buffer.byteLength(body) : sizeOfBytes(body);
     const list: (string | number)[] = [];
     for (const name in headers) list.push(name, headers[name] ?? '');
-    // An answer that cannot have a body has no length either (RFC 9110 §8.6).
+    // A response that cannot have a body has no Content-Length either (RFC 9110 §8.6).
     if (status !== NO_CONTENT) list.push('content-length', length);
-    // Node takes names and values in one list, which its types do not know.
+    // Node accepts names and values in one list, which its types do not declare.
     response.writeHead(status, list as string[]);
     if (!isInPieces(body)) return void response.end(body);
-    // What is written in one turn leaves as one write of the socket.
+    // Everything written in one turn of the event loop leaves as one socket write.
     for (const piece of body) response.write(piece);
     response.end();
   }
@@ -55,7 +56,8 @@ class ResponseWriter implements Outgoing {
     const response = this.#response;
     if (response.headersSent || response.destroyed) return;
     response.writeHead(status, headers);
-    // A stream may be silent for long, so headers leave in this turn, with what else it has to write.
+    // A stream may stay silent for long, so its headers are flushed in this turn, with whatever else it writes
+    // in it.
     setImmediate(() => {
       if (!this.#hasBody && !response.destroyed && !response.writableEnded) response.flushHeaders();
     });
@@ -85,9 +87,6 @@ class ResponseWriter implements Outgoing {
   }
 }
 
-// What a refusal of the edge says on the wire: a bare text that names nothing, or the JSON-RPC error of
-// the reason, so that a client of either era knows it for the gateway's own (docs/contract.md §6).
-
 type EdgeBody = {
   readonly headers: { readonly [name: string]: string };
   readonly text: string;
@@ -96,7 +95,11 @@ type EdgeBody = {
 const TEXT_TYPE = 'text/plain; charset=utf-8';
 const NOTHING: EdgeBody = { headers: {}, text: '' };
 
-/** Headers and body for a reason; for a path or method that does not exist what to use instead, or nothing at all. */
+/**
+ * Renders a refusal that precedes authentication: plain text that names nothing, or the JSON-RPC error of the
+ * reason, so that a client of either era recognizes it as the gateway's (docs/contract.md §6). For a path or
+ * method that does not exist, the body says what to use instead or is empty.
+ */
 export function edgeBody(
   { reason, instead }: Pick<EdgeRefusal, 'reason' | 'instead'>,
   decisionId: string,

@@ -1,49 +1,49 @@
-// Which paths exist, and for which Host and Origin. Paths are compared as they stand on the request
-// line: every other spelling of a path is another path, and unknown (docs/reference/attacks.md case 6).
+// The paths that exist, and the Host and Origin values that are accepted. Paths are compared exactly as they
+// stand on the request line: any other spelling is an unknown path (docs/reference/attacks.md case 6).
 
 import type { AddressOf } from './peer.js';
 
-/** What the edge knows of one upstream, or of an endpoint of several. */
+/** The route of one upstream or aggregate. */
 export type EdgeRoute = {
   readonly upstream: string;
-  /** Of an endpoint, the members' exchanges that may run at once, by name; its own `concurrency` is then unused. */
+  /** For an aggregate, the concurrency limit of each backend, by upstream; `concurrency` is then unused. */
   readonly backends?: ReadonlyMap<string, number>;
-  /** A path of HTTP+SSE below the upstream's own, and the one method that it has. */
+  /** A legacy SSE path below the upstream's own; each has a single method. */
   readonly legacySsePath?: 'events' | 'message';
   readonly maxRequestBytes: number;
-  /** Exchanges that may run at once; the next one is `overloaded`. */
+  /** How many requests may run at once; the next one is `overloaded`. */
   readonly concurrency: number;
 };
 
-/** One version of the edge's tables; swapped whole at a reload. */
+/** One version of the routing tables, replaced as a whole by a reload. */
 export type EdgeTables = {
-  /** By exact path. */
+  /** Routes by exact path. */
   readonly routes: ReadonlyMap<string, EdgeRoute>;
-  /** Paths that do not exist although a client may look for them there, and what to use instead: a sentence. */
+  /** Paths that do not exist although clients may try them, with a sentence that says what to use instead. */
   readonly absent?: ReadonlyMap<string, string>;
-  /** Bodies of documents that anyone may read, by exact path (RFC 9728 metadata). */
+  /** Public documents by exact path (RFC 9728 metadata). */
   readonly documents: ReadonlyMap<string, string>;
-  /** Values of Host that are ours, lower-case. */
+  /** Accepted Host values, in lower case. */
   readonly hosts: ReadonlySet<string>;
-  /** Values of Origin that may call; a request without Origin is no browser's. */
+  /** Accepted Origin values. A request without Origin does not come from a page. */
   readonly origins: ReadonlySet<string>;
-  /** True where nobody authenticates: forwarding headers then mean that the caller is not local. */
+  /** True if the upstream has no authentication: forwarding headers then show that the caller is not local. */
   readonly refusesForwarded: (upstream: string) => boolean;
-  /** Whose address is recorded; decides nothing. */
+  /** Determines the address to record; no decision depends on it. */
   readonly addressOf: AddressOf;
 };
 
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(LOOPBACK_HOSTS);
 
-/** True when the URL's host is this machine by name or literal. */
+/** True if the URL's host is the local machine, by name or address. */
 export function isLoopbackUrl(url: URL): boolean {
   return LOOPBACK_NAMES.has(url.hostname) || url.hostname.startsWith('127.');
 }
 
 /**
- * The Host values served: the public one, and on a loopback public URL the loopback names at the
- * listening port, since a local client may write any of them (DNS rebinding names none of them).
+ * The accepted Host values: that of the public URL and, if that is a loopback URL, the loopback names with the
+ * listening port, since a local client may use any of them (DNS rebinding cannot use them).
  */
 export function servedHosts(publicUrl: URL, listenPort: number): ReadonlySet<string> {
   const hosts = new Set([publicUrl.host.toLowerCase()]);
@@ -55,7 +55,7 @@ export function servedHosts(publicUrl: URL, listenPort: number): ReadonlySet<str
   return hosts;
 }
 
-/** What proxies add to say for whom they ask, besides every name that begins with `x-forwarded`. */
+/** Headers in which proxies name the original client, besides all that begin with `x-forwarded`. */
 const FORWARDING_HEADERS: ReadonlySet<string> = new Set([
   'forwarded',
   'via',
@@ -73,7 +73,7 @@ const FORWARDING_HEADERS: ReadonlySet<string> = new Set([
 ]);
 const FORWARDING_PREFIX = 'x-forwarded';
 
-/** True when a proxy says that it passed the request on. */
+/** True if a proxy added a forwarding header. */
 export function hasForwardingHeader(headers: { readonly [name: string]: unknown }): boolean {
   for (const name in headers) {
     if (FORWARDING_HEADERS.has(name) || name.startsWith(FORWARDING_PREFIX)) return true;

@@ -1,5 +1,5 @@
-// The data listener: Fastify for the socket and its limits, plain values behind it. HTTP only: path,
-// Host, Origin, size and type are judged here, everything else in proxy/pipeline.ts.
+// The data listener: Fastify for sockets and their limits, plain values behind it. Checks only what HTTP itself
+// defines (path, Host, Origin, size and type); everything else is up to proxy/pipeline.ts.
 
 import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
@@ -16,17 +16,14 @@ import { type CorsHeaders, checkRequest, corsHeaders, type EdgeRefusal } from '.
 import { createOutgoing, edgeBody } from './response.js';
 import type { EdgeRoute, EdgeTables } from './routes.js';
 
-// The places that the exchanges of an upstream share: how many of them run at once. One request takes one
-// place of each upstream that it asks, and gives all of them back when it ends.
-
-/** The places that one request has taken. */
+/** The concurrency slots that one request holds: at most one of each upstream it involves, all released together. */
 type ConcurrencySlots = {
-  /** Takes one of the path's own upstream, or of that member of an endpoint; false where none is left. */
+  /** Acquires a slot of the path's own upstream or of a backend; false if none is free. */
   enter(backend?: string): boolean;
   leave(): void;
 };
 
-/** Counts what runs, by upstream. */
+/** Counts running requests by upstream. */
 export function createConcurrencyLimits(): { forOne(route: EdgeRoute): ConcurrencySlots } {
   const running = new Map<string, number>();
   return {
@@ -51,22 +48,22 @@ export function createConcurrencyLimits(): { forOne(route: EdgeRoute): Concurren
 }
 
 export type DataServerPorts = {
-  /** The tables of the current version, read once a request; `undefined` while the gateway is starting. */
+  /** The tables of the current version, read once per request; `undefined` while the gateway is starting. */
   tables(): EdgeTables | undefined;
-  /** The journey of a message. Never rejects. */
+  /** Runs the pipeline for one request. Never rejects. */
   handle(incoming: Incoming, outgoing: Outgoing): Promise<void>;
-  /** A refusal of the edge, for the record. */
+  /** Reports a refusal that precedes authentication, for the audit log. */
   refused(refusal: EdgeRefusal, id: string, remoteAddress: string): void;
 };
 
 export type DataServer = {
-  /** Resolves with the port that is open. */
+  /** Opens the listener; resolves with the port in use. */
   listen(host: string, port: number): Promise<number>;
-  /** Stops accepting, then waits for what runs, at most `graceMs`. */
+  /** Stops accepting connections, then waits at most `graceMs` for running requests. */
   close(graceMs: number): Promise<void>;
   /**
-   * Takes other certificates for the connections that come; only where it began with TLS. With other
-   * authorities of clients, what was proved to those of before counts no more, on open connections too.
+   * Uses other certificates for new connections; only if the listener was created with TLS. If the authorities
+   * for client certificates changed, those proved before are no longer valid, on open connections too.
    */
   renew(secure: TlsOptions): void;
 };
@@ -76,10 +73,10 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 const DRAIN_SWEEP_MS = 50;
-/** All bodies together that are still on their way. */
+/** The limit for all unfinished request bodies together. */
 const MAX_BODIES_BYTES = 64 * 1024 * 1024;
 const NO_BODY = new Uint8Array(0);
-/** A start that waits for something else has its ports already. */
+/** The response while the gateway is starting: its ports open before it can serve. */
 const STARTING: EdgeRefusal = {
   status: 503,
   reason: 'overloaded',
@@ -89,7 +86,7 @@ const STARTING: EdgeRefusal = {
 const OVERLOADED = { status: 503, reason: 'overloaded', headers: { 'retry-after': '1' } } as const;
 const TOO_LARGE = { status: 413, reason: 'body-too-large' } as const;
 
-/** The framework for the socket and its limits, with TLS or without. */
+/** Creates the Fastify instance, with or without TLS. */
 function createApp(secure: TlsOptions | undefined): FastifyInstance {
   const options = {
     logger: false,
@@ -98,7 +95,7 @@ function createApp(secure: TlsOptions | undefined): FastifyInstance {
     trustProxy: false,
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
-    // A path that does not even parse is one more unknown path.
+    // A request target that cannot be parsed is treated as an unknown path.
     frameworkErrors: (_error, _request, reply) => {
       reply.hijack();
       sendNothing(reply.raw);
@@ -110,17 +107,17 @@ function createApp(secure: TlsOptions | undefined): FastifyInstance {
     connectionsCheckingInterval: 5_000,
   };
   if (secure === undefined) return fastify({ ...options, http });
-  // The two kinds of server differ in nothing that is used here.
+  // The two types of server do not differ in anything that is used here.
   return fastify({ ...options, https: { ...http, ...secure } }) as unknown as FastifyInstance;
 }
 
-/** Builds the listener; nothing is open before `listen`. `secure` makes it speak TLS, and nothing else. */
+/** Creates the listener; nothing is open before `listen`. With `secure` it accepts TLS only. */
 export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): DataServer {
   const concurrencyLimits = createConcurrencyLimits();
   const bodies = createBodyReader(MAX_BODIES_BYTES);
   const app = createApp(secure);
-  // Before anything of the framework reads a header: what it would refuse, it would refuse in its own
-  // words, unrecorded, and before the checks of the edge.
+  // Runs before Fastify reads any header. Its own refusals would have its own text, would not be recorded, and
+  // would precede the checks here.
   app.addHook('onRequest', (request, reply) => {
     reply.hijack();
     const tables = ports.tables();
@@ -130,7 +127,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   });
 
   const sockets = new Set<Socket>();
-  /** To be closed after the next answer, so that their clients come anew. */
+  /** Connections to close after their next response, so that clients authenticate again. */
   const outdated = new WeakSet<Socket>();
   let authorities = secure?.ca;
   app.server.on(secure === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
@@ -223,7 +220,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
       ...headers,
       ...refusal.headers,
       'content-length': Buffer.byteLength(text),
-      // What was not read of an oversized body would otherwise be taken for the next request.
+      // The unread rest of an oversized body would otherwise be parsed as the next request.
       ...(closes ? { connection: 'close' } : {}),
     });
     response.end(text);
@@ -232,7 +229,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
 
   return {
     async listen(host, port) {
-      // The framework would open several addresses for a name, and pass over those that it cannot have.
+      // Fastify would listen on every address of a name and skip those that it cannot open.
       const { address: only } = await lookup(host);
       await app.listen({ host: only, port });
       const address = app.server.address();
@@ -240,8 +237,8 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
     },
     async close(graceMs) {
       const timer = setTimeout(() => app.server.closeAllConnections(), graceMs);
-      // Node closes what is idle when a drain begins, but not what becomes idle later, nor a connection
-      // on which nothing was ever asked.
+      // Node closes idle connections when draining begins, but not those that become idle later, nor those on
+      // which no request was ever sent.
       const sweep = setInterval(() => {
         app.server.closeIdleConnections();
         for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
@@ -259,7 +256,7 @@ export function createDataServer(ports: DataServerPorts, secure?: TlsOptions): D
   };
 }
 
-/** Whatever is answered, refusals too, a page of an allowed origin may read it. */
+/** Lets pages of an allowed origin read every response, refusals included. */
 function allowOrigin(
   { headers: { origin } }: IncomingMessage,
   response: ServerResponse,
@@ -290,7 +287,7 @@ function sendDocument(response: ServerResponse, body: string): void {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),
     'cache-control': 'public, max-age=300',
-    // The document says nothing secret, and browser clients read it before they can log in.
+    // The document contains no secrets, and browser clients read it before they can log in.
     'access-control-allow-origin': '*',
   });
   response.end(body);

@@ -1,5 +1,5 @@
-// What a client that takes no event streams, or nothing that is sent here, is given. A client that says nothing
-// takes all; one that takes JSON alone gets the answer alone, and is asked nothing on the way.
+// Applies the Accept header of requests. A client without one accepts everything; one that accepts only JSON
+// gets the response alone and no server requests.
 // Source: MCP 2025-11-25, transports (the client must accept both); RFC 9110 §12.5.1 and §15.5.7.
 
 import { type Refusal, refuseProtocolError } from '../policy/refusal.js';
@@ -12,24 +12,24 @@ import type { Call } from './request-context.js';
 const STREAM = 'text/event-stream';
 const JSON_BODY = 'application/json';
 const NOT_ACCEPTABLE = 406;
-/** What clients are asked to send, and nearly all send in these very words. */
+/** The value that clients must send. Nearly all send exactly this, so it is compared before parsing. */
 const AS_ASKED = `${JSON_BODY}, ${STREAM}`;
 
-/** True where the client takes an event stream. */
+/** True if the client accepts an event stream. */
 export function takesStream({ headers }: Incoming): boolean {
   const accept = headers['accept'];
   return accept === AS_ASKED || acceptsType(accept, STREAM);
 }
 
-/** 406: nothing of what this request is answered with is taken. */
+/** 406: the client accepts no media type of this response. */
 export function notAcceptable(errorContext: ErrorContext): ProtocolError {
   const text = 'The Accept header leaves out what this request is answered with.';
   return protocolErrorOf('invalid-message', INVALID_REQUEST, text, errorContext, NOT_ACCEPTABLE);
 }
 
 /**
- * The message of a client that takes no stream: nobody can ask it anything in the middle of an answer. A
- * message that is answered by its status, or on a channel, asks for no type.
+ * Adapts an admitted message to a client that accepts no event stream: it cannot be sent server requests while a
+ * response is pending. A message answered by its status, or on a legacy SSE stream, needs no media type.
  */
 export function withoutStream(
   { incoming }: Pick<Call, 'incoming'>,

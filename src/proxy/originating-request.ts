@@ -1,5 +1,6 @@
-// What an answer is judged by: the request that it answers, for whom, and what the allow owes of it. Of an
-// exchange that is the cleared message itself; of a resumed stream it is what the sealed event id says.
+// The response plan: the request that a response answers, its caller, and the obligations on the response. For
+// an ordinary response it is the authorized request itself; for a resumed stream it is read from the sealed
+// event id.
 // Source: ARCHITECTURE.md, "How a response finds its plan"; MCP 2025-11-25, resumability.
 
 import type { ResponseObligations } from '../policy/authorized-request.js';
@@ -18,7 +19,7 @@ import { findMethod } from '../protocol/methods.js';
 import { sessionEra } from '../protocol/versions/revisions.js';
 import type { Snapshot } from './ports.js';
 
-/** Of an admitted message, what its answer is judged by. */
+/** What checking a response needs of the admitted request. */
 export type PlannedMessage = Pick<
   Admitted,
   | 'era'
@@ -34,7 +35,7 @@ export type PlannedMessage = Pick<
   | 'task'
 >;
 
-/** A cleared message is one of these. */
+/** By what a response is checked. An authorized request is one of these. */
 export type ResponsePlan = {
   readonly admitted: PlannedMessage;
   readonly principal: Principal;
@@ -42,8 +43,8 @@ export type ResponsePlan = {
 };
 
 /**
- * The plan of a stream that is resumed; `undefined` where its method is not carried any more, where the
- * caller may no longer see what was asked for, or where the task that it is about has expired.
+ * The plan of a stream that is resumed; `undefined` if its method is no longer supported, the caller may no
+ * longer see what was requested, or the task that it is about has expired.
  */
 export function resumeResponsePlan(
   request: RequestFacts,
@@ -61,7 +62,7 @@ export function resumeResponsePlan(
   return facts && planOf(request, session, principal, { ...facts, sealed });
 }
 
-/** What the answer to a sealed request is judged by; `undefined` where its method is not carried any more. */
+/** The plan for the response to a sealed request; `undefined` if its method is no longer supported. */
 export function planOf(
   request: RequestFacts,
   session: SessionFacts,
@@ -95,7 +96,7 @@ export function planOf(
   };
 }
 
-/** Whether the caller may still know of what a resumed stream answers. */
+/** Whether the caller may still see the target of a resumed stream. */
 export function maySee(target: Target, principal: Principal, snapshot: Snapshot): boolean {
   if (target.kind === 'none') return true;
   return isListed(

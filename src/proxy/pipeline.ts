@@ -1,7 +1,7 @@
-// THE STORY. One message, from the client's socket to the upstream and back. The order of the calls
-// in `travel` is the security property: each station takes what the one before it made, so that the
-// wrong order does not compile. A station answers with its value or with a refusal; an exception is a
-// bug or an I/O fault and ends as a refusal too. Nothing else in the tree sends a client's message on.
+// The request pipeline: takes one message of a client to the upstream and its response back. The order of the
+// calls in `runStages` is the security property: each stage takes what the previous one made, so the wrong order
+// does not compile. A stage returns its value or a refusal; an exception is a bug or an I/O fault and also ends
+// as a refusal. Nothing else in the source tree forwards a client's message.
 
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
 import { openRecord } from '../policy/record.js';
@@ -27,7 +27,7 @@ import {
 } from './stages.js';
 import { countWaits } from './upstream-wait-time.js';
 
-/** Carries one request of a client through every control. Never rejects; answers and records once. */
+/** Takes one client request through every control. Never rejects; responds and closes the record exactly once. */
 export async function handleRequest(
   incoming: Incoming,
   outgoing: Outgoing,
@@ -44,7 +44,7 @@ export async function handleRequest(
     snapshot,
     admitted: undefined,
   };
-  // The versions it is decided under, whatever stands when it is written.
+  // The versions the request is decided under, even if newer ones are in force when the record is written.
   call.record.versions = snapshot.versions;
   try {
     const refusal = await runStages(call);
@@ -58,7 +58,7 @@ export async function handleRequest(
   }
 }
 
-/** The order of the controls. */
+/** Runs the controls in order. INVARIANT: the order of the stages must not change. */
 async function runStages(call: Call): Promise<Refusal | undefined> {
   const principal = await authenticate(call);
   if ('kind' in principal) return principal;
@@ -91,12 +91,15 @@ async function runStages(call: Call): Promise<Refusal | undefined> {
   return relay(call, authorized, response);
 }
 
-/** A stream waits for others; only exchanges take a place of the upstream's. */
+/** Long-lived streams take no concurrency slot of the upstream; every other request does. */
 function acquireSlot(incoming: Incoming): boolean {
   return requestsStream(incoming) || incoming.enter();
 }
 
-/** The only way to an upstream. In 2026 a client that goes away cancels; in sessions the end of a channel alone does. */
+/**
+ * The only way to an upstream. In the stateless era a client that disconnects cancels its request; with legacy
+ * SSE only the end of its stream does, and in the session era neither.
+ */
 async function forward(
   call: Call,
   authorized: AuthorizedRequest,
@@ -112,7 +115,7 @@ async function forward(
   return outcome.kind === 'fault' ? refuseWith(outcome.reason) : countWaits(call.record, outcome);
 }
 
-/** The way back: one answer, or the stream of a subscription. */
+/** Relays the response to the client: a single response, or the stream of a subscription. */
 function relay(
   call: Call,
   authorized: AuthorizedRequest,

@@ -1,5 +1,5 @@
-// What proxy/pipeline.ts and relay/ are given: the I/O of a gateway and one version of its tables, as typed
-// arguments. gateway/gateway.ts builds them; tests build them from literals. Nothing here decides.
+// The pipeline's ports: the I/O of a gateway and one version of its tables, passed as typed arguments. gateway/
+// builds them; tests build them from literals. Nothing here decides.
 
 import type { InspectionProfile } from '../config/settings.js';
 import type { InspectionPort } from '../inspection/jobs.js';
@@ -34,13 +34,13 @@ import type {
 } from '../protocol/transport.js';
 import type { Backend, ServerName } from './aggregate/merge.js';
 
-/** One version of what stands for one upstream. An exchange is decided under one view, whole. */
+/** One version of what is in force for an upstream. A request is decided under one snapshot throughout. */
 export type Snapshot = {
-  /** Different for every view that was ever made. */
+  /** Unique among all snapshots ever made. */
   readonly id: number;
   readonly upstream: string;
   readonly policies: PolicySet;
-  /** Hashes of the files that this view was made from, for the record. */
+  /** Hashes of the files that this snapshot was made from, for the record. */
   readonly versions: { readonly config: string; readonly policy: string; readonly pins: string };
   readonly profile: InspectionProfile;
   readonly profiles: ReadonlyMap<string, InspectionProfile>;
@@ -54,17 +54,17 @@ export type Snapshot = {
     readonly exchangeMaxMs: number;
     readonly keepAliveMs: number;
   };
-  /** The versions that the upstream carries and we police, by era; `undefined` before the first listing. */
+  /** The supported protocol versions that the upstream speaks, by era; `undefined` before the first listing. */
   readonly carried: Carried | undefined;
-  /** The definitions under this version's lock file and the newest listing, as this client is offered them. */
+  /** The definitions under this version's lock file and the newest listing, as offered to this client. */
   catalogueFor(client: { readonly era: Era; readonly apps: boolean }): Catalogue;
-  /** Whether a host may declare the Apps extension for this caller: only where the upstream is listed so too. */
+  /** Whether a host may declare the Apps extension for this caller: only if the upstream is also listed with it. */
   mayShowApps(principal: Principal): boolean;
-  /** Where clients of HTTP+SSE post to. `isDirect`: the upstream speaks HTTP+SSE itself. */
+  /** Where legacy SSE clients post their messages. `isDirect`: the upstream speaks legacy SSE itself. */
   readonly legacySse: { readonly messageUrl: string; readonly isDirect: boolean };
-  /** True while every page was verified within `pinning.maxAge`, or pinning is off. */
+  /** True while every page was verified within `pinning.maxAge`, or if pinning is off. */
   readonly isFresh: boolean;
-  /** Builds the WWW-Authenticate value for a refusal here; `scheme` is the one that the request used. */
+  /** Builds the WWW-Authenticate value for a refusal; `scheme` is the scheme that the request used. */
   challenge(
     reason: Reason,
     scopes: readonly string[] | undefined,
@@ -72,27 +72,27 @@ export type Snapshot = {
   ): string;
 };
 
-/** Several upstreams under one path: whose members they are, and how each of them stands there. */
+/** An aggregate: its backends, and the snapshot under which each is used there. */
 export type Aggregate = {
   readonly name: string;
   /** In the order in which lists show them. */
   readonly backends: readonly Backend[];
   readonly versions: Snapshot['versions'];
-  /** What it says of itself as a server. */
+  /** The server name that it returns to clients. */
   readonly server: ServerName;
   challenge: Snapshot['challenge'];
-  /** A member as it stands here: its own view, but for names that look like another member's. */
+  /** The backend's own snapshot, except for names that resemble another backend's. */
   snapshot(upstream: string): Snapshot | undefined;
 };
 
-/** A list of an endpoint that is read page by page: whose it is, and which. */
+/** A list of an aggregate that is read page by page: its caller and its method. */
 export type ListScope = {
   readonly aggregate: string;
   readonly principal: Principal;
   readonly method: string;
 };
 
-/** What a member of an endpoint listed of its resources; without `nextCursor` its list ends there. */
+/** One page of the resources that a backend listed. Without `nextCursor` it is the last page. */
 export type ListedPage = {
   readonly upstream: string;
   readonly uris: readonly string[];
@@ -100,62 +100,62 @@ export type ListedPage = {
   readonly nextCursor: string | undefined;
 };
 
-/** A resource that a caller of an endpoint asks for. */
+/** A resource that a caller of an aggregate requests. */
 export type ResourceLookup = {
   readonly aggregate: string;
   readonly principal: Principal;
   readonly uri: string;
 };
 
-/** What the state of a dialogue is bound to besides its caller (2026). */
+/** What the request state of an input-required exchange is bound to besides the caller (MCP 2026-07-28). */
 export type StateSubject = {
   readonly upstream: string;
   readonly method: string;
   readonly target: string;
-  /** Canonical text of the params without what changes from leg to leg. */
+  /** Canonical text of the params, without what changes from round to round. */
   readonly params: string;
 };
 
-/** An open stream of a client, as the registry of streams needs to know it. */
+/** An open stream of a client, as the stream registry needs it. */
 export type OpenStream = {
   readonly upstream: string;
-  /** The endpoint of several upstreams that it goes through. */
+  /** The aggregate through which the stream was opened, if any. */
   readonly aggregate?: string | undefined;
   readonly principal: Principal;
-  /** The sealed id of its session. */
+  /** The sealed session id. */
   readonly session: string | undefined;
-  /** Tells that a list changed, by the method of its notice, in the stream's own form. */
+  /** Sends a list-changed notification, given by its method, in the format of this stream. */
   announce(method: string): void;
   end(): void;
 };
 
-/** Where a value was sealed, and where alone it opens: a session of one caller at one upstream. */
+/** What a sealed value is bound to: a session of one caller at one upstream. It opens nowhere else. */
 export type SessionScope = {
   readonly upstream: string;
   readonly principal: Principal;
   readonly session: SessionFacts;
 };
 
-/** A stream of a session that is to be opened. */
+/** A session stream to be opened at the upstream. */
 export type StreamRequest = {
   readonly session: SessionFacts;
   readonly by: Caller;
   readonly signal: LeaveSignal;
-  /** The upstream's own, where a stream is resumed after it. */
+  /** The upstream's own event id, if a stream is resumed after it. */
   readonly lastEventId: string | undefined;
 };
 
-/** A request in a session, of the server's or to it, and on whose behalf something is said of it. */
+/** A request within a session, from or to the server, and the caller on whose behalf the gateway acts on it. */
 export type ServerRequestRef = {
   readonly session: SessionFacts;
   readonly id: RequestId;
   readonly by: Caller;
 };
 
-/** Whose a task is, and at which upstream. */
+/** The owner of a task, and its upstream. */
 export type TaskScope = { readonly upstream: string; readonly principal: Principal };
 
-/** What a task is known to have asked. */
+/** The input requests that a task has already made. */
 export type RememberedInputRequests = {
   has(requestHash: string): boolean;
   add(question: string): void;
@@ -164,99 +164,99 @@ export type RememberedInputRequests = {
 /** The ids of tasks, which clients carry sealed. */
 export type TaskPorts = {
   /**
-   * Seals a task into the id under which this caller knows it, for the `ttlMs` that its server names, with
-   * a bound; `undefined` where what it must carry is too long.
+   * Seals a task into the id that this caller is given, valid for the server's `ttlMs` up to a bound;
+   * `undefined` if what it must carry is too long.
    */
   seal(task: TaskFacts, ttlMs: number | null | undefined, scope: TaskScope): string | undefined;
-  /** Opens such an id; `undefined` for one that was not given to this caller, or has expired. */
+  /** Opens such an id; `undefined` if it was not issued to this caller, or has expired. */
   open(sealed: string, scope: TaskScope): TaskFacts | undefined;
-  /** The task of this caller that the server knows by this id, where this replica has seen it of late. */
+  /** This caller's task with the given server-side id, if this replica has seen it recently. */
   recall(id: string, scope: TaskScope): OpenedTask | undefined;
-  /** The questions of a task that were put before, which it asks again at every look: by a hash of what they say. */
+  /** The input requests that a task has already made and repeats at every poll, by a hash of their content. */
   inputRequestsOf(id: string, scope: TaskScope): RememberedInputRequests;
 };
 
-/** What the gateway tells a server that asked: that it lives, or why nobody will answer. */
+/** The gateway's own reply to a server request: `pong`, or the error that says why there will be no result. */
 export type GatewayReply = 'pong' | { readonly code: number; readonly message: string };
 
-/** The items of a page of a list, as the upstream wrote them. */
+/** The items of one page of a list, as the upstream sent them. */
 export type SeenPage = Omit<Page, 'atMs'>;
 
-/** The channels of HTTP+SSE: one stream a session, on which every answer comes. */
+/** The streams of legacy SSE: one for each session, on which every response arrives. */
 export type LegacySsePorts = {
-  /** Opens a channel of the upstream and waits until it says where it wants messages. */
+  /** Opens a legacy SSE stream at the upstream and waits until the server has named its message endpoint. */
   open(upstream: string, by: Caller, signal: LeaveSignal): Promise<LegacySseOutcome>;
-  /** Seals a request into the id under which the server knows it; `undefined` where it is too long. */
+  /** Seals a request into the id that the server is sent; `undefined` if it is too long. */
   sealRequest(sent: SentFacts, scope: SessionScope): string | undefined;
-  /** Opens such an id; `undefined` for one that was not sent in this session of this caller. */
+  /** Opens such an id; `undefined` if it was not sent in this session of this caller. */
   openRequest(sealed: string, scope: SessionScope): SentFacts | undefined;
-  /** The sealed id of a request that was sent a moment ago, where this replica knows it. */
+  /** The sealed id of a recently sent request, if this replica knows it. */
   recallRequest(id: RequestId, session: SessionFacts): string | undefined;
-  /** Enters the client's end of a channel; the returned function takes it out again. */
+  /** Registers the client's end of a legacy SSE stream; the returned function unregisters it. */
   enter(session: SessionFacts, end: ClientEnd): () => void;
-  /** The client's end of a channel; `undefined` where this replica does not hold it. */
+  /** The client's end of a legacy SSE stream; `undefined` if this replica does not hold it. */
   find(session: SessionFacts): ClientEnd | undefined;
 };
 
-/** A login that was refused; `proof` where its challenge must speak of a proof of possession. */
+/** A failed authentication; `proof` is set if the challenge must mention a proof of possession. */
 export type LoginError = { readonly reason: Reason; readonly proof?: ProofError };
 
 export type Ports = {
   readonly legacySse: LegacySsePorts;
   readonly tasks: TaskPorts;
   snapshot(upstream: string): Snapshot | undefined;
-  /** An endpoint of several upstreams. */
+  /** Looks up an aggregate by name. */
   aggregate(name: string): Aggregate | undefined;
-  /** Seals where each member's list goes on. */
+  /** Seals the position at which each backend's list continues. */
   sealCursor(cursors: ReadonlyMap<string, string>, scope: ListScope): string;
-  /** Opens such a cursor; `undefined` for every other. */
+  /** Opens such a cursor; `undefined` for anything else. */
   openCursor(sealed: string, scope: ListScope): ReadonlyMap<string, string> | undefined;
-  /** Notes that a member lost its part of a session; false where that is too often: then it is left out. */
+  /** Notes that a backend lost its session. False if that happens too often; then the backend is left out. */
   reportLostBackend(aggregate: string, upstream: string, principal: Principal): boolean;
-  /** Notes what a member listed to a caller of an endpoint, so that it is known whose a resource is. */
+  /** Notes which resources a backend listed to a caller, so that a URI can be mapped to its backend. */
   noteResources(aggregate: string, principal: Principal, page: ListedPage): void;
-  /** Of these members, those that listed a resource, where this replica saw all that each of them lists. */
+  /** Those of the given backends that listed a resource, provided this replica saw the complete list of each. */
   recallResource(lookup: ResourceLookup, backends: readonly string[]): readonly string[];
-  /** Who calls. `outgoing` is told what the next proof must carry. */
+  /** Verifies the caller. Writes the headers that the client's next proof depends on to `outgoing`. */
   authenticate(
     incoming: Incoming,
     outgoing: Pick<Outgoing, 'also'>,
   ): Principal | LoginError | Promise<Principal | LoginError>;
-  /** Opens a sealed session id for this caller; `undefined` for every other id, whatever its fault. */
+  /** Opens a sealed session id for this caller; `undefined` for every other id, whatever is wrong with it. */
   openSession(sealed: string, upstream: string, principal: Principal): SessionFacts | undefined;
   sealSession(facts: SessionFacts, upstream: string, principal: Principal): string;
-  /** Seals a question of a server into the id under which a client sees it. */
+  /** Seals a server request into the id that the client is given. */
   sealServerRequest(request: ServerRequestFacts, scope: SessionScope): string;
-  /** Opens such an id; `undefined` for one that was not given out in this session of this caller. */
+  /** Opens such an id; `undefined` if it was not given out in this session of this caller. */
   openServerRequest(sealed: string, scope: SessionScope): ServerRequestFacts | undefined;
   /**
-   * Notes that a question is about to be answered, by its sealed id: true for the first answer alone, on
-   * whichever replica it comes; \`unavailable\` where nobody can tell.
+   * Claims the one reply to a server request, by its sealed id: true only for the first reply on any replica,
+   * `unavailable` if the store cannot be reached.
    */
   claimReply(sealed: string, session: SessionFacts): ReplayOutcome | Promise<ReplayOutcome>;
-  /** The sealed id of a question that was passed on a moment ago, where this replica knows it. */
+  /** The sealed id of a recently forwarded server request, if this replica knows it. */
   recallServerRequest(id: RequestId, session: SessionFacts): string | undefined;
-  /** Seals an event's id; `undefined` where it cannot be resumed after. */
+  /** Seals an event id; `undefined` if the stream cannot be resumed after that event. */
   sealEvent(event: EventFacts, scope: SessionScope): string | undefined;
   openEvent(sealed: string, scope: SessionScope): EventFacts | undefined;
-  /** A decision id: for what is decided besides the exchange itself. */
+  /** A decision id for whatever is decided besides the request itself. */
   newDecisionId(): string;
-  /** Marks a session as ended, so that it is unknown from now on. */
+  /** Marks a session as ended; its id is unknown from then on. */
   endSession(sealed: string, upstream: string): void;
-  /** Seals the state that an upstream wants back (2026); `undefined` where it is too long to be carried. */
+  /** Seals the request state of an upstream (2026-07-28); `undefined` if it is too long to carry. */
   sealState(state: string, subject: StateSubject, principal: Principal): string | undefined;
-  /** The state that was sealed for this caller and this request; `undefined` for every other. */
+  /** Opens state that was sealed for this caller and this request; `undefined` for any other. */
   openState(sealed: string, subject: StateSubject, principal: Principal): string | undefined;
   /** Lists the upstream's definitions again if they were not verified within `pinning.maxAge`. */
   freshen(upstream: string): Promise<void>;
   readonly limits: LimitStore;
-  /** Keyed hash for records: equal values are recognized, none is revealed. */
+  /** Keyed hash for records: equal values can be recognized and none is revealed. */
   keyedHash(purpose: 'session' | 'arguments' | 'result', text: Uint8Array | string): string;
-  /** Digest of a definition of an upstream, as lock files have it. */
+  /** Digest of an upstream's definition, as used in lock files. */
   digest(kind: PinKind | 'instructions', definition: JsonObject, isExact: boolean): string;
-  /** False when the record cannot be made durable and nothing may pass. */
+  /** False if the record cannot be made durable; then nothing may be forwarded. */
   recordDecision(record: RequestRecord): Promise<boolean>;
-  /** Writes the outcome (and the decision, where none was written). Called once, always. */
+  /** Writes the outcome (and the decision, if none was written). INVARIANT: called exactly once per request. */
   closeRecord(record: RequestRecord): void;
   forward(
     upstream: string,
@@ -266,41 +266,42 @@ export type Ports = {
   ): Promise<RoutedOutcome>;
   openStream(upstream: string, stream: StreamRequest): Promise<ForwardOutcome>;
   forwardSessionEnd(upstream: string, session: SessionFacts, by: Caller): Promise<ForwardOutcome>;
-  /** Answers a request of the server's own within a caller's session, in the gateway's words. */
+  /** Sends the gateway's own reply to a server request within a caller's session. */
   replyToServer(upstream: string, inputRequestsOf: ServerRequestRef, response: GatewayReply): void;
-  /** What a page of a list showed; it counts for everyone at once. */
+  /** Notes what a page of a list showed. It takes effect for all callers at once. */
   notePage(upstream: string, page: SeenPage): void;
-  /** The upstream says that a list changed; resolves when the definitions were verified again. */
+  /** Handles a list-changed notification of the upstream; resolves when the definitions were verified again. */
   noteListChanged(upstream: string): Promise<void>;
-  /** False when this caller, or everyone together, holds as many streams as allowed. */
+  /** False if this caller, or all callers together, already hold as many streams as allowed. */
   hasStreamQuota(upstream: string, principal: Principal): boolean;
-  /** Enters a request in a session of an endpoint that a member works on; the returned function takes it out. */
+  /** Registers a request that a backend is working on; the returned function unregisters it. */
   registerBackendRequest(session: string, id: RequestId, upstream: string): () => void;
-  /** The members that work on it, as far as this replica knows. */
+  /** The backends working on it, as far as this replica knows. */
   findRunningBackends(session: string, id: RequestId): readonly string[];
-  /** Registers an open stream; the returned function takes it out again. */
+  /** Registers an open stream; the returned function unregisters it. */
   registerStream(stream: OpenStream): () => void;
-  /** Enters a streamed answer of a session, for its cancellation; the returned function takes it out. */
+  /** Registers a streamed response, so that it can be cancelled; the returned function unregisters it. */
   registerResponse(session: string, id: RequestId, end: () => void): () => void;
-  /** The client has cancelled a request of its session: a stream that goes on all the same is ended. */
+  /** Ends the streamed response to a request that the client has cancelled, if the stream is still open. */
   cancelResponse(session: string, id: RequestId): void;
-  /** Enters a request of a session that asked for its progress; the returned function takes it out. */
+  /** Registers a session's request that asked for progress; the returned function unregisters it. */
   registerProgress(session: string, token: RequestId, count: { last: number }): () => void;
-  /** Its answer is a task: it is known on, within a bound. */
+  /** The response is a task: its progress stays registered, within a bound. */
   keepProgress(session: string, token: RequestId): void;
-  /** How far the request of this session and token is; `undefined` where none of them is under way here. */
+  /** The progress of the request with this session and token; `undefined` if none is in progress here. */
   findProgress(session: string, token: RequestId): { last: number } | undefined;
-  /** Tells the server of a session that nobody waits for the answer to this request any more. */
+  /** Notifies the server of a session that the response to this request is no longer awaited. */
   giveUp(upstream: string, given: ServerRequestRef): void;
-  /** Tells of every version from now on, until the returned function is called; and how many there were. */
+  /** Calls the listener for every new version until the returned function is called. */
   onVersion(listener: () => void): () => void;
+  /** How many versions there have been. */
   countVersions(): number;
   readonly pages: PageCache;
   readonly inspection: InspectionPort;
-  /** Reads what an upstream sent; the caller's own bodies too, where they are large. */
+  /** Parses what an upstream sent, and large request bodies of callers. */
   readonly readJson: ReadJson;
-  /** With whom streams share the event loop. */
+  /** Divides the event loop's time between the streams of all upstreams. */
   readonly loopScheduler: LoopScheduler;
-  /** A bug or an I/O fault: for the process log. */
+  /** Reports a bug or an I/O fault to the process log. */
   report(error: unknown, decisionId: string): void;
 };

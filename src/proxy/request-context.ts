@@ -1,5 +1,5 @@
-// One exchange as the stations share it, and the notes they leave in its record. Notes are facts for
-// the audit; nothing here decides.
+// The context of one request, which the stages share, and the facts that they note in its record for the audit
+// log. Also renders refusals, and reads JSON from upstreams under that upstream's limits. Nothing here decides.
 
 import { captureArguments } from '../inspection/capture.js';
 import { type Profile, strictestProfile } from '../inspection/profiles.js';
@@ -22,54 +22,54 @@ import type { Incoming, Outgoing } from '../protocol/transport.js';
 import type { PlannedMessage } from './originating-request.js';
 import type { Ports, Snapshot } from './ports.js';
 
-/** The progress of one request: it counts upwards. */
+/** The progress of one request. It only increases. */
 export type ProgressCount = { last: number };
 
-/** That of a request under way, which is known in its session until `end`. */
+/** The progress of a request in progress, registered in its session until `end`. */
 export type FollowedProgress = ProgressCount & {
   end(): void;
-  /** Its answer is a task, whose progress has the same token (MCP 2025-11-25, tasks). */
+  /** Keeps it registered: the response is a task, whose progress has the same token (MCP 2025-11-25, tasks). */
   keep(): void;
 };
 
-/** `view` may be replaced; `admitted` is set by admission, or by the stream that is resumed. */
+/** `snapshot` may be replaced; `admitted` is set by admission, or by the stream that is resumed. */
 export type Call = {
   readonly incoming: Incoming;
-  /** Where it is answered: on a channel, from when its message is on its way. */
+  /** Where the response is written: with legacy SSE the client's stream, once the message has been forwarded. */
   outgoing: Outgoing;
   readonly ports: Ports;
   readonly record: RequestRecord;
-  /** The count of versions when it began: what is told before a stream opens, its watch has missed. */
+  /** The number of versions when the request began. A listener misses changes from before its registration. */
   readonly since: number;
   snapshot: Snapshot;
   admitted: PlannedMessage | undefined;
-  /** When what it answers was asked for, in epoch milliseconds, where another exchange asked. */
+  /** When the original request was made, in epoch milliseconds, if another HTTP request made it. */
   requestedAt?: number | undefined;
   caller?: Caller;
-  /** Its message was read on another thread: who called then may be known as somebody else by now. */
+  /** The message was read on another thread, so the caller's rights may have changed meanwhile. */
   hasWaited?: boolean;
-  /** Of the answer to a question: whether it is the first. */
+  /** For a reply to a server request: whether it is the first. */
   claim?: ReplayOutcome | Promise<ReplayOutcome>;
-  /** How far the request says that it is, where it asked to be told. */
+  /** The request's progress, if the client asked for progress notifications. */
   progress?: FollowedProgress | undefined;
 };
 
 const NO_GROUPS: readonly string[] = Object.freeze([]);
 const NO_TARGET: Target = { kind: 'none' };
 const NOTHING_CAPTURED: Readonly<Record<string, string>> = Object.freeze({});
-/** Names of arguments that the record keeps; the rest are counted by the digest. */
+/** Names of arguments that the record keeps; the digest covers the rest. */
 const MAX_RECORDED_KEYS = 32;
-/** Groups that the record keeps of those that a rule names and the caller has. */
+/** How many groups the record keeps, of those that a rule names and the caller has. */
 const MAX_RECORDED_GROUPS = 32;
 
-/** The token as the client sent it: for the guard, and closed for what is exchanged for it. */
+/** The token as the client sent it: for the argument guard, and as a closed token for token exchange. */
 export function presentedToken(incoming: Incoming): string | undefined {
   const header = incoming.headers['authorization'];
   const space = header?.indexOf(' ') ?? -1;
   return header === undefined || space === -1 ? undefined : header.slice(space + 1).trim();
 }
 
-/** On whose behalf this exchange sends. Known once the caller is. */
+/** The caller on whose behalf this request's messages are sent. Throws before authentication. */
 export function callerOf(call: Call): Caller {
   if (call.caller !== undefined) return call.caller;
   const { incoming, record } = call;
@@ -81,12 +81,12 @@ export function callerOf(call: Call): Caller {
   return call.caller;
 }
 
-/** The scheme of the credential, lower-case; a word that the client chose, to compare and not to show. */
+/** The authentication scheme in lower case. Chosen by the client, so only compared and never shown. */
 export function presentedScheme(incoming: Incoming): string | undefined {
   return incoming.headers['authorization']?.split(' ', 1)[0]?.toLowerCase();
 }
 
-/** What the record knows after admission. */
+/** Notes what is known after admission. */
 export function noteAdmitted(call: Pick<Call, 'record' | 'ports'>, admitted: Admitted): void {
   const { record, ports } = call;
   const { message, target, args } = admitted;
@@ -109,7 +109,7 @@ export function noteAdmitted(call: Pick<Call, 'record' | 'ports'>, admitted: Adm
   };
 }
 
-/** Members of `_meta` in our own name, which were cut out of the message. */
+/** Notes members of `_meta` under the gateway's own prefix, which were cut out of the message. */
 function noteRemoved(record: RequestRecord, removed: readonly string[]): void {
   for (const path of removed) {
     record.findings.push({
@@ -122,7 +122,7 @@ function noteRemoved(record: RequestRecord, removed: readonly string[]): void {
   }
 }
 
-/** The name that a rule, a pin and a record use for a target. */
+/** The name of a target in rules, pins and records. */
 export function nameOf(target: Target): string | undefined {
   switch (target.kind) {
     case 'tool':
@@ -145,7 +145,7 @@ function isPinnedKind(kind: Target['kind']): kind is PinKind {
   return kind === 'tool' || kind === 'prompt' || kind === 'template';
 }
 
-/** What the record knows after the decision: the verdict, its rule, and the pin that it rests on. */
+/** Notes the decision: its verdict, its rule, and the pin that it relied on. */
 export function noteDecision(call: Call, decision: Decision, args: JsonObject | undefined): void {
   const { record, snapshot, admitted } = call;
   record.decision.stage = 'decide';
@@ -161,7 +161,7 @@ export function noteDecision(call: Call, decision: Decision, args: JsonObject | 
   record.target.pin = standing.pinned?.digest;
 }
 
-/** What rules ask to have recorded of the arguments. A later decision on the same call is the one that counts. */
+/** Captures the arguments that rules ask to record. A later decision replaces an earlier one. */
 function noteCaptured(
   { record, incoming }: Call,
   decision: Decision,
@@ -175,7 +175,7 @@ function noteCaptured(
       : captureArguments(args, pointers, presentedToken(incoming));
 }
 
-/** What the record knows of the rule that decided: which it is, and by which groups the caller fell under it. */
+/** Notes the rule that decided, and the caller's groups that made it apply. */
 export function noteRule(record: RequestRecord, decision: Decision): void {
   record.decision.verdict = decision.verdict;
   record.decision.policy = decision.policy;
@@ -190,7 +190,7 @@ export function noteRule(record: RequestRecord, decision: Decision): void {
   record.groupsUsed = used.slice(0, MAX_RECORDED_GROUPS);
 }
 
-/** Answers with a refusal, if no answer has begun, and notes it. */
+/** Responds with a refusal, if no response has begun, and notes it. */
 export function refuse(call: Call, refusal: Refusal): void {
   const { record, outgoing } = call;
   if (isLeft(call, refusal)) return;
@@ -207,8 +207,9 @@ export function refuse(call: Call, refusal: Refusal): void {
 }
 
 /**
- * Answers a request of HTTP+SSE where its client waits for the answer: on the channel (MCP 2024-11-05). False
- * where another replica holds it, or its client leaves too much unread; then the status of the POST must do.
+ * Writes the response to a legacy SSE request to the stream on which the client waits for it (MCP 2024-11-05).
+ * False if another replica holds the stream, or the client has too much unread; then the status of the POST must
+ * do.
  */
 function sendOnLegacyStream({ admitted, ports }: Call, json: string): boolean {
   if (admitted?.era !== '2024' || admitted.message.kind !== 'request') return false;
@@ -218,14 +219,14 @@ function sendOnLegacyStream({ admitted, ports }: Call, json: string): boolean {
   return true;
 }
 
-/** What has no answer but its status is refused by it (MCP transports, sending messages to the server). */
+/** A message that has no response body is refused by its status (MCP transports, sending messages to the server). */
 function statusFor({ admitted }: Call, status: number): number {
   const isAnswered =
     admitted === undefined || (admitted.message.kind === 'request' && admitted.era !== '2024');
   return status === 200 && !isAnswered ? 400 : status;
 }
 
-/** A server that waits for an answer which may not leave learns that none will come, unless it has one. */
+/** Sends an error to the server whose client's reply was refused, unless it already has a reply. */
 async function refuseToServer(call: Call): Promise<void> {
   const { admitted, incoming, ports, record } = call;
   if (admitted?.session === undefined || record.decision.action !== 'refused') return;
@@ -237,7 +238,7 @@ async function refuseToServer(call: Call): Promise<void> {
   ports.replyToServer(incoming.upstream, { session, id: message.id, by }, WITHHELD);
 }
 
-/** Whether this exchange holds the first answer to its question; from now on no other does. Asked once. */
+/** Claims the reply to a server request: true if this is the first one. The store is asked once per request. */
 export async function claimReply(call: Call): Promise<ReplayOutcome> {
   const { serverRequestId, session } = call.admitted ?? {};
   if (serverRequestId === undefined || session === undefined) return true;
@@ -248,8 +249,9 @@ export async function claimReply(call: Call): Promise<ReplayOutcome> {
 const WITHHELD = { code: -32603, message: 'The answer was withheld.' };
 
 /**
- * True when the exchange broke off because its client left, which is how the 2026 era cancels: nobody is
- * there to be answered, and no upstream has failed (MCP 2026-07-28, cancellation).
+ * True if the request was broken off because its client disconnected, which is how a stateless request is
+ * cancelled: there is no client left to respond to, and the upstream has not failed (MCP 2026-07-28,
+ * cancellation).
  */
 export function isLeft(call: Call, refusal: Refusal): boolean {
   const { record } = call;
@@ -260,13 +262,13 @@ export function isLeft(call: Call, refusal: Refusal): boolean {
   );
 }
 
-/** In 2026 the connection is the request's own; in 2024 it is the channel, and nothing outlives it. */
+/** In the stateless era the connection belongs to the request; with legacy SSE nothing outlives the stream. */
 function hasLeft({ admitted, incoming, outgoing }: Call): boolean {
   if (admitted?.era === '2026') return incoming.signal.aborted;
   return admitted?.era === '2024' && outgoing.isClosed;
 }
 
-/** Notes a refusal: before forwarding nothing left, afterwards something came that was withheld. */
+/** Notes a refusal. Before forwarding it is `refused`; afterwards the response was `withheld`. */
 export function noteRefusal(call: Call, refusal: Refusal): void {
   const { decision } = call.record;
   const wasForwarded = decision.action === 'forwarded';
@@ -276,7 +278,7 @@ export function noteRefusal(call: Call, refusal: Refusal): void {
   if (decision.reasons.at(-1) !== refusal.deny.reason) decision.reasons.push(refusal.deny.reason);
 }
 
-/** What the rendering of a refusal may know of this call. */
+/** What the rendering of a refusal may know of this request. */
 export function refusalContext(call: Call): Parameters<typeof renderRefusal>[1] {
   const { admitted, incoming, snapshot } = call;
   return {
@@ -290,9 +292,7 @@ export function refusalContext(call: Call): Parameters<typeof renderRefusal>[1] 
   };
 }
 
-// The inspection profile of one exchange: the upstream's own, made stricter by what rules ask for.
-
-/** The strictest of the upstream's profile and those that require rules name. */
+/** The strictest of the upstream's inspection profile and those that matching rules name. */
 export function profileOf(
   call: Call,
   responseObligations: ResponseObligations | undefined,
@@ -307,10 +307,7 @@ export function profileOf(
   return profile;
 }
 
-// Reads what an upstream sent as JSON, under the bounds of that upstream, and says why it may not pass where
-// it could not be read.
-
-/** At once, unless it is large. */
+/** Parses JSON under the upstream's limits. Synchronous unless the message is large. */
 export function readMessage(
   { ports, snapshot, incoming }: Call,
   source: Uint8Array | string,
@@ -319,12 +316,12 @@ export function readMessage(
   return ports.readJson(source, { upstream: incoming.upstream, maxValues });
 }
 
-/** Whether somebody read it, be it to find that it is none: that is for admission to say. */
+/** Whether the message was actually parsed. One that is not valid JSON counts: admission reports that. */
 export function isRead(outcome: ReadOutcome): outcome is JsonReading {
   return outcome.ok || (outcome.error !== 'overloaded' && outcome.error !== 'internal');
 }
 
-/** The refusal in place of a message that was not read. */
+/** The refusal that replaces a message that was not read. */
 export function refuseUnread(error: ReadError): Refusal {
   return refuseWith(reasonUnread(error));
 }

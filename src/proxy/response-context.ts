@@ -1,5 +1,5 @@
-// One exchange as the judges of its messages share it, and the one inspection of a message. What is found
-// goes on record here, whether or not anything passes. Nothing here decides whose message it is.
+// What the checks of one response's messages share, and the content inspection of a single message. Findings are
+// recorded here whether or not the message passes. Nothing here decides which request a message belongs to.
 // Source: docs/contract.md §6; ARCHITECTURE.md, "How a response finds its plan".
 
 import type { Carry, InspectionOutcome } from '../inspection/responses.js';
@@ -17,12 +17,12 @@ import { namesTask, takeRelated, type Unrelated } from './features/tasks/request
 import type { Call } from './request-context.js';
 import { profileOf } from './request-context.js';
 
-/** What becomes of one message. `text` is absent where it may pass byte for byte. */
+/** The outcome of checking one message. `text` is absent if the message passes byte for byte. */
 export type Verdict =
   | {
       readonly kind: 'own';
       readonly text: string | undefined;
-      /** In place of a text: a list as it was filtered before. */
+      /** Replaces `text`: a list as it was filtered before. */
       readonly pieces?: Pieces;
       readonly headers: { readonly [name: string]: string };
       readonly isError: boolean;
@@ -36,9 +36,9 @@ export type Read = Extract<JsonReading, { readonly ok: true }>;
 export type Inspection = InspectionOutcome;
 
 /**
- * `owed` is what rules ask of every message that answers a call; absent on a stream that nobody asked
- * for. `carry` is what this exchange has shown so far: a secret may
- * be cut in two by messages. `refusedQuestions` counts those that were recorded one by one.
+ * The state of one response's checks. `responseObligations` applies to every message that answers a request and
+ * is absent on unsolicited streams. `carry` is what the inspection remembers of the previous messages, because a
+ * secret may be split across two. `refusedServerRequests` counts those that were recorded one by one.
  */
 export type Subject = {
   readonly call: Call;
@@ -47,7 +47,7 @@ export type Subject = {
   readonly era: Era;
   readonly apps: boolean;
   readonly session: SessionFacts | undefined;
-  /** The method whose answer is judged; \`undefined\` where nothing was asked. */
+  /** The method whose response is checked; `undefined` on unsolicited streams. */
   readonly requestMethod: string | undefined;
   carry: Carry;
   refusedServerRequests: number;
@@ -58,9 +58,9 @@ export const DROP: Verdict = { kind: 'drop' };
 const MAX_BYTES_A_CHAR = 3;
 
 /**
- * One inspection of one message. What it finds goes on record, whether or not anything passes. The id of the
- * task that it belongs to is no content: its client gets the one that it knows. At once, unless the text is
- * long and not surely clean; until then the next message of the exchange must wait.
+ * Inspects one message and records its findings, whether or not it passes. The id of the task that it belongs to
+ * is not inspected: it is replaced by the id that the client was given. Synchronous unless the text is long and
+ * not surely clean; until the promise resolves, the next message of the same response must wait.
  */
 export function inspect(
   subject: Subject,
@@ -76,14 +76,14 @@ export function inspect(
     : withTask(related, outcome);
 }
 
-/** The message with the id under which its client knows the task. */
+/** Puts the task id that the client knows into the inspected message. */
 function withTask(related: Unrelated, outcome: Inspection): Inspection {
   if (outcome.kind === 'withhold') return outcome;
   const text = related.restore(outcome.kind === 'changed' ? outcome.text : related.reading.text);
   return { ...outcome, kind: 'changed', text, value: JSON.parse(text) };
 }
 
-/** The message without the id of its task. */
+/** The message without its task id. */
 export function relatedOf({ call, principal }: Subject, reading: Read): Unrelated {
   const scope = { upstream: call.incoming.upstream, principal };
   return takeRelated(reading, { tasks: call.ports.tasks, scope, own: call.admitted?.task });
@@ -119,7 +119,7 @@ function noteInspected(subject: Subject, outcome: Inspection, startedMs: number)
   return outcome;
 }
 
-/** UTF-8 bytes without encoding: a text is never longer in characters than in bytes, nor past three times as long. */
+/** Compares UTF-8 bytes, mostly without encoding: a text has one to three bytes per character. */
 function isLarger(text: string, maxBytes: number): boolean {
   if (text.length > maxBytes) return true;
   return (
@@ -128,7 +128,7 @@ function isLarger(text: string, maxBytes: number): boolean {
   );
 }
 
-/** Notes that a message was dropped. */
+/** Records that a message was dropped. */
 export function drop(call: Call, detector: string): void {
   note(call, [{ detector, direction: 'to-client', path: '', count: 1, action: 'drop' }]);
 }

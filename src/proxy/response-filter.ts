@@ -1,5 +1,6 @@
-// Answers that depend on who asks: the handshakes and the lists. Who may see an item is asked of the same
-// function that decides calls; what a page shows counts for everyone before anyone sees it.
+// Filters the responses that depend on the caller: handshakes and lists. Whether an item is visible is decided
+// by the same function that decides calls. What a page shows updates the catalog for all callers before any of
+// them sees it.
 // Source: docs/contract.md §4 law 2, §5 and §6; MCP 2025-11-25 lifecycle and tools, 2026-07-28 server/discover.
 
 import { cutHandshake, endHandshake, type HandshakeOutcome } from '../inspection/handshake.js';
@@ -40,12 +41,12 @@ import type { SeenPage } from './ports.js';
 import { type Call, profileOf } from './request-context.js';
 import type { Verdict } from './response-context.js';
 
-// Whether a caller may see an item of a list, or anything at all: asked of the function that decides calls.
-// Source: docs/contract.md §4 law 2, and §5.
-
 const PINNED_KINDS: readonly PinKind[] = ['tool', 'prompt', 'template'];
 
-/** Instructions steer a model towards things; who may see none of them is told nothing (docs/contract.md §4, law 1). */
+/**
+ * Whether the caller may see any item. Instructions steer a model towards items, so a caller who may see none of
+ * them gets no instructions (docs/contract.md §4, law 1).
+ */
 function listsAnything(call: Call, responsePlan: ResponsePlan): boolean {
   const catalogue = call.snapshot.catalogueFor(responsePlan.admitted);
   return PINNED_KINDS.some((kind) =>
@@ -53,7 +54,7 @@ function listsAnything(call: Call, responsePlan: ResponsePlan): boolean {
   );
 }
 
-/** Whether one item of a page may be seen. `pin` is its kind; resources have none. */
+/** Whether the caller may see one item of a page. `pin` is its kind; resources have none. */
 function isItemListed(
   call: Call,
   responsePlan: ResponsePlan,
@@ -62,7 +63,7 @@ function isItemListed(
 ): boolean {
   if (pin === undefined) return isListed(call, responsePlan, { kind: 'resource', uri: name });
   const catalogue = call.snapshot.catalogueFor(responsePlan.admitted);
-  // Approved is the definition that was seen, not the name: this page must show that very one.
+  // Approval covers the definition, not the name, so this page must show exactly the definition last observed.
   const isSeen = catalogue.mode === 'off' || catalogue.standing(pin, name).observed === digest;
   return isSeen && isListed(call, responsePlan, targetOf(pin, name));
 }
@@ -85,14 +86,12 @@ function isListed(call: Call, { principal, admitted }: ResponsePlan, target: Tar
   return isListedFor(policies, principal, catalogue.upstream, target, catalogue);
 }
 
-// By what a page of a list is found again: what was asked for, and on what its filtered form depends.
-
 /** The id of the request that a page answers. */
 function idOf({ admitted }: ResponsePlan): RequestId | undefined {
   return admitted.message.kind === 'request' ? admitted.message.id : undefined;
 }
 
-/** Which page of which list a client asked for. */
+/** The cache key of a page: which page of which list the client requested. */
 function pageKey(call: Call, { admitted }: ResponsePlan): string {
   const params = 'params' in admitted.message ? admitted.message.params : undefined;
   return JSON.stringify([
@@ -104,20 +103,20 @@ function pageKey(call: Call, { admitted }: ResponsePlan): string {
   ]);
 }
 
-/** What the filtered form of a page depends on besides its bytes: the view, and the rules that match. */
+/** The rest of a filtered page's cache key, besides its bytes: the snapshot and the caller's rules. */
 function viewerKey(call: Call, { principal, responseObligations }: ResponsePlan): string {
   return `${call.snapshot.id} ${matchKey(call.snapshot.policies, principal)} ${responseObligations.profiles.join(' ')}`;
 }
 
 type Read = Extract<JsonReading, { readonly ok: true }>;
 
-/** An answer that is to be filtered. `bytes` where it came whole, so that its page can be recognized. */
+/** A response to be filtered. `bytes` is set if the body was read whole, so that its page can be recognized. */
 export type Filtering = {
   readonly call: Call;
   readonly responsePlan: ResponsePlan;
   readonly reading: Read;
   readonly result: JsonObject;
-  /** The session id that came with the answer. */
+  /** The session id that came with the response. */
   readonly issued: string | undefined;
   readonly bytes: Uint8Array | undefined;
 };
@@ -138,10 +137,10 @@ const VERSIONS: { readonly [era in Era]: readonly string[] } = {
 /** MCP 2025-11-25, session management: visible ASCII only. */
 const SESSION_ID = /^[\x21-\x7e]{1,4096}$/;
 const NO_HEADERS = {};
-/** The items of longer pages are digested in turns. */
+/** Items of longer pages are digested in slices, so that other work can run in between. */
 const LARGE_PAGE_CHARS = 256 * 1024;
 
-/** Filters the own result of a handshake or a list. */
+/** Filters the result of a handshake or a list. */
 export function filterResponse(filtering: Filtering): Verdict | Promise<Verdict> {
   const { method } = filtering.responsePlan.admitted.rule;
   if (method === 'initialize' || method === 'server/discover')
@@ -152,7 +151,7 @@ export function filterResponse(filtering: Filtering): Verdict | Promise<Verdict>
     : filterListResponse(filtering, kind);
 }
 
-/** A page whose bytes and viewer were seen before: the filtered bytes of then, with this id. */
+/** A page seen before with the same bytes and the same viewer key: the filtered bytes of that time, with this id. */
 export function recallList(
   call: Call,
   responsePlan: ResponsePlan,
@@ -221,7 +220,7 @@ function endHandshakeResponse(
       action: 'strip',
     });
   }
-  // On a channel the session was there before.
+  // With legacy SSE the session existed before the handshake.
   if (era !== '2025') return own(outcome.text);
   if (issued !== undefined && !SESSION_ID.test(issued))
     return { kind: 'refused', refusal: refuseWith('upstream-protocol') };
@@ -260,7 +259,10 @@ function filterListResponse(
   });
 }
 
-/** The digests of a long page are taken beforehand, so that it holds nobody up; numbers in doubt need their text. */
+/**
+ * Computes the digests of a long page beforehand and in slices, so that the event loop is not blocked. Pages
+ * with numbers that may be inexact are left out, because their digests need the text of each item.
+ */
 async function digestInSlices(
   { call, reading, result }: Filtering,
   list: ListKind,
@@ -289,7 +291,7 @@ function filterListNow(
       : call.ports.pages.find(pageKey(call, responsePlan), bytes, id);
   const page = filterItems(listInput(filtering, kind, known));
   if (page.kind === 'withhold') return withheld(call, page);
-  // It is kept for those who see as was seen when it was filtered, whatever stands once it is inspected.
+  // Cached under the viewer key of the time of filtering, whatever snapshot is in force after the inspection.
   const viewer = viewerKey(call, responsePlan);
   const inspected = call.ports.inspection.message(page.rest, call.incoming.upstream);
   return inspected instanceof Promise
@@ -327,7 +329,7 @@ function listInput(
   const seen: { name: string; digest: string; definition: JsonObject }[] = [];
   let isNoted = pin === undefined;
 
-  /** Everything on the page counts before the first item of it is judged. */
+  /** INVARIANT: the whole page is noted in the catalog before its first item is checked. */
   function noteOnce(kind: PinKind): void {
     if (isNoted) return;
     isNoted = true;

@@ -1,5 +1,5 @@
-// The way back. What an upstream answered to a forwarded message goes to the client only as messages
-// that judge.ts passed: a whole JSON body at once, an event stream message by message, unbuffered.
+// Relays an upstream's response to the client. Only what response-pipeline.ts has passed leaves: a JSON body at
+// once and whole, an event stream message by message and unbuffered.
 // Source: MCP transports (2025-11-25 and 2026-07-28), sending messages to the server.
 
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
@@ -26,19 +26,22 @@ import {
 } from './sse-response.js';
 import { type Gone, keepAlive, timeLeftMs, watchResponse } from './stream-lifetime.js';
 
-/** Of a message that is answered by its status alone. */
+/** Upstream statuses that accept a message which has no response body. */
 const ACCEPTED: ReadonlySet<number> = new Set([200, 202, 204]);
 
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
-/** Relays an answer, or says why nothing of it may pass. After an open stream nothing is returned. */
+/**
+ * Relays a response, or returns the refusal to send instead. Once a stream is open it returns `undefined`:
+ * failures are then written as the last event.
+ */
 export async function relayResponse(
   call: Call,
   authorized: AuthorizedRequest,
   response: UpstreamResponse,
 ): Promise<Refusal | undefined> {
   const { admitted } = authorized;
-  // From a server of HTTP+SSE the answer comes apart from what was posted.
+  // A legacy SSE server sends its response on the stream, not in reply to the POST.
   const isApart = admitted.era === '2024' && !isBridged(call, admitted);
   if (admitted.message.kind !== 'request' || isApart)
     return acknowledge(call, authorized, response);
@@ -59,7 +62,7 @@ export async function relayResponse(
   return refuseWith(response.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
 }
 
-/** A notification, or the answer to a question, is accepted with 202 and no body, or refused; nothing else is an answer to it. */
+/** A notification, or a reply to a server request, is acknowledged with 202 and no body, or refused. */
 function acknowledge(
   call: Call,
   authorized: AuthorizedRequest,
@@ -76,7 +79,7 @@ function acknowledge(
   return undefined;
 }
 
-/** The upstream knows by now; what it streams all the same is for nobody. */
+/** The upstream has received the cancellation; whatever it still streams for that request is discarded. */
 function passCancellation({ admitted, incoming, ports }: Call): void {
   const session = incoming.headers['mcp-session-id'];
   if (admitted?.rule.method !== 'notifications/cancelled' || session === undefined) return;
@@ -84,7 +87,7 @@ function passCancellation({ admitted, incoming, ports }: Call): void {
   if (typeof id === 'string' || typeof id === 'number') ports.cancelResponse(session, id);
 }
 
-/** Statuses that mean the same whatever the body says. */
+/** Refusals that follow from the status alone, whatever the body says. */
 export function refuseStatus(
   call: Call,
   response: UpstreamResponse,
@@ -102,12 +105,12 @@ export function refuseStatus(
     : undefined;
 }
 
-/** A request is answered with 200, or with an error of HTTP: a 205 would lose its body, a 999 is nobody's. */
+/** A request is answered with 200 or with an HTTP error: a 205 would lose its body, and 999 is undefined. */
 function isResponseStatus(status: number): boolean {
   return status === 200 || (status >= 400 && status < 600);
 }
 
-/** The media type of an answer, without its parameters. */
+/** The media type of a response, in lower case and without parameters. */
 export function mediaType(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
@@ -132,20 +135,20 @@ async function relayBody(
     const verdict = outcome instanceof Promise ? await outcome : outcome;
     return sendOwn(call, verdict, response.status, bytes);
   } finally {
-    // What was kept of it is not needed any more.
+    // Frees the bytes that were held for the body.
     response.release();
   }
 }
 
 /**
- * The answer to initialize waits for its session id, which stands in a header; a client that takes no stream
- * waits for its answer.
+ * Whether the response must be sent alone, without the stream around it. That of `initialize` must, because the
+ * session id is sent in a header, and so must any response to a client that accepts no event stream.
  */
 function isAlone({ incoming }: Call, { rule, era }: AuthorizedRequest['admitted']): boolean {
   return rule.method === 'initialize' || (era !== '2024' && !takesStream(incoming));
 }
 
-/** The answer without what came before it: the stream is read first. */
+/** Reads the stream up to its response and sends that alone; the messages before it are dropped. */
 async function relayAlone(
   call: Call,
   response: UpstreamResponse,
@@ -172,7 +175,7 @@ async function relayAlone(
   return refuseWith(isLate ? 'upstream-timeout' : reasonOfEnd(end));
 }
 
-/** Sends a whole answer that was judged, or says why it may not pass. */
+/** Sends a complete response that was checked, or returns the refusal to send instead. */
 export function sendOwn(
   call: Call,
   verdict: Verdict,
@@ -207,7 +210,7 @@ async function relayEvents(
     const end = await writeEvents(response, { call, responseCheck, idOf, writes, isGone });
     writeEnd(call, end, watch.gone(), writes);
   } catch (error) {
-    // The headers have left, so the refusal that a fault ends in can only be the last event.
+    // The headers have been sent, so the refusal can only be written as the last event.
     call.ports.report(error, call.incoming.id);
     writeFailure(call, refuseWith('internal'), writes);
   }
@@ -218,17 +221,17 @@ async function relayEvents(
   return undefined;
 }
 
-/** The last event of a stream that ended without its own answer, where there is anything to say. */
+/** Writes the last event of a stream that ended without its response, if there is one to write. */
 function writeEnd(
   call: Call,
   end: StreamEnd,
   gone: Gone | undefined,
   writes: GatheredWrites,
 ): void {
-  // What was cancelled gets no answer (MCP 2025-11-25, cancellation).
+  // A cancelled request gets no response (MCP 2025-11-25, cancellation).
   if (gone === 'cancelled') return;
   if (gone !== undefined) {
-    // Who is no longer known is told nothing; the next request gets the challenge.
+    // A caller whose token is no longer valid is sent nothing; the next request gets the challenge.
     if (gone.stage === 'authn') noteRefusal(call, gone);
     else writeFailure(call, gone, writes);
   } else if (end !== 'stopped' && end !== 'resumable') {

@@ -1,5 +1,6 @@
-// Judges each message of an upstream, one at a time and whole: is it ours, is it carried, is it clean.
-// Only what comes out of here reaches a client. An inspector that throws ends the exchange as a refusal.
+// The response pipeline: checks the messages of an upstream one at a time and each of them whole. Does the
+// message belong to the request, is it supported here, is its content clean? Only what passes reaches a client.
+// An inspector that throws ends the request with a refusal.
 // Source: ARCHITECTURE.md, "How a response finds its plan"; docs/contract.md §6.
 
 import { NO_CARRY } from '../inspection/responses.js';
@@ -30,14 +31,15 @@ import {
 import { type Filtering, filterResponse, recallList } from './response-filter.js';
 import { checkUnowned } from './unsolicited-messages.js';
 
-// The content of a `ui://` resource on its way to a host that will run it: exactly what was approved, and
-// then unchanged, or nothing. What differs counts for everyone at once, like a changed definition.
-// Source: MCP Apps extension (SEP-1865); docs/contract.md §5 (resources that a definition refers to).
-
-/** `approved`: byte for byte what was reviewed. `none`: no resource of this kind, to be inspected. */
+/** `approved`: byte for byte what was reviewed. `none`: not such a resource, so it has to be inspected. */
 type AppContent = 'approved' | 'changed' | 'none';
 
-/** Compares what a `ui://` resource holds with its pin. Without pinning nothing is compared. */
+/**
+ * Compares the content of a `ui://` resource with its pin. A host will run it, so it passes unchanged if it was
+ * approved and is refused otherwise; a difference updates the catalog for all callers, like a changed
+ * definition. Without pinning nothing is compared.
+ * Source: MCP Apps extension (SEP-1865); docs/contract.md §5 (resources that a definition refers to).
+ */
 function reviewAppContent(
   call: Call,
   { admitted }: ResponsePlan,
@@ -61,11 +63,11 @@ function reviewAppContent(
   return 'changed';
 }
 
-// An error of an upstream of the stateless era, as its client gets it: the code that the era has for it,
-// and no version offered that is not policed here. All else leaves byte for byte.
-// Source: MCP 2026-07-28, error codes and versioning.
-
-/** The verdict on an error that was inspected. */
+/**
+ * Corrects an inspected error of a stateless upstream: the error code that 2026-07-28 defines for it, and only
+ * versions that the gateway supports. Everything else passes byte for byte.
+ * Source: MCP 2026-07-28, error codes and versioning.
+ */
 function repairError(verdict: Verdict, text: string, error: RpcError): Verdict {
   if (verdict.kind !== 'own') return verdict;
   const repair = repairOf(error);
@@ -77,23 +79,23 @@ function repairError(verdict: Verdict, text: string, error: RpcError): Verdict {
 }
 
 export type ResponseCheck = {
-  /** At once, unless a verdict waits for the upstream to be listed again. */
+  /** Checks one message. Synchronous unless the text waits for inspection or the upstream must be listed again. */
   checkBytes(bytes: Bytes): Verdict | Promise<Verdict>;
   checkText(text: string): Verdict | Promise<Verdict>;
-  /** Judges from now on by what a new decision owes. */
+  /** Replaces the obligations, after a new decision, for all further messages. */
   setObligations(responseObligations: ResponseObligations): void;
 };
 
 type Waiting = Pick<Filtering, 'responsePlan' | 'issued' | 'bytes'>;
 
 const NO_HEADERS = {};
-/** Methods whose answer would be taken for a task if it looked like one. */
+/** Methods whose response is a task if it has the form of one. */
 const MAY_DEFER: ReadonlySet<string> = new Set(['tools/call', 'tasks/result']);
-/** What a reviewer has approved byte for byte. */
+/** Content that a reviewer has approved byte for byte. */
 const APP_CONTENT = ['/result/contents'];
 const NO_ERROR = { isError: false, rpcCode: undefined } as const;
 
-/** A judge of everything that answers one cleared message. `issued` is the session id of the answer, if any. */
+/** Creates the check of every message that answers a request. `issued` is the response's session id, if any. */
 export function createResponseCheck(
   call: Call,
   responsePlan: ResponsePlan,
@@ -198,7 +200,7 @@ function checkResult(
     : keepPrivate(subject, responsePlan, reading, own(inspection, facts));
 }
 
-/** A result as its caller alone may have it. */
+/** Marks a result that may be cached as private to its caller, and bounds its lifetime. */
 function keepPrivate(
   subject: Subject,
   { admitted }: ResponsePlan,
@@ -216,7 +218,7 @@ function keepPrivate(
   return text === reading.text ? verdict : { ...verdict, text };
 }
 
-/** What a caller may read depends on the caller, so no shared cache may keep it (MCP 2026-07-28, caching). */
+/** What a caller may read depends on the caller, so no shared cache may store it (MCP 2026-07-28, caching). */
 function isCacheable(method: string, result: JsonObject): boolean {
   return (
     method === 'resources/read' ||
@@ -225,7 +227,7 @@ function isCacheable(method: string, result: JsonObject): boolean {
   );
 }
 
-/** An error as its client may have it, once it was inspected. */
+/** Applies the rules for errors of each era to an error that was inspected. */
 function checkError(subject: Subject, verdict: Verdict, text: string, error: RpcError): Verdict {
   if (error.code === URL_ELICITATION_REQUIRED) return checkUrlError(subject, verdict, text, error);
   return subject.era === '2026' ? repairError(verdict, text, error) : verdict;

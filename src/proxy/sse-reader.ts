@@ -1,6 +1,6 @@
-// Reads an upstream's event stream: bytes in, framed events out, one at a time and in order, with the
-// client's pace as the pace of reading. No byte is piped unread, and no stream holds the event loop for
-// longer than its turn (MCP transports; WHATWG SSE).
+// Reads an upstream's event stream: bytes in, framed events out, one at a time and in order, no faster than the
+// client reads. No byte is forwarded unread, and no stream keeps the event loop for longer than its time slice.
+// Source: MCP transports; WHATWG SSE.
 
 import type { LoopScheduler } from '../protocol/json/incremental.js';
 import { createSseFramer, type SseEvent, type SseFramer } from '../protocol/sse.js';
@@ -8,21 +8,21 @@ import type { ForwardError, UpstreamResponse } from '../protocol/transport.js';
 import type { Call } from './request-context.js';
 
 /**
- * `ended`: the upstream closed. `stopped`: the taker had enough. `too-large`: an event, or the sum of all, past
- * its cap. `rate-limited`: more in a minute than a stream of its own may bring.
+ * `ended`: the upstream closed the stream. `stopped`: the handler wants no more. `too-large`: an event, or the
+ * sum of all, exceeds its limit. `rate-limited`: a long-lived stream brought more than it may in a minute.
  */
 export type PumpEnd = 'ended' | 'stopped' | 'too-large' | 'rate-limited' | ForwardError;
 
-/** What a stream may bring, and with whom it shares the event loop. */
+/** The limits of a stream, and the scheduler through which it shares the event loop. */
 export type PumpTerms = {
   readonly maxEventBytes: number;
-  /** Counts bytes that came; the answer is why no more may come, if so. */
+  /** Counts received bytes; returns why no more may be read, if a limit is exceeded. */
   readonly count: (bytes: number) => 'too-large' | 'rate-limited' | undefined;
   readonly upstream: string;
   readonly loopScheduler: LoopScheduler;
 };
 
-/** A stream that answers one request is bounded in sum, like a body. */
+/** Limits for the response to one request: the sum of its bytes is bounded, as for a body. */
 export function termsOfResponse({ snapshot, incoming, ports }: Call): PumpTerms {
   const { maxResponseBytes } = snapshot.limits;
   let sum = 0;
@@ -39,7 +39,7 @@ export function termsOfResponse({ snapshot, incoming, ports }: Call): PumpTerms 
 
 const MINUTE_MS = 60_000;
 
-/** A stream of its own may live for ever: it is bounded by the minute. */
+/** Limits for a long-lived stream: its bytes are bounded per minute, because its lifetime is not. */
 export function termsOfStream({ snapshot, incoming, ports }: Call): PumpTerms {
   const { maxResponseBytes, maxStreamBytesPerMinute } = snapshot.limits;
   let sinceMs = performance.now();
@@ -60,7 +60,7 @@ export function termsOfStream({ snapshot, incoming, ports }: Call): PumpTerms {
   };
 }
 
-/** Whether the gateway ended a stream because too much came. */
+/** Whether the gateway ended a stream because it exceeded a limit. */
 export function isExcess(end: PumpEnd): boolean {
   return end === 'too-large' || end === 'rate-limited' || end === 'overloaded';
 }
@@ -73,10 +73,9 @@ type Rest = () => void | Promise<void>;
 const END_REASONS = { 'too-large': 'too-large', 'invalid-utf8': 'upstream-protocol' } as const;
 
 /**
- * Hands every event to `take` until it answers `stop`, the stream ends, or it breaks a rule of framing.
- * `rest` is called when the events of one reading were taken, and before a turn is waited for; while it
- * waits, nothing more is read.
- * Whatever the end, the upstream's socket is released: for the next exchange, or closed.
+ * Passes every event to `take` until that returns `stop`, the stream ends, or it violates the framing. `rest` is
+ * called after the events of each chunk, and before waiting for a time slice; nothing is read until it resolves.
+ * However the stream ends, the upstream's socket is released for reuse or closed.
  */
 export async function pumpEvents(
   response: UpstreamResponse,
@@ -91,7 +90,7 @@ export async function pumpEvents(
     if (typeof chunk !== 'object') return end(response, chunk);
     const taking = takeReading(response, framer, chunk, { terms, take, rest });
     const taken = taking instanceof Promise ? await taking : taking;
-    // Less than before, which is never waited for. A client that lags holds no room.
+    // Never waits, because this holds less than before. While a slow client is waited for, no chunk is held.
     void response.hold?.(framer.unfinishedBytes());
     const pause = rest();
     if (pause !== undefined) await pause;
@@ -99,7 +98,10 @@ export async function pumpEvents(
   }
 }
 
-/** Waits for room to keep what is unfinished, or for a turn, where there is none. */
+/**
+ * Reserves memory for the unfinished event and this chunk, waiting for it if necessary; otherwise waits for a
+ * time slice, if the upstream has used up its own.
+ */
 function takeReading(
   response: UpstreamResponse,
   framer: SseFramer,
@@ -117,7 +119,7 @@ function takeReading(
   );
 }
 
-/** The answer has ended by itself: nothing of it is kept any more. */
+/** The stream has ended by itself: its socket can be reused. */
 function end(response: UpstreamResponse, error: ForwardError | undefined): PumpEnd {
   response.release();
   return error ?? 'ended';
@@ -132,7 +134,7 @@ function letGo(response: UpstreamResponse, end: PumpEnd): PumpEnd {
 type Taken = PumpEnd | undefined;
 type Taking = { readonly terms: PumpTerms; readonly take: TakeEvent; readonly rest: Rest };
 
-/** A taker that throws has read its last: the socket must not stay open behind it. */
+/** If the handler throws, the socket is closed, since nothing else would read from it again. */
 function takeChunk(
   response: UpstreamResponse,
   framer: SseFramer,
@@ -154,7 +156,7 @@ function takeChunk(
   }
 }
 
-/** At once, up to the first event that has to wait, or to the end of the turn. */
+/** Synchronous up to the first event that has to wait, or to the end of the time slice. */
 function takeAll(
   events: readonly SseEvent[],
   taking: Taking,
@@ -178,13 +180,16 @@ function takeAll(
   return undefined;
 }
 
-/** What was written meanwhile does not wait with those who come next. */
+/** Flushes what was gathered while waiting for the next time slice. */
 async function inTurn(turn: Promise<void>, { rest }: Taking): Promise<undefined> {
   await Promise.all([turn, rest()]);
   return undefined;
 }
 
-/** The rest of a reading. A loop: in a chain of promises each would be kept until the last event was taken. */
+/**
+ * Handles the remaining events of a chunk. A loop, because a chain of promises would keep each of them in memory
+ * until the last event was handled.
+ */
 async function takeBehind(
   late: ReturnType<TakeEvent>,
   events: readonly SseEvent[],
@@ -208,8 +213,8 @@ async function takeBehind(
 }
 
 /**
- * MCP messages are events called `message`; clients pass over every other (WHATWG HTML §9.2.6). One without
- * content counts for its id (MCP 2025-11-25, resumability).
+ * MCP messages are events called `message`; clients ignore all others (WHATWG HTML §9.2.6). One without data
+ * still counts if it has an id (MCP 2025-11-25, resumability).
  */
 function isCarried(event: SseEvent): boolean {
   if (event.kind !== 'message') return true;

@@ -1,6 +1,7 @@
-// Writes the event stream that answers a request: each message of the upstream as it was judged, with event
-// ids of our own, so that the stream can be resumed where it breaks off. Nothing is written unjudged.
-// Source: MCP 2025-11-25, transports (sending messages to the server, resumability).
+// Writes the event stream that answers a request: each message of the upstream after its check, under event ids
+// of the gateway, so that a broken stream can be resumed. An event id seals the upstream's own id together with
+// the response plan, so that a resumed stream is checked like the original. The stateless era has no event ids.
+// Source: MCP 2025-11-25, transports (sending messages to the server, resumability and redelivery).
 
 import type { Principal } from '../policy/principal.js';
 import { type Refusal, type refuseWith, renderRefusal } from '../policy/refusal.js';
@@ -26,19 +27,15 @@ import type { Verdict } from './response-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 import { type PumpEnd, pumpEvents, termsOfResponse } from './sse-reader.js';
 
-// The ids of events as a client sees them: the upstream's own, sealed with what the stream answers, so that
-// whoever resumes is judged as if nothing had broken off. The stateless era has none.
-// Source: MCP 2025-11-25, transports, resumability and redelivery.
-
-/** The id to write for an event of the upstream; `undefined` where it has none that can be resumed after. */
+/** The id to write for an event of the upstream; `undefined` if the stream cannot be resumed after that event. */
 type EventIds = (upstreamId: string | undefined) => string | undefined;
 
-/** What a header can carry back to the upstream; another id is dropped, and the stream goes on without. */
+/** Ids that a header can carry back upstream. Any other is dropped, and the event is written without one. */
 const EVENT_ID = /^[\x21-\x7e](?:[\x20-\x7e]{0,1022}[\x21-\x7e])?$/;
 
 const NO_IDS: EventIds = () => undefined;
 
-/** The ids of a stream that answers a request of a session. */
+/** The event ids of a stream that answers a request of a session. */
 export function responseEventIds(
   call: Call,
   { admitted, principal, responseObligations }: ResponsePlan,
@@ -52,12 +49,12 @@ export function responseEventIds(
   return eventIds(call, principal, session, request);
 }
 
-/** When what is answered was asked for, in epoch milliseconds: a stream that goes on does not begin anew. */
+/** When the original request was made, in epoch milliseconds: resuming a stream does not restart its time limit. */
 function requestedAt({ incoming, requestedAt: before }: Call): number {
   return before ?? incoming.receivedAt;
 }
 
-/** The ids of the stream of a session itself. */
+/** The event ids of the stream of a session itself. */
 export function sessionEventIds(call: Call, principal: Principal, session: SessionFacts): EventIds {
   return eventIds(call, principal, session, undefined);
 }
@@ -75,16 +72,17 @@ function eventIds(
       : call.ports.sealEvent({ upstreamId, request, requestedAt: requestedAt(call) }, scope);
 }
 
-// Gathers the events that one reading of an upstream yields, so that they leave as one write of the
-// socket. Keeps their order, holds nothing past that reading, and hands the client's pace on.
-
+/**
+ * Collects the events of one chunk of the upstream, so that they leave as one socket write, in order. INVARIANT:
+ * nothing is held beyond that chunk.
+ */
 export type GatheredWrites = {
   add(text: string): void;
-  /** Writes what was gathered; a promise where the client lags. */
+  /** Writes what was gathered; returns a promise if the client is slow. */
   flush(): void | Promise<void>;
 };
 
-/** Gathers writes to an open stream. Whoever adds must flush. */
+/** Gathers writes to an open stream. The caller must flush after adding. */
 export function gatherWrites(outgoing: Pick<Outgoing, 'write'>): GatheredWrites {
   let gathered = '';
   return {
@@ -106,28 +104,25 @@ export const STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 } as const;
 
-/** `resumable`: it broke off after an event that the client can resume after; no answer is owed here. */
+/** `resumable`: the connection broke after a resumable event, so no final event is written. */
 export type StreamEnd = PumpEnd | 'resumable';
 
-/** Ends of a connection that are no end of the answer, where it can be resumed. */
+/** Ends of a connection after which the response can still be resumed. */
 const BREAKS: ReadonlySet<PumpEnd> = new Set(['ended', 'upstream-unavailable']);
 
-/** What a stream of one answer is written with. */
+/** What writing the stream of one response needs. */
 type Writing = {
   readonly call: Call;
   readonly responseCheck: ResponseCheck;
   readonly idOf: EventIds;
   readonly writes: GatheredWrites;
-  /** What the stream rests on is gone: what came before may still wait here. */
+  /** True once the stream must end, e.g. because access was revoked, even if an event is still waiting. */
   readonly isGone: () => boolean;
-  /** The client has an event that it can resume after. */
+  /** The client has received an event that it can resume after. */
   isResumable: boolean;
 };
 
-/**
- * Writes what comes until the answer has passed, or the stream ends. `isResumable`: the client already has
- * an event that it can resume after.
- */
+/** Writes messages until the response has passed or the stream ends. */
 export async function writeEvents(
   response: UpstreamResponse,
   parts: Omit<Writing, 'isResumable'> & { readonly isResumable?: boolean },
@@ -135,8 +130,8 @@ export async function writeEvents(
   const { call, responseCheck, idOf, writes, isGone, isResumable = false } = parts;
   const { signal } = call.incoming;
   const writing: Writing = { call, responseCheck, idOf, writes, isGone, isResumable };
-  // A client that leaves cancels nothing. But a stream that it can come back to must be free for it then:
-  // servers keep one connection a stream.
+  // A client that disconnects cancels nothing. But a stream that it may resume must be released for that,
+  // because servers allow one connection per stream.
   const release = (): void => {
     if (writing.isResumable) response.abort();
   };
@@ -175,7 +170,7 @@ function writeEvent(
     : writeVerdict(writing, verdict, data, id);
 }
 
-/** What has to wait holds back nothing that was judged before it, and is written only if the stream still stands. */
+/** Flushes the events that passed before this one, and writes it only if the stream is still allowed. */
 async function writeLate(
   writing: Writing,
   verdict: Promise<Verdict>,
@@ -186,18 +181,18 @@ async function writeLate(
   return writing.isGone() ? 'stop' : writeVerdict(writing, late, data, id);
 }
 
-/** A comment or a wait, in words of our own. */
+/** Re-encodes a comment or a retry delay instead of forwarding its bytes. */
 export function upkeepOf(event: Exclude<SseEvent, { readonly kind: 'message' }>): string {
   switch (event.kind) {
     case 'comment':
-      // Its text is nobody's message; that something came keeps the stream alive.
+      // Its text is dropped, since it is no message; the comment itself keeps the stream alive.
       return encodeSseComment('');
     case 'retry':
       return encodeSseRetry(event.ms);
   }
 }
 
-/** Writes what passed. The own answer ends the stream, and so does a refusal in its place. */
+/** Writes what passed. The response ends the stream, and so does a refusal in its place. */
 export function writeVerdict(
   { call, writes }: Pick<Writing, 'call' | 'writes'>,
   verdict: Verdict,
@@ -222,7 +217,7 @@ export function writeVerdict(
   }
 }
 
-/** In a stream that has begun, a refusal is the last event (docs/contract.md §6). Whoever adds must flush. */
+/** Once a stream has begun, a refusal is its last event (docs/contract.md §6). The caller must flush. */
 export function writeFailure(call: Call, refusal: Refusal, writes: GatheredWrites): void {
   if (isLeft(call, refusal)) return;
   noteRefusal(call, refusal);
@@ -231,7 +226,7 @@ export function writeFailure(call: Call, refusal: Refusal, writes: GatheredWrite
   writes.add(encodeSseMessage(rendered.body));
 }
 
-/** What the record knows of an answer that passed. */
+/** Notes a response that passed. */
 export function noteResult(
   call: Call,
   verdict: Extract<Verdict, { kind: 'own' }>,
@@ -243,18 +238,18 @@ export function noteResult(
   result.rpcCode = verdict.rpcCode;
   result.http = http;
   result.bytes += typeof body === 'string' ? Buffer.byteLength(body) : sizeOfBytes(body);
-  // Lists are known by the pins that they show; what was read or called is known by its digest alone.
+  // Lists are identified by the pins that they show; the result of a call or a read only by its digest.
   const response = call.admitted?.rule.response;
   if (response === 'inspect' || response === 'task')
     result.digest = call.ports.keyedHash('result', inOnePiece(body));
 }
 
-/** Why a stream that ended in this way has no answer. */
+/** The reason for a stream that ended without its response. */
 export function reasonOfEnd(end: PumpEnd): Parameters<typeof refuseWith>[0] {
   switch (end) {
     case 'ended':
     case 'stopped':
-      // The server closed, or was cut off, without its own answer.
+      // The server closed the stream, or was cut off, before its response.
       return 'upstream-protocol';
     case 'too-large':
       return 'result-too-large';
@@ -268,7 +263,7 @@ export function reasonOfEnd(end: PumpEnd): Parameters<typeof refuseWith>[0] {
   }
 }
 
-/** Writes one event of a stream that nobody asked for: what its judge lets pass while the stream still stands. */
+/** Writes one event of an unsolicited stream, if its check passes it and the stream is still open then. */
 export async function writeUnasked(
   call: Call,
   event: SseEvent,

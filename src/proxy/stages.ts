@@ -1,5 +1,6 @@
-// The stations of proxy/pipeline.ts before anything leaves, one function each, in the order in which they are
-// called there. A station answers with its value or with a refusal, and leaves its notes in the record.
+// The pipeline's stages before anything is sent, one function each, in the order in which pipeline.ts calls
+// them. A stage returns its value or a refusal, and notes facts in the request record.
+// Source: MCP 2026-07-28, multi-round-trip requests; tasks of both revisions.
 
 import { type GuardInput, type GuardOutcome, guardArguments } from '../inspection/requests.js';
 import { type AuthorizedRequest, enforce } from '../policy/authorized-request.js';
@@ -34,16 +35,16 @@ import {
   refuseUnread,
 } from './request-context.js';
 
-// What of a message is its client's own, for the guard: not what the gateway sealed and the client only
-// carries, which looks like a secret, was opened before, and leaves as what its server gave.
-// Source: MCP 2026-07-28, multi-round-trip requests; tasks of both revisions.
-
-/** The content of a message as it is guarded. */
+/**
+ * The content of a message that the argument guard inspects. Values that the gateway sealed and the client only
+ * carries (request state, task ids) are left out: they look like secrets, were opened earlier, and leave as what
+ * the server originally sent.
+ */
 function contentOf(admitted: Admitted): JsonObject {
   const { message, rule, task } = admitted;
   if (message.kind === 'error') return message.error;
   let content = message.kind === 'result' ? message.result : paramsOf(admitted);
-  // Of a request alone it was opened; elsewhere a member of this name is what its client wrote.
+  // Only a request's `requestState` was opened; in other messages a member of that name is the client's own.
   if (message.kind === 'request' && content['requestState'] !== undefined)
     content = omit(content, 'requestState');
   if (task !== undefined) content = omit(content, 'taskId');
@@ -60,7 +61,7 @@ function omit(object: JsonObject, name: string): JsonObject {
   return rest;
 }
 
-/** Who calls: a verified principal, or 401 and 503. At once where the token was seen before. */
+/** Verifies the caller's token: a principal, or a 401 or 503 refusal. Synchronous if the token is cached. */
 export function authenticate(call: Call): Principal | Refusal | Promise<Principal | Refusal> {
   const outcome = call.ports.authenticate(call.incoming, call.outgoing);
   if (!(outcome instanceof Promise)) return noteCaller(call, outcome);
@@ -77,18 +78,18 @@ function noteCaller(call: Call, principal: Principal | LoginError): Principal | 
   return principal;
 }
 
-/** What the challenge of a refused login must say of a proof of possession. */
+/** What the challenge of a failed authentication has to say about the proof of possession. */
 export function proofOf({ proof }: LoginError): Pick<Deny, 'proof'> {
   return proof === undefined ? {} : { proof };
 }
 
-/** What was listed or reloaded during a wait counts: whether a view is fresh is told of now. */
+/** Picks up listings and reloads that finished during a wait, so that freshness is read as of now. */
 function refreshSnapshot(call: Call): void {
   call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
   call.record.versions = call.snapshot.versions;
 }
 
-/** Whether it is valid protocol for an era that we police: one message, or 400 and 404. */
+/** Parses and validates the message by the rules of its era: one message, a batch, or a 400 or 404. */
 export function admit(
   call: Call,
   principal: Principal,
@@ -132,13 +133,13 @@ function admitRead(
   return admitted;
 }
 
-/** What servers may ask here: before one of HTTP+SSE nothing that came after it. */
+/** Which server requests policy allows this caller. A server of legacy SSE gets no elicitation, which is newer. */
 function grantsHere({ policies, upstream, legacySse }: Snapshot, principal: Principal): Grants {
   const grants = grantsFor(policies, principal, upstream);
   return legacySse.isDirect ? { ...grants, elicitation: NO_GRANTS.elicitation } : grants;
 }
 
-/** Whether policy and pins allow it: pure, but for a listing that may have to be renewed first. */
+/** Evaluates pins and policy. Pure, except that a stale listing may have to be refreshed first. */
 export function decide(
   call: Call,
   principal: Principal,
@@ -154,7 +155,7 @@ export function decide(
   });
 }
 
-/** The answer to a question belongs to what was asked for before. */
+/** False for a reply to a server request: it belongs to a request that was allowed earlier. */
 function asksForThing({ rule }: Admitted): boolean {
   return rule.subject !== 'none' && rule.subject !== 'question';
 }
@@ -188,7 +189,10 @@ function decideNow(
   return decision;
 }
 
-/** What the client carries for us is opened, what it may not listen to taken out; a channel's ids are sealed. */
+/**
+ * Opens what the client carries for the gateway (task ids, request state), removes what it may not subscribe to,
+ * and seals the ids of requests on legacy SSE.
+ */
 export function restore(
   call: Call,
   principal: Principal,
@@ -208,7 +212,7 @@ export function restore(
   return restored;
 }
 
-/** Who asks for something, by which decision they may, and the message as it is to leave. */
+/** The caller, the decision that allows the request, and the message as it will be forwarded. */
 type Standing = {
   readonly principal: Principal;
   readonly allow: Allow;
@@ -216,8 +220,9 @@ type Standing = {
 };
 
 /**
- * Whether the content of the arguments may leave: no secret, and never the caller's own token. Arguments may
- * wait for it, so it answers what stands afterwards, and only that is cleared. `admitted` is what was decided on.
+ * Inspects the arguments: they must hold no secret, and never the caller's own token. Long arguments wait for an
+ * inspection thread, so the result is what is valid afterwards, and only that may be authorized. `admitted` is
+ * the message that was decided on, `standing.restored` the one to forward.
  */
 export function guard(
   call: Call,
@@ -249,9 +254,9 @@ function endGuard(
 }
 
 /**
- * Who calls and whether they may, where anything has changed since or their token has ended: large requests and
- * long arguments wait, and revocations do not. What the new decision owes is owed, and on record; the old one
- * is forgotten.
+ * Repeats authentication and decision if any version has changed since or the token has expired: large requests
+ * and long arguments wait, and revocations must not. The obligations of the new decision replace the old ones,
+ * also in the record.
  */
 async function revalidate(
   call: Call,
@@ -274,7 +279,8 @@ async function revalidate(
   const restored = restoreRevalidated(call, admitted, { ...standing, principal, allow });
   if (restored.kind === 'refused') return restored;
   const revalidated = { principal, allow, restored };
-  // By another profile they may be refused; they wait again only if it changes again.
+  // A different profile may refuse the arguments, so they are inspected again, and again only if it changes
+  // again.
   return call.snapshot.profile.request.secrets === secrets
     ? revalidated
     : guard(call, admitted, revalidated);
@@ -291,7 +297,10 @@ function isSessionOver(
   return ports.openSession(sealed, incoming.upstream, principal) === undefined;
 }
 
-/** What judges an answer on a channel is told by the id that leaves, so that must say what is owed now. */
+/**
+ * A response on a legacy SSE stream is checked by the plan sealed into the request id, so the id must be sealed
+ * again with the obligations now in force.
+ */
 function restoreRevalidated(
   call: Call,
   admitted: Admitted,
@@ -300,7 +309,7 @@ function restoreRevalidated(
   return admitted.era === '2024' ? restore(call, principal, admitted, allow) : restored;
 }
 
-/** A header that mirrors no argument goes along unread by anyone else. HTTP keeps them short. */
+/** Inspects parameter headers; nothing else reads one that mirrors no argument. HTTP keeps them short. */
 function guardHeaders(call: Call, admitted: Admitted): Refusal | undefined {
   const headers = decodeParamHeaders(admitted.paramHeaders);
   if (headers === undefined) return undefined;
@@ -317,7 +326,7 @@ function noteGuarded(call: Call, outcome: GuardOutcome): Refusal | undefined {
   return outcome.kind === 'clear' ? undefined : refuseWith(outcome.reason);
 }
 
-/** Whether what the decision asks for besides is met: limits; and that a question is answered once. */
+/** Enforces the decision's limits, and that a server request is answered only once. */
 export function enforceObligations(
   call: Call,
   { principal, allow, restored }: Standing,
@@ -329,7 +338,7 @@ export function enforceObligations(
     : authorizeReply(call, outcome);
 }
 
-/** An answer has no limits of its own, so nothing waits before this. */
+/** A reply has no limits of its own, so `enforce` never had to wait for one. */
 async function authorizeReply(
   call: Call,
   outcome: AuthorizedRequest | Deny,
@@ -343,7 +352,7 @@ function authorizedOr(outcome: AuthorizedRequest | Deny): AuthorizedRequest | Re
   return 'verdict' in outcome ? { kind: 'refused', stage: 'settle', deny: outcome } : outcome;
 }
 
-/** Whether the decision stands in the audit log: what cannot be recorded may not happen. */
+/** Writes the decision to the audit log. A request that cannot be recorded is refused. */
 export async function putOnRecord(call: Call): Promise<Refusal | undefined> {
   call.record.decision.action = 'forwarded';
   if (await call.ports.recordDecision(call.record)) return undefined;

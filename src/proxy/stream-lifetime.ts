@@ -1,6 +1,8 @@
-// Watches the stream of an answer while it is open, and ends it when what it rests on is gone: the token,
-// the rule, the upstream, or the request itself, which its client may cancel. Judges no message.
-// Source: docs/contract.md §3 (streams after a reload); MCP 2025-11-25, cancellation.
+// Bounds the lifetime of open streams. A stream ends when its token, the rule that allowed it, its session or
+// its upstream goes away, or when the client cancels the request. Checks no message and decides nothing that is
+// written.
+// Source: docs/contract.md §3 (streams after a reload); MCP 2025-11-25, cancellation; MCP 2025-11-25 and
+// 2026-07-28, transports (keep-alive by comments).
 
 import { type AuthorizedRequest, responseObligationsOf } from '../policy/authorized-request.js';
 import { decideRequest } from '../policy/decide.js';
@@ -12,24 +14,20 @@ import type { ResponsePlan } from './originating-request.js';
 import { type Call, callerOf } from './request-context.js';
 import type { ResponseCheck } from './response-pipeline.js';
 
-// A stream of a client that lives on: kept alive, known to whoever announces and ends, and open no longer
-// than the token that opened it is good. What is written on it is not decided here.
-// Source: docs/contract.md §3; MCP 2025-11-25 and 2026-07-28, transports (keep-alive by comments).
-
-/** A client that takes nothing more holds its stream no longer than this after it was ended. */
+/** How long a stream may stay open after it was ended if its client reads nothing more. */
 const CUT_AFTER_MS = 1_000;
-/** Longest wait of a timer in Node; a stream of a caller without token would ask for more. */
+/** The longest timer that Node supports; the expiry of a caller without a token lies beyond it. */
 const MAX_TIMER_MS = 2_147_483_647;
 
-/** How a stream is told of changes, and whose session it belongs to. */
+/** How a stream receives list changes, and the sealed id of the session it belongs to. */
 type StreamRegistration = {
   readonly session: string | undefined;
   announce(method: string): void;
 };
 
 /**
- * Keeps an open stream alive and known while `run` lasts, then ends it. The signal is aborted when the
- * client leaves, the token ends, or the stream is told to end.
+ * Keeps an open stream alive and registered while `run` lasts, then ends it. The signal is aborted when the
+ * client disconnects, the token expires, or the registry ends the stream.
  */
 export async function holdStream(
   call: Call,
@@ -62,7 +60,7 @@ export async function holdStream(
   }
 }
 
-/** Whether caller, session or upstream went while the stream was being opened, when nobody knew of it. */
+/** Whether the caller, session or upstream was removed while the stream was being opened and not yet registered. */
 async function isSessionEnded(
   { incoming, outgoing, ports }: Call,
   session: string | undefined,
@@ -73,12 +71,12 @@ async function isSessionEnded(
   return session !== undefined && ports.openSession(session, upstream, principal) === undefined;
 }
 
-/** A stream that says by a comment that it lives, whenever it was silent for a while. */
+/** A stream that writes a comment whenever nothing else was written for a while. */
 type LivingStream = Pick<Outgoing, 'write'> & { stop(): void };
 
 /**
- * Keeps a stream from being taken for dead by whoever stands between: a comment has no id, so nothing is
- * resumed after it. What is written by the stream that is returned counts as a sign of life.
+ * Keeps intermediaries from closing an idle stream. A comment has no id, so no client resumes after it. What is
+ * written through the returned stream counts as activity.
  */
 export function keepAlive(outgoing: Outgoing, everyMs: number): LivingStream {
   let isSilent = true;
@@ -103,24 +101,24 @@ export function aborted(signal: AbortSignal): Promise<void> {
   );
 }
 
-/** A wait that a timer can hold. */
+/** Clamps a delay, in milliseconds, to what a timer supports. */
 function timerMs(ms: number): number {
   return Math.max(0, Math.min(ms, MAX_TIMER_MS));
 }
 
-/** A stream that is open longer than this gets timers of its own. */
+/** A stream that is open for longer than this gets its own timers. */
 const TIMERS_AFTER_MS = 1_000;
 
-/** Why a stream ended before its answer was complete. */
+/** Why a stream ended before its response was complete. */
 export type Gone = 'cancelled' | Refusal;
 
 type OpenResponse = {
   gone(): Gone | undefined;
-  /** The stream has ended; nothing is watched any more. */
+  /** Stops watching, once the stream has ended. */
   close(): void;
 };
 
-/** Watches the stream of `answer` until `close`. */
+/** Watches the stream of a response until `close`, and aborts it when it may no longer continue. */
 export function watchResponse(
   call: Call,
   authorized: AuthorizedRequest,
@@ -151,7 +149,8 @@ export function watchResponse(
       notifyCancelled(call, authorized);
     }, timeLeftMs(call));
   }
-  // Most answers are over long before either is due; timers of many lengths cost more than many of one.
+  // Most responses end long before either is due, and Node handles many timers of one length better than of
+  // many.
   const soonestMs = Math.min(timerMs(expiresAt - Date.now()), timeLeftMs(call));
   const start = setTimeout(startTimers, Math.min(soonestMs, TIMERS_AFTER_MS));
   function revalidateAgain(): void {
@@ -164,7 +163,7 @@ export function watchResponse(
     );
   }
   const forget = ports.onVersion(revalidateAgain);
-  // The upstream took its time to begin; meanwhile somebody may have been revoked, or the session ended.
+  // While the upstream was slow to respond, access may have been revoked, or the session may have ended.
   if (ports.countVersions() !== call.since) revalidateAgain();
   if (isSessionClosed(call, authorized, authorized.principal)) end(refuseWith('unknown-session'));
   return {
@@ -180,14 +179,14 @@ export function watchResponse(
   };
 }
 
-/** What is left of the time that an exchange may take, whatever it is told meanwhile. */
+/** The milliseconds left of the time that a request may take in total; progress does not extend it. */
 export function timeLeftMs({ incoming, snapshot, requestedAt }: Call): number {
   const spentMs =
     requestedAt === undefined ? performance.now() - incoming.startedMs : Date.now() - requestedAt;
   return timerMs(snapshot.limits.exchangeMaxMs - spentMs);
 }
 
-/** A connection that closes cancels nothing in a session; a notice does (MCP 2025-11-25, cancellation). */
+/** Sends a cancellation: closing a connection cancels nothing in a session (MCP 2025-11-25, cancellation). */
 export function notifyCancelled(call: Call, { admitted }: ResponsePlan): void {
   const { incoming, ports } = call;
   const { message, session } = admitted;
@@ -195,7 +194,7 @@ export function notifyCancelled(call: Call, { admitted }: ResponsePlan): void {
   ports.giveUp(incoming.upstream, { session, id: message.id, by: callerOf(call) });
 }
 
-/** Asks again, under the version that now stands, who calls and whether they may; why not, if so. */
+/** Repeats authentication and decision under the version now in force; returns the refusal if access has ended. */
 async function revalidate(
   call: Call,
   authorized: AuthorizedRequest,

@@ -1,5 +1,5 @@
-// Judges what an upstream says besides the answer: notifications, requests of its own, and what belongs
-// nowhere. Whatever is not known to be carried here is dropped and recorded.
+// Checks what an upstream sends besides the response: notifications, server requests, and messages that belong
+// to nothing. A message that is not known to be supported here is dropped and recorded.
 // Source: MCP 2025-11-25 and 2026-07-28, base protocol; MCP 2025-11-25, cancellation.
 
 import { NO_CARRY } from '../inspection/responses.js';
@@ -37,7 +37,7 @@ function isOwn(message: UpstreamMessage): message is OwnMessage {
   return message.kind.startsWith('own-');
 }
 
-/** A judge of the messages of a stream that nobody asked for; it gives the text to send, or nothing. */
+/** Creates the check for the messages of an unsolicited stream. It returns the text to send, or `undefined`. */
 export function createUnsolicitedCheck(
   call: Call,
   principal: Principal,
@@ -63,14 +63,14 @@ export function createUnsolicitedCheck(
     if (!reading.ok) return undefined;
     const message = classifyUpstreamMessage(reading.value, { era, id: undefined, version });
     if (isOwn(message)) return undefined;
-    // The messages of such a stream are apart: none goes on where another broke off.
+    // Messages of such a stream are independent: no text continues in the next message.
     subject.carry = NO_CARRY;
     const verdict = await checkUnowned(subject, reading, message);
     return verdict.kind === 'pass' ? (verdict.text ?? data) : undefined;
   };
 }
 
-/** Judges one message that is not the answer itself. */
+/** Checks one message that is not the response itself. */
 export function checkUnowned(
   subject: Subject,
   reading: Read,
@@ -121,9 +121,10 @@ function passInspected(outcome: Inspection): Verdict {
 }
 
 async function passListChanged(call: Call, method: string): Promise<Verdict> {
-  // Listed again first: a client that asks at once must not be shown what has not been verified.
+  // The upstream is listed again first, because a client that lists at once must not be shown unverified
+  // definitions.
   await call.ports.noteListChanged(call.incoming.upstream);
-  // Said in our own words: what else the upstream put into it is nobody's to read.
+  // Rebuilt rather than forwarded: anything else that the upstream put into the notification must not pass.
   return { kind: 'pass', text: JSON.stringify({ jsonrpc: '2.0', method }) };
 }
 
@@ -143,7 +144,7 @@ function concernsClient(
   }
 }
 
-/** A server takes a question back by its own id, which the client knows under another. */
+/** Passes on the cancellation of a server request. The server names its own id; the client knows the sealed one. */
 async function takeBack(
   subject: Subject,
   reading: Read,
@@ -165,7 +166,7 @@ async function takeBack(
   return { kind: 'pass', text: applyEdits(text, [{ ...span, text: JSON.stringify(sealed) }]) };
 }
 
-/** In 2026 a server may log only where the request asked for it (MCP 2026-07-28, logging). */
+/** In 2026-07-28 a server may log only if the request asked for it (MCP 2026-07-28, logging). */
 function mayLog({ call, era }: Subject): boolean {
   if (era !== '2026') return true;
   const message = call.admitted?.message;

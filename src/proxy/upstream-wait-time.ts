@@ -1,15 +1,16 @@
-// Counts what an exchange spends waiting for the bytes of an upstream's answer, so that the rest of its
-// duration is the gateway's own (docs/contract.md §9, sallyport_overhead_seconds). Changes no byte and no order.
+// Measures how long a request waits for the bytes of its upstream's response, so that the rest of its duration
+// can be reported as the gateway's own (docs/contract.md §9, sallyport_overhead_seconds). Changes no byte and no
+// order.
 
 import type { RequestRecord } from '../policy/record.js';
 import type { UpstreamResponse } from '../protocol/transport.js';
 
-/** The same answer, whose waits are added to `record.latency.upstream`, in milliseconds. */
+/** Wraps a response so that its waits are added to `record.latency.upstream`, in milliseconds. */
 export function countWaits(record: RequestRecord, response: UpstreamResponse): UpstreamResponse {
   return new CountedResponse(record, response);
 }
 
-/** A class: closures for each exchange would outlive it. */
+/** A class, because closures made for each request would outlive it. */
 class CountedResponse implements UpstreamResponse {
   readonly kind = 'answer';
   readonly status: number;
@@ -44,7 +45,7 @@ class CountedResponse implements UpstreamResponse {
     this.#response.abort();
   }
 
-  /** What is there at once was not waited for. */
+  /** Counts only promises; a value that is available at once was not waited for. */
   #timed<T>(outcome: T | Promise<T>): T | Promise<T> {
     if (!(outcome instanceof Promise)) return outcome;
     const { latency } = this.#record;

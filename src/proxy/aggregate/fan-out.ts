@@ -1,6 +1,6 @@
-// Asks several members at once and joins what they answer. A member that is down, late or refuses is missing
-// from the answer and never takes the others with it; only where none answers is the whole refused, in the
-// words of a member.
+// Sends a request to several backends at once and collects their responses. A backend that is down, slow or
+// refuses is missing from the joined response and never fails the others; only if none responds is the request
+// refused, with the refusal of one backend.
 
 import { refuseWith } from '../../policy/refusal.js';
 import { isObject, type Json, type RequestId } from '../../protocol/jsonrpc.js';
@@ -16,15 +16,15 @@ import {
   type Verified,
 } from './requests.js';
 
-// Reads the event stream that a member's exchange writes, event by event: what comes here was judged, and is
-// taken apart only to be joined with what others say.
-
-/** Each event was bounded when it was read from its upstream. */
+/** A bound for the framer only; each event was already bounded when it was read from its upstream. */
 const MAX_EVENT_BYTES = 256 * 1024 * 1024;
 
 const encoder = new TextEncoder();
 
-/** The `write` of an end that hands each event to `take`; its pace is that of whoever takes. */
+/**
+ * Creates the `write` of an `Outgoing` that passes each event to `take`. The events were checked by the
+ * backend's own pipeline and are parsed only to be joined with those of others. Back-pressure is that of `take`.
+ */
 export function readWritten(take: (event: SseEvent) => void | Promise<void>): Outgoing['write'] {
   const framer = createSseFramer({ maxEventBytes: MAX_EVENT_BYTES });
   return (bytes) => {
@@ -36,33 +36,30 @@ export function readWritten(take: (event: SseEvent) => void | Promise<void>): Ou
   };
 }
 
-// Where a member's answer goes that is to be joined with others: the one message that answers the request is
-// kept, whatever else its stream says is handed on as it comes.
-
-/** A member's whole answer. Without `text` it has a status and no message, or broke off. */
+/** A backend's complete response. Without `text` it has a status and no JSON-RPC message, or broke off. */
 type BackendResponse = {
   readonly status: number;
   readonly headers: ResponseHeaders;
   readonly body: string;
-  /** The JSON-RPC message that answers, be it a result or an error. */
+  /** The JSON-RPC response, a result or an error. */
   readonly text: string | undefined;
 };
 
-/** A member's end of a joined answer. */
+/** Collects the response of one backend. */
 type Collected = {
   readonly outgoing: Outgoing;
-  /** Settles once the answer has come, or cannot come any more. */
+  /** Resolves once the response has arrived, or cannot arrive any more. */
   readonly response: Promise<BackendResponse>;
 };
 
-/** The status of an answer that never came. */
+/** The status of a response that never arrived. */
 const BROKEN_OFF = 0;
 const NOTHING: BackendResponse = { status: BROKEN_OFF, headers: {}, body: '', text: undefined };
 const decoder = new TextDecoder();
 
 /**
- * Collects the answer to the request `id`. `others` is told of every other message of the stream; `isGone`
- * says that nobody waits any more.
+ * Collects the response to the request `id`. Every other message of the stream is passed to `others` as it
+ * arrives; `isGone` says that the response is no longer needed.
  */
 export function collectResponse(
   id: RequestId | undefined,
@@ -79,7 +76,7 @@ export function collectResponse(
       get isClosed() {
         return isGone();
       },
-      // The whole has told the client what there is to tell.
+      // Such headers are sent to the client by the aggregate itself.
       also: () => undefined,
       send(status, headers, body) {
         const joined = inOnePiece(body);
@@ -104,14 +101,14 @@ function isResponseTo(id: RequestId | undefined, text: string): boolean {
   return isObject(message) && message['method'] === undefined && message['id'] === id;
 }
 
-/** How long members that still think are waited for once another has answered. */
+/** How long pending backends are waited for once another has responded. */
 const PATIENCE_MS = 10_000;
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 const UNAUTHORIZED = 401;
 const NOT_FOUND = 404;
 const FIRST_REFUSAL = 400;
 const FIRST_SERVER_ERROR = 500;
-/** Where a member said nothing that could be passed on. */
+/** The refusal if no backend sent anything that can be relayed. */
 const BROKEN = refuseWith('upstream-protocol');
 
 export type BackendOutcome = {
@@ -119,16 +116,16 @@ export type BackendOutcome = {
   readonly response: BackendResponse;
 };
 
-/** What came of asking: answers in the order of the members. */
+/** What the backends returned, in the order of the backends. */
 export type FanOut = {
   readonly outcomes: readonly BackendOutcome[];
-  /** Sends the joined answer, as the last event where a stream has begun. */
+  /** Sends the joined response, as the last event if a stream has been opened. */
   send(text: string, headers?: Readonly<Record<string, string>>): void;
-  /** Answers in the words of one member: of this one, or of any where nothing could be joined. */
+  /** Sends the failure of one backend: the given one, or any if nothing could be joined. */
   fail(failed?: BackendOutcome): void;
 };
 
-/** Asks every part; resolves when all have answered, or those that answered have waited long enough. */
+/** Runs all backend requests, for at most `PATIENCE_MS` (see `awaitBackends`) after the first success. */
 export async function requestBackends(
   verified: Verified,
   backendRequests: readonly BackendRequest[],
@@ -138,7 +135,7 @@ export async function requestBackends(
   const id = requestIdOf(context);
   let isOpen = false;
   let isOver = false;
-  /** What a member says besides its answer is passed on at once: it may be a question that it waits for. */
+  /** Relays other messages at once, because the backend may wait for the reply to one of them. */
   function passOn(text: string): void | Promise<void> {
     if (isOver) return;
     if (!isOpen) outgoing.open(200, STREAM_HEADERS);
@@ -147,7 +144,7 @@ export async function requestBackends(
   }
   const asked = backendRequests.map(async (backendRequest): Promise<BackendOutcome> => {
     const collected = collectResponse(id, () => isOver || outgoing.isClosed, passOn);
-    // A part that ends without a word has answered nothing.
+    // A backend request that ends without a response counts as broken off.
     const run = runBackendRequest(
       verified,
       { ...backendRequest, isOneOfMany: true },
@@ -182,7 +179,7 @@ function finish(outgoing: Outgoing, text: string): void {
   outgoing.end();
 }
 
-/** All answers, or those that have come once the first good one has waited for the others. */
+/** Waits for all responses, but no longer than `PATIENCE_MS` after the first successful one. */
 async function awaitBackends(
   asked: readonly Promise<BackendOutcome>[],
 ): Promise<readonly BackendOutcome[]> {
@@ -205,7 +202,7 @@ async function awaitBackends(
     .flatMap((index) => outcomesByIndex.get(index) ?? []);
 }
 
-/** A member that could not answer says more than one that knows no such method. */
+/** Prefers a server error over a 4xx: a backend that could not respond says more than one that lacks the method. */
 function chooseFailure(outcomes: readonly BackendOutcome[]): BackendResponse {
   const all = outcomes.map(({ response }) => response);
   const failure = all.find(({ status }) => status >= FIRST_SERVER_ERROR) ?? all[0];
@@ -214,8 +211,8 @@ function chooseFailure(outcomes: readonly BackendOutcome[]): BackendResponse {
 }
 
 /**
- * The answer of a member that says that the whole must be given up: the caller is not known any more, or the
- * session with this member is lost, which only a new one mends.
+ * A response because of which the whole request must fail: the caller is no longer authenticated, or the session
+ * with this backend is lost, which only a new session can repair.
  */
 export function findFatal(
   { context: { aggregate, ports }, principal }: Verified,

@@ -1,6 +1,7 @@
-// One list out of the lists of all members: a page of ours holds a page of each, and its cursor says where
-// each of them goes on. What of a list a caller may see, each member's own exchange has decided.
-// Source: MCP 2025-11-25 and 2026-07-28, pagination.
+// Joins the lists and handshakes of all backends. A page of the aggregate consists of a page of each backend,
+// and its cursor holds the position of each. What the caller may see was decided by each backend's own pipeline
+// run. A backend that does not respond is missing from the result.
+// Source: MCP 2025-11-25 and 2026-07-28, pagination; MCP 2025-11-25, lifecycle; MCP 2026-07-28, server/discover.
 
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import type { Admitted } from '../../protocol/admitted-request.js';
@@ -21,13 +22,9 @@ import {
 import type { BackendRequest, Verified } from './requests.js';
 import { backendRequestsOf, sealTogether } from './sessions.js';
 
-// Opens a session with all members of an endpoint, or discovers them: each is asked by its own exchange, and
-// what they say of themselves becomes one answer. A member that does not answer is missing from it.
-// Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, server/discover.
-
 type Handshakes = ReturnType<typeof handshakesIn>;
 
-/** Answers `initialize` or `server/discover`. */
+/** Opens a session with all backends (`initialize`), or discovers them, and joins their results. */
 export async function joinHandshakes(
   verified: Verified,
   { rule, message }: Admitted,
@@ -72,14 +69,14 @@ function handshakesIn(outcomes: readonly BackendOutcome[]) {
   });
 }
 
-/** Of all members together: sealed, they are read up to a length (state/sealed-values.ts). */
+/** The limit for all backends' cursors together, since sealed text is bounded (state/sealed-values.ts). */
 const MAX_CURSOR_BYTES = 128 * 1024;
 
 const encoder = new TextEncoder();
 
 type Page = BackendPage & { readonly upstream: string };
 
-/** Answers a list. */
+/** Responds to a list request with the joined pages of the backends. */
 export async function joinLists(
   verified: Verified,
   admitted: Admitted,
@@ -104,10 +101,10 @@ export async function joinLists(
   return undefined;
 }
 
-/** Where each member's list goes on, by its upstream. */
+/** The cursor of each backend's list, by upstream. */
 type Cursors = ReadonlyMap<string, string>;
 
-/** Those that the client brings back; `undefined` where it begins, `foreign` for a cursor that is not ours. */
+/** Opens the client's cursor: `undefined` on the first page, `foreign` for a cursor that was not issued here. */
 function openCursors(
   { context, principal }: Verified,
   admitted: Admitted,
@@ -118,7 +115,7 @@ function openCursors(
   return context.ports.openCursor(cursor, scope) ?? 'foreign';
 }
 
-/** All members, or those whose list goes on. */
+/** The requests for all backends, or for those whose lists continue. */
 function backendRequestsToSend(
   verified: Verified,
   admitted: Admitted,
@@ -130,7 +127,7 @@ function backendRequestsToSend(
     : backendRequests.flatMap((backendRequest) => goOn(backendRequest, admitted, cursors));
 }
 
-/** The empty text is a cursor like any other. */
+/** An empty string is a valid cursor. */
 function goOn(
   backendRequest: BackendRequest,
   { text }: Admitted,
@@ -142,7 +139,7 @@ function goOn(
     : [{ ...backendRequest, text: withText(text, ['params', 'cursor'], own) }];
 }
 
-/** What was listed tells whose a resource is when it is read. */
+/** Remembers which backend listed which resource, to route later reads by URI. */
 function noteResources(
   { context: { aggregate, ports }, principal }: Verified,
   pages: readonly Page[],
@@ -177,7 +174,7 @@ function cursorOf(
   return context.ports.sealCursor(new Map(more), scope);
 }
 
-/** Where the lists go on. One whose cursor is too long ends here, and takes those of others not with it. */
+/** Selects the cursors that fit. A list whose cursor is too long ends here, without ending the others. */
 function fitting(pages: readonly Page[]): readonly (readonly [string, string])[] {
   const more = pages.flatMap(({ upstream, nextCursor }) =>
     nextCursor === undefined ? [] : [[upstream, nextCursor] as const],
@@ -193,7 +190,7 @@ function fitting(pages: readonly Page[]): readonly (readonly [string, string])[]
     .map(({ entry }) => entry);
 }
 
-/** A member that knows no such list lacks nothing; one that could not answer does. */
+/** True if the backend does not implement the list. Then nothing is missing, unlike after a failure. */
 function hasNoSuchList(text: string | undefined): boolean {
   const message: Json = text === undefined ? null : JSON.parse(text);
   const error = isObject(message) ? message['error'] : undefined;

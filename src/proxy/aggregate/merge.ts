@@ -1,6 +1,9 @@
-// Makes one handshake out of those of several members: what any of them can, in words that say whose
-// instructions are whose. Reads answers that were filtered; what is not named here is not declared.
-// Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, server/discover.
+// Merges the handshakes and list pages of several backends into one, and maps names to backends by their prefix.
+// Capabilities are the union of those of the backends, and nothing is declared that is not listed here. Reads
+// responses that were already checked and filtered; items are kept byte for byte except for the prefix of their
+// names.
+// Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, server/discover; MCP 2025-11-25 and 2026-07-28, pagination;
+// 2026-07-28, caching.
 
 import { servesApps, writeExtensions } from '../../protocol/capabilities.js';
 import { applyEdits, elementSpans, spanOf } from '../../protocol/json/json.js';
@@ -13,17 +16,17 @@ import {
 } from '../../protocol/jsonrpc.js';
 import { declaresTasks, readTaskUses, writeTaskUses } from '../../protocol/tasks.js';
 
-/** A member's answer to a handshake. */
+/** A backend's result of a handshake. */
 type BackendHandshake = { readonly backend: Backend; readonly result: JsonObject };
 
-/** What the endpoint says of itself. */
+/** The name under which the aggregate presents itself to clients. */
 export type ServerName = { readonly name: string; readonly version: string };
 
 const PLAIN = ['completions', 'logging'];
 const WITH_LIST = ['prompts', 'resources', 'tools'];
 const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
 
-/** The result of an answer, `undefined` where it is an error. */
+/** The result of a response; `undefined` if it is an error. */
 export function resultOf(text: string): JsonObject | undefined {
   const message: Json = JSON.parse(text);
   const result = isObject(message) ? message['result'] : undefined;
@@ -31,8 +34,8 @@ export function resultOf(text: string): JsonObject | undefined {
 }
 
 /**
- * The version of a session with all of them: the oldest that a member answered, because what a client says in
- * it every member understands. Revisions are dates, so they compare as text.
+ * The protocol version of the joint session: the oldest that a backend negotiated, because every backend
+ * understands messages of that version. Revisions are dates, so they compare as text.
  */
 export function oldestVersion(handshakes: readonly BackendHandshake[]): string | undefined {
   const versions = handshakes.flatMap(({ result }) => {
@@ -42,7 +45,7 @@ export function oldestVersion(handshakes: readonly BackendHandshake[]): string |
   return versions.sort()[0];
 }
 
-/** The answer to `initialize`. */
+/** The joined response to `initialize`. */
 export function joinInitialize(
   handshakes: readonly BackendHandshake[],
   { id, version, server }: { id: RequestId; version: string; server: ServerName },
@@ -56,7 +59,7 @@ export function joinInitialize(
   return JSON.stringify({ jsonrpc: '2.0', id, result });
 }
 
-/** The answer to `server/discover`: the versions that all of them carry. */
+/** The joined response to `server/discover`, with the versions that all backends support. */
 export function joinDiscover(
   handshakes: readonly BackendHandshake[],
   { id, server, isComplete }: { id: RequestId; server: ServerName; isComplete: boolean },
@@ -86,7 +89,7 @@ function textsOf(value: Json | undefined): readonly string[] {
   return Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
 }
 
-/** What any of them can. Changes of lists are always told: the gateway itself tells of them. */
+/** The capabilities of any backend. List changes are always declared: the gateway announces them itself. */
 function joinCapabilities(handshakes: readonly BackendHandshake[]): JsonObject {
   const declared = handshakes.flatMap(({ result }) => {
     const capabilities = result['capabilities'];
@@ -106,7 +109,7 @@ function joinCapabilities(handshakes: readonly BackendHandshake[]): JsonObject {
   return { ...joined, ...extensions };
 }
 
-/** Each member's approved instructions under a heading that says which names they speak of. */
+/** Each backend's approved instructions, under a heading that says which name prefix they refer to. */
 function instructionsOf(handshakes: readonly BackendHandshake[]): { instructions?: string } {
   const parts = handshakes.flatMap(({ backend, result }) => {
     const instructions = result['instructions'];
@@ -116,15 +119,12 @@ function instructionsOf(handshakes: readonly BackendHandshake[]): { instructions
   return parts.length === 0 ? {} : { instructions: parts.join('\n\n') };
 }
 
-// Names of several servers under one roof: each member's names stand under its prefix towards the client, and
-// without it towards the server. Maps back exactly, and edits the name alone; all other bytes stay.
-
-/** A member of an endpoint: an upstream and what stands before its names. */
+/** A backend: an upstream and the prefix of its names in the aggregate. */
 export type Backend = { readonly upstream: string; readonly prefix: string };
 
 /**
- * The member that a name belongs to, and the member's own name. No prefix begins with another, so there is
- * at most one; `undefined` for a name under no prefix, or one that is nothing but a prefix.
+ * The backend that a name belongs to, and the name without its prefix. No prefix begins with another, so there
+ * is at most one match; `undefined` for a name with no known prefix, or nothing after it.
  */
 export function backendOfName<M extends Backend>(
   backends: readonly M[],
@@ -135,17 +135,16 @@ export function backendOfName<M extends Backend>(
   return { backend, name: name.slice(backend.prefix.length) };
 }
 
-/** The JSON text with the string at `path` replaced; unchanged where there is none. */
+/** The JSON text with the string at `path` replaced; unchanged if there is none. */
 export function withText(text: string, path: readonly (string | number)[], value: string): string {
   const span = spanOf(text, path);
   return span === undefined ? text : applyEdits(text, [{ ...span, text: JSON.stringify(value) }]);
 }
 
-// Makes one page of a list out of the pages of several members: items byte for byte but for the prefix of
-// their names, in the order of the members. Reads pages that were judged; judges nothing itself.
-// Source: MCP 2025-11-25 and 2026-07-28, pagination; 2026-07-28, caching.
-
-/** Where the items of a list stand, and whether they have names that take a prefix; resources have URIs, tasks sealed ids. */
+/**
+ * The member that holds a list's items, and whether the items have names that take a prefix: resources have
+ * URIs, and tasks have sealed ids.
+ */
 type ListMember = { readonly member: string; readonly isNamed: boolean };
 
 const LIST_MEMBERS: ReadonlyMap<string, ListMember> = new Map([
@@ -156,21 +155,21 @@ const LIST_MEMBERS: ReadonlyMap<string, ListMember> = new Map([
   ['tasks/list', { member: 'tasks', isNamed: false }],
 ]);
 
-/** A page of one member, ready to be joined with others. */
+/** One backend's page of a list, ready to be joined. */
 export type BackendPage = {
   readonly items: readonly string[];
-  /** URIs of the items, where they are resources. */
+  /** The URIs of the items, if they are resources. */
   readonly uris: readonly string[];
   readonly nextCursor: string | undefined;
   readonly ttlMs: number;
 };
 
-/** True for the methods whose answers can be joined. */
+/** True for methods whose responses can be joined. */
 export function isList(method: string): boolean {
   return LIST_MEMBERS.has(method);
 }
 
-/** Reads a member's answer; `undefined` where it is an error. */
+/** Reads a backend's response; `undefined` if it is an error. */
 export function readPage(text: string, method: string, prefix: string): BackendPage | undefined {
   const listMember = LIST_MEMBERS.get(method);
   const message: Json = JSON.parse(text);
@@ -200,18 +199,18 @@ function uriOf(item: Json): readonly string[] {
   return typeof uri === 'string' ? [uri] : [];
 }
 
-/** What the answer says besides its items. */
+/** What the joined response contains besides its items. */
 type JoinedList = {
   readonly id: RequestId;
   readonly era: Era;
   readonly method: string;
-  /** A cursor of our own, where a member has more. */
+  /** The aggregate's own cursor, if any backend has more pages. */
   readonly nextCursor: string | undefined;
-  /** False where a member is missing: the list may be whole again in a moment. */
+  /** False if a backend is missing. The list may be complete again soon, so it is not to be cached. */
   readonly isComplete: boolean;
 };
 
-/** One answer out of all pages. It depends on the caller, so no cache may share it. */
+/** Joins all pages into one response. It depends on the caller, so it is marked as private. */
 export function joinPages(pages: readonly BackendPage[], list: JoinedList): string {
   const { id, era, method, nextCursor, isComplete } = list;
   const members = [

@@ -1,6 +1,7 @@
-// THE STORY AT AN ENDPOINT of several upstreams: who calls, is it valid protocol, and whose is it. Then each
-// member that it concerns is asked by an ordinary exchange (src/proxy/pipeline.ts), in which everything else is
-// decided, recorded and forwarded. Nothing here allows anything, and nothing here reaches an upstream.
+// The pipeline of an aggregate: authenticates the caller, validates the message and determines which backends it
+// concerns. Each of them then gets a request of its own through the ordinary pipeline (proxy/pipeline.ts), where
+// everything else is decided, recorded and forwarded. INVARIANT: nothing here allows anything or reaches an
+// upstream.
 
 import type { Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
@@ -25,7 +26,7 @@ import { findTask, route } from './router.js';
 import { backendSessionsIn, findBackend, openLive } from './sessions.js';
 import { endSessions, openStreams } from './streams.js';
 
-/** Carries one request to an endpoint. Never rejects; answers once. `run` carries what a member is asked. */
+/** Handles one request to an aggregate. Never rejects; responds once. `run` is the pipeline for backend requests. */
 export async function runMerged(
   incoming: Incoming,
   outgoing: Outgoing,
@@ -52,7 +53,7 @@ export async function runMerged(
   }
 }
 
-/** The order: who, what, and then the members. */
+/** The stages in order: authentication, admission, routing to the backends. */
 async function runStages(context: AggregateContext): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record, run } = context;
   const principal = await authenticate(context);
@@ -67,7 +68,7 @@ async function runStages(context: AggregateContext): Promise<Refusal | undefined
   if (admitted.kind === 'refused') return admitted;
   if (admitted.kind === 'array')
     return relayArray({ incoming, outgoing, ports, record }, admitted, (one, element) =>
-      // The array has taken no place: its elements take those of their members.
+      // The batch itself holds no concurrency slot; its elements take those of their backends.
       runMerged({ ...one, enter: incoming.enter }, element, ports, run),
     );
   return route(verified, admitted);
@@ -82,13 +83,13 @@ async function authenticate(context: AggregateContext): Promise<Principal | Refu
   return principal;
 }
 
-/** Its values are counted by the member that it is for, as that member's bounds say. */
+/** The number of values is unlimited here: each backend's own limit applies when its request is parsed. */
 function readBody({ incoming, ports }: AggregateContext): ReadOutcome | Promise<ReadOutcome> {
   const terms = { upstream: incoming.upstream, maxValues: Number.POSITIVE_INFINITY };
   return ports.readJson(incoming.body, terms);
 }
 
-/** Admitted here, so that it is known whose it is; what leaves, the member's own exchange admits again. */
+/** Admits the message only to find its backends. The backend's own pipeline run admits what is forwarded. */
 function admit(verified: Verified, reading: JsonReading): Admitted | AdmittedArray | Refusal {
   const { context, principal } = verified;
   const { incoming, ports } = context;

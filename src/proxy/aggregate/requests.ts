@@ -1,6 +1,7 @@
-// What one member of an endpoint is asked: an exchange like every other, on the member's own name, with its
-// own rules, pins, limits and record, under the endpoint's identity. Only headers that belong to the path
-// are made anew.
+// Requests to the backends of an aggregate. Each goes through the ordinary pipeline under the backend's own
+// names, rules, pins, limits and record, with the caller that was verified for the aggregate. Only the headers
+// that belong to the path are rewritten. Also the context of an aggregate's request, and its refusals before any
+// backend is involved.
 // Source: MCP 2026-07-28, transports (standard request headers); MCP 2025-11-25, session management.
 
 import type { Principal } from '../../policy/principal.js';
@@ -13,22 +14,22 @@ import type { Aggregate, Ports } from '../ports.js';
 import { noteAdmitted, presentedScheme } from '../request-context.js';
 import type { Backend } from './merge.js';
 
-/** How a part differs from the whole. */
+/** How the request to one backend differs from the client's. */
 export type BackendRequest = {
   readonly backend: Backend;
-  /** The sealed session of the member, and its version; absent where there is none yet, or none at all. */
+  /** The backend's sealed session and its version; absent before `initialize`, and in the stateless era. */
   readonly session?: { readonly sealed: string; readonly version: string } | undefined;
-  /** Its own text; the client's bytes where absent. */
+  /** The body for this backend; if absent, the client's bytes are used. */
   readonly text?: string;
-  /** What `Mcp-Name` says for the member, where the client sent one. */
+  /** The value of `Mcp-Name` for this backend, if the client sent that header. */
   readonly name?: string;
-  /** The event after which a stream of the member goes on. */
+  /** The event after which the backend's stream is resumed. */
   readonly lastEventId?: string | undefined;
-  /** A decision of its own, where several members are asked. */
+  /** Needs a decision id of its own, because several backends are involved. */
   readonly isOneOfMany?: boolean;
 };
 
-/** Runs one part. Never rejects; the answer goes to `outgoing`. */
+/** Runs one backend request through the pipeline. Never rejects; the response goes to `outgoing`. */
 export async function runBackendRequest(
   verified: Verified,
   backendRequest: BackendRequest,
@@ -56,7 +57,7 @@ export async function runBackendRequest(
   }
 }
 
-/** A request of a session is known to run at this member until it is answered here. */
+/** Registers which backend is working on a request of the session until its response is complete. */
 function enterRequest(
   { admitted, incoming, ports }: AggregateContext,
   { upstream }: Backend,
@@ -66,7 +67,7 @@ function enterRequest(
   return ports.registerBackendRequest(session, admitted.message.id, upstream);
 }
 
-/** A session of the endpoint is none of the member's: each has its own. */
+/** Replaces the session headers: the aggregate's session id means nothing to a backend, which has its own. */
 function headersOf(
   { headers }: Incoming,
   { session, name, lastEventId }: BackendRequest,
@@ -81,27 +82,28 @@ function headersOf(
   return own;
 }
 
-/** The ports of a member's part: the same, but that the caller is the endpoint's and so is the sight. */
+/** The ports of a backend request: those of the gateway, but with the aggregate's caller and its snapshots. */
 function portsOf({ context, principal }: Verified): Ports {
   const { incoming: asked, ports } = context;
   const { name } = context.aggregate;
-  // A session is ended at its members after it has ended here.
+  // On DELETE the aggregate's session is ended before those of its backends, so it is not checked here.
   const sealed = asked.httpMethod === 'DELETE' ? undefined : asked.headers['mcp-session-id'];
   let isVerified = true;
   return {
     ...ports,
     snapshot: (upstream) => ports.aggregate(name)?.snapshot(upstream),
     openSession(own, upstream, by) {
-      // A part lives no longer than the whole, which may be revoked while the part is open.
+      // A backend's session is valid only as long as the aggregate's, which may be revoked while a stream is
+      // open.
       const isOver = sealed !== undefined && ports.openSession(sealed, name, by) === undefined;
       return isOver ? undefined : ports.openSession(own, upstream, by);
     },
     authenticate(incoming, outgoing) {
       const aggregate = ports.aggregate(name);
       const isBackend = aggregate?.backends.some(({ upstream }) => upstream === incoming.upstream);
-      // A reload may have taken the member out while a stream of it was open.
+      // A reload may have removed the backend while one of its streams was open.
       if (isBackend !== true) return { reason: 'upstream-unavailable' };
-      // The whole was verified a moment ago; whoever asks again later asks what stands then.
+      // The first call reuses the principal that was just verified; later calls verify again.
       if (!isVerified) return ports.authenticate({ ...incoming, upstream: name }, outgoing);
       isVerified = false;
       return principal;
@@ -109,37 +111,34 @@ function portsOf({ context, principal }: Verified): Ports {
   };
 }
 
-// A request on the path of an endpoint, as the parts of relay/merged/ share it, and how it is refused before
-// any member is asked. What a member is asked is an exchange of its own, with a record of its own.
-
-/** How a member's part is run: src/proxy/pipeline.ts. */
+/** Runs one request through the pipeline (proxy/pipeline.ts). */
 export type HandleRequest = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => Promise<void>;
 
-/** One request of a client to an endpoint. */
+/** One request of a client to an aggregate. Each backend request has a record of its own. */
 export type AggregateContext = {
   readonly incoming: Incoming;
   readonly outgoing: Outgoing;
   readonly ports: Ports;
   readonly run: HandleRequest;
   readonly aggregate: Aggregate;
-  /** Written only where no member is asked. */
+  /** Written only if no backend was involved. */
   readonly record: RequestRecord;
   admitted: Admitted | undefined;
-  /** Members were asked: what is to be recorded, they record. */
+  /** Backend requests were made, and their records are the ones that count. */
   isPassedOn: boolean;
 };
 
-/** A request whose caller is known. */
+/** A request whose caller is verified. */
 export type Verified = { readonly context: AggregateContext; readonly principal: Principal };
 
 const NO_TARGET = { kind: 'none' } as const;
 
-/** What a caller gets for what does not exist here, and for what it may not see. */
+/** The refusal for what does not exist here and for what the caller may not see. It is the same for both. */
 export function refuseUnknown(): Refusal {
   return refuseWith('no-matching-allow', { listed: false });
 }
 
-/** The wire form of a refusal of the endpoint's own. */
+/** Renders a refusal of the aggregate itself. */
 export function renderAggregateRefusal(
   { admitted, aggregate, incoming }: AggregateContext,
   refusal: Refusal,
@@ -155,7 +154,7 @@ export function renderAggregateRefusal(
   });
 }
 
-/** Answers with a refusal of the endpoint's own, if no answer has begun, and notes it. */
+/** Responds with a refusal of the aggregate itself, if no response has begun, and notes it. */
 export function refuseAggregate(context: AggregateContext, refusal: Refusal): void {
   const { admitted, outgoing, record } = context;
   context.isPassedOn = false;

@@ -1,6 +1,6 @@
-// Whose a message is: one member's by its name or URI, or all members'. A method that has no line here is
-// refused at endpoints, because nobody could say whose it is.
-// Source: docs/reference/protocol.md §6 row 49; MCP 2025-11-25 and 2026-07-28, methods.
+// Routes a message to the backend that its name, URI or task id belongs to, or to all backends. INVARIANT: a
+// method that is not in the table is refused, because its backend cannot be determined.
+// Source: docs/reference/protocol.md §6 row 49; MCP 2025-11-25 and 2026-07-28, methods; RFC 6570 §1.1 and §2.
 
 import { isListed } from '../../policy/decide.js';
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
@@ -20,13 +20,13 @@ import {
 import { backendRequestIn, backendRequestsOf, backendSessionsIn, findBackend } from './sessions.js';
 import { listenTogether } from './streams.js';
 
-// Whether a URI may come from a URI template: its literal parts stand there in their order, first and last at
-// the ends. Generous on purpose, since it only tells apart servers that may both be read. Linear.
-// Source: RFC 6570 §1.1 and §2.
-
 const EXPRESSION = /\{[^{}]*\}/;
 
-/** True where the template's literal parts occur in the URI in their order. */
+/**
+ * Whether a URI may come from a URI template: the template's literals occur in it in order, the first and last
+ * at its ends. Deliberately lenient, since it only chooses between backends that may both be read. Runs in
+ * linear time.
+ */
 export function fitsTemplate(uriTemplate: string, uri: string): boolean {
   const literals = uriTemplate.split(EXPRESSION);
   const [first = '', ...rest] = literals;
@@ -43,9 +43,7 @@ export function fitsTemplate(uriTemplate: string, uri: string): boolean {
   return at <= end;
 }
 
-// Whose a task is: its sealed id opens at the one member that gave it to this caller, and nowhere else.
-
-/** The task behind a sealed id, and its member; `undefined` for every id that this caller was not given here. */
+/** Opens a sealed task id at the one backend that issued it to this caller; `undefined` for any other id. */
 export function findTask(
   { context, principal }: Verified,
   sealed: string,
@@ -57,11 +55,12 @@ export function findTask(
   return undefined;
 }
 
-// Whose a resource is. URIs have no prefix, so a member serves one where its rules let this caller see it;
-// of several such members, the only one that listed it or whose approved template it fits. Where there are
-// several, nobody guesses: another server could answer in the place of the right one.
-
-/** The one member that serves what a message names by URI, or why there is not one. */
+/**
+ * The one backend that serves a URI, or why there is not exactly one. URIs have no prefix, so the candidates are
+ * the backends whose rules let this caller see it; of several, the only one that listed it or has an approved
+ * template for it. An ambiguous URI is never guessed, because another server could then answer in place of the
+ * right one.
+ */
 function findServing(
   verified: Verified,
   { target, era, apps }: Pick<Admitted, 'target' | 'era' | 'apps'>,
@@ -79,7 +78,7 @@ function findServing(
     { aggregate: context.aggregate.name, principal, uri: target.uri },
     seen.map(({ upstream }) => upstream),
   );
-  // What one lists may be what the template of another gives: then both of them may have it.
+  // A URI that one backend listed may also fit a template of another; then both may serve it.
   const claiming = seen.filter(
     (backend) =>
       listing.includes(backend.upstream) || hasTemplateFor(verified, backend, target.uri, client),
@@ -145,7 +144,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ['notifications/roots/list_changed', notifyAll],
 ]);
 
-/** Sends an admitted message to the member or members that it concerns. */
+/** Sends an admitted message to the backend or backends that it concerns. */
 export async function route(verified: Verified, admitted: Admitted): Promise<Refusal | undefined> {
   const { message, rule } = admitted;
   if (message.kind === 'result' || message.kind === 'error') return reply(verified, admitted);
@@ -187,7 +186,7 @@ function complete(verified: Verified, admitted: Admitted): Promise<Refusal | und
     : callByUri(verified, admitted);
 }
 
-/** Passes a message on to one member, whose exchange answers the client itself. */
+/** Forwards a message to one backend, whose pipeline run responds to the client directly. */
 async function passOn(
   verified: Verified,
   admitted: Admitted,
@@ -200,13 +199,17 @@ async function passOn(
   );
   if (backendRequest === undefined) return refuseAbsent(verified, admitted, backend, target);
   const { incoming, outgoing } = verified.context;
-  // Asked here too, where the refusal can name the request: an element of an array has no other answer.
+  // Also acquired here, because only this refusal can name the request id, and a batch element has no other
+  // response.
   if (!incoming.enter(backend.upstream)) return refuseWith('overloaded');
   await runBackendRequest(verified, { ...backendRequest, ...edited }, outgoing);
   return undefined;
 }
 
-/** The member did not answer when the session was opened; who may not see the thing learns nothing of it. */
+/**
+ * The backend has no session, because it did not respond when the session was opened. A caller who may not see
+ * the target learns nothing of that.
+ */
 function refuseAbsent(
   { context, principal }: Verified,
   admitted: Admitted,
@@ -220,7 +223,7 @@ function refuseAbsent(
   return isSeen ? refuseWith('upstream-unavailable') : refuseUnknown();
 }
 
-/** The answer to a question goes to the member whose sealed id it carries. */
+/** Forwards a reply to a server request to the backend whose sealed id it carries. */
 async function reply(verified: Verified, admitted: Admitted): Promise<undefined> {
   const { context, principal } = verified;
   const { incoming, ports, outgoing } = context;
@@ -238,7 +241,7 @@ function sealedIdOf(body: Uint8Array): string {
   return typeof id === 'string' ? id : '';
 }
 
-/** Asked of every member, because each of them has a session to keep or a level to set; one answer will do. */
+/** Sends the request to every backend: each has a session to keep alive or a level to set. One success is enough. */
 async function requestAll(verified: Verified, admitted: Admitted): Promise<undefined> {
   const fan = await requestBackends(verified, backendRequestsOf(verified, admitted));
   const fatal = findFatal(verified, fan.outcomes, admitted.session !== undefined);
@@ -248,15 +251,15 @@ async function requestAll(verified: Verified, admitted: Admitted): Promise<undef
   return undefined;
 }
 
-/** A notification that every member of the session may need; it is accepted where one accepts it. */
+/** Sends a notification to every backend of the session; accepted if one accepts it. */
 function notifyAll(verified: Verified, admitted: Admitted): Promise<undefined> {
   return notifyBackends(verified, backendRequestsOf(verified, admitted));
 }
 
 /**
- * A cancellation reaches the members that work on the request. Where none is known here (it has been answered,
- * or runs at another replica) all are told, because one of them may; then of the id alone, because all else may
- * say what was asked of another.
+ * Forwards a cancellation to the backends that work on the request. If none is known here (it was already
+ * answered, or runs on another replica) it goes to all, since one of them may be; then with the request id
+ * alone, because any other member could reveal to one backend what was requested of another.
  */
 function cancel(verified: Verified, admitted: Admitted): Promise<undefined> {
   const { incoming, ports } = verified.context;

@@ -1,5 +1,5 @@
-// The session of an endpoint: one sealed id that holds the sealed ids of its members' own sessions, so that
-// any replica can serve it. A member that did not answer when it was opened has none in it.
+// The session of an aggregate: one sealed id that contains the sealed ids of the backends' own sessions, so that
+// any replica can serve it. A backend that did not respond when the session was opened is not in it.
 // Source: MCP 2025-11-25, session management; docs/contract.md §10.
 
 import type { Principal } from '../../policy/principal.js';
@@ -8,17 +8,17 @@ import type { Ports } from '../ports.js';
 import type { Backend } from './merge.js';
 import type { AggregateContext, BackendRequest, Verified } from './requests.js';
 
-/** A member with its part of a session. */
+/** A backend and its session within the aggregate's session. */
 export type BackendSession = {
   readonly backend: Backend;
   readonly sealed: string;
   readonly facts: SessionFacts;
 };
 
-/** What one header can carry, with room for a token beside it. */
+/** The longest session id that fits into one header besides a token. */
 const MAX_SEALED_CHARS = 8192;
 
-/** Seals the sessions of members into one; `undefined` where they are too long together. */
+/** Seals the backends' sessions into one id; `undefined` if that would be too long. */
 export function sealTogether(
   { context, principal }: Verified,
   version: string,
@@ -44,9 +44,9 @@ export function sealTogether(
 }
 
 /**
- * Opens a session of the endpoint; `undefined` for every id that was not given out here to this caller. A
- * session that a member has lost is lost as a whole: its client begins anew, and has all members again. A
- * member that loses it again and again is left out instead.
+ * Opens a session of the aggregate; `undefined` for any id that was not issued here to this caller. If a backend
+ * has lost its session, the whole session counts as lost, so that the client opens a new one with all backends.
+ * A backend that loses it repeatedly is left out instead.
  */
 export function openLive(
   { context, principal }: Verified,
@@ -63,7 +63,7 @@ export function openLive(
   return backends.length === 0 || isReported.includes(true) ? undefined : session;
 }
 
-/** The members that have a part in the session, in the endpoint's order; one whose part has ended has none. */
+/** The backends with a valid session in it, in the aggregate's order. */
 export function backendSessionsIn(
   { ports, aggregate }: Pick<AggregateContext, 'ports' | 'aggregate'>,
   principal: Principal,
@@ -77,18 +77,18 @@ export function backendSessionsIn(
   });
 }
 
-/** The sealed sessions that a session of an endpoint holds, by member. */
+/** The sealed backend sessions that an aggregate's session holds, by upstream. */
 export function readEntries(text: string | undefined): ReadonlyMap<string, string> {
   return new Map(text === undefined ? [] : (JSON.parse(text) as [string, string][]));
 }
 
-/** A part for a member within its session, or outside of any. */
+/** A request for a backend within its session. */
 export function backendRequestIn(session: BackendSession): BackendRequest {
   const { backend, sealed, facts } = session;
   return { backend, session: { sealed, version: facts.version } };
 }
 
-/** The parts of all members: those of the session, or, where there are none, each by itself. */
+/** Requests for all backends: those of the session, or every backend if there is no session. */
 export function backendRequestsOf(
   { context, principal }: Verified,
   { session }: Admitted,
@@ -98,7 +98,7 @@ export function backendRequestsOf(
     : backendSessionsIn(context, principal, session).map(backendRequestIn);
 }
 
-/** Members that had a part in the session, and have none any more. */
+/** Backends that were part of the session and no longer have a valid one. */
 function lostBackends(
   { aggregate }: Pick<AggregateContext, 'aggregate'>,
   session: SessionFacts,
@@ -111,7 +111,7 @@ function lostBackends(
   );
 }
 
-/** Finds the member in whose session `open` succeeds: ids that a member gave out open nowhere else. */
+/** Finds the backend in whose session `open` succeeds. Sealed ids open only in the session they were issued in. */
 export function findBackend<T>(
   backends: readonly BackendSession[],
   open: (scope: Parameters<Ports['openServerRequest']>[1]) => T | undefined,

@@ -1,6 +1,8 @@
-// The streams of an endpoint's session: one stream towards the client for the streams of all members, each
-// opened, judged and recorded by its own exchange; and the end of the session, which is that of each of them.
-// Source: MCP 2025-11-25, transports (listening for messages, resumability, session management).
+// Joins the streams of all backends into one stream towards the client: session streams and, in 2026-07-28,
+// subscriptions. Every backend stream is opened, checked and recorded by a pipeline run of its own. Also ends
+// the session with every backend.
+// Source: MCP 2025-11-25, transports (listening for messages, resumability, session management); MCP 2026-07-28,
+// subscriptions (subscriptions/listen).
 
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
 import { admitSessionEnd, admitStreamOpen } from '../../protocol/admission.js';
@@ -35,32 +37,30 @@ import {
   openLive,
 } from './sessions.js';
 
-// One subscription to several members (2026): each has its own exchange and its own stream, the client one.
-// It is acknowledged once, with what any of them agreed to, and ends when the last of them ends. Every notice
-// was judged by its member's exchange before it comes here.
-// Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
-
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
-/** How long members are waited for once one has agreed; what a later one says is passed on all the same. */
+/** How long backends are waited for once one has acknowledged. Messages of later ones are still relayed. */
 const PATIENCE_MS = 10_000;
-/** The stream towards the client, and what is known of the members' streams. */
+/** The client's stream, and the state of the backends' streams. */
 type Joined = {
   readonly outgoing: Outgoing;
   readonly id: RequestId;
-  /** What members agreed to so far. */
+  /** The filters that backends have acknowledged so far. */
   readonly agreed: ListenFilter[];
-  /** Notices that came before every member had agreed. */
+  /** Notifications that arrived before the subscription was acknowledged to the client. */
   readonly early: string[];
-  /** Members that have neither agreed nor failed. */
+  /** How many backends have neither acknowledged nor failed. */
   undecided: number;
   isOpen: boolean;
-  /** A member ended its stream in good order. */
+  /** A backend ended its stream with a result. */
   isComplete: boolean;
   failure: { status: number; headers: ResponseHeaders; body: Body } | undefined;
   timer: NodeJS.Timeout | undefined;
 };
 
-/** Listens to every member that lets the caller listen. */
+/**
+ * Subscribes to every backend that allows it. The client gets one acknowledgement, with everything that any
+ * backend agreed to, and the stream ends when the last backend's does.
+ */
 export async function listenTogether(
   verified: Verified,
   admitted: Admitted,
@@ -93,7 +93,7 @@ export async function listenTogether(
   return finish(joined);
 }
 
-/** A member's end. `decide` says that it will agree to nothing any more. */
+/** One backend's output. `decide` records that it will no longer acknowledge. */
 function backendRequestOf(joined: Joined): { readonly outgoing: Outgoing; decide(): void } {
   let isDecided = false;
   function decide(): void {
@@ -106,7 +106,7 @@ function backendRequestOf(joined: Joined): { readonly outgoing: Outgoing; decide
     get isClosed() {
       return joined.outgoing.isClosed;
     },
-    // The whole has told the client what there is to tell.
+    // Such headers are sent to the client by the aggregate itself.
     also: () => undefined,
     send(status, headers, body) {
       joined.failure ??= { status, headers, body };
@@ -133,7 +133,7 @@ function take(joined: Joined, text: string, decide: () => void): void | Promise<
     return decide();
   }
   if (message['method'] === undefined) {
-    // A result ends this member's stream in good order, an error does not; the others go on.
+    // A result ends this backend's stream normally, an error does not. The other streams continue.
     joined.isComplete ||= message['result'] !== undefined;
     if (message['error'] !== undefined)
       joined.failure ??= {
@@ -152,7 +152,7 @@ function filterOf(message: JsonObject): ListenFilter {
   return readFilter(isObject(params) ? params['notifications'] : undefined) ?? EMPTY_FILTER;
 }
 
-/** The first message of the stream: what any member agreed to. Nothing where none did. */
+/** Writes the first message of the stream: what any backend agreed to. Does nothing if none has. */
 function acknowledge(joined: Joined): void {
   const { agreed, early, id, outgoing } = joined;
   if (joined.isOpen || agreed.length === 0) return;
@@ -178,7 +178,7 @@ function finish({ isComplete, isOpen, failure, id, outgoing }: Joined): Refusal 
   return undefined;
 }
 
-/** Opens the stream of a session, or goes on with one after an event. */
+/** Opens the stream of a session, or resumes one after an event. */
 export async function openStreams(verified: Verified): Promise<Refusal | undefined> {
   const { context } = verified;
   const { incoming, outgoing } = context;
@@ -225,8 +225,8 @@ function findEvent(
 }
 
 /**
- * The streams of all members. After an event the one that it came from goes on there; the rest of an answer
- * comes alone, because it belongs to its request.
+ * The backend streams to open. With a last event id, the stream it came from is resumed there; if that stream
+ * carried a response, it is opened alone, because it belongs to its request.
  */
 function streamsToOpen(verified: Verified, session: SessionFacts): readonly BackendRequest[] {
   const { context, principal } = verified;
@@ -242,7 +242,7 @@ function streamsToOpen(verified: Verified, session: SessionFacts): readonly Back
   );
 }
 
-/** Joins streams into one, event by event. It opens with the first that opens and ends with the last. */
+/** Joins streams event by event. The joint stream opens with the first of them and ends after the last. */
 function joinStreams(outgoing: Outgoing): { backendRequestOf(): Outgoing; end(): void } {
   let isOpen = false;
   let failure: { status: number; headers: ResponseHeaders; body: Body } | undefined;
@@ -251,7 +251,7 @@ function joinStreams(outgoing: Outgoing): { backendRequestOf(): Outgoing; end():
       get isClosed() {
         return outgoing.isClosed;
       },
-      // The whole has told the client what there is to tell.
+      // Such headers are sent to the client by the aggregate itself.
       also: () => undefined,
       send(status, headers, body) {
         failure ??= { status, headers, body };
@@ -261,7 +261,7 @@ function joinStreams(outgoing: Outgoing): { backendRequestOf(): Outgoing; end():
         isOpen = true;
       },
       write: (bytes) => outgoing.write(bytes),
-      // The others go on.
+      // The other streams continue.
       end: () => undefined,
       cut: () => outgoing.cut(),
     }),
@@ -272,7 +272,7 @@ function joinStreams(outgoing: Outgoing): { backendRequestOf(): Outgoing; end():
   };
 }
 
-/** Ends the session with every member, and then the endpoint's own: from here on it is unknown. */
+/** Ends the aggregate's session, which is unknown from then on, and that of every backend. */
 export async function endSessions(verified: Verified): Promise<Refusal | undefined> {
   const { context, principal } = verified;
   const { aggregate, incoming, outgoing, ports } = context;

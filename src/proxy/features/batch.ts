@@ -1,6 +1,6 @@
-// Sends the elements of an array on their way, one after the other, each as an exchange of its own: admitted,
-// decided, guarded, settled, recorded and forwarded alone. What comes back goes to the client as one event
-// stream, message by message, so that questions of the server can pass while it waits.
+// Runs the elements of a JSON-RPC batch one after the other, each through the whole pipeline on its own. The
+// responses go to the client as one event stream, message by message, so that server requests can pass while it
+// waits.
 // Source: MCP 2025-03-26, transports (a server may answer an array by a stream).
 
 import { type Refusal, refuseProtocolError, refuseWith } from '../../policy/refusal.js';
@@ -19,7 +19,7 @@ type HandleRequest = (incoming: Incoming, outgoing: Outgoing, ports: Ports) => P
 const ACCEPTED = 202;
 const FIRST_REFUSAL = 400;
 
-/** Runs the elements. The array itself is recorded too: that it was admitted, and how it was answered. */
+/** Runs the elements. The batch itself is recorded too: that it was admitted, and its status. */
 export async function relayArray(
   call: Pick<Call, 'incoming' | 'outgoing' | 'ports' | 'record'>,
   array: AdmittedArray,
@@ -61,7 +61,7 @@ function elementOf(incoming: Incoming, element: string, id: string): Incoming {
     ...incoming,
     id,
     body: new TextEncoder().encode(element),
-    // The array has taken the place of them all: they go one after the other.
+    // The batch holds the concurrency slot for all of its elements, since they run one at a time.
     enter: () => true,
     isProofUsed: true,
     startedMs: performance.now(),
@@ -69,13 +69,13 @@ function elementOf(incoming: Incoming, element: string, id: string): Incoming {
   };
 }
 
-/** The id of a request; `undefined` for what is not answered. */
+/** The id of a request; `undefined` for an element that gets no response. */
 function idOf(element: string): RequestId | undefined {
   const { id, method } = JSON.parse(element) as { id?: RequestId; method?: unknown };
   return method === undefined ? undefined : id;
 }
 
-/** Where the answer to one element goes: into the stream of the array, if it is answered at all. */
+/** Writes the response to one element into the stream of the batch, if the element gets one. */
 function createElementOutgoing(
   batch: Outgoing,
   id: RequestId | undefined,
@@ -86,7 +86,7 @@ function createElementOutgoing(
     get isClosed() {
       return batch.isClosed;
     },
-    // The array has told the client what there is to tell.
+    // Such headers were already sent with the batch's own response.
     also: () => undefined,
     send(sent: number, headers: ResponseHeaders, body) {
       status = sent;
@@ -97,7 +97,7 @@ function createElementOutgoing(
       status = opened;
     },
     write: (bytes) => batch.write(bytes),
-    // The stream goes on with the next element.
+    // The stream continues with the next element.
     end: () => undefined,
     cut: () => batch.cut(),
   };

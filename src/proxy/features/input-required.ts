@@ -1,6 +1,8 @@
-// A result that asks for input first (2026). Each question must be declared by the very request and
-// granted by policy, and none may ask for what nobody should give; the state that the upstream wants back
-// is sealed. One question that may not pass withholds the whole result, because its dialogue cannot go on.
+// Handles input-required results (2026-07-28). Every input request in such a result must be declared by the
+// client's request and granted by policy, and none may ask for sensitive data; if one may not pass, the whole
+// result is withheld, because the exchange could not continue. The server's request state is sealed for this
+// caller and this request. When the client sends its request again, the state is opened and the upstream gets
+// its own back, byte for byte; state that does not open is refused.
 // Source: MCP 2026-07-28, multi-round-trip requests; elicitation.
 
 import {
@@ -44,21 +46,16 @@ import type { RememberedInputRequests, StateSubject } from '../ports.js';
 import { type Call, nameOf } from '../request-context.js';
 import type { Read, Verdict } from '../response-context.js';
 
-// The second leg of a dialogue (2026): a client sends its request again with answers and with the state
-// that the server gave it. The state is opened for this caller and this request alone, and the upstream
-// gets its own back, byte for byte; a state that does not open is a refusal.
-// Source: MCP 2026-07-28, multi-round-trip requests.
-
-/** Members of params that differ between the legs of one dialogue. */
+/** Params that differ between the rounds of one input-required exchange. */
 const CHANGING: ReadonlySet<string> = new Set(['_meta', 'inputResponses', 'requestState']);
 const NO_PARAMS: JsonObject = {};
 
-/** The params of an admitted message. */
+/** The params of an admitted message; empty if it has none. */
 export function paramsOf({ message }: Pick<Admitted, 'message'>): JsonObject {
   return ('params' in message ? message.params : undefined) ?? NO_PARAMS;
 }
 
-/** True for a request that answers a question: its result may not be cached (MCP 2026-07-28, caching). */
+/** True for a request that answers an input request. Its result must not be cached (MCP 2026-07-28, caching). */
 export function isRetry(admitted: Pick<Admitted, 'message'>): boolean {
   const params = paramsOf(admitted);
   return params['inputResponses'] !== undefined || params['requestState'] !== undefined;
@@ -81,7 +78,10 @@ function stateSubject(upstream: string, admitted: PlannedMessage): StateSubject 
   };
 }
 
-/** The message as the upstream is to get it: its own state, and no answers under keys of ours. */
+/**
+ * Prepares a repeated request for the upstream: restores the upstream's own state, and removes input responses
+ * under the gateway's reserved keys.
+ */
 export function openRetry(
   call: Call,
   principal: Principal,
@@ -116,17 +116,17 @@ function ownInputResponses(call: Call, admitted: Admitted): readonly TextEdit[] 
   return removalEdits(admitted.text, span, isOwnKey);
 }
 
-/** Changed, stolen, of another request or too old: one refusal for all. */
+/** State that was modified, stolen, issued for another request or has expired: one refusal for all of these. */
 function refuseState({ message, era }: Admitted): Refusal {
   const text = 'requestState is not valid for this request.';
   const id = message.kind === 'request' ? message.id : undefined;
   return refuseProtocolError(protocolErrorOf('invalid-message', INVALID_PARAMS, text, { era, id }));
 }
 
-/** Inspects a text as its own answer is inspected, without the schema of a complete result. */
+/** Inspects the text as a response is inspected, but without the output schema of a complete result. */
 type Inspect = (reading: Read) => Verdict | Promise<Verdict>;
 
-/** A question is never cached, and its state is opaque: neither is content (MCP 2026-07-28, caching). */
+/** Not inspected: such results are never cached, and their state is opaque (MCP 2026-07-28, caching). */
 const CUT: ReadonlySet<string> = new Set(['requestState', 'ttlMs', 'cacheScope']);
 
 const UNDECLARED: { readonly [name in ServerRequestName]: Reason } = {
@@ -136,7 +136,7 @@ const UNDECLARED: { readonly [name in ServerRequestName]: Reason } = {
   'elicitation/url': 'elicitation-forbidden',
 };
 
-/** Judges a result of type `input_required`. */
+/** Checks a result of type `input_required`. */
 export async function checkInputRequired(
   call: Call,
   responsePlan: ResponsePlan,
@@ -170,14 +170,14 @@ export async function checkInputRequired(
 
 const NO_INPUT_REQUESTS_SEEN: RememberedInputRequests = { has: () => false, add: () => undefined };
 
-/** By all that it says: under a key that was used before, another question is another one. */
+/** Identifies an input request by its whole content, because a server may reuse a key for a different one. */
 function hashOf({ ports }: Call, inputRequest: InputRequest): string {
   return ports.keyedHash('arguments', JSON.stringify(inputRequest));
 }
 
 type InputRequestError = { readonly reason: Reason; readonly inputRequest: InputRequest };
 
-/** Who is asked, and what may be asked of them by what they declare and were granted. */
+/** The caller, and the server requests that it declared and was granted. */
 type ServerRequestTarget = Pick<ResponsePlan, 'principal'> &
   Pick<ResponsePlan['admitted'], 'allowedServerRequests'> & { readonly call: Call };
 
@@ -189,7 +189,7 @@ function findInputRequestError(
   for (const inputRequest of inputRequests) {
     const { name, params } = inputRequest;
     if (!allowedServerRequests.includes(name)) return { reason: UNDECLARED[name], inputRequest };
-    // All forms of one result together are read for no longer than one.
+    // All forms of one result together may be no larger than a single form.
     size += name === 'elicitation/form' ? formSize(params) : 0;
     if (size > MAX_FORM_SIZE) return { reason: 'upstream-protocol', inputRequest };
     const reason = checkContent(name, params);
@@ -199,8 +199,8 @@ function findInputRequestError(
 }
 
 /**
- * The first question that may not be put, and why. Each by the rules that stand now, and within their limits:
- * counted when it is asked, and where it is asked again, once.
+ * Returns the first input request that may not pass, with the reason. Each is decided by the rules now in force
+ * and counted against their limits; an input request that was made before is not counted again.
  */
 export async function enforceServerRequests(
   { call, principal, allowedServerRequests }: ServerRequestTarget,
@@ -238,7 +238,10 @@ function checkContent(name: ServerRequestName, params: JsonObject): Reason | und
   }
 }
 
-/** Where inspection has cut something out of a link, it held what may not pass; the rest is plain. */
+/**
+ * Writes every URL in its normalized form. Returns `undefined` if the content inspection changed one, since it
+ * then contained something that must not pass.
+ */
 export function showLinks(
   text: string,
   { inputRequests }: InputRequiredResult,
@@ -266,7 +269,7 @@ function cutMembers(text: string): string {
   );
 }
 
-/** Notes the question for whose sake a result was withheld. */
+/** Notes the input request that caused a result to be withheld. */
 export function noteWithheld(call: Call, { name }: InputRequest): void {
   addFinding(call.record.findings, {
     detector: `question:${name}`,

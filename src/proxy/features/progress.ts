@@ -1,36 +1,36 @@
-// Which notices of a server pass by how they come: progress only under a token that is live, and only
-// forwards; no more notices a second than a reader could take. What they say is judged elsewhere.
+// Limits notifications by how they arrive: progress passes only under an active token and only if it increases,
+// and progress and log messages have a maximum rate. Their content is checked elsewhere.
 // Source: MCP 2025-11-25, progress and logging (rate limits); docs/reference/protocol.md §4.2.
 
 import type { Admitted, SessionFacts } from '../../protocol/admitted-request.js';
 import { isObject, type JsonObject, type Message, type RequestId } from '../../protocol/jsonrpc.js';
 import type { Call, FollowedProgress, ProgressCount } from '../request-context.js';
 
-/** Progress and log messages of one exchange, or of one stream, in a second. */
+/** Progress and log messages of one response or one stream, per second. */
 export const MAX_NOTIFICATIONS_PER_SECOND = 100;
 const SECOND_MS = 1_000;
 
 const PROGRESS = 'notifications/progress';
 const MESSAGE = 'notifications/message';
 
-/** Why a notice is dropped, as findings name it. */
+/** Why a notification is dropped, in the spelling of findings. */
 export type NotificationError = 'stale-progress' | 'notice-flood';
 
-/** Judges the notices of one exchange or stream, in the order in which they come. */
+/** Checks the notifications of one response or stream, in order of arrival. */
 export type NotificationGate = {
-  /** `undefined` for what may pass. */
+  /** Returns `undefined` for a notification that may pass. */
   find(method: string, params: JsonObject | undefined): NotificationError | undefined;
 };
 
-/** The count of a live token; `undefined` for a token that nobody waits for. */
+/** The progress count of an active token; `undefined` for any other token. */
 type CountOf = (token: RequestId) => ProgressCount | undefined;
 
-/** A count that has not begun. */
+/** A count below every progress value. */
 export function createCount(): ProgressCount {
   return { last: Number.NEGATIVE_INFINITY };
 }
 
-/** Enters a request that asked for its progress, for as long as it runs; `undefined` for every other. */
+/** Registers a request that asked for progress while it runs; `undefined` for any other message. */
 export function followProgress({ ports }: Call, admitted: Admitted): FollowedProgress | undefined {
   const token = tokenOf(admitted.message);
   if (token === undefined || admitted.message.kind !== 'request') return undefined;
@@ -44,13 +44,13 @@ export function followProgress({ ports }: Call, admitted: Admitted): FollowedPro
   return followed;
 }
 
-/** The gate of what comes with the answer to a request: its own token alone is live. */
+/** The gate for messages that accompany the response to a request: only the request's own token is active. */
 export function createResponseGate(message: Message, count = createCount()): NotificationGate {
   const token = tokenOf(message);
   return createGate((named) => (named === token ? count : undefined));
 }
 
-/** The gate of what comes with the result of a task: the token of the call that began it is live too. */
+/** The gate for messages that accompany a task's result: the token of the call that created it is active too. */
 export function createTaskGate(
   { ports }: Call,
   { message, session }: Pick<Admitted, 'message' | 'session'>,
@@ -64,18 +64,18 @@ export function createTaskGate(
   });
 }
 
-/** The gate of a stream that nobody asked for: tokens of requests of its session that are under way are live. */
+/** The gate for an unsolicited stream: the tokens of its session's running requests are active. */
 export function createSessionGate({ ports }: Call, { hash = '' }: SessionFacts): NotificationGate {
   return createGate((token) => ports.findProgress(hash, token));
 }
 
-/** A gate over live tokens. */
+/** Creates a gate over the active tokens. */
 export function createGate(countOf: CountOf): NotificationGate {
   let second = 0;
   let notificationCount = 0;
 
   function isFlood(method: string): boolean {
-    // Of what has changed, each notice is needed; of what goes on, the newest.
+    // Every notification of a change is needed; of progress and log messages the newest are enough.
     if (method !== PROGRESS && method !== MESSAGE) return false;
     const now = Math.floor(performance.now() / SECOND_MS);
     if (now !== second) notificationCount = 0;
@@ -92,7 +92,7 @@ export function createGate(countOf: CountOf): NotificationGate {
   };
 }
 
-/** Counts a step; false for one under no live token, or that is none. */
+/** Counts one step of progress; false if it names no active token or does not increase. */
 function advance(params: JsonObject | undefined, countOf: CountOf): boolean {
   const token = params?.['progressToken'];
   const progress = params?.['progress'];
@@ -103,7 +103,7 @@ function advance(params: JsonObject | undefined, countOf: CountOf): boolean {
   return true;
 }
 
-/** The token under which a request asks for its progress. */
+/** The token under which a request asks for progress notifications. */
 export function tokenOf(message: Message): RequestId | undefined {
   const meta = 'params' in message ? message.params?.['_meta'] : undefined;
   const token = isObject(meta) ? meta['progressToken'] : undefined;

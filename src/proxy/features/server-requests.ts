@@ -1,6 +1,6 @@
-// What a server asks of a client: whether it may, whether what it asks is clean, and under which id the
-// client sees it. Each question is an exchange of its own, decided and recorded like one; what may not pass
-// is answered to the server in the gateway's name.
+// Checks server requests: whether the server may make one, whether its content is clean, and under which id the
+// client sees it. Each is decided and recorded like a client request. If it may not pass, the gateway itself
+// answers the server with an error.
 // Source: MCP 2025-11-25, sampling, elicitation, roots, ping; docs/contract.md §4 and §6.
 
 import { checkForm, readLink } from '../../inspection/elicitation/forms-and-links.js';
@@ -36,7 +36,7 @@ import {
 
 type ServerRequest = Extract<UpstreamMessage, { readonly kind: 'server-request' }>;
 
-/** One question on its way: its record is apart from that of the exchange that it came with. */
+/** One server request being checked. Its record is separate from that of the request it came with. */
 type ServerRequestContext = {
   readonly subject: Subject;
   readonly session: SessionFacts;
@@ -46,14 +46,17 @@ type ServerRequestContext = {
   readonly record: RequestRecord;
 };
 
-/** Refused questions of one stream that are recorded one by one; the rest are findings of the stream. */
+/** How many refused server requests of one stream are recorded one by one; the rest are findings of the stream. */
 const MAX_REFUSED_RECORDS = 64;
 
 const METHOD_NOT_FOUND = -32601;
 const INVALID_PARAMS = -32602;
 const INTERNAL_ERROR = -32603;
 
-/** What may not be asked does not exist; what is wrong with a question is its params; the rest is ours. */
+/**
+ * Error codes towards the server: a forbidden method does not exist, objectionable content is invalid params,
+ * and everything else is an internal error.
+ */
 const CODES: { readonly [reason in Reason]?: number } = {
   'sampling-forbidden': METHOD_NOT_FOUND,
   'roots-forbidden': METHOD_NOT_FOUND,
@@ -64,7 +67,7 @@ const CODES: { readonly [reason in Reason]?: number } = {
   'upstream-protocol': INVALID_PARAMS,
 };
 
-/** Judges one request of a server. What passes has an id that only this client can answer by. */
+/** Checks one server request. If it passes, its id is sealed so that only this client can reply to it. */
 export async function checkServerRequest(
   subject: Subject,
   reading: Read,
@@ -100,7 +103,7 @@ export async function checkServerRequest(
   return { kind: 'pass', text: outcome };
 }
 
-/** A ping is answered; what nobody may ask here does not exist. */
+/** Answers a ping; any other method that no server may call does not exist. */
 function respondPlain(
   { call }: Subject,
   session: SessionFacts,
@@ -111,7 +114,7 @@ function respondPlain(
   call.ports.replyToServer(call.incoming.upstream, { session, id, by: callerOf(call) }, reply);
 }
 
-/** The order of the controls, as for every message: decide, inspect, settle, record. */
+/** Runs the controls in the same order as for client requests: decide, inspect, limits, record. */
 async function examine(context: ServerRequestContext): Promise<Reason | { readonly text: string }> {
   const allow = decide(context);
   if (typeof allow === 'string') return allow;
@@ -131,7 +134,7 @@ async function examine(context: ServerRequestContext): Promise<Reason | { readon
   return { text: applyEdits(text.text, [{ ...span, text: JSON.stringify(sealed) }]) };
 }
 
-/** Declared by the client when the session was opened, and allowed by the rules that stand now. */
+/** Whether the client declared support when the session was opened, and the rules now in force allow it. */
 function decide({ subject, session, name, record }: ServerRequestContext): Allow | Reason {
   const { call, principal } = subject;
   const { policies, upstream } = call.snapshot;
@@ -151,7 +154,7 @@ function forbidden(name: ServerRequestName, reason: Reason): Reason {
   return name === 'roots' ? 'roots-forbidden' : reason;
 }
 
-/** The content, under the strictest profile that rules ask for, and what the question itself may hold. */
+/** Inspects the content under the strictest profile that rules name, and an elicitation's form or URL. */
 async function inspectServerRequest(
   { subject, reading, request, name, record }: ServerRequestContext,
   allow: Allow,
@@ -187,7 +190,7 @@ async function inspectServerRequest(
   }
 }
 
-/** Where inspection has cut something out of a link, it held what may not pass. */
+/** Refuses a URL that the content inspection changed, since it then contained something that must not pass. */
 function showLink(
   params: JsonObject,
   shown: { readonly text: string; readonly value: Json },
@@ -204,7 +207,7 @@ function showLink(
   return { text: applyEdits(shown.text, [edit]) };
 }
 
-/** Nothing of it passes: the server learns an error, the record the reason. */
+/** Drops the server request: the server gets an error, and the record the reason. */
 function refuseServerRequest(
   subject: Subject,
   session: SessionFacts,
@@ -261,13 +264,14 @@ function openServerRequestRecord(
   return record;
 }
 
-// The error by which a server of 2025-11-25 says that a person must open links first: its links are judged
-// as those of a question are, and it passes only where such questions may be asked.
-// Source: MCP 2025-11-25, elicitation, URL elicitation required error.
-
 export const URL_ELICITATION_REQUIRED = -32042;
 
-/** Judges such an error, which was inspected before. Withheld whole where one link may not be shown. */
+/**
+ * Checks the error by which a 2025-11-25 server says that the user must open URLs first. The error was inspected
+ * before. It passes only if URL elicitation is allowed and every URL may be shown; otherwise the whole error is
+ * withheld.
+ * Source: MCP 2025-11-25, elicitation, URL elicitation required error.
+ */
 export function checkUrlError(
   subject: Subject,
   inspected: Verdict,
@@ -283,7 +287,7 @@ export function checkUrlError(
   for (const [index, link] of links.entries()) {
     const span = spanOf(shown, ['error', 'data', 'elicitations', index, 'url']);
     const clean = readLink(link);
-    // Where inspection has cut something out of a link, it held what may not pass.
+    // A URL that the content inspection changed contained something that must not pass.
     if (span === undefined || clean === undefined || shownAt(shown, span) !== link) {
       return { kind: 'refused', refusal: refuseWith('elicitation-url') };
     }

@@ -1,5 +1,6 @@
-// Streams and ends of sessions (2025 era): the GET stream on which a server speaks unasked, and DELETE.
-// The same controls as for a POST: who, protocol, record; and every message is judged when it comes.
+// Session streams and the end of sessions (session era): the GET stream for unsolicited messages, streams that
+// are resumed, and DELETE. The same controls apply as for a POST: authentication, protocol checks, record; every
+// message is checked when it arrives.
 // Source: MCP 2025-11-25, transports, listening for messages from the server and session management.
 
 import type { Principal } from '../../policy/principal.js';
@@ -31,7 +32,7 @@ function openOf(call: Call, principal: Principal): (sealed: string) => SessionFa
   return (sealed) => call.ports.openSession(sealed, call.incoming.upstream, principal);
 }
 
-/** What the record knows of a stream, or of the end of a session. */
+/** Notes a stream, or the end of a session. */
 export function noteSession(call: Call, session: SessionFacts, method: string): void {
   call.record.client.era = sessionEra(session.version);
   call.record.client.version = session.version;
@@ -42,8 +43,8 @@ export function noteSession(call: Call, session: SessionFacts, method: string): 
 }
 
 /**
- * Opens a stream of a session towards the client, its own or one that goes on after an event, and keeps it
- * until someone leaves, the awaited answer has passed, or the token ends.
+ * Opens a stream of a session, its own or one that is resumed after an event, and keeps it open until either
+ * side leaves, the awaited response has passed, or the token expires.
  */
 export async function listen(call: Call, principal: Principal): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports } = call;
@@ -75,7 +76,7 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
     signal: incoming.signal,
     lastEventId: resumed?.upstreamId,
   });
-  // The upstream took its time to begin, and the session may have ended meanwhile.
+  // The upstream may have been slow to respond, so the session may have ended meanwhile.
   if (!isOpen(call, principal)) {
     if (outcome.kind === 'answer') outcome.abort();
     return refuseWith('unknown-session');
@@ -88,7 +89,7 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
   const stream: Stream = { call, principal, session, responsePlan };
   const registration = {
     session: incoming.headers['mcp-session-id'],
-    // What concerns the session is said on its own stream, and on no other.
+    // Notifications about the session go to its own stream and no other.
     announce(method: string): void {
       if (responsePlan !== undefined) return;
       void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
@@ -107,7 +108,7 @@ export async function listen(call: Call, principal: Principal): Promise<Refusal 
   return undefined;
 }
 
-/** Ends the stream once its session is unknown, be it as a part of another that was revoked. */
+/** Ends the stream once its session is unknown, also if it belongs to a session of an aggregate that was revoked. */
 function endWithSession(call: Call, principal: Principal, end: () => void): () => void {
   return call.ports.onVersion(() => {
     if (!isOpen(call, principal)) end();
@@ -122,11 +123,11 @@ type Stream = {
   readonly call: Call;
   readonly principal: Principal;
   readonly session: SessionFacts;
-  /** What the stream answers; `undefined` for the session's own. */
+  /** The plan of the response on a resumed stream; `undefined` for the session's own stream. */
   readonly responsePlan: ResponsePlan | undefined;
 };
 
-/** The answer that comes on a resumed stream is that of its request, in the record too. */
+/** Notes the original request, whose response the resumed stream carries. */
 function noteResumed(
   call: Call,
   { admitted }: ResponsePlan,
@@ -142,7 +143,7 @@ function noteResumed(
   target.requestId = message.kind === 'request' ? message.id : undefined;
 }
 
-/** A server without a stream of its own (405) still gets one from us: drift is announced there. */
+/** A server that offers no stream (405) is no reason to refuse one: the gateway announces drift on it. */
 function refusalOf(outcome: ForwardOutcome, isResponse: boolean): Refusal | undefined {
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
   if (
@@ -165,7 +166,7 @@ async function relayUntil(
   const checkUnsolicited = createUnsolicitedCheck(call, principal, session);
   const idOf = sessionEventIds(call, principal, session);
   const end = await pumpEvents(response, termsOfStream(call), async (event) => {
-    // Judged under the version that stands now, not the one under which the stream was opened.
+    // Checked under the version now in force, not the one under which the stream was opened.
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     await writeUnasked(call, event, checkUnsolicited, { idOf, leave });
     return call.outgoing.isClosed ? 'stop' : undefined;
@@ -173,7 +174,7 @@ async function relayUntil(
   if (isExcess(end) && !leave.aborted) noteRefusal(call, refuseWith(reasonOfEnd(end)));
 }
 
-/** The rest of an answer: judged like its beginning, and no longer than its caller may see it. */
+/** Relays the rest of a response, checked like its beginning, until the caller may no longer see it. */
 async function relayResumed(
   call: Call,
   responsePlan: ResponsePlan,
@@ -212,7 +213,7 @@ async function relayResumed(
   await writes.flush();
 }
 
-/** Whether the decision stands in the audit log. */
+/** Writes the decision to the audit log; false if that failed. */
 export async function putOnRecord(call: Call): Promise<boolean> {
   call.record.decision.action = 'forwarded';
   if (await call.ports.recordDecision(call.record)) return true;
@@ -220,7 +221,7 @@ export async function putOnRecord(call: Call): Promise<boolean> {
   return false;
 }
 
-/** Ends a session for its owner; for everyone else the id is unknown. */
+/** Ends a session for its owner. For any other caller the id is unknown. */
 export async function endSession(call: Call, principal: Principal): Promise<Refusal | undefined> {
   const { incoming, outgoing, ports, record } = call;
   const admitted = admitSessionEnd({
@@ -240,7 +241,7 @@ export async function endSession(call: Call, principal: Principal): Promise<Refu
   );
   if (outcome.kind === 'fault') return refuseWith(outcome.reason);
   outcome.release();
-  // Here the session has ended, whatever the upstream holds of it (a server may answer 405).
+  // The session has ended here, whatever state the upstream keeps (a server may answer 405).
   record.result = { ...record.result, status: 'ok', http: 204 };
   outgoing.send(204, {}, '');
   return undefined;

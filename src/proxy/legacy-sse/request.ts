@@ -1,6 +1,7 @@
-// A request on its way to a server of HTTP+SSE: it leaves under a sealed id, by which whoever holds the stream
-// knows what its answer is judged by. A cancellation names the request by the same id.
-// Source: MCP 2024-11-05, transports; ARCHITECTURE.md, "How a response finds its plan".
+// Requests of legacy SSE. Towards a legacy SSE server a request leaves under a sealed id, from which the replica
+// that holds the stream knows the plan of its response; a cancellation names the request by the same id. If the
+// upstream speaks another era, the POST ends with 202 and the response is written to the client's stream.
+// Source: MCP 2024-11-05, transports, HTTP with SSE; ARCHITECTURE.md, "How a response finds its plan".
 
 import { responseObligationsOf } from '../../policy/authorized-request.js';
 import type { Allow } from '../../policy/decision.js';
@@ -25,15 +26,11 @@ import { tokenOf } from '../features/progress.js';
 import type { Call } from '../request-context.js';
 import { timeLeftMs } from '../stream-lifetime.js';
 
-// The answer to what was posted to a channel, where the upstream answers as other eras do: the POST is done with
-// 202, and what the exchange writes goes to the stream that its client holds. Decides nothing.
-// Source: MCP 2024-11-05, transports, HTTP with SSE.
-
-/** Own codes of refusals that have a status and no message: outside -32768..-32000. */
+/** Error codes for refusals that have only an HTTP status: this plus the status, outside -32768..-32000. */
 const CODE_OF_STATUS = 1000;
 const ACCEPTED = 202;
 
-/** True for a message of HTTP+SSE before an upstream that does not speak it. */
+/** True for a legacy SSE message to an upstream that does not speak legacy SSE. */
 export function isBridged(
   { snapshot }: Pick<Call, 'snapshot'>,
   { era }: Pick<Admitted, 'era'>,
@@ -42,8 +39,8 @@ export function isBridged(
 }
 
 /**
- * Refuses what is answered on a stream that another replica holds: nobody could hear the answer. And what is
- * answered on one whose client does not read: the answers would be held here.
+ * Refuses a message whose stream is held by another replica, because its response could not be delivered, and a
+ * request whose client does not read its stream, because its response would have to be held here.
  */
 export function findLegacyStream(
   call: Call,
@@ -55,8 +52,8 @@ export function findLegacyStream(
 }
 
 /**
- * From here on the exchange answers on the channel. Returns the signal of the channel's end, which ends what is
- * under way for it; `undefined` for every message that is not answered there.
+ * From here on the response goes to the client's stream. Returns the signal that aborts when the stream ends,
+ * which cancels the request; `undefined` for a message that is not answered there.
  */
 export function moveToLegacyStream(call: Call, admitted: Admitted): LeaveSignal | undefined {
   const { message, session } = admitted;
@@ -75,7 +72,7 @@ function onLegacyStream(end: ClientEnd, id: RequestId): Outgoing {
   const whenCut = new Promise<void>((resolve) => {
     cut = resolve;
   });
-  // Whoever is cut off waits no longer for a client that does not read.
+  // After `cut`, a pending write no longer waits for a client that does not read.
   const write = (bytes: Uint8Array | string): void | Promise<void> => {
     const written = isCut ? undefined : end.write(bytes);
     return written && Promise.race([written, whenCut]);
@@ -84,15 +81,15 @@ function onLegacyStream(end: ClientEnd, id: RequestId): Outgoing {
     get isClosed() {
       return isCut || end.isClosed;
     },
-    // The message was answered with 202; its headers have gone.
+    // The message was already answered with 202, so its headers have been sent.
     also: () => undefined,
     send(status, headers, body) {
-      // What was said on the channel before is acknowledged by the POST, which has ended.
+      // A 202 means that a refusal was already written to the stream; the POST itself has ended.
       if (status !== ACCEPTED) void write(encodeSseMessage(messageIn(id, status, headers, body)));
     },
     open: () => undefined,
     write,
-    // The channel goes on; only this exchange says no more.
+    // The stream stays open for other responses.
     end: () => undefined,
     cut() {
       isCut = true;
@@ -101,7 +98,7 @@ function onLegacyStream(end: ClientEnd, id: RequestId): Outgoing {
   };
 }
 
-/** A whole answer as the message that it is; one that is none, such as a page of an error, as an error. */
+/** A JSON body as the message that it is; any other body, such as a plain-text refusal, as a JSON-RPC error. */
 export function messageIn(
   id: RequestId,
   status: number,
@@ -114,7 +111,7 @@ export function messageIn(
   return isMessage ? text : renderError(id, CODE_OF_STATUS + status, text);
 }
 
-/** The message under the id that the server is to know it by. */
+/** The message under the sealed id by which the server is to know it. */
 export function addressRequest(
   call: Call,
   principal: Principal,
@@ -145,8 +142,8 @@ export function addressRequest(
 }
 
 /**
- * What the server has taken under a sealed id is waited for where this replica holds the stream; what was
- * cancelled is waited for no longer.
+ * After the server has accepted a message, waits for its response if this replica holds the stream. A cancelled
+ * request is no longer waited for.
  */
 export function awaitLateResponse(call: Call, admitted: Admitted): void {
   const { message, rule } = admitted;
@@ -159,21 +156,21 @@ export function awaitLateResponse(call: Call, admitted: Admitted): void {
   else awaited?.add(sealed, timeLeftMs(call));
 }
 
-/** What stands there as it left; `undefined` where it left as it came. */
+/** The sealed value that was edited in at this path; `undefined` if the value was not changed. */
 function sealedAt({ text, edits }: Admitted, path: readonly string[]): string | undefined {
   const span = spanOf(text, path);
   const edit = edits.find(({ start }) => start === span?.start);
   return edit === undefined ? undefined : String(JSON.parse(edit.text));
 }
 
-/** What the channel still owes, where this replica holds it. */
+/** The responses that the stream still waits for, if this replica holds it. */
 function awaitedOf({ ports }: Call, { era, session }: Admitted): AwaitedResponses | undefined {
   return era === '2024' && session !== undefined
     ? ports.legacySse.find(session)?.awaited
     : undefined;
 }
 
-/** The sealed id is its progress token too: whoever holds the stream knows by it whose progress it is. */
+/** The sealed id is also used as progress token, so that progress can be matched to its request on any replica. */
 function underSealed(admitted: Admitted, sealed: string): Admitted {
   const addressed = replace(admitted, ['id'], sealed);
   return tokenOf(admitted.message) === undefined
@@ -191,7 +188,7 @@ function seal(
   return ports.legacySse.sealRequest(sent, { upstream: incoming.upstream, principal, session });
 }
 
-/** What this replica did not send stays as it is: no server knows it by the id of the client. */
+/** The id of a request that this replica did not send stays unchanged; no server knows the client's id. */
 function addressCancellation(call: Call, admitted: Admitted): Admitted {
   const { message, session, rule } = admitted;
   if (rule.method !== 'notifications/cancelled' || session === undefined) return admitted;

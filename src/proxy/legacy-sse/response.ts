@@ -1,7 +1,9 @@
-// Judges what a server of HTTP+SSE says on a channel: an answer by the plan that its sealed id holds, under the
-// client's own id again; everything else like on the stream of a session. Each answer has a record of its
-// own, because the exchange that asked for it ended when it was posted, on whichever replica.
-// Source: MCP 2024-11-05, transports; ARCHITECTURE.md, "How a response finds its plan".
+// Checks what a legacy SSE server sends on its stream. A response is checked by the plan in its sealed id and
+// gets the client's own id back; anything else is checked like a message of a session stream. Each response has
+// a record of its own, because the request that it answers ended when it was posted, on whichever replica. A
+// response that does not arrive within the time a request may take is refused on the stream.
+// Source: MCP 2024-11-05, transports, HTTP with SSE; ARCHITECTURE.md, "How a response finds its plan"; MCP
+// 2025-11-25, lifecycle (timeouts).
 
 import type { Principal } from '../../policy/principal.js';
 import { openRecord } from '../../policy/record.js';
@@ -20,21 +22,17 @@ import { createResponseCheck } from '../response-pipeline.js';
 import { gatherWrites, writeFailure, writeVerdict } from '../sse-response.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 
-// The answers that a channel still owes its client. What was posted ended with 202 long before; whoever holds
-// the stream waits for what comes under its id, and no longer than an exchange may take.
-// Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, lifecycle (timeouts).
-
-/** Requests of one channel that may wait for their answers at once. */
+/** How many requests of one stream may wait for their responses at once. */
 export const MAX_AWAITED = 1024;
 
 type AwaitedResponseEvents = {
-  /** True for an id whose answer came before it was waited for: servers answer before their 202 is read. */
+  /** True if the response has already arrived: servers may respond before their 202 is read. */
   hasCome(id: string): boolean;
-  /** Told of each id whose answer did not come in time, once. */
+  /** Called once for each id whose response did not arrive in time. */
   onLate(id: string): void;
 };
 
-/** Waits for nothing yet. */
+/** Creates the table of awaited responses, with their timeouts. */
 function createAwaitedResponses({ hasCome, onLate }: AwaitedResponseEvents): AwaitedResponses {
   const awaited = new Map<string, NodeJS.Timeout>();
 
@@ -63,7 +61,7 @@ function createAwaitedResponses({ hasCome, onLate }: AwaitedResponseEvents): Awa
   };
 }
 
-/** Requests whose second answer is known as such; of older ones clients know it themselves. */
+/** How many answered ids are remembered to recognize a second response. Clients recognize older ones themselves. */
 const MAX_ANSWERED = 1024;
 const PROGRESS = 'notifications/progress';
 
@@ -74,20 +72,20 @@ type LegacyStream = {
   checkUnsolicited: (data: string) => Promise<string | undefined>;
   readonly answered: Set<string>;
   readonly awaited: AwaitedResponses;
-  /** How far requests are that told of it, by their sealed ids. */
+  /** The progress of running requests, by their sealed ids. */
   readonly counts: Map<string, ProgressCount>;
-  /** That of the message at hand, where it tells progress of a live request. */
+  /** The progress count for the current message, if it reports progress of a running request. */
   liveProgress: ProgressCount | undefined;
 };
 
 export type LegacySseWriter = {
-  /** Writes what may pass of a message. One at a time, in order. */
+  /** Writes what may pass of one message. Must be called for one message at a time, in order. */
   write(data: string, leave: AbortSignal): Promise<void>;
-  /** What was posted by this replica and is not answered yet; past its time it is refused on the channel. */
+  /** This replica's requests that have no response yet. Each is refused on the stream when its time is up. */
   readonly awaited: AwaitedResponses;
 };
 
-/** Makes what writes on one channel. Whoever ends the channel closes what it awaits. */
+/** Creates the writer for one stream. The caller must close `awaited` when the stream ends. */
 export function createLegacySseWriter(
   call: Call,
   principal: Principal,
@@ -122,7 +120,7 @@ export function createLegacySseWriter(
 
 type Envelope = ReturnType<typeof readEnvelope> | undefined;
 
-/** What a message answers, if it answers anything that was asked in this session. */
+/** The request that a message answers, if it was sent in this session and has not been answered yet. */
 function findSent(stream: LegacyStream, envelope: Envelope): SentFacts | undefined {
   const { answered } = stream;
   if (envelope?.kind !== 'result' && envelope?.kind !== 'error') return undefined;
@@ -133,7 +131,7 @@ function findSent(stream: LegacyStream, envelope: Envelope): SentFacts | undefin
   return sent;
 }
 
-/** From here on whatever comes under this id is no answer. */
+/** Any further response under this id is ignored. */
 function noteResponded({ answered, awaited, counts }: LegacyStream, id: string): void {
   const [oldest] = answered;
   if (answered.size >= MAX_ANSWERED && oldest !== undefined) answered.delete(oldest);
@@ -150,7 +148,7 @@ function openSent({ call, principal, session }: LegacyStream, id: string): SentF
   });
 }
 
-/** Progress under the token that the client gave; what names no live request stays as it came, and is dropped. */
+/** Restores the client's progress token. Progress of no running request stays as it is, and is dropped. */
 function underOwnToken(stream: LegacyStream, envelope: Envelope, data: string): string {
   if (envelope?.kind !== 'notification' || envelope.method !== PROGRESS) return data;
   const sealed = envelope.params?.['progressToken'];
@@ -172,7 +170,7 @@ function countOf({ counts }: LegacyStream, sealed: string): ProgressCount {
   return count;
 }
 
-/** Of progress, the request that the message at hand named is the one that counts. */
+/** The gate for progress counts against the request that the current message named. */
 function gateOf(stream: LegacyStream): NotificationGate {
   return createGate(() => stream.liveProgress);
 }
@@ -190,7 +188,7 @@ async function writeResponse(
   const text = applyEdits(data, [{ ...span, text: JSON.stringify(sent.id) }]);
   await record(openResponding(call, plan, sent), text, async (responding) => {
     const verdict = isLate(call, sent) ? LATE : await checkAwaited(responding, plan, text);
-    // The channel ended while it was judged: nobody is there to be answered.
+    // The stream ended during the check, so there is no client to respond to.
     if (leave.aborted) return DROP;
     if (verdict.kind === 'own' && !verdict.isError && sent.method === 'initialize')
       learnAllowedServerRequests(stream, sent);
@@ -198,7 +196,7 @@ async function writeResponse(
   });
 }
 
-/** What never came is refused in its place and on record; its server learns that nobody waits any more. */
+/** Refuses a request whose response never arrived, on the stream and in the record, and cancels it at the server. */
 async function endLate(stream: LegacyStream, id: string): Promise<void> {
   const { call, principal, session } = stream;
   const sent = openSent(stream, id);
@@ -211,7 +209,7 @@ async function endLate(stream: LegacyStream, id: string): Promise<void> {
     call.ports.giveUp(call.incoming.upstream, { session, id, by: callerOf(call) });
 }
 
-/** Writes what an answer came to, and closes its record, whatever happens. */
+/** Writes the outcome of one response and closes its record, whatever happens. */
 async function record(
   responding: Call,
   text: string,
@@ -230,7 +228,7 @@ async function record(
   await writes.flush();
 }
 
-/** An exchange takes no longer than it may, though its answer comes apart. */
+/** The time limit of a request also applies if its response arrives on the stream. */
 function isLate({ snapshot }: Call, { sentAt }: SentFacts): boolean {
   return Date.now() - sentAt > snapshot.limits.exchangeMaxMs;
 }
@@ -238,8 +236,8 @@ function isLate({ snapshot }: Call, { sentAt }: SentFacts): boolean {
 const LATE: Verdict = { kind: 'refused', refusal: refuseWith('upstream-timeout') };
 
 /**
- * Judged under the version that stands now, and passed under the one that stands then: who may no longer see a
- * thing gets no more of it.
+ * Checks a response under the version now in force, and again under the one in force after the check: a caller
+ * who may no longer see the target gets no more of it.
  */
 async function checkAwaited(call: Call, plan: ResponsePlan, text: string): Promise<Verdict> {
   if (!maySee(plan.admitted.target, plan.principal, call.snapshot)) return UNSEEN;
@@ -253,7 +251,7 @@ const UNSEEN: Verdict = {
   refusal: refuseWith('no-matching-allow', { listed: false }),
 };
 
-/** What a server may ask was declared by whoever opened the session, and granted when it was sent. */
+/** Applies the server requests that the client declared in `initialize`, as granted when it was sent. */
 function learnAllowedServerRequests(
   stream: LegacyStream,
   { allowedServerRequests }: SentFacts,
@@ -263,7 +261,7 @@ function learnAllowedServerRequests(
   stream.checkUnsolicited = createUnsolicitedCheck(call, principal, stream.session, gateOf(stream));
 }
 
-/** The exchange of the answer: it was allowed when it was asked for, and its record begins then. */
+/** The context of a response. It was allowed when it was requested, and its record begins at that time. */
 function openResponding(call: Call, { admitted, principal }: ResponsePlan, sent: SentFacts): Call {
   const waitedMs = Math.max(0, Date.now() - sent.sentAt);
   const incoming = {

@@ -1,7 +1,10 @@
-// The channel of a session of HTTP+SSE: one stream, whose first event says where to post, and on which every
-// answer and every word of the server comes. Opened under the same controls as every stream: who, record,
-// room; ended with its client, its token, its session or its upstream.
-// Source: MCP 2024-11-05, transports, HTTP with SSE; docs/contract.md §2.
+// The stream of a legacy SSE session: its first event names the message endpoint, and all responses and server
+// messages arrive on it. It is opened under the same controls as every stream (authentication, record, quota)
+// and ends with its client, token, session or upstream. If the upstream speaks another era, the upstream's
+// session stream is relayed once it exists, and responses are written by their own requests
+// (legacy-sse/request.ts).
+// Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, listening for messages;
+// docs/contract.md §2.
 
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,28 +34,23 @@ import { aborted, holdStream } from '../stream-lifetime.js';
 import { createUnsolicitedCheck } from '../unsolicited-messages.js';
 import { createLegacySseWriter, type LegacySseWriter } from './response.js';
 
-// The channel of a client of HTTP+SSE before an upstream of another era: the stream of the upstream's session,
-// once there is one, told on the channel under the judge of all unasked messages. Answers come by
-// their own exchanges (channel-outgoing.ts); nothing of them is read here.
-// Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, listening for messages.
-
-/** A client of HTTP+SSE cannot ask for the stream again, so the gateway does, first after this time. */
+/** The delay before the upstream's stream is reopened, which a legacy SSE client cannot do itself. */
 const AGAIN_AFTER_MS = 1_000;
-/** Where none is given, each wait is twice the one before, up to this. */
+/** Upper bound of that delay, which doubles with each failure. */
 const MAX_AGAIN_AFTER_MS = 30_000;
-/** A server without a stream of its own; what the gateway sees is announced all the same. */
+/** Statuses of a server without such a stream. The client's stays open for what the gateway itself announces. */
 const NO_STREAM: ReadonlySet<number> = new Set([405]);
 const SESSION_LOST: ReadonlySet<number> = new Set([400, 404]);
 
-/** What a channel of this kind stands on. */
+/** What a bridged stream needs. */
 type Bridged = {
   readonly call: Call;
   readonly principal: Principal;
-  /** The session as it is known now: what may be asked in it is known once it was initialized. */
+  /** The session in its current form: the allowed server requests are known only after `initialize`. */
   readonly session: () => SessionFacts | undefined;
 };
 
-/** Relays until someone leaves, or the session is lost at the upstream: then the channel ends with it. */
+/** Relays until either side leaves. If the upstream loses the session, the client's stream ends too. */
 async function relayBridged(bridged: Bridged, leave: AbortSignal): Promise<void> {
   const terms = termsOfStream(bridged.call);
   const at: Position = { lastEventId: undefined, waitMs: AGAIN_AFTER_MS, terms };
@@ -61,15 +59,15 @@ async function relayBridged(bridged: Bridged, leave: AbortSignal): Promise<void>
   }
 }
 
-/** The event after which the next stream of the upstream goes on, and how long it is waited for. */
+/** The event after which the upstream's next stream resumes, and the delay before it is opened, in milliseconds. */
 type Position = {
   lastEventId: string | undefined;
   waitMs: number;
-  /** What the streams of the channel may bring, one after the other. */
+  /** The limits that the successive upstream streams share. */
   readonly terms: PumpTerms;
 };
 
-/** Relays one stream of the upstream, if it gives one; false where there will be no other. */
+/** Relays one stream of the upstream, if it offers one. False if no other is to be opened. */
 async function relayNext(bridged: Bridged, leave: AbortSignal, at: Position): Promise<boolean> {
   const outcome = await open(bridged, leave, at.lastEventId);
   if (outcome === undefined) return false;
@@ -105,7 +103,7 @@ function isStream({ status, headers }: UpstreamResponse): boolean {
   return status === 200 && mediaType(headers['content-type']) === 'text/event-stream';
 }
 
-/** False where the gateway ended it. */
+/** Relays one stream until it ends; false if the gateway ended it because it exceeded a limit. */
 async function relayOne(
   { call, principal, session }: Bridged,
   response: UpstreamResponse,
@@ -119,12 +117,12 @@ async function relayOne(
   const checkUnsolicited =
     facts === undefined ? undefined : createUnsolicitedCheck(call, principal, facts);
   const end = await pumpEvents(response, at.terms, async (event) => {
-    // Judged under the version that stands now, not the one under which the channel was opened.
+    // Checked under the version now in force, not the one under which the stream was opened.
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     if (event.kind !== 'message') return undefined;
     at.lastEventId = event.id ?? at.lastEventId;
     const text = event.data === '' ? undefined : await checkUnsolicited?.(event.data);
-    // Whoever was shut out while it was judged is told nothing more.
+    // If access was revoked during the check, nothing more is written.
     if (text !== undefined && !leave.aborted) await call.outgoing.write(encodeSseMessage(text));
     return call.outgoing.isClosed ? 'stop' : undefined;
   });
@@ -134,24 +132,24 @@ async function relayOne(
   return false;
 }
 
-/** Opens the stream that a GET asks for: a channel, or one of a session. */
+/** Opens the stream that a GET requests: a legacy SSE stream, or one of a session. */
 export function openStream(call: Call, principal: Principal): Promise<Refusal | undefined> {
   return opensLegacyStream(call) ? openLegacyStream(call, principal) : listen(call, principal);
 }
 
-/** True on a channel's own path, and on the upstream's own for a client that probes for this transport. */
+/** True on the path for legacy SSE, and on the upstream's own path for a client that probes for this transport. */
 function opensLegacyStream({ incoming: { legacySsePath, headers } }: Call): boolean {
   return legacySsePath === 'events' || probesForLegacySse(headers);
 }
 
-/** What a channel stands on at the upstream: where messages go, and who tells what is said there. */
+/** The upstream side of a stream: where messages are posted, and how its messages are relayed. */
 type LegacySseUpstream = {
   readonly messageEndpoint: string;
   begin(stream: OpenedLegacyStream): Begun;
   abort(): void;
 };
 
-/** A channel on which both sides are: what is owed there apart from every exchange, and what tells it. */
+/** A stream with both sides open: the responses it waits for, and the relay of its messages. */
 type Begun = {
   readonly awaited: AwaitedResponses | undefined;
   relay(leave: AbortSignal): Promise<void>;
@@ -164,7 +162,7 @@ type OpenedLegacyStream = {
   readonly session: SessionFacts;
 };
 
-/** Opens a channel on both sides and keeps it until one of them leaves. */
+/** Opens the stream on both sides and keeps it until one of them leaves. */
 async function openLegacyStream(call: Call, principal: Principal): Promise<Refusal | undefined> {
   const { incoming, ports } = call;
   const { upstream } = incoming;
@@ -203,7 +201,7 @@ async function openDirect(call: Call): Promise<LegacySseUpstream | Refusal> {
   };
 }
 
-/** The upstream speaks another transport, and its session begins with the client's handshake. */
+/** The upstream side if the upstream speaks another transport. Its session begins with the client's handshake. */
 const BRIDGE: LegacySseUpstream = {
   messageEndpoint: BRIDGED_LEGACY_SSE,
   begin({ call, principal, sealed }) {
@@ -211,7 +209,7 @@ const BRIDGE: LegacySseUpstream = {
     const session = (): SessionFacts | undefined =>
       ports.openSession(sealed, incoming.upstream, principal);
     return {
-      // The exchanges themselves wait.
+      // Each pipeline run waits for its own response.
       awaited: undefined,
       relay: (leave) => relayBridged({ call, principal, session }, leave),
     };
@@ -226,7 +224,7 @@ async function serve(stream: OpenedLegacyStream, upstreamSide: LegacySseUpstream
   call.record.result = { ...call.record.result, status: 'ok', http: 200 };
   outgoing.open(200, STREAM_HEADERS);
   const over = new AbortController();
-  // Every call under way for the channel listens.
+  // Every request in progress on the stream listens to this signal.
   setMaxListeners(0, over.signal);
   const announce = (method: string): void =>
     void outgoing.write(encodeSseMessage(JSON.stringify({ jsonrpc: '2.0', method })));
@@ -239,14 +237,14 @@ async function serve(stream: OpenedLegacyStream, upstreamSide: LegacySseUpstream
   } finally {
     leave();
     awaited?.close();
-    // Nothing can answer in it any more.
+    // No message can be answered on this stream any more.
     over.abort();
     ports.endSession(sealed, incoming.upstream);
     if (upstreamSide === BRIDGE) await endAtUpstream(stream);
   }
 }
 
-/** Answers are written by many exchanges, none of which waits for the others: what is unread is counted. */
+/** Many requests write to the stream without waiting for each other, so the characters not yet read are counted. */
 function clientEnd(
   { outgoing, snapshot }: Call,
   signal: AbortSignal,
@@ -274,7 +272,7 @@ function clientEnd(
   };
 }
 
-/** The session that was opened for the channel ends with it. */
+/** Ends the upstream session that was opened for this stream. */
 async function endAtUpstream({ call, session }: OpenedLegacyStream): Promise<void> {
   const ended = await call.ports.forwardSessionEnd(call.incoming.upstream, session, callerOf(call));
   if (ended.kind === 'answer') ended.release();
@@ -289,7 +287,7 @@ async function relayLegacyStream(
   leave.addEventListener('abort', abort, { once: true });
   if (leave.aborted) abort();
   const end = await pumpEvents(response, termsOfStream(call), async (event) => {
-    // Judged under the version that stands now, not the one under which the channel was opened.
+    // Checked under the version now in force, not the one under which the stream was opened.
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     if (event.kind !== 'message') await call.outgoing.write(upkeepOf(event));
     else if (event.data !== '') await writer.write(event.data, leave);

@@ -1,6 +1,6 @@
-// What of a subscription a caller may listen to (2026): notices about a list where they are shown something
-// of its kind, notices about a resource where they may read it, notices about tasks of their own. The rest is
-// taken out of the request.
+// Narrows a subscription (2026-07-28) to what its caller may receive: list changes if the caller sees an item of
+// that kind, updates of resources that the caller may read, and the status of the caller's own tasks. The rest
+// is removed from the request.
 // Source: MCP 2026-07-28, subscriptions; docs/contract.md §4, law 2.
 
 import { decideRequest, type ListedKind, listsKind } from '../../../policy/decide.js';
@@ -30,7 +30,7 @@ const KINDS: { readonly [filter in ListFilter]: ListedKind } = {
   resourcesListChanged: 'resource',
 };
 
-/** The message, asking for no more than its caller may listen to. */
+/** The message, with its filter reduced to what the caller may receive. */
 export function narrowListen(call: Call, principal: Principal, admitted: Admitted): Admitted {
   const requested = paramsOf(admitted)['notifications'];
   const asked = readFilter(requested) ?? EMPTY_FILTER;
@@ -52,17 +52,17 @@ export function narrowListen(call: Call, principal: Principal, admitted: Admitte
   return amendAdmitted(admitted, [{ ...span, text: JSON.stringify(writeFilter(sent)) }]);
 }
 
-/** Tasks that are listened to, by the ids that their client knows. */
+/** The tasks in the filter, by the ids that the client knows. */
 export type ListenedTasks = ReadonlyMap<string, OpenedTask>;
 
-/** Those of these ids that are tasks of the caller here. */
+/** Those of the given ids that are tasks of this caller at this upstream. */
 export function openListened(
   { incoming, ports, snapshot }: Call,
   principal: Principal,
   ids: readonly string[],
 ): ListenedTasks {
   const opened = new Map<string, OpenedTask>();
-  // Where the upstream speaks another era, nobody has tasks.
+  // No tasks exist if the upstream speaks another era.
   if (eraTowards('2026', snapshot.carried) !== '2026') return opened;
   for (const sealed of ids) {
     const facts = ports.tasks.open(sealed, { upstream: incoming.upstream, principal });
@@ -71,7 +71,7 @@ export function openListened(
   return opened;
 }
 
-/** What of a filter one version of the rules allows this caller. */
+/** The part of a filter that the current rules allow this caller. */
 export function allowedFilter(
   call: Call,
   principal: Principal,

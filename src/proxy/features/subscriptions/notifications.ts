@@ -1,5 +1,6 @@
-// Judges one message on the stream of a subscription (2026): is it of this stream, was it asked for, may it
-// still be known, is it clean. Answers the text to write and whether the stream ends with it.
+// Checks one message on the stream of a subscription (2026-07-28): does it belong to the stream, was it
+// subscribed to, may the caller still know it, is its content clean? Returns the text to write and whether the
+// stream ends with it.
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
 
 import { NO_CARRY } from '../../../inspection/responses.js';
@@ -39,20 +40,20 @@ import { createResponseGate } from '../progress.js';
 import { checkTaskNotification } from '../tasks/status.js';
 import { allowedFilter, type ListenedTasks } from './filter.js';
 
-/** One open subscription. `agreed` is what was acknowledged; nothing passes before. */
+/** One open subscription. `agreed` is the acknowledged filter; nothing passes before the acknowledgement. */
 export type Subscription = {
   readonly call: Call;
   readonly authorized: AuthorizedRequest;
   readonly id: RequestId;
   readonly requested: ListenFilter;
-  /** Tasks that were asked for; `agreed` says which of them are listened to. */
+  /** The tasks that were requested; `agreed` says which of them were accepted. */
   readonly listened: ListenedTasks;
   agreed: ListenFilter | undefined;
-  /** The upstream tells nothing here: the gateway alone keeps it open. */
+  /** The upstream sends nothing on this stream; only the gateway keeps it open. */
   isOurs: boolean;
   /** Its result or its failure has been written. */
   isOver: boolean;
-  /** Notices of our own so far. */
+  /** How many notifications the gateway itself has sent. */
   sentNotifications: number;
 };
 
@@ -66,7 +67,7 @@ const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
 const UPDATED = 'notifications/resources/updated';
 const TASK_STATUS = 'notifications/tasks';
 
-/** Judges one message of the upstream. */
+/** Checks one message of the upstream. */
 export async function checkSubscriptionMessage(
   subscription: Subscription,
   data: string,
@@ -98,7 +99,7 @@ export async function checkSubscriptionMessage(
   }
 }
 
-/** A server that has nothing to tell may end at once; the gateway goes on where it has. */
+/** A server with nothing to report may end at once. The gateway continues if it can announce list changes. */
 async function checkEnd(subscription: Subscription, reading: Read): Promise<CheckedMessage> {
   const { agreed, isOurs } = subscription;
   if (agreed === undefined) return fail(subscription, 'upstream-protocol');
@@ -138,8 +139,8 @@ async function checkNotification(
 }
 
 /**
- * What is agreed: of resources, what both sides name; of lists, all that was asked for and allowed, because
- * the gateway tells of them where the upstream does not.
+ * Acknowledges the subscription. Agreed are the resources and tasks that both sides name, and all lists that
+ * were requested and allowed, because the gateway announces their changes if the upstream does not.
  */
 async function acknowledge(
   subscription: Subscription,
@@ -167,14 +168,14 @@ async function acknowledge(
   return { text, isLast: false };
 }
 
-/** The ids of a server look like secrets, and none of them is told. */
+/** Removes the server's task ids before inspection: they look like secrets, and none of them reaches the client. */
 function withoutTasks(reading: Read, { tasks }: ListenFilter): Read {
   if (tasks.length === 0) return reading;
   const cut = readJsonText(removeMember(reading.text, ['params', 'notifications'], 'taskIds'));
   return cut.ok ? cut : reading;
 }
 
-/** How a task stands, told as the answer to a look at it would be. */
+/** Checks a task status notification like the response to `tasks/get`. */
 async function checkTaskStatus(
   subscription: Subscription,
   reading: Read,
@@ -201,7 +202,7 @@ async function checkTaskStatus(
   return text === undefined ? drop(subscription, 'withheld-notice') : { text, isLast: false };
 }
 
-/** Listed again first: a client that asks at once must not be shown what has not been verified. */
+/** Lists the upstream again first: a client that lists at once must not be shown unverified definitions. */
 async function checkListChanged(
   subscription: Subscription,
   filter: ListenFilter['lists'][number],
@@ -209,13 +210,13 @@ async function checkListChanged(
   const { call, id } = subscription;
   const before = subscription.sentNotifications;
   await call.ports.noteListChanged(call.incoming.upstream);
-  // The new sight of the upstream was announced here already.
+  // The gateway has already announced the new listing on this stream.
   if (subscription.sentNotifications !== before) return NOTHING;
-  // Said in our own words: what else the upstream put into it is nobody's to read.
+  // Rebuilt rather than forwarded: anything else that the upstream put into the notification must not pass.
   return { text: renderListChanged(id, filter), isLast: false };
 }
 
-/** A resource that is subscribed to, or one below it, that the caller may read now. */
+/** Whether the URI is a resource that is subscribed to, or one below it, and the caller may still read it. */
 function isSubscribedTo(subscription: Subscription, { uris }: ListenFilter, uri: string): boolean {
   const named = normalizeUri(uri);
   if (named === undefined) return false;
@@ -259,7 +260,7 @@ function drop({ call }: Subscription, detector: string): CheckedMessage {
   return NOTHING;
 }
 
-/** In a stream that has begun, a refusal is the last event (docs/contract.md §6). */
+/** Once a stream has begun, a refusal is its last event (docs/contract.md §6). */
 function fail(subscription: Subscription, reason: Reason): CheckedMessage {
   const { call } = subscription;
   const refusal = refuseWith(reason);

@@ -1,6 +1,7 @@
-// The stream of a subscription (2026): acknowledged first, then notices that were asked for and are still
-// allowed, each judged under the version that stands when it comes. What drifts or is reloaded is told by
-// the gateway itself, also where the upstream knows no subscriptions. A client that leaves cancels.
+// The stream of a subscription (2026-07-28): the acknowledgement first, then the notifications that were
+// subscribed to and are still allowed, each checked under the version then in force. Drift and reloads are
+// announced by the gateway itself, even if the upstream does not support subscriptions. A client that
+// disconnects cancels the subscription.
 // Source: MCP 2026-07-28, subscriptions (subscriptions/listen).
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
@@ -34,14 +35,14 @@ const METHOD_NOT_FOUND = -32601;
 const UNSUPPORTED_STATUSES: ReadonlySet<number> = new Set([404, 405]);
 
 /**
- * True for a request that waits for others and takes no place of an exchange. Its header is compared with
- * its body before anything leaves, so it opens no second way.
+ * True for a request that opens a long-lived stream and takes no concurrency slot. Only its header is read here,
+ * which is safe because the header is compared with the body before anything is forwarded.
  */
 export function requestsStream({ headers }: Incoming): boolean {
   return headers['mcp-method'] === LISTEN;
 }
 
-/** Relays the stream of a subscription, or says why there is none. */
+/** Relays the stream of a subscription, or returns the refusal to send instead. */
 export async function relaySubscription(
   call: Call,
   authorized: AuthorizedRequest,
@@ -61,7 +62,7 @@ export async function relaySubscription(
   return refuseWith(response.status >= 500 ? 'upstream-unavailable' : 'upstream-protocol');
 }
 
-/** A whole answer is an error: of a server without the method, or of one that will not. */
+/** A JSON response is an error: the server lacks the method (then the gateway serves alone), or refuses. */
 async function relayRefused(
   call: Call,
   authorized: AuthorizedRequest,
@@ -79,7 +80,7 @@ async function relayRefused(
   return sendOwn(call, verdict, response.status, bytes);
 }
 
-/** Serves the stream until someone leaves, the token ends, or nothing of it is allowed any more. */
+/** Serves the stream until either side leaves, the token expires, or nothing in the filter is allowed any more. */
 async function serve(
   call: Call,
   authorized: AuthorizedRequest,
@@ -102,7 +103,7 @@ async function serve(
     try {
       await run(subscription, response, leave);
     } catch (error) {
-      // The headers have left, so the refusal that a fault ends in can only be the last event.
+      // The headers have been sent, so the refusal can only be written as the last event.
       ports.report(error, incoming.id);
       subscription.isOver = true;
       await fail(call, 'internal');
@@ -124,7 +125,7 @@ async function run(
   if (subscription.isOurs && !isEmpty(subscription.agreed)) await aborted(leave);
 }
 
-/** A stream that the gateway ends, ends in good order; one that broke off upstream breaks off here too. */
+/** Writes the final result if the gateway ends the stream. A stream that broke off upstream breaks off here too. */
 async function sendFinalResponse(subscription: Subscription, leave: AbortSignal): Promise<void> {
   const { call, id, agreed, isOurs, isOver } = subscription;
   if (agreed === undefined || isOver || !(isOurs || leave.aborted)) return;
@@ -153,7 +154,7 @@ function idOf(message: AuthorizedRequest['admitted']['message']): RequestId {
   return message.id;
 }
 
-/** The upstream knows no subscriptions: what the gateway can tell of by itself is all there is. */
+/** The upstream does not support subscriptions, so only the list changes that the gateway sees are announced. */
 function acknowledgeOwn(subscription: Subscription): void {
   const { call, id, requested } = subscription;
   subscription.isOurs = true;
@@ -179,7 +180,7 @@ async function relayNotifications(
     call.snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;
     const checked = await checkSubscriptionMessage(subscription, event.data);
     if (leave.aborted) {
-      // It ended while this was judged, and its last word is the farewell.
+      // The subscription ended during the check, so its last message is the final result.
       subscription.isOver = false;
       return 'stop';
     }
@@ -195,14 +196,14 @@ async function relayNotifications(
   }
 }
 
-/** In a stream that has begun, a refusal is the last event (docs/contract.md §6). */
+/** Once a stream has begun, a refusal is its last event (docs/contract.md §6). */
 async function fail(call: Call, reason: Reason): Promise<void> {
   const writes = gatherWrites(call.outgoing);
   writeFailure(call, refuseWith(reason), writes);
   await writes.flush();
 }
 
-/** Tells of a change that the gateway itself has seen. */
+/** Sends a list change that the gateway itself has observed. */
 function announce(subscription: Subscription, method: string): void {
   const { call, id } = subscription;
   const filter = filterOfNotification(method);
@@ -211,7 +212,7 @@ function announce(subscription: Subscription, method: string): void {
   void call.outgoing.write(encodeSseMessage(renderListChanged(id, filter)));
 }
 
-/** What was agreed to, as far as the rules of now allow it. */
+/** The agreed filter, as far as the current rules still allow it. */
 function stillAllowed({ call, authorized, agreed, listened }: Subscription): ListenFilter {
   if (agreed === undefined) return EMPTY_FILTER;
   const snapshot = call.ports.snapshot(call.incoming.upstream) ?? call.snapshot;

@@ -1,6 +1,8 @@
-// A request about a task on its way to the server: under the server's own id, in body and header alike, and
-// never in an era in which that server was not asked for it.
-// Source: MCP 2025-11-25, tasks; the Tasks extension (routing headers); docs/reference/protocol.md §2.3 and §2.4.
+// Rewrites task ids between client and server. A request about a task leaves under the server's own id, in body
+// and header alike, and only towards a server of the same era. The related-task member of `_meta` names the task
+// by the id that each side knows; an id that is no task of this caller is shown to neither side.
+// Source: MCP 2025-11-25, tasks; tasks (associating task-related messages); the Tasks extension (routing
+// headers); docs/reference/protocol.md §2.3 and §2.4.
 
 import type { Catalogue } from '../../../policy/definitions.js';
 import type { Principal } from '../../../policy/principal.js';
@@ -40,27 +42,23 @@ import { RELATED_TASK_KEY, relatedTaskId, TASK_SESSION_VERSION } from '../../../
 import type { Snapshot, TaskPorts, TaskScope } from '../../ports.js';
 import type { Call } from '../../request-context.js';
 
-// The member of `_meta` that says to which task a message belongs: towards a client the id that it knows,
-// towards a server its own. What is nobody's task here is named to neither side.
-// Source: MCP 2025-11-25, tasks (associating task-related messages).
-
 type Read = Extract<JsonReading, { readonly ok: true }>;
 
-/** A message as it is inspected, without the id of its task; `restore` gives it the one that its client knows. */
+/** A message without its related-task id, for inspection. `restore` inserts the id that the client knows. */
 export type Unrelated = { readonly reading: Read; restore(text: string): string };
 
 type Known = {
   readonly tasks: TaskPorts;
   readonly scope: TaskScope;
-  /** The task that the exchange is about. */
+  /** The task that the current request is about. */
   readonly own: OpenedTask | undefined;
 };
 
 const HOLDERS = ['params', 'result'] as const;
-/** In place of an id that is none here: its shape holds, and it names nothing. */
+/** Replaces an id that is no task here: it keeps the shape and names nothing. */
 const NO_TASK = { taskId: '' };
 
-/** Where a message names its task, and by which id. */
+/** The member under which a message names its task, and the id. */
 function findRelated(message: unknown): { readonly holder: string; readonly id: Json } | undefined {
   for (const holder of HOLDERS) {
     const held = isObject(message) ? message[holder] : undefined;
@@ -70,12 +68,12 @@ function findRelated(message: unknown): { readonly holder: string; readonly id: 
   return undefined;
 }
 
-/** Whether a message names its task: few do. */
+/** Whether a message names its task. Few do. */
 export function namesTask(message: unknown): boolean {
   return findRelated(message) !== undefined;
 }
 
-/** Takes the id out of a message of a server, if it names one. */
+/** Removes the related-task id from a server's message, if it has one. */
 export function takeRelated(reading: Read, { tasks, scope, own }: Known): Unrelated {
   const related = findRelated(reading.value);
   if (related === undefined) return { reading, restore: (text) => text };
@@ -91,7 +89,7 @@ export function takeRelated(reading: Read, { tasks, scope, own }: Known): Unrela
   };
 }
 
-/** The edits that give a server its own id back in a message of a client. */
+/** The edits that restore the server's own id in a client's message. */
 function relatedEdits(
   text: string,
   message: Message,
@@ -110,13 +108,13 @@ const NOT_TRANSLATED =
 const NO_TASK_TOOL = 'Method not found: this tool cannot be called as a task.';
 const TASK_ONLY_TOOL =
   'This tool can be called as a task only. Tasks are not carried between revisions, and this server speaks another one.';
-/** Where a client of 2026 says that it can wait for a task. */
+/** Where a 2026-07-28 client declares support for tasks. */
 const EXTENSION_PATH =
   '/params/_meta/io.modelcontextprotocol~1clientCapabilities/extensions/io.modelcontextprotocol~1tasks';
 
 /**
- * Why an allowed request may not be about a task, or without one: its server speaks another era, or its tool,
- * by the approved definition, is never a task, or always (MCP 2025-11-25, tasks, tool-level negotiation).
+ * Why an allowed request may not use a task, or must: its server speaks another era, or the approved definition
+ * of the tool forbids or requires tasks (MCP 2025-11-25, tasks, tool-level negotiation).
  */
 export function checkTaskUse(
   admitted: Admitted,
@@ -140,7 +138,7 @@ export function checkTaskUse(
     : undefined;
 }
 
-/** Most calls neither wish for a task nor may have to, and then no definition is asked. */
+/** Most calls neither request a task nor can be required to; for those the definition is not looked up. */
 function checkTaskCall(
   admitted: Admitted,
   snapshot: Pick<Snapshot, 'carried'>,
@@ -158,7 +156,7 @@ function checkTaskCall(
   return undefined;
 }
 
-/** Nobody has tasks where client and upstream speak different eras. */
+/** True if client and upstream speak different eras; then no tasks are available. */
 function isElsewhere(
   era: Era,
   { carried, legacySse }: Pick<Snapshot, 'carried' | 'legacySse'>,
@@ -167,8 +165,9 @@ function isElsewhere(
 }
 
 /**
- * A server of sessions refuses a plain call of a tool that requires a task, if it has declared tasks; else its
- * definitions demand none (MCP 2025-11-25, tasks, tool-level negotiation). One without sessions says it itself.
+ * Whether the upstream may insist on a task: a session-era server that declared tasks refuses a plain call of a
+ * tool that requires one, and otherwise ignores `taskSupport` (MCP 2025-11-25, tasks, tool-level negotiation). A
+ * stateless server reports this itself.
  */
 function demandsTasks(era: Era, { carried }: Pick<Snapshot, 'carried'>): boolean {
   const isOfSessions = era !== '2025' && eraTowards(listedEra(era), carried) === '2025';
@@ -176,8 +175,9 @@ function demandsTasks(era: Era, { carried }: Pick<Snapshot, 'carried'>): boolean
 }
 
 /**
- * Records a wish for a task that is not carried. The call runs without one, as a receiver without tasks has to
- * run it (MCP 2025-11-25, tasks, task support and handling), and as a server may that is told of none (2026).
+ * Records a request for a task that is not forwarded. The call then runs without one, as a receiver without
+ * tasks has to run it (MCP 2025-11-25, tasks, task support and handling), and as a 2026-07-28 server may if the
+ * client declares no support.
  */
 export function noteTaskParam(call: Call, { era, message, mayDefer }: Admitted): void {
   const taskParam = 'params' in message ? message.params?.['task'] : undefined;
@@ -196,17 +196,14 @@ function noteCut({ record }: Call, path: string): void {
   });
 }
 
-/**
- * How a client is told of the tasks of its server. Between eras nobody has tasks (docs/reference/protocol.md §2.3 and
- * §2.4).
- */
+/** How a server's tasks are declared to the client; never between eras (docs/reference/protocol.md §2.3 and §2.4). */
 export function taskForm({ snapshot }: Call, era: Era, result: JsonObject): TaskForm {
   if (isElsewhere(era, snapshot)) return 'none';
   if (era === '2026') return 'extension';
   return result['protocolVersion'] === TASK_SESSION_VERSION ? 'session' : 'none';
 }
 
-/** What the approved definition of a tool says of tasks; without one nothing is known. */
+/** The task support that the approved definition of a tool declares; `undefined` without a definition. */
 function taskSupport(
   { target }: Admitted,
   catalogue: Catalogue,
@@ -219,7 +216,7 @@ function taskSupport(
   return support === 'optional' || support === 'required' ? support : 'forbidden';
 }
 
-/** The message under the ids that its server knows. */
+/** The message with the task ids that its server knows. */
 export function addressTask(call: Call, principal: Principal, admitted: Admitted): Admitted {
   const { task, text, message } = admitted;
   if (task === undefined && !namesTask(message)) return admitted;

@@ -1,6 +1,6 @@
-// Answers that are tasks, and answers about tasks: the one that begins one, a look at how one stands, and the
-// bare acknowledgement of an update or a cancellation.
-// Source: MCP 2025-11-25, tasks; the Tasks extension.
+// Checks responses that create a task and responses to requests about tasks: the status of a task, the
+// acknowledgement of an update or a cancellation, and the list of a caller's tasks.
+// Source: MCP 2025-11-25, tasks; tasks (listing; security: task isolation); the Tasks extension.
 
 import type { Reason } from '../../../policy/reasons.js';
 import { refuseWith } from '../../../policy/refusal.js';
@@ -20,10 +20,10 @@ import { inspect, type Read, type Subject, type Verdict } from '../../response-c
 import { checkTaskState, mayKnowTask } from './status.js';
 
 const NO_HEADERS = {};
-/** What an acknowledgement consists of (Tasks extension: an empty result). */
+/** The members of an acknowledgement (Tasks extension: an empty result). */
 const ACK_MEMBERS: ReadonlySet<string> = new Set(['resultType', '_meta']);
 
-/** Judges the answer to a call that is a task: its client gets an id that is good for it alone. */
+/** Checks a response that creates a task. The client gets an id that is valid for it alone. */
 export async function checkCreatedTask(
   subject: Subject,
   { admitted, responseObligations }: ResponsePlan,
@@ -45,7 +45,7 @@ export async function checkCreatedTask(
   const scope = { upstream: call.incoming.upstream, principal };
   const sealed = call.ports.tasks.seal(facts, task.ttlMs, scope);
   if (sealed === undefined) return withhold('result-too-large');
-  // The server's id looks like a secret, and ours would too.
+  // Both the server's id and the sealed one look like secrets, so the text is inspected without either.
   const cut = readJsonText(setMember(text, path, 'taskId', ''));
   if (!cut.ok) return withhold('upstream-protocol');
   const outcome = await inspect(subject, cut);
@@ -56,7 +56,7 @@ export async function checkCreatedTask(
   return own(result['cacheScope'] === undefined ? withSealedId : unshared(withSealedId), false);
 }
 
-/** Judges the answer to a request about a task. */
+/** Checks the response to a request about a task. */
 export async function checkTaskResponse(
   subject: Subject,
   { admitted }: ResponsePlan,
@@ -69,7 +69,7 @@ export async function checkTaskResponse(
   return 'reason' in checked ? withhold(checked.reason) : own(checked.text, checked.isError);
 }
 
-/** Nothing but that it was heard: whatever else a server says here is judged nowhere. */
+/** Passes an acknowledgement and removes every other member, since no check covers what else a server puts there. */
 async function acknowledge(subject: Subject, reading: Read): Promise<Verdict> {
   const span = spanOf(reading.text, ['result']);
   const edits =
@@ -94,16 +94,15 @@ function withhold(reason: Reason): Verdict {
   return { kind: 'refused', refusal: refuseWith(reason) };
 }
 
-// The tasks of one caller: of all that a server lists, those that this gateway is known to have given to this
-// very caller and that the caller may still see, under the ids that the caller knows. A server that is shared
-// cannot tell its callers apart, so what is not known is not shown.
-// Source: MCP 2025-11-25, tasks (listing; security: task isolation).
-
 const LIST = ['result', 'tasks'];
 
 type Kept = { readonly text: string; readonly task: OpenedTask };
 
-/** Judges one page of the list. */
+/**
+ * Checks one page of a task list. Of the tasks that the server lists, only those pass that this gateway is known
+ * to have given to this caller and that the caller may still see, under the caller's ids. A shared server cannot
+ * tell its callers apart, so unknown tasks are not shown.
+ */
 export async function checkTaskList(subject: Subject, { text, value }: Read): Promise<Verdict> {
   const span = spanOf(text, LIST);
   const result = (value as { readonly [name: string]: { readonly [name: string]: Json } })[

@@ -1,7 +1,8 @@
-// How a task stands, as its client may be told: under the id that it knows, and with whatever the task has
-// brought judged as the answer of its call would have been, result, error and questions alike. What is not
-// of this task, or says more than its status has, is no answer.
-// Source: MCP 2025-11-25, tasks; the Tasks extension (task status, polling, notifications).
+// Checks the status of a task before its client sees it, in a response or in a notification. The task gets the
+// id that the client knows, and its result, error and input requests are checked as those of its call would have
+// been. A status about another task, or with members that its state does not have, is a protocol error.
+// Source: MCP 2025-11-25, tasks; tasks (status notification); the Tasks extension (task status, polling,
+// notifications).
 
 import { responseObligationsOf } from '../../../policy/authorized-request.js';
 import { decideRequest } from '../../../policy/decide.js';
@@ -38,25 +39,25 @@ import {
 } from '../../response-context.js';
 import { enforceServerRequests, noteWithheld, showLinks } from '../input-required.js';
 
-/** A word about one task. `askable` is what its server may ask of whoever hears it. */
+/** A message about one task. `allowedServerRequests` is what its server may ask of the recipient. */
 type TaskStateContext = {
   readonly subject: Subject;
   readonly task: OpenedTask;
   readonly allowedServerRequests: readonly ServerRequestName[];
 };
 
-/** What may pass, or why nothing does. */
+/** The text that may pass, or the reason why nothing does. */
 type TaskStateVerdict =
   | { readonly text: string; readonly isError: boolean }
   | { readonly reason: Reason };
 
 type Holder = 'result' | 'params';
-/** What the task has brought, where it stands in the word, and as its client may have it. */
+/** The task's result or error: its member name, and the text that the client may have. */
 type Payload = { readonly member: string; readonly text: string; readonly isError: boolean };
 
 const BROKEN = { reason: 'upstream-protocol' } as const;
 
-/** Judges a task as it stands in the result of an answer, or in the params of a notice. */
+/** Checks a task in the result of a response, or in the params of a notification. */
 export async function checkTaskState(
   context: TaskStateContext,
   reading: Read,
@@ -87,7 +88,7 @@ function readTask({ era }: Subject, held: Json | undefined): Task | undefined {
 
 const NO_INPUT_REQUESTS: InputRequiredResult = { inputRequests: [], state: undefined };
 
-/** Asked again at every look, a question is counted once. All may have been answered a moment ago. */
+/** Checks input requests. They are repeated at every poll and counted once; all may have been answered by now. */
 async function checkServerRequests(
   { subject, task, allowedServerRequests }: TaskStateContext,
   held: JsonObject,
@@ -110,7 +111,7 @@ async function checkServerRequests(
   return { reason: inputRequestError.reason };
 }
 
-/** All but what the task has brought, which is judged by itself, and its id, which looks like a secret. */
+/** Inspects all but the result or error, which is checked separately, and the id, which looks like a secret. */
 async function inspectOuter(
   subject: Subject,
   reading: Read,
@@ -133,7 +134,7 @@ async function inspectOuter(
   }
 }
 
-/** The result or the error, as a message of its own: what its call would have been answered. */
+/** Inspects the result or error as a message of its own, in the form in which the call would have been answered. */
 async function inspectPayload(
   { subject, task }: TaskStateContext,
   text: string,
@@ -165,18 +166,17 @@ function replaceAt(text: string, path: readonly string[], value: string): string
   return span === undefined ? undefined : applyEdits(text, [{ ...span, text: value }]);
 }
 
-/** A task is one caller's. Its time to live is none of a cache's, and its server may mean it as one. */
+/**
+ * A task belongs to one caller, so a declared cache scope becomes `private`. `ttlMs` is the lifetime of the
+ * task, not of a cache entry, although its server may mean it as one.
+ */
 function withoutSharing(text: string, holder: Holder, held: JsonObject): string {
   return held['cacheScope'] === undefined
     ? text
     : setMember(text, [holder], 'cacheScope', 'private');
 }
 
-// What a server says of a task unasked: told where the task is this caller's and the caller may still have to
-// do with it, judged as the answer to a look at it would be.
-// Source: MCP 2025-11-25, tasks (status notification); the Tasks extension (status notifications).
-
-/** Whether a caller may still have to do with a task, by the rules and pins of now; what that owes. */
+/** Whether the current rules and pins still allow the caller to know of a task; if so, the decision. */
 export function mayKnowTask(
   { call, principal, era, apps }: Pick<Subject, 'call' | 'principal' | 'era' | 'apps'>,
   { tool }: Pick<OpenedTask, 'tool'>,
@@ -189,7 +189,7 @@ export function mayKnowTask(
   return decision.verdict === 'allow' ? decision : undefined;
 }
 
-/** The notice as its client may have it; `undefined` where nothing passes. */
+/** Checks a status notification like the response to a poll. Returns the text for the client, or `undefined`. */
 export async function checkTaskNotification(
   subject: Subject,
   reading: Read,
@@ -210,7 +210,7 @@ export async function checkTaskNotification(
   return 'reason' in checked ? undefined : checked.text;
 }
 
-/** Judges a notice in a session, whose task is known by the server's own id. */
+/** Checks a status notification in a session, which names its task by the server's own id. */
 export async function checkSessionTaskNotification(
   subject: Subject,
   reading: Read,
