@@ -1,14 +1,13 @@
-// The revocation API: list, revoke, lift. Viewers may list, reviewers and admins may also revoke, and
-// only admins may lift. A changing request is JSON with a bearer token, which a page of another origin
-// cannot send. Parses and authorizes requests; the revocation service behind it keeps the state. RFC
-// 9110 §15.
+// The revocation API: list, revoke, lift. Viewers may list, reviewers and admins may also revoke, and only
+// admins may lift. A changing request is JSON with a bearer token, which a page of another origin cannot send
+// without a preflight request. Parses and authorizes requests; the revocation service behind it keeps the
+// state. RFC 9110 §15.
 
 import type { PlainResponse } from '../http/internal-server.js';
 
 /**
- * What to revoke: a token by its id or by its digest in the audit log, a subject of an issuer, or a
- * session by its digest. `issuer` is a name in the configuration or an issuer identifier; `note` says
- * why.
+ * What to revoke: a token by its id or by its digest in the audit log, a subject of an issuer, or a session
+ * by its digest. `issuer` is a name in the configuration or an issuer identifier; `note` says why.
  */
 export type RevocationOrder = { readonly note: string } & (
   | { readonly kind: 'token'; readonly issuer: string; readonly tokenId: string }
@@ -32,8 +31,8 @@ const DIGEST = /^[A-Za-z0-9_-]{43}$/;
 const CONTROL = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
 
 /**
- * Parses an order, or returns what is wrong with it in one sentence. Checks its form only, and never
- * echoes what was sent.
+ * Parses an order, or returns what is wrong with it in one sentence. Checks its form only, and never echoes
+ * what was sent.
  */
 function readRevocationOrder(text: string): RevocationOrder | string {
   const members = membersOf(parse(text));
@@ -135,10 +134,7 @@ export type ShownRevocation = {
 };
 
 type Revoking =
-  /**
-   * `isShared`: stored for all replicas; otherwise it is in force on this one and shared as soon as
-   * possible.
-   */
+  /** `isShared`: in the store; otherwise in force on this replica only, and shared as soon as possible. */
   | { readonly kind: 'revoked'; readonly shown: ShownRevocation; readonly isShared: boolean }
   | { readonly kind: 'unknown-issuer' | 'full' };
 
@@ -187,8 +183,8 @@ export function readRevocationRequest(
 }
 
 /**
- * Handles a request. `body.read` is called only for a revocation; it resolves with `undefined` if the
- * body is too large.
+ * Handles a request. `body.read` is called only for a revocation; it resolves with `undefined` if the body is
+ * too large.
  */
 export async function respondToRevocation(
   asked: RevocationRequest,

@@ -1,7 +1,7 @@
-// The admin listener (docs/contract.md §2): a page with the state of the controls, and the revocation
-// API. Data are served only with a credential: a token of a configured issuer with a role, or the
-// break-glass token. Checked in this order: Host (DNS rebinding), Origin, path, credential, role. Every
-// access is reported, including refused ones. Sets no cookies and serves no cross-origin request.
+// The admin listener (docs/contract.md §2): a page with the state of the controls, and the revocation API.
+// Data are served only with a credential: a token of a configured issuer with a role, or the break-glass
+// token. Checked in this order: Host (DNS rebinding), Origin, path, credential, role. Every access is
+// reported, including refused ones. Sets no cookies and serves no cross-origin request.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -23,9 +23,8 @@ import {
   respondToRevocation,
 } from './revocations.js';
 
-// The page is one document without external parts. Its script and style are allowed only by their
-// hashes, and all data are inserted as text. The token stays in the page's memory (CSP Level 3, Trusted
-// Types).
+// The page is one document without external parts. Its script and style are allowed only by their hashes, and
+// all data are inserted as text. The token stays in the page's memory (CSP Level 3, Trusted Types).
 const STYLE = `
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; background: #fff }
 h1 { font-size: 1.4rem }
@@ -114,10 +113,7 @@ export type AdminPorts = {
   readonly breakGlassToken: string | undefined;
   /** Host names allowed in `Host` besides loopback names and the listener's own. */
   readonly hosts?: readonly string[];
-  /**
-   * Verifies a bearer token of an admin issuer. `undefined`: rejected; `unavailable`: it cannot be
-   * verified now.
-   */
+  /** Verifies an admin issuer's token. `undefined`: rejected; `unavailable`: it cannot be verified now. */
   readonly authenticateAdmin: (
     headers: Readonly<Record<string, string | undefined>>,
   ) => Promise<Verified>;

@@ -1,10 +1,9 @@
-// The connections to one upstream: separate pools for calls, for streams and for the gateway's own
-// requests, so that open streams never delay calls, and slow calls never delay the verification of
-// definitions. Sends bytes and returns responses; makes no decisions, never retries, never follows a
-// redirect.
-// Request headers are built from an allow-list. Nothing of the client's request is copied by default, so
-// a token, cookie or forwarding header cannot pass by accident (MCP security best practices, token
-// passthrough; docs/reference/attacks.md cases 8, 9 and 47).
+// The connections to one upstream: separate pools for calls, for streams and for the gateway's own requests,
+// so that open streams never delay calls, and slow calls never delay the verification of definitions. Sends
+// bytes and returns responses; makes no decisions, never retries, never follows a redirect.
+// Request headers are built from an allow-list. Nothing of the client's request is copied by default, so a
+// token, cookie or forwarding header cannot pass by accident (MCP security best practices, token passthrough;
+// docs/reference/attacks.md cases 8, 9 and 47).
 
 import { type buildConnector, Pool } from 'undici';
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
@@ -30,8 +29,8 @@ function baseHeaders(accept: string): HeaderList {
 }
 
 /**
- * Headers of a POST with an admitted message. The 2026 headers are the admitted ones, which were
- * compared with the body and therefore agree with it (MCP 2026-07-28, standard headers).
+ * Headers of a POST with an admitted message. The 2026 headers are the admitted ones, which were compared
+ * with the body and therefore agree with it (MCP 2026-07-28, standard headers).
  */
 function messageHeaders(admitted: Admitted): HeaderList {
   const headers = baseHeaders(ACCEPT_BOTH);
@@ -110,15 +109,15 @@ const OWN_CONNECTIONS = 8;
 const MAX_HEADER_BYTES = 16 * 1024;
 
 export type UpstreamClient = {
-  /** Sends an admitted request whose obligations have all been met; the signal aborts the exchange. */
+  /** Sends an admitted message whose obligations have all been met; the signal aborts the exchange. */
   forward(
     authorized: AuthorizedRequest,
     by: Caller,
     signal: LeaveSignal | undefined,
   ): Promise<ForwardOutcome>;
   /**
-   * Sends an authorized request in the form of another era. `mayRest`: its response may wait for the
-   * client's input.
+   * Sends an authorized message in the form of another era. `mayRest`: the response may wait for client
+   * input.
    */
   forwardAs(
     authorized: AuthorizedRequest,
@@ -137,8 +136,8 @@ export type UpstreamClient = {
     lastEventId?: string,
   ): Promise<ForwardOutcome>;
   /**
-   * Opens a legacy SSE stream and waits for the event that names the message endpoint. A message
-   * endpoint of another origin is `upstream-protocol`.
+   * Opens a legacy SSE stream and waits for the event that names the message endpoint. A message endpoint of
+   * another origin is `upstream-protocol`.
    */
   openLegacyStream(by: OnBehalf, signal: LeaveSignal): Promise<LegacySseOutcome>;
   /** Ends a session. */
@@ -148,7 +147,7 @@ export type UpstreamClient = {
   close(): Promise<void>;
 };
 
-/** A client of a Streamable HTTP upstream, with sessions or without. */
+/** A client of an upstream that appears to speak Streamable HTTP, with sessions or without. */
 export type SessionUpstream = Omit<UpstreamClient, 'openLegacyStream'>;
 
 type Sent = {

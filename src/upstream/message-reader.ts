@@ -1,6 +1,6 @@
 // Yields the messages of an upstream's response one at a time and in order, from a JSON body or an event
-// stream. Used outside the request pipeline: by the protocol translations and by discovery. Parses and
-// frames messages but does not check them.
+// stream. Used by the protocol translations and by discovery. Parses and frames messages but does not check
+// them.
 // Source: MCP 2025-11-25 and 2026-07-28, transports, sending messages to the server.
 
 import type { ReadOutcome } from '../protocol/json/incremental.js';
@@ -50,8 +50,8 @@ export async function runInTurn<T>(
 }
 
 /**
- * Maximum bytes of one message, the time limit for a complete body, and the reader ({@link
- * DIRECT_MESSAGE_READER} if absent).
+ * Maximum bytes of one message, the time limit for a complete body, and the reader
+ * ({@link DIRECT_MESSAGE_READER} if absent).
  */
 export type ReadBounds = {
   readonly maxResponseBytes: number;
@@ -65,7 +65,7 @@ export type InboundItem =
   | { readonly kind: 'alive' }
   | { readonly kind: 'fault'; readonly reason: ForwardError };
 
-/** True if the response is an event stream. */
+/** True if the response is a successful event stream. */
 export function isStream(response: UpstreamResponse): boolean {
   return mediaType(response) === 'text/event-stream' && response.status === 200;
 }

@@ -1,8 +1,8 @@
-// Bounds the bytes of responses that are buffered until they are complete: one total for all upstreams,
-// of which each upstream may use a fraction. A response that exceeds the quota waits, and is refused
-// after a time limit. A waiting response that already holds bytes cannot block others forever: the
-// oldest may exceed the bound, up to the cap of one response. Because reading, joining and decoding long
-// responses blocks the event loop, each upstream also has a byte rate.
+// Bounds the bytes of responses that are buffered until they are complete: one total for all upstreams, of
+// which each upstream may use a fraction. A response that exceeds the quota waits, and is refused after a
+// time limit. A waiting response that already holds bytes cannot block others forever: the oldest may exceed
+// the bound, up to the cap of one response. Because reading, joining and decoding long responses blocks the
+// event loop, each upstream also has a byte rate.
 
 /** The outcome of waiting for quota. */
 export type ReservationOutcome = 'held' | 'overloaded';

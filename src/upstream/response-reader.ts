@@ -1,5 +1,5 @@
-// Turns undici's response callbacks into an upstream response that is read by pulling. Never buffers
-// beyond a cap, never decompresses, never follows a redirect.
+// Turns undici's response callbacks into an upstream response that is read by pulling. Never buffers beyond a
+// cap, never decompresses, never follows a redirect.
 // Back-pressure: a slow reader pauses the socket (undici DispatchController).
 
 import type { Dispatcher } from 'undici';
@@ -32,10 +32,7 @@ const FREE_BYTES = 64 * 1024;
 /** The smallest reservation for a response of unknown length. */
 const FIRST_RESERVATION_BYTES = 256 * 1024;
 
-/**
- * A pending read of the complete body. `reservedBytes`: the size up to which it may grow without
- * reserving more.
- */
+/** A pending read of the complete body. `reservedBytes`: how far it may grow without reserving more. */
 type Collecting = {
   readonly maxBytes: number;
   reservedBytes: number;
@@ -45,8 +42,8 @@ type Collecting = {
 };
 
 /**
- * Reads one response from undici. `settle` is called once: with the response when its headers have
- * arrived, or with the error. `signal` aborts the exchange at any time until it has ended.
+ * Reads one response from undici. `settle` is called once: with the response when its headers have arrived,
+ * or with the error. `signal` aborts the exchange at any time until it has ended.
  */
 export function createResponseReader(
   settle: (outcome: ForwardOutcome) => void,
@@ -56,7 +53,7 @@ export function createResponseReader(
   return new ResponseReader(settle, signal, openReservation);
 }
 
-/** Both undici's handler and the response, in one object per exchange to save allocations. */
+/** Both undici's handler and the response: one object per exchange. */
 class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   readonly kind = 'answer';
   status = 0;
@@ -177,10 +174,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     this.#giveUp('upstream-unavailable');
   }
 
-  /**
-   * Called when the client has left or the exchange was aborted. The object is its own listener, because
-   * a closure per exchange would outlive it.
-   */
+  /** Called when the client has left. The object itself listens: a closure per exchange would outlive it. */
   handleEvent(): void {
     this.#controller?.abort(new Error('exchange given up'));
   }
@@ -296,8 +290,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   #wake(): void {
     const waiting = this.#waiting;
     if (waiting === undefined || this.#chunks.length === 0) return;
-    // Taking the chunks resumes the socket, which may end the response; the end is reported by the next
-    // read.
+    // Taking the chunks resumes the socket, which may end the response; the next read reports that.
     this.#waiting = undefined;
     waiting(this.#takeWaiting());
   }

@@ -1,9 +1,9 @@
-// Fetches URLs that are configured or learned at run time: JSON documents of issuers, and forms posted
-// to them. Connects only to addresses that the rule allows, requests identity encoding, caps bytes and
-// time, never follows a redirect, and sends no credential except what a caller puts into a form or its
-// headers. Interpreting the response is left to the caller.
-// docs/contract.md §3 (addresses); RFC 9110 §8.4, §15.4. Sources for addresses: IANA special-purpose
-// address registries (RFC 6890), RFC 4291 §2.5.5, RFC 6052 §2.1.
+// Fetches URLs that are configured or learned at run time: JSON documents of issuers, and forms posted to
+// them. Connects only to addresses that the rule allows, requests identity encoding, caps bytes and time,
+// never follows a redirect, and sends no credential except what a caller puts into a form or its headers.
+// Interpreting the response is left to the caller.
+// docs/contract.md §3 (addresses); RFC 9110 §8.4, §15.4. Sources for addresses: IANA special-purpose address
+// registries (RFC 6890), RFC 4291 §2.5.5, RFC 6052 §2.1.
 
 import { createHash } from 'node:crypto';
 import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns';
@@ -46,8 +46,8 @@ function isPublic(address: Address): boolean {
 
 /**
  * True if `address` (an IP literal, IPv6 without brackets) may be connected to. `loopback` allows only
- * loopback addresses, `public` global unicast, and `private` also RFC 1918 and unique-local addresses.
- * No network includes link-local or metadata addresses, nor anything that does not parse.
+ * loopback addresses, `public` global unicast, and `private` also RFC 1918 and unique-local addresses. No
+ * network includes link-local or metadata addresses, nor anything that does not parse.
  */
 export function isAddressAllowed(address: string, network: Network): boolean {
   if (!ipaddr.isValid(address)) return false;
@@ -147,12 +147,12 @@ function bareHost(hostname: string): string {
 /**
  * The `connect` option for an undici Pool, Client or Agent, restricted to `network`.
  *
- * The address is checked three times: IP literals before connecting, because undici does not call
- * `lookup` for them; every address that DNS returns; and the address actually connected to, because a
- * name may resolve differently the second time.
+ * The address is checked three times: IP literals before connecting, because undici does not call `lookup`
+ * for them; every address that DNS returns; and the address actually connected to, because a name may resolve
+ * differently the second time.
  *
- * A refused connection fails with an error for which {@link isRefusedAddress} holds.
- * `settings.timeoutMs` bounds the time to connect (default: 10 s).
+ * A refused connection fails with an error for which {@link isRefusedAddress} holds. `settings.timeoutMs`
+ * bounds the time to connect (default: 10 s).
  */
 export function connectOptionsFor(
   network: Network,
@@ -192,8 +192,8 @@ export type FetchRule = {
   /** The addresses that the hosts of `origins` may resolve to. */
   readonly network: Network;
   /**
-   * Origins named in the configuration; a URL of any other origin must be public https. Absent if the
-   * URL itself is configured.
+   * Origins named in the configuration; a URL of any other origin must be public https. Absent if the URL
+   * itself is configured.
    */
   readonly origins?: readonly string[];
   readonly maxBytes: number;
@@ -384,8 +384,8 @@ function describeFailure(error: unknown, hasTimedOut: boolean, network: Network)
 }
 
 /**
- * Creates the guarded fetch. Each network has its own agent, so a connection that was checked for one
- * network is never reused for another.
+ * Creates the guarded fetch. Each network has its own agent, so a connection that was checked for one network
+ * is never reused for another.
  */
 export function createGuardedFetch(settings: ConnectSettings = {}): GuardedFetch {
   const agentFor = (network: Network) =>

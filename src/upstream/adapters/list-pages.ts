@@ -1,6 +1,6 @@
-// Caches translated list pages by the exact bytes received, so that a repeated page, as nearly every
-// page is, is not parsed and translated again. The translation depends only on the bytes, the method and
-// the ids, so nothing in the cache depends on the caller.
+// Caches translated list pages by the exact bytes received, so that a repeated page, as nearly every page is,
+// is not parsed and translated again. The translation depends only on the bytes, the method and the ids, so
+// nothing in the cache depends on the caller.
 
 import { type Halves, isJoined, piecesAtId, splitAtId } from '../../protocol/json/json.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
@@ -25,8 +25,8 @@ export type TranslatedPage = { readonly source: string; readonly translated: str
 
 export type TranslatedPages = {
   /**
-   * Translates these bytes; `translateAnew` is called if the page is not cached, and returns undefined
-   * if the bytes are not JSON or have no translation. They are then returned unchanged.
+   * Translates these bytes; `translateAnew` is called if the page is not cached, and returns undefined if the
+   * bytes are not JSON or have no translation. They are then returned unchanged.
    */
   translate(
     method: string,

@@ -1,15 +1,12 @@
-// Builds upstream responses in the gateway itself: for requests that have no equivalent in the
-// upstream's era, and for streams that are translated. They are checked like any other response.
+// Builds upstream responses in the gateway itself: for requests that have no equivalent in the upstream's
+// era, and for streams that are translated. They are checked like any other response.
 // Source: MCP 2025-11-25 and 2026-07-28, transports.
 
 import type { Json, RequestId } from '../../protocol/jsonrpc.js';
 import { encodeSseComment, encodeSseMessage, encodeSsePriming } from '../../protocol/sse.js';
 import type { ForwardError, UpstreamResponse } from '../../protocol/transport.js';
 
-/**
- * An item to send: a message as JSON text, a keep-alive, or the error that ends the stream without a
- * response.
- */
+/** An item to send: a message as JSON text, a keep-alive, or the error that ends the stream. */
 export type OutboundItem =
   | { readonly kind: 'message'; readonly text: string; readonly eventId?: string | undefined }
   /** No message yet, but an event id after which the stream can be resumed. */

@@ -1,9 +1,9 @@
-// Translates messages between the session era and the stateless era, in both directions: requests of a
-// client into the form of its upstream, and the upstream's messages into the form of the client. Pure:
-// text in, text out. A request has been decided before it is translated, and a response is checked
-// afterwards, in the client's own form.
-// Source: MCP 2025-11-25; MCP 2026-07-28, base protocol, server/discover, results, caching,
-// multi-round-trip requests.
+// Translates messages between the session era and the stateless era, in both directions: requests of a client
+// into the form of its upstream, and the upstream's messages into the form of the client. Pure: text in, text
+// out. A request has been decided before it is translated, and a response is checked afterwards, in the
+// client's own form.
+// Source: MCP 2025-11-25; MCP 2026-07-28, base protocol, server/discover, results, caching, multi-round-trip
+// requests.
 
 import type { Admitted, TextEdit } from '../../protocol/admitted-request.js';
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
@@ -78,10 +78,7 @@ export function sessionBody(admitted: Admitted, { sentId, progressToken }: SentA
   return changeMembers(body, { path: ['params'], cut: INPUT_RETRY_PARAMS });
 }
 
-/**
- * Translates a message of a session-era server for its stateless client; `undefined` if it is not
- * forwarded.
- */
+/** Translates a session-era server's message for a stateless client; `undefined` if it is not forwarded. */
 export function toStatelessMessage(text: string, value: Json, sent: SentAs): string | undefined {
   if (!isObject(value)) return text;
   if (value['method'] === 'notifications/progress') return toStatelessProgress(text, value, sent);
@@ -323,8 +320,8 @@ const TASK_ONLY =
   'This server runs this as a task only. Tasks are not carried between revisions, and it speaks another one.';
 
 /**
- * A stateless-era server that runs a call only as a task requires a capability that no session declares;
- * in the session era that is a method that is not found (MCP 2025-11-25, tasks, tool-level negotiation).
+ * A stateless-era server that runs a call only as a task requires a capability that no session declares; in
+ * the session era that is a method that is not found (MCP 2025-11-25, tasks, tool-level negotiation).
  */
 function demandsTask({ code, data }: JsonObject): boolean {
   return (

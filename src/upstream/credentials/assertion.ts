@@ -1,6 +1,6 @@
-// Signs an assertion that tells one upstream who the caller is: for that audience only, short-lived, one
-// per request. It is not a credential of the caller and proves nothing to anyone else; the upstream
-// verifies it with the gateway's published keys. A client's own header of that name is never forwarded.
+// Signs an assertion that tells one upstream who the caller is: for that audience only, short-lived, one per
+// request. It is not a credential of the caller and proves nothing to anyone else; the upstream verifies it
+// with the gateway's published keys. A client's own header of that name is never forwarded.
 // RFC 7519; RFC 7515; RFC 8037 (EdDSA); RFC 8693 §4.1 and §4.3 (`act`, `client_id`).
 
 import { randomUUID } from 'node:crypto';
@@ -34,8 +34,8 @@ const MS_PER_SECOND = 1000;
 export function createAssertion(ports: AssertionPorts): (by: OnBehalf) => readonly string[] {
   const { identity, issuer, signer, now, onCredential } = ports;
   const head = encode({ typ: TYPE, alg: 'EdDSA', kid: signer.keyId });
-  // Every assertion differs, but all begin with the same header and the same first claims, so
-  // registering these prefixes is enough to find any assertion in a response.
+  // Every assertion differs, but all begin with the same header and the same first claims, so registering
+  // these prefixes is enough to find any assertion in a response.
   onCredential(head, 'beginning');
   const claims = JSON.stringify({ iss: issuer, aud: identity.audience, iat: 0 });
   onCredential(beginningOf(claims.slice(0, claims.lastIndexOf('0'))), 'beginning');

@@ -1,7 +1,6 @@
 // Adds to every request to an upstream the credential configured for whoever it is sent for, and the
 // assertion that names the caller. Usually synchronous; a request whose configured credential cannot be
-// obtained is not sent. Never presents the caller's own token, and never one credential in place of
-// another.
+// obtained is not sent. Never presents the caller's own token, and never one credential in place of another.
 // MCP security best practices (token passthrough).
 
 import type { Caller } from '../../policy/principal.js';
@@ -22,18 +21,17 @@ export type CredentialSource = {
 };
 
 /**
- * Called with each credential before it is presented, so that it is recognized in the upstream's
- * responses. `kept`: configured. `issued`: a token that expires. `beginning`: the common prefix of a
- * series.
+ * Called with each credential before it is presented, so that it is recognized in the upstream's responses.
+ * `kept`: configured. `issued`: a token that expires. `beginning`: the common prefix of a series.
  */
 export type NoteCredential = (value: string, kind: 'kept' | 'issued' | 'beginning') => void;
 
 const SCHEME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ +/;
 
 /**
- * The forms in which a credential may reappear: the header value, the value without its scheme (RFC 9110
- * §11.4), each cookie's value (RFC 6265 §4.2.1), and for Basic the user-pass pair and the password (RFC
- * 7617).
+ * The forms in which a credential may reappear: the header value, the value without its scheme
+ * (RFC 9110 §11.4), each cookie's value (RFC 6265 §4.2.1), and for Basic the user-pass pair and the password
+ * (RFC 7617).
  */
 export function encodedFormsOf(header: string, value: string): readonly string[] {
   if (header.toLowerCase() === 'cookie') {

@@ -1,5 +1,5 @@
-// Creates the credential source for each type of credential. An upstream has two: one for callers'
-// requests and one for the gateway's own listings. Neither is ever used in place of the other.
+// Creates the credential source for each type of credential. An upstream has two: one for callers' requests
+// and one for the gateway's own listings. Neither is ever used in place of the other.
 // docs/contract.md §3 (`credentials`, `pinning.credentials`).
 
 import type { ClientAuthentication, UpstreamCredentials } from '../../config/settings.js';
@@ -29,8 +29,8 @@ export type CredentialPorts = {
 const MAX_TOKEN_WAIT_MS = 10_000;
 
 /**
- * Creates the source for these credentials and registers their secrets. No token is requested before it
- * is needed.
+ * Creates the source for these credentials and registers their secrets. No token is requested before it is
+ * needed.
  */
 export function createCredentialSource(
   credentials: UpstreamCredentials,

@@ -1,7 +1,7 @@
-// Caches tokens issued to the gateway until shortly before they expire, and refreshes a token while it
-// is still valid, so that requests do not wait. At most one token request runs per key, and a failure is
-// remembered briefly so that a flood of calls does not become a flood of token requests. Tokens are kept
-// in memory only. INVARIANT: a token is never returned for another key.
+// Caches tokens issued to the gateway until shortly before they expire, and refreshes a token while it is
+// still valid, so that requests do not wait. At most one token request runs per key, and a failure is
+// remembered briefly so that a flood of calls does not become a flood of token requests. Tokens are kept in
+// memory only. INVARIANT: a token is never returned for another key.
 
 import type {
   CredentialSource,
@@ -47,9 +47,9 @@ type Entry = {
 
 /** Maximum number of cached tokens; beyond it the oldest is evicted. */
 const MAX_ENTRIES = 10_000;
-/** A token is not presented in its last 5 s, because it must still be valid on arrival. */
+/** How long before its expiry a token is no longer presented: it must still be valid on arrival. */
 const LEEWAY_MS = 5_000;
-/** A token is refreshed in the last fifth of its lifetime, and at most 60 s before its end. */
+/** A token is refreshed in this last fraction of its lifetime, and at most this long before its end. */
 const REFRESH_PART = 0.2;
 const MAX_REFRESH_MS = 60_000;
 /** Wait before the next request after a failure, and between evictions of rejected tokens. */
@@ -115,8 +115,8 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
     },
     refused(by, value) {
       const key = ports.keyOf(by);
-      // The rejected token may have been replaced since, and a caller must not be able to have tokens
-      // issued at will.
+      // The rejected token may have been replaced since, and a caller must not be able to have tokens issued
+      // at will.
       if (entries.get(key)?.shown[1] !== value) return;
       if ((droppedUntilMs.get(key) ?? 0) > now()) return;
       setBounded(droppedUntilMs, key, now() + PAUSE_MS, maxEntries);

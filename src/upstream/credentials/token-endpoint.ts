@@ -1,6 +1,6 @@
-// Requests tokens from an authorization server whose token endpoint is configured or read from its
-// metadata. Authenticates the gateway as a client and checks every issued token before use. All requests
-// go through the guarded fetch: addresses checked, no redirects, bytes and time capped. Never retries.
+// Requests tokens from an authorization server whose token endpoint is configured or read from its metadata.
+// Authenticates the gateway as a client and checks every issued token before use. All requests go through the
+// guarded fetch: addresses checked, no redirects, bytes and time capped. Never retries.
 // RFC 6749 §2.3.1, §5, §5.1; RFC 7518 §3.1; RFC 7523 §2.2; RFC 8414 §3; RFC 8693 §2.2.1; RFC 8707 §2;
 // RFC 9068 §2.2.
 
@@ -108,10 +108,10 @@ const DEFAULT_LIFE_MS = 60_000;
 const MAX_LIFE_MS = 60 * 60 * 1000;
 
 /**
- * Checks an issued token before use: it must be a bearer token for this upstream and no other audience
- * of the gateway, have no scope that was not requested, and not be the caller's own token returned. For
- * a token that cannot be parsed, the response's description of it is trusted. Pure. Returns the token
- * and its expiry, or a fixed text that says what is wrong.
+ * Checks an issued token before use: it must be a bearer token for this upstream and no other audience of the
+ * gateway, have no scope that was not requested, and not be the caller's own token returned. For a token that
+ * cannot be parsed, the response's description of it is trusted. Pure. Returns the token and its expiry, or a
+ * fixed text that says what is wrong.
  */
 export function checkIssued(
   response: TokenResponse,

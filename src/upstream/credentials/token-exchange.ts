@@ -1,7 +1,6 @@
-// Exchanges a caller's token for one that is issued for one upstream. This is the only place where a
-// caller's token is unsealed: it goes into the body of the request to the configured server and nowhere
-// else. An issued token is used only for the token it was exchanged for, and no longer than that token
-// is valid.
+// Exchanges a caller's token for one that is issued for one upstream. This is the only place where a caller's
+// token is unsealed: it goes into the body of the request to the configured server and nowhere else. An
+// issued token is used only for the token it was exchanged for, and no longer than that token is valid.
 // RFC 8693 §2.
 
 import type { ActorToken } from '../../config/settings.js';

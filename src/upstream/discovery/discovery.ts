@@ -1,11 +1,11 @@
 // Keeps the gateway's listing of one upstream's definitions up to date: lists them in every era that the
-// upstream speaks, on a timer and on demand, one listing at a time, and reports the results. Does not
-// compare definitions with pins and knows nothing of callers' rights.
-// Where clients may declare the Apps extension, lists both with and without it: what is offered to one
-// client profile proves nothing about the other. An upstream is fresh only if both were verified, and
-// nothing is reported before both have been listed or have failed.
-// docs/contract.md §5 (no call leaves unless every page was verified within `pinning.maxAge`). Source:
-// MCP Apps extension (SEP-1865), capability negotiation.
+// upstream speaks, on a timer and on demand, one listing at a time, and reports the results. Does not compare
+// definitions with pins and knows nothing of callers' rights.
+// Where clients may declare the Apps extension, lists both with and without it: what is offered to one client
+// profile proves nothing about the other. An upstream is fresh only if both were verified, and nothing is
+// reported before both have been listed or have failed.
+// docs/contract.md §5 (no call leaves unless every page was verified within `pinning.maxAge`). Source: MCP
+// Apps extension (SEP-1865), capability negotiation.
 
 import {
   type ClientProfile,
@@ -56,8 +56,8 @@ export type ListerPorts = {
   /** Returns a number from 0 to 1, for the jitter of the timer. */
   readonly random?: () => number;
   /**
-   * Parses responses; default: {@link DIRECT_MESSAGE_READER}. The allowance bounds the bytes read per
-   * minute; default: unbounded.
+   * Parses responses; default: {@link DIRECT_MESSAGE_READER}. The allowance bounds the bytes read per minute;
+   * default: unbounded.
    */
   readonly messageReader?: MessageReader | undefined;
   readonly allowance?: ListingAllowance | undefined;
@@ -77,9 +77,9 @@ export interface Lister {
   /** Lists now, and from then on by timer. */
   start(): void;
   /**
-   * Resolves with `fresh` if every era that the upstream speaks was verified within `maxAgeMs`, after
-   * listing where needed. Concurrent calls share one listing. After a failure the next attempt is
-   * delayed.
+   * Resolves with `fresh` if every era that the upstream speaks was verified within `maxAgeMs`, after listing
+   * where needed. Concurrent calls share one listing. After a failure there is no new attempt within the
+   * minimum interval.
    */
   ensureFresh(maxAgeMs?: number): Promise<'fresh' | 'stale'>;
   isFresh(maxAgeMs?: number): boolean;
@@ -187,7 +187,8 @@ class UpstreamLister implements Lister {
     this.#startedAtMs = this.#ports.now();
     this.#hasFailed = false;
     const due = dueEras(this.#eras, this.#startedAtMs);
-    // Until an era is known, one era alone would look like everything that the upstream speaks.
+    // While no era is known, outcomes are recorded together: one era alone would look like all that is
+    // spoken.
     const isFirst = !isAnyKnown(this.#eras);
     const outcomes = await Promise.all(due.map((era) => this.#listEra(era, isFirst)));
     if (this.#isClosed) return this.#endOwnSession();
@@ -291,10 +292,7 @@ export type DiscoverySettings = Omit<ListerSettings, 'apps'> & { readonly apps: 
 export type DiscoveryPorts = Omit<ListerPorts, 'request' | 'onListing' | 'onEraGone'> & {
   /** Called with complete listings: those of the first round all at once, later ones one at a time. */
   readonly onListings: (listings: readonly Listing[]) => void;
-  /**
-   * Opens a connection to the upstream. Each client profile has its own, because a listing may hold a
-   * session.
-   */
+  /** Opens a connection to the upstream. Each client profile has its own, as a listing may hold a session. */
   readonly openRequest: () => ListingRequest;
   /** The upstream no longer speaks this era to this client profile. */
   readonly onProfileGone: (clientProfile: ClientProfile) => void;
@@ -360,8 +358,8 @@ export function createDiscoveryLister(
 }
 
 /**
- * Holds the listings of the first round until every client profile has finished, because one alone would
- * look like everything there is. If nothing was listed, the next round counts as the first again.
+ * Holds the listings of the first round until every client profile has finished, because one alone would look
+ * like everything there is. If nothing was listed, the next round counts as the first again.
  */
 function createFirstRound(
   appsVariants: readonly boolean[],

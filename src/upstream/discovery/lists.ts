@@ -1,9 +1,8 @@
-// Lists an upstream as a client of one era: its self-description, then every page of its lists. Answers
-// no server requests and holds no caller's rights.
-// In the session era it declares every capability that a client could be allowed to declare, because
-// servers choose which tools to offer by it, and what is not listed could never be approved
-// (docs/contract.md §5). For the same reason it declares the Apps extension, in either era, where
-// clients may declare it.
+// Lists an upstream as a client of one era: its self-description, then every page of its lists. Answers no
+// server requests and holds no caller's rights.
+// In the session era it declares every capability that a client could be allowed to declare, because servers
+// choose which tools to offer by it, and what is not listed could never be approved (docs/contract.md §5).
+// For the same reason it declares the Apps extension, in either era, where clients may declare it.
 // MCP 2025-11-25 lifecycle; MCP 2026-07-28 server/discover.
 
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
@@ -72,13 +71,10 @@ export const MAX_SESSION_AGE_MS = 600_000;
 
 /** The specification says 404; servers that have lost a session also respond with 400. */
 const LOST_STATUSES = new Set([400, 404]);
-/** Statuses from here on, and those below, indicate a server problem rather than the era. */
+/** Statuses from `SERVER_ERROR` on, and `TROUBLE_STATUSES`, indicate a server problem, not an unknown era. */
 const SERVER_ERROR = 500;
 const TROUBLE_STATUSES = new Set([408, 425, 429]);
-/**
- * MCP 2026-07-28: header and body disagree, or a capability is missing. Only servers of that era send
- * these.
- */
+/** MCP 2026-07-28: header and body disagree, or a capability is missing. Sent only in that era. */
 const STATELESS_CODES = new Set([-32020, -32021]);
 
 function budgetOf(ports: EraPorts): Budget {
@@ -286,8 +282,8 @@ function readInstructions(result: JsonObject): string | 'malformed' | undefined 
 }
 
 /**
- * Interprets a failed probe. An era that was never spoken counts as not spoken, whatever the refusal.
- * One that was spoken is gone only if the upstream says so, not if it has a server problem.
+ * Interprets a failed probe. An era that was never spoken counts as not spoken, whatever the refusal. One
+ * that was spoken is gone only if the upstream says so, not if it has a server problem.
  */
 function unspoken(
   response: Exclude<CallOutcome, { readonly kind: 'result' }>,

@@ -1,9 +1,9 @@
-// Reads every page of an upstream's lists, and the `ui://` resources that its tools refer to: their
-// content is pinned like a definition, because a host runs it. No other reference is followed. An absent
-// cursor ends a list and an empty one does not; a repeated cursor and an endless list are refused. Never
-// returns a partial list.
-// MCP 2025-11-25 and 2026-07-28, pagination. Source: MCP Apps extension (SEP-1865),
-// `_meta.ui.resourceUri`; docs/contract.md §5.
+// Reads every page of an upstream's lists, and the `ui://` resources that its tools refer to: their content
+// is pinned like a definition, because a host runs it. No other reference is followed. An absent cursor ends
+// a list and an empty one does not; a repeated cursor and an endless list are refused. Never returns a
+// partial list.
+// MCP 2025-11-25 and 2026-07-28, pagination. Source: MCP Apps extension (SEP-1865), `_meta.ui.resourceUri`;
+// docs/contract.md §5.
 
 import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
@@ -21,9 +21,8 @@ const MAX_APP_RESOURCES = 200;
 const SCHEME = 'ui://';
 
 /**
- * Reads every `ui://` resource that a tool names, once each, as `{uri, contents}`, in the order of the
- * tools. A resource that the upstream does not have is left out; if the upstream fails, the listing
- * fails.
+ * Reads every `ui://` resource that a tool names, once each, as `{uri, contents}`, in the order of the tools.
+ * A resource that the upstream does not have is left out; if the upstream fails, the listing fails.
  */
 async function readAppResources(
   tools: readonly ListedItem[],

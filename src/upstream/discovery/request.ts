@@ -1,5 +1,5 @@
-// Sends one request of the gateway's own to an upstream and reads its response, from a JSON body or an
-// event stream. Strict: anything but the expected response is an error. Bounded in bytes and time.
+// Sends one request of the gateway's own to an upstream and reads its response, from a JSON body or an event
+// stream. Strict: anything but the expected response is an error. Bounded in bytes and time.
 // MCP 2025-11-25 and 2026-07-28, Streamable HTTP.
 
 import type { ReadOutcome } from '../../protocol/json/incremental.js';
@@ -11,8 +11,8 @@ import { DIRECT_MESSAGE_READER, type MessageReader } from '../message-reader.js'
 
 /**
  * Bounds the bytes that the gateway's own listings of one upstream may read per minute, over all client
- * profiles and eras. The server decides how long its lists are and how often they change; without the
- * bound it would decide the cost.
+ * profiles and eras. The server decides how long its lists are and how often they change; without the bound
+ * it would decide the cost.
  */
 export type ListingAllowance = {
   /** False once the bound is exceeded in this minute; no further request is sent then. */

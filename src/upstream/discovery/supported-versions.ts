@@ -1,6 +1,5 @@
-// Records which eras one upstream speaks, when each was last verified, and which to probe next. An era
-// whose listing fails is removed only if the upstream says that it does not speak it; until then its
-// listing ages.
+// Records which eras one upstream speaks, when each was last verified, and which to probe next. An era whose
+// listing fails is removed only if the upstream says that it does not speak it; until then its listing ages.
 // MCP 2026-07-28, versioning (an upstream may speak one era or both).
 
 import type { ListedEra } from '../../protocol/listings.js';
@@ -96,8 +95,8 @@ export function enterOutcome(
 }
 
 /**
- * Why a finished round failed in this era, or `undefined` if it did not. Not speaking an era is no
- * failure while the upstream speaks the other.
+ * Why a finished round failed in this era, or `undefined` if it did not. Not speaking an era is no failure
+ * while the upstream speaks the other.
  */
 export function failureOf(
   eras: SpokenEras,

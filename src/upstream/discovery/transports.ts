@@ -1,7 +1,7 @@
-// Connects the lister to an upstream: over Streamable HTTP through the upstream's client, or over legacy
-// SSE by way of one stream that stays open between listings, with responses presented as if they came
-// over HTTP, so that one lister serves both transports. Sends on behalf of the gateway, or of the caller
-// whose session is being opened; never sees a token. Answers no server requests.
+// Connects the lister to an upstream: over Streamable HTTP through the upstream's client, or over legacy SSE
+// by way of one stream that stays open between listings, with responses presented as if they came over HTTP,
+// so that one lister serves both transports. Sends on behalf of the gateway, or of the caller whose session
+// is being opened; never sees a token. Answers no server requests.
 // Source: MCP 2024-11-05, transports, HTTP with SSE.
 
 import { applyEdits, readJsonText, spanOf } from '../../protocol/json/json.js';
@@ -76,7 +76,7 @@ type OwnLegacyStream = {
   isOpen: boolean;
 };
 
-/** The session id of the stream towards the lister, which ends only sessions that have an id. */
+/** The session id given to the lister, which ends only sessions that have one. */
 const LEGACY_SSE_SESSION_ID = 'channel';
 const OK = 200;
 const FIRST_REFUSAL = 300;

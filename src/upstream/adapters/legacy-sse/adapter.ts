@@ -1,7 +1,7 @@
-// Makes a legacy SSE upstream usable as a session-era one: one SSE stream per session, messages posted
-// to the message endpoint that the stream named, and the messages on the stream returned as responses
-// and streams of the later transport. Takes the place of the upstream's client, behind every control,
-// and makes no decisions.
+// Makes a legacy SSE upstream usable as a session-era one: one SSE stream per session, messages posted to the
+// message endpoint that the stream named, and the messages on the stream returned as responses and streams of
+// the later transport. Takes the place of the upstream's client, behind every control, and makes no
+// decisions.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports;
 // docs/reference/protocol.md §2.
 
@@ -102,10 +102,7 @@ export function createBridge(settings: BridgeSettings): Bridge {
   };
 }
 
-/**
- * A message to send, and for whom. `version`: defined if the response may be resumed, in that version's
- * way.
- */
+/** A message to send, and for whom. `version`: of the client, if the response may be resumed. */
 type Sending = {
   readonly by: OnBehalf;
   readonly session: string | undefined;
@@ -212,8 +209,8 @@ function streamReading(
 }
 
 /**
- * A request of the gateway's own: a handshake, a notification, a response, or a request whose response
- * is returned as one body.
+ * A request of the gateway's own: a handshake, a notification, a response, or a request whose response is
+ * returned as one body.
  */
 async function requestOwn(
   { client }: BridgeSettings,

@@ -1,7 +1,7 @@
-// Records the upstream session behind each client that uses legacy SSE, whose own session exists before
-// its handshake: which upstream session belongs to the client's stream, which server requests are
-// allowed in it, and whether it is initialized. Only the replica that holds the stream knows it, and it
-// is removed with the stream.
+// Records the upstream session behind each client that uses legacy SSE, whose own session exists before its
+// handshake: which upstream session belongs to the client's stream, which server requests are allowed in it,
+// and whether it is initialized. Only the replica that holds the stream knows it, and it is removed with the
+// stream.
 // Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; docs/reference/protocol.md §2.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';

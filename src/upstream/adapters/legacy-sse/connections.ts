@@ -1,7 +1,7 @@
-// Opens legacy SSE streams to one upstream and the sessions over them, and keeps a bounded table of
-// them. A session begins with its stream and the handshake on it, and ends with either; sessions that
-// rest too long are ended. The handshake uses the version of legacy SSE, whatever the client requests. A
-// session is never shared between principals.
+// Opens legacy SSE streams to one upstream and the sessions over them, and keeps a bounded table of them. A
+// session begins with its stream and the handshake on it, and ends with either; sessions that rest too long
+// are ended. The handshake uses the version of legacy SSE, whatever the client requests. A session is never
+// shared between principals.
 // Source: MCP 2024-11-05, lifecycle and transports (HTTP with SSE); MCP 2025-11-25, session management;
 // JSON-RPC 2.0; docs/contract.md §10.
 
@@ -26,10 +26,10 @@ import { createLegacySseSession, type LegacySseSession } from './session.js';
 /** The open sessions, by the id that the gateway gave them. */
 export type LegacySseSessionTable = {
   /**
-   * Takes a slot for a session that is being opened. The returned function gives the slot back, whether
-   * or not a session was entered. `undefined` if the limit of all sessions, or of this caller's, is
-   * reached. Without an owner it is a session of the gateway's own, each for a different principal,
-   * which its opener bounds.
+   * Takes a slot for a session that is being opened. The returned function gives the slot back, whether or
+   * not a session was entered. `undefined` if the limit of all sessions, or of this caller's, is reached.
+   * Without an owner it is a session of the gateway's own, each for a different principal, which its opener
+   * bounds.
    */
   acquire(owner: string | undefined): (() => void) | undefined;
   enter(id: string, session: LegacySseSession): void;
@@ -196,7 +196,7 @@ export type LegacySseConnections = Omit<
   open(handshake: Handshake): Promise<ForwardOutcome>;
 };
 
-/** Buffered over all sessions of one upstream, in UTF-16 code units. */
+/** Maximum buffered over all sessions of one upstream, in UTF-16 code units. */
 const MAX_HELD_BYTES = 128 * 1024 * 1024;
 /** One caller may buffer the total divided by this, or two responses if that is more. */
 const QUOTA_DIVISOR = 4;
@@ -316,8 +316,7 @@ function createMessageSender(
   opener: OnBehalf,
   target: string,
 ): (message: JsonObject) => void {
-  // A stream outlives the exchange that opened it: issued credentials are kept, the caller's token is
-  // not.
+  // A stream outlives the exchange that opened it: issued credentials are kept, not the caller's token.
   const by = opener === 'gateway' ? opener : withoutToken(opener);
   const headers = { 'content-type': 'application/json' };
   let underWay = 0;

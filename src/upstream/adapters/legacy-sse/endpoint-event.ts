@@ -1,7 +1,7 @@
 // Waits for the `endpoint` event of a legacy SSE stream, which must come first and name a URL of the
 // upstream's own origin. Everything after it is passed on unread. Never posts anything.
-// Source: MCP 2024-11-05, transports, HTTP with SSE; docs/contract.md §3 (an endpoint event is of its
-// own origin).
+// Source: MCP 2024-11-05, transports, HTTP with SSE; docs/contract.md §3 (an endpoint event is of its own
+// origin).
 
 import { createSseFramer, type SseFramer } from '../../../protocol/sse.js';
 import type {

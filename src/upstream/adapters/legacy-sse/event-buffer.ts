@@ -1,6 +1,6 @@
-// Buffers what a legacy SSE server has sent for one request, or for no request, until it is read and for
-// as long as it may be read again. The server's stream has no event ids, so they are generated here.
-// Bounded per buffer, per caller and per upstream.
+// Buffers what a legacy SSE server has sent for one request, or for no request, until it is read and for as
+// long as it may be read again. The server's stream has no event ids, so they are generated here. Bounded per
+// buffer, per caller and per upstream.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, resumability.
 
 import type { ForwardError } from '../../../protocol/transport.js';
@@ -16,7 +16,10 @@ export type EventBufferSettings = {
   readonly ledger: Ledger;
   /** The longest silence that a reader waits through. */
   readonly idleMs: number;
-  /** When full, `forget` drops the oldest message and `fail` ends the buffer with an error. */
+  /**
+   * When full, `forget` drops the oldest messages; `fail` drops only read ones, and fails if that is not
+   * enough.
+   */
   readonly overflow: 'forget' | 'fail';
   readonly now: () => number;
 };
@@ -183,8 +186,8 @@ function errorItem(reason: ForwardError): OutboundItem {
 }
 
 /**
- * One caller's part of the budget; what is taken from it is also taken from the total. A caller that
- * reads nothing, or never resumes, fills only its own quota and leaves capacity for others. Source:
+ * One caller's part of the budget; what is taken from it is also taken from the total. A caller that reads
+ * nothing, or never resumes, fills only its own quota and leaves capacity for others. Source:
  * docs/contract.md §10 (never shared between principals).
  */
 export type OwnerLedger = Ledger & {

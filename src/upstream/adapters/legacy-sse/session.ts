@@ -1,6 +1,6 @@
-// One session over a legacy SSE stream, with the behavior of a session-era server: routes each message
-// on the single stream to the request it belongs to, and everything else to the session's own stream.
-// Does not check the messages.
+// One session over a legacy SSE stream, with the behavior of a session-era server: routes each message on the
+// single stream to the request it belongs to, and everything else to the session's own stream. Does not check
+// the messages.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports.
 
 import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
@@ -57,7 +57,7 @@ export type LegacySseSession = {
 
 /** Pending requests per session. */
 const MAX_PENDING = 256;
-/** Bytes that the session's own buffer may hold while it is not read. */
+/** Size of the session's own buffer, which may have no reader. */
 const MAX_OWN_BYTES = 256 * 1024;
 /** Responses per session that are kept after delivery, and the size of the largest. */
 const MAX_KEPT = 8;
@@ -98,8 +98,8 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
   }
 
   /**
-   * A notification without a request goes to the session's own stream, if it is read; otherwise to the
-   * only pending request.
+   * Without a request, a notification goes to the session's own stream if that is read, else to the only
+   * request.
    */
   function notify(method: string, params: Json | undefined, text: string): void {
     const eventBuffer = method === 'notifications/progress' ? ofToken(params) : undefined;
@@ -117,8 +117,8 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
   }
 
   /**
-   * A server request belongs to the only pending call. If that is ambiguous, it needs a stream that is
-   * being read.
+   * A server request belongs to the only pending call. If that is ambiguous, the own stream must be being
+   * read.
    */
   function ask(id: RequestId, method: string, text: string): void {
     const eventBuffer = sole() ?? (own.isRead ? own : undefined);

@@ -1,9 +1,8 @@
-// Serves session-era clients on a stateless upstream. The session is the gateway's own: what it declared
-// is added to every request, and requests that only the session era has are handled here. They succeed
-// only after every replica has received the change, because any of them may serve the session's next
-// request.
-// Source: MCP 2025-11-25, ping, logging, resources (subscriptions), cancellation; MCP 2026-07-28,
-// requests (`_meta`); docs/contract.md §10; docs/reference/protocol.md §2.3.
+// Serves session-era clients on a stateless upstream. The session is the gateway's own: what it declared is
+// added to every request, and requests that only the session era has are handled here. Changes succeed only
+// after every replica has received them, because any of them may serve the session's next request.
+// Source: MCP 2025-11-25, ping, logging, resources (subscriptions), cancellation; MCP 2026-07-28, requests
+// (`_meta`); docs/contract.md §10; docs/reference/protocol.md §2.3.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';
@@ -151,10 +150,7 @@ function respondToRequest(
   }
 }
 
-/**
- * Publishes a change to every replica, including this one; otherwise the session's state would differ
- * between replicas.
- */
+/** Publishes a change to every replica, including this one, so that the session is the same on each. */
 async function spread(
   { session, owner, sessionBus }: OwnSession,
   news: SessionChange,
@@ -177,8 +173,7 @@ function cancelRunning(
 }
 
 /**
- * Delivers a client's reply to the server request that waits for it, possibly on another replica;
- * refused if none waits. Never rejects.
+ * Delivers a reply to the server request waiting for it on any replica; refused if none waits. Never rejects.
  */
 async function takeReply(
   { session, owner, sessionState, sessionBus }: OwnSession,
@@ -414,10 +409,7 @@ async function* translateStream(
   }
 }
 
-/**
- * Translates a response that may require input. A body is read first, because it becomes a stream if it
- * does.
- */
+/** Translates a response that may require input. Its body is read first: input requests make it a stream. */
 async function withInputRequired(
   request: Request,
   response: UpstreamResponse,

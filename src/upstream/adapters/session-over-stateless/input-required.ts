@@ -1,6 +1,6 @@
-// Turns input-required results into server requests for a session-era client: each input request is sent
-// on the open stream, and the client's replies go back with a retry of the original request. Whether a
-// server request is allowed is checked on its way to the client, like every message.
+// Turns input-required results into server requests for a session-era client: each input request is sent on
+// the open stream, and the client's replies go back with a retry of the original request. Whether a server
+// request is allowed is checked on its way to the client, like every message.
 // Source: MCP 2026-07-28, multi-round-trip requests; MCP 2025-11-25, sampling, elicitation, roots.
 
 import { randomUUID } from 'node:crypto';
@@ -107,10 +107,7 @@ function isOwnResponse(inbound: InboundItem, sentId: RequestId): boolean {
   return inbound.kind === 'message' && isObject(inbound.value) && inbound.value['id'] === sentId;
 }
 
-/**
- * Sends the server requests and returns the retry; undefined if there is none, after an error to the
- * client.
- */
+/** Sends the server requests and returns the retry; `undefined` if the client got an error instead. */
 async function* nextRetry(
   result: JsonObject,
   parts: InputRequiredContext,

@@ -1,8 +1,8 @@
-// The state of sessions that only the gateway knows, because their upstream is stateless: the log level
-// and subscriptions that every request must carry, and what is under way. Changes, cancellations and
-// replies to server requests are sent to the other replicas, so that a session behaves the same on each
-// of them; requests and streams stay on the replica that runs them. Bounded, per caller first: eviction
-// can cost a log level or a subscription, but never a control, and never anything that is under way.
+// The state of sessions that only the gateway knows, because their upstream is stateless: the log level and
+// subscriptions that every request must carry, and what is under way. Changes, cancellations and replies to
+// server requests are sent to the other replicas, so that a session behaves the same on each of them;
+// requests and streams stay on the replica that runs them. Bounded, per caller first: eviction can cost a log
+// level or a subscription, but never a control, and never anything that is under way.
 // Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation; docs/contract.md §10.
 
 import { randomUUID } from 'node:crypto';
@@ -28,8 +28,8 @@ export type SessionState = {
 };
 
 /**
- * The number of sessions kept per caller and in total; beyond it the least recently used session with
- * nothing under way is evicted.
+ * The number of sessions kept per caller and in total; beyond it the least recently used session with nothing
+ * under way is evicted.
  */
 export const MAX_SESSIONS_A_CALLER = 1_000;
 export const MAX_SESSIONS = 10_000;
@@ -141,8 +141,7 @@ export type SessionBus = {
   /** `nobody`: that replica no longer runs, or the message is too long. */
   send(replica: string, message: SessionMessage): Promise<Unspread | 'told' | 'nobody'>;
   /**
-   * Delivers to every replica, including this one ({@link receiveSessionMessage}), in one order; or to
-   * none.
+   * Delivers to every replica, including this one ({@link receiveSessionMessage}), in one order; or to none.
    */
   publish(message: SessionMessage): Promise<Unspread | 'told'>;
 };
@@ -152,10 +151,7 @@ type Unspread = 'unavailable' | 'overloaded';
 
 /** Messages of one owner under way: a quarter of what may be queued for a replica. */
 export const MAX_MESSAGES_PER_OWNER = 64;
-/**
- * Messages of one owner that may wait to be sent: a client may subscribe to all resources of a session
- * at once.
- */
+/** Messages of one owner that may wait: a client may subscribe to all resources of a session at once. */
 export const MAX_WAITING_AN_OWNER = MAX_RESOURCES;
 
 /** Creates a name that is hard to guess and identifies this replica, which alone can continue what it names. */
@@ -185,8 +181,7 @@ export function applySessionChange(sessionState: SessionState, news: SessionChan
       return;
     case 'cancelled': {
       const running = sessionState.running.get(news.id);
-      // Deferred so that the relay of the response first sees the cancellation: a cancelled request gets
-      // no error.
+      // Deferred so that the relay sees the cancellation first: a cancelled request gets no error response.
       if (running !== undefined) setImmediate(() => running.abort());
       return;
     }
@@ -199,10 +194,7 @@ function notifyListeners({ listeners }: SessionState): void {
   for (const changed of listeners) changed();
 }
 
-/**
- * Applies a session message. A cancellation or reply concerns only a replica that already knows the
- * session.
- */
+/** Applies a session message; cancellations and replies only where the session is already known. */
 export function receiveSessionMessage(
   sessionStates: SessionStates,
   { session, owner, news }: SessionMessage,
@@ -216,8 +208,8 @@ export function receiveSessionMessage(
 type Line = { underWay: number; readonly waiting: (() => void)[] };
 
 /**
- * Limits each owner's messages under way, because all owners share a replica's queue. Further messages
- * wait, and are refused if too many of the same owner wait already.
+ * Limits each owner's messages under way, because all owners share a replica's queue. Further messages wait,
+ * and are refused if too many of the same owner wait already.
  */
 export function limitSessionBus({ self, send, publish }: SessionBus): SessionBus {
   const lines = new Map<string, Line>();

@@ -1,6 +1,6 @@
-// Serves the GET stream of a session whose upstream is stateless: one subscription at the upstream,
-// replaced whenever the session's subscriptions change. If the upstream has no subscriptions, it has no
-// stream (405), and the client gets only what the gateway itself observes.
+// Serves the GET stream of a session whose upstream is stateless: one subscription at the upstream, replaced
+// whenever the session's subscriptions change. If the upstream has no subscriptions, it has no stream (405),
+// and the client gets only what the gateway itself observes.
 // Source: MCP 2026-07-28, subscriptions; MCP 2025-11-25, transports (listening for messages).
 
 import type { Caller } from '../../../policy/principal.js';
@@ -55,8 +55,8 @@ type Subscribed =
   | Extract<ForwardOutcome, { readonly kind: 'fault' }>;
 
 /**
- * Subscribes to the session's current resources. When they change the subscription is ended, but not
- * before it was answered, so that any number of changes meanwhile costs only one more request.
+ * Subscribes to the session's current resources. When they change the subscription is ended, but not before
+ * it was answered, so that any number of changes meanwhile costs only one more request.
  */
 async function subscribe(
   { client, by, envelope }: StreamParts,

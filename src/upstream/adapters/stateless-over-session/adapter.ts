@@ -1,7 +1,7 @@
-// Serves stateless-era clients on a session-era upstream. The sessions are the gateway's own, one for
-// each caller and what it declares; ids and tokens in them are also the gateway's own, so that two
-// clients of one caller cannot interfere. A client that disconnects cancels its request, because that is
-// what disconnecting means in its era.
+// Serves stateless-era clients on a session-era upstream. The sessions are the gateway's own, one for each
+// caller and what it declares; ids and tokens in them are also the gateway's own, so that two clients of one
+// caller cannot interfere. A client that disconnects cancels its request, because that is what disconnecting
+// means in its era.
 // Source: MCP 2026-07-28 and its subscriptions; MCP 2025-11-25, transports, resources (subscriptions);
 // docs/reference/protocol.md §2.4.
 
@@ -60,10 +60,10 @@ const FIRST_SUBSCRIBE_ID = 2;
 const UPDATED = 'notifications/resources/updated';
 
 /**
- * Serves a subscription by a session of its own, which subscribes to the requested resources, whose
- * stream is translated to the subscription's notifications, and which ends with the subscription. If the
- * server has no such stream (405), the response is "method not found", and the client gets only what the
- * gateway itself observes.
+ * Serves a subscription by a session of its own, which subscribes to the requested resources, whose stream is
+ * translated to the subscription's notifications, and which ends with the subscription. If the server has no
+ * such stream (405), the response is "method not found", and the client gets only what the gateway itself
+ * observes.
  */
 async function listenInSession(
   parts: StatelessParts,
@@ -132,10 +132,7 @@ async function* relayNotifications(
   }
 }
 
-/**
- * Tags a notification that was requested; anything else on the session's stream is not part of the
- * subscription.
- */
+/** Tags a requested notification; anything else on the session's stream is not part of the subscription. */
 function toSubscriptionNotification(
   text: string,
   value: Json | undefined,
@@ -384,8 +381,7 @@ function resumeSuspended({
 }: ForwardContext): RoutedOutcome {
   const state = openedState(admitted);
   const suspended = state === undefined ? undefined : parts.suspendedCalls.find(state);
-  // The upstream connection cannot be handed over, so on another replica, or too late, the call must
-  // start again.
+  // The connection cannot be handed over: on another replica, or too late, the call must start again.
   if (state === undefined || suspended === undefined)
     return { kind: 'fault', reason: 'asked-elsewhere' };
   const conversation = resume(suspended, { admitted, by }, signal);

@@ -1,6 +1,6 @@
-// Relays the streamed response of a session-era server to a stateless client. A server request during a
-// call ends the client's response with an input-required result while the call itself is suspended; the
-// client's retry resumes it. Suspended calls are bounded in number and time.
+// Relays the streamed response of a session-era server to a stateless client. A server request during a call
+// ends the client's response with an input-required result while the call itself is suspended; the client's
+// retry resumes it. Suspended calls are bounded in number and time.
 // Source: MCP 2026-07-28, multi-round-trip requests (requestState); MCP 2025-11-25, transports.
 
 import type { Caller, Principal } from '../../../policy/principal.js';
@@ -47,8 +47,8 @@ export type SuspendedCall = {
 };
 
 /**
- * Suspended calls by handle. A handle is hard to guess and leaves the gateway only sealed to its caller
- * and request. It names this replica, because only this one holds the call's connection.
+ * Suspended calls by handle. A handle is hard to guess and leaves the gateway only sealed to its caller and
+ * request. It names this replica, because only this one holds the call's connection.
  */
 export type SuspendedCalls = {
   /** The handle of the call; `undefined` if the limit per caller or in total is reached. */
@@ -232,10 +232,7 @@ function isOwnResponse(value: Json | undefined, { sentId }: SentAs): boolean {
   return isObject(value) && value['id'] === sentId && !('method' in value);
 }
 
-/**
- * Suspends the call and returns the input-required result; `undefined` if the gateway responded to the
- * server.
- */
+/** Suspends the call and returns the input-required result; `undefined` if the gateway replied itself. */
 function suspend(
   call: SessionCall,
   rest: AsyncIterator<InboundItem, unknown>,

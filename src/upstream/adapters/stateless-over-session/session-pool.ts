@@ -1,9 +1,9 @@
 // Opens and pools upstream sessions for clients whose era has none. INVARIANT: a session belongs to one
-// caller; its key contains issuer, subject and client, and it is never found under another key. The pool
-// is bounded, and idle sessions are ended. Also bounds the messages queued to an upstream besides calls:
+// caller; its key contains issuer, subject and client, and it is never found under another key. The pool is
+// bounded, and idle sessions are ended. Also bounds the messages queued to an upstream besides calls:
 // responses to server requests, subscriptions and cancellations.
-// Source: MCP 2025-11-25, lifecycle, logging and session management; docs/contract.md §3 (limits), §10
-// (never shared between principals).
+// Source: MCP 2025-11-25, lifecycle, logging and session management; docs/contract.md §3 (limits);
+// docs/contract.md §10 (never shared between principals).
 
 import type { Caller } from '../../../policy/principal.js';
 import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
@@ -272,8 +272,8 @@ type OutboundQueue = {
 };
 
 /**
- * Creates an empty queue. Each message waits for a connection and counts until it is sent; the limits
- * per caller keep one caller from using up the total.
+ * Creates an empty queue. Each message waits for a connection and counts until it is sent; the limits per
+ * caller keep one caller from using up the total.
  */
 export function createOutboundQueue(): OutboundQueue {
   const all: Usage = { count: 0, bytes: 0 };
@@ -308,8 +308,8 @@ function fits(usage: Usage, bytes: number, maxCount: number, maxBytes: number): 
 }
 
 /**
- * Sends a message in a caller's session; the response is not read. Returns false, without sending, if
- * too much is queued. `isOwn`: a response of the gateway's own, which may be dropped.
+ * Sends a message in a caller's session; the response is not read. Returns false, without sending, if too
+ * much is queued. `isOwn`: a response of the gateway's own, which may be dropped.
  */
 export type SendInSession = (
   session: Pick<UpstreamSession, 'version' | 'upstreamSession'>,
