@@ -1,14 +1,14 @@
-// The API of revocations: list, revoke, lift. Whoever may look may list, reviewers and admins revoke, admins
-// alone lift. A request that changes something is JSON with a bearer token, which no page of another origin
-// can send unasked. It keeps nothing; the desk behind it does. RFC 9110 §15.
+// The revocation API: list, revoke, lift. Viewers may list, reviewers and admins may also revoke, and only
+// admins may lift. A changing request is JSON with a bearer token, which a page of another origin cannot send
+// without a preflight request. Parses and authorizes requests; the revocation service behind it keeps the
+// state. RFC 9110 §15.
 
 import type { PlainResponse } from '../http/internal-server.js';
 
-// Reads what an administrator wants revoked, from the body of a request: a token by its id or by the digest
-// that stands in the audit log, a subject of an issuer, a session by its digest; and always why.
-// It judges form alone and repeats nothing of what was sent.
-
-/** What to revoke. `issuer` is a name of the configuration or an issuer identifier. */
+/**
+ * What to revoke: a token by its id or by its digest in the audit log, a subject of an issuer, or a session
+ * by its digest. `issuer` is a name in the configuration or an issuer identifier; `note` says why.
+ */
 export type RevocationOrder = { readonly note: string } & (
   | { readonly kind: 'token'; readonly issuer: string; readonly tokenId: string }
   | { readonly kind: 'token-digest'; readonly digest: string }
@@ -25,12 +25,15 @@ type Members = ReadonlyMap<string, unknown>;
 
 const MAX_IDENTITY_CHARACTERS = 1_024;
 const MAX_NOTE_CHARACTERS = 500;
-/** Of SHA-256, as base64url. */
+/** A SHA-256 digest, base64url. */
 const DIGEST = /^[A-Za-z0-9_-]{43}$/;
-/** Characters that would be something else in a log or on a page. */
+/** Characters that could be misinterpreted in a log or on a page. */
 const CONTROL = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
 
-/** The order, or what is wrong with it in one sentence. */
+/**
+ * Parses an order, or returns what is wrong with it in one sentence. Checks its form only, and never echoes
+ * what was sent.
+ */
 function readRevocationOrder(text: string): RevocationOrder | string {
   const members = membersOf(parse(text));
   if (members === undefined) return 'The body must be a JSON object.';
@@ -112,10 +115,10 @@ function digestOf(members: Members): string | undefined {
 
 export type AdminRole = 'viewer' | 'reviewer' | 'admin';
 
-/** Who asks, once verified. */
+/** The verified caller of the admin API. */
 export type AdminCaller = { readonly subject: string; readonly roles: readonly AdminRole[] };
 
-/** A revocation as administrators see it: digests in place of ids, and nothing secret. */
+/** A revocation as shown to administrators: digests in place of ids, and nothing secret. */
 export type ShownRevocation = {
   readonly id: string;
   readonly kind: 'token' | 'subject' | 'session';
@@ -131,24 +134,24 @@ export type ShownRevocation = {
 };
 
 type Revoking =
-  /** `isShared`: the store has it; otherwise it is in force here, and told as soon as that can be. */
+  /** `isShared`: in the store; otherwise in force on this replica only, and shared as soon as possible. */
   | { readonly kind: 'revoked'; readonly shown: ShownRevocation; readonly isShared: boolean }
   | { readonly kind: 'unknown-issuer' | 'full' };
 
 export type RevocationService = {
-  /** Those in force, the newest first. */
+  /** The revocations in force, newest first. */
   list(): readonly ShownRevocation[];
   revoke(order: RevocationOrder, by: string): Promise<Revoking>;
   lift(id: string): Promise<'lifted' | 'unknown' | 'unavailable'>;
 };
 
-/** What is asked of the API. */
+/** A request to the API. */
 export type RevocationRequest =
   | { readonly action: 'list-revocations' }
   | { readonly action: 'revoke' }
   | { readonly action: 'lift-revocation'; readonly id: string };
 
-/** What the audit log says besides: whom it was about. */
+/** Additional audit detail: whom or what the access concerned. */
 export type AccessDetail = Readonly<Record<string, string>>;
 
 type RevocationReply = {
@@ -164,10 +167,10 @@ const MAY: Readonly<Record<RevocationRequest['action'], readonly AdminRole[]>> =
   'lift-revocation': ['admin'],
 };
 
-/** The largest body that is read. */
+/** The largest request body that is read. */
 export const MAX_ORDER_BYTES = 8 * 1024;
 
-/** What a method and a path ask for; `undefined` for what is not served. */
+/** Routes a method and path; `undefined` if they are not served. */
 export function readRevocationRequest(
   method: string | undefined,
   path: string | undefined,
@@ -179,7 +182,10 @@ export function readRevocationRequest(
   return method === 'DELETE' && ID.test(id) ? { action: 'lift-revocation', id } : undefined;
 }
 
-/** Answers. `body` is read only where an order is due; it resolves with `undefined` where it is too large. */
+/**
+ * Handles a request. `body.read` is called only for a revocation; it resolves with `undefined` if the body is
+ * too large.
+ */
 export async function respondToRevocation(
   asked: RevocationRequest,
   { roles, subject }: AdminCaller,
@@ -203,7 +209,8 @@ async function revoke(
   by: string,
   revocations: RevocationService,
 ): Promise<RevocationReply> {
-  // A form or plain text could come from any page; JSON cannot (WHATWG Fetch, CORS-safelisted headers).
+  // Any page can send a form or plain text cross-origin, but not JSON (WHATWG Fetch, CORS-safelisted
+  // headers).
   if (!/^application\/json(?:; ?charset=utf-8)?$/i.test(body.type ?? ''))
     return { response: refusal(415, 'Send application/json.') };
   const text = await body.read();

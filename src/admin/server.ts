@@ -1,7 +1,7 @@
-// The admin listener (docs/contract.md §2): the state of the controls, for those who may see it, and the API of
-// revocations. Never without a credential: a token of a configured issuer with a role, or the break-glass
-// token. Checked in this order: Host (DNS rebinding), Origin, path, credential, role. Every access is told,
-// refused ones too. It sets no cookie, and answers no cross-origin request.
+// The admin listener (docs/contract.md §2): a page with the state of the controls, and the revocation API.
+// Data are served only with a credential: a token of a configured issuer with a role, or the break-glass
+// token. Checked in this order: Host (DNS rebinding), Origin, path, credential, role. Every access is
+// reported, including refused ones. Sets no cookies and serves no cross-origin request.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -23,10 +23,8 @@ import {
   respondToRevocation,
 } from './revocations.js';
 
-// The page of the admin listener: asks for a token, shows the state of the controls. It is one document
-// without external parts; its script and style are allowed by their hashes alone, and everything that is
-// shown is put in as text. The token stays in the memory of the page (CSP Level 3, Trusted Types).
-
+// The page is one document without external parts. Its script and style are allowed only by their hashes, and
+// all data are inserted as text. The token stays in the page's memory (CSP Level 3, Trusted Types).
 const STYLE = `
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; background: #fff }
 h1 { font-size: 1.4rem }
@@ -75,7 +73,7 @@ function hashSource(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
 
-/** The policy that the page is served with: nothing but its own script and style, and its own API. */
+/** The page's Content-Security-Policy: only its own script and style, and its own API. */
 const ADMIN_PAGE_POLICY = [
   "default-src 'none'",
   `script-src ${hashSource(SCRIPT)}`,
@@ -102,7 +100,7 @@ const ADMIN_PAGE = `<!doctype html>
 `;
 
 export type AdminAccess = {
-  /** Verified; `undefined` when nobody was. */
+  /** The verified subject; `undefined` if there is none. */
   readonly subject: string | undefined;
   /** A fixed phrase, never the path as sent. */
   readonly action: string;
@@ -113,9 +111,9 @@ export type AdminAccess = {
 
 export type AdminPorts = {
   readonly breakGlassToken: string | undefined;
-  /** Host names that may stand in `Host` besides loopback names and the listener's own. */
+  /** Host names allowed in `Host` besides loopback names and the listener's own. */
   readonly hosts?: readonly string[];
-  /** Verifies a bearer token of an admin issuer. `undefined`: not accepted; `unavailable`: nobody can tell now. */
+  /** Verifies an admin issuer's token. `undefined`: rejected; `unavailable`: it cannot be verified now. */
   readonly authenticateAdmin: (
     headers: Readonly<Record<string, string | undefined>>,
   ) => Promise<Verified>;
@@ -124,10 +122,10 @@ export type AdminPorts = {
   readonly onAccess: (access: AdminAccess) => void;
 };
 
-/** Who asks, where that could be told. */
+/** The result of authentication. */
 type Verified = AdminCaller | 'unavailable' | undefined;
 
-/** The name that the break-glass token acts under. */
+/** The subject of the break-glass token. */
 const BREAK_GLASS_SUBJECT = 'break-glass';
 
 const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
@@ -155,7 +153,7 @@ const UNAUTHENTICATED = plain(401, 'a token is required', { 'www-authenticate': 
 const UNAVAILABLE = plain(503, 'the token cannot be verified now', { 'retry-after': '5' });
 const FORBIDDEN = plain(403, 'the token has no role here');
 
-/** Compares by digest, so that neither content nor length shows in the time. */
+/** Compares digests, so that timing reveals neither content nor length. */
 function isSame(one: string, other: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(one), digest(other));
@@ -167,7 +165,7 @@ function servedHosts({ host }: ListenerAddress, more: readonly string[]): Readon
   return new Set(names.map((name) => name.toLowerCase()));
 }
 
-/** The host name of a `Host` header without its port; `undefined` unless there is exactly one. */
+/** The host name of the `Host` header without its port; `undefined` unless there is exactly one header. */
 function hostName(request: IncomingMessage): string | undefined {
   const values = headerValues(request, 'host');
   const [host] = values;
@@ -208,7 +206,7 @@ type AdminRequest =
   | { readonly action: 'show-controls' }
   | RevocationRequest;
 
-/** What is asked for; `undefined` for what is not served. */
+/** Routes a request; `undefined` if it is not served. */
 function readRequest({ method, url }: IncomingMessage): AdminRequest | undefined {
   const isRead = method === 'GET' || method === 'HEAD';
   if (isRead && url === '/') return { action: 'show-page' };
@@ -216,7 +214,7 @@ function readRequest({ method, url }: IncomingMessage): AdminRequest | undefined
   return readRevocationRequest(method, url);
 }
 
-/** Nothing but the page is shown to nobody in particular. */
+/** Handles a routed request. INVARIANT: only the page is served without authentication. */
 async function handleAdminRequest(
   asked: AdminRequest,
   request: IncomingMessage,
@@ -262,7 +260,7 @@ async function respondTo(
   return { ...(await handleAdminRequest(asked, request, ports)), action };
 }
 
-/** The admin listener; closed until `start`. */
+/** Creates the admin listener; it is closed until `start`. */
 export function createAdminServer(listener: ListenerAddress, ports: AdminPorts): HttpListener {
   const hosts = servedHosts(listener, ports.hosts ?? []);
   return createHttpListener(listener, async (request) => {

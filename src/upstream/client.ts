@@ -1,6 +1,9 @@
-// One upstream's connections: a pool each for exchanges, for streams and for the gateway's own traffic,
-// so that open streams never hold up calls, nor slow calls the verification of definitions.
-// Sends bytes and hands answers on; decides nothing, retries nothing, follows nothing.
+// The connections to one upstream: separate pools for calls, for streams and for the gateway's own requests,
+// so that open streams never delay calls, and slow calls never delay the verification of definitions. Sends
+// bytes and returns responses; makes no decisions, never retries, never follows a redirect.
+// Request headers are built from an allow-list. Nothing of the client's request is copied by default, so a
+// token, cookie or forwarding header cannot pass by accident (MCP security best practices, token passthrough;
+// docs/reference/attacks.md cases 8, 9 and 47).
 
 import { type buildConnector, Pool } from 'undici';
 import type { AuthorizedRequest } from '../policy/authorized-request.js';
@@ -15,23 +18,19 @@ import type { TranslatedForm } from './adapters/message-translation.js';
 import type { OnBehalf, Presenter, Shown } from './credentials/presenter.js';
 import { createResponseReader, forwardErrorOf, type OpenReservation } from './response-reader.js';
 
-// The headers of a request to an upstream, built from an allow-list. Nothing of the client's request is
-// copied by default, so a token, cookie or forwarding header cannot pass by accident (MCP security
-// best practices, token passthrough; docs/reference/attacks.md cases 8, 9 and 47).
-
-/** Headers as undici takes them: name, value, name, value. */
+/** Headers as undici takes them: alternating names and values. */
 type HeaderList = string[];
 
 const ACCEPT_BOTH = 'application/json, text/event-stream';
 
-/** What every request to an upstream has; what it shows of us and of the caller comes from the presenter. */
+/** The headers of every request to an upstream; credentials and the assertion come from the presenter. */
 function baseHeaders(accept: string): HeaderList {
   return ['accept', accept, 'accept-encoding', 'identity', 'user-agent', 'sallyport'];
 }
 
 /**
- * Headers of a POST that carries an admitted message. The 2026 headers are the admitted ones: they were
- * compared with the body, so they say what the body says (MCP 2026-07-28, standard headers).
+ * Headers of a POST with an admitted message. The 2026 headers are the admitted ones, which were compared
+ * with the body and therefore agree with it (MCP 2026-07-28, standard headers).
  */
 function messageHeaders(admitted: Admitted): HeaderList {
   const headers = baseHeaders(ACCEPT_BOTH);
@@ -46,7 +45,7 @@ function messageHeaders(admitted: Admitted): HeaderList {
   return headers;
 }
 
-/** Headers of a POST in the form of another era: those of its own, which were written from the body. */
+/** Headers of a POST in the form of another era, which were derived from the body. */
 function formHeaders(own: readonly HeaderPair[]): HeaderList {
   const headers = baseHeaders(ACCEPT_BOTH);
   headers.push('content-type', 'application/json');
@@ -68,15 +67,15 @@ function pushSession(
   headers: HeaderList,
   session: { readonly version: string; readonly upstreamSession: string | undefined } | undefined,
 ): void {
-  // A session of HTTP+SSE stands in the address.
+  // Legacy SSE identifies its session in the URL.
   if (session === undefined || session.version === LEGACY_SSE_VERSION) return;
   if (session.upstreamSession !== undefined)
     headers.push('mcp-session-id', session.upstreamSession);
-  // 2025-03-26 knows no such header (MCP 2025-06-18, transports, protocol version header).
+  // 2025-03-26 has no such header (MCP 2025-06-18, transports, protocol version header).
   if (session.version !== '2025-03-26') headers.push('mcp-protocol-version', session.version);
 }
 
-/** What a client of an upstream needs to know. Times in milliseconds. */
+/** Settings of the client of one upstream. Times in milliseconds. */
 type ClientSettings = {
   readonly url: URL;
   readonly presenter: Presenter;
@@ -85,7 +84,7 @@ type ClientSettings = {
     readonly streamIdleMs: number;
     readonly concurrency: number;
   };
-  /** Where answers are kept that are long; without bound where not given. */
+  /** Reserves buffer space for long responses; default: unbounded. */
   readonly openReservation?: OpenReservation | undefined;
   /** Connects under the address rules of the upstream's network. */
   readonly connect: buildConnector.connector;
@@ -93,30 +92,33 @@ type ClientSettings = {
 
 export type SessionRef = { readonly version: string; readonly upstreamSession: string | undefined };
 
-/** A request in the gateway's own words: a listing, a handshake, or an answer to a server's request. */
+/** A request of the gateway's own: of a listing or handshake, or the response to a server request. */
 export type OwnRequest = {
   readonly by: OnBehalf;
   readonly method: 'POST' | 'DELETE';
-  /** Path and query; those of the configured URL where absent. */
+  /** Path and query; default: those of the configured URL. */
   readonly target?: string | undefined;
   readonly headers: { readonly [name: string]: string };
   readonly body?: string;
   readonly timeoutMs: number;
 };
 
-/** Connections for listings and answers to a server's requests. */
+/** Connections for listings and for responses to server requests. */
 const OWN_CONNECTIONS = 8;
-/** Answer headers past this are a protocol fault (docs/reference/attacks.md case 13). */
+/** Larger response headers are a protocol error (docs/reference/attacks.md case 13). */
 const MAX_HEADER_BYTES = 16 * 1024;
 
 export type UpstreamClient = {
-  /** Sends an admitted message that every station has cleared; the signal gives the exchange up. */
+  /** Sends an admitted message whose obligations have all been met; the signal aborts the exchange. */
   forward(
     authorized: AuthorizedRequest,
     by: Caller,
     signal: LeaveSignal | undefined,
   ): Promise<ForwardOutcome>;
-  /** Sends a cleared message in the form of another era. `mayRest`: its answer may wait for somebody. */
+  /**
+   * Sends an authorized message in the form of another era. `mayRest`: the response may wait for client
+   * input.
+   */
   forwardAs(
     authorized: AuthorizedRequest,
     by: Caller,
@@ -124,9 +126,9 @@ export type UpstreamClient = {
     signal: LeaveSignal | undefined,
     mayRest: boolean,
   ): Promise<ForwardOutcome>;
-  /** Opens a stream of the gateway's own asking: it carries no principal's words. */
+  /** Opens a stream with a request of the gateway's own; it carries no text of a principal. */
   subscribe(form: TranslatedForm, by: Caller, signal: LeaveSignal): Promise<ForwardOutcome>;
-  /** Opens the session's GET stream, or resumes a stream after an event of the upstream's own. */
+  /** Opens the session's GET stream, or resumes a stream after an event id of the upstream's own. */
   openStream(
     session: SessionRef,
     by: Caller,
@@ -134,18 +136,18 @@ export type UpstreamClient = {
     lastEventId?: string,
   ): Promise<ForwardOutcome>;
   /**
-   * Opens a channel of HTTP+SSE and waits for the address that it wants messages at. An address of another
-   * origin is `upstream-protocol`.
+   * Opens a legacy SSE stream and waits for the event that names the message endpoint. A message endpoint of
+   * another origin is `upstream-protocol`.
    */
   openLegacyStream(by: OnBehalf, signal: LeaveSignal): Promise<LegacySseOutcome>;
   /** Ends a session. */
   endSession(session: SessionRef, by: Caller): Promise<ForwardOutcome>;
-  /** The gateway's own traffic: it carries no principal's words. */
+  /** Sends a request of the gateway's own; it carries no text of a principal. */
   request(own: OwnRequest): Promise<ForwardOutcome>;
   close(): Promise<void>;
 };
 
-/** What speaks to an upstream in sessions, or without. */
+/** A client of an upstream that appears to speak Streamable HTTP, with sessions or without. */
 export type SessionUpstream = Omit<UpstreamClient, 'openLegacyStream'>;
 
 type Sent = {
@@ -156,7 +158,7 @@ type Sent = {
   readonly body?: Uint8Array | string | null | undefined;
 };
 
-/** Opens the pools of one upstream. Nothing connects before the first request. */
+/** Creates the connection pools of one upstream. Nothing connects before the first request. */
 export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   const { url, presenter, limits } = settings;
   const path = url.pathname + url.search;
@@ -171,7 +173,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   const streams = new Pool(url.origin, { ...shared, connections: null });
   const own = new Pool(url.origin, { ...shared, connections: OWN_CONNECTIONS });
 
-  /** Shows first what is configured: without it nothing leaves. */
+  /** INVARIANT: the configured credential is obtained first; without it nothing is sent. */
   function dispatch(pool: Pool, sent: Sent, signal?: LeaveSignal): Promise<ForwardOutcome> {
     const shown = presenter.present(sent.by);
     return shown instanceof Promise
@@ -208,7 +210,7 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
       const { admitted } = authorized;
       const body =
         admitted.edits.length === 0 ? admitted.bytes : applyEdits(admitted.text, admitted.edits);
-      // What lives on holds up no call.
+      // A long-lived response must not occupy a connection for calls.
       const pool = admitted.rule.response === 'subscription' ? streams : calls;
       const headers = messageHeaders(admitted);
       const target = addressOf(admitted.session);
@@ -250,19 +252,19 @@ export function createUpstreamClient(settings: ClientSettings): UpstreamClient {
   };
 }
 
-/** Where a session of HTTP+SSE wants its messages; elsewhere the configured URL. */
+/** The message endpoint of a legacy SSE session; undefined, for the configured URL, elsewhere. */
 export function addressOf(session: SessionRef | undefined): string | undefined {
   return session?.version === LEGACY_SSE_VERSION ? session.upstreamSession : undefined;
 }
 
-/** What the upstream says to a credential that it does not take (RFC 6750 §3.1). */
+/** True if the upstream rejected the credential (RFC 6750 §3.1). */
 function isRefused(outcome: ForwardOutcome): boolean {
   return outcome.kind === 'answer' && (outcome.status === 401 || outcome.status === 403);
 }
 
 /**
- * Redirects are not followed and encodings not undone: both are protocol faults (docs/reference/attacks.md cases 12 and
- * 14).
+ * Redirects are not followed and content encodings not decoded: both are protocol errors
+ * (docs/reference/attacks.md cases 12 and 14).
  */
 function checkResponse(outcome: ForwardOutcome): ForwardOutcome {
   if (outcome.kind === 'fault') return outcome;

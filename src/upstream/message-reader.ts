@@ -1,5 +1,6 @@
-// The messages of an upstream's answer, whether it came whole or as a stream, one at a time and in order.
-// Reads and frames; what a message says is for others.
+// Yields the messages of an upstream's response one at a time and in order, from a JSON body or an event
+// stream. Used by the protocol translations and by discovery. Parses and frames messages but does not check
+// them.
 // Source: MCP 2025-11-25 and 2026-07-28, transports, sending messages to the server.
 
 import type { ReadOutcome } from '../protocol/json/incremental.js';
@@ -13,22 +14,19 @@ import {
   type UpstreamResponse,
 } from '../protocol/transport.js';
 
-// How the messages of one upstream are read by whoever is no exchange: translations and the gateway's own
-// listing. They share the event loop and the other thread with every exchange.
-
-/** Reads so that nobody else is held up. */
+/** Parses messages fairly: the event loop and the parser thread are shared with all requests in flight. */
 export type MessageReader = {
-  /** At once, unless the message is large. Never rejects. */
+  /** Parses synchronously unless the message is large. Never rejects. */
   read(source: Uint8Array | string): ReadOutcome | Promise<ReadOutcome>;
-  /** Notes time that was spent on the event loop. */
+  /** Records time spent on the event loop. */
   spend(ms: number): void;
-  /** What must be waited for before more is done. */
+  /** Resolves when the next step may run; `undefined` if it may run at once. */
   turn(): Promise<void> | undefined;
 };
 
 const CAPS = { maxDepth: MAX_JSON_DEPTH, maxValues: 100_000 };
 
-/** Reads alone, under the usual caps. */
+/** Parses synchronously on the calling thread, under the usual caps and without fairness. */
 export const DIRECT_MESSAGE_READER: MessageReader = {
   read: (source) =>
     typeof source === 'string' ? readJsonText(source, CAPS) : readJson(source, CAPS),
@@ -36,7 +34,7 @@ export const DIRECT_MESSAGE_READER: MessageReader = {
   turn: () => undefined,
 };
 
-/** Does each step of some work in its turn. */
+/** Runs each step when it is its turn on the event loop, and records the time it took. */
 export async function runInTurn<T>(
   { spend, turn }: MessageReader,
   all: Iterable<T>,
@@ -51,34 +49,38 @@ export async function runInTurn<T>(
   }
 }
 
-/** Bytes of one message, and the time for a whole body. `hearing`: read alone and at once where not given. */
+/**
+ * Maximum bytes of one message, the time limit for a complete body, and the reader
+ * ({@link DIRECT_MESSAGE_READER} if absent).
+ */
 export type ReadBounds = {
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
   readonly messageReader?: MessageReader | undefined;
 };
 
-/** `value` is absent where the text is no JSON that every parser reads alike. A fault is the last. */
+/** `value` is absent if the text is not JSON that every parser reads alike. An error is the last item. */
 export type InboundItem =
   | { readonly kind: 'message'; readonly text: string; readonly value: Json | undefined }
   | { readonly kind: 'alive' }
   | { readonly kind: 'fault'; readonly reason: ForwardError };
 
-/** The media type of an answer, without its parameters. */
+/** True if the response is a successful event stream. */
 export function isStream(response: UpstreamResponse): boolean {
   return mediaType(response) === 'text/event-stream' && response.status === 200;
 }
 
-/** True where the body is one JSON message. */
+/** True if the body is one JSON message. */
 export function isJson(response: UpstreamResponse): boolean {
   return mediaType(response) === 'application/json';
 }
 
+/** The media type of a response, without its parameters. */
 function mediaType({ headers }: UpstreamResponse): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-/** Yields what comes. Ending it early gives the answer up. */
+/** Yields messages as they arrive. Ending the iteration early releases the response. */
 export async function* readMessages(
   response: UpstreamResponse,
   { maxResponseBytes, requestTimeoutMs, messageReader = DIRECT_MESSAGE_READER }: ReadBounds,
@@ -98,7 +100,7 @@ function errorItem(reason: ForwardError): InboundItem {
   return { kind: 'fault', reason };
 }
 
-/** The one message of a whole body. */
+/** Parses a complete body as one message. */
 export async function parseBody(
   bytes: ResponseBody,
   { read }: MessageReader = DIRECT_MESSAGE_READER,
@@ -128,7 +130,7 @@ async function* readEvents(
       void response.hold?.(framer.unfinishedBytes());
     }
   } finally {
-    // Nothing where it has ended.
+    // Has no effect if the response has ended.
     response.release();
   }
 }
@@ -162,12 +164,12 @@ function inboundOf(
     : messageOf(data, reading);
 }
 
-/** What cannot be read is told all the same: whoever judges it refuses it. */
+/** Text that cannot be parsed is passed on all the same; the check of the message refuses it. */
 function messageOf(text: string, reading: ReadOutcome): InboundItem {
   return { kind: 'message', text, value: reading.ok ? reading.value : undefined };
 }
 
-/** Whether a whole answer may ask for input: a quick look, that may be wrong to say yes. */
+/** A quick test whether a complete body may be an input-required result; false positives are possible. */
 export function mentionsInputRequired(bytes: Uint8Array): boolean {
   return new TextDecoder().decode(bytes).includes('input_required');
 }

@@ -1,47 +1,48 @@
-// The room for answers that are kept until they are whole: one number of bytes for all upstreams, of which
-// each may take its part. What finds no room waits, and is given up after a while. Who waits with something
-// in hand can block nobody for good: the oldest goes on beyond the bound, up to the cap of one answer.
-// Reading, joining and decoding long answers holds the event loop, so each upstream also has a rate of bytes.
+// Bounds the bytes of responses that are buffered until they are complete: one total for all upstreams, of
+// which each upstream may use a fraction. A response that exceeds the quota waits, and is refused after a
+// time limit. A waiting response that already holds bytes cannot block others forever: the oldest may exceed
+// the bound, up to the cap of one response. Because reading, joining and decoding long responses blocks the
+// event loop, each upstream also has a byte rate.
 
-/** What became of somebody who waited for room. */
+/** The outcome of waiting for quota. */
 export type ReservationOutcome = 'held' | 'overloaded';
 
-/** The room of one answer, or of one event that is being put together. */
+/** The reservation of one response, or of one event that is being assembled. */
 export type BufferReservation = {
-  /** Holds so many bytes in all from now on, more or less than before; waits where there is no room for more. */
+  /** Sets the bytes held in total, more or fewer than before; waits if an increase exceeds the quota. */
   hold(bytes: number): undefined | Promise<ReservationOutcome>;
-  /** Gives all of it back. Holds nothing any more, and waits for nothing. */
+  /** Releases everything, and ends a wait with `overloaded`. */
   release(): void;
 };
 
 export type ResponseBufferQuota = {
   enter(upstream: string): BufferReservation;
-  /** Bytes that are held now. */
+  /** Bytes held at present. */
   readonly heldBytes: number;
 };
 
 export type BufferQuotaBounds = {
   readonly maxBytes?: number;
-  /** One upstream may hold this part of all. */
+  /** One upstream may hold the total divided by this. */
   readonly quotaDivisor?: number;
   readonly maxWaitMs?: number;
-  /** What one upstream may ask for per second, and at once. */
+  /** The rate of one upstream, and its burst. */
   readonly bytesPerSecond?: number;
   readonly burstBytes?: number;
-  /** What each answer may hold outside that rate. */
+  /** Bytes of each response that do not count against the rate. */
   readonly unpacedBytes?: number;
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 };
 
 const MAX_BYTES = 128 * 1024 * 1024;
 const QUOTA_DIVISOR = 4;
 const MAX_WAIT_MS = 5_000;
-/** Eight answers of the default cap: about a fifth of the event loop's time. */
+/** Eight responses of the default cap: about a fifth of the event loop's time. */
 const BYTES_PER_SECOND = 64 * 1024 * 1024;
 const BURST_BYTES = 8 * 1024 * 1024;
 const UNPACED_BYTES = 256 * 1024;
-/** How often those who wait for their upstream's rate are served. */
+/** Interval at which reservations that wait for their upstream's rate are retried. Milliseconds. */
 const PACE_MS = 20;
 
 type Allowance = { bytes: number; atMs: number };
@@ -54,7 +55,7 @@ type Holder = {
     | undefined;
 };
 
-/** Room of which nothing is held. */
+/** Creates a quota of which nothing is used. */
 export function createResponseBufferQuota({
   maxBytes = MAX_BYTES,
   quotaDivisor = QUOTA_DIVISOR,
@@ -67,9 +68,9 @@ export function createResponseBufferQuota({
   const maxOwnBytes = maxBytes / quotaDivisor;
   const allowances = new Map<string, Allowance>();
   let isPacing = false;
-  /** Who holds something, oldest first. */
+  /** Reservations that hold bytes, oldest first. */
   const holders = new Set<Holder>();
-  /** Who waits, in the order of their upstreams' turns. */
+  /** Waiting reservations by upstream, in the order in which the upstreams are served. */
   const lines = new Map<string, Set<Holder>>();
   const heldBy = new Map<string, number>();
   let heldBytes = 0;
@@ -79,7 +80,7 @@ export function createResponseBufferQuota({
     return undefined;
   }
 
-  /** What an upstream may still ask for now. One long answer may leave less than nothing. */
+  /** Bytes that an upstream may still use at its rate; negative after one long response. */
   function allowanceOf(upstream: string): Allowance {
     const atMs = now();
     const left = allowances.get(upstream) ?? { bytes: burstBytes, atMs };
@@ -114,7 +115,7 @@ export function createResponseBufferQuota({
     else holders.delete(holder);
   }
 
-  /** Upstreams take turns; within one, whoever came first and fits. */
+  /** Serves upstreams round-robin and, within one, the first that fits. */
   function serve(): void {
     for (let next = nextThatFits(); next !== undefined; next = nextThatFits()) {
       const { upstream, waiting } = next;
@@ -122,7 +123,7 @@ export function createResponseBufferQuota({
       set(next, waiting?.wanted ?? 0);
       leave(next);
       waiting?.resolve('held');
-      // Its upstream comes last from now on.
+      // This upstream is served last from now on.
       if (lines.delete(upstream) && line !== undefined) lines.set(upstream, line);
     }
   }
@@ -134,7 +135,7 @@ export function createResponseBufferQuota({
     return undefined;
   }
 
-  /** Time alone gives an upstream its rate back, so those who wait are looked at again and again. */
+  /** Only time restores an upstream's rate, so waiting reservations are retried at intervals. */
   function pace(): void {
     if (isPacing) return;
     isPacing = true;

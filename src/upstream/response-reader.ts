@@ -1,6 +1,6 @@
-// What an upstream sends back, as bytes that are pulled: the one place where undici's callbacks become
-// values. Never buffers past a cap, never inflates, never follows a redirect.
-// Back-pressure: a reader that lags pauses the socket (undici DispatchController).
+// Turns undici's response callbacks into an upstream response that is read by pulling. Never buffers beyond a
+// cap, never decompresses, never follows a redirect.
+// Back-pressure: a slow reader pauses the socket (undici DispatchController).
 
 import type { Dispatcher } from 'undici';
 import type {
@@ -11,28 +11,28 @@ import type {
 } from '../protocol/transport.js';
 import type { BufferReservation, ReservationOutcome } from './response-quota.js';
 
-/** Chunks, and their bytes, that may wait before the socket is paused. */
+/** Chunks and bytes that may be buffered before the socket is paused. */
 const MAX_WAITING_CHUNKS = 16;
 const MAX_WAITING_BYTES = 256 * 1024;
-/** What may follow an answer that nobody reads on: more of it costs the socket. */
+/** Bytes, and milliseconds, that a released response may take to end before its socket is closed. */
 const MAX_RELEASED_BYTES = 64 * 1024;
 const RELEASE_WITHIN_MS = 1_000;
-/** A step of the microtask queue; queueMicrotask would make an AsyncResource for each. */
+/** For scheduling a microtask; queueMicrotask would create an AsyncResource for each. */
 const SOON = Promise.resolve();
 const NO_HEADERS: UpstreamResponse['headers'] = Object.freeze(Object.create(null));
 
 type Pulled = Uint8Array | undefined | ForwardError;
 type BodyOutcome = Uint8Array | 'too-large' | ForwardError;
 
-/** Enters the room in which answers are kept that are long. */
+/** Opens a reservation for a response that is too long to be buffered without one. */
 export type OpenReservation = () => BufferReservation;
 
-/** What an answer may keep without asking for room. */
+/** Bytes that a response may buffer without a reservation. */
 const FREE_BYTES = 64 * 1024;
-/** The least that is asked for, where nobody said how long the answer is. */
+/** The smallest reservation for a response of unknown length. */
 const FIRST_RESERVATION_BYTES = 256 * 1024;
 
-/** Someone who waits for the whole answer. `roomBytes`: up to which it may grow without asking. */
+/** A pending read of the complete body. `reservedBytes`: how far it may grow without reserving more. */
 type Collecting = {
   readonly maxBytes: number;
   reservedBytes: number;
@@ -42,8 +42,8 @@ type Collecting = {
 };
 
 /**
- * Reads one response of undici. `settle` is called once, with the answer when its headers are there, or
- * with the fault; `signal` gives the exchange up, at any time until it has ended.
+ * Reads one response from undici. `settle` is called once: with the response when its headers have arrived,
+ * or with the error. `signal` aborts the exchange at any time until it has ended.
  */
 export function createResponseReader(
   settle: (outcome: ForwardOutcome) => void,
@@ -53,7 +53,7 @@ export function createResponseReader(
   return new ResponseReader(settle, signal, openReservation);
 }
 
-/** Both ends of one response, from the first byte of its headers to its end: one object an exchange. */
+/** Both undici's handler and the response: one object per exchange. */
 class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   readonly kind = 'answer';
   status = 0;
@@ -65,7 +65,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   #end: 'open' | 'done' | ForwardError = 'open';
   #chunks: Uint8Array[] = [];
   #waiting: ((value: Pulled) => void) | undefined;
-  /** Below zero while what comes is still wanted. */
+  /** Bytes discarded since `release`; negative before it. */
   #releasedBytes = -1;
   #collecting: Collecting | undefined;
   readonly #openReservation: OpenReservation | undefined;
@@ -105,7 +105,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
       return;
     }
     this.#take(chunk);
-    // What else the same reading brings goes along with its first chunk.
+    // Waits a microtask, so that further chunks of the same socket read are delivered with the first.
     if (this.#waiting !== undefined && this.#chunks.length === 1)
       void SOON.then(() => this.#wake());
     if (this.#collecting === undefined && this.#isFull()) this.#controller?.pause();
@@ -127,7 +127,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   }
 
   readBody(maxBytes: number, withinMs: number): BodyOutcome | Promise<BodyOutcome> {
-    // A short answer came with its headers: nothing is waited for.
+    // A short response arrived together with its headers, so there is nothing to wait for.
     if (this.#end !== 'open') return this.#bodyOf(maxBytes);
     return new Promise((resolve) => {
       const timer = setTimeout(() => this.#giveUp('upstream-timeout'), withinMs);
@@ -153,13 +153,13 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     });
   }
 
-  /** Reads and drops what little is left, so that the socket can serve again; gives up past a bound. */
   hold(bytes: number): undefined | Promise<ReservationOutcome> {
     if (this.#reservation === undefined && bytes <= FREE_BYTES) return undefined;
     this.#reservation ??= this.#openReservation?.();
     return this.#reservation?.hold(bytes <= FREE_BYTES ? 0 : bytes);
   }
 
+  /** Reads and drops the small remainder so that the socket can be reused; closes the socket beyond a bound. */
   release(): void {
     this.#reservation?.release();
     if (this.#end !== 'open') return;
@@ -174,7 +174,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     this.#giveUp('upstream-unavailable');
   }
 
-  /** The client has left, or the exchange was given up. Listens itself: a closure for each exchange would outlive it. */
+  /** Called when the client has left. The object itself listens: a closure per exchange would outlive it. */
   handleEvent(): void {
     this.#controller?.abort(new Error('exchange given up'));
   }
@@ -215,7 +215,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     collecting.done(body);
   }
 
-  /** What came, once the answer has ended. */
+  /** The body, once the response has ended. */
   #bodyOf(maxBytes: number): BodyOutcome {
     if (this.#end !== 'done') return this.#end === 'open' ? 'upstream-protocol' : this.#end;
     const bytes = joinChunks(this.#chunks);
@@ -232,7 +232,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
       this.#reserveMore(collecting);
   }
 
-  /** Asks for room: for all of it where its length is known, else for twice what is there. */
+  /** Reserves the declared length if it is known, otherwise twice what has arrived. */
   #reserveMore(collecting: Collecting): void {
     const { maxBytes, size } = collecting;
     const declared = Number(this.headers['content-length']);
@@ -269,7 +269,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     if (this.#releasedBytes > MAX_RELEASED_BYTES) this.abort();
   }
 
-  /** Closes the socket and tells whoever waits why. */
+  /** Closes the socket and resolves pending reads with the reason. */
   #giveUp(why: ForwardError): void {
     if (this.#end !== 'open') return;
     this.#end = why;
@@ -278,7 +278,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
     this.#finishBody();
   }
 
-  /** All that waits, in one piece: what came in one reading of the socket is read as one. */
+  /** Everything buffered, joined: what arrived in one socket read is returned as one chunk. */
   #takeWaiting(): Uint8Array | undefined {
     if (this.#chunks.length === 0) return undefined;
     const taken = this.#chunks;
@@ -290,13 +290,13 @@ class ResponseReader implements Dispatcher.DispatchHandler, UpstreamResponse {
   #wake(): void {
     const waiting = this.#waiting;
     if (waiting === undefined || this.#chunks.length === 0) return;
-    // Taking lets the socket go on, which may end the answer: that is for the next reading to hear.
+    // Taking the chunks resumes the socket, which may end the response; the next read reports that.
     this.#waiting = undefined;
     waiting(this.#takeWaiting());
   }
 }
 
-/** Maps undici's errors; what is not known is `upstream-unavailable`. */
+/** Maps undici's errors to a reason; unknown errors are `upstream-unavailable`. */
 export function forwardErrorOf(error: unknown): ForwardError {
   const code =
     typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;

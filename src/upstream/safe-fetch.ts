@@ -1,8 +1,9 @@
-// The one fetch for URLs that are learned at configuration or run time: JSON documents of issuers, and
-// forms that are posted to them. It connects only where the rule allows, asks for identity encoding, caps
-// bytes and time, never follows a redirect and sends no credential but what a caller puts into a form or
-// its headers. What an answer means is the caller's business.
-// docs/contract.md §3 (addresses); RFC 9110 §8.4, §15.4.
+// Fetches URLs that are configured or learned at run time: JSON documents of issuers, and forms posted to
+// them. Connects only to addresses that the rule allows, requests identity encoding, caps bytes and time,
+// never follows a redirect, and sends no credential except what a caller puts into a form or its headers.
+// Interpreting the response is left to the caller.
+// docs/contract.md §3 (addresses); RFC 9110 §8.4, §15.4. Sources for addresses: IANA special-purpose address
+// registries (RFC 6890), RFC 4291 §2.5.5, RFC 6052 §2.1.
 
 import { createHash } from 'node:crypto';
 import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns';
@@ -13,14 +14,10 @@ import { Agent, buildConnector, type Dispatcher } from 'undici';
 import type { Network, UpstreamTls } from '../config/settings.js';
 import type { Json } from '../protocol/jsonrpc.js';
 
-// Decides whether an address may be connected to, given the network that the configuration allows.
-// It judges addresses only: names are resolved elsewhere, and every answer comes here.
-// Sources: IANA special-purpose address registries (RFC 6890), RFC 4291 §2.5.5, RFC 6052 §2.1.
-
-/** Addresses of cloud metadata services outside the link-local range, which holds the others. */
+/** Cloud metadata addresses outside the link-local range, which contains all others. */
 const METADATA_RANGES = ['fd00:ec2::/32', '168.63.129.16/32'].map((cidr) => ipaddr.parseCIDR(cidr));
 
-/** The only part of IPv6 that IANA has assigned to global unicast (RFC 4291 §2.4). */
+/** The only IPv6 block that IANA has allocated for global unicast (RFC 4291 §2.4). */
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3');
 
 /** RFC 6052 §2.1: the last 32 bits are an IPv4 address. The local-use prefix is never unwrapped. */
@@ -28,7 +25,7 @@ const NAT64 = ipaddr.parseCIDR('64:ff9b::/96');
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** The IPv4 address inside a mapped or NAT64 address, or the address itself. */
+/** The IPv4 address embedded in an IPv4-mapped or NAT64 address, otherwise the address itself. */
 function unwrap(address: Address): Address {
   if (!(address instanceof ipaddr.IPv6)) return address;
   if (address.isIPv4MappedAddress()) return address.toIPv4Address();
@@ -48,9 +45,9 @@ function isPublic(address: Address): boolean {
 }
 
 /**
- * True when `address` (an IP literal, IPv6 without brackets) may be connected to.
- * `loopback` holds loopback alone; `public` global unicast; `private` that and RFC 1918 and
- * unique-local addresses. Link-local and metadata addresses are in none, nor is what does not parse.
+ * True if `address` (an IP literal, IPv6 without brackets) may be connected to. `loopback` allows only
+ * loopback addresses, `public` global unicast, and `private` also RFC 1918 and unique-local addresses. No
+ * network includes link-local or metadata addresses, nor anything that does not parse.
  */
 export function isAddressAllowed(address: string, network: Network): boolean {
   if (!ipaddr.isValid(address)) return false;
@@ -68,14 +65,9 @@ export function isAddressAllowed(address: string, network: Network): boolean {
   }
 }
 
-// Opens sockets for undici and refuses those whose address lies outside the allowed network:
-// literals before connecting, every answer of DNS, and the address that was really connected to.
-// It holds no URL and follows nothing. undici does not call `lookup` for IP literals, and a name may
-// resolve differently the second time: each of the three checks covers what the others miss.
-
-/** `code` of the error of a connection that was refused for its address. */
+/** Error `code` of a connection refused because of its address. */
 const REFUSED_ADDRESS = 'SALLYPORT_REFUSED_ADDRESS';
-/** `code` of the error of a connection whose server has none of the pinned keys. */
+/** Error `code` of a connection whose server has none of the pinned keys. */
 const UNPINNED_KEY = 'SALLYPORT_UNPINNED_KEY';
 
 const DEFAULT_CONNECT_TIMEOUT_MS = 10_000;
@@ -87,13 +79,13 @@ export type LookupAll = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-/** What may be set on a guarded connection; nothing here can widen the network. */
+/** Options of a guarded connection. INVARIANT: no option can widen the network. */
 type ConnectSettings = {
   readonly lookup?: LookupAll;
   readonly timeoutMs?: number;
-  /** How the other side proves itself, and we to it. */
+  /** Server verification (CA, pins, server name) and the client certificate. */
   readonly tls?: Partial<UpstreamTls>;
-  /** Told of each connection that could not be made, by the code of its error. */
+  /** Called with the error code of each connection that could not be made. */
   readonly onFailure?: (code: string) => void;
 };
 
@@ -108,12 +100,12 @@ function refusal(network: Network): Error {
   return Object.assign(error, { code: REFUSED_ADDRESS });
 }
 
-/** True for the error of a connection that was refused for its address. */
+/** True for the error of a connection refused because of its address. */
 export function isRefusedAddress(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === REFUSED_ADDRESS;
 }
 
-/** One bad answer among good ones is a refusal: which of them is dialled is not ours to choose. */
+/** One forbidden address refuses the whole name, because the connector chooses which address to dial. */
 function guardLookup(network: Network, lookup: LookupAll) {
   return (hostname: string, options: LookupOptions, callback: LookupCallback): void => {
     lookup(hostname, { ...options, all: true }, (error, addresses) => {
@@ -127,7 +119,7 @@ function guardLookup(network: Network, lookup: LookupAll) {
   };
 }
 
-/** True where nothing is pinned, or the server's key is. What cannot be told is not. */
+/** True if nothing is pinned or the server's key is pinned. A key that cannot be determined is not. */
 function hasPinnedKey(socket: Socket, pins: readonly string[]): boolean {
   if (pins.length === 0) return true;
   if (!(socket instanceof TLSSocket)) return false;
@@ -135,7 +127,7 @@ function hasPinnedKey(socket: Socket, pins: readonly string[]): boolean {
   return spki !== undefined && pins.includes(createHash('sha256').update(spki).digest('hex'));
 }
 
-/** `undefined` where the peer is whom we want: the right network, and the right key. */
+/** Undefined if the peer has an allowed address and, where keys are pinned, a pinned key. */
 function peerErrorOf(socket: Socket, network: Network, pins: readonly string[]): Error | undefined {
   if (!isPeerAllowed(socket, network)) return refusal(network);
   if (hasPinnedKey(socket, pins)) return undefined;
@@ -147,15 +139,20 @@ function isPeerAllowed(socket: Socket, network: Network): boolean {
   return socket.remoteAddress !== undefined && isAddressAllowed(socket.remoteAddress, network);
 }
 
-/** IPv6 literals stand in brackets in URLs. */
+/** URLs put IPv6 literals in brackets. */
 function bareHost(hostname: string): string {
   return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
 }
 
 /**
- * The `connect` option for an undici Pool, Client or Agent: connects into `network` alone.
- * A refused connection fails with an error for which {@link isRefusedAddress} holds.
- * `settings.timeoutMs` bounds the connection (10 s unless told).
+ * The `connect` option for an undici Pool, Client or Agent, restricted to `network`.
+ *
+ * The address is checked three times: IP literals before connecting, because undici does not call `lookup`
+ * for them; every address that DNS returns; and the address actually connected to, because a name may resolve
+ * differently the second time.
+ *
+ * A refused connection fails with an error for which {@link isRefusedAddress} holds. `settings.timeoutMs`
+ * bounds the time to connect (default: 10 s).
  */
 export function connectOptionsFor(
   network: Network,
@@ -167,7 +164,7 @@ export function connectOptionsFor(
     timeout: settings.timeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
     lookup: guardLookup(network, settings.lookup ?? systemLookup),
     minVersion: 'TLSv1.2',
-    // A resumed session shows no certificate to compare.
+    // A resumed TLS session has no certificate to compare with the pins.
     ...(pins.length === 0 ? {} : { maxCachedSessions: 0 }),
     ...(tls.ca === undefined ? {} : { ca: tls.ca }),
     ...tls.client,
@@ -190,13 +187,13 @@ export function connectOptionsFor(
   };
 }
 
-/** Where a URL may lead and how much may come back. */
+/** Where a URL may lead and how much may be read from it. */
 export type FetchRule = {
-  /** Where the origins below may resolve. */
+  /** The addresses that the hosts of `origins` may resolve to. */
   readonly network: Network;
   /**
-   * Origins that the configuration names. A URL of any other origin must be public https.
-   * Absent: the URL itself stands in the configuration.
+   * Origins named in the configuration; a URL of any other origin must be public https. Absent if the URL
+   * itself is configured.
    */
   readonly origins?: readonly string[];
   readonly maxBytes: number;
@@ -204,7 +201,7 @@ export type FetchRule = {
   readonly timeoutMs: number;
 };
 
-/** Why nothing was fetched. */
+/** Why a fetch failed. */
 export type FetchError =
   | 'refused-address'
   | 'redirect'
@@ -224,13 +221,13 @@ export type FetchOutcome =
 
 export type FetchJson = (url: URL, rule: FetchRule) => Promise<FetchOutcome>;
 
-/** A form (`application/x-www-form-urlencoded`) with the headers that go along. */
+/** A form (`application/x-www-form-urlencoded`) and its additional headers. */
 export type FormRequest = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 };
 
-/** An answer of any status but a redirect: errors of OAuth endpoints have bodies too (RFC 6749 §5.2). */
+/** A response of status 200 or 4xx/5xx: OAuth error responses have bodies too (RFC 6749 §5.2). */
 export type FormOutcome =
   | {
       readonly ok: true;
@@ -247,14 +244,14 @@ export type GuardedFetch = {
   readonly fetchJson: FetchJson;
   /** Posts one form, once. Expected failures are values; it does not throw. */
   readonly postForm: PostForm;
-  /** Ends idle connections. A later call fails with `unreachable`. */
+  /** Closes all connections. A later call fails with `unreachable`. */
   close(): Promise<void>;
 };
 
 const MAX_TARGET_LENGTH = 200;
 /**
- * To one origin. As many as may wait for an issuer's answers (auth/introspection.ts): with fewer, those
- * that hang would hold up those for whom room was kept.
+ * Connections per origin: as many as the introspection requests that may wait for one issuer
+ * (auth/introspection.ts). With fewer, hanging requests would block others that still have quota.
  */
 const MAX_CONNECTIONS = 64;
 const REQUEST_HEADERS = { accept: 'application/json', 'accept-encoding': 'identity' };
@@ -265,7 +262,7 @@ function refuse(why: FetchError, detail: string): Refused {
   return { ok: false, why, detail };
 }
 
-/** The network that applies: the configured one for configured origins, else public. */
+/** The configured network for configured origins, otherwise public. */
 function networkFor(url: URL, rule: FetchRule): Network {
   return rule.origins === undefined || rule.origins.includes(url.origin) ? rule.network : 'public';
 }
@@ -279,7 +276,10 @@ function findUrlError(url: URL, network: Network): Refused | undefined {
   return refuse('refused-address', 'the URL must be https');
 }
 
-/** Parsing the target percent-encodes what could break a log line; a query may hold secrets. */
+/**
+ * Parsing the URL percent-encodes what could break a log line; the query is left out because it may hold
+ * secrets.
+ */
 function describeTarget(location: unknown, base: URL): string {
   if (typeof location !== 'string' || !URL.canParse(location, base.href)) return 'nowhere';
   const target = new URL(location, base.href);
@@ -302,7 +302,10 @@ function findHeadError(
   return refuse('invalid', 'answered with a content encoding that was not asked for');
 }
 
-/** Undefined when more than `maxBytes` came. No content coding is decoded, so bytes are bytes. */
+/**
+ * Undefined if more than `maxBytes` arrived. No content coding is decoded, so the cap applies to bytes
+ * received.
+ */
 async function readBody(
   body: AsyncIterable<Uint8Array>,
   maxBytes: number,
@@ -329,7 +332,7 @@ function parseBody(bytes: Uint8Array): { readonly value: Json } | undefined {
 
 type Received = { readonly response: Dispatcher.ResponseData; readonly bytes: Uint8Array };
 
-/** One request and its whole body, under the caps. */
+/** Sends one request and reads its complete body within the caps. */
 async function requestOnce(
   agent: Agent,
   url: URL,
@@ -344,7 +347,7 @@ async function requestOnce(
     ...(form === undefined ? {} : { body: form.body }),
     signal,
   });
-  // A body that is not read must be destroyed, and its late error has no reader.
+  // An unread body must be destroyed, and nothing else handles the error that follows.
   response.body.on('error', () => {});
   const refused = findHeadError(response, url, form !== undefined);
   if (refused !== undefined) {
@@ -381,8 +384,8 @@ function describeFailure(error: unknown, hasTimedOut: boolean, network: Network)
 }
 
 /**
- * Makes the guarded fetch. Sockets are kept per network, so a connection that was checked for one
- * network is never used for another.
+ * Creates the guarded fetch. Each network has its own agent, so a connection that was checked for one network
+ * is never reused for another.
  */
 export function createGuardedFetch(settings: ConnectSettings = {}): GuardedFetch {
   const agentFor = (network: Network) =>

@@ -1,12 +1,12 @@
-// Pages of lists as they were told in the other era, by the very bytes that were heard: a page that comes
-// again, as nearly every page does, is told again without being read. What is told is a function of what was
-// heard, of the method and of the ids alone, so nothing here depends on who asks.
+// Caches translated list pages by the exact bytes received, so that a repeated page, as nearly every page is,
+// is not parsed and translated again. The translation depends only on the bytes, the method and the ids, so
+// nothing in the cache depends on the caller.
 
 import { type Halves, isJoined, piecesAtId, splitAtId } from '../../protocol/json/json.js';
 import type { RequestId } from '../../protocol/jsonrpc.js';
 import type { Bytes } from '../../protocol/transport.js';
 
-/** Methods whose answers come again and again. */
+/** Methods whose responses are usually repeated. */
 const LISTS: ReadonlySet<string> = new Set([
   'tools/list',
   'prompts/list',
@@ -14,17 +14,20 @@ const LISTS: ReadonlySet<string> = new Set([
   'resources/templates/list',
 ]);
 const MAX_PAGES = 64;
-/** A page larger than this is told anew each time. */
+/** A larger page is translated each time. */
 const MAX_PAGE_BYTES = 512 * 1024;
 
-/** What was heard under one id is told under another. */
+/** The request id in the received message and the one in its translation. */
 export type TranslationIds = { readonly source: RequestId; readonly translated: RequestId };
 
-/** A message as it was heard and as it is told, both as text. */
+/** A message as received and as translated, both as text. */
 export type TranslatedPage = { readonly source: string; readonly translated: string };
 
 export type TranslatedPages = {
-  /** What these bytes are told as; `tellAnew` is asked where that is not known, and says nothing of what is no JSON. */
+  /**
+   * Translates these bytes; `translateAnew` is called if the page is not cached, and returns undefined if the
+   * bytes are not JSON or have no translation. They are then returned unchanged.
+   */
   translate(
     method: string,
     bytes: Uint8Array,
@@ -37,7 +40,7 @@ const encoder = new TextEncoder();
 
 type Kept = { readonly source: Halves; readonly translated: Halves };
 
-/** A memory of one upstream, which keeps the page of each length that came last. */
+/** Creates the cache of one upstream. Per method and length it keeps the newest page. */
 export function createTranslatedPages(): TranslatedPages {
   const pages = new Map<string, Kept>();
   const keyOf = (method: string, length: number, id: RequestId): string =>

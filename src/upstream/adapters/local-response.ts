@@ -1,26 +1,26 @@
-// Answers that look like an upstream's and are made here: for what the other era has no word for, and for
-// conversations that are told in another form than they come in. They are judged like any other.
+// Builds upstream responses in the gateway itself: for requests that have no equivalent in the upstream's
+// era, and for streams that are translated. They are checked like any other response.
 // Source: MCP 2025-11-25 and 2026-07-28, transports.
 
 import type { Json, RequestId } from '../../protocol/jsonrpc.js';
 import { encodeSseComment, encodeSseMessage, encodeSsePriming } from '../../protocol/sse.js';
 import type { ForwardError, UpstreamResponse } from '../../protocol/transport.js';
 
-/** What is told: a message as JSON text, only that it lives, or why it ends without an answer. */
+/** An item to send: a message as JSON text, a keep-alive, or the error that ends the stream. */
 export type OutboundItem =
   | { readonly kind: 'message'; readonly text: string; readonly eventId?: string | undefined }
-  /** Nothing yet, but an id after which the stream can be resumed. */
+  /** No message yet, but an event id after which the stream can be resumed. */
   | { readonly kind: 'primed'; readonly eventId: string }
   | { readonly kind: 'alive' }
   | { readonly kind: 'fault'; readonly reason: ForwardError };
 
-/** A conversation under way. */
+/** The items of one response, in order. */
 export type Conversation = AsyncGenerator<OutboundItem, void>;
 
 const encoder = new TextEncoder();
 const NO_BYTES = new Uint8Array();
 
-/** A whole answer, JSON where there is a body. */
+/** A complete response, with a JSON body if there is one. */
 export function bodyResponse(status: number, body: Uint8Array | string = ''): UpstreamResponse {
   const bytes = typeof body === 'string' ? encoder.encode(body) : body;
   let isRead = false;
@@ -44,12 +44,12 @@ export function resultResponse(id: RequestId, result: Json = {}): UpstreamRespon
   return bodyResponse(200, JSON.stringify({ jsonrpc: '2.0', id, result }));
 }
 
-/** 202: a notification, or the answer to a question, was taken. */
+/** 202: a notification, or the response to a server request, was accepted. */
 export function acceptedResponse(): UpstreamResponse {
   return bodyResponse(202);
 }
 
-/** A conversation as an event stream, told as fast as it is read. `ground` is what it stands on. */
+/** An event stream that is produced as fast as it is read. `source` is released or aborted with it. */
 export function streamResponse(
   conversation: Conversation,
   source: Pick<UpstreamResponse, 'release' | 'abort'>,
@@ -82,24 +82,24 @@ export function streamResponse(
 type ErrorItem = Extract<OutboundItem, { readonly kind: 'fault' }>;
 
 /**
- * Reads a conversation by all that it says in one turn of the event loop, as the events of one reading, and
- * then by how it ends: undefined, or a fault.
+ * Combines all items that are available within one turn of the event loop into one chunk. A later read
+ * returns how the conversation ends: undefined or an error.
  */
 function gather(conversation: Conversation): () => Promise<string | ErrorItem | undefined> {
   let pending: Promise<OutboundItem | undefined> | undefined;
 
-  /** What is said next; it stays pending until it is taken. */
+  /** The next item; it stays pending until it is consumed. */
   function coming(): Promise<OutboundItem | undefined> {
     pending ??= conversation.next().then(({ value }) => value ?? undefined);
     return pending;
   }
 
-  /** All that follows within this turn; what comes later, and how it ends, is for the next reading. */
+  /** All items that follow within this turn; later items and the end are left for the next read. */
   async function rest(): Promise<string> {
     const turn = endOfTurn();
     let text = '';
     for (;;) {
-      // What fails fails at the next reading, behind what was said before.
+      // A rejection is reported by the next read, after the items that preceded it.
       const outbound = await Promise.race([coming(), turn]).catch(() => LATER);
       if (outbound === undefined || outbound.kind === 'later' || outbound.kind === 'fault')
         return text;

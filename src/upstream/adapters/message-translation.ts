@@ -1,7 +1,9 @@
-// What a client of sessions says, as a server of the stateless era is told it, and that server's answers as
-// the client is told them. Pure: text in, text out; who may say it was decided before, and what comes
-// back is judged afterwards, in the client's own form.
-// Source: MCP 2026-07-28, base protocol, server/discover, multi-round-trip requests; MCP 2025-11-25.
+// Translates messages between the session era and the stateless era, in both directions: requests of a client
+// into the form of its upstream, and the upstream's messages into the form of the client. Pure: text in, text
+// out. A request has been decided before it is translated, and a response is checked afterwards, in the
+// client's own form.
+// Source: MCP 2025-11-25; MCP 2026-07-28, base protocol, server/discover, results, caching, multi-round-trip
+// requests.
 
 import type { Admitted, TextEdit } from '../../protocol/admitted-request.js';
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
@@ -21,18 +23,13 @@ import {
 import { declaresTasks } from '../../protocol/tasks.js';
 import { STATELESS_VERSIONS } from '../../protocol/versions/revisions.js';
 
-// What a client of the stateless era says, as a server of sessions is told it, and that server's answers
-// as the client is told them. Pure: text in, text out; who may say it was decided before, and what comes
-// back is judged afterwards, in the client's own form.
-// Source: MCP 2025-11-25; MCP 2026-07-28, results, caching, multi-round-trip requests.
-
-/** Under what a request is sent within an upstream session, and what its client gave it. */
+/** How a request is sent within an upstream session, and which ids its client gave it. */
 export type SentAs = {
   readonly method: string;
-  /** The id of the client's request, and the one under which it was sent. */
+  /** The id of the client's request, and the id it was sent with. */
   readonly id: RequestId;
   readonly sentId: number;
-  /** The client's progress token, where it gave one; sent is `sentId`. */
+  /** The client's progress token, if it gave one; the token sent is `sentId`. */
   readonly progressToken: RequestId | undefined;
 };
 
@@ -44,7 +41,7 @@ const ENVELOPE: ReadonlySet<string> = new Set([
   `${META}logLevel`,
 ]);
 const INPUT_RETRY_PARAMS: ReadonlySet<string> = new Set(['inputResponses', 'requestState']);
-/** Results that say how long, and for whom, they may be kept. */
+/** Methods whose results say for how long and for whom they may be cached. */
 const CACHEABLE: ReadonlySet<string> = new Set([
   'server/discover',
   'tools/list',
@@ -57,7 +54,7 @@ const COMPLETE = { resultType: 'complete' } as const;
 const UNCACHED = { ...COMPLETE, ttlMs: 0, cacheScope: 'private' } as const;
 const LINK_REQUIRED = -32042;
 
-/** What an admitted request is sent as: its id and token are of the upstream session, not the client's. */
+/** The ids for an admitted request; its id and token belong to the upstream session, not to the client. */
 export function sentAs(admitted: Admitted, sentId: number): SentAs {
   const { message, rule } = admitted;
   if (message.kind !== 'request') throw new Error('only requests are answered');
@@ -67,7 +64,7 @@ export function sentAs(admitted: Admitted, sentId: number): SentAs {
   return { method: rule.method, id: message.id, sentId, progressToken };
 }
 
-/** The body of an admitted stateless request as one of a session. */
+/** The body of an admitted stateless request, as one of a session. */
 export function sessionBody(admitted: Admitted, { sentId, progressToken }: SentAs): string {
   const text = applyEdits(admitted.text, admitted.edits);
   const id = spanOf(text, ['id']);
@@ -81,7 +78,7 @@ export function sessionBody(admitted: Admitted, { sentId, progressToken }: SentA
   return changeMembers(body, { path: ['params'], cut: INPUT_RETRY_PARAMS });
 }
 
-/** A message of a server of sessions as its stateless client gets it; `undefined` for what is not told. */
+/** Translates a session-era server's message for a stateless client; `undefined` if it is not forwarded. */
 export function toStatelessMessage(text: string, value: Json, sent: SentAs): string | undefined {
   if (!isObject(value)) return text;
   if (value['method'] === 'notifications/progress') return toStatelessProgress(text, value, sent);
@@ -110,7 +107,7 @@ function toStatelessProgress(
   return changeMembers(text, { path: ['params'], set: { progressToken } });
 }
 
-/** A session's demand for visits to links is a question here. */
+/** Translates the session era's error that demands visits to URLs into an input-required result. */
 function toUrlElicitation({ data }: JsonObject, { id }: SentAs): string {
   const asked = isObject(data) && Array.isArray(data['elicitations']) ? data['elicitations'] : [];
   const inputRequests: Record<string, Json> = {};
@@ -126,7 +123,7 @@ function toUrlElicitation({ data }: JsonObject, { id }: SentAs): string {
   return JSON.stringify({ jsonrpc: '2.0', id, result });
 }
 
-/** A request of a server in mid-call, as the result that asks; `state` brings the answer back to it. */
+/** The input-required result for a server request during a call; `state` identifies the suspended call. */
 export function inputRequiredResult(
   id: RequestId,
   key: string,
@@ -142,7 +139,7 @@ export function inputRequiredResult(
   return JSON.stringify({ jsonrpc: '2.0', id, result });
 }
 
-/** The answer to server/discover, from what the server said when a session was opened with it. */
+/** The response to server/discover, from the server's handshake. */
 export function discoverResult(id: RequestId, handshake: JsonObject): string {
   const { capabilities, instructions, serverInfo } = handshake as {
     readonly [name: string]: Json | undefined;
@@ -161,18 +158,18 @@ export function discoverResult(id: RequestId, handshake: JsonObject): string {
 export type TranslatedForm = {
   readonly headers: readonly HeaderPair[];
   readonly body: string | Uint8Array;
-  /** Path and query; those of the configured URL where absent. */
+  /** Path and query; default: those of the configured URL. */
   readonly target?: string;
 };
 
-/** What a session said once and a stateless request says every time. */
+/** What a session declares once and a stateless request declares every time. */
 export type RequestEnvelope = {
   readonly capabilities: JsonObject;
   readonly clientInfo: JsonObject;
   readonly logLevel: string | undefined;
 };
 
-/** The second leg of a dialogue: a new id, the answers, and the state that the server wants back. */
+/** The retry of a request after input was required: a new id, the responses, and the server's state. */
 export type InputRetry = {
   readonly id: RequestId;
   readonly responses: JsonObject;
@@ -181,7 +178,7 @@ export type InputRetry = {
 
 const NO_PARAMS: JsonObject = {};
 const [VERSION = ''] = STATELESS_VERSIONS;
-/** Members of a result that sessions do not have. */
+/** Members of a result that the session era does not have. */
 const CUT: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
 const CUT_WITH_STRUCTURE: ReadonlySet<string> = new Set([...CUT, 'structuredContent']);
 const INVALID_REQUEST = -32600;
@@ -190,14 +187,14 @@ const METHOD_NOT_FOUND = -32601;
 const INTERNAL = -32603;
 const MISSING_CAPABILITY = -32021;
 const RESOURCE_NOT_FOUND = -32002;
-/** Codes that only this era has: about headers, about a capability, about a version. */
+/** Codes that only the stateless era has: about headers, a capability, and a version. */
 const CODES: ReadonlyMap<number, number> = new Map([
   [-32020, INVALID_REQUEST],
   [MISSING_CAPABILITY, INVALID_PARAMS],
   [-32022, INVALID_PARAMS],
 ]);
 
-/** The capabilities that say: these questions may be asked, and apps are shown or not. */
+/** The capabilities that declare these server requests, and the Apps extension or not. */
 export function capabilitiesFor({
   allowedServerRequests,
   apps,
@@ -215,12 +212,12 @@ export function capabilitiesFor({
   return apps ? { ...capabilities, ...APPS_CAPABILITIES } : capabilities;
 }
 
-/** The question that answers an `initialize`. */
+/** The server/discover request sent in place of an `initialize`. */
 export function discoverForm(id: RequestId, envelope: RequestEnvelope): TranslatedForm {
   return ownForm('server/discover', id, {}, envelope);
 }
 
-/** A request of the gateway's own, or one that is said in its own words. */
+/** A request of the gateway's own, or one that the gateway writes itself. */
 export function ownForm(
   method: string,
   id: RequestId,
@@ -231,7 +228,7 @@ export function ownForm(
   return { headers: statelessHeaders(VERSION, method, params, []), body: JSON.stringify(body) };
 }
 
-/** An admitted request of a session as a stateless one; `leg` where it answers a question. */
+/** An admitted session request as a stateless one; `retry` if it responds to an input-required result. */
 export function statelessForm(
   admitted: Admitted,
   envelope: RequestEnvelope,
@@ -272,16 +269,16 @@ function envelopeOf({ capabilities, clientInfo, logLevel }: RequestEnvelope): Js
   };
 }
 
-/** What is needed to tell a client of sessions an answer. */
+/** What is needed to translate a response for a session-era client. */
 export type SessionReader = {
   readonly method: string;
   readonly version: string;
-  /** The id of the client's request, and the one under which it was sent. */
+  /** The id of the client's request, and the id it was sent with. */
   readonly id: RequestId;
   readonly sentId: RequestId;
 };
 
-/** A message of a stateless server as its client of sessions gets it. `text` is valid JSON of `value`. */
+/** Translates a message of a stateless server for its session-era client. `text` is valid JSON of `value`. */
 export function toSessionMessage(text: string, value: Json, reader: SessionReader): string {
   if (!isObject(value) || value['id'] !== reader.sentId) return text;
   if (isObject(value['error'])) return toSessionError(text, value['error'], reader);
@@ -300,7 +297,7 @@ const INPUT_REQUIRED =
   'This server asks for input first, and this session has not declared what it asks for, or may not be asked.';
 const UNKNOWN_RESULT = 'This server answered with a kind of result that sessions do not have.';
 
-/** An error of the gateway's own in place of what cannot be told. */
+/** An error of the gateway's own in place of a response that cannot be translated. */
 export function refusal(id: RequestId, message: string, code = INTERNAL): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
 }
@@ -323,8 +320,8 @@ const TASK_ONLY =
   'This server runs this as a task only. Tasks are not carried between revisions, and it speaks another one.';
 
 /**
- * A server of this era that runs a call as a task alone asks for a capability that no session declares; in
- * sessions that is a method that is not found (MCP 2025-11-25, tasks, tool-level negotiation).
+ * A stateless-era server that runs a call only as a task requires a capability that no session declares; in
+ * the session era that is a method that is not found (MCP 2025-11-25, tasks, tool-level negotiation).
  */
 function demandsTask({ code, data }: JsonObject): boolean {
   return (
@@ -349,10 +346,10 @@ function initializeResult(result: JsonObject, { id, version }: SessionReader): s
   return JSON.stringify({ jsonrpc: '2.0', id, result: sessionResult });
 }
 
-/** A server of this era need not name itself; sessions need a name. */
+/** Servers of the stateless era need not name themselves; the session era requires a name. */
 const UNNAMED = { name: 'upstream', version: '0' };
 
-/** The notice of a subscription as a session's stream tells it; `undefined` for what is not told there. */
+/** Translates a notification of a subscription for a session's stream; `undefined` if it is not forwarded. */
 export function toSessionNotification(text: string, value: Json): string | undefined {
   if (!isObject(value) || typeof value['method'] !== 'string' || 'id' in value) return undefined;
   if (value['method'] === 'notifications/subscriptions/acknowledged') return undefined;

@@ -1,6 +1,6 @@
-// Tells an upstream who calls: a signed statement for it alone, good for a moment, one for each request.
-// It proves nothing to anybody else and is no credential of the caller's; the upstream verifies it with
-// the gateway's published keys. What the client sent under that header never comes this far.
+// Signs an assertion that tells one upstream who the caller is: for that audience only, short-lived, one per
+// request. It is not a credential of the caller and proves nothing to anyone else; the upstream verifies it
+// with the gateway's published keys. A client's own header of that name is never forwarded.
 // RFC 7519; RFC 7515; RFC 8037 (EdDSA); RFC 8693 §4.1 and §4.3 (`act`, `client_id`).
 
 import { randomUUID } from 'node:crypto';
@@ -8,10 +8,10 @@ import type { UpstreamIdentity } from '../../config/settings.js';
 import type { Actor, Caller } from '../../policy/principal.js';
 import type { NoteCredential, OnBehalf } from './presenter.js';
 
-/** Signs with a key of the gateway that signs nothing else. */
+/** Signs with a gateway key that is used for nothing else. */
 export type AssertionSigner = {
   readonly keyId: string;
-  /** Ed25519, base64url. */
+  /** Ed25519 signature, base64url. */
   sign(bytes: Uint8Array): string;
 };
 
@@ -26,15 +26,16 @@ export type AssertionPorts = {
 };
 
 const TYPE = 'sallyport-assertion+jwt';
-/** What the gateway's own requests carry as client. */
+/** The `client_id` claim of the gateway's own requests. */
 const OWN_CLIENT = 'sallyport';
 const MS_PER_SECOND = 1000;
 
-/** Makes the header that tells on whose behalf a request is sent: its name and its value. */
+/** Creates the function that signs one assertion and returns the header's name and value. */
 export function createAssertion(ports: AssertionPorts): (by: OnBehalf) => readonly string[] {
   const { identity, issuer, signer, now, onCredential } = ports;
   const head = encode({ typ: TYPE, alg: 'EdDSA', kid: signer.keyId });
-  // Each assertion is another, but all begin alike: with the same header, then with the same claims.
+  // Every assertion differs, but all begin with the same header and the same first claims, so registering
+  // these prefixes is enough to find any assertion in a response.
   onCredential(head, 'beginning');
   const claims = JSON.stringify({ iss: issuer, aud: identity.audience, iat: 0 });
   onCredential(beginningOf(claims.slice(0, claims.lastIndexOf('0'))), 'beginning');
@@ -48,7 +49,7 @@ export function createAssertion(ports: AssertionPorts): (by: OnBehalf) => readon
   };
 }
 
-/** The characters of base64url that a text decides, whatever follows it. */
+/** The base64url characters that this text determines regardless of what follows it. */
 function beginningOf(text: string): string {
   const bytes = Buffer.from(text);
   return bytes.subarray(0, bytes.length - (bytes.length % 3)).toString('base64url');
@@ -62,7 +63,7 @@ function ownClaims(issuer: string): Readonly<Record<string, unknown>> {
   return { sub: issuer, sub_iss: issuer, client_id: OWN_CLIENT, jti: randomUUID() };
 }
 
-/** The decision id is the id of the first; what else is sent for the same decision is counted behind it. */
+/** The first assertion of a decision has the decision id as `jti`; later ones append a counter. */
 function callerClaims(caller: Caller): Readonly<Record<string, unknown>> {
   const { principal, decisionId } = caller;
   const { subject, issuerUrl, client, actors } = principal;
@@ -71,7 +72,7 @@ function callerClaims(caller: Caller): Readonly<Record<string, unknown>> {
   const acting = actClaim(actors);
   return {
     sub: subject,
-    // A subject is unique within its issuer alone.
+    // A subject is unique only within its issuer.
     sub_iss: issuerUrl,
     client_id: client,
     decision: decisionId,
@@ -80,7 +81,7 @@ function callerClaims(caller: Caller): Readonly<Record<string, unknown>> {
   };
 }
 
-/** The chain as it came: the first acts now, each holds who acted before (RFC 8693 §4.1). */
+/** The actor chain: the current actor is outermost, and each contains the previous one (RFC 8693 §4.1). */
 function actClaim(actors: readonly Actor[]): object | undefined {
   return actors.reduceRight<object | undefined>((before, { issuer, subject }) => {
     const own = issuer === undefined ? { sub: subject } : { iss: issuer, sub: subject };

@@ -1,40 +1,37 @@
-// What every request to an upstream shows besides its message: the gateway's credential for whoever it is
-// sent for, and who that is. At once where both are at hand, which is the rule; a request that cannot
-// show what is configured is not sent. Never shows the caller's own token.
+// Adds to every request to an upstream the credential configured for whoever it is sent for, and the
+// assertion that names the caller. Usually synchronous; a request whose configured credential cannot be
+// obtained is not sent. Never presents the caller's own token, and never one credential in place of another.
 // MCP security best practices (token passthrough).
 
 import type { Caller } from '../../policy/principal.js';
 
-// What the gateway shows an upstream to prove itself: nothing, one header with a secret, or a token that
-// an authorization server issues. Never the caller's token (MCP security best practices, token passthrough),
-// and never one credential in place of another.
-
-/** How a credential stands, for the table of controls. */
+/** The state of a credential, for the table of controls. */
 export type CredentialState = {
   readonly state: 'armed' | 'degraded' | 'off';
   readonly detail: string;
 };
 
-/** Where the header comes from. */
+/** Supplies the credential header of one upstream: none, a static secret, or an issued token. */
 export type CredentialSource = {
-  /** At once where it is at hand. Never rejects. */
+  /** The header; synchronous if it is at hand. Never rejects. */
   header(by: OnBehalf): Shown | Promise<Shown>;
-  /** The upstream did not accept this value of the header. */
+  /** Reports that the upstream rejected this value of the header. */
   refused(by: OnBehalf, value: string | undefined): void;
   state(): CredentialState;
 };
 
 /**
- * Told of each credential before it is shown to the upstream, so that it is known again in what comes back.
- * `kept`: configured. `issued`: a token that expires. `beginning`: what each of a series begins with.
+ * Called with each credential before it is presented, so that it is recognized in the upstream's responses.
+ * `kept`: configured. `issued`: a token that expires. `beginning`: the common prefix of a series.
  */
 export type NoteCredential = (value: string, kind: 'kept' | 'issued' | 'beginning') => void;
 
 const SCHEME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ +/;
 
 /**
- * The value of a header, and what of it is the credential itself: without its scheme (RFC 9110 §11.4), each
- * cookie's value (RFC 6265 §4.2.1), and of Basic the user with the password, and the password (RFC 7617).
+ * The forms in which a credential may reappear: the header value, the value without its scheme
+ * (RFC 9110 §11.4), each cookie's value (RFC 6265 §4.2.1), and for Basic the user-pass pair and the password
+ * (RFC 7617).
  */
 export function encodedFormsOf(header: string, value: string): readonly string[] {
   if (header.toLowerCase() === 'cookie') {
@@ -48,7 +45,7 @@ export function encodedFormsOf(header: string, value: string): readonly string[]
 
 const NOTHING: readonly string[] = Object.freeze([]);
 
-/** Shows nothing. */
+/** A source that presents no credential. */
 export function createNoCredential(): CredentialSource {
   return {
     header: () => NOTHING,
@@ -57,7 +54,7 @@ export function createNoCredential(): CredentialSource {
   };
 }
 
-/** Shows the same header always. */
+/** A source that always presents the same header. */
 export function createStaticCredential(name: string, value: string): CredentialSource {
   const shown: readonly string[] = Object.freeze([name, value]);
   return {
@@ -67,29 +64,29 @@ export function createStaticCredential(name: string, value: string): CredentialS
   };
 }
 
-/** For whom something is sent. */
+/** The caller on whose behalf a request is sent, or the gateway itself. */
 export type OnBehalf = Caller | 'gateway';
 
-/** Header names and values in turn, or why nothing may leave. */
+/** Alternating header names and values, or the reason why nothing may be sent. */
 export type Shown = readonly string[] | 'upstream-credentials';
 
 export type Presenter = {
-  /** What to show. Never rejects. */
+  /** The headers to add. Never rejects. */
   present(by: OnBehalf): Shown | Promise<Shown>;
-  /** The upstream did not accept what was shown: it is not shown again. */
+  /** Reports that the upstream rejected these headers, so that they are not presented again. */
   refused(by: OnBehalf, shown: readonly string[]): void;
-  /** How both credentials stand, that for callers and that of the gateway's own listings. */
+  /** The states of the credential for callers and of the one for the gateway's own requests. */
   states(): readonly CredentialState[];
 };
 
 type PresenterParts = {
   readonly callers: CredentialSource;
   readonly own: CredentialSource;
-  /** Says who calls; absent where nothing is configured. */
+  /** Creates the assertion; absent if none is configured. */
   readonly assert?: ((by: OnBehalf) => readonly string[]) | undefined;
 };
 
-/** Joins them. */
+/** Combines the credential sources and the assertion. */
 export function createPresenter({ callers, own, assert }: PresenterParts): Presenter {
   const sourceOf = (by: OnBehalf): CredentialSource => (by === 'gateway' ? own : callers);
   function withAssertion(shown: Shown, by: OnBehalf): Shown {

@@ -1,5 +1,5 @@
-// The source of each type of credential. One upstream has two: what leaves with callers' messages, and what
-// the gateway shows when it lists for itself. A source never stands in for another.
+// Creates the credential source for each type of credential. An upstream has two: one for callers' requests
+// and one for the gateway's own listings. Neither is ever used in place of the other.
 // docs/contract.md §3 (`credentials`, `pinning.credentials`).
 
 import type { ClientAuthentication, UpstreamCredentials } from '../../config/settings.js';
@@ -18,17 +18,20 @@ import { createTokenExchange } from './token-exchange.js';
 export type CredentialPorts = {
   readonly guarded: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
   readonly now: () => number;
-  /** Longest wait for an answer of the upstream: its credentials may not take longer. */
+  /** The upstream's request timeout; obtaining credentials may not take longer. */
   readonly requestTimeoutMs: number;
-  /** Told why a token could not be had, in words that are safe to log. */
+  /** Called with the reason why a token could not be obtained, in text that is safe to log. */
   readonly onError: (detail: string) => void;
   readonly onCredential: NoteCredential;
 };
 
-/** Longest wait for an authorization server. */
+/** The longest wait for an authorization server. */
 const MAX_TOKEN_WAIT_MS = 10_000;
 
-/** The source of these credentials, whose secrets are noted. Nothing is asked for before it is needed. */
+/**
+ * Creates the source for these credentials and registers their secrets. No token is requested before it is
+ * needed.
+ */
 export function createCredentialSource(
   credentials: UpstreamCredentials,
   ports: CredentialPorts,
@@ -57,7 +60,7 @@ export function createCredentialSource(
   }
 }
 
-/** Every configured secret of an upstream but private keys, which only sign. */
+/** Registers every configured secret except private keys, which are used only to sign. */
 function noteConfigured(credentials: UpstreamCredentials, note: NoteCredential): void {
   switch (credentials.type) {
     case 'none':

@@ -1,7 +1,7 @@
-// Keeps tokens that were issued to the gateway until shortly before they end, and asks for the next while
-// the last is still good: whoever comes meanwhile waits for nothing. One request at a time for one key; a
-// failure is remembered for a moment, so that a flood of calls is no flood of token requests.
-// Holds tokens in memory alone, and never gives the token of one key for another.
+// Caches tokens issued to the gateway until shortly before they expire, and refreshes a token while it is
+// still valid, so that requests do not wait. At most one token request runs per key, and a failure is
+// remembered briefly so that a flood of calls does not become a flood of token requests. Tokens are kept in
+// memory only. INVARIANT: a token is never returned for another key.
 
 import type {
   CredentialSource,
@@ -11,7 +11,7 @@ import type {
   Shown,
 } from './presenter.js';
 
-/** A token that may be shown, as a header. */
+/** A token that may be presented. */
 export type Obtained = {
   readonly kind: 'obtained';
   readonly value: string;
@@ -19,7 +19,7 @@ export type Obtained = {
   readonly untilMs: number;
 };
 
-/** Why there is none, in words that are safe to log. `isOfCaller`: the server would not take its token. */
+/** Why there is no token, in text that is safe to log. `isOfCaller`: the server rejected the caller's token. */
 export type TokenError = {
   readonly kind: 'fault';
   readonly detail: string;
@@ -27,11 +27,11 @@ export type TokenError = {
 };
 
 export type TokenCachePorts = {
-  /** Whose token it is: equal keys share one. */
+  /** The cache key; equal keys share one token. */
   keyOf(by: OnBehalf): string;
-  /** False where nothing more can be asked for on its behalf. */
+  /** False if no token can be requested on this behalf. */
   mayRequest(by: OnBehalf): boolean;
-  /** Asks the authorization server. Never rejects. */
+  /** Requests a token from the authorization server. Never rejects. */
   ask(by: OnBehalf): Promise<Obtained | TokenError>;
   readonly now: () => number;
   readonly onError: (detail: string) => void;
@@ -45,17 +45,16 @@ type Entry = {
   readonly untilMs: number;
 };
 
-/** Callers whose tokens are kept; of more than these the one obtained first goes. */
+/** Maximum number of cached tokens; beyond it the oldest is evicted. */
 const MAX_ENTRIES = 10_000;
-/** A token is not shown in its last moments: it must still be good where it arrives. */
+/** How long before its expiry a token is no longer presented: it must still be valid on arrival. */
 const LEEWAY_MS = 5_000;
-/** The next is asked for in the last part of a token's life, and at most this long before its end. */
+/** A token is refreshed in this last fraction of its lifetime, and at most this long before its end. */
 const REFRESH_PART = 0.2;
 const MAX_REFRESH_MS = 60_000;
-/** After a failure, or after a token was not accepted, the next request waits this long. */
+/** Wait before the next request after a failure, and between evictions of rejected tokens. */
 const PAUSE_MS = 1_000;
 
-/** An empty cache. */
 export function createTokenCache(ports: TokenCachePorts): CredentialSource {
   const { now, maxEntries = MAX_ENTRIES } = ports;
   const entries = new Map<string, Entry>();
@@ -116,7 +115,8 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
     },
     refused(by, value) {
       const key = ports.keyOf(by);
-      // What was shown may have been renewed since, and a caller cannot have tokens issued at will.
+      // The rejected token may have been replaced since, and a caller must not be able to have tokens issued
+      // at will.
       if (entries.get(key)?.shown[1] !== value) return;
       if ((droppedUntilMs.get(key) ?? 0) > now()) return;
       setBounded(droppedUntilMs, key, now() + PAUSE_MS, maxEntries);
@@ -126,7 +126,7 @@ export function createTokenCache(ports: TokenCachePorts): CredentialSource {
   };
 }
 
-/** The one set first goes where there are too many. */
+/** Evicts the entry set first if the map is full. */
 function setBounded<Value>(map: Map<string, Value>, key: string, value: Value, max: number): void {
   map.delete(key);
   const [first] = map.keys();

@@ -1,7 +1,8 @@
-// Asks an authorization server for a token: its endpoint is configured or read from its metadata, the
-// gateway proves itself there, and what comes back is judged before anyone sees it. Every request goes
-// through the guarded fetch: addresses checked, no redirect followed, bytes and time capped. Retries nothing.
-// RFC 6749 §5, RFC 7523 §2.2, RFC 8414 §3, RFC 8707 §2.
+// Requests tokens from an authorization server whose token endpoint is configured or read from its metadata.
+// Authenticates the gateway as a client and checks every issued token before use. All requests go through the
+// guarded fetch: addresses checked, no redirects, bytes and time capped. Never retries.
+// RFC 6749 §2.3.1, §5, §5.1; RFC 7518 §3.1; RFC 7523 §2.2; RFC 8414 §3; RFC 8693 §2.2.1; RFC 8707 §2;
+// RFC 9068 §2.2.
 
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import {
@@ -23,10 +24,6 @@ import { isObject, type JsonObject } from '../../protocol/jsonrpc.js';
 import type { FetchRule, GuardedFetch } from '../safe-fetch.js';
 import type { Obtained, TokenError } from './token-cache.js';
 
-// How the gateway proves itself to an authorization server: by a secret, or by a key that signs an
-// assertion. The key leaves this file only as something that can sign.
-// RFC 6749 §2.3.1; RFC 7523 §2.2; RFC 7518 §3.1.
-
 type Algorithm =
   | { readonly name: 'RSA-PSS' | 'RSASSA-PKCS1-v1_5'; readonly hash: 'SHA-256' }
   | { readonly name: 'ECDSA'; readonly namedCurve: string }
@@ -39,9 +36,10 @@ const CURVES: ReadonlyMap<string | undefined, string> = new Map([
 ]);
 
 /**
- * The authentication of the settings.
+ * Client authentication by secret or by a signed assertion. The private key leaves this file only as a
+ * non-extractable signing key.
  *
- * @throws Error where the key cannot be used, which the configuration's checks exclude.
+ * @throws Error if the key cannot be used, which configuration checks exclude.
  */
 async function clientAuthOf(authentication: ClientAuthentication): Promise<ClientAuth> {
   switch (authentication.method) {
@@ -79,12 +77,7 @@ function algorithmOf(key: KeyObject, isPss: boolean): Algorithm {
   return { name: 'ECDSA', namedCurve };
 }
 
-// Judges what an authorization server issued, before it is shown to anybody: that it is a bearer token for
-// the upstream and for no one else of ours, with no right that was not asked for, and that it is not the
-// caller's own token come back. A token that cannot be read is taken as the server describes it.
-// RFC 6749 §5.1, RFC 8693 §2.2.1, RFC 8707 §2, RFC 9068 §2.2. Pure.
-
-/** The members of a token response that are judged. `token_type` in lower case. */
+/** The checked members of a token response. `token_type` is in lower case. */
 export type TokenResponse = {
   readonly access_token: string;
   readonly token_type: string;
@@ -95,7 +88,7 @@ export type TokenResponse = {
 
 export type TokenRequestContext = {
   readonly request: Pick<TokenRequestSettings, 'scopes' | 'resource' | 'audience' | 'own'>;
-  /** The token that was given in exchange; absent where none was. */
+  /** The token given in exchange; undefined if none was. */
   readonly subjectToken: string | undefined;
   readonly nowMs: number;
 };
@@ -110,11 +103,16 @@ const ISSUED_TYPES: ReadonlySet<unknown> = new Set([
   'urn:ietf:params:oauth:token-type:access_token',
   'urn:ietf:params:oauth:token-type:jwt',
 ]);
-/** A token of which nothing says how long it lives, and the longest that one is kept. */
+/** Lifetime of a token that does not state one, and the longest that any token is kept. */
 const DEFAULT_LIFE_MS = 60_000;
 const MAX_LIFE_MS = 60 * 60 * 1000;
 
-/** The token and its end, or in fixed words what is wrong with it. */
+/**
+ * Checks an issued token before use: it must be a bearer token for this upstream and no other audience of the
+ * gateway, have no scope that was not requested, and not be the caller's own token returned. For a token that
+ * cannot be parsed, the response's description of it is trusted. Pure. Returns the token and its expiry, or a
+ * fixed text that says what is wrong.
+ */
 export function checkIssued(
   response: TokenResponse,
   asked: TokenRequestContext,
@@ -155,7 +153,7 @@ function responseErrorOf(
     : undefined;
 }
 
-/** Where nothing was asked for, the server decides (RFC 6749 §3.3). */
+/** If no scope was requested, the server decides (RFC 6749 §3.3). */
 function isWider(scope: string | undefined, asked: readonly string[]): boolean {
   if (scope === undefined || asked.length === 0) return false;
   return scope.split(' ').some((one) => one !== '' && !asked.includes(one));
@@ -174,7 +172,7 @@ function claimsErrorOf(claims: JsonObject, { request }: TokenRequestContext): st
     : undefined;
 }
 
-/** With such an audience the upstream could come back with the token as its caller. */
+/** With such an audience the upstream could call the gateway with the token. */
 function isOwn(
   audience: string,
   wanted: readonly string[],
@@ -188,7 +186,7 @@ function textsOf(value: unknown): readonly string[] {
   return [value].flat().filter((one): one is string => typeof one === 'string');
 }
 
-/** The claims of a JWT that anybody can read; its signature is for the upstream to verify. */
+/** The claims of a readable JWT. The signature is not verified here; that is up to the upstream. */
 function readClaims(token: string): JsonObject | undefined {
   const parts = token.split('.');
   if (parts.length !== 3) return undefined;
@@ -203,27 +201,27 @@ function readClaims(token: string): JsonObject | undefined {
 type TokenEndpointPorts = {
   readonly guarded: Pick<GuardedFetch, 'fetchJson' | 'postForm'>;
   readonly now: () => number;
-  /** For one request to the server, its answer included. */
+  /** Time limit for one request to the server, including the response. */
   readonly timeoutMs: number;
 };
 
-/** What is asked for besides what the settings say. */
+/** The parameters of one grant, besides those of the settings. */
 type TokenGrant = {
   readonly type: string;
   readonly parameters: Readonly<Record<string, string>>;
-  /** The caller's token, where it is given in exchange. */
+  /** The caller's token, if it is given in exchange. */
   readonly subjectToken: string | undefined;
 };
 
 export type TokenEndpoint = {
-  /** Never rejects. */
+  /** Requests a token. Never rejects. */
   ask(grant: TokenGrant): Promise<Obtained | TokenError>;
 };
 
 const MAX_RESPONSE_BYTES = 64 * 1024;
 /** Metadata are read again after this time. */
 const METADATA_AGE_MS = 60 * 60 * 1000;
-/** What a server says of the grant that it was shown (RFC 6749 §5.2), not of the gateway. */
+/** Errors about the grant that was presented (RFC 6749 §5.2) rather than about the gateway. */
 const GRANT_ERRORS: ReadonlySet<string> = new Set(['invalid_grant', 'access_denied']);
 const KNOWN_ERRORS: ReadonlySet<string> = new Set([
   ...GRANT_ERRORS,
@@ -235,7 +233,7 @@ const KNOWN_ERRORS: ReadonlySet<string> = new Set([
   'invalid_target',
 ]);
 
-/** The token endpoint of one server, for one use. */
+/** Creates the client of one token endpoint for one set of credentials. */
 export function createTokenEndpoint(
   settings: TokenRequestSettings,
   ports: TokenEndpointPorts,
@@ -243,7 +241,7 @@ export function createTokenEndpoint(
   const client = { client_id: settings.clientId };
   const options = {
     [customFetch]: fetchThrough(settings, ports),
-    // The guarded fetch decides: plain http leads to loopback alone.
+    // The guarded fetch enforces this: plain http is possible to loopback addresses only.
     [allowInsecureRequests]: settings.network === 'loopback',
   };
   let known: { readonly server: AuthorizationServer; readonly atMs: number } | undefined;
@@ -301,7 +299,7 @@ type Options = {
   readonly [allowInsecureRequests]: boolean;
 };
 
-/** Authorization server metadata first, then OpenID Connect (RFC 8414 §5). */
+/** Tries authorization server metadata first, then OpenID Connect discovery (RFC 8414 §5). */
 async function readMetadata(issuer: URL, options: Options): Promise<AuthorizationServer> {
   try {
     const response = await discoveryRequest(issuer, { ...options, algorithm: 'oauth2' });
@@ -342,14 +340,14 @@ function fetchThrough(
 
 const refusals = new WeakMap<Error, string>();
 
-/** An error whose words are ours, and so may be logged. */
+/** An error with a text of the gateway's own, which is therefore safe to log. */
 function refusal(detail: string): Error {
   const error = new Error(detail);
   refusals.set(error, detail);
   return error;
 }
 
-/** In fixed words: what a server writes into its errors is not for our log. */
+/** Uses fixed texts: what a server writes into its errors must not reach the log. */
 function tokenErrorOf(error: unknown): TokenError {
   if (error instanceof ResponseBodyError) {
     const code = KNOWN_ERRORS.has(error.error) ? error.error : 'an error of its own';

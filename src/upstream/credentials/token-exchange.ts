@@ -1,6 +1,6 @@
-// Tokens that an authorization server issues for a caller's, for one upstream. The only place where a
-// caller's token is opened: it goes into the body of the request to the configured server and nowhere else.
-// What is issued for one token is shown for that token alone, and no longer than it lives.
+// Exchanges a caller's token for one that is issued for one upstream. This is the only place where a caller's
+// token is unsealed: it goes into the body of the request to the configured server and nowhere else. An
+// issued token is used only for the token it was exchanged for, and no longer than that token is valid.
 // RFC 8693 §2.
 
 import type { ActorToken } from '../../config/settings.js';
@@ -13,7 +13,7 @@ import type { TokenEndpoint } from './token-endpoint.js';
 const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:';
 
-/** Exchanges at this endpoint. The gateway itself has no token that could be exchanged. */
+/** Creates the credential source. The gateway itself has no token to exchange. */
 export function createTokenExchange(
   endpoint: TokenEndpoint,
   actor: ActorToken | undefined,
@@ -25,7 +25,7 @@ export function createTokenExchange(
       ? {}
       : { actor_token: actor.token, actor_token_type: TOKEN_TYPE + actor.type };
 
-  /** INVARIANT: another token of the same caller may have other rights, and has another key. */
+  /** INVARIANT: a different token of the same caller may have different rights, so it has a different key. */
   function keyOf(by: OnBehalf): string {
     if (by === 'gateway') return '';
     const { principal } = by;

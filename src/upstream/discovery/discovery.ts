@@ -1,6 +1,11 @@
-// Keeps the definitions of one upstream verified: lists them in every era it speaks, in time, once at
-// a time, and tells what it saw. Judges nothing and never learns what a caller may see.
-// docs/contract.md §5 (no call leaves unless every page was verified within `pinning.maxAge`).
+// Keeps the gateway's listing of one upstream's definitions up to date: lists them in every era that the
+// upstream speaks, on a timer and on demand, one listing at a time, and reports the results. Does not compare
+// definitions with pins and knows nothing of callers' rights.
+// Where clients may declare the Apps extension, lists both with and without it: what is offered to one client
+// profile proves nothing about the other. An upstream is fresh only if both were verified, and nothing is
+// reported before both have been listed or have failed.
+// docs/contract.md §5 (no call leaves unless every page was verified within `pinning.maxAge`). Source: MCP
+// Apps extension (SEP-1865), capability negotiation.
 
 import {
   type ClientProfile,
@@ -36,9 +41,9 @@ type ListerSettings = {
   readonly maxAgeMs: number;
   readonly requestTimeoutMs: number;
   readonly gatewayVersion: string;
-  /** Versions of sessions on this transport, oldest first; those of streamable HTTP where absent. */
+  /** Session-era versions on this transport, oldest first. Default: those of Streamable HTTP. */
   readonly sessionVersions?: readonly string[] | undefined;
-  /** The Apps extension is declared; it is not where absent. */
+  /** Whether the Apps extension is declared. Default: false. */
   readonly apps?: boolean;
   readonly caps?: ListingCaps;
 };
@@ -48,42 +53,46 @@ export type ListerPorts = {
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly setTimer?: SetTimer;
-  /** From 0 to 1, for the jitter of the timer. */
+  /** Returns a number from 0 to 1, for the jitter of the timer. */
   readonly random?: () => number;
-  /** How answers are read, and what of them in a minute; alone and without bound where not given. */
+  /**
+   * Parses responses; default: {@link DIRECT_MESSAGE_READER}. The allowance bounds the bytes read per minute;
+   * default: unbounded.
+   */
   readonly messageReader?: MessageReader | undefined;
   readonly allowance?: ListingAllowance | undefined;
   readonly prepare?: EraPorts['prepare'];
-  /** A complete listing of one era. */
+  /** Called with each complete listing of one era. */
   readonly onListing: (listing: Listing) => void;
-  /** The upstream no longer speaks an era that it spoke. */
+  /** The upstream no longer speaks an era that it spoke before. */
   readonly onEraGone?: (era: ListedEra) => void;
-  /** No listing in an era that the upstream speaks, or in any. What was seen before ages. */
+  /** No listing in an era that the upstream speaks, or in any era. The previous listing keeps aging. */
   readonly onFailure?: (era: ListedEra, why: ListingError) => void;
-  /** Every era that was due has been listed, or has failed. */
+  /** Every era that was due has been listed or has failed. */
   readonly onRoundEnd?: () => void;
 };
 
-/** The gateway as its own client of one upstream. */
+/** The gateway as a client of one upstream on its own behalf. */
 export interface Lister {
-  /** Lists now, and from then on by itself. */
+  /** Lists now, and from then on by timer. */
   start(): void;
   /**
-   * `fresh` when every era the upstream speaks was verified within `maxAgeMs`, listing first where
-   * needed. Callers at the same time share one listing; after a failure the next attempt waits.
+   * Resolves with `fresh` if every era that the upstream speaks was verified within `maxAgeMs`, after listing
+   * where needed. Concurrent calls share one listing. After a failure there is no new attempt within the
+   * minimum interval.
    */
   ensureFresh(maxAgeMs?: number): Promise<'fresh' | 'stale'>;
   isFresh(maxAgeMs?: number): boolean;
-  /** The upstream says that a list changed. Resolves once it was listed again; storms make one listing. */
+  /** Handles a list-changed notification. Resolves after the next listing; bursts cause a single listing. */
   noteListChanged(): Promise<void>;
   /** `undefined` before the first listing. */
   spoken(): SpokenVersions | undefined;
   close(): Promise<void>;
 }
 
-/** The least time between two listings that no call waits for, and after a failure. */
+/** The minimum interval between listings that no call waits for, and after a failure. Milliseconds. */
 export const MIN_INTERVAL_MS = 1000;
-/** Part of the maximum age after which the timer lists, and how far it may stray. */
+/** The fraction of the maximum age after which the timer lists, and its jitter in either direction. */
 const REFRESH_PART = 0.5;
 const JITTER_PART = 0.1;
 
@@ -93,7 +102,7 @@ const setUnheldTimer: SetTimer = (run, delayMs) => {
   return () => clearTimeout(timer);
 };
 
-/** Makes the lister of one upstream. Sends nothing before `start` or a question. */
+/** Creates the lister of one upstream. Sends nothing before it is started or queried. */
 export function createLister(settings: ListerSettings, ports: ListerPorts): Lister {
   return new UpstreamLister(settings, ports);
 }
@@ -132,7 +141,7 @@ class UpstreamLister implements Lister {
   }
 
   start(): void {
-    // A callback that throws is a fault of its owner; the next listing must come all the same.
+    // A callback that throws is an error of its owner; the next listing must still be scheduled.
     this.#list().catch(() => this.#schedule());
   }
 
@@ -149,7 +158,7 @@ class UpstreamLister implements Lister {
     const wasRunning = this.#running !== undefined;
     const isTooSoon = this.#ports.now() - this.#startedAtMs < MIN_INTERVAL_MS;
     if (wasRunning || !this.#hasFailed || !isTooSoon) await this.#list();
-    // The listing that was under way may have begun too early to count.
+    // The listing already under way may have started too early to count.
     if (wasRunning && !this.#hasFailed && !this.isFresh(maxAgeMs)) await this.#list();
     return this.isFresh(maxAgeMs) ? 'fresh' : 'stale';
   }
@@ -178,7 +187,8 @@ class UpstreamLister implements Lister {
     this.#startedAtMs = this.#ports.now();
     this.#hasFailed = false;
     const due = dueEras(this.#eras, this.#startedAtMs);
-    // As long as nothing is known, one era alone would look like all that the upstream speaks.
+    // While no era is known, outcomes are recorded together: one era alone would look like all that is
+    // spoken.
     const isFirst = !isAnyKnown(this.#eras);
     const outcomes = await Promise.all(due.map((era) => this.#listEra(era, isFirst)));
     if (this.#isClosed) return this.#endOwnSession();
@@ -230,7 +240,7 @@ class UpstreamLister implements Lister {
     this.#cancelTimer = this.#eraPorts.setTimer(() => this.start(), delayMs);
   }
 
-  /** A listing that begins after this moment, though not sooner than the interval allows. */
+  /** Runs a listing that starts after this moment, but not before the minimum interval has passed. */
   async #listAfterNow(): Promise<void> {
     await this.#running?.catch(() => undefined);
     const waitMs = this.#startedAtMs + MIN_INTERVAL_MS - this.#ports.now();
@@ -254,7 +264,7 @@ export type OneListing =
   | { readonly kind: 'listed'; readonly listings: readonly Listing[] }
   | { readonly kind: 'unreachable'; readonly why: ListingError };
 
-/** Lists once, in every era that the upstream speaks, and leaves nothing open: for the command line. */
+/** Lists once in every era that the upstream speaks and closes everything: for the command line. */
 export async function listOnce(
   settings: Omit<ListerSettings, 'maxAgeMs'>,
   ports: Pick<ListerPorts, 'request' | 'now' | 'setTimer'>,
@@ -276,40 +286,35 @@ export async function listOnce(
   return { kind: 'unreachable', why: why ?? 'protocol' };
 }
 
-// The gateway's own listing by every face that its clients have here: without the Apps extension, and where
-// clients may declare it, with it too. What one face is offered proves nothing of the other, so an upstream is
-// fresh when both were verified, and nothing is known of it before both have answered or failed.
-// Source: MCP Apps extension (SEP-1865), capability negotiation; docs/contract.md §5.
-
 /** `apps`: clients may declare the extension. */
 export type DiscoverySettings = Omit<ListerSettings, 'apps'> & { readonly apps: boolean };
 
 export type DiscoveryPorts = Omit<ListerPorts, 'request' | 'onListing' | 'onEraGone'> & {
-  /** Complete listings: of the first round all at once, then one at a time. */
+  /** Called with complete listings: those of the first round all at once, later ones one at a time. */
   readonly onListings: (listings: readonly Listing[]) => void;
-  /** Opens a way to the upstream. Each face has its own, because a listing may hold a session there. */
+  /** Opens a connection to the upstream. Each client profile has its own, as a listing may hold a session. */
   readonly openRequest: () => ListingRequest;
-  /** The upstream no longer speaks the era of this face to it. */
+  /** The upstream no longer speaks this era to this client profile. */
   readonly onProfileGone: (clientProfile: ClientProfile) => void;
 };
 
-/** Without the declaration, and where it is carried, with it. */
+/** Without the extension, and if clients may declare it, also with it. */
 function appsVariantsOf(apps: boolean): readonly boolean[] {
   return apps ? [false, true] : [false];
 }
 
 type DiscoveryLister = Omit<Lister, 'spoken'> & {
-  /** Something was listed, and no face failed when it was last heard of. */
+  /** Something was listed, and the last listing of no client profile failed. */
   isUp(): boolean;
 };
 
-/** Makes the lister of one upstream. Sends nothing before `start` or a question. */
+/** Creates the lister of one upstream. Sends nothing before it is started or queried. */
 export function createDiscoveryLister(
   settings: DiscoverySettings,
   ports: DiscoveryPorts,
 ): DiscoveryLister {
   const appsVariants = appsVariantsOf(settings.apps);
-  // Nothing was listed yet.
+  // Nothing has been listed yet.
   const failing = new Set(appsVariants);
   const first = createFirstRound(appsVariants, ports);
   const listers = appsVariants.map((apps) =>
@@ -353,15 +358,15 @@ export function createDiscoveryLister(
 }
 
 /**
- * Holds what the first round shows until every face was heard of: one alone would look like all there is. A
- * round in which none was listed is followed by another first one.
+ * Holds the listings of the first round until every client profile has finished, because one alone would look
+ * like everything there is. If nothing was listed, the next round counts as the first again.
  */
 function createFirstRound(
   appsVariants: readonly boolean[],
   { onListings, onProfileGone }: Pick<DiscoveryPorts, 'onListings' | 'onProfileGone'>,
 ): { add(listing: Listing): void; drop(gone: ClientProfile): void; end(apps: boolean): void } {
   const awaited = new Set(appsVariants);
-  // The newest of each face: one may be listed many times while the other says nothing.
+  // The newest listing of each profile: one may be listed many times before the other finishes.
   let held: readonly Listing[] | undefined = [];
   const heldBut = (clientProfile: ClientProfile) =>
     held?.filter((listing) => !isSameProfile(listing, clientProfile));
@@ -389,7 +394,7 @@ function createFirstRound(
   };
 }
 
-/** Lists once by every face, and leaves nothing open: for the command line. */
+/** Lists once for every client profile and closes everything: for the command line. */
 export async function listProfilesOnce(
   settings: Omit<DiscoverySettings, 'maxAgeMs'>,
   { openRequest, now }: Pick<DiscoveryPorts, 'openRequest' | 'now'>,

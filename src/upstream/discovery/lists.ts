@@ -1,7 +1,8 @@
-// Lists an upstream as a client of one era: what it says of itself, then every page of its lists.
-// Answers no request, and holds no caller's rights. In sessions it declares what a client could be let declare:
-// servers offer tools by it, and what is not listed could never be approved (docs/contract.md §5). The same holds
-// of the Apps extension where clients may declare it, in either era.
+// Lists an upstream as a client of one era: its self-description, then every page of its lists. Answers no
+// server requests and holds no caller's rights.
+// In the session era it declares every capability that a client could be allowed to declare, because servers
+// choose which tools to offer by it, and what is not listed could never be approved (docs/contract.md §5).
+// For the same reason it declares the Apps extension, in either era, where clients may declare it.
 // MCP 2025-11-25 lifecycle; MCP 2026-07-28 server/discover.
 
 import { APPS_CAPABILITIES } from '../../protocol/capabilities.js';
@@ -24,28 +25,28 @@ import {
   notifyUpstream,
 } from './request.js';
 
-/** `not-spoken`: the upstream answered, and does not speak this era. */
+/** `not-spoken`: the upstream responded and does not speak this era. */
 export type EraOutcome =
   | { readonly kind: 'listed'; readonly listing: Listing }
   | { readonly kind: 'not-spoken' }
-  /** `isSpoken`: the upstream said that it speaks this era before it failed. */
+  /** `isSpoken`: the upstream showed that it speaks this era before it failed. */
   | { readonly kind: 'failed'; readonly why: ListingError; readonly isSpoken: boolean };
 
 export type EraPorts = CallPorts & {
   readonly caps: ListingCaps;
-  /** For a whole listing, all its requests together. */
+  /** Time limit for a complete listing, over all its requests. */
   readonly listingTimeoutMs: number;
-  /** Told to upstreams in `clientInfo`. */
+  /** Sent to upstreams in `clientInfo`. */
   readonly gatewayVersion: string;
-  /** Of the session era, oldest first; the newest is asked for. */
+  /** Session-era versions, oldest first; the newest is requested. */
   readonly sessionVersions: readonly string[];
-  /** The Apps extension is declared. */
+  /** Whether the Apps extension is declared. */
   readonly apps: boolean;
-  /** Does beforehand, in turns, what takes long of a complete listing. */
+  /** Precomputes, in slices, what is expensive about a complete listing. */
   readonly prepare?: ((listing: Listing) => Promise<void>) | undefined;
 };
 
-/** A session of the gateway's own (2025 era), kept between listings. */
+/** A session of the gateway's own (era `2025`), kept between listings. */
 export type OwnSession = {
   readonly id: string | undefined;
   readonly version: string;
@@ -55,25 +56,25 @@ export type OwnSession = {
   readonly instructions: string | undefined;
 };
 
-/** An answer of an era that is spoken, and that breaks its rules. */
+/** A response in an era that the upstream speaks, but in violation of its rules. */
 const PROTOCOL = { kind: 'failed', why: 'protocol', isSpoken: true } as const;
 
-/** All that policies can grant. No question is answered: a listing opens no stream to be asked on. */
+/** Everything that policies can grant. No server request is answered: a listing opens no stream for them. */
 const SERVER_REQUEST_CAPABILITIES: JsonObject = {
   sampling: {},
   elicitation: { form: {}, url: {} },
   roots: { listChanged: true },
 };
 
-/** After this a session is opened anew, so that changed instructions and capabilities are seen. */
+/** Maximum age of a session; a new one shows changed instructions and capabilities. Milliseconds. */
 export const MAX_SESSION_AGE_MS = 600_000;
 
-/** 404 by the specification; servers that have forgotten a session also answer 400. */
+/** The specification says 404; servers that have lost a session also respond with 400. */
 const LOST_STATUSES = new Set([400, 404]);
-/** Statuses from here on, and these below, tell of trouble and not of the era. */
+/** Statuses from `SERVER_ERROR` on, and `TROUBLE_STATUSES`, indicate a server problem, not an unknown era. */
 const SERVER_ERROR = 500;
 const TROUBLE_STATUSES = new Set([408, 425, 429]);
-/** MCP 2026-07-28: header and body disagree, or a capability is missing. Only servers of that era say so. */
+/** MCP 2026-07-28: header and body disagree, or a capability is missing. Sent only in that era. */
 const STATELESS_CODES = new Set([-32020, -32021]);
 
 function budgetOf(ports: EraPorts): Budget {
@@ -84,7 +85,7 @@ function clientInfo(ports: EraPorts): JsonObject {
   return { name: 'sallyport', version: ports.gatewayVersion };
 }
 
-/** Lists in the stateless era: one request to learn what there is, then the pages. */
+/** Lists in the stateless era: `server/discover`, then the pages. */
 export async function listStateless(ports: EraPorts, isKnown: boolean): Promise<EraOutcome> {
   const verifiedAtMs = ports.now();
   const budget = budgetOf(ports);
@@ -137,18 +138,18 @@ function statelessCall(ports: EraPorts, version: string, method: string, params:
   };
 }
 
-/** A read names its resource in a header too (MCP 2026-07-28, standard request headers). */
+/** A read also names its resource in a header (MCP 2026-07-28, standard request headers). */
 function nameHeader({ uri }: JsonObject): { readonly [name: string]: string } {
   return typeof uri === 'string' ? { 'mcp-name': encodeHeaderValue(uri) } : {};
 }
 
 export type SessionListing = {
   readonly outcome: EraOutcome;
-  /** The session to keep for the next listing; none after a failure. */
+  /** The session to keep for the next listing; undefined after a failure. */
   readonly session: OwnSession | undefined;
 };
 
-/** Lists in the session era, in the session that is kept or in a new one. */
+/** Lists in the session era, in the kept session or in a new one. */
 export async function listSession(
   ports: EraPorts,
   kept: OwnSession | undefined,
@@ -197,7 +198,7 @@ async function listInSession(
       verifiedAtMs,
       ...walk.lists,
       ...handshake,
-      // A server names the newest version it speaks, up to the one it was asked for.
+      // A server responds with the newest version it speaks, up to the requested one.
       protocolVersions: ports.sessionVersions.filter((older) => older <= version),
     };
     await ports.prepare?.(listing);
@@ -259,7 +260,7 @@ function readSession(
   return { id, version, openedAtMs, capabilities, serverInfo: reportedInfo, instructions };
 }
 
-/** Ends the gateway's own session, as far as the upstream goes along. */
+/** Ends the gateway's own session, if the upstream supports that. */
 export async function endSession(ports: EraPorts, session: OwnSession): Promise<void> {
   if (session.id === undefined) return;
   try {
@@ -281,8 +282,8 @@ function readInstructions(result: JsonObject): string | 'malformed' | undefined 
 }
 
 /**
- * What an unanswered probe means. An era that was never spoken is not spoken, whatever the refusal;
- * one that was is only gone when the upstream says so, and not when it is in trouble.
+ * Interprets a failed probe. An era that was never spoken counts as not spoken, whatever the refusal. One
+ * that was spoken is gone only if the upstream says so, not if it has a server problem.
  */
 function unspoken(
   response: Exclude<CallOutcome, { readonly kind: 'result' }>,

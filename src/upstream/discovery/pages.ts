@@ -1,6 +1,9 @@
-// Walks every page of an upstream's lists. An absent cursor ends a list, an empty one does not; a
-// cursor that comes back is refused, and so is a list without end. Never keeps half a list.
-// MCP 2025-11-25 and 2026-07-28, pagination.
+// Reads every page of an upstream's lists, and the `ui://` resources that its tools refer to: their content
+// is pinned like a definition, because a host runs it. No other reference is followed. An absent cursor ends
+// a list and an empty one does not; a repeated cursor and an endless list are refused. Never returns a
+// partial list.
+// MCP 2025-11-25 and 2026-07-28, pagination. Source: MCP Apps extension (SEP-1865), `_meta.ui.resourceUri`;
+// docs/contract.md §5.
 
 import { elementSpans, hasInexactNumber, spanOf } from '../../protocol/json/json.js';
 import { isObject, type Json, type JsonObject } from '../../protocol/jsonrpc.js';
@@ -8,22 +11,18 @@ import type { ListedItem } from '../../protocol/listings.js';
 import { DIRECT_MESSAGE_READER, type MessageReader, runInTurn } from '../message-reader.js';
 import type { CallOutcome, ListingError } from './request.js';
 
-// Reads what the tools of an upstream refer to: the `ui://` resources that a host shows in place of a
-// result. Their content is pinned like a definition, because a host runs it. Follows no other reference.
-// Source: MCP Apps extension (SEP-1865), `_meta.ui.resourceUri`; docs/contract.md §5.
-
 /** Sends one request of the listing. */
 export type ListingQuery = (method: string, params: JsonObject) => Promise<CallOutcome>;
 
 type AppsRead = { readonly kind: 'items'; readonly items: readonly ListedItem[] } | WalkError;
 
-/** Resources read in one listing; tools that refer to more have the rest unread, and so unpinned. */
+/** Resources read per listing. Those beyond it are not read and therefore not pinned. */
 const MAX_APP_RESOURCES = 200;
 const SCHEME = 'ui://';
 
 /**
- * Every `ui://` resource that a tool names, as `{uri, contents}`, each once, in the order of the tools.
- * One that the upstream does not have is left out; an upstream that fails is a fault of the listing.
+ * Reads every `ui://` resource that a tool names, once each, as `{uri, contents}`, in the order of the tools.
+ * A resource that the upstream does not have is left out; if the upstream fails, the listing fails.
  */
 async function readAppResources(
   tools: readonly ListedItem[],
@@ -42,7 +41,7 @@ async function readAppResources(
   return { kind: 'items', items };
 }
 
-/** The `ui://` resource that a tool's definition names, in the present or the older place. */
+/** The `ui://` resource named by a tool's definition, in the current or the older member. */
 function appResourceOf(definition: JsonObject): string | undefined {
   const meta = definition['_meta'];
   if (!isObject(meta)) return undefined;
@@ -74,7 +73,7 @@ export const LISTING_CAPS: ListingCaps = {
   maxBytes: 8 * 1024 * 1024,
 };
 
-/** The lists that are walked: method, the member that holds the items, and the one that names each. */
+/** The lists that are read: the method, the member with the items, and the member that names an item. */
 const LISTS = {
   tools: { method: 'tools/list', member: 'tools', name: 'name', capability: 'tools' },
   prompts: { method: 'prompts/list', member: 'prompts', name: 'name', capability: 'prompts' },
@@ -89,11 +88,11 @@ const LISTS = {
 type ListName = keyof typeof LISTS;
 
 type Lists = { readonly [name in ListName]: readonly ListedItem[] } & {
-  /** What tools refer to. */
+  /** The `ui://` resources that tools refer to. */
   readonly resources: readonly ListedItem[];
 };
 
-/** Why a walk ended early. `refused` carries the HTTP status of the answer. */
+/** Why reading ended early. `refused` has the HTTP status of the response. */
 export type WalkError =
   | { readonly kind: 'failed'; readonly why: ListingError }
   | { readonly kind: 'refused'; readonly status: number };
@@ -103,7 +102,7 @@ type Walk = { readonly kind: 'lists'; readonly lists: Lists } | WalkError;
 /** JSON-RPC 2.0 §5.1. */
 const METHOD_NOT_FOUND = -32601;
 
-/** Every page of every list whose capability the upstream declares, and what its tools refer to. */
+/** Reads every page of every list whose capability the upstream declares, and the resources of its tools. */
 export async function walkLists(
   capabilities: JsonObject,
   caps: ListingCaps,
@@ -152,7 +151,7 @@ async function walkList(
   return { kind: 'items', items };
 }
 
-/** A server with resources may have no templates at all, and then need not know the method. */
+/** A server with resources may have no templates, and then need not know the method. */
 function walkErrorOf(
   name: ListName,
   response: Exclude<CallOutcome, { readonly kind: 'result' }>,
@@ -166,7 +165,7 @@ function walkErrorOf(
 
 type ReadPage = { readonly items: readonly ListedItem[]; readonly nextCursor: string | undefined };
 
-/** What of an answer a page is read from. */
+/** The members of a response that a page is read from. */
 type PageResponse = Pick<
   Extract<CallOutcome, { readonly kind: 'result' }>,
   'result' | 'text' | 'suspectNumbers'
@@ -183,7 +182,7 @@ async function readPage(
   if (!Array.isArray(entries)) return undefined;
   if (nextCursor !== undefined && typeof nextCursor !== 'string') return undefined;
   if (!entries.every((one: Json): one is JsonObject => isNamed(one, nameMember))) return undefined;
-  // Where no number is in doubt, nobody needs to know where each stands.
+  // If no number is suspect, the positions of the items are not needed.
   if (!suspectNumbers)
     return { items: entries.map((definition) => ({ definition, isExact: true })), nextCursor };
   const list = spanOf(text, ['result', member]);

@@ -1,5 +1,5 @@
-// One request of the gateway's own to an upstream, and the one answer to it, from a JSON body or an
-// event stream. Strict: what is not exactly the awaited answer is a fault. Bounded in bytes and time.
+// Sends one request of the gateway's own to an upstream and reads its response, from a JSON body or an event
+// stream. Strict: anything but the expected response is an error. Bounded in bytes and time.
 // MCP 2025-11-25 and 2026-07-28, Streamable HTTP.
 
 import type { ReadOutcome } from '../../protocol/json/incremental.js';
@@ -9,18 +9,20 @@ import { classifyUpstreamMessage } from '../../protocol/responses.js';
 import { createSseFramer, type SseError, type SseEvent } from '../../protocol/sse.js';
 import { DIRECT_MESSAGE_READER, type MessageReader } from '../message-reader.js';
 
-// What the gateway's own listing of one upstream may read in a minute, by all its faces and eras together: a
-// server decides how long its lists are and how often they are asked for, and it must not decide the cost.
-
+/**
+ * Bounds the bytes that the gateway's own listings of one upstream may read per minute, over all client
+ * profiles and eras. The server decides how long its lists are and how often they change; without the bound
+ * it would decide the cost.
+ */
 export type ListingAllowance = {
-  /** False once more was read in this minute than may be; nothing more is asked for then. */
+  /** False once the bound is exceeded in this minute; no further request is sent then. */
   readonly isLeft: boolean;
   spend(bytes: number): void;
 };
 
 const MINUTE_MS = 60_000;
 
-/** Of which nothing was spent. `now`: milliseconds since the epoch. */
+/** Creates an unused allowance. `now`: milliseconds since the epoch. */
 export function createListingAllowance(maxBytes: number, now: () => number): ListingAllowance {
   let sinceMs = now();
   let spent = 0;
@@ -43,10 +45,10 @@ export function createListingAllowance(maxBytes: number, now: () => number): Lis
   };
 }
 
-/** Why no answer can be used. `too-large`: past what one listing, or the listings of a minute, may read. */
+/** Why there is no usable response. `too-large`: more than one listing, or one minute's listings, may read. */
 export type ListingError = 'unavailable' | 'timeout' | 'credentials' | 'protocol' | 'too-large';
 
-/** Sends one request of the gateway's own. Headers in, headers out: lower-case names. */
+/** Sends one request of the gateway's own. Header names are in lower case in both directions. */
 export type ListingRequest = (input: {
   readonly method: 'POST' | 'DELETE';
   readonly headers: { readonly [name: string]: string };
@@ -61,7 +63,7 @@ export type ListingRequest = (input: {
   | { readonly failure: ListingError }
 >;
 
-/** Runs something later; the returned function takes it back. Must not hold up the end of the process. */
+/** Schedules a function and returns its cancellation. A timer must not keep the process alive. */
 export type SetTimer = (run: () => void, delayMs: number) => () => void;
 
 type Call = {
@@ -76,13 +78,13 @@ export type CallOutcome =
   | {
       readonly kind: 'result';
       readonly result: JsonObject;
-      /** The message as text, for what has to be read off it. */
+      /** The message as text, for what must be read at its position in the text. */
       readonly text: string;
-      /** False proves that no number of it loses value on the way through a double. */
+      /** False proves that no number in it loses precision as a double. */
       readonly suspectNumbers: boolean;
       readonly headers: { readonly [name: string]: string | undefined };
     }
-  /** The upstream answered, and did not do it. */
+  /** The upstream responded but did not fulfil the request. */
   | {
       readonly kind: 'refused';
       readonly status: number;
@@ -90,22 +92,22 @@ export type CallOutcome =
     }
   | { readonly kind: 'failed'; readonly why: ListingError };
 
-/** What may still be spent on one listing: shared by all its requests. */
+/** What one listing may still use, over all its requests. */
 export type Budget = { bytesLeft: number; readonly deadlineMs: number };
 
 export type CallPorts = {
   readonly request: ListingRequest;
   readonly now: () => number;
   readonly setTimer: SetTimer;
-  /** For one request, its answer included. */
+  /** Time limit for one request, including its response. */
   readonly requestTimeoutMs: number;
-  /** How answers are read; alone and at once where not given. */
+  /** Parses responses; default: {@link DIRECT_MESSAGE_READER}. */
   readonly messageReader?: MessageReader | undefined;
-  /** What may be read in this minute; without bound where not given. */
+  /** Bounds the bytes read per minute; default: unbounded. */
   readonly allowance?: ListingAllowance | undefined;
 };
 
-/** Under which an answer is read. */
+/** The bounds under which a response is read. */
 type Terms = {
   readonly budget: Budget;
   readonly messageReader: MessageReader;
@@ -116,7 +118,7 @@ const REQUEST_ID = 1;
 const HTTP_UNAUTHORIZED = 401;
 const HTTP_FORBIDDEN = 403;
 
-/** Sends a request and waits for its own answer; notifications and other messages are passed over. */
+/** Sends a request and waits for its response; notifications and other messages are skipped. */
 export async function callUpstream(
   ports: CallPorts,
   call: Call,
@@ -130,7 +132,7 @@ export async function callUpstream(
   return sendRequest(ports, call.headers, JSON.stringify(body), budget, reading);
 }
 
-/** Sends a notification; what is answered is not read. */
+/** Sends a notification; the response body is not read. */
 export async function notifyUpstream(
   ports: CallPorts,
   headers: Call['headers'],
@@ -148,7 +150,7 @@ export async function notifyUpstream(
 type Reading = {
   readonly status: number;
   readonly headers: { readonly [name: string]: string | undefined };
-  /** The next bytes; `undefined` at the end, `late` once the time is over. */
+  /** The next bytes; `undefined` at the end, `late` after the time limit. */
   next(): Promise<Uint8Array | undefined | 'late'>;
 };
 
@@ -177,7 +179,7 @@ async function sendRequest(
     if ('failure' in response) return { kind: 'failed', why: response.failure };
     return await readBody(response, late, read);
   } catch {
-    // A body that breaks off is an upstream that cannot be reached; there is nothing to repair here.
+    // A body that breaks off means that the upstream is unavailable; there is nothing to recover here.
     return { kind: 'failed', why: 'unavailable' };
   } finally {
     cancelTimer();
@@ -221,7 +223,7 @@ async function readBody(
   }
 }
 
-/** Gives the rest of a body up, without waiting: a body that never ends would hold the listing. */
+/** Discards the rest of a body without waiting, because an endless body would block the listing. */
 function endBody(chunks: AsyncIterator<Uint8Array>): void {
   Promise.resolve(chunks.return?.()).catch(() => undefined);
 }
@@ -247,7 +249,7 @@ function isExcess({ error }: Extract<ReadOutcome, { readonly ok: false }>): bool
   return error === 'too-many-values' || error === 'overloaded';
 }
 
-/** The outcome where this is the awaited answer; `undefined` where it is something else. */
+/** The outcome if this is the expected response; `undefined` otherwise. */
 function readOwn(
   call: Call,
   { headers, status }: Reading,
@@ -327,7 +329,7 @@ function readEvent(
   event: SseEvent,
   { read }: MessageReader,
 ): ReadOutcome | Promise<ReadOutcome> | undefined {
-  // An event without content opens a stream that may be resumed (MCP 2025-11-25).
+  // An event without data opens a resumable stream (MCP 2025-11-25).
   if (event.kind !== 'message' || event.event !== 'message' || event.data === '') return undefined;
   return read(event.data);
 }

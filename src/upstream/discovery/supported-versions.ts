@@ -1,5 +1,5 @@
-// What is known of the eras of one upstream: which it speaks, when each was verified, which to ask.
-// An era that fails is only forgotten when the upstream says so; until then its listing ages.
+// Records which eras one upstream speaks, when each was last verified, and which to probe next. An era whose
+// listing fails is removed only if the upstream says that it does not speak it; until then its listing ages.
 // MCP 2026-07-28, versioning (an upstream may speak one era or both).
 
 import type { ListedEra } from '../../protocol/listings.js';
@@ -8,20 +8,20 @@ import type { ListingError } from './request.js';
 
 export const LISTED_ERAS = ['2025', '2026'] as const satisfies readonly ListedEra[];
 
-/** How often an upstream is asked whether it has come to speak an era that it did not. */
+/** The interval at which an era that is not spoken is probed again. Milliseconds. */
 export const PROBE_INTERVAL_MS = 600_000;
 
-/** Versions that the upstream speaks and that are carried here. */
+/** The versions that both the upstream and the gateway speak. */
 export type SpokenVersions = {
   readonly sessions: readonly string[];
   readonly stateless: readonly string[];
 };
 
 type EraState = {
-  /** Of the last complete listing; `undefined` while the era is not known to be spoken. */
+  /** When the last complete listing was verified; `undefined` while the era is not known to be spoken. */
   verifiedAtMs: number | undefined;
   versions: readonly string[];
-  /** When the era was last found not spoken. */
+  /** When the era was last found not to be spoken. */
   silentAtMs: number | undefined;
 };
 
@@ -32,17 +32,17 @@ export function createSpokenEras(): SpokenEras {
   return { '2025': { ...unknown }, '2026': { ...unknown } };
 }
 
-/** True for an era that was listed and not given up since. */
+/** True for an era that was listed and not removed since. */
 export function isKnown(eras: SpokenEras, era: ListedEra): boolean {
   return eras[era].verifiedAtMs !== undefined;
 }
 
-/** True where the upstream is known to speak any era. */
+/** True if the upstream is known to speak any era. */
 export function isAnyKnown(eras: SpokenEras): boolean {
   return LISTED_ERAS.some((era) => isKnown(eras, era));
 }
 
-/** The eras to ask now: those spoken, and from time to time the others. */
+/** The eras to list now: those spoken, and the others at the probe interval. */
 export function dueEras(eras: SpokenEras, nowMs: number): readonly ListedEra[] {
   return LISTED_ERAS.filter((era) => {
     const { silentAtMs } = eras[era];
@@ -51,7 +51,7 @@ export function dueEras(eras: SpokenEras, nowMs: number): readonly ListedEra[] {
   });
 }
 
-/** True when every era that is spoken was verified within `maxAgeMs`, and at least one is. */
+/** True if at least one era is spoken and every spoken era was verified within `maxAgeMs`. */
 export function areVerified(eras: SpokenEras, nowMs: number, maxAgeMs: number): boolean {
   let isAny = false;
   for (const era of LISTED_ERAS) {
@@ -68,7 +68,7 @@ export function spokenVersions(eras: SpokenEras): SpokenVersions | undefined {
   return { sessions: eras['2025'].versions, stateless: eras['2026'].versions };
 }
 
-/** Enters what came of asking. True where an era that was spoken is gone. */
+/** Records the outcome of a listing. Returns true if an era that was spoken is gone. */
 export function enterOutcome(
   eras: SpokenEras,
   era: ListedEra,
@@ -95,8 +95,8 @@ export function enterOutcome(
 }
 
 /**
- * Why a finished round is a failure in this era, or `undefined` where it is none. That an upstream does
- * not speak an era is no failure while it speaks the other.
+ * Why a finished round failed in this era, or `undefined` if it did not. Not speaking an era is no failure
+ * while the upstream speaks the other.
  */
 export function failureOf(
   eras: SpokenEras,
@@ -111,7 +111,7 @@ export function failureOf(
       return isAnyKnown(eras) ? undefined : 'protocol';
     case 'failed':
       if (outcome.isSpoken || isKnown(eras, era) || !isAnyKnown(eras)) return outcome.why;
-      // The other era answers and this one never did: not spoken, for all that anybody can tell.
+      // The other era responds and this one never did: treat it as not spoken.
       eras[era].silentAtMs = nowMs;
       return undefined;
   }

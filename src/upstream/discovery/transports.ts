@@ -1,5 +1,7 @@
-// The gateway's own listing over HTTP+SSE: one channel that is kept open between listings, and each request
-// answered as if over HTTP, so that one lister serves both transports. It answers no request of a server.
+// Connects the lister to an upstream: over Streamable HTTP through the upstream's client, or over legacy SSE
+// by way of one stream that stays open between listings, with responses presented as if they came over HTTP,
+// so that one lister serves both transports. Sends on behalf of the gateway, or of the caller whose session
+// is being opened; never sees a token. Answers no server requests.
 // Source: MCP 2024-11-05, transports, HTTP with SSE.
 
 import { applyEdits, readJsonText, spanOf } from '../../protocol/json/json.js';
@@ -11,13 +13,10 @@ import type { OnBehalf } from '../credentials/presenter.js';
 import { LISTING_CAPS } from './pages.js';
 import type { ListingError, ListingRequest } from './request.js';
 
-// Joins the lister to the client of an upstream: requests for the gateway itself, or for the caller whose
-// session is opened; the answer's bytes as they come. Never sees a token: whom they are for is all it knows.
-
 type Outcome = Awaited<ReturnType<UpstreamClient['request']>>;
 type Reason = Extract<Outcome, { readonly kind: 'fault' }>['reason'];
 
-/** What a fault of a connection is to a listing. */
+/** The listing error for each connection error. */
 const LISTING_ERRORS: { readonly [reason in Reason]: ListingError } = {
   overloaded: 'unavailable',
   'upstream-unavailable': 'unavailable',
@@ -26,7 +25,7 @@ const LISTING_ERRORS: { readonly [reason in Reason]: ListingError } = {
   'upstream-credentials': 'credentials',
 };
 
-/** The port of a lister over an upstream's client. */
+/** Creates the request port of a lister from an upstream's client. */
 export function createListingRequest(
   client: Pick<UpstreamClient, 'request'>,
   by: OnBehalf,
@@ -68,7 +67,7 @@ function iterate(
 type ListingResponse = Awaited<ReturnType<ListingRequest>>;
 type Input = Parameters<ListingRequest>[0];
 
-/** One channel of our own. `waiting` is keyed by the id under which the server knows a request. */
+/** A legacy SSE stream of the gateway's own. `waiting` is keyed by the request id sent to the server. */
 type OwnLegacyStream = {
   readonly messageEndpoint: string;
   readonly response: UpstreamResponse;
@@ -77,14 +76,14 @@ type OwnLegacyStream = {
   isOpen: boolean;
 };
 
-/** Stands for the channel towards the lister, which ends what has an id. */
+/** The session id given to the lister, which ends only sessions that have one. */
 const LEGACY_SSE_SESSION_ID = 'channel';
 const OK = 200;
 const FIRST_REFUSAL = 300;
 const NOT_FOUND = 404;
 const NOT_ALLOWED = 405;
 
-/** The port of a lister over a channel of an upstream. */
+/** Creates the request port of a lister over a legacy SSE stream. */
 export function createLegacySseRequest(
   client: Pick<UpstreamClient, 'request' | 'openLegacyStream'>,
 ): ListingRequest {
@@ -95,7 +94,7 @@ export function createLegacySseRequest(
     stream = undefined;
   }
 
-  /** A session begins with its channel; the one before it ends. */
+  /** A session begins with its stream; the previous stream is closed. */
   async function reopen(
     timeoutMs: number,
   ): Promise<{ readonly failure: ListingError } | undefined> {
@@ -109,7 +108,7 @@ export function createLegacySseRequest(
   async function post(input: Input): Promise<ListingResponse> {
     const failed = isInitialize(input.body) ? await reopen(input.timeoutMs) : undefined;
     if (failed !== undefined) return failed;
-    // Not there, or broken off: the session is lost, and the lister opens another.
+    // Not opened or broken off: respond as to a lost session, and the lister opens another.
     if (stream?.isOpen !== true) return responseOf(NOT_FOUND);
     return sendOwn(client, stream, input);
   }
@@ -151,7 +150,7 @@ async function openOwn(
   return stream;
 }
 
-/** Reads until the channel ends; whoever still waits then learns that no answer comes. */
+/** Reads until the stream ends; requests still waiting then get no response. */
 async function readOn(stream: OwnLegacyStream): Promise<void> {
   const framer = createSseFramer({ maxEventBytes: LISTING_CAPS.maxBytes });
   for (;;) {
@@ -171,7 +170,7 @@ function takeAll(stream: OwnLegacyStream, events: readonly SseEvent[]): void {
   }
 }
 
-/** What is no answer to a request of ours is nobody's. */
+/** Messages that are not responses to the gateway's own requests are ignored. */
 function take({ waiting }: OwnLegacyStream, data: string): void {
   const reading = readJsonText(data);
   const envelope = reading.ok ? readEnvelope(reading.value) : undefined;
@@ -179,7 +178,7 @@ function take({ waiting }: OwnLegacyStream, data: string): void {
   if (typeof envelope.id === 'number') waiting.get(envelope.id)?.(data);
 }
 
-/** Posts a message, and waits for its answer on the channel where it has one. */
+/** Posts a message and, if it is a request, waits for its response on the stream. */
 async function sendOwn(
   client: Pick<UpstreamClient, 'request'>,
   stream: OwnLegacyStream,

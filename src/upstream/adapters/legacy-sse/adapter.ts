@@ -1,7 +1,9 @@
-// An upstream of HTTP+SSE as one of sessions: a channel a session, messages posted to the address that the
-// channel named, and what comes on it told as answers and streams of the later transport. It stands where
-// the client of such an upstream stands, behind every control, and decides nothing.
-// Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports; docs/reference/protocol.md §2.
+// Makes a legacy SSE upstream usable as a session-era one: one SSE stream per session, messages posted to the
+// message endpoint that the stream named, and the messages on the stream returned as responses and streams of
+// the later transport. Takes the place of the upstream's client, behind every control, and makes no
+// decisions.
+// Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports;
+// docs/reference/protocol.md §2.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';
@@ -25,13 +27,13 @@ import {
 import type { EventBuffer, Reading } from './event-buffer.js';
 import type { LegacySseSession, NotSent } from './session.js';
 
-/** An upstream of sessions. */
+/** The client of a legacy SSE upstream, presented as one with sessions. */
 export type Bridge = SessionUpstream & {
-  /** Channels that are open for sessions. */
+  /** Legacy SSE streams open for sessions. */
   readonly openSessions: number;
 };
 
-/** From this version on a stream begins with an id after which it can be resumed. */
+/** From this version on a stream begins with an event id after which it can be resumed. */
 const FIRST_PRIMED_VERSION = '2025-11-25';
 const FIRST_REFUSAL = 300;
 const INVALID_REQUEST = -32600;
@@ -41,12 +43,12 @@ const NOT_SENT: { readonly [why in NotSent]: string } = {
   'too-many': 'As many requests as are carried wait in this session.',
 };
 
-/** Serves sessions over one upstream of HTTP+SSE. Opens nothing before the first. */
+/** Creates the adapter of one legacy SSE upstream. Opens nothing before the first session. */
 export function createBridge(settings: BridgeSettings): Bridge {
   const { client } = settings;
   const connections = createLegacySseConnections(settings);
 
-  /** Sends what a caller says, within a session or as the handshake that opens one. */
+  /** Sends a caller's message within a session, or as the handshake that opens one. */
   function send(
     authorized: AuthorizedRequest,
     from: Sending & { readonly by: Caller },
@@ -79,7 +81,7 @@ export function createBridge(settings: BridgeSettings): Bridge {
       const session = connections.find(upstreamSession);
       if (session === undefined) return Promise.resolve(bodyResponse(404));
       const reading = session.read(lastEventId, version >= FIRST_PRIMED_VERSION);
-      // Past what is held there is nothing to go on with; the session lives on.
+      // The event is no longer buffered, so this stream cannot be resumed; the session remains open.
       return Promise.resolve(
         reading === undefined ? bodyResponse(400) : streamReading(reading, signal),
       );
@@ -100,7 +102,7 @@ export function createBridge(settings: BridgeSettings): Bridge {
   };
 }
 
-/** What is to be sent, and whose it is. `version`: where its answer may be resumed, the version that says how. */
+/** A message to send, and for whom. `version`: of the client, if the response may be resumed. */
 type Sending = {
   readonly by: OnBehalf;
   readonly session: string | undefined;
@@ -124,7 +126,7 @@ async function sendTo(
   return sendWithoutResponse(session, sending, sent);
 }
 
-/** A notification, or the answer to a question. */
+/** Sends a notification, or the response to a server request. */
 async function sendWithoutResponse(
   session: LegacySseSession,
   { text, signal, post }: Sending & { readonly post: Post },
@@ -145,18 +147,18 @@ type LegacySseRequest = Sending & {
   readonly id: RequestId;
 };
 
-/** A request: its answer is told as a stream, which a client can leave and come back to. */
+/** Sends a request; its response is a stream that a client can leave and resume. */
 async function ask(session: LegacySseSession, asked: LegacySseRequest): Promise<ForwardOutcome> {
   const { signal, version } = asked;
   const begun = await begin(session, asked);
   if ('kind' in begun) return begun;
   const { eventBuffer, reading } = begun;
   const drop = (): void => session.drop(eventBuffer);
-  // Given up, not only left: nobody comes back for it.
+  // Aborted rather than merely disconnected: no client will resume it.
   signal?.addEventListener('abort', drop, { once: true });
   return streamReading(reading, signal, () => {
     signal?.removeEventListener('abort', drop);
-    // A client whose connection broke just now has not got it yet.
+    // A client whose connection has just broken may not have received it yet.
     if (version === undefined) drop();
     else session.keep(eventBuffer);
   });
@@ -185,7 +187,7 @@ async function begin(
     : { eventBuffer, reading };
 }
 
-/** A reading as an event stream. `onDone`: its reader has all that it wants. */
+/** A reading as an event stream. `onDone` is called when its reader needs nothing more. */
 function streamReading(
   { conversation, leave }: Reading,
   signal: LeaveSignal | undefined,
@@ -206,7 +208,10 @@ function streamReading(
   });
 }
 
-/** The gateway's own traffic: a handshake, a notice, an answer, or a request whose answer is wanted whole. */
+/**
+ * A request of the gateway's own: a handshake, a notification, a response, or a request whose response is
+ * returned as one body.
+ */
 async function requestOwn(
   { client }: BridgeSettings,
   connections: LegacySseConnections,

@@ -1,6 +1,7 @@
-// The upstream sessions of clients of HTTP+SSE, whose own session is there before its handshake: which session
-// of the upstream stands behind a channel, what may be asked in it, and whether it has begun. Known to the
-// replica that holds the channel, and gone with it.
+// Records the upstream session behind each client that uses legacy SSE, whose own session exists before its
+// handshake: which upstream session belongs to the client's stream, which server requests are allowed in it,
+// and whether it is initialized. Only the replica that holds the stream knows it, and it is removed with the
+// stream.
 // Source: MCP 2024-11-05, lifecycle; MCP 2025-11-25, lifecycle; docs/reference/protocol.md §2.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
@@ -22,30 +23,30 @@ import { bodyResponse } from '../local-response.js';
 import { readOpened } from '../stateless-over-session/session-pool.js';
 
 export type BridgedSessions = {
-  /** Opens a session of the upstream by the handshake of a channel's client, in a version of the upstream's. */
+  /** Opens an upstream session with the handshake of a legacy SSE client, in a version of the upstream's. */
   open(
     authorized: AuthorizedRequest,
     by: Caller,
     version: string,
     signal: LeaveSignal | undefined,
   ): Promise<ForwardOutcome>;
-  /** True once a channel had its handshake, or has it under way: it has one. */
+  /** True if the client's handshake has succeeded or is under way; there can be no second one. */
   hasOpened(legacySession: SessionFacts): boolean;
-  /** Enters a session that only the gateway knows, and gives it. */
+  /** Records a session that only the gateway knows, and returns it. */
   enter(
     authorized: AuthorizedRequest,
     upstreamSession: string,
     version: string,
   ): SessionFacts | undefined;
-  /** The upstream's session behind a channel; `undefined` before its handshake. */
+  /** The upstream session behind a legacy SSE session; `undefined` before its handshake. */
   find(legacySession: SessionFacts): SessionFacts | undefined;
-  /** What a server may ask in it, as it was declared and granted in the handshake. */
+  /** The server requests allowed in it, as declared and granted in the handshake. */
   allowedServerRequests(legacySession: SessionFacts): readonly ServerRequestName[];
-  /** The client has said that it is initialized. */
+  /** Records that the client has sent `notifications/initialized`. */
   begin(legacySession: SessionFacts): void;
-  /** The session once it has begun; `undefined` where the channel ends before. */
+  /** Resolves with the session once it is initialized; `undefined` if the stream ends first. */
   begun(legacySession: SessionFacts, signal: LeaveSignal): Promise<SessionFacts | undefined>;
-  /** Takes it out, and gives what is to be ended at the upstream. */
+  /** Removes the session and returns it, so that it can be ended at the upstream. */
   forget(legacySession: SessionFacts): SessionFacts | undefined;
   readonly size: number;
 };
@@ -54,7 +55,7 @@ type Entry = { readonly inner: SessionFacts; hasBegun: boolean };
 
 type Parts = ReadBounds & { readonly client: Pick<UpstreamClient, 'forwardAs'> };
 
-/** None. `client` speaks to the upstream in sessions. */
+/** Creates an empty table. `client` speaks the session era with the upstream. */
 export function createBridgedSessions(parts: Parts): BridgedSessions {
   const entries = new Map<string, Entry>();
   const waiting = new Map<string, () => void>();
@@ -84,7 +85,7 @@ export function createBridgedSessions(parts: Parts): BridgedSessions {
     if (outcome.kind === 'fault' || !(isStream(outcome) || isJson(outcome))) return outcome;
     const opened = await readHandshake(outcome, authorized, parts);
     if ('kind' in opened) return opened;
-    // A channel that has ended meanwhile is forgotten already.
+    // A stream that has ended meanwhile has already been removed.
     if (signal?.aborted === true) return { kind: 'fault', reason: 'upstream-unavailable' };
     enter(authorized, opened.upstreamSession, opened.version);
     return bodyResponse(outcome.status, opened.text);
@@ -151,7 +152,10 @@ type Opened = {
   readonly upstreamSession: string | undefined;
 };
 
-/** The session in the answer, and the answer in the version of channels; an error as it came. */
+/**
+ * Reads the upstream's session from the response, which is given the version of legacy SSE; an error is
+ * returned as received.
+ */
 async function readHandshake(
   response: UpstreamResponse,
   { admitted }: AuthorizedRequest,

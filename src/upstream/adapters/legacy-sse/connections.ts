@@ -1,6 +1,9 @@
-// Opens channels, and the sessions over them: a session begins with its channel and with the handshake on it,
-// and ends with either. A handshake is in the version of channels, whatever its client asks for.
-// Source: MCP 2024-11-05, lifecycle and transports (HTTP with SSE).
+// Opens legacy SSE streams to one upstream and the sessions over them, and keeps a bounded table of them. A
+// session begins with its stream and the handshake on it, and ends with either; sessions that rest too long
+// are ended. The handshake uses the version of legacy SSE, whatever the client requests. A session is never
+// shared between principals.
+// Source: MCP 2024-11-05, lifecycle and transports (HTTP with SSE); MCP 2025-11-25, session management;
+// JSON-RPC 2.0; docs/contract.md §10.
 
 import { randomUUID } from 'node:crypto';
 import { withoutToken } from '../../../policy/principal.js';
@@ -20,19 +23,17 @@ import { bodyResponse } from '../local-response.js';
 import { type Ledger, ownerLedgerOf, type Reading } from './event-buffer.js';
 import { createLegacySseSession, type LegacySseSession } from './session.js';
 
-// The open channels of one upstream of HTTP+SSE, by the id under which a session of the gateway's own names them.
-// Bounded, together and by caller; what nobody uses is ended, and nothing of it stays.
-// Source: MCP 2025-11-25, session management; docs/contract.md §10 (never shared between principals).
-
+/** The open sessions, by the id that the gateway gave them. */
 export type LegacySseSessionTable = {
   /**
-   * Takes the room of one that is being opened; the returned function gives it back, whether or not one was
-   * entered. `undefined` where everyone together, or this caller, may have no other. Without an owner it is
-   * one of the gateway's own, each of another principal, which whoever opens it bounds.
+   * Takes a slot for a session that is being opened. The returned function gives the slot back, whether or
+   * not a session was entered. `undefined` if the limit of all sessions, or of this caller's, is reached.
+   * Without an owner it is a session of the gateway's own, each for a different principal, which its opener
+   * bounds.
    */
   acquire(owner: string | undefined): (() => void) | undefined;
   enter(id: string, session: LegacySseSession): void;
-  /** Any other channel of this caller. */
+  /** Any other session of this caller. */
   findOwned(owner: string | undefined): LegacySseSession | undefined;
   find(id: string | undefined): LegacySseSession | undefined;
   leave(id: string): void;
@@ -40,15 +41,15 @@ export type LegacySseSessionTable = {
   readonly size: number;
 };
 
-/** Channels of one upstream, and of one caller there. */
+/** Sessions of one upstream in total, and of one caller there. */
 export const MAX_LEGACY_SSE_SESSIONS = 1_000;
 export const MAX_LEGACY_SSE_SESSIONS_PER_CALLER = 64;
 const SWEEPS_A_REST = 2;
 
-/** None open. `restMs`: how long one may rest. */
+/** Creates an empty table. `restMs`: how long a session may rest before it is ended. */
 export function createLegacySseSessionTable(restMs: number): LegacySseSessionTable {
   const open = new Map<string, LegacySseSession>();
-  /** Whose are being opened. */
+  /** The owners of sessions that are being opened. */
   const opening: (string | undefined)[] = [];
   const sweeping = setInterval(sweep, Math.max(restMs / SWEEPS_A_REST, 1));
   sweeping.unref();
@@ -62,7 +63,7 @@ export function createLegacySseSessionTable(restMs: number): LegacySseSessionTab
     session.close();
   }
 
-  /** Of a caller with many the one that rests goes, before a new one is refused. */
+  /** Ends a resting session of a caller at its limit before a new one is refused. */
   function makeCapacity(owner: string): boolean {
     const own = [...open].filter(([, session]) => session.owner === owner);
     const coming = opening.filter((one) => one === owner).length;
@@ -99,22 +100,18 @@ export function createLegacySseSessionTable(restMs: number): LegacySseSessionTab
   };
 }
 
-// Reads and changes the little of a message that a channel needs to know: its kind, its id, its token, and the
-// version in a handshake. Pure.
-// Source: MCP 2024-11-05, lifecycle; JSON-RPC 2.0.
-
-/** A message of the gateway's own, or of a client, as far as a channel reads it. */
+/** The parts of a sent message that legacy SSE needs. */
 export type SentMessage = {
   readonly method: string | undefined;
-  /** Absent in what is not answered. */
+  /** Absent if the message gets no response. */
   readonly id: RequestId | undefined;
   readonly params: JsonObject;
 };
 
-/** What a server says of itself needs no more. */
+/** Caps for parsing handshake responses; a server's self-description needs no more. */
 const HANDSHAKE_CAPS = { maxDepth: MAX_JSON_DEPTH, maxValues: 10_000 };
 
-/** Reads a message that was admitted, or made here. */
+/** Reads a message that was admitted or built by the gateway. */
 export function readSent(text: string): SentMessage {
   const reading = readJsonText(text);
   const value = reading.ok && isObject(reading.value) ? reading.value : {};
@@ -127,21 +124,21 @@ export function readSent(text: string): SentMessage {
   };
 }
 
-/** The token under which a request asks for its progress. */
+/** The token under which a request asks for progress notifications. */
 export function tokenIn({ params }: SentMessage): RequestId | undefined {
   const meta = params['_meta'];
   const token = isObject(meta) ? meta['progressToken'] : undefined;
   return isId(token) ? token : undefined;
 }
 
-/** A handshake in the version of channels. */
+/** Sets the version of legacy SSE in an `initialize` request. */
 function requestLegacySseVersion(text: string): string {
   return spanOf(text, ['params']) === undefined
     ? text
     : changeMembers(text, { path: ['params'], set: { protocolVersion: LEGACY_SSE_VERSION } });
 }
 
-/** The answer to a handshake: in the version that was asked for where the server speaks that of channels. */
+/** Sets the requested version in a handshake response whose server speaks legacy SSE's version. */
 function withVersion(text: string, asked: Json | undefined): string {
   const reading = readJsonText(text, HANDSHAKE_CAPS);
   const result = reading.ok && isObject(reading.value) ? reading.value['result'] : undefined;
@@ -149,7 +146,7 @@ function withVersion(text: string, asked: Json | undefined): string {
   return changeMembers(text, { path: ['result'], set: { protocolVersion: asked ?? null } });
 }
 
-/** A message that is an answer; `undefined` for a notice or a question. */
+/** Reads a message that is a response; `undefined` for a notification or a server request. */
 function readResponse(
   text: string,
 ): { readonly text: string; readonly isResult: boolean } | undefined {
@@ -167,12 +164,12 @@ export type BridgeSettings = {
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
   readonly messageReader?: MessageReader | undefined;
-  /** Longest silence of an answer, and longest rest of a session. */
+  /** The longest silence of a response, and the longest rest of a session. */
   readonly streamIdleMs: number;
   readonly now: () => number;
 };
 
-/** Posts a message to the address that a channel named. */
+/** Posts a message to the message endpoint. */
 export type Post = (
   target: string,
   body: string,
@@ -184,9 +181,9 @@ type Handshake = {
   readonly text: string;
   readonly id: RequestId;
   readonly params: JsonObject;
-  /** Whose session it will be; `undefined` for one of the gateway's own, which it counts itself. */
+  /** The session's owner; `undefined` for a session of the gateway's own, which its opener counts. */
   readonly owner: string | undefined;
-  /** On whose behalf its channel is opened, and spoken on by the gateway. */
+  /** On whose behalf the stream is opened and the gateway sends its own messages. */
   readonly by: OnBehalf;
   readonly post: Post;
 };
@@ -195,22 +192,22 @@ export type LegacySseConnections = Omit<
   LegacySseSessionTable,
   'enter' | 'findOwned' | 'acquire'
 > & {
-  /** The answer to the handshake, with the id of the session where one was opened. */
+  /** Resolves with the handshake's response, which has a session id if a session was opened. */
   open(handshake: Handshake): Promise<ForwardOutcome>;
 };
 
-/** What a gateway holds of all channels of one upstream. */
+/** Maximum buffered over all sessions of one upstream, in UTF-16 code units. */
 const MAX_HELD_BYTES = 128 * 1024 * 1024;
-/** One caller may hold the part of it that one of so many has, or two answers where that is more. */
+/** One caller may buffer the total divided by this, or two responses if that is more. */
 const QUOTA_DIVISOR = 4;
-/** How long the server may take for what the gateway itself says. */
+/** Time limit for the gateway's own responses to the server. Milliseconds. */
 const OWN_TIMEOUT_MS = 5_000;
-/** Answers of that kind under way on one channel; a server that asks faster goes unanswered. */
+/** Such responses under way on one stream; a server that asks faster gets no response. */
 const MAX_OWN_RESPONSES = 4;
 const FIRST_REFUSAL = 300;
 const UNAVAILABLE = { kind: 'fault', reason: 'upstream-unavailable' } as const;
 
-/** None open. */
+/** Creates the connections to one upstream; none is open. */
 export function createLegacySseConnections(settings: BridgeSettings): LegacySseConnections {
   const table = createLegacySseSessionTable(settings.streamIdleMs);
   const ledger: Ledger = { bytesLeft: MAX_HELD_BYTES };
@@ -250,7 +247,7 @@ async function openIn(
     owner: handshake.owner,
     bounds: settings,
     idleMs: settings.streamIdleMs,
-    // A session of the gateway's own has one caller, and a share to itself.
+    // A session of the gateway's own has only one caller, and so a quota to itself.
     ledger: table.findOwned(handshake.owner)?.ledger ?? ownerLedgerOf(ledger, maxOwnBytes),
     now: settings.now,
     sendMessage: createMessageSender(settings, handshake.by, messageEndpoint),
@@ -258,7 +255,7 @@ async function openIn(
   });
   const response = await performHandshake(session, handshake, settings.requestTimeoutMs);
   const isOpened = response.kind === 'answer' && response.headers['mcp-session-id'] !== undefined;
-  // Where the channel ended with its handshake, nothing would ever be answered.
+  // If the stream ended with its handshake, no request would ever get a response.
   if (!isOpened || session.isOver) {
     session.close();
     return isOpened ? UNAVAILABLE : response;
@@ -267,7 +264,7 @@ async function openIn(
   return { ...response, headers: { ...response.headers, 'mcp-session-id': id } };
 }
 
-/** The answer to a handshake; with a session id, still to be given, where it succeeded. */
+/** Performs the handshake. A success has an empty session id, which the caller replaces. */
 async function performHandshake(
   session: LegacySseSession,
   { text, id, params, post }: Handshake,
@@ -298,7 +295,7 @@ type Awaited =
   | { readonly kind: 'text'; readonly text: string; readonly isResult: boolean }
   | Exclude<ForwardOutcome, UpstreamResponse>;
 
-/** The answer alone, without what comes before it. */
+/** Waits for the response itself, skipping the messages before it. */
 export async function awaitResponse(reading: Reading, withinMs: number): Promise<Awaited> {
   const timer = setTimeout(reading.leave, withinMs);
   try {
@@ -319,7 +316,7 @@ function createMessageSender(
   opener: OnBehalf,
   target: string,
 ): (message: JsonObject) => void {
-  // A channel outlives the exchange that opened it: what was issued is kept, and the token is not.
+  // A stream outlives the exchange that opened it: issued credentials are kept, not the caller's token.
   const by = opener === 'gateway' ? opener : withoutToken(opener);
   const headers = { 'content-type': 'application/json' };
   let underWay = 0;

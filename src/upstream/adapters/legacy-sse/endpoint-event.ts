@@ -1,6 +1,7 @@
-// The upstream's end of a channel of HTTP+SSE: waits for the `endpoint` event, which must come first and name
-// an address of the upstream's own origin. What comes after it is handed on unread. Never posts anything.
-// Source: MCP 2024-11-05, transports, HTTP with SSE; docs/contract.md §3 (an endpoint event is of its own origin).
+// Waits for the `endpoint` event of a legacy SSE stream, which must come first and name a URL of the
+// upstream's own origin. Everything after it is passed on unread. Never posts anything.
+// Source: MCP 2024-11-05, transports, HTTP with SSE; docs/contract.md §3 (an endpoint event is of its own
+// origin).
 
 import { createSseFramer, type SseFramer } from '../../../protocol/sse.js';
 import type {
@@ -12,7 +13,7 @@ import type {
 import { amendResponse } from '../../../protocol/transport.js';
 import { readEndpoint } from '../../../protocol/versions/legacy-sse.js';
 
-/** The first event holds one address. */
+/** The first event contains only a URL. */
 const MAX_FIRST_EVENT_BYTES = 8 * 1024;
 
 const PROTOCOL = { kind: 'fault', reason: 'upstream-protocol' } as const;
@@ -20,9 +21,9 @@ const PROTOCOL = { kind: 'fault', reason: 'upstream-protocol' } as const;
 type First = { readonly messageEndpoint: string; readonly rest: Uint8Array };
 
 /**
- * Reads a stream up to its first event. `timeoutMs` bounds the wait, whatever else comes meanwhile.
+ * Reads a stream up to its first event. `timeoutMs` bounds the wait, whatever else arrives meanwhile.
  *
- * @returns the address as path and query, and the stream as it goes on; a fault where there is none.
+ * @returns the message endpoint as path and query, and the rest of the stream; otherwise an error.
  */
 export async function awaitEndpoint(
   opened: ForwardOutcome,
@@ -71,7 +72,7 @@ async function readFirst(response: UpstreamResponse): Promise<First | ForwardErr
   }
 }
 
-/** Byte by byte, so that what follows the event is left for whoever judges it. */
+/** Reads byte by byte, so that what follows the event is left for the checks of the stream. */
 function takeFirst(framer: SseFramer, chunk: Uint8Array): First | 'refused' | undefined {
   for (let at = 0; at < chunk.length; at += 1) {
     const events = framer.push(chunk.subarray(at, at + 1));

@@ -1,52 +1,55 @@
-// What a server of HTTP+SSE has said to one exchange, or to no exchange, until somebody reads it, and as long as
-// it may be read again: its channel has no ids of events, so they are made here. Bounded in bytes.
+// Buffers what a legacy SSE server has sent for one request, or for no request, until it is read and for as
+// long as it may be read again. The server's stream has no event ids, so they are generated here. Bounded per
+// buffer, per caller and per upstream.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports, resumability.
 
 import type { ForwardError } from '../../../protocol/transport.js';
 import type { Conversation, OutboundItem } from '../local-response.js';
 
-/** Bytes that all mailboxes of an upstream hold together. */
+/** The budget shared by all buffers of an upstream, in UTF-16 code units. */
 export type Ledger = { bytesLeft: number };
 
 export type EventBufferSettings = {
-  /** Stands in the ids of its events. */
+  /** The prefix of its event ids. */
   readonly key: string;
   readonly maxBytes: number;
   readonly ledger: Ledger;
-  /** Longest silence that a reader waits through. */
+  /** The longest silence that a reader waits through. */
   readonly idleMs: number;
-  /** `forget`: past the bound the oldest goes. `fail`: past it nothing more is told. */
+  /**
+   * When full, `forget` drops the oldest messages; `fail` drops only read ones, and fails if that is not
+   * enough.
+   */
   readonly overflow: 'forget' | 'fail';
   readonly now: () => number;
 };
 
-/** One reading: it ends when another begins, or when its reader leaves. */
+/** One reading. It ends when another begins or when its reader leaves. */
 export type Reading = { readonly conversation: Conversation; leave(): void };
 
 export type EventBuffer = {
   readonly key: string;
   put(text: string): void;
-  /** Nothing more comes: all was said, or why not. The first end counts. */
+  /** Ends the buffer, complete or with an error. Only the first end counts. */
   end(how: 'complete' | ForwardError): void;
-  /** Reads from the message after the `after`-th; `undefined` where that is no longer held. */
+  /** Reads from the message after the `after`-th; `undefined` if that is no longer buffered. */
   read(after: number, how: { readonly isPrimed: boolean }): Reading | undefined;
-  /** Messages before the first that nobody has read. */
+  /** The number of messages before the first unread one. */
   readonly unread: number;
-  /** What is held, in characters. */
+  /** The buffered size in UTF-16 code units. */
   readonly bytes: number;
   readonly isRead: boolean;
   readonly isOver: boolean;
-  /** When somebody read it last, or something came. */
+  /** When it was last read, or a message last arrived. */
   readonly usedAtMs: number;
-  /** Gives up what is held. */
+  /** Drops everything buffered. */
   drop(): void;
 };
 
-/** An empty one. */
 export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
   const { key, maxBytes, ledger, idleMs, overflow, now } = settings;
   const held: string[] = [];
-  /** Messages that were held before the first of `held`. */
+  /** Messages dropped before the first of `held`. */
   let gone = 0;
   let bytes = 0;
   let taken = 0;
@@ -84,7 +87,7 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
     wake();
   }
 
-  /** True once something may have come; false after a silence that is too long. */
+  /** True once something may have arrived; false after `idleMs` of silence. */
   function awaitMore(): Promise<boolean> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => resolve(false), idleMs);
@@ -95,9 +98,9 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
     });
   }
 
-  /** What stands at a place; `complete` behind the last of all, `undefined` where more is to come. */
+  /** The item at a position; `complete` after the last one, `undefined` if more may follow. */
   function peek(position: { at: number }): OutboundItem | 'complete' | undefined {
-    // What was forgotten meanwhile is passed over.
+    // Skips what has been dropped meanwhile.
     const at = Math.max(position.at, gone);
     const text = held[at - gone];
     if (text === undefined) return end === undefined || end === 'complete' ? end : errorItem(end);
@@ -106,7 +109,7 @@ export function createEventBuffer(settings: EventBufferSettings): EventBuffer {
     return { kind: 'message', text, eventId: `${key}-${position.at}` };
   }
 
-  /** The next to be told to this reader, once there is one; nothing more where it is over. */
+  /** Waits for this reader's next item; `complete` if the reading is over. */
   async function nextFor(
     own: number,
     position: { at: number },
@@ -182,17 +185,17 @@ function errorItem(reason: ForwardError): OutboundItem {
   return { kind: 'fault', reason };
 }
 
-// What one caller's channels may hold of what all channels of an upstream may: whoever reads nothing, or comes
-// back for nothing, fills its own share, and the answers of others have room. Counts, and holds nothing.
-// Source: docs/contract.md §10 (never shared between principals).
-
-/** A part of a ledger. What is taken of it is taken of the whole. */
+/**
+ * One caller's part of the budget; what is taken from it is also taken from the total. A caller that reads
+ * nothing, or never resumes, fills only its own quota and leaves capacity for others. Source:
+ * docs/contract.md §10 (never shared between principals).
+ */
 export type OwnerLedger = Ledger & {
-  /** True where half of it is taken: nothing is held any more that was told already. */
+  /** True if half of it is used: messages already delivered are then no longer kept. */
   readonly isHalfTaken: boolean;
 };
 
-/** The share of one caller, of at most `maxBytes`. */
+/** Creates the quota of one caller, of at most `maxBytes`. */
 export function ownerLedgerOf(total: Ledger, maxBytes: number): OwnerLedger {
   let ownLeft = maxBytes;
   const left = (): number => Math.min(ownLeft, total.bytesLeft);

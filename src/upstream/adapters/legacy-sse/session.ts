@@ -1,6 +1,6 @@
-// One session over a channel of HTTP+SSE, as a server of sessions would have it: what comes on the one stream is
-// told to the exchange that it belongs to, and all else to the session's own stream. What is said is not
-// judged here.
+// One session over a legacy SSE stream, with the behavior of a session-era server: routes each message on the
+// single stream to the request it belongs to, and everything else to the session's own stream. Does not check
+// the messages.
 // Source: MCP 2024-11-05, transports, HTTP with SSE; MCP 2025-11-25, transports.
 
 import { isObject, type Json, type JsonObject, type RequestId } from '../../../protocol/jsonrpc.js';
@@ -10,18 +10,18 @@ import type { OwnerLedger } from './event-buffer.js';
 import { createEventBuffer, type EventBuffer, type Reading } from './event-buffer.js';
 
 export type LegacySseSessionSettings = {
-  /** Where the server wants messages. */
+  /** Where messages are posted. */
   readonly messageEndpoint: string;
-  /** Whose it is, for bounds. */
+  /** The caller whose quota it counts against. */
   readonly owner: string | undefined;
   readonly response: UpstreamResponse;
   readonly bounds: ReadBounds;
   readonly idleMs: number;
   readonly ledger: OwnerLedger;
   readonly now: () => number;
-  /** Says something to the server in the gateway's own name. */
+  /** Sends a message of the gateway's own to the server. */
   readonly sendMessage: (message: JsonObject) => void;
-  /** Called once, when the channel has ended. */
+  /** Called once, when the stream has ended. */
   readonly onEnd: () => void;
 };
 
@@ -34,32 +34,32 @@ export type NotSent = 'id-in-use' | 'too-many';
 export type LegacySseSession = {
   readonly messageEndpoint: string;
   readonly owner: string | undefined;
-  /** What its owner may hold. */
+  /** The owner's buffer budget. */
   readonly ledger: OwnerLedger;
-  /** Enters a request before it is sent, so that no answer comes too early. */
+  /** Registers a request before it is sent, so that its response cannot arrive too early. */
   begin(request: PendingRequest): EventBuffer | NotSent;
-  /** Nobody wants the answer to this request any more. */
+  /** Discards the response to this request, which is no longer wanted. */
   cancel(id: RequestId): void;
-  /** Nothing more is wanted of what this mailbox holds. */
+  /** Discards this buffer. */
   drop(eventBuffer: EventBuffer): void;
-  /** All was told. It is held for a while, among the newest, for a reader who has not got it. */
+  /** Keeps a fully delivered buffer for a while, among the newest, for a reader that has not received it. */
   keep(eventBuffer: EventBuffer): void;
-  /** The session's own stream, or one that goes on after an event. */
+  /** Reads the session's own stream, or resumes a stream after an event. */
   read(lastEventId: string | undefined, isPrimed: boolean): Reading | undefined;
-  /** Frees what nobody came back for; true while somebody uses the session. */
+  /** Drops buffers that were not read again; true while the session is in use. */
   isUsed(restMs: number): boolean;
-  /** True while nothing waits and nobody listens. */
+  /** True while no request is pending and the session's own stream is not being read. */
   readonly isResting: boolean;
-  /** The channel has ended: nothing that is sent is ever answered. */
+  /** True once the stream has ended: no request will get a response. */
   readonly isOver: boolean;
   close(): void;
 };
 
-/** Requests of one session that wait at a time. */
+/** Pending requests per session. */
 const MAX_PENDING = 256;
-/** What nobody reads is worth no more than this. */
+/** Size of the session's own buffer, which may have no reader. */
 const MAX_OWN_BYTES = 256 * 1024;
-/** Answers of a session that are held after they were told, and the largest of them. */
+/** Responses per session that are kept after delivery, and the size of the largest. */
 const MAX_KEPT = 8;
 const MAX_KEPT_BYTES = 256 * 1024;
 const OWN_KEY = '0';
@@ -72,7 +72,7 @@ const NOBODY = {
 
 type Pending = { readonly request: PendingRequest; readonly eventBuffer: EventBuffer };
 
-/** Reads the channel from now on. */
+/** Creates the session and starts reading the stream. */
 export function createLegacySseSession(settings: LegacySseSessionSettings): LegacySseSession {
   const { response, bounds, idleMs, ledger, now } = settings;
   const pending = new Map<string, Pending>();
@@ -86,7 +86,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
   const own = createBuffer('forget', OWN_KEY, MAX_OWN_BYTES);
 
   function route(text: string, value: Json | undefined): void {
-    // What no reader of JSON takes is refused by whoever judges it.
+    // Text that is not valid JSON is refused by the check of the stream it is put on.
     if (isObject(value)) routeMessage(text, value);
     else (sole() ?? own).put(text);
   }
@@ -97,7 +97,10 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
     else notify(method, params, text);
   }
 
-  /** What belongs to no request is told to whoever listens; where nobody does, with the one that waits. */
+  /**
+   * Without a request, a notification goes to the session's own stream if that is read, else to the only
+   * request.
+   */
   function notify(method: string, params: Json | undefined, text: string): void {
     const eventBuffer = method === 'notifications/progress' ? ofToken(params) : undefined;
     (eventBuffer ?? (own.isRead ? own : (sole() ?? own))).put(text);
@@ -105,7 +108,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
 
   function routeResponse(id: Json | undefined, text: string): void {
     const found = isId(id) ? pending.get(keyOf(id)) : undefined;
-    // Nobody's: whoever judges the session's own stream drops it, and records that.
+    // A response to no request: the check of the session's own stream drops and records it.
     const eventBuffer = found?.eventBuffer ?? own;
     eventBuffer.put(text);
     if (found === undefined) return;
@@ -113,7 +116,10 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
     eventBuffer.end('complete');
   }
 
-  /** A question belongs to the call that waits. Where that is not clear, a stream must be there to take it. */
+  /**
+   * A server request belongs to the only pending call. If that is ambiguous, the own stream must be being
+   * read.
+   */
   function ask(id: RequestId, method: string, text: string): void {
     const eventBuffer = sole() ?? (own.isRead ? own : undefined);
     if (method === 'ping') settings.sendMessage({ jsonrpc: '2.0', id, result: {} });
@@ -214,7 +220,7 @@ export function createLegacySseSession(settings: LegacySseSessionSettings): Lega
   };
 }
 
-/** The ids 1 and "1" are two (JSON-RPC 2.0 §4). */
+/** The ids 1 and "1" are different (JSON-RPC 2.0 §4). */
 function keyOf(id: RequestId): string {
   return JSON.stringify(id);
 }

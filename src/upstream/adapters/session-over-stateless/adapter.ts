@@ -1,6 +1,8 @@
-// Serves clients of sessions before an upstream of the stateless era. The session is the gateway's own:
-// what it says of itself goes along with every request; what only sessions have is answered here.
-// Source: MCP 2025-11-25; MCP 2026-07-28; docs/reference/protocol.md §2.3.
+// Serves session-era clients on a stateless upstream. The session is the gateway's own: what it declared is
+// added to every request, and requests that only the session era has are handled here. Changes succeed only
+// after every replica has received them, because any of them may serve the session's next request.
+// Source: MCP 2025-11-25, ping, logging, resources (subscriptions), cancellation; MCP 2026-07-28, requests
+// (`_meta`); docs/contract.md §10; docs/reference/protocol.md §2.3.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import type { Caller } from '../../../policy/principal.js';
@@ -63,10 +65,7 @@ import {
 } from './session-state.js';
 import { listenForSession } from './stream.js';
 
-// What a session says once and a stateless request says every time: who the client is, and what it declares.
-// Source: MCP 2026-07-28, requests (`_meta`); docs/reference/protocol.md §2.3.
-
-/** What a handshake says of the client, as a stateless request carries it. */
+/** The client's self-description in a handshake, in the form that a stateless request carries. */
 function handshakeEnvelope(
   gatewayVersion: string,
   { admitted }: AuthorizedRequest,
@@ -82,7 +81,7 @@ function handshakeEnvelope(
   };
 }
 
-/** What a request of a session carries in place of the session's own words. */
+/** The self-description that a session's later requests carry; the gateway is named as the client. */
 export function envelopeOf(
   gatewayVersion: string,
   declared: Parameters<typeof capabilitiesFor>[0],
@@ -92,13 +91,9 @@ export function envelopeOf(
   return { capabilities: capabilitiesFor(declared), clientInfo, logLevel };
 }
 
-// What a client of sessions says to its session alone, where the upstream has none: answered here once every
-// replica was told, because any of them may serve the session next.
-// Source: MCP 2025-11-25, ping, logging, resources (subscriptions), cancellation; docs/contract.md §10.
-
-/** A session as it stands at this replica, and the way to the others. */
+/** A session's state on this replica, and the bus to the other replicas. */
 type OwnSession = {
-  /** The keyed hash of its sealed id. */
+  /** The keyed hash of the sealed session id. */
   readonly session: string;
   readonly owner: string;
   readonly sessionState: SessionState;
@@ -112,7 +107,7 @@ const UNDELIVERED = {
   overloaded: { kind: 'fault', reason: 'overloaded' },
 } as const;
 
-/** The answer to what a client of sessions says to its session alone; `undefined` for what its upstream must hear. */
+/** Handles a message that concerns only the session; `undefined` for one that the upstream must receive. */
 function respondHere(
   own: OwnSession,
   message: Admitted['message'],
@@ -155,7 +150,7 @@ function respondToRequest(
   }
 }
 
-/** Tells every replica, this one too: a session that stands differently elsewhere would lie to its client. */
+/** Publishes a change to every replica, including this one, so that the session is the same on each. */
 async function spread(
   { session, owner, sessionBus }: OwnSession,
   news: SessionChange,
@@ -165,7 +160,7 @@ async function spread(
   return delivery === 'told' ? done : UNDELIVERED[delivery];
 }
 
-/** Gives a request up, wherever it runs. */
+/** Cancels a request on whichever replica it runs. */
 function cancelRunning(
   own: OwnSession,
   id: Json | undefined,
@@ -177,7 +172,9 @@ function cancelRunning(
   return acceptedResponse();
 }
 
-/** Gives an answer to whoever asked, be it another replica; it is refused where nobody waits for it. Never rejects. */
+/**
+ * Delivers a reply to the server request waiting for it on any replica; refused if none waits. Never rejects.
+ */
 async function takeReply(
   { session, owner, sessionState, sessionBus }: OwnSession,
   id: RequestId,
@@ -204,12 +201,12 @@ export type TranslationSettings = {
   readonly maxResponseBytes: number;
   readonly requestTimeoutMs: number;
   readonly messageReader?: MessageReader | undefined;
-  /** Told to upstreams in `clientInfo`. */
+  /** Sent to upstreams in `clientInfo`. */
   readonly gatewayVersion: string;
   readonly sessionBus: SessionBus;
 };
 
-/** In place of an upstream's session id: what marks a session as one that only the gateway knows. */
+/** Used as the upstream session id of a session that only the gateway knows. */
 export const OWN_SESSION = 'sallyport:stateless-upstream';
 
 export type SessionClients = {
@@ -220,16 +217,16 @@ export type SessionClients = {
   ): Promise<RoutedOutcome>;
   openStream(session: SessionFacts, by: Caller, signal: LeaveSignal): Promise<ForwardOutcome>;
   endSession(session: SessionFacts): ForwardOutcome;
-  /** What the gateway itself says to a question. */
+  /** The gateway's own reply to a server request. */
   replyToServerRequest(
     session: SessionFacts,
     by: Caller,
     id: RequestId,
     reply: ServerRequestReply,
   ): void;
-  /** What another replica says of a session. */
+  /** Handles a session message from another replica. */
   receive(message: SessionMessage): void;
-  /** Ends here what ended elsewhere: sessions by their keyed hashes. */
+  /** Ends sessions on this replica that ended elsewhere; `session` is the keyed hash. */
   forgetWhere(isOver: (session: string) => boolean): void;
 };
 
@@ -247,7 +244,7 @@ type Request = {
   readonly leaving: Leaving;
 };
 
-/** Serves them over one upstream. */
+/** Creates the adapter of one upstream. */
 export function createSessionClients(settings: TranslationSettings): SessionClients {
   const parts: Parts = {
     ...settings,
@@ -277,7 +274,7 @@ export function createSessionClients(settings: TranslationSettings): SessionClie
   };
 }
 
-/** Under which a session is remembered: nothing of one that nobody has opened. */
+/** The key of a session's state. State is kept only for sessions that have been opened. */
 function keyOf({ hash }: SessionFacts): string {
   if (hash === undefined) throw new Error('only opened sessions are remembered');
   return hash;
@@ -307,7 +304,7 @@ function ownOf(
 ): OwnSession {
   const session = keyOf(facts);
   const owner = ownerOf(principal);
-  // Behind a channel it is known to the replica that holds the channel, and to no other.
+  // The session of a legacy SSE client is known only to the replica that holds its stream.
   const isOfHere = facts.version === LEGACY_SSE_VERSION;
   return {
     session,
@@ -352,7 +349,7 @@ function readerOf({ admitted }: AuthorizedRequest, id: RequestId): SessionReader
   return { method: admitted.rule.method, version: admitted.version, id, sentId: id };
 }
 
-/** An answer without a dialogue: whole where it came whole. */
+/** Translates a response that cannot require input; a single body stays a single body. */
 function translateResponse(
   request: Request,
   response: UpstreamResponse,
@@ -371,7 +368,7 @@ function translateResponse(
     });
   }
   leave(request);
-  // To a client of sessions a status says nothing of a method: what the body says does.
+  // Session-era clients learn from the body, not from the status, that a method failed.
   const status = isJson(response) ? 200 : statusOf(response.status);
   return amendResponse(response, {
     status,
@@ -383,7 +380,7 @@ function translateResponse(
       const ids = { source: reader.sentId, translated: reader.id };
       return request.parts.pages.translate(reader.method, bytes, ids, async () => {
         const inbound = await parseBody(bytes, request.parts.messageReader);
-        // What is no JSON is not told otherwise: it is refused by whoever reads it.
+        // Text that is not JSON is not translated: the check of the response refuses it.
         if (inbound.kind !== 'message') return undefined;
         const translated = toSessionItem(inbound, reader);
         return translated.kind === 'message'
@@ -394,7 +391,7 @@ function translateResponse(
   });
 }
 
-/** A 404 would say that the session is lost, which no server without sessions can know. */
+/** A 404 would mean that the session is lost, which a server without sessions cannot know. */
 function statusOf(status: number): number {
   return status === 404 || status === 405 ? 502 : status;
 }
@@ -412,7 +409,7 @@ async function* translateStream(
   }
 }
 
-/** An answer that may ask: it is looked at first, because a question makes a stream of it. */
+/** Translates a response that may require input. Its body is read first: input requests make it a stream. */
 async function withInputRequired(
   request: Request,
   response: UpstreamResponse,
@@ -450,7 +447,7 @@ async function withInputRequired(
     leave: () => leave(request),
   });
   const stop = (): void => {
-    // A conversation that was never read does not leave by itself.
+    // A generator that was never started does not run its `finally` block.
     leave(request);
     leaving.abort();
   };

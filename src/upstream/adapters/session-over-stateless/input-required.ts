@@ -1,6 +1,6 @@
-// A conversation with questions, as a client of sessions has it: a result that asks becomes requests of the
-// server on the open stream; the client's answers go back with the same request, sent once more.
-// Whether a question may be asked is judged on its way to the client, like everything else.
+// Turns input-required results into server requests for a session-era client: each input request is sent on
+// the open stream, and the client's replies go back with a retry of the original request. Whether a server
+// request is allowed is checked on its way to the client, like every message.
 // Source: MCP 2026-07-28, multi-round-trip requests; MCP 2025-11-25, sampling, elicitation, roots.
 
 import { randomUUID } from 'node:crypto';
@@ -22,35 +22,35 @@ import {
 import type { ServerRequestReply, SessionState } from './session-state.js';
 import { nameHere, type SessionBus } from './session-state.js';
 
-/** What a conversation stands on. */
+/** What the rounds of one request need. */
 export type InputRequiredContext = {
   readonly reader: SessionReader;
   readonly sessionState: SessionState;
   readonly sessionBus: Pick<SessionBus, 'self'>;
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when the response is no longer wanted. */
   readonly signal: LeaveSignal;
   readonly bounds: ReadBounds;
-  /** Sends the request once more, with answers. */
+  /** Retries the request with the client's responses. */
   again(retry: InputRetry): Promise<ForwardOutcome>;
-  /** Called once, when all is said. */
+  /** Called once, at the end. */
   leave(): void;
 };
 
-/** Times that one request may be sent again. */
+/** Maximum number of retries of one request. */
 const MAX_INPUT_ROUNDS = 32;
-/** How long a client may think. */
+/** How long a client may take to reply. Milliseconds. */
 const REPLY_TIMEOUT_MS = 30 * 60 * 1000;
-/** Questions of one session that wait at a time. */
+/** Pending server requests per session. */
 const MAX_WAITING = 64;
 
 const UNANSWERED = 'A question of this server was not answered, so its answer cannot be had.';
 const ENDLESS = 'This server asks more often than is carried.';
 const MALFORMED = 'This server asked for input in a form that is not carried.';
 
-/** How one answer ended: with all said, or with a question. */
+/** How one response ended: with an input-required result, or complete. */
 type Round = { readonly result: JsonObject } | undefined;
 
-/** Tells the conversation that begins with this answer. */
+/** Relays the response and all rounds that follow from it. */
 export async function* converse(
   first: UpstreamResponse,
   parts: InputRequiredContext,
@@ -79,7 +79,7 @@ function outboundText(text: string): OutboundItem {
   return { kind: 'message', text };
 }
 
-/** What was heard, as a client of sessions is told it. */
+/** Translates a received item for a session-era client. */
 export function toSessionItem(inbound: InboundItem, reader: SessionReader): OutboundItem {
   if (inbound.kind !== 'message') return inbound;
   const { text, value } = inbound;
@@ -88,7 +88,7 @@ export function toSessionItem(inbound: InboundItem, reader: SessionReader): Outb
     : outboundText(toSessionMessage(text, value, reader));
 }
 
-/** Tells one answer, up to its end or to the question in it. */
+/** Relays one response up to its end or to an input-required result. */
 async function* relayRound(
   response: UpstreamResponse,
   reader: SessionReader,
@@ -107,7 +107,7 @@ function isOwnResponse(inbound: InboundItem, sentId: RequestId): boolean {
   return inbound.kind === 'message' && isObject(inbound.value) && inbound.value['id'] === sentId;
 }
 
-/** Asks what is asked; the next leg, or nothing where there is none and the client was told why. */
+/** Sends the server requests and returns the retry; `undefined` if the client got an error instead. */
 async function* nextRetry(
   result: JsonObject,
   parts: InputRequiredContext,
@@ -132,7 +132,7 @@ function inputRequiredResultOf(inbound: InboundItem, sentId: RequestId): JsonObj
   return isObject(result) && result['resultType'] === 'input_required' ? result : undefined;
 }
 
-/** Asks, and waits for every answer; `undefined` where one will not come. */
+/** Sends the server requests and waits for all replies; `undefined` if one will not come. */
 async function* ask(
   { inputRequests }: InputRequiredResult,
   { sessionState, sessionBus, signal }: InputRequiredContext,

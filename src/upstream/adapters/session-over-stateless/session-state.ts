@@ -1,6 +1,8 @@
-// What a translated session tells the other replicas, so that it is one session whichever of them a request
-// reaches: how much of the log it wants, which resources it listens to, what it gives up, and answers to
-// questions that another replica has put. Requests and streams themselves stay where they run.
+// The state of sessions that only the gateway knows, because their upstream is stateless: the log level and
+// subscriptions that every request must carry, and what is under way. Changes, cancellations and replies to
+// server requests are sent to the other replicas, so that a session behaves the same on each of them;
+// requests and streams stay on the replica that runs them. Bounded, per caller first: eviction can cost a log
+// level or a subscription, but never a control, and never anything that is under way.
 // Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation; docs/contract.md §10.
 
 import { randomUUID } from 'node:crypto';
@@ -9,12 +11,7 @@ import type { JsonObject, RequestId, RpcError } from '../../../protocol/jsonrpc.
 import type { Leaving } from '../../../protocol/transport.js';
 import { LiveTable } from '../../../state/live-map.js';
 
-// What a session that only the gateway knows has said once and its upstream must be told every time, and
-// what is under way in it. What it says is told to the other replicas (session-words.ts). Bounded, a caller
-// first: what is forgotten costs a log level or a subscription, never a control, and nothing that is under way.
-// Source: MCP 2025-11-25, logging, resources (subscriptions), cancellation.
-
-/** How a client answered a question. */
+/** A client's reply to a server request. */
 export type ServerRequestReply =
   | { readonly kind: 'result'; readonly result: JsonObject }
   | { readonly kind: 'error'; readonly error: RpcError | undefined };
@@ -22,43 +19,43 @@ export type ServerRequestReply =
 export type SessionState = {
   logLevel: string | undefined;
   readonly resources: Set<string>;
-  /** Told when the resources change. */
+  /** Called when the resources change. */
   readonly listeners: Set<() => void>;
-  /** Requests under way, by their ids. */
+  /** Requests under way, by id. */
   readonly running: LiveTable<RequestId, Pick<Leaving, 'abort'>>;
-  /** Questions that wait for the client. */
+  /** Server requests waiting for the client's reply, by id. */
   readonly waiting: Map<RequestId, (reply: ServerRequestReply) => void>;
 };
 
 /**
- * Sessions of one caller that are remembered, and of all; of more the one used least lately in which nothing is
- * under way is forgotten.
+ * The number of sessions kept per caller and in total; beyond it the least recently used session with nothing
+ * under way is evicted.
  */
 export const MAX_SESSIONS_A_CALLER = 1_000;
 export const MAX_SESSIONS = 10_000;
-/** Subscriptions of one session. */
+/** Subscriptions per session. */
 export const MAX_RESOURCES = 256;
 
 export type SessionStates = {
-  /** The notes of a session of this owner, empty for one that is new here. */
+  /** The state of a session of this owner; empty if it is new on this replica. */
   of(session: string, owner: string): SessionState;
-  /** The notes of a session that is known here. */
+  /** The state of a session that is known on this replica. */
   find(session: string): SessionState | undefined;
-  /** Ends what is under way in it, too. */
+  /** Removes the session's state and aborts its requests under way. */
   forget(session: string): void;
   forgetWhere(isOver: (session: string) => boolean): void;
 };
 
-/** Whose a session is: by identity, not by token. */
+/** The owner of a session: an identity, independent of the token. */
 export function ownerOf({ issuerUrl, subject, client }: Principal): string {
   return JSON.stringify([issuerUrl, subject, client]);
 }
 
 type Page = { readonly sessionState: SessionState; readonly owner: string };
 
-/** An empty book. The key is the keyed hash of a session's sealed id. */
+/** Creates an empty table. The key is the keyed hash of the sealed session id. */
 export function createSessionStates(): SessionStates {
-  // Both in the order of use: the pages of all, and of each owner which are its own.
+  // Both are ordered by last use: all sessions, and the sessions of each owner.
   const sessionStates = new Map<string, Page>();
   const owned = new Map<string, Set<string>>();
 
@@ -72,14 +69,14 @@ export function createSessionStates(): SessionStates {
     return page;
   }
 
-  /** A caller who opens many forgets its own. */
+  /** INVARIANT: a caller that opens many sessions evicts its own. */
   function makeCapacity(owner: string): void {
     const own = owned.get(owner);
     if (own !== undefined && own.size >= MAX_SESSIONS_A_CALLER) takeOut(oldestAtRest(own));
     else if (sessionStates.size >= MAX_SESSIONS) takeOut(oldestAtRest(sessionStates.keys()));
   }
 
-  /** A question waits for its answer, whatever else was said meanwhile. */
+  /** Skips sessions with something under way, such as a server request that waits for its reply. */
   function oldestAtRest(sessions: Iterable<string>): string | undefined {
     for (const session of sessions) {
       const sessionState = sessionStates.get(session)?.sessionState;
@@ -122,7 +119,7 @@ function emptySessionState(): SessionState {
   };
 }
 
-/** What is said of a session. */
+/** A change of a session's state. */
 export type SessionChange =
   | { readonly kind: 'log-level'; readonly level: string }
   | { readonly kind: 'subscribed'; readonly uri: string }
@@ -130,42 +127,44 @@ export type SessionChange =
   | { readonly kind: 'cancelled'; readonly id: RequestId }
   | { readonly kind: 'answered'; readonly id: RequestId; readonly reply: ServerRequestReply };
 
-/** `session` is the keyed hash of its sealed id, `owner` whose it is. */
+/** `session` is the keyed hash of the sealed session id, `owner` the caller it belongs to. */
 export type SessionMessage = {
   readonly session: string;
   readonly owner: string;
   readonly news: SessionChange;
 };
 
-/** The way to the other replicas. */
+/** Exchanges session messages with the other replicas. */
 export type SessionBus = {
   /** The name of this replica. */
   readonly self: string;
-  /** `nobody`: that replica runs no more, or the word is too long. */
+  /** `nobody`: that replica no longer runs, or the message is too long. */
   send(replica: string, message: SessionMessage): Promise<Unspread | 'told' | 'nobody'>;
-  /** Every replica hears it, this one too ({@link receiveSessionMessage}), and all in one order; or none does. */
+  /**
+   * Delivers to every replica, including this one ({@link receiveSessionMessage}), in one order; or to none.
+   */
   publish(message: SessionMessage): Promise<Unspread | 'told'>;
 };
 
-/** Why nobody was told: for now it cannot be, or too much of this owner's is on its way. */
+/** Why nothing was sent: the bus is unavailable, or too much of this owner's is under way. */
 type Unspread = 'unavailable' | 'overloaded';
 
-/** Words of one owner that are on their way at a time: a quarter of what may wait for a replica. */
+/** Messages of one owner under way: a quarter of what may be queued for a replica. */
 export const MAX_MESSAGES_PER_OWNER = 64;
-/** Words that wait to be on their way: a client may subscribe to all that a session can at once. */
+/** Messages of one owner that may wait: a client may subscribe to all resources of a session at once. */
 export const MAX_WAITING_AN_OWNER = MAX_RESOURCES;
 
-/** A name that is hard to guess, of something that this replica alone can go on with. */
+/** Creates a name that is hard to guess and identifies this replica, which alone can continue what it names. */
 export function nameHere({ self }: Pick<SessionBus, 'self'>): string {
   return `${self}.${randomUUID()}`;
 }
 
-/** The replica in whose hands the thing of this name is. */
+/** The replica that created this name. */
 export function replicaOf(name: RequestId): string {
   return String(name).split('.', 1)[0] ?? '';
 }
 
-/** Notes what was said of a session, here or elsewhere. */
+/** Applies a change that was made on this or another replica. */
 export function applySessionChange(sessionState: SessionState, news: SessionChange): void {
   switch (news.kind) {
     case 'log-level':
@@ -182,7 +181,7 @@ export function applySessionChange(sessionState: SessionState, news: SessionChan
       return;
     case 'cancelled': {
       const running = sessionState.running.get(news.id);
-      // Whoever tells the answer learns first that it is wanted no more: what was cancelled gets no error.
+      // Deferred so that the relay sees the cancellation first: a cancelled request gets no error response.
       if (running !== undefined) setImmediate(() => running.abort());
       return;
     }
@@ -195,7 +194,7 @@ function notifyListeners({ listeners }: SessionState): void {
   for (const changed of listeners) changed();
 }
 
-/** Notes a word, of here or of another replica. What needs something of here is noted only where it is. */
+/** Applies a session message; cancellations and replies only where the session is already known. */
 export function receiveSessionMessage(
   sessionStates: SessionStates,
   { session, owner, news }: SessionMessage,
@@ -205,17 +204,17 @@ export function receiveSessionMessage(
   if (sessionState !== undefined) applySessionChange(sessionState, news);
 }
 
-/** One owner's words: those on their way, and whoever waits to say more. */
+/** One owner's messages: the number under way, and those waiting. */
 type Line = { underWay: number; readonly waiting: (() => void)[] };
 
 /**
- * The same words, of which nobody has more than its share on the way: what waits for a replica is everyone's
- * room. Who says more waits for its turn, and is refused where too many of its own wait already.
+ * Limits each owner's messages under way, because all owners share a replica's queue. Further messages wait,
+ * and are refused if too many of the same owner wait already.
  */
 export function limitSessionBus({ self, send, publish }: SessionBus): SessionBus {
   const lines = new Map<string, Line>();
 
-  /** At once where there is room on the way; false where there is none to wait. */
+  /** True at once if there is capacity, a promise if the message must wait, false if too many wait. */
   function enter(line: Line): boolean | Promise<void> {
     if (line.underWay < MAX_MESSAGES_PER_OWNER) {
       line.underWay += 1;
@@ -255,7 +254,7 @@ export function limitSessionBus({ self, send, publish }: SessionBus): SessionBus
   };
 }
 
-/** The words about a session that no other replica serves. */
+/** A bus for a session that no other replica serves. */
 export function localSessionBus(
   { self }: Pick<SessionBus, 'self'>,
   sessionStates: SessionStates,

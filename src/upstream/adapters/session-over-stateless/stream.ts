@@ -1,6 +1,6 @@
-// The stream of a session whose upstream has no sessions: one subscription there, asked anew whenever the
-// session subscribes to something else. Where the upstream knows no subscriptions there is no stream of
-// its own (405), and what the gateway itself sees is all that is told.
+// Serves the GET stream of a session whose upstream is stateless: one subscription at the upstream, replaced
+// whenever the session's subscriptions change. If the upstream has no subscriptions, it has no stream (405),
+// and the client gets only what the gateway itself observes.
 // Source: MCP 2026-07-28, subscriptions; MCP 2025-11-25, transports (listening for messages).
 
 import type { Caller } from '../../../policy/principal.js';
@@ -25,7 +25,7 @@ type StreamParts = ReadBounds & {
 
 const LISTEN_ID = 1;
 
-/** Opens it: the answer to the session's GET. */
+/** Opens the stream: the response to the session's GET. */
 export async function listenForSession(
   parts: StreamParts,
   sessionState: SessionState,
@@ -55,8 +55,8 @@ type Subscribed =
   | Extract<ForwardOutcome, { readonly kind: 'fault' }>;
 
 /**
- * One subscription to what the session wants to hear now; it is given up when that changes, but not before it
- * was answered: what changes meanwhile, however often, costs one more.
+ * Subscribes to the session's current resources. When they change the subscription is ended, but not before
+ * it was answered, so that any number of changes meanwhile costs only one more request.
  */
 async function subscribe(
   { client, by, envelope }: StreamParts,
@@ -108,7 +108,7 @@ async function* relaySubscriptions(
       current = next;
     }
   } finally {
-    // Its upstream may have ended it, and nobody listens to the session's notes any more.
+    // The upstream may have ended it; the session's listener must be removed in any case.
     stop.abort();
   }
 }
@@ -118,7 +118,7 @@ async function* relaySubscription(
   bounds: ReadBounds,
 ): Conversation {
   for await (const inbound of readMessages(response, bounds)) {
-    // A subscription that was given up for another ends with a fault of its own.
+    // A subscription that was replaced by another ends with an error of its own.
     if (inbound.kind === 'fault' && isSuperseded()) return;
     const outbound =
       inbound.kind === 'message' ? notificationOf(inbound.text, inbound.value) : inbound;

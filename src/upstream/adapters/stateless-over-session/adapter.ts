@@ -1,7 +1,9 @@
-// Serves clients of the stateless era before an upstream of sessions. The sessions are the gateway's own,
-// one a caller and what it declares; ids and tokens within them are its own too, so that two clients of
-// one caller never meet. A client that leaves cancels, because in its era that is what leaving means.
-// Source: MCP 2026-07-28; MCP 2025-11-25; docs/reference/protocol.md §2.4.
+// Serves stateless-era clients on a session-era upstream. The sessions are the gateway's own, one for each
+// caller and what it declares; ids and tokens in them are also the gateway's own, so that two clients of one
+// caller cannot interfere. A client that disconnects cancels its request, because that is what disconnecting
+// means in its era.
+// Source: MCP 2026-07-28 and its subscriptions; MCP 2025-11-25, transports, resources (subscriptions);
+// docs/reference/protocol.md §2.4.
 
 import type { AuthorizedRequest } from '../../../policy/authorized-request.js';
 import { type Caller, withoutToken } from '../../../policy/principal.js';
@@ -52,18 +54,17 @@ import {
   type UpstreamSession,
 } from './session-pool.js';
 
-// A subscription of a stateless client before an upstream of sessions: a session of its own, subscribed to
-// the resources that were asked for, and its stream told as notices of the subscription. Where the
-// server has no such stream (405) the answer says that there is no such method, and what the gateway sees
-// by itself is all that is told.
-// Source: MCP 2026-07-28, subscriptions; MCP 2025-11-25, transports, resources (subscriptions).
-
 const METHOD_NOT_FOUND = -32601;
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 const FIRST_SUBSCRIBE_ID = 2;
 const UPDATED = 'notifications/resources/updated';
 
-/** Opens it. The session is nobody else's, and ends with the subscription. */
+/**
+ * Serves a subscription by a session of its own, which subscribes to the requested resources, whose stream is
+ * translated to the subscription's notifications, and which ends with the subscription. If the server has no
+ * such stream (405), the response is "method not found", and the client gets only what the gateway itself
+ * observes.
+ */
 async function listenInSession(
   parts: StatelessParts,
   { authorized, by }: { readonly authorized: AuthorizedRequest; readonly by: Caller },
@@ -97,7 +98,7 @@ async function listenInSession(
     const method = 'resources/subscribe';
     return parts.sendInSession(session, by, { jsonrpc: '2.0', id, method, params: { uri } });
   });
-  // A subscription to some of them would be silent about the rest.
+  // With only some of the subscriptions in place, the client would silently miss updates of the others.
   if (!isSubscribed) {
     outcome.abort();
     end();
@@ -107,7 +108,7 @@ async function listenInSession(
   return streamResponse(conversation, { release: end, abort: end });
 }
 
-/** What is asked for, as it was narrowed. */
+/** The requested filter, as it was narrowed. */
 function filterOf({ admitted }: AuthorizedRequest): ListenFilter {
   const sent: unknown = JSON.parse(applyEdits(admitted.text, admitted.edits));
   const params = isObject(sent) ? sent['params'] : undefined;
@@ -131,7 +132,7 @@ async function* relayNotifications(
   }
 }
 
-/** A notice that was asked for, tagged; all else of the session's stream is not of the subscription. */
+/** Tags a requested notification; anything else on the session's stream is not part of the subscription. */
 function toSubscriptionNotification(
   text: string,
   value: Json | undefined,
@@ -166,12 +167,12 @@ export type StatelessClients = {
 const MAX_SESSIONS = 1_000;
 const IDLE_MS = 5 * 60 * 1000;
 const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
-/** 404 by the specification; servers that have forgotten a session also answer 400. */
+/** The specification says 404; servers that have lost a session also respond with 400. */
 const LOST_STATUSES: ReadonlySet<number> = new Set([400, 404]);
 const LOST =
   'The session with this server was lost, and nothing is known of the call. It was not sent again.';
 
-/** Serves them over one upstream. */
+/** Creates the adapter of one upstream. */
 export function createStatelessClients(settings: StatelessSettings): StatelessClients {
   const sendInSession = createSessionSender(settings);
   const pool = createSessionPool({
@@ -204,7 +205,7 @@ function endSession({ client }: StatelessSettings, session: UpstreamSession): vo
   });
 }
 
-/** One message on its way. */
+/** One request and what is needed to forward it. */
 type ForwardContext = {
   readonly parts: StatelessParts;
   readonly authorized: AuthorizedRequest;
@@ -235,7 +236,7 @@ async function forward(
   }
   const outcome = await send(context, session);
   if (outcome !== 'lost') return outcome;
-  // Nobody knows what a call has done before its session was lost; whatever else may be asked again.
+  // What a call did before its session was lost is unknown, so it is not sent again; other requests are.
   if (method === 'tools/call') return bodyResponse(200, refusal(id, LOST));
   const reopened = await take();
   if (typeof reopened === 'string') return { kind: 'fault', reason: reopened };
@@ -277,7 +278,7 @@ function logLevelOf({ message }: Admitted): string | undefined {
   return typeof level === 'string' ? level : undefined;
 }
 
-/** Whose session it is, and on which terms: exact strings, as verified. */
+/** The pool key: the caller and the terms of the session, as exact strings of verified values. */
 function keyOf({ principal, admitted }: AuthorizedRequest): string {
   const { issuerUrl, subject, client } = principal;
   const terms = [
@@ -345,7 +346,7 @@ async function send(
     : translateBody(outcome, sent, end, parts);
 }
 
-/** An answer that came whole. */
+/** Translates a response that has one body. */
 function translateBody(
   response: UpstreamResponse,
   sent: SentAs,
@@ -362,7 +363,7 @@ function translateBody(
       const ids = { source: sent.sentId, translated: sent.id };
       return pages.translate(sent.method, bytes, ids, async () => {
         const inbound = await parseBody(bytes, messageReader);
-        // What is no JSON is not told otherwise: it is refused by whoever reads it.
+        // Text that is not JSON is not translated: the check of the response refuses it.
         if (inbound.kind !== 'message' || inbound.value === undefined) return undefined;
         const translated = toStatelessMessage(inbound.text, inbound.value, sent);
         return translated === undefined ? undefined : { source: inbound.text, translated };
@@ -371,7 +372,7 @@ function translateBody(
   });
 }
 
-/** The second leg of a dialogue: what waited in mid-call goes on with the client's answer. */
+/** Handles the retry after input was required: the suspended call continues with the client's response. */
 function resumeSuspended({
   parts,
   authorized: { admitted },
@@ -380,17 +381,17 @@ function resumeSuspended({
 }: ForwardContext): RoutedOutcome {
   const state = openedState(admitted);
   const suspended = state === undefined ? undefined : parts.suspendedCalls.find(state);
-  // Its connection cannot be handed over: elsewhere, and after its time, the call begins anew.
+  // The connection cannot be handed over: on another replica, or too late, the call must start again.
   if (state === undefined || suspended === undefined)
     return { kind: 'fault', reason: 'asked-elsewhere' };
   const conversation = resume(suspended, { admitted, by }, signal);
-  // It waits on: the same answer may come again.
+  // The call remains suspended, so the client may send the same retry again.
   if (conversation === undefined) return { kind: 'fault', reason: 'overloaded' };
   parts.suspendedCalls.leave(state);
   return streamResponse(conversation, { release: () => undefined, abort: suspended.call.cancel });
 }
 
-/** The state as it leaves: opened by an edit of the text. */
+/** The request state that was unsealed by an edit of the request's text. */
 function openedState({ text, edits }: Admitted): string | undefined {
   const span = spanOf(text, ['params', 'requestState']);
   const edit = edits.find((one) => one.start === span?.start);

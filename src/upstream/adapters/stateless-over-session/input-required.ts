@@ -1,6 +1,7 @@
-// One streamed answer of a session as its stateless client gets it. A request of the server in mid-call
-// ends the client's leg with a result that asks, while the call itself waits; the next leg goes on with it.
-// Source: MCP 2026-07-28, multi-round-trip requests; MCP 2025-11-25, transports.
+// Relays the streamed response of a session-era server to a stateless client. A server request during a call
+// ends the client's response with an input-required result while the call itself is suspended; the client's
+// retry resumes it. Suspended calls are bounded in number and time.
+// Source: MCP 2026-07-28, multi-round-trip requests (requestState); MCP 2025-11-25, transports.
 
 import type { Caller, Principal } from '../../../policy/principal.js';
 import type { Admitted } from '../../../protocol/admitted-request.js';
@@ -23,12 +24,12 @@ import type { PooledSession, SendInSession, SessionPool } from './session-pool.j
 
 export type StatelessSettings = TranslationSettings & {
   readonly now: () => number;
-  /** Sessions with this upstream at a time, and how long one rests before it is ended. */
+  /** Maximum number of sessions with this upstream, and how long one rests before it is ended. */
   readonly maxSessions?: number;
   readonly idleMs?: number;
 };
 
-/** What the files of this folder share. */
+/** Shared by the files of this folder. */
 export type StatelessParts = StatelessSettings & {
   readonly pool: SessionPool;
   readonly suspendedCalls: SuspendedCalls;
@@ -36,26 +37,25 @@ export type StatelessParts = StatelessSettings & {
   readonly sendInSession: SendInSession;
 };
 
-// Calls that wait in mid-call for an answer of their client, each under a handle that is hard to guess and
-// that leaves the gateway only sealed to its caller and request. It names this replica, which alone holds
-// the connection of the call. Bounded in number and in time.
-// Source: MCP 2026-07-28, multi-round-trip requests (requestState).
-
-/** A call whose server has asked something: the rest of its answer, and the id of the question. */
+/** A call with a pending server request: the rest of its response, and the id of that request. */
 export type SuspendedCall = {
   readonly call: SessionCall;
   readonly rest: AsyncIterator<InboundItem, unknown>;
   readonly requestId: RequestId;
-  /** Under this key the client's answer comes. */
+  /** The key of the client's response. */
   readonly key: string;
 };
 
+/**
+ * Suspended calls by handle. A handle is hard to guess and leaves the gateway only sealed to its caller and
+ * request. It names this replica, because only this one holds the call's connection.
+ */
 export type SuspendedCalls = {
-  /** The handle of the call; `undefined` where no more may wait, of this caller or of all. */
+  /** The handle of the call; `undefined` if the limit per caller or in total is reached. */
   enter(suspended: SuspendedCall, caller: SuspendedCallOwner): string | undefined;
-  /** The call of this handle, which waits on. */
+  /** The call with this handle; it remains suspended. */
   find(handle: string): SuspendedCall | undefined;
-  /** Takes the call of this handle, once. */
+  /** Removes the call with this handle and returns it. */
   leave(handle: string): SuspendedCall | undefined;
   close(): void;
 };
@@ -63,9 +63,9 @@ export type SuspendedCalls = {
 type SuspendedCallOwner = Pick<Principal, 'issuerUrl' | 'subject' | 'client'>;
 
 export const MAX_SUSPENDED_CALLS = 256;
-/** So that no caller keeps all others from being asked. */
+/** Keeps one caller from using up the total. */
 export const MAX_SUSPENDED_CALLS_PER_CALLER = 32;
-/** How long a client may think. */
+/** How long a client may take to respond. Milliseconds. */
 const WAIT_MS = 10 * 60 * 1000;
 
 type Waiting = {
@@ -74,7 +74,7 @@ type Waiting = {
   readonly owner: string;
 };
 
-/** Empty. */
+/** Creates an empty table. */
 export function createSuspendedCalls(sessionBus: Pick<SessionBus, 'self'>): SuspendedCalls {
   const waiting = new Map<string, Waiting>();
   const usageByOwner = new Map<string, number>();
@@ -111,7 +111,7 @@ export function createSuspendedCalls(sessionBus: Pick<SessionBus, 'self'>): Susp
   };
 }
 
-/** A call under way in a session. */
+/** A call in progress in a session. */
 type SessionCall = {
   readonly parts: StatelessParts;
   readonly by: Caller;
@@ -119,9 +119,9 @@ type SessionCall = {
   readonly sent: SentAs;
   /** What its client declared and was granted. */
   readonly allowedServerRequests: readonly ServerRequestName[];
-  /** Gives the call up, and tells the server so. */
+  /** Cancels the call and notifies the server. */
   cancel(): void;
-  /** The call has its answer. */
+  /** Called when the call has its response. */
   end(): void;
 };
 
@@ -129,17 +129,17 @@ const INPUT_REQUEST_KEY = 'question';
 const NO_SUCH_METHOD = { code: -32601, message: 'Method not found' };
 const DECLINED = { code: -32603, message: 'The client gave no answer.' };
 
-/** The answer of a call, as it comes. */
+/** The response to a call, as it arrives. */
 export function relayInSession(call: SessionCall, response: UpstreamResponse): UpstreamResponse {
   const inboundItems = readMessages(response, call.parts);
-  // Told to its end, it is let go by the conversation itself, unless it is parked.
+  // At its end the conversation itself releases the response, unless the call is suspended.
   const source = { release: () => undefined, abort: () => call.cancel() };
   return streamResponse(relayUntilInputRequired(call, inboundItems), source);
 }
 
 /**
- * Goes on with a parked call: its server gets the client's answer, its client the rest. `undefined` where too much
- * is on its way to the server: then nothing has changed.
+ * Resumes a suspended call: the server gets the client's response, the client the rest of the call's.
+ * `undefined` if too much is queued for the server; nothing has changed then.
  */
 export function resume(
   { call, rest, requestId, key }: SuspendedCall,
@@ -158,7 +158,7 @@ export function resume(
   return relayUntilInputRequired({ ...call, by, sent: { ...call.sent, id } }, rest);
 }
 
-/** Tells one leg: up to the answer, or to a question. */
+/** Relays until the call's response or until a server request suspends the call. */
 async function* relayUntilInputRequired(
   call: SessionCall,
   rest: AsyncIterator<InboundItem, unknown>,
@@ -187,7 +187,7 @@ type Step = {
   readonly isSuspended: boolean;
 };
 
-/** What becomes of one thing that was heard. */
+/** Decides what one received item becomes. */
 function stepOf(
   call: SessionCall,
   rest: AsyncIterator<InboundItem, unknown>,
@@ -198,7 +198,7 @@ function stepOf(
   const asked = readServerRequest(value);
   if (asked !== undefined) {
     const inputRequired = suspend(call, rest, asked);
-    // One that may not be asked goes on as it came: whoever judges this answer drops it, and records that.
+    // A disallowed server request is relayed unchanged; the check of this response drops and records it.
     const outbound = { kind: 'message', text: inputRequired ?? text } as const;
     return {
       outbound,
@@ -232,7 +232,7 @@ function isOwnResponse(value: Json | undefined, { sentId }: SentAs): boolean {
   return isObject(value) && value['id'] === sentId && !('method' in value);
 }
 
-/** The result that asks; `undefined` where the server was answered here. */
+/** Suspends the call and returns the input-required result; `undefined` if the gateway replied itself. */
 function suspend(
   call: SessionCall,
   rest: AsyncIterator<InboundItem, unknown>,

@@ -1,7 +1,9 @@
-// Sessions with an upstream that the gateway opens for clients who have none. A session belongs to one
-// caller: its key names issuer, subject and client, and nobody finds one under another key. Bounded, and
-// ended when nobody has used it for a while.
-// Source: MCP 2025-11-25, lifecycle and session management; docs/contract.md §10 (never shared between principals).
+// Opens and pools upstream sessions for clients whose era has none. INVARIANT: a session belongs to one
+// caller; its key contains issuer, subject and client, and it is never found under another key. The pool is
+// bounded, and idle sessions are ended. Also bounds the messages queued to an upstream besides calls:
+// responses to server requests, subscriptions and cancellations.
+// Source: MCP 2025-11-25, lifecycle, logging and session management; docs/contract.md §3 (limits);
+// docs/contract.md §10 (never shared between principals).
 
 import type { Caller } from '../../../policy/principal.js';
 import { isObject, type JsonObject } from '../../../protocol/jsonrpc.js';
@@ -20,14 +22,10 @@ import type { TranslationSettings } from '../session-over-stateless/adapter.js';
 
 import { ownerOf } from '../session-over-stateless/session-state.js';
 
-// Opens a session of the gateway's own with an upstream, for a caller whose era has none: initialize with
-// what that caller declared and was granted, then initialized, then the level of its log.
-// Source: MCP 2025-11-25, lifecycle; logging.
-
-/** A session as it was opened, before anybody is said to own it. */
+/** A session as opened, before it is assigned to its caller. */
 type Opened = Omit<UpstreamSession, 'caller'>;
 
-/** What a session is opened with. */
+/** The parameters of the handshake. */
 type SessionTerms = {
   readonly version: string;
   readonly capabilities: JsonObject;
@@ -35,7 +33,7 @@ type SessionTerms = {
   readonly logLevel: string | undefined;
 };
 
-/** Bytes of a handshake. */
+/** Bytes of all responses of a handshake. */
 const MAX_HANDSHAKE_BYTES = 1024 * 1024;
 /** Visible ASCII (MCP 2025-11-25, session management). */
 const SESSION_ID = /^[\x21-\x7e]{1,1024}$/;
@@ -48,7 +46,10 @@ const FORWARD_ERRORS: { readonly [why in ListingError]: ForwardError } = {
   protocol: 'upstream-protocol',
 };
 
-/** Opens one, or says why there is none. */
+/**
+ * Opens a session: `initialize` with what the caller declared and was granted, then
+ * `notifications/initialized`, then the log level. Returns the reason if that fails.
+ */
 export async function openUpstreamSession(
   ports: CallPorts,
   { version, capabilities, clientInfo, logLevel }: SessionTerms,
@@ -70,14 +71,14 @@ export async function openUpstreamSession(
   if (notified.kind === 'refused') return 'upstream-protocol';
   if (logLevel !== undefined && isObject(session.handshake['capabilities'])) {
     const isLogging = isObject(session.handshake['capabilities']['logging']);
-    // A server that will not set it logs as it likes; what nobody asked for is not passed on.
+    // A server that refuses logs at its own level; what the caller did not ask for is not forwarded.
     const level = { era: '2025', version, params: { level: logLevel }, headers } as const;
     if (isLogging) await callUpstream(ports, { ...level, method: 'logging/setLevel' }, budget);
   }
   return session;
 }
 
-/** The session that a handshake opened; `undefined` where its answer is none that is carried. */
+/** Reads the session from a handshake's result; `undefined` if it is not valid or not supported. */
 export function readOpened(
   result: JsonObject,
   headers: { readonly [name: string]: string | undefined },
@@ -105,29 +106,29 @@ export function headersIn({
 export type UpstreamSession = {
   readonly version: string;
   readonly upstreamSession: string | undefined;
-  /** What the server said of itself. */
+  /** The server's `initialize` result. */
   readonly handshake: JsonObject;
-  /** Who opened it: on whose behalf it is ended. Without a token. */
+  /** On whose behalf the session was opened and is ended. Without a token. */
   readonly caller: Caller;
 };
 
-/** A session at work. Ids within it are the gateway's own, and unique. */
+/** A session in use. Request ids in it are the gateway's own and unique. */
 export type PooledSession = UpstreamSession & {
   readonly key: string;
   nextId(): number;
-  /** Ends one use; a session in use is not ended for being idle. */
+  /** Ends one use. A session in use is never ended for being idle. */
   release(): void;
 };
 
 export type SessionPool = {
-  /** The session of this key, opened where there is none. */
+  /** Returns the session with this key, opening it if there is none. */
   take(
     key: string,
     open: () => Promise<UpstreamSession | ForwardError>,
   ): Promise<PooledSession | ForwardError>;
-  /** The upstream no longer knows it: the next one who asks gets another. */
+  /** Removes a session that the upstream has lost, so that the next request opens another. */
   forget(session: PooledSession): void;
-  /** Ends all of them. */
+  /** Ends all sessions. */
   close(): void;
 };
 
@@ -135,7 +136,7 @@ type PoolSettings = {
   readonly maxSessions: number;
   readonly idleMs: number;
   readonly now: () => number;
-  /** Tells the upstream that a session is over. */
+  /** Ends a session at the upstream. */
   readonly end: (session: UpstreamSession) => void;
 };
 
@@ -147,11 +148,11 @@ type Entry = {
   lastId: number;
 };
 
-/** The handshake takes the first. */
+/** The handshake uses the first id. */
 const FIRST_ID = 1;
 const SWEEPS_AN_IDLE_TIME = 2;
 
-/** An empty pool. */
+/** Creates an empty pool. */
 export function createSessionPool(settings: PoolSettings): SessionPool {
   const { maxSessions, idleMs, now } = settings;
   const entries = new Map<string, Entry>();
@@ -169,7 +170,7 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
     }
   }
 
-  /** Makes room for one more: of those that nobody uses the one that rested longest goes. */
+  /** Ends the unused session that was used least recently if the pool is full; false if all are in use. */
   function makeCapacity(): boolean {
     if (entries.size < maxSessions) return true;
     for (const [key, entry] of entries) {
@@ -199,7 +200,7 @@ export function createSessionPool(settings: PoolSettings): SessionPool {
         if (!makeCapacity()) return 'upstream-unavailable';
         entry = enter(key, open);
       } else {
-        // The last in the order of the map is the one used last.
+        // INVARIANT: the map is ordered by last use.
         entries.delete(key);
         entries.set(key, entry);
       }
@@ -248,21 +249,17 @@ function pooled(
   };
 }
 
-// How much may be on its way to an upstream of sessions besides calls: answers to its questions, subscriptions,
-// cancellations. Each waits for a connection and is held until it has left; a caller's share is never everyone's.
-// Source: docs/contract.md §3 (limits).
-
-/** Messages under way, of one caller and of all, and their bytes. */
+/** Messages under way, per caller and in total, and their bytes. */
 export const MAX_OUTBOUND_PER_CALLER = 1_024;
 const MAX_OUTBOUND = 8_192;
 export const MAX_OUTBOUND_BYTES_PER_CALLER = 4 * 1024 * 1024;
 const MAX_OUTBOUND_BYTES = 64 * 1024 * 1024;
-/** What the gateway itself answers in one caller's sessions; a server that asks faster goes unanswered. */
+/** The gateway's own responses under way per caller; a server that asks faster gets no response. */
 export const MAX_OWN_A_CALLER = 16;
 
 type Usage = { count: number; bytes: number };
 
-/** A message: whose, how long, and whether it is the gateway's own answer. */
+/** A message with its owner and size. `isOwn`: a response of the gateway's own. */
 type OutboundMessage = {
   readonly owner: string;
   readonly bytes: number;
@@ -270,11 +267,14 @@ type OutboundMessage = {
 };
 
 type OutboundQueue = {
-  /** Takes a place, which the returned function gives back; `undefined` where there is none. */
+  /** Takes a slot, which the returned function gives back; `undefined` if none is free. */
   enter(message: OutboundMessage): (() => void) | undefined;
 };
 
-/** Nothing under way. */
+/**
+ * Creates an empty queue. Each message waits for a connection and counts until it is sent; the limits per
+ * caller keep one caller from using up the total.
+ */
 export function createOutboundQueue(): OutboundQueue {
   const all: Usage = { count: 0, bytes: 0 };
   const usageByOwner = new Map<string, Usage>();
@@ -302,14 +302,14 @@ export function createOutboundQueue(): OutboundQueue {
   };
 }
 
-/** One alone may be as long as a request may: it was taken from a client within its limit. */
+/** A single message may be of any size, because the request limits already bounded it. */
 function fits(usage: Usage, bytes: number, maxCount: number, maxBytes: number): boolean {
   return usage.count === 0 || (usage.count < maxCount && usage.bytes + bytes <= maxBytes);
 }
 
 /**
- * Says something in a caller's session; what is answered is not read. False where too much is on its way: then it
- * is not said. `isOwn`: an answer of the gateway's own, which may go unsaid.
+ * Sends a message in a caller's session; the response is not read. Returns false, without sending, if too
+ * much is queued. `isOwn`: a response of the gateway's own, which may be dropped.
  */
 export type SendInSession = (
   session: Pick<UpstreamSession, 'version' | 'upstreamSession'>,
@@ -318,7 +318,7 @@ export type SendInSession = (
   isOwn?: boolean,
 ) => boolean;
 
-/** Says things to one upstream. */
+/** Creates the sender for one upstream. */
 export function createSessionSender({
   client,
   requestTimeoutMs: timeoutMs,
